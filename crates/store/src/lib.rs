@@ -1,0 +1,109 @@
+//! The store is the adversary's view: whatever passes this trait is seen.
+//!
+//! A store is a flat set of named objects. Names are short ASCII words without `/`. There are
+//! test doubles for everything that can go wrong ([`fault`], [`crash`], [`latency`]) and a
+//! [`record`] layer that keeps the trace an adversary would keep.
+
+use std::io;
+
+/// One read of a range of an object. The whole buffer is filled or the call fails.
+#[derive(Debug)]
+pub struct ReadAt<'a> {
+    /// The object's name.
+    pub object: &'a str,
+    /// Where in the object to begin, in bytes.
+    pub offset: u64,
+    /// What is filled.
+    pub buf: &'a mut [u8],
+}
+
+/// One write into an object, which is created or extended as needed.
+#[derive(Clone, Copy, Debug)]
+pub struct WriteAt<'a> {
+    /// The object's name.
+    pub object: &'a str,
+    /// Where in the object to begin, in bytes.
+    pub offset: u64,
+    /// What is written.
+    pub data: &'a [u8],
+}
+
+/// How [`Store::put`] treats an object that is there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PutMode {
+    /// Replace it atomically.
+    Replace,
+    /// Fail with [`StoreError::Exists`].
+    IfAbsent,
+}
+
+/// What went wrong in a store.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The object is not there.
+    #[error("object {object:?} is missing")]
+    Missing {
+        /// Its name.
+        object: String,
+    },
+    /// The object ends before the range that was asked for.
+    #[error("object {object:?} is too short: {len} bytes, {wanted} wanted")]
+    Short {
+        /// Its name.
+        object: String,
+        /// How long it is.
+        len: u64,
+        /// How long it would have to be.
+        wanted: u64,
+    },
+    /// Put-if-absent found the object present.
+    #[error("object {object:?} already exists")]
+    Exists {
+        /// Its name.
+        object: String,
+    },
+    /// Somebody else has the store open for writing.
+    #[error("the store is in use by another process")]
+    Busy,
+    /// The space is used up.
+    #[error("no space left in the store")]
+    Full,
+    /// Anything else.
+    #[error("storage failed on {object:?}: {source}")]
+    Io {
+        /// The object it was about.
+        object: String,
+        /// The system's error.
+        source: io::Error,
+    },
+}
+
+/// A result of a store.
+pub type Result<T> = std::result::Result<T, StoreError>;
+
+/// A flat set of named byte objects.
+///
+/// A write is durable only after [`Store::sync`] of its object returned; until then a crash may
+/// keep, lose, tear or reorder it. [`Store::put`], [`Store::delete`] and [`Store::truncate`] are
+/// durable when they return.
+pub trait Store: Send + Sync {
+    /// Reads many ranges; all are filled, or an error is returned.
+    fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()>;
+    /// Writes many ranges, in no promised order.
+    fn write(&self, writes: &[WriteAt<'_>]) -> Result<()>;
+    /// Makes everything written to these objects durable, their creation included.
+    fn sync(&self, objects: &[&str]) -> Result<()>;
+    /// The length of an object, `None` when it is not there.
+    fn len(&self, object: &str) -> Result<Option<u64>>;
+    /// Stores a whole object atomically and durably: after a crash it is the old or the new one.
+    fn put(&self, object: &str, data: &[u8], mode: PutMode) -> Result<()>;
+    /// Cuts an object to `len` bytes (or extends it with zeros).
+    fn truncate(&self, object: &str, len: u64) -> Result<()>;
+    /// Deletes objects; missing ones are no error.
+    fn delete(&self, objects: &[&str]) -> Result<()>;
+    /// All objects, with their lengths, sorted by name.
+    fn list(&self) -> Result<Vec<(String, u64)>>;
+    /// Takes the exclusive right to write, until the store is dropped; [`StoreError::Busy`] when
+    /// another process has it.
+    fn lock(&self) -> Result<()>;
+}

@@ -1,0 +1,42 @@
+//! The block view: what the file layer asks of a volume, whatever engine serves it.
+
+use crate::Result;
+use oblivio_engine::{BlockAnswer, BlockOp};
+
+/// Numbered blocks behind an engine, with one atomic commit over all of them.
+///
+/// Block ids are dense from 0. The tree follows the highest id that was ever reserved, so callers
+/// reuse low ids first.
+pub trait BlockSpace: Send {
+    /// Bytes in a block.
+    fn block_bytes(&self) -> usize;
+
+    /// How many blocks the volume may ever hold (its declared capacity).
+    fn capacity_blocks(&self) -> u64;
+
+    /// Makes all ids below `blocks` addressable, growing the tree when its size class is used up.
+    ///
+    /// # Errors
+    /// `Full` beyond the declared capacity.
+    fn reserve(&mut self, blocks: u64) -> Result<()>;
+
+    /// Serves a list of operations in order; operations that are handed in together are served by
+    /// as few oblivious batches as the memory budget allows.
+    fn access(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>>;
+
+    /// The bytes that the last commit (or [`Self::set_root`]) stored beside the blocks, at most
+    /// [`ROOT_BYTES`] long.
+    fn root(&self) -> &[u8];
+
+    /// Replaces the root; it becomes durable with the next commit.
+    fn set_root(&mut self, root: &[u8]);
+
+    /// Makes everything accepted so far durable, atomically.
+    fn commit(&mut self) -> Result<()>;
+
+    /// The bytes of memory that the caller may use for caches of its own.
+    fn cache_budget(&self) -> usize;
+}
+
+/// The most bytes that [`BlockSpace::root`] holds.
+pub const ROOT_BYTES: usize = 1024;

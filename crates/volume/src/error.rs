@@ -1,0 +1,66 @@
+//! Few errors, each saying what happened and what to do.
+
+use oblivio_store::StoreError;
+
+/// What a volume or its file system can report.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The path or block does not exist.
+    #[error("{0}: no such file or directory")]
+    NotFound(String),
+    /// Something of that name is there already.
+    #[error("{0}: already exists")]
+    Exists(String),
+    /// A directory was needed.
+    #[error("{0}: not a directory")]
+    NotADirectory(String),
+    /// A file was needed.
+    #[error("{0}: is a directory")]
+    IsADirectory(String),
+    /// A directory that should be removed or replaced has entries.
+    #[error("{0}: directory not empty")]
+    NotEmpty(String),
+    /// The request makes no sense as it is.
+    #[error("{0}")]
+    Invalid(String),
+    /// No passphrase slot opens with what was given.
+    #[error("wrong passphrase")]
+    WrongPassphrase,
+    /// Not a volume, or one of a format this version does not know.
+    #[error("{0}")]
+    Unsupported(String),
+    /// The stored bytes are not what was written.
+    #[error("tampered or damaged: {0}")]
+    Tampered(String),
+    /// The volume is older than what this computer has seen.
+    #[error("rolled back: {0}")]
+    RolledBack(String),
+    /// The declared capacity or the store is used up.
+    #[error("no space: {0}")]
+    Full(String),
+    /// Another process has the volume open.
+    #[error("the volume is in use by another process")]
+    Busy,
+    /// An earlier failure left this handle unusable; open the volume again.
+    #[error("the volume was closed after a failure ({0}); open it again")]
+    Closed(String),
+    /// The store failed.
+    #[error(transparent)]
+    Store(StoreError),
+}
+
+/// A result of a volume.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Full => Error::Full("the store has no space left".into()),
+            StoreError::Busy => Error::Busy,
+            StoreError::Missing { .. } | StoreError::Short { .. } => {
+                Error::Tampered(error.to_string())
+            }
+            other => Error::Store(other),
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Files and directories over oblivious blocks.
