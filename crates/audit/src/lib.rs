@@ -1,1 +1,25 @@
-//! placeholder
+//! Judges what an adversary saw of a tree ORAM, and draws it.
+//!
+//! Data in, verdict out: a [`Trace`] holds what the storage was shown, [`audit`] asks whether
+//! it could have come from any workload at all, [`compare`] asks whether two workloads of equal
+//! length can be told apart. Every test states a p-value; the audit as a whole raises a false
+//! alarm with at most the probability in [`Options::false_alarm_rate`], split over its tests by
+//! Bonferroni's inequality.
+//!
+//! **Timing is not judged.** When requests arrive, and how far apart, is not part of a trace.
+//! Neither is the number of requests in a single trace: it is public by contract, and only
+//! [`compare`] can see that it follows from what was asked.
+//!
+//! The tests are themselves tested: [`planted`] holds a small simulated ORAM, honest and with
+//! leaks built in, and [`planted::self_test`] shows that every leak is caught.
+
+mod checks;
+pub mod picture;
+pub mod planted;
+mod report;
+pub mod special;
+pub mod trace;
+
+pub use checks::{audit, compare, union_of_paths};
+pub use report::{Expected, Finding, Options, Report, Verdict};
+pub use trace::{MAX_DEPTH, Request, Trace, TraceError};

@@ -1,1 +1,38 @@
-//! placeholder
+//! Keys, sealing, PRF, MAC and passphrases: the only room of Oblivio that holds secrets.
+//!
+//! The path of a key, from what the user types to what the store sees:
+//!
+//! ```text
+//! Passphrase --Argon2id--> slot key --opens--> KeySlot --> MasterKey
+//!     MasterKey + VolumeId --BLAKE3 derive_key--> SealRoot | Prf | Mac      (labels.rs)
+//!         SealRoot + random salt --keyed BLAKE3--> session key              (session.rs)
+//!             session key + own counter --AES-256-GCM--> sealed object      (sealer.rs)
+//! ```
+//!
+//! No caller ever chooses a nonce, and no error or `Debug` output holds a secret. Secrets that live
+//! long are wiped on drop and kept out of swap where the system allows it; copies that a cipher or a
+//! hash makes on the stack while it works are beyond a crate without `unsafe`.
+
+mod entropy;
+mod error;
+mod keys;
+pub mod labels;
+mod mac;
+mod passphrase;
+mod place;
+mod prf;
+mod sealer;
+mod secret;
+mod session;
+mod slots;
+
+pub use entropy::{Entropy, OsEntropy, SeededEntropy};
+pub use error::CryptoError;
+pub use keys::{MasterKey, SealRoot, VOLUME_ID_BYTES, VolumeId};
+pub use mac::Mac;
+pub use passphrase::{KdfParams, Passphrase};
+pub use place::{Kind, PLACE_BYTES, Place};
+pub use prf::Prf;
+pub use sealer::{SEAL_HEADER, SEAL_OVERHEAD, SealLimits, Sealer, TAG_BYTES, Tag, tag_of};
+pub use secret::Secret;
+pub use slots::{KEY_SLOT_BYTES, KEY_SLOTS, KEY_SLOTS_BYTES, KeySlots, SlotIndex};

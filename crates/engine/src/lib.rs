@@ -1,7 +1,18 @@
 //! Oblivious-RAM engines as pure state machines: they name what to read and write and do no I/O.
+//!
+//! [`tree`] is Path ORAM with Freecursive's front end; [`linear`] reads and writes everything and
+//! is the oracle for the others. A caller submits a batch of [`BlockOp`]s and carries out the
+//! [`Step`]s until [`Step::Done`].
 
+mod error;
 mod ids;
+pub mod linear;
+pub mod memory;
 mod ops;
+mod step;
+pub mod tree;
 
+pub use error::{EngineError, Result};
 pub use ids::{BlockId, BucketId, Label, Leaf, Level};
 pub use ops::{Action, BlockAnswer, BlockOp};
+pub use step::{Engine, Step, TreeId};

@@ -4,6 +4,23 @@
 //! test doubles for everything that can go wrong ([`fault`], [`crash`], [`latency`]) and a
 //! [`record`] layer that keeps the trace an adversary would keep.
 
+pub mod crash;
+pub mod fault;
+pub mod latency;
+pub mod local;
+pub mod memory;
+mod name;
+mod pointer;
+pub mod record;
+
+pub use crash::CrashStore;
+pub use fault::FaultStore;
+pub use latency::LatencyStore;
+pub use local::LocalStore;
+pub use memory::MemoryStore;
+pub use name::{MAX_NAME, check_name};
+pub use record::RecordStore;
+
 use std::io;
 
 /// One read of a range of an object. The whole buffer is filled or the call fails.
@@ -76,6 +93,33 @@ pub enum StoreError {
         /// The system's error.
         source: io::Error,
     },
+}
+
+impl StoreError {
+    /// The system's error about an object; a full disk or quota becomes [`StoreError::Full`].
+    #[must_use]
+    pub fn io(object: &str, source: io::Error) -> Self {
+        match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full,
+            _ => Self::Io { object: object.to_owned(), source },
+        }
+    }
+
+    /// A missing object.
+    pub(crate) fn missing(object: &str) -> Self {
+        Self::Missing { object: object.to_owned() }
+    }
+
+    /// An object that ends before `wanted`.
+    pub(crate) fn short(object: &str, len: u64, wanted: u64) -> Self {
+        Self::Short { object: object.to_owned(), len, wanted }
+    }
+
+    /// A range that no file system could hold.
+    pub(crate) fn out_of_range(object: &str) -> Self {
+        let source = io::Error::new(io::ErrorKind::InvalidInput, "range beyond the largest offset");
+        Self::Io { object: object.to_owned(), source }
+    }
 }
 
 /// A result of a store.

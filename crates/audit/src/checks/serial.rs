@@ -1,0 +1,74 @@
+//! A leaf must say nothing about the leaves after it.
+
+use super::sample::Sample;
+use super::uniformity::PER_BIN;
+use super::{Look, contingency, oddest, two_sided};
+use crate::report::Finding;
+
+const NAME: &str = "serial independence";
+
+/// How far apart the two leaves of a pair are: near ones for what an access does to the next,
+/// longer ones for caches and batches of the usual sizes.
+const LAGS: [usize; 15] = [1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 64, 128, 256, 512, 1024];
+
+/// The finest fold of one leaf: 32 bins, so 1024 kinds of pairs.
+const MAX_BITS: u32 = 5;
+
+/// Chi-square on the table of pairs at each lag.
+///
+/// Overlapping pairs share a leaf, yet once rows and columns are fitted to the data what
+/// remains are products of independent deviations, uncorrelated over time: the usual degrees of
+/// freedom hold (as for the order of a Markov chain).
+pub(super) fn judge(sample: &Sample) -> Finding {
+    let bits = sample.fold(PER_BIN, 2, MAX_BITS);
+    let numbers = if bits == 0 { Vec::new() } else { sample.top(bits) };
+    // At longer lags too few pairs are left.
+    let lags = LAGS.into_iter().filter(|&lag| lag <= numbers.len() / 4);
+    let looks = lags.map(|lag| pairs(&numbers, bits, lag));
+    oddest(NAME, looks.collect(), "fewer than 128 accesses below the root")
+}
+
+fn pairs(numbers: &[u64], bits: u32, lag: usize) -> Look {
+    let mut table = vec![vec![0u64; 1 << bits]; 1 << bits];
+    for (&earlier, &later) in numbers.iter().zip(&numbers[lag..]) {
+        table[earlier as usize][later as usize] += 1;
+    }
+    let (statistic, df) = contingency(&table);
+    let what =
+        format!("pairs {lag} apart, {} bins each; chi-square should be near {df}", 1u64 << bits);
+    Look { what, statistic, p_value: two_sided(statistic, df) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::planted::SplitMix64;
+    use crate::trace::{Request, Trace};
+
+    /// Leaves of which each is near the one `lag` before.
+    fn near(lag: usize, spread: u64) -> Finding {
+        let mut rng = SplitMix64::new(3);
+        let mut leaves: Vec<u64> = (0..lag).map(|_| rng.below(1024)).collect();
+        while leaves.len() < 4000 {
+            let old = leaves[leaves.len() - lag];
+            leaves.push((old + rng.below(spread)) % 1024);
+        }
+        let request = |leaf| Request { leaves: vec![leaf], depth: 10, ..Request::default() };
+        let requests = leaves.into_iter().map(request).collect();
+        judge(&Sample::of(&Trace { depth: 10, requests }))
+    }
+
+    #[test]
+    fn dependence_is_seen_at_its_lag() {
+        for lag in [1, 5, 64] {
+            let finding = near(lag, 400);
+            assert!(finding.p_value < 1e-12, "{finding:?}");
+        }
+        assert!(near(5, 400).explanation.contains("pairs 5 apart"));
+    }
+
+    #[test]
+    fn independence_passes() {
+        assert!(near(1, 1024).p_value > 1e-3);
+    }
+}

@@ -1,0 +1,181 @@
+//! Draws what the storage sees, so that one look shows the difference.
+//!
+//! Panels stand side by side: time runs to the right, the place in the store upwards, one dot
+//! for each access. [`draw`] makes a PNG, [`svg`] the same page as a small SVG.
+
+mod canvas;
+mod font;
+mod layout;
+mod svg;
+
+use crate::trace::{MAX_DEPTH, Trace};
+use canvas::Canvas;
+use layout::{Align, Item, Page};
+
+pub use svg::svg;
+
+/// The accent colour for what gives something away.
+pub const EXPOSED: [u8; 3] = [200, 60, 40];
+
+/// The accent colour for what does not.
+pub const HIDDEN: [u8; 3] = [30, 95, 165];
+
+/// One picture of one run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Panel {
+    /// What stands above it.
+    pub title: String,
+    /// What stands below it, in one or two lines.
+    pub caption: String,
+    /// The colour of the dots.
+    pub accent: [u8; 3],
+    /// Time and place of each access.
+    pub points: Vec<(u64, u64)>,
+    /// The end of the time axis; the largest time is below it.
+    pub times: u64,
+    /// The end of the place axis; the largest place is below it.
+    pub places: u64,
+}
+
+impl Panel {
+    /// A panel of places in a store of `places`, given as (time, place).
+    pub fn new(title: &str, caption: &str, points: Vec<(u64, u64)>, places: u64) -> Panel {
+        let times = points.iter().map(|p| p.0.saturating_add(1)).max().unwrap_or(1);
+        let (title, caption) = (title.into(), caption.into());
+        Panel { title, caption, accent: EXPOSED, points, times, places: places.max(1) }
+    }
+
+    /// A panel of a tree's trace: the place of an access is its leaf, from left to right, on a
+    /// scale that stays the same while the tree grows.
+    pub fn of_trace(title: &str, caption: &str, trace: &Trace) -> Panel {
+        const SCALE: u32 = 32;
+        let place = |leaf: u64, depth: u32| match depth.min(MAX_DEPTH) {
+            // The middle of the leaf's share, so that a shallow tree does not sit on the edge.
+            depth if depth < SCALE => ((2 * leaf + 1) << (SCALE - depth)) >> 1,
+            depth => leaf >> (depth - SCALE),
+        };
+        let leaves = trace.requests.iter().flat_map(|r| r.leaves.iter().map(|&l| (l, r.depth)));
+        let points = (0..).zip(leaves).map(|(t, (leaf, depth))| (t, place(leaf, depth)));
+        Panel::new(title, caption, points.collect(), 1 << SCALE).accent(HIDDEN)
+    }
+
+    /// The same panel in another colour.
+    pub fn accent(mut self, accent: [u8; 3]) -> Panel {
+        self.accent = accent;
+        self
+    }
+
+    /// The same panel with its time axis up to `times`, to put it beside another.
+    pub fn until(mut self, times: u64) -> Panel {
+        self.times = times.max(1);
+        self
+    }
+}
+
+/// The panels as a PNG of about 1600 by 800 pixels.
+pub fn draw(panels: &[Panel]) -> Vec<u8> {
+    let page = Page::of(panels, usize::MAX);
+    let mut canvas = Canvas::new(page.width as usize, page.height as usize);
+    for item in &page.items {
+        paint(&mut canvas, item);
+    }
+    canvas.png()
+}
+
+fn paint(canvas: &mut Canvas, item: &Item) {
+    match item {
+        Item::Box { x, y, width, height, colour } => {
+            canvas.fill(*x, *y, *width, *height, *colour);
+        }
+        Item::Dots { centres, radius, colour } => {
+            // Many dots are drawn paler, so that density still shows.
+            let strength = if centres.len() > 4000 { 0.55 } else { 0.85 };
+            for &(x, y) in centres {
+                canvas.dot(x, y, *radius, *colour, strength);
+            }
+        }
+        Item::Text { x, y, size, align, upwards, colour, text } => {
+            let width = font::width(text) * size.scale() as f32;
+            let shift = match align {
+                Align::Left => 0.0,
+                Align::Middle => width / 2.0,
+                Align::Right => width,
+            };
+            if *upwards {
+                canvas.text_up(*x, y + shift, text, size.scale(), *colour);
+            } else {
+                canvas.text(x - shift, *y, text, size.scale(), *colour);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::planted::{SplitMix64, Workload, honest_trace};
+
+    /// One file of 40 opened 30 times, between openings of the others.
+    fn plain() -> Panel {
+        let mut rng = SplitMix64::new(7);
+        let (mut points, mut t) = (Vec::new(), 0);
+        for opening in 0..60 {
+            let file = if opening % 2 == 0 { 23 } else { rng.below(40) };
+            let first = file * 100 + 10;
+            for block in 0..12 {
+                points.push((t, first + block * 5));
+                t += 1;
+            }
+        }
+        let caption = "1 file of 40 opened 30 times: visible";
+        Panel::new("Plain encryption", caption, points, 4000)
+    }
+
+    fn oblivious() -> Panel {
+        let caption = "the same work: uniform, whatever was opened";
+        Panel::of_trace("Oblivio", caption, &honest_trace(Workload::OneBlock, 720, 5))
+    }
+
+    /// Set OBLIVIO_SAMPLE to a folder to look at the pictures.
+    #[test]
+    fn a_sample_is_a_png_of_the_right_size() {
+        let panels = [plain(), oblivious()];
+        let png = draw(&panels);
+        if let Some(folder) = std::env::var_os("OBLIVIO_SAMPLE") {
+            let folder = std::path::Path::new(&folder);
+            std::fs::write(folder.join("audit-sample.png"), &png).unwrap();
+            std::fs::write(folder.join("audit-sample.svg"), svg(&panels)).unwrap();
+        }
+        let reader = png::Decoder::new(std::io::Cursor::new(&png)).read_info().unwrap();
+        assert_eq!((reader.info().width, reader.info().height), (1600, 800));
+        assert!(png.len() < 200_000, "{}", png.len());
+    }
+
+    #[test]
+    fn odd_panels_are_drawn_all_the_same() {
+        let none = Panel::new("", "", Vec::new(), 0);
+        let outside = Panel::new("t", "c", vec![(u64::MAX, u64::MAX)], 1).until(0);
+        let deep = Trace {
+            depth: 63,
+            requests: vec![crate::Request {
+                leaves: vec![(1 << 63) - 1, u64::MAX],
+                depth: 63,
+                ..crate::Request::default()
+            }],
+        };
+        let deep = Panel::of_trace("é→\u{1F600}", &"long ".repeat(200), &deep);
+        for panels in [&[][..], &[none, outside, deep]] {
+            assert!(!draw(panels).is_empty());
+            assert!(svg(panels).ends_with("</svg>\n"));
+        }
+    }
+
+    #[test]
+    fn leaves_of_a_growing_tree_share_a_scale() {
+        let request =
+            |leaf, depth| crate::Request { leaves: vec![leaf], depth, ..Default::default() };
+        let trace = Trace { depth: 0, requests: vec![request(0, 0), request(1, 1), request(6, 3)] };
+        let points = Panel::of_trace("", "", &trace).points;
+        assert_eq!(points, [(0, 1 << 31), (1, 3 << 30), (2, 13 << 28)]);
+    }
+}

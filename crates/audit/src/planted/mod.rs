@@ -1,0 +1,202 @@
+//! The audit's own test: honest traces that must pass and leaks that must be caught.
+//!
+//! All traces come from a small simulated Path ORAM that moves labels only, seeded, so that the
+//! outcome is the same everywhere. Run [`self_test`] before trusting a verdict.
+
+mod sim;
+mod workload;
+
+use crate::checks::{audit, compare};
+use crate::report::{Options, Report, Verdict};
+use crate::trace::Trace;
+use sim::{Flaw, Sim};
+
+pub use workload::{SplitMix64, Workload};
+
+/// How many accesses each trace has: few enough for a quick self-test, enough to catch all.
+pub const ACCESSES: usize = 19_000;
+
+/// What the audit is given.
+#[derive(Clone, Debug)]
+pub enum Case {
+    /// A single trace, for [`audit`].
+    One(Trace),
+    /// Traces of two workloads, for [`compare`].
+    Pair(Trace, Trace),
+}
+
+/// A trace, or two, of which it is known whether they leak.
+#[derive(Clone, Debug)]
+pub struct Planted {
+    /// What it is, in words.
+    pub name: &'static str,
+    /// Whether it leaks.
+    pub leaks: bool,
+    /// What the audit is given.
+    pub case: Case,
+}
+
+/// How one planted case went.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// What it is, in words.
+    pub name: &'static str,
+    /// Whether it leaks.
+    pub leaks: bool,
+    /// What the audit found.
+    pub report: Report,
+}
+
+impl Planted {
+    /// Runs the audit on it.
+    pub fn judge(&self, options: &Options) -> Report {
+        match &self.case {
+            Case::One(trace) => audit(trace, options),
+            Case::Pair(a, b) => compare(a, b, options),
+        }
+    }
+}
+
+impl Outcome {
+    /// Whether the audit was right.
+    pub fn right(&self) -> bool {
+        self.report.verdict == if self.leaks { Verdict::Leak } else { Verdict::Pass }
+    }
+
+    /// The tests that raised the alarm.
+    pub fn alarms(&self) -> Vec<&str> {
+        self.report.findings.iter().filter(|f| !f.passed).map(|f| f.name.as_str()).collect()
+    }
+}
+
+/// Judges every honest case and every planted leak.
+pub fn self_test(options: &Options) -> Vec<Outcome> {
+    let cases = honest().into_iter().chain(planted_leaks());
+    cases
+        .map(|case| Outcome { name: case.name, leaks: case.leaks, report: case.judge(options) })
+        .collect()
+}
+
+/// A trace of an honest Path ORAM at work.
+pub fn honest_trace(workload: Workload, accesses: usize, seed: u64) -> Trace {
+    Sim::new(Flaw::None, seed).run(workload, accesses)
+}
+
+/// Honest cases: every workload alone and against re-reading one block, batches, and growth.
+pub fn honest() -> Vec<Planted> {
+    let trace = |workload, seed| honest_trace(workload, ACCESSES, seed);
+    let mut cases = Vec::new();
+    for (seed, workload) in (1..).zip(Workload::ALL) {
+        cases.push(one(workload.name(), false, trace(workload, seed)));
+        let alone = trace(Workload::OneBlock, 100);
+        cases.push(pair(workload.name(), false, alone, trace(workload, seed)));
+    }
+    let batched = Sim::new(Flaw::None, 21).batches(4).run(Workload::OneBlock, ACCESSES);
+    cases.push(one("batches of four, one block", false, batched));
+    let growing = Sim::new(Flaw::None, 22).growing(4).run(Workload::Uniform, ACCESSES);
+    cases.push(one("a growing tree", false, growing));
+    cases
+}
+
+/// Leaks that the audit must catch, one idea each.
+pub fn planted_leaks() -> Vec<Planted> {
+    use Workload::{Alternating, OneBlock, Sequential, Uniform, Zipf};
+    let run = |flaw, workload, seed| Sim::new(flaw, seed).run(workload, ACCESSES);
+    let single = |name, flaw, workload, seed| one(name, true, run(flaw, workload, seed));
+    let against = |name, flaw, workload, seed| {
+        pair(name, true, run(flaw, OneBlock, seed), run(flaw, workload, seed + 1))
+    };
+    let batched = |flaw| Sim::new(flaw, 60).batches(4).run(OneBlock, ACCESSES);
+    let growing = |flaw, seed| Sim::new(flaw, seed).growing(2).run(Uniform, ACCESSES);
+    vec![
+        against("demand-driven background eviction", Flaw::DemandEviction, Uniform, 40),
+        single("remap with 5 % more to the left half", Flaw::SkewedRemap, Uniform, 42),
+        single("remap to a leaf near the old one", Flaw::NearRemap, OneBlock, 43),
+        single("remap near the old one, two blocks", Flaw::NearRemap, Alternating, 44),
+        single("no remap, one block", Flaw::NoRemap, OneBlock, 45),
+        single("no remap, all in turn", Flaw::NoRemap, Sequential, 46),
+        single("no remap, any block", Flaw::NoRemap, Uniform, 47),
+        against("no remap, one block against many", Flaw::NoRemap, Zipf, 48),
+        single("retry reads the same path again", Flaw::RetrySamePath, Uniform, 50),
+        single("retry draws a new path, one access more", Flaw::RetryNewPath, Uniform, 51),
+        single("early reply without write-back", Flaw::EarlyReply, Uniform, 52),
+        single("no dummy on a stash hit", Flaw::EmptyOnHit, OneBlock, 53),
+        against("no request on a stash hit", Flaw::SilentOnHit, Uniform, 54),
+        one("one block twice in a batch", true, batched(Flaw::SharedBatch)),
+        one("growth appends a turn to the old leaf", true, growing(Flaw::GrowthAppends, 61)),
+        one("growth keeps the old leaf's number", true, growing(Flaw::GrowthKeeps, 62)),
+    ]
+}
+
+fn one(name: &'static str, leaks: bool, trace: Trace) -> Planted {
+    Planted { name, leaks, case: Case::One(trace) }
+}
+
+fn pair(name: &'static str, leaks: bool, a: Trace, b: Trace) -> Planted {
+    Planted { name, leaks, case: Case::Pair(a, b) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn honest_cases_pass_and_every_leak_is_caught() {
+        for outcome in self_test(&Options::default()) {
+            assert!(outcome.right(), "{}:\n{}", outcome.name, outcome.report);
+        }
+    }
+
+    #[test]
+    fn no_case_is_longer_than_twenty_thousand_accesses() {
+        for planted in planted_leaks() {
+            let traces = match planted.case {
+                Case::One(trace) => vec![trace],
+                Case::Pair(a, b) => vec![a, b],
+            };
+            // Background eviction is a leak because it makes more of them.
+            let bounded = traces.iter().any(|t| t.accesses() <= 20_000);
+            assert!(bounded, "{}", planted.name);
+        }
+    }
+
+    #[test]
+    fn the_alarm_is_the_one_meant() {
+        let expect = [
+            ("demand-driven background eviction", "number of accesses"),
+            ("remap with 5 % more to the left half", "leaf uniformity"),
+            ("remap to a leaf near the old one", "serial independence"),
+            ("retry reads the same path again", "repeats at one distance"),
+            ("early reply without write-back", "request shape"),
+            ("one block twice in a batch", "repeats within a request"),
+            ("growth appends a turn to the old leaf", "leaf uniformity, last turns"),
+        ];
+        let outcomes = self_test(&Options::default());
+        for (name, alarm) in expect {
+            let outcome = outcomes.iter().find(|o| o.name == name).expect(name);
+            assert!(outcome.alarms().contains(&alarm), "{name}: {:?}", outcome.alarms());
+        }
+    }
+
+    /// Over many honest traces small p-values must be no more frequent than they say.
+    #[test]
+    fn p_values_keep_their_promise() {
+        let runs = 150;
+        let mut low = std::collections::BTreeMap::<String, u32>::new();
+        let mut note = |report: Report| {
+            for f in report.findings {
+                *low.entry(f.name).or_default() += u32::from(f.p_value < 0.02);
+            }
+        };
+        let options = Options::default();
+        for seed in 0..runs {
+            let workload = Workload::ALL[seed as usize % Workload::ALL.len()];
+            let a = honest_trace(workload, 3000, 1000 + seed);
+            let b = honest_trace(Workload::OneBlock, 3000, 5000 + seed);
+            note(audit(&a, &options));
+            note(compare(&a, &b, &options));
+        }
+        // 3 are expected of 150; 15 or more have a probability below 1e-6.
+        assert!(low.values().all(|&count| count < 15), "{low:?}");
+    }
+}

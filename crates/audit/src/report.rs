@@ -1,0 +1,230 @@
+//! What an audit is asked and what it answers.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+/// Given the leaves of a request and the depth of the tree, how many buckets it must read and
+/// write.
+pub type Expected = Arc<dyn Fn(&[u64], u32) -> (u32, u32) + Send + Sync>;
+
+/// How an audit is to be made.
+#[derive(Clone)]
+pub struct Options {
+    /// The probability at which the whole audit may call an honest trace a leak.
+    pub false_alarm_rate: f64,
+    /// How many accesses back a repeated leaf is looked for by the window test.
+    pub window: usize,
+    /// The count of buckets that follows from a request's leaves. Without it every request must
+    /// have the same number of leaves, and requests whose paths overlap alike must cost alike;
+    /// that is right for any cache of whole levels.
+    pub expected: Option<Expected>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { false_alarm_rate: 1e-6, window: 256, expected: None }
+    }
+}
+
+impl Options {
+    /// The same options with the count of buckets that follows from a request's leaves.
+    pub fn expecting(
+        mut self,
+        expected: impl Fn(&[u64], u32) -> (u32, u32) + Send + Sync + 'static,
+    ) -> Self {
+        self.expected = Some(Arc::new(expected));
+        self
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("false_alarm_rate", &self.false_alarm_rate)
+            .field("window", &self.window)
+            .field("expected", &self.expected.is_some())
+            .finish()
+    }
+}
+
+/// The outcome of one test.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Finding {
+    /// The test's name.
+    pub name: String,
+    /// What it measured.
+    pub statistic: f64,
+    /// How probable a value at least as odd is when nothing leaks; 0 for what must never be.
+    pub p_value: f64,
+    /// Whether the p-value is above this test's share of the false-alarm rate.
+    pub passed: bool,
+    /// Whether there was enough to judge by. A test that was not made counts as passed, but an
+    /// audit that could not make its first test is no [`Verdict::Pass`].
+    pub judged: bool,
+    /// What was compared with what, in words.
+    pub explanation: String,
+}
+
+/// What an audit found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// No test found anything.
+    Pass,
+    /// At least one test did.
+    Leak,
+    /// No test found anything, but the trace is too short for the statistics to mean anything.
+    TooShort,
+}
+
+/// All findings of an audit and what follows from them.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// One per test.
+    pub findings: Vec<Finding>,
+    /// What follows.
+    pub verdict: Verdict,
+    /// The probability at which the audit as a whole calls an honest trace a leak.
+    pub false_alarm_rate: f64,
+    /// How many requests were judged (of both traces, in a comparison).
+    pub requests: usize,
+    /// How many paths they asked for.
+    pub accesses: usize,
+}
+
+impl Finding {
+    /// A test that was made; whether it passed is settled by [`Report::new`].
+    pub(crate) fn new(name: &str, statistic: f64, p_value: f64, explanation: String) -> Finding {
+        // A p-value that is no number comes from a broken test; it must not pass.
+        let p_value = if p_value.is_nan() { 0.0 } else { p_value.clamp(0.0, 1.0) };
+        let name = name.into();
+        Finding { name, statistic, p_value, passed: true, judged: true, explanation }
+    }
+
+    /// A test of something that holds always, or else leaks.
+    pub(crate) fn exact(name: &str, deviations: usize, explanation: String) -> Finding {
+        let p = if deviations == 0 { 1.0 } else { 0.0 };
+        Finding::new(name, deviations as f64, p, explanation)
+    }
+
+    /// A test for which there was too little to judge by.
+    pub(crate) fn unjudged(name: &str, why: &str) -> Finding {
+        Finding { judged: false, ..Finding::new(name, 0.0, 1.0, format!("not judged: {why}")) }
+    }
+
+    fn word(&self) -> &'static str {
+        match (self.judged, self.passed) {
+            (false, _) => "-",
+            (true, true) => "ok",
+            (true, false) => "LEAK",
+        }
+    }
+}
+
+impl Report {
+    /// Splits the false-alarm rate over the findings and draws the verdict.
+    pub(crate) fn new(
+        mut findings: Vec<Finding>,
+        options: &Options,
+        (requests, accesses): (usize, usize),
+        essential: &str,
+    ) -> Report {
+        let share = options.false_alarm_rate / findings.len().max(1) as f64;
+        for finding in &mut findings {
+            // Strictly above zero, so that what must never be is a leak at any rate.
+            finding.passed = finding.p_value > 0.0 && finding.p_value >= share;
+        }
+        let leak = findings.iter().any(|f| !f.passed);
+        let judged = findings.iter().any(|f| f.judged && f.name == essential);
+        let verdict = match (leak, judged) {
+            (true, _) => Verdict::Leak,
+            (false, true) => Verdict::Pass,
+            (false, false) => Verdict::TooShort,
+        };
+        let false_alarm_rate = options.false_alarm_rate;
+        Report { findings, verdict, false_alarm_rate, requests, accesses }
+    }
+
+    /// Whether the verdict is [`Verdict::Pass`].
+    pub fn passed(&self) -> bool {
+        self.verdict == Verdict::Pass
+    }
+
+    /// The finding of this name.
+    pub fn finding(&self, name: &str) -> Option<&Finding> {
+        self.findings.iter().find(|f| f.name == name)
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Verdict::Pass => "PASS",
+            Verdict::Leak => "LEAK",
+            Verdict::TooShort => "TOO SHORT TO JUDGE",
+        })
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let width = self.findings.iter().map(|x| x.name.len()).max().unwrap_or(0).max(4);
+        writeln!(f, "{} requests, {} accesses", self.requests, self.accesses)?;
+        writeln!(f, "{:width$}  {:>11}  {:>8}  {:4}  what was seen", "test", "statistic", "p", "")?;
+        for x in &self.findings {
+            write!(f, "{:width$}  {:>11}  ", x.name, short(x.statistic))?;
+            writeln!(f, "{:>8}  {:4}  {}", probability(x.p_value), x.word(), x.explanation)?;
+        }
+        let tests = self.findings.len();
+        let share = probability(self.false_alarm_rate / tests.max(1) as f64);
+        let rate = probability(self.false_alarm_rate);
+        writeln!(f, "verdict: {}", self.verdict)?;
+        writeln!(f, "false-alarm rate {rate} for the whole, {share} for each of {tests} tests.")?;
+        write!(f, "Timing is not judged.")
+    }
+}
+
+fn short(x: f64) -> String {
+    if x == x.trunc() && x.abs() < 1e9 { format!("{x}") } else { format!("{x:.3}") }
+}
+
+fn probability(p: f64) -> String {
+    if p == 0.0 || (0.001..=1.0).contains(&p) {
+        short(p)
+    } else {
+        format!("{p:.1e}").replace(".0e", "e")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(findings: Vec<Finding>) -> Report {
+        Report::new(findings, &Options::default(), (2, 3), "a")
+    }
+
+    #[test]
+    fn the_rate_is_split_over_the_tests() {
+        let finding = |p| Finding::new("a", 1.5, p, String::new());
+        assert_eq!(report(vec![finding(0.9e-6)]).verdict, Verdict::Leak);
+        assert_eq!(report(vec![finding(0.6e-6), finding(1.0)]).verdict, Verdict::Pass);
+        assert_eq!(report(vec![finding(0.4e-6), finding(1.0)]).verdict, Verdict::Leak);
+        assert_eq!(report(vec![finding(f64::NAN)]).verdict, Verdict::Leak);
+    }
+
+    #[test]
+    fn what_was_not_judged_is_no_pass() {
+        assert_eq!(report(vec![Finding::unjudged("a", "")]).verdict, Verdict::TooShort);
+        assert_eq!(report(Vec::new()).verdict, Verdict::TooShort);
+    }
+
+    #[test]
+    fn the_table_states_rate_and_scope() {
+        let text = report(vec![Finding::exact("a", 2, "two of two".into())]).to_string();
+        assert!(text.contains("LEAK") && text.contains("1e-6"), "{text}");
+        assert!(text.contains("Timing is not judged"), "{text}");
+    }
+}

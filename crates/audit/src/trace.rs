@@ -1,0 +1,249 @@
+//! What the storage was shown, and its text form.
+//!
+//! The text form has one JSON object per line. The first line is the header, each further line
+//! one request:
+//!
+//! ```text
+//! {"format":"oblivio-trace","version":1,"depth":10}
+//! {"leaves":[513],"depth":10,"reads":11,"writes":11,"bytes_read":45056,"bytes_written":45056}
+//! ```
+
+use serde::{Deserialize, Serialize};
+
+/// The name in a trace file's header.
+const FORMAT: &str = "oblivio-trace";
+
+/// The only version of the text form so far.
+const VERSION: u32 = 1;
+
+/// The deepest tree a trace can be of: a leaf must fit 64 bits with one to spare.
+pub const MAX_DEPTH: u32 = 63;
+
+/// Everything the storage was shown, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trace {
+    /// The leaf level of the tree when the trace begins; the root is level 0.
+    pub depth: u32,
+    /// The requests, oldest first.
+    pub requests: Vec<Request>,
+}
+
+/// One request to the storage: a batch of paths, read and written back.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    /// The leaves whose paths were asked for, in the order shown. A recorder that only sees the
+    /// union of the paths must list the leaves in the order in which they were drawn: sorting
+    /// them makes neighbours depend on each other.
+    pub leaves: Vec<u64>,
+    /// The leaf level at the time; it may grow along a trace.
+    pub depth: u32,
+    /// How many buckets were read.
+    pub reads: u32,
+    /// How many buckets were written.
+    pub writes: u32,
+    /// How many bytes were read.
+    pub bytes_read: u64,
+    /// How many bytes were written.
+    pub bytes_written: u64,
+}
+
+/// Why a text is not a trace. Lines are counted from 1.
+#[derive(Debug, thiserror::Error)]
+pub enum TraceError {
+    /// There is nothing in it.
+    #[error("the trace is empty; its first line must be a header with format \"{FORMAT}\"")]
+    Empty,
+    /// The header says it is something else.
+    #[error("line {line}: this is {found:?}, not a trace (\"{FORMAT}\")")]
+    Foreign {
+        /// Where the header stands.
+        line: usize,
+        /// The format it names.
+        found: String,
+    },
+    /// A newer version than this program reads.
+    #[error("line {line}: trace version {found} is not known here (known: {VERSION}); update")]
+    Version {
+        /// Where the header stands.
+        line: usize,
+        /// The version it names.
+        found: u64,
+    },
+    /// A line that is no JSON, or not the JSON that belongs there.
+    #[error("line {line}: {source}")]
+    Json {
+        /// The line.
+        line: usize,
+        /// What the JSON reader says.
+        source: serde_json::Error,
+    },
+    /// A tree too deep to be real.
+    #[error("line {line}: a tree of depth {depth} is deeper than {MAX_DEPTH}")]
+    Depth {
+        /// The line.
+        line: usize,
+        /// The depth it names.
+        depth: u32,
+    },
+    /// A leaf that the tree does not have.
+    #[error("line {line}: leaf {leaf} is outside a tree of depth {depth}")]
+    Leaf {
+        /// The line.
+        line: usize,
+        /// The leaf.
+        leaf: u64,
+        /// The depth of the tree at the time.
+        depth: u32,
+    },
+}
+
+/// The part of the header that every version shares; unknown fields are left to later versions.
+#[derive(Deserialize)]
+struct AnyHeader {
+    format: String,
+    version: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Header {
+    format: String,
+    version: u32,
+    depth: u32,
+}
+
+impl Request {
+    /// Whether this leaf is one of the tree's at the time of the request.
+    pub fn has_leaf(&self, leaf: u64) -> bool {
+        self.depth <= MAX_DEPTH && leaf >> self.depth == 0
+    }
+}
+
+impl Trace {
+    /// How many paths were asked for in all.
+    pub fn accesses(&self) -> usize {
+        self.requests.iter().map(|r| r.leaves.len()).sum()
+    }
+
+    /// The text form.
+    pub fn to_text(&self) -> String {
+        let header = Header { format: FORMAT.into(), version: VERSION, depth: self.depth };
+        let mut text = json_line(&header);
+        for request in &self.requests {
+            text.push_str(&json_line(request));
+        }
+        text
+    }
+
+    /// Reads the text form. Blank lines are skipped.
+    pub fn parse(text: &str) -> Result<Trace, TraceError> {
+        let mut lines = text.lines().zip(1..).filter(|(l, _)| !l.trim().is_empty());
+        let (first, line) = lines.next().ok_or(TraceError::Empty)?;
+        let depth = parse_header(first, line)?;
+        let requests = lines.map(|(l, n)| parse_request(l, n)).collect::<Result<_, _>>()?;
+        Ok(Trace { depth, requests })
+    }
+}
+
+fn json_line<T: Serialize>(value: &T) -> String {
+    let mut line = serde_json::to_string(value).expect("numbers and ASCII always serialise");
+    line.push('\n');
+    line
+}
+
+fn parse_header(text: &str, line: usize) -> Result<u32, TraceError> {
+    let json = |source| TraceError::Json { line, source };
+    let any: AnyHeader = serde_json::from_str(text).map_err(json)?;
+    if any.format != FORMAT {
+        return Err(TraceError::Foreign { line, found: any.format });
+    }
+    // The version is judged before the rest: a newer header may have fields we do not know.
+    if any.version != u64::from(VERSION) {
+        return Err(TraceError::Version { line, found: any.version });
+    }
+    let header: Header = serde_json::from_str(text).map_err(json)?;
+    check_depth(header.depth, line)
+}
+
+fn parse_request(text: &str, line: usize) -> Result<Request, TraceError> {
+    let request: Request =
+        serde_json::from_str(text).map_err(|source| TraceError::Json { line, source })?;
+    let depth = check_depth(request.depth, line)?;
+    match request.leaves.iter().find(|&&leaf| !request.has_leaf(leaf)) {
+        Some(&leaf) => Err(TraceError::Leaf { line, leaf, depth }),
+        None => Ok(request),
+    }
+}
+
+fn check_depth(depth: u32, line: usize) -> Result<u32, TraceError> {
+    if depth <= MAX_DEPTH { Ok(depth) } else { Err(TraceError::Depth { line, depth }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const HEADER: &str = "{\"format\":\"oblivio-trace\",\"version\":1,\"depth\":3}\n";
+
+    fn refusal(text: &str) -> String {
+        Trace::parse(text).expect_err("must be refused").to_string()
+    }
+
+    #[test]
+    fn errors_name_the_line() {
+        let good = "{\"leaves\":[7],\"depth\":3,\"reads\":4,\"writes\":4,\"bytes_read\":4,\
+                    \"bytes_written\":4}\n";
+        assert!(refusal("").contains("empty"));
+        assert!(refusal(&format!("{HEADER}{good}{{\"leaves\":[1\n")).starts_with("line 3:"));
+        assert!(
+            refusal(&format!("{HEADER}\n{}", good.replace("[7]", "[8]"))).starts_with("line 3:")
+        );
+        let deep = good.replace("\"depth\":3", "\"depth\":64");
+        assert!(refusal(&format!("{HEADER}{deep}")).contains("line 2: a tree of depth 64"));
+        assert!(refusal(good).starts_with("line 1:"));
+    }
+
+    #[test]
+    fn foreign_and_newer_files_are_refused() {
+        let newer = "{\"format\":\"oblivio-trace\",\"version\":2,\"tree\":{\"depth\":3}}";
+        assert!(refusal(newer).contains("version 2"));
+        assert!(refusal("{\"format\":\"tar\",\"version\":1}").contains("\"tar\""));
+    }
+
+    prop_compose! {
+        fn a_request()(depth in 0u32..=MAX_DEPTH)(
+            depth in Just(depth),
+            leaves in prop::collection::vec(0..1u64 << depth, 0..4),
+            reads in any::<u32>(), writes in any::<u32>(),
+            bytes_read in any::<u64>(), bytes_written in any::<u64>(),
+        ) -> Request {
+            Request { leaves, depth, reads, writes, bytes_read, bytes_written }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn round_trip(depth in 0..=MAX_DEPTH, requests in prop::collection::vec(a_request(), 0..20)) {
+            let trace = Trace { depth, requests };
+            prop_assert_eq!(Trace::parse(&trace.to_text()).unwrap(), trace);
+        }
+
+        #[test]
+        fn anything_parses_or_is_refused(text in ".{0,200}", tail in "[\\[\\]{}\",:0-9a-z\n]{0,80}") {
+            let _ = Trace::parse(&text);
+            let _ = Trace::parse(&format!("{HEADER}{tail}"));
+        }
+
+        #[test]
+        fn a_damaged_byte_never_panics(
+            requests in prop::collection::vec(a_request(), 1..4), at in any::<usize>(), to in 0u8..128,
+        ) {
+            let mut bytes = Trace { depth: 1, requests }.to_text().into_bytes();
+            let at = at % bytes.len();
+            bytes[at] = to;
+            let _ = Trace::parse(std::str::from_utf8(&bytes).unwrap());
+        }
+    }
+}

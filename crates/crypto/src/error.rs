@@ -1,0 +1,33 @@
+//! What can go wrong, in words that hold no secret.
+
+use thiserror::Error;
+
+/// Why a cryptographic operation was refused.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum CryptoError {
+    /// The authenticity check failed: altered, moved from another place, or from another volume.
+    #[error("the data is not authentic: altered, moved from another place, or of another volume")]
+    Forged,
+    /// No key slot opens with this passphrase.
+    #[error("no key slot opens with this passphrase")]
+    WrongPassphrase,
+    /// Every key slot is taken.
+    #[error("all key slots are in use; remove a passphrase first")]
+    NoFreeSlot,
+    /// The slot to remove is the only one left: without it the volume could never be opened again.
+    #[error("this is the last passphrase; add another before removing it")]
+    LastSlot,
+    /// The slot named is empty.
+    #[error("this key slot is empty")]
+    EmptySlot,
+    /// The session key reached its hard limit and could not be replaced.
+    #[error("the sealing key is used up and no fresh one could be made")]
+    KeyExhausted,
+    /// There is not enough memory for the passphrase's Argon2id parameters.
+    #[error("not enough memory to check the passphrase: it needs {0} KiB")]
+    OutOfMemory(u32),
+    /// The input does not have the form it should.
+    #[error("malformed: {0}")]
+    Malformed(&'static str),
+}

@@ -1,0 +1,68 @@
+//! Every label that separates one use of a key from another, in one file.
+//!
+//! A label must never be given a second meaning: a changed derivation gets a new version here. Two
+//! equal labels would make two purposes share a key, so a test holds them all distinct.
+
+/// Root of the keys that seal buckets.
+pub const BUCKET_ROOT: &str = "oblivio v1 2026 bucket sealing";
+/// Root of the keys that seal the client's state and its deltas.
+pub const STATE_ROOT: &str = "oblivio v1 2026 state sealing";
+/// Root of the keys that seal commit records.
+pub const COMMIT_ROOT: &str = "oblivio v1 2026 commit sealing";
+/// Root of the keys that seal intents.
+pub const INTENT_ROOT: &str = "oblivio v1 2026 intent sealing";
+/// Key of the PRF that draws block labels.
+pub const LABEL_PRF: &str = "oblivio v1 2026 block labels";
+/// Key of the MAC over blocks (PMMAC).
+pub const BLOCK_MAC: &str = "oblivio v1 2026 block authentication";
+/// Key of the MAC over the volume header.
+pub const HEADER_MAC: &str = "oblivio v1 2026 header authentication";
+/// From a stretched passphrase to a slot's key and commitment.
+pub const SLOT_KEY: &str = "oblivio v1 2026 passphrase slot";
+/// Seeded entropy, for tests and simulation.
+pub const TEST_ENTROPY: &str = "oblivio v1 2026 TEST ONLY entropy";
+/// Keys made from a seed, for tests and the lab.
+pub const TEST_KEY: &str = "oblivio v1 2026 TEST ONLY key";
+
+/// All labels above, for the test that holds them distinct and for auditors.
+pub const ALL: [&str; 10] = [
+    BUCKET_ROOT,
+    STATE_ROOT,
+    COMMIT_ROOT,
+    INTENT_ROOT,
+    LABEL_PRF,
+    BLOCK_MAC,
+    HEADER_MAC,
+    SLOT_KEY,
+    TEST_ENTROPY,
+    TEST_KEY,
+];
+
+/// First byte of the input to [`crate::Prf::label`].
+pub(crate) const PRF_LABEL: u8 = 1;
+/// First byte of the input to [`crate::Prf::draw`].
+pub(crate) const PRF_DRAW: u8 = 2;
+/// Last byte of the input to [`crate::Mac::block`].
+pub(crate) const MAC_BLOCK: u8 = 1;
+/// Last byte of the input to [`crate::Mac::bytes`].
+pub(crate) const MAC_BYTES: u8 = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn labels_are_distinct_and_versioned() {
+        assert_eq!(ALL.iter().collect::<BTreeSet<_>>().len(), ALL.len());
+        assert!(ALL.iter().all(|label| label.starts_with("oblivio v1 2026 ")));
+        assert_ne!(PRF_LABEL, PRF_DRAW);
+        assert_ne!(MAC_BLOCK, MAC_BYTES);
+    }
+
+    #[test]
+    fn all_lists_every_label_of_this_file() {
+        let declared = include_str!("labels.rs").matches(concat!(": &", "str = ")).count();
+        assert_eq!(declared, ALL.len());
+    }
+}

@@ -1,0 +1,69 @@
+//! Where a sealed object belongs: the associated data that ties a ciphertext to its place.
+
+use crate::VolumeId;
+
+/// Bytes of an encoded place.
+pub const PLACE_BYTES: usize = 40;
+
+/// What sort of object is sealed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Kind {
+    /// A bucket of the engine.
+    Bucket = 1,
+    /// A checkpoint of the client's state.
+    State = 2,
+    /// A padded change to the client's state.
+    Delta = 3,
+    /// A commit record.
+    Commit = 4,
+    /// What is about to be read, logged before it is read.
+    Intent = 5,
+    /// A part of the volume's header.
+    Header = 6,
+    /// A record of an audit.
+    Audit = 7,
+}
+
+/// The place and version of a sealed object. A ciphertext opens there and nowhere else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// The volume.
+    pub volume: VolumeId,
+    /// What sort of object it is.
+    pub kind: Kind,
+    /// Which one of its kind.
+    pub index: u64,
+    /// Which version of it.
+    pub version: u64,
+}
+
+impl Place {
+    /// The associated data: `[volume 16][kind 1][zeros 7][index 8 LE][version 8 LE]`.
+    pub(crate) fn encode(&self) -> [u8; PLACE_BYTES] {
+        let mut out = [0; PLACE_BYTES];
+        out[..16].copy_from_slice(&self.volume.0);
+        out[16] = self.kind as u8;
+        out[24..32].copy_from_slice(&self.index.to_le_bytes());
+        out[32..].copy_from_slice(&self.version.to_le_bytes());
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_encoding_is_pinned() {
+        let place =
+            Place { volume: VolumeId([0xee; 16]), kind: Kind::Commit, index: 0x0102, version: 3 };
+        let mut expected = [0; 40];
+        expected[..16].fill(0xee);
+        expected[16] = 4;
+        expected[24] = 2;
+        expected[25] = 1;
+        expected[32] = 3;
+        assert_eq!(place.encode(), expected);
+    }
+}

@@ -1,0 +1,252 @@
+//! Sealing and opening: authenticated encryption that owns its keys and its nonces.
+//!
+//! A sealed object is `[salt 16][counter 8 LE][ciphertext][tag 16]`. The salt names the session key
+//! and the counter is the nonce, so each can be opened alone. A sealer starts from a fresh random
+//! salt, counts up from zero and never goes back: no (key, nonce) pair repeats after a restart, a
+//! restored backup, or with two computers at work. The one case it cannot see is a running process
+//! that is itself cloned, as with a virtual machine resumed twice from one snapshot.
+
+use crate::secret::same_bytes;
+use crate::session::{KeyCache, SALT_BYTES, Salt, SessionKey};
+use crate::{CryptoError, Entropy, Place, SealRoot};
+use std::fmt;
+
+/// Free bytes a sealed object has in front: salt and counter.
+pub const SEAL_HEADER: usize = SALT_BYTES + 8;
+/// Bytes of a tag, at the end of a sealed object.
+pub const TAG_BYTES: usize = 16;
+/// What sealing adds to a plaintext.
+pub const SEAL_OVERHEAD: usize = SEAL_HEADER + TAG_BYTES;
+
+/// An authentication tag. Compares in constant time.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Tag(pub [u8; TAG_BYTES]);
+
+impl PartialEq for Tag {
+    fn eq(&self, other: &Self) -> bool {
+        same_bytes(&self.0, &other.0)
+    }
+}
+
+impl Eq for Tag {}
+
+/// The tag at the end of a sealed object, or none if it is too short to be one.
+pub fn tag_of(buf: &[u8]) -> Option<Tag> {
+    if buf.len() < SEAL_OVERHEAD {
+        return None;
+    }
+    buf.last_chunk().copied().map(Tag)
+}
+
+/// How much one session key may seal.
+///
+/// With unique nonces an attacker's advantage in telling GCM from random grows as (AES calls)^2 /
+/// 2^129. A key makes one call for every 16 bytes and two more for every message, so the soft limits
+/// of 2^36 bytes and 2^32 messages keep it below 2^-61.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SealLimits {
+    /// After so many messages a fresh salt and key take over.
+    pub soft_messages: u64,
+    /// After so many bytes of plaintext a fresh salt and key take over.
+    pub soft_bytes: u64,
+    /// Beyond so many messages the key seals no more.
+    pub hard_messages: u64,
+    /// Beyond so many bytes of plaintext the key seals no more.
+    pub hard_bytes: u64,
+}
+
+impl Default for SealLimits {
+    fn default() -> Self {
+        Self {
+            soft_messages: 1 << 32,
+            soft_bytes: 1 << 36,
+            hard_messages: 1 << 36,
+            hard_bytes: 1 << 40,
+        }
+    }
+}
+
+/// Seals and opens objects under one root.
+pub struct Sealer {
+    root: SealRoot,
+    entropy: Box<dyn Entropy>,
+    limits: SealLimits,
+    session: SessionKey,
+    /// Messages sealed under `session`: the next counter.
+    messages: u64,
+    /// Bytes of plaintext sealed under `session`.
+    bytes: u64,
+    /// Other sessions' keys, for opening only.
+    others: KeyCache,
+}
+
+impl Sealer {
+    /// A sealer with a fresh session key.
+    pub fn new(root: SealRoot, entropy: Box<dyn Entropy>) -> Self {
+        Self::with_limits(root, entropy, SealLimits::default())
+    }
+
+    /// A sealer with other limits than the default ones.
+    pub fn with_limits(root: SealRoot, mut entropy: Box<dyn Entropy>, limits: SealLimits) -> Self {
+        let session = SessionKey::derive(&root, draw_salt(&mut *entropy));
+        Self { root, entropy, limits, session, messages: 0, bytes: 0, others: KeyCache::new() }
+    }
+
+    /// Seals in place what stands between [`SEAL_HEADER`] free bytes in front and [`TAG_BYTES`]
+    /// behind, and fills both. Returns the tag.
+    pub fn seal(&mut self, place: &Place, buf: &mut [u8]) -> Result<Tag, CryptoError> {
+        let parts = Parts::of(buf)?;
+        let counter = self.next_counter(parts.data.len() as u64)?;
+        *parts.salt = self.session.salt;
+        *parts.counter = counter.to_le_bytes();
+        self.session.seal(counter, &place.encode(), parts.data, parts.tag)?;
+        Ok(Tag(*parts.tag))
+    }
+
+    /// Opens a sealed object in place and returns the plaintext within `buf`.
+    ///
+    /// After an error what was in `buf` is lost: decryption works on the spot.
+    pub fn open<'a>(
+        &mut self,
+        place: &Place,
+        buf: &'a mut [u8],
+    ) -> Result<&'a mut [u8], CryptoError> {
+        let Parts { salt, counter, data, tag } = Parts::of(buf)?;
+        let (counter, aad) = (u64::from_le_bytes(*counter), place.encode());
+        // Most objects are of this session; its key needs no search.
+        if *salt == self.session.salt {
+            self.session.open(counter, &aad, data, tag)?;
+        } else if let Some(key) = self.others.find(salt) {
+            key.open(counter, &aad, data, tag)?;
+        } else {
+            let key = SessionKey::derive(&self.root, *salt);
+            key.open(counter, &aad, data, tag)?;
+            // Kept only now: invented salts must not push out keys that are in use.
+            self.others.insert(key);
+        }
+        Ok(data)
+    }
+
+    /// Seals a copy of `plaintext`; for the rare objects where an allocation does not matter.
+    pub fn seal_vec(&mut self, place: &Place, plaintext: &[u8]) -> Result<Vec<u8>, CryptoError> {
+        let mut buf = Vec::with_capacity(SEAL_OVERHEAD + plaintext.len());
+        buf.resize(SEAL_HEADER, 0);
+        buf.extend_from_slice(plaintext);
+        buf.resize(SEAL_OVERHEAD + plaintext.len(), 0);
+        self.seal(place, &mut buf)?;
+        Ok(buf)
+    }
+
+    /// Opens a copy of a sealed object; `sealed` stays as it is.
+    pub fn open_vec(&mut self, place: &Place, sealed: &[u8]) -> Result<Vec<u8>, CryptoError> {
+        let mut buf = sealed.to_vec();
+        let end = SEAL_HEADER + self.open(place, &mut buf)?.len();
+        buf.truncate(end);
+        buf.drain(..SEAL_HEADER);
+        Ok(buf)
+    }
+
+    /// Takes the next nonce, after a change of key if one is due.
+    #[inline]
+    fn next_counter(&mut self, len: u64) -> Result<u64, CryptoError> {
+        let limits = self.limits;
+        if self.messages >= limits.soft_messages || self.bytes >= limits.soft_bytes {
+            self.rekey();
+        }
+        let bytes = self.bytes.saturating_add(len);
+        if self.messages >= limits.hard_messages || bytes > limits.hard_bytes {
+            return Err(CryptoError::KeyExhausted);
+        }
+        // Taken even if the sealing fails: a skipped nonce costs nothing, a repeated one everything.
+        let counter = self.messages;
+        self.messages += 1;
+        self.bytes = bytes;
+        Ok(counter)
+    }
+
+    /// Moves to a fresh session key. A generator so broken that it repeats a salt gets no new key:
+    /// counting on under the old one is safe, counting from zero under a used one is not.
+    #[cold]
+    fn rekey(&mut self) {
+        let salt = draw_salt(&mut *self.entropy);
+        if salt == self.session.salt || self.others.find(&salt).is_some() {
+            return;
+        }
+        let fresh = SessionKey::derive(&self.root, salt);
+        self.others.insert(std::mem::replace(&mut self.session, fresh));
+        (self.messages, self.bytes) = (0, 0);
+    }
+}
+
+impl fmt::Debug for Sealer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sealer").field("limits", &self.limits).finish_non_exhaustive()
+    }
+}
+
+fn draw_salt(entropy: &mut dyn Entropy) -> Salt {
+    let mut salt = [0; SALT_BYTES];
+    entropy.fill(&mut salt);
+    salt
+}
+
+/// The four parts of a sealed object.
+struct Parts<'a> {
+    salt: &'a mut Salt,
+    counter: &'a mut [u8; 8],
+    data: &'a mut [u8],
+    tag: &'a mut [u8; TAG_BYTES],
+}
+
+impl<'a> Parts<'a> {
+    #[inline]
+    fn of(buf: &'a mut [u8]) -> Result<Self, CryptoError> {
+        Self::split(buf).ok_or(CryptoError::Malformed("too short for a sealed object"))
+    }
+
+    #[inline]
+    fn split(buf: &'a mut [u8]) -> Option<Self> {
+        let (salt, rest) = buf.split_first_chunk_mut()?;
+        let (counter, rest) = rest.split_first_chunk_mut()?;
+        let (data, tag) = rest.split_last_chunk_mut()?;
+        Some(Self { salt, counter, data, tag })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Kind, SeededEntropy, VolumeId};
+
+    const PLACE: Place =
+        Place { volume: VolumeId([7; 16]), kind: Kind::Bucket, index: 5, version: 9 };
+
+    fn sealer(entropy: u64) -> Sealer {
+        Sealer::new(SealRoot::from_seed(1), Box::new(SeededEntropy::new(entropy)))
+    }
+
+    #[test]
+    fn invented_salts_do_not_push_out_keys_in_use() {
+        let sealed = sealer(1).seal_vec(&PLACE, b"kept").expect("seals");
+        let salt: Salt = sealed[..SALT_BYTES].try_into().expect("a salt");
+        let (mut reader, mut entropy) = (sealer(2), SeededEntropy::new(3));
+        assert!(reader.others.find(&salt).is_none());
+        assert_eq!(reader.open_vec(&PLACE, &sealed).expect("opens"), b"kept");
+        for _ in 0..100 {
+            let mut forged = sealed.clone();
+            // The first byte stays: all of them want the same set of the cache.
+            entropy.fill(&mut forged[1..SALT_BYTES]);
+            assert_eq!(reader.open_vec(&PLACE, &forged), Err(CryptoError::Forged));
+        }
+        assert!(reader.others.find(&salt).is_some());
+    }
+
+    #[test]
+    fn default_limits_are_below_those_of_gcm() {
+        let limits = SealLimits::default();
+        assert!(limits.soft_messages < limits.hard_messages);
+        assert!(limits.soft_bytes < limits.hard_bytes);
+        // 2^38 calls of AES: an advantage of 2^-53 even where no fresh key can be had.
+        assert!(limits.hard_bytes / 16 + 2 * limits.hard_messages <= 1 << 38);
+    }
+}

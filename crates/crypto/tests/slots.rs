@@ -1,0 +1,260 @@
+//! Key slots: several passphrases for one master key, and bytes that nobody should trust.
+
+use oblivio_crypto::{
+    CryptoError, KEY_SLOT_BYTES, KEY_SLOTS, KEY_SLOTS_BYTES, KdfParams, KeySlots, MasterKey,
+    Passphrase, SeededEntropy, SlotIndex, VolumeId,
+};
+use proptest::prelude::*;
+
+const VOLUME: VolumeId = VolumeId([7; 16]);
+const CHEAP: KdfParams = KdfParams::TEST;
+
+/// Slots under test, with the entropy they draw from.
+struct House {
+    master: MasterKey,
+    slots: KeySlots,
+    entropy: SeededEntropy,
+}
+
+impl House {
+    fn with(passphrases: &[&str]) -> Self {
+        let mut entropy = SeededEntropy::new(1);
+        let master = MasterKey::generate(&mut entropy);
+        let mut house = Self { master, slots: KeySlots::new(), entropy };
+        for passphrase in passphrases {
+            house.add(passphrase).expect("a free slot");
+        }
+        house
+    }
+
+    fn add(&mut self, passphrase: &str) -> Result<SlotIndex, CryptoError> {
+        let passphrase = Passphrase::new(passphrase);
+        self.slots.add(&self.master, VOLUME, &passphrase, CHEAP, &mut self.entropy)
+    }
+
+    fn change(&mut self, old: &str, new: &str) -> Result<SlotIndex, CryptoError> {
+        let (old, new) = (Passphrase::new(old), Passphrase::new(new));
+        self.slots.change(VOLUME, &old, &new, CHEAP, &mut self.entropy)
+    }
+
+    /// The slot that `passphrase` opens, after a check that it gives the right key.
+    fn unlock(&self, passphrase: &str) -> Result<usize, CryptoError> {
+        let (master, index) = self.slots.unlock(VOLUME, &Passphrase::new(passphrase))?;
+        let key = |master: &MasterKey| master.label_prf(VOLUME).label(1, 2);
+        assert_eq!(key(&master), key(&self.master), "another master key came out");
+        Ok(index.get())
+    }
+}
+
+fn slot(index: usize) -> SlotIndex {
+    SlotIndex::new(index).expect("a slot")
+}
+
+#[test]
+fn each_passphrase_opens_its_slot() {
+    let house = House::with(&["one", "two", "three"]);
+    assert_eq!(house.unlock("one"), Ok(0));
+    assert_eq!(house.unlock("two"), Ok(1));
+    assert_eq!(house.unlock("three"), Ok(2));
+    assert_eq!(house.slots.used().map(SlotIndex::get).collect::<Vec<_>>(), [0, 1, 2]);
+    assert_eq!(house.slots.params(slot(1)), Some(CHEAP));
+    assert_eq!(house.slots.params(slot(5)), None);
+}
+
+#[test]
+fn wrong_passphrases_are_refused() {
+    let house = House::with(&["one"]);
+    for wrong in ["", "on", "one ", "One", "one\0"] {
+        assert_eq!(house.unlock(wrong), Err(CryptoError::WrongPassphrase), "{wrong:?}");
+    }
+    assert_eq!(House::with(&[]).unlock("one"), Err(CryptoError::WrongPassphrase));
+}
+
+#[test]
+fn there_are_eight_slots() {
+    let names: Vec<String> = (0..KEY_SLOTS).map(|n| format!("number {n}")).collect();
+    let mut house = House::with(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(house.add("one more"), Err(CryptoError::NoFreeSlot));
+    assert_eq!(house.unlock("number 7"), Ok(7));
+    house.slots.remove(slot(3)).expect("removes");
+    assert_eq!(house.add("one more").map(SlotIndex::get), Ok(3));
+    assert_eq!(house.unlock("one more"), Ok(3));
+    assert_eq!(SlotIndex::new(KEY_SLOTS), None);
+    assert_eq!(SlotIndex::new(256), None);
+}
+
+#[test]
+fn removing_takes_one_passphrase_and_never_the_last() {
+    let mut house = House::with(&["one", "two"]);
+    let before = house.slots.to_bytes();
+    assert_eq!(house.slots.remove(slot(0)), Ok(()));
+    assert_eq!(house.unlock("one"), Err(CryptoError::WrongPassphrase));
+    assert_eq!(house.unlock("two"), Ok(1));
+    assert_eq!(house.slots.remove(slot(0)), Err(CryptoError::EmptySlot));
+    assert_eq!(house.slots.remove(slot(1)), Err(CryptoError::LastSlot));
+    let after = house.slots.to_bytes();
+    assert_eq!(after[..KEY_SLOT_BYTES], [0; KEY_SLOT_BYTES], "the slot is wiped");
+    assert_eq!(after[KEY_SLOT_BYTES..], before[KEY_SLOT_BYTES..], "and nothing else touched");
+}
+
+#[test]
+fn changing_rewrites_one_slot() {
+    let mut house = House::with(&["one", "two", "three"]);
+    let before = house.slots.to_bytes();
+    assert_eq!(house.change("two", "zwei").map(SlotIndex::get), Ok(1));
+    assert_eq!(house.unlock("two"), Err(CryptoError::WrongPassphrase));
+    assert_eq!(house.unlock("zwei"), Ok(1));
+    let after = house.slots.to_bytes();
+    for (index, (old, new)) in
+        before.chunks(KEY_SLOT_BYTES).zip(after.chunks(KEY_SLOT_BYTES)).enumerate()
+    {
+        assert_eq!(old != new, index == 1, "slot {index}");
+    }
+    assert_eq!(house.change("two", "drei"), Err(CryptoError::WrongPassphrase));
+    assert_eq!(house.slots.to_bytes(), after, "a failed change changes nothing");
+}
+
+#[test]
+fn parameters_out_of_bounds_write_nothing() {
+    let mut house = House::with(&["one"]);
+    let before = house.slots.clone();
+    let huge = KdfParams { memory_kib: u32::MAX, passes: 1, lanes: 1 };
+    let passphrase = Passphrase::new("two");
+    let added = house.slots.add(&house.master, VOLUME, &passphrase, huge, &mut house.entropy);
+    assert!(matches!(added, Err(CryptoError::Malformed(_))));
+    assert_eq!(house.slots, before);
+}
+
+/// With the same passphrase twice, salts still make every key, and so every sealed copy, new.
+#[test]
+fn equal_passphrases_give_unrelated_slots() {
+    let house = House::with(&["same", "same"]);
+    let bytes = house.slots.to_bytes();
+    let (one, two) = bytes[..2 * KEY_SLOT_BYTES].split_at(KEY_SLOT_BYTES);
+    for field in [16..48, 48..80, 80..112, 112..128] {
+        assert_ne!(one[field.clone()], two[field]);
+    }
+}
+
+#[test]
+fn a_slot_is_bound_to_its_volume_and_index() {
+    let house = House::with(&["one", "two"]);
+    let other = VolumeId([8; 16]);
+    let unlocked = house.slots.unlock(other, &Passphrase::new("one"));
+    assert_eq!(unlocked.err(), Some(CryptoError::Forged));
+    let mut bytes = house.slots.to_bytes();
+    bytes[..2 * KEY_SLOT_BYTES].rotate_left(KEY_SLOT_BYTES);
+    let swapped = KeySlots::from_bytes(&bytes).expect("well formed");
+    let unlocked = swapped.unlock(VOLUME, &Passphrase::new("one"));
+    assert_eq!(unlocked.err(), Some(CryptoError::Forged));
+}
+
+#[test]
+fn a_damaged_slot_does_not_hide_a_good_one() {
+    let house = House::with(&["same", "same"]);
+    let mut bytes = house.slots.to_bytes();
+    bytes[100] ^= 1;
+    let damaged = KeySlots::from_bytes(&bytes).expect("well formed");
+    let (_, index) = damaged.unlock(VOLUME, &Passphrase::new("same")).expect("the other opens");
+    assert_eq!(index.get(), 1);
+}
+
+#[test]
+fn bytes_come_back_as_they_were() {
+    let house = House::with(&["one", "two"]);
+    let bytes = house.slots.to_bytes();
+    let parsed = KeySlots::from_bytes(&bytes).expect("parses");
+    assert_eq!(parsed, house.slots);
+    let house = House { slots: parsed, ..house };
+    assert_eq!(house.unlock("two"), Ok(1));
+}
+
+/// Every bit of a used slot matters: flipped, it is refused in parsing or in opening.
+#[test]
+fn every_flipped_bit_is_refused() {
+    let house = House::with(&["one"]);
+    let bytes = house.slots.to_bytes();
+    // A flip high in the costs may be within bounds and yet take long: those bits are left out
+    // here, bounds are tested with the parameters themselves.
+    let slow =
+        |bit: usize| (4 * 8 + 14..8 * 8).contains(&bit) || (8 * 8 + 10..12 * 8).contains(&bit);
+    for bit in (0..KEY_SLOT_BYTES * 8).filter(|bit| !slow(*bit)) {
+        let mut flipped = bytes;
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        let Ok(slots) = KeySlots::from_bytes(&flipped) else { continue };
+        assert!(slots.unlock(VOLUME, &Passphrase::new("one")).is_err(), "bit {bit}");
+    }
+}
+
+#[test]
+fn hostile_bytes_are_refused() {
+    let good = House::with(&["one"]).slots.to_bytes();
+    let with = |at: usize, value: &[u8]| {
+        let mut bytes = good;
+        bytes[at..at + value.len()].copy_from_slice(value);
+        KeySlots::from_bytes(&bytes)
+    };
+    assert!(with(0, &[1]).is_ok());
+    let huge = (KdfParams::MAX_MEMORY_KIB + 1).to_le_bytes();
+    let hostile: [(usize, &[u8]); 9] = [
+        (0, &[2]),                   // a state of the future
+        (0, &[255]),                 // no state at all
+        (0, &[0]),                   // empty, yet full of something
+        (1, &[1]),                   // reserved bytes
+        (4, &huge),                  // memory for a giant
+        (4, &[0; 4]),                // no memory
+        (8, &[255; 4]),              // passes until the end of time
+        (12, &[0; 4]),               // no lanes
+        (KEY_SLOTS_BYTES - 1, &[1]), // a last slot, empty but not blank
+    ];
+    for (at, value) in hostile {
+        assert!(matches!(with(at, value), Err(CryptoError::Malformed(_))), "{value:?} at {at}");
+    }
+}
+
+#[test]
+fn wrong_lengths_are_refused() {
+    let good = House::with(&["one"]).slots.to_bytes();
+    for len in 0..good.len() {
+        assert!(KeySlots::from_bytes(&good[..len]).is_err(), "{len} bytes");
+    }
+    assert!(KeySlots::from_bytes(&[&good[..], &[0]].concat()).is_err());
+    assert!(KeySlots::from_bytes(&[0; KEY_SLOTS_BYTES + KEY_SLOT_BYTES]).is_err());
+}
+
+proptest! {
+    /// Whatever parses is exactly what would be written: there is one encoding of each state.
+    #[test]
+    fn parsing_is_strict(
+        garbage in proptest::collection::vec(any::<u8>(), KEY_SLOTS_BYTES),
+        states in proptest::collection::vec(0u8..2, KEY_SLOTS),
+        blank in any::<bool>(),
+    ) {
+        let mut bytes = garbage;
+        for (slot, state) in bytes.chunks_mut(KEY_SLOT_BYTES).zip(states) {
+            slot[..4].copy_from_slice(&[state, 0, 0, 0]);
+            slot[4..16].copy_from_slice(&[64, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0]);
+            if state == 0 && blank {
+                slot.fill(0);
+            }
+        }
+        if let Ok(slots) = KeySlots::from_bytes(&bytes) {
+            prop_assert_eq!(slots.to_bytes().to_vec(), bytes);
+        }
+    }
+
+    #[test]
+    fn garbage_is_refused(bytes in proptest::collection::vec(1u8.., KEY_SLOTS_BYTES)) {
+        prop_assert!(KeySlots::from_bytes(&bytes).is_err());
+    }
+
+    #[test]
+    fn any_passphrase_works(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let mut house = House::with(&[]);
+        let passphrase = Passphrase::new(bytes);
+        house.slots
+            .add(&house.master, VOLUME, &passphrase, CHEAP, &mut house.entropy)
+            .expect("a free slot");
+        prop_assert!(house.slots.unlock(VOLUME, &passphrase).is_ok());
+    }
+}

@@ -1,0 +1,43 @@
+//! What can go wrong inside an engine.
+
+use crate::{BucketId, TreeId};
+use oblivio_crypto::CryptoError;
+
+/// An engine's error.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The caller asked for something that makes no sense.
+    #[error("{0}")]
+    Invalid(String),
+    /// A bucket is not the one that was written last.
+    #[error("bucket {} of tree {} is not what was written: {reason}", bucket.0, tree.0)]
+    Tampered {
+        /// The tree.
+        tree: TreeId,
+        /// The bucket.
+        bucket: BucketId,
+        /// How it was found out.
+        reason: &'static str,
+    },
+    /// A block failed its own check (PMMAC, Freecursive §6).
+    #[error("block {0} is not what was written last")]
+    TamperedBlock(u64),
+    /// The engine's stored state does not parse.
+    #[error("engine state: {0}")]
+    State(&'static str),
+    /// The sealer refused.
+    #[error(transparent)]
+    Crypto(CryptoError),
+    /// An earlier error closed the engine.
+    #[error("the engine is closed after an earlier failure")]
+    Closed,
+}
+
+/// An engine's result.
+pub type Result<T> = std::result::Result<T, EngineError>;
+
+impl From<CryptoError> for EngineError {
+    fn from(error: CryptoError) -> Self {
+        EngineError::Crypto(error)
+    }
+}

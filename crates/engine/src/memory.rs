@@ -1,0 +1,80 @@
+//! A driver over plain memory: carries out an engine's steps on maps of buckets and keeps the
+//! trace. For tests, simulation and benchmarks; volumes have their own driver.
+
+use crate::{BlockAnswer, BlockOp, BucketId, Engine, Leaf, Result, Step, TreeId};
+use std::collections::BTreeMap;
+
+/// One thing that the store saw.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Seen {
+    /// These paths were shown and these buckets read.
+    Read(TreeId, Vec<Leaf>, Vec<BucketId>),
+    /// These buckets were written.
+    Write(TreeId, Vec<BucketId>),
+}
+
+/// Buckets in memory, and what was seen of them.
+#[derive(Clone, Default)]
+pub struct MemoryBuckets {
+    /// The sealed buckets.
+    pub buckets: BTreeMap<(TreeId, BucketId), Vec<u8>>,
+    /// The trace, if [`Self::keep_trace`].
+    pub trace: Vec<Seen>,
+    /// Whether to keep the trace.
+    pub keep_trace: bool,
+}
+
+impl MemoryBuckets {
+    /// No buckets; the trace is kept.
+    pub fn traced() -> Self {
+        Self { keep_trace: true, ..Self::default() }
+    }
+
+    /// Carries out everything that the engine wants.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    pub fn run(&mut self, engine: &mut dyn Engine) -> Result<()> {
+        loop {
+            match engine.step()? {
+                Step::Done => return Ok(()),
+                Step::Read { tree, shown, buckets, into } => {
+                    let stride = into.len() / buckets.len();
+                    for (bucket, bytes) in buckets.iter().zip(into.chunks_mut(stride)) {
+                        match self.buckets.get(&(tree, *bucket)) {
+                            Some(stored) if stored.len() == stride => bytes.copy_from_slice(stored),
+                            // A bucket that was dropped or cut reads as zeros, which open nowhere.
+                            _ => bytes.fill(0),
+                        }
+                    }
+                    if self.keep_trace {
+                        self.trace.push(Seen::Read(tree, shown.to_vec(), buckets.to_vec()));
+                    }
+                }
+                Step::Write { tree, buckets, from } => {
+                    let stride = from.len() / buckets.len();
+                    for (bucket, bytes) in buckets.iter().zip(from.chunks(stride)) {
+                        self.buckets.insert((tree, *bucket), bytes.to_vec());
+                    }
+                    if self.keep_trace {
+                        self.trace.push(Seen::Write(tree, buckets.to_vec()));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Serves one batch.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    pub fn access(
+        &mut self,
+        engine: &mut dyn Engine,
+        ops: Vec<BlockOp>,
+    ) -> Result<Vec<BlockAnswer>> {
+        engine.submit(ops)?;
+        self.run(engine)?;
+        Ok(engine.take_answers())
+    }
+}

@@ -1,0 +1,574 @@
+//! Path ORAM's back end (Freecursive §3.1): reads the union of some paths, hands out the blocks of
+//! interest, and writes the union back with everything as deep as it can go.
+//!
+//! One round is [`Backend::begin`], the read, [`Backend::absorb`], whatever the front end does to
+//! its targets, [`Backend::evict`], the write.
+
+use super::bitset::BitSet;
+use super::block_pool::{BlockPool, Payload};
+use super::bucket_cache::{BucketCache, Resident};
+use super::geometry::{EMPTY, Geometry, SlotHeader};
+use super::meters::Meters;
+use super::paths::{NONE, PathUnion};
+use crate::{BucketId, EngineError, Leaf, Level, Result, TreeId};
+use oblivio_crypto::{Kind, Place, Sealer, TAG_BYTES, Tag, VolumeId, tag_of};
+
+/// One path that a round reads.
+#[derive(Clone, Copy, Debug)]
+pub struct PathAccess {
+    /// The label (old, if it is about to change) whose path is read.
+    pub label: u64,
+    /// The block that is wanted from it; [`EMPTY`] for none.
+    pub want: u64,
+    /// Written back although the schedule does not rewrite what accesses read.
+    pub scheduled: bool,
+}
+
+/// Where a block's payload lies during a round.
+#[derive(Clone, Copy, Debug)]
+enum Held {
+    /// At this offset of the read buffer.
+    Read(usize),
+    /// In the pool.
+    Pool(Payload),
+}
+
+/// A block that this round may move.
+#[derive(Clone, Copy, Debug)]
+struct Candidate {
+    header: SlotHeader,
+    held: Held,
+    next: u32,
+}
+
+/// One Path ORAM tree with its stash and bucket cache.
+pub struct Backend {
+    pub(super) tree: TreeId,
+    pub(super) geometry: Geometry,
+    pub(super) depth: Level,
+    pub(super) rewrites_reads: bool,
+    pub(super) stash: Vec<Resident>,
+    pub(super) pool: BlockPool,
+    pub(super) cache: BucketCache,
+    /// Buckets that were stored at least once.
+    pub(super) present: BitSet,
+    /// Slots whose block was taken out without rewriting the bucket: `bucket * Z + slot`.
+    pub(super) removed: BitSet,
+    pub(super) root_tag: Tag,
+    pub(super) meters: Meters,
+    volume: VolumeId,
+    sealer: Sealer,
+    round: Round,
+}
+
+/// What lasts for one round; kept for its allocations.
+#[derive(Default)]
+struct Round {
+    union: PathUnion,
+    paths: Vec<(Leaf, bool)>,
+    shown: Vec<Leaf>,
+    read_list: Vec<BucketId>,
+    read_nodes: Vec<u32>,
+    read_buf: Vec<u8>,
+    write_list: Vec<BucketId>,
+    write_buf: Vec<u8>,
+    node_tags: Vec<[Tag; 2]>,
+    heads: Vec<u32>,
+    candidates: Vec<Candidate>,
+    /// Wanted ids, ascending, with the index of the access that wants them.
+    wants: Vec<(u64, u32)>,
+    /// The candidate of each access, or [`NONE`].
+    found: Vec<u32>,
+}
+
+impl Backend {
+    /// An empty tree with leaves at `depth` and the first `cached_buckets` buckets in memory.
+    pub fn new(
+        tree: TreeId,
+        geometry: Geometry,
+        depth: Level,
+        cached_buckets: u64,
+        rewrites_reads: bool,
+        volume: VolumeId,
+        sealer: Sealer,
+    ) -> Self {
+        Self {
+            tree,
+            geometry,
+            depth,
+            rewrites_reads,
+            stash: Vec::new(),
+            pool: BlockPool::new(geometry.block_bytes),
+            cache: BucketCache::new(cached_buckets),
+            present: BitSet::default(),
+            removed: BitSet::default(),
+            root_tag: Tag::default(),
+            meters: Meters::default(),
+            volume,
+            sealer,
+            round: Round::default(),
+        }
+    }
+
+    /// Plans a round; afterwards [`Self::read_step`] says what to read.
+    pub fn begin(&mut self, accesses: &[PathAccess]) {
+        let round = &mut self.round;
+        round.paths.clear();
+        round.shown.clear();
+        round.wants.clear();
+        for (index, access) in accesses.iter().enumerate() {
+            let leaf = crate::Label(access.label).leaf(self.depth);
+            round.paths.push((leaf, access.scheduled || self.rewrites_reads));
+            round.shown.push(leaf);
+            if access.want != EMPTY {
+                round.wants.push((access.want, index as u32));
+            }
+        }
+        round.wants.sort_unstable();
+        round.found.clear();
+        round.found.resize(accesses.len(), NONE);
+        round.union.build(&mut round.paths, self.depth);
+        round.read_list.clear();
+        round.read_nodes.clear();
+        for (index, node) in round.union.nodes().iter().enumerate() {
+            let in_memory = self.cache.holds(node.bucket.0)
+                && self.cache.get(node.bucket.0).is_some_and(|cached| cached.loaded);
+            if self.present.get(node.bucket.0) && !in_memory {
+                round.read_list.push(node.bucket);
+                round.read_nodes.push(index as u32);
+            }
+        }
+        let bytes = round.read_list.len() * self.geometry.bucket_bytes();
+        if round.read_buf.len() < bytes {
+            round.read_buf.resize(bytes, 0);
+        }
+        self.meters.paths += accesses.len() as u64;
+        self.meters.buckets_read += round.read_list.len() as u64;
+        self.meters.bytes_moved += bytes as u64;
+    }
+
+    /// What the round wants read: the leaves it shows, the buckets, and where they go.
+    pub fn read_step(&mut self) -> (&[Leaf], &[BucketId], &mut [u8]) {
+        let round = &mut self.round;
+        let bytes = round.read_list.len() * self.geometry.bucket_bytes();
+        (&round.shown, &round.read_list, &mut round.read_buf[..bytes])
+    }
+
+    /// Checks and opens what was read and gathers the blocks.
+    ///
+    /// # Errors
+    /// `Tampered` names the first bucket that is not what was written last.
+    pub fn absorb(&mut self) -> Result<()> {
+        let mut round = std::mem::take(&mut self.round);
+        let result = self.absorb_round(&mut round);
+        self.round = round;
+        result
+    }
+
+    fn absorb_round(&mut self, round: &mut Round) -> Result<()> {
+        round.candidates.clear();
+        for block in self.stash.drain(..) {
+            gather(&mut round.candidates, &round.wants, &mut round.found, block);
+        }
+        round.node_tags.clear();
+        round.node_tags.resize(round.union.nodes().len(), [Tag::default(); 2]);
+        let mut reads = 0;
+        for index in 0..round.union.nodes().len() {
+            if round.read_nodes.get(reads) == Some(&(index as u32)) {
+                self.absorb_read(round, index, reads)?;
+                reads += 1;
+            } else if self.cache.holds(round.union.nodes()[index].bucket.0) {
+                self.absorb_cached(round, index);
+            }
+        }
+        Ok(())
+    }
+
+    /// A bucket that was read: `at` is its position in the read list.
+    fn absorb_read(&mut self, round: &mut Round, index: usize, at: usize) -> Result<()> {
+        let node = round.union.nodes()[index];
+        let stride = self.geometry.bucket_bytes();
+        let base = at * stride;
+        let expected = match node.parent {
+            NONE => self.root_tag,
+            parent => round.node_tags[parent as usize][node.bucket.side()],
+        };
+        let bytes = &mut round.read_buf[base..base + stride];
+        if self.geometry.tag_tree && tag_of(bytes) != Some(expected) {
+            return Err(self.tampered(node.bucket, "it is not the version written last"));
+        }
+        let place = self.place(node.bucket);
+        self.meters.tag_tree_bytes += stride as u64;
+        if self.sealer.open(&place, bytes).is_err() {
+            return Err(self.tampered(node.bucket, "its seal does not open"));
+        }
+        round.node_tags[index] = self.geometry.child_tags(bytes);
+        let cached = self.cache.holds(node.bucket.0);
+        for slot in 0..self.geometry.blocks_per_bucket {
+            let header = self.geometry.slot(&round.read_buf[base..base + stride], slot);
+            let slot_index = node.bucket.0 * self.geometry.blocks_per_bucket as u64 + slot as u64;
+            if header.id == EMPTY || self.removed.get(slot_index) {
+                continue;
+            }
+            let payload = base + self.geometry.payload_at(slot);
+            let wanted = wanted_by(&round.wants, header.id);
+            if node.evict || wanted.is_some() {
+                if let Some(access) = wanted {
+                    round.found[access] = round.candidates.len() as u32;
+                }
+                let held = Held::Read(payload);
+                round.candidates.push(Candidate { header, held, next: NONE });
+                if !node.evict && !cached {
+                    self.removed.set(slot_index, true);
+                }
+            } else if cached {
+                let bytes = &round.read_buf[payload..payload + self.geometry.block_bytes];
+                let block = resident(header, self.pool.store(bytes));
+                self.cache.get_mut(node.bucket.0).blocks.push(block);
+            }
+        }
+        if cached {
+            let bucket = self.cache.get_mut(node.bucket.0);
+            bucket.loaded = true;
+            bucket.child_tags = round.node_tags[index];
+            // A block was taken out, so what is stored is out of date.
+            bucket.dirty = true;
+        }
+        Ok(())
+    }
+
+    fn absorb_cached(&mut self, round: &mut Round, index: usize) {
+        let node = round.union.nodes()[index];
+        let bucket = self.cache.get_mut(node.bucket.0);
+        bucket.loaded = true;
+        bucket.dirty = true;
+        round.node_tags[index] = bucket.child_tags;
+        let wants = &round.wants;
+        let (candidates, found) = (&mut round.candidates, &mut round.found);
+        bucket.blocks.retain(|block| {
+            let taken = node.evict || wanted_by(wants, block.id).is_some();
+            if taken {
+                gather(candidates, wants, found, *block);
+            }
+            !taken
+        });
+    }
+
+    /// The header of the block that access `index` wanted, if it exists.
+    pub fn target(&self, index: usize) -> Option<SlotHeader> {
+        let found = self.round.found[index];
+        (found != NONE).then(|| self.round.candidates[found as usize].header)
+    }
+
+    /// The content of the block that access `index` wanted; it must exist.
+    pub fn content(&self, index: usize) -> &[u8] {
+        match self.round.candidates[self.round.found[index] as usize].held {
+            Held::Read(at) => &self.round.read_buf[at..at + self.geometry.block_bytes],
+            Held::Pool(payload) => self.pool.get(payload),
+        }
+    }
+
+    /// As [`Self::content`], to change.
+    pub fn content_mut(&mut self, index: usize) -> &mut [u8] {
+        match self.round.candidates[self.round.found[index] as usize].held {
+            Held::Read(at) => &mut self.round.read_buf[at..at + self.geometry.block_bytes],
+            Held::Pool(payload) => self.pool.get_mut(payload),
+        }
+    }
+
+    /// Gives the wanted block its new label and PMMAC tag.
+    pub fn relabel(&mut self, index: usize, label: u64, mac: Tag) {
+        let header = &mut self.round.candidates[self.round.found[index] as usize].header;
+        header.label = label;
+        header.mac = mac;
+    }
+
+    /// Adds the wanted block, which did not exist, with zeros for content.
+    pub fn insert(&mut self, index: usize, id: u64) {
+        let held = Held::Pool(self.pool.store(&[]));
+        self.round.found[index] = self.round.candidates.len() as u32;
+        let header = SlotHeader { id, ..SlotHeader::VACANT };
+        self.round.candidates.push(Candidate { header, held, next: NONE });
+    }
+
+    /// Takes the wanted block out for good (`readrmv`, Freecursive §4.2.2).
+    pub fn remove(&mut self, index: usize) -> Option<Payload> {
+        let found = self.round.found[index];
+        if found == NONE {
+            return None;
+        }
+        self.round.found[index] = NONE;
+        let candidate = &mut self.round.candidates[found as usize];
+        candidate.header.id = EMPTY;
+        Some(match candidate.held {
+            Held::Pool(payload) => payload,
+            Held::Read(at) => {
+                self.pool.store(&self.round.read_buf[at..at + self.geometry.block_bytes])
+            }
+        })
+    }
+
+    /// Adds a block that is in no bucket to the round under way (`append`, Freecursive §4.2.2).
+    pub fn append(&mut self, block: Resident) {
+        let header = SlotHeader { id: block.id, label: block.label, mac: block.mac };
+        let held = Held::Pool(block.payload);
+        self.round.candidates.push(Candidate { header, held, next: NONE });
+    }
+
+    /// Places the blocks and seals what is written back; [`Self::write_step`] gives it.
+    ///
+    /// # Errors
+    /// Those of the sealer.
+    pub fn evict(&mut self) -> Result<()> {
+        let mut round = std::mem::take(&mut self.round);
+        place_blocks(&mut round, self.geometry.blocks_per_bucket);
+        let result = self.write_back(&mut round);
+        for candidate in round.candidates.iter().filter(|c| c.header.id != EMPTY) {
+            let payload = self.keep(candidate.held, &round.read_buf);
+            self.stash.push(resident(candidate.header, payload));
+        }
+        self.round = round;
+        self.meters.stash_peak = self.meters.stash_peak.max(self.stash.len() as u64);
+        result
+    }
+
+    fn write_back(&mut self, round: &mut Round) -> Result<()> {
+        let stride = self.geometry.bucket_bytes();
+        let written = round.union.nodes().iter();
+        let written = written.filter(|n| n.evict && !self.cache.holds(n.bucket.0)).count();
+        if round.write_buf.len() < written * stride {
+            round.write_buf.resize(written * stride, 0);
+        }
+        round.write_list.clear();
+        for index in (0..round.union.nodes().len()).rev() {
+            let node = round.union.nodes()[index];
+            if !node.evict {
+                continue;
+            }
+            if self.cache.holds(node.bucket.0) {
+                self.fill_cached(round, index);
+            } else {
+                let tag = self.fill_stored(round, index)?;
+                match node.parent {
+                    NONE => self.root_tag = tag,
+                    parent => round.node_tags[parent as usize][node.bucket.side()] = tag,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn fill_cached(&mut self, round: &mut Round, index: usize) {
+        let bucket = round.union.nodes()[index].bucket.0;
+        let mut next = round.heads[index];
+        while next != NONE {
+            let candidate = &mut round.candidates[next as usize];
+            let payload = self.keep(candidate.held, &round.read_buf);
+            self.cache.get_mut(bucket).blocks.push(resident(candidate.header, payload));
+            candidate.header.id = EMPTY;
+            next = candidate.next;
+        }
+        self.cache.get_mut(bucket).child_tags = round.node_tags[index];
+    }
+
+    fn fill_stored(&mut self, round: &mut Round, index: usize) -> Result<Tag> {
+        let bucket = round.union.nodes()[index].bucket;
+        let stride = self.geometry.bucket_bytes();
+        let base = round.write_list.len() * stride;
+        let bytes = &mut round.write_buf[base..base + stride];
+        self.geometry.set_child_tags(bytes, &round.node_tags[index]);
+        let mut next = round.heads[index];
+        for slot in 0..self.geometry.blocks_per_bucket {
+            let at = self.geometry.payload_at(slot);
+            let payload = &mut bytes[at..at + self.geometry.block_bytes];
+            if next == NONE {
+                payload.fill(0);
+                self.geometry.set_slot(bytes, slot, &SlotHeader::VACANT);
+                continue;
+            }
+            let candidate = &mut round.candidates[next as usize];
+            match candidate.held {
+                Held::Read(from) => {
+                    payload.copy_from_slice(&round.read_buf[from..from + payload.len()]);
+                }
+                Held::Pool(held) => {
+                    payload.copy_from_slice(self.pool.get(held));
+                    self.pool.release(held);
+                }
+            }
+            self.geometry.set_slot(bytes, slot, &candidate.header);
+            candidate.header.id = EMPTY;
+            next = candidate.next;
+        }
+        round.write_list.push(bucket);
+        self.seal(bucket, &mut round.write_buf[base..base + stride])
+    }
+
+    fn seal(&mut self, bucket: BucketId, bytes: &mut [u8]) -> Result<Tag> {
+        let place = self.place(bucket);
+        let tag = self.sealer.seal(&place, bytes)?;
+        self.present.set(bucket.0, true);
+        let slots = self.geometry.blocks_per_bucket as u64;
+        for slot in 0..slots {
+            self.removed.set(bucket.0 * slots + slot, false);
+        }
+        self.meters.buckets_written += 1;
+        self.meters.bytes_moved += bytes.len() as u64;
+        self.meters.tag_tree_bytes += bytes.len() as u64;
+        Ok(tag)
+    }
+
+    fn keep(&mut self, held: Held, read_buf: &[u8]) -> Payload {
+        match held {
+            Held::Pool(payload) => payload,
+            Held::Read(at) => self.pool.store(&read_buf[at..at + self.geometry.block_bytes]),
+        }
+    }
+
+    /// Seals the next dirty cached buckets of `dirty` (descending), at most `most` of them, for
+    /// [`Self::write_step`].
+    ///
+    /// # Errors
+    /// Those of the sealer.
+    pub fn flush(&mut self, dirty: &mut Vec<u64>, most: usize) -> Result<()> {
+        let mut round = std::mem::take(&mut self.round);
+        let stride = self.geometry.bucket_bytes();
+        let count = dirty.len().min(most);
+        if round.write_buf.len() < count * stride {
+            round.write_buf.resize(count * stride, 0);
+        }
+        round.write_list.clear();
+        for (index, bucket) in dirty.drain(..count).enumerate() {
+            let bytes = &mut round.write_buf[index * stride..(index + 1) * stride];
+            self.copy_cached(bucket, bytes);
+            let tag = self.seal(BucketId(bucket), bytes)?;
+            match BucketId(bucket).parent() {
+                None => self.root_tag = tag,
+                Some(parent) => {
+                    self.cache.get_mut(parent.0).child_tags[BucketId(bucket).side()] = tag;
+                }
+            }
+            round.write_list.push(BucketId(bucket));
+        }
+        self.round = round;
+        Ok(())
+    }
+
+    fn copy_cached(&mut self, bucket: u64, bytes: &mut [u8]) {
+        let cached = self.cache.get_mut(bucket);
+        cached.dirty = false;
+        self.geometry.set_child_tags(bytes, &cached.child_tags);
+        for slot in 0..self.geometry.blocks_per_bucket {
+            let at = self.geometry.payload_at(slot);
+            let payload = &mut bytes[at..at + self.geometry.block_bytes];
+            let header = match cached.blocks.get(slot) {
+                None => {
+                    payload.fill(0);
+                    SlotHeader::VACANT
+                }
+                Some(block) => {
+                    payload.copy_from_slice(self.pool.get(block.payload));
+                    SlotHeader { id: block.id, label: block.label, mac: block.mac }
+                }
+            };
+            self.geometry.set_slot(bytes, slot, &header);
+        }
+    }
+
+    /// What the round or flush wants written.
+    pub fn write_step(&self) -> (&[BucketId], &[u8]) {
+        let bytes = self.round.write_list.len() * self.geometry.bucket_bytes();
+        (&self.round.write_list, &self.round.write_buf[..bytes])
+    }
+
+    /// Bytes of memory held: payloads, buffers, and what is known of each bucket.
+    pub fn memory_bytes(&self) -> usize {
+        self.pool.bytes()
+            + self.round.read_buf.capacity()
+            + self.round.write_buf.capacity()
+            + self.present.bytes()
+            + self.removed.bytes()
+    }
+
+    fn place(&self, bucket: BucketId) -> Place {
+        let version = u64::from(self.tree.0);
+        Place { volume: self.volume, kind: Kind::Bucket, index: bucket.0, version }
+    }
+
+    fn tampered(&self, bucket: BucketId, reason: &'static str) -> EngineError {
+        EngineError::Tampered { tree: self.tree, bucket, reason }
+    }
+}
+
+fn resident(header: SlotHeader, payload: Payload) -> Resident {
+    Resident { id: header.id, label: header.label, mac: header.mac, payload }
+}
+
+fn wanted_by(wants: &[(u64, u32)], id: u64) -> Option<usize> {
+    match wants {
+        [] => None,
+        [(want, access)] => (*want == id).then_some(*access as usize),
+        _ => {
+            let at = wants.binary_search_by_key(&id, |want| want.0).ok()?;
+            Some(wants[at].1 as usize)
+        }
+    }
+}
+
+fn gather(
+    candidates: &mut Vec<Candidate>,
+    wants: &[(u64, u32)],
+    found: &mut [u32],
+    block: Resident,
+) {
+    if let Some(access) = wanted_by(wants, block.id) {
+        found[access] = candidates.len() as u32;
+    }
+    let header = SlotHeader { id: block.id, label: block.label, mac: block.mac };
+    candidates.push(Candidate { header, held: Held::Pool(block.payload), next: NONE });
+}
+
+/// Gives each node a list of at most `slots` candidates, each as deep as it can go; the others
+/// are in no list.
+fn place_blocks(round: &mut Round, slots: usize) {
+    round.heads.clear();
+    round.heads.resize(round.union.nodes().len(), NONE);
+    for index in 0..round.candidates.len() {
+        let header = round.candidates[index].header;
+        if header.id == EMPTY {
+            continue;
+        }
+        if let Some(node) = round.union.deepest(header.label) {
+            round.candidates[index].next = round.heads[node as usize];
+            round.heads[node as usize] = index as u32;
+        }
+    }
+    for index in (0..round.heads.len()).rev() {
+        if round.union.nodes()[index].evict {
+            overflow_to_parent(round, index, slots);
+        }
+    }
+}
+
+fn overflow_to_parent(round: &mut Round, index: usize, slots: usize) {
+    let (mut last, mut next) = (NONE, round.heads[index]);
+    for _ in 0..slots {
+        if next == NONE {
+            return;
+        }
+        last = next;
+        next = round.candidates[next as usize].next;
+    }
+    round.candidates[last as usize].next = NONE;
+    let parent = round.union.nodes()[index].parent;
+    while next != NONE {
+        let following = round.candidates[next as usize].next;
+        if parent != NONE {
+            round.candidates[next as usize].next = round.heads[parent as usize];
+            round.heads[parent as usize] = next;
+        }
+        next = following;
+    }
+}
+
+const _: () = assert!(TAG_BYTES == 16);

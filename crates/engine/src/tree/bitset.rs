@@ -1,0 +1,48 @@
+//! A plain bit set that grows; used for facts about buckets and slots.
+
+/// Bits, all clear at first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BitSet {
+    words: Vec<u64>,
+}
+
+impl BitSet {
+    /// Whether bit `index` is set.
+    pub fn get(&self, index: u64) -> bool {
+        self.words.get((index / 64) as usize).is_some_and(|word| word >> (index % 64) & 1 == 1)
+    }
+
+    /// Sets or clears bit `index`.
+    pub fn set(&mut self, index: u64, value: bool) {
+        let at = (index / 64) as usize;
+        if at >= self.words.len() {
+            if !value {
+                return;
+            }
+            self.words.resize(at + 1, 0);
+        }
+        let bit = 1 << (index % 64);
+        if value {
+            self.words[at] |= bit;
+        } else {
+            self.words[at] &= !bit;
+        }
+    }
+
+    /// The words, padded with zeros (or cut where only zeros follow) to hold `bits` bits.
+    pub fn to_words(&self, bits: u64) -> Vec<u64> {
+        let mut words = self.words.clone();
+        words.resize(bits.div_ceil(64) as usize, 0);
+        words
+    }
+
+    /// The set with these words.
+    pub fn from_words(words: Vec<u64>) -> Self {
+        Self { words }
+    }
+
+    /// Bytes in memory.
+    pub fn bytes(&self) -> usize {
+        self.words.len() * 8
+    }
+}

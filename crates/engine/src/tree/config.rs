@@ -1,0 +1,212 @@
+//! What a tree engine can be made of, and the papers' named points.
+
+use super::eviction::Eviction;
+use super::geometry::{Geometry, buckets_in, depth_for};
+use super::position_map::MapFormat;
+use crate::{EngineError, Level, Result};
+
+/// How position-map blocks beyond the on-chip map are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recursion {
+    /// In the data tree, through a PLB (Freecursive §4).
+    Unified {
+        /// Bytes of the PLB.
+        plb_bytes: usize,
+        /// Its associativity.
+        plb_ways: usize,
+    },
+    /// In a tree for each level, without a PLB (Freecursive §3.2).
+    Separate {
+        /// Bytes of a position-map block.
+        map_block_bytes: usize,
+    },
+}
+
+/// Everything that makes a tree engine what it is. All of it is public.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TreeConfig {
+    /// Bytes in a block (the papers' B).
+    pub block_bytes: usize,
+    /// Slots in a bucket (Z).
+    pub blocks_per_bucket: usize,
+    /// How many blocks there may ever be (N).
+    pub capacity: u64,
+    /// How full the tree may become, in percent of its slots.
+    pub fill_percent: u32,
+    /// Which paths are written back.
+    pub eviction: Eviction,
+    /// Whether blocks carry PMMAC tags (Freecursive §6).
+    pub pmmac: bool,
+    /// Whether buckets carry their children's tags.
+    pub tag_tree: bool,
+    /// How position-map entries are stored.
+    pub map_format: MapFormat,
+    /// The most bytes of position map kept in memory; what is over recurses.
+    pub on_chip_bytes: usize,
+    /// How it recurses.
+    pub recursion: Recursion,
+    /// Bytes of memory for the top of the tree.
+    pub cache_bytes: usize,
+}
+
+impl TreeConfig {
+    /// The default: compressed map on-chip, tag tree, as the volume uses it.
+    pub fn new(block_bytes: usize, capacity: u64) -> Self {
+        Self {
+            block_bytes,
+            blocks_per_bucket: 4,
+            capacity,
+            fill_percent: 50,
+            eviction: Eviction::ReadPaths { extra_every: 0 },
+            pmmac: false,
+            tag_tree: true,
+            map_format: MapFormat::Compressed { individual_bits: 14 },
+            on_chip_bytes: usize::MAX,
+            recursion: Recursion::Unified { plb_bytes: 64 * block_bytes.max(1024), plb_ways: 4 },
+            cache_bytes: 64 << 20,
+        }
+    }
+
+    fn paper(block_bytes: usize, capacity: u64) -> Self {
+        let plain = Self { tag_tree: false, cache_bytes: 0, ..Self::new(block_bytes, capacity) };
+        Self { recursion: Recursion::Unified { plb_bytes: 64 << 10, plb_ways: 1 }, ..plain }
+    }
+
+    /// Phantom (Freecursive §7.1.6): the whole map on-chip, no recursion.
+    pub fn phantom(block_bytes: usize, capacity: u64) -> Self {
+        Self { map_format: MapFormat::Label32, ..Self::paper(block_bytes, capacity) }
+    }
+
+    /// R_X8 (§7.1.4): plain Recursive ORAM, 32-byte map blocks, up to 272 KiB on-chip.
+    pub fn r_x8(block_bytes: usize, capacity: u64) -> Self {
+        Self {
+            map_format: MapFormat::Label32,
+            on_chip_bytes: 272 << 10,
+            recursion: Recursion::Separate { map_block_bytes: 32 },
+            ..Self::paper(block_bytes, capacity)
+        }
+    }
+
+    /// P_X16: PLB and unified tree, uncompressed map (16 entries in a 64-byte block).
+    pub fn p_x16(block_bytes: usize, capacity: u64) -> Self {
+        Self {
+            map_format: MapFormat::Label32,
+            on_chip_bytes: 128 << 10,
+            ..Self::paper(block_bytes, capacity)
+        }
+    }
+
+    /// PC_X32: P and the compressed map (32 entries in a 64-byte block).
+    pub fn pc_x32(block_bytes: usize, capacity: u64) -> Self {
+        Self { on_chip_bytes: 128 << 10, ..Self::paper(block_bytes, capacity) }
+    }
+
+    /// PI_X8: P and PMMAC with flat counters (8 entries in a 64-byte block).
+    pub fn pi_x8(block_bytes: usize, capacity: u64) -> Self {
+        let flat = Self { map_format: MapFormat::Counter64, ..Self::pc_x32(block_bytes, capacity) };
+        Self { pmmac: true, ..flat }
+    }
+
+    /// PIC_X32: PC and PMMAC.
+    pub fn pic_x32(block_bytes: usize, capacity: u64) -> Self {
+        Self { pmmac: true, ..Self::pc_x32(block_bytes, capacity) }
+    }
+
+    /// Refuses what cannot work.
+    ///
+    /// # Errors
+    /// `Invalid`, saying what is wrong.
+    pub fn validate(&self) -> Result<()> {
+        let refuse = |why: &str| Err(EngineError::Invalid(why.into()));
+        let map_block = match self.recursion {
+            Recursion::Unified { .. } => self.block_bytes,
+            Recursion::Separate { map_block_bytes } => map_block_bytes,
+        };
+        if self.block_bytes < 64 || self.block_bytes > 1 << 20 {
+            return refuse("a block has 64 bytes to 1 MiB");
+        }
+        if self.capacity == 0 || self.capacity > 1 << 40 {
+            return refuse("the capacity is 1 to 2^40 blocks");
+        }
+        if !(1..=64).contains(&self.blocks_per_bucket) || !(1..=100).contains(&self.fill_percent) {
+            return refuse("a bucket has 1 to 64 slots, filled to 1 to 100 %");
+        }
+        if self.pmmac && self.map_format == MapFormat::Label32 {
+            return refuse("PMMAC needs counters in the position map");
+        }
+        if let MapFormat::Compressed { individual_bits } = self.map_format
+            && !(1..=14).contains(&individual_bits)
+        {
+            return refuse("individual counters have 1 to 14 bits");
+        }
+        if self.map_format.entries_in(map_block) < 2 {
+            return refuse("a position-map block must hold at least two entries");
+        }
+        if matches!(self.eviction, Eviction::Scheduled { every: 0 }) {
+            return refuse("the schedule must evict after every so many accesses");
+        }
+        Ok(())
+    }
+
+    /// Entries of a position-map block (the paper's X).
+    pub fn map_entries_per_block(&self) -> u64 {
+        self.map_format.entries_in(match self.recursion {
+            Recursion::Unified { .. } => self.block_bytes,
+            Recursion::Separate { map_block_bytes } => map_block_bytes,
+        })
+    }
+
+    /// How many levels of blocks there are: 1 without recursion (the paper's H).
+    pub fn levels_of_recursion(&self) -> usize {
+        let mut levels = 1;
+        let mut entries = self.capacity;
+        while self.map_format.bytes_for(entries) > self.on_chip_bytes && entries > 1 {
+            entries = entries.div_ceil(self.map_entries_per_block());
+            levels += 1;
+        }
+        levels
+    }
+
+    /// Blocks of each level of recursion when `blocks` data blocks are addressable.
+    pub fn blocks_by_level(&self, blocks: u64) -> Vec<u64> {
+        let mut counts = vec![blocks];
+        for _ in 1..self.levels_of_recursion() {
+            counts.push(counts[counts.len() - 1].div_ceil(self.map_entries_per_block()));
+        }
+        counts
+    }
+
+    /// The shape of the tree that holds level `level` of the recursion.
+    pub fn geometry(&self, level: usize) -> Geometry {
+        let block_bytes = match self.recursion {
+            Recursion::Separate { map_block_bytes } if level > 0 => map_block_bytes,
+            _ => self.block_bytes,
+        };
+        Geometry {
+            block_bytes,
+            blocks_per_bucket: self.blocks_per_bucket,
+            tag_tree: self.tag_tree,
+            pmmac: self.pmmac,
+        }
+    }
+
+    /// The depth of that tree when `blocks` data blocks are addressable.
+    pub fn depth(&self, level: usize, blocks: u64) -> Level {
+        let counts = self.blocks_by_level(blocks);
+        let held = match self.recursion {
+            Recursion::Unified { .. } => counts.iter().sum(),
+            Recursion::Separate { .. } => counts[level],
+        };
+        depth_for(held, self.blocks_per_bucket, self.fill_percent)
+    }
+
+    /// How many of the first buckets are kept in memory, for trees of any depth.
+    pub fn cached_buckets(&self) -> u64 {
+        (self.cache_bytes / self.geometry(0).bucket_bytes()) as u64
+    }
+
+    /// Bytes of a tree that has stored every bucket.
+    pub fn tree_bytes(&self, level: usize, blocks: u64) -> u64 {
+        buckets_in(self.depth(level, blocks)) * self.geometry(level).bucket_bytes() as u64
+    }
+}

@@ -1,0 +1,76 @@
+//! Which paths are written back, and where blocks go on them.
+//!
+//! The schedule is public: it depends on the number of accesses alone, never on stash occupancy
+//! (the demand-driven background eviction of the cloud paper's §V-D tells re-reading one file
+//! from reading many).
+
+use crate::{Leaf, Level};
+
+/// When paths are rewritten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Eviction {
+    /// Path ORAM: the paths that were read are written back. With `extra_every = k > 0`, after
+    /// every k accesses one more path, in reverse lexicographic order, is read and written.
+    ReadPaths {
+        /// Accesses between extra paths; 0 for none.
+        extra_every: u32,
+    },
+    /// Accesses only take their block out of its path; after every `every` accesses one path, in
+    /// reverse lexicographic order (Gentry et al.; Ring ORAM §3), is read and written.
+    Scheduled {
+        /// Accesses between evictions (Ring ORAM's A).
+        every: u32,
+    },
+}
+
+impl Eviction {
+    /// Whether the paths that are read are written back too.
+    pub fn rewrites_reads(self) -> bool {
+        matches!(self, Eviction::ReadPaths { .. })
+    }
+
+    /// How many scheduled paths are due when the access counter moves from `before` to `after`.
+    pub fn due(self, before: u64, after: u64) -> u64 {
+        match self {
+            Eviction::ReadPaths { extra_every: 0 } => 0,
+            Eviction::ReadPaths { extra_every: every } | Eviction::Scheduled { every } => {
+                after / u64::from(every) - before / u64::from(every)
+            }
+        }
+    }
+}
+
+/// The `turn`-th leaf in reverse lexicographic order: consecutive turns share as few buckets as
+/// can be, and every bucket of a level has its turn equally often.
+pub fn reverse_lexicographic(turn: u64, depth: Level) -> Leaf {
+    if depth.0 == 0 {
+        return Leaf(0);
+    }
+    Leaf(turn.reverse_bits() >> (64 - depth.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_leaf_has_its_turn_once_a_round() {
+        let depth = Level(5);
+        let mut seen = [0; 32];
+        for turn in 0..64 {
+            seen[reverse_lexicographic(turn, depth).0 as usize] += 1;
+        }
+        assert_eq!(seen, [2; 32]);
+        assert_eq!(reverse_lexicographic(0, depth).0, 0);
+        assert_eq!(reverse_lexicographic(1, depth).0, 16, "the other half of the tree comes next");
+    }
+
+    #[test]
+    fn due_counts_whole_intervals() {
+        let every_third = Eviction::Scheduled { every: 3 };
+        assert_eq!(every_third.due(0, 1), 0);
+        assert_eq!(every_third.due(2, 3), 1);
+        assert_eq!(every_third.due(0, 64), 21);
+        assert_eq!(Eviction::ReadPaths { extra_every: 0 }.due(0, 100), 0);
+    }
+}

@@ -1,0 +1,600 @@
+//! The front end: turns operations into paths, one round of paths for each level of recursion,
+//! the data round last (Freecursive §4.2.4).
+
+use super::backend::{Backend, PathAccess};
+use super::batch::{Batch, Intent, Target};
+use super::config::{Recursion, TreeConfig};
+use super::eviction::reverse_lexicographic;
+use super::geometry::EMPTY;
+use super::keys::TreeKeys;
+use super::meters::Meters;
+use super::plb::Plb;
+use super::position_map::{Counts, GROUP_ENTRIES, MapFormat};
+use crate::{
+    Action, BlockAnswer, BlockId, BlockOp, Engine, EngineError, Level, Result, Step, TreeId,
+};
+use oblivio_crypto::{Entropy, Mac, Prf, Tag};
+use std::collections::BTreeMap;
+
+/// Buckets sealed in one step of a flush, in bytes.
+const FLUSH_BYTES: usize = 8 << 20;
+/// Address bits below the level of recursion.
+pub(super) const LEVEL_SHIFT: u32 = 56;
+
+/// What comes next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Phase {
+    Idle,
+    /// Plan the round of this level.
+    Start(usize),
+    /// The round's paths are being read.
+    Reading(usize),
+    /// The round's paths are being written.
+    Writing(usize),
+    /// Dirty cached buckets of this tree are being written.
+    Flushing(usize, Vec<u64>),
+    /// An error closed the engine.
+    Closed,
+}
+
+/// What the caller has to do.
+enum Due {
+    Read(usize),
+    Write(usize),
+    Nothing,
+}
+
+/// Path ORAM with recursion, PLB, compressed position map, PMMAC and tag tree, as configured.
+pub struct TreeOram {
+    pub(super) config: TreeConfig,
+    /// Levels of recursion (the paper's H).
+    pub(super) levels: usize,
+    /// Data blocks addressable now.
+    pub(super) blocks: u64,
+    /// One tree, or with [`Recursion::Separate`] one for each level.
+    pub(super) trees: Vec<Backend>,
+    pub(super) on_chip: Vec<u8>,
+    pub(super) plb: Plb,
+    /// Blocks whose group rolled over and that still lie where they were.
+    pub(super) pending: BTreeMap<u64, Counts>,
+    pub(super) prf: Prf,
+    pub(super) mac: Mac,
+    /// Paths read so far in each tree, schedule not counted.
+    pub(super) accesses: Vec<u64>,
+    /// Turns of the eviction schedule so far in each tree.
+    pub(super) turns: Vec<u64>,
+    pub(super) requests: u64,
+    pub(super) pmmac_bytes: u64,
+    pub(super) map_paths: u64,
+    pub(super) map_bytes: u64,
+    pub(super) group_remaps: u64,
+    pub(super) backlog_peak: u64,
+    pub(super) plb_hits: u64,
+    pub(super) plb_misses: u64,
+    pub(super) batch: Batch,
+    accesses_plan: Vec<PathAccess>,
+    phase: Phase,
+    entropy: Box<dyn Entropy>,
+}
+
+impl TreeOram {
+    /// An empty engine with `blocks` blocks addressable.
+    ///
+    /// # Errors
+    /// `Invalid` for a configuration that cannot work.
+    pub fn new(config: TreeConfig, blocks: u64, mut keys: TreeKeys) -> Result<Self> {
+        config.validate()?;
+        let blocks = blocks.clamp(1, config.capacity);
+        let levels = config.levels_of_recursion();
+        let tree_count = match config.recursion {
+            Recursion::Unified { .. } => 1,
+            Recursion::Separate { .. } => levels,
+        };
+        let rewrites = config.eviction.rewrites_reads();
+        let trees = (0..tree_count).map(|level| {
+            let depth = config.depth(level, blocks);
+            let cached = if level == 0 { config.cached_buckets() } else { 0 };
+            let sealer = (keys.sealers)();
+            let tree = TreeId(level as u8);
+            let geometry = config.geometry(level);
+            Backend::new(tree, geometry, depth, cached, rewrites, keys.volume, sealer)
+        });
+        let plb = match config.recursion {
+            Recursion::Unified { plb_bytes, plb_ways } if levels > 1 => {
+                Plb::new(plb_bytes / config.block_bytes, plb_ways)
+            }
+            _ => Plb::new(1, 1),
+        };
+        let mut engine = Self {
+            config,
+            levels,
+            blocks: 0,
+            trees: trees.collect(),
+            on_chip: Vec::new(),
+            plb,
+            pending: BTreeMap::new(),
+            prf: keys.prf,
+            mac: keys.mac,
+            accesses: vec![0; tree_count],
+            turns: vec![0; tree_count],
+            requests: 0,
+            pmmac_bytes: 0,
+            map_paths: 0,
+            map_bytes: 0,
+            group_remaps: 0,
+            backlog_peak: 0,
+            plb_hits: 0,
+            plb_misses: 0,
+            batch: Batch::new(Vec::new(), 0),
+            accesses_plan: Vec::new(),
+            phase: Phase::Idle,
+            entropy: keys.entropy,
+        };
+        engine.grow(blocks)?;
+        Ok(engine)
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &TreeConfig {
+        &self.config
+    }
+
+    /// The depth of the (data) tree's leaves.
+    pub fn depth(&self) -> Level {
+        self.trees[0].depth
+    }
+
+    /// Bytes of a bucket of tree `tree` as the store sees it.
+    pub fn bucket_bytes(&self, tree: TreeId) -> usize {
+        self.trees[tree.0 as usize].geometry.bucket_bytes()
+    }
+
+    /// Blocks in the stash now, all trees together.
+    pub fn stash_blocks(&self) -> usize {
+        self.trees.iter().map(|tree| tree.stash.len()).sum()
+    }
+
+    /// What was counted so far.
+    pub fn meters(&self) -> Meters {
+        let mut sum = Meters {
+            requests: self.requests,
+            pmmac_bytes: self.pmmac_bytes,
+            map_paths: self.map_paths,
+            map_bytes_moved: self.map_bytes,
+            group_remaps: self.group_remaps,
+            remap_backlog_peak: self.backlog_peak,
+            plb_hits: self.plb_hits,
+            plb_misses: self.plb_misses,
+            ..Meters::default()
+        };
+        for tree in &self.trees {
+            sum.paths += tree.meters.paths;
+            sum.buckets_read += tree.meters.buckets_read;
+            sum.buckets_written += tree.meters.buckets_written;
+            sum.bytes_moved += tree.meters.bytes_moved;
+            sum.tag_tree_bytes += tree.meters.tag_tree_bytes;
+            sum.stash_peak = sum.stash_peak.max(tree.meters.stash_peak);
+        }
+        sum
+    }
+
+    /// Bytes of memory that the engine holds.
+    pub fn memory_bytes(&self) -> usize {
+        self.on_chip.len() + self.trees.iter().map(Backend::memory_bytes).sum::<usize>()
+    }
+
+    /// Makes all blocks below `blocks` addressable. Trees only become deeper: labels are 64 bits,
+    /// so nothing that is stored moves.
+    ///
+    /// # Errors
+    /// `Invalid` beyond the configured capacity or while a batch is under way.
+    pub fn grow(&mut self, blocks: u64) -> Result<()> {
+        self.expect_idle()?;
+        if blocks > self.config.capacity {
+            return Err(EngineError::Invalid(format!(
+                "{blocks} blocks are more than the capacity of {}",
+                self.config.capacity
+            )));
+        }
+        if blocks <= self.blocks {
+            return Ok(());
+        }
+        self.blocks = blocks;
+        for (level, tree) in self.trees.iter_mut().enumerate() {
+            tree.depth = tree.depth.max(self.config.depth(level, blocks));
+        }
+        let entries = self.config.blocks_by_level(blocks)[self.levels - 1];
+        let before = self.on_chip.len();
+        let bytes = self.config.map_format.bytes_for(entries);
+        if bytes > before {
+            self.on_chip.resize(bytes, 0);
+            let first = ((self.levels - 1) as u64) << LEVEL_SHIFT;
+            self.config.map_format.fill_fresh(&mut self.on_chip, before, first, &self.prf);
+        }
+        Ok(())
+    }
+
+    /// The intent of the batch that was submitted last; to be made durable before its first read.
+    pub fn intent(&self) -> &Intent {
+        &self.batch.intent
+    }
+
+    /// Serves a batch of a crashed session again: on the state of the last commit it shows the
+    /// same paths in the same order, and remaps their blocks, so that no path is repeated later.
+    ///
+    /// # Errors
+    /// As [`Engine::submit`].
+    pub fn replay(&mut self, intent: &Intent) -> Result<()> {
+        let read = |&id| BlockOp { id: BlockId(id), action: Action::Read };
+        self.submit(intent.ids.iter().map(read).collect())?;
+        self.batch.intent.seed = intent.seed;
+        Ok(())
+    }
+
+    fn expect_idle(&self) -> Result<()> {
+        match self.phase {
+            Phase::Idle => Ok(()),
+            Phase::Closed => Err(EngineError::Closed),
+            _ => Err(EngineError::Invalid("a batch is under way".into())),
+        }
+    }
+
+    /// A random number that a replay of the same intent draws again.
+    pub(super) fn draw(&mut self) -> u64 {
+        self.batch.draws += 1;
+        self.prf.label(0xff << LEVEL_SHIFT | self.batch.draws, self.batch.intent.seed)
+    }
+
+    /// The label that belongs to a block's count.
+    pub(super) fn label(&mut self, id: u64, count: u64) -> u64 {
+        match self.config.map_format {
+            // A block that was never mapped is nowhere; any path will do.
+            MapFormat::Label32 if count == 0 => self.draw(),
+            MapFormat::Label32 => count << 32,
+            _ => self.prf.label(id, count),
+        }
+    }
+
+    pub(super) fn block_mac(&mut self, count: u64, id: u64, content: &[u8]) -> Tag {
+        self.pmmac_bytes += 16 + content.len() as u64;
+        self.mac.block(count, id, content)
+    }
+
+    /// Which tree serves a level of the recursion.
+    fn tree_of(&self, level: usize) -> usize {
+        if self.trees.len() > 1 { level } else { 0 }
+    }
+
+    fn advance(&mut self) -> Result<Due> {
+        loop {
+            match self.phase.clone() {
+                Phase::Idle => return Ok(Due::Nothing),
+                Phase::Closed => return Err(EngineError::Closed),
+                Phase::Start(level) => {
+                    if level > 0 && !self.plan_map_round(level) {
+                        self.phase = Phase::Start(level - 1);
+                        continue;
+                    }
+                    if level == 0 {
+                        self.plan_data_round();
+                    }
+                    self.begin_round(level);
+                    self.phase = Phase::Reading(level);
+                    let tree = self.tree_of(level);
+                    if !self.trees[tree].read_step().1.is_empty() {
+                        return Ok(Due::Read(tree));
+                    }
+                }
+                Phase::Reading(level) => {
+                    self.finish_round(level)?;
+                    self.phase = Phase::Writing(level);
+                    let tree = self.tree_of(level);
+                    if !self.trees[tree].write_step().0.is_empty() {
+                        return Ok(Due::Write(tree));
+                    }
+                }
+                Phase::Writing(0) => self.phase = Phase::Idle,
+                Phase::Writing(level) => self.phase = Phase::Start(level - 1),
+                Phase::Flushing(tree, mut dirty) => {
+                    if dirty.is_empty() {
+                        self.phase = Phase::Idle;
+                        continue;
+                    }
+                    let most = (FLUSH_BYTES / self.trees[tree].geometry.bucket_bytes()).max(1);
+                    self.trees[tree].flush(&mut dirty, most)?;
+                    self.phase = Phase::Flushing(tree, dirty);
+                    return Ok(Due::Write(tree));
+                }
+            }
+        }
+    }
+
+    /// Adds the scheduled paths and hands the round to its tree.
+    fn begin_round(&mut self, level: usize) {
+        let tree = self.tree_of(level);
+        let before = self.accesses[tree];
+        let after = before + self.accesses_plan.len() as u64;
+        self.accesses[tree] = after;
+        for _ in 0..self.config.eviction.due(before, after) {
+            let depth = self.trees[tree].depth;
+            let leaf = reverse_lexicographic(self.turns[tree], depth);
+            self.turns[tree] += 1;
+            let label = leaf.0.checked_shl(64 - depth.0).unwrap_or(0);
+            self.plan(Target::Idle, PathAccess { label, want: EMPTY, scheduled: true });
+        }
+        let moved = self.trees[tree].meters.bytes_moved;
+        self.trees[tree].begin(&self.accesses_plan);
+        if level > 0 {
+            self.map_paths += self.accesses_plan.len() as u64;
+            self.map_bytes += self.trees[tree].meters.bytes_moved - moved;
+        }
+    }
+
+    pub(super) fn clear_plan(&mut self) {
+        self.accesses_plan.clear();
+        self.batch.targets.clear();
+    }
+
+    pub(super) fn plan(&mut self, target: Target, access: PathAccess) {
+        self.batch.targets.push(target);
+        self.accesses_plan.push(access);
+    }
+
+    pub(super) fn plan_block(&mut self, target: Target, id: u64, counts: Counts) {
+        let label = self.label(id, counts.old);
+        self.plan(target, PathAccess { label, want: id, scheduled: false });
+    }
+
+    pub(super) fn plan_idle(&mut self) {
+        let label = self.draw();
+        self.plan(Target::Idle, PathAccess { label, want: EMPTY, scheduled: false });
+    }
+
+    /// One path for each operation, then maintenance on its public schedule.
+    fn plan_data_round(&mut self) {
+        self.clear_plan();
+        let mut first: BTreeMap<u64, u32> = BTreeMap::new();
+        for index in 0..self.batch.ops.len() {
+            let id = self.batch.ops[index].id.0;
+            if let Some(&access) = first.get(&id) {
+                self.batch.access_of_op.push(access);
+                self.plan_idle();
+                continue;
+            }
+            first.insert(id, index as u32);
+            self.batch.access_of_op.push(index as u32);
+            let counts = self.remap(id);
+            self.plan_block(Target::Data { id, counts, absent: false }, id, counts);
+        }
+        for _ in 0..self.maintenance_due(self.batch.ops.len() as u64) {
+            // A block that this batch moves already may be waiting for a later roll-over.
+            let waiting = self.pending.keys().find(|id| !first.contains_key(id)).copied();
+            match waiting.and_then(|id| self.pending.remove_entry(&id)) {
+                Some((id, counts)) => self.plan_block(Target::Remap { id, counts }, id, counts),
+                None => self.plan_idle(),
+            }
+        }
+    }
+
+    /// Paths that this many requests owe to group remaps: twice what a roll-over after every
+    /// 2^β accesses can ask for, whether or not one happened.
+    fn maintenance_due(&mut self, requests: u64) -> u64 {
+        let before = self.requests;
+        self.requests += requests;
+        match self.config.map_format {
+            MapFormat::Compressed { individual_bits } => {
+                let share = |n: u64| (n * 2 * GROUP_ENTRIES as u64) >> individual_bits;
+                share(self.requests) - share(before)
+            }
+            _ => 0,
+        }
+    }
+
+    fn finish_round(&mut self, level: usize) -> Result<()> {
+        let tree = self.tree_of(level);
+        let moved = self.trees[tree].meters.bytes_moved;
+        self.trees[tree].absorb()?;
+        for index in 0..self.batch.targets.len() {
+            match self.batch.targets[index] {
+                Target::MapFetch { id, counts } => self.fetch_map_block(index, id, counts)?,
+                Target::MapInPlace { id, counts } => {
+                    self.use_map_block(tree, index, id, counts);
+                }
+                Target::Data { id, counts, .. } => self.check_data(index, id, counts)?,
+                Target::Remap { id, counts } => self.check_data(index, id, counts)?,
+                Target::Idle => {}
+            }
+        }
+        if level == 0 {
+            self.serve_operations();
+            self.settle_targets();
+            self.refill_plb();
+        }
+        self.trees[tree].evict()?;
+        if level > 0 {
+            self.map_bytes += self.trees[tree].meters.bytes_moved - moved;
+        }
+        Ok(())
+    }
+
+    /// Checks a block against its count (Freecursive §6.2.1) and tells whether it is absent.
+    /// With PMMAC a block that was ever accessed exists; one that is absent for the caller is
+    /// stored as a tombstone, whose tag covers no content.
+    pub(super) fn is_absent(&mut self, index: usize, id: u64, counts: Counts) -> Result<bool> {
+        let header = self.trees[0].target(index);
+        if !self.config.pmmac {
+            return Ok(header.is_none());
+        }
+        let Some(header) = header else {
+            let fresh = self.config.map_format.initial_count(id, &self.prf) == counts.old;
+            return if fresh { Ok(true) } else { Err(EngineError::TamperedBlock(id)) };
+        };
+        let content = self.trees[0].content(index);
+        self.pmmac_bytes += 16 + content.len() as u64;
+        if self.mac.block(counts.old, id, content) == header.mac {
+            return Ok(false);
+        }
+        if self.mac.block(counts.old, id, &[]) == header.mac {
+            return Ok(true);
+        }
+        Err(EngineError::TamperedBlock(id))
+    }
+
+    fn check_data(&mut self, index: usize, id: u64, counts: Counts) -> Result<()> {
+        let is_absent = self.is_absent(index, id, counts)?;
+        if let Target::Data { absent, .. } = &mut self.batch.targets[index] {
+            *absent = is_absent;
+        } else if is_absent && self.config.pmmac {
+            // A tombstone moves with its group as well.
+            self.batch.targets[index] = Target::Data { id, counts, absent: true };
+        }
+        Ok(())
+    }
+
+    fn serve_operations(&mut self) {
+        for op_index in 0..self.batch.ops.len() {
+            let index = self.batch.access_of_op[op_index] as usize;
+            let Target::Data { id, absent, .. } = self.batch.targets[index] else { continue };
+            let action = std::mem::replace(&mut self.batch.ops[op_index].action, Action::Read);
+            let (answer, now_absent) = self.serve(index, id, absent, &action);
+            self.batch.answers.push(answer);
+            if let Target::Data { absent, .. } = &mut self.batch.targets[index] {
+                *absent = now_absent;
+            }
+        }
+    }
+
+    fn serve(
+        &mut self,
+        index: usize,
+        id: u64,
+        absent: bool,
+        action: &Action,
+    ) -> (BlockAnswer, bool) {
+        let tree = &mut self.trees[0];
+        let (offset, bytes) = match action {
+            Action::Read if absent => return (None, true),
+            Action::Read => return (Some(tree.content(index).to_vec()), false),
+            Action::Remove => {
+                if let Some(payload) = tree.remove(index) {
+                    tree.pool.release(payload);
+                }
+                return (None, true);
+            }
+            Action::Write(bytes) => (0, bytes),
+            Action::Patch { offset, bytes } => (*offset, bytes),
+        };
+        if tree.target(index).is_none() {
+            tree.insert(index, id);
+        }
+        let content = tree.content_mut(index);
+        if absent {
+            content.fill(0);
+        }
+        content[offset..offset + bytes.len()].copy_from_slice(bytes);
+        if matches!(action, Action::Write(_)) {
+            content[bytes.len()..].fill(0);
+        }
+        (None, false)
+    }
+
+    /// Gives every block of the round its new label and tag.
+    fn settle_targets(&mut self) {
+        for index in 0..self.batch.targets.len() {
+            let (id, counts, absent) = match self.batch.targets[index] {
+                Target::Data { id, counts, absent } => (id, counts, absent),
+                Target::Remap { id, counts } => (id, counts, false),
+                _ => continue,
+            };
+            if self.trees[0].target(index).is_none() {
+                if !self.config.pmmac {
+                    continue;
+                }
+                self.trees[0].insert(index, id);
+            }
+            let label = self.label(id, counts.new);
+            let mut mac = Tag::default();
+            if self.config.pmmac {
+                if absent {
+                    self.trees[0].content_mut(index).fill(0);
+                    mac = self.block_mac(counts.new, id, &[]);
+                } else {
+                    let content = self.trees[0].content(index);
+                    self.pmmac_bytes += 16 + content.len() as u64;
+                    mac = self.mac.block(counts.new, id, content);
+                }
+            }
+            self.trees[0].relabel(index, label, mac);
+        }
+    }
+
+    fn check_op(&self, op: &BlockOp) -> Result<()> {
+        if op.id.0 >= self.blocks {
+            let why = format!("block {} of {}", op.id.0, self.blocks);
+            return Err(EngineError::Invalid(why));
+        }
+        let end = match &op.action {
+            Action::Write(bytes) => bytes.len(),
+            Action::Patch { offset, bytes } => offset.saturating_add(bytes.len()),
+            Action::Read | Action::Remove => 0,
+        };
+        if end > self.config.block_bytes {
+            let why = format!("{end} bytes do not fit a block of {}", self.config.block_bytes);
+            return Err(EngineError::Invalid(why));
+        }
+        Ok(())
+    }
+}
+
+impl Engine for TreeOram {
+    fn block_bytes(&self) -> usize {
+        self.config.block_bytes
+    }
+
+    fn capacity(&self) -> u64 {
+        self.blocks
+    }
+
+    fn submit(&mut self, ops: Vec<BlockOp>) -> Result<()> {
+        self.expect_idle()?;
+        for op in &ops {
+            self.check_op(op)?;
+        }
+        let mut seed = [0; 8];
+        self.entropy.fill(&mut seed);
+        self.batch = Batch::new(ops, u64::from_le_bytes(seed));
+        self.take_from_plb();
+        self.phase = Phase::Start(self.levels - 1);
+        Ok(())
+    }
+
+    fn begin_flush(&mut self) -> Result<()> {
+        self.expect_idle()?;
+        // Only the data tree is cached.
+        self.phase = Phase::Flushing(0, self.trees[0].cache.dirty());
+        Ok(())
+    }
+
+    fn step(&mut self) -> Result<Step<'_>> {
+        let due = self.advance();
+        if due.is_err() {
+            self.phase = Phase::Closed;
+        }
+        Ok(match due? {
+            Due::Nothing => Step::Done,
+            Due::Read(tree) => {
+                let id = TreeId(tree as u8);
+                let (shown, buckets, into) = self.trees[tree].read_step();
+                Step::Read { tree: id, shown, buckets, into }
+            }
+            Due::Write(tree) => {
+                let (buckets, from) = self.trees[tree].write_step();
+                Step::Write { tree: TreeId(tree as u8), buckets, from }
+            }
+        })
+    }
+
+    fn take_answers(&mut self) -> Vec<BlockAnswer> {
+        std::mem::take(&mut self.batch.answers)
+    }
+}

@@ -1,0 +1,199 @@
+//! Finding and moving position-map entries: the PLB and recursion side of the front end.
+
+use super::batch::Target;
+use super::bucket_cache::Resident;
+use super::config::Recursion;
+use super::frontend::{LEVEL_SHIFT, TreeOram};
+use super::plb::PlbEntry;
+use super::position_map::{Advance, Counts};
+use crate::Result;
+use oblivio_crypto::Tag;
+use std::collections::BTreeSet;
+
+/// The level of recursion in an address `i || a_i` (Freecursive §4.2.1).
+fn level_of(id: u64) -> usize {
+    (id >> LEVEL_SHIFT) as usize
+}
+
+fn index_of(id: u64) -> u64 {
+    id & ((1 << LEVEL_SHIFT) - 1)
+}
+
+impl TreeOram {
+    /// The address of the map block of `level` that leads to data block `data`.
+    fn map_block(&self, data: u64, level: usize) -> u64 {
+        let mut index = data;
+        for _ in 0..level {
+            index /= self.config.map_entries_per_block();
+        }
+        (level as u64) << LEVEL_SHIFT | index
+    }
+
+    /// Takes the map blocks that this batch can use out of the PLB (Freecursive §4.2.4, step 1).
+    pub(super) fn take_from_plb(&mut self) {
+        if self.levels == 1 || self.trees.len() > 1 {
+            return;
+        }
+        for op in 0..self.batch.ops.len() {
+            let data = self.batch.ops[op].id.0;
+            for level in 1..self.levels {
+                let id = self.map_block(data, level);
+                if self.batch.working.contains_key(&id) {
+                    self.plb_hits += 1;
+                    break;
+                }
+                if let Some(entry) = self.plb.take(id) {
+                    self.plb_hits += 1;
+                    self.batch.working.insert(id, entry);
+                    break;
+                }
+                self.plb_misses += 1;
+            }
+        }
+    }
+
+    /// Plans the round that fetches the missing map blocks of `level`; false when none is missing.
+    pub(super) fn plan_map_round(&mut self, level: usize) -> bool {
+        self.clear_plan();
+        let separate = matches!(self.config.recursion, Recursion::Separate { .. });
+        let mut planned = BTreeSet::new();
+        for op in 0..self.batch.ops.len() {
+            let data = self.batch.ops[op].id.0;
+            let id = self.map_block(data, level);
+            if separate {
+                if planned.insert(id) {
+                    let counts = self.remap(id);
+                    self.plan_block(Target::MapInPlace { id, counts }, id, counts);
+                } else {
+                    self.plan_idle();
+                }
+            } else if !self.leads_from_working(data, level) && planned.insert(id) {
+                let counts = self.remap(id);
+                self.plan_block(Target::MapFetch { id, counts }, id, counts);
+            }
+        }
+        !self.batch.targets.is_empty()
+    }
+
+    /// Whether a map block of `level` or below for this data block is at hand already.
+    fn leads_from_working(&self, data: u64, level: usize) -> bool {
+        (1..=level).any(|at| self.batch.working.contains_key(&self.map_block(data, at)))
+    }
+
+    /// Moves a block on to its next count, wherever its entry is kept.
+    pub(super) fn remap(&mut self, id: u64) -> Counts {
+        if let Some(counts) = self.pending.remove(&id) {
+            return counts;
+        }
+        if let Some(counts) = self.batch.next_counts.remove(&id) {
+            return counts;
+        }
+        let draw = self.draw_if_needed();
+        let level = level_of(id);
+        let format = self.config.map_format;
+        let (advance, index) = if level + 1 == self.levels {
+            let index = index_of(id) as usize;
+            (format.advance(&mut self.on_chip, index, draw), index)
+        } else {
+            let per_block = self.config.map_entries_per_block();
+            let holder = (level as u64 + 1) << LEVEL_SHIFT | (index_of(id) / per_block);
+            let payload = self.batch.working[&holder].payload;
+            let index = (index_of(id) % per_block) as usize;
+            (format.advance(self.trees[0].pool.get_mut(payload), index, draw), index)
+        };
+        self.note_group_remap(id - index as u64, &advance);
+        advance.counts
+    }
+
+    fn draw_if_needed(&mut self) -> u32 {
+        match self.config.map_format {
+            super::MapFormat::Label32 => (self.draw() >> 32) as u32,
+            _ => 0,
+        }
+    }
+
+    /// A group rolled over (Freecursive §5.2.2): its other blocks wait for maintenance to move
+    /// them, except those in the PLB, which are in no bucket.
+    fn note_group_remap(&mut self, first: u64, advance: &Advance) {
+        if advance.siblings.is_empty() {
+            return;
+        }
+        self.group_remaps += 1;
+        for &(index, counts) in &advance.siblings {
+            let id = first + index as u64;
+            if let Some(entry) = self.batch.working.get_mut(&id) {
+                entry.count = counts.new;
+            } else if let Some(entry) = self.plb.get_mut(id) {
+                entry.count = counts.new;
+            } else {
+                self.pending.entry(id).or_insert(counts).new = counts.new;
+            }
+        }
+        self.backlog_peak = self.backlog_peak.max(self.pending.len() as u64);
+    }
+
+    /// Read-removes a map block (Freecursive §4.2.2) and checks it.
+    pub(super) fn fetch_map_block(&mut self, index: usize, id: u64, counts: Counts) -> Result<()> {
+        let absent = self.is_absent(index, id, counts)?;
+        let payload = match self.trees[0].remove(index) {
+            Some(payload) => payload,
+            None => self.trees[0].pool.allocate(),
+        };
+        if absent {
+            let first = self.first_entry(id);
+            let bytes = self.trees[0].pool.get_mut(payload);
+            self.config.map_format.fill_fresh(bytes, 0, first, &self.prf);
+        }
+        // A sibling of the same round may have rolled the group over since this was planned.
+        let count = self.pending.remove(&id).map_or(counts.new, |later| later.new);
+        self.batch.working.insert(id, PlbEntry::new(id, count, payload));
+        Ok(())
+    }
+
+    /// The address of the block that the first entry of map block `id` is for.
+    fn first_entry(&self, id: u64) -> u64 {
+        let level = (level_of(id) - 1) as u64;
+        level << LEVEL_SHIFT | (index_of(id) * self.config.map_entries_per_block())
+    }
+
+    /// Moves the entries that this batch needs in a map block that stays in its tree.
+    pub(super) fn use_map_block(&mut self, tree: usize, index: usize, id: u64, counts: Counts) {
+        if self.trees[tree].target(index).is_none() {
+            self.trees[tree].insert(index, id);
+        }
+        let level = level_of(id);
+        let per_block = self.config.map_entries_per_block();
+        for op in 0..self.batch.ops.len() {
+            let data = self.batch.ops[op].id.0;
+            let child = self.map_block(data, level - 1);
+            if self.map_block(data, level) != id || self.batch.next_counts.contains_key(&child) {
+                continue;
+            }
+            let draw = self.draw_if_needed();
+            let content = self.trees[tree].content_mut(index);
+            let entry = (index_of(child) % per_block) as usize;
+            let advance = self.config.map_format.advance(content, entry, draw);
+            self.batch.next_counts.insert(child, advance.counts);
+        }
+        let label = self.label(id, counts.new);
+        self.trees[tree].relabel(index, label, Tag::default());
+    }
+
+    /// Puts the batch's map blocks into the PLB; what that displaces is appended to the stash
+    /// before the data round evicts, so that the net occupancy is unchanged (Observation 2).
+    pub(super) fn refill_plb(&mut self) {
+        while let Some((_, entry)) = self.batch.working.pop_first() {
+            if let Some(gone) = self.plb.insert(entry) {
+                let label = self.label(gone.id, gone.count);
+                let mut mac = Tag::default();
+                if self.config.pmmac {
+                    let content = self.trees[0].pool.get(gone.payload);
+                    self.pmmac_bytes += 16 + content.len() as u64;
+                    mac = self.mac.block(gone.count, gone.id, content);
+                }
+                let block = Resident { id: gone.id, label, mac, payload: gone.payload };
+                self.trees[0].append(block);
+            }
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! Path ORAM with Freecursive's front end.
+//!
+//! Read downwards as a request goes: [`TreeOram`] (front end: position map, PLB, PMMAC) asks a
+//! [`backend`] for paths; the backend moves blocks between stash, cache and buckets.
+
+mod backend;
+mod batch;
+mod bitset;
+mod block_pool;
+mod bucket_cache;
+pub mod config;
+mod eviction;
+mod frontend;
+mod geometry;
+mod keys;
+mod map_walk;
+mod meters;
+mod paths;
+mod plb;
+mod position_map;
+mod state;
+
+pub use config::{Recursion, TreeConfig};
+pub use eviction::Eviction;
+pub use frontend::TreeOram;
+pub use geometry::{Geometry, buckets_in, depth_for};
+pub use keys::TreeKeys;
+pub use meters::Meters;
+pub use position_map::MapFormat;

@@ -1,0 +1,109 @@
+//! The position-map lookaside buffer (Freecursive §4): a set-associative cache of position-map
+//! blocks that were read-removed from the tree. What it evicts is appended to the stash.
+
+use super::block_pool::Payload;
+
+/// A position-map block outside the tree.
+#[derive(Clone, Copy, Debug)]
+pub struct PlbEntry {
+    /// Its address `i || a_i`.
+    pub id: u64,
+    /// Its count (or 32-bit label): where it goes when it is appended.
+    pub count: u64,
+    /// Its content.
+    pub payload: Payload,
+    used: u64,
+}
+
+impl PlbEntry {
+    /// An entry that was just fetched.
+    pub fn new(id: u64, count: u64, payload: Payload) -> Self {
+        Self { id, count, payload, used: 0 }
+    }
+}
+
+/// The buffer: sets of `ways` entries, the least recently used goes first.
+pub struct Plb {
+    sets: Vec<Vec<PlbEntry>>,
+    ways: usize,
+    clock: u64,
+}
+
+impl Plb {
+    /// A buffer for `blocks` blocks (at least one), each set holding `ways` of them.
+    pub fn new(blocks: usize, ways: usize) -> Self {
+        let ways = ways.clamp(1, blocks.max(1));
+        let sets = (blocks / ways).max(1);
+        Self { sets: vec![Vec::new(); sets], ways, clock: 0 }
+    }
+
+    fn set_of(&self, id: u64) -> usize {
+        // Consecutive map blocks go to consecutive sets, levels are spread apart.
+        let mixed = (id & ((1 << 56) - 1)).wrapping_add((id >> 56).wrapping_mul(0x9e37_79b9));
+        (mixed % self.sets.len() as u64) as usize
+    }
+
+    /// Whether the block is here.
+    pub fn holds(&self, id: u64) -> bool {
+        self.sets[self.set_of(id)].iter().any(|entry| entry.id == id)
+    }
+
+    /// Takes the block out.
+    pub fn take(&mut self, id: u64) -> Option<PlbEntry> {
+        let set = self.set_of(id);
+        let at = self.sets[set].iter().position(|entry| entry.id == id)?;
+        Some(self.sets[set].swap_remove(at))
+    }
+
+    /// The block, to change its count.
+    pub fn get_mut(&mut self, id: u64) -> Option<&mut PlbEntry> {
+        let set = self.set_of(id);
+        self.sets[set].iter_mut().find(|entry| entry.id == id)
+    }
+
+    /// Puts a block in as the most recently used of its set; gives the one that had to go.
+    pub fn insert(&mut self, mut entry: PlbEntry) -> Option<PlbEntry> {
+        self.clock += 1;
+        entry.used = self.clock;
+        let set = self.set_of(entry.id);
+        let set = &mut self.sets[set];
+        let mut evicted = None;
+        if set.len() == self.ways {
+            let oldest = (0..set.len()).min_by_key(|&at| set[at].used).unwrap_or(0);
+            evicted = Some(set.swap_remove(oldest));
+        }
+        set.push(entry);
+        evicted
+    }
+
+    /// All entries.
+    pub fn entries(&self) -> impl Iterator<Item = &PlbEntry> {
+        self.sets.iter().flatten()
+    }
+
+    /// How many entries it can hold.
+    pub fn capacity(&self) -> usize {
+        self.sets.len() * self.ways
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::block_pool::BlockPool;
+
+    #[test]
+    fn the_least_recently_used_of_a_full_set_goes() {
+        let mut pool = BlockPool::new(64);
+        let mut plb = Plb::new(4, 2);
+        for id in [0, 2] {
+            assert!(plb.insert(PlbEntry::new(id, 0, pool.allocate())).is_none());
+        }
+        let again = plb.take(0).expect("it was put in");
+        assert!(plb.insert(again).is_none());
+        let gone = plb.insert(PlbEntry::new(4, 0, pool.allocate())).expect("the set was full");
+        assert_eq!(gone.id, 2);
+        assert!(plb.holds(0) && plb.holds(4) && !plb.holds(2));
+        assert_eq!(plb.capacity(), 4);
+    }
+}

@@ -1,0 +1,242 @@
+//! Position-map entries, on-chip and in position-map blocks (Freecursive §3.2, §5, §6.2).
+//!
+//! A map is a byte string of entries in one of three formats. The compressed one is the paper's:
+//! 64-byte groups of a 64-bit group counter and 32 individual counters of up to 14 bits; a
+//! block's count is both together, its label `PRF(block, count)`.
+
+use super::geometry::read_u64;
+use oblivio_crypto::Prf;
+
+/// How entries are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MapFormat {
+    /// The label itself, 4 bytes (its top bits suffice for trees of up to 32 levels).
+    Label32,
+    /// A 64-bit counter (the flat counters of §6.2.2).
+    Counter64,
+    /// Group and individual counters (§5.2).
+    Compressed {
+        /// Bits of an individual counter (the paper's β), 1 to 14.
+        individual_bits: u32,
+    },
+}
+
+/// Entries in a group (the paper's X′ for 64-byte blocks).
+pub const GROUP_ENTRIES: usize = 32;
+/// Bytes of a group.
+pub const GROUP_BYTES: usize = 64;
+
+/// What an entry held and holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counts {
+    /// Before: where the block is now.
+    pub old: u64,
+    /// After: where it goes.
+    pub new: u64,
+}
+
+/// The outcome of remapping one entry.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Advance {
+    /// The entry itself.
+    pub counts: Counts,
+    /// The other entries of the group when its counters rolled over (§5.2.2): index and counts.
+    pub siblings: Vec<(usize, Counts)>,
+}
+
+impl MapFormat {
+    /// How many entries fit in `bytes`, as a power of two (the paper's X).
+    pub fn entries_in(self, bytes: usize) -> u64 {
+        let entries = match self {
+            MapFormat::Label32 => bytes / 4,
+            MapFormat::Counter64 => bytes / 8,
+            MapFormat::Compressed { .. } => bytes / GROUP_BYTES * GROUP_ENTRIES,
+        };
+        if entries == 0 { 0 } else { 1 << entries.ilog2() }
+    }
+
+    /// Bytes that `entries` entries take.
+    pub fn bytes_for(self, entries: u64) -> usize {
+        let entries = entries as usize;
+        match self {
+            MapFormat::Label32 => entries * 4,
+            MapFormat::Counter64 => entries * 8,
+            MapFormat::Compressed { .. } => entries.div_ceil(GROUP_ENTRIES) * GROUP_BYTES,
+        }
+    }
+
+    /// Fills fresh entries from byte `from` on. Groups begin at scattered counts, so that they do
+    /// not all roll over together under a sequential workload.
+    pub fn fill_fresh(self, bytes: &mut [u8], from: usize, first_id: u64, prf: &Prf) {
+        bytes[from..].fill(0);
+        if let MapFormat::Compressed { .. } = self {
+            for group in from / GROUP_BYTES..bytes.len() / GROUP_BYTES {
+                let start = self.initial_count(first_id + (group * GROUP_ENTRIES) as u64, prf);
+                for entry in 0..GROUP_ENTRIES {
+                    self.set_individual(bytes, group * GROUP_ENTRIES + entry, start);
+                }
+            }
+        }
+    }
+
+    /// The count with which block `id` begins.
+    pub fn initial_count(self, id: u64, prf: &Prf) -> u64 {
+        match self {
+            MapFormat::Compressed { individual_bits } => {
+                let group = id & !(GROUP_ENTRIES as u64 - 1);
+                prf.draw(STAGGER, group) & ((1 << individual_bits) - 1)
+            }
+            _ => 0,
+        }
+    }
+
+    /// Reads an entry.
+    pub fn get(self, bytes: &[u8], index: usize) -> u64 {
+        match self {
+            MapFormat::Label32 => {
+                let mut word = [0; 4];
+                word.copy_from_slice(&bytes[index * 4..index * 4 + 4]);
+                u64::from(u32::from_le_bytes(word))
+            }
+            MapFormat::Counter64 => read_u64(bytes, index * 8),
+            MapFormat::Compressed { individual_bits } => {
+                self.group(bytes, index) << individual_bits | self.individual(bytes, index)
+            }
+        }
+    }
+
+    /// Moves an entry on to a value it never had. For [`MapFormat::Label32`] that is `draw`.
+    pub fn advance(self, bytes: &mut [u8], index: usize, draw: u32) -> Advance {
+        let old = self.get(bytes, index);
+        let mut siblings = Vec::new();
+        match self {
+            MapFormat::Label32 => {
+                // 0 stands for "never mapped", so no label is 0.
+                let label = draw.max(1);
+                bytes[index * 4..index * 4 + 4].copy_from_slice(&label.to_le_bytes());
+            }
+            MapFormat::Counter64 => {
+                bytes[index * 8..index * 8 + 8].copy_from_slice(&(old + 1).to_le_bytes());
+            }
+            MapFormat::Compressed { individual_bits } => {
+                let individual = self.individual(bytes, index) + 1;
+                if individual >> individual_bits == 0 {
+                    self.set_individual(bytes, index, individual);
+                } else {
+                    siblings = self.roll_over(bytes, index);
+                }
+            }
+        }
+        Advance { counts: Counts { old, new: self.get(bytes, index) }, siblings }
+    }
+
+    /// Sets an entry to a count it is known to have reached (used when a delta is replayed).
+    pub fn set(self, bytes: &mut [u8], index: usize, count: u64) {
+        match self {
+            MapFormat::Label32 => {
+                bytes[index * 4..index * 4 + 4].copy_from_slice(&(count as u32).to_le_bytes());
+            }
+            MapFormat::Counter64 => {
+                bytes[index * 8..index * 8 + 8].copy_from_slice(&count.to_le_bytes());
+            }
+            MapFormat::Compressed { individual_bits } => {
+                let at = index / GROUP_ENTRIES * GROUP_BYTES;
+                let group = count >> individual_bits;
+                if group != read_u64(bytes, at) {
+                    bytes[at..at + 8].copy_from_slice(&group.to_le_bytes());
+                    bytes[at + 8..at + GROUP_BYTES].fill(0);
+                }
+                self.set_individual(bytes, index, count & ((1 << individual_bits) - 1));
+            }
+        }
+    }
+
+    /// Increments the group counter and resets all individual counters.
+    fn roll_over(self, bytes: &mut [u8], index: usize) -> Vec<(usize, Counts)> {
+        let first = index / GROUP_ENTRIES * GROUP_ENTRIES;
+        let entries = first..(first + GROUP_ENTRIES);
+        let olds: Vec<u64> = entries.clone().map(|entry| self.get(bytes, entry)).collect();
+        let at = index / GROUP_ENTRIES * GROUP_BYTES;
+        let group = read_u64(bytes, at) + 1;
+        bytes[at..at + 8].copy_from_slice(&group.to_le_bytes());
+        bytes[at + 8..at + GROUP_BYTES].fill(0);
+        let moved = entries.zip(olds).filter(|(entry, _)| *entry != index);
+        moved.map(|(entry, old)| (entry, Counts { old, new: self.get(bytes, entry) })).collect()
+    }
+
+    fn group(self, bytes: &[u8], index: usize) -> u64 {
+        read_u64(bytes, index / GROUP_ENTRIES * GROUP_BYTES)
+    }
+
+    fn bit_place(index: usize) -> (usize, u32) {
+        let bit = index % GROUP_ENTRIES * 14;
+        (index / GROUP_ENTRIES * GROUP_BYTES + 8 + bit / 8, (bit % 8) as u32)
+    }
+
+    fn individual(self, bytes: &[u8], index: usize) -> u64 {
+        let (at, shift) = Self::bit_place(index);
+        // 14 bits at an even bit offset lie in at most three bytes; the group has them.
+        let mut word = u32::from(bytes[at]) | u32::from(bytes[at + 1]) << 8;
+        if shift > 2 {
+            word |= u32::from(bytes[at + 2]) << 16;
+        }
+        u64::from(word >> shift & 0x3fff)
+    }
+
+    fn set_individual(self, bytes: &mut [u8], index: usize, value: u64) {
+        let (at, shift) = Self::bit_place(index);
+        let mask = 0x3fffu32 << shift;
+        let value = (value as u32) << shift;
+        for byte in 0..if shift > 2 { 3 } else { 2 } {
+            let kept = bytes[at + byte] & !((mask >> (8 * byte)) as u8);
+            bytes[at + byte] = kept | (value >> (8 * byte)) as u8;
+        }
+    }
+}
+
+/// The PRF purpose under which groups draw their first count.
+const STAGGER: u8 = 1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashSet;
+
+    proptest! {
+        /// Neither the entry nor its siblings ever repeat a count, and untouched groups stay.
+        #[test]
+        fn counts_never_repeat(
+            bits in 1u32..5,
+            picks in proptest::collection::vec(0usize..64, 1..400),
+        ) {
+            let format = MapFormat::Compressed { individual_bits: bits };
+            let mut bytes = vec![0; format.bytes_for(96)];
+            format.fill_fresh(&mut bytes, 0, 0, &Prf::from_seed(1));
+            let untouched = bytes[128..].to_vec();
+            let mut seen: HashSet<(usize, u64)> = (0..96).map(|i| (i, format.get(&bytes, i))).collect();
+            for pick in picks {
+                let before: Vec<u64> = (0..96).map(|i| format.get(&bytes, i)).collect();
+                let advance = format.advance(&mut bytes, pick, 0);
+                prop_assert_eq!(advance.counts.old, before[pick]);
+                prop_assert!(seen.insert((pick, advance.counts.new)));
+                for (entry, counts) in advance.siblings {
+                    prop_assert_eq!(counts.old, before[entry]);
+                    prop_assert_eq!(counts.new, format.get(&bytes, entry));
+                    prop_assert!(seen.insert((entry, counts.new)));
+                }
+            }
+            prop_assert_eq!(&bytes[128..], &untouched[..]);
+        }
+    }
+
+    #[test]
+    fn the_papers_sizes() {
+        let compressed = MapFormat::Compressed { individual_bits: 14 };
+        assert_eq!(compressed.entries_in(64), 32);
+        assert_eq!(MapFormat::Label32.entries_in(64), 16);
+        assert_eq!(MapFormat::Label32.entries_in(32), 8);
+        assert_eq!(MapFormat::Counter64.entries_in(64), 8);
+        assert_eq!(compressed.bytes_for(1 << 24), 32 << 20, "1 TiB of 64 KiB blocks in 32 MiB");
+    }
+}

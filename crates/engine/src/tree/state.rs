@@ -1,0 +1,1 @@
+//! The engine as bytes at rest.

@@ -1,0 +1,173 @@
+//! Every engine and configuration against a plain map, under random operations.
+
+use oblivio_crypto::{SealRoot, Sealer, SeededEntropy, VolumeId};
+use oblivio_engine::linear::Linear;
+use oblivio_engine::memory::MemoryBuckets;
+use oblivio_engine::tree::{Eviction, MapFormat, Recursion, TreeConfig, TreeKeys, TreeOram};
+use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp, Engine};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+const BLOCKS: u64 = 200;
+const BYTES: usize = 64;
+
+/// What a plain map of blocks would answer.
+#[derive(Default)]
+struct Model(BTreeMap<u64, Vec<u8>>);
+
+impl Model {
+    fn serve(&mut self, op: &BlockOp) -> BlockAnswer {
+        let padded = |bytes: &[u8]| {
+            let mut block = bytes.to_vec();
+            block.resize(BYTES, 0);
+            block
+        };
+        match &op.action {
+            Action::Read => return self.0.get(&op.id.0).cloned(),
+            Action::Write(bytes) => drop(self.0.insert(op.id.0, padded(bytes))),
+            Action::Patch { offset, bytes } => {
+                let block = self.0.entry(op.id.0).or_insert_with(|| padded(&[]));
+                block[*offset..offset + bytes.len()].copy_from_slice(bytes);
+            }
+            Action::Remove => drop(self.0.remove(&op.id.0)),
+        }
+        None
+    }
+}
+
+fn any_op() -> impl Strategy<Value = BlockOp> {
+    let bytes = proptest::collection::vec(any::<u8>(), 0..=BYTES);
+    let action = prop_oneof![
+        3 => Just(Action::Read),
+        3 => bytes.prop_map(Action::Write),
+        2 => (0..BYTES).prop_flat_map(|offset| {
+            proptest::collection::vec(any::<u8>(), 0..=BYTES - offset)
+                .prop_map(move |bytes| Action::Patch { offset, bytes })
+        }),
+        1 => Just(Action::Remove),
+    ];
+    // Half of the operations go to few blocks, so that they meet each other.
+    let id = prop_oneof![0..8u64, 0..BLOCKS];
+    (id, action).prop_map(|(id, action)| BlockOp { id: BlockId(id), action })
+}
+
+#[derive(Clone, Debug)]
+enum Event {
+    Batch(Vec<BlockOp>),
+    Flush,
+    Grow(u64),
+}
+
+fn any_events() -> impl Strategy<Value = Vec<Event>> {
+    let event = prop_oneof![
+        8 => proptest::collection::vec(any_op(), 1..12).prop_map(Event::Batch),
+        1 => Just(Event::Flush),
+        1 => (1..=BLOCKS).prop_map(Event::Grow),
+    ];
+    proptest::collection::vec(event, 1..60)
+}
+
+fn check(engine: &mut dyn Engine, grow: impl Fn(&mut dyn Engine, u64), events: &[Event]) {
+    let mut store = MemoryBuckets::default();
+    let mut model = Model::default();
+    for event in events {
+        match event {
+            Event::Batch(ops) => {
+                let capacity = engine.capacity();
+                let ops: Vec<_> = ops.iter().filter(|op| op.id.0 < capacity).cloned().collect();
+                let expected: Vec<_> = ops.iter().map(|op| model.serve(op)).collect();
+                let answers = store.access(engine, ops).expect("nothing was tampered with");
+                assert_eq!(answers, expected);
+            }
+            Event::Flush => {
+                engine.begin_flush().expect("idle");
+                store.run(engine).expect("nothing was tampered with");
+            }
+            Event::Grow(blocks) => grow(engine, *blocks),
+        }
+    }
+}
+
+fn tree(config: TreeConfig, events: &[Event]) {
+    let mut engine = TreeOram::new(config, 8, TreeKeys::from_seed(5)).expect("a sound config");
+    let mut store = MemoryBuckets::default();
+    let mut model = Model::default();
+    for event in events {
+        match event {
+            Event::Batch(ops) => {
+                let capacity = engine.capacity();
+                let ops: Vec<_> = ops.iter().filter(|op| op.id.0 < capacity).cloned().collect();
+                let expected: Vec<_> = ops.iter().map(|op| model.serve(op)).collect();
+                let answers = store.access(&mut engine, ops).expect("nothing was tampered with");
+                assert_eq!(answers, expected);
+            }
+            Event::Flush => {
+                engine.begin_flush().expect("idle");
+                store.run(&mut engine).expect("nothing was tampered with");
+            }
+            Event::Grow(blocks) => engine.grow(*blocks).expect("within the capacity"),
+        }
+    }
+}
+
+/// Every switch that changes what the engine does.
+fn any_config() -> impl Strategy<Value = TreeConfig> {
+    let eviction = prop_oneof![
+        Just(Eviction::ReadPaths { extra_every: 0 }),
+        Just(Eviction::ReadPaths { extra_every: 2 }),
+        (1u32..4).prop_map(|every| Eviction::Scheduled { every }),
+    ];
+    let map = prop_oneof![
+        Just(MapFormat::Label32),
+        Just(MapFormat::Counter64),
+        (1u32..=4).prop_map(|individual_bits| MapFormat::Compressed { individual_bits }),
+        Just(MapFormat::Compressed { individual_bits: 14 }),
+    ];
+    let on_chip = prop_oneof![Just(usize::MAX), Just(128usize), Just(0)];
+    let cache = prop_oneof![Just(0usize), Just(3000), Just(1 << 20)];
+    (eviction, map, on_chip, cache, any::<[bool; 3]>(), 1usize..3, 3usize..6).prop_map(
+        |(
+            eviction,
+            map_format,
+            on_chip_bytes,
+            cache_bytes,
+            [pmmac, tag_tree, separate],
+            ways,
+            z,
+        )| {
+            let recursion = if separate && map_format == MapFormat::Label32 {
+                Recursion::Separate { map_block_bytes: 32 }
+            } else {
+                Recursion::Unified { plb_bytes: 4 * BYTES, plb_ways: ways }
+            };
+            TreeConfig {
+                eviction,
+                map_format,
+                on_chip_bytes,
+                cache_bytes,
+                recursion,
+                tag_tree,
+                pmmac: pmmac && map_format != MapFormat::Label32,
+                blocks_per_bucket: z,
+                fill_percent: 40,
+                ..TreeConfig::new(BYTES, BLOCKS)
+            }
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn tree_answers_like_a_plain_map(config in any_config(), events in any_events()) {
+        tree(config, &events);
+    }
+
+    #[test]
+    fn linear_answers_like_a_plain_map(events in any_events()) {
+        let sealer = Sealer::new(SealRoot::from_seed(1), Box::new(SeededEntropy::new(1)));
+        let mut engine = Linear::new(BYTES, BLOCKS, VolumeId([1; 16]), sealer);
+        check(&mut engine, |_, _| {}, &events);
+    }
+}

@@ -1,0 +1,265 @@
+//! [`CrashStore`]: a disk with a volatile cache, and what a power cut may leave of it.
+//!
+//! Two memories are kept: what a running program sees, and what every crash leaves. Between them
+//! lie the pending writes of each object, of which a crash keeps any part in any order. `put`,
+//! `delete` and `truncate` are durable when they return, so they go to both; one that was in
+//! flight is there or not. A test runs a program once to count its operations, then again for
+//! each of them with [`CrashStore::crash_after`], and opens what [`CrashStore::survivors`] and
+//! [`CrashStore::extremes`] give.
+
+mod survive;
+
+use crate::{MemoryStore, PutMode, ReadAt, Result, Store, StoreError, WriteAt, check_name};
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A disk in memory that loses, tears and reorders what was not synced.
+///
+/// Every call that changes anything (a write of many ranges, a sync, put, truncate or delete) is
+/// one operation: it promises no order within itself, so a cut between its parts leaves nothing
+/// that a cut in it does not.
+#[derive(Debug, Default)]
+pub struct CrashStore {
+    disk: Mutex<Disk>,
+}
+
+#[derive(Debug, Default)]
+struct Disk {
+    /// What a running program sees.
+    view: MemoryStore,
+    /// What every crash leaves.
+    durable: MemoryStore,
+    /// The writes since the last sync. An object that was never synced has an entry, even if
+    /// nothing but its creation is pending.
+    pending: BTreeMap<String, Vec<Pending>>,
+    /// The atomic operation that the crash came upon.
+    in_flight: Option<InFlight>,
+    operations: u64,
+    crash_at: Option<u64>,
+    crashed: bool,
+}
+
+/// A write that is not durable yet.
+#[derive(Clone, Debug)]
+struct Pending {
+    offset: u64,
+    data: Vec<u8>,
+}
+
+/// An atomic operation that may have happened or not.
+#[derive(Clone, Debug)]
+enum InFlight {
+    Put(String, Vec<u8>),
+    Truncate(String, u64),
+    /// Each of the objects for itself.
+    Delete(Vec<String>),
+}
+
+impl CrashStore {
+    /// An empty disk.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A disk on which all of `content` is durable, as after a restart.
+    #[must_use]
+    pub fn holding(content: &MemoryStore) -> Self {
+        let (view, durable) = (content.snapshot(), content.snapshot());
+        Self { disk: Mutex::new(Disk { view, durable, ..Disk::default() }) }
+    }
+
+    /// How many mutating operations began since the disk was made.
+    #[must_use]
+    pub fn operations(&self) -> u64 {
+        self.disk().operations
+    }
+
+    /// The first `operations` mutating operations pass (counted since the disk was made); the
+    /// power fails in the next one, and from then on every call fails.
+    pub fn crash_after(&self, operations: u64) {
+        self.disk().crash_at = Some(operations);
+    }
+
+    /// The power fails now, between two operations.
+    pub fn crash(&self) {
+        self.disk().crashed = true;
+    }
+
+    /// Whether the power has failed.
+    #[must_use]
+    pub fn crashed(&self) -> bool {
+        self.disk().crashed
+    }
+
+    /// A state that a crash at this instant may leave, chosen by `seed`: the same for the same
+    /// seed and history.
+    #[must_use]
+    pub fn survivors(&self, seed: u64) -> MemoryStore {
+        survive::by_chance(&self.disk(), seed)
+    }
+
+    /// The extreme states that a crash at this instant may leave, with what they are: nothing
+    /// pending survived, everything did, lengths without data, the oldest write over the newest.
+    #[must_use]
+    pub fn extremes(&self) -> Vec<(&'static str, MemoryStore)> {
+        survive::extremes(&self.disk())
+    }
+
+    fn disk(&self) -> MutexGuard<'_, Disk> {
+        self.disk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The disk, if it has power.
+    fn powered(&self, object: &str) -> Result<MutexGuard<'_, Disk>> {
+        let disk = self.disk();
+        if disk.crashed { Err(crashed(object)) } else { Ok(disk) }
+    }
+}
+
+impl Disk {
+    /// Counts an operation; tells whether the power fails in it.
+    fn begin(&mut self) -> bool {
+        self.crashed = self.crash_at.is_some_and(|at| self.operations >= at);
+        self.operations += 1;
+        self.crashed
+    }
+
+    fn present(&self, object: &str) -> Result<bool> {
+        Ok(self.view.len(object)?.is_some())
+    }
+
+    fn write(&mut self, write: &WriteAt<'_>) -> Result<()> {
+        self.view.write(std::slice::from_ref(write))?;
+        let pending = self.pending.entry(write.object.to_owned()).or_default();
+        if !write.data.is_empty() {
+            pending.push(Pending { offset: write.offset, data: write.data.to_vec() });
+        }
+        Ok(())
+    }
+
+    fn sync(&mut self, object: &str) -> Result<()> {
+        if let Some(pending) = self.pending.remove(object) {
+            create(&self.durable, object)?;
+            pending.iter().try_for_each(|write| write.apply(&self.durable, object))?;
+        }
+        Ok(())
+    }
+
+    fn truncate(&mut self, object: &str, len: u64) -> Result<()> {
+        self.view.truncate(object, len)?;
+        create(&self.durable, object)?;
+        self.durable.truncate(object, len)?;
+        let Some(pending) = self.pending.get_mut(object) else { return Ok(()) };
+        // What lay beyond the new end never comes back; the rest is as little durable as before.
+        pending.retain(|write| write.offset < len);
+        for write in pending {
+            let room = usize::try_from(len - write.offset).unwrap_or(usize::MAX);
+            write.data.truncate(room);
+        }
+        Ok(())
+    }
+}
+
+impl Pending {
+    fn apply(&self, to: &MemoryStore, object: &str) -> Result<()> {
+        to.write(&[WriteAt { object, offset: self.offset, data: &self.data }])
+    }
+
+    fn end(&self) -> u64 {
+        self.offset + self.data.len() as u64
+    }
+}
+
+impl Store for CrashStore {
+    fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
+        let object = reads.first().map_or("", |read| read.object);
+        self.powered(object)?.view.read(reads)
+    }
+
+    fn write(&self, writes: &[WriteAt<'_>]) -> Result<()> {
+        let object = writes.first().map_or("", |write| write.object);
+        let mut disk = self.powered(object)?;
+        let cut = disk.begin();
+        // Those of a write in flight are pending like others: any part of them may be there.
+        writes.iter().try_for_each(|write| disk.write(write))?;
+        if cut { Err(crashed(object)) } else { Ok(()) }
+    }
+
+    fn sync(&self, objects: &[&str]) -> Result<()> {
+        let mut disk = self.powered("")?;
+        for object in objects {
+            if !disk.present(object)? {
+                return Err(StoreError::missing(object));
+            }
+        }
+        if disk.begin() {
+            return Err(crashed(objects.first().unwrap_or(&"")));
+        }
+        objects.iter().try_for_each(|object| disk.sync(object))
+    }
+
+    fn len(&self, object: &str) -> Result<Option<u64>> {
+        self.powered(object)?.view.len(object)
+    }
+
+    fn put(&self, object: &str, data: &[u8], mode: PutMode) -> Result<()> {
+        let mut disk = self.powered(object)?;
+        if disk.present(object)? && mode == PutMode::IfAbsent {
+            return Err(StoreError::Exists { object: object.to_owned() });
+        }
+        if disk.begin() {
+            disk.in_flight = Some(InFlight::Put(object.to_owned(), data.to_vec()));
+            return Err(crashed(object));
+        }
+        disk.pending.remove(object);
+        disk.view.put(object, data, PutMode::Replace)?;
+        disk.durable.put(object, data, PutMode::Replace)
+    }
+
+    fn truncate(&self, object: &str, len: u64) -> Result<()> {
+        let mut disk = self.powered(object)?;
+        if !disk.present(object)? {
+            return Err(StoreError::missing(object));
+        }
+        if disk.begin() {
+            disk.in_flight = Some(InFlight::Truncate(object.to_owned(), len));
+            return Err(crashed(object));
+        }
+        disk.truncate(object, len)
+    }
+
+    fn delete(&self, objects: &[&str]) -> Result<()> {
+        objects.iter().try_for_each(|object| check_name(object))?;
+        let first = objects.first().unwrap_or(&"");
+        let mut disk = self.powered(first)?;
+        if disk.begin() {
+            let names = objects.iter().map(|object| (*object).to_owned()).collect();
+            disk.in_flight = Some(InFlight::Delete(names));
+            return Err(crashed(first));
+        }
+        for object in objects {
+            disk.pending.remove(*object);
+        }
+        disk.view.delete(objects)?;
+        disk.durable.delete(objects)
+    }
+
+    fn list(&self) -> Result<Vec<(String, u64)>> {
+        self.powered("")?.view.list()
+    }
+
+    fn lock(&self) -> Result<()> {
+        self.powered("").map(drop)
+    }
+}
+
+/// Creates an object empty, if it is not there.
+fn create(store: &MemoryStore, object: &str) -> Result<()> {
+    store.write(&[WriteAt { object, offset: 0, data: &[] }])
+}
+
+fn crashed(object: &str) -> StoreError {
+    StoreError::io(object, io::Error::other("crashed"))
+}

@@ -1,0 +1,322 @@
+//! [`FaultStore`]: fails the operation that a test picks.
+//!
+//! Every range of a read or write, and every object of a sync or delete, is one operation: a
+//! call of many can fail in its middle, with the ranges before it done.
+
+use crate::{PutMode, ReadAt, Result, Store, StoreError, WriteAt};
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Whether the operation that fails takes effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// It is not applied.
+    Before,
+    /// It is applied, and fails nevertheless, as when an answer is lost.
+    After,
+}
+
+/// How long the fault lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repeat {
+    /// That one operation fails.
+    Once,
+    /// That one and all after it fail, until [`FaultPlan::clear`].
+    FromThenOn,
+}
+
+/// The error that is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// [`StoreError::Io`] with the system's EIO.
+    Eio,
+    /// [`StoreError::Full`].
+    Full,
+}
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// Whether the operation takes effect.
+    pub when: When,
+    /// How long it lasts.
+    pub repeat: Repeat,
+    /// Which error is given.
+    pub kind: Kind,
+}
+
+impl Fault {
+    /// EIO, once, without effect; change the fields to taste.
+    #[must_use]
+    pub fn once() -> Self {
+        Self { when: When::Before, repeat: Repeat::Once, kind: Kind::Eio }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Plan {
+    operations: u64,
+    fired: u64,
+    fault: Option<(u64, Fault)>,
+}
+
+/// A handle on what will fail; clones share it, and several stores may.
+#[derive(Clone, Debug, Default)]
+pub struct FaultPlan {
+    plan: Arc<Mutex<Plan>>,
+}
+
+/// What becomes of a call: so many of its operations are applied, then this error is given.
+struct Verdict {
+    applied: usize,
+    failed: Option<(usize, Kind)>,
+}
+
+impl FaultPlan {
+    /// A plan by which nothing fails yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The operation with number `operation` fails, counted from 0 since the plan was made.
+    /// Replaces what was planned before; a fault whose number has passed never happens, unless
+    /// it lasts.
+    pub fn fail_at(&self, operation: u64, fault: Fault) {
+        self.plan().fault = Some((operation, fault));
+    }
+
+    /// The operation `distance` after the next one fails: 0 is the next.
+    pub fn fail_in(&self, distance: u64, fault: Fault) {
+        let mut plan = self.plan();
+        plan.fault = Some((plan.operations + distance, fault));
+    }
+
+    /// Nothing fails any more.
+    pub fn clear(&self) {
+        self.plan().fault = None;
+    }
+
+    /// How many operations there were, those that failed included.
+    #[must_use]
+    pub fn operations(&self) -> u64 {
+        self.plan().operations
+    }
+
+    /// How many operations failed by this plan.
+    #[must_use]
+    pub fn fired(&self) -> u64 {
+        self.plan().fired
+    }
+
+    fn plan(&self) -> MutexGuard<'_, Plan> {
+        self.plan.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a call of `count` operations; those after one that fails do not take place.
+    fn judge(&self, count: usize) -> Verdict {
+        let mut plan = self.plan();
+        let begin = plan.operations;
+        let hit = plan.fault.and_then(|(at, fault)| match at.checked_sub(begin) {
+            Some(ahead) => (ahead < count as u64).then_some((ahead as usize, fault)),
+            None => (fault.repeat == Repeat::FromThenOn && count > 0).then_some((0, fault)),
+        });
+        let Some((place, fault)) = hit else {
+            plan.operations += count as u64;
+            return Verdict { applied: count, failed: None };
+        };
+        plan.operations += place as u64 + 1;
+        plan.fired += 1;
+        let applied = place + usize::from(fault.when == When::After);
+        Verdict { applied, failed: Some((place, fault.kind)) }
+    }
+}
+
+/// A layer that fails by a [`FaultPlan`].
+#[derive(Debug)]
+pub struct FaultStore<S> {
+    inner: S,
+    plan: FaultPlan,
+}
+
+impl<S> FaultStore<S> {
+    /// A layer that fails by `plan`.
+    pub fn new(inner: S, plan: FaultPlan) -> Self {
+        Self { inner, plan }
+    }
+
+    /// The plan.
+    pub fn plan(&self) -> &FaultPlan {
+        &self.plan
+    }
+
+    /// The store below.
+    pub fn inner(&self) -> &S {
+        &self.inner
+    }
+
+    /// A call that is one operation.
+    fn single<T>(&self, object: &str, call: impl FnOnce() -> Result<T>) -> Result<T> {
+        let verdict = self.plan.judge(1);
+        let result = if verdict.applied == 1 { Some(call()?) } else { None };
+        verdict.check(|_| object)?;
+        // Not applied means failed, so there is a result here.
+        result.ok_or_else(|| Kind::Eio.error(object))
+    }
+}
+
+impl Verdict {
+    fn check<'a>(&self, name: impl FnOnce(usize) -> &'a str) -> Result<()> {
+        self.failed.map_or(Ok(()), |(place, kind)| Err(kind.error(name(place))))
+    }
+}
+
+impl Kind {
+    fn error(self, object: &str) -> StoreError {
+        /// The number is the same on every Unix.
+        const EIO: i32 = 5;
+        match self {
+            Self::Eio => StoreError::io(object, io::Error::from_raw_os_error(EIO)),
+            Self::Full => StoreError::Full,
+        }
+    }
+}
+
+impl<S: Store> Store for FaultStore<S> {
+    fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
+        let verdict = self.plan.judge(reads.len());
+        self.inner.read(&mut reads[..verdict.applied])?;
+        verdict.check(|place| reads[place].object)
+    }
+
+    fn write(&self, writes: &[WriteAt<'_>]) -> Result<()> {
+        let verdict = self.plan.judge(writes.len());
+        self.inner.write(&writes[..verdict.applied])?;
+        verdict.check(|place| writes[place].object)
+    }
+
+    fn sync(&self, objects: &[&str]) -> Result<()> {
+        let verdict = self.plan.judge(objects.len());
+        self.inner.sync(&objects[..verdict.applied])?;
+        verdict.check(|place| objects[place])
+    }
+
+    fn len(&self, object: &str) -> Result<Option<u64>> {
+        self.single(object, || self.inner.len(object))
+    }
+
+    fn put(&self, object: &str, data: &[u8], mode: PutMode) -> Result<()> {
+        self.single(object, || self.inner.put(object, data, mode))
+    }
+
+    fn truncate(&self, object: &str, len: u64) -> Result<()> {
+        self.single(object, || self.inner.truncate(object, len))
+    }
+
+    fn delete(&self, objects: &[&str]) -> Result<()> {
+        let verdict = self.plan.judge(objects.len());
+        self.inner.delete(&objects[..verdict.applied])?;
+        verdict.check(|place| objects[place])
+    }
+
+    fn list(&self) -> Result<Vec<(String, u64)>> {
+        self.single("", || self.inner.list())
+    }
+
+    fn lock(&self) -> Result<()> {
+        self.single("", || self.inner.lock())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::MemoryStore;
+
+    fn store() -> FaultStore<MemoryStore> {
+        FaultStore::new(MemoryStore::new(), FaultPlan::new())
+    }
+
+    fn write_three(store: &impl Store) -> Result<()> {
+        let write = |object| WriteAt { object, offset: 0, data: b"x" };
+        store.write(&[write("a"), write("b"), write("c")])
+    }
+
+    fn names(store: &FaultStore<MemoryStore>) -> Result<Vec<String>> {
+        Ok(store.inner().list()?.into_iter().map(|(name, _)| name).collect())
+    }
+
+    #[test]
+    fn before_and_after() -> Result<()> {
+        for (when, left) in [(When::Before, 1), (When::After, 2)] {
+            let store = store();
+            store.plan().fail_at(1, Fault { when, ..Fault::once() });
+            let error = write_three(&store).expect_err("planned");
+            assert!(matches!(error, StoreError::Io { object, .. } if object == "b"));
+            assert_eq!(names(&store)?, ["a", "b", "c"][..left]);
+            // Once: the same call now passes.
+            write_three(&store)?;
+            assert_eq!((store.plan().operations(), store.plan().fired()), (5, 1));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn from_then_on_until_cleared() -> Result<()> {
+        let store = store();
+        let fault = Fault { repeat: Repeat::FromThenOn, kind: Kind::Full, ..Fault::once() };
+        store.put("a", b"1", PutMode::Replace)?;
+        store.plan().fail_in(1, fault);
+        store.put("b", b"2", PutMode::Replace)?;
+        for _ in 0..3 {
+            assert!(matches!(store.put("c", b"3", PutMode::Replace), Err(StoreError::Full)));
+            assert!(matches!(store.len("a"), Err(StoreError::Full)));
+            assert!(matches!(store.list(), Err(StoreError::Full)));
+        }
+        assert_eq!(names(&store)?, ["a", "b"]);
+        store.plan().clear();
+        store.put("c", b"3", PutMode::Replace)
+    }
+
+    #[test]
+    fn every_operation_can_fail() -> Result<()> {
+        type Call = fn(&dyn Store) -> Result<()>;
+        let calls: [Call; 8] = [
+            |store| store.read(&mut [ReadAt { object: "a", offset: 0, buf: &mut [0] }]),
+            |store| store.write(&[WriteAt { object: "a", offset: 0, data: b"y" }]),
+            |store| store.sync(&["a"]),
+            |store| store.len("a").map(drop),
+            |store| store.put("a", b"z", PutMode::Replace),
+            |store| store.truncate("a", 0),
+            |store| store.delete(&["a"]),
+            |store| store.list().map(drop),
+        ];
+        for when in [When::Before, When::After] {
+            for call in calls {
+                let store = store();
+                store.put("a", b"x", PutMode::Replace)?;
+                store.plan().fail_in(0, Fault { when, ..Fault::once() });
+                let before = store.inner().snapshot();
+                assert!(matches!(call(&store), Err(StoreError::Io { .. })));
+                if when == When::Before {
+                    assert_eq!(before.list()?, store.inner().list()?);
+                }
+                assert_eq!(store.plan().fired(), 1);
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn plans_are_shared() {
+        let plan = FaultPlan::new();
+        let (one, two) = (
+            FaultStore::new(MemoryStore::new(), plan.clone()),
+            FaultStore::new(MemoryStore::new(), plan),
+        );
+        one.plan().fail_at(1, Fault::once());
+        assert!(one.list().is_ok());
+        assert!(two.list().is_err());
+        assert!(one.list().is_ok());
+    }
+}

@@ -1,0 +1,144 @@
+//! [`LatencyStore`]: a store as slow as a network or a disk.
+
+use crate::{PutMode, ReadAt, Result, Store, WriteAt};
+use std::thread;
+use std::time::Duration;
+
+/// How slow a store is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Latency {
+    /// Waited once in every call, however many ranges it has.
+    pub per_call: Duration,
+    /// Bytes that come down in a second; 0 is without limit.
+    pub read_rate: u64,
+    /// Bytes that go up in a second; 0 is without limit.
+    pub write_rate: u64,
+}
+
+impl Latency {
+    /// The same rate in both directions.
+    #[must_use]
+    pub fn new(per_call: Duration, rate: u64) -> Self {
+        Self { per_call, read_rate: rate, write_rate: rate }
+    }
+
+    /// How long a call takes that brings `down` bytes and takes `up` bytes.
+    #[must_use]
+    pub fn of(&self, down: u64, up: u64) -> Duration {
+        self.per_call + transfer(down, self.read_rate) + transfer(up, self.write_rate)
+    }
+}
+
+fn transfer(bytes: u64, rate: u64) -> Duration {
+    if rate == 0 {
+        return Duration::ZERO;
+    }
+    let nanoseconds = u128::from(bytes) * 1_000_000_000 / u128::from(rate);
+    Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX))
+}
+
+/// A layer that waits before every call. Threads wait beside each other: the rate is each
+/// thread's own.
+#[derive(Debug)]
+pub struct LatencyStore<S> {
+    inner: S,
+    latency: Latency,
+}
+
+impl<S> LatencyStore<S> {
+    /// Slows `inner` down.
+    pub fn new(inner: S, latency: Latency) -> Self {
+        Self { inner, latency }
+    }
+
+    /// The store below.
+    pub fn inner(&self) -> &S {
+        &self.inner
+    }
+
+    fn wait(&self, down: u64, up: u64) {
+        let time = self.latency.of(down, up);
+        if !time.is_zero() {
+            thread::sleep(time);
+        }
+    }
+}
+
+impl<S: Store> Store for LatencyStore<S> {
+    fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
+        self.wait(reads.iter().map(|read| read.buf.len() as u64).sum(), 0);
+        self.inner.read(reads)
+    }
+
+    fn write(&self, writes: &[WriteAt<'_>]) -> Result<()> {
+        self.wait(0, writes.iter().map(|write| write.data.len() as u64).sum());
+        self.inner.write(writes)
+    }
+
+    fn sync(&self, objects: &[&str]) -> Result<()> {
+        self.wait(0, 0);
+        self.inner.sync(objects)
+    }
+
+    fn len(&self, object: &str) -> Result<Option<u64>> {
+        self.wait(0, 0);
+        self.inner.len(object)
+    }
+
+    fn put(&self, object: &str, data: &[u8], mode: PutMode) -> Result<()> {
+        self.wait(0, data.len() as u64);
+        self.inner.put(object, data, mode)
+    }
+
+    fn truncate(&self, object: &str, len: u64) -> Result<()> {
+        self.wait(0, 0);
+        self.inner.truncate(object, len)
+    }
+
+    fn delete(&self, objects: &[&str]) -> Result<()> {
+        self.wait(0, 0);
+        self.inner.delete(objects)
+    }
+
+    fn list(&self) -> Result<Vec<(String, u64)>> {
+        self.wait(0, 0);
+        self.inner.list()
+    }
+
+    fn lock(&self) -> Result<()> {
+        self.wait(0, 0);
+        self.inner.lock()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::MemoryStore;
+    use std::time::Instant;
+
+    #[test]
+    fn times_add_up() {
+        let latency = Latency::new(Duration::from_millis(2), 1_000_000);
+        assert_eq!(latency.of(0, 0), Duration::from_millis(2));
+        assert_eq!(latency.of(3_000, 1_000), Duration::from_millis(6));
+        assert_eq!(Latency::default().of(u64::MAX, u64::MAX), Duration::ZERO);
+        let one_way = Latency { write_rate: 1_000, ..Latency::default() };
+        assert_eq!(one_way.of(500, 0), Duration::ZERO);
+        assert_eq!(one_way.of(0, 500), Duration::from_millis(500));
+    }
+
+    #[test]
+    fn it_waits_in_both_directions() -> Result<()> {
+        let latency = Latency::new(Duration::from_millis(1), 1_000_000);
+        let store = LatencyStore::new(MemoryStore::new(), latency);
+        let mut buf = [0; 10_000];
+        let start = Instant::now();
+        store.write(&[WriteAt { object: "a", offset: 0, data: &buf }])?;
+        assert!(start.elapsed() >= Duration::from_millis(11));
+        let start = Instant::now();
+        store.read(&mut [ReadAt { object: "a", offset: 0, buf: &mut buf }])?;
+        assert!(start.elapsed() >= Duration::from_millis(11));
+        Ok(())
+    }
+}

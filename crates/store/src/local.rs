@@ -1,0 +1,224 @@
+//! [`LocalStore`]: each object is a file in one directory.
+//!
+//! The directory may be hostile (somebody's stick, a synced folder): symbolic links and other
+//! special files are refused, and a file that was replaced behind our back is opened anew. All
+//! files are reached from the open directory, so moving it does not confuse a running store.
+
+mod directory;
+mod handles;
+mod temp;
+
+use crate::{PutMode, ReadAt, Result, Store, StoreError, WriteAt, check_name};
+use directory::Directory;
+use handles::{Handle, Handles};
+use std::fs::{DirBuilder, File};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, FileExt};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use temp::Temp;
+
+/// The lock file; the leading dot keeps it out of the objects' names.
+const LOCK: &str = ".lock";
+
+/// Objects as files in a directory.
+///
+/// Files are created with mode 0600. Once a sync of an object failed, what was written to it
+/// since the last good sync may be gone from the system's cache, so its syncs go on failing until
+/// it is put or deleted, or the store is opened anew: a later success would be a lie.
+#[derive(Debug)]
+pub struct LocalStore {
+    directory: Directory,
+    handles: Handles,
+    lock: Mutex<Option<File>>,
+}
+
+impl LocalStore {
+    /// Opens the store in an existing directory, and removes what a crashed `put` left there.
+    ///
+    /// # Errors
+    /// When `dir` is missing, is not a directory or may not be opened.
+    pub fn open(dir: impl AsRef<Path>) -> Result<Self> {
+        let directory = Directory::open(dir.as_ref())?;
+        temp::remove_orphans(&directory);
+        Ok(Self { directory, handles: Handles::default(), lock: Mutex::default() })
+    }
+
+    /// Creates the directory (mode 0700), with its parents, and opens the store in it. An empty
+    /// directory is taken as it is.
+    ///
+    /// # Errors
+    /// [`StoreError::Exists`] when the directory holds anything; otherwise as the system says.
+    pub fn create(dir: impl AsRef<Path>) -> Result<Self> {
+        let dir = dir.as_ref();
+        make_directory(dir).map_err(|error| StoreError::io(&dir.to_string_lossy(), error))?;
+        let store = Self::open(dir)?;
+        if store.directory.is_empty()? {
+            return Ok(store);
+        }
+        Err(StoreError::Exists { object: dir.to_string_lossy().into_owned() })
+    }
+
+    fn replace(&self, object: &str, temp: Temp<'_>) -> Result<()> {
+        // Nobody may open the old file between the rename and the forgetting of its handle.
+        let mut handles = self.handles.exclusive();
+        temp.rename(object).map_err(|error| StoreError::io(object, error))?;
+        handles.remove(object);
+        self.directory.changed();
+        Ok(())
+    }
+
+    fn remove(&self, object: &str) -> Result<()> {
+        let mut handles = self.handles.exclusive();
+        if self.directory.unlink(object).map_err(|error| StoreError::io(object, error))? {
+            self.directory.changed();
+        }
+        handles.remove(object);
+        Ok(())
+    }
+
+    fn sync_handle(&self, object: &str, handle: &Handle) -> Result<()> {
+        handle.sync().map_err(|error| StoreError::io(object, error))?;
+        self.directory.sync()
+    }
+}
+
+impl Store for LocalStore {
+    fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
+        let mut last: Option<(&str, Arc<Handle>, u64)> = None;
+        for read in reads {
+            let (handle, len) = match &last {
+                Some((name, handle, len)) if *name == read.object => (handle, *len),
+                _ => {
+                    let (handle, len) = self.handles.existing(&self.directory, read.object)?;
+                    let (_, handle, len) = last.insert((read.object, handle, len));
+                    (&*handle, *len)
+                }
+            };
+            read_range(handle, len, read)?;
+        }
+        Ok(())
+    }
+
+    fn write(&self, writes: &[WriteAt<'_>]) -> Result<()> {
+        let mut last: Option<(&str, Arc<Handle>)> = None;
+        for write in writes {
+            let handle = match &last {
+                Some((name, handle)) if *name == write.object => handle,
+                _ => {
+                    let handle = self.handles.created(&self.directory, write.object)?;
+                    &last.insert((write.object, handle)).1
+                }
+            };
+            let file = handle.for_writing();
+            file.and_then(|file| file.write_all_at(write.data, write.offset))
+                .map_err(|error| StoreError::io(write.object, error))?;
+        }
+        Ok(())
+    }
+
+    fn sync(&self, objects: &[&str]) -> Result<()> {
+        for object in objects {
+            let (handle, _) = self.handles.existing(&self.directory, object)?;
+            handle.sync().map_err(|error| StoreError::io(object, error))?;
+        }
+        if objects.is_empty() { Ok(()) } else { self.directory.sync() }
+    }
+
+    fn len(&self, object: &str) -> Result<Option<u64>> {
+        check_name(object)?;
+        self.directory.len(object)
+    }
+
+    fn put(&self, object: &str, data: &[u8], mode: PutMode) -> Result<()> {
+        check_name(object)?;
+        let exists = || StoreError::Exists { object: object.to_owned() };
+        // Only saves the work: what decides is the link below.
+        if mode == PutMode::IfAbsent && self.directory.len(object)?.is_some() {
+            return Err(exists());
+        }
+        let named = |error| StoreError::io(object, error);
+        let temp = Temp::create(&self.directory, data).map_err(named)?;
+        match mode {
+            PutMode::Replace => self.replace(object, temp)?,
+            PutMode::IfAbsent => {
+                temp.link(object).map_err(|error| match error.kind() {
+                    io::ErrorKind::AlreadyExists => exists(),
+                    _ => named(error),
+                })?;
+                self.directory.changed();
+            }
+        }
+        self.directory.sync()
+    }
+
+    fn truncate(&self, object: &str, len: u64) -> Result<()> {
+        let (handle, _) = self.handles.existing(&self.directory, object)?;
+        let cut = handle.for_writing().and_then(|file| file.set_len(len));
+        cut.map_err(|error| StoreError::io(object, error))?;
+        self.sync_handle(object, &handle)
+    }
+
+    fn delete(&self, objects: &[&str]) -> Result<()> {
+        objects.iter().try_for_each(|object| check_name(object))?;
+        objects.iter().try_for_each(|object| self.remove(object))?;
+        self.directory.sync()
+    }
+
+    fn list(&self) -> Result<Vec<(String, u64)>> {
+        let mut found = Vec::new();
+        for name in self.directory.names()? {
+            if check_name(&name).is_err() {
+                continue;
+            }
+            // Deleted since, or no file: then it is no object.
+            if let Ok(Some(len)) = self.directory.len(&name) {
+                found.push((name, len));
+            }
+        }
+        found.sort();
+        Ok(found)
+    }
+
+    fn lock(&self) -> Result<()> {
+        let mut held = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        if held.is_none() {
+            *held = Some(self.directory.lock(LOCK)?);
+        }
+        Ok(())
+    }
+}
+
+fn read_range(handle: &Handle, len: u64, read: &mut ReadAt<'_>) -> Result<()> {
+    let end = read.offset.checked_add(read.buf.len() as u64);
+    let wanted = end.ok_or_else(|| StoreError::out_of_range(read.object))?;
+    if wanted > len {
+        return Err(StoreError::short(read.object, len, wanted));
+    }
+    match handle.file().read_exact_at(read.buf, read.offset) {
+        // Somebody cut it since its length was asked for.
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+            let len = handle.file().metadata().map_or(0, |found| found.len());
+            Err(StoreError::short(read.object, len, wanted))
+        }
+        result => result.map_err(|error| StoreError::io(read.object, error)),
+    }
+}
+
+/// Creates a directory durably: each new one is synced into its parent.
+fn make_directory(dir: &Path) -> io::Result<()> {
+    let parent = match dir.parent() {
+        Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
+        Some(parent) => parent,
+        None => return Ok(()),
+    };
+    match DirBuilder::new().mode(0o700).create(dir) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            make_directory(parent)?;
+            DirBuilder::new().mode(0o700).create(dir)?;
+        }
+        result => result?,
+    }
+    directory::sync(&File::open(parent)?)
+}

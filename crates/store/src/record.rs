@@ -1,0 +1,281 @@
+//! [`RecordStore`]: keeps the trace that an adversary would keep.
+//!
+//! The event is noted before the call reaches the store below: the request is seen, whatever
+//! becomes of it. Bytes are not kept; sealed content tells nothing, and a trace of millions of
+//! accesses must fit in memory.
+
+use crate::{PutMode, ReadAt, Result, Store, WriteAt};
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What was asked of the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// A range was read.
+    Read,
+    /// A range was written.
+    Write,
+    /// An object was synced.
+    Sync,
+    /// A whole object was put.
+    Put,
+    /// An object was cut or extended.
+    Truncate,
+    /// An object was deleted.
+    Delete,
+    /// An object's length was asked for.
+    Len,
+    /// All objects were listed.
+    List,
+}
+
+/// One thing the adversary saw.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Event {
+    /// The number of the call it came in, from 0: events of one call came together.
+    pub call: u64,
+    /// What was asked.
+    pub op: Op,
+    /// The object's name; empty for [`Op::List`].
+    pub object: Arc<str>,
+    /// Where a range begins; 0 where there is none.
+    pub offset: u64,
+    /// The bytes read, written or put; the new length for [`Op::Truncate`]; else 0.
+    pub len: u64,
+    /// When it was asked, in nanoseconds, if the recorder has a clock.
+    pub time: Option<u64>,
+}
+
+type Clock = Box<dyn Fn() -> u64 + Send + Sync>;
+type Watcher = Box<dyn FnMut(&Event) + Send>;
+
+/// Where events go.
+enum Sink {
+    Keep(Vec<Event>),
+    Watch(Watcher),
+}
+
+struct State {
+    calls: u64,
+    /// Each name once, for all events to share.
+    names: HashSet<Arc<str>>,
+    sink: Sink,
+}
+
+/// A layer that records every call but [`Store::lock`], which touches no object.
+pub struct RecordStore<S> {
+    inner: S,
+    clock: Option<Clock>,
+    state: Mutex<State>,
+}
+
+impl<S> RecordStore<S> {
+    /// Keeps all events until [`RecordStore::take`].
+    pub fn new(inner: S) -> Self {
+        Self::with(inner, Sink::Keep(Vec::new()))
+    }
+
+    /// Keeps nothing and hands each event to `watcher`, for runs too long to keep. The watcher
+    /// must not call this store.
+    pub fn watching(inner: S, watcher: impl FnMut(&Event) + Send + 'static) -> Self {
+        Self::with(inner, Sink::Watch(Box::new(watcher)))
+    }
+
+    /// Notes the time of every call by `clock`, in nanoseconds.
+    #[must_use]
+    pub fn clock(mut self, clock: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
+        self.clock = Some(Box::new(clock));
+        self
+    }
+
+    /// The events since the last `take`, in order. Call numbers go on.
+    pub fn take(&self) -> Vec<Event> {
+        match &mut self.state().sink {
+            Sink::Keep(events) => std::mem::take(events),
+            Sink::Watch(_) => Vec::new(),
+        }
+    }
+
+    /// How many calls were recorded so far.
+    pub fn calls(&self) -> u64 {
+        self.state().calls
+    }
+
+    /// The store below.
+    pub fn inner(&self) -> &S {
+        &self.inner
+    }
+
+    /// The store below, without its recorder.
+    pub fn into_inner(self) -> S {
+        self.inner
+    }
+
+    fn with(inner: S, sink: Sink) -> Self {
+        let state = State { calls: 0, names: HashSet::new(), sink };
+        Self { inner, clock: None, state: Mutex::new(state) }
+    }
+
+    /// Notes one call and what it asked for.
+    fn note<'a>(&self, op: Op, asked: impl Iterator<Item = (&'a str, u64, u64)>) {
+        let mut state = self.state();
+        // Read under the lock, so that times never run backwards in the trace.
+        let time = self.clock.as_ref().map(|clock| clock());
+        let call = state.calls;
+        state.calls += 1;
+        for (object, offset, len) in asked {
+            let object = state.name(object);
+            state.sink.push(Event { call, op, object, offset, len, time });
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn name(&mut self, object: &str) -> Arc<str> {
+        if let Some(known) = self.names.get(object) {
+            return Arc::clone(known);
+        }
+        let new: Arc<str> = object.into();
+        self.names.insert(Arc::clone(&new));
+        new
+    }
+}
+
+impl Sink {
+    fn push(&mut self, event: Event) {
+        match self {
+            Self::Keep(events) => events.push(event),
+            Self::Watch(watcher) => watcher(&event),
+        }
+    }
+}
+
+impl<S: fmt::Debug> fmt::Debug for RecordStore<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RecordStore").field("inner", &self.inner).finish_non_exhaustive()
+    }
+}
+
+impl<S: Store> Store for RecordStore<S> {
+    fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
+        let asked = reads.iter().map(|read| (read.object, read.offset, read.buf.len() as u64));
+        self.note(Op::Read, asked);
+        self.inner.read(reads)
+    }
+
+    fn write(&self, writes: &[WriteAt<'_>]) -> Result<()> {
+        let asked =
+            writes.iter().map(|write| (write.object, write.offset, write.data.len() as u64));
+        self.note(Op::Write, asked);
+        self.inner.write(writes)
+    }
+
+    fn sync(&self, objects: &[&str]) -> Result<()> {
+        self.note(Op::Sync, objects.iter().map(|object| (*object, 0, 0)));
+        self.inner.sync(objects)
+    }
+
+    fn len(&self, object: &str) -> Result<Option<u64>> {
+        self.note(Op::Len, [(object, 0, 0)].into_iter());
+        self.inner.len(object)
+    }
+
+    fn put(&self, object: &str, data: &[u8], mode: PutMode) -> Result<()> {
+        self.note(Op::Put, [(object, 0, data.len() as u64)].into_iter());
+        self.inner.put(object, data, mode)
+    }
+
+    fn truncate(&self, object: &str, len: u64) -> Result<()> {
+        self.note(Op::Truncate, [(object, 0, len)].into_iter());
+        self.inner.truncate(object, len)
+    }
+
+    fn delete(&self, objects: &[&str]) -> Result<()> {
+        self.note(Op::Delete, objects.iter().map(|object| (*object, 0, 0)));
+        self.inner.delete(objects)
+    }
+
+    fn list(&self) -> Result<Vec<(String, u64)>> {
+        self.note(Op::List, [("", 0, 0)].into_iter());
+        self.inner.list()
+    }
+
+    fn lock(&self) -> Result<()> {
+        self.inner.lock()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{MemoryStore, StoreError};
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    fn write<'a>(object: &'a str, offset: u64, data: &'a [u8]) -> WriteAt<'a> {
+        WriteAt { object, offset, data }
+    }
+
+    #[test]
+    fn events_come_in_order_and_by_call() -> Result<()> {
+        let store = RecordStore::new(MemoryStore::new());
+        store.write(&[write("a", 0, b"one"), write("b", 7, b"two!")])?;
+        store.sync(&["a", "b"])?;
+        store.read(&mut [ReadAt { object: "b", offset: 8, buf: &mut [0; 2] }])?;
+        store.put("c", b"12345", PutMode::Replace)?;
+        store.truncate("a", 2)?;
+        store.len("a")?;
+        store.list()?;
+        store.delete(&["a"])?;
+        store.lock()?;
+        let seen: Vec<_> = store.take().into_iter().collect();
+        let plain: Vec<_> =
+            seen.iter().map(|e| (e.call, e.op, &*e.object, e.offset, e.len)).collect();
+        let expected = [
+            (0, Op::Write, "a", 0, 3),
+            (0, Op::Write, "b", 7, 4),
+            (1, Op::Sync, "a", 0, 0),
+            (1, Op::Sync, "b", 0, 0),
+            (2, Op::Read, "b", 8, 2),
+            (3, Op::Put, "c", 0, 5),
+            (4, Op::Truncate, "a", 0, 2),
+            (5, Op::Len, "a", 0, 0),
+            (6, Op::List, "", 0, 0),
+            (7, Op::Delete, "a", 0, 0),
+        ];
+        assert_eq!(plain, expected);
+        assert!(seen.iter().all(|event| event.time.is_none()));
+        assert!(store.take().is_empty());
+        assert_eq!(store.calls(), 8);
+        Ok(())
+    }
+
+    #[test]
+    fn what_fails_was_seen_too() {
+        let store = RecordStore::new(MemoryStore::new());
+        assert!(matches!(store.sync(&["none"]), Err(StoreError::Missing { .. })));
+        assert_eq!(store.take().len(), 1);
+    }
+
+    #[test]
+    fn a_watcher_gets_the_events_and_the_time() -> Result<()> {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&seen);
+        let ticks = AtomicU64::new(5);
+        let store = RecordStore::watching(MemoryStore::new(), move |event: &Event| {
+            sink.lock().unwrap_or_else(PoisonError::into_inner).push(event.clone());
+        })
+        .clock(move || ticks.fetch_add(10, Ordering::Relaxed));
+        store.put("a", b"x", PutMode::Replace)?;
+        store.sync(&["a"])?;
+        assert!(store.take().is_empty());
+        let seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let times: Vec<_> = seen.iter().map(|event| event.time).collect();
+        assert_eq!(times, [Some(5), Some(15)]);
+        Ok(())
+    }
+}

@@ -1,0 +1,260 @@
+//! What the local store promises beyond the trait, on real files.
+
+use oblivio_store::{LocalStore, PutMode, ReadAt, Result, Store, StoreError, WriteAt};
+use std::fs;
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Arc, Barrier};
+use std::thread;
+use tempfile::{TempDir, tempdir};
+
+fn new() -> (TempDir, LocalStore) {
+    let dir = tempdir().expect("tempdir");
+    let store = LocalStore::create(dir.path()).expect("create");
+    (dir, store)
+}
+
+fn read(store: &LocalStore, object: &str, len: usize) -> Result<Vec<u8>> {
+    let mut buf = vec![0; len];
+    store.read(&mut [ReadAt { object, offset: 0, buf: &mut buf }]).map(|()| buf)
+}
+
+fn write(store: &LocalStore, object: &str, data: &[u8]) -> Result<()> {
+    store.write(&[WriteAt { object, offset: 0, data }])
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).expect("metadata").permissions().mode() & 0o777
+}
+
+fn kind<T>(result: Result<T>) -> Option<io::ErrorKind> {
+    match result {
+        Err(StoreError::Io { source, .. }) => Some(source.kind()),
+        _ => None,
+    }
+}
+
+#[test]
+fn directories_and_files_are_private() -> Result<()> {
+    let outer = tempdir().expect("tempdir");
+    let dir = outer.path().join("one/two");
+    let store = LocalStore::create(&dir)?;
+    write(&store, "a", b"x")?;
+    store.put("b", b"y", PutMode::Replace)?;
+    store.put("c", b"y", PutMode::IfAbsent)?;
+    store.lock()?;
+    assert_eq!(mode(&dir), 0o700);
+    for file in ["a", "b", "c", ".lock"] {
+        assert_eq!(mode(&dir.join(file)), 0o600, "{file}");
+    }
+    Ok(())
+}
+
+#[test]
+fn create_refuses_a_full_directory_and_open_a_missing_one() {
+    let dir = tempdir().expect("tempdir");
+    let missing = dir.path().join("none");
+    assert_eq!(kind(LocalStore::open(&missing)), Some(io::ErrorKind::NotFound));
+    let file = dir.path().join("file");
+    fs::write(&file, b"").expect("write");
+    assert_eq!(kind(LocalStore::open(&file)), Some(io::ErrorKind::NotADirectory));
+    assert!(matches!(LocalStore::create(dir.path()), Err(StoreError::Exists { .. })));
+}
+
+#[test]
+fn a_second_handle_finds_it_busy() -> Result<()> {
+    let (dir, store) = new();
+    store.lock()?;
+    store.lock()?;
+    let second = LocalStore::open(dir.path())?;
+    assert!(matches!(second.lock(), Err(StoreError::Busy)));
+    assert!(store.list()?.is_empty(), "the lock is no object");
+    drop(store);
+    second.lock()
+}
+
+#[test]
+fn puts_left_by_a_crash_are_removed_unless_in_use() -> Result<()> {
+    let (dir, store) = new();
+    store.put("a", b"x", PutMode::Replace)?;
+    for name in [".tmp-1-1", ".tmp-used"] {
+        fs::write(dir.path().join(name), b"half").expect("write");
+    }
+    assert_eq!(store.list()?, [("a".to_owned(), 1)]);
+    let used = fs::File::open(dir.path().join(".tmp-used")).expect("open");
+    rustix::fs::flock(&used, rustix::fs::FlockOperation::LockExclusive).expect("flock");
+    let _again = LocalStore::open(dir.path())?;
+    assert!(!dir.path().join(".tmp-1-1").exists());
+    assert!(dir.path().join(".tmp-used").exists());
+    Ok(())
+}
+
+#[test]
+fn a_put_leaves_nothing_beside_its_object() -> Result<()> {
+    let (dir, store) = new();
+    store.put("a", b"1", PutMode::IfAbsent)?;
+    store.put("a", b"22", PutMode::Replace)?;
+    assert!(matches!(store.put("a", b"3", PutMode::IfAbsent), Err(StoreError::Exists { .. })));
+    let names: Vec<_> = fs::read_dir(dir.path()).expect("read_dir").collect();
+    assert_eq!(names.len(), 1);
+    assert_eq!(fs::metadata(dir.path().join("a")).expect("metadata").nlink(), 1);
+    assert_eq!(read(&store, "a", 2)?, b"22");
+    Ok(())
+}
+
+#[test]
+fn one_of_many_puts_if_absent() {
+    let (dir, _store) = new();
+    for round in 0..5 {
+        let barrier = Arc::new(Barrier::new(4));
+        let put = |number: u8| {
+            let store = LocalStore::open(dir.path()).expect("open");
+            let barrier = Arc::clone(&barrier);
+            thread::spawn(move || {
+                barrier.wait();
+                match store.put(&format!("race-{round}"), &[number; 9000], PutMode::IfAbsent) {
+                    Ok(()) => true,
+                    Err(StoreError::Exists { .. }) => false,
+                    Err(error) => panic!("{error}"),
+                }
+            })
+        };
+        let threads: Vec<_> = (0..4).map(put).collect();
+        let won = threads.into_iter().map(|thread| thread.join().expect("thread"));
+        assert_eq!(won.filter(|won| *won).count(), 1);
+    }
+}
+
+#[test]
+fn a_replaced_file_is_seen_by_those_who_had_it_open() -> Result<()> {
+    let (dir, store) = new();
+    write(&store, "a", b"old")?;
+    assert_eq!(read(&store, "a", 3)?, b"old");
+    store.put("a", b"new", PutMode::Replace)?;
+    assert_eq!(read(&store, "a", 3)?, b"new");
+    // By another process: a sync client, say.
+    let other = LocalStore::open(dir.path())?;
+    other.put("a", b"NEWER", PutMode::Replace)?;
+    assert_eq!(read(&store, "a", 5)?, b"NEWER");
+    other.delete(&["a"])?;
+    assert!(matches!(read(&store, "a", 1), Err(StoreError::Missing { .. })));
+    write(&store, "a", b"again")?;
+    assert_eq!(read(&other, "a", 5)?, b"again");
+    Ok(())
+}
+
+#[test]
+fn special_files_are_refused_and_not_listed() -> Result<()> {
+    let (dir, store) = new();
+    let outside = tempdir().expect("tempdir");
+    let target = outside.path().join("precious");
+    fs::write(&target, b"precious").expect("write");
+    symlink(&target, dir.path().join("link")).expect("symlink");
+    fs::create_dir(dir.path().join("folder")).expect("create_dir");
+    let pipe = Command::new("mkfifo").arg(dir.path().join("pipe")).status();
+    assert!(pipe.is_ok_and(|status| status.success()));
+    for name in ["link", "folder", "pipe"] {
+        assert!(kind(write(&store, name, b"x")).is_some(), "{name}");
+        assert!(kind(read(&store, name, 0)).is_some(), "{name}");
+        assert!(kind(store.len(name)).is_some(), "{name}");
+    }
+    assert!(store.list()?.is_empty());
+    assert_eq!(fs::read(&target).expect("read"), b"precious");
+    // A put replaces the link, not what it points to.
+    store.put("link", b"x", PutMode::Replace)?;
+    assert_eq!(fs::read(&target).expect("read"), b"precious");
+    Ok(())
+}
+
+#[test]
+fn more_objects_than_open_files() -> Result<()> {
+    let (_dir, store) = new();
+    let names: Vec<String> = (0..300).map(|number| format!("o{number}")).collect();
+    for name in &names {
+        write(&store, name, name.as_bytes())?;
+        store.sync(&[name])?;
+    }
+    let open = fs::read_dir("/proc/self/fd").map(Iterator::count);
+    assert!(open.is_ok_and(|open| open < 250), "files are closed again");
+    for name in &names {
+        assert_eq!(read(&store, name, name.len())?, name.as_bytes());
+    }
+    Ok(())
+}
+
+#[test]
+fn a_moved_directory_goes_on_working() -> Result<()> {
+    let (dir, store) = new();
+    write(&store, "a", b"x")?;
+    let moved = dir.path().with_extension("moved");
+    fs::rename(dir.path(), &moved).expect("rename");
+    let result = write(&store, "b", b"y").and_then(|()| store.sync(&["a", "b"]));
+    fs::rename(&moved, dir.path()).expect("rename");
+    result
+}
+
+/// A file system of 64 KiB, unmounted when dropped.
+struct Tiny(TempDir);
+
+impl Tiny {
+    fn mount() -> Option<Self> {
+        let dir = tempdir().ok()?;
+        let mut command = Command::new("mount");
+        command.args(["-t", "tmpfs", "-o", "size=64k", "tmpfs"]).arg(dir.path());
+        command.output().ok()?.status.success().then_some(Self(dir))
+    }
+}
+
+impl Tiny {
+    fn read_only(&self) -> bool {
+        let mut command = Command::new("mount");
+        command.args(["-o", "remount,ro"]).arg(self.0.path());
+        command.output().is_ok_and(|output| output.status.success())
+    }
+}
+
+impl Drop for Tiny {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.0.path()).status();
+    }
+}
+
+#[test]
+fn a_full_disk_is_full_and_recovers() -> Result<()> {
+    let Some(tiny) = Tiny::mount() else {
+        eprintln!("skipped: a tmpfs cannot be mounted here (it takes root)");
+        return Ok(());
+    };
+    let store = LocalStore::create(tiny.0.path())?;
+    write(&store, "a", &[1; 16 << 10])?;
+    assert!(matches!(write(&store, "b", &[2; 100 << 10]), Err(StoreError::Full)));
+    store.delete(&["b"])?;
+    let put = store.put("a", &[3; 100 << 10], PutMode::Replace);
+    assert!(matches!(put, Err(StoreError::Full)));
+    assert_eq!(read(&store, "a", 16 << 10)?, vec![1; 16 << 10], "the old one is whole");
+    let names: Vec<_> = fs::read_dir(tiny.0.path()).expect("read_dir").collect();
+    assert_eq!(names.len(), 1, "no half-written file is left");
+    store.put("a", &[3; 8 << 10], PutMode::Replace)
+}
+
+#[test]
+fn a_read_only_medium_can_be_read() -> Result<()> {
+    let Some(tiny) = Tiny::mount() else {
+        eprintln!("skipped: a tmpfs cannot be mounted here (it takes root)");
+        return Ok(());
+    };
+    LocalStore::create(tiny.0.path())?.put("a", b"abc", PutMode::Replace)?;
+    assert!(tiny.read_only());
+    let store = LocalStore::open(tiny.0.path())?;
+    assert_eq!(read(&store, "a", 3)?, b"abc");
+    let read_only = Some(io::ErrorKind::ReadOnlyFilesystem);
+    assert_eq!(kind(write(&store, "a", b"x")), read_only);
+    assert_eq!(kind(write(&store, "b", b"x")), read_only);
+    assert_eq!(kind(store.truncate("a", 0)), read_only);
+    assert_eq!(kind(store.put("a", b"x", PutMode::Replace)), read_only);
+    assert_eq!(kind(store.lock()), read_only);
+    assert_eq!(read(&store, "a", 3)?, b"abc");
+    Ok(())
+}

@@ -1,0 +1,158 @@
+//! What callers of the file system hand in and get back.
+
+/// The number of a file, directory or link; never reused within a volume.
+pub type Ino = u64;
+
+/// The root directory.
+pub const ROOT_INO: Ino = 1;
+
+/// The longest name of a directory entry, in bytes.
+pub const NAME_BYTES: usize = 255;
+
+/// The longest target of a symbolic link, in bytes.
+pub const LINK_BYTES: usize = 4095;
+
+/// What an inode is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+pub enum FileKind {
+    /// Bytes.
+    File,
+    /// Names.
+    Directory,
+    /// A path that the caller resolves.
+    Symlink,
+}
+
+/// A point in time since 1970-01-01 UTC.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    serde::Serialize,
+    serde::Deserialize,
+)]
+pub struct Timestamp {
+    /// Whole seconds, negative before 1970.
+    pub seconds: i64,
+    /// The rest, below 1,000,000,000.
+    pub nanos: u32,
+}
+
+/// All that is known of an inode without reading its data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attr {
+    /// Its number.
+    pub ino: Ino,
+    /// What it is.
+    pub kind: FileKind,
+    /// Length of the data in bytes; of the target for a symbolic link; 0 for a directory.
+    pub size: u64,
+    /// Units of 512 bytes that the data really takes.
+    pub blocks: u64,
+    /// Permission bits (`0o7777`).
+    pub mode: u32,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// Names that lead here; for a directory 2 and one for each directory in it.
+    pub nlink: u32,
+    /// When the data last changed.
+    pub mtime: Timestamp,
+    /// When the data or the attributes last changed.
+    pub ctime: Timestamp,
+    /// When it was created.
+    pub crtime: Timestamp,
+}
+
+/// An open file. Its data lives until the handle is closed, whatever happens to its names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Handle(pub(super) u64);
+
+/// Attributes to change; `None` leaves one as it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SetAttr {
+    /// Permission bits.
+    pub mode: Option<u32>,
+    /// Owner.
+    pub uid: Option<u32>,
+    /// Group.
+    pub gid: Option<u32>,
+    /// Length: cut off or extended with zeros that take no space.
+    pub size: Option<u64>,
+    /// Modification time; wins over the clock.
+    pub mtime: Option<Timestamp>,
+}
+
+/// The attributes of something new.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NewNode {
+    /// Permission bits.
+    pub mode: u32,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// Modification time; creation and change time too when no clock was set.
+    pub mtime: Timestamp,
+}
+
+/// One name in a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DirEntry {
+    /// The name, without `/`.
+    pub name: Vec<u8>,
+    /// Where it leads.
+    pub ino: Ino,
+    /// What is there.
+    pub kind: FileKind,
+}
+
+/// What a rename does with a target that exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RenameMode {
+    /// Replace it, as POSIX has it.
+    Replace,
+    /// Fail with `Exists`.
+    NoReplace,
+    /// Swap the two; both must exist.
+    Exchange,
+}
+
+/// How full the volume is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Files and symbolic links, each inode once.
+    pub files: u64,
+    /// Directories, with the root.
+    pub directories: u64,
+    /// The sum of all file lengths.
+    pub logical_bytes: u64,
+    /// Blocks that hold file data.
+    pub data_blocks: u64,
+    /// Blocks set aside for metadata.
+    pub metadata_blocks: u64,
+    /// Blocks that the volume may ever hold.
+    pub capacity_blocks: u64,
+    /// Bytes in a block.
+    pub block_bytes: u64,
+}
+
+/// What a check of the whole file system found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CheckReport {
+    /// Files and symbolic links.
+    pub files: u64,
+    /// Directories, with the root.
+    pub directories: u64,
+    /// Blocks in use, for data and metadata.
+    pub blocks: u64,
+    /// Everything that is not as it should be; empty when all is well.
+    pub problems: Vec<String>,
+}

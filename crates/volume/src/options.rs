@@ -1,0 +1,112 @@
+//! What a caller chooses when a volume is created or opened, and what it is told.
+
+use crate::Result;
+use oblivio_crypto::{KdfParams, VolumeId};
+
+/// What is fixed when a volume is created.
+#[derive(Clone, Copy, Debug)]
+pub struct CreateOptions {
+    /// Bytes of user data in a block.
+    pub block_bytes: usize,
+    /// The most bytes that the volume may ever hold; space is taken as it fills.
+    pub capacity_bytes: u64,
+    /// The price of guessing the passphrase.
+    pub kdf: KdfParams,
+}
+
+impl Default for CreateOptions {
+    fn default() -> Self {
+        Self { block_bytes: 16 << 10, capacity_bytes: 256 << 30, kdf: KdfParams::default() }
+    }
+}
+
+/// What this computer last saw of a volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// The volume.
+    pub volume: VolumeId,
+    /// The number of its last commit.
+    pub epoch: u64,
+    /// What identifies that commit among others of the same number.
+    pub digest: [u8; 32],
+}
+
+/// One batch as the store saw it; the material of an audit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// The leaves whose paths were read, in order.
+    pub leaves: Vec<u64>,
+    /// The level of the tree's leaves.
+    pub depth: u32,
+    /// Buckets read.
+    pub reads: u32,
+    /// Buckets written.
+    pub writes: u32,
+    /// Bytes read.
+    pub bytes_read: u64,
+    /// Bytes written.
+    pub bytes_written: u64,
+    /// Byte offsets in the slab that were read, in order.
+    pub places_read: Vec<u64>,
+    /// Byte offsets in the slab that were written, in order.
+    pub places_written: Vec<u64>,
+}
+
+/// Called after each commit is durable; the caller remembers it for [`OpenOptions::last_seen`].
+pub type OnCommit = Box<dyn FnMut(&Seen) -> Result<()> + Send>;
+/// Called after each batch.
+pub type OnShown = Box<dyn FnMut(&Shown) + Send>;
+
+/// How a volume is opened.
+#[derive(Default)]
+pub struct OpenOptions {
+    /// The memory that the volume may use, in bytes; 0 for [`DEFAULT_MEMORY`].
+    pub memory_bytes: usize,
+    /// What this computer saw of the volume last, if anything.
+    pub last_seen: Option<Seen>,
+    /// Open the volume although it is older than, or parted from, what this computer saw: the
+    /// user says that a backup was restored.
+    pub accept_rollback: bool,
+    /// Called after each commit.
+    pub on_commit: Option<OnCommit>,
+    /// Called after each batch.
+    pub on_shown: Option<OnShown>,
+}
+
+/// The default memory budget: 256 MiB.
+pub const DEFAULT_MEMORY: usize = 256 << 20;
+
+/// What can be told about an open volume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VolumeInfo {
+    /// Its identity.
+    pub volume: VolumeId,
+    /// The format's version.
+    pub format: u32,
+    /// The engine's name.
+    pub engine: &'static str,
+    /// Bytes of user data in a block.
+    pub block_bytes: usize,
+    /// Slots in a bucket.
+    pub blocks_per_bucket: usize,
+    /// Bytes of a bucket in the store.
+    pub bucket_bytes: usize,
+    /// The most blocks that the volume may hold.
+    pub capacity_blocks: u64,
+    /// Blocks addressable now (the size class that the store can see).
+    pub addressable_blocks: u64,
+    /// The level of the tree's leaves.
+    pub depth: u32,
+    /// Levels of recursion of the position map; 1 when it is all in memory.
+    pub recursion_levels: usize,
+    /// The number of the last commit.
+    pub epoch: u64,
+    /// Passphrases that open the volume.
+    pub passphrases: usize,
+    /// Bytes in the store, all objects together.
+    pub bytes_stored: u64,
+    /// The memory budget.
+    pub memory_bytes: usize,
+    /// Batches of a crashed session that were replayed when the volume was opened.
+    pub replayed_batches: u64,
+}
