@@ -33,6 +33,11 @@ pub use mac::Mac;
 pub use passphrase::{KdfParams, Passphrase};
 pub use place::{Kind, PLACE_BYTES, Place};
 pub use prf::Prf;
+/// BLAKE3 of public bytes; identifies them, hides nothing.
+pub fn digest(bytes: &[u8]) -> [u8; 32] {
+    *blake3::hash(bytes).as_bytes()
+}
+
 pub use sealer::{SEAL_HEADER, SEAL_OVERHEAD, SealLimits, Sealer, TAG_BYTES, Tag, tag_of};
 pub use secret::Secret;
 pub use slots::{KEY_SLOT_BYTES, KEY_SLOTS, KEY_SLOTS_BYTES, KeySlots, SlotIndex};

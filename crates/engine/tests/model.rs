@@ -171,3 +171,68 @@ proptest! {
         check(&mut engine, |_, _| {}, &events);
     }
 }
+
+fn sealed_tree(config: TreeConfig, salt: u64) -> TreeOram {
+    let _ = salt;
+    TreeOram::new(config, 8, TreeKeys::from_seed(5)).expect("a sound config")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    /// A session that crashes and replays its intents shows the same paths again, answers as the
+    /// last commit did, and shows no path of the crashed session a third time by rule.
+    #[test]
+    fn a_crash_replays_the_same_paths(
+        config in any_config(),
+        before in proptest::collection::vec(proptest::collection::vec(any_op(), 1..8), 0..12),
+        lost in proptest::collection::vec(proptest::collection::vec(any_op(), 1..8), 1..8),
+    ) {
+        prop_assume!(!matches!(config.recursion, Recursion::Separate { .. }));
+        let mut engine = sealed_tree(config, 0);
+        engine.grow(BLOCKS).expect("within the capacity");
+        let mut store = MemoryBuckets::traced();
+        let mut model = Model::default();
+        for ops in &before {
+            for op in ops {
+                model.serve(op);
+            }
+            store.access(&mut engine, ops.clone()).expect("sound");
+        }
+        engine.begin_flush().expect("idle");
+        store.run(&mut engine).expect("sound");
+        let state = engine.checkpoint().expect("one tree");
+        let mut committed = store.clone();
+        store.trace.clear();
+        let mut intents = Vec::new();
+        for ops in &lost {
+            engine.submit(ops.clone()).expect("idle");
+            intents.push(engine.intent().clone());
+            store.run(&mut engine).expect("sound");
+        }
+        // The crash: a new engine on the committed buckets. Its cache is larger, so that it reads
+        // fewer buckets, but the leaves it shows are the same.
+        let mut again = sealed_tree(config, 1);
+        again.restore(&state).expect("what was written");
+        prop_assert_eq!(again.checkpoint().expect("one tree"), state);
+        committed.trace.clear();
+        for intent in &intents {
+            again.replay(intent).expect("idle");
+            committed.run(&mut again).expect("sound");
+        }
+        let leaves = |trace: &[oblivio_engine::memory::Seen]| -> Vec<oblivio_engine::Leaf> {
+            trace.iter().flat_map(|seen| match seen {
+                oblivio_engine::memory::Seen::Read(_, leaves, _) => leaves.clone(),
+                _ => Vec::new(),
+            }).collect()
+        };
+        // Rounds whose buckets are all in memory show nothing, in either session.
+        if config.cache_bytes == 0 {
+            prop_assert_eq!(leaves(&committed.trace), leaves(&store.trace));
+        }
+        let ops: Vec<BlockOp> =
+            (0..BLOCKS).map(|id| BlockOp { id: BlockId(id), action: Action::Read }).collect();
+        let expected: Vec<_> = ops.iter().map(|op| model.serve(op)).collect();
+        prop_assert_eq!(committed.access(&mut again, ops).expect("sound"), expected);
+    }
+}

@@ -1,12 +1,22 @@
 //! Durable oblivious volumes, and the file system on them.
 
 pub mod block;
+mod commit;
 mod error;
 pub mod fs;
+mod header;
+mod intent;
 mod options;
+mod slab;
+mod verify;
+mod volume;
 
 pub use block::{BlockSpace, ROOT_BYTES};
 pub use error::{Error, Result};
+pub use header::{
+    PublicHeader, add_passphrase, change_passphrase, read_header, remove_passphrase,
+};
 pub use options::{
     CreateOptions, DEFAULT_MEMORY, OnCommit, OnShown, OpenOptions, Seen, Shown, VolumeInfo,
 };
+pub use volume::Volume;

@@ -1,7 +1,5 @@
 //! Two workloads of the same length must not be told apart.
 
-use std::collections::HashMap;
-
 use super::sample::{Sample, histogram};
 use super::uniformity::{PER_BIN, resolutions};
 use super::{Look, contingency, oddest, shape};
@@ -59,30 +57,34 @@ fn histograms(x: &Sample, y: &Sample) -> Finding {
 }
 
 /// Whether both traces come back to a place after equally long.
-///
-/// The distances within one trace depend on each other a little, but so that their counts vary
-/// less than independent ones would: the test errs towards passing.
 fn repeat_distances(x: &Sample, y: &Sample) -> Finding {
     let finest = x.resolution().min(y.resolution());
     let looks = resolutions(finest).filter_map(|bits| {
-        let rows = merged(distances(&x.top(bits)), distances(&y.top(bits)));
-        let what = format!("{} distances since one of {} bins", rows[0].len(), 1u64 << bits);
+        let rows = merged(distances(&x.top(bits), bits), distances(&y.top(bits), bits));
+        let what = format!("{} classes of distance to the same of 2^{bits} bins", rows[0].len());
         (rows[0].len() > 1).then(|| alike(&rows, &what))
     });
     oddest(DISTANCES, looks.collect(), "too few accesses below the root")
 }
 
-/// How many accesses went by since the same number was last seen: 1, 2, 3 and 4, 5 to 8, ...;
-/// first sights come last.
-fn distances(numbers: &[u64]) -> Vec<u64> {
-    let mut counts = vec![0u64; 66];
-    let mut last: HashMap<u64, usize> = HashMap::new();
-    for (t, &number) in numbers.iter().enumerate() {
-        let class = match last.insert(number, t) {
-            Some(s) => 64 - (t - s - 1).leading_zeros() as usize,
-            None => 65,
-        };
+/// The longest wait for a repeat.
+const PATIENCE: usize = 256;
+
+/// How long it takes until a number comes again: after 1, 2, 3 or 4, 5 to 8, ... accesses;
+/// waits given up come last.
+///
+/// Waits overlap nowhere: each begins with an access that no earlier wait has looked at. So
+/// they are independent, as chi-square asks; all distances together would not be.
+fn distances(numbers: &[u64], bits: u32) -> Vec<u64> {
+    let patience = PATIENCE.min(4 << bits.min(16));
+    let mut counts = vec![0u64; 10];
+    let mut at = 0;
+    // A wait that the end of the trace could cut short is not begun.
+    while let Some(next) = numbers.get(at + 1..=at + patience) {
+        let found = next.iter().position(|&number| number == numbers[at]);
+        let class = found.map_or(9, |before| (usize::BITS - before.leading_zeros()) as usize);
         counts[class] += 1;
+        at += found.map_or(patience, |before| before + 1) + 1;
     }
     counts
 }
@@ -129,8 +131,11 @@ mod tests {
 
     #[test]
     fn classes_of_distances() {
-        let counts = distances(&[1, 1, 2, 1, 2, 2]);
-        assert_eq!((counts[0], counts[1], counts[65]), (2, 2, 2));
+        // 1 comes again at once, 0 after two, and 1 is given up after eight.
+        let numbers = [1, 1, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0];
+        let counts = distances(&numbers, 1);
+        assert_eq!((counts[0], counts[1], counts[9]), (1, 1, 1));
+        assert_eq!(distances(&numbers[..13], 1).iter().sum::<u64>(), 2);
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub fn audit(trace: &Trace, options: &Options) -> Report {
     let sample = Sample::of(trace);
     let mut findings = vec![shape::single(trace, options)];
     findings.extend(uniformity::judge(&sample));
-    findings.push(serial::judge(&sample));
+    findings.extend(serial::judge(&sample));
     findings.extend(repeats::judge(trace, &sample, options));
     let size = (trace.requests.len(), trace.accesses());
     Report::new(findings, options, size, uniformity::TOP)

@@ -62,7 +62,8 @@ impl Bet {
 
     fn finding(&self, name: &str, what: &str) -> Finding {
         let most = self.log_wealth.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let mean = self.log_wealth.iter().map(|w| (w - most).exp()).sum::<f64>() / 12.0;
+        let mean =
+            self.log_wealth.iter().map(|w| (w - most).exp()).sum::<f64>() / BETS.len() as f64;
         let p_value = (-(most + mean.ln())).exp().min(1.0);
         let explanation = format!("{} {what}, {:.1} expected", self.hits, self.expected);
         Finding::new(name, self.hits as f64, p_value, explanation)
@@ -187,7 +188,7 @@ mod tests {
     #[test]
     fn echoes_and_their_absence_are_seen() {
         let mut leaves = random(20_000, 10, 1);
-        for t in (100..20_000).step_by(100) {
+        for t in (100..20_000).step_by(25) {
             leaves[t] = leaves[t - 77];
         }
         assert!(window(&leaves, 10, 256).p_value < 1e-3);

@@ -6,6 +6,7 @@ use super::{Look, contingency, oddest, two_sided};
 use crate::report::Finding;
 
 const NAME: &str = "serial independence";
+const ALL: &str = "independence at any distance";
 
 /// How far apart the two leaves of a pair are: near ones for what an access does to the next,
 /// longer ones for caches and batches of the usual sizes.
@@ -14,25 +15,41 @@ const LAGS: [usize; 15] = [1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 64, 128, 256, 512, 10
 /// The finest fold of one leaf: 32 bins, so 1024 kinds of pairs.
 const MAX_BITS: u32 = 5;
 
-/// Chi-square on the table of pairs at each lag.
+/// The longest distance at which quarters of the tree are compared.
+const MAX_LAG: usize = 4096;
+
+/// How many pairs may be counted in all, as a bound on the work.
+const MAX_WORK: usize = 100_000_000;
+
+/// Chi-square on the table of pairs at each lag: few lags finely, all lags by quarters.
 ///
 /// Overlapping pairs share a leaf, yet once rows and columns are fitted to the data what
 /// remains are products of independent deviations, uncorrelated over time: the usual degrees of
 /// freedom hold (as for the order of a Markov chain).
-pub(super) fn judge(sample: &Sample) -> Finding {
+pub(super) fn judge(sample: &Sample) -> Vec<Finding> {
     let bits = sample.fold(PER_BIN, 2, MAX_BITS);
-    let numbers = if bits == 0 { Vec::new() } else { sample.top(bits) };
+    let why = "fewer than 128 accesses below the root";
+    let fine = leaves(sample, bits);
     // At longer lags too few pairs are left.
-    let lags = LAGS.into_iter().filter(|&lag| lag <= numbers.len() / 4);
-    let looks = lags.map(|lag| pairs(&numbers, bits, lag));
-    oddest(NAME, looks.collect(), "fewer than 128 accesses below the root")
+    let lags = LAGS.into_iter().filter(|&lag| lag <= fine.len() / 4);
+    let looks = lags.map(|lag| pairs(&fine, bits, lag));
+    let coarse = leaves(sample, bits.min(2));
+    let longest = (coarse.len() / 4).min(MAX_LAG).min(MAX_WORK / coarse.len().max(1));
+    let all = (1..=longest).map(|lag| pairs(&coarse, bits.min(2), lag));
+    vec![oddest(NAME, looks.collect(), why), oddest(ALL, all.collect(), why)]
+}
+
+fn leaves(sample: &Sample, bits: u32) -> Vec<u64> {
+    if bits == 0 { Vec::new() } else { sample.top(bits) }
 }
 
 fn pairs(numbers: &[u64], bits: u32, lag: usize) -> Look {
-    let mut table = vec![vec![0u64; 1 << bits]; 1 << bits];
+    let bins = 1usize << bits;
+    let mut counts = vec![0u64; bins * bins];
     for (&earlier, &later) in numbers.iter().zip(&numbers[lag..]) {
-        table[earlier as usize][later as usize] += 1;
+        counts[earlier as usize * bins + later as usize] += 1;
     }
+    let table: Vec<_> = counts.chunks(bins).map(<[u64]>::to_vec).collect();
     let (statistic, df) = contingency(&table);
     let what =
         format!("pairs {lag} apart, {} bins each; chi-square should be near {df}", 1u64 << bits);
@@ -46,7 +63,7 @@ mod tests {
     use crate::trace::{Request, Trace};
 
     /// Leaves of which each is near the one `lag` before.
-    fn near(lag: usize, spread: u64) -> Finding {
+    fn near(lag: usize, spread: u64) -> Vec<Finding> {
         let mut rng = SplitMix64::new(3);
         let mut leaves: Vec<u64> = (0..lag).map(|_| rng.below(1024)).collect();
         while leaves.len() < 4000 {
@@ -61,14 +78,15 @@ mod tests {
     #[test]
     fn dependence_is_seen_at_its_lag() {
         for lag in [1, 5, 64] {
-            let finding = near(lag, 400);
-            assert!(finding.p_value < 1e-12, "{finding:?}");
+            let findings = near(lag, 400);
+            assert!(findings.iter().all(|f| f.p_value < 1e-12), "{findings:?}");
+            assert!(findings[0].explanation.contains(&format!("pairs {lag} apart")));
         }
-        assert!(near(5, 400).explanation.contains("pairs 5 apart"));
+        assert!(near(777, 400)[1].p_value < 1e-12);
     }
 
     #[test]
     fn independence_passes() {
-        assert!(near(1, 1024).p_value > 1e-3);
+        assert!(near(1, 1024).iter().all(|f| f.p_value > 1e-3));
     }
 }

@@ -29,8 +29,10 @@ pub(super) enum Size {
     Heading,
     /// Panel titles.
     Title,
-    /// Captions and labels.
-    Text,
+    /// Captions.
+    Caption,
+    /// Labels on the axes.
+    Label,
 }
 
 impl Size {
@@ -38,8 +40,8 @@ impl Size {
     pub(super) fn scale(self) -> usize {
         match self {
             Size::Heading => 4,
-            Size::Title => 3,
-            Size::Text => 2,
+            Size::Title | Size::Caption => 3,
+            Size::Label => 2,
         }
     }
 }
@@ -48,7 +50,6 @@ impl Size {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Align {
     Left,
-    Middle,
     Right,
 }
 
@@ -80,7 +81,7 @@ impl Page {
     /// Lays the panels out side by side, with at most `most` dots in each.
     pub(super) fn of(panels: &[Panel], most: usize) -> Page {
         let mut page = Page { width: WIDTH, height: HEIGHT, items: Vec::new() };
-        page.text(60.0, 34.0, Size::Heading, INK, "What the storage sees");
+        page.text(80.0, 34.0, Size::Heading, INK, "What the storage sees");
         let column = (WIDTH - 40.0) / panels.len().max(1) as f32;
         for (i, panel) in panels.iter().enumerate() {
             let x = 20.0 + column * i as f32 + 60.0;
@@ -103,9 +104,9 @@ impl Page {
             let all = panel.points.len();
             caption.push_str(&format!(" (every {step}th of {all} accesses is drawn)"));
         }
-        let lines = fitted(&caption, Size::Text, plot.width, CAPTION_LINES);
+        let lines = fitted(&caption, Size::Caption, plot.width, CAPTION_LINES);
         for (i, line) in lines.iter().enumerate() {
-            self.text(plot.x, BOTTOM + 62.0 + 26.0 * i as f32, Size::Text, INK, line);
+            self.text(plot.x, BOTTOM + 54.0 + 32.0 * i as f32, Size::Caption, INK, line);
         }
     }
 
@@ -146,7 +147,7 @@ impl Page {
     }
 
     fn label(&mut self, x: f32, y: f32, align: Align, upwards: bool, text: &str) {
-        let (size, colour, text) = (Size::Text, SOFT, text.into());
+        let (size, colour, text) = (Size::Label, SOFT, text.into());
         self.items.push(Item::Text { x, y, size, align, upwards, colour, text });
     }
 
@@ -165,15 +166,16 @@ fn fitted(text: &str, size: Size, width: f32, most: usize) -> Vec<String> {
     let fits = |line: &str| font::width(line) * size.scale() as f32 <= width;
     let mut lines: Vec<String> = vec![String::new()];
     for word in text.split_whitespace() {
+        let full = lines.len() == most;
         let line = lines.last_mut().expect("there is always a line");
         let longer = if line.is_empty() { word.into() } else { format!("{line} {word}") };
         if fits(&longer) || line.is_empty() {
             *line = longer;
-        } else if lines.len() < most {
-            lines.push(word.into());
-        } else {
+        } else if full {
             line.push_str(" ...");
             break;
+        } else {
+            lines.push(word.into());
         }
     }
     for line in &mut lines {
@@ -188,10 +190,10 @@ mod tests {
 
     #[test]
     fn text_is_broken_and_cut() {
-        let lines = fitted("one two three four five", Size::Text, 100.0, 2);
+        let lines = fitted("one two three four five", Size::Label, 100.0, 2);
         assert_eq!(lines.len(), 2);
         assert!(lines[1].ends_with("..."), "{lines:?}");
-        assert!(fitted(&"w".repeat(500), Size::Text, 100.0, 1)[0].len() < 20);
+        assert!(fitted(&"w".repeat(500), Size::Label, 100.0, 1)[0].len() < 20);
     }
 
     #[test]

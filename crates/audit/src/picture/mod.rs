@@ -98,7 +98,6 @@ fn paint(canvas: &mut Canvas, item: &Item) {
             let width = font::width(text) * size.scale() as f32;
             let shift = match align {
                 Align::Left => 0.0,
-                Align::Middle => width / 2.0,
                 Align::Right => width,
             };
             if *upwards {
@@ -132,7 +131,7 @@ mod tests {
     }
 
     fn oblivious() -> Panel {
-        let caption = "the same work: uniform, whatever was opened";
+        let caption = "uniform, whatever was opened";
         Panel::of_trace("Oblivio", caption, &honest_trace(Workload::OneBlock, 720, 5))
     }
 

@@ -54,7 +54,7 @@ fn item_to(out: &mut String, item: &Item) {
             } else {
                 format!("x=\"{x:.0}\" y=\"{:.0}\"", y + base)
             };
-            let weight = if *size == Size::Text { "400" } else { "600" };
+            let weight = if matches!(size, Size::Heading | Size::Title) { "600" } else { "400" };
             let colour = hex(*colour);
             writeln!(
                 out,
@@ -79,7 +79,6 @@ fn dots(centres: &[(f32, f32)]) -> String {
 fn anchor(align: Align) -> &'static str {
     match align {
         Align::Left => "start",
-        Align::Middle => "middle",
         Align::Right => "end",
     }
 }

@@ -110,9 +110,11 @@ pub fn planted_leaks() -> Vec<Planted> {
     let growing = |flaw, seed| Sim::new(flaw, seed).growing(2).run(Uniform, ACCESSES);
     vec![
         against("demand-driven background eviction", Flaw::DemandEviction, Uniform, 40),
-        single("remap with 5 % more to the left half", Flaw::SkewedRemap, Uniform, 42),
+        single("remap to the left half with probability 0.55", Flaw::SkewedRemap, Uniform, 42),
         single("remap to a leaf near the old one", Flaw::NearRemap, OneBlock, 43),
         single("remap near the old one, two blocks", Flaw::NearRemap, Alternating, 44),
+        single("remap near the old one, all in turn", Flaw::NearRemap, Sequential, 49),
+        against("remap near the old one, against many", Flaw::NearRemap, Zipf, 56),
         single("no remap, one block", Flaw::NoRemap, OneBlock, 45),
         single("no remap, all in turn", Flaw::NoRemap, Sequential, 46),
         single("no remap, any block", Flaw::NoRemap, Uniform, 47),
@@ -144,6 +146,7 @@ mod tests {
     fn honest_cases_pass_and_every_leak_is_caught() {
         for outcome in self_test(&Options::default()) {
             assert!(outcome.right(), "{}:\n{}", outcome.name, outcome.report);
+            assert!(serde_json::to_string(&outcome.report).unwrap().contains("\"verdict\":"));
         }
     }
 
@@ -164,7 +167,7 @@ mod tests {
     fn the_alarm_is_the_one_meant() {
         let expect = [
             ("demand-driven background eviction", "number of accesses"),
-            ("remap with 5 % more to the left half", "leaf uniformity"),
+            ("remap to the left half with probability 0.55", "leaf uniformity"),
             ("remap to a leaf near the old one", "serial independence"),
             ("retry reads the same path again", "repeats at one distance"),
             ("early reply without write-back", "request shape"),

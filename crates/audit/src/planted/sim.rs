@@ -11,14 +11,20 @@ const DEPTH: u32 = 10;
 /// makes stash hits and full stashes frequent enough to be worth hiding.
 const BUCKET: usize = 3;
 
-/// Blocks in the volume: half of the tree's slots at the beginning.
-const BLOCKS: u64 = 3 << DEPTH;
+/// Blocks in the volume: two thirds of the tree's slots at the beginning.
+const BLOCKS: u64 = 4 << DEPTH;
 
 /// What a sealed bucket takes in the store.
 const BUCKET_BYTES: u64 = 3 * 4096 + 64;
 
 /// The stash occupancy at which background eviction sets in.
-const FULL: usize = 12;
+const FULL: usize = 8;
+
+/// The client keeps the buckets below this number, three levels, as part of its stash.
+const CACHED: usize = 8;
+
+/// An early reply is given when the block lies in a bucket below this number.
+const SHALLOW: usize = 64;
 
 /// How often the network fails an access that is then retried.
 const RETRIES: f64 = 0.01;
@@ -30,7 +36,7 @@ pub(super) enum Flaw {
     None,
     /// Extra accesses whenever the stash is full.
     DemandEviction,
-    /// New labels fall into the left half with probability 0.525, 5 % more than they should.
+    /// New labels fall into the left half with probability 0.55.
     SkewedRemap,
     /// The new leaf is at most a quarter of the tree away from the old one.
     NearRemap,
@@ -42,9 +48,9 @@ pub(super) enum Flaw {
     RetryNewPath,
     /// Nothing is written back when the block was near the root.
     EarlyReply,
-    /// A request without a path when the block was in the stash.
+    /// A request without a path when the block was with the client, in the stash or in [`CACHED`].
     EmptyOnHit,
-    /// No request at all when the block was in the stash.
+    /// No request at all when the block was with the client.
     SilentOnHit,
     /// Two wishes for one block in a batch read one path twice.
     SharedBatch,
@@ -70,7 +76,7 @@ pub(super) struct Sim {
 impl Sim {
     pub(super) fn new(flaw: Flaw, seed: u64) -> Sim {
         let mut rng = SplitMix64::new(seed);
-        let labels = (0..BLOCKS).map(|_| rng.next_u64()).collect();
+        let labels = (0..BLOCKS).map(|_| drawn(flaw, &mut rng)).collect();
         let mut sim = Sim {
             flaw,
             rng,
@@ -159,10 +165,9 @@ impl Sim {
     }
 
     fn remapped(&mut self, old: u64) -> u64 {
-        let fresh = self.rng.next_u64();
+        let fresh = drawn(self.flaw, &mut self.rng);
         match self.flaw {
             Flaw::NoRemap => old,
-            Flaw::SkewedRemap if self.rng.chance(0.05) => fresh >> 1,
             Flaw::NearRemap => old.wrapping_add(fresh >> 2),
             _ => fresh,
         }
@@ -175,7 +180,7 @@ impl Sim {
         let shown: Vec<u64> = wishes.iter().map(|&b| self.leaf(b)).collect();
         for (i, &block) in wishes.iter().enumerate() {
             let again = wishes[..i].contains(&block);
-            let hit = self.stash.contains(&block);
+            let hit = self.stash.contains(&block) || self.above(CACHED, block);
             match self.flaw {
                 Flaw::EmptyOnHit if hit => continue,
                 Flaw::SilentOnHit if hit => return,
@@ -184,7 +189,7 @@ impl Sim {
                 _ if again => leaves.push(self.rng.below(1 << self.depth)),
                 _ => leaves.push(self.leaf(block)),
             }
-            shallow |= hit || self.path(self.leaf(block)).any(|b| b < 64 && self.holds(b, block));
+            shallow |= hit || self.above(SHALLOW, block);
             let old = self.labels[block as usize];
             self.fetch(self.leaf(block));
             self.labels[block as usize] = self.remapped(old);
@@ -192,8 +197,9 @@ impl Sim {
         self.finish(leaves, shallow);
     }
 
-    fn holds(&self, bucket: usize, block: u64) -> bool {
-        self.buckets[bucket].contains(&block)
+    /// Whether a block lies in one of the first buckets, counted from the root.
+    fn above(&self, first: usize, block: u64) -> bool {
+        self.buckets[1..first].iter().any(|bucket| bucket.contains(&block))
     }
 
     /// Shows the request, with what the flaw adds to it or leaves out.
@@ -266,6 +272,12 @@ impl Sim {
             }
         }
     }
+}
+
+/// A new label.
+fn drawn(flaw: Flaw, rng: &mut SplitMix64) -> u64 {
+    let label = rng.next_u64();
+    if flaw == Flaw::SkewedRemap && rng.chance(0.1) { label >> 1 } else { label }
 }
 
 #[cfg(test)]

@@ -197,12 +197,8 @@ impl Backend {
         if self.geometry.tag_tree && tag_of(bytes) != Some(expected) {
             return Err(self.tampered(node.bucket, "it is not the version written last"));
         }
-        let place = self.place(node.bucket);
         self.meters.tag_tree_bytes += stride as u64;
-        if self.sealer.open(&place, bytes).is_err() {
-            return Err(self.tampered(node.bucket, "its seal does not open"));
-        }
-        round.node_tags[index] = self.geometry.child_tags(bytes);
+        round.node_tags[index] = self.open_bucket(node.bucket, bytes)?;
         let cached = self.cache.holds(node.bucket.0);
         for slot in 0..self.geometry.blocks_per_bucket {
             let header = self.geometry.slot(&round.read_buf[base..base + stride], slot);
@@ -235,6 +231,15 @@ impl Backend {
             bucket.dirty = true;
         }
         Ok(())
+    }
+
+    /// Opens a bucket in place and gives its children's tags.
+    pub(super) fn open_bucket(&mut self, bucket: BucketId, bytes: &mut [u8]) -> Result<[Tag; 2]> {
+        let place = self.place(bucket);
+        if self.sealer.open(&place, bytes).is_err() {
+            return Err(self.tampered(bucket, "its seal does not open"));
+        }
+        Ok(self.geometry.child_tags(bytes))
     }
 
     fn absorb_cached(&mut self, round: &mut Round, index: usize) {
@@ -495,7 +500,7 @@ impl Backend {
         Place { volume: self.volume, kind: Kind::Bucket, index: bucket.0, version }
     }
 
-    fn tampered(&self, bucket: BucketId, reason: &'static str) -> EngineError {
+    pub(super) fn tampered(&self, bucket: BucketId, reason: &'static str) -> EngineError {
         EngineError::Tampered { tree: self.tree, bucket, reason }
     }
 }

@@ -11,7 +11,6 @@ pub struct BlockPool {
     per_chunk: usize,
     chunks: Vec<Box<[u8]>>,
     free: Vec<u32>,
-    used: usize,
 }
 
 const CHUNK_BYTES: usize = 1 << 20;
@@ -20,12 +19,7 @@ impl BlockPool {
     /// An empty pool of payloads of `block_bytes`.
     pub fn new(block_bytes: usize) -> Self {
         let per_chunk = (CHUNK_BYTES / block_bytes).max(1);
-        Self { block_bytes, per_chunk, chunks: Vec::new(), free: Vec::new(), used: 0 }
-    }
-
-    /// Payloads in use.
-    pub fn used(&self) -> usize {
-        self.used
+        Self { block_bytes, per_chunk, chunks: Vec::new(), free: Vec::new() }
     }
 
     /// Bytes that the pool holds, in use or not.
@@ -40,7 +34,6 @@ impl BlockPool {
             self.chunks.push(vec![0; self.per_chunk * self.block_bytes].into_boxed_slice());
             self.free.extend((first..first + self.per_chunk as u32).rev());
         }
-        self.used += 1;
         Payload(self.free.pop().expect("a chunk was added when none was free"))
     }
 
@@ -55,7 +48,6 @@ impl BlockPool {
 
     /// Gives a payload back.
     pub fn release(&mut self, payload: Payload) {
-        self.used -= 1;
         self.free.push(payload.0);
     }
 

@@ -10,6 +10,7 @@ use super::keys::TreeKeys;
 use super::meters::Meters;
 use super::plb::Plb;
 use super::position_map::{Counts, GROUP_ENTRIES, MapFormat};
+use super::verifier::Verifier;
 use crate::{
     Action, BlockAnswer, BlockId, BlockOp, Engine, EngineError, Level, Result, Step, TreeId,
 };
@@ -181,6 +182,11 @@ impl TreeOram {
     /// Bytes of memory that the engine holds.
     pub fn memory_bytes(&self) -> usize {
         self.on_chip.len() + self.trees.iter().map(Backend::memory_bytes).sum::<usize>()
+    }
+
+    /// Checks stored buckets; everything in memory must have been flushed.
+    pub fn verifier(&mut self) -> Verifier<'_> {
+        Verifier::new(&mut self.trees[0])
     }
 
     /// Makes all blocks below `blocks` addressable. Trees only become deeper: labels are 64 bits,

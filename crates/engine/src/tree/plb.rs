@@ -43,11 +43,6 @@ impl Plb {
         (mixed % self.sets.len() as u64) as usize
     }
 
-    /// Whether the block is here.
-    pub fn holds(&self, id: u64) -> bool {
-        self.sets[self.set_of(id)].iter().any(|entry| entry.id == id)
-    }
-
     /// Takes the block out.
     pub fn take(&mut self, id: u64) -> Option<PlbEntry> {
         let set = self.set_of(id);
@@ -103,7 +98,7 @@ mod tests {
         assert!(plb.insert(again).is_none());
         let gone = plb.insert(PlbEntry::new(4, 0, pool.allocate())).expect("the set was full");
         assert_eq!(gone.id, 2);
-        assert!(plb.holds(0) && plb.holds(4) && !plb.holds(2));
+        assert!(plb.take(0).is_some() && plb.take(4).is_some() && plb.take(2).is_none());
         assert_eq!(plb.capacity(), 4);
     }
 }

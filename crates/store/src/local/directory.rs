@@ -114,13 +114,13 @@ impl Directory {
         Ok(())
     }
 
-    /// Opens a file and takes the exclusive lock on it, held until the file is closed.
-    pub(super) fn lock(&self, name: &str) -> Result<File> {
+    /// Opens a file and takes the exclusive lock on it.
+    pub(super) fn lock(&self, name: &str) -> Result<Lock> {
         let file = self
             .open_file(name, OFlags::RDWR | OFlags::CREATE)
             .map_err(|error| StoreError::io(name, error))?;
         match try_lock(&file) {
-            Ok(true) => Ok(file),
+            Ok(true) => Ok(Lock(file)),
             Ok(false) => Err(StoreError::Busy),
             Err(error) => Err(StoreError::io(name, error)),
         }
@@ -132,6 +132,18 @@ impl Directory {
 
     fn failed(&self, error: io::Error) -> StoreError {
         StoreError::io(&self.name, error)
+    }
+}
+
+/// An exclusive lock, held until dropped.
+#[derive(Debug)]
+pub(super) struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing is not enough: a child that another thread is just starting has a copy of the
+        // file, and would hold the lock until it runs its program.
+        let _ = rustix::fs::flock(&self.0, FlockOperation::Unlock);
     }
 }
 

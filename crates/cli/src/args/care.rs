@@ -1,0 +1,165 @@
+//! Looking after a volume, and seeing for oneself.
+
+use super::{NewPassphraseArgs, OpenArgs, PassphraseArgs};
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+/// Show what a volume is, what it costs, and what its storage learns
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  oblivio info ~/vault
+  oblivio info --json ~/vault")]
+pub struct InfoArgs {
+    /// The volume's folder
+    pub volume: PathBuf,
+    /// As JSON
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub open: OpenArgs,
+}
+
+/// Read everything and make sure that it is what was written
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  oblivio check ~/vault
+  oblivio check --json ~/vault
+
+Every stored bucket is read and authenticated, then every file. Ends with 0 when all is clean and
+with 5 when something is not.")]
+pub struct CheckArgs {
+    /// The volume's folder
+    pub volume: PathBuf,
+    /// As JSON
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub open: OpenArgs,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum PassphraseCommand {
+    /// Let one more passphrase open the volume
+    #[command(after_help = "\
+Examples:
+  oblivio passphrase add ~/vault
+  oblivio passphrase add --new-passphrase-file theirs.txt ~/vault")]
+    Add(PassphraseNew),
+    /// Take away the passphrase that is typed; the last one stays
+    #[command(after_help = "\
+Example:
+  oblivio passphrase remove ~/vault")]
+    Remove(PassphraseRemove),
+    /// Replace a passphrase; nothing is encrypted again
+    #[command(after_help = "\
+Example:
+  oblivio passphrase change ~/vault
+
+Who had the old passphrase and a copy of the volume from then can still read that copy.")]
+    Change(PassphraseNew),
+    /// Tell how many passphrases open the volume; needs none of them
+    #[command(after_help = "\
+Example:
+  oblivio passphrase list ~/vault")]
+    List(PassphraseList),
+}
+
+#[derive(Args, Debug)]
+pub struct PassphraseNew {
+    /// The volume's folder
+    pub volume: PathBuf,
+    #[command(flatten)]
+    pub passphrase: PassphraseArgs,
+    #[command(flatten)]
+    pub new: NewPassphraseArgs,
+}
+
+#[derive(Args, Debug)]
+pub struct PassphraseRemove {
+    /// The volume's folder
+    pub volume: PathBuf,
+    #[command(flatten)]
+    pub passphrase: PassphraseArgs,
+}
+
+#[derive(Args, Debug)]
+pub struct PassphraseList {
+    /// The volume's folder
+    pub volume: PathBuf,
+    /// As JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Judge what a storage was shown: could it tell what was done?
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  oblivio audit                                   five ways of working, compared
+  oblivio audit --self-test                       are planted leaks caught?
+  oblivio put --trace-out t.jsonl ~/vault f /     record a real command, then
+  oblivio audit --trace t.jsonl --picture t.png   judge and draw it
+
+Without --trace a fresh volume in memory is worked on in five ways (one block over and over, all in
+turn, at random, few often, two in turn), and what its storage saw is judged and compared. Ends
+with 0 when nothing was found, 1 when something leaks. Timing is not judged.")]
+pub struct AuditArgs {
+    /// Judge this recorded trace
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["blocks", "accesses"])]
+    pub trace: Option<PathBuf>,
+    /// Blocks in the volume that is worked on
+    #[arg(long, value_name = "N", default_value_t = 1024)]
+    pub blocks: u64,
+    /// How many blocks are asked for in each of the five ways
+    #[arg(long, value_name = "N", default_value_t = 20_000)]
+    pub accesses: usize,
+    /// Make sure first that the audit catches every leak that was planted for it
+    #[arg(long)]
+    pub self_test: bool,
+    /// Draw what the storage saw, beside the same work on plain encryption (.png or .svg)
+    #[arg(long, value_name = "FILE")]
+    pub picture: Option<PathBuf>,
+    /// The probability of calling an honest volume leaky
+    #[arg(long, value_name = "P", default_value_t = 1e-6)]
+    pub false_alarm_rate: f64,
+    /// Every test of every judgement
+    #[arg(short, long)]
+    pub verbose: bool,
+    /// As JSON
+    #[arg(long)]
+    pub json: bool,
+    /// No progress
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// Show on real files, in under a minute, what a storage sees and what it does not
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Example:
+  oblivio demo
+
+Works in a temporary folder with a made-up passphrase and cleans up after itself; only the picture
+stays. Takes the files of the current directory (a few hundred, at most 20 MB), or makes some.")]
+pub struct DemoArgs {
+    /// Take the files of this directory
+    #[arg(value_name = "DIRECTORY")]
+    pub files: Option<PathBuf>,
+    /// Where the picture goes [default: oblivio-demo.png in the system's temporary folder]
+    #[arg(long, value_name = "FILE")]
+    pub picture: Option<PathBuf>,
+}
+
+/// Print completions for a shell
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  oblivio completions bash > ~/.local/share/bash-completion/completions/oblivio
+  oblivio completions zsh > ~/.zfunc/_oblivio
+  oblivio completions fish > ~/.config/fish/completions/oblivio.fish")]
+pub struct CompletionsArgs {
+    /// The shell
+    pub shell: clap_complete::Shell,
+}

@@ -1,0 +1,164 @@
+//! The command line: what each command takes, with an example for each.
+
+mod care;
+mod transfer;
+mod tree;
+
+pub use care::{
+    AuditArgs, CheckArgs, CompletionsArgs, DemoArgs, InfoArgs, PassphraseCommand, PassphraseList,
+    PassphraseNew, PassphraseRemove,
+};
+pub use transfer::{CatArgs, GetArgs, InitArgs, PutArgs};
+pub use tree::{CpArgs, DuArgs, LsArgs, MkdirArgs, MvArgs, RmArgs, StatArgs};
+
+use crate::human::parse_size;
+use clap::{Args, Parser, Subcommand};
+use oblivio_crypto::KdfParams;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  oblivio demo                              see what it does, in under a minute
+  oblivio init ~/vault                      make a volume
+  oblivio put -r ~/vault Documents /        store a directory as /Documents
+  oblivio ls -l ~/vault /Documents
+  oblivio get -r ~/vault /Documents back    bring it back
+  oblivio check ~/vault                     is everything as it was written?
+
+A path inside a volume begins with `/`. The passphrase is asked for, or comes from
+OBLIVIO_PASSPHRASE, --passphrase-file or --passphrase-fd; never from the command line.
+
+Exit codes: 0 all went well, 1 failed, 2 the command line makes no sense, 3 not found or there
+already, 4 wrong passphrase, 5 tampered or damaged, 6 rolled back, 7 no space, 8 in use, 9 not a
+volume, 10 some files could not be dealt with.";
+
+/// Storage that does not learn what you touch
+///
+/// A volume is a folder of sealed blocks. Whoever keeps it (a cloud, a server, a stick) sees that
+/// something is read or written, but not which file, nor whether the same one as before.
+#[derive(Debug, Parser)]
+#[command(name = "oblivio", version, max_term_width = 100, after_help = EXAMPLES)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    Init(InitArgs),
+    Put(PutArgs),
+    Get(GetArgs),
+    Ls(LsArgs),
+    Cat(CatArgs),
+    Cp(CpArgs),
+    Mv(MvArgs),
+    Rm(RmArgs),
+    Mkdir(MkdirArgs),
+    Stat(StatArgs),
+    Du(DuArgs),
+    Info(InfoArgs),
+    Check(CheckArgs),
+    /// Add, remove, change or count the passphrases that open a volume
+    #[command(subcommand)]
+    Passphrase(PassphraseCommand),
+    Audit(AuditArgs),
+    Demo(DemoArgs),
+    Completions(CompletionsArgs),
+}
+
+/// Where the passphrase comes from.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Passphrase")]
+pub struct PassphraseArgs {
+    /// Take the first line of this file as the passphrase
+    #[arg(long, value_name = "FILE", conflicts_with = "passphrase_fd")]
+    pub passphrase_file: Option<PathBuf>,
+    /// Take the first line from this open file descriptor as the passphrase
+    #[arg(long, value_name = "N")]
+    pub passphrase_fd: Option<u32>,
+}
+
+/// Where a new passphrase comes from.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "New passphrase")]
+pub struct NewPassphraseArgs {
+    /// Take the first line of this file as the new passphrase
+    #[arg(long, value_name = "FILE", conflicts_with = "new_passphrase_fd")]
+    pub new_passphrase_file: Option<PathBuf>,
+    /// Take the first line from this open file descriptor as the new passphrase
+    #[arg(long, value_name = "N")]
+    pub new_passphrase_fd: Option<u32>,
+    #[command(flatten)]
+    pub kdf: KdfArgs,
+}
+
+/// What guessing a passphrase costs.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Price of guessing the passphrase")]
+pub struct KdfArgs {
+    /// Memory that each try takes [default: 64M]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub kdf_memory: Option<u64>,
+    /// Passes over that memory [default: 3]
+    #[arg(long, value_name = "N")]
+    pub kdf_passes: Option<u32>,
+}
+
+impl KdfArgs {
+    /// The parameters, refused when they are out of bounds.
+    pub fn params(&self) -> anyhow::Result<KdfParams> {
+        let mut params = KdfParams::default();
+        if let Some(bytes) = self.kdf_memory {
+            params.memory_kib = u32::try_from(bytes >> 10).unwrap_or(u32::MAX);
+        }
+        params.passes = self.kdf_passes.unwrap_or(params.passes);
+        let bounds = "Memory goes from 32K to 4G, and memory times passes up to 64G.";
+        match params.check() {
+            Ok(()) => Ok(params),
+            Err(error) => Err(crate::exit::usage(error.to_string(), bounds)),
+        }
+    }
+}
+
+/// How a volume is opened.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Opening the volume")]
+pub struct OpenArgs {
+    /// Memory that may be used, as in 64M or 1G [default: 256M]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub memory: Option<u64>,
+    /// I restored a backup: open the volume although it is older than what this computer saw
+    #[arg(long)]
+    pub accept_rollback: bool,
+    /// Write what the storage was shown to this file, for `oblivio audit --trace`
+    #[arg(long, value_name = "FILE", alias = "record", hide_short_help = true)]
+    pub trace_out: Option<PathBuf>,
+    /// No progress, no summary; errors and warnings only
+    #[arg(short, long)]
+    pub quiet: bool,
+    #[command(flatten)]
+    pub passphrase: PassphraseArgs,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_shows_an_example() {
+        fn look(command: &clap::Command) {
+            if command.has_subcommands() {
+                return command.get_subcommands().for_each(look);
+            }
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(help.contains("oblivio "), "{}", command.get_name());
+        }
+        look(&Cli::command());
+    }
+}

@@ -1,0 +1,223 @@
+//! Numbers, times and names as people write and read them.
+
+use anyhow::Result;
+use oblivio_volume::fs::{FileKind, Timestamp};
+use std::io::{IsTerminal, Write};
+use std::sync::LazyLock;
+
+/// Units of 1024, by their first letter.
+const UNITS: [char; 6] = ['K', 'M', 'G', 'T', 'P', 'E'];
+
+/// A number of bytes as typed: `4096`, `64K`, `256M`, `1.5G`, `2TiB`.
+pub fn parse_size(text: &str) -> Result<u64, String> {
+    let trimmed = text.trim();
+    let end = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(trimmed.len());
+    let (number, unit) = trimmed.split_at(end);
+    let bad = || format!("{text:?} is not a size; write for example 64K, 256M or 10G");
+    let factor = match unit.trim().to_ascii_uppercase().as_str() {
+        "" | "B" => 1,
+        unit => {
+            let letter = unit.chars().next().unwrap_or(' ');
+            let power = UNITS.iter().position(|&u| u == letter).ok_or_else(bad)?;
+            if !["", "B", "IB"].contains(&&unit[1..]) {
+                return Err(bad());
+            }
+            1u64 << (10 * (power + 1))
+        }
+    };
+    if let Ok(whole) = number.parse::<u64>() {
+        return whole.checked_mul(factor).ok_or_else(|| format!("{text:?} is too large"));
+    }
+    let value = number.parse::<f64>().map_err(|_| bad())? * factor as f64;
+    if value < u64::MAX as f64 { Ok(value as u64) } else { Err(format!("{text:?} is too large")) }
+}
+
+/// A number of bytes to read: `812 B`, `1.5 KiB`, `240 MiB`.
+pub fn size(bytes: u64) -> String {
+    if bytes < 1024 {
+        return format!("{bytes} B");
+    }
+    let mut value = bytes as f64;
+    let mut unit = ' ';
+    for letter in UNITS {
+        // Never "1024 KiB": what would be rounded to it goes on to the next unit.
+        if value < 1023.5 {
+            break;
+        }
+        value /= 1024.0;
+        unit = letter;
+    }
+    if value < 9.95 { format!("{value:.1} {unit}iB") } else { format!("{value:.0} {unit}iB") }
+}
+
+/// `1 file`, `3 files`, `12,345 files`.
+pub fn count(n: u64, what: &str) -> String {
+    let plural = match what {
+        _ if n == 1 => what.to_owned(),
+        "directory" => "directories".to_owned(),
+        "access" => "accesses".to_owned(),
+        _ => format!("{what}s"),
+    };
+    format!("{} {plural}", grouped(n))
+}
+
+/// A number with its thousands apart.
+pub fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A time as `2026-01-31 18:05Z`. The Z says that it is UTC: what a clock on the wall shows
+/// elsewhere is not ours to guess.
+pub fn time(at: Timestamp) -> String {
+    let (date, seconds) = (at.seconds.div_euclid(86_400), at.seconds.rem_euclid(86_400));
+    let (year, month, day) = civil(date);
+    let (hour, minute) = (seconds / 3600, seconds / 60 % 60);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}Z")
+}
+
+/// A time to the nanosecond, for `--json` and `stat`.
+pub fn exact_time(at: Timestamp) -> String {
+    let (date, seconds) = (at.seconds.div_euclid(86_400), at.seconds.rem_euclid(86_400));
+    let (year, month, day) = civil(date);
+    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:09}Z", at.nanos)
+}
+
+/// Year, month and day of a number of days since 1970-01-01, in the proleptic Gregorian calendar
+/// (the usual algorithm over eras of 400 years that begin on a first of March). Times are only
+/// shown; beyond what a calendar holds they are shown as its end.
+fn civil(days: i64) -> (i64, i64, i64) {
+    let days = days.clamp(-700_000_000_000, 700_000_000_000) + 719_468;
+    let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let (day, month) = (day - (153 * month + 2) / 5 + 1, (month + 2) % 12 + 1);
+    (era * 400 + year + i64::from(month <= 2), month, day)
+}
+
+/// `drwxr-xr-x`.
+pub fn mode(kind: FileKind, mode: u32) -> String {
+    let kind = match kind {
+        FileKind::File => '-',
+        FileKind::Directory => 'd',
+        FileKind::Symlink => 'l',
+    };
+    let mut out: Vec<char> = vec![kind];
+    for at in (0..9).rev() {
+        out.push(if mode >> at & 1 == 1 { ['x', 'w', 'r'][at % 3] } else { '-' });
+    }
+    for (bit, at, letter) in [(0o4000, 3, 's'), (0o2000, 6, 's'), (0o1000, 9, 't')] {
+        if mode & bit != 0 {
+            out[at] = if out[at] == 'x' { letter } else { letter.to_ascii_uppercase() };
+        }
+    }
+    out.into_iter().collect()
+}
+
+/// The kind in a word.
+pub fn kind(kind: FileKind) -> &'static str {
+    match kind {
+        FileKind::File => "file",
+        FileKind::Directory => "directory",
+        FileKind::Symlink => "symlink",
+    }
+}
+
+/// A name or path for the terminal. Names come from the volume and may hold anything: control
+/// characters, which could drive the terminal, are shown as escapes.
+pub fn plain(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() { out.extend(c.escape_default()) } else { out.push(c) }
+    }
+    out
+}
+
+/// A name as its bytes when a program reads it, made harmless when a person does.
+pub fn name(bytes: &[u8]) -> Vec<u8> {
+    static TERMINAL: LazyLock<bool> = LazyLock::new(|| std::io::stdout().is_terminal());
+    if *TERMINAL { plain(&String::from_utf8_lossy(bytes)).into_bytes() } else { bytes.to_vec() }
+}
+
+/// Writes one line to standard output. Unlike `println!` a closed pipe is an error, not a panic.
+pub fn say(line: impl AsRef<[u8]>) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(line.as_ref())?;
+    out.write_all(b"\n")?;
+    Ok(())
+}
+
+/// Writes one JSON value as a line.
+pub fn say_json(value: &impl serde::Serialize) -> Result<()> {
+    say(serde_json::to_vec(value)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read() {
+        for (text, bytes) in [
+            ("0", 0),
+            ("4096", 4096),
+            ("64K", 64 << 10),
+            ("64k", 64 << 10),
+            ("256M", 256 << 20),
+            ("1.5G", 3 << 29),
+            ("2TiB", 2 << 40),
+            ("10 GB", 10 << 30),
+        ] {
+            assert_eq!(parse_size(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "K", "-1", "1X", "1KX", "1.2.3", "99999999999E", "é", "1é"] {
+            assert!(parse_size(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_shown() {
+        let shown = |bytes, text: &str| assert_eq!(size(bytes), text);
+        shown(0, "0 B");
+        shown(1023, "1023 B");
+        shown(1536, "1.5 KiB");
+        shown((1 << 20) - 1, "1.0 MiB");
+        shown(240 << 20, "240 MiB");
+        shown(u64::MAX, "16 EiB");
+        assert_eq!(grouped(1_234_567), "1,234,567");
+        assert_eq!(count(2, "directory"), "2 directories");
+    }
+
+    #[test]
+    fn times_are_dates() {
+        let at = |seconds| exact_time(Timestamp { seconds, nanos: 5 });
+        assert_eq!(at(0), "1970-01-01T00:00:00.000000005Z");
+        assert_eq!(at(951_782_400), "2000-02-29T00:00:00.000000005Z");
+        assert_eq!(at(-1), "1969-12-31T23:59:59.000000005Z");
+        assert_eq!(time(Timestamp { seconds: 4_102_444_800, nanos: 0 }), "2100-01-01 00:00Z");
+        time(Timestamp { seconds: i64::MAX, nanos: 0 });
+        time(Timestamp { seconds: i64::MIN, nanos: 0 });
+    }
+
+    #[test]
+    fn modes_are_letters() {
+        assert_eq!(mode(FileKind::Directory, 0o1777), "drwxrwxrwt");
+        assert_eq!(mode(FileKind::File, 0o4755), "-rwsr-xr-x");
+        assert_eq!(mode(FileKind::File, 0o6640), "-rwSr-S---");
+    }
+
+    #[test]
+    fn names_cannot_drive_the_terminal() {
+        assert_eq!(plain("a\x1b[2Jb\n"), "a\\u{1b}[2Jb\\n");
+        assert_eq!(plain("Übung"), "Übung");
+    }
+}

@@ -1,0 +1,54 @@
+//! Checking stored buckets without an access: every tag from the root down.
+
+use super::backend::Backend;
+use crate::{BucketId, EngineError, Result};
+use oblivio_crypto::{Tag, tag_of};
+use std::collections::BTreeMap;
+
+/// Checks buckets that are handed to it in ascending order.
+pub struct Verifier<'a> {
+    tree: &'a mut Backend,
+    /// The tags that the buckets seen so far say their children have.
+    expected: BTreeMap<u64, Tag>,
+}
+
+impl<'a> Verifier<'a> {
+    pub(super) fn new(tree: &'a mut Backend) -> Self {
+        let expected = BTreeMap::from([(BucketId::ROOT.0, tree.root_tag)]);
+        Self { tree, expected }
+    }
+
+    /// Checks one stored bucket.
+    ///
+    /// # Errors
+    /// `Tampered` when it is not what was written last.
+    pub fn check(&mut self, bucket: BucketId, sealed: &mut [u8]) -> Result<()> {
+        let expected = self.expected.remove(&bucket.0).unwrap_or_default();
+        if self.tree.geometry.tag_tree && tag_of(sealed) != Some(expected) {
+            return Err(self.tree.tampered(bucket, "it is not the version written last"));
+        }
+        let tags = self.tree.open_bucket(bucket, sealed)?;
+        for (side, tag) in tags.into_iter().enumerate() {
+            if tag != Tag::default() {
+                self.expected.insert(bucket.0 * 2 + side as u64, tag);
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that no bucket is missing.
+    ///
+    /// # Errors
+    /// `Tampered` names one that is.
+    pub fn finish(mut self) -> Result<()> {
+        self.expected.retain(|_, tag| *tag != Tag::default());
+        match self.expected.pop_first() {
+            None => Ok(()),
+            Some((bucket, _)) => Err(EngineError::Tampered {
+                tree: self.tree.tree,
+                bucket: BucketId(bucket),
+                reason: "it is missing",
+            }),
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! The volume header: the only stored bytes that are read before a passphrase is known.
+//!
+//! Layout in docs/format.md §"Header". Everything but the passphrase slots is covered by a MAC
+//! under the master key; the slots are sealed one by one.
+
+use crate::{Error, Result};
+use oblivio_crypto::{
+    CryptoError, KEY_SLOTS_BYTES, KdfParams, KeySlots, MasterKey, OsEntropy, Passphrase,
+    VolumeId,
+};
+use oblivio_engine::tree::{Eviction, MapFormat, Recursion, TreeConfig};
+use oblivio_store::{PutMode, Store};
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// The object that holds the header.
+pub const HEADER_OBJECT: &str = "header";
+/// The format that this version writes, and the only one that it reads.
+pub const FORMAT_VERSION: u32 = 1;
+const MAGIC: [u8; 8] = *b"OBLIVIO\n";
+const ENGINE_TREE: u32 = 1;
+const MAC_BYTES: usize = 32;
+
+/// The fixed fields, as stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct Fields {
+    magic: [u8; 8],
+    format: U32,
+    flags: U32,
+    volume: [u8; 16],
+    engine: U32,
+    block_bytes: U32,
+    blocks_per_bucket: U32,
+    evict_every: U32,
+    fill_percent: U32,
+    individual_bits: U32,
+    capacity_blocks: U64,
+    on_chip_bytes: U64,
+    plb_bytes: U64,
+    plb_ways: U32,
+    reserved: U32,
+}
+
+/// What can be read of a volume without a passphrase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PublicHeader {
+    /// Its identity.
+    pub volume: VolumeId,
+    /// The format's version.
+    pub format: u32,
+    /// Bytes of user data in a block.
+    pub block_bytes: usize,
+    /// The declared capacity in bytes.
+    pub capacity_bytes: u64,
+    /// Passphrases that open the volume.
+    pub passphrases: usize,
+}
+
+/// A parsed header.
+pub struct Header {
+    fields: Fields,
+    slots: KeySlots,
+    mac: [u8; MAC_BYTES],
+}
+
+impl Header {
+    /// The header of a new volume that opens with `passphrase`.
+    ///
+    /// # Errors
+    /// `Invalid` for an engine configuration that cannot work.
+    pub fn create(
+        config: &TreeConfig,
+        passphrase: &Passphrase,
+        kdf: KdfParams,
+    ) -> Result<(Self, MasterKey)> {
+        config.validate().map_err(|error| Error::Invalid(error.to_string()))?;
+        let volume = VolumeId::generate(&mut OsEntropy);
+        let master = MasterKey::generate(&mut OsEntropy);
+        let fields = Fields::of(config, volume)?;
+        let mut slots = KeySlots::new();
+        slots.add(&master, volume, passphrase, kdf, &mut OsEntropy).map_err(unlock_error)?;
+        let mac = master.header_mac(volume).bytes(&[fields.as_bytes()]);
+        Ok((Self { fields, slots, mac }, master))
+    }
+
+    /// Parses a stored header; an unknown version, engine or flag is refused.
+    ///
+    /// # Errors
+    /// `Unsupported` when this is no header that this version knows.
+    pub fn parse(bytes: &[u8]) -> Result<Self> {
+        let refuse = |why: String| Err(Error::Unsupported(why));
+        let Ok((fields, rest)) = Fields::read_from_prefix(bytes) else {
+            return refuse("not an Oblivio volume: the header is too short".into());
+        };
+        if fields.magic != MAGIC {
+            return refuse("not an Oblivio volume: the header does not begin as one".into());
+        }
+        if fields.format.get() != FORMAT_VERSION {
+            let found = fields.format.get();
+            return refuse(format!(
+                "format {found} is not known to this version (it knows {FORMAT_VERSION})"
+            ));
+        }
+        if fields.flags.get() != 0 || fields.reserved.get() != 0 {
+            return refuse("the volume uses features that this version does not know".into());
+        }
+        if fields.engine.get() != ENGINE_TREE {
+            return refuse(format!("engine {} is not known", fields.engine.get()));
+        }
+        if rest.len() != KEY_SLOTS_BYTES + MAC_BYTES {
+            return refuse("the header has the wrong length".into());
+        }
+        let (slots, stored_mac) = rest.split_at(KEY_SLOTS_BYTES);
+        let slots = KeySlots::from_bytes(slots)
+            .map_err(|error| Error::Unsupported(format!("passphrase slots: {error}")))?;
+        let mut mac = [0; MAC_BYTES];
+        mac.copy_from_slice(stored_mac);
+        let header = Self { fields, slots, mac };
+        header.config().validate().map_err(|error| Error::Unsupported(error.to_string()))?;
+        Ok(header)
+    }
+
+    /// The header as stored.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        [self.fields.as_bytes(), &self.slots.to_bytes(), &self.mac].concat()
+    }
+
+    /// Reads the header of a volume.
+    ///
+    /// # Errors
+    /// `Unsupported` when there is none.
+    pub fn load(store: &dyn Store) -> Result<Self> {
+        let Some(len) = store.len(HEADER_OBJECT)? else {
+            return Err(Error::Unsupported("no volume here: there is no header".into()));
+        };
+        if len > 1 << 16 {
+            return Err(Error::Unsupported("not an Oblivio volume: the header is too long".into()));
+        }
+        let mut bytes = vec![0; len as usize];
+        let object = HEADER_OBJECT;
+        store.read(&mut [oblivio_store::ReadAt { object, offset: 0, buf: &mut bytes }])?;
+        Self::parse(&bytes)
+    }
+
+    /// Replaces the stored header atomically.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn save(&self, store: &dyn Store, mode: PutMode) -> Result<()> {
+        Ok(store.put(HEADER_OBJECT, &self.to_bytes(), mode)?)
+    }
+
+    /// Opens the master key and checks the fixed fields with it.
+    ///
+    /// # Errors
+    /// `WrongPassphrase`; `Tampered` when the passphrase is right and the header is not.
+    pub fn unlock(&self, passphrase: &Passphrase) -> Result<MasterKey> {
+        let (master, _) = self.slots.unlock(self.volume(), passphrase).map_err(unlock_error)?;
+        let mac = master.header_mac(self.volume());
+        mac.verify_bytes(&[self.fields.as_bytes()], &self.mac)
+            .map_err(|_| Error::Tampered("the header's fields were changed".into()))?;
+        Ok(master)
+    }
+
+    /// The volume's identity.
+    pub fn volume(&self) -> VolumeId {
+        VolumeId(self.fields.volume)
+    }
+
+    /// The engine that the header describes (without memory for its cache).
+    pub fn config(&self) -> TreeConfig {
+        let fields = &self.fields;
+        TreeConfig {
+            blocks_per_bucket: fields.blocks_per_bucket.get() as usize,
+            eviction: Eviction::Scheduled { every: fields.evict_every.get() },
+            fill_percent: fields.fill_percent.get(),
+            map_format: MapFormat::Compressed { individual_bits: fields.individual_bits.get() },
+            on_chip_bytes: fields.on_chip_bytes.get() as usize,
+            recursion: Recursion::Unified {
+                plb_bytes: fields.plb_bytes.get() as usize,
+                plb_ways: fields.plb_ways.get() as usize,
+            },
+            cache_bytes: 0,
+            ..TreeConfig::new(fields.block_bytes.get() as usize, fields.capacity_blocks.get())
+        }
+    }
+
+    /// What can be told without a passphrase.
+    pub fn public(&self) -> PublicHeader {
+        let block_bytes = self.fields.block_bytes.get() as usize;
+        PublicHeader {
+            volume: self.volume(),
+            format: self.fields.format.get(),
+            block_bytes,
+            capacity_bytes: self.fields.capacity_blocks.get().saturating_mul(block_bytes as u64),
+            passphrases: self.slots.used().count(),
+        }
+    }
+}
+
+impl Fields {
+    fn of(config: &TreeConfig, volume: VolumeId) -> Result<Self> {
+        let (
+            Eviction::Scheduled { every },
+            MapFormat::Compressed { individual_bits },
+            Recursion::Unified { plb_bytes, plb_ways },
+        ) = (config.eviction, config.map_format, config.recursion)
+        else {
+            return Err(Error::Invalid("this configuration is for the lab only".into()));
+        };
+        Ok(Self {
+            magic: MAGIC,
+            format: U32::new(FORMAT_VERSION),
+            flags: U32::new(0),
+            volume: volume.0,
+            engine: U32::new(ENGINE_TREE),
+            block_bytes: U32::new(config.block_bytes as u32),
+            blocks_per_bucket: U32::new(config.blocks_per_bucket as u32),
+            evict_every: U32::new(every),
+            fill_percent: U32::new(config.fill_percent),
+            individual_bits: U32::new(individual_bits),
+            capacity_blocks: U64::new(config.capacity),
+            on_chip_bytes: U64::new(config.on_chip_bytes as u64),
+            plb_bytes: U64::new(plb_bytes as u64),
+            plb_ways: U32::new(plb_ways as u32),
+            reserved: U32::new(0),
+        })
+    }
+}
+
+fn unlock_error(error: CryptoError) -> Error {
+    match error {
+        CryptoError::WrongPassphrase => Error::WrongPassphrase,
+        CryptoError::NoFreeSlot => Error::Invalid("all passphrase slots are in use".into()),
+        CryptoError::LastSlot => {
+            Error::Invalid("the last passphrase cannot be removed; add another one first".into())
+        }
+        CryptoError::Forged => Error::Tampered("a passphrase slot of the header".into()),
+        other => Error::Invalid(other.to_string()),
+    }
+}
+
+/// Reads what can be read without a passphrase.
+///
+/// # Errors
+/// `Unsupported` when this is no volume that this version knows.
+pub fn read_header(store: &dyn Store) -> Result<PublicHeader> {
+    Ok(Header::load(store)?.public())
+}
+
+
+/// Adds a passphrase; gives the number of its slot.
+///
+/// # Errors
+/// `WrongPassphrase` when `known` opens nothing, `Invalid` when all slots are in use.
+pub fn add_passphrase(
+    store: &dyn Store,
+    known: &Passphrase,
+    new: &Passphrase,
+    kdf: KdfParams,
+) -> Result<usize> {
+    let mut header = Header::load(store)?;
+    let master = header.unlock(known)?;
+    let volume = header.volume();
+    let slot = header.slots.add(&master, volume, new, kdf, &mut OsEntropy).map_err(unlock_error)?;
+    header.save(store, PutMode::Replace)?;
+    Ok(slot.get())
+}
+
+/// Removes a passphrase.
+///
+/// # Errors
+/// `WrongPassphrase` when it opens nothing, `Invalid` when it is the last one.
+pub fn remove_passphrase(store: &dyn Store, victim: &Passphrase) -> Result<()> {
+    let mut header = Header::load(store)?;
+    let (_, slot) = header.slots.unlock(header.volume(), victim).map_err(unlock_error)?;
+    header.slots.remove(slot).map_err(unlock_error)?;
+    header.save(store, PutMode::Replace)
+}
+
+/// Replaces a passphrase by another; nothing else is encrypted again.
+///
+/// # Errors
+/// `WrongPassphrase` when `old` opens nothing.
+pub fn change_passphrase(
+    store: &dyn Store,
+    old: &Passphrase,
+    new: &Passphrase,
+    kdf: KdfParams,
+) -> Result<()> {
+    let mut header = Header::load(store)?;
+    header.unlock(old)?;
+    let volume = header.volume();
+    header.slots.change(volume, old, new, kdf, &mut OsEntropy).map_err(unlock_error)?;
+    header.save(store, PutMode::Replace)
+}

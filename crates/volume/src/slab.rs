@@ -1,0 +1,196 @@
+//! The slab: one object of equal slots, in which buckets are copied on write.
+//!
+//! A bucket is never written over: its new version goes to a free slot, and the old slot becomes
+//! free once the commit that makes the new one current is durable. Which slot is taken follows
+//! from what was written before alone, so the places tell no more than the bucket numbers do.
+
+use crate::{Error, Result};
+use oblivio_engine::BucketId;
+use oblivio_store::{ReadAt, Store, WriteAt};
+
+/// The object that holds the slots.
+pub const SLAB_OBJECT: &str = "slab";
+/// Slots begin at multiples of this, so that a torn write touches no other slot's sector.
+const SECTOR: usize = 512;
+/// "Not stored" in the slot table.
+const NOWHERE: u32 = u32::MAX;
+
+/// Where each bucket is.
+pub struct Slab {
+    bucket_bytes: usize,
+    slot_bytes: u64,
+    /// The slot of each bucket, by heap index.
+    slots: Vec<u32>,
+    /// Slots that may be written, the next one last.
+    free: Vec<u32>,
+    /// Slots of versions that the next commit makes old.
+    retired: Vec<u32>,
+    /// Slots written since the last commit, by bucket order of writing; may be written over.
+    fresh: Vec<u32>,
+    /// Slots that the object has.
+    end: u32,
+    spans: Vec<(u64, usize)>,
+}
+
+impl Slab {
+    /// An empty slab for buckets of `bucket_bytes`.
+    pub fn new(bucket_bytes: usize) -> Self {
+        Self {
+            bucket_bytes,
+            slot_bytes: bucket_bytes.next_multiple_of(SECTOR) as u64,
+            slots: Vec::new(),
+            free: Vec::new(),
+            retired: Vec::new(),
+            fresh: Vec::new(),
+            end: 0,
+            spans: Vec::new(),
+        }
+    }
+
+    /// Takes up a slot table; slots that it does not name are free.
+    ///
+    /// # Errors
+    /// `Tampered` when two buckets share a slot.
+    pub fn restore(bucket_bytes: usize, slots: Vec<u32>) -> Result<Self> {
+        let used = slots.iter().filter(|&&slot| slot != NOWHERE);
+        let end = used.clone().max().map_or(0, |&slot| slot + 1);
+        let mut taken = vec![false; end as usize];
+        for &slot in used {
+            if std::mem::replace(&mut taken[slot as usize], true) {
+                return Err(Error::Tampered("two buckets share a slot".into()));
+            }
+        }
+        let free = (0..end).rev().filter(|&slot| !taken[slot as usize]).collect();
+        Ok(Self { slots, free, end, ..Self::new(bucket_bytes) })
+    }
+
+    /// The slot table up to heap index `buckets`.
+    pub fn table(&self, buckets: u64) -> Vec<u32> {
+        let mut table = self.slots.clone();
+        table.resize(buckets as usize + 1, NOWHERE);
+        table
+    }
+
+    /// Where a bucket is, as a byte offset.
+    pub fn place(&self, bucket: BucketId) -> Option<u64> {
+        let slot = self.slots.get(bucket.0 as usize).copied().filter(|&slot| slot != NOWHERE)?;
+        Some(u64::from(slot) * self.slot_bytes)
+    }
+
+    /// All stored buckets.
+    pub fn stored(&self) -> impl Iterator<Item = BucketId> + '_ {
+        let stored = |(at, &slot): (usize, &u32)| (slot != NOWHERE).then_some(BucketId(at as u64));
+        self.slots.iter().enumerate().filter_map(stored)
+    }
+
+    /// Bytes written since the last commit.
+    pub fn uncommitted_bytes(&self) -> u64 {
+        self.fresh.len() as u64 * self.slot_bytes
+    }
+
+    /// Bytes of current versions.
+    pub fn current_bytes(&self) -> u64 {
+        (u64::from(self.end) - self.free.len() as u64) * self.slot_bytes
+    }
+
+    /// Bytes of memory held.
+    pub fn memory_bytes(&self) -> usize {
+        (self.slots.capacity() + self.free.capacity() + self.retired.capacity()) * 4
+    }
+
+    /// Reads buckets; `into` is cut into equal parts.
+    ///
+    /// # Errors
+    /// Those of the store; `Tampered` for a bucket that was never stored.
+    pub fn read(&self, store: &dyn Store, buckets: &[BucketId], into: &mut [u8]) -> Result<()> {
+        let mut reads = Vec::with_capacity(buckets.len());
+        for (bucket, buf) in buckets.iter().zip(into.chunks_mut(self.bucket_bytes)) {
+            let missing = || Error::Tampered(format!("bucket {} has no place", bucket.0));
+            let offset = self.place(*bucket).ok_or_else(missing)?;
+            reads.push(ReadAt { object: SLAB_OBJECT, offset, buf });
+        }
+        Ok(store.read(&mut reads)?)
+    }
+
+    /// Writes new versions of buckets; `from` is cut into equal parts. Gives their places.
+    ///
+    /// # Errors
+    /// Those of the store; `Full` when the slab has 2^32 slots.
+    pub fn write(&mut self, store: &dyn Store, buckets: &[BucketId], from: &[u8]) -> Result<()> {
+        self.spans.clear();
+        for (index, bucket) in buckets.iter().enumerate() {
+            let slot = self.take(*bucket)?;
+            let offset = u64::from(slot) * self.slot_bytes;
+            self.spans.push((offset, index));
+        }
+        let data = |index: usize| &from[index * self.bucket_bytes..(index + 1) * self.bucket_bytes];
+        let write = |&(offset, index): &(u64, usize)| {
+            WriteAt { object: SLAB_OBJECT, offset, data: data(index) }
+        };
+        let writes: Vec<_> = self.spans.iter().map(write).collect();
+        Ok(store.write(&writes)?)
+    }
+
+    /// Finds a slot for a new version of a bucket and notes it.
+    fn take(&mut self, bucket: BucketId) -> Result<u32> {
+        let at = bucket.0 as usize;
+        if at >= self.slots.len() {
+            self.slots.resize(at + 1, NOWHERE);
+        }
+        let slot = match self.free.pop() {
+            Some(slot) => slot,
+            None if self.end == NOWHERE - 1 => {
+                return Err(Error::Full("the slab has all the slots it can have".into()));
+            }
+            None => {
+                self.end += 1;
+                self.end - 1
+            }
+        };
+        let old = std::mem::replace(&mut self.slots[at], slot);
+        if old != NOWHERE {
+            self.retired.push(old);
+        }
+        self.fresh.push(slot);
+        Ok(slot)
+    }
+
+    /// The commit is durable: old versions are free.
+    pub fn committed(&mut self) {
+        self.free.append(&mut self.retired);
+        self.fresh.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use oblivio_store::MemoryStore;
+
+    #[test]
+    fn committed_versions_are_not_written_over() {
+        let store = MemoryStore::new();
+        let mut slab = Slab::new(600);
+        let bucket = BucketId(3);
+        slab.write(&store, &[bucket], &[1; 600]).expect("memory");
+        slab.committed();
+        let first = slab.place(bucket).expect("stored");
+        for version in 2..5 {
+            slab.write(&store, &[bucket], &[version; 600]).expect("memory");
+            assert_ne!(slab.place(bucket), Some(first));
+        }
+        let mut old = [0; 600];
+        store
+            .read(&mut [ReadAt { object: SLAB_OBJECT, offset: first, buf: &mut old }])
+            .expect("still there");
+        assert_eq!(old, [1; 600]);
+        let again = Slab::restore(600, slab.table(7)).expect("sound");
+        assert_eq!(again.place(bucket), slab.place(bucket));
+        assert_eq!(again.stored().collect::<Vec<_>>(), [bucket]);
+    }
+
+    #[test]
+    fn a_table_with_a_shared_slot_is_refused() {
+        assert!(Slab::restore(600, vec![NOWHERE, 4, 4]).is_err());
+    }
+}

@@ -1,0 +1,37 @@
+//! Reading and authenticating every stored bucket.
+
+use crate::slab::Slab;
+use crate::{Error, Result};
+use oblivio_engine::tree::TreeOram;
+use oblivio_engine::{BucketId, TreeId};
+use oblivio_store::Store;
+
+/// Buckets read at a time, in bytes.
+const CHUNK_BYTES: usize = 8 << 20;
+
+/// Checks every stored bucket against the tag tree; gives their number.
+///
+/// # Errors
+/// `Tampered` names the first bucket that is not what was written last.
+pub fn verify(
+    store: &dyn Store,
+    slab: &Slab,
+    engine: &mut TreeOram,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<u64> {
+    let stored: Vec<BucketId> = slab.stored().collect();
+    let bucket_bytes = engine.bucket_bytes(TreeId::DATA);
+    let mut verifier = engine.verifier();
+    let mut done = 0;
+    for chunk in stored.chunks((CHUNK_BYTES / bucket_bytes).max(1)) {
+        let mut bytes = vec![0; chunk.len() * bucket_bytes];
+        slab.read(store, chunk, &mut bytes)?;
+        for (bucket, bytes) in chunk.iter().zip(bytes.chunks_mut(bucket_bytes)) {
+            verifier.check(*bucket, bytes).map_err(|error| Error::Tampered(error.to_string()))?;
+        }
+        done += chunk.len() as u64;
+        progress(done, stored.len() as u64);
+    }
+    verifier.finish().map_err(|error| Error::Tampered(error.to_string()))?;
+    Ok(done)
+}

@@ -1,0 +1,488 @@
+//! A volume: an engine's buckets in a slab, its memory in a sealed state, commits over both.
+//!
+//! A commit writes, in this order, each durable before the next: buckets (to free slots), the
+//! sealed state (to the slot of the state before last), the commit record. Until the record is
+//! durable a crash leaves the commit before, whole.
+
+use crate::block::{BlockSpace, ROOT_BYTES};
+use crate::commit::{COMMIT_OBJECT, CommitRecord, read_commit, state_object, write_commit};
+use crate::header::{FORMAT_VERSION, HEADER_OBJECT, Header};
+use crate::intent::IntentLog;
+use crate::options::{CreateOptions, DEFAULT_MEMORY, OpenOptions, Seen, Shown, VolumeInfo};
+use crate::slab::{SLAB_OBJECT, Slab};
+use crate::{Error, Result};
+use oblivio_crypto::{Kind, MasterKey, OsEntropy, Passphrase, Place, Sealer, VolumeId};
+use oblivio_engine::tree::{Eviction, Recursion, TreeConfig, TreeKeys, TreeOram, buckets_in};
+use oblivio_engine::{BlockAnswer, BlockOp, Engine, EngineError, Step};
+use oblivio_store::{PutMode, ReadAt, Store, WriteAt};
+use std::sync::Arc;
+
+/// The smallest number of blocks that a tree is made for.
+const LEAST_BLOCKS: u64 = 64;
+/// The most operations in a batch.
+const MOST_OPS: usize = 256;
+/// Written bytes after which a commit is due whatever else happens; beyond it, an eighth of the
+/// volume. The rule looks at public numbers only.
+const COMMIT_BYTES: u64 = 64 << 20;
+const STATE_VERSION: u32 = 1;
+
+/// An open volume.
+pub struct Volume {
+    store: Arc<dyn Store>,
+    volume: VolumeId,
+    passphrases: usize,
+    engine: TreeOram,
+    slab: Slab,
+    intents: IntentLog,
+    state_sealer: Sealer,
+    commit_sealer: Sealer,
+    epoch: u64,
+    digest: [u8; 32],
+    root: Vec<u8>,
+    memory_bytes: usize,
+    replayed: u64,
+    options: OpenOptions,
+    /// Why this handle is unusable, if it is.
+    failed: Option<String>,
+}
+
+/// The engine of a new volume.
+fn config_of(create: &CreateOptions) -> TreeConfig {
+    let block_bytes = create.block_bytes;
+    let capacity = create.capacity_bytes.div_ceil(block_bytes as u64).max(LEAST_BLOCKS);
+    TreeConfig {
+        eviction: Eviction::Scheduled { every: 3 },
+        // A map up to this size is all in memory, so that the count of accesses is the same for
+        // every request; beyond it the map recurses through the PLB.
+        on_chip_bytes: 64 << 20,
+        recursion: Recursion::Unified {
+            plb_bytes: (4 << 20).max(64 * block_bytes),
+            plb_ways: 8,
+        },
+        ..TreeConfig::new(block_bytes, capacity)
+    }
+}
+
+impl Volume {
+    /// Creates a volume in an empty store and opens it.
+    ///
+    /// # Errors
+    /// `Exists` when there is a volume already, `Invalid` when there is something else or the
+    /// options make no sense.
+    pub fn create(
+        store: Arc<dyn Store>,
+        passphrase: &Passphrase,
+        create: CreateOptions,
+        open: OpenOptions,
+    ) -> Result<Volume> {
+        store.lock()?;
+        let objects = store.list()?;
+        if objects.iter().any(|(name, _)| name == HEADER_OBJECT) {
+            return Err(Error::Exists("a volume".into()));
+        }
+        if let Some((name, _)) = objects.first() {
+            return Err(Error::Invalid(format!("the store is not empty: it holds {name:?}")));
+        }
+        let (header, master) = Header::create(&config_of(&create), passphrase, create.kdf)?;
+        let mut volume = Self::assemble(store, &header, &master, open)?;
+        volume.write_commit()?;
+        // The header comes last: before it there is no volume.
+        header.save(&*volume.store, PutMode::IfAbsent)?;
+        volume.announce()?;
+        Ok(volume)
+    }
+
+    /// Opens a volume; replays what a crashed session had shown.
+    ///
+    /// # Errors
+    /// `WrongPassphrase`, `Unsupported`, `Tampered`, `RolledBack`, `Busy`.
+    pub fn open(
+        store: Arc<dyn Store>,
+        passphrase: &Passphrase,
+        open: OpenOptions,
+    ) -> Result<Volume> {
+        store.lock()?;
+        let header = Header::load(&*store)?;
+        let master = header.unlock(passphrase)?;
+        let mut volume = Self::assemble(store, &header, &master, open)?;
+        volume.load()?;
+        volume.refuse_rollback()?;
+        volume.replay()?;
+        volume.announce()?;
+        Ok(volume)
+    }
+
+    fn assemble(
+        store: Arc<dyn Store>,
+        header: &Header,
+        master: &MasterKey,
+        options: OpenOptions,
+    ) -> Result<Self> {
+        let volume = header.volume();
+        let memory_bytes =
+            if options.memory_bytes == 0 { DEFAULT_MEMORY } else { options.memory_bytes };
+        let config = TreeConfig { cache_bytes: memory_bytes / 2, ..header.config() };
+        let blocks = LEAST_BLOCKS.min(config.capacity);
+        let engine = TreeOram::new(config, blocks, TreeKeys::of_volume(master, volume))
+            .map_err(|error| Error::Invalid(error.to_string()))?;
+        let sealer = |root| Sealer::new(root, Box::new(OsEntropy));
+        Ok(Self {
+            slab: Slab::new(engine.bucket_bytes(oblivio_engine::TreeId::DATA)),
+            intents: IntentLog::new(volume, sealer(master.intent_root(volume)), 0),
+            state_sealer: sealer(master.state_root(volume)),
+            commit_sealer: sealer(master.commit_root(volume)),
+            store,
+            volume,
+            passphrases: header.public().passphrases,
+            engine,
+            epoch: 0,
+            digest: [0; 32],
+            root: Vec::new(),
+            memory_bytes,
+            replayed: 0,
+            options,
+            failed: None,
+        })
+    }
+
+    /// Reads the newest commit and the state that it names.
+    fn load(&mut self) -> Result<()> {
+        let record = read_commit(&*self.store, &mut self.commit_sealer, self.volume)?;
+        let object = state_object(record.epoch());
+        if self.store.len(object)?.is_none_or(|len| len < record.state_bytes()) {
+            return Err(Error::Tampered(format!("the state ({object}) is missing or cut short")));
+        }
+        let mut sealed = vec![0; record.state_bytes() as usize];
+        self.store.read(&mut [ReadAt { object, offset: 0, buf: &mut sealed }])?;
+        if digest_of(&sealed) != record.state_digest() {
+            return Err(Error::Tampered(format!("the state ({object}) is not the committed one")));
+        }
+        let place = self.state_place(record.epoch());
+        let plain = self
+            .state_sealer
+            .open(&place, &mut sealed)
+            .map_err(|_| Error::Tampered(format!("the state ({object}) does not open")))?;
+        let parts = StateParts::parse(plain)?;
+        self.root = parts.root.to_vec();
+        let bucket_bytes = self.engine.bucket_bytes(oblivio_engine::TreeId::DATA);
+        self.slab = Slab::restore(bucket_bytes, parts.slots)?;
+        self.engine.restore(parts.engine).map_err(engine_error)?;
+        self.epoch = record.epoch();
+        self.digest = record.state_digest();
+        self.intents.restart(self.epoch);
+        Ok(())
+    }
+
+    /// Compares with what this computer has seen.
+    fn refuse_rollback(&self) -> Result<()> {
+        let Some(seen) = self.options.last_seen else { return Ok(()) };
+        if seen.volume != self.volume || self.options.accept_rollback {
+            return Ok(());
+        }
+        if self.epoch < seen.epoch {
+            return Err(Error::RolledBack(format!(
+                "the volume is at commit {}, but this computer saw commit {}",
+                self.epoch, seen.epoch
+            )));
+        }
+        if self.epoch == seen.epoch && self.digest != seen.digest {
+            return Err(Error::RolledBack(format!(
+                "commit {} is another one than the one this computer saw",
+                self.epoch
+            )));
+        }
+        Ok(())
+    }
+
+    /// Shows again what a crashed session showed since its last commit, and commits.
+    fn replay(&mut self) -> Result<()> {
+        let intents = self.intents.load(&*self.store)?;
+        for intent in &intents {
+            self.engine.replay(intent).map_err(engine_error)?;
+            self.run()?;
+            self.engine.take_answers();
+        }
+        self.replayed = intents.len() as u64;
+        if intents.is_empty() { Ok(()) } else { self.write_commit() }
+    }
+
+    /// Carries out what the engine wants.
+    fn run(&mut self) -> Result<()> {
+        let mut shown = self.options.on_shown.is_some().then(|| Shown {
+            leaves: Vec::new(),
+            depth: self.engine.depth().0,
+            reads: 0,
+            writes: 0,
+            bytes_read: 0,
+            bytes_written: 0,
+            places_read: Vec::new(),
+            places_written: Vec::new(),
+        });
+        loop {
+            match self.engine.step().map_err(engine_error)? {
+                Step::Done => break,
+                Step::Read { shown: leaves, buckets, into, .. } => {
+                    if let Some(shown) = &mut shown {
+                        shown.leaves.extend(leaves.iter().map(|leaf| leaf.0));
+                        shown.reads += buckets.len() as u32;
+                        shown.bytes_read += into.len() as u64;
+                        let places = buckets.iter().filter_map(|bucket| self.slab.place(*bucket));
+                        shown.places_read.extend(places);
+                    }
+                    self.slab.read(&*self.store, buckets, into)?;
+                }
+                Step::Write { buckets, from, .. } => {
+                    self.slab.write(&*self.store, buckets, from)?;
+                    if let Some(shown) = &mut shown {
+                        shown.writes += buckets.len() as u32;
+                        shown.bytes_written += from.len() as u64;
+                        let places = buckets.iter().filter_map(|bucket| self.slab.place(*bucket));
+                        shown.places_written.extend(places);
+                    }
+                }
+            }
+        }
+        if let (Some(shown), Some(report)) = (shown, &mut self.options.on_shown)
+            && !shown.leaves.is_empty()
+        {
+            report(&shown);
+        }
+        Ok(())
+    }
+
+    fn serve_batch(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
+        self.engine.submit(ops).map_err(engine_error)?;
+        self.intents.append(&*self.store, self.engine.intent())?;
+        self.run()?;
+        let answers = self.engine.take_answers();
+        if self.slab.uncommitted_bytes() > COMMIT_BYTES.max(self.slab.current_bytes() / 8) {
+            self.write_commit()?;
+            self.announce()?;
+        }
+        Ok(answers)
+    }
+
+    /// Operations that are served as one batch: as many as fit an eighth of the memory budget.
+    fn batch_limit(&self) -> usize {
+        let bucket_bytes = self.engine.bucket_bytes(oblivio_engine::TreeId::DATA);
+        let cached_levels = self.engine.config().cached_buckets().checked_ilog2().unwrap_or(0);
+        let levels = (self.engine.depth().0 + 1).saturating_sub(cached_levels).max(1);
+        // Reads of the access and its share of scheduled paths, and their writes.
+        let access_bytes = 2 * levels as usize * bucket_bytes;
+        (self.memory_bytes / 8 / access_bytes).clamp(1, MOST_OPS)
+    }
+
+    /// Flushes the engine, stores the state, and makes both current.
+    fn write_commit(&mut self) -> Result<()> {
+        self.engine.begin_flush().map_err(engine_error)?;
+        self.run()?;
+        if self.slab.uncommitted_bytes() > 0 {
+            self.store.sync(&[SLAB_OBJECT])?;
+        }
+        let epoch = self.epoch + 1;
+        let object = state_object(epoch);
+        let sealed = self.sealed_state(epoch)?;
+        self.store.write(&[WriteAt { object, offset: 0, data: &sealed }])?;
+        self.store.sync(&[object])?;
+        let digest = digest_of(&sealed);
+        let record = CommitRecord::new(epoch, sealed.len() as u64, digest);
+        write_commit(&*self.store, &mut self.commit_sealer, self.volume, &record)?;
+        self.epoch = epoch;
+        self.digest = digest;
+        self.slab.committed();
+        self.intents.restart(epoch);
+        Ok(())
+    }
+
+    fn sealed_state(&mut self, epoch: u64) -> Result<Vec<u8>> {
+        let table = self.slab.table(buckets_in(self.engine.depth()));
+        let engine = self.engine.checkpoint().map_err(engine_error)?;
+        let plain = StateParts { root: &self.root, slots: table, engine: &engine }.to_bytes();
+        let place = self.state_place(epoch);
+        self.state_sealer.seal_vec(&place, &plain).map_err(|error| Error::Closed(error.to_string()))
+    }
+
+    fn state_place(&self, epoch: u64) -> Place {
+        Place { volume: self.volume, kind: Kind::State, index: epoch, version: STATE_VERSION.into() }
+    }
+
+    fn announce(&mut self) -> Result<()> {
+        let seen = self.seen();
+        match &mut self.options.on_commit {
+            Some(report) => report(&seen),
+            None => Ok(()),
+        }
+    }
+
+    /// What this computer has now seen of the volume.
+    pub fn seen(&self) -> Seen {
+        Seen { volume: self.volume, epoch: self.epoch, digest: self.digest }
+    }
+
+    /// Reads and authenticates every stored bucket; gives their number. The order is that of the
+    /// heap, so it tells nothing.
+    ///
+    /// # Errors
+    /// `Tampered` names the first that is not what was written.
+    pub fn verify(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<u64> {
+        self.commit()?;
+        crate::verify::verify(&*self.store, &self.slab, &mut self.engine, progress)
+    }
+
+    /// What can be told about the volume.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn info(&self) -> Result<VolumeInfo> {
+        let config = self.engine.config();
+        Ok(VolumeInfo {
+            volume: self.volume,
+            format: FORMAT_VERSION,
+            engine: "tree",
+            block_bytes: config.block_bytes,
+            blocks_per_bucket: config.blocks_per_bucket,
+            bucket_bytes: self.engine.bucket_bytes(oblivio_engine::TreeId::DATA),
+            capacity_blocks: config.capacity,
+            addressable_blocks: self.engine.capacity(),
+            depth: self.engine.depth().0,
+            recursion_levels: config.levels_of_recursion(),
+            epoch: self.epoch,
+            passphrases: self.passphrases,
+            bytes_stored: self.store.list()?.iter().map(|(_, len)| len).sum(),
+            memory_bytes: self.memory_bytes,
+            replayed_batches: self.replayed,
+        })
+    }
+
+    /// Runs `work` unless an earlier failure closed this handle; a failure closes it.
+    fn guarded<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        if let Some(why) = &self.failed {
+            return Err(Error::Closed(why.clone()));
+        }
+        let result = work(self);
+        if let Err(error) = &result
+            && !matches!(error, Error::Invalid(_))
+        {
+            self.failed = Some(error.to_string());
+        }
+        result
+    }
+}
+
+impl BlockSpace for Volume {
+    fn block_bytes(&self) -> usize {
+        self.engine.block_bytes()
+    }
+
+    fn capacity_blocks(&self) -> u64 {
+        self.engine.config().capacity
+    }
+
+    fn reserve(&mut self, blocks: u64) -> Result<()> {
+        if blocks > self.capacity_blocks() {
+            return Err(Error::Full(format!(
+                "the volume was declared with {} blocks of {} bytes",
+                self.capacity_blocks(),
+                self.block_bytes()
+            )));
+        }
+        if blocks <= self.engine.capacity() {
+            return Ok(());
+        }
+        // Size classes are powers of two, so that growth tells no more than the class.
+        let class = blocks.next_power_of_two().min(self.capacity_blocks());
+        self.guarded(|volume| {
+            volume.write_commit()?;
+            volume.engine.grow(class).map_err(engine_error)?;
+            // Logged batches stand on a commit of the same size.
+            volume.write_commit()?;
+            volume.announce()
+        })
+    }
+
+    fn access(&mut self, mut ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
+        self.guarded(|volume| {
+            let limit = volume.batch_limit();
+            let mut answers = Vec::with_capacity(ops.len());
+            while !ops.is_empty() {
+                let rest = ops.split_off(ops.len().min(limit));
+                answers.append(&mut volume.serve_batch(std::mem::replace(&mut ops, rest))?);
+            }
+            Ok(answers)
+        })
+    }
+
+    fn root(&self) -> &[u8] {
+        &self.root
+    }
+
+    fn set_root(&mut self, root: &[u8]) {
+        debug_assert!(root.len() <= ROOT_BYTES, "the caller keeps to ROOT_BYTES");
+        self.root = root.to_vec();
+    }
+
+    fn commit(&mut self) -> Result<()> {
+        self.guarded(|volume| {
+            volume.write_commit()?;
+            volume.announce()
+        })
+    }
+
+    fn cache_budget(&self) -> usize {
+        self.memory_bytes / 8
+    }
+}
+
+/// The sealed state's parts (docs/format.md §"State").
+struct StateParts<'a> {
+    root: &'a [u8],
+    slots: Vec<u32>,
+    engine: &'a [u8],
+}
+
+impl<'a> StateParts<'a> {
+    fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.engine.len() + self.slots.len() * 4 + ROOT_BYTES + 32);
+        out.extend_from_slice(&(self.root.len() as u64).to_le_bytes());
+        out.extend_from_slice(self.root);
+        out.resize(8 + ROOT_BYTES, 0);
+        out.extend_from_slice(&(self.slots.len() as u64).to_le_bytes());
+        for slot in &self.slots {
+            out.extend_from_slice(&slot.to_le_bytes());
+        }
+        out.extend_from_slice(self.engine);
+        out
+    }
+
+    fn parse(bytes: &'a [u8]) -> Result<Self> {
+        let broken = || Error::Tampered("the state does not parse".into());
+        let (len, rest) = split_u64(bytes).ok_or_else(broken)?;
+        let (root, rest) = rest.split_at_checked(ROOT_BYTES).ok_or_else(broken)?;
+        let root = root.get(..len as usize).ok_or_else(broken)?;
+        let (count, rest) = split_u64(rest).ok_or_else(broken)?;
+        let table = usize::try_from(count).ok().and_then(|count| count.checked_mul(4));
+        let (table, engine) = rest.split_at_checked(table.ok_or_else(broken)?).ok_or_else(broken)?;
+        let slot = |word: &[u8]| u32::from_le_bytes([word[0], word[1], word[2], word[3]]);
+        Ok(Self { root, slots: table.chunks_exact(4).map(slot).collect(), engine })
+    }
+}
+
+fn split_u64(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let (word, rest) = bytes.split_first_chunk::<8>()?;
+    Some((u64::from_le_bytes(*word), rest))
+}
+
+fn digest_of(sealed: &[u8]) -> [u8; 32] {
+    oblivio_crypto::digest(sealed)
+}
+
+fn engine_error(error: EngineError) -> Error {
+    match error {
+        EngineError::Invalid(why) => Error::Invalid(why),
+        EngineError::Closed => Error::Closed("the engine stopped".into()),
+        EngineError::Crypto(error) => Error::Closed(error.to_string()),
+        tampered => Error::Tampered(tampered.to_string()),
+    }
+}
+
+const _: () = assert!(COMMIT_OBJECT.len() < 64);

@@ -1,0 +1,318 @@
+//! Volumes against a plain model: round trips, a crash at every storage operation, and damage to
+//! every stored object.
+
+use oblivio_crypto::{KdfParams, Passphrase};
+use oblivio_engine::{Action, BlockId, BlockOp};
+use oblivio_store::{CrashStore, MemoryStore, PutMode, ReadAt, Store};
+use oblivio_volume::{BlockSpace, CreateOptions, Error, OpenOptions, Seen, Volume};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+const BYTES: usize = 256;
+
+fn passphrase() -> Passphrase {
+    Passphrase::new("correct horse")
+}
+
+fn small() -> CreateOptions {
+    CreateOptions { block_bytes: BYTES, capacity_bytes: 1 << 20, kdf: KdfParams::TEST }
+}
+
+/// Little memory, so that most buckets are read and written and not cached.
+fn tight() -> OpenOptions {
+    OpenOptions { memory_bytes: 8 << 10, ..OpenOptions::default() }
+}
+
+fn write(id: u64, fill: u8) -> BlockOp {
+    BlockOp { id: BlockId(id), action: Action::Write(vec![fill; BYTES]) }
+}
+
+fn read(id: u64) -> BlockOp {
+    BlockOp { id: BlockId(id), action: Action::Read }
+}
+
+#[derive(Clone, Debug)]
+enum Event {
+    Access(Vec<(u64, Option<u8>)>),
+    Reserve(u64),
+    Commit,
+}
+
+fn any_events(most: usize) -> impl Strategy<Value = Vec<Event>> {
+    let op = (0..200u64, proptest::option::of(1u8..));
+    let event = prop_oneof![
+        6 => proptest::collection::vec(op, 1..10).prop_map(Event::Access),
+        1 => (1..200u64).prop_map(Event::Reserve),
+        2 => Just(Event::Commit),
+    ];
+    proptest::collection::vec(event, 1..most)
+}
+
+type Model = BTreeMap<u64, u8>;
+
+/// A run of events against the model.
+struct Run {
+    model: Model,
+    committed: Model,
+    addressable: u64,
+}
+
+impl Run {
+    fn on(volume: &Volume, committed: &Model) -> Self {
+        let addressable = volume.info().expect("memory").addressable_blocks;
+        Self { model: committed.clone(), committed: committed.clone(), addressable }
+    }
+
+    fn access(&mut self, volume: &mut Volume, ops: &[(u64, Option<u8>)]) -> Result<(), Error> {
+        let ops: Vec<_> = ops.iter().filter(|(id, _)| *id < self.addressable).collect();
+        let asked = ops.iter().map(|(id, fill)| match fill {
+            Some(fill) => write(*id, *fill),
+            None => read(*id),
+        });
+        let answers = volume.access(asked.collect())?;
+        for ((id, fill), answer) in ops.into_iter().zip(answers) {
+            match fill {
+                Some(fill) => drop(self.model.insert(*id, *fill)),
+                None => assert_eq!(answer, self.model.get(id).map(|fill| vec![*fill; BYTES])),
+            }
+        }
+        Ok(())
+    }
+
+    /// Plays events until one fails; gives the states that the volume may be in after a crash.
+    fn play(mut self, volume: &mut Volume, events: &[Event]) -> (Vec<Model>, bool) {
+        for event in events {
+            let (result, commits) = match event {
+                Event::Access(ops) => (self.access(volume, ops), false),
+                Event::Reserve(blocks) => (volume.reserve(*blocks), *blocks > self.addressable),
+                Event::Commit => (volume.commit(), true),
+            };
+            if result.is_err() {
+                // A commit that did not return may have happened or not.
+                let maybe = commits.then_some(self.model);
+                return ([self.committed].into_iter().chain(maybe).collect(), false);
+            }
+            if let Event::Reserve(blocks) = event {
+                self.addressable = self.addressable.max(blocks.next_power_of_two());
+            }
+            if commits {
+                self.committed = self.model.clone();
+            }
+        }
+        (vec![self.committed], true)
+    }
+}
+
+fn content(volume: &mut Volume) -> Model {
+    volume.reserve(200).expect("within the capacity");
+    let answers = volume.access((0..200).map(read).collect()).expect("sound");
+    let mut model = Model::new();
+    for (id, answer) in answers.into_iter().enumerate() {
+        if let Some(bytes) = answer {
+            assert!(bytes.iter().all(|byte| *byte == bytes[0]), "a block is whole");
+            model.insert(id as u64, bytes[0]);
+        }
+    }
+    model
+}
+
+fn created() -> MemoryStore {
+    let store = Arc::new(MemoryStore::new());
+    drop(Volume::create(store.clone(), &passphrase(), small(), tight()).expect("an empty store"));
+    store.snapshot()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn volumes_answer_like_a_plain_map_and_survive_closing(
+        sessions in proptest::collection::vec(any_events(20), 1..4),
+    ) {
+        let mut disk = created();
+        let mut committed = Model::new();
+        for events in &sessions {
+            let store = Arc::new(disk.snapshot());
+            let mut volume = Volume::open(store.clone(), &passphrase(), tight()).expect("sound");
+            prop_assert_eq!(&content(&mut volume), &committed);
+            let (mut states, whole) = Run::on(&volume, &committed).play(&mut volume, events);
+            prop_assert!(whole);
+            committed = states.remove(0);
+            disk = store.snapshot();
+        }
+    }
+
+    /// The power fails in every storage operation of a run in turn; torn and reordered writes are
+    /// among what it leaves.
+    #[test]
+    fn a_crash_at_any_operation_loses_nothing_that_was_committed(
+        events in any_events(14),
+        seed in any::<u64>(),
+    ) {
+        let disk = created();
+        let counting = Arc::new(CrashStore::holding(&disk));
+        let mut volume = Volume::open(counting.clone(), &passphrase(), tight()).expect("sound");
+        Run::on(&volume, &Model::new()).play(&mut volume, &events);
+        drop(volume);
+        for cut in 0..counting.operations() {
+            let store = Arc::new(CrashStore::holding(&disk));
+            store.crash_after(cut);
+            let states = match Volume::open(store.clone(), &passphrase(), tight()) {
+                Err(_) => vec![Model::new()],
+                Ok(mut volume) if !store.crashed() => {
+                    Run::on(&volume, &Model::new()).play(&mut volume, &events).0
+                }
+                Ok(_) => vec![Model::new()],
+            };
+            let mut left: Vec<_> = store.extremes().into_iter().map(|(_, disk)| disk).collect();
+            left.extend((0..2).map(|n| store.survivors(seed.wrapping_add(n))));
+            for disk in left {
+                let mut volume = Volume::open(Arc::new(disk), &passphrase(), tight())
+                    .expect("a crash leaves a volume that opens");
+                volume.verify(&mut |_, _| {}).expect("clean");
+                let found = content(&mut volume);
+                prop_assert!(states.contains(&found), "found {found:?}, expected one of {states:?}");
+            }
+        }
+    }
+}
+
+fn filled() -> (MemoryStore, Model, Seen) {
+    let store = Arc::new(created());
+    let seen = Arc::new(Mutex::new(None));
+    let remember = seen.clone();
+    let open = OpenOptions {
+        on_commit: Some(Box::new(move |now| {
+            *remember.lock().expect("one thread") = Some(*now);
+            Ok(())
+        })),
+        ..tight()
+    };
+    let mut volume = Volume::open(store.clone(), &passphrase(), open).expect("sound");
+    volume.reserve(200).expect("within the capacity");
+    let model: Model = (0..200).map(|id| (id, (id % 250) as u8 + 1)).collect();
+    volume.access(model.iter().map(|(id, fill)| write(*id, *fill)).collect()).expect("sound");
+    volume.commit().expect("sound");
+    drop(volume);
+    let seen = seen.lock().expect("one thread").expect("there was a commit");
+    (store.snapshot(), model, seen)
+}
+
+/// Opens a damaged volume and reads everything: the right content or an error, nothing else.
+fn never_wrong(disk: &MemoryStore, model: &Model, seen: Seen) -> Option<Error> {
+    let open = OpenOptions { last_seen: Some(seen), ..tight() };
+    let mut volume = match Volume::open(Arc::new(disk.snapshot()), &passphrase(), open) {
+        Ok(volume) => volume,
+        Err(error) => return Some(error),
+    };
+    if let Err(error) = volume.verify(&mut |_, _| {}) {
+        return Some(error);
+    }
+    match volume.access((0..200).map(read).collect()) {
+        Err(error) => Some(error),
+        Ok(answers) => {
+            for (id, answer) in answers.into_iter().enumerate() {
+                let expected = model.get(&(id as u64)).map(|fill| vec![*fill; BYTES]);
+                assert_eq!(answer, expected, "wrong data");
+            }
+            None
+        }
+    }
+}
+
+/// Whether the current commit needs the object: the intent log is void after a clean commit, and
+/// of the two states one is the one before.
+fn matters(object: &str, seen: Seen) -> bool {
+    let previous = if seen.epoch.is_multiple_of(2) { "state-1" } else { "state-0" };
+    object != "intent" && object != previous
+}
+
+#[test]
+fn damage_is_refused_and_named() {
+    let (disk, model, seen) = filled();
+    assert!(never_wrong(&disk, &model, seen).is_none());
+    for (object, len) in disk.list().expect("memory") {
+        // A sample here; `just damage` changes every byte.
+        for step in 0..48 {
+            let damaged = disk.snapshot();
+            let at = len * step / 48;
+            damaged.corrupt(&object, at, |byte| *byte ^= 1 << (step % 8)).expect("in range");
+            never_wrong(&damaged, &model, seen);
+        }
+        let dropped = disk.snapshot();
+        dropped.delete(&[&object]).expect("memory");
+        let error = never_wrong(&dropped, &model, seen);
+        assert!(error.is_some() || !matters(&object, seen), "{object} dropped unnoticed");
+        for cut in [0, len / 2, len.saturating_sub(1)] {
+            let short = disk.snapshot();
+            short.truncate(&object, cut).expect("memory");
+            never_wrong(&short, &model, seen);
+        }
+    }
+}
+
+#[test]
+fn an_older_copy_is_told_from_the_newest() {
+    let (older, _, _) = filled();
+    let store = Arc::new(older.snapshot());
+    let mut volume = Volume::open(store.clone(), &passphrase(), tight()).expect("sound");
+    volume.access(vec![write(3, 99)]).expect("sound");
+    volume.commit().expect("sound");
+    let seen = volume.seen();
+    drop(volume);
+    let open = |accept_rollback| OpenOptions { last_seen: Some(seen), accept_rollback, ..tight() };
+    let refused = Volume::open(Arc::new(older.snapshot()), &passphrase(), open(false));
+    assert!(matches!(refused, Err(Error::RolledBack(_))));
+    Volume::open(Arc::new(older), &passphrase(), open(true)).expect("the user restored a backup");
+}
+
+#[test]
+fn a_fork_is_told_from_what_was_seen() {
+    let (base, _, _) = filled();
+    let fork = |fill| {
+        let store = Arc::new(base.snapshot());
+        let mut volume = Volume::open(store.clone(), &passphrase(), tight()).expect("sound");
+        volume.access(vec![write(3, fill)]).expect("sound");
+        volume.commit().expect("sound");
+        (volume.seen(), store.snapshot())
+    };
+    let (seen, _) = fork(1);
+    let (_, other) = fork(2);
+    let open = OpenOptions { last_seen: Some(seen), ..tight() };
+    let refused = Volume::open(Arc::new(other), &passphrase(), open);
+    assert!(matches!(refused, Err(Error::RolledBack(_))));
+}
+
+#[test]
+fn any_object_replaced_by_an_older_one_gives_no_wrong_data() {
+    let (older, model, _) = filled();
+    let store = Arc::new(older.snapshot());
+    let mut volume = Volume::open(store.clone(), &passphrase(), tight()).expect("sound");
+    volume.access((0..200).map(|id| write(id, 251)).collect()).expect("sound");
+    volume.commit().expect("sound");
+    let now = volume.seen();
+    drop(volume);
+    let newest: Model = model.keys().map(|id| (*id, 251)).collect();
+    for (object, len) in older.list().expect("memory") {
+        let mixed = store.snapshot();
+        let mut bytes = vec![0; len as usize];
+        older
+            .read(&mut [ReadAt { object: &object, offset: 0, buf: &mut bytes }])
+            .expect("it is there");
+        mixed.put(&object, &bytes, PutMode::Replace).expect("memory");
+        let error = never_wrong(&mixed, &newest, now);
+        assert!(error.is_some() || !["slab", "commit"].contains(&&*object), "{object}");
+    }
+}
+
+#[test]
+fn the_capacity_is_a_limit_and_not_a_reservation() {
+    let store = Arc::new(MemoryStore::new());
+    let huge = CreateOptions { capacity_bytes: 1 << 40, block_bytes: 4096, kdf: KdfParams::TEST };
+    let open = OpenOptions { memory_bytes: 4 << 20, ..OpenOptions::default() };
+    let mut volume = Volume::create(store, &passphrase(), huge, open).expect("empty");
+    assert!(volume.info().expect("memory").bytes_stored < 8 << 20, "nothing is stored yet");
+    assert!(matches!(volume.reserve((1 << 28) + 1), Err(Error::Full(_))));
+    volume.reserve(100).expect("an earlier refusal closes nothing");
+}
