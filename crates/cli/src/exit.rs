@@ -151,7 +151,7 @@ pub fn line(error: &Error) -> String {
 
 /// Whether going on with the next file makes no sense: the volume itself has failed.
 pub fn fatal(error: &Error) -> bool {
-    if judge(error).0 == Code::Pipe {
+    if matches!(judge(error).0, Code::Pipe | Code::Full) {
         return true;
     }
     error.chain().any(|cause| match cause.downcast_ref::<VolumeError>() {
@@ -160,7 +160,6 @@ pub fn fatal(error: &Error) -> bool {
             VolumeError::Closed(_)
                 | VolumeError::Tampered(_)
                 | VolumeError::RolledBack(_)
-                | VolumeError::Full(_)
                 | VolumeError::Busy
                 | VolumeError::Store(_)
         ),

@@ -1,11 +1,28 @@
 //! Files and directories over oblivious blocks.
 //!
 //! Metadata lives in an embedded database (`tables`) inside a virtual byte file that is made of
-//! oblivious blocks (`metadata_file`). File data is cut in segments of a block each; tails and
-//! small files share blocks (`packing`). A commit of the [`BlockSpace`](crate::BlockSpace) below
-//! makes all of it durable at once.
+//! oblivious blocks (`metadata_file`). File data is cut in segments of a block each (`data`,
+//! `segments`); tails and small files share blocks (`packing`). A commit of the
+//! [`BlockSpace`](crate::BlockSpace) below makes all of it durable at once; what may happen to
+//! blocks between commits is dealt with in `allocator`, `metadata_file` and `packing`.
 
+mod allocator;
 mod api;
+mod cache;
+mod check;
+mod data;
+mod directory;
+mod metadata_file;
+mod packing;
+mod pool;
+mod ranges;
+mod read;
+mod rename;
+mod segments;
+mod state;
+mod tables;
+mod tails;
+pub mod testing;
 mod types;
 
 pub use api::FileSystem;

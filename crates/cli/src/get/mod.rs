@@ -1,0 +1,146 @@
+//! `get` and `cat`: files out of a volume.
+
+mod local;
+mod tree;
+
+use crate::args::{CatArgs, GetArgs};
+use crate::exit::{Failures, usage};
+use crate::human;
+use crate::open::{self, Session};
+use crate::progress::{self, Progress};
+use crate::put::{Summary, in_words};
+use crate::remote::{self, RemotePath};
+use anyhow::{Context, Result};
+use local::Folder;
+use oblivio_volume::Error;
+use oblivio_volume::fs::{Attr, FileKind, FileSystem};
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+pub use tree::Get;
+
+/// So much is read at once: many blocks of the volume, so that they share accesses.
+pub const PIECE: usize = 4 << 20;
+
+/// Runs `get`.
+pub fn run(args: &GetArgs) -> Result<()> {
+    let remote = RemotePath::parse(&args.remote)?;
+    if args.local == "-" {
+        return open::with(&args.volume, &args.open, |session| {
+            to_stdout(session, &remote, args.open.quiet)
+        });
+    }
+    let summary = open::with(&args.volume, &args.open, |session| get(args, session, &remote))?;
+    if args.json {
+        human::say_json(&summary)?;
+    } else if !args.open.quiet {
+        eprintln!("{}", in_words(&summary, "brought back"));
+    }
+    Ok(())
+}
+
+/// Runs `cat`.
+pub fn cat(args: &CatArgs) -> Result<()> {
+    let paths = RemotePath::parse_all(&args.remote)?;
+    open::with(&args.volume, &args.open, |session| {
+        let mut failures = Failures::default();
+        let mut done = 0;
+        for path in &paths {
+            match to_stdout(session, path, args.open.quiet) {
+                Ok(()) => done += 1,
+                Err(error) => failures.note(error)?,
+            }
+        }
+        failures.finish(done)
+    })
+}
+
+fn to_stdout(session: &Session, path: &RemotePath, quiet: bool) -> Result<()> {
+    let attr = remote::follow(&session.fs, path)?;
+    if attr.kind == FileKind::Directory {
+        return Err(usage(
+            format!("{path} is a directory"),
+            "Name a file in it, or bring it back with `oblivio get -r`.",
+        ));
+    }
+    // A bar would tear the output of a terminal.
+    let quiet = quiet || std::io::IsTerminal::is_terminal(&std::io::stdout());
+    let mut progress = Progress::bytes(quiet, Some(attr.size));
+    let mut out = std::io::stdout().lock();
+    each_piece(&session.fs, &attr, |_, piece| {
+        progress.add(piece.len() as u64);
+        Ok(out.write_all(piece)?)
+    })?;
+    Ok(out.flush()?)
+}
+
+/// Calls `each` with the pieces of a file and where they are, in order.
+pub fn each_piece(
+    fs: &FileSystem,
+    attr: &Attr,
+    mut each: impl FnMut(u64, &[u8]) -> Result<()>,
+) -> Result<()> {
+    let handle = fs.open_file(attr.ino)?;
+    let mut read = || {
+        let mut at = 0;
+        while at < attr.size {
+            let piece = fs.read(handle, at, PIECE)?;
+            if piece.is_empty() {
+                let what = format!("a file ends at byte {at} and not at byte {}", attr.size);
+                return Err(Error::Tampered(what).into());
+            }
+            each(at, &piece)?;
+            at += piece.len() as u64;
+        }
+        Ok(())
+    };
+    let read = read();
+    fs.close(handle)?;
+    read
+}
+
+fn get(args: &GetArgs, session: &Session, path: &RemotePath) -> Result<Summary> {
+    let begun = Instant::now();
+    let attr = remote::find(&session.fs, path)?;
+    if attr.kind == FileKind::Directory && !args.recursive {
+        return Err(usage(
+            format!("{path} is a directory"),
+            "Add -r to bring it back with all that is in it.",
+        ));
+    }
+    let quiet = args.open.quiet;
+    let total = (!quiet && progress::shows())
+        .then(|| crate::list::totals(&session.fs, &attr).map(|totals| totals.bytes))
+        .transpose()?;
+    let (folder, name) = target(Path::new(&args.local), path)?;
+    let mut get = Get::new(&session.fs, folder, Progress::bytes(quiet, total));
+    get.force = args.force;
+    get.announce = (args.verbose, args.json);
+    get.run(attr, name)?;
+    let (mut summary, failures) = get.finish();
+    summary.seconds = begun.elapsed().as_secs_f64();
+    if failures.count() > 0 && args.json {
+        human::say_json(&summary)?;
+    }
+    failures.finish(summary.files + summary.directories + summary.symlinks)?;
+    Ok(summary)
+}
+
+/// The local folder to write in and the name to write; without a name, the content of the
+/// volume's root goes right into the folder.
+fn target(local: &Path, path: &RemotePath) -> Result<(Folder, Option<Vec<u8>>)> {
+    if local.is_dir() {
+        let folder = Folder::open(local).with_context(|| local.display().to_string())?;
+        return Ok((folder, path.name().map(<[u8]>::to_vec)));
+    }
+    let Some(name) = local.file_name() else {
+        return Err(usage(format!("{} is no name for a file", local.display()), ""));
+    };
+    let parent = match local.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+        _ => PathBuf::from("."),
+    };
+    let folder = Folder::open(&parent).with_context(|| parent.display().to_string())?;
+    Ok((folder, Some(name.as_bytes().to_vec())))
+}

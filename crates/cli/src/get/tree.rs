@@ -1,0 +1,184 @@
+//! The walk over the volume's files, and what it makes on the local disk.
+
+use super::each_piece;
+use super::local::{self, Folder, check_name};
+use crate::exit::Failures;
+use crate::human;
+use crate::progress::Progress;
+use crate::put::Summary;
+use crate::remote::entries;
+use anyhow::{Context, Result};
+use oblivio_volume::fs::{Attr, FileKind, FileSystem, Ino};
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+/// What is left to do. A stack of these takes the place of recursion: a volume can hold a tree
+/// deeper than any call stack.
+enum Task {
+    /// Make what this inode is, as `path` (below the target) in a folder.
+    Make { folder: Rc<Folder>, path: PathBuf, ino: Ino },
+    /// Give a folder its attributes: everything is in it.
+    Finish { folder: Rc<Folder>, path: PathBuf, attr: Attr },
+}
+
+/// One `get` at work.
+pub struct Get<'f> {
+    fs: &'f FileSystem,
+    root: Rc<Folder>,
+    pub force: bool,
+    /// Whether to name files, and whether as JSON.
+    pub announce: (bool, bool),
+    progress: Progress,
+    tasks: Vec<Task>,
+    /// Files with several names: where the first was written.
+    links: HashMap<Ino, PathBuf>,
+    temporaries: u64,
+    failures: Failures,
+    summary: Summary,
+}
+
+impl<'f> Get<'f> {
+    pub fn new(fs: &'f FileSystem, root: Folder, progress: Progress) -> Self {
+        Self {
+            fs,
+            root: Rc::new(root),
+            force: false,
+            announce: (false, false),
+            progress,
+            tasks: Vec::new(),
+            links: HashMap::new(),
+            temporaries: 0,
+            failures: Failures::default(),
+            summary: Summary::default(),
+        }
+    }
+
+    /// Makes `attr` under this name in the root, or its content right in the root.
+    pub fn run(&mut self, attr: Attr, name: Option<Vec<u8>>) -> Result<()> {
+        match name {
+            Some(name) => {
+                let path = PathBuf::from(check_name(&name)?);
+                self.tasks.push(Task::Make { folder: Rc::clone(&self.root), path, ino: attr.ino });
+            }
+            None => self.push_entries(Rc::clone(&self.root), Path::new(""), attr.ino)?,
+        }
+        while let Some(task) = self.tasks.pop() {
+            let (done, path) = match task {
+                Task::Make { folder, path, ino } => (self.make(folder, &path, ino), path),
+                Task::Finish { folder, path, attr } => {
+                    (folder.set_attributes(&attr).map_err(Into::into), path)
+                }
+            };
+            if let Err(error) = done {
+                let error = error.context(path.display().to_string());
+                let Self { failures, progress, .. } = self;
+                let mut noted = Ok(());
+                progress.aside(|| noted = failures.note(error));
+                noted?;
+            }
+        }
+        Ok(())
+    }
+
+    fn push_entries(&mut self, folder: Rc<Folder>, path: &Path, ino: Ino) -> Result<()> {
+        // The last one pushed is made first.
+        for entry in entries(self.fs, ino)?.into_iter().rev() {
+            let name = check_name(&entry.name)?;
+            let (folder, path) = (Rc::clone(&folder), path.join(name));
+            self.tasks.push(Task::Make { folder, path, ino: entry.ino });
+        }
+        Ok(())
+    }
+
+    fn make(&mut self, folder: Rc<Folder>, path: &Path, ino: Ino) -> Result<()> {
+        let attr = self.fs.attr(ino)?;
+        let name = path.file_name().context("a path without a name")?;
+        match attr.kind {
+            FileKind::Directory => return self.directory(&folder, path, name, attr),
+            FileKind::Symlink => {
+                let target = self.fs.read_link(ino)?;
+                self.in_place(&folder, name, |temporary| {
+                    Ok(folder.symlink(temporary, &target, &attr)?)
+                })?;
+                self.summary.symlinks += 1;
+            }
+            FileKind::File => self.file(&folder, path, name, &attr)?,
+        }
+        self.named(path, attr.size)
+    }
+
+    fn directory(&mut self, above: &Folder, path: &Path, name: &OsStr, attr: Attr) -> Result<()> {
+        let folder = Rc::new(above.enter(name)?);
+        let (ino, finish) = (attr.ino, Rc::clone(&folder));
+        self.tasks.push(Task::Finish { folder: finish, path: path.to_owned(), attr });
+        self.push_entries(folder, path, ino)?;
+        self.summary.directories += 1;
+        Ok(())
+    }
+
+    fn file(&mut self, folder: &Folder, path: &Path, name: &OsStr, attr: &Attr) -> Result<()> {
+        self.progress.on(&path.display().to_string());
+        if let Some(first) = self.links.get(&attr.ino) {
+            let (first, root) = (first.clone(), Rc::clone(&self.root));
+            self.in_place(folder, name, |temporary| Ok(folder.link(&root, &first, temporary)?))?;
+            self.progress.add(attr.size);
+        } else {
+            let fs = self.fs;
+            let mut progress = std::mem::replace(&mut self.progress, Progress::bytes(true, None));
+            let written = self.in_place(folder, name, |temporary| {
+                let mut file = folder.create(temporary)?;
+                each_piece(fs, attr, |at, piece| {
+                    progress.add(piece.len() as u64);
+                    Ok(local::write_sparse(&file, at, piece)?)
+                })?;
+                local::settle(&mut file, attr.size)?;
+                Ok(local::set_attributes(&file, attr)?)
+            });
+            self.progress = progress;
+            written?;
+            self.summary.bytes += attr.size;
+            if attr.nlink > 1 {
+                self.links.insert(attr.ino, path.to_owned());
+            }
+        }
+        self.summary.files += 1;
+        Ok(())
+    }
+
+    /// Makes something under a temporary name and moves it to its own, so that what has the name
+    /// is always whole.
+    fn in_place(
+        &mut self,
+        folder: &Folder,
+        name: &OsStr,
+        make: impl FnOnce(&OsStr) -> Result<()>,
+    ) -> Result<()> {
+        folder.check_free(name, self.force)?;
+        self.temporaries += 1;
+        let number = self.temporaries;
+        let temporary = OsString::from(format!(".oblivio-{}-{number}.part", std::process::id()));
+        let made = make(&temporary).and_then(|()| Ok(folder.rename(&temporary, name)?));
+        // Also after a success: the rename of a link to another link of the same file does
+        // nothing at all.
+        folder.remove(&temporary);
+        made
+    }
+
+    fn named(&self, path: &Path, bytes: u64) -> Result<()> {
+        use std::os::unix::ffi::OsStrExt;
+        match self.announce {
+            (false, _) => Ok(()),
+            (true, false) => human::say(human::name(path.as_os_str().as_bytes())),
+            (true, true) => human::say_json(&serde_json::json!({
+                "written": path.to_string_lossy(), "bytes": bytes,
+            })),
+        }
+    }
+
+    pub fn finish(mut self) -> (Summary, Failures) {
+        self.summary.failed = self.failures.count();
+        (self.summary, self.failures)
+    }
+}

@@ -1,0 +1,113 @@
+//! Opening a volume for a command, and closing it again whatever happens.
+
+use crate::args::OpenArgs;
+use crate::exit::{Code, fault};
+use crate::passphrase;
+use crate::recorder::Recorder;
+use crate::remembered::{self, Remembered};
+use anyhow::{Context, Result};
+use oblivio_store::{LocalStore, Store};
+use oblivio_volume::fs::{FileSystem, Timestamp};
+use oblivio_volume::{DEFAULT_MEMORY, OpenOptions, Volume, VolumeInfo, read_header};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// An open file system and what its volume said of itself.
+pub struct Session {
+    pub fs: FileSystem,
+    pub info: VolumeInfo,
+}
+
+/// The store in an existing folder.
+pub fn store(folder: &Path) -> Result<Arc<dyn Store>> {
+    let shown = folder.display();
+    match std::fs::metadata(folder) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let hint = format!("Check the path, or make a volume there: oblivio init {shown}");
+            return Err(fault(Code::Path, format!("{shown}: there is no such folder"), hint));
+        }
+        Ok(found) if !found.is_dir() => {
+            let hint = "A volume is a folder; name the folder that `oblivio init` made.";
+            return Err(fault(Code::NotAVolume, format!("{shown} is not a folder"), hint));
+        }
+        _ => {}
+    }
+    Ok(Arc::new(LocalStore::open(folder)?))
+}
+
+/// What the user chose and this computer remembers, as the volume wants it.
+pub fn options(
+    args: &OpenArgs,
+    remembered: Option<Remembered>,
+    recorder: Option<&Recorder>,
+) -> Result<OpenOptions> {
+    let last_seen = remembered.as_ref().map(Remembered::load).transpose()?.flatten();
+    Ok(OpenOptions {
+        memory_bytes: memory(args)?,
+        last_seen,
+        accept_rollback: args.accept_rollback,
+        on_commit: remembered.map(remembered::callback),
+        on_shown: recorder.map(Recorder::callback),
+    })
+}
+
+fn memory(args: &OpenArgs) -> Result<usize> {
+    let bytes = args.memory.unwrap_or(DEFAULT_MEMORY as u64);
+    usize::try_from(bytes).context("more memory than this computer can address")
+}
+
+/// Opens a volume without its file system.
+pub fn volume(folder: &Path, args: &OpenArgs, recorder: Option<&Recorder>) -> Result<Volume> {
+    let store = store(folder)?;
+    // Before the passphrase is asked for: whoever mistyped the folder should hear of it first.
+    let header = read_header(store.as_ref()).with_context(|| folder.display().to_string())?;
+    let remembered = Remembered::of(header.volume)?;
+    let options = options(args, Some(remembered), recorder)?;
+    let passphrase = passphrase::known(&args.passphrase)?;
+    let volume = Volume::open(store, &passphrase, options)?;
+    remembered::note(&volume.seen())?;
+    Ok(volume)
+}
+
+/// Puts a file system over a volume that was opened.
+pub fn file_system(volume: Volume) -> Result<Session> {
+    let info = volume.info()?;
+    let fs = FileSystem::open(Box::new(volume))?;
+    fs.set_clock(Box::new(now));
+    Ok(Session { fs, info })
+}
+
+/// Runs a command on the file system of a volume and closes the volume after it.
+pub fn with<T>(
+    folder: &Path,
+    args: &OpenArgs,
+    work: impl FnOnce(&Session) -> Result<T>,
+) -> Result<T> {
+    let recorder = args.trace_out.as_deref().map(Recorder::to_file).transpose()?;
+    let session = file_system(volume(folder, args, recorder.as_ref())?)?;
+    let done = work(&session);
+    let closed = close(session, &done);
+    // What was shown was shown, however the command ended.
+    let recorded = recorder.map_or(Ok(()), Recorder::finish);
+    let value = done?;
+    closed?;
+    recorded?;
+    Ok(value)
+}
+
+/// Commits what a command did, unless the volume itself has failed.
+fn close<T>(session: Session, done: &Result<T>) -> Result<()> {
+    match done {
+        Err(error) if crate::exit::fatal(error) => Ok(()),
+        _ => Ok(session.fs.into_blocks().map(drop)?),
+    }
+}
+
+/// The time of this computer's clock.
+pub fn now() -> Timestamp {
+    match SystemTime::now().duration_since(UNIX_EPOCH) {
+        Ok(after) => Timestamp { seconds: after.as_secs() as i64, nanos: after.subsec_nanos() },
+        Err(_) => Timestamp::default(),
+    }
+}

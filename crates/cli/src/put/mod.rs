@@ -1,0 +1,158 @@
+//! `put`: files into a volume.
+
+mod source;
+mod tree;
+
+use crate::args::PutArgs;
+use crate::exit::usage;
+use crate::human;
+use crate::open::{self, Session};
+use crate::progress::{self, Progress};
+use crate::remote::{Destination, RemotePath, ends_in_slash};
+use anyhow::{Context, Result};
+use serde::Serialize;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+pub use tree::Put;
+
+/// What was done, for people and for `--json`.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Summary {
+    pub files: u64,
+    pub directories: u64,
+    pub symlinks: u64,
+    pub bytes: u64,
+    pub skipped: u64,
+    pub failed: u64,
+    pub seconds: f64,
+}
+
+/// Runs the command.
+pub fn run(args: &PutArgs) -> Result<()> {
+    let (to, locals) = args.paths.split_last().context("nothing to store")?;
+    let remote = RemotePath::parse(to)?;
+    check_sources(args, locals)?;
+    let summary = open::with(&args.volume, &args.open, |session| {
+        put_all(args, session, locals, &remote, ends_in_slash(to))
+    })?;
+    if args.json {
+        human::say_json(&summary)?;
+    } else if !args.open.quiet {
+        eprintln!("{}", in_words(&summary, "stored"));
+    }
+    Ok(())
+}
+
+/// What is wrong with the sources is said before a passphrase is asked for.
+fn check_sources(args: &PutArgs, locals: &[OsString]) -> Result<()> {
+    for local in locals {
+        if local == "-" {
+            if locals.len() > 1 {
+                return Err(usage("standard input cannot be stored along with files", ""));
+            }
+            continue;
+        }
+        let path = Path::new(local);
+        let found = path.symlink_metadata().with_context(|| path.display().to_string())?;
+        if found.is_dir() && !args.recursive {
+            let what = format!("{} is a directory", path.display());
+            return Err(usage(what, "Add -r to store it with all that is in it."));
+        }
+    }
+    Ok(())
+}
+
+fn put_all(
+    args: &PutArgs,
+    session: &Session,
+    locals: &[OsString],
+    remote: &RemotePath,
+    slash: bool,
+) -> Result<Summary> {
+    let begun = Instant::now();
+    let to = Destination::find(&session.fs, remote, locals.len() == 1, slash)?;
+    let mut put = Put::new(session, &args.volume, begin_progress(args, locals))?;
+    put.recursive = args.recursive;
+    put.announce = match (args.verbose, args.json) {
+        (false, _) => tree::Announce::Nothing,
+        (true, false) => tree::Announce::Lines,
+        (true, true) => tree::Announce::Json,
+    };
+    for local in locals {
+        let done = if local == "-" {
+            stdin_place(args, &to, remote).and_then(|place| put.stream(&mut std::io::stdin(), place))
+        } else {
+            name_of(Path::new(local)).and_then(|name| put.named(Path::new(local), &to.place(&name)))
+        };
+        if let Err(error) = done {
+            put.failed(error)?;
+        }
+    }
+    let (mut summary, failures) = put.finish()?;
+    summary.seconds = begun.elapsed().as_secs_f64();
+    if failures.count() > 0 && args.json {
+        human::say_json(&summary)?;
+    }
+    failures.finish(summary.files + summary.directories + summary.symlinks)?;
+    Ok(summary)
+}
+
+fn begin_progress(args: &PutArgs, locals: &[OsString]) -> Progress {
+    let quiet = args.open.quiet;
+    // Only looked up for a bar that somebody sees.
+    let total = (!quiet && progress::shows() && locals.iter().all(|local| local != "-"))
+        .then(|| locals.iter().map(|local| source::bytes_below(Path::new(local))).sum());
+    Progress::bytes(quiet, total)
+}
+
+/// Where standard input goes: to the very name, or to `--name` in a directory.
+fn stdin_place(args: &PutArgs, to: &Destination, remote: &RemotePath) -> Result<crate::remote::Place> {
+    match (to, &args.name) {
+        (Destination::Into(..), Some(name)) if !name.as_bytes().contains(&b'/') => {
+            Ok(to.place(name.as_bytes()))
+        }
+        (Destination::Into(..), Some(_)) => Err(usage("a name has no `/` in it", "")),
+        (Destination::Into(..), None) => Err(usage(
+            format!("{remote} is a directory, and standard input has no name"),
+            "Give the whole path, or --name NAME.",
+        )),
+        (Destination::As(_), Some(_)) => {
+            Err(usage(format!("{remote} is no directory for --name to be in"), ""))
+        }
+        (Destination::As(place), None) => Ok(place.clone()),
+    }
+}
+
+/// The name that a local path has in the volume: that of what it leads to, so that `.` and `..`
+/// have one too.
+fn name_of(local: &Path) -> Result<Vec<u8>> {
+    if let Some(name) = local.file_name() {
+        return Ok(name.as_bytes().to_vec());
+    }
+    let whole: PathBuf = local.canonicalize().with_context(|| local.display().to_string())?;
+    // The root directory has no name; its content goes right where it was asked to.
+    Ok(whole.file_name().map(|name| name.as_bytes().to_vec()).unwrap_or_else(|| b"root".to_vec()))
+}
+
+/// `3 files, 1 directory, 12 MiB stored in 2.1 s (5.7 MiB/s)`.
+pub fn in_words(summary: &Summary, verb: &str) -> String {
+    let mut parts = vec![human::count(summary.files, "file")];
+    if summary.directories > 0 {
+        parts.push(human::count(summary.directories, "directory"));
+    }
+    if summary.symlinks > 0 {
+        parts.push(human::count(summary.symlinks, "link"));
+    }
+    parts.push(human::size(summary.bytes));
+    let mut text = format!("{} {verb} in {:.1} s", parts.join(", "), summary.seconds);
+    if summary.seconds > 0.1 && summary.bytes > 0 {
+        let rate = (summary.bytes as f64 / summary.seconds) as u64;
+        text.push_str(&format!(" ({}/s)", human::size(rate)));
+    }
+    if summary.skipped > 0 {
+        text.push_str(&format!("; {} skipped", summary.skipped));
+    }
+    text
+}

@@ -1,0 +1,346 @@
+//! The walk over the local files, and what it makes in the volume.
+
+use super::Summary;
+use super::source;
+use crate::committer::{COMMIT_BYTES, Committer};
+use crate::exit::Failures;
+use crate::human;
+use crate::open::{Session, now};
+use crate::progress::Progress;
+use crate::remote::{Place, in_words_of};
+use crate::staging::Staging;
+use anyhow::{Context, Result};
+use oblivio_volume::Error;
+use oblivio_volume::fs::{Attr, FileKind, FileSystem, Handle, Ino, NewNode, SetAttr};
+use std::collections::HashMap;
+use std::fs::Metadata;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::Path;
+
+/// How a file is named once it is safe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Announce {
+    Nothing,
+    Lines,
+    Json,
+}
+
+/// One `put` at work.
+pub struct Put<'s> {
+    fs: &'s FileSystem,
+    pub recursive: bool,
+    pub announce: Announce,
+    committer: Committer<'s>,
+    staging: Staging<'s>,
+    progress: Progress,
+    /// The volume's own folder (device and inode), which must not be stored in itself.
+    myself: Option<(u64, u64)>,
+    /// Files with several names, by device and inode: the second name becomes a link.
+    links: HashMap<(u64, u64), Ino>,
+    /// Directories whose attributes are set last, when nothing changes their times any more.
+    directories: Vec<(Ino, SetAttr)>,
+    /// Stored, but not yet safe.
+    waiting: Vec<(Place, u64)>,
+    failures: Failures,
+    summary: Summary,
+}
+
+impl<'s> Put<'s> {
+    pub fn new(session: &'s Session, volume: &Path, progress: Progress) -> Result<Self> {
+        let fs = &session.fs;
+        Ok(Self {
+            fs,
+            recursive: true,
+            announce: Announce::Nothing,
+            committer: Committer::new(fs),
+            staging: Staging::new(fs)?,
+            progress,
+            myself: volume.metadata().ok().map(|found| (found.dev(), found.ino())),
+            links: HashMap::new(),
+            directories: Vec::new(),
+            waiting: Vec::new(),
+            failures: Failures::default(),
+            summary: Summary::default(),
+        })
+    }
+
+    /// Stores what was named on the command line. As cp has it, a symbolic link is followed then,
+    /// but for a recursive copy.
+    pub fn named(&mut self, local: &Path, place: &Place) -> Result<()> {
+        let found = if self.recursive { local.symlink_metadata() } else { local.metadata() };
+        self.entry(local, &found.with_context(|| local.display().to_string())?, place)
+    }
+
+    fn entry(&mut self, local: &Path, found: &Metadata, place: &Place) -> Result<()> {
+        let kind = found.file_type();
+        let done = if kind.is_dir() {
+            return self.directory(local, found, place);
+        } else if kind.is_file() {
+            self.file(local, place)
+        } else if kind.is_symlink() {
+            self.symlink(local, found, place)
+        } else {
+            let what = match () {
+                () if kind.is_fifo() => "a pipe",
+                () if kind.is_socket() => "a socket",
+                () => "a device",
+            };
+            self.skip(local, what);
+            Ok(())
+        };
+        done.with_context(|| local.display().to_string())?;
+        self.commit_if_due()
+    }
+
+    fn skip(&mut self, local: &Path, what: &str) {
+        self.summary.skipped += 1;
+        let line = human::plain(&format!("{}: {what}, skipped", local.display()));
+        self.progress.aside(|| eprintln!("oblivio: warning: {line}"));
+    }
+
+    fn directory(&mut self, local: &Path, found: &Metadata, place: &Place) -> Result<()> {
+        if self.myself == Some((found.dev(), found.ino())) {
+            self.skip(local, "the volume itself");
+            return Ok(());
+        }
+        let ino = self.make_directory(found, place)?;
+        self.directories.push((ino, source::attributes(found)));
+        self.committer.changed();
+        self.summary.directories += 1;
+        let mut names = Vec::new();
+        for entry in local.read_dir().with_context(|| local.display().to_string())? {
+            names.push(entry.with_context(|| local.display().to_string())?.file_name());
+        }
+        names.sort();
+        for name in names {
+            let child = local.join(&name);
+            let path = place.path.join(name.as_bytes());
+            let place = Place { parent: ino, name: name.as_bytes().to_vec(), path };
+            let found = child.symlink_metadata().with_context(|| child.display().to_string());
+            if let Err(error) = found.and_then(|found| self.entry(&child, &found, &place)) {
+                self.failed(error)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The directory in the volume; one that is there is entered.
+    fn make_directory(&mut self, found: &Metadata, place: &Place) -> Result<Ino> {
+        match self.there(place)? {
+            Some(attr) if attr.kind == FileKind::Directory => Ok(attr.ino),
+            Some(_) => Err(Error::NotADirectory(place.path.to_string()).into()),
+            None => {
+                let made = self.fs.mkdir(place.parent, &place.name, source::node(found));
+                Ok(made.map_err(|error| in_words_of(&place.path, error))?.ino)
+            }
+        }
+    }
+
+    fn there(&self, place: &Place) -> Result<Option<Attr>> {
+        match self.fs.lookup(place.parent, &place.name) {
+            Ok(attr) => Ok(Some(attr)),
+            Err(Error::NotFound(_)) => Ok(None),
+            Err(error) => Err(in_words_of(&place.path, error)),
+        }
+    }
+
+    /// As [`Self::there`], for what a file or link may take the place of.
+    fn replaceable(&self, place: &Place) -> Result<Option<Attr>> {
+        match self.there(place)? {
+            Some(attr) if attr.kind == FileKind::Directory => {
+                Err(Error::Exists(format!("{} is a directory and", place.path)).into())
+            }
+            there => Ok(there),
+        }
+    }
+
+    fn symlink(&mut self, local: &Path, found: &Metadata, place: &Place) -> Result<()> {
+        let target = local.read_link()?;
+        let target = target.as_os_str().as_bytes();
+        let there = self.replaceable(place)?;
+        self.make(place, there.is_some(), |fs, parent, name| {
+            let attr = fs.symlink(parent, name, target, source::node(found))?;
+            Ok((attr.ino, ()))
+        })?;
+        self.summary.symlinks += 1;
+        self.committer.changed();
+        self.waiting.push((place.clone(), 0));
+        Ok(())
+    }
+
+    fn file(&mut self, local: &Path, place: &Place) -> Result<()> {
+        // What was named without -r may be a link, which was followed already.
+        let file = source::open(local, !self.recursive)?;
+        let found = file.metadata()?;
+        if !found.is_file() {
+            return Err(io::Error::other("it was replaced while it was stored").into());
+        }
+        self.progress.on(&place.path.to_string());
+        let key = (found.dev(), found.ino());
+        if let (true, Some(&ino)) = (found.nlink() > 1, self.links.get(&key)) {
+            self.link(ino, place)?;
+            self.progress.add(found.len());
+        } else {
+            let ino = self.content(place, &file, &found)?;
+            if found.nlink() > 1 {
+                self.links.insert(key, ino);
+            }
+            self.summary.bytes += found.len();
+        }
+        self.summary.files += 1;
+        self.committer.changed();
+        self.waiting.push((place.clone(), found.len()));
+        Ok(())
+    }
+
+    /// One more name for a file that this `put` has stored.
+    fn link(&mut self, ino: Ino, place: &Place) -> Result<()> {
+        match self.replaceable(place)? {
+            Some(there) if there.ino == ino => Ok(()),
+            there => self.make(place, there.is_some(), |fs, parent, name| {
+                Ok((fs.link(ino, parent, name)?.ino, ()))
+            }),
+        }
+    }
+
+    /// Makes something at its place, or, over something else, in the staging directory first.
+    fn make<T>(
+        &mut self,
+        place: &Place,
+        staged: bool,
+        make: impl FnOnce(&FileSystem, Ino, &[u8]) -> oblivio_volume::Result<(Ino, T)>,
+    ) -> Result<T> {
+        if !staged {
+            let made = make(self.fs, place.parent, &place.name);
+            return Ok(made.map_err(|error| in_words_of(&place.path, error))?.1);
+        }
+        let stage = self.staging.fresh()?;
+        let made = make(self.fs, stage.0, &stage.1);
+        let (_, value) = made.map_err(|error| in_words_of(&place.path, error))?;
+        self.staging.place(&stage, place.parent, &place.name)?;
+        Ok(value)
+    }
+
+    fn content(&mut self, place: &Place, file: &std::fs::File, found: &Metadata) -> Result<Ino> {
+        let there = self.replaceable(place)?;
+        // A new file that fits in one commit comes into being whole.
+        if !self.committer.has_room(found.len()) {
+            self.commit()?;
+        }
+        let staged = there.is_some() || found.len() > COMMIT_BYTES;
+        let node = source::node(found);
+        self.written(place, staged, node, |put, handle| {
+            let fs = put.fs;
+            let len = source::each_piece(file, found.len(), |at, piece| {
+                fs.write(handle, at, piece)?;
+                put.wrote(piece.len() as u64, staged)
+            })?;
+            if len < found.len() {
+                let line = human::plain(&format!("{}: became shorter", place.path));
+                put.progress.aside(|| eprintln!("oblivio: warning: {line}"));
+            }
+            Ok(SetAttr { size: Some(len), ..source::attributes(found) })
+        })
+    }
+
+    /// Stores what a reader yields, as standard input.
+    pub fn stream(&mut self, from: &mut dyn Read, place: Place) -> Result<()> {
+        self.replaceable(&place)?;
+        self.progress.on(&place.path.to_string());
+        let process = (rustix::process::geteuid(), rustix::process::getegid());
+        let (uid, gid) = (process.0.as_raw(), process.1.as_raw());
+        let node = NewNode { mode: 0o644, uid, gid, mtime: now() };
+        let mut len = 0;
+        self.written(&place, true, node, |put, handle| {
+            let mut piece = Vec::with_capacity(source::PIECE);
+            loop {
+                piece.clear();
+                from.by_ref().take(source::PIECE as u64).read_to_end(&mut piece)?;
+                if piece.is_empty() {
+                    return Ok(SetAttr::default());
+                }
+                put.fs.write(handle, len, &piece)?;
+                len += piece.len() as u64;
+                put.wrote(piece.len() as u64, true)?;
+            }
+        })?;
+        self.summary.bytes += len;
+        self.summary.files += 1;
+        self.waiting.push((place, len));
+        Ok(())
+    }
+
+    /// Creates a file, has it filled, and puts it in its place; nothing of it stays on failure.
+    fn written(
+        &mut self,
+        place: &Place,
+        staged: bool,
+        node: NewNode,
+        fill: impl FnOnce(&mut Self, Handle) -> Result<SetAttr>,
+    ) -> Result<Ino> {
+        let at = if staged { self.staging.fresh()? } else { (place.parent, place.name.clone()) };
+        let created = self.fs.create(at.0, &at.1, node);
+        let (attr, handle) = created.map_err(|error| in_words_of(&place.path, error))?;
+        let filled = fill(self, handle).and_then(|set| Ok(self.fs.set_attr(attr.ino, set)?));
+        let closed = self.fs.close(handle);
+        if let Err(error) = filled.and(closed.map_err(Into::into)) {
+            // The first failure is the one to tell of.
+            let _ = self.fs.unlink(at.0, &at.1);
+            return Err(error);
+        }
+        if staged {
+            self.staging.place(&at, place.parent, &place.name)?;
+        }
+        Ok(attr.ino)
+    }
+
+    fn wrote(&mut self, bytes: u64, may_commit: bool) -> Result<()> {
+        self.committer.wrote(bytes);
+        self.progress.add(bytes);
+        // A file at its own name must not be committed before it is whole.
+        if may_commit { self.commit_if_due() } else { Ok(()) }
+    }
+
+    /// Counts a file that could not be stored, unless that ends everything.
+    pub fn failed(&mut self, error: anyhow::Error) -> Result<()> {
+        let Self { failures, progress, .. } = self;
+        let mut noted = Ok(());
+        progress.aside(|| noted = failures.note(error));
+        noted
+    }
+
+    fn commit_if_due(&mut self) -> Result<()> {
+        if self.committer.due() { self.commit() } else { Ok(()) }
+    }
+
+    /// Commits, and names what is safe from now on.
+    fn commit(&mut self) -> Result<()> {
+        self.committer.commit()?;
+        let waiting = std::mem::take(&mut self.waiting);
+        for (place, bytes) in waiting {
+            match self.announce {
+                Announce::Nothing => {}
+                Announce::Lines => human::say(human::name(&place.path.bytes()))?,
+                Announce::Json => human::say_json(&serde_json::json!({
+                    "stored": place.path.to_string(), "bytes": bytes,
+                }))?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets the times of directories, commits the rest and tells what was done.
+    pub fn finish(mut self) -> Result<(Summary, Failures)> {
+        for (ino, set) in std::mem::take(&mut self.directories).into_iter().rev() {
+            self.fs.set_attr(ino, set)?;
+            self.committer.changed();
+        }
+        self.staging.finish()?;
+        self.committer.changed();
+        self.commit()?;
+        self.summary.failed = self.failures.count();
+        Ok((self.summary, self.failures))
+    }
+}

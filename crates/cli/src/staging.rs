@@ -1,0 +1,77 @@
+//! A hidden directory of the volume where new content waits until it is whole.
+//!
+//! A file that replaces another, or that is too large for one commit, is written here first and
+//! then moved over its name in one step: whatever happens, the name leads to the old or the new
+//! content. One process at a time has the volume, so what is found here at the start was left by
+//! one that did not come to its end.
+
+use crate::remote::entries;
+use anyhow::Result;
+use oblivio_volume::Error;
+use oblivio_volume::fs::{FileKind, FileSystem, Ino, NewNode, ROOT_INO, RenameMode};
+
+/// The directory's name, in the root.
+pub const NAME: &[u8] = b".oblivio-incoming";
+/// What our files in it begin with; anything else there is not ours to remove.
+const PREFIX: &str = "new-";
+
+/// The staging directory; made when it is first needed.
+pub struct Staging<'f> {
+    fs: &'f FileSystem,
+    directory: Option<Ino>,
+    next: u64,
+}
+
+impl<'f> Staging<'f> {
+    /// Clears what a command that was killed left behind.
+    pub fn new(fs: &'f FileSystem) -> Result<Self> {
+        let directory = match fs.lookup(ROOT_INO, NAME) {
+            Ok(attr) if attr.kind == FileKind::Directory => Some(attr.ino),
+            Ok(_) | Err(Error::NotFound(_)) => None,
+            Err(error) => return Err(error.into()),
+        };
+        if let Some(ino) = directory {
+            for entry in entries(fs, ino)? {
+                if entry.kind != FileKind::Directory && entry.name.starts_with(PREFIX.as_bytes()) {
+                    fs.unlink(ino, &entry.name)?;
+                }
+            }
+        }
+        Ok(Self { fs, directory, next: 0 })
+    }
+
+    /// A fresh name to write to.
+    pub fn fresh(&mut self) -> Result<(Ino, Vec<u8>)> {
+        let directory = match self.directory {
+            Some(ino) => ino,
+            None => {
+                let node = NewNode { mode: 0o700, mtime: crate::open::now(), ..NewNode::default() };
+                let ino = self.fs.mkdir(ROOT_INO, NAME, node)?.ino;
+                *self.directory.insert(ino)
+            }
+        };
+        self.next += 1;
+        Ok((directory, format!("{PREFIX}{}", self.next).into_bytes()))
+    }
+
+    /// Moves what was written to its place, over whatever file is there.
+    pub fn place(&self, from: &(Ino, Vec<u8>), parent: Ino, name: &[u8]) -> Result<()> {
+        self.fs.rename(from.0, &from.1, parent, name, RenameMode::Replace)?;
+        // Two names of one file: POSIX has the rename do nothing, so the first is still there.
+        match self.fs.unlink(from.0, &from.1) {
+            Ok(()) | Err(Error::NotFound(_)) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Removes the directory when it is empty.
+    pub fn finish(&mut self) -> Result<()> {
+        match self.directory.take() {
+            Some(_) => match self.fs.rmdir(ROOT_INO, NAME) {
+                Ok(()) | Err(Error::NotEmpty(_)) => Ok(()),
+                Err(error) => Err(error.into()),
+            },
+            None => Ok(()),
+        }
+    }
+}

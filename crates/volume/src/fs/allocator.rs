@@ -1,0 +1,259 @@
+//! Which blocks are taken: two bitmaps over dense ids, lowest free id first.
+//!
+//! `used` is the truth of this moment, `committed` that of the last metadata commit. The volume
+//! below may commit blocks on its own at any access, without our newer metadata; so after a crash
+//! the committed metadata can meet blocks as they are now. Hence a block that the committed
+//! metadata names is never handed out again before the next commit, even when it is freed.
+
+use crate::{Error, Result};
+use std::collections::BTreeSet;
+
+/// Ids in one stored piece of the bitmap.
+const PAGE_IDS: u64 = 4096;
+const PAGE_WORDS: usize = PAGE_IDS as usize / 64;
+
+/// The block allocator.
+#[derive(Debug, Default)]
+pub(super) struct Allocator {
+    capacity: u64,
+    used: Vec<u64>,
+    committed: Vec<u64>,
+    /// No id below this one can be handed out.
+    lowest: u64,
+    used_count: u64,
+    /// Ids set in either bitmap: those that cannot be handed out.
+    held_count: u64,
+    /// Pieces of the bitmap that changed since they were last stored.
+    dirty: BTreeSet<u64>,
+}
+
+impl Allocator {
+    pub(super) fn new(capacity: u64) -> Self {
+        Allocator { capacity, ..Allocator::default() }
+    }
+
+    /// Blocks that can be handed out now.
+    pub(super) fn free(&self) -> u64 {
+        self.capacity - self.held_count.min(self.capacity)
+    }
+
+    /// Blocks that a commit would make free.
+    pub(super) fn deferred(&self) -> u64 {
+        self.held_count - self.used_count
+    }
+
+    pub(super) fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    pub(super) fn used(&self) -> u64 {
+        self.used_count
+    }
+
+    pub(super) fn is_used(&self, id: u64) -> bool {
+        bit(&self.used, id)
+    }
+
+    /// Whether the last committed metadata counts this block as taken.
+    pub(super) fn is_committed(&self, id: u64) -> bool {
+        bit(&self.committed, id)
+    }
+
+    /// Takes the lowest free id.
+    pub(super) fn take(&mut self) -> Option<u64> {
+        let id = self.next_free(self.lowest)?;
+        self.mark(id);
+        self.lowest = id + 1;
+        Some(id)
+    }
+
+    /// Takes up to `wanted` ids in a row, fewer only when no such run is left; the lowest run
+    /// that is long enough, else the longest.
+    pub(super) fn take_run(&mut self, wanted: u64) -> Option<(u64, u64)> {
+        let mut best: Option<(u64, u64)> = None;
+        let mut at = self.lowest;
+        while let Some(start) = self.next_free(at) {
+            let len = self.free_len(start, wanted);
+            if best.is_none_or(|(_, longest)| len > longest) {
+                best = Some((start, len));
+            }
+            if len >= wanted {
+                break;
+            }
+            at = start + len;
+        }
+        let (start, len) = best?;
+        (start..start + len).for_each(|id| self.mark(id));
+        Some((start, len))
+    }
+
+    /// Takes exactly this id if it is free (to lengthen a run).
+    pub(super) fn take_exact(&mut self, id: u64) -> bool {
+        let free = id < self.capacity && !bit(&self.used, id) && !bit(&self.committed, id);
+        if free {
+            self.mark(id);
+        }
+        free
+    }
+
+    /// Gives an id back: at once when it was taken since the last commit, else with the next one.
+    pub(super) fn release(&mut self, id: u64) {
+        debug_assert!(bit(&self.used, id), "block {id} is released twice");
+        clear(&mut self.used, id);
+        self.used_count -= 1;
+        if !bit(&self.committed, id) {
+            self.held_count -= 1;
+            self.lowest = self.lowest.min(id);
+        }
+        self.dirty.insert(id / PAGE_IDS);
+    }
+
+    /// The pieces of the bitmap that have to be stored, as `(number, bytes)`. Ids of `except`
+    /// are left out: the metadata file keeps account of its own blocks, which it still takes
+    /// while this very bitmap is being stored.
+    pub(super) fn dirty_pages(&self, except: impl Iterator<Item = u64>) -> Vec<(u64, Vec<u8>)> {
+        let mut used = self.used.clone();
+        except.for_each(|id| clear(&mut used, id));
+        let page = |&page: &u64| (page, page_bytes(&used, page));
+        self.dirty.iter().map(page).collect()
+    }
+
+    /// The metadata with this state is durable: what is used now is what is committed.
+    pub(super) fn committed(&mut self) {
+        self.committed.resize(self.used.len(), 0);
+        for page in std::mem::take(&mut self.dirty) {
+            let start = (page as usize * PAGE_WORDS).min(self.used.len());
+            let end = (start + PAGE_WORDS).min(self.used.len());
+            self.committed[start..end].copy_from_slice(&self.used[start..end]);
+        }
+        self.held_count = self.used_count;
+        self.lowest = 0;
+    }
+
+    /// Takes one stored piece over, when a volume is opened.
+    pub(super) fn load_page(&mut self, page: u64, bytes: &[u8]) -> Result<()> {
+        for (index, word) in bytes.chunks_exact(8).enumerate().take(PAGE_WORDS) {
+            let word = u64::from_le_bytes(word.try_into().expect("eight bytes"));
+            for bit in (0..64).filter(|bit| word >> bit & 1 == 1) {
+                let id = page * PAGE_IDS + index as u64 * 64 + bit;
+                if id >= self.capacity {
+                    return Err(Error::Tampered(format!(
+                        "block {id} is in use beyond the volume's capacity"
+                    )));
+                }
+                if !self.is_used(id) {
+                    self.mark(id);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// One above the highest id in use.
+    pub(super) fn high_water(&self) -> u64 {
+        self.used
+            .iter()
+            .rposition(|&word| word != 0)
+            .map_or(0, |at| at as u64 * 64 + 64 - u64::from(self.used[at].leading_zeros()))
+    }
+
+    fn mark(&mut self, id: u64) {
+        set(&mut self.used, id);
+        self.used_count += 1;
+        if !bit(&self.committed, id) {
+            self.held_count += 1;
+        }
+        self.dirty.insert(id / PAGE_IDS);
+    }
+
+    fn next_free(&self, from: u64) -> Option<u64> {
+        let mut at = from;
+        while at < self.capacity {
+            let held = word(&self.used, at) | word(&self.committed, at) | ((1 << (at % 64)) - 1);
+            if held != u64::MAX {
+                let id = at / 64 * 64 + u64::from(held.trailing_ones());
+                return (id < self.capacity).then_some(id);
+            }
+            at = at / 64 * 64 + 64;
+        }
+        None
+    }
+
+    /// How many ids from `start` on are free, counted up to `most`.
+    fn free_len(&self, start: u64, most: u64) -> u64 {
+        (start..self.capacity.min(start.saturating_add(most)))
+            .take_while(|&id| !bit(&self.used, id) && !bit(&self.committed, id))
+            .count() as u64
+    }
+}
+
+fn page_bytes(words: &[u64], page: u64) -> Vec<u8> {
+    let start = page as usize * PAGE_WORDS;
+    let words = (start..start + PAGE_WORDS).map(|at| words.get(at).copied().unwrap_or(0));
+    words.flat_map(u64::to_le_bytes).collect()
+}
+
+fn word(words: &[u64], id: u64) -> u64 {
+    words.get((id / 64) as usize).copied().unwrap_or(0)
+}
+
+fn bit(words: &[u64], id: u64) -> bool {
+    word(words, id) >> (id % 64) & 1 == 1
+}
+
+fn set(words: &mut Vec<u64>, id: u64) {
+    let at = (id / 64) as usize;
+    if at >= words.len() {
+        words.resize((at + 1).next_multiple_of(PAGE_WORDS), 0);
+    }
+    words[at] |= 1 << (id % 64);
+}
+
+fn clear(words: &mut [u64], id: u64) {
+    words[(id / 64) as usize] &= !(1 << (id % 64));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lowest_first_and_no_reuse_before_commit() {
+        let mut allocator = Allocator::new(200);
+        let ids: Vec<_> = (0..130).map(|_| allocator.take()).collect();
+        assert_eq!(ids, (0..130).map(Some).collect::<Vec<_>>());
+        allocator.release(5);
+        assert_eq!(allocator.take(), Some(5), "never committed: free at once");
+        allocator.committed();
+        allocator.release(7);
+        assert_eq!(allocator.deferred(), 1);
+        assert_eq!(allocator.take(), Some(130), "7 is still named by the commit");
+        allocator.committed();
+        assert_eq!(allocator.take(), Some(7));
+        assert_eq!(allocator.free(), 200 - 131);
+        assert_eq!(allocator.high_water(), 131);
+    }
+
+    #[test]
+    fn runs_and_pages() {
+        let mut allocator = Allocator::new(10_000);
+        for _ in 0..100 {
+            allocator.take();
+        }
+        allocator.release(10);
+        allocator.release(11);
+        assert_eq!(allocator.take_run(5), Some((100, 5)));
+        assert_eq!(allocator.take_run(2), Some((10, 2)));
+        assert!(allocator.take_exact(5_000) && !allocator.take_exact(5_000));
+        let mut loaded = Allocator::new(10_000);
+        for (page, bytes) in allocator.dirty_pages(std::iter::empty()) {
+            assert_eq!(bytes.len(), PAGE_WORDS * 8);
+            loaded.load_page(page, &bytes).unwrap();
+        }
+        assert_eq!(loaded.used(), allocator.used());
+        assert_eq!(loaded.high_water(), 5_001);
+        let mut small = Allocator::new(3);
+        assert_eq!(small.take_run(8), Some((0, 3)));
+        assert_eq!(small.take(), None);
+    }
+}

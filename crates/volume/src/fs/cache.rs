@@ -1,0 +1,94 @@
+//! A small write-back cache of data blocks: the shared blocks being filled, and the edges of
+//! ranges just read.
+
+use std::collections::{BTreeMap, HashMap};
+
+struct Entry {
+    data: Vec<u8>,
+    dirty: bool,
+    stamp: u64,
+}
+
+/// Least recently used blocks go first.
+pub(super) struct DataCache {
+    entries: HashMap<u64, Entry>,
+    recent: BTreeMap<u64, u64>,
+    clock: u64,
+    budget: usize,
+}
+
+impl DataCache {
+    /// A cache of about `budget` blocks.
+    pub(super) fn new(budget: usize) -> Self {
+        DataCache {
+            entries: HashMap::new(),
+            recent: BTreeMap::new(),
+            clock: 0,
+            budget: budget.max(4),
+        }
+    }
+
+    pub(super) fn contains(&self, block: u64) -> bool {
+        self.entries.contains_key(&block)
+    }
+
+    /// A block's content, which counts as a use.
+    pub(super) fn get(&mut self, block: u64) -> Option<&[u8]> {
+        self.clock += 1;
+        let entry = self.entries.get_mut(&block)?;
+        self.recent.remove(&entry.stamp);
+        entry.stamp = self.clock;
+        self.recent.insert(self.clock, block);
+        Some(&entry.data)
+    }
+
+    pub(super) fn insert(&mut self, block: u64, data: Vec<u8>, dirty: bool) {
+        self.remove(block);
+        self.clock += 1;
+        let stamp = self.clock;
+        self.recent.insert(stamp, block);
+        self.entries.insert(block, Entry { data, dirty, stamp });
+    }
+
+    /// Takes a block out, with whatever was not written yet.
+    pub(super) fn remove(&mut self, block: u64) -> Option<Vec<u8>> {
+        let entry = self.entries.remove(&block)?;
+        self.recent.remove(&entry.stamp);
+        Some(entry.data)
+    }
+
+    /// All blocks that must be written, in order of their ids.
+    pub(super) fn dirty(&self) -> Vec<u64> {
+        let mut ids: Vec<u64> = self.entries.keys().copied().collect();
+        ids.retain(|id| self.entries[id].dirty);
+        ids.sort_unstable();
+        ids
+    }
+
+    /// What has to go to come back into the budget, with some to spare; empty within it.
+    pub(super) fn victims(&self) -> Vec<u64> {
+        if self.entries.len() <= self.budget {
+            return Vec::new();
+        }
+        let count = self.entries.len() - self.budget + self.budget / 4;
+        self.recent.values().copied().take(count).collect()
+    }
+
+    /// The content of those blocks among `ids` that must be written.
+    pub(super) fn to_write(&self, ids: &[u64]) -> Vec<(u64, Vec<u8>)> {
+        ids.iter()
+            .filter_map(|id| Some((*id, self.entries.get(id)?)))
+            .filter(|(_, entry)| entry.dirty)
+            .map(|(id, entry)| (id, entry.data.clone()))
+            .collect()
+    }
+
+    /// These blocks were written.
+    pub(super) fn written(&mut self, ids: &[u64]) {
+        for id in ids {
+            if let Some(entry) = self.entries.get_mut(id) {
+                entry.dirty = false;
+            }
+        }
+    }
+}

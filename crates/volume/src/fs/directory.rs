@@ -1,0 +1,334 @@
+//! Names, attributes, and what is created and removed under them.
+
+use super::state::State;
+use super::tables::{Dirent, Inode, ORPHANS};
+use super::types::{
+    Attr, DirEntry, FileKind, Handle, Ino, LINK_BYTES, NAME_BYTES, NewNode, ROOT_INO, SetAttr,
+};
+use crate::{Error, Result};
+
+const MODE_BITS: u32 = 0o7777;
+
+impl State {
+    pub(super) fn attr(&self, ino: Ino) -> Result<Attr> {
+        Ok(self.attr_of(ino, &self.meta.inode(ino)?))
+    }
+
+    pub(super) fn attr_of(&self, ino: Ino, inode: &Inode) -> Attr {
+        let tail = match (self.tails.get(ino), inode.pack) {
+            (Some(tail), _) => tail.len() as u64,
+            (None, Some(_)) => inode.size % self.block_bytes as u64,
+            (None, None) => 0,
+        };
+        Attr {
+            ino,
+            kind: inode.kind,
+            size: inode.size,
+            blocks: (inode.blocks * self.block_bytes as u64 + tail).div_ceil(512),
+            mode: inode.mode,
+            uid: inode.uid,
+            gid: inode.gid,
+            nlink: inode.nlink,
+            mtime: inode.mtime,
+            ctime: inode.ctime,
+            crtime: inode.crtime,
+        }
+    }
+
+    pub(super) fn lookup(&self, parent: Ino, name: &[u8]) -> Result<Attr> {
+        self.directory(parent)?;
+        let dirent = self.dirent(parent, name)?;
+        self.attr(dirent.ino)
+    }
+
+    pub(super) fn resolve(&self, path: &str) -> Result<Attr> {
+        let Some(relative) = path.strip_prefix('/') else {
+            return Err(Error::Invalid(format!("{path}: a path in the volume begins with /")));
+        };
+        if relative.split('/').any(|name| name == "..") {
+            return Err(Error::Invalid(format!("{path}: .. is not allowed")));
+        }
+        let mut ino = ROOT_INO;
+        for name in relative.split('/').filter(|name| !matches!(*name, "" | ".")) {
+            let named = |error| match error {
+                Error::NotFound(_) => Error::NotFound(path.to_string()),
+                Error::NotADirectory(_) => Error::NotADirectory(path.to_string()),
+                other => other,
+            };
+            self.directory(ino).map_err(named)?;
+            ino = self.dirent(ino, name.as_bytes()).map_err(named)?.ino;
+        }
+        self.attr(ino)
+    }
+
+    /// An inode that must be a directory.
+    pub(super) fn directory(&self, ino: Ino) -> Result<Inode> {
+        let inode = self.meta.inode(ino)?;
+        match inode.kind {
+            FileKind::Directory => Ok(inode),
+            _ => Err(Error::NotADirectory(format!("inode {ino}"))),
+        }
+    }
+
+    pub(super) fn dirent(&self, parent: Ino, name: &[u8]) -> Result<Dirent> {
+        let dirent = self.meta.dirent(parent, name)?;
+        dirent.ok_or_else(|| Error::NotFound(show(name)))
+    }
+
+    pub(super) fn set_attr(&mut self, ino: Ino, set: SetAttr) -> Result<Attr> {
+        let kind = self.meta.inode(ino)?.kind;
+        match (set.size, kind) {
+            (Some(_), FileKind::Directory) => {
+                return Err(Error::IsADirectory(format!("inode {ino}")));
+            }
+            (Some(_), FileKind::Symlink) => {
+                return Err(Error::Invalid("a symbolic link has no size to set".into()));
+            }
+            // An extension may turn a shared tail into a block; the rest only frees.
+            (Some(_), FileKind::File) => self.make_room_to_resize(ino, set.size)?,
+            (None, _) => self.make_way()?,
+        }
+        let mut inode = self.meta.inode(ino)?;
+        if let Some(now) = self.now() {
+            inode.ctime = now;
+            if set.size.is_some() {
+                inode.mtime = now;
+            }
+        }
+        inode.mode = set.mode.map_or(inode.mode, |mode| mode & MODE_BITS);
+        inode.uid = set.uid.unwrap_or(inode.uid);
+        inode.gid = set.gid.unwrap_or(inode.gid);
+        inode.mtime = set.mtime.unwrap_or(inode.mtime);
+        if let Some(size) = set.size {
+            self.resize(ino, &mut inode, size)?;
+        }
+        self.meta.put_inode(ino, &inode)?;
+        self.flush_surplus()?;
+        Ok(self.attr_of(ino, &inode))
+    }
+
+    fn make_room_to_resize(&mut self, ino: Ino, size: Option<u64>) -> Result<()> {
+        match size > Some(self.meta.inode(ino)?.size) {
+            true => self.make_room(1),
+            false => self.make_way(),
+        }
+    }
+
+    pub(super) fn create(
+        &mut self,
+        parent: Ino,
+        name: &[u8],
+        node: NewNode,
+    ) -> Result<(Attr, Handle)> {
+        let attr = self.add(parent, name, FileKind::File, node, &[])?;
+        let handle = self.new_handle(attr.ino);
+        Ok((attr, handle))
+    }
+
+    pub(super) fn mkdir(&mut self, parent: Ino, name: &[u8], node: NewNode) -> Result<Attr> {
+        self.add(parent, name, FileKind::Directory, node, &[])
+    }
+
+    pub(super) fn symlink(
+        &mut self,
+        parent: Ino,
+        name: &[u8],
+        target: &[u8],
+        node: NewNode,
+    ) -> Result<Attr> {
+        if target.is_empty() || target.len() > LINK_BYTES || target.contains(&0) {
+            return Err(Error::Invalid(format!(
+                "a link's target has 1 to {LINK_BYTES} bytes and no NUL"
+            )));
+        }
+        self.add(parent, name, FileKind::Symlink, node, target)
+    }
+
+    /// Creates an inode and its name.
+    fn add(
+        &mut self,
+        parent: Ino,
+        name: &[u8],
+        kind: FileKind,
+        node: NewNode,
+        target: &[u8],
+    ) -> Result<Attr> {
+        check_name(name)?;
+        self.live_directory(parent)?;
+        if self.meta.dirent(parent, name)?.is_some() {
+            return Err(Error::Exists(show(name)));
+        }
+        self.make_room(0)?;
+        let time = self.now().unwrap_or(node.mtime);
+        let directory = kind == FileKind::Directory;
+        let inode = Inode {
+            kind,
+            mode: node.mode & MODE_BITS,
+            uid: node.uid,
+            gid: node.gid,
+            nlink: if directory { 2 } else { 1 },
+            size: target.len() as u64,
+            blocks: 0,
+            pack: None,
+            parent: if directory { parent } else { 0 },
+            target: target.to_vec(),
+            mtime: node.mtime,
+            ctime: time,
+            crtime: time,
+        };
+        let ino = self.counters.next_ino;
+        self.counters.next_ino += 1;
+        match directory {
+            true => self.counters.directories += 1,
+            false => self.counters.files += 1,
+        }
+        self.meta.put_inode(ino, &inode)?;
+        self.meta.put_dirent(parent, name, Dirent { ino, kind })?;
+        self.changed_directory(parent, i32::from(directory))?;
+        Ok(self.attr_of(ino, &inode))
+    }
+
+    /// A directory that still has a name, so that things can be put in it.
+    pub(super) fn live_directory(&self, ino: Ino) -> Result<Inode> {
+        let inode = self.directory(ino)?;
+        match inode.nlink {
+            0 => Err(Error::NotFound(format!("inode {ino}"))),
+            _ => Ok(inode),
+        }
+    }
+
+    /// A directory got or lost names, `subdirectories` of them leading to directories.
+    pub(super) fn changed_directory(&mut self, ino: Ino, subdirectories: i32) -> Result<()> {
+        let now = self.now();
+        if now.is_none() && subdirectories == 0 {
+            return Ok(());
+        }
+        let mut inode = self.meta.inode(ino)?;
+        inode.nlink = inode.nlink.saturating_add_signed(subdirectories);
+        if let Some(now) = now {
+            (inode.mtime, inode.ctime) = (now, now);
+        }
+        self.meta.put_inode(ino, &inode)
+    }
+
+    pub(super) fn read_link(&self, ino: Ino) -> Result<Vec<u8>> {
+        let inode = self.meta.inode(ino)?;
+        match inode.kind {
+            FileKind::Symlink => Ok(inode.target),
+            _ => Err(Error::Invalid(format!("inode {ino} is no symbolic link"))),
+        }
+    }
+
+    pub(super) fn link(&mut self, ino: Ino, parent: Ino, name: &[u8]) -> Result<Attr> {
+        check_name(name)?;
+        self.live_directory(parent)?;
+        let inode = self.meta.inode(ino)?;
+        if inode.kind == FileKind::Directory {
+            return Err(Error::IsADirectory(format!("inode {ino}")));
+        }
+        if inode.nlink == 0 {
+            return Err(Error::NotFound(format!("inode {ino}")));
+        }
+        if self.meta.dirent(parent, name)?.is_some() {
+            return Err(Error::Exists(show(name)));
+        }
+        self.make_room(0)?;
+        // Making room may have placed the file's tail, so the inode is read again.
+        let mut inode = self.meta.inode(ino)?;
+        inode.nlink += 1;
+        inode.ctime = self.now().unwrap_or(inode.ctime);
+        let kind = inode.kind;
+        self.meta.put_inode(ino, &inode)?;
+        self.meta.put_dirent(parent, name, Dirent { ino, kind })?;
+        self.changed_directory(parent, 0)?;
+        Ok(self.attr_of(ino, &inode))
+    }
+
+    pub(super) fn unlink(&mut self, parent: Ino, name: &[u8]) -> Result<()> {
+        self.directory(parent)?;
+        let dirent = self.dirent(parent, name)?;
+        if dirent.kind == FileKind::Directory {
+            return Err(Error::IsADirectory(show(name)));
+        }
+        self.make_way()?;
+        self.meta.remove_dirent(parent, name)?;
+        self.drop_link(dirent.ino)?;
+        self.changed_directory(parent, 0)
+    }
+
+    /// Takes one name from a file; without any, it goes as soon as nobody has it open.
+    pub(super) fn drop_link(&mut self, ino: Ino) -> Result<()> {
+        let mut inode = self.meta.inode(ino)?;
+        inode.nlink = inode.nlink.saturating_sub(1);
+        inode.ctime = self.now().unwrap_or(inode.ctime);
+        if inode.nlink == 0 && !self.is_open(ino) {
+            return self.remove_inode(ino);
+        }
+        if inode.nlink == 0 {
+            self.meta.open(ORPHANS)?.insert(ino, ())?;
+        }
+        self.meta.put_inode(ino, &inode)
+    }
+
+    pub(super) fn rmdir(&mut self, parent: Ino, name: &[u8]) -> Result<()> {
+        self.directory(parent)?;
+        let dirent = self.dirent(parent, name)?;
+        if dirent.kind != FileKind::Directory {
+            return Err(Error::NotADirectory(show(name)));
+        }
+        self.require_empty(dirent.ino, name)?;
+        self.make_way()?;
+        self.meta.remove_dirent(parent, name)?;
+        self.remove_inode(dirent.ino)?;
+        self.changed_directory(parent, -1)
+    }
+
+    pub(super) fn require_empty(&self, ino: Ino, name: &[u8]) -> Result<()> {
+        match self.meta.dirents(ino, None, 1)?.is_empty() {
+            true => Ok(()),
+            false => Err(Error::NotEmpty(show(name))),
+        }
+    }
+
+    pub(super) fn read_dir(
+        &self,
+        ino: Ino,
+        after: Option<&[u8]>,
+        limit: usize,
+    ) -> Result<Vec<DirEntry>> {
+        self.directory(ino)?;
+        let entries = self.meta.dirents(ino, after, limit)?;
+        Ok(entries
+            .into_iter()
+            .map(|(name, dirent)| DirEntry { name, ino: dirent.ino, kind: dirent.kind })
+            .collect())
+    }
+
+    pub(super) fn open_file(&mut self, ino: Ino) -> Result<Handle> {
+        match self.meta.inode(ino)?.kind {
+            FileKind::File => Ok(self.new_handle(ino)),
+            FileKind::Directory => Err(Error::IsADirectory(format!("inode {ino}"))),
+            FileKind::Symlink => Err(Error::Invalid(format!("inode {ino} is a symbolic link"))),
+        }
+    }
+}
+
+/// A name as messages show it.
+pub(super) fn show(name: &[u8]) -> String {
+    String::from_utf8_lossy(name).into_owned()
+}
+
+pub(super) fn check_name(name: &[u8]) -> Result<()> {
+    let bad = name.is_empty()
+        || name.len() > NAME_BYTES
+        || name.contains(&b'/')
+        || name.contains(&0)
+        || matches!(name, b"." | b"..");
+    match bad {
+        true => Err(Error::Invalid(format!(
+            "{:?}: a name has 1 to {NAME_BYTES} bytes, no / and no NUL, and is not . or ..",
+            show(name)
+        ))),
+        false => Ok(()),
+    }
+}

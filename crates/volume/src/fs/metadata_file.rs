@@ -1,0 +1,440 @@
+//! The byte file in which the metadata database lives, made of oblivious blocks.
+//!
+//! Chunk `n` of the file is one block; runs of blocks (extents) say which, and stand in the block
+//! space's root. A block is taken only when the file is first written there, so the generous
+//! lengths that the database asks for cost nothing.
+//!
+//! # Order, and why a crash is harmless
+//!
+//! The block space may commit on its own at any access. The database never overwrites a page that
+//! its last durable state needs, and what is its durable state stands in its header, in chunk 0.
+//! So chunk 0 is never evicted, and a commit writes all other chunks, then the root (which only
+//! ever maps more), then chunk 0. Wherever that is cut, a whole state remains. For the same reason
+//! nothing is evicted while the database commits: it may already be reusing pages of the state
+//! before, although the header that retires it is not stored yet.
+
+use super::pool::{Pool, SharedPool, full, patch_op, read_op, write_op};
+use super::ranges::Ranges;
+use crate::{Error, ROOT_BYTES, Result};
+use oblivio_engine::BlockOp;
+use redb::StorageBackend;
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+
+const MAGIC: [u8; 8] = *b"OblivFS\0";
+const VERSION: u16 = 1;
+const ROOT_HEADER: usize = 32;
+const EXTENT_BYTES: usize = 16;
+const MAX_EXTENTS: usize = (ROOT_BYTES - ROOT_HEADER) / EXTENT_BYTES - 2;
+const MIN_RUN: u64 = 4;
+
+/// A block of the file in memory.
+struct Chunk {
+    data: Vec<u8>,
+    /// What of `data` is known; all of it, unless pages were written without a read before.
+    valid: Ranges,
+    dirty: bool,
+    stamp: u64,
+}
+
+/// The file: where its blocks are, and a write-back cache of them.
+pub(super) struct MetadataFile {
+    block_bytes: usize,
+    extents: Vec<(u64, u64)>,
+    mapped: u64,
+    len: u64,
+    /// The length in the root; it never shrinks before the shorter header is durable.
+    root_len: u64,
+    /// Chunks from this one on were never written and need no read.
+    touched: u64,
+    cache: HashMap<u64, Chunk>,
+    recent: BTreeMap<u64, u64>,
+    clock: u64,
+    budget: usize,
+    /// Nothing may be evicted now.
+    pub(super) hold: bool,
+}
+
+impl MetadataFile {
+    /// An empty file with a cache of `budget` bytes.
+    pub(super) fn new(block_bytes: usize, budget: usize) -> Self {
+        MetadataFile {
+            block_bytes,
+            extents: Vec::new(),
+            mapped: 0,
+            len: 0,
+            root_len: 0,
+            touched: 0,
+            cache: HashMap::new(),
+            recent: BTreeMap::new(),
+            clock: 0,
+            budget: (budget / block_bytes).max(8),
+            hold: false,
+        }
+    }
+
+    /// The file that a root describes.
+    pub(super) fn from_root(
+        root: &[u8],
+        block_bytes: usize,
+        capacity: u64,
+        budget: usize,
+    ) -> Result<Self> {
+        let mut file = MetadataFile::new(block_bytes, budget);
+        if root.len() < ROOT_HEADER || root[..8] != MAGIC {
+            return Err(Error::Unsupported("the volume holds no file system".to_string()));
+        }
+        let version = u16::from_le_bytes([root[8], root[9]]);
+        if version != VERSION {
+            return Err(Error::Unsupported(format!(
+                "the file system has format {version}, this program knows {VERSION}; use a newer one"
+            )));
+        }
+        let count = usize::from(u16::from_le_bytes([root[10], root[11]]));
+        let stored_block = u32::from_le_bytes(root[12..16].try_into().expect("four bytes"));
+        if stored_block as usize != block_bytes || root.len() != ROOT_HEADER + count * EXTENT_BYTES
+        {
+            return Err(damaged_root());
+        }
+        file.len = u64_at(root, 16);
+        file.root_len = file.len;
+        for extent in root[ROOT_HEADER..].chunks_exact(EXTENT_BYTES) {
+            let (start, len) = (u64_at(extent, 0), u64_at(extent, 8));
+            if start.checked_add(len).is_none_or(|end| end > capacity) {
+                return Err(damaged_root());
+            }
+            file.extents.push((start, len));
+            file.mapped += len;
+        }
+        file.touched = file.mapped;
+        Ok(file)
+    }
+
+    fn root(&self, len: u64) -> Vec<u8> {
+        let mut root = Vec::with_capacity(ROOT_HEADER + self.extents.len() * EXTENT_BYTES);
+        root.extend_from_slice(&MAGIC);
+        root.extend_from_slice(&VERSION.to_le_bytes());
+        root.extend_from_slice(&(self.extents.len() as u16).to_le_bytes());
+        root.extend_from_slice(&(self.block_bytes as u32).to_le_bytes());
+        root.extend_from_slice(&len.to_le_bytes());
+        root.extend_from_slice(&[0; 8]);
+        for (start, len) in &self.extents {
+            root.extend_from_slice(&start.to_le_bytes());
+            root.extend_from_slice(&len.to_le_bytes());
+        }
+        root
+    }
+
+    /// All blocks of the file.
+    pub(super) fn block_ids(&self) -> impl Iterator<Item = u64> + use<> {
+        let extents = self.extents.clone();
+        extents.into_iter().flat_map(|(start, len)| start..start + len)
+    }
+
+    /// How many blocks the file takes.
+    pub(super) fn mapped_blocks(&self) -> u64 {
+        self.mapped
+    }
+
+    /// How many blocks it would take if it were written up to its length.
+    pub(super) fn length_blocks(&self) -> u64 {
+        self.len.div_ceil(self.block_bytes as u64)
+    }
+
+    fn block_of(&self, chunk: u64) -> Option<u64> {
+        let mut before = 0;
+        for &(start, len) in &self.extents {
+            if chunk < before + len {
+                return Some(start + chunk - before);
+            }
+            before += len;
+        }
+        None
+    }
+
+    fn touch(&mut self, chunk: u64) {
+        self.clock += 1;
+        if let Some(entry) = self.cache.get_mut(&chunk) {
+            self.recent.remove(&entry.stamp);
+            entry.stamp = self.clock;
+            self.recent.insert(self.clock, chunk);
+        }
+    }
+
+    fn insert(&mut self, chunk: u64, data: Vec<u8>, valid: Ranges, dirty: bool) {
+        let entry = Chunk { data, valid, dirty, stamp: 0 };
+        self.cache.insert(chunk, entry);
+        self.touch(chunk);
+    }
+
+    /// The part of the file range `offset..offset + len` in each chunk, as
+    /// `(chunk, offset in it, bytes)`.
+    fn parts(&self, offset: u64, len: usize) -> Vec<(u64, usize, usize)> {
+        let block = self.block_bytes as u64;
+        let (mut at, end) = (offset, offset + len as u64);
+        let mut parts = Vec::new();
+        while at < end {
+            let take = (block - at % block).min(end - at);
+            parts.push((at / block, (at % block) as usize, take as usize));
+            at += take;
+        }
+        parts
+    }
+
+    fn store_ops(&self, chunk: u64) -> Vec<BlockOp> {
+        let (Some(entry), Some(id)) = (self.cache.get(&chunk), self.block_of(chunk)) else {
+            return Vec::new();
+        };
+        if entry.valid.covers(0, self.block_bytes) {
+            return vec![write_op(id, entry.data.clone())];
+        }
+        let parts = entry.valid.iter();
+        parts.map(|(start, end)| patch_op(id, start, entry.data[start..end].to_vec())).collect()
+    }
+}
+
+impl Pool {
+    fn metadata_read(&mut self, offset: u64, out: &mut [u8]) -> Result<()> {
+        let parts = self.metadata.parts(offset, out.len());
+        self.metadata_fetch(&parts)?;
+        let mut at = 0;
+        for (chunk, start, len) in parts {
+            let out = &mut out[at..at + len];
+            match self.metadata.cache.get(&chunk) {
+                Some(entry) => out.copy_from_slice(&entry.data[start..start + len]),
+                None => out.fill(0),
+            }
+            self.metadata.touch(chunk);
+            at += len;
+        }
+        self.metadata_evict()
+    }
+
+    /// Brings all of these parts into the cache with one access.
+    fn metadata_fetch(&mut self, parts: &[(u64, usize, usize)]) -> Result<()> {
+        let file = &self.metadata;
+        let missing: Vec<(u64, u64)> = parts
+            .iter()
+            .filter(|&&(chunk, start, len)| {
+                let cached = file.cache.get(&chunk);
+                chunk < file.touched && cached.is_none_or(|c| !c.valid.covers(start, start + len))
+            })
+            .filter_map(|&(chunk, _, _)| Some((chunk, file.block_of(chunk)?)))
+            .collect();
+        let answers = self.access(missing.iter().map(|&(_, id)| read_op(id)).collect())?;
+        let size = self.block_bytes;
+        for ((chunk, _), answer) in missing.into_iter().zip(answers) {
+            let mut data = answer.unwrap_or_default();
+            data.resize(size, 0);
+            match self.metadata.cache.get_mut(&chunk) {
+                Some(entry) => {
+                    for (start, end) in entry.valid.iter() {
+                        data[start..end].copy_from_slice(&entry.data[start..end]);
+                    }
+                    entry.data = data;
+                    entry.valid = Ranges::whole(size);
+                }
+                None => self.metadata.insert(chunk, data, Ranges::whole(size), false),
+            }
+        }
+        Ok(())
+    }
+
+    fn metadata_write(&mut self, offset: u64, data: &[u8]) -> Result<()> {
+        let size = self.block_bytes;
+        let mut rest = data;
+        for (chunk, start, len) in self.metadata.parts(offset, data.len()) {
+            let (bytes, after) = rest.split_at(len);
+            rest = after;
+            self.metadata_map(chunk)?;
+            let file = &mut self.metadata;
+            if !file.cache.contains_key(&chunk) {
+                // A block that was never written is all zeros; of any other, what is not written
+                // now stays unknown until somebody asks for it.
+                let fresh = chunk >= file.touched;
+                let valid = if fresh { Ranges::whole(size) } else { Ranges::default() };
+                file.insert(chunk, vec![0; size], valid, true);
+            }
+            file.touched = file.touched.max(chunk + 1);
+            if let Some(entry) = file.cache.get_mut(&chunk) {
+                entry.data[start..start + len].copy_from_slice(bytes);
+                entry.valid.add(start, start + len);
+                entry.dirty = true;
+            }
+            file.touch(chunk);
+        }
+        self.metadata.len = self.metadata.len.max(offset + data.len() as u64);
+        self.metadata_evict()
+    }
+
+    /// Gives the file blocks up to and with this chunk, by runs that grow with the file so that
+    /// the root can list them all.
+    fn metadata_map(&mut self, chunk: u64) -> Result<()> {
+        while self.metadata.mapped <= chunk {
+            let mapped = self.metadata.mapped;
+            let wanted = (mapped / 4).max(MIN_RUN).max(chunk + 1 - mapped);
+            if self.metadata_lengthen(wanted) == 0 {
+                if self.metadata.extents.len() >= MAX_EXTENTS {
+                    return Err(Error::Full(
+                        "free space is too scattered for more metadata; delete something".into(),
+                    ));
+                }
+                let run = self.allocator.take_run(wanted).ok_or_else(full)?;
+                self.metadata.extents.push(run);
+                self.metadata.mapped += run.1;
+            }
+            let end = self.metadata.extents.last().map(|(start, len)| start + len - 1);
+            self.reserve_for(end)?;
+        }
+        Ok(())
+    }
+
+    /// Lengthens the last run in place by up to `wanted` blocks, and says by how many.
+    fn metadata_lengthen(&mut self, wanted: u64) -> u64 {
+        let Some(last) = self.metadata.extents.last_mut() else {
+            return 0;
+        };
+        let before = last.1;
+        while last.1 - before < wanted && self.allocator.take_exact(last.0 + last.1) {
+            last.1 += 1;
+        }
+        let gained = last.1 - before;
+        self.metadata.mapped += gained;
+        gained
+    }
+
+    /// Keeps the cache within its budget: the least recently used chunks go, the dirty ones among
+    /// them in one access.
+    fn metadata_evict(&mut self) -> Result<()> {
+        let file = &self.metadata;
+        if file.hold || file.cache.len() <= file.budget {
+            return Ok(());
+        }
+        let count = file.cache.len() - file.budget + file.budget / 4;
+        let victims: Vec<u64> = file.recent.values().copied().filter(|&c| c != 0).collect();
+        let victims = &victims[..count.min(victims.len())];
+        self.metadata_store(victims)?;
+        for chunk in victims {
+            if let Some(entry) = self.metadata.cache.remove(chunk) {
+                self.metadata.recent.remove(&entry.stamp);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the dirty ones among these chunks with one access.
+    fn metadata_store(&mut self, chunks: &[u64]) -> Result<()> {
+        let file = &self.metadata;
+        let dirty: Vec<u64> = chunks
+            .iter()
+            .copied()
+            .filter(|chunk| file.cache.get(chunk).is_some_and(|entry| entry.dirty))
+            .collect();
+        let ops = dirty.iter().flat_map(|&chunk| file.store_ops(chunk)).collect();
+        self.access(ops)?;
+        for chunk in dirty {
+            if let Some(entry) = self.metadata.cache.get_mut(&chunk) {
+                entry.dirty = false;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes what the database committed, and all blocks with it, durable. May be called again
+    /// after it failed.
+    pub(super) fn metadata_commit(&mut self) -> Result<()> {
+        let mut chunks: Vec<u64> = self.metadata.cache.keys().copied().collect();
+        chunks.sort_unstable();
+        let body = chunks.iter().position(|&chunk| chunk != 0);
+        let (header, body) = chunks.split_at(body.unwrap_or(chunks.len()));
+        self.metadata_store(body)?;
+        let len = self.metadata.root_len.max(self.metadata.len);
+        let root = self.metadata.root(len);
+        self.blocks()?.set_root(&root);
+        self.metadata.root_len = len;
+        self.metadata_store(header)?;
+        self.blocks()?.commit()?;
+        self.metadata.hold = false;
+        self.metadata_evict()
+    }
+
+    /// After the last commit of a closed database: lets go of the blocks behind its end.
+    pub(super) fn metadata_trim(&mut self) -> Result<()> {
+        let needed = self.metadata.length_blocks();
+        if self.metadata.root_len == self.metadata.len && self.metadata.mapped <= needed {
+            return Ok(());
+        }
+        let mut left = needed;
+        let file = &mut self.metadata;
+        for extent in &mut file.extents {
+            extent.1 = extent.1.min(left);
+            left -= extent.1;
+        }
+        file.extents.retain(|extent| extent.1 > 0);
+        file.mapped = file.extents.iter().map(|extent| extent.1).sum();
+        file.root_len = file.len;
+        let root = file.root(file.len);
+        self.blocks()?.set_root(&root);
+        self.blocks()?.commit()
+    }
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
+}
+
+fn damaged_root() -> Error {
+    Error::Tampered("the file system's root makes no sense".into())
+}
+
+/// The file as the database sees it. `sync_data` does nothing: the order that matters is kept by
+/// the commit of the whole file system.
+pub(super) struct Backend(pub(super) SharedPool);
+
+impl std::fmt::Debug for Backend {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Backend")
+    }
+}
+
+impl Backend {
+    /// The database only passes an I/O error on, so the true one is left in the pool.
+    fn run<T>(&self, action: impl FnOnce(&mut Pool) -> Result<T>) -> io::Result<T> {
+        let mut pool = self.0.lock();
+        action(&mut pool).map_err(|error| {
+            let message = error.to_string();
+            pool.failure = Some(error);
+            io::Error::other(message)
+        })
+    }
+}
+
+impl StorageBackend for Backend {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.0.lock().metadata.len)
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.run(|pool| {
+            if offset + out.len() as u64 > pool.metadata.len {
+                return Err(Error::Tampered("metadata beyond its end".into()));
+            }
+            pool.metadata_read(offset, out)
+        })
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        // Shrunk and grown again, old bytes show up instead of zeros; the database reads no page
+        // that it has not written since it allocated it.
+        self.0.lock().metadata.len = len;
+        Ok(())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.run(|pool| pool.metadata_write(offset, data))
+    }
+}

@@ -1,0 +1,130 @@
+//! What the metadata file and the file data share: the block space and the allocator.
+
+use super::allocator::Allocator;
+use super::metadata_file::MetadataFile;
+use crate::{BlockSpace, Error, Result};
+use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The block space with its allocator and the metadata file in it.
+pub(super) struct Pool {
+    /// `None` only after the file system gave the block space back.
+    blocks: Option<Box<dyn BlockSpace>>,
+    pub(super) allocator: Allocator,
+    pub(super) metadata: MetadataFile,
+    pub(super) block_bytes: usize,
+    /// Ids below this one are reserved in the block space.
+    reserved: u64,
+    /// The reason for the failure that the database only knows as an I/O error.
+    pub(super) failure: Option<Error>,
+}
+
+/// The pool as the database's backend and the file system hold it. The database calls back into
+/// it, so never keep it locked over a call to the database.
+#[derive(Clone)]
+pub(super) struct SharedPool(Arc<Mutex<Pool>>);
+
+impl SharedPool {
+    pub(super) fn new(pool: Pool) -> Self {
+        SharedPool(Arc::new(Mutex::new(pool)))
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Pool> {
+        // A panic while the pool was locked also poisons the lock around the whole state, which
+        // refuses all further calls; here only the shutdown can still come by.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Pool {
+    pub(super) fn new(blocks: Box<dyn BlockSpace>, metadata: MetadataFile) -> Self {
+        let mut allocator = Allocator::new(blocks.capacity_blocks());
+        for id in metadata.block_ids() {
+            allocator.take_exact(id);
+        }
+        Pool {
+            block_bytes: blocks.block_bytes(),
+            blocks: Some(blocks),
+            allocator,
+            metadata,
+            reserved: 0,
+            failure: None,
+        }
+    }
+
+    pub(super) fn blocks(&mut self) -> Result<&mut (dyn BlockSpace + 'static)> {
+        self.blocks.as_deref_mut().ok_or_else(|| Error::Closed("the file system was closed".into()))
+    }
+
+    pub(super) fn take_blocks(&mut self) -> Option<Box<dyn BlockSpace>> {
+        self.blocks.take()
+    }
+
+    /// One call to the engine; an empty list makes none.
+    pub(super) fn access(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
+        if ops.is_empty() {
+            return Ok(Vec::new());
+        }
+        let count = ops.len();
+        let answers = self.blocks()?.access(ops)?;
+        if answers.len() != count {
+            return Err(Error::Tampered(format!(
+                "{count} operations got {} answers",
+                answers.len()
+            )));
+        }
+        Ok(answers)
+    }
+
+    /// Takes `count` blocks, or none.
+    pub(super) fn take_many(&mut self, count: usize) -> Result<Vec<u64>> {
+        if (count as u64) > self.allocator.free() {
+            return Err(full());
+        }
+        let ids: Vec<u64> = (0..count).map_while(|_| self.allocator.take()).collect();
+        if let Err(error) = self.reserve_for(ids.iter().copied().max()) {
+            self.release_all(&ids);
+            return Err(error);
+        }
+        Ok(ids)
+    }
+
+    pub(super) fn release_all(&mut self, ids: &[u64]) {
+        ids.iter().for_each(|&id| self.allocator.release(id));
+    }
+
+    /// Makes the highest id that was handed out addressable.
+    pub(super) fn reserve_for(&mut self, highest: Option<u64>) -> Result<()> {
+        let wanted = highest.map_or(0, |id| id + 1);
+        if wanted > self.reserved {
+            self.blocks()?.reserve(wanted)?;
+            self.reserved = wanted;
+        }
+        Ok(())
+    }
+
+    /// Blocks of file data.
+    pub(super) fn data_blocks(&self) -> u64 {
+        self.allocator.used() - self.metadata.mapped_blocks()
+    }
+}
+
+/// The error of a volume without free blocks.
+pub(super) fn full() -> Error {
+    Error::Full("the volume's capacity is used up; delete something, or make it larger".into())
+}
+
+/// An operation that reads a block.
+pub(super) fn read_op(id: u64) -> BlockOp {
+    BlockOp { id: BlockId(id), action: Action::Read }
+}
+
+/// An operation that replaces a block.
+pub(super) fn write_op(id: u64, bytes: Vec<u8>) -> BlockOp {
+    BlockOp { id: BlockId(id), action: Action::Write(bytes) }
+}
+
+/// An operation that replaces a part of a block.
+pub(super) fn patch_op(id: u64, offset: usize, bytes: Vec<u8>) -> BlockOp {
+    BlockOp { id: BlockId(id), action: Action::Patch { offset, bytes } }
+}

@@ -1,0 +1,372 @@
+//! All that the file system knows in memory, its commit, and the room it keeps free.
+
+use super::cache::DataCache;
+use super::metadata_file::{Backend, MetadataFile};
+use super::pool::{Pool, SharedPool, full};
+use super::tables::{ALLOCATION, Counters, Inode, Meta, ORPHANS};
+use super::tails::Tails;
+use super::types::{FileKind, Handle, Ino, ROOT_INO, Timestamp, Usage};
+use crate::{BlockSpace, Error, Result};
+use redb::ReadableTable;
+use std::collections::{BTreeMap, HashMap};
+
+/// The smallest block that metadata fits in.
+const MIN_BLOCK_BYTES: usize = 512;
+/// How much metadata one operation may write anew: a leaf and a branch in each table.
+const OPERATION_BYTES: u64 = 32 << 10;
+/// What a commit may write of the database's own.
+const COMMIT_BYTES: u64 = 256 << 10;
+
+type Clock = Box<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// The file system behind its lock.
+pub(super) struct State {
+    pub(super) pool: SharedPool,
+    pub(super) meta: Meta,
+    pub(super) counters: Counters,
+    pub(super) cache: DataCache,
+    pub(super) tails: Tails,
+    /// Bytes left in the packs that are being filled.
+    pub(super) open_packs: BTreeMap<u64, usize>,
+    pub(super) block_bytes: usize,
+    handles: HashMap<u64, Ino>,
+    open_counts: HashMap<Ino, u32>,
+    next_handle: u64,
+    clock: Option<Clock>,
+    /// Changing operations since the last commit.
+    operations: u64,
+    /// The database committed, but the blocks are not durable yet.
+    pending: bool,
+    failed: Option<String>,
+}
+
+impl State {
+    /// Makes an empty file system.
+    pub(super) fn format(blocks: Box<dyn BlockSpace>) -> Result<State> {
+        let block = blocks.block_bytes();
+        if block < MIN_BLOCK_BYTES || u32::try_from(block).is_err() {
+            return Err(Error::Invalid(format!(
+                "a file system needs blocks of {MIN_BLOCK_BYTES} bytes to 4 GiB, not {block}"
+            )));
+        }
+        let file = MetadataFile::new(block, blocks.cache_budget() / 4);
+        let mut state = Self::with(blocks, file)?;
+        state.counters = Counters { next_ino: ROOT_INO + 1, directories: 1, ..Counters::default() };
+        state.begin()?;
+        let result = state.format_tables();
+        state.settle(result)?;
+        Ok(state)
+    }
+
+    fn format_tables(&mut self) -> Result<()> {
+        if !self.has_room(self.metadata_reserve(0)) {
+            return Err(full());
+        }
+        self.meta.create_tables()?;
+        let root = Inode {
+            kind: FileKind::Directory,
+            mode: 0o755,
+            uid: 0,
+            gid: 0,
+            nlink: 2,
+            size: 0,
+            blocks: 0,
+            pack: None,
+            parent: ROOT_INO,
+            target: Vec::new(),
+            mtime: Timestamp::default(),
+            ctime: Timestamp::default(),
+            crtime: Timestamp::default(),
+        };
+        self.meta.put_inode(ROOT_INO, &root)?;
+        self.operations += 1;
+        self.commit()
+    }
+
+    /// Opens what the last commit left.
+    pub(super) fn open(blocks: Box<dyn BlockSpace>) -> Result<State> {
+        let file = MetadataFile::from_root(
+            blocks.root(),
+            blocks.block_bytes(),
+            blocks.capacity_blocks(),
+            blocks.cache_budget() / 4,
+        )?;
+        let mut state = Self::with(blocks, file)?;
+        state.begin()?;
+        let result = state.load();
+        state.settle(result)?;
+        Ok(state)
+    }
+
+    fn load(&mut self) -> Result<()> {
+        self.counters = self.meta.counters()?;
+        {
+            let table = self.meta.open(ALLOCATION)?;
+            for page in table.iter()? {
+                let (page, bytes) = page?;
+                let (page, bytes) = (page.value(), bytes.value());
+                self.pool.lock().allocator.load_page(page, bytes)?;
+            }
+        }
+        {
+            let mut pool = self.pool.lock();
+            let highest = pool.allocator.high_water().checked_sub(1);
+            pool.allocator.committed();
+            pool.reserve_for(highest)?;
+        }
+        let orphans: Vec<Ino> = {
+            let table = self.meta.open(ORPHANS)?;
+            let inos = table.iter()?.map(|entry| Ok(entry?.0.value()));
+            inos.collect::<Result<_>>()?
+        };
+        for ino in orphans {
+            self.make_way()?;
+            self.remove_inode(ino)?;
+        }
+        Ok(())
+    }
+
+    fn with(blocks: Box<dyn BlockSpace>, file: MetadataFile) -> Result<State> {
+        let block_bytes = blocks.block_bytes();
+        let budget = blocks.cache_budget();
+        let mut pool = Pool::new(blocks, file);
+        let highest = pool.metadata.block_ids().max();
+        pool.reserve_for(highest)?;
+        let pool = SharedPool::new(pool);
+        let opened = redb::Builder::new()
+            .set_cache_size((budget / 2).max(256 << 10))
+            .create_with_backend(Backend(pool.clone()));
+        let database = match opened {
+            Ok(database) => database,
+            Err(error) => {
+                let reason = pool.lock().failure.take();
+                return Err(reason.unwrap_or_else(|| error.into()));
+            }
+        };
+        Ok(State {
+            pool,
+            meta: Meta::new(database),
+            counters: Counters::default(),
+            cache: DataCache::new(budget / 8 / block_bytes),
+            tails: Tails::new(budget / 8),
+            open_packs: BTreeMap::new(),
+            block_bytes,
+            handles: HashMap::new(),
+            open_counts: HashMap::new(),
+            next_handle: 1,
+            clock: None,
+            operations: 0,
+            pending: false,
+            failed: None,
+        })
+    }
+
+    /// Makes the state ready for an operation: an unfinished commit is finished first, because
+    /// until then the database must not reuse pages.
+    pub(super) fn begin(&mut self) -> Result<()> {
+        if let Some(reason) = &self.failed {
+            return Err(Error::Closed(reason.clone()));
+        }
+        if self.pending {
+            self.finish_commit()?;
+        }
+        let begun = self.meta.begin();
+        self.settle(begun)
+    }
+
+    /// Looks at how an operation ended: after an error of the database the state is of no use
+    /// any more, and the true reason is the one that the block space gave.
+    pub(super) fn settle<T>(&mut self, result: Result<T>) -> Result<T> {
+        if let Err(Error::Closed(reason)) = &result {
+            self.failed = Some(reason.clone());
+            if let Some(cause) = self.pool.lock().failure.take() {
+                self.failed = Some(cause.to_string());
+                return Err(cause);
+            }
+        }
+        result
+    }
+
+    pub(super) fn set_clock(&mut self, clock: Clock) {
+        self.clock = Some(clock);
+    }
+
+    pub(super) fn now(&self) -> Option<Timestamp> {
+        self.clock.as_ref().map(|clock| clock())
+    }
+
+    /// Blocks that metadata may still take before the next commit is through.
+    fn metadata_reserve(&self, operations: u64) -> u64 {
+        let pool = self.pool.lock();
+        let bytes = operations * OPERATION_BYTES + COMMIT_BYTES;
+        bytes / pool.block_bytes as u64 + pool.metadata.mapped_blocks() / 16 + 4
+    }
+
+    /// Whether `blocks` can be taken, with all that buffered tails and metadata may need.
+    fn has_room(&self, blocks: u64) -> bool {
+        let needed = blocks + self.tails.len() as u64 + self.metadata_reserve(self.operations + 1);
+        let free = self.pool.lock().allocator.free();
+        free >= needed
+    }
+
+    /// Called before anything is changed by an operation that grows: makes sure of `blocks` free
+    /// ones. When they are short, commits, which frees what was deleted since the last time.
+    pub(super) fn make_room(&mut self, blocks: u64) -> Result<()> {
+        // What deletions need is kept back: they must work on a full volume.
+        let wanted = blocks + self.metadata_reserve(0);
+        if !self.has_room(wanted) {
+            self.flush_all_tails()?;
+        }
+        if !self.has_room(wanted) && (self.operations > 0 || self.deferred() > 0) {
+            self.commit()?;
+        }
+        if !self.has_room(wanted) {
+            return Err(full());
+        }
+        self.operations += 1;
+        Ok(())
+    }
+
+    /// Called before anything is changed by an operation that frees or only renames: it is never
+    /// refused, but when metadata could run out of blocks, a commit lets it reuse its own.
+    pub(super) fn make_way(&mut self) -> Result<()> {
+        if self.operations > 0 && !self.has_room(0) {
+            self.commit()?;
+        }
+        self.operations += 1;
+        Ok(())
+    }
+
+    fn deferred(&self) -> u64 {
+        self.pool.lock().allocator.deferred()
+    }
+
+    /// Makes everything durable.
+    pub(super) fn commit(&mut self) -> Result<()> {
+        self.flush_all_tails()?;
+        let dirty = self.cache.dirty();
+        self.write_cached(&dirty)?;
+        if self.operations == 0 {
+            return self.pool.lock().blocks()?.commit();
+        }
+        self.save_allocation()?;
+        self.meta.put_counters(&self.counters)?;
+        self.pool.lock().metadata.hold = true;
+        self.meta.commit()?;
+        self.pending = true;
+        self.finish_commit()?;
+        self.meta.begin()
+    }
+
+    fn save_allocation(&mut self) -> Result<()> {
+        let pages = {
+            let pool = self.pool.lock();
+            pool.allocator.dirty_pages(pool.metadata.block_ids())
+        };
+        let mut table = self.meta.open(ALLOCATION)?;
+        for (page, bytes) in pages {
+            table.insert(page, bytes.as_slice())?;
+        }
+        Ok(())
+    }
+
+    fn finish_commit(&mut self) -> Result<()> {
+        let mut pool = self.pool.lock();
+        pool.metadata_commit()?;
+        pool.allocator.committed();
+        self.pending = false;
+        self.operations = 0;
+        Ok(())
+    }
+
+    /// Commits, closes the database cleanly, and gives the block space back.
+    pub(super) fn finish(&mut self) -> Result<Box<dyn BlockSpace>> {
+        for ino in self.orphans_with_handles() {
+            self.make_way()?;
+            self.remove_inode(ino)?;
+        }
+        self.commit()?;
+        {
+            let mut pool = self.pool.lock();
+            pool.metadata.hold = true;
+            pool.failure = None;
+        }
+        self.meta.close();
+        let mut pool = self.pool.lock();
+        if let Some(error) = pool.failure.take() {
+            return Err(error);
+        }
+        pool.metadata_commit()?;
+        pool.metadata_trim()?;
+        let blocks = pool.take_blocks();
+        blocks.ok_or_else(|| Error::Closed("the file system was closed".into()))
+    }
+
+    pub(super) fn usage(&mut self) -> Result<Usage> {
+        let pool = self.pool.lock();
+        let buffered = self.tails.bytes().div_ceil(self.block_bytes) as u64;
+        Ok(Usage {
+            files: self.counters.files,
+            directories: self.counters.directories,
+            logical_bytes: self.counters.logical_bytes,
+            data_blocks: pool.data_blocks() + buffered,
+            metadata_blocks: pool.metadata.mapped_blocks(),
+            capacity_blocks: pool.allocator.capacity(),
+            block_bytes: self.block_bytes as u64,
+        })
+    }
+
+    /// The file behind a handle.
+    pub(super) fn handle_ino(&self, handle: Handle) -> Result<Ino> {
+        let ino = self.handles.get(&handle.0).copied();
+        ino.ok_or_else(|| Error::Invalid("the file handle is not open".into()))
+    }
+
+    pub(super) fn new_handle(&mut self, ino: Ino) -> Handle {
+        let handle = self.next_handle;
+        self.next_handle += 1;
+        self.handles.insert(handle, ino);
+        *self.open_counts.entry(ino).or_default() += 1;
+        Handle(handle)
+    }
+
+    pub(super) fn is_open(&self, ino: Ino) -> bool {
+        self.open_counts.contains_key(&ino)
+    }
+
+    fn orphans_with_handles(&self) -> Vec<Ino> {
+        let inos = self.open_counts.keys().copied();
+        inos.filter(|&ino| {
+            let inode = self.meta.find_inode(ino);
+            inode.is_ok_and(|inode| inode.is_some_and(|inode| inode.nlink == 0))
+        })
+        .collect()
+    }
+
+    pub(super) fn close(&mut self, handle: Handle) -> Result<()> {
+        let ino = self.handle_ino(handle)?;
+        self.handles.remove(&handle.0);
+        let Some(count) = self.open_counts.get_mut(&ino) else {
+            return Ok(());
+        };
+        *count -= 1;
+        if *count > 0 {
+            return Ok(());
+        }
+        self.open_counts.remove(&ino);
+        if self.meta.inode(ino)?.nlink == 0 {
+            self.make_way()?;
+            self.remove_inode(ino)?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for State {
+    /// The database would commit what is left when it is dropped. Without blocks it cannot: a
+    /// file system that is dropped stays as its last commit left it.
+    fn drop(&mut self) {
+        self.pool.lock().take_blocks();
+        self.meta.close();
+    }
+}

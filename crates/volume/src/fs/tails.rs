@@ -1,0 +1,178 @@
+//! The write-back buffer of file tails: the last, partial segment of files being written.
+//!
+//! A tail is placed (in a shared block, or one of its own) only when the buffer is full or at a
+//! commit, so a file written in many small steps is placed once.
+
+use super::pool::write_op;
+use super::state::State;
+use super::types::Ino;
+use crate::Result;
+use std::collections::{BTreeMap, HashMap};
+
+const MAX_TAILS: usize = 64;
+
+/// Buffered tails by file. The content is the file's last segment up to its size.
+pub(super) struct Tails {
+    tails: HashMap<Ino, (u64, Vec<u8>)>,
+    recent: BTreeMap<u64, Ino>,
+    clock: u64,
+    bytes: usize,
+    budget: usize,
+}
+
+impl Tails {
+    pub(super) fn new(budget: usize) -> Self {
+        Tails { tails: HashMap::new(), recent: BTreeMap::new(), clock: 0, bytes: 0, budget }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.tails.len()
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(super) fn get(&self, ino: Ino) -> Option<&[u8]> {
+        self.tails.get(&ino).map(|(_, data)| data.as_slice())
+    }
+
+    pub(super) fn contains(&self, ino: Ino) -> bool {
+        self.tails.contains_key(&ino)
+    }
+
+    pub(super) fn insert(&mut self, ino: Ino, data: Vec<u8>) {
+        self.remove(ino);
+        self.clock += 1;
+        self.bytes += data.len();
+        self.recent.insert(self.clock, ino);
+        self.tails.insert(ino, (self.clock, data));
+    }
+
+    pub(super) fn remove(&mut self, ino: Ino) -> Option<Vec<u8>> {
+        let (stamp, data) = self.tails.remove(&ino)?;
+        self.recent.remove(&stamp);
+        self.bytes -= data.len();
+        Some(data)
+    }
+
+    fn all(&self) -> Vec<Ino> {
+        self.recent.values().copied().collect()
+    }
+
+    /// The older half when there are too many, else none.
+    fn surplus(&self) -> Vec<Ino> {
+        if self.tails.len() <= MAX_TAILS && self.bytes <= self.budget {
+            return Vec::new();
+        }
+        let half = self.tails.len().div_ceil(2);
+        self.recent.values().copied().take(half).collect()
+    }
+}
+
+impl State {
+    /// Places all buffered tails.
+    pub(super) fn flush_all_tails(&mut self) -> Result<()> {
+        let inos = self.tails.all();
+        self.flush_tails(&inos)
+    }
+
+    /// Places the older tails when there are too many, and keeps the block cache in its budget.
+    pub(super) fn flush_surplus(&mut self) -> Result<()> {
+        let inos = self.tails.surplus();
+        self.flush_tails(&inos)?;
+        self.evict_data()
+    }
+
+    fn flush_tails(&mut self, inos: &[Ino]) -> Result<()> {
+        let limit = self.tail_limit();
+        let (small, large): (Vec<Ino>, Vec<Ino>) = inos
+            .iter()
+            .partition(|&&ino| self.tails.get(ino).is_some_and(|tail| tail.len() <= limit));
+        self.flush_large(&large)?;
+        self.load_old_packs(&small)?;
+        for ino in small {
+            self.flush_small(ino)?;
+        }
+        self.evict_data()
+    }
+
+    /// Fetches the shared blocks that hold older states of these tails, all at once.
+    fn load_old_packs(&mut self, inos: &[Ino]) -> Result<()> {
+        let mut blocks = Vec::new();
+        for &ino in inos {
+            if let Some(pack) = self.meta.inode(ino)?.pack {
+                let pack = self.meta.pack(pack)?;
+                if pack.pieces.len() > 1 {
+                    blocks.push(pack.block);
+                }
+            }
+        }
+        self.load_blocks(&blocks)
+    }
+
+    fn flush_small(&mut self, ino: Ino) -> Result<()> {
+        let Some(data) = self.tails.get(ino).map(<[u8]>::to_vec) else {
+            return Ok(());
+        };
+        let mut inode = self.meta.inode(ino)?;
+        inode.pack = Some(self.pack_put(ino, inode.pack, &data)?);
+        let segment = inode.size / self.block_bytes as u64;
+        let own = self.meta.unmap_from(ino, segment)?;
+        inode.blocks -= own.len() as u64;
+        self.release(&own);
+        self.meta.put_inode(ino, &inode)?;
+        self.tails.remove(ino);
+        Ok(())
+    }
+
+    /// Writes the tails that are too long to share, all at once.
+    fn flush_large(&mut self, inos: &[Ino]) -> Result<()> {
+        let mut placed = Vec::new();
+        let mut missing = Vec::new();
+        for &ino in inos {
+            let inode = self.meta.inode(ino)?;
+            let segment = inode.size / self.block_bytes as u64;
+            let own = self.meta.extents(ino, segment, segment + 1)?;
+            match own.first() {
+                Some(run) => placed.push((ino, segment, run.block)),
+                None => missing.push((ino, segment)),
+            }
+        }
+        let fresh = self.pool.lock().take_many(missing.len())?;
+        let fresh_placed = missing.iter().zip(&fresh);
+        placed.extend(fresh_placed.map(|(&(ino, segment), &block)| (ino, segment, block)));
+        let content = |ino| self.tails.get(ino).unwrap_or_default().to_vec();
+        let ops = placed.iter();
+        let ops = ops.map(|&(ino, _, block)| write_op(block, content(ino))).collect();
+        let written = self.pool.lock().access(ops);
+        if let Err(error) = written {
+            self.pool.lock().release_all(&fresh);
+            return Err(error);
+        }
+        for ((ino, segment), block) in missing.into_iter().zip(fresh) {
+            self.meta.map_segments(ino, &[(segment, block)])?;
+            let mut inode = self.meta.inode(ino)?;
+            inode.blocks += 1;
+            self.meta.put_inode(ino, &inode)?;
+        }
+        for (ino, _, block) in placed {
+            self.cache.remove(block);
+            self.tails.remove(ino);
+            let mut inode = self.meta.inode(ino)?;
+            if let Some(pack) = inode.pack.take() {
+                self.pack_remove(ino, pack)?;
+                self.meta.put_inode(ino, &inode)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives data blocks back.
+    pub(super) fn release(&mut self, blocks: &[u64]) {
+        for &block in blocks {
+            self.cache.remove(block);
+        }
+        self.pool.lock().release_all(blocks);
+    }
+}

@@ -1,0 +1,211 @@
+//! A block space in memory for tests: atomic commits, crashes, commits of its own accord.
+
+use crate::{BlockSpace, Error, ROOT_BYTES, Result};
+use oblivio_engine::{Action, BlockAnswer, BlockOp};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+#[derive(Default)]
+struct Disk {
+    block_bytes: usize,
+    capacity: u64,
+    budget: usize,
+    reserved: u64,
+    blocks: HashMap<u64, Vec<u8>>,
+    root: Vec<u8>,
+    /// What the blocks changed since the last commit were before.
+    undo: HashMap<u64, Option<Vec<u8>>>,
+    committed_root: Vec<u8>,
+    random: u64,
+    /// Commits of its own accord come before one in so many operations; 0 for never.
+    auto_commit: u64,
+    /// Fails all accesses after so many more.
+    fail_after: Option<u64>,
+    accesses: u64,
+    operations: u64,
+}
+
+/// A volume in memory. Clones are the same volume, so that a test keeps hold of what it gave to a
+/// file system.
+#[derive(Clone)]
+pub struct MemoryBlocks(Arc<Mutex<Disk>>);
+
+impl MemoryBlocks {
+    /// An empty volume.
+    pub fn new(block_bytes: usize, capacity: u64, budget: usize) -> Self {
+        MemoryBlocks(Arc::new(Mutex::new(Disk {
+            block_bytes,
+            capacity,
+            budget,
+            random: 1,
+            ..Disk::default()
+        })))
+    }
+
+    fn disk(&self) -> MutexGuard<'_, Disk> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The volume as a file system takes it.
+    pub fn boxed(&self) -> Box<dyn BlockSpace> {
+        let root = self.disk().root.clone();
+        Box::new(Mounted { volume: self.clone(), root })
+    }
+
+    /// Goes back to the last commit.
+    pub fn crash(&self) {
+        let mut disk = self.disk();
+        for (id, before) in std::mem::take(&mut disk.undo) {
+            match before {
+                Some(content) => disk.blocks.insert(id, content),
+                None => disk.blocks.remove(&id),
+            };
+        }
+        disk.root = disk.committed_root.clone();
+        disk.reserved = 0;
+    }
+
+    /// From now on commits before one in `one_in` operations at random; 0 for never.
+    pub fn auto_commit(&self, seed: u64, one_in: u64) {
+        let mut disk = self.disk();
+        disk.random = seed | 1;
+        disk.auto_commit = one_in;
+    }
+
+    /// Fails all accesses after `accesses` more; `None` for never.
+    pub fn fail_after(&self, accesses: Option<u64>) {
+        self.disk().fail_after = accesses;
+    }
+
+    /// Calls of `access` so far, and operations in them.
+    pub fn counts(&self) -> (u64, u64) {
+        let disk = self.disk();
+        (disk.accesses, disk.operations)
+    }
+
+    /// How many blocks are present.
+    pub fn present(&self) -> u64 {
+        self.disk().blocks.len() as u64
+    }
+}
+
+impl Disk {
+    fn commit(&mut self) {
+        self.undo.clear();
+        self.committed_root = self.root.clone();
+    }
+
+    fn maybe_commit(&mut self) {
+        if self.auto_commit == 0 {
+            return;
+        }
+        // xorshift64: any sequence that repeats for a seed will do.
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        if self.random.is_multiple_of(self.auto_commit) {
+            self.commit();
+        }
+    }
+
+    fn change(&mut self, id: u64, content: Option<Vec<u8>>) {
+        let before = match content {
+            Some(content) => self.blocks.insert(id, content),
+            None => self.blocks.remove(&id),
+        };
+        self.undo.entry(id).or_insert(before);
+    }
+
+    fn serve(&mut self, op: BlockOp) -> Result<BlockAnswer> {
+        let (id, size) = (op.id.0, self.block_bytes);
+        if id >= self.reserved {
+            return Err(Error::Invalid(format!("block {id} is not reserved")));
+        }
+        match op.action {
+            Action::Read => return Ok(self.blocks.get(&id).cloned()),
+            Action::Write(mut content) => {
+                if content.len() > size {
+                    return Err(Error::Invalid("a write longer than a block".into()));
+                }
+                content.resize(size, 0);
+                self.change(id, Some(content));
+            }
+            Action::Patch { offset, bytes } => {
+                if offset + bytes.len() > size {
+                    return Err(Error::Invalid("a patch beyond a block".into()));
+                }
+                let mut content = self.blocks.get(&id).cloned().unwrap_or(vec![0; size]);
+                content[offset..offset + bytes.len()].copy_from_slice(&bytes);
+                self.change(id, Some(content));
+            }
+            Action::Remove => self.change(id, None),
+        }
+        Ok(None)
+    }
+}
+
+/// The volume with its root at hand, since [`BlockSpace::root`] gives a reference.
+struct Mounted {
+    volume: MemoryBlocks,
+    root: Vec<u8>,
+}
+
+impl BlockSpace for Mounted {
+    fn block_bytes(&self) -> usize {
+        self.volume.disk().block_bytes
+    }
+
+    fn capacity_blocks(&self) -> u64 {
+        self.volume.disk().capacity
+    }
+
+    fn reserve(&mut self, blocks: u64) -> Result<()> {
+        let mut disk = self.volume.disk();
+        if blocks > disk.capacity {
+            return Err(Error::Full("beyond the declared capacity".into()));
+        }
+        disk.reserved = disk.reserved.max(blocks);
+        Ok(())
+    }
+
+    fn access(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
+        let mut disk = self.volume.disk();
+        if let Some(left) = &mut disk.fail_after {
+            if *left == 0 {
+                return Err(Error::Store(oblivio_store::StoreError::Busy));
+            }
+            *left -= 1;
+        }
+        disk.accesses += 1;
+        disk.operations += ops.len() as u64;
+        ops.into_iter()
+            .map(|op| {
+                disk.maybe_commit();
+                disk.serve(op)
+            })
+            .collect()
+    }
+
+    fn root(&self) -> &[u8] {
+        &self.root
+    }
+
+    fn set_root(&mut self, root: &[u8]) {
+        assert!(root.len() <= ROOT_BYTES, "the root is too long");
+        self.root = root.to_vec();
+        self.volume.disk().root = root.to_vec();
+    }
+
+    fn commit(&mut self) -> Result<()> {
+        let mut disk = self.volume.disk();
+        if disk.fail_after == Some(0) {
+            return Err(Error::Store(oblivio_store::StoreError::Busy));
+        }
+        disk.commit();
+        Ok(())
+    }
+
+    fn cache_budget(&self) -> usize {
+        self.volume.disk().budget
+    }
+}
