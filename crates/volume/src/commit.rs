@@ -15,47 +15,74 @@ const SLOT_BYTES: u64 = 4096;
 const VERSION: u32 = 1;
 
 /// What a commit says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable,
+    Unaligned,
+)]
 #[repr(C)]
 pub struct CommitRecord {
     version: U32,
     reserved: U32,
     epoch: U64,
+    generation: U64,
+    base_epoch: U64,
     state_bytes: U64,
-    state_digest: [u8; 32],
+    log_bytes: U64,
+    digest: [u8; 32],
 }
 
 impl CommitRecord {
-    /// The record of commit number `epoch`.
-    pub fn new(epoch: u64, state_bytes: u64, state_digest: [u8; 32]) -> Self {
-        Self {
-            version: U32::new(VERSION),
-            reserved: U32::new(0),
-            epoch: U64::new(epoch),
-            state_bytes: U64::new(state_bytes),
-            state_digest,
-        }
-    }
-
     /// The commit's number.
     pub fn epoch(&self) -> u64 {
         self.epoch.get()
     }
 
-    /// The length of the sealed state that it makes current.
+    /// The number of the checkpoint that it stands on.
+    pub fn generation(&self) -> u64 {
+        self.generation.get()
+    }
+
+    /// The commit that wrote that checkpoint.
+    pub fn base_epoch(&self) -> u64 {
+        self.base_epoch.get()
+    }
+
+    /// Bytes of the sealed checkpoint.
     pub fn state_bytes(&self) -> u64 {
         self.state_bytes.get()
     }
 
-    /// BLAKE3 of that sealed state; identifies the commit.
-    pub fn state_digest(&self) -> [u8; 32] {
-        self.state_digest
+    /// Bytes of the log of deltas up to this commit.
+    pub fn log_bytes(&self) -> u64 {
+        self.log_bytes.get()
     }
-}
 
-/// The name of the state object of a commit; two take turns.
-pub fn state_object(epoch: u64) -> &'static str {
-    if epoch.is_multiple_of(2) { "state-0" } else { "state-1" }
+    /// The digest of checkpoint and log; identifies the commit.
+    pub fn digest(&self) -> [u8; 32] {
+        self.digest
+    }
+
+    /// The commit after this one, on the same checkpoint.
+    pub fn next_epoch(self) -> Self {
+        Self { version: U32::new(VERSION), epoch: U64::new(self.epoch() + 1), ..self }
+    }
+
+    /// The commit after this one, on a new checkpoint.
+    pub fn next_generation(self) -> Self {
+        let next = self.next_epoch();
+        let generation = U64::new(self.generation() + 1);
+        Self { generation, base_epoch: next.epoch, log_bytes: U64::new(0), ..next }
+    }
+
+    /// With this checkpoint.
+    pub fn with_checkpoint(self, state_bytes: u64, digest: [u8; 32]) -> Self {
+        Self { state_bytes: U64::new(state_bytes), digest, ..self }
+    }
+
+    /// With a delta more.
+    pub fn with_delta(self, bytes: u64, digest: [u8; 32]) -> Self {
+        Self { log_bytes: U64::new(self.log_bytes() + bytes), digest, ..self }
+    }
 }
 
 fn place(volume: VolumeId, slot: u64) -> Place {
@@ -83,7 +110,7 @@ pub fn write_commit(
 /// Reads the newest commit.
 ///
 /// # Errors
-/// `Tampered` when there is none that opens.
+/// `Tampered` when there is none that opens, `Unsupported` for an unknown version.
 pub fn read_commit(
     store: &dyn Store,
     sealer: &mut Sealer,
@@ -101,12 +128,11 @@ pub fn read_commit(
         if record.version.get() != VERSION || record.reserved.get() != 0 {
             return Err(Error::Unsupported("the commit record has an unknown version".into()));
         }
-        if record.epoch() % 2 != slot {
-            continue;
-        }
-        if newest.is_none_or(|newest| newest.epoch() < record.epoch()) {
+        if record.epoch() % 2 == slot
+            && newest.is_none_or(|newest| newest.epoch() < record.epoch())
+        {
             newest = Some(record);
         }
     }
-    newest.ok_or_else(|| Error::Tampered("no commit record opens".into()))
+    newest.ok_or_else(|| Error::Tampered(format!("{COMMIT_OBJECT}: no commit record opens")))
 }

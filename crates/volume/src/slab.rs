@@ -7,6 +7,7 @@
 use crate::{Error, Result};
 use oblivio_engine::BucketId;
 use oblivio_store::{ReadAt, Store, WriteAt};
+use std::collections::BTreeSet;
 
 /// The object that holds the slots.
 pub const SLAB_OBJECT: &str = "slab";
@@ -14,6 +15,29 @@ pub const SLAB_OBJECT: &str = "slab";
 const SECTOR: usize = 512;
 /// "Not stored" in the slot table.
 const NOWHERE: u32 = u32::MAX;
+
+/// The slot of each bucket, by heap index, while a stored state is put together.
+#[derive(Default)]
+pub struct SlotTable(Vec<u32>);
+
+impl SlotTable {
+    /// Takes up stored entries.
+    ///
+    /// # Errors
+    /// `Tampered` for a bucket or slot out of any range.
+    pub fn apply(&mut self, entries: &[(u64, u32)]) -> Result<()> {
+        for &(bucket, slot) in entries {
+            if bucket >= u64::from(NOWHERE) || slot == NOWHERE {
+                return Err(Error::Tampered("a slot table entry is out of range".into()));
+            }
+            if bucket as usize >= self.0.len() {
+                self.0.resize(bucket as usize + 1, NOWHERE);
+            }
+            self.0[bucket as usize] = slot;
+        }
+        Ok(())
+    }
+}
 
 /// Where each bucket is.
 pub struct Slab {
@@ -25,8 +49,10 @@ pub struct Slab {
     free: Vec<u32>,
     /// Slots of versions that the next commit makes old.
     retired: Vec<u32>,
-    /// Slots written since the last commit, by bucket order of writing; may be written over.
-    fresh: Vec<u32>,
+    /// Slots written since the last commit.
+    fresh: u64,
+    /// Buckets written since the last commit.
+    changed: BTreeSet<u64>,
     /// Slots that the object has.
     end: u32,
     spans: Vec<(u64, usize)>,
@@ -41,7 +67,8 @@ impl Slab {
             slots: Vec::new(),
             free: Vec::new(),
             retired: Vec::new(),
-            fresh: Vec::new(),
+            fresh: 0,
+            changed: BTreeSet::new(),
             end: 0,
             spans: Vec::new(),
         }
@@ -51,7 +78,8 @@ impl Slab {
     ///
     /// # Errors
     /// `Tampered` when two buckets share a slot.
-    pub fn restore(bucket_bytes: usize, slots: Vec<u32>) -> Result<Self> {
+    pub fn restore(bucket_bytes: usize, table: SlotTable) -> Result<Self> {
+        let slots = table.0;
         let used = slots.iter().filter(|&&slot| slot != NOWHERE);
         let end = used.clone().max().map_or(0, |&slot| slot + 1);
         let mut taken = vec![false; end as usize];
@@ -64,11 +92,14 @@ impl Slab {
         Ok(Self { slots, free, end, ..Self::new(bucket_bytes) })
     }
 
-    /// The slot table up to heap index `buckets`.
-    pub fn table(&self, buckets: u64) -> Vec<u32> {
-        let mut table = self.slots.clone();
-        table.resize(buckets as usize + 1, NOWHERE);
-        table
+    /// All buckets with their slots.
+    pub fn table(&self) -> Vec<(u64, u32)> {
+        self.stored().map(|bucket| (bucket.0, self.slots[bucket.0 as usize])).collect()
+    }
+
+    /// The buckets that changed their slots since the last commit.
+    pub fn changes(&self) -> Vec<(u64, u32)> {
+        self.changed.iter().map(|&bucket| (bucket, self.slots[bucket as usize])).collect()
     }
 
     /// Where a bucket is, as a byte offset.
@@ -85,17 +116,12 @@ impl Slab {
 
     /// Bytes written since the last commit.
     pub fn uncommitted_bytes(&self) -> u64 {
-        self.fresh.len() as u64 * self.slot_bytes
+        self.fresh * self.slot_bytes
     }
 
     /// Bytes of current versions.
     pub fn current_bytes(&self) -> u64 {
         (u64::from(self.end) - self.free.len() as u64) * self.slot_bytes
-    }
-
-    /// Bytes of memory held.
-    pub fn memory_bytes(&self) -> usize {
-        (self.slots.capacity() + self.free.capacity() + self.retired.capacity()) * 4
     }
 
     /// Reads buckets; `into` is cut into equal parts.
@@ -151,14 +177,16 @@ impl Slab {
         if old != NOWHERE {
             self.retired.push(old);
         }
-        self.fresh.push(slot);
+        self.fresh += 1;
+        self.changed.insert(bucket.0);
         Ok(slot)
     }
 
     /// The commit is durable: old versions are free.
     pub fn committed(&mut self) {
         self.free.append(&mut self.retired);
-        self.fresh.clear();
+        self.fresh = 0;
+        self.changed.clear();
     }
 }
 
@@ -184,13 +212,17 @@ mod tests {
             .read(&mut [ReadAt { object: SLAB_OBJECT, offset: first, buf: &mut old }])
             .expect("still there");
         assert_eq!(old, [1; 600]);
-        let again = Slab::restore(600, slab.table(7)).expect("sound");
+        let mut table = SlotTable::default();
+        table.apply(&slab.table()).expect("sound");
+        let again = Slab::restore(600, table).expect("sound");
         assert_eq!(again.place(bucket), slab.place(bucket));
         assert_eq!(again.stored().collect::<Vec<_>>(), [bucket]);
     }
 
     #[test]
     fn a_table_with_a_shared_slot_is_refused() {
-        assert!(Slab::restore(600, vec![NOWHERE, 4, 4]).is_err());
+        let mut table = SlotTable::default();
+        table.apply(&[(1, 4), (2, 4)]).expect("in range");
+        assert!(Slab::restore(600, table).is_err());
     }
 }

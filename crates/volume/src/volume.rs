@@ -1,20 +1,21 @@
 //! A volume: an engine's buckets in a slab, its memory in a sealed state, commits over both.
 //!
 //! A commit writes, in this order, each durable before the next: buckets (to free slots), the
-//! sealed state (to the slot of the state before last), the commit record. Until the record is
+//! sealed state (a delta on its log, or a new checkpoint), the commit record. Until the record is
 //! durable a crash leaves the commit before, whole.
 
 use crate::block::{BlockSpace, ROOT_BYTES};
-use crate::commit::{COMMIT_OBJECT, CommitRecord, read_commit, state_object, write_commit};
+use crate::commit::{read_commit, write_commit};
 use crate::header::{FORMAT_VERSION, HEADER_OBJECT, Header};
 use crate::intent::IntentLog;
 use crate::options::{CreateOptions, DEFAULT_MEMORY, OpenOptions, Seen, Shown, VolumeInfo};
-use crate::slab::{SLAB_OBJECT, Slab};
+use crate::slab::{SLAB_OBJECT, Slab, SlotTable};
+use crate::state::{Parts, StateLog};
 use crate::{Error, Result};
-use oblivio_crypto::{Kind, MasterKey, OsEntropy, Passphrase, Place, Sealer, VolumeId};
-use oblivio_engine::tree::{Eviction, Recursion, TreeConfig, TreeKeys, TreeOram, buckets_in};
+use oblivio_crypto::{MasterKey, OsEntropy, Passphrase, Sealer, VolumeId};
+use oblivio_engine::tree::{Eviction, Recursion, TreeConfig, TreeKeys, TreeOram};
 use oblivio_engine::{BlockAnswer, BlockOp, Engine, EngineError, Step};
-use oblivio_store::{PutMode, ReadAt, Store, WriteAt};
+use oblivio_store::{PutMode, Store};
 use std::sync::Arc;
 
 /// The smallest number of blocks that a tree is made for.
@@ -24,7 +25,6 @@ const MOST_OPS: usize = 256;
 /// Written bytes after which a commit is due whatever else happens; beyond it, an eighth of the
 /// volume. The rule looks at public numbers only.
 const COMMIT_BYTES: u64 = 64 << 20;
-const STATE_VERSION: u32 = 1;
 
 /// An open volume.
 pub struct Volume {
@@ -34,10 +34,8 @@ pub struct Volume {
     engine: TreeOram,
     slab: Slab,
     intents: IntentLog,
-    state_sealer: Sealer,
+    state: StateLog,
     commit_sealer: Sealer,
-    epoch: u64,
-    digest: [u8; 32],
     root: Vec<u8>,
     memory_bytes: usize,
     replayed: u64,
@@ -121,7 +119,7 @@ impl Volume {
         let volume = header.volume();
         let memory_bytes =
             if options.memory_bytes == 0 { DEFAULT_MEMORY } else { options.memory_bytes };
-        let config = TreeConfig { cache_bytes: memory_bytes / 2, ..header.config() };
+        let config = TreeConfig { cache_bytes: memory_bytes / 8 * 5, ..header.config() };
         let blocks = LEAST_BLOCKS.min(config.capacity);
         let engine = TreeOram::new(config, blocks, TreeKeys::of_volume(master, volume))
             .map_err(|error| Error::Invalid(error.to_string()))?;
@@ -129,14 +127,12 @@ impl Volume {
         Ok(Self {
             slab: Slab::new(engine.bucket_bytes(oblivio_engine::TreeId::DATA)),
             intents: IntentLog::new(volume, sealer(master.intent_root(volume)), 0),
-            state_sealer: sealer(master.state_root(volume)),
+            state: StateLog::new(volume, sealer(master.state_root(volume))),
             commit_sealer: sealer(master.commit_root(volume)),
             store,
             volume,
             passphrases: header.public().passphrases,
             engine,
-            epoch: 0,
-            digest: [0; 32],
             root: Vec::new(),
             memory_bytes,
             replayed: 0,
@@ -148,28 +144,20 @@ impl Volume {
     /// Reads the newest commit and the state that it names.
     fn load(&mut self) -> Result<()> {
         let record = read_commit(&*self.store, &mut self.commit_sealer, self.volume)?;
-        let object = state_object(record.epoch());
-        if self.store.len(object)?.is_none_or(|len| len < record.state_bytes()) {
-            return Err(Error::Tampered(format!("the state ({object}) is missing or cut short")));
+        let mut table = SlotTable::default();
+        for (index, plain) in self.state.load(&*self.store, record)?.iter().enumerate() {
+            let parts = Parts::parse(plain)?;
+            self.root = parts.root.to_vec();
+            table.apply(&parts.slots)?;
+            match index {
+                0 => self.engine.restore(parts.engine),
+                _ => self.engine.apply_delta(parts.engine),
+            }
+            .map_err(engine_error)?;
         }
-        let mut sealed = vec![0; record.state_bytes() as usize];
-        self.store.read(&mut [ReadAt { object, offset: 0, buf: &mut sealed }])?;
-        if digest_of(&sealed) != record.state_digest() {
-            return Err(Error::Tampered(format!("the state ({object}) is not the committed one")));
-        }
-        let place = self.state_place(record.epoch());
-        let plain = self
-            .state_sealer
-            .open(&place, &mut sealed)
-            .map_err(|_| Error::Tampered(format!("the state ({object}) does not open")))?;
-        let parts = StateParts::parse(plain)?;
-        self.root = parts.root.to_vec();
         let bucket_bytes = self.engine.bucket_bytes(oblivio_engine::TreeId::DATA);
-        self.slab = Slab::restore(bucket_bytes, parts.slots)?;
-        self.engine.restore(parts.engine).map_err(engine_error)?;
-        self.epoch = record.epoch();
-        self.digest = record.state_digest();
-        self.intents.restart(self.epoch);
+        self.slab = Slab::restore(bucket_bytes, table)?;
+        self.intents.restart(record.epoch());
         Ok(())
     }
 
@@ -179,16 +167,17 @@ impl Volume {
         if seen.volume != self.volume || self.options.accept_rollback {
             return Ok(());
         }
-        if self.epoch < seen.epoch {
+        let now = self.seen();
+        if now.epoch < seen.epoch {
             return Err(Error::RolledBack(format!(
                 "the volume is at commit {}, but this computer saw commit {}",
-                self.epoch, seen.epoch
+                now.epoch, seen.epoch
             )));
         }
-        if self.epoch == seen.epoch && self.digest != seen.digest {
+        if now.epoch == seen.epoch && now.digest != seen.digest {
             return Err(Error::RolledBack(format!(
                 "commit {} is another one than the one this computer saw",
-                self.epoch
+                now.epoch
             )));
         }
         Ok(())
@@ -279,31 +268,21 @@ impl Volume {
         if self.slab.uncommitted_bytes() > 0 {
             self.store.sync(&[SLAB_OBJECT])?;
         }
-        let epoch = self.epoch + 1;
-        let object = state_object(epoch);
-        let sealed = self.sealed_state(epoch)?;
-        self.store.write(&[WriteAt { object, offset: 0, data: &sealed }])?;
-        self.store.sync(&[object])?;
-        let digest = digest_of(&sealed);
-        let record = CommitRecord::new(epoch, sealed.len() as u64, digest);
+        let record = if self.state.wants_checkpoint() {
+            let engine = self.engine.checkpoint().map_err(engine_error)?;
+            let parts = Parts { root: &self.root, slots: self.slab.table(), engine: &engine };
+            self.state.write_checkpoint(&*self.store, &parts.to_bytes())?
+        } else {
+            let engine = self.engine.delta();
+            let parts = Parts { root: &self.root, slots: self.slab.changes(), engine: &engine };
+            self.state.write_delta(&*self.store, &parts.to_bytes())?
+        };
         write_commit(&*self.store, &mut self.commit_sealer, self.volume, &record)?;
-        self.epoch = epoch;
-        self.digest = digest;
+        self.state.committed(record);
+        self.engine.committed();
         self.slab.committed();
-        self.intents.restart(epoch);
+        self.intents.restart(record.epoch());
         Ok(())
-    }
-
-    fn sealed_state(&mut self, epoch: u64) -> Result<Vec<u8>> {
-        let table = self.slab.table(buckets_in(self.engine.depth()));
-        let engine = self.engine.checkpoint().map_err(engine_error)?;
-        let plain = StateParts { root: &self.root, slots: table, engine: &engine }.to_bytes();
-        let place = self.state_place(epoch);
-        self.state_sealer.seal_vec(&place, &plain).map_err(|error| Error::Closed(error.to_string()))
-    }
-
-    fn state_place(&self, epoch: u64) -> Place {
-        Place { volume: self.volume, kind: Kind::State, index: epoch, version: STATE_VERSION.into() }
     }
 
     fn announce(&mut self) -> Result<()> {
@@ -316,7 +295,8 @@ impl Volume {
 
     /// What this computer has now seen of the volume.
     pub fn seen(&self) -> Seen {
-        Seen { volume: self.volume, epoch: self.epoch, digest: self.digest }
+        let record = self.state.record();
+        Seen { volume: self.volume, epoch: record.epoch(), digest: record.digest() }
     }
 
     /// Reads and authenticates every stored bucket; gives their number. The order is that of the
@@ -346,7 +326,7 @@ impl Volume {
             addressable_blocks: self.engine.capacity(),
             depth: self.engine.depth().0,
             recursion_levels: config.levels_of_recursion(),
-            epoch: self.epoch,
+            epoch: self.state.record().epoch(),
             passphrases: self.passphrases,
             bytes_stored: self.store.list()?.iter().map(|(_, len)| len).sum(),
             memory_bytes: self.memory_bytes,
@@ -433,49 +413,6 @@ impl BlockSpace for Volume {
     }
 }
 
-/// The sealed state's parts (docs/format.md §"State").
-struct StateParts<'a> {
-    root: &'a [u8],
-    slots: Vec<u32>,
-    engine: &'a [u8],
-}
-
-impl<'a> StateParts<'a> {
-    fn to_bytes(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(self.engine.len() + self.slots.len() * 4 + ROOT_BYTES + 32);
-        out.extend_from_slice(&(self.root.len() as u64).to_le_bytes());
-        out.extend_from_slice(self.root);
-        out.resize(8 + ROOT_BYTES, 0);
-        out.extend_from_slice(&(self.slots.len() as u64).to_le_bytes());
-        for slot in &self.slots {
-            out.extend_from_slice(&slot.to_le_bytes());
-        }
-        out.extend_from_slice(self.engine);
-        out
-    }
-
-    fn parse(bytes: &'a [u8]) -> Result<Self> {
-        let broken = || Error::Tampered("the state does not parse".into());
-        let (len, rest) = split_u64(bytes).ok_or_else(broken)?;
-        let (root, rest) = rest.split_at_checked(ROOT_BYTES).ok_or_else(broken)?;
-        let root = root.get(..len as usize).ok_or_else(broken)?;
-        let (count, rest) = split_u64(rest).ok_or_else(broken)?;
-        let table = usize::try_from(count).ok().and_then(|count| count.checked_mul(4));
-        let (table, engine) = rest.split_at_checked(table.ok_or_else(broken)?).ok_or_else(broken)?;
-        let slot = |word: &[u8]| u32::from_le_bytes([word[0], word[1], word[2], word[3]]);
-        Ok(Self { root, slots: table.chunks_exact(4).map(slot).collect(), engine })
-    }
-}
-
-fn split_u64(bytes: &[u8]) -> Option<(u64, &[u8])> {
-    let (word, rest) = bytes.split_first_chunk::<8>()?;
-    Some((u64::from_le_bytes(*word), rest))
-}
-
-fn digest_of(sealed: &[u8]) -> [u8; 32] {
-    oblivio_crypto::digest(sealed)
-}
-
 fn engine_error(error: EngineError) -> Error {
     match error {
         EngineError::Invalid(why) => Error::Invalid(why),
@@ -484,5 +421,3 @@ fn engine_error(error: EngineError) -> Error {
         tampered => Error::Tampered(tampered.to_string()),
     }
 }
-
-const _: () = assert!(COMMIT_OBJECT.len() < 64);

@@ -7,6 +7,7 @@
 use super::bitset::BitSet;
 use super::block_pool::{BlockPool, Payload};
 use super::bucket_cache::{BucketCache, Resident};
+use super::delta::Changes;
 use super::geometry::{EMPTY, Geometry, SlotHeader};
 use super::meters::Meters;
 use super::paths::{NONE, PathUnion};
@@ -56,6 +57,7 @@ pub struct Backend {
     pub(super) removed: BitSet,
     pub(super) root_tag: Tag,
     pub(super) meters: Meters,
+    pub(super) changes: Changes,
     volume: VolumeId,
     sealer: Sealer,
     round: Round,
@@ -99,11 +101,12 @@ impl Backend {
             rewrites_reads,
             stash: Vec::new(),
             pool: BlockPool::new(geometry.block_bytes),
-            cache: BucketCache::new(cached_buckets),
+            cache: BucketCache::new(geometry.blocks_per_bucket, cached_buckets),
             present: BitSet::default(),
             removed: BitSet::default(),
             root_tag: Tag::default(),
             meters: Meters::default(),
+            changes: Changes::default(),
             volume,
             sealer,
             round: Round::default(),
@@ -131,8 +134,8 @@ impl Backend {
         round.read_list.clear();
         round.read_nodes.clear();
         for (index, node) in round.union.nodes().iter().enumerate() {
-            let in_memory = self.cache.holds(node.bucket.0)
-                && self.cache.get(node.bucket.0).is_some_and(|cached| cached.loaded);
+            let in_memory =
+                self.cache.holds(node.bucket.0) && self.cache.is_loaded(node.bucket.0);
             if self.present.get(node.bucket.0) && !in_memory {
                 round.read_list.push(node.bucket);
                 round.read_nodes.push(index as u32);
@@ -143,6 +146,7 @@ impl Backend {
             round.read_buf.resize(bytes, 0);
         }
         self.meters.paths += accesses.len() as u64;
+        self.changes.paths += accesses.len() as u64;
         self.meters.buckets_read += round.read_list.len() as u64;
         self.meters.bytes_moved += bytes as u64;
     }
@@ -200,6 +204,12 @@ impl Backend {
         self.meters.tag_tree_bytes += stride as u64;
         round.node_tags[index] = self.open_bucket(node.bucket, bytes)?;
         let cached = self.cache.holds(node.bucket.0);
+        if cached {
+            let meta = self.cache.meta_mut(node.bucket.0);
+            meta.loaded = true;
+            meta.child_tags = round.node_tags[index];
+            meta.dirty = node.evict;
+        }
         for slot in 0..self.geometry.blocks_per_bucket {
             let header = self.geometry.slot(&round.read_buf[base..base + stride], slot);
             let slot_index = node.bucket.0 * self.geometry.blocks_per_bucket as u64 + slot as u64;
@@ -214,21 +224,14 @@ impl Backend {
                 }
                 let held = Held::Read(payload);
                 round.candidates.push(Candidate { header, held, next: NONE });
-                if !node.evict && !cached {
-                    self.removed.set(slot_index, true);
+                if !node.evict {
+                    self.note_removed(slot_index);
                 }
             } else if cached {
                 let bytes = &round.read_buf[payload..payload + self.geometry.block_bytes];
-                let block = resident(header, self.pool.store(bytes));
-                self.cache.get_mut(node.bucket.0).blocks.push(block);
+                let block = Resident { slot: slot as u8, ..resident(header, self.pool.store(bytes)) };
+                self.cache.push(node.bucket.0, block);
             }
-        }
-        if cached {
-            let bucket = self.cache.get_mut(node.bucket.0);
-            bucket.loaded = true;
-            bucket.child_tags = round.node_tags[index];
-            // A block was taken out, so what is stored is out of date.
-            bucket.dirty = true;
         }
         Ok(())
     }
@@ -244,19 +247,31 @@ impl Backend {
 
     fn absorb_cached(&mut self, round: &mut Round, index: usize) {
         let node = round.union.nodes()[index];
-        let bucket = self.cache.get_mut(node.bucket.0);
-        bucket.loaded = true;
-        bucket.dirty = true;
-        round.node_tags[index] = bucket.child_tags;
-        let wants = &round.wants;
-        let (candidates, found) = (&mut round.candidates, &mut round.found);
-        bucket.blocks.retain(|block| {
-            let taken = node.evict || wanted_by(wants, block.id).is_some();
-            if taken {
-                gather(candidates, wants, found, *block);
+        let bucket = node.bucket.0;
+        let meta = self.cache.meta_mut(bucket);
+        meta.loaded = true;
+        meta.dirty |= node.evict;
+        let stored = !meta.dirty;
+        round.node_tags[index] = meta.child_tags;
+        let mut at = 0;
+        while let Some(block) = self.cache.blocks(bucket).get(at) {
+            if !node.evict && wanted_by(&round.wants, block.id).is_none() {
+                at += 1;
+                continue;
             }
-            !taken
-        });
+            let block = self.cache.remove(bucket, at);
+            gather(&mut round.candidates, &round.wants, &mut round.found, block);
+            if stored {
+                let slots = self.geometry.blocks_per_bucket as u64;
+                self.note_removed(bucket * slots + u64::from(block.slot));
+            }
+        }
+    }
+
+    /// A block was taken out of a stored bucket that is not written back now.
+    fn note_removed(&mut self, slot: u64) {
+        self.removed.set(slot, true);
+        self.changes.removed.insert(slot);
     }
 
     /// The header of the block that access `index` wanted, if it exists.
@@ -369,11 +384,11 @@ impl Backend {
         while next != NONE {
             let candidate = &mut round.candidates[next as usize];
             let payload = self.keep(candidate.held, &round.read_buf);
-            self.cache.get_mut(bucket).blocks.push(resident(candidate.header, payload));
+            self.cache.push(bucket, resident(candidate.header, payload));
             candidate.header.id = EMPTY;
             next = candidate.next;
         }
-        self.cache.get_mut(bucket).child_tags = round.node_tags[index];
+        self.cache.meta_mut(bucket).child_tags = round.node_tags[index];
     }
 
     fn fill_stored(&mut self, round: &mut Round, index: usize) -> Result<Tag> {
@@ -413,6 +428,7 @@ impl Backend {
         let place = self.place(bucket);
         let tag = self.sealer.seal(&place, bytes)?;
         self.present.set(bucket.0, true);
+        self.changes.written.insert(bucket.0);
         let slots = self.geometry.blocks_per_bucket as u64;
         for slot in 0..slots {
             self.removed.set(bucket.0 * slots + slot, false);
@@ -450,7 +466,7 @@ impl Backend {
             match BucketId(bucket).parent() {
                 None => self.root_tag = tag,
                 Some(parent) => {
-                    self.cache.get_mut(parent.0).child_tags[BucketId(bucket).side()] = tag;
+                    self.cache.meta_mut(parent.0).child_tags[BucketId(bucket).side()] = tag;
                 }
             }
             round.write_list.push(BucketId(bucket));
@@ -460,19 +476,21 @@ impl Backend {
     }
 
     fn copy_cached(&mut self, bucket: u64, bytes: &mut [u8]) {
-        let cached = self.cache.get_mut(bucket);
-        cached.dirty = false;
-        self.geometry.set_child_tags(bytes, &cached.child_tags);
+        let meta = self.cache.meta_mut(bucket);
+        meta.dirty = false;
+        self.geometry.set_child_tags(bytes, &meta.child_tags);
+        let blocks = self.cache.blocks_mut(bucket);
         for slot in 0..self.geometry.blocks_per_bucket {
             let at = self.geometry.payload_at(slot);
             let payload = &mut bytes[at..at + self.geometry.block_bytes];
-            let header = match cached.blocks.get(slot) {
+            let header = match blocks.get_mut(slot) {
                 None => {
                     payload.fill(0);
                     SlotHeader::VACANT
                 }
                 Some(block) => {
                     payload.copy_from_slice(self.pool.get(block.payload));
+                    block.slot = slot as u8;
                     SlotHeader { id: block.id, label: block.label, mac: block.mac }
                 }
             };
@@ -506,7 +524,7 @@ impl Backend {
 }
 
 fn resident(header: SlotHeader, payload: Payload) -> Resident {
-    Resident { id: header.id, label: header.label, mac: header.mac, payload }
+    Resident { id: header.id, label: header.label, mac: header.mac, payload, slot: 0 }
 }
 
 fn wanted_by(wants: &[(u64, u32)], id: u64) -> Option<usize> {

@@ -5,6 +5,11 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Payload(u32);
 
+impl Payload {
+    /// A handle for places that hold no block.
+    pub const NONE: Payload = Payload(u32::MAX);
+}
+
 /// Equal-sized payload buffers, allocated in chunks and reused.
 pub struct BlockPool {
     block_bytes: usize,

@@ -4,6 +4,7 @@
 //! order. A cached bucket is read when its path is first shown and written back at a flush.
 
 use super::block_pool::Payload;
+use super::geometry::{EMPTY, Geometry};
 use oblivio_crypto::Tag;
 
 /// A block that is in memory, with its label.
@@ -17,31 +18,44 @@ pub struct Resident {
     pub mac: Tag,
     /// Its content.
     pub payload: Payload,
+    /// Its slot in the stored version of its bucket; means nothing while that is out of date.
+    pub slot: u8,
 }
 
-/// One cached bucket.
-#[derive(Clone, Debug, Default)]
-pub struct CachedBucket {
-    /// Its blocks, at most Z.
-    pub blocks: Vec<Resident>,
+const VACANT: Resident =
+    Resident { id: EMPTY, label: 0, mac: Tag([0; 16]), payload: Payload::NONE, slot: 0 };
+
+/// What is known of a cached bucket beside its blocks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Meta {
     /// The tags of its children as they stand in the store.
     pub child_tags: [Tag; 2],
+    /// How many blocks it holds.
+    len: u8,
     /// Whether the content is in memory (or was never stored).
     pub loaded: bool,
-    /// Whether it differs from what is stored.
+    /// Whether it differs from what is stored, by more than blocks that were taken out.
     pub dirty: bool,
 }
 
-/// The cached buckets.
+/// The cached buckets, side by side so that a path costs few cache misses.
 pub struct BucketCache {
-    buckets: Vec<CachedBucket>,
+    slots: usize,
     limit: u64,
+    meta: Vec<Meta>,
+    blocks: Vec<Resident>,
 }
 
 impl BucketCache {
     /// A cache of the first `limit` buckets in heap order, none loaded.
-    pub fn new(limit: u64) -> Self {
-        Self { buckets: Vec::new(), limit }
+    pub fn new(slots: usize, limit: u64) -> Self {
+        Self { slots, limit, meta: Vec::new(), blocks: Vec::new() }
+    }
+
+    /// Bytes of memory that a cached bucket may come to take.
+    pub fn bytes_per_bucket(geometry: &Geometry) -> usize {
+        let block = geometry.block_bytes + size_of::<Resident>();
+        geometry.blocks_per_bucket * block + size_of::<Meta>()
     }
 
     /// Whether the bucket with this heap index belongs in the cache.
@@ -49,23 +63,54 @@ impl BucketCache {
         bucket <= self.limit
     }
 
-    /// The cached bucket, which must be one that [`Self::holds`].
-    pub fn get_mut(&mut self, bucket: u64) -> &mut CachedBucket {
-        let at = bucket as usize - 1;
-        if at >= self.buckets.len() {
-            self.buckets.resize_with(at + 1, CachedBucket::default);
-        }
-        &mut self.buckets[at]
+    /// Whether the bucket's content is in memory.
+    pub fn is_loaded(&self, bucket: u64) -> bool {
+        self.meta.get(bucket as usize).is_some_and(|meta| meta.loaded)
     }
 
-    /// The cached bucket, if it was ever touched.
-    pub fn get(&self, bucket: u64) -> Option<&CachedBucket> {
-        self.buckets.get((bucket as usize).wrapping_sub(1))
+    /// What is known of a bucket, which must be one that [`Self::holds`].
+    pub fn meta_mut(&mut self, bucket: u64) -> &mut Meta {
+        let at = bucket as usize;
+        if at >= self.meta.len() {
+            self.meta.resize(at + 1, Meta::default());
+            self.blocks.resize((at + 1) * self.slots, VACANT);
+        }
+        &mut self.meta[at]
+    }
+
+    /// The blocks of a bucket that was touched before.
+    pub fn blocks(&self, bucket: u64) -> &[Resident] {
+        let at = bucket as usize;
+        &self.blocks[at * self.slots..][..self.meta[at].len as usize]
+    }
+
+    /// The blocks, to note their slots.
+    pub fn blocks_mut(&mut self, bucket: u64) -> &mut [Resident] {
+        let at = bucket as usize;
+        &mut self.blocks[at * self.slots..][..self.meta[at].len as usize]
+    }
+
+    /// Adds a block to a bucket that was touched before and has a vacant slot.
+    pub fn push(&mut self, bucket: u64, block: Resident) {
+        let at = bucket as usize;
+        let len = &mut self.meta[at].len;
+        self.blocks[at * self.slots + *len as usize] = block;
+        *len += 1;
+    }
+
+    /// Takes one block out.
+    pub fn remove(&mut self, bucket: u64, index: usize) -> Resident {
+        let last = self.blocks(bucket).len() - 1;
+        let blocks = self.blocks_mut(bucket);
+        blocks.swap(index, last);
+        let block = blocks[last];
+        self.meta[bucket as usize].len -= 1;
+        block
     }
 
     /// Heap indices of the dirty buckets, descending, so children before parents.
     pub fn dirty(&self) -> Vec<u64> {
-        let dirty = |(at, bucket): (usize, &CachedBucket)| bucket.dirty.then_some(at as u64 + 1);
-        self.buckets.iter().enumerate().rev().filter_map(dirty).collect()
+        let dirty = |(at, meta): (usize, &Meta)| meta.dirty.then_some(at as u64);
+        self.meta.iter().enumerate().rev().filter_map(dirty).collect()
     }
 }

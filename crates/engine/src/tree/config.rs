@@ -1,5 +1,6 @@
 //! What a tree engine can be made of, and the papers' named points.
 
+use super::bucket_cache::BucketCache;
 use super::eviction::Eviction;
 use super::geometry::{Geometry, buckets_in, depth_for};
 use super::position_map::MapFormat;
@@ -56,7 +57,9 @@ impl TreeConfig {
             block_bytes,
             blocks_per_bucket: 4,
             capacity,
-            fill_percent: 50,
+            // Just over half, so that a power of two of blocks does not need another level for
+            // the one bucket that a full tree lacks.
+            fill_percent: 52,
             eviction: Eviction::ReadPaths { extra_every: 0 },
             pmmac: false,
             tag_tree: true,
@@ -202,7 +205,7 @@ impl TreeConfig {
 
     /// How many of the first buckets are kept in memory, for trees of any depth.
     pub fn cached_buckets(&self) -> u64 {
-        (self.cache_bytes / self.geometry(0).bucket_bytes()) as u64
+        (self.cache_bytes / BucketCache::bytes_per_bucket(&self.geometry(0))) as u64
     }
 
     /// Bytes of a tree that has stored every bucket.

@@ -569,6 +569,7 @@ impl Engine for TreeOram {
         let mut seed = [0; 8];
         self.entropy.fill(&mut seed);
         self.batch = Batch::new(ops, u64::from_le_bytes(seed));
+        self.trees[0].changes.requests += self.batch.ops.len() as u64;
         self.take_from_plb();
         self.phase = Phase::Start(self.levels - 1);
         Ok(())

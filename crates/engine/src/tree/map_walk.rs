@@ -93,6 +93,7 @@ impl TreeOram {
         let format = self.config.map_format;
         let (advance, index) = if level + 1 == self.levels {
             let index = index_of(id) as usize;
+            self.trees[0].changes.entries.insert(index as u64);
             (format.advance(&mut self.on_chip, index, draw), index)
         } else {
             let per_block = self.config.map_entries_per_block();
@@ -191,7 +192,7 @@ impl TreeOram {
                     self.pmmac_bytes += 16 + content.len() as u64;
                     mac = self.mac.block(gone.count, gone.id, content);
                 }
-                let block = Resident { id: gone.id, label, mac, payload: gone.payload };
+                let block = Resident { id: gone.id, label, mac, payload: gone.payload, slot: 0 };
                 self.trees[0].append(block);
             }
         }

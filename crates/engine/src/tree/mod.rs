@@ -9,6 +9,7 @@ mod bitset;
 mod block_pool;
 mod bucket_cache;
 pub mod config;
+mod delta;
 mod eviction;
 mod frontend;
 mod geometry;

@@ -71,6 +71,11 @@ impl Plb {
         evicted
     }
 
+    /// Takes all entries out.
+    pub fn clear(&mut self) -> Vec<PlbEntry> {
+        self.sets.iter_mut().flat_map(std::mem::take).collect()
+    }
+
     /// All entries.
     pub fn entries(&self) -> impl Iterator<Item = &PlbEntry> {
         self.sets.iter().flatten()

@@ -12,47 +12,47 @@ use super::frontend::TreeOram;
 use super::geometry::{EMPTY, buckets_in};
 use super::plb::PlbEntry;
 use super::position_map::Counts;
-use crate::{EngineError, Level, Result};
+use crate::{EngineError, Result};
 use oblivio_crypto::{TAG_BYTES, Tag};
 
 /// Blocks to which the stash is padded at rest. More than this many after an eviction is less
 /// likely than 2^-80 (docs/decisions/0003-eviction.md); it would show as twice the padding.
-pub const STASH_BOUND: usize = 100;
+pub const STASH_BOUND: usize = 64;
 /// Entries to which the backlog of group remaps is padded.
 const BACKLOG_BOUND: usize = 512;
-const VERSION: u32 = 1;
+pub(super) const VERSION: u64 = 1;
 
-struct Writer(Vec<u8>);
+pub(super) struct Writer(pub Vec<u8>);
 
 impl Writer {
-    fn u64(&mut self, value: u64) {
+    pub fn u64(&mut self, value: u64) {
         self.0.extend_from_slice(&value.to_le_bytes());
     }
-    fn bytes(&mut self, bytes: &[u8]) {
+    pub fn bytes(&mut self, bytes: &[u8]) {
         self.0.extend_from_slice(bytes);
     }
-    fn words(&mut self, words: &[u64]) {
+    pub fn words(&mut self, words: &[u64]) {
         for &word in words {
             self.u64(word);
         }
     }
 }
 
-struct Reader<'a>(&'a [u8]);
+pub(super) struct Reader<'a>(pub &'a [u8]);
 
 impl<'a> Reader<'a> {
-    fn bytes(&mut self, len: usize) -> Result<&'a [u8]> {
+    pub fn bytes(&mut self, len: usize) -> Result<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(len).ok_or(EngineError::State("too short"))?;
         self.0 = rest;
         Ok(taken)
     }
-    fn u64(&mut self) -> Result<u64> {
+    pub fn u64(&mut self) -> Result<u64> {
         Ok(super::geometry::read_u64(self.bytes(8)?, 0))
     }
-    fn words(&mut self, bits: u64) -> Result<Vec<u64>> {
+    pub fn words(&mut self, bits: u64) -> Result<Vec<u64>> {
         (0..bits.div_ceil(64)).map(|_| self.u64()).collect()
     }
-    fn tag(&mut self) -> Result<Tag> {
+    pub fn tag(&mut self) -> Result<Tag> {
         let mut tag = Tag::default();
         tag.0.copy_from_slice(self.bytes(TAG_BYTES)?);
         Ok(tag)
@@ -76,19 +76,35 @@ impl TreeOram {
         }
         let tree = &self.trees[0];
         let mut out = Writer(Vec::with_capacity(self.state_bytes()));
-        out.u64(u64::from(VERSION));
-        out.words(&[self.blocks, u64::from(tree.depth.0), self.accesses[0], self.turns[0]]);
-        out.u64(self.requests);
-        out.bytes(&tree.root_tag.0);
+        self.write_scalars(&mut out);
         out.u64(self.on_chip.len() as u64);
         out.bytes(&self.on_chip);
         let buckets = buckets_in(tree.depth) + 1;
         out.words(&tree.present.to_words(buckets));
         out.words(&tree.removed.to_words(buckets * self.config.blocks_per_bucket as u64));
-        self.write_backlog(&mut out);
-        write_stash(tree, &mut out);
-        self.write_plb(&mut out);
+        self.write_residents(&mut out);
         Ok(out.0)
+    }
+
+    /// What is in memory only and small: the backlog, the stash, the PLB, each padded.
+    pub(super) fn write_residents(&self, out: &mut Writer) {
+        self.write_backlog(out);
+        write_stash(&self.trees[0], out);
+        self.write_plb(out);
+    }
+
+    /// Replaces backlog, stash and PLB by what [`Self::write_residents`] wrote.
+    pub(super) fn read_residents(&mut self, input: &mut Reader<'_>) -> Result<()> {
+        self.pending.clear();
+        for entry in self.plb.clear() {
+            self.trees[0].pool.release(entry.payload);
+        }
+        for block in std::mem::take(&mut self.trees[0].stash) {
+            self.trees[0].pool.release(block.payload);
+        }
+        self.read_backlog(input)?;
+        read_stash(&mut self.trees[0], input)?;
+        self.read_plb(input)
     }
 
     fn state_bytes(&self) -> usize {
@@ -132,34 +148,17 @@ impl TreeOram {
             return Err(EngineError::Invalid("several trees are for the lab only".into()));
         }
         let mut input = Reader(state);
-        if input.u64()? != u64::from(VERSION) {
-            return Err(EngineError::State("unknown version"));
-        }
-        let blocks = input.u64()?;
-        let depth = input.u64()?;
-        if blocks < self.blocks || blocks > self.config.capacity || depth > 40 {
-            return Err(EngineError::State("blocks or depth out of range"));
-        }
-        self.grow(blocks)?;
-        if u64::from(self.trees[0].depth.0) > depth {
-            return Err(EngineError::State("the tree is too shallow for its blocks"));
-        }
-        self.trees[0].depth = Level(depth as u32);
-        (self.accesses[0], self.turns[0]) = (input.u64()?, input.u64()?);
-        self.requests = input.u64()?;
-        self.trees[0].root_tag = input.tag()?;
+        self.read_scalars(&mut input)?;
         if input.u64()? != self.on_chip.len() as u64 {
             return Err(EngineError::State("the position map has another size"));
         }
         let map = input.bytes(self.on_chip.len())?;
         self.on_chip.copy_from_slice(map);
-        let buckets = buckets_in(Level(depth as u32)) + 1;
+        let buckets = buckets_in(self.trees[0].depth) + 1;
         let slots = buckets * self.config.blocks_per_bucket as u64;
         self.trees[0].present = BitSet::from_words(input.words(buckets)?);
         self.trees[0].removed = BitSet::from_words(input.words(slots)?);
-        self.read_backlog(&mut input)?;
-        read_stash(&mut self.trees[0], &mut input)?;
-        self.read_plb(&mut input)?;
+        self.read_residents(&mut input)?;
         if input.0.is_empty() { Ok(()) } else { Err(EngineError::State("too long")) }
     }
 
@@ -217,7 +216,7 @@ fn read_stash(tree: &mut Backend, input: &mut Reader<'_>) -> Result<()> {
         let content = input.bytes(tree.geometry.block_bytes)?;
         if id != EMPTY {
             let payload = tree.pool.store(content);
-            tree.stash.push(Resident { id, label, mac, payload });
+            tree.stash.push(Resident { id, label, mac, payload, slot: 0 });
         }
     }
     Ok(())

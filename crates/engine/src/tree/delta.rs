@@ -1,0 +1,134 @@
+//! What changed in the engine's memory since the last commit, as bytes at rest.
+//!
+//! Writing the whole map for each commit would cost more than the accesses. A delta's size
+//! follows from public numbers: how many requests and paths there were, which buckets were
+//! written, and the bounds of stash, backlog and PLB. Layout in docs/format.md §"Delta".
+
+use super::frontend::TreeOram;
+use super::geometry::EMPTY;
+use super::state::{Reader, Writer};
+use crate::{EngineError, Level, Result};
+use std::collections::BTreeSet;
+
+/// What a delta must tell; collected while batches run.
+#[derive(Default)]
+pub struct Changes {
+    /// On-chip entries that were advanced, one for each at most.
+    pub entries: BTreeSet<u64>,
+    /// Requests since the last commit; no more entries than this times the levels can change.
+    pub requests: u64,
+    /// Slots whose block was taken out without rewriting the bucket.
+    pub removed: BTreeSet<u64>,
+    /// Paths since the last commit; each takes out one block at most.
+    pub paths: u64,
+    /// Buckets written.
+    pub written: BTreeSet<u64>,
+}
+
+impl TreeOram {
+    /// What changed since [`Self::committed`] was called last, once a flush is done.
+    pub fn delta(&self) -> Vec<u8> {
+        let tree = &self.trees[0];
+        let changes = &tree.changes;
+        let mut out = Writer(Vec::new());
+        self.write_scalars(&mut out);
+        out.words(&[changes.requests, changes.paths, changes.written.len() as u64]);
+        for &index in &changes.entries {
+            out.words(&[index, self.config.map_format.get(&self.on_chip, index as usize)]);
+        }
+        for _ in changes.entries.len() as u64..changes.requests {
+            out.words(&[EMPTY, 0]);
+        }
+        let slots = self.config.blocks_per_bucket as u64;
+        for &bucket in &changes.written {
+            let bits = (0..slots).map(|slot| u64::from(tree.removed.get(bucket * slots + slot)));
+            out.words(&[bucket, bits.rev().fold(0, |word, bit| word << 1 | bit)]);
+        }
+        let still = |slot: &&u64| tree.removed.get(**slot);
+        let removed: Vec<u64> = changes.removed.iter().filter(still).copied().collect();
+        out.words(&removed);
+        for _ in removed.len() as u64..changes.paths {
+            out.u64(EMPTY);
+        }
+        self.write_residents(&mut out);
+        out.0
+    }
+
+    /// The state as it is now was made durable; the next delta begins here.
+    pub fn committed(&mut self) {
+        self.trees[0].changes = Changes::default();
+    }
+
+    /// Applies a delta to the state on which it was made.
+    ///
+    /// # Errors
+    /// `State` when the bytes are not such a delta.
+    pub fn apply_delta(&mut self, delta: &[u8]) -> Result<()> {
+        let mut input = Reader(delta);
+        self.read_scalars(&mut input)?;
+        let (requests, paths, written) = (input.u64()?, input.u64()?, input.u64()?);
+        let entries = self.config.blocks_by_level(self.blocks)[self.levels - 1];
+        for _ in 0..requests {
+            let (index, count) = (input.u64()?, input.u64()?);
+            if index == EMPTY {
+                continue;
+            }
+            if index >= entries {
+                return Err(EngineError::State("a map entry is out of range"));
+            }
+            self.config.map_format.set(&mut self.on_chip, index as usize, count);
+        }
+        let slots = self.config.blocks_per_bucket as u64;
+        let buckets = super::geometry::buckets_in(self.trees[0].depth);
+        for _ in 0..written {
+            let (bucket, bits) = (input.u64()?, input.u64()?);
+            if bucket == 0 || bucket > buckets {
+                return Err(EngineError::State("a bucket is out of range"));
+            }
+            self.trees[0].present.set(bucket, true);
+            for slot in 0..slots {
+                self.trees[0].removed.set(bucket * slots + slot, bits >> slot & 1 == 1);
+            }
+        }
+        for _ in 0..paths {
+            let slot = input.u64()?;
+            if slot == EMPTY {
+                continue;
+            }
+            if slot / slots > buckets {
+                return Err(EngineError::State("a slot is out of range"));
+            }
+            self.trees[0].removed.set(slot, true);
+        }
+        self.read_residents(&mut input)?;
+        if input.0.is_empty() { Ok(()) } else { Err(EngineError::State("too long")) }
+    }
+
+    /// The numbers that every state and delta begins with.
+    pub(super) fn write_scalars(&self, out: &mut Writer) {
+        let tree = &self.trees[0];
+        out.u64(super::state::VERSION);
+        out.words(&[self.blocks, u64::from(tree.depth.0), self.accesses[0], self.turns[0]]);
+        out.u64(self.requests);
+        out.bytes(&tree.root_tag.0);
+    }
+
+    pub(super) fn read_scalars(&mut self, input: &mut Reader<'_>) -> Result<()> {
+        if input.u64()? != super::state::VERSION {
+            return Err(EngineError::State("unknown version"));
+        }
+        let (blocks, depth) = (input.u64()?, input.u64()?);
+        if blocks < self.blocks || blocks > self.config.capacity || depth > 40 {
+            return Err(EngineError::State("blocks or depth out of range"));
+        }
+        self.grow(blocks)?;
+        if u64::from(self.trees[0].depth.0) > depth {
+            return Err(EngineError::State("the tree is too shallow for its blocks"));
+        }
+        self.trees[0].depth = Level(depth as u32);
+        (self.accesses[0], self.turns[0]) = (input.u64()?, input.u64()?);
+        self.requests = input.u64()?;
+        self.trees[0].root_tag = input.tag()?;
+        Ok(())
+    }
+}

@@ -1,0 +1,189 @@
+//! The client's state at rest: a sealed checkpoint and a log of sealed deltas on it.
+//!
+//! Two pairs of objects take turns, so that the pair of the current commit is never written over
+//! by the next checkpoint. All sizes follow from public numbers (docs/format.md §"State").
+
+use crate::block::ROOT_BYTES;
+use crate::commit::CommitRecord;
+use crate::{Error, Result};
+use oblivio_crypto::{Kind, Place, Sealer, VolumeId, digest};
+use oblivio_store::{ReadAt, Store, WriteAt};
+
+/// A log is not let grow beyond its checkpoint, or beyond this if that is more.
+const LEAST_LOG: u64 = 4 << 20;
+const VERSION: u64 = 1;
+
+/// The names of the pair of objects of checkpoint number `generation`.
+pub fn objects(generation: u64) -> [&'static str; 2] {
+    if generation.is_multiple_of(2) { ["state-0", "log-0"] } else { ["state-1", "log-1"] }
+}
+
+/// What a checkpoint or a delta holds beside the engine's part.
+pub struct Parts<'a> {
+    /// The file layer's root.
+    pub root: &'a [u8],
+    /// Buckets and their slots: all of them, or those that changed.
+    pub slots: Vec<(u64, u32)>,
+    /// The engine's part.
+    pub engine: &'a [u8],
+}
+
+impl<'a> Parts<'a> {
+    /// The parts as bytes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out =
+            Vec::with_capacity(self.engine.len() + self.slots.len() * 12 + ROOT_BYTES + 32);
+        out.extend_from_slice(&(self.root.len() as u64).to_le_bytes());
+        out.extend_from_slice(self.root);
+        out.resize(8 + ROOT_BYTES, 0);
+        out.extend_from_slice(&(self.slots.len() as u64).to_le_bytes());
+        for (bucket, slot) in &self.slots {
+            out.extend_from_slice(&bucket.to_le_bytes());
+            out.extend_from_slice(&slot.to_le_bytes());
+        }
+        out.extend_from_slice(self.engine);
+        out
+    }
+
+    /// Parses what [`Self::to_bytes`] gave.
+    ///
+    /// # Errors
+    /// `Tampered` when the bytes are something else.
+    pub fn parse(bytes: &'a [u8]) -> Result<Self> {
+        let broken = || Error::Tampered("the state does not parse".into());
+        let (len, rest) = split_u64(bytes).ok_or_else(broken)?;
+        let (root, rest) = rest.split_at_checked(ROOT_BYTES).ok_or_else(broken)?;
+        let root = root.get(..len as usize).ok_or_else(broken)?;
+        let (count, rest) = split_u64(rest).ok_or_else(broken)?;
+        let bytes = usize::try_from(count).ok().and_then(|count| count.checked_mul(12));
+        let (table, engine) = rest.split_at_checked(bytes.ok_or_else(broken)?).ok_or_else(broken)?;
+        let entry = |bytes: &[u8]| {
+            let (bucket, slot) = split_u64(bytes).unwrap_or_default();
+            (bucket, u32::from_le_bytes([slot[0], slot[1], slot[2], slot[3]]))
+        };
+        Ok(Self { root, slots: table.chunks_exact(12).map(entry).collect(), engine })
+    }
+}
+
+fn split_u64(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let (word, rest) = bytes.split_first_chunk::<8>()?;
+    Some((u64::from_le_bytes(*word), rest))
+}
+
+/// Where the state is kept, and what of it the last commit made current.
+pub struct StateLog {
+    volume: VolumeId,
+    sealer: Sealer,
+    record: CommitRecord,
+}
+
+impl StateLog {
+    /// A log without any commit.
+    pub fn new(volume: VolumeId, sealer: Sealer) -> Self {
+        Self { volume, sealer, record: CommitRecord::default() }
+    }
+
+    /// The current commit.
+    pub fn record(&self) -> &CommitRecord {
+        &self.record
+    }
+
+    /// Whether the next commit should write a checkpoint and not a delta.
+    pub fn wants_checkpoint(&self) -> bool {
+        let record = &self.record;
+        record.epoch() == 0 || record.log_bytes() > record.state_bytes().max(LEAST_LOG)
+    }
+
+    /// Stores a checkpoint durably; gives the record that makes it current.
+    ///
+    /// # Errors
+    /// Those of the store and of the sealer.
+    pub fn write_checkpoint(&mut self, store: &dyn Store, plain: &[u8]) -> Result<CommitRecord> {
+        let record = self.record.next_generation();
+        let [object, _] = objects(record.generation());
+        let data = self.seal(Kind::State, record.epoch(), plain)?;
+        store.write(&[WriteAt { object, offset: 0, data: &data }])?;
+        store.sync(&[object])?;
+        Ok(record.with_checkpoint(data.len() as u64, digest(&data)))
+    }
+
+    /// Appends a delta durably; gives the record that makes it current.
+    ///
+    /// # Errors
+    /// Those of the store and of the sealer.
+    pub fn write_delta(&mut self, store: &dyn Store, plain: &[u8]) -> Result<CommitRecord> {
+        let record = self.record.next_epoch();
+        let [_, object] = objects(record.generation());
+        let sealed = self.seal(Kind::Delta, record.epoch(), plain)?;
+        let mut data = (sealed.len() as u64).to_le_bytes().to_vec();
+        data.extend_from_slice(&sealed);
+        store.write(&[WriteAt { object, offset: record.log_bytes(), data: &data }])?;
+        store.sync(&[object])?;
+        Ok(record.with_delta(data.len() as u64, chain(&record.digest(), &data)))
+    }
+
+    /// The commit with this record is the current one.
+    pub fn committed(&mut self, record: CommitRecord) {
+        self.record = record;
+    }
+
+    /// Reads the checkpoint and the deltas that a commit names, as plain bytes, oldest first.
+    ///
+    /// # Errors
+    /// `Tampered` names the object that is not what was committed.
+    pub fn load(&mut self, store: &dyn Store, record: CommitRecord) -> Result<Vec<Vec<u8>>> {
+        let [state, log] = objects(record.generation());
+        let wrong = |object: &str, why: &str| Error::Tampered(format!("{object} {why}"));
+        let read = |object: &str, len: u64| -> Result<Vec<u8>> {
+            if store.len(object)?.unwrap_or(0) < len {
+                return Err(wrong(object, "is missing or cut short"));
+            }
+            let mut bytes = vec![0; len as usize];
+            store.read(&mut [ReadAt { object, offset: 0, buf: &mut bytes }])?;
+            Ok(bytes)
+        };
+        let sealed = read(state, record.state_bytes())?;
+        let mut now = digest(&sealed);
+        let deltas = if record.log_bytes() > 0 { read(log, record.log_bytes())? } else { vec![] };
+        let mut epoch = record.base_epoch();
+        let first = self.open(Kind::State, epoch, &sealed).ok_or(wrong(state, "does not open"))?;
+        let mut plain = vec![first];
+        let mut rest = &deltas[..];
+        while !rest.is_empty() {
+            epoch += 1;
+            let torn = || wrong(log, "does not parse");
+            let (len, body) = split_u64(rest).ok_or_else(torn)?;
+            let body = body.get(..len as usize).ok_or_else(torn)?;
+            let (whole, following) = rest.split_at(8 + body.len());
+            now = chain(&now, whole);
+            plain.push(self.open(Kind::Delta, epoch, body).ok_or(wrong(log, "does not open"))?);
+            rest = following;
+        }
+        if now != record.digest() || epoch != record.epoch() {
+            return Err(wrong(state, "and its log are not the committed ones"));
+        }
+        self.record = record;
+        Ok(plain)
+    }
+
+    fn seal(&mut self, kind: Kind, epoch: u64, plain: &[u8]) -> Result<Vec<u8>> {
+        let place = self.place(kind, epoch);
+        self.sealer.seal_vec(&place, plain).map_err(|error| Error::Closed(error.to_string()))
+    }
+
+    fn open(&mut self, kind: Kind, epoch: u64, sealed: &[u8]) -> Option<Vec<u8>> {
+        let place = self.place(kind, epoch);
+        self.sealer.open_vec(&place, sealed).ok()
+    }
+
+    fn place(&self, kind: Kind, epoch: u64) -> Place {
+        Place { volume: self.volume, kind, index: epoch, version: VERSION }
+    }
+}
+
+/// The digest of everything up to and with a delta.
+fn chain(before: &[u8; 32], delta: &[u8]) -> [u8; 32] {
+    let mut both = before.to_vec();
+    both.extend_from_slice(&digest(delta));
+    digest(&both)
+}
