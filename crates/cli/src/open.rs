@@ -8,7 +8,7 @@ use crate::remembered::{self, Remembered};
 use anyhow::{Context, Result};
 use oblivio_store::{LocalStore, Store};
 use oblivio_volume::fs::{FileSystem, Timestamp};
-use oblivio_volume::{DEFAULT_MEMORY, OpenOptions, Volume, VolumeInfo, read_header};
+use oblivio_volume::{DEFAULT_MEMORY, OpenOptions, Seen, Volume, VolumeInfo, read_header};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -39,15 +39,14 @@ pub fn store(folder: &Path) -> Result<Arc<dyn Store>> {
 /// What the user chose and this computer remembers, as the volume wants it.
 pub fn options(
     args: &OpenArgs,
-    remembered: Option<Remembered>,
+    last_seen: Option<Seen>,
     recorder: Option<&Recorder>,
 ) -> Result<OpenOptions> {
-    let last_seen = remembered.as_ref().map(Remembered::load).transpose()?.flatten();
     Ok(OpenOptions {
         memory_bytes: memory(args)?,
         last_seen,
         accept_rollback: args.accept_rollback,
-        on_commit: remembered.map(remembered::callback),
+        on_commit: Some(remembered::callback()),
         on_shown: recorder.map(Recorder::callback),
     })
 }
@@ -62,8 +61,8 @@ pub fn volume(folder: &Path, args: &OpenArgs, recorder: Option<&Recorder>) -> Re
     let store = store(folder)?;
     // Before the passphrase is asked for: whoever mistyped the folder should hear of it first.
     let header = read_header(store.as_ref()).with_context(|| folder.display().to_string())?;
-    let remembered = Remembered::of(header.volume)?;
-    let options = options(args, Some(remembered), recorder)?;
+    let last_seen = Remembered::of(header.volume)?.load()?;
+    let options = options(args, last_seen, recorder)?;
     let passphrase = passphrase::known(&args.passphrase)?;
     let volume = Volume::open(store, &passphrase, options)?;
     remembered::note(&volume.seen())?;

@@ -115,18 +115,17 @@ fn digest(hex: &str) -> Option<[u8; 32]> {
     Some(out)
 }
 
-/// For the volume's callback: its error type knows no files but the store's.
-pub fn callback(remembered: Remembered) -> oblivio_volume::OnCommit {
-    Box::new(move |seen| {
-        remembered.store(seen).map_err(|error| {
-            let path = remembered.path.display();
-            let what = format!("this commit could not be remembered in {path}: {error}");
+/// What the volume calls after each commit. Its errors know no files but the store's.
+pub fn callback() -> oblivio_volume::OnCommit {
+    Box::new(|seen| {
+        note(seen).map_err(|error| {
+            let what = format!("this computer cannot remember the volume: {error:#}");
             oblivio_volume::Error::Invalid(what)
         })
     })
 }
 
-/// Remembers a volume that was just made or opened.
+/// Remembers a commit of any volume.
 pub fn note(seen: &Seen) -> Result<()> {
     let remembered = Remembered::of(seen.volume)?;
     remembered.store(seen).with_context(|| format!("writing {}", remembered.path.display()))

@@ -138,7 +138,7 @@ pub fn follow(fs: &FileSystem, path: &RemotePath) -> Result<Attr> {
         if target.first() == Some(&b'/') {
             above.truncate(1);
         }
-        let names = target.split(|&b| b == b'/').filter(|name| !matches!(name, b"" | b"."));
+        let names = target.split(|&b| b == b'/').filter(|name| !matches!(*name, b"" | b"."));
         for name in names.rev() {
             rest.push_front(name.to_vec());
         }

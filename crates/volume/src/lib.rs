@@ -4,10 +4,13 @@ pub mod block;
 mod commit;
 mod error;
 pub mod fs;
+#[doc(hidden)]
+pub mod fuzzing;
 mod header;
 mod intent;
 mod options;
 mod slab;
+mod state;
 mod verify;
 mod volume;
 

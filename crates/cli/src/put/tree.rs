@@ -246,7 +246,7 @@ impl<'s> Put<'s> {
     }
 
     /// Stores what a reader yields, as standard input.
-    pub fn stream(&mut self, from: &mut dyn Read, place: Place) -> Result<()> {
+    pub fn stream(&mut self, mut from: &mut dyn Read, place: Place) -> Result<()> {
         self.replaceable(&place)?;
         self.progress.on(&place.path.to_string());
         let process = (rustix::process::geteuid(), rustix::process::getegid());
@@ -257,7 +257,7 @@ impl<'s> Put<'s> {
             let mut piece = Vec::with_capacity(source::PIECE);
             loop {
                 piece.clear();
-                from.by_ref().take(source::PIECE as u64).read_to_end(&mut piece)?;
+                (&mut from).take(source::PIECE as u64).read_to_end(&mut piece)?;
                 if piece.is_empty() {
                     return Ok(SetAttr::default());
                 }

@@ -1,0 +1,84 @@
+//! `check`: is everything as it was written?
+
+use crate::args::CheckArgs;
+use crate::exit::{Code, fault, judge, line};
+use crate::human::{self, say, say_json};
+use crate::open;
+use crate::progress::Progress;
+use anyhow::{Error, Result};
+use oblivio_volume::fs::CheckReport;
+use serde_json::json;
+
+/// Runs the command.
+pub fn run(args: &CheckArgs) -> Result<()> {
+    let found = look(args);
+    if args.json {
+        tell_json(&found)?;
+    }
+    let (buckets, report) = found?;
+    if !args.json {
+        tell(buckets, &report)?;
+    }
+    match report.problems.len() {
+        0 => Ok(()),
+        n => Err(fault(
+            Code::Tampered,
+            format!("the volume is not clean: {}", human::count(n as u64, "problem")),
+            "Bring back what you can with `oblivio get -r`, and restore the rest from a backup.",
+        )),
+    }
+}
+
+/// All buckets first: what lies in none of the files is checked too.
+fn look(args: &CheckArgs) -> Result<(u64, CheckReport)> {
+    let quiet = args.open.quiet;
+    let recorder = None;
+    let mut volume = open::volume(&args.volume, &args.open, recorder)?;
+    let mut progress = Progress::steps(quiet, "buckets");
+    let buckets = volume.verify(&mut |done, total| progress.at(done, total))?;
+    drop(progress);
+    let session = open::file_system(volume)?;
+    let mut progress = Progress::steps(quiet, "files");
+    let report = session.fs.check_with(true, &mut |done, total| progress.at(done, total))?;
+    drop(progress);
+    session.fs.into_blocks()?;
+    Ok((buckets, report))
+}
+
+fn tell(buckets: u64, report: &CheckReport) -> Result<()> {
+    for problem in &report.problems {
+        say(human::plain(problem))?;
+    }
+    if report.problems.is_empty() {
+        say(format!(
+            "clean: {}, {}, {} and {} are as they were written",
+            human::count(buckets, "bucket"),
+            human::count(report.blocks, "block"),
+            human::count(report.files, "file"),
+            human::count(report.directories, "directory"),
+        ))?;
+    }
+    Ok(())
+}
+
+fn tell_json(found: &Result<(u64, CheckReport)>) -> Result<()> {
+    match found {
+        Ok((buckets, report)) => say_json(&json!({
+            "clean": report.problems.is_empty(),
+            "buckets": buckets,
+            "blocks": report.blocks,
+            "files": report.files,
+            "directories": report.directories,
+            "problems": report.problems,
+        })),
+        // Damage that keeps the volume from being read at all is a finding, too.
+        Err(error) if is_damage(error) => {
+            say_json(&json!({ "clean": false, "problems": [line(error)] }))
+        }
+        Err(_) => Ok(()),
+    }
+}
+
+fn is_damage(error: &Error) -> bool {
+    matches!(judge(error).0, Code::Tampered | Code::RolledBack)
+}

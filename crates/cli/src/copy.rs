@@ -1,0 +1,171 @@
+//! `cp`: copies inside a volume.
+
+use crate::args::CpArgs;
+use crate::committer::{COMMIT_BYTES, Committer};
+use crate::exit::{Failures, usage};
+use crate::get::each_piece;
+use crate::open;
+use crate::progress::Progress;
+use crate::remote::{self, Place, RemotePath, entries, in_words_of};
+use crate::staging::Staging;
+use crate::tree::{check_paths, refuse_into_itself, sources_and_places};
+use anyhow::Result;
+use oblivio_volume::Error;
+use oblivio_volume::fs::{Attr, FileKind, FileSystem, Ino, NewNode, SetAttr};
+use std::collections::HashMap;
+
+/// Runs the command.
+pub fn run(args: &CpArgs) -> Result<()> {
+    check_paths(&args.paths)?;
+    open::with(&args.volume, &args.open, |session| {
+        let mut copy = Copy::new(&session.fs, Progress::bytes(args.open.quiet, None))?;
+        let (mut failures, mut done) = (Failures::default(), 0);
+        for (from, place) in sources_and_places(&session.fs, &args.paths)? {
+            match copy.named(&from, place, args.recursive) {
+                Ok(()) => done += 1,
+                Err(error) => failures.note(error)?,
+            }
+        }
+        copy.finish()?;
+        failures.finish(done)
+    })
+}
+
+/// One `cp` at work. Modes, owners, times, links and holes are kept.
+struct Copy<'f> {
+    fs: &'f FileSystem,
+    committer: Committer<'f>,
+    staging: Staging<'f>,
+    progress: Progress,
+    /// Files with several names: the copy of the first.
+    links: HashMap<Ino, Ino>,
+    /// Directories whose times are set last.
+    directories: Vec<(Ino, SetAttr)>,
+}
+
+impl<'f> Copy<'f> {
+    fn new(fs: &'f FileSystem, progress: Progress) -> Result<Self> {
+        let (links, directories) = (HashMap::new(), Vec::new());
+        let (committer, staging) = (Committer::new(fs), Staging::new(fs)?);
+        Ok(Self { fs, committer, staging, progress, links, directories })
+    }
+
+    fn named(&mut self, from: &RemotePath, place: Place, recursive: bool) -> Result<()> {
+        let attr = remote::find(self.fs, from)?;
+        if attr.kind == FileKind::Directory && !recursive {
+            return Err(Error::IsADirectory(from.to_string()).into());
+        }
+        refuse_into_itself(from, &place)?;
+        let mut todo = vec![(attr, place)];
+        while let Some((attr, place)) = todo.pop() {
+            if attr.kind == FileKind::Directory {
+                let ino = self.directory(&attr, &place)?;
+                for entry in entries(self.fs, attr.ino)? {
+                    let path = place.path.join(&entry.name);
+                    let place = Place { parent: ino, name: entry.name, path };
+                    todo.push((self.fs.attr(entry.ino)?, place));
+                }
+            } else {
+                self.other(&attr, &place)?;
+            }
+            self.committer.changed();
+            self.committer.commit_if_due()?;
+        }
+        Ok(())
+    }
+
+    fn directory(&mut self, attr: &Attr, place: &Place) -> Result<Ino> {
+        let ino = match self.fs.lookup(place.parent, &place.name) {
+            Ok(there) if there.kind == FileKind::Directory => there.ino,
+            Ok(_) => return Err(Error::NotADirectory(place.path.to_string()).into()),
+            Err(Error::NotFound(_)) => {
+                let made = self.fs.mkdir(place.parent, &place.name, node(attr));
+                made.map_err(|error| in_words_of(&place.path, error))?.ino
+            }
+            Err(error) => return Err(error.into()),
+        };
+        self.directories.push((ino, attributes(attr)));
+        Ok(ino)
+    }
+
+    fn other(&mut self, attr: &Attr, place: &Place) -> Result<()> {
+        let there = match self.fs.lookup(place.parent, &place.name) {
+            Ok(there) if there.kind == FileKind::Directory => {
+                let what = format!("{} is a directory", place.path);
+                return Err(usage(what, "Remove it first, or choose another name."));
+            }
+            Ok(there) if there.ino == attr.ino => return Ok(()),
+            Ok(_) => true,
+            Err(Error::NotFound(_)) => false,
+            Err(error) => return Err(error.into()),
+        };
+        if !self.committer.has_room(attr.size) {
+            self.committer.commit()?;
+        }
+        let staged = there || attr.size > COMMIT_BYTES;
+        let at = if staged { self.staging.fresh()? } else { (place.parent, place.name.clone()) };
+        if let Err(error) = self.make(attr, &at, staged) {
+            // The first failure is the one to tell of.
+            let _ = self.fs.unlink(at.0, &at.1);
+            return Err(error.context(place.path.to_string()));
+        }
+        if staged { self.staging.place(&at, place.parent, &place.name) } else { Ok(()) }
+    }
+
+    fn make(&mut self, attr: &Attr, at: &(Ino, Vec<u8>), staged: bool) -> Result<()> {
+        if let Some(&copied) = self.links.get(&attr.ino) {
+            self.fs.link(copied, at.0, &at.1)?;
+            return Ok(());
+        }
+        let made = if attr.kind == FileKind::Symlink {
+            let target = self.fs.read_link(attr.ino)?;
+            self.fs.symlink(at.0, &at.1, &target, node(attr))?
+        } else {
+            self.content(attr, at, staged)?
+        };
+        if attr.nlink > 1 {
+            self.links.insert(attr.ino, made.ino);
+        }
+        Ok(())
+    }
+
+    fn content(&mut self, attr: &Attr, at: &(Ino, Vec<u8>), staged: bool) -> Result<Attr> {
+        let (made, handle) = self.fs.create(at.0, &at.1, node(attr))?;
+        let fs = self.fs;
+        let copied = each_piece(fs, attr, |offset, piece| {
+            self.progress.add(piece.len() as u64);
+            // A piece of a hole stays one.
+            if piece.iter().any(|&byte| byte != 0) {
+                fs.write(handle, offset, piece)?;
+                self.committer.wrote(piece.len() as u64);
+            }
+            // A file at its own name must not be committed before it is whole.
+            if staged {
+                self.committer.commit_if_due()?;
+            }
+            Ok(())
+        });
+        let set = SetAttr { size: Some(attr.size), ..attributes(attr) };
+        let copied = copied.and_then(|()| Ok(fs.set_attr(made.ino, set)?));
+        fs.close(handle)?;
+        copied
+    }
+
+    fn finish(mut self) -> Result<()> {
+        for (ino, set) in self.directories.drain(..).rev() {
+            self.fs.set_attr(ino, set)?;
+        }
+        self.staging.finish()?;
+        self.committer.changed();
+        self.committer.commit()
+    }
+}
+
+fn node(attr: &Attr) -> NewNode {
+    NewNode { mode: attr.mode, uid: attr.uid, gid: attr.gid, mtime: attr.mtime }
+}
+
+fn attributes(attr: &Attr) -> SetAttr {
+    let (mode, uid, gid) = (Some(attr.mode), Some(attr.uid), Some(attr.gid));
+    SetAttr { mode, uid, gid, size: None, mtime: Some(attr.mtime) }
+}

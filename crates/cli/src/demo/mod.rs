@@ -1,0 +1,1 @@
+pub fn run(_: &crate::args::DemoArgs)->anyhow::Result<()>{Ok(())}

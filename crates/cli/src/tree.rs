@@ -1,0 +1,222 @@
+//! `mkdir`, `rm`, `mv` and `cp`: changes to the tree inside a volume.
+
+use crate::args::{MkdirArgs, MvArgs, OpenArgs, RmArgs};
+use crate::committer::Committer;
+use crate::exit::{Code, Failures, fault, usage};
+use crate::open::{self, now};
+use crate::remote::{
+    self, Destination, Place, RemotePath, ends_in_slash, entries, in_words_of, is_not_found,
+};
+use anyhow::{Context, Result};
+use oblivio_volume::Error;
+use oblivio_volume::fs::{FileKind, FileSystem, Ino, NewNode, RenameMode};
+use std::ffi::OsString;
+use std::path::Path;
+
+/// Runs `work` on each path and commits; a path that fails does not stop the others.
+fn each(
+    volume: &Path,
+    open: &OpenArgs,
+    paths: &[RemotePath],
+    mut work: impl FnMut(&FileSystem, &mut Committer<'_>, &RemotePath) -> Result<()>,
+) -> Result<()> {
+    open::with(volume, open, |session| {
+        let mut committer = Committer::new(&session.fs);
+        let (mut failures, mut done) = (Failures::default(), 0);
+        for path in paths {
+            match work(&session.fs, &mut committer, path) {
+                Ok(()) => done += 1,
+                Err(error) => failures.note(error)?,
+            }
+        }
+        committer.commit()?;
+        failures.finish(done)
+    })
+}
+
+/// Runs `mkdir`.
+pub fn mkdir(args: &MkdirArgs) -> Result<()> {
+    let paths = RemotePath::parse_all(&args.remote)?;
+    each(&args.volume, &args.open, &paths, |fs, committer, path| {
+        committer.changed();
+        if args.parents { make_all(fs, path) } else { make_one(fs, path).map(drop) }
+    })
+}
+
+fn new_directory() -> NewNode {
+    let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    NewNode { mode: 0o755, uid, gid, mtime: now() }
+}
+
+fn make_one(fs: &FileSystem, path: &RemotePath) -> Result<Ino> {
+    let Some(name) = path.name() else { return Err(Error::Exists(path.to_string()).into()) };
+    let parent = remote::find_directory(fs, &path.parent())?.ino;
+    let made = fs.mkdir(parent, name, new_directory());
+    Ok(made.map_err(|error| in_words_of(path, error))?.ino)
+}
+
+fn make_all(fs: &FileSystem, path: &RemotePath) -> Result<()> {
+    let mut here = RemotePath::parse("/".as_ref())?;
+    for name in path.names() {
+        here = here.join(name);
+        match remote::find_directory(fs, &here) {
+            Ok(_) => {}
+            Err(error) if is_not_found(&error) => drop(make_one(fs, &here)?),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Runs `rm`.
+pub fn rm(args: &RmArgs) -> Result<()> {
+    let paths = RemotePath::parse_all(&args.remote)?;
+    if paths.iter().any(|path| path.name().is_none()) {
+        let hint = "Name what is in it: `oblivio ls VOLUME /` shows that.";
+        return Err(usage("the root of a volume cannot be removed", hint));
+    }
+    each(&args.volume, &args.open, &paths, |fs, committer, path| {
+        match remove(fs, committer, path, args.recursive) {
+            Err(error) if args.force && is_not_found(&error) => Ok(()),
+            result => result,
+        }
+    })
+}
+
+fn remove(
+    fs: &FileSystem,
+    committer: &mut Committer<'_>,
+    path: &RemotePath,
+    recursive: bool,
+) -> Result<()> {
+    let attr = remote::find(fs, path)?;
+    let parent = remote::find_directory(fs, &path.parent())?.ino;
+    let name = path.name().context("the root")?;
+    if attr.kind == FileKind::Directory {
+        if !recursive {
+            return Err(Error::IsADirectory(path.to_string()).into());
+        }
+        remove_below(fs, committer, attr.ino)?;
+        fs.rmdir(parent, name).map_err(|error| in_words_of(path, error))?;
+    } else {
+        fs.unlink(parent, name).map_err(|error| in_words_of(path, error))?;
+    }
+    committer.changed();
+    Ok(())
+}
+
+/// Empties a directory, the deepest first.
+fn remove_below(fs: &FileSystem, committer: &mut Committer<'_>, directory: Ino) -> Result<()> {
+    // Each with the names of directories in it that are still to be emptied and removed.
+    let mut stack = vec![(directory, remove_files(fs, committer, directory)?)];
+    while let Some((here, left)) = stack.last_mut() {
+        let here = *here;
+        match left.last() {
+            Some((_, ino)) => {
+                let ino = *ino;
+                let below = remove_files(fs, committer, ino)?;
+                stack.push((ino, below));
+            }
+            None => {
+                stack.pop();
+                if let Some((above, left)) = stack.last_mut()
+                    && let Some((name, ino)) = left.pop()
+                {
+                    debug_assert_eq!(ino, here);
+                    fs.rmdir(*above, &name)?;
+                    committer.changed();
+                    committer.commit_if_due()?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Removes what is no directory and names the directories.
+fn remove_files(
+    fs: &FileSystem,
+    committer: &mut Committer<'_>,
+    directory: Ino,
+) -> Result<Vec<(Vec<u8>, Ino)>> {
+    let mut directories = Vec::new();
+    for entry in entries(fs, directory)? {
+        if entry.kind == FileKind::Directory {
+            directories.push((entry.name, entry.ino));
+        } else {
+            fs.unlink(directory, &entry.name)?;
+            committer.changed();
+            committer.commit_if_due()?;
+        }
+    }
+    Ok(directories)
+}
+
+/// Where the last of some paths is, and the others with where each of them goes.
+pub fn sources_and_places(
+    fs: &FileSystem,
+    paths: &[OsString],
+) -> Result<Vec<(RemotePath, Place)>> {
+    let (to, from) = paths.split_last().context("nothing to do")?;
+    let sources = RemotePath::parse_all(from)?;
+    let target = RemotePath::parse(to)?;
+    let single = sources.len() == 1;
+    // A directory may be given a new name that ends in a slash.
+    let slash = ends_in_slash(to) && !(single && is_directory(fs, &sources[0])?);
+    let to = Destination::find(fs, &target, single, slash)?;
+    let place = |path: RemotePath| match path.name() {
+        Some(name) => Ok((path.clone(), to.place(name))),
+        None => Err(usage("the root of a volume cannot be moved or copied", "")),
+    };
+    sources.into_iter().map(place).collect()
+}
+
+fn is_directory(fs: &FileSystem, path: &RemotePath) -> Result<bool> {
+    Ok(remote::find(fs, path)?.kind == FileKind::Directory)
+}
+
+/// Paths on the command line are judged before a passphrase is asked for.
+pub fn check_paths(paths: &[OsString]) -> Result<()> {
+    RemotePath::parse_all(paths).map(drop)
+}
+
+/// Nothing is moved or copied into itself.
+pub fn refuse_into_itself(from: &RemotePath, place: &Place) -> Result<()> {
+    if place.path == *from {
+        return Err(fault(Code::Path, format!("{from} is there already"), "Choose another name."));
+    }
+    if place.path.is_within(from) {
+        let what = format!("{} is inside {from}", place.path);
+        return Err(fault(Code::General, what, "Nothing can be put into itself."));
+    }
+    Ok(())
+}
+
+/// Runs `mv`.
+pub fn mv(args: &MvArgs) -> Result<()> {
+    check_paths(&args.paths)?;
+    open::with(&args.volume, &args.open, |session| {
+        let fs = &session.fs;
+        let mut committer = Committer::new(fs);
+        let (mut failures, mut done) = (Failures::default(), 0);
+        for (from, place) in sources_and_places(fs, &args.paths)? {
+            match rename(fs, &from, &place, args.no_clobber) {
+                Ok(()) => done += 1,
+                Err(error) => failures.note(error)?,
+            }
+            committer.changed();
+        }
+        committer.commit()?;
+        failures.finish(done)
+    })
+}
+
+fn rename(fs: &FileSystem, from: &RemotePath, to: &Place, no_clobber: bool) -> Result<()> {
+    remote::find(fs, from)?;
+    refuse_into_itself(from, to)?;
+    let parent = remote::find_directory(fs, &from.parent())?.ino;
+    let name = from.name().context("the root")?;
+    let mode = if no_clobber { RenameMode::NoReplace } else { RenameMode::Replace };
+    fs.rename(parent, name, to.parent, &to.name, mode)
+        .map_err(|error| in_words_of(&to.path, error))
+}

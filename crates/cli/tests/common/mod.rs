@@ -1,0 +1,115 @@
+//! A scratch folder and the built command, for all tests.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use std::ffi::OsStr;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// A folder with a volume's parent, a computer's memory of it, and room for files.
+pub struct Scratch {
+    dir: tempfile::TempDir,
+}
+
+impl Scratch {
+    pub fn new() -> Self {
+        Self { dir: tempfile::tempdir().expect("a temporary folder") }
+    }
+
+    /// A scratch folder with a volume `v` in it, quick to open.
+    pub fn with_volume() -> Self {
+        let scratch = Self::new();
+        scratch.good(["init", "--kdf-memory", "32K", "--kdf-passes", "1", "v"]);
+        scratch
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().expect("a parent")).expect("its folder");
+        std::fs::write(&path, content).expect("a file");
+        path
+    }
+
+    /// The command, in the scratch folder, with the passphrase `secret`.
+    pub fn command<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_oblivio"));
+        command
+            .args(args)
+            .current_dir(self.dir.path())
+            .env_remove("OBLIVIO_NEW_PASSPHRASE")
+            .env("XDG_STATE_HOME", self.path("state"))
+            .env("OBLIVIO_PASSPHRASE", "secret")
+            .stdin(Stdio::null());
+        command
+    }
+
+    pub fn run<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Output {
+        self.command(args).output().expect("the command runs")
+    }
+
+    /// Runs what must succeed; gives its standard output.
+    pub fn good<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> String {
+        succeeded(self.run(args))
+    }
+
+    /// Runs what must end with `code`; gives its standard error.
+    pub fn bad<S: AsRef<OsStr>>(&self, code: i32, args: impl IntoIterator<Item = S>) -> String {
+        failed(code, self.run(args))
+    }
+
+    /// Runs with this on standard input.
+    pub fn feed<S: AsRef<OsStr>>(
+        &self,
+        input: &[u8],
+        args: impl IntoIterator<Item = S>,
+    ) -> Output {
+        let mut command = self.command(args);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the command runs");
+        child.stdin.take().expect("a pipe").write_all(input).expect("it reads");
+        child.wait_with_output().expect("it ends")
+    }
+}
+
+pub fn succeeded(output: Output) -> String {
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{:?}: {error}", output.status);
+    String::from_utf8(output.stdout).expect("text")
+}
+
+pub fn failed(code: i32, output: Output) -> String {
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(code), "{error}");
+    assert!(error.contains("oblivio: ") || code == 2, "{error}");
+    assert!(!error.contains("secret"), "{error}");
+    error
+}
+
+pub fn json(text: &str) -> serde_json::Value {
+    serde_json::from_str(text).expect(text)
+}
+
+/// Copies a volume's folder, as a backup program does.
+pub fn copy_dir(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("a folder");
+    for entry in from.read_dir().expect("a folder") {
+        let entry = entry.expect("an entry");
+        std::fs::copy(entry.path(), to.join(entry.file_name())).expect("a copy");
+    }
+}
+
+/// Bytes that do not compress, always the same for a seed.
+pub fn noise(len: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state as u8
+    };
+    (0..len).map(|_| next()).collect()
+}

@@ -1,0 +1,209 @@
+//! Files go in and come back as they were.
+
+mod common;
+
+use common::{Scratch, failed, json, noise, succeeded};
+use filetime::FileTime;
+use std::fs;
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
+use std::path::Path;
+
+/// A tree with everything that is kept.
+fn make_tree(scratch: &Scratch) {
+    scratch.write("tree/small.txt", "hello\n");
+    scratch.write("tree/empty", "");
+    scratch.write("tree/sub/deep/large.bin", noise(3_000_000, 1));
+    scratch.write("tree/sub/ümlaut and space", "x");
+    let long = "n".repeat(255);
+    scratch.write(&format!("tree/{long}"), "long");
+    fs::create_dir_all(scratch.path("tree/hollow")).expect("a folder");
+    symlink("sub/deep", scratch.path("tree/link")).expect("a link");
+    symlink("/etc/passwd", scratch.path("tree/away")).expect("a link");
+    let (one, two) = (scratch.path("tree/small.txt"), scratch.path("tree/sub/same.txt"));
+    fs::hard_link(one, two).expect("a link");
+    let sparse = fs::File::create(scratch.path("tree/sparse")).expect("a file");
+    sparse.set_len(50 << 20).expect("a length");
+    sparse.write_all_at(&noise(10_000, 2), 20 << 20).expect("some data");
+    for (name, mode) in [("tree/small.txt", 0o640), ("tree/empty", 0o4711), ("tree/hollow", 0o1777)]
+    {
+        let mode = fs::Permissions::from_mode(mode);
+        fs::set_permissions(scratch.path(name), mode).expect("a mode");
+    }
+    let time = FileTime::from_unix_time(981_173_106, 123_456_789);
+    for name in ["tree/small.txt", "tree/hollow", "tree/sub", "tree"] {
+        filetime::set_file_mtime(scratch.path(name), time).expect("a time");
+    }
+    filetime::set_symlink_file_times(scratch.path("tree/link"), time, time).expect("a time");
+}
+
+/// Every name with what must come back.
+fn describe(root: &Path) -> Vec<String> {
+    let mut all = Vec::new();
+    let mut todo = vec![root.to_owned()];
+    while let Some(path) = todo.pop() {
+        let found = path.symlink_metadata().expect("it is there");
+        let name = path.strip_prefix(root).expect("below the root").display().to_string();
+        let content = if found.is_symlink() {
+            path.read_link().expect("a target").display().to_string()
+        } else if found.is_file() {
+            format!("{:?}", fs::read(&path).expect("a content").iter().fold(7u64, |sum, &byte| {
+                sum.wrapping_mul(31).wrapping_add(byte.into())
+            }))
+        } else {
+            todo.extend(path.read_dir().expect("a folder").map(|e| e.expect("an entry").path()));
+            String::new()
+        };
+        // The length of a directory is the local file system's affair.
+        let len = if found.is_dir() { 0 } else { found.len() };
+        let links = if found.is_dir() { 0 } else { found.nlink() };
+        let (mtime, nanos) = (found.mtime(), found.mtime_nsec());
+        all.push(format!("{name} {:o} {len} {links} {mtime}.{nanos} {content}", found.mode()));
+    }
+    all.sort();
+    all
+}
+
+#[test]
+fn a_tree_comes_back_as_it_was() {
+    let scratch = Scratch::with_volume();
+    make_tree(&scratch);
+    scratch.good(["put", "-r", "v", "tree", "/"]);
+    scratch.good(["get", "-r", "v", "/tree", "back"]);
+    assert_eq!(describe(&scratch.path("back")), describe(&scratch.path("tree")));
+    assert!(scratch.path("back/sparse").metadata().expect("a file").blocks() * 512 < 1 << 20);
+    assert!(scratch.good(["check", "v"]).starts_with("clean"));
+    // Into a folder that exists, and once more over what is there.
+    fs::create_dir(scratch.path("into")).expect("a folder");
+    scratch.good(["get", "-r", "v", "/tree", "into"]);
+    assert_eq!(describe(&scratch.path("into/tree")), describe(&scratch.path("tree")));
+    let error = scratch.bad(10, ["get", "-r", "v", "/tree", "into"]);
+    assert!(error.contains("--force"), "{error}");
+    scratch.good(["get", "-rf", "v", "/tree", "into"]);
+    assert_eq!(describe(&scratch.path("into/tree")), describe(&scratch.path("tree")));
+    // The whole volume.
+    scratch.good(["get", "-r", "v", "/", "all"]);
+    assert_eq!(describe(&scratch.path("all/tree")), describe(&scratch.path("tree")));
+}
+
+#[test]
+fn what_is_put_again_is_replaced() {
+    let scratch = Scratch::with_volume();
+    make_tree(&scratch);
+    scratch.good(["put", "-r", "v", "tree", "/"]);
+    scratch.write("tree/small.txt", "changed\n");
+    scratch.write("tree/new", "new\n");
+    fs::remove_file(scratch.path("tree/link")).expect("removed");
+    symlink("elsewhere", scratch.path("tree/link")).expect("a link");
+    scratch.good(["put", "-r", "v", "tree", "/"]);
+    scratch.good(["get", "-r", "v", "/tree", "back"]);
+    assert_eq!(describe(&scratch.path("back")), describe(&scratch.path("tree")));
+    let check = json(&scratch.good(["check", "--json", "v"]));
+    assert_eq!(check["clean"], true);
+    assert!(!scratch.good(["ls", "-a", "v"]).contains("incoming"));
+    // A file does not take the place of a directory, nor a directory that of a file.
+    fs::remove_dir_all(scratch.path("tree/sub")).expect("removed");
+    scratch.write("tree/sub", "a file now");
+    let error = scratch.bad(10, ["put", "-r", "v", "tree", "/"]);
+    assert!(error.contains("tree/sub"), "{error}");
+}
+
+#[test]
+fn single_files_go_where_they_are_told() {
+    let scratch = Scratch::with_volume();
+    scratch.write("a.txt", "a");
+    scratch.write("b.txt", "b");
+    scratch.good(["put", "v", "a.txt", "/renamed.txt"]);
+    scratch.good(["mkdir", "-p", "v", "/x/y"]);
+    scratch.good(["put", "v", "a.txt", "b.txt", "/x/y"]);
+    assert_eq!(scratch.good(["ls", "v", "/x/y"]), "a.txt\nb.txt\n");
+    assert_eq!(scratch.good(["cat", "v", "/renamed.txt", "/x/y/b.txt"]), "ab");
+    scratch.bad(3, ["put", "v", "a.txt", "b.txt", "/nowhere"]);
+    scratch.bad(3, ["put", "v", "a.txt", "/nowhere/a.txt"]);
+    scratch.bad(3, ["put", "v", "missing.txt", "/"]);
+    let error = scratch.bad(2, ["put", "v", "state", "/"]);
+    assert!(error.contains("-r"), "{error}");
+    let error = scratch.bad(2, ["get", "v", "/x", "x"]);
+    assert!(error.contains("-r"), "{error}");
+}
+
+#[test]
+fn pipes_work_at_both_ends() {
+    let scratch = Scratch::with_volume();
+    let content = noise(5_000_000, 3);
+    succeeded(scratch.feed(&content, ["put", "v", "-", "/piped.bin"]));
+    let back = scratch.run(["get", "v", "/piped.bin", "-"]);
+    assert!(back.stdout == content);
+    assert!(scratch.run(["cat", "v", "/piped.bin"]).stdout == content);
+    scratch.good(["mkdir", "v", "/d"]);
+    succeeded(scratch.feed(b"named", ["put", "v", "-", "/d", "--name", "n.txt"]));
+    assert_eq!(scratch.good(["cat", "v", "/d/n.txt"]), "named");
+    failed(2, scratch.feed(b"", ["put", "v", "-", "/d"]));
+    // The passphrase first, the content after it, both from standard input.
+    let args = ["put", "--passphrase-fd", "0", "v", "-", "/after"];
+    succeeded(scratch.feed(b"secret\ncontent", args));
+    assert_eq!(scratch.good(["cat", "v", "/after"]), "content");
+}
+
+#[test]
+fn the_tree_inside_can_be_changed() {
+    let scratch = Scratch::with_volume();
+    make_tree(&scratch);
+    scratch.good(["put", "-r", "v", "tree", "/"]);
+    scratch.good(["cp", "-r", "v", "/tree", "/copy"]);
+    scratch.good(["mv", "v", "/tree", "/moved"]);
+    scratch.good(["get", "-r", "v", "/copy", "copy"]);
+    scratch.good(["get", "-r", "v", "/moved", "moved"]);
+    assert_eq!(describe(&scratch.path("copy")), describe(&scratch.path("tree")));
+    assert_eq!(describe(&scratch.path("moved")), describe(&scratch.path("tree")));
+    scratch.bad(1, ["mv", "v", "/moved", "/moved/sub"]);
+    scratch.bad(3, ["cp", "v", "/moved", "/other"]);
+    scratch.bad(3, ["rm", "v", "/moved"]);
+    scratch.bad(3, ["mkdir", "v", "/moved"]);
+    scratch.bad(3, ["mv", "-n", "v", "/copy/small.txt", "/copy/empty"]);
+    scratch.good(["mv", "v", "/copy/small.txt", "/copy/empty"]);
+    scratch.good(["rm", "-r", "v", "/moved", "/copy"]);
+    scratch.good(["rm", "-f", "v", "/moved"]);
+    scratch.bad(3, ["rm", "v", "/moved"]);
+    scratch.bad(2, ["rm", "-r", "v", "/"]);
+    assert_eq!(scratch.good(["ls", "-a", "v"]), "");
+    assert!(scratch.good(["check", "v"]).starts_with("clean"));
+}
+
+#[test]
+fn json_is_json() {
+    let scratch = Scratch::with_volume();
+    make_tree(&scratch);
+    let put = json(&scratch.good(["put", "--json", "-r", "v", "tree", "/"]));
+    assert_eq!((&put["files"], &put["symlinks"]), (&7.into(), &2.into()));
+    let lines = scratch.good(["put", "--json", "-v", "-r", "v", "tree", "/"]);
+    let lines: Vec<_> = lines.lines().map(json).collect();
+    assert!(lines.iter().any(|line| line["stored"] == "/tree/small.txt"));
+    let listed: Vec<_> = scratch.good(["ls", "--json", "-R", "v"]).lines().map(json).collect();
+    let small = listed.iter().find(|line| line["path"] == "/tree/small.txt").expect("listed");
+    assert_eq!((&small["size"], &small["mode"]), (&6.into(), &"0640".into()));
+    assert_eq!(small["mtime"], "2001-02-03T04:05:06.123456789Z");
+    let stat = json(&scratch.good(["stat", "--json", "v", "/tree/link"]));
+    assert_eq!((&stat["kind"], &stat["target"]), (&"symlink".into(), &"sub/deep".into()));
+    let du = scratch.good(["du", "--json", "--depth", "0", "v"]);
+    assert_eq!(json(&du)["files"], 8);
+    assert_eq!(json(&scratch.good(["info", "--json", "v"]))["passphrases"], 1);
+    let get = json(&scratch.good(["get", "--json", "-r", "v", "/tree", "back"]));
+    assert_eq!(get["failed"], 0);
+}
+
+#[test]
+fn other_kinds_of_files_are_skipped_and_said() {
+    let scratch = Scratch::with_volume();
+    scratch.write("tree/a", "a");
+    let socket = std::os::unix::net::UnixListener::bind(scratch.path("tree/socket"));
+    let output = scratch.run(["put", "-r", "v", "tree", "/"]);
+    drop(socket);
+    assert!(output.status.success());
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(error.contains("tree/socket: a socket, skipped"), "{error}");
+    // The volume is not stored in itself.
+    let output = scratch.run(["put", "-r", "v", ".", "/all"]);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(error.contains("the volume itself, skipped"), "{error}");
+    assert_eq!(scratch.good(["cat", "v", "/all/tree/a"]), "a");
+}

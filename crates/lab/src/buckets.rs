@@ -1,0 +1,169 @@
+//! A driver that costs little: buckets in chunks of plain memory, found by index.
+
+use anyhow::Result;
+use oblivio_engine::{BlockAnswer, BlockOp, BucketId, Engine, Leaf, Step, TreeId};
+use std::collections::HashMap;
+
+/// Bytes in a chunk of memory, about.
+const CHUNK: usize = 4 << 20;
+/// Heap indices below this are looked up in a table, others in a map.
+const DENSE: u64 = 1 << 26;
+const NOWHERE: u32 = u32::MAX;
+
+/// The buckets of one tree.
+#[derive(Default)]
+struct TreeBuckets {
+    stride: usize,
+    dense: Vec<u32>,
+    sparse: HashMap<u64, u32>,
+    chunks: Vec<Vec<u8>>,
+    count: u32,
+}
+
+impl TreeBuckets {
+    fn find(&self, bucket: u64) -> Option<u32> {
+        if bucket < DENSE {
+            self.dense.get(bucket as usize).copied().filter(|&slot| slot != NOWHERE)
+        } else {
+            self.sparse.get(&bucket).copied()
+        }
+    }
+
+    fn per_chunk(&self) -> usize {
+        (CHUNK / self.stride).max(1)
+    }
+
+    fn bytes_mut(&mut self, slot: u32) -> &mut [u8] {
+        let per_chunk = self.per_chunk();
+        let at = slot as usize % per_chunk * self.stride;
+        &mut self.chunks[slot as usize / per_chunk][at..at + self.stride]
+    }
+
+    fn slot_for(&mut self, bucket: u64, stride: usize) -> u32 {
+        if let Some(slot) = self.find(bucket) {
+            return slot;
+        }
+        self.stride = stride;
+        let slot = self.count;
+        self.count += 1;
+        if slot as usize / self.per_chunk() == self.chunks.len() {
+            self.chunks.push(vec![0; self.per_chunk() * stride]);
+        }
+        if bucket < DENSE {
+            let at = bucket as usize;
+            if at >= self.dense.len() {
+                self.dense.resize((at + 1).next_power_of_two(), NOWHERE);
+            }
+            self.dense[at] = slot;
+        } else {
+            self.sparse.insert(bucket, slot);
+        }
+        slot
+    }
+}
+
+/// Buckets in memory, and what went in and out.
+#[derive(Default)]
+pub struct LabBuckets {
+    trees: Vec<TreeBuckets>,
+    /// Bytes read.
+    pub bytes_read: u64,
+    /// Bytes written.
+    pub bytes_written: u64,
+    /// Buckets read.
+    pub reads: u64,
+    /// Buckets written.
+    pub writes: u64,
+}
+
+impl LabBuckets {
+    /// No buckets.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Carries out everything that the engine wants; `see` is told the leaves of every read.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    pub fn run(
+        &mut self,
+        engine: &mut dyn Engine,
+        mut see: impl FnMut(TreeId, &[Leaf]),
+    ) -> Result<()> {
+        loop {
+            match engine.step()? {
+                Step::Done => return Ok(()),
+                Step::Read { tree, shown, buckets, into } => {
+                    see(tree, shown);
+                    self.read(tree, buckets, into);
+                }
+                Step::Write { tree, buckets, from } => self.write(tree, buckets, from),
+            }
+        }
+    }
+
+    /// Serves one batch.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    pub fn access(
+        &mut self,
+        engine: &mut dyn Engine,
+        ops: Vec<BlockOp>,
+    ) -> Result<Vec<BlockAnswer>> {
+        engine.submit(ops)?;
+        self.run(engine, |_, _| {})?;
+        Ok(engine.take_answers())
+    }
+
+    /// The stored bytes of a bucket, to tamper with.
+    pub fn bucket_mut(&mut self, tree: TreeId, bucket: BucketId) -> Option<&mut [u8]> {
+        let tree = self.trees.get_mut(tree.0 as usize)?;
+        let slot = tree.find(bucket.0)?;
+        Some(tree.bytes_mut(slot))
+    }
+
+    /// Bytes of all buckets that were ever stored.
+    pub fn bytes_stored(&self) -> u64 {
+        self.trees.iter().map(|tree| u64::from(tree.count) * tree.stride as u64).sum()
+    }
+
+    /// Starts counting again.
+    pub fn reset_counts(&mut self) {
+        (self.bytes_read, self.bytes_written, self.reads, self.writes) = (0, 0, 0, 0);
+    }
+
+    fn tree(&mut self, tree: TreeId) -> &mut TreeBuckets {
+        let at = tree.0 as usize;
+        if at >= self.trees.len() {
+            self.trees.resize_with(at + 1, TreeBuckets::default);
+        }
+        &mut self.trees[at]
+    }
+
+    fn read(&mut self, tree: TreeId, buckets: &[BucketId], into: &mut [u8]) {
+        self.bytes_read += into.len() as u64;
+        self.reads += buckets.len() as u64;
+        let stride = into.len() / buckets.len();
+        let tree = self.tree(tree);
+        for (bucket, bytes) in buckets.iter().zip(into.chunks_mut(stride)) {
+            match tree.find(bucket.0) {
+                Some(slot) => bytes.copy_from_slice(tree.bytes_mut(slot)),
+                // Zeros open nowhere.
+                None => bytes.fill(0),
+            }
+        }
+    }
+
+    fn write(&mut self, tree: TreeId, buckets: &[BucketId], from: &[u8]) {
+        self.bytes_written += from.len() as u64;
+        self.writes += buckets.len() as u64;
+        let stride = from.len() / buckets.len();
+        let tree = self.tree(tree);
+        for (bucket, bytes) in buckets.iter().zip(from.chunks(stride)) {
+            let slot = tree.slot_for(bucket.0, stride);
+            tree.bytes_mut(slot).copy_from_slice(bytes);
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Doors for the fuzz targets in `fuzz/` to parsers that are otherwise private.
+//!
+//! **Not part of the API.** Each function does one thing with bytes that a store might hand out;
+//! what must hold of the outcome is said by the target. The keys are known and fixed, so that a
+//! target can seal hostile plaintexts: an adversary without keys never gets this far.
+
+use crate::commit::{COMMIT_OBJECT, CommitRecord, read_commit, write_commit};
+use crate::header::Header;
+use crate::intent::{INTENT_OBJECT, IntentLog, parse};
+use crate::state::StateLog;
+use crate::Result;
+use oblivio_crypto::{
+    Kind, OsEntropy, Passphrase, Place, SealRoot, Sealer, SeededEntropy, VolumeId,
+};
+use oblivio_engine::tree::{Intent, TreeConfig};
+use oblivio_store::{MemoryStore, ReadAt, Store, WriteAt};
+use zerocopy::{FromBytes, IntoBytes};
+
+const VOLUME: VolumeId = VolumeId([7; 16]);
+/// The commit on which [`intent_log`] stands.
+const EPOCH: u64 = 5;
+
+fn sealer(seed: u64) -> Sealer {
+    Sealer::new(SealRoot::from_seed(1), Box::new(SeededEntropy::new(seed)))
+}
+
+/// Parses a header and writes it again.
+///
+/// # Errors
+/// Those of the parser.
+pub fn header(bytes: &[u8]) -> Result<Vec<u8>> {
+    Ok(Header::parse(bytes)?.to_bytes())
+}
+
+/// The engine that a header asks for.
+///
+/// # Errors
+/// Those of the parser.
+pub fn header_config(bytes: &[u8]) -> Result<TreeConfig> {
+    Ok(Header::parse(bytes)?.config())
+}
+
+/// Parses an opened commit record and gives its epoch.
+pub fn commit_record(plain: &[u8]) -> Option<u64> {
+    Some(CommitRecord::read_from_bytes(plain).ok()?.epoch())
+}
+
+/// The plaintext of a commit record.
+pub fn commit_plain(epoch: u64) -> Vec<u8> {
+    let mut record = CommitRecord::default();
+    while record.epoch() < epoch {
+        record = record.next_generation();
+    }
+    record.with_checkpoint(100, [9; 32]).as_bytes().to_vec()
+}
+
+/// A commit object whose two slots hold these plaintexts, properly sealed.
+pub fn commit_object(plains: [&[u8]; 2]) -> Vec<u8> {
+    let (mut sealer, mut object) = (sealer(2), Vec::new());
+    for (slot, plain) in plains.into_iter().enumerate() {
+        let place = Place { volume: VOLUME, kind: Kind::Commit, index: slot as u64, version: 1 };
+        object.resize(slot * 4096, 0);
+        object.extend(sealer.seal_vec(&place, plain).expect("a few bytes are sealed"));
+    }
+    object
+}
+
+/// Reads a commit object and gives the epoch of the newest record.
+///
+/// # Errors
+/// Those of the reader.
+pub fn read_commits(object: &[u8]) -> Result<u64> {
+    let store = holding(COMMIT_OBJECT, object)?;
+    Ok(read_commit(&store, &mut sealer(3), VOLUME)?.epoch())
+}
+
+/// Parses an opened intent record.
+pub fn intent_record(plain: &[u8]) -> Option<Intent> {
+    parse(plain)
+}
+
+/// A log that holds these intents.
+///
+/// # Errors
+/// Those of the log.
+pub fn intent_log(intents: &[Intent]) -> Result<Vec<u8>> {
+    let store = MemoryStore::new();
+    let mut log = IntentLog::new(VOLUME, sealer(2), EPOCH);
+    intents.iter().try_for_each(|intent| log.append(&store, intent))?;
+    object(&store, INTENT_OBJECT)
+}
+
+/// A log of one record with this plaintext, properly sealed.
+pub fn intent_of(plain: &[u8]) -> Vec<u8> {
+    let place = Place { volume: VOLUME, kind: Kind::Intent, index: 0, version: EPOCH };
+    let sealed = sealer(2).seal_vec(&place, plain).expect("a few bytes are sealed");
+    [&(sealed.len() as u64).to_le_bytes()[..], &sealed].concat()
+}
+
+/// Reads an intent log.
+///
+/// # Errors
+/// Those of the log.
+pub fn load_intents(log: &[u8]) -> Result<Vec<Intent>> {
+    IntentLog::new(VOLUME, sealer(3), EPOCH).load(&holding(INTENT_OBJECT, log)?)
+}
+
+/// Hands the plaintext of a volume's newest state to `edit` and makes the outcome current, as
+/// somebody who knows the passphrase could.
+///
+/// # Errors
+/// When the volume is not sound to begin with.
+pub fn edit_state(
+    store: &MemoryStore,
+    passphrase: &Passphrase,
+    edit: impl FnOnce(&mut Vec<u8>),
+) -> Result<()> {
+    let header = Header::load(store)?;
+    let (master, volume) = (header.unlock(passphrase)?, header.volume());
+    let mut commits = Sealer::new(master.commit_root(volume), Box::new(OsEntropy));
+    let states = Sealer::new(master.state_root(volume), Box::new(OsEntropy));
+    let mut log = StateLog::new(volume, states);
+    let record = read_commit(store, &mut commits, volume)?;
+    let mut plains = log.load(store, record)?;
+    let mut last = plains.pop().unwrap_or_default();
+    edit(&mut last);
+    let record = match plains.is_empty() {
+        true => log.write_checkpoint(store, &last)?,
+        false => log.write_delta(store, &last)?,
+    };
+    write_commit(store, &mut commits, volume, &record)
+}
+
+fn holding(object: &str, data: &[u8]) -> Result<MemoryStore> {
+    let store = MemoryStore::new();
+    store.write(&[WriteAt { object, offset: 0, data }])?;
+    Ok(store)
+}
+
+fn object(store: &MemoryStore, object: &str) -> Result<Vec<u8>> {
+    let mut bytes = vec![0; store.len(object)?.unwrap_or(0) as usize];
+    store.read(&mut [ReadAt { object, offset: 0, buf: &mut bytes }])?;
+    Ok(bytes)
+}

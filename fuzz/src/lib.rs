@@ -1,0 +1,15 @@
+//! What the fuzz targets do with their input, as plain functions: `tests/seeds.rs` runs them over
+//! the seeds and over every input that ever crashed one, without libFuzzer.
+//!
+//! A panic is a bug. Each function also asserts what must hold of every outcome.
+
+mod engine;
+mod input;
+mod records;
+mod texts;
+mod volume;
+
+pub use engine::{bucket, engine_state};
+pub use records::{commit, header, intent, key_slots};
+pub use texts::trace;
+pub use volume::{fs_root, volume_state};

@@ -1,0 +1,93 @@
+//! Header, key slots, commit record, intent log.
+
+use crate::input::Input;
+use oblivio_crypto::{KeySlots, Passphrase, SlotIndex, VolumeId};
+use oblivio_engine::tree::{Intent, TreeKeys, TreeOram};
+use oblivio_volume::fuzzing;
+
+/// A stored header: refused, or written again exactly as it was, and describing an engine that
+/// can be made or is refused.
+pub fn header(data: &[u8]) {
+    let Ok(bytes) = fuzzing::header(data) else { return };
+    assert_eq!(bytes, data, "a header is written as it was read");
+    let config = fuzzing::header_config(data).expect("it was parsed before");
+    // A refusal is fine; a panic or an absurd allocation is not.
+    let _ = TreeOram::new(config, config.capacity.min(64), TreeKeys::from_seed(1));
+}
+
+/// Key slots: refused, or written again exactly as they were. Cheap ones are tried.
+pub fn key_slots(data: &[u8]) {
+    let Ok(mut slots) = KeySlots::from_bytes(data) else { return };
+    assert_eq!(&slots.to_bytes()[..], data, "slots are written as they were read");
+    let used: Vec<SlotIndex> = slots.used().collect();
+    let work = |slot: &SlotIndex| {
+        slots.params(*slot).map_or(0, |kdf| u64::from(kdf.memory_kib) * u64::from(kdf.passes))
+    };
+    if used.iter().map(work).sum::<u64>() <= 512 {
+        let _ = slots.unlock(VolumeId([7; 16]), &Passphrase::new("seed"));
+    }
+    for slot in &used {
+        let last = slots.used().count() == 1;
+        assert_eq!(slots.remove(*slot).is_err(), last, "only the last one stays");
+    }
+}
+
+/// A commit record, a commit object of any bytes, and one of properly sealed records.
+pub fn commit(data: &[u8]) {
+    let mut input = Input(data);
+    match input.byte() {
+        0 => drop(fuzzing::commit_record(input.0)),
+        1 => drop(fuzzing::read_commits(input.0)),
+        _ => sealed_commits(&mut input),
+    }
+}
+
+fn sealed_commits(input: &mut Input<'_>) {
+    let plains = [input.take(56), input.take(56)];
+    let mut object = fuzzing::commit_object(plains);
+    let changed = input.patch(&mut object);
+    let epochs = plains.map(fuzzing::commit_record);
+    let of_slot = |slot: usize| epochs[slot].filter(|epoch| *epoch % 2 == slot as u64);
+    match fuzzing::read_commits(&object) {
+        Ok(found) => {
+            let known = [of_slot(0), of_slot(1)];
+            assert!(known.contains(&Some(found)), "an epoch that nobody sealed");
+            assert!(changed || known.iter().flatten().all(|epoch| *epoch <= found), "not newest");
+        }
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
+
+/// An intent record, a log of any bytes, one of a properly sealed record, and one that was
+/// written by the log itself and damaged: it gives a prefix of what was written, or an error.
+pub fn intent(data: &[u8]) {
+    let mut input = Input(data);
+    match input.byte() {
+        0 => drop(fuzzing::intent_record(input.0)),
+        1 => drop(fuzzing::load_intents(input.0)),
+        2 => {
+            let loaded = fuzzing::load_intents(&fuzzing::intent_of(input.0)).expect("it opens");
+            assert_eq!(loaded.first().cloned(), fuzzing::intent_record(input.0));
+        }
+        _ => damaged_log(&mut input),
+    }
+}
+
+fn damaged_log(input: &mut Input<'_>) {
+    let written: Vec<Intent> = (0..input.byte() % 6)
+        .map(|_| {
+            let seed = input.u64();
+            let count = u64::from(input.u16() % 1200);
+            Intent { seed, ids: (0..count).map(|id| id ^ seed).collect() }
+        })
+        .collect();
+    let Ok(mut log) = fuzzing::intent_log(&written) else { return };
+    let changed = input.patch(&mut log);
+    match fuzzing::load_intents(&log) {
+        Ok(loaded) => {
+            assert!(written.starts_with(&loaded), "a log tells only what was written");
+            assert!(changed || loaded == written, "a sound log tells all");
+        }
+        Err(error) => assert!(changed, "a sound log is refused: {error}"),
+    }
+}

@@ -1,0 +1,93 @@
+//! A whole volume whose state was written by somebody with the key, and the file system's root.
+
+use crate::input::Input;
+use oblivio_crypto::{KdfParams, Passphrase};
+use oblivio_engine::{Action, BlockId, BlockOp};
+use oblivio_store::MemoryStore;
+use oblivio_volume::fs::testing::MemoryBlocks;
+use oblivio_volume::fs::{FileSystem, NewNode, ROOT_INO};
+use oblivio_volume::{BlockSpace, CreateOptions, OpenOptions, Result, Volume, fuzzing};
+use std::sync::{Arc, OnceLock};
+
+const BYTES: usize = 64;
+
+fn passphrase() -> Passphrase {
+    Passphrase::new("fuzz")
+}
+
+fn open(store: MemoryStore) -> Result<Volume> {
+    let options = OpenOptions { memory_bytes: 8 << 10, ..OpenOptions::default() };
+    Volume::open(Arc::new(store), &passphrase(), options)
+}
+
+fn op(id: u64, action: Action) -> BlockOp {
+    BlockOp { id: BlockId(id), action }
+}
+
+/// A volume with something in it; the same for the whole process.
+fn base() -> &'static MemoryStore {
+    static BASE: OnceLock<MemoryStore> = OnceLock::new();
+    BASE.get_or_init(|| {
+        let store = Arc::new(MemoryStore::new());
+        let create =
+            CreateOptions { block_bytes: BYTES, capacity_bytes: 8192, kdf: KdfParams::TEST };
+        let options = OpenOptions { memory_bytes: 8 << 10, ..OpenOptions::default() };
+        let mut volume =
+            Volume::create(store.clone(), &passphrase(), create, options).expect("an empty store");
+        volume.set_root(b"a root");
+        let writes = (0..40).map(|id| op(id, Action::Write(vec![id as u8; BYTES])));
+        volume.access(writes.collect()).expect("sound");
+        volume.commit().expect("sound");
+        store.snapshot()
+    })
+}
+
+/// A volume's state that was changed anywhere and sealed again: the volume is refused, or works
+/// as a volume.
+pub fn volume_state(data: &[u8]) {
+    let mut input = Input(data);
+    let accesses = input.byte() % 8;
+    let store = base().snapshot();
+    fuzzing::edit_state(&store, &passphrase(), |plain| drop(input.patch(plain))).expect("sound");
+    let Ok(mut volume) = open(store) else { return };
+    let _ = volume.verify(&mut |_, _| {});
+    for id in 0..u64::from(accesses) {
+        let ops = vec![op(id, Action::Read), op(id + 8, Action::Write(vec![1; BYTES]))];
+        if volume.access(ops).is_err() {
+            break;
+        }
+    }
+    let _ = volume.reserve(100);
+    let _ = volume.commit();
+}
+
+fn formatted() -> MemoryBlocks {
+    let blocks = MemoryBlocks::new(4096, 1 << 12, 1 << 16);
+    let fs = FileSystem::format(blocks.boxed()).expect("there is room");
+    let (_, file) = fs.create(ROOT_INO, b"name", NewNode::default()).expect("there is room");
+    fs.write(file, 0, b"content").expect("there is room");
+    fs.close(file).expect("it is open");
+    fs.into_blocks().expect("sound");
+    blocks
+}
+
+/// A file system whose root record was changed anywhere: refused, or it works as one. Raw roots
+/// stand over empty blocks.
+pub fn fs_root(data: &[u8]) {
+    let mut input = Input(data);
+    let raw = input.byte() == 0;
+    let blocks = if raw { MemoryBlocks::new(4096, 1 << 12, 1 << 16) } else { formatted() };
+    let mut space = blocks.boxed();
+    let mut root = space.root().to_vec();
+    if raw {
+        root = input.take(oblivio_volume::ROOT_BYTES).to_vec();
+    } else {
+        input.patch(&mut root);
+        root.truncate(oblivio_volume::ROOT_BYTES);
+    }
+    space.set_root(&root);
+    let Ok(fs) = FileSystem::open(space) else { return };
+    let _ = fs.check();
+    let _ = fs.mkdir(ROOT_INO, b"new", NewNode::default());
+    let _ = fs.commit();
+}

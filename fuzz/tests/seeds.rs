@@ -1,0 +1,156 @@
+//! Every seed and every input that once crashed a target runs through it in an ordinary test.
+//! With `OBLIVIO_WRITE_SEEDS=1` the seeds are written anew.
+
+use oblivio_crypto::{KdfParams, KeySlots, MasterKey, Passphrase, SeededEntropy, VolumeId};
+use oblivio_store::{MemoryStore, ReadAt, Store};
+use oblivio_volume::fs::FileSystem;
+use oblivio_volume::fs::testing::MemoryBlocks;
+use oblivio_volume::{CreateOptions, OpenOptions, Volume, fuzzing};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+type Target = (&'static str, fn(&[u8]), fn() -> Vec<Vec<u8>>);
+
+const TARGETS: [Target; 9] = [
+    ("header", oblivio_fuzz::header, header_seeds),
+    ("key_slots", oblivio_fuzz::key_slots, slot_seeds),
+    ("commit", oblivio_fuzz::commit, commit_seeds),
+    ("intent", oblivio_fuzz::intent, intent_seeds),
+    ("bucket", oblivio_fuzz::bucket, bucket_seeds),
+    ("engine_state", oblivio_fuzz::engine_state, engine_state_seeds),
+    ("volume_state", oblivio_fuzz::volume_state, volume_state_seeds),
+    ("trace", oblivio_fuzz::trace, trace_seeds),
+    ("fs_root", oblivio_fuzz::fs_root, fs_root_seeds),
+];
+
+fn here(folder: &str, target: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(folder).join(target)
+}
+
+fn inputs(folder: &str, target: &str) -> Vec<Vec<u8>> {
+    let Ok(entries) = fs::read_dir(here(folder, target)) else { return Vec::new() };
+    let mut paths: Vec<_> = entries.map(|entry| entry.expect("readable").path()).collect();
+    paths.sort();
+    paths.iter().map(|path| fs::read(path).expect("readable")).collect()
+}
+
+fn write_seeds(target: &str, seeds: &[Vec<u8>]) {
+    fs::create_dir_all(here("seeds", target)).expect("writable");
+    for (number, seed) in seeds.iter().enumerate() {
+        fs::write(here("seeds", target).join(number.to_string()), seed).expect("writable");
+    }
+}
+
+#[test]
+fn seeds_and_past_crashes_pass() {
+    let write = std::env::var_os("OBLIVIO_WRITE_SEEDS").is_some();
+    for (name, target, seeds) in TARGETS {
+        if write {
+            write_seeds(name, &seeds());
+        }
+        let seeds = inputs("seeds", name);
+        assert!(!seeds.is_empty(), "{name} has seeds");
+        seeds.iter().chain(&inputs("regressions", name)).for_each(|input| target(input));
+    }
+}
+
+/// What is in the store of a new volume.
+fn stored(object: &str) -> Vec<u8> {
+    let store = Arc::new(MemoryStore::new());
+    let create = CreateOptions { block_bytes: 64, capacity_bytes: 8192, kdf: KdfParams::TEST };
+    Volume::create(store.clone(), &Passphrase::new("seed"), create, OpenOptions::default())
+        .expect("an empty store");
+    let mut bytes = vec![0; store.len(object).expect("memory").expect("there") as usize];
+    store.read(&mut [ReadAt { object, offset: 0, buf: &mut bytes }]).expect("memory");
+    bytes
+}
+
+fn header_seeds() -> Vec<Vec<u8>> {
+    vec![stored("header")]
+}
+
+fn slot_seeds() -> Vec<Vec<u8>> {
+    let mut entropy = SeededEntropy::new(1);
+    let (master, mut slots) = (MasterKey::generate(&mut entropy), KeySlots::new());
+    let mut seeds = vec![slots.to_bytes().to_vec()];
+    for passphrase in ["seed", "another"] {
+        let passphrase = Passphrase::new(passphrase);
+        slots
+            .add(&master, VolumeId([7; 16]), &passphrase, KdfParams::TEST, &mut entropy)
+            .expect("there is room");
+        seeds.push(slots.to_bytes().to_vec());
+    }
+    seeds
+}
+
+fn tagged(tag: u8, rest: &[u8]) -> Vec<u8> {
+    [&[tag], rest].concat()
+}
+
+fn commit_seeds() -> Vec<Vec<u8>> {
+    let (even, odd) = (fuzzing::commit_plain(6), fuzzing::commit_plain(7));
+    vec![
+        tagged(0, &even),
+        tagged(1, &fuzzing::commit_object([&even, &odd])),
+        tagged(2, &[&even[..], &odd].concat()),
+        tagged(2, &[&even[..], &odd, &[1, 0, 2, 3, 4]].concat()),
+    ]
+}
+
+fn intent_seeds() -> Vec<Vec<u8>> {
+    let plain: Vec<u8> = [9u64, 2, 5, 6].iter().flat_map(|word| word.to_le_bytes()).collect();
+    let three: Vec<u8> = (0..3).flat_map(|_| [1, 2, 3, 4, 5, 6, 7, 8, 200, 2]).collect();
+    vec![
+        tagged(0, &plain),
+        tagged(1, &fuzzing::intent_of(&plain)),
+        tagged(2, &plain),
+        [&[3, 3], &three[..]].concat(),
+        [&[3, 3], &three[..], &[20, 30, 1, 9]].concat(),
+    ]
+}
+
+/// Slots of plausible blocks: id, label, and zeros for the rest.
+fn bucket_seeds() -> Vec<Vec<u8>> {
+    let slots: Vec<u8> = (0..4u64).flat_map(|id| [id, id << 60]).flat_map(u64::to_le_bytes).collect();
+    let mut seeds = Vec::new();
+    for choice in 0..16 {
+        let plain = [&slots[..], &[choice; 256]].concat();
+        seeds.push([&[choice, 2], &plain[..], &plain, &plain, &[1, 2, 130, 195]].concat());
+    }
+    seeds
+}
+
+fn engine_state_seeds() -> Vec<Vec<u8>> {
+    let choices = (0..128u8).step_by(5);
+    let edited = [72, 0, 1, 9, 30, 1, 2, 3];
+    let plain = choices.clone().map(|choice| vec![choice, 0, 0, 1, 2, 130, 195]);
+    let edited = choices.map(|choice| [&[choice, 8, 0], &edited[..], &[1, 2, 130]].concat());
+    plain.chain(edited).collect()
+}
+
+fn volume_state_seeds() -> Vec<Vec<u8>> {
+    let words = [0u16, 1032, 1040, 1044, 1300, 1308, 1316, 1324, 1332, 1340, 1356, 1500];
+    let edit = |at: u16| [&[3][..], &at.to_le_bytes(), &[1, 255]].concat();
+    [vec![3]].into_iter().chain(words.map(edit)).collect()
+}
+
+fn trace_seeds() -> Vec<Vec<u8>> {
+    let request = |leaf: u32| {
+        format!(
+            "{{\"leaves\":[{leaf}],\"depth\":3,\"reads\":4,\"writes\":4,\
+             \"bytes_read\":40,\"bytes_written\":40}}\n"
+        )
+    };
+    let header = "{\"format\":\"oblivio-trace\",\"version\":1,\"depth\":3}\n";
+    let many: String = (0..40).map(|n| request(n * 5 % 8)).collect();
+    vec![header.into(), format!("{header}{}", request(7)).into(), format!("{header}{many}").into()]
+}
+
+fn fs_root_seeds() -> Vec<Vec<u8>> {
+    let blocks = MemoryBlocks::new(4096, 1 << 12, 1 << 16);
+    let fs = FileSystem::format(blocks.boxed()).expect("there is room");
+    let root = fs.into_blocks().expect("sound").root().to_vec();
+    let edit = |at: u8| vec![1, at, 0, 1, 255];
+    [tagged(0, &root), vec![1]].into_iter().chain([8, 10, 12, 16, 19, 32, 40].map(edit)).collect()
+}
