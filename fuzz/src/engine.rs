@@ -1,7 +1,9 @@
 //! The tree engine: hostile bucket content, hostile state.
 
 use crate::input::Input;
-use oblivio_crypto::{Kind, Place, SEAL_HEADER, SealRoot, Sealer, SeededEntropy, TAG_BYTES, VolumeId};
+use oblivio_crypto::{
+    Kind, Place, SEAL_HEADER, SealRoot, Sealer, SeededEntropy, TAG_BYTES, VolumeId,
+};
 use oblivio_engine::memory::MemoryBuckets;
 use oblivio_engine::tree::{Eviction, MapFormat, Recursion, TreeConfig, TreeKeys, TreeOram};
 use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp, Engine, Result};

@@ -48,7 +48,10 @@ pub fn volume_state(data: &[u8]) {
     let mut input = Input(data);
     let accesses = input.byte() % 8;
     let store = base().snapshot();
-    fuzzing::edit_state(&store, &passphrase(), |plain| drop(input.patch(plain))).expect("sound");
+    fuzzing::edit_state(&store, &passphrase(), |plain| {
+        input.patch(plain);
+    })
+    .expect("sound");
     let Ok(mut volume) = open(store) else { return };
     let _ = volume.verify(&mut |_, _| {});
     for id in 0..u64::from(accesses) {

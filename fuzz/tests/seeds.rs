@@ -112,7 +112,8 @@ fn intent_seeds() -> Vec<Vec<u8>> {
 
 /// Slots of plausible blocks: id, label, and zeros for the rest.
 fn bucket_seeds() -> Vec<Vec<u8>> {
-    let slots: Vec<u8> = (0..4u64).flat_map(|id| [id, id << 60]).flat_map(u64::to_le_bytes).collect();
+    let slots: Vec<u8> =
+        (0..4u64).flat_map(|id| [id, id << 60]).flat_map(u64::to_le_bytes).collect();
     let mut seeds = Vec::new();
     for choice in 0..16 {
         let plain = [&slots[..], &[choice; 256]].concat();

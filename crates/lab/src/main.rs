@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout, reason = "a program that prints tables")]
 
 mod buckets;
+mod clock;
 mod report;
 mod sweep;
 mod workload;

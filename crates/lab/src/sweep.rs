@@ -1,11 +1,11 @@
 //! Block size against bucket size and eviction: where the defaults come from.
 
 use crate::buckets::LabBuckets;
+use crate::clock::CpuClock;
 use crate::report::{Report, Table, bytes, count};
 use anyhow::Result;
 use oblivio_engine::tree::{Eviction, TreeConfig, TreeKeys, TreeOram};
 use oblivio_engine::{Action, BlockId, BlockOp};
-use std::time::{Duration, Instant};
 
 /// What to sweep.
 #[derive(clap::Args, Debug)]
@@ -49,7 +49,7 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
     report.text(&format!(
         "Sequential access, reads and writes by turns, to {} of data; {} MiB of bucket cache; sealed, \
          tag tree, map in memory; buckets in plain memory. MB/s counts user data one way. `x{}` is \
-         with that many accesses in a batch. Bytes are store traffic per access, one access per batch.",
+         with that many accesses in a batch. Bytes are store traffic per access, one access per batch. Times are processor time of the one thread.",
         bytes(args.data_mib << 20),
         args.cache_mib,
         args.batch
@@ -66,7 +66,7 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
         format!("MB/s x{}", args.batch),
         "read".into(),
         "written".into(),
-        "moved / block".into(),
+        "moved / B".into(),
         "stash peak".to_owned(),
     ]);
     for block_kib in [4usize, 8, 16, 32, 64] {
@@ -114,14 +114,14 @@ fn measure(
     let mut moved = (0.0, 0.0);
     for batch in [1, args.batch] {
         store.reset_counts();
-        let (begun, mut accesses) = (Instant::now(), 0);
-        while begun.elapsed() < Duration::from_secs_f64(args.seconds) {
+        let (begun, mut accesses) = (CpuClock::start(), 0);
+        while begun.seconds() < args.seconds {
             for turn in 0..2 * (16 / batch).max(1) {
                 serve(&mut engine, &mut store, batch, turn % 2 == 0)?;
                 accesses += batch;
             }
         }
-        rates.push(accesses as f64 / begun.elapsed().as_secs_f64());
+        rates.push(accesses as f64 / begun.seconds());
         if batch == 1 {
             let per_access = |total: u64| total as f64 / accesses as f64;
             moved = (per_access(store.bytes_read), per_access(store.bytes_written));

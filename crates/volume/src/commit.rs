@@ -16,7 +16,16 @@ const VERSION: u32 = 1;
 
 /// What a commit says.
 #[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    FromBytes,
+    IntoBytes,
+    KnownLayout,
+    Immutable,
     Unaligned,
 )]
 #[repr(C)]
@@ -128,8 +137,7 @@ pub fn read_commit(
         if record.version.get() != VERSION || record.reserved.get() != 0 {
             return Err(Error::Unsupported("the commit record has an unknown version".into()));
         }
-        if record.epoch() % 2 == slot
-            && newest.is_none_or(|newest| newest.epoch() < record.epoch())
+        if record.epoch() % 2 == slot && newest.is_none_or(|newest| newest.epoch() < record.epoch())
         {
             newest = Some(record);
         }

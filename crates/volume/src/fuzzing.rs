@@ -4,13 +4,13 @@
 //! what must hold of the outcome is said by the target. The keys are known and fixed, so that a
 //! target can seal hostile plaintexts: an adversary without keys never gets this far.
 
+use crate::Result;
 use crate::commit::{COMMIT_OBJECT, CommitRecord, read_commit, write_commit};
 use crate::header::Header;
 use crate::intent::{INTENT_OBJECT, IntentLog, parse};
 use crate::state::StateLog;
-use crate::Result;
 use oblivio_crypto::{
-    Kind, OsEntropy, Passphrase, Place, SealRoot, Sealer, SeededEntropy, VolumeId,
+    Kind, OsEntropy, Passphrase, Place, SEAL_HEADER, SealRoot, Sealer, SeededEntropy, VolumeId,
 };
 use oblivio_engine::tree::{Intent, TreeConfig};
 use oblivio_store::{MemoryStore, ReadAt, Store, WriteAt};
@@ -124,9 +124,10 @@ pub fn edit_state(
     let mut plains = log.load(store, record)?;
     let mut last = plains.pop().unwrap_or_default();
     edit(&mut last);
+    last.splice(0..0, [0; SEAL_HEADER]);
     let record = match plains.is_empty() {
-        true => log.write_checkpoint(store, &last)?,
-        false => log.write_delta(store, &last)?,
+        true => log.write_checkpoint(store, last)?,
+        false => log.write_delta(store, last)?,
     };
     write_commit(store, &mut commits, volume, &record)
 }

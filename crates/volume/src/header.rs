@@ -5,8 +5,7 @@
 
 use crate::{Error, Result};
 use oblivio_crypto::{
-    CryptoError, KEY_SLOTS_BYTES, KdfParams, KeySlots, MasterKey, OsEntropy, Passphrase,
-    VolumeId,
+    CryptoError, KEY_SLOTS_BYTES, KdfParams, KeySlots, MasterKey, OsEntropy, Passphrase, VolumeId,
 };
 use oblivio_engine::tree::{Eviction, MapFormat, Recursion, TreeConfig};
 use oblivio_store::{PutMode, Store};
@@ -22,7 +21,9 @@ const ENGINE_TREE: u32 = 1;
 const MAC_BYTES: usize = 32;
 
 /// The fixed fields, as stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
+)]
 #[repr(C)]
 struct Fields {
     magic: [u8; 8],
@@ -248,7 +249,6 @@ fn unlock_error(error: CryptoError) -> Error {
 pub fn read_header(store: &dyn Store) -> Result<PublicHeader> {
     Ok(Header::load(store)?.public())
 }
-
 
 /// Adds a passphrase; gives the number of its slot.
 ///

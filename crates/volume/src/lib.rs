@@ -16,9 +16,7 @@ mod volume;
 
 pub use block::{BlockSpace, ROOT_BYTES};
 pub use error::{Error, Result};
-pub use header::{
-    PublicHeader, add_passphrase, change_passphrase, read_header, remove_passphrase,
-};
+pub use header::{PublicHeader, add_passphrase, change_passphrase, read_header, remove_passphrase};
 pub use options::{
     CreateOptions, DEFAULT_MEMORY, OnCommit, OnShown, OpenOptions, Seen, Shown, VolumeInfo,
 };

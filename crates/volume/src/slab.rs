@@ -27,7 +27,10 @@ impl SlotTable {
     /// `Tampered` for a bucket or slot out of any range.
     pub fn apply(&mut self, entries: &[(u64, u32)]) -> Result<()> {
         for &(bucket, slot) in entries {
-            if bucket >= u64::from(NOWHERE) || slot == NOWHERE {
+            if slot == NOWHERE {
+                continue;
+            }
+            if bucket >= u64::from(NOWHERE) {
                 return Err(Error::Tampered("a slot table entry is out of range".into()));
             }
             if bucket as usize >= self.0.len() {
@@ -92,9 +95,9 @@ impl Slab {
         Ok(Self { slots, free, end, ..Self::new(bucket_bytes) })
     }
 
-    /// All buckets with their slots.
-    pub fn table(&self) -> Vec<(u64, u32)> {
-        self.stored().map(|bucket| (bucket.0, self.slots[bucket.0 as usize])).collect()
+    /// The slot of every bucket, by heap index.
+    pub fn table(&self) -> &[u32] {
+        &self.slots
     }
 
     /// The buckets that changed their slots since the last commit.
@@ -150,8 +153,10 @@ impl Slab {
             self.spans.push((offset, index));
         }
         let data = |index: usize| &from[index * self.bucket_bytes..(index + 1) * self.bucket_bytes];
-        let write = |&(offset, index): &(u64, usize)| {
-            WriteAt { object: SLAB_OBJECT, offset, data: data(index) }
+        let write = |&(offset, index): &(u64, usize)| WriteAt {
+            object: SLAB_OBJECT,
+            offset,
+            data: data(index),
         };
         let writes: Vec<_> = self.spans.iter().map(write).collect();
         Ok(store.write(&writes)?)
@@ -202,6 +207,7 @@ mod tests {
         let bucket = BucketId(3);
         slab.write(&store, &[bucket], &[1; 600]).expect("memory");
         slab.committed();
+        assert!(slab.changes().is_empty());
         let first = slab.place(bucket).expect("stored");
         for version in 2..5 {
             slab.write(&store, &[bucket], &[version; 600]).expect("memory");
@@ -213,7 +219,7 @@ mod tests {
             .expect("still there");
         assert_eq!(old, [1; 600]);
         let mut table = SlotTable::default();
-        table.apply(&slab.table()).expect("sound");
+        table.apply(&slab.changes()).expect("sound");
         let again = Slab::restore(600, table).expect("sound");
         assert_eq!(again.place(bucket), slab.place(bucket));
         assert_eq!(again.stored().collect::<Vec<_>>(), [bucket]);

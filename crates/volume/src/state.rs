@@ -6,7 +6,7 @@
 use crate::block::ROOT_BYTES;
 use crate::commit::CommitRecord;
 use crate::{Error, Result};
-use oblivio_crypto::{Kind, Place, Sealer, VolumeId, digest};
+use oblivio_crypto::{Kind, Place, SEAL_HEADER, Sealer, TAG_BYTES, VolumeId, digest};
 use oblivio_store::{ReadAt, Store, WriteAt};
 
 /// A log is not let grow beyond its checkpoint, or beyond this if that is more.
@@ -18,51 +18,88 @@ pub fn objects(generation: u64) -> [&'static str; 2] {
     if generation.is_multiple_of(2) { ["state-0", "log-0"] } else { ["state-1", "log-1"] }
 }
 
-/// What a checkpoint or a delta holds beside the engine's part.
+/// The slots of buckets in a checkpoint or a delta.
+pub enum Slots<'a> {
+    /// Of all buckets, by heap index; in checkpoints.
+    All(&'a [u32]),
+    /// Of the buckets that changed; in deltas.
+    Changed(Vec<(u64, u32)>),
+}
+
+/// Begins a checkpoint or delta: room for the seal, the file layer's root, the slots. The engine's
+/// part is appended by the caller.
+pub fn begin(root: &[u8], slots: &Slots<'_>) -> Vec<u8> {
+    let mut out = vec![0; SEAL_HEADER];
+    out.extend_from_slice(&(root.len() as u64).to_le_bytes());
+    out.extend_from_slice(root);
+    out.resize(SEAL_HEADER + 8 + ROOT_BYTES, 0);
+    match slots {
+        Slots::All(table) => {
+            out.extend_from_slice(&(table.len() as u64).to_le_bytes());
+            table.iter().for_each(|slot| out.extend_from_slice(&slot.to_le_bytes()));
+        }
+        Slots::Changed(changed) => {
+            out.extend_from_slice(&(changed.len() as u64).to_le_bytes());
+            for (bucket, slot) in changed {
+                out.extend_from_slice(&bucket.to_le_bytes());
+                out.extend_from_slice(&slot.to_le_bytes());
+            }
+        }
+    }
+    out
+}
+
+/// A parsed checkpoint or delta.
 pub struct Parts<'a> {
     /// The file layer's root.
     pub root: &'a [u8],
-    /// Buckets and their slots: all of them, or those that changed.
+    /// Buckets and their slots.
     pub slots: Vec<(u64, u32)>,
     /// The engine's part.
     pub engine: &'a [u8],
 }
 
 impl<'a> Parts<'a> {
-    /// The parts as bytes.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        let mut out =
-            Vec::with_capacity(self.engine.len() + self.slots.len() * 12 + ROOT_BYTES + 32);
-        out.extend_from_slice(&(self.root.len() as u64).to_le_bytes());
-        out.extend_from_slice(self.root);
-        out.resize(8 + ROOT_BYTES, 0);
-        out.extend_from_slice(&(self.slots.len() as u64).to_le_bytes());
-        for (bucket, slot) in &self.slots {
-            out.extend_from_slice(&bucket.to_le_bytes());
-            out.extend_from_slice(&slot.to_le_bytes());
-        }
-        out.extend_from_slice(self.engine);
-        out
-    }
-
-    /// Parses what [`Self::to_bytes`] gave.
+    /// Parses an opened checkpoint.
     ///
     /// # Errors
     /// `Tampered` when the bytes are something else.
-    pub fn parse(bytes: &'a [u8]) -> Result<Self> {
+    pub fn of_checkpoint(bytes: &'a [u8]) -> Result<Self> {
+        let slot = |(bucket, entry): (usize, &[u8])| (bucket as u64, read_u32(entry));
+        Self::parse(bytes, 4, |table| table.chunks_exact(4).enumerate().map(slot).collect())
+    }
+
+    /// Parses an opened delta.
+    ///
+    /// # Errors
+    /// `Tampered` when the bytes are something else.
+    pub fn of_delta(bytes: &'a [u8]) -> Result<Self> {
+        let slot = |entry: &[u8]| {
+            let (bucket, slot) = split_u64(entry).unwrap_or_default();
+            (bucket, read_u32(slot))
+        };
+        Self::parse(bytes, 12, |table| table.chunks_exact(12).map(slot).collect())
+    }
+
+    fn parse(
+        bytes: &'a [u8],
+        entry_bytes: usize,
+        entries: impl Fn(&[u8]) -> Vec<(u64, u32)>,
+    ) -> Result<Self> {
         let broken = || Error::Tampered("the state does not parse".into());
         let (len, rest) = split_u64(bytes).ok_or_else(broken)?;
         let (root, rest) = rest.split_at_checked(ROOT_BYTES).ok_or_else(broken)?;
         let root = root.get(..len as usize).ok_or_else(broken)?;
         let (count, rest) = split_u64(rest).ok_or_else(broken)?;
-        let bytes = usize::try_from(count).ok().and_then(|count| count.checked_mul(12));
-        let (table, engine) = rest.split_at_checked(bytes.ok_or_else(broken)?).ok_or_else(broken)?;
-        let entry = |bytes: &[u8]| {
-            let (bucket, slot) = split_u64(bytes).unwrap_or_default();
-            (bucket, u32::from_le_bytes([slot[0], slot[1], slot[2], slot[3]]))
-        };
-        Ok(Self { root, slots: table.chunks_exact(12).map(entry).collect(), engine })
+        let bytes = usize::try_from(count).ok().and_then(|count| count.checked_mul(entry_bytes));
+        let (table, engine) =
+            rest.split_at_checked(bytes.ok_or_else(broken)?).ok_or_else(broken)?;
+        Ok(Self { root, slots: entries(table), engine })
     }
+}
+
+fn read_u32(bytes: &[u8]) -> u32 {
+    bytes.first_chunk::<4>().map_or(0, |word| u32::from_le_bytes(*word))
 }
 
 fn split_u64(bytes: &[u8]) -> Option<(u64, &[u8])> {
@@ -94,27 +131,27 @@ impl StateLog {
         record.epoch() == 0 || record.log_bytes() > record.state_bytes().max(LEAST_LOG)
     }
 
-    /// Stores a checkpoint durably; gives the record that makes it current.
+    /// Stores a checkpoint (from [`begin`]) durably; gives the record that makes it current.
     ///
     /// # Errors
     /// Those of the store and of the sealer.
-    pub fn write_checkpoint(&mut self, store: &dyn Store, plain: &[u8]) -> Result<CommitRecord> {
+    pub fn write_checkpoint(&mut self, store: &dyn Store, begun: Vec<u8>) -> Result<CommitRecord> {
         let record = self.record.next_generation();
         let [object, _] = objects(record.generation());
-        let data = self.seal(Kind::State, record.epoch(), plain)?;
+        let data = self.seal(Kind::State, record.epoch(), begun)?;
         store.write(&[WriteAt { object, offset: 0, data: &data }])?;
         store.sync(&[object])?;
         Ok(record.with_checkpoint(data.len() as u64, digest(&data)))
     }
 
-    /// Appends a delta durably; gives the record that makes it current.
+    /// Appends a delta (from [`begin`]) durably; gives the record that makes it current.
     ///
     /// # Errors
     /// Those of the store and of the sealer.
-    pub fn write_delta(&mut self, store: &dyn Store, plain: &[u8]) -> Result<CommitRecord> {
+    pub fn write_delta(&mut self, store: &dyn Store, begun: Vec<u8>) -> Result<CommitRecord> {
         let record = self.record.next_epoch();
         let [_, object] = objects(record.generation());
-        let sealed = self.seal(Kind::Delta, record.epoch(), plain)?;
+        let sealed = self.seal(Kind::Delta, record.epoch(), begun)?;
         let mut data = (sealed.len() as u64).to_le_bytes().to_vec();
         data.extend_from_slice(&sealed);
         store.write(&[WriteAt { object, offset: record.log_bytes(), data: &data }])?;
@@ -166,9 +203,12 @@ impl StateLog {
         Ok(plain)
     }
 
-    fn seal(&mut self, kind: Kind, epoch: u64, plain: &[u8]) -> Result<Vec<u8>> {
+    /// Seals in place; `begun` has room for the seal in front.
+    fn seal(&mut self, kind: Kind, epoch: u64, mut begun: Vec<u8>) -> Result<Vec<u8>> {
+        begun.resize(begun.len() + TAG_BYTES, 0);
         let place = self.place(kind, epoch);
-        self.sealer.seal_vec(&place, plain).map_err(|error| Error::Closed(error.to_string()))
+        self.sealer.seal(&place, &mut begun).map_err(|error| Error::Closed(error.to_string()))?;
+        Ok(begun)
     }
 
     fn open(&mut self, kind: Kind, epoch: u64, sealed: &[u8]) -> Option<Vec<u8>> {

@@ -10,10 +10,12 @@ use crate::header::{FORMAT_VERSION, HEADER_OBJECT, Header};
 use crate::intent::IntentLog;
 use crate::options::{CreateOptions, DEFAULT_MEMORY, OpenOptions, Seen, Shown, VolumeInfo};
 use crate::slab::{SLAB_OBJECT, Slab, SlotTable};
-use crate::state::{Parts, StateLog};
+use crate::state::{Parts, Slots, StateLog, begin};
 use crate::{Error, Result};
 use oblivio_crypto::{MasterKey, OsEntropy, Passphrase, Sealer, VolumeId};
-use oblivio_engine::tree::{Eviction, Recursion, TreeConfig, TreeKeys, TreeOram};
+use oblivio_engine::tree::{
+    Eviction, Recursion, STASH_BOUND, TreeConfig, TreeKeys, TreeOram, buckets_in,
+};
 use oblivio_engine::{BlockAnswer, BlockOp, Engine, EngineError, Step};
 use oblivio_store::{PutMode, Store};
 use std::sync::Arc;
@@ -53,12 +55,25 @@ fn config_of(create: &CreateOptions) -> TreeConfig {
         // A map up to this size is all in memory, so that the count of accesses is the same for
         // every request; beyond it the map recurses through the PLB.
         on_chip_bytes: 64 << 20,
-        recursion: Recursion::Unified {
-            plb_bytes: (4 << 20).max(64 * block_bytes),
-            plb_ways: 8,
-        },
+        recursion: Recursion::Unified { plb_bytes: (4 << 20).max(64 * block_bytes), plb_ways: 8 },
         ..TreeConfig::new(block_bytes, capacity)
     }
+}
+
+/// What the budget leaves for the top of the tree: all but a quarter (batches and the file
+/// layer's caches), what is known of each block and bucket, and a checkpoint while it is written.
+fn cache_bytes(config: &TreeConfig, memory_bytes: usize, blocks: u64) -> Result<usize> {
+    let counts = config.blocks_by_level(blocks);
+    let map = config.map_format.bytes_for(counts[counts.len() - 1]);
+    let buckets = buckets_in(config.depth(0, blocks)) as usize;
+    // Slot table, free list and bits in memory; table and bits again in the checkpoint.
+    let known = 2 * map + buckets * (4 + 4 + 4 + config.blocks_per_bucket / 4 + 1);
+    let stash = STASH_BOUND * config.block_bytes;
+    let needed = known + stash + memory_bytes / 4;
+    memory_bytes.checked_sub(needed).ok_or_else(|| {
+        let least = ((known + stash) / 3 * 4 / (1 << 20) + 1).next_power_of_two();
+        Error::Invalid(format!("this volume needs more memory; give it --memory {least}M or more"))
+    })
 }
 
 impl Volume {
@@ -119,8 +134,10 @@ impl Volume {
         let volume = header.volume();
         let memory_bytes =
             if options.memory_bytes == 0 { DEFAULT_MEMORY } else { options.memory_bytes };
-        let config = TreeConfig { cache_bytes: memory_bytes / 8 * 5, ..header.config() };
+        let config = header.config();
         let blocks = LEAST_BLOCKS.min(config.capacity);
+        let cache_bytes = cache_bytes(&config, memory_bytes, blocks)?;
+        let config = TreeConfig { cache_bytes, ..config };
         let engine = TreeOram::new(config, blocks, TreeKeys::of_volume(master, volume))
             .map_err(|error| Error::Invalid(error.to_string()))?;
         let sealer = |root| Sealer::new(root, Box::new(OsEntropy));
@@ -146,7 +163,10 @@ impl Volume {
         let record = read_commit(&*self.store, &mut self.commit_sealer, self.volume)?;
         let mut table = SlotTable::default();
         for (index, plain) in self.state.load(&*self.store, record)?.iter().enumerate() {
-            let parts = Parts::parse(plain)?;
+            let parts = match index {
+                0 => Parts::of_checkpoint(plain)?,
+                _ => Parts::of_delta(plain)?,
+            };
             self.root = parts.root.to_vec();
             table.apply(&parts.slots)?;
             match index {
@@ -158,7 +178,13 @@ impl Volume {
         let bucket_bytes = self.engine.bucket_bytes(oblivio_engine::TreeId::DATA);
         self.slab = Slab::restore(bucket_bytes, table)?;
         self.intents.restart(record.epoch());
-        Ok(())
+        self.fit_cache(self.engine.capacity())
+    }
+
+    /// Gives the cache what the budget leaves when `blocks` are addressable.
+    fn fit_cache(&mut self, blocks: u64) -> Result<()> {
+        let bytes = cache_bytes(self.engine.config(), self.memory_bytes, blocks)?;
+        self.engine.set_cache_bytes(bytes).map_err(engine_error)
     }
 
     /// Compares with what this computer has seen.
@@ -269,13 +295,13 @@ impl Volume {
             self.store.sync(&[SLAB_OBJECT])?;
         }
         let record = if self.state.wants_checkpoint() {
-            let engine = self.engine.checkpoint().map_err(engine_error)?;
-            let parts = Parts { root: &self.root, slots: self.slab.table(), engine: &engine };
-            self.state.write_checkpoint(&*self.store, &parts.to_bytes())?
+            let mut out = begin(&self.root, &Slots::All(self.slab.table()));
+            self.engine.checkpoint(&mut out).map_err(engine_error)?;
+            self.state.write_checkpoint(&*self.store, out)?
         } else {
-            let engine = self.engine.delta();
-            let parts = Parts { root: &self.root, slots: self.slab.changes(), engine: &engine };
-            self.state.write_delta(&*self.store, &parts.to_bytes())?
+            let mut out = begin(&self.root, &Slots::Changed(self.slab.changes()));
+            self.engine.delta(&mut out);
+            self.state.write_delta(&*self.store, out)?
         };
         write_commit(&*self.store, &mut self.commit_sealer, self.volume, &record)?;
         self.state.committed(record);
@@ -373,6 +399,7 @@ impl BlockSpace for Volume {
         let class = blocks.next_power_of_two().min(self.capacity_blocks());
         self.guarded(|volume| {
             volume.write_commit()?;
+            volume.fit_cache(class)?;
             volume.engine.grow(class).map_err(engine_error)?;
             // Logged batches stand on a commit of the same size.
             volume.write_commit()?;

@@ -21,7 +21,7 @@ fn small() -> CreateOptions {
 
 /// Little memory, so that most buckets are read and written and not cached.
 fn tight() -> OpenOptions {
-    OpenOptions { memory_bytes: 8 << 10, ..OpenOptions::default() }
+    OpenOptions { memory_bytes: 64 << 10, ..OpenOptions::default() }
 }
 
 fn write(id: u64, fill: u8) -> BlockOp {

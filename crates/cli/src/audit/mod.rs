@@ -1,1 +1,213 @@
-pub fn run(_: &crate::args::AuditArgs)->anyhow::Result<()>{Ok(())}
+//! `audit`: could the storage tell what was done?
+
+pub mod schedule;
+mod workloads;
+
+use crate::args::AuditArgs;
+use crate::exit::{Code, fault, usage};
+use crate::human::{self, say, say_json};
+use crate::progress::Progress;
+use anyhow::{Context, Result};
+use oblivio_audit::picture::{self, EXPOSED, Panel};
+use oblivio_audit::planted::{SplitMix64, Workload, self_test};
+use oblivio_audit::{Options, Report, Trace, Verdict};
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// So many accesses are drawn; more would only blacken the picture.
+const DRAWN: usize = 3000;
+
+/// One judgement and what it is of.
+struct Judged {
+    what: String,
+    report: Report,
+}
+
+/// Runs the command.
+pub fn run(args: &AuditArgs) -> Result<()> {
+    if !(args.false_alarm_rate > 0.0 && args.false_alarm_rate < 1.0) {
+        return Err(usage("a false-alarm rate lies between 0 and 1", "Try 1e-6."));
+    }
+    let tested = args.self_test.then(|| test_the_audit(args)).transpose()?;
+    let judged = match &args.trace {
+        Some(file) => judge_file(args, file)?,
+        None => judge_workloads(args)?,
+    };
+    let verdict = verdict(&judged);
+    if args.json {
+        say_json(&as_json(args, &judged, verdict, tested))?;
+    } else {
+        in_words(args, &judged, verdict)?;
+    }
+    match verdict {
+        Verdict::Pass => Ok(()),
+        Verdict::TooShort => Err(fault(
+            Code::General,
+            "the trace is too short to judge",
+            "Record something longer: a few hundred accesses at the least.",
+        )),
+        Verdict::Leak => Err(fault(
+            Code::General,
+            "something leaks: the storage was shown what depends on what was done",
+            "Run it again with -v to see which test found what, and please report it.",
+        )),
+    }
+}
+
+fn verdict(judged: &[Judged]) -> Verdict {
+    let any = |verdict| judged.iter().any(|one| one.report.verdict == verdict);
+    match (any(Verdict::Leak), any(Verdict::TooShort)) {
+        (true, _) => Verdict::Leak,
+        (false, true) => Verdict::TooShort,
+        (false, false) => Verdict::Pass,
+    }
+}
+
+fn judge_file(args: &AuditArgs, file: &Path) -> Result<Vec<Judged>> {
+    let what = || file.display().to_string();
+    let text = std::fs::read_to_string(file).with_context(what)?;
+    let trace = Trace::parse(&text).with_context(what)?;
+    if let Some(picture) = &args.picture {
+        let caption = format!("{} accesses", human::grouped(trace.accesses() as u64));
+        draw(picture, &[Panel::of_trace("What the storage saw", &caption, &trace)])?;
+    }
+    let report = schedule::judge(&trace, args.false_alarm_rate, false);
+    Ok(vec![Judged { what: what(), report }])
+}
+
+/// Five ways of working on five fresh volumes, each judged alone and all in pairs.
+fn judge_workloads(args: &AuditArgs) -> Result<Vec<Judged>> {
+    if args.blocks < 2 || args.accesses == 0 {
+        return Err(usage("there must be two blocks and one access at the least", ""));
+    }
+    let mut progress = Progress::steps(args.quiet, "accesses");
+    let all = Workload::ALL.len() as u64 * args.accesses as u64;
+    let mut done = 0;
+    let mut traces = Vec::new();
+    for workload in Workload::ALL {
+        traces.push(workloads::run(workload, args.blocks, args.accesses, |n| {
+            done += n;
+            progress.at(done, all);
+        })?);
+    }
+    drop(progress);
+    if let Some(file) = &args.picture {
+        draw_workload(file, args.blocks, Workload::Zipf, &traces)?;
+    }
+    // The rate is for the whole audit, so each judgement gets its share of it.
+    let count = traces.len() * (traces.len() + 1) / 2;
+    let rate = args.false_alarm_rate / count as f64;
+    let name = |at: usize| Workload::ALL[at].name();
+    let alone = |at: usize| Judged {
+        what: name(at).into(),
+        report: schedule::judge(&traces[at], rate, true),
+    };
+    let mut judged: Vec<Judged> = (0..traces.len()).map(alone).collect();
+    for a in 0..traces.len() {
+        for b in a + 1..traces.len() {
+            let what = format!("{} | {}", name(a), name(b));
+            let report = schedule::compare(&traces[a], &traces[b], rate);
+            judged.push(Judged { what, report });
+        }
+    }
+    Ok(judged)
+}
+
+/// Plain encryption beside the volume, for the same work.
+fn draw_workload(file: &Path, blocks: u64, workload: Workload, traces: &[Trace]) -> Result<()> {
+    let at = Workload::ALL.iter().position(|&one| one == workload).unwrap_or(0);
+    let seen = first(&traces[at], DRAWN);
+    let wanted = workload.blocks(blocks, seen.requests.len(), &mut SplitMix64::new(1));
+    let points = (0..).zip(wanted).collect();
+    let plain = Panel::new("Plain encryption", workload.name(), points, blocks).accent(EXPOSED);
+    let hidden = Panel::of_trace("Oblivio", &format!("the same work: {}", workload.name()), &seen);
+    draw(file, &[plain, hidden])
+}
+
+/// The drawn paths of the first so many requests.
+pub fn first(trace: &Trace, requests: usize) -> Trace {
+    let drawn = schedule::split(trace).map_or_else(|| trace.clone(), |split| split.drawn);
+    let requests = drawn.requests.into_iter().take(requests).collect();
+    Trace { depth: drawn.depth, requests }
+}
+
+/// Writes a picture in the format that its name asks for.
+pub fn draw(file: &Path, panels: &[Panel]) -> Result<()> {
+    let bytes = match file.extension().and_then(|end| end.to_str()) {
+        Some("png") => picture::draw(panels),
+        Some("svg") => picture::svg(panels).into_bytes(),
+        _ => return Err(usage("a picture's name ends in .png or .svg", "")),
+    };
+    std::fs::write(file, bytes).with_context(|| file.display().to_string())
+}
+
+/// Whether the audit catches what was planted for it; an audit that does not is worth nothing.
+fn test_the_audit(args: &AuditArgs) -> Result<Value> {
+    let options = Options { false_alarm_rate: args.false_alarm_rate, ..Options::default() };
+    let outcomes = self_test(&options);
+    if !args.json {
+        say("Is the audit itself any good? Planted leaks it must catch, honest traces it must pass:")?;
+        for outcome in &outcomes {
+            let mark = if outcome.right() { "ok" } else { "WRONG" };
+            let verdict = match (outcome.leaks, outcome.alarms()) {
+                (true, alarms) => format!("caught by {}", alarms.join(", ")),
+                (false, _) => "passed".into(),
+            };
+            say(format!("  {mark:<6}{:<44}{verdict}", outcome.name))?;
+        }
+        say("")?;
+    }
+    let wrong = outcomes.iter().filter(|outcome| !outcome.right()).count();
+    if wrong > 0 {
+        let what = format!("the audit was wrong about {}", human::count(wrong as u64, "case"));
+        return Err(fault(Code::General, what, "Its verdicts mean nothing; please report it."));
+    }
+    let caught = outcomes.iter().filter(|outcome| outcome.leaks).count();
+    Ok(json!({ "leaks_caught": caught, "honest_passed": outcomes.len() - caught }))
+}
+
+fn as_json(args: &AuditArgs, judged: &[Judged], verdict: Verdict, tested: Option<Value>) -> Value {
+    let one = |one: &Judged| json!({ "what": one.what, "report": one.report });
+    json!({
+        "verdict": verdict,
+        "false_alarm_rate": args.false_alarm_rate,
+        "timing_judged": false,
+        "self_test": tested,
+        "judgements": judged.iter().map(one).collect::<Vec<_>>(),
+    })
+}
+
+fn in_words(args: &AuditArgs, judged: &[Judged], verdict: Verdict) -> Result<()> {
+    if args.trace.is_none() {
+        say(format!(
+            "Five ways of working on a volume of {}, {} each.\n\
+             What the storage saw of each, judged alone and compared in pairs:",
+            human::count(args.blocks, "block"),
+            human::count(args.accesses as u64, "access"),
+        ))?;
+    }
+    for one in judged {
+        say(format!("  {:<12}{}", one.report.verdict.to_string(), human::plain(&one.what)))?;
+        if args.verbose || args.trace.is_some() {
+            for line in one.report.to_string().lines() {
+                say(format!("      {line}"))?;
+            }
+        }
+    }
+    let rate = args.false_alarm_rate;
+    say(format!("\nVerdict: {verdict}. {}", meaning(verdict)))?;
+    say(format!("An honest volume is called leaky with probability {rate:e} at the most."))?;
+    say("Timing is not judged: when you work, and how much, is seen.")?;
+    if let Some(picture) = &args.picture {
+        say(format!("Picture: {}", picture.display()))?;
+    }
+    Ok(())
+}
+
+fn meaning(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Pass => "Nothing tells what was done.",
+        Verdict::Leak => "What was shown depends on what was done.",
+        Verdict::TooShort => "Nothing was found, but there is too little to mean much.",
+    }
+}

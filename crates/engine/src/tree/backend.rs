@@ -134,8 +134,7 @@ impl Backend {
         round.read_list.clear();
         round.read_nodes.clear();
         for (index, node) in round.union.nodes().iter().enumerate() {
-            let in_memory =
-                self.cache.holds(node.bucket.0) && self.cache.is_loaded(node.bucket.0);
+            let in_memory = self.cache.holds(node.bucket.0) && self.cache.is_loaded(node.bucket.0);
             if self.present.get(node.bucket.0) && !in_memory {
                 round.read_list.push(node.bucket);
                 round.read_nodes.push(index as u32);
@@ -229,7 +228,8 @@ impl Backend {
                 }
             } else if cached {
                 let bytes = &round.read_buf[payload..payload + self.geometry.block_bytes];
-                let block = Resident { slot: slot as u8, ..resident(header, self.pool.store(bytes)) };
+                let block =
+                    Resident { slot: slot as u8, ..resident(header, self.pool.store(bytes)) };
                 self.cache.push(node.bucket.0, block);
             }
         }
@@ -502,6 +502,14 @@ impl Backend {
     pub fn write_step(&self) -> (&[BucketId], &[u8]) {
         let bytes = self.round.write_list.len() * self.geometry.bucket_bytes();
         (&self.round.write_list, &self.round.write_buf[..bytes])
+    }
+
+    /// Changes how many buckets are cached; must follow a flush. Blocks that were taken out of a
+    /// bucket are known by their slots, so what is stored stands for what is dropped.
+    pub fn set_cached_buckets(&mut self, limit: u64) {
+        for block in self.cache.set_limit(limit) {
+            self.pool.release(block.payload);
+        }
     }
 
     /// Bytes of memory held: payloads, buffers, and what is known of each bucket.

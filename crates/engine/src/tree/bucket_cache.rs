@@ -52,6 +52,18 @@ impl BucketCache {
         Self { slots, limit, meta: Vec::new(), blocks: Vec::new() }
     }
 
+    /// Changes the limit; gives the blocks of the buckets that are dropped, which must be clean.
+    pub fn set_limit(&mut self, limit: u64) -> Vec<Resident> {
+        let mut dropped = Vec::new();
+        for bucket in limit + 1..self.meta.len() as u64 {
+            dropped.extend_from_slice(self.blocks(bucket));
+        }
+        self.meta.truncate(limit as usize + 1);
+        self.blocks.truncate((limit as usize + 1) * self.slots);
+        self.limit = limit;
+        dropped
+    }
+
     /// Bytes of memory that a cached bucket may come to take.
     pub fn bytes_per_bucket(geometry: &Geometry) -> usize {
         let block = geometry.block_bytes + size_of::<Resident>();

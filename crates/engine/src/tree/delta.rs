@@ -26,11 +26,11 @@ pub struct Changes {
 }
 
 impl TreeOram {
-    /// What changed since [`Self::committed`] was called last, once a flush is done.
-    pub fn delta(&self) -> Vec<u8> {
+    /// Appends what changed since [`Self::committed`] was called last, once a flush is done.
+    pub fn delta(&self, out: &mut Vec<u8>) {
         let tree = &self.trees[0];
         let changes = &tree.changes;
-        let mut out = Writer(Vec::new());
+        let mut out = Writer(out);
         self.write_scalars(&mut out);
         out.words(&[changes.requests, changes.paths, changes.written.len() as u64]);
         for &index in &changes.entries {
@@ -51,7 +51,6 @@ impl TreeOram {
             out.u64(EMPTY);
         }
         self.write_residents(&mut out);
-        out.0
     }
 
     /// The state as it is now was made durable; the next delta begins here.
@@ -105,7 +104,7 @@ impl TreeOram {
     }
 
     /// The numbers that every state and delta begins with.
-    pub(super) fn write_scalars(&self, out: &mut Writer) {
+    pub(super) fn write_scalars(&self, out: &mut Writer<'_>) {
         let tree = &self.trees[0];
         out.u64(super::state::VERSION);
         out.words(&[self.blocks, u64::from(tree.depth.0), self.accesses[0], self.turns[0]]);

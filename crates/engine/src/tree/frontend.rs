@@ -184,6 +184,17 @@ impl TreeOram {
         self.on_chip.len() + self.trees.iter().map(Backend::memory_bytes).sum::<usize>()
     }
 
+    /// Changes the memory for the top of the tree; everything must have been flushed.
+    ///
+    /// # Errors
+    /// `Invalid` while a batch is under way.
+    pub fn set_cache_bytes(&mut self, bytes: usize) -> Result<()> {
+        self.expect_idle()?;
+        self.config.cache_bytes = bytes;
+        self.trees[0].set_cached_buckets(self.config.cached_buckets());
+        Ok(())
+    }
+
     /// Checks stored buckets; everything in memory must have been flushed.
     pub fn verifier(&mut self) -> Verifier<'_> {
         Verifier::new(&mut self.trees[0])

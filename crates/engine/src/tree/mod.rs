@@ -22,13 +22,13 @@ mod position_map;
 mod state;
 mod verifier;
 
+pub use batch::Intent;
 pub use config::{Recursion, TreeConfig};
 pub use eviction::Eviction;
 pub use frontend::TreeOram;
 pub use geometry::{Geometry, buckets_in, depth_for};
 pub use keys::TreeKeys;
 pub use meters::Meters;
-pub use batch::Intent;
 pub use position_map::MapFormat;
 pub use state::STASH_BOUND;
 pub use verifier::Verifier;

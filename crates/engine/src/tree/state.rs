@@ -22,14 +22,18 @@ pub const STASH_BOUND: usize = 64;
 const BACKLOG_BOUND: usize = 512;
 pub(super) const VERSION: u64 = 1;
 
-pub(super) struct Writer(pub Vec<u8>);
+pub(super) struct Writer<'a>(pub &'a mut Vec<u8>);
 
-impl Writer {
+impl Writer<'_> {
     pub fn u64(&mut self, value: u64) {
         self.0.extend_from_slice(&value.to_le_bytes());
     }
     pub fn bytes(&mut self, bytes: &[u8]) {
         self.0.extend_from_slice(bytes);
+    }
+    pub fn zeros(&mut self, count: usize) {
+        let len = self.0.len() + count;
+        self.0.resize(len, 0);
     }
     pub fn words(&mut self, words: &[u64]) {
         for &word in words {
@@ -65,17 +69,18 @@ fn padded(count: usize, bound: usize) -> usize {
 }
 
 impl TreeOram {
-    /// Everything that is only in memory, once a flush is done; opened again with
+    /// Appends everything that is only in memory, once a flush is done; opened again with
     /// [`Self::restore`].
     ///
     /// # Errors
     /// `Invalid` for configurations that are never stored (several trees).
-    pub fn checkpoint(&self) -> Result<Vec<u8>> {
+    pub fn checkpoint(&self, out: &mut Vec<u8>) -> Result<()> {
         if self.trees.len() != 1 {
             return Err(EngineError::Invalid("several trees are for the lab only".into()));
         }
         let tree = &self.trees[0];
-        let mut out = Writer(Vec::with_capacity(self.state_bytes()));
+        out.reserve(self.state_bytes());
+        let mut out = Writer(out);
         self.write_scalars(&mut out);
         out.u64(self.on_chip.len() as u64);
         out.bytes(&self.on_chip);
@@ -83,11 +88,11 @@ impl TreeOram {
         out.words(&tree.present.to_words(buckets));
         out.words(&tree.removed.to_words(buckets * self.config.blocks_per_bucket as u64));
         self.write_residents(&mut out);
-        Ok(out.0)
+        Ok(())
     }
 
     /// What is in memory only and small: the backlog, the stash, the PLB, each padded.
-    pub(super) fn write_residents(&self, out: &mut Writer) {
+    pub(super) fn write_residents(&self, out: &mut Writer<'_>) {
         self.write_backlog(out);
         write_stash(&self.trees[0], out);
         self.write_plb(out);
@@ -107,12 +112,14 @@ impl TreeOram {
         self.read_plb(input)
     }
 
-    fn state_bytes(&self) -> usize {
+    /// About the bytes of a checkpoint.
+    pub fn state_bytes(&self) -> usize {
         let blocks = STASH_BOUND + self.plb.capacity() + 2;
-        self.on_chip.len() + blocks * (self.config.block_bytes + 40) + (64 << 10)
+        let slots = buckets_in(self.trees[0].depth) as usize * (self.config.blocks_per_bucket + 1);
+        self.on_chip.len() + slots / 8 + blocks * (self.config.block_bytes + 40) + (64 << 10)
     }
 
-    fn write_backlog(&self, out: &mut Writer) {
+    fn write_backlog(&self, out: &mut Writer<'_>) {
         let slots = padded(self.pending.len(), BACKLOG_BOUND);
         out.u64(slots as u64);
         for (&id, counts) in &self.pending {
@@ -123,7 +130,7 @@ impl TreeOram {
         }
     }
 
-    fn write_plb(&self, out: &mut Writer) {
+    fn write_plb(&self, out: &mut Writer<'_>) {
         let slots = if self.levels > 1 { self.plb.capacity() } else { 0 };
         out.u64(slots as u64);
         let mut written = 0;
@@ -134,7 +141,7 @@ impl TreeOram {
         }
         for _ in written..slots {
             out.words(&[EMPTY, 0]);
-            out.0.resize(out.0.len() + self.config.block_bytes, 0);
+            out.zeros(self.config.block_bytes);
         }
     }
 
@@ -195,7 +202,7 @@ impl TreeOram {
     }
 }
 
-fn write_stash(tree: &Backend, out: &mut Writer) {
+fn write_stash(tree: &Backend, out: &mut Writer<'_>) {
     let slots = padded(tree.stash.len(), STASH_BOUND);
     out.u64(slots as u64);
     for block in &tree.stash {
@@ -206,7 +213,7 @@ fn write_stash(tree: &Backend, out: &mut Writer) {
     let slot_bytes = 16 + TAG_BYTES + tree.geometry.block_bytes;
     for _ in tree.stash.len()..slots {
         out.u64(EMPTY);
-        out.0.resize(out.0.len() + slot_bytes - 8, 0);
+        out.zeros(slot_bytes - 8);
     }
 }
 
