@@ -1,0 +1,29 @@
+# `just check` is CI; the other recipes are long work with bounded defaults.
+
+# Everything that CI runs.
+check:
+    .ci/run
+
+# Every parser under the fuzzer, this many seconds each (needs cargo-fuzz).
+fuzz seconds="60":
+    fuzz/run {{seconds}}
+
+# Every byte of a volume changed, every object dropped, swapped, truncated, rolled back.
+damage:
+    OBLIVIO_DAMAGE=full cargo test --release -p oblivio-volume --test damage -- --nocapture
+
+# Random workloads with a crash at every storage operation, for this many seconds.
+crash seconds="600":
+    OBLIVIO_CRASH_SECONDS={{seconds}} cargo test --release -p oblivio-volume --test crash_campaign -- --nocapture
+
+# Random workloads on every engine configuration.
+model cases="20000":
+    PROPTEST_CASES={{cases}} cargo test --release -p oblivio-engine --test model
+
+# The command killed at random moments, this many times.
+kills times="200":
+    OBLIVIO_KILLS={{times}} cargo test --release -p oblivio --test kills -- --nocapture
+
+# One table of docs/benchmarks.md: engine, profile, growth, stash, integrity, figure7, files, sweep.
+lab experiment *args:
+    cargo run --release -p oblivio-lab --features rivals -- {{experiment}} --write {{args}}
