@@ -116,7 +116,9 @@ pub fn engine_state(data: &[u8]) {
     config.tag_tree = choice & 16 != 0;
     config.pmmac = choice & 32 != 0 && choice % 4 != 0 && choice % 4 != 1;
     let (mut engine, mut buckets) = filled(config);
-    let mut state = engine.checkpoint().expect("one tree");
+    let mut state = Vec::new();
+    engine.checkpoint(&mut state).expect("one tree");
+    engine.committed();
     let edits = usize::from(input.u16());
     let mut edits = Input(input.take(edits));
     let changed = edits.patch(&mut state);
@@ -131,7 +133,8 @@ pub fn engine_state(data: &[u8]) {
     }
     if choice & 64 != 0 {
         let _ = play(&mut engine, &mut buckets, &mut Input(&[1, 2, 130]));
-        let mut delta = engine.delta();
+        let mut delta = Vec::new();
+        engine.delta(&mut delta);
         let edits = usize::from(input.u16());
         Input(input.take(edits)).patch(&mut delta);
         if again.apply_delta(&delta).is_err() {
@@ -139,5 +142,5 @@ pub fn engine_state(data: &[u8]) {
         }
     }
     let _ = play(&mut again, &mut buckets, &mut input);
-    let _ = again.checkpoint();
+    let _ = again.checkpoint(&mut Vec::new());
 }

@@ -43,7 +43,8 @@ pub fn commit(data: &[u8]) {
 }
 
 fn sealed_commits(input: &mut Input<'_>) {
-    let plains = [input.take(56), input.take(56)];
+    let len = fuzzing::commit_plain(0).len();
+    let plains = [input.take(len), input.take(len)];
     let mut object = fuzzing::commit_object(plains);
     let changed = input.patch(&mut object);
     let epochs = plains.map(fuzzing::commit_record);

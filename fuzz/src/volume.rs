@@ -6,7 +6,8 @@ use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::MemoryStore;
 use oblivio_volume::fs::testing::MemoryBlocks;
 use oblivio_volume::fs::{FileSystem, NewNode, ROOT_INO};
-use oblivio_volume::{BlockSpace, CreateOptions, OpenOptions, Result, Volume, fuzzing};
+use oblivio_volume::fuzzing::{self, Edit};
+use oblivio_volume::{BlockSpace, CreateOptions, OpenOptions, Result, Volume};
 use std::sync::{Arc, OnceLock};
 
 const BYTES: usize = 64;
@@ -16,7 +17,7 @@ fn passphrase() -> Passphrase {
 }
 
 fn open(store: MemoryStore) -> Result<Volume> {
-    let options = OpenOptions { memory_bytes: 8 << 10, ..OpenOptions::default() };
+    let options = OpenOptions { memory_bytes: 64 << 10, ..OpenOptions::default() };
     Volume::open(Arc::new(store), &passphrase(), options)
 }
 
@@ -31,7 +32,7 @@ fn base() -> &'static MemoryStore {
         let store = Arc::new(MemoryStore::new());
         let create =
             CreateOptions { block_bytes: BYTES, capacity_bytes: 8192, kdf: KdfParams::TEST };
-        let options = OpenOptions { memory_bytes: 8 << 10, ..OpenOptions::default() };
+        let options = OpenOptions { memory_bytes: 64 << 10, ..OpenOptions::default() };
         let mut volume =
             Volume::create(store.clone(), &passphrase(), create, options).expect("an empty store");
         volume.set_root(b"a root");
@@ -46,15 +47,16 @@ fn base() -> &'static MemoryStore {
 /// as a volume.
 pub fn volume_state(data: &[u8]) {
     let mut input = Input(data);
-    let accesses = input.byte() % 8;
+    let choice = input.byte();
+    let part = if choice & 128 == 0 { Edit::Delta } else { Edit::Checkpoint };
     let store = base().snapshot();
-    fuzzing::edit_state(&store, &passphrase(), |plain| {
+    let edit = |plain: &mut Vec<u8>| {
         input.patch(plain);
-    })
-    .expect("sound");
+    };
+    fuzzing::edit_state(&store, &passphrase(), part, edit).expect("sound");
     let Ok(mut volume) = open(store) else { return };
     let _ = volume.verify(&mut |_, _| {});
-    for id in 0..u64::from(accesses) {
+    for id in 0..u64::from(choice % 8) {
         let ops = vec![op(id, Action::Read), op(id + 8, Action::Write(vec![1; BYTES]))];
         if volume.access(ops).is_err() {
             break;

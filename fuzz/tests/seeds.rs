@@ -132,8 +132,9 @@ fn engine_state_seeds() -> Vec<Vec<u8>> {
 
 fn volume_state_seeds() -> Vec<Vec<u8>> {
     let words = [0u16, 1032, 1040, 1044, 1300, 1308, 1316, 1324, 1332, 1340, 1356, 1500];
-    let edit = |at: u16| [&[3][..], &at.to_le_bytes(), &[1, 255]].concat();
-    [vec![3]].into_iter().chain(words.map(edit)).collect()
+    let edit = |at: u16, part: u8| [&[part + 3][..], &at.to_le_bytes(), &[1, 255]].concat();
+    let edits = words.into_iter().flat_map(|at| [edit(at, 0), edit(at, 128)]);
+    [vec![3], vec![131]].into_iter().chain(edits).collect()
 }
 
 fn trace_seeds() -> Vec<Vec<u8>> {

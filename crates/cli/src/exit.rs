@@ -85,9 +85,10 @@ fn of_volume(error: &VolumeError) -> (Code, &'static str) {
         E::IsADirectory(_) => (Code::Path, "Add -r to work on a whole directory."),
         E::NotEmpty(_) => (Code::Path, "Remove what is in it first, or use `oblivio rm -r`."),
         E::Invalid(_) => (Code::General, ""),
-        E::WrongPassphrase => {
-            (Code::Passphrase, "Try again; capitals, spaces and accents count. Nothing was changed.")
-        }
+        E::WrongPassphrase => (
+            Code::Passphrase,
+            "Try again; capitals, spaces and accents count. Nothing was changed.",
+        ),
         E::Unsupported(_) => (
             Code::NotAVolume,
             "Check the folder's name, or update oblivio if a newer version made the volume.",

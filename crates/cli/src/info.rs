@@ -85,7 +85,9 @@ fn in_words(info: &VolumeInfo, usage: &Usage) -> Result<()> {
 
 fn what_leaks(info: &VolumeInfo, class: u64) -> Result<()> {
     say("\nWhat its storage learns")?;
-    say("  - when you work, and how many accesses you make; so roughly how much is read or written")?;
+    say(
+        "  - when you work, and how many accesses you make; so roughly how much is read or written",
+    )?;
     say(format!(
         "  - the size class: {} now ({} blocks of {}); it doubles when it is used up",
         size(class),

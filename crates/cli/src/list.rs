@@ -69,13 +69,7 @@ fn ls_one(args: &LsArgs, fs: &FileSystem, path: &RemotePath, several: bool) -> R
     Ok(())
 }
 
-fn show(
-    args: &LsArgs,
-    fs: &FileSystem,
-    name: &[u8],
-    path: &RemotePath,
-    attr: &Attr,
-) -> Result<()> {
+fn show(args: &LsArgs, fs: &FileSystem, name: &[u8], path: &RemotePath, attr: &Attr) -> Result<()> {
     if args.json {
         return say_json(&as_json(fs, path, attr)?);
     }
@@ -137,7 +131,11 @@ fn stat_in_words(session: &Session, path: &RemotePath, attr: &Attr) -> Result<()
     let kind = human::kind(attr.kind);
     let (size, stored) = (human::size(attr.size), human::size(attr.blocks * 512));
     let mode = human::mode(attr.kind, attr.mode);
-    say(format!("  kind      {kind}, inode {}, {}", attr.ino, human::count(attr.nlink.into(), "name")))?;
+    say(format!(
+        "  kind      {kind}, inode {}, {}",
+        attr.ino,
+        human::count(attr.nlink.into(), "name")
+    ))?;
     say(format!("  size      {size} ({} bytes), takes {stored}", human::grouped(attr.size)))?;
     say(format!("  mode      {:04o} {mode}, owner {}, group {}", attr.mode, attr.uid, attr.gid))?;
     say(format!("  modified  {}", human::exact_time(attr.mtime)))?;

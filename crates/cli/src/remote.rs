@@ -217,9 +217,7 @@ impl Destination {
     /// Looks at what is there. `slash` says that a directory was meant.
     pub fn find(fs: &FileSystem, to: &RemotePath, single: bool, slash: bool) -> Result<Self> {
         match find_if_any(fs, to)? {
-            Some(attr) if attr.kind == FileKind::Directory => {
-                Ok(Self::Into(attr.ino, to.clone()))
-            }
+            Some(attr) if attr.kind == FileKind::Directory => Ok(Self::Into(attr.ino, to.clone())),
             Some(_) if !single || slash => Err(Error::NotADirectory(to.to_string()).into()),
             None if !single || slash => {
                 let what = format!("{to}: no such directory in the volume");

@@ -55,7 +55,8 @@ fn make_one(fs: &FileSystem, path: &RemotePath) -> Result<Ino> {
     Ok(made.map_err(|error| in_words_of(path, error))?.ino)
 }
 
-fn make_all(fs: &FileSystem, path: &RemotePath) -> Result<()> {
+/// Makes a directory and those above it.
+pub fn make_all(fs: &FileSystem, path: &RemotePath) -> Result<()> {
     let mut here = RemotePath::parse("/".as_ref())?;
     for name in path.names() {
         here = here.join(name);
@@ -153,10 +154,7 @@ fn remove_files(
 }
 
 /// Where the last of some paths is, and the others with where each of them goes.
-pub fn sources_and_places(
-    fs: &FileSystem,
-    paths: &[OsString],
-) -> Result<Vec<(RemotePath, Place)>> {
+pub fn sources_and_places(fs: &FileSystem, paths: &[OsString]) -> Result<Vec<(RemotePath, Place)>> {
     let (to, from) = paths.split_last().context("nothing to do")?;
     let sources = RemotePath::parse_all(from)?;
     let target = RemotePath::parse(to)?;
@@ -217,6 +215,5 @@ fn rename(fs: &FileSystem, from: &RemotePath, to: &Place, no_clobber: bool) -> R
     let parent = remote::find_directory(fs, &from.parent())?.ino;
     let name = from.name().context("the root")?;
     let mode = if no_clobber { RenameMode::NoReplace } else { RenameMode::Replace };
-    fs.rename(parent, name, to.parent, &to.name, mode)
-        .map_err(|error| in_words_of(&to.path, error))
+    fs.rename(parent, name, to.parent, &to.name, mode).map_err(|error| in_words_of(&to.path, error))
 }

@@ -46,9 +46,13 @@ fn describe(root: &Path) -> Vec<String> {
         let content = if found.is_symlink() {
             path.read_link().expect("a target").display().to_string()
         } else if found.is_file() {
-            format!("{:?}", fs::read(&path).expect("a content").iter().fold(7u64, |sum, &byte| {
-                sum.wrapping_mul(31).wrapping_add(byte.into())
-            }))
+            format!(
+                "{:?}",
+                fs::read(&path)
+                    .expect("a content")
+                    .iter()
+                    .fold(7u64, |sum, &byte| { sum.wrapping_mul(31).wrapping_add(byte.into()) })
+            )
         } else {
             todo.extend(path.read_dir().expect("a folder").map(|e| e.expect("an entry").path()));
             String::new()

@@ -74,6 +74,7 @@ pub struct LabBuckets {
     pub reads: u64,
     /// Buckets written.
     pub writes: u64,
+    steps: Option<Vec<(Vec<BucketId>, bool)>>,
 }
 
 impl LabBuckets {
@@ -129,6 +130,16 @@ impl LabBuckets {
         self.trees.iter().map(|tree| u64::from(tree.count) * tree.stride as u64).sum()
     }
 
+    /// From now on keeps which buckets each step was for.
+    pub fn keep_steps(&mut self) {
+        self.steps = Some(Vec::new());
+    }
+
+    /// The steps that were kept: their buckets, and whether they were written.
+    pub fn take_steps(&mut self) -> Vec<(Vec<BucketId>, bool)> {
+        self.steps.take().unwrap_or_default()
+    }
+
     /// Starts counting again.
     pub fn reset_counts(&mut self) {
         (self.bytes_read, self.bytes_written, self.reads, self.writes) = (0, 0, 0, 0);
@@ -142,9 +153,13 @@ impl LabBuckets {
         &mut self.trees[at]
     }
 
-    fn read(&mut self, tree: TreeId, buckets: &[BucketId], into: &mut [u8]) {
+    /// Reads buckets into equal parts of `into`.
+    pub fn read(&mut self, tree: TreeId, buckets: &[BucketId], into: &mut [u8]) {
         self.bytes_read += into.len() as u64;
         self.reads += buckets.len() as u64;
+        if let Some(steps) = &mut self.steps {
+            steps.push((buckets.to_vec(), false));
+        }
         let stride = into.len() / buckets.len();
         let tree = self.tree(tree);
         for (bucket, bytes) in buckets.iter().zip(into.chunks_mut(stride)) {
@@ -156,9 +171,13 @@ impl LabBuckets {
         }
     }
 
-    fn write(&mut self, tree: TreeId, buckets: &[BucketId], from: &[u8]) {
+    /// Writes buckets from equal parts of `from`.
+    pub fn write(&mut self, tree: TreeId, buckets: &[BucketId], from: &[u8]) {
         self.bytes_written += from.len() as u64;
         self.writes += buckets.len() as u64;
+        if let Some(steps) = &mut self.steps {
+            steps.push((buckets.to_vec(), true));
+        }
         let stride = from.len() / buckets.len();
         let tree = self.tree(tree);
         for (bucket, bytes) in buckets.iter().zip(from.chunks(stride)) {

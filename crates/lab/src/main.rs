@@ -4,7 +4,13 @@
 
 mod buckets;
 mod clock;
+mod defaults;
+mod engine;
+mod growth;
+mod profile;
 mod report;
+#[cfg(feature = "rivals")]
+mod rivals;
 mod sweep;
 mod workload;
 
@@ -22,6 +28,12 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Experiment {
+    /// The engine beside other ORAM libraries.
+    Engine(engine::Args),
+    /// Where the engine's time goes.
+    Profile(profile::Args),
+    /// How cost grows with the number of blocks.
+    Growth(growth::Args),
     /// Block size against bucket size and eviction.
     Sweep(sweep::Args),
 }
@@ -29,6 +41,9 @@ enum Experiment {
 fn main() -> anyhow::Result<()> {
     let cli = Cli::parse();
     match &cli.experiment {
+        Experiment::Engine(args) => engine::run(args, cli.write),
+        Experiment::Profile(args) => profile::run(args, cli.write),
+        Experiment::Growth(args) => growth::run(args, cli.write),
         Experiment::Sweep(args) => sweep::run(args, cli.write),
     }
 }

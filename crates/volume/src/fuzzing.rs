@@ -4,16 +4,18 @@
 //! what must hold of the outcome is said by the target. The keys are known and fixed, so that a
 //! target can seal hostile plaintexts: an adversary without keys never gets this far.
 
-use crate::Result;
 use crate::commit::{COMMIT_OBJECT, CommitRecord, read_commit, write_commit};
 use crate::header::Header;
 use crate::intent::{INTENT_OBJECT, IntentLog, parse};
 use crate::state::StateLog;
+use crate::{Error, Result, Volume};
 use oblivio_crypto::{
     Kind, OsEntropy, Passphrase, Place, SEAL_HEADER, SealRoot, Sealer, SeededEntropy, VolumeId,
 };
 use oblivio_engine::tree::{Intent, TreeConfig};
+use oblivio_engine::{BucketId, TreeId};
 use oblivio_store::{MemoryStore, ReadAt, Store, WriteAt};
+use std::ops::Range;
 use zerocopy::{FromBytes, IntoBytes};
 
 const VOLUME: VolumeId = VolumeId([7; 16]);
@@ -105,7 +107,16 @@ pub fn load_intents(log: &[u8]) -> Result<Vec<Intent>> {
     IntentLog::new(VOLUME, sealer(3), EPOCH).load(&holding(INTENT_OBJECT, log)?)
 }
 
-/// Hands the plaintext of a volume's newest state to `edit` and makes the outcome current, as
+/// What [`edit_state`] hands out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Edit {
+    /// The checkpoint; the outcome becomes the next one, without deltas.
+    Checkpoint,
+    /// The newest delta; the outcome is appended as one more.
+    Delta,
+}
+
+/// Hands the plaintext of a part of a volume's state to `edit` and makes the outcome current, as
 /// somebody who knows the passphrase could.
 ///
 /// # Errors
@@ -113,6 +124,7 @@ pub fn load_intents(log: &[u8]) -> Result<Vec<Intent>> {
 pub fn edit_state(
     store: &MemoryStore,
     passphrase: &Passphrase,
+    part: Edit,
     edit: impl FnOnce(&mut Vec<u8>),
 ) -> Result<()> {
     let header = Header::load(store)?;
@@ -122,14 +134,41 @@ pub fn edit_state(
     let mut log = StateLog::new(volume, states);
     let record = read_commit(store, &mut commits, volume)?;
     let mut plains = log.load(store, record)?;
+    if part == Edit::Checkpoint {
+        plains.truncate(1);
+    }
     let mut last = plains.pop().unwrap_or_default();
     edit(&mut last);
     last.splice(0..0, [0; SEAL_HEADER]);
-    let record = match plains.is_empty() {
-        true => log.write_checkpoint(store, last)?,
-        false => log.write_delta(store, last)?,
+    let record = match part {
+        Edit::Checkpoint => log.write_checkpoint(store, last)?,
+        Edit::Delta => log.write_delta(store, last)?,
     };
     write_commit(store, &mut commits, volume, &record)
+}
+
+/// The stored buckets of a volume, with where they are in the slab.
+pub fn places(volume: &mut Volume) -> Vec<(BucketId, Range<u64>)> {
+    let (_, slab, engine) = volume.parts();
+    let len = engine.bucket_bytes(TreeId::DATA) as u64;
+    slab.stored().filter_map(|id| slab.place(id).map(|at| (id, at..at + len))).collect()
+}
+
+/// Reads and checks the path from the root to a bucket, as [`Volume::verify`] does with all
+/// buckets; of a volume that was opened and not used yet.
+///
+/// # Errors
+/// `Tampered` names the bucket.
+pub fn check_path(volume: &mut Volume, bucket: BucketId) -> Result<()> {
+    let (store, slab, engine) = volume.parts();
+    let mut bytes = vec![0; engine.bucket_bytes(TreeId::DATA)];
+    let mut verifier = engine.verifier();
+    for up in (0..=bucket.level().0).rev() {
+        let bucket = BucketId(bucket.0 >> up);
+        slab.read(store, &[bucket], &mut bytes)?;
+        verifier.check(bucket, &mut bytes).map_err(|error| Error::Tampered(error.to_string()))?;
+    }
+    Ok(())
 }
 
 fn holding(object: &str, data: &[u8]) -> Result<MemoryStore> {

@@ -21,16 +21,16 @@ const NOWHERE: u32 = u32::MAX;
 pub struct SlotTable(Vec<u32>);
 
 impl SlotTable {
-    /// Takes up stored entries.
+    /// Takes up stored entries of a tree that has so many buckets.
     ///
     /// # Errors
     /// `Tampered` for a bucket or slot out of any range.
-    pub fn apply(&mut self, entries: &[(u64, u32)]) -> Result<()> {
+    pub fn apply(&mut self, entries: &[(u64, u32)], buckets: u64) -> Result<()> {
         for &(bucket, slot) in entries {
             if slot == NOWHERE {
                 continue;
             }
-            if bucket >= u64::from(NOWHERE) {
+            if bucket > buckets {
                 return Err(Error::Tampered("a slot table entry is out of range".into()));
             }
             if bucket as usize >= self.0.len() {
@@ -80,11 +80,15 @@ impl Slab {
     /// Takes up a slot table; slots that it does not name are free.
     ///
     /// # Errors
-    /// `Tampered` when two buckets share a slot.
-    pub fn restore(bucket_bytes: usize, table: SlotTable) -> Result<Self> {
+    /// `Tampered` when two buckets share a slot, or one lies beyond the slab's `slab_bytes`.
+    pub fn restore(bucket_bytes: usize, table: SlotTable, slab_bytes: u64) -> Result<Self> {
         let slots = table.0;
         let used = slots.iter().filter(|&&slot| slot != NOWHERE);
         let end = used.clone().max().map_or(0, |&slot| slot + 1);
+        let slab = Self::new(bucket_bytes);
+        if u64::from(end) * slab.slot_bytes > slab_bytes.next_multiple_of(slab.slot_bytes) {
+            return Err(Error::Tampered("a bucket lies beyond the end of the slab".into()));
+        }
         let mut taken = vec![false; end as usize];
         for &slot in used {
             if std::mem::replace(&mut taken[slot as usize], true) {
@@ -92,7 +96,7 @@ impl Slab {
             }
         }
         let free = (0..end).rev().filter(|&slot| !taken[slot as usize]).collect();
-        Ok(Self { slots, free, end, ..Self::new(bucket_bytes) })
+        Ok(Self { slots, free, end, ..slab })
     }
 
     /// The slot of every bucket, by heap index.
@@ -219,8 +223,8 @@ mod tests {
             .expect("still there");
         assert_eq!(old, [1; 600]);
         let mut table = SlotTable::default();
-        table.apply(&slab.changes()).expect("sound");
-        let again = Slab::restore(600, table).expect("sound");
+        table.apply(&slab.changes(), 7).expect("sound");
+        let again = Slab::restore(600, table, 4 * 1024).expect("sound");
         assert_eq!(again.place(bucket), slab.place(bucket));
         assert_eq!(again.stored().collect::<Vec<_>>(), [bucket]);
     }
@@ -228,7 +232,15 @@ mod tests {
     #[test]
     fn a_table_with_a_shared_slot_is_refused() {
         let mut table = SlotTable::default();
-        table.apply(&[(1, 4), (2, 4)]).expect("in range");
-        assert!(Slab::restore(600, table).is_err());
+        table.apply(&[(1, 4), (2, 4)], 3).expect("in range");
+        assert!(Slab::restore(600, table, 1 << 20).is_err());
+    }
+
+    #[test]
+    fn a_table_that_leads_out_of_the_tree_or_the_slab_is_refused() {
+        let mut table = SlotTable::default();
+        assert!(table.apply(&[(4, 0)], 3).is_err());
+        table.apply(&[(3, NOWHERE - 1)], 3).expect("a bucket of the tree");
+        assert!(Slab::restore(600, table, 1 << 20).is_err());
     }
 }

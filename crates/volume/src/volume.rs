@@ -168,15 +168,16 @@ impl Volume {
                 _ => Parts::of_delta(plain)?,
             };
             self.root = parts.root.to_vec();
-            table.apply(&parts.slots)?;
             match index {
                 0 => self.engine.restore(parts.engine),
                 _ => self.engine.apply_delta(parts.engine),
             }
             .map_err(engine_error)?;
+            table.apply(&parts.slots, buckets_in(self.engine.depth()))?;
         }
         let bucket_bytes = self.engine.bucket_bytes(oblivio_engine::TreeId::DATA);
-        self.slab = Slab::restore(bucket_bytes, table)?;
+        let slab_bytes = self.store.len(SLAB_OBJECT)?.unwrap_or(0);
+        self.slab = Slab::restore(bucket_bytes, table, slab_bytes)?;
         self.intents.restart(record.epoch());
         self.fit_cache(self.engine.capacity())
     }
@@ -333,6 +334,11 @@ impl Volume {
     pub fn verify(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<u64> {
         self.commit()?;
         crate::verify::verify(&*self.store, &self.slab, &mut self.engine, progress)
+    }
+
+    /// What stands between a stored bucket and its content; for [`crate::fuzzing`].
+    pub(crate) fn parts(&mut self) -> (&dyn Store, &Slab, &mut TreeOram) {
+        (&*self.store, &self.slab, &mut self.engine)
     }
 
     /// What can be told about the volume.

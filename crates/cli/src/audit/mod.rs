@@ -43,8 +43,8 @@ pub fn run(args: &AuditArgs) -> Result<()> {
         Verdict::Pass => Ok(()),
         Verdict::TooShort => Err(fault(
             Code::General,
-            "the trace is too short to judge",
-            "Record something longer: a few hundred accesses at the least.",
+            "the trace cannot be judged: it is too short, or has gaps",
+            "Record something longer, with less memory than the volume has: --memory 2M.",
         )),
         Verdict::Leak => Err(fault(
             Code::General,
@@ -146,7 +146,9 @@ fn test_the_audit(args: &AuditArgs) -> Result<Value> {
     let options = Options { false_alarm_rate: args.false_alarm_rate, ..Options::default() };
     let outcomes = self_test(&options);
     if !args.json {
-        say("Is the audit itself any good? Planted leaks it must catch, honest traces it must pass:")?;
+        say(
+            "Is the audit itself any good? Planted leaks it must catch, honest traces it must pass:",
+        )?;
         for outcome in &outcomes {
             let mark = if outcome.right() { "ok" } else { "WRONG" };
             let verdict = match (outcome.leaks, outcome.alarms()) {
@@ -208,6 +210,6 @@ fn meaning(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Pass => "Nothing tells what was done.",
         Verdict::Leak => "What was shown depends on what was done.",
-        Verdict::TooShort => "Nothing was found, but there is too little to mean much.",
+        Verdict::TooShort => "There is too little to say anything.",
     }
 }

@@ -81,7 +81,7 @@ fn mask(bits: u32) -> u64 {
 /// the tree was in memory when it begins, so that what is read follows from the paths alone.
 pub fn judge(trace: &Trace, false_alarm_rate: f64, steady: bool) -> Report {
     let options = Options { false_alarm_rate, ..Options::default() };
-    let Some(split) = split(trace) else { return audit(trace, &options) };
+    let Some(split) = split(trace) else { return without_schedule(trace, &options, steady) };
     let mut report = audit(&split.drawn, &free(&options));
     if let Some(first) = report.findings.first_mut() {
         *first = costs(trace, &split, steady);
@@ -91,6 +91,24 @@ pub fn judge(trace: &Trace, false_alarm_rate: f64, steady: bool) -> Report {
     }
     report.requests = trace.requests.len();
     report.accesses = trace.accesses();
+    report
+}
+
+/// Judges a trace that no schedule explains: as it stands, every path a draw.
+///
+/// A recorded trace can lack what was served from memory alone, so that its schedule has gaps;
+/// then nothing can be said of it, neither good nor bad.
+fn without_schedule(trace: &Trace, options: &Options, complete: bool) -> Report {
+    let mut report = audit(trace, options);
+    if !complete && report.verdict == Verdict::Leak {
+        report.verdict = Verdict::TooShort;
+        if let Some(first) = report.findings.first_mut() {
+            (first.judged, first.passed) = (false, true);
+            first.explanation = "not judged: the schedule of rewritten paths cannot be followed; \
+                                 what was served from memory is missing"
+                .into();
+        }
+    }
     report
 }
 
@@ -119,8 +137,8 @@ fn costs(trace: &Trace, split: &Split, steady: bool) -> Finding {
             (least, most) = (least.max(low), most.min(high));
             low > high || least > most
         };
-        let wrong = fits(scheduled, request.writes)
-            || (steady && fits(&request.leaves, request.reads));
+        let wrong =
+            fits(scheduled, request.writes) || (steady && fits(&request.leaves, request.reads));
         deviations += usize::from(wrong);
     }
     let every = split.every;
@@ -171,7 +189,8 @@ mod tests {
         let mut rng = SplitMix64::new(5);
         let (mut turn, mut phase) = (77u64, 2);
         let request = |_| {
-            let mut leaves: Vec<u64> = (0..1 + rng.below(4)).map(|_| rng.below(1 << depth)).collect();
+            let mut leaves: Vec<u64> =
+                (0..1 + rng.below(4)).map(|_| rng.below(1 << depth)).collect();
             phase += leaves.len();
             let mut scheduled = Vec::new();
             while phase >= every {
@@ -223,7 +242,12 @@ mod tests {
         let mut turn = Turn::default();
         let leaf = |turn: u64, depth: u32| (turn & mask(depth)).reverse_bits() >> (64 - depth);
         for at in 1000..1100 {
-            assert!(turn.is_next(leaf(at, if at < 1050 { 4 } else { 6 }), if at < 1050 { 4 } else { 6 }));
+            assert!(
+                turn.is_next(
+                    leaf(at, if at < 1050 { 4 } else { 6 }),
+                    if at < 1050 { 4 } else { 6 }
+                )
+            );
         }
         assert!(!turn.is_next(leaf(1, 6), 6));
     }

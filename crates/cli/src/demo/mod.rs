@@ -1,1 +1,132 @@
-pub fn run(_: &crate::args::DemoArgs)->anyhow::Result<()>{Ok(())}
+//! `demo`: the whole story on real files, in under a minute.
+
+mod files;
+mod proof;
+mod watch;
+
+use crate::args::DemoArgs;
+use crate::human::{self, say};
+use anyhow::{Context, Result};
+use files::Source;
+use oblivio_crypto::{KdfParams, Passphrase};
+use oblivio_store::LocalStore;
+use oblivio_volume::fs::FileSystem;
+use oblivio_volume::{CreateOptions, OpenOptions, Volume};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Small blocks, and little memory while the storage is watched: it is to see as much of this
+/// small volume as of a large one.
+const BLOCK_BYTES: usize = 4 << 10;
+const WATCHED_MEMORY: usize = 2 << 20;
+/// Otherwise there is enough.
+const MEMORY: usize = 64 << 20;
+
+/// The demo's folder and what is in it.
+pub struct Stage {
+    pub source: Source,
+    /// The volume's folder.
+    pub volume: PathBuf,
+    /// Room for what comes back.
+    pub scratch: PathBuf,
+    passphrase: Passphrase,
+}
+
+/// Runs the command.
+pub fn run(args: &DemoArgs) -> Result<()> {
+    let begun = Instant::now();
+    let room = tempfile::Builder::new().prefix("oblivio-demo-").tempdir()?;
+    let picture = match &args.picture {
+        Some(file) => file.clone(),
+        None => std::env::temp_dir().join("oblivio-demo.png"),
+    };
+    let source = files::find(args.files.as_deref())?;
+    let stage = Stage {
+        source,
+        volume: room.path().join("volume"),
+        scratch: room.path().to_owned(),
+        passphrase: made_up_passphrase()?,
+    };
+    say("Oblivio: storage that does not learn what you touch. A demonstration.")?;
+    say(format!("(in {}; all of it is removed at the end)", room.path().display()))?;
+    store_files(&stage)?;
+    watch::run(&stage, &picture)?;
+    proof::comes_back(&stage)?;
+    proof::flipped_byte(&stage)?;
+    what_is_not_hidden()?;
+    room.close().context("cleaning up")?;
+    say(format!("\nDone in {:.0} s, and cleaned up.", begun.elapsed().as_secs_f64()))?;
+    say(format!("The picture stays: {}", picture.display()))?;
+    say("Your own volume: oblivio init FOLDER")
+}
+
+/// Nobody needs to know it: the volume is gone when the demo ends.
+fn made_up_passphrase() -> Result<Passphrase> {
+    use std::io::Read;
+    let mut bytes = zeroize::Zeroizing::new([0; 32]);
+    std::fs::File::open("/dev/urandom")?.read_exact(&mut *bytes)?;
+    Ok(Passphrase::new(bytes.to_vec()))
+}
+
+impl Stage {
+    /// Opens the volume of a folder, as a new session does.
+    pub fn open(&self, folder: &Path, mut options: OpenOptions) -> Result<Volume> {
+        if options.memory_bytes == 0 {
+            options.memory_bytes = MEMORY;
+        }
+        let store = Arc::new(LocalStore::open(folder)?);
+        Ok(Volume::open(store, &self.passphrase, options)?)
+    }
+
+    fn create(&self) -> Result<Volume> {
+        let create = CreateOptions {
+            block_bytes: BLOCK_BYTES,
+            capacity_bytes: 1 << 30,
+            // A long random passphrase need not be made costly to guess.
+            kdf: KdfParams { memory_kib: 32, passes: 1, lanes: 4 },
+        };
+        let open = OpenOptions { memory_bytes: MEMORY, ..OpenOptions::default() };
+        let store = Arc::new(LocalStore::create(&self.volume)?);
+        Ok(Volume::create(store, &self.passphrase, create, open)?)
+    }
+}
+
+fn store_files(stage: &Stage) -> Result<()> {
+    let begun = Instant::now();
+    let source = &stage.source;
+    let fs = FileSystem::format(Box::new(stage.create()?))?;
+    fs.set_clock(Box::new(crate::open::now));
+    source.put(&fs)?;
+    drop(fs.into_blocks()?);
+    let mut objects = Vec::new();
+    let mut total = 0;
+    for entry in stage.volume.read_dir()? {
+        let entry = entry?;
+        total += entry.metadata()?.len();
+        objects.push(entry.file_name().to_string_lossy().into_owned());
+    }
+    objects.retain(|name| !name.starts_with('.'));
+    objects.sort();
+    say("\n1. A volume with real files in it")?;
+    let (files, bytes) = (source.files.len() as u64, source.bytes());
+    say(format!(
+        "   {} ({}) of {} went in, in {:.1} s.",
+        human::count(files, "file"),
+        human::size(bytes),
+        human::plain(&source.name),
+        begun.elapsed().as_secs_f64()
+    ))?;
+    say(format!("   The storage holds {} in: {}.", human::size(total), objects.join(", ")))?;
+    say("   No names, no sizes, no folders: sealed blocks, and nothing else.")
+}
+
+fn what_is_not_hidden() -> Result<()> {
+    say("\n5. What this does not protect")?;
+    say("   - When you work and how many accesses you make: reading a large file shows as more")?;
+    say("     accesses than reading a small one.")?;
+    say("   - The size class of the volume, which doubles when it is used up.")?;
+    say("   - Your own computer: whoever controls it sees the files as you do.")?;
+    say("   - Speed: each access moves a path of blocks instead of one. If you only need")?;
+    say("     encryption, other tools are faster.")
+}

@@ -82,7 +82,8 @@ fn put_all(
     };
     for local in locals {
         let done = if local == "-" {
-            stdin_place(args, &to, remote).and_then(|place| put.stream(&mut std::io::stdin(), place))
+            stdin_place(args, &to, remote)
+                .and_then(|place| put.stream(&mut std::io::stdin(), place))
         } else {
             name_of(Path::new(local)).and_then(|name| put.named(Path::new(local), &to.place(&name)))
         };
@@ -108,7 +109,11 @@ fn begin_progress(args: &PutArgs, locals: &[OsString]) -> Progress {
 }
 
 /// Where standard input goes: to the very name, or to `--name` in a directory.
-fn stdin_place(args: &PutArgs, to: &Destination, remote: &RemotePath) -> Result<crate::remote::Place> {
+fn stdin_place(
+    args: &PutArgs,
+    to: &Destination,
+    remote: &RemotePath,
+) -> Result<crate::remote::Place> {
     match (to, &args.name) {
         (Destination::Into(..), Some(name)) if !name.as_bytes().contains(&b'/') => {
             Ok(to.place(name.as_bytes()))

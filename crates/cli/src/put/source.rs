@@ -19,12 +19,7 @@ pub fn open(path: &Path, follow: bool) -> io::Result<File> {
 
 /// The attributes of something that is made in the volume.
 pub fn node(found: &Metadata) -> NewNode {
-    NewNode {
-        mode: found.mode() & 0o7777,
-        uid: found.uid(),
-        gid: found.gid(),
-        mtime: mtime(found),
-    }
+    NewNode { mode: found.mode() & 0o7777, uid: found.uid(), gid: found.gid(), mtime: mtime(found) }
 }
 
 /// The same, to be set on something that is there.
@@ -78,7 +73,12 @@ fn read_full(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
 }
 
 /// The next range with data at or after `at`; `None` when only a hole is left.
-#[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd", target_vendor = "apple"))]
+#[cfg(any(
+    target_os = "linux",
+    target_os = "android",
+    target_os = "freebsd",
+    target_vendor = "apple"
+))]
 fn next_data(file: &File, at: u64, len: u64) -> Option<(u64, u64)> {
     use rustix::fs::{SeekFrom, seek};
     if at >= len {
@@ -95,7 +95,12 @@ fn next_data(file: &File, at: u64, len: u64) -> Option<(u64, u64)> {
 }
 
 /// Elsewhere everything is data.
-#[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd", target_vendor = "apple")))]
+#[cfg(not(any(
+    target_os = "linux",
+    target_os = "android",
+    target_os = "freebsd",
+    target_vendor = "apple"
+)))]
 fn next_data(_file: &File, at: u64, len: u64) -> Option<(u64, u64)> {
     (at < len).then_some((at, len))
 }

@@ -62,11 +62,7 @@ impl Scratch {
     }
 
     /// Runs with this on standard input.
-    pub fn feed<S: AsRef<OsStr>>(
-        &self,
-        input: &[u8],
-        args: impl IntoIterator<Item = S>,
-    ) -> Output {
+    pub fn feed<S: AsRef<OsStr>>(&self, input: &[u8], args: impl IntoIterator<Item = S>) -> Output {
         let mut command = self.command(args);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the command runs");

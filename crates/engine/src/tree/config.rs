@@ -6,6 +6,9 @@ use super::geometry::{Geometry, buckets_in, depth_for};
 use super::position_map::MapFormat;
 use crate::{EngineError, Level, Result};
 
+/// The most bytes of a PLB: a header must not make us reserve what no machine has.
+const MOST_PLB: usize = 256 << 20;
+
 /// How position-map blocks beyond the on-chip map are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recursion {
@@ -144,6 +147,9 @@ impl TreeConfig {
         }
         if self.map_format.entries_in(map_block) < 2 {
             return refuse("a position-map block must hold at least two entries");
+        }
+        if matches!(self.recursion, Recursion::Unified { plb_bytes, .. } if plb_bytes > MOST_PLB) {
+            return refuse("the PLB takes at most 256 MiB");
         }
         if matches!(self.eviction, Eviction::Scheduled { every: 0 }) {
             return refuse("the schedule must evict after every so many accesses");

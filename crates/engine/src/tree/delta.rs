@@ -10,6 +10,9 @@ use super::state::{Reader, Writer};
 use crate::{EngineError, Level, Result};
 use std::collections::BTreeSet;
 
+/// No counter of accesses comes this far; beyond it sums would overflow.
+const MOST_COUNT: u64 = 1 << 56;
+
 /// What a delta must tell; collected while batches run.
 #[derive(Default)]
 pub struct Changes {
@@ -117,7 +120,8 @@ impl TreeOram {
             return Err(EngineError::State("unknown version"));
         }
         let (blocks, depth) = (input.u64()?, input.u64()?);
-        if blocks < self.blocks || blocks > self.config.capacity || depth > 40 {
+        let deepest = self.config.depth(0, self.config.capacity);
+        if blocks < self.blocks || blocks > self.config.capacity || depth > u64::from(deepest.0) {
             return Err(EngineError::State("blocks or depth out of range"));
         }
         self.grow(blocks)?;
@@ -127,6 +131,10 @@ impl TreeOram {
         self.trees[0].depth = Level(depth as u32);
         (self.accesses[0], self.turns[0]) = (input.u64()?, input.u64()?);
         self.requests = input.u64()?;
+        if [self.accesses[0], self.turns[0], self.requests].iter().any(|&count| count > MOST_COUNT)
+        {
+            return Err(EngineError::State("a counter is out of range"));
+        }
         self.trees[0].root_tag = input.tag()?;
         Ok(())
     }

@@ -116,7 +116,7 @@ impl MapFormat {
                 bytes[index * 4..index * 4 + 4].copy_from_slice(&label.to_le_bytes());
             }
             MapFormat::Counter64 => {
-                bytes[index * 8..index * 8 + 8].copy_from_slice(&(old + 1).to_le_bytes());
+                bytes[index * 8..index * 8 + 8].copy_from_slice(&old.wrapping_add(1).to_le_bytes());
             }
             MapFormat::Compressed { individual_bits } => {
                 let individual = self.individual(bytes, index) + 1;
@@ -157,7 +157,7 @@ impl MapFormat {
         let entries = first..(first + GROUP_ENTRIES);
         let olds: Vec<u64> = entries.clone().map(|entry| self.get(bytes, entry)).collect();
         let at = index / GROUP_ENTRIES * GROUP_BYTES;
-        let group = read_u64(bytes, at) + 1;
+        let group = read_u64(bytes, at).wrapping_add(1);
         bytes[at..at + 8].copy_from_slice(&group.to_le_bytes());
         bytes[at + 8..at + GROUP_BYTES].fill(0);
         let moved = entries.zip(olds).filter(|(entry, _)| *entry != index);

@@ -1,0 +1,108 @@
+//! What is shown of a volume and of what its storage sees.
+
+mod common;
+
+use common::{Scratch, json, noise};
+use std::fs;
+
+#[test]
+fn the_audit_passes_and_its_own_test_too() {
+    let scratch = Scratch::new();
+    let args = ["audit", "--json", "--blocks", "256", "--accesses", "2000", "--self-test"];
+    let audit = json(&scratch.good(args));
+    assert_eq!(audit["verdict"], "pass");
+    assert!(audit["self_test"]["leaks_caught"].as_u64() > Some(10));
+    assert_eq!(audit["judgements"].as_array().map(Vec::len), Some(15));
+    let args = ["audit", "--blocks", "64", "--accesses", "500", "--picture", "a.svg"];
+    scratch.good(args);
+    assert!(fs::read_to_string(scratch.path("a.svg")).expect("drawn").contains("<svg"));
+    scratch.bad(2, ["audit", "--false-alarm-rate", "2"]);
+    scratch.bad(2, ["audit", "--blocks", "1"]);
+}
+
+#[test]
+fn a_command_can_be_recorded_and_judged() {
+    let scratch = Scratch::with_volume();
+    scratch.write("tree/a", noise(2_000_000, 1));
+    scratch.good(["put", "-r", "v", "tree", "/", "--trace-out", "put.jsonl"]);
+    scratch.good(["get", "v", "/tree/a", "a", "--memory", "4M", "--trace-out", "get.jsonl"]);
+    for name in ["put.jsonl", "get.jsonl"] {
+        let text = fs::read_to_string(scratch.path(name)).expect("recorded");
+        assert!(text.starts_with("{\"format\":\"oblivio-trace\"") && text.lines().count() > 2);
+        let output = scratch.run(["audit", "--json", "--trace", name, "--picture", "t.png"]);
+        let audit = json(std::str::from_utf8(&output.stdout).expect("text"));
+        assert_ne!(audit["verdict"], "leak", "{audit}");
+    }
+    assert!(fs::read(scratch.path("t.png")).expect("drawn").starts_with(b"\x89PNG"));
+    scratch.write("odd.jsonl", "{\"format\":\"something\",\"version\":1}\n");
+    scratch.bad(1, ["audit", "--trace", "odd.jsonl"]);
+    scratch.bad(3, ["audit", "--trace", "missing.jsonl"]);
+}
+
+#[test]
+fn the_demo_tells_its_story_and_cleans_up() {
+    let scratch = Scratch::new();
+    for n in 0..40 {
+        scratch.write(&format!("files/{n}.bin"), noise(9000 + n * 10, n as u64));
+    }
+    fs::create_dir(scratch.path("tmp")).expect("a folder");
+    let mut demo = scratch.command(["demo", "files"]);
+    let output = demo.env("TMPDIR", scratch.path("tmp")).output().expect("it runs");
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{told}{}", String::from_utf8_lossy(&output.stderr));
+    for part in ["40 files", "PASS", "byte for byte the same", "Refused", "cleaned up"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    let left: Vec<_> = fs::read_dir(scratch.path("tmp")).expect("a folder").flatten().collect();
+    assert_eq!(left.len(), 1);
+    assert_eq!(left[0].file_name(), "oblivio-demo.png");
+    // Nothing is remembered of a volume that is gone.
+    assert!(!scratch.path("state").exists());
+}
+
+#[test]
+fn words_about_a_volume() {
+    let scratch = Scratch::with_volume();
+    scratch.write("a", "a");
+    scratch.good(["put", "v", "a", "/"]);
+    let info = scratch.good(["info", "v"]);
+    for part in ["256 GiB", "1 file", "What its storage learns", "whether something was read"] {
+        assert!(info.contains(part), "{info}");
+    }
+    let long = scratch.good(["ls", "-l", "v"]);
+    assert!(long.starts_with("-rw"), "{long}");
+    assert!(scratch.good(["stat", "v", "/a"]).contains("1 bytes"));
+    assert!(scratch.good(["du", "v"]).ends_with("/\n"));
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(scratch.good(["completions", shell]).contains("oblivio"));
+    }
+    // A reader that goes away early is no failure to shout about.
+    scratch.good([
+        "put",
+        "v",
+        scratch.write("big", noise(4 << 20, 1)).to_str().expect("text"),
+        "/",
+    ]);
+    let shell = format!("{} cat v /big | head -c 10 | wc -c", env!("CARGO_BIN_EXE_oblivio"));
+    let mut piped = std::process::Command::new("sh");
+    piped.args(["-c", &shell]).current_dir(scratch.path("."));
+    piped.env("OBLIVIO_PASSPHRASE", "secret").env("XDG_STATE_HOME", scratch.path("state"));
+    let output = piped.output().expect("it runs");
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "10");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert!(scratch.good(["check", "v"]).starts_with("clean"));
+}
+
+#[test]
+fn a_full_volume_says_so_and_stays_whole() {
+    let scratch = Scratch::new();
+    let quick = ["--kdf-memory", "32K", "--kdf-passes", "1"];
+    scratch.good([&["init", "v", "--size", "4M"][..], &quick].concat());
+    scratch.write("small", noise(100_000, 1));
+    scratch.write("large", noise(8 << 20, 2));
+    scratch.good(["put", "v", "small", "/"]);
+    scratch.bad(7, ["put", "v", "large", "/"]);
+    assert!(scratch.good(["check", "v"]).starts_with("clean"));
+    assert!(scratch.run(["cat", "v", "/small"]).stdout == noise(100_000, 1));
+    scratch.good(["put", "v", "small", "/again"]);
+}

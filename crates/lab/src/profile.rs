@@ -1,0 +1,252 @@
+//! Where the engine's time goes: cipher and the copies that nobody could avoid, or bookkeeping.
+
+use crate::buckets::LabBuckets;
+use crate::clock::CpuClock;
+use crate::defaults::{self, volume_config};
+use crate::growth::fill;
+use crate::report::{Report, Table, bytes, count, median};
+use crate::workload::Rng;
+use anyhow::{Context, Result};
+use oblivio_crypto::{Kind, Place, SealRoot, Sealer, SeededEntropy, VolumeId};
+use oblivio_engine::tree::{TreeKeys, TreeOram};
+use oblivio_engine::{BucketId, Engine, TreeId};
+
+/// What to profile.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// Bytes in a block.
+    #[arg(long, default_value_t = 4096)]
+    block_bytes: usize,
+    /// Logarithms of the numbers of blocks.
+    #[arg(long, value_delimiter = ',', default_value = "16,18")]
+    log_blocks: Vec<u32>,
+    /// Accesses to measure in each round.
+    #[arg(long, default_value_t = 16_384)]
+    accesses: usize,
+    /// Rounds, of which the median is told.
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// Only run the engine loop for so many seconds, for a sampling profiler to look at.
+    #[arg(long)]
+    loop_seconds: Option<f64>,
+}
+
+/// Accesses between flushes.
+const FLUSH_EVERY: usize = 1024;
+
+/// Runs the experiment.
+///
+/// # Errors
+/// Those of the engine and of the page.
+pub fn run(args: &Args, write: bool) -> Result<()> {
+    if let Some(seconds) = args.loop_seconds {
+        return only_loop(args, seconds);
+    }
+    let mut report = Report::new("profile", "Where the engine's time goes");
+    report.text(&format!(
+        "Blocks of {}, the engine as a volume makes it over buckets in plain memory, one random \
+         access per batch, everything flushed every 1,024 accesses. The trace of bucket reads and \
+         writes is kept and replayed without an engine on buckets of the same size in the same \
+         places: first only copying every bucket read from the store and every bucket written to \
+         it, then opening and sealing them as well, then filling what is written from what lies in \
+         memory too. What each step adds is its time; the rest is the engine's own: maps, stash, \
+         placing, tags. Processor time per access.",
+        bytes(args.block_bytes as u64)
+    ));
+    let mut table = Table::new([
+        "blocks",
+        "buckets read",
+        "written",
+        "engine",
+        "store copies",
+        "cipher",
+        "payload copies",
+        "the rest",
+        "cipher and copies",
+    ]);
+    for &log_blocks in &args.log_blocks {
+        table.row(profile(args, 1 << log_blocks)?);
+    }
+    report.table(&table);
+    report.finish(write)
+}
+
+/// Steps of a run: buckets, and whether they were written.
+type Steps = Vec<(Vec<BucketId>, bool)>;
+
+fn profile(args: &Args, blocks: u64) -> Result<Vec<String>> {
+    let config = volume_config(args.block_bytes, blocks);
+    let mut engine = TreeOram::new(config, blocks, TreeKeys::from_seed(1))?;
+    let mut store = LabBuckets::new();
+    fill(&mut engine, &mut store, blocks)?;
+    let mut rng = Rng::new(5);
+    // Every cached bucket is in memory before anything counts.
+    serve(args, &mut engine, &mut store, &mut rng, 2 * args.accesses)?;
+    let mut totals = Vec::new();
+    for _ in 0..args.rounds {
+        let clock = CpuClock::start();
+        serve(args, &mut engine, &mut store, &mut rng, args.accesses)?;
+        totals.push(clock.seconds() / args.accesses as f64);
+    }
+    store.keep_steps();
+    serve(args, &mut engine, &mut store, &mut rng, args.accesses)?;
+    let steps = store.take_steps();
+    let stride = engine.bucket_bytes(TreeId::DATA);
+    drop((engine, store));
+    let mut replay = Replay::new(&steps, stride, args.block_bytes, config.blocks_per_bucket)?;
+    let mut passes = [Vec::new(), Vec::new(), Vec::new()];
+    for _ in 0..args.rounds {
+        for (pass, times) in passes.iter_mut().enumerate() {
+            let clock = CpuClock::start();
+            replay.run(&steps, pass)?;
+            times.push(clock.seconds() / args.accesses as f64);
+        }
+    }
+    let [copy, cipher, all] = passes.map(|times| median(&times));
+    let total = median(&totals);
+    let micros = |seconds: f64| format!("{:.2} µs", seconds * 1e6);
+    let share = |seconds: f64| format!("{} ({:.0} %)", micros(seconds), 100.0 * seconds / total);
+    let per_access = |written: bool| {
+        let of = steps.iter().filter(|step| step.1 == written).map(|step| step.0.len());
+        format!("{:.2}", of.sum::<usize>() as f64 / args.accesses as f64)
+    };
+    Ok(vec![
+        format!("2^{}", blocks.ilog2()),
+        per_access(false),
+        per_access(true),
+        format!("{} ({}/s)", micros(total), count(1.0 / total)),
+        share(copy),
+        share(cipher - copy),
+        share(all - cipher),
+        share(total - all),
+        format!("{:.0} %", 100.0 * all / total),
+    ])
+}
+
+fn serve(
+    args: &Args,
+    engine: &mut TreeOram,
+    store: &mut LabBuckets,
+    rng: &mut Rng,
+    accesses: usize,
+) -> Result<()> {
+    let blocks = engine.capacity();
+    for access in 1..=accesses {
+        let id = rng.below(blocks);
+        let write = rng.next() & 1 == 0;
+        let op = if write { defaults::write(id, args.block_bytes) } else { defaults::read(id) };
+        store.access(engine, vec![op])?;
+        if access % FLUSH_EVERY == 0 {
+            engine.begin_flush()?;
+            store.run(engine, |_, _| {})?;
+        }
+    }
+    Ok(())
+}
+
+/// The same buckets without an engine.
+struct Replay {
+    sealer: Sealer,
+    store: LabBuckets,
+    read: Vec<u8>,
+    written: Vec<u8>,
+    /// Payloads as they lie in memory before they are written: some hot, most not.
+    payloads: Vec<u8>,
+    next_payload: usize,
+    stride: usize,
+    block_bytes: usize,
+    slots: usize,
+}
+
+impl Replay {
+    fn new(steps: &Steps, stride: usize, block_bytes: usize, slots: usize) -> Result<Self> {
+        let most = steps.iter().map(|step| step.0.len()).max().unwrap_or(0);
+        let entropy = Box::new(SeededEntropy::new(2));
+        let mut replay = Self {
+            sealer: Sealer::new(SealRoot::from_seed(2), entropy),
+            store: LabBuckets::new(),
+            read: vec![0; most * stride],
+            written: vec![0; most * stride],
+            payloads: vec![1; 64 << 20],
+            next_payload: 0,
+            stride,
+            block_bytes,
+            slots,
+        };
+        for part in replay.written.chunks_mut(stride) {
+            replay.sealer.seal(&ANYWHERE, part)?;
+        }
+        let mut known = std::collections::BTreeSet::new();
+        known.extend(steps.iter().flat_map(|step| step.0.iter().copied()));
+        for bucket in known {
+            replay.store.write(TreeId::DATA, &[bucket], &replay.written[..stride]);
+        }
+        Ok(replay)
+    }
+
+    /// Replays a run: 0 copies to and from the store, 1 seals and opens too, 2 fills payloads too.
+    fn run(&mut self, steps: &Steps, pass: usize) -> Result<()> {
+        for (buckets, written) in steps {
+            let bytes = buckets.len() * self.stride;
+            if *written {
+                if pass == 2 {
+                    self.fill(buckets.len());
+                }
+                if pass >= 1 {
+                    for part in self.written[..bytes].chunks_mut(self.stride) {
+                        self.sealer.seal(&ANYWHERE, part)?;
+                    }
+                }
+                self.store.write(TreeId::DATA, buckets, &self.written[..bytes]);
+            } else {
+                let read = &mut self.read[..bytes];
+                self.store.read(TreeId::DATA, buckets, read);
+                if pass >= 1 {
+                    for part in read.chunks_mut(self.stride) {
+                        self.sealer.open(&ANYWHERE, part).context("what was sealed")?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn fill(&mut self, buckets: usize) {
+        for bucket in 0..buckets {
+            let end = (bucket + 1) * self.stride - 16;
+            for slot in 0..self.slots {
+                // Half of the slots are full; the others are wiped.
+                let at = end - (slot + 1) * self.block_bytes;
+                let to = &mut self.written[at..at + self.block_bytes];
+                if slot % 2 == 0 {
+                    let from = self.next_payload;
+                    to.copy_from_slice(&self.payloads[from..from + self.block_bytes]);
+                    self.next_payload = (from + 5 * self.block_bytes) % (self.payloads.len() / 2);
+                } else {
+                    to.fill(0);
+                }
+            }
+        }
+    }
+}
+
+/// One place for all, so that what the copying pass leaves behind opens in the next.
+const ANYWHERE: Place =
+    Place { volume: VolumeId([7; 16]), kind: Kind::Bucket, index: 1, version: 0 };
+
+fn only_loop(args: &Args, seconds: f64) -> Result<()> {
+    let blocks = 1u64 << args.log_blocks[0];
+    let config = volume_config(args.block_bytes, blocks);
+    let mut engine = TreeOram::new(config, blocks, TreeKeys::from_seed(1))?;
+    let mut store = LabBuckets::new();
+    fill(&mut engine, &mut store, blocks)?;
+    let mut rng = Rng::new(5);
+    let clock = CpuClock::start();
+    let mut accesses = 0;
+    while clock.seconds() < seconds {
+        serve(args, &mut engine, &mut store, &mut rng, FLUSH_EVERY)?;
+        accesses += FLUSH_EVERY;
+    }
+    println!("{} accesses/s", count(accesses as f64 / clock.seconds()));
+    Ok(())
+}

@@ -1,0 +1,516 @@
+//! Every kind of damage to a stored volume: the right data or an error that names what is wrong,
+//! never wrong data, never a panic.
+//!
+//! `cargo test` takes a sample of a small volume; `OBLIVIO_DAMAGE=full` (`just damage`) changes
+//! every byte of a larger one and prints the table of docs/damage.md.
+
+use oblivio_crypto::{KdfParams, Passphrase};
+use oblivio_engine::{Action, BlockId, BlockOp, BucketId};
+use oblivio_store::{MemoryStore, PutMode, ReadAt, Store};
+use oblivio_volume::{BlockSpace, CreateOptions, Error, OpenOptions, Seen, Volume, fuzzing};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+const SEED: u64 = 2026;
+
+/// How much is tried.
+struct Scale {
+    block_bytes: usize,
+    blocks: u64,
+    memory_bytes: usize,
+    /// Commits after the first filling; enough of them begin a second pair of state objects.
+    commits: u64,
+    /// Of the bytes that the current commit needs, one in so many is changed.
+    step: u64,
+    /// Of those of void objects, and of the slab before an opening, one in so many.
+    sparse: u64,
+    /// Truncated lengths of each object, about.
+    cuts: u64,
+    /// Of the earlier commits, one in so many is mixed with the last one.
+    rollbacks: usize,
+}
+
+const SAMPLE: Scale = Scale {
+    block_bytes: 256,
+    blocks: 200,
+    memory_bytes: 64 << 10,
+    commits: 4,
+    step: 211,
+    sparse: 4999,
+    cuts: 16,
+    rollbacks: 2,
+};
+const FULL: Scale = Scale {
+    block_bytes: 1024,
+    blocks: 1000,
+    memory_bytes: 1 << 20,
+    commits: 60,
+    step: 1,
+    sparse: 64,
+    cuts: 1024,
+    rollbacks: 1,
+};
+
+/// SplitMix64: the same on every machine.
+struct Dice(u64);
+
+impl Dice {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound.max(1)
+    }
+
+    fn bit(&mut self) -> u8 {
+        1 << self.below(8)
+    }
+}
+
+/// What a block holds after its write number `version`.
+fn content(id: u64, version: u64, bytes: usize) -> Vec<u8> {
+    let mut dice = Dice(id << 32 ^ version);
+    (0..bytes.div_ceil(8)).flat_map(|_| dice.next().to_le_bytes()).take(bytes).collect()
+}
+
+fn passphrase() -> Passphrase {
+    Passphrase::new("correct horse")
+}
+
+fn read(id: u64) -> BlockOp {
+    BlockOp { id: BlockId(id), action: Action::Read }
+}
+
+/// A stored volume, what it holds, and how it was stored after each earlier commit.
+struct World {
+    scale: Scale,
+    disk: MemoryStore,
+    seen: Seen,
+    versions: BTreeMap<u64, u64>,
+    earlier: Vec<MemoryStore>,
+    dice: Dice,
+}
+
+impl World {
+    fn make(scale: Scale) -> World {
+        let store = Arc::new(MemoryStore::new());
+        let create = CreateOptions {
+            block_bytes: scale.block_bytes,
+            capacity_bytes: 4 * scale.blocks * scale.block_bytes as u64,
+            kdf: KdfParams::TEST,
+        };
+        let options = OpenOptions { memory_bytes: scale.memory_bytes, ..OpenOptions::default() };
+        let mut volume =
+            Volume::create(store.clone(), &passphrase(), create, options).expect("an empty store");
+        let (mut dice, mut versions, mut earlier) = (Dice(SEED), BTreeMap::new(), Vec::new());
+        volume.reserve(scale.blocks).expect("within the capacity");
+        for round in 0..=scale.commits {
+            let ids: Vec<u64> = match round {
+                0 => (0..scale.blocks).collect(),
+                _ => (0..8).map(|_| dice.below(scale.blocks)).collect(),
+            };
+            let write = |id: &u64| {
+                let bytes = content(*id, round, scale.block_bytes);
+                BlockOp { id: BlockId(*id), action: Action::Write(bytes) }
+            };
+            volume.access(ids.iter().map(write).collect()).expect("sound");
+            volume.commit().expect("sound");
+            versions.extend(ids.iter().map(|id| (*id, round)));
+            earlier.push(store.snapshot());
+        }
+        earlier.pop();
+        let seen = volume.seen();
+        World { scale, disk: store.snapshot(), seen, versions, earlier, dice }
+    }
+
+    fn open(&self, store: Arc<MemoryStore>) -> Result<Volume, Error> {
+        let options = OpenOptions {
+            memory_bytes: self.scale.memory_bytes,
+            last_seen: Some(self.seen),
+            ..OpenOptions::default()
+        };
+        Volume::open(store, &passphrase(), options)
+    }
+
+    /// Reads blocks and compares them with what was written.
+    fn compare(&self, volume: &mut Volume, ids: Vec<u64>) -> Result<(), Error> {
+        let answers = volume.access(ids.iter().map(|id| read(*id)).collect())?;
+        for (id, answer) in ids.iter().zip(answers) {
+            let expected = content(*id, self.versions[id], self.scale.block_bytes);
+            assert!(answer == Some(expected), "wrong data in block {id}");
+        }
+        Ok(())
+    }
+
+    /// Opens a store, verifies it and reads all of it.
+    fn whole(&self, disk: MemoryStore) -> Outcome {
+        judge(|| {
+            let mut volume = self.open(Arc::new(disk))?;
+            volume.verify(&mut |_, _| {})?;
+            self.compare(&mut volume, (0..self.scale.blocks).collect())
+        })
+    }
+
+    /// Opens a store and verifies it; when that went well the content follows from the tags, and
+    /// a few blocks are read.
+    fn quick(&self, disk: MemoryStore, at: u64) -> Outcome {
+        judge(|| {
+            let mut volume = self.open(Arc::new(disk))?;
+            volume.verify(&mut |_, _| {})?;
+            self.compare(&mut volume, vec![at % self.scale.blocks])
+        })
+    }
+
+    /// Opens a store; when it says that it is at the very commit that it should be at, the state
+    /// is the undamaged one, and a bucket and a block are looked at.
+    fn opened(&self, disk: MemoryStore, at: u64) -> Outcome {
+        judge(|| {
+            let mut volume = self.open(Arc::new(disk))?;
+            assert_eq!(volume.seen(), self.seen, "another commit");
+            fuzzing::check_path(&mut volume, BucketId(1))?;
+            self.compare(&mut volume, vec![at % self.scale.blocks])
+        })
+    }
+
+    fn objects(&self) -> Vec<(String, u64)> {
+        self.disk.list().expect("memory")
+    }
+
+    fn bytes(&self, disk: &MemoryStore, object: &str) -> Vec<u8> {
+        let mut bytes = vec![0; disk.len(object).expect("memory").unwrap_or(0) as usize];
+        disk.read(&mut [ReadAt { object, offset: 0, buf: &mut bytes }]).expect("it is there");
+        bytes
+    }
+
+    fn with(&self, object: &str, bytes: &[u8]) -> MemoryStore {
+        let disk = self.disk.snapshot();
+        disk.put(object, bytes, PutMode::Replace).expect("memory");
+        disk
+    }
+
+    fn without(&self, object: &str) -> MemoryStore {
+        let disk = self.disk.snapshot();
+        disk.delete(&[object]).expect("memory");
+        disk
+    }
+
+    /// Whether the current commit can do without an object.
+    fn is_void(&self, object: &str) -> bool {
+        self.whole(self.without(object)) == Outcome::NoEffect
+    }
+}
+
+/// What came of some damage.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Outcome {
+    /// The right data, as if nothing had happened.
+    NoEffect,
+    /// An error, by its name.
+    Refused(&'static str),
+    /// What must never be.
+    Bug(String),
+}
+
+fn judge(work: impl FnOnce() -> Result<(), Error>) -> Outcome {
+    match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(Ok(())) => Outcome::NoEffect,
+        Ok(Err(error)) => named(&error),
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().cloned();
+            let text = text.or(panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+            Outcome::Bug(format!("panic: {}", text.unwrap_or_default()))
+        }
+    }
+}
+
+/// The errors that damage may lead to.
+fn named(error: &Error) -> Outcome {
+    match error {
+        Error::Tampered(_) => Outcome::Refused("Tampered"),
+        Error::Unsupported(_) => Outcome::Refused("Unsupported"),
+        Error::WrongPassphrase => Outcome::Refused("WrongPassphrase"),
+        Error::RolledBack(_) => Outcome::Refused("RolledBack"),
+        other => Outcome::Bug(format!("an error that names nothing: {other:?}")),
+    }
+}
+
+/// The outcomes by what was done to what.
+#[derive(Default)]
+struct Tally(BTreeMap<String, BTreeMap<Outcome, u64>>);
+
+impl Tally {
+    fn count(&mut self, what: &str, outcome: Outcome) {
+        *self.0.entry(what.to_owned()).or_default().entry(outcome).or_default() += 1;
+    }
+
+    fn no_effect(&self, what: &str) -> u64 {
+        let outcomes = self.0.get(what);
+        outcomes.and_then(|of| of.get(&Outcome::NoEffect)).copied().unwrap_or(0)
+    }
+
+    fn print(&self) {
+        println!("| what | tried | outcomes |\n|---|---|---|");
+        for (what, outcomes) in &self.0 {
+            let tried: u64 = outcomes.values().sum();
+            let text = |(outcome, count): (&Outcome, &u64)| match outcome {
+                Outcome::NoEffect => format!("no effect {count}"),
+                Outcome::Refused(name) => format!("{name} {count}"),
+                Outcome::Bug(why) => format!("**{why}** {count}"),
+            };
+            let outcomes: Vec<String> = outcomes.iter().map(text).collect();
+            println!("| {what} | {tried} | {} |", outcomes.join(", "));
+        }
+    }
+
+    fn expect_no_bugs(&self) {
+        for (what, outcomes) in &self.0 {
+            for outcome in outcomes.keys() {
+                assert!(!matches!(outcome, Outcome::Bug(_)), "{what}: {outcome:?}");
+            }
+        }
+    }
+}
+
+/// The parts of the small objects, as docs/format.md has them.
+fn part_of(object: &str, at: u64, world: &World) -> &'static str {
+    let len = world.disk.len(object).expect("memory").unwrap_or(0);
+    match object {
+        "header" if at + 32 >= len => "MAC",
+        "header" if at < len - 32 - 1024 => "fields",
+        "header" if at < len - 32 - 1024 + 128 => "slot in use",
+        "header" => "empty slots",
+        "commit" => {
+            let (record, newest) = (len - 4096, world.seen.epoch % 2);
+            match at {
+                at if at < 4096 && at >= record => "between the records",
+                at if at / 4096 == newest => "newest record",
+                _ => "record before",
+            }
+        }
+        _ => "",
+    }
+}
+
+/// One bit in each byte of everything but the slab, before an opening.
+fn change_bytes(world: &mut World, tally: &mut Tally) {
+    for (object, len) in world.objects() {
+        if object == "slab" {
+            continue;
+        }
+        let void = world.is_void(&object);
+        let step = if void { world.scale.sparse } else { world.scale.step };
+        let mut at = world.dice.below(step.min(len));
+        while at < len {
+            let bit = world.dice.bit();
+            let disk = world.disk.snapshot();
+            disk.corrupt(&object, at, |byte| *byte ^= bit).expect("in range");
+            let part = if void { "void" } else { part_of(&object, at, world) };
+            tally.count(&format!("byte of {object} ({part})"), world.opened(disk, at));
+            at += 1 + world.dice.below(2 * step - 1);
+        }
+    }
+}
+
+/// One bit in each byte of the slab, under an open volume: the path to the bucket is read again
+/// after each change.
+fn change_slab_bytes(world: &mut World, tally: &mut Tally) {
+    let store = Arc::new(world.disk.snapshot());
+    let mut volume = world.open(store.clone()).expect("sound");
+    let len = store.len("slab").expect("memory").expect("it is there");
+    let places = fuzzing::places(&mut volume);
+    let mut used = 0;
+    for (bucket, place) in &places {
+        let mut at = place.start + world.dice.below(world.scale.step);
+        while at < place.end {
+            let bit = world.dice.bit();
+            store.corrupt("slab", at, |byte| *byte ^= bit).expect("in range");
+            let outcome = judge(|| fuzzing::check_path(&mut volume, *bucket));
+            tally.count("byte of slab (bucket in use, under an open volume)", outcome);
+            store.corrupt("slab", at, |byte| *byte ^= bit).expect("in range");
+            at += world.scale.step;
+        }
+        used += place.end - place.start;
+    }
+    let sound = judge(|| {
+        volume.verify(&mut |_, _| {})?;
+        world.compare(&mut volume, (0..world.scale.blocks).collect())
+    });
+    assert_eq!(sound, Outcome::NoEffect, "all changes were taken back");
+    println!("slab: {len} bytes, {used} of them in {} buckets in use", places.len());
+}
+
+/// A sample of the slab's bytes, before an opening, and all that are not in use at once.
+fn change_slab_and_open(world: &mut World, tally: &mut Tally) {
+    let mut volume = world.open(Arc::new(world.disk.snapshot())).expect("sound");
+    let mut places: Vec<Range<u64>> =
+        fuzzing::places(&mut volume).into_iter().map(|(_, place)| place).collect();
+    places.sort_by_key(|place| place.start);
+    let in_use = |at: u64| {
+        let next = places.partition_point(|place| place.end <= at);
+        places.get(next).is_some_and(|place| place.contains(&at))
+    };
+    let len = world.disk.len("slab").expect("memory").expect("it is there");
+    let mut at = world.dice.below(world.scale.sparse);
+    while at < len {
+        let (bit, disk) = (world.dice.bit(), world.disk.snapshot());
+        disk.corrupt("slab", at, |byte| *byte ^= bit).expect("in range");
+        let part = if in_use(at) { "bucket in use" } else { "free slots and padding" };
+        tally.count(&format!("byte of slab ({part}, before an opening)"), world.quick(disk, at));
+        at += 1 + world.dice.below(2 * world.scale.sparse - 1);
+    }
+    let mut bytes = world.bytes(&world.disk, "slab");
+    for (at, byte) in (0..).zip(&mut bytes).filter(|(at, _)| !in_use(*at)) {
+        *byte ^= Dice(at).bit();
+    }
+    tally.count("slab: all bytes not in use at once", world.whole(world.with("slab", &bytes)));
+}
+
+/// One byte of each bucket, under a volume that then reads all its blocks.
+fn change_slab_and_read(world: &mut World, tally: &mut Tally) {
+    let mut volume = world.open(Arc::new(world.disk.snapshot())).expect("sound");
+    let places = fuzzing::places(&mut volume);
+    let step = (places.len() / if world.scale.step == 1 { 256 } else { 8 }).max(1);
+    for (_, place) in places.into_iter().step_by(step) {
+        let store = Arc::new(world.disk.snapshot());
+        let mut volume = world.open(store.clone()).expect("sound");
+        let at = place.start + world.dice.below(place.end - place.start);
+        store.corrupt("slab", at, |byte| *byte ^= 1).expect("in range");
+        let all = (0..world.scale.blocks).collect();
+        let outcome = judge(|| world.compare(&mut volume, all));
+        tally.count("byte of slab (bucket in use, then all blocks are read)", outcome);
+    }
+}
+
+/// Every slot changed places with another one.
+fn swap_slots(world: &mut World, tally: &mut Tally) {
+    let mut volume = world.open(Arc::new(world.disk.snapshot())).expect("sound");
+    let places = fuzzing::places(&mut volume);
+    let len = places[0].1.end - places[0].1.start;
+    let slot_bytes = len.next_multiple_of(512);
+    let bytes = world.bytes(&world.disk, "slab");
+    let slots = bytes.len() as u64 / slot_bytes;
+    let used: BTreeSet<u64> = places.iter().map(|(_, at)| at.start / slot_bytes).collect();
+    let step = if world.scale.step == 1 { 1 } else { 16 };
+    for one in (0..slots).step_by(step) {
+        let other = (one + 1 + world.dice.below(slots - 1)) % slots;
+        let mut swapped = bytes.clone();
+        for at in 0..len {
+            swapped.swap((one * slot_bytes + at) as usize, (other * slot_bytes + at) as usize);
+        }
+        let any = used.contains(&one) || used.contains(&other);
+        let what = if any { "slots swapped" } else { "free slots swapped" };
+        tally.count(what, world.quick(world.with("slab", &swapped), one));
+    }
+}
+
+/// Objects dropped, swapped, emptied, and taken from another volume.
+fn drop_and_swap(world: &mut World, tally: &mut Tally) {
+    let other = World::make(Scale { commits: 2, ..SAMPLE });
+    let objects = world.objects();
+    for (object, _) in &objects {
+        let part = if world.is_void(object) { " (void)" } else { "" };
+        let dropped = world.whole(world.without(object));
+        tally.count(&format!("{object}{part} dropped"), dropped);
+        let foreign = world.bytes(&other.disk, object);
+        let foreign = world.whole(world.with(object, &foreign));
+        tally.count(&format!("{object}{part} of another volume"), foreign);
+        for (second, _) in objects.iter().filter(|(second, _)| second > object) {
+            let disk = world.with(object, &world.bytes(&world.disk, second));
+            let bytes = world.bytes(&world.disk, object);
+            disk.put(second, &bytes, PutMode::Replace).expect("memory");
+            tally.count(&format!("{object} and {second} swapped"), world.whole(disk));
+        }
+    }
+}
+
+/// Objects cut short at many lengths, and made longer.
+fn truncate(world: &mut World, tally: &mut Tally) {
+    for (object, len) in world.objects() {
+        let part = if world.is_void(&object) { " (void)" } else { "" };
+        let step = (len / world.scale.cuts).max(1);
+        for cut in (0..len).step_by(step as usize).chain([len.saturating_sub(1)]) {
+            let disk = world.disk.snapshot();
+            disk.truncate(&object, cut).expect("memory");
+            tally.count(&format!("{object}{part} cut short"), world.quick(disk, cut));
+        }
+        let longer = [world.bytes(&world.disk, &object), content(1, 1, 5000)].concat();
+        let outcome = world.whole(world.with(&object, &longer));
+        tally.count(&format!("{object}{part} made longer"), outcome);
+    }
+}
+
+/// The volume, and each of its objects alone, as after an earlier commit; every mixture of the
+/// last commit and the one before.
+fn roll_back(world: &mut World, tally: &mut Tally) {
+    for (index, earlier) in world.earlier.iter().enumerate() {
+        tally.count("all rolled back", world.whole(earlier.snapshot()));
+        if index % world.scale.rollbacks != 0 {
+            continue;
+        }
+        for (object, _) in world.objects() {
+            if earlier.len(&object).expect("memory").is_some() {
+                let disk = world.with(&object, &world.bytes(earlier, &object));
+                tally.count(&format!("{object} rolled back alone"), world.whole(disk));
+            }
+        }
+    }
+    let Some(before) = world.earlier.last() else { return };
+    let objects = world.objects();
+    for choice in 0..1u32 << objects.len() {
+        let disk = world.disk.snapshot();
+        for (_, (object, _)) in (0..).zip(&objects).filter(|(at, _)| choice >> at & 1 == 1) {
+            if before.len(object).expect("memory").is_some() {
+                disk.put(object, &world.bytes(before, object), PutMode::Replace).expect("memory");
+            }
+        }
+        tally.count("a mixture of the last two commits", world.whole(disk));
+    }
+}
+
+/// What the current commit needs must not change unnoticed.
+fn expect_refused(tally: &Tally) {
+    for (what, outcomes) in &tally.0 {
+        let needed = ["fields", "MAC", "newest record", "bucket in use, before", "slots swapped"]
+            .iter()
+            .any(|part| what.contains(part) && !what.contains("free slots"));
+        let needed = needed || what.contains("under an open") || what == "all rolled back";
+        assert!(!needed || tally.no_effect(what) == 0, "{what} unnoticed: {outcomes:?}");
+    }
+    for what in ["slab: all bytes not in use at once", "free slots swapped"] {
+        let tried: u64 = tally.0.get(what).map_or(0, |outcomes| outcomes.values().sum());
+        assert_eq!(tally.no_effect(what), tried, "{what}");
+    }
+}
+
+#[test]
+fn damage_is_refused_and_named_wherever_it_is() {
+    let full = std::env::var("OBLIVIO_DAMAGE").is_ok_and(|mode| mode == "full");
+    let mut world = World::make(if full { FULL } else { SAMPLE });
+    assert_eq!(world.whole(world.disk.snapshot()), Outcome::NoEffect);
+    println!("seed {SEED}, commit {}, objects {:?}", world.seen.epoch, world.objects());
+    let mut tally = Tally::default();
+    for work in [
+        change_bytes,
+        change_slab_bytes,
+        change_slab_and_open,
+        change_slab_and_read,
+        swap_slots,
+        drop_and_swap,
+        truncate,
+        roll_back,
+    ] {
+        work(&mut world, &mut tally);
+        if full {
+            tally.print();
+        }
+    }
+    tally.print();
+    tally.expect_no_bugs();
+    expect_refused(&tally);
+}
