@@ -172,7 +172,7 @@ fn a_killed_put_leaves_nothing_half() {
     for n in 0..60 {
         scratch.write(&format!("tree/{n:02}"), noise(200_000 + n * 997, n as u64));
     }
-    scratch.write("tree/large", noise(90 << 20, 99));
+    scratch.write("tree/large", noise(70 << 20, 99));
     scratch.write("first", "the old one");
     scratch.good(["put", "v", "first", "/large"]);
     for wait in [150, 400, 700] {

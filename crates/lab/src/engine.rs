@@ -167,7 +167,8 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
     if cfg!(not(feature = "rivals")) {
         report.text("Built without `--features rivals`: only Oblivio was measured.");
     }
-    let head = ["block", "blocks", "contender", "batch", "accesses/s", "lowest", "highest", "ratio"];
+    let head =
+        ["block", "blocks", "contender", "batch", "accesses/s", "lowest", "highest", "ratio"];
     let mut table = Table::new(head);
     let mut notes = Vec::new();
     for &block_bytes in &args.block_bytes {

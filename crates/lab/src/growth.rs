@@ -113,8 +113,11 @@ fn measure(args: &Args, config: TreeConfig, blocks: u64) -> Result<Measured> {
             for _ in 0..64 {
                 let id = rng.below(blocks);
                 let write = rng.next() & 1 == 0;
-                let op =
-                    if write { defaults::write(id, config.block_bytes) } else { defaults::read(id) };
+                let op = if write {
+                    defaults::write(id, config.block_bytes)
+                } else {
+                    defaults::read(id)
+                };
                 store.access(&mut engine, vec![op])?;
             }
             accesses += 64;

@@ -6,11 +6,15 @@ mod buckets;
 mod clock;
 mod defaults;
 mod engine;
+mod figure7;
+mod files;
 mod growth;
+mod integrity;
 mod profile;
 mod report;
 #[cfg(feature = "rivals")]
 mod rivals;
+mod stash;
 mod sweep;
 mod workload;
 
@@ -34,6 +38,14 @@ enum Experiment {
     Profile(profile::Args),
     /// How cost grows with the number of blocks.
     Growth(growth::Args),
+    /// Stash occupancy over millions of accesses, and what their paths tell.
+    Stash(stash::Args),
+    /// PMMAC beside the tag tree.
+    Integrity(integrity::Args),
+    /// Bytes moved by the named configurations (Freecursive, Figure 7).
+    Figure7(figure7::Args),
+    /// Files on a local disk, beside plain sealed files.
+    Files(files::Args),
     /// Block size against bucket size and eviction.
     Sweep(sweep::Args),
 }
@@ -44,6 +56,10 @@ fn main() -> anyhow::Result<()> {
         Experiment::Engine(args) => engine::run(args, cli.write),
         Experiment::Profile(args) => profile::run(args, cli.write),
         Experiment::Growth(args) => growth::run(args, cli.write),
+        Experiment::Stash(args) => stash::run(args, cli.write),
+        Experiment::Integrity(args) => integrity::run(args, cli.write),
+        Experiment::Figure7(args) => figure7::run(args, cli.write),
+        Experiment::Files(args) => files::run(args, cli.write),
         Experiment::Sweep(args) => sweep::run(args, cli.write),
     }
 }

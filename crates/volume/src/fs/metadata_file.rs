@@ -28,6 +28,10 @@ const EXTENT_BYTES: usize = 16;
 const MAX_EXTENTS: usize = (ROOT_BYTES - ROOT_HEADER) / EXTENT_BYTES - 2;
 const MIN_RUN: u64 = 4;
 
+/// The database makes its file longer in steps of up to 4 GiB before it writes; a length that is
+/// further beyond the volume's capacity is none that it chose.
+const LENGTH_AHEAD: u64 = 8 << 30;
+
 /// A block of the file in memory.
 struct Chunk {
     data: Vec<u8>,
@@ -97,6 +101,10 @@ impl MetadataFile {
             return Err(damaged_root());
         }
         file.len = u64_at(root, 16);
+        let most = capacity.saturating_mul(block_bytes as u64).saturating_add(LENGTH_AHEAD);
+        if file.len > most {
+            return Err(damaged_root());
+        }
         file.root_len = file.len;
         for extent in root[ROOT_HEADER..].chunks_exact(EXTENT_BYTES) {
             let (start, len) = (u64_at(extent, 0), u64_at(extent, 8));
