@@ -10,6 +10,7 @@ use oblivio_crypto::Passphrase;
 use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::path::{Path, PathBuf};
+use unicode_normalization::UnicodeNormalization;
 use zeroize::{Zeroize, Zeroizing};
 
 /// The environment's passphrase.
@@ -55,7 +56,7 @@ fn given(fd: Option<u32>, file: Option<&Path>, env: &str) -> Result<Option<Passp
     }
     Ok(std::env::var_os(env).map(|value| {
         use std::os::unix::ffi::OsStringExt;
-        Passphrase::new(value.into_vec())
+        normal(value.into_vec())
     }))
 }
 
@@ -83,7 +84,17 @@ fn first_line(from: &mut dyn BufRead) -> Result<Passphrase> {
     while matches!(line.last(), Some(b'\n' | b'\r')) {
         line.pop();
     }
-    not_empty(Passphrase::new(line))
+    not_empty(normal(line))
+}
+
+/// The passphrase in Unicode's composed form, so that an accent typed on another keyboard or
+/// system is the same accent. What is no text stays as it is.
+fn normal(typed: Vec<u8>) -> Passphrase {
+    let typed = Zeroizing::new(typed);
+    match std::str::from_utf8(&typed) {
+        Ok(text) => Passphrase::new(text.nfc().collect::<String>().into_bytes()),
+        Err(_) => Passphrase::new(typed.to_vec()),
+    }
 }
 
 fn not_empty(passphrase: Passphrase) -> Result<Passphrase> {
@@ -106,7 +117,7 @@ fn prompt(question: &str) -> Result<Passphrase> {
     match rpassword::prompt_password(question) {
         Ok(typed) => {
             let typed = Zeroizing::new(typed);
-            not_empty(Passphrase::new(typed.as_bytes()))
+            not_empty(normal(typed.as_bytes().to_vec()))
         }
         Err(error) if error.kind() == ErrorKind::Interrupted => {
             Err(fault(Code::General, "interrupted", ""))
@@ -137,6 +148,14 @@ mod tests {
         }
         assert!(line(&[b'x'; 5000]).is_err());
         Ok(())
+    }
+
+    #[test]
+    fn an_accent_is_the_same_however_it_is_typed() {
+        let composed = normal("caf\u{e9}".into());
+        assert!(composed.same_as(&normal("cafe\u{301}".into())));
+        assert!(!composed.same_as(&normal("cafe".into())));
+        assert!(normal(vec![0xff, 0x00]).same_as(&Passphrase::new(vec![0xff, 0x00])));
     }
 
     #[test]

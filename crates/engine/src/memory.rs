@@ -39,8 +39,8 @@ impl MemoryBuckets {
             match engine.step()? {
                 Step::Done => return Ok(()),
                 Step::Read { tree, shown, buckets, into } => {
-                    let stride = into.len() / buckets.len();
-                    for (bucket, bytes) in buckets.iter().zip(into.chunks_mut(stride)) {
+                    let stride = into.len() / buckets.len().max(1);
+                    for (bucket, bytes) in buckets.iter().zip(into.chunks_mut(stride.max(1))) {
                         match self.buckets.get(&(tree, *bucket)) {
                             Some(stored) if stored.len() == stride => bytes.copy_from_slice(stored),
                             // A bucket that was dropped or cut reads as zeros, which open nowhere.

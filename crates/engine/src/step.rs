@@ -17,7 +17,7 @@ impl TreeId {
 /// What an engine wants done before it is called again.
 #[derive(Debug)]
 pub enum Step<'a> {
-    /// Fill `into` with the sealed buckets, one after the other.
+    /// Fill `into` with the sealed buckets, one after the other; none when all are in memory.
     Read {
         /// The tree they belong to.
         tree: TreeId,

@@ -50,16 +50,15 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
          store sees every bucket. `default` is the volume's configuration (Z = {}, one scheduled \
          path after every 3 accesses, tree at most 52 % full); `classic` is Path ORAM with Z = 5 and \
          N = 2^L, for which Theorem 1 of the Path ORAM paper proves Pr[stash > R] <= 14 · 0.6002^R \
-         after each access. Chance of an unlucky run: {} expected above {} blocks by the theorem in \
-         {} samples; 2^-80 at {}. The state at rest pads the default's stash to {} blocks.",
+         after each access: less than one sample in {} is expected above {}, and a sample above {} is \
+         less likely than 2^-80. The state at rest pads the default's stash to {} blocks.",
         count(args.accesses as f64),
         count(total as f64),
         args.log_blocks,
         args.block_bytes,
         default.blocks_per_bucket,
-        "at most one",
-        bound_at(1.0 / total as f64),
         count(total as f64),
+        bound_at(1.0 / total as f64),
         bound_at((-80f64).exp2()),
         STASH_BOUND,
     ));

@@ -24,8 +24,10 @@ struct Scale {
     commits: u64,
     /// Of the bytes that the current commit needs, one in so many is changed.
     step: u64,
-    /// Of those of void objects, and of the slab before an opening, one in so many.
-    sparse: u64,
+    /// Of those of the slab before an opening, one in so many.
+    slab_step: u64,
+    /// Of those of objects that it can do without, one in so many; and all of them at once.
+    void_step: u64,
     /// Truncated lengths of each object, about.
     cuts: u64,
     /// Of the earlier commits, one in so many is mixed with the last one.
@@ -38,7 +40,8 @@ const SAMPLE: Scale = Scale {
     memory_bytes: 64 << 10,
     commits: 4,
     step: 211,
-    sparse: 4999,
+    slab_step: 4999,
+    void_step: 4999,
     cuts: 16,
     rollbacks: 2,
 };
@@ -46,9 +49,10 @@ const FULL: Scale = Scale {
     block_bytes: 1024,
     blocks: 1000,
     memory_bytes: 1 << 20,
-    commits: 60,
+    commits: 50,
     step: 1,
-    sparse: 64,
+    slab_step: 64,
+    void_step: 256,
     cuts: 1024,
     rollbacks: 1,
 };
@@ -304,7 +308,13 @@ fn change_bytes(world: &mut World, tally: &mut Tally) {
             continue;
         }
         let void = world.is_void(&object);
-        let step = if void { world.scale.sparse } else { world.scale.step };
+        if void {
+            let mut bytes = world.bytes(&world.disk, &object);
+            bytes.iter_mut().for_each(|byte| *byte ^= world.dice.bit());
+            let outcome = world.whole(world.with(&object, &bytes));
+            tally.count(&format!("all bytes of {object} (void) at once"), outcome);
+        }
+        let step = if void { world.scale.void_step } else { world.scale.step };
         let mut at = world.dice.below(step.min(len));
         while at < len {
             let bit = world.dice.bit();
@@ -356,13 +366,13 @@ fn change_slab_and_open(world: &mut World, tally: &mut Tally) {
         places.get(next).is_some_and(|place| place.contains(&at))
     };
     let len = world.disk.len("slab").expect("memory").expect("it is there");
-    let mut at = world.dice.below(world.scale.sparse);
+    let mut at = world.dice.below(world.scale.slab_step);
     while at < len {
         let (bit, disk) = (world.dice.bit(), world.disk.snapshot());
         disk.corrupt("slab", at, |byte| *byte ^= bit).expect("in range");
         let part = if in_use(at) { "bucket in use" } else { "free slots and padding" };
         tally.count(&format!("byte of slab ({part}, before an opening)"), world.quick(disk, at));
-        at += 1 + world.dice.below(2 * world.scale.sparse - 1);
+        at += 1 + world.dice.below(2 * world.scale.slab_step - 1);
     }
     let mut bytes = world.bytes(&world.disk, "slab");
     for (at, byte) in (0..).zip(&mut bytes).filter(|(at, _)| !in_use(*at)) {

@@ -297,10 +297,7 @@ impl TreeOram {
                     }
                     self.begin_round(level);
                     self.phase = Phase::Reading(level);
-                    let tree = self.tree_of(level);
-                    if !self.trees[tree].read_step().1.is_empty() {
-                        return Ok(Due::Read(tree));
-                    }
+                    return Ok(Due::Read(self.tree_of(level)));
                 }
                 Phase::Reading(level) => {
                     self.finish_round(level)?;

@@ -1,0 +1,373 @@
+//! Random workloads on random volumes with a crash at every storage operation, session after
+//! session, crashes of the recovery too.
+//!
+//! `cargo test` plays for a second; `OBLIVIO_CRASH_SECONDS=600` (`just crash`) for as long as told.
+//! The first seed is 1, or `OBLIVIO_CRASH_SEED`.
+
+use oblivio_crypto::{KdfParams, Passphrase};
+use oblivio_engine::{Action, BlockId, BlockOp};
+use oblivio_store::{CrashStore, MemoryStore, Store};
+use oblivio_volume::{BlockSpace, CreateOptions, Error, OpenOptions, Seen, Volume};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Sessions of a campaign; each begins on what a crash of the one before left.
+const SESSIONS: u64 = 3;
+/// Blocks that are used.
+const BLOCKS: u64 = 200;
+/// The root that belongs to a model is written under this id.
+const ROOT: u64 = u64::MAX;
+
+/// SplitMix64: the same on every machine.
+struct Dice(u64);
+
+impl Dice {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+}
+
+/// What blocks hold, by the byte that fills them; the root under [`ROOT`].
+type Model = BTreeMap<u64, u8>;
+
+#[derive(Clone, Debug)]
+enum Event {
+    /// Reads (`None`), writes, and with 0 removals.
+    Access(Vec<(u64, Option<u8>)>),
+    Root(u8),
+    Reserve(u64),
+    Commit,
+    Verify,
+}
+
+fn any_event(dice: &mut Dice) -> Event {
+    match dice.below(20) {
+        0..12 => {
+            let op = |dice: &mut Dice| {
+                let fill = (dice.below(3) > 0).then(|| dice.below(256) as u8);
+                (dice.below(BLOCKS), fill)
+            };
+            let count = 1 + dice.below(12);
+            Event::Access((0..count).map(|_| op(dice)).collect())
+        }
+        12 => Event::Root(dice.next() as u8),
+        13 => Event::Reserve(1 + dice.below(BLOCKS)),
+        14 => Event::Verify,
+        _ => Event::Commit,
+    }
+}
+
+/// The fixed choices of a campaign.
+#[derive(Clone, Copy, Debug)]
+struct Setup {
+    block_bytes: usize,
+    memory_bytes: usize,
+}
+
+impl Setup {
+    fn any(dice: &mut Dice) -> Setup {
+        let block_bytes = [64, 100, 256, 1000][dice.below(4) as usize];
+        // From hardly any cache to all of the tree; the stash alone takes 64 blocks.
+        let least = (64 * block_bytes + (24 << 10)) / 3 * 4;
+        Setup { block_bytes, memory_bytes: least + dice.below(512 << 10) as usize }
+    }
+
+    fn create(&self) -> MemoryStore {
+        let store = Arc::new(MemoryStore::new());
+        let create = CreateOptions {
+            block_bytes: self.block_bytes,
+            capacity_bytes: 1024 * self.block_bytes as u64,
+            kdf: KdfParams::TEST,
+        };
+        let options = OpenOptions { memory_bytes: self.memory_bytes, ..OpenOptions::default() };
+        drop(Volume::create(store.clone(), &passphrase(), create, options).expect("empty"));
+        store.snapshot()
+    }
+
+    /// Opens a volume; every commit that it announces goes to `seen`.
+    fn open(&self, store: Arc<dyn Store>, seen: &Memory) -> Result<Volume, Error> {
+        let announced = seen.clone();
+        let options = OpenOptions {
+            memory_bytes: self.memory_bytes,
+            last_seen: seen.get(),
+            on_commit: Some(Box::new(move |now| {
+                announced.set(*now);
+                Ok(())
+            })),
+            ..OpenOptions::default()
+        };
+        Volume::open(store, &passphrase(), options)
+    }
+}
+
+/// What the computer remembers of the volume across crashes: a commit that was announced must
+/// never be taken for rolled back.
+#[derive(Clone, Default)]
+struct Memory(Arc<Mutex<Option<Seen>>>);
+
+impl Memory {
+    fn get(&self) -> Option<Seen> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set(&self, seen: Seen) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(seen);
+    }
+
+    fn copy(&self) -> Memory {
+        Memory(Arc::new(Mutex::new(self.get())))
+    }
+}
+
+fn passphrase() -> Passphrase {
+    Passphrase::new("correct horse")
+}
+
+/// A session against the model.
+struct Session {
+    setup: Setup,
+    model: Model,
+    /// What is in the volume after a crash now: the last commit, or one that did not return.
+    possible: Vec<Model>,
+}
+
+impl Session {
+    fn on(setup: Setup, model: &Model) -> Session {
+        Session { setup, model: model.clone(), possible: vec![model.clone()] }
+    }
+
+    /// Plays events until one fails, as after a crash all do.
+    fn play(&mut self, volume: &mut Volume, events: &[Event]) -> Result<(), Error> {
+        for event in events {
+            let commits = match event {
+                Event::Access(_) | Event::Root(_) => false,
+                Event::Reserve(blocks) => *blocks > volume.info()?.addressable_blocks,
+                Event::Commit | Event::Verify => true,
+            };
+            if commits {
+                self.possible.push(self.model.clone());
+            }
+            self.step(volume, event)?;
+            if commits {
+                self.possible = vec![self.model.clone()];
+            }
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, volume: &mut Volume, event: &Event) -> Result<(), Error> {
+        match event {
+            Event::Access(ops) => self.access(volume, ops),
+            Event::Root(fill) => {
+                volume.set_root(&[*fill; 9]);
+                self.model.insert(ROOT, *fill);
+                Ok(())
+            }
+            Event::Reserve(blocks) => volume.reserve(*blocks),
+            Event::Commit => volume.commit(),
+            Event::Verify => volume.verify(&mut |_, _| {}).map(drop),
+        }
+    }
+
+    fn access(&mut self, volume: &mut Volume, ops: &[(u64, Option<u8>)]) -> Result<(), Error> {
+        let bytes = self.setup.block_bytes;
+        let addressable = volume.info()?.addressable_blocks;
+        let ops: Vec<_> = ops.iter().filter(|(id, _)| *id < addressable).collect();
+        let op = |(id, fill): &&(u64, Option<u8>)| BlockOp {
+            id: BlockId(*id),
+            action: match fill {
+                None => Action::Read,
+                Some(0) => Action::Remove,
+                Some(fill) => Action::Write(vec![*fill; bytes]),
+            },
+        };
+        let answers = volume.access(ops.iter().map(op).collect())?;
+        for ((id, fill), answer) in ops.into_iter().zip(answers) {
+            match fill {
+                None => assert_eq!(answer, self.model.get(id).map(|fill| vec![*fill; bytes])),
+                Some(0) => drop(self.model.remove(id)),
+                Some(fill) => drop(self.model.insert(*id, *fill)),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// All that a volume holds.
+fn content(volume: &mut Volume) -> Model {
+    volume.reserve(BLOCKS).expect("within the capacity");
+    let read = |id| BlockOp { id: BlockId(id), action: Action::Read };
+    let answers = volume.access((0..BLOCKS).map(read).collect()).expect("sound");
+    let mut model = Model::new();
+    for (id, answer) in (0..).zip(answers) {
+        if let Some(bytes) = answer {
+            assert!(bytes.iter().all(|byte| *byte == bytes[0]), "a block is whole");
+            model.insert(id, bytes[0]);
+        }
+    }
+    if let Some(fill) = volume.root().first() {
+        assert_eq!(volume.root(), [*fill; 9]);
+        model.insert(ROOT, *fill);
+    }
+    model
+}
+
+/// What was done so far.
+#[derive(Debug, Default)]
+struct Counts {
+    campaigns: u64,
+    crashes: u64,
+    /// Crashed disks that were opened, verified and read.
+    states: u64,
+    /// Of these, after a crash of the recovery of a crashed disk.
+    twice: u64,
+    /// Sessions whose intents were replayed.
+    replayed: u64,
+}
+
+/// One volume's life.
+struct Campaign<'a> {
+    seed: u64,
+    setup: Setup,
+    dice: Dice,
+    counts: &'a mut Counts,
+}
+
+impl Campaign<'_> {
+    fn run(&mut self, until: Instant) {
+        let (mut disk, mut model, mut seen) =
+            (self.setup.create(), Model::new(), Memory::default());
+        for _ in 0..SESSIONS {
+            let count = 1 + self.dice.below(12);
+            let events: Vec<Event> = (0..count).map(|_| any_event(&mut self.dice)).collect();
+            let Some(next) = self.session(&disk, &model, &seen, &events, until) else { return };
+            (disk, model, seen) = next;
+        }
+        self.counts.campaigns += 1;
+    }
+
+    /// Crashes a session at each of its operations; gives one of the disks that were left, with
+    /// what it holds.
+    fn session(
+        &mut self,
+        disk: &MemoryStore,
+        model: &Model,
+        seen: &Memory,
+        events: &[Event],
+        until: Instant,
+    ) -> Option<(MemoryStore, Model, Memory)> {
+        let counting = Arc::new(CrashStore::holding(disk));
+        let mut volume = self.setup.open(counting.clone(), &seen.copy()).expect("sound");
+        Session::on(self.setup, model).play(&mut volume, events).expect("no crash");
+        drop(volume);
+        let operations = counting.operations();
+        let chosen = self.dice.below(operations.max(1));
+        let mut next = None;
+        for cut in 0..=operations {
+            if Instant::now() > until {
+                return None;
+            }
+            let left = self.crash(disk, model, seen, events, cut);
+            if cut == chosen {
+                next = Some(left);
+            }
+        }
+        next
+    }
+
+    /// Crashes a session at operation `cut` and checks what is left.
+    fn crash(
+        &mut self,
+        disk: &MemoryStore,
+        model: &Model,
+        seen: &Memory,
+        events: &[Event],
+        cut: u64,
+    ) -> (MemoryStore, Model, Memory) {
+        let (store, seen) = (Arc::new(CrashStore::holding(disk)), seen.copy());
+        store.crash_after(cut);
+        let mut session = Session::on(self.setup, model);
+        if let Ok(mut volume) = self.setup.open(store.clone(), &seen) {
+            // After the last operation the power fails between two.
+            let _ = session.play(&mut volume, events);
+        }
+        store.crash();
+        self.counts.crashes += 1;
+        let mut left: Vec<_> = store.extremes().into_iter().map(|(_, disk)| disk).collect();
+        left.extend((0..3).map(|_| store.survivors(self.dice.next())));
+        let pick = self.dice.below(left.len() as u64) as usize;
+        let mut found = Model::new();
+        for (index, disk) in left.iter().enumerate() {
+            let what = format!("seed {}, cut {cut}, disk {index}", self.seed);
+            let now = self.check(disk, &seen, &session.possible, &what);
+            if index == pick {
+                found = now;
+            }
+            if self.dice.below(8) == 0 {
+                self.crash_again(disk, &seen, &session.possible, &what);
+            }
+        }
+        (left.swap_remove(pick), found, seen)
+    }
+
+    /// Opens what a crash left: it verifies, and holds one of the possible contents.
+    fn check(
+        &mut self,
+        disk: &MemoryStore,
+        seen: &Memory,
+        possible: &[Model],
+        what: &str,
+    ) -> Model {
+        let store = Arc::new(disk.snapshot());
+        let mut volume = match self.setup.open(store, &seen.copy()) {
+            Ok(volume) => volume,
+            Err(error) => panic!("{what} does not open: {error} ({:?})", self.setup),
+        };
+        let info = volume.info().expect("memory");
+        self.counts.replayed += u64::from(info.replayed_batches > 0);
+        volume.verify(&mut |_, _| {}).unwrap_or_else(|error| panic!("{what}: {error}"));
+        let found = content(&mut volume);
+        assert!(possible.contains(&found), "{what}: found {found:?}, expected of {possible:?}");
+        self.counts.states += 1;
+        found
+    }
+
+    /// Crashes the recovery of a crashed disk, and checks what that leaves.
+    fn crash_again(&mut self, disk: &MemoryStore, seen: &Memory, possible: &[Model], what: &str) {
+        let (store, seen) = (Arc::new(CrashStore::holding(disk)), seen.copy());
+        store.crash_after(self.dice.below(8));
+        if let Ok(mut volume) = self.setup.open(store.clone(), &seen) {
+            let _ = volume.verify(&mut |_, _| {});
+        }
+        store.crash();
+        for again in [store.survivors(self.dice.next()), store.survivors(self.dice.next())] {
+            self.check(&again, &seen, possible, &format!("{what}, crashed again"));
+            self.counts.twice += 1;
+        }
+    }
+}
+
+#[test]
+fn crashes_at_every_operation_of_random_workloads_lose_nothing() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let until = Instant::now() + Duration::from_secs(number("OBLIVIO_CRASH_SECONDS").unwrap_or(1));
+    let first = number("OBLIVIO_CRASH_SEED").unwrap_or(1);
+    let mut counts = Counts::default();
+    let mut seed = first;
+    while Instant::now() < until {
+        let mut dice = Dice(seed);
+        let setup = Setup::any(&mut dice);
+        Campaign { seed, setup, dice, counts: &mut counts }.run(until);
+        seed += 1;
+    }
+    println!("seeds {first} to {}: {counts:?}", seed - 1);
+    assert!(counts.states > 0, "nothing was checked in that time");
+}
