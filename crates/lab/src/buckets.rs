@@ -155,6 +155,10 @@ impl LabBuckets {
 
     /// Reads buckets into equal parts of `into`.
     pub fn read(&mut self, tree: TreeId, buckets: &[BucketId], into: &mut [u8]) {
+        // A round may be served from memory, or from buckets that were never stored.
+        if buckets.is_empty() {
+            return;
+        }
         self.bytes_read += into.len() as u64;
         self.reads += buckets.len() as u64;
         if let Some(steps) = &mut self.steps {
@@ -173,6 +177,9 @@ impl LabBuckets {
 
     /// Writes buckets from equal parts of `from`.
     pub fn write(&mut self, tree: TreeId, buckets: &[BucketId], from: &[u8]) {
+        if buckets.is_empty() {
+            return;
+        }
         self.bytes_written += from.len() as u64;
         self.writes += buckets.len() as u64;
         if let Some(steps) = &mut self.steps {

@@ -49,7 +49,7 @@ fn hashed(args: &Args, report: &mut Report) -> Result<()> {
          from the seals. PMMAC hashes the block of interest, once to check and once to make \
          the new tag, with its address and count. `full paths` is paths x (L + 1) x bucket x 2: at \
          L = 32 most buckets were never stored and so are not read, and only this tells the cost of \
-         a tree in use; at L = 16, where every bucket is stored, meter and formula agree. `slots \
+         a tree in use; at L = 16, where every bucket is stored, the meter adds only the maintenance paths (1 in 256). `slots \
          only` counts payloads alone, as the paper's 4 (L + 1) does.",
     );
     let mut table = Table::new([

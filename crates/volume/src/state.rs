@@ -10,7 +10,7 @@ use oblivio_crypto::{Kind, Place, SEAL_HEADER, Sealer, TAG_BYTES, VolumeId, dige
 use oblivio_store::{ReadAt, Store, WriteAt};
 
 /// A log is not let grow beyond its checkpoint, or beyond this if that is more.
-const LEAST_LOG: u64 = 4 << 20;
+const LEAST_LOG: u64 = 256 << 10;
 const VERSION: u64 = 1;
 
 /// The names of the pair of objects of checkpoint number `generation`.

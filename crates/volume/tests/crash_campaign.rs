@@ -4,6 +4,8 @@
 //! `cargo test` plays for a second; `OBLIVIO_CRASH_SECONDS=600` (`just crash`) for as long as told.
 //! The first seed is 1, or `OBLIVIO_CRASH_SEED`.
 
+#![expect(clippy::print_stdout, reason = "the outcome of a long run is its table")]
+
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::{CrashStore, MemoryStore, Store};

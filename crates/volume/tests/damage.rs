@@ -4,6 +4,8 @@
 //! `cargo test` takes a sample of a small volume; `OBLIVIO_DAMAGE=full` (`just damage`) changes
 //! every byte of a larger one and prints the table of docs/damage.md.
 
+#![expect(clippy::print_stdout, reason = "the outcome of a long run is its table")]
+
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::{Action, BlockId, BlockOp, BucketId};
 use oblivio_store::{MemoryStore, PutMode, ReadAt, Store};
