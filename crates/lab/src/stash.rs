@@ -76,24 +76,17 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
     ]);
     let mut tail = Table::new(["Pr[stash > R]", "0", "2", "4", "6", "8", "10", "15", "20", "30"]);
     let mut leaks = 0;
-    for (name, config) in [("default", default), ("classic", classic)] {
-        let mut counts: Option<Vec<u8>> = None;
-        let mut occupancy = vec![0u64; 1];
-        for pattern in Pattern::ALL {
-            let seen = observe(args, config, blocks, pattern)?;
-            for (size, times) in seen.occupancy.iter().enumerate() {
-                if size >= occupancy.len() {
-                    occupancy.resize(size + 1, 0);
-                }
-                occupancy[size] += times;
-            }
-            // The k-th request must show as many paths whatever the pattern.
-            let alike = counts.get_or_insert_with(|| seen.paths.clone()) == &seen.paths;
-            let row = judge(args, name, pattern, &seen, alike, &mut leaks);
-            eprintln!("{}", row.join(" | "));
-            table.row(row);
-        }
-        tail.row(tail_row(name, &occupancy));
+    // The two configurations share nothing: one thread each.
+    let done: Vec<Result<Configuration>> = std::thread::scope(|scope| {
+        let start = |(name, config)| scope.spawn(move || all_patterns(args, name, config, blocks));
+        let threads = [("default", default), ("classic", classic)].map(start);
+        threads.into_iter().map(|thread| thread.join().expect("no panic in the lab")).collect()
+    });
+    for configuration in done {
+        let configuration = configuration?;
+        leaks += configuration.leaks;
+        configuration.rows.into_iter().for_each(|row| table.row(row));
+        tail.row(configuration.tail);
     }
     tail.row(
         std::iter::once("theorem (classic)".to_owned())
@@ -113,6 +106,32 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
     report.finish(write)?;
     ensure!(leaks == 0, "{leaks} runs did not pass");
     Ok(())
+}
+
+/// What was found of one configuration.
+struct Configuration {
+    rows: Vec<Vec<String>>,
+    tail: Vec<String>,
+    leaks: usize,
+}
+
+fn all_patterns(args: &Args, name: &str, config: TreeConfig, blocks: u64) -> Result<Configuration> {
+    let mut counts: Option<Vec<u8>> = None;
+    let mut occupancy = vec![0u64; 1];
+    let (mut rows, mut leaks) = (Vec::new(), 0);
+    for pattern in Pattern::ALL {
+        let seen = observe(args, config, blocks, pattern)?;
+        occupancy.resize(occupancy.len().max(seen.occupancy.len()), 0);
+        for (sum, times) in occupancy.iter_mut().zip(&seen.occupancy) {
+            *sum += times;
+        }
+        // The k-th request must show as many paths whatever the pattern.
+        let alike = counts.get_or_insert_with(|| seen.paths.clone()) == &seen.paths;
+        let row = judge(args, name, pattern, &seen, alike, &mut leaks);
+        eprintln!("{}", row.join(" | "));
+        rows.push(row);
+    }
+    Ok(Configuration { rows, tail: tail_row(name, &occupancy), leaks })
 }
 
 const TAIL: [i32; 9] = [0, 2, 4, 6, 8, 10, 15, 20, 30];

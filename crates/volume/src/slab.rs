@@ -99,6 +99,19 @@ impl Slab {
         Ok(Self { slots, free, end, ..slab })
     }
 
+    /// Gives back what a session that did not commit had added to the object; on a full disk there
+    /// would be no room to go on otherwise.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn trim(&self, store: &dyn Store) -> Result<()> {
+        let used = u64::from(self.end) * self.slot_bytes;
+        match store.len(SLAB_OBJECT)? {
+            Some(len) if len > used => Ok(store.truncate(SLAB_OBJECT, used)?),
+            _ => Ok(()),
+        }
+    }
+
     /// The slot of every bucket, by heap index.
     pub fn table(&self) -> &[u32] {
         &self.slots

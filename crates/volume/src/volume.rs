@@ -26,7 +26,7 @@ const LEAST_BLOCKS: u64 = 64;
 const MOST_OPS: usize = 256;
 /// Written bytes after which a commit is due whatever else happens; beyond it, an eighth of the
 /// volume. The rule looks at public numbers only.
-const COMMIT_BYTES: u64 = 64 << 20;
+const COMMIT_BYTES: u64 = 16 << 20;
 
 /// An open volume.
 pub struct Volume {
@@ -120,6 +120,7 @@ impl Volume {
         let mut volume = Self::assemble(store, &header, &master, open)?;
         volume.load()?;
         volume.refuse_rollback()?;
+        volume.slab.trim(&*volume.store)?;
         volume.replay()?;
         volume.announce()?;
         Ok(volume)
