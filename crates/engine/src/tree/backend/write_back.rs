@@ -1,0 +1,217 @@
+//! The second half of a round: blocks go as deep as they can, and what the schedule rewrites is
+//! sealed. Flushing the bucket cache seals in the same way.
+
+use super::{Backend, Held, Round, resident};
+use crate::tree::block_pool::Payload;
+use crate::tree::geometry::{EMPTY, SlotHeader};
+use crate::tree::paths::NONE;
+use crate::{BucketId, Result};
+use oblivio_crypto::Tag;
+
+impl Backend {
+    /// Places the blocks and seals what is written back; [`Self::write_step`] gives it.
+    ///
+    /// # Errors
+    /// Those of the sealer.
+    pub fn evict(&mut self) -> Result<()> {
+        let mut round = std::mem::take(&mut self.round);
+        place_blocks(&mut round, self.geometry.blocks_per_bucket);
+        let result = self.write_back(&mut round);
+        for candidate in round.candidates.iter().filter(|c| c.header.id != EMPTY) {
+            let payload = self.keep(candidate.held, &round.read_buf);
+            self.stash.push(resident(candidate.header, payload));
+        }
+        self.round = round;
+        self.meters.stash_peak = self.meters.stash_peak.max(self.stash.len() as u64);
+        result
+    }
+
+    fn write_back(&mut self, round: &mut Round) -> Result<()> {
+        let stride = self.geometry.bucket_bytes();
+        let written = round.union.nodes().iter();
+        let written = written.filter(|n| n.evict && !self.cache.holds(n.bucket.0)).count();
+        if round.write_buf.len() < written * stride {
+            round.write_buf.resize(written * stride, 0);
+        }
+        round.write_list.clear();
+        for index in (0..round.union.nodes().len()).rev() {
+            let node = round.union.nodes()[index];
+            if !node.evict {
+                continue;
+            }
+            if self.cache.holds(node.bucket.0) {
+                self.fill_cached(round, index);
+            } else {
+                let tag = self.fill_stored(round, index)?;
+                match node.parent {
+                    NONE => self.root_tag = tag,
+                    parent => round.node_tags[parent as usize][node.bucket.side()] = tag,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn fill_cached(&mut self, round: &mut Round, index: usize) {
+        let bucket = round.union.nodes()[index].bucket.0;
+        let mut next = round.heads[index];
+        while next != NONE {
+            let candidate = &mut round.candidates[next as usize];
+            let payload = self.keep(candidate.held, &round.read_buf);
+            self.cache.push(bucket, resident(candidate.header, payload));
+            candidate.header.id = EMPTY;
+            next = candidate.next;
+        }
+        self.cache.meta_mut(bucket).child_tags = round.node_tags[index];
+    }
+
+    fn fill_stored(&mut self, round: &mut Round, index: usize) -> Result<Tag> {
+        let bucket = round.union.nodes()[index].bucket;
+        let stride = self.geometry.bucket_bytes();
+        let base = round.write_list.len() * stride;
+        let bytes = &mut round.write_buf[base..base + stride];
+        self.geometry.set_child_tags(bytes, &round.node_tags[index]);
+        let mut next = round.heads[index];
+        for slot in 0..self.geometry.blocks_per_bucket {
+            let at = self.geometry.payload_at(slot);
+            let payload = &mut bytes[at..at + self.geometry.block_bytes];
+            if next == NONE {
+                payload.fill(0);
+                self.geometry.set_slot(bytes, slot, &SlotHeader::VACANT);
+                continue;
+            }
+            let candidate = &mut round.candidates[next as usize];
+            match candidate.held {
+                Held::Read(from) => {
+                    payload.copy_from_slice(&round.read_buf[from..from + payload.len()]);
+                }
+                Held::Pool(held) => {
+                    payload.copy_from_slice(self.pool.get(held));
+                    self.pool.release(held);
+                }
+            }
+            self.geometry.set_slot(bytes, slot, &candidate.header);
+            candidate.header.id = EMPTY;
+            next = candidate.next;
+        }
+        round.write_list.push(bucket);
+        self.seal(bucket, &mut round.write_buf[base..base + stride])
+    }
+
+    fn seal(&mut self, bucket: BucketId, bytes: &mut [u8]) -> Result<Tag> {
+        let place = self.place(bucket);
+        let tag = self.sealer.seal(&place, bytes)?;
+        self.present.set(bucket.0, true);
+        self.changes.written.insert(bucket.0);
+        let slots = self.geometry.blocks_per_bucket as u64;
+        for slot in 0..slots {
+            self.removed.set(bucket.0 * slots + slot, false);
+        }
+        self.meters.buckets_written += 1;
+        self.meters.bytes_moved += bytes.len() as u64;
+        self.meters.tag_tree_bytes += bytes.len() as u64;
+        Ok(tag)
+    }
+
+    fn keep(&mut self, held: Held, read_buf: &[u8]) -> Payload {
+        match held {
+            Held::Pool(payload) => payload,
+            Held::Read(at) => self.pool.store(&read_buf[at..at + self.geometry.block_bytes]),
+        }
+    }
+
+    /// Seals the next dirty cached buckets of `dirty` (descending), at most `most` of them, for
+    /// [`Self::write_step`].
+    ///
+    /// # Errors
+    /// Those of the sealer.
+    pub fn flush(&mut self, dirty: &mut Vec<u64>, most: usize) -> Result<()> {
+        let mut round = std::mem::take(&mut self.round);
+        let stride = self.geometry.bucket_bytes();
+        let count = dirty.len().min(most);
+        if round.write_buf.len() < count * stride {
+            round.write_buf.resize(count * stride, 0);
+        }
+        round.write_list.clear();
+        for (index, bucket) in dirty.drain(..count).enumerate() {
+            let bytes = &mut round.write_buf[index * stride..(index + 1) * stride];
+            self.copy_cached(bucket, bytes);
+            let tag = self.seal(BucketId(bucket), bytes)?;
+            match BucketId(bucket).parent() {
+                None => self.root_tag = tag,
+                Some(parent) => {
+                    self.cache.meta_mut(parent.0).child_tags[BucketId(bucket).side()] = tag;
+                }
+            }
+            round.write_list.push(BucketId(bucket));
+        }
+        self.round = round;
+        Ok(())
+    }
+
+    fn copy_cached(&mut self, bucket: u64, bytes: &mut [u8]) {
+        let meta = self.cache.meta_mut(bucket);
+        meta.dirty = false;
+        self.geometry.set_child_tags(bytes, &meta.child_tags);
+        let blocks = self.cache.blocks_mut(bucket);
+        for slot in 0..self.geometry.blocks_per_bucket {
+            let at = self.geometry.payload_at(slot);
+            let payload = &mut bytes[at..at + self.geometry.block_bytes];
+            let header = match blocks.get_mut(slot) {
+                None => {
+                    payload.fill(0);
+                    SlotHeader::VACANT
+                }
+                Some(block) => {
+                    payload.copy_from_slice(self.pool.get(block.payload));
+                    block.slot = slot as u8;
+                    SlotHeader { id: block.id, label: block.label, mac: block.mac }
+                }
+            };
+            self.geometry.set_slot(bytes, slot, &header);
+        }
+    }
+}
+
+/// Gives each node a list of at most `slots` candidates, each as deep as it can go; the others
+/// are in no list.
+fn place_blocks(round: &mut Round, slots: usize) {
+    round.heads.clear();
+    round.heads.resize(round.union.nodes().len(), NONE);
+    for index in 0..round.candidates.len() {
+        let header = round.candidates[index].header;
+        if header.id == EMPTY {
+            continue;
+        }
+        if let Some(node) = round.union.deepest(header.label) {
+            round.candidates[index].next = round.heads[node as usize];
+            round.heads[node as usize] = index as u32;
+        }
+    }
+    for index in (0..round.heads.len()).rev() {
+        if round.union.nodes()[index].evict {
+            overflow_to_parent(round, index, slots);
+        }
+    }
+}
+
+fn overflow_to_parent(round: &mut Round, index: usize, slots: usize) {
+    let (mut last, mut next) = (NONE, round.heads[index]);
+    for _ in 0..slots {
+        if next == NONE {
+            return;
+        }
+        last = next;
+        next = round.candidates[next as usize].next;
+    }
+    round.candidates[last as usize].next = NONE;
+    let parent = round.union.nodes()[index].parent;
+    while next != NONE {
+        let following = round.candidates[next as usize].next;
+        if parent != NONE {
+            round.candidates[next as usize].next = round.heads[parent as usize];
+            round.heads[parent as usize] = next;
+        }
+        next = following;
+    }
+}
