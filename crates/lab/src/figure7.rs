@@ -223,6 +223,7 @@ fn measure(args: &Args, config: TreeConfig, local: bool) -> Result<Moved> {
         let id = stream.next() / lines_per_block;
         let op = if access % 2 == 0 { defaults::write(id, 8) } else { defaults::read(id) };
         store.access(&mut engine, vec![op])?;
+        engine.committed();
     }
     let after = engine.meters();
     let per_access = |total: u64| total as f64 / accesses as f64;

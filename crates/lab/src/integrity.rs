@@ -179,6 +179,7 @@ fn rate(args: &Args, config: TreeConfig, blocks: u64) -> Result<f64> {
                 };
                 store.access(&mut engine, vec![op])?;
             }
+            engine.committed();
             accesses += 64;
         }
         rates.push(f64::from(accesses) / clock.seconds());

@@ -45,7 +45,8 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
     let mut report = Report::new("profile", "Where the engine's time goes");
     report.text(&format!(
         "Blocks of {}, the engine as a volume makes it over buckets in plain memory, one random \
-         access per batch, everything flushed every 1,024 accesses. The trace of bucket reads and \
+         access per batch, everything flushed and a delta of the \
+         state made every 1,024 accesses. The trace of bucket reads and \
          writes is kept and replayed without an engine on buckets of the same size in the same \
          places: first only copying every bucket read from the store and every bucket written to \
          it, then opening and sealing them as well, then filling what is written from what lies in \
@@ -131,6 +132,7 @@ fn serve(
     accesses: usize,
 ) -> Result<()> {
     let blocks = engine.capacity();
+    let mut delta = Vec::new();
     for access in 1..=accesses {
         let id = rng.below(blocks);
         let write = rng.next() & 1 == 0;
@@ -139,6 +141,11 @@ fn serve(
         if access % FLUSH_EVERY == 0 {
             engine.begin_flush()?;
             store.run(engine, |_, _| {})?;
+            // As a commit does, but for its sealing.
+            delta.clear();
+            engine.delta(&mut delta);
+            engine.committed();
+            std::hint::black_box(&delta);
         }
     }
     Ok(())

@@ -196,6 +196,7 @@ fn observe(args: &Args, config: TreeConfig, blocks: u64, pattern: Pattern) -> Re
         engine.submit(vec![op])?;
         store.run(&mut engine, |_, leaves| shown.extend(leaves.iter().map(|leaf| leaf.0)))?;
         engine.take_answers();
+        engine.committed();
         let drawn = schedule.drawn(&shown, depth)?;
         let union = union_of_paths(&shown, depth.0);
         ensure!(store.reads == u64::from(union), "access {access} did not read its paths");

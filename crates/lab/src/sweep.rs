@@ -104,6 +104,7 @@ fn measure(
         };
         let ops = (0..batch).map(|at| op((next + at) % blocks)).collect();
         next += batch;
+        engine.committed();
         store.access(engine, ops)
     };
     for _ in 0..blocks / args.batch {
