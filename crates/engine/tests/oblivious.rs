@@ -211,3 +211,27 @@ fn pmmac_finds_what_is_wanted() {
     }
     assert_eq!(refused, 1);
 }
+
+/// At rest the engine's state has the same size whatever was done, and a delta's size follows from
+/// the numbers of requests, paths and buckets written.
+#[test]
+fn the_size_of_the_state_tells_nothing() {
+    let run = |ids: &dyn Fn(u64) -> u64| {
+        let mut engine = engine(config(Eviction::Scheduled { every: 3 }, 5000));
+        let mut store = MemoryBuckets::traced();
+        for n in 0..200 {
+            let action = Action::Write(vec![n as u8; BYTES]);
+            store.access(&mut engine, vec![BlockOp { id: BlockId(ids(n)), action }]).expect("sound");
+        }
+        engine.begin_flush().expect("idle");
+        store.run(&mut engine).expect("sound");
+        let (mut state, mut delta) = (Vec::new(), Vec::new());
+        engine.checkpoint(&mut state).expect("one tree");
+        engine.delta(&mut delta);
+        let written: BTreeSet<_> = store.buckets.keys().collect();
+        (state.len(), delta.len() - 16 * written.len())
+    };
+    let one_block = run(&|_| 5);
+    assert_eq!(one_block, run(&|n| n));
+    assert_eq!(one_block, run(&|n| n * n % BLOCKS));
+}
