@@ -73,8 +73,8 @@ pub struct OpenOptions {
     pub on_shown: Option<OnShown>,
 }
 
-/// The default memory budget: 384 MiB.
-pub const DEFAULT_MEMORY: usize = 384 << 20;
+/// The default memory budget: 448 MiB.
+pub const DEFAULT_MEMORY: usize = 448 << 20;
 
 /// What can be told about an open volume.
 #[derive(Clone, Debug, PartialEq, Eq)]

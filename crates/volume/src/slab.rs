@@ -7,7 +7,6 @@
 use crate::{Error, Result};
 use oblivio_engine::BucketId;
 use oblivio_store::{ReadAt, Store, WriteAt};
-use std::collections::BTreeSet;
 
 /// The object that holds the slots.
 pub const SLAB_OBJECT: &str = "slab";
@@ -54,8 +53,8 @@ pub struct Slab {
     retired: Vec<u32>,
     /// Slots written since the last commit.
     fresh: u64,
-    /// Buckets written since the last commit.
-    changed: BTreeSet<u64>,
+    /// Buckets written since the last commit, with repeats.
+    changed: Vec<u64>,
     /// Slots that the object has.
     end: u32,
     spans: Vec<(u64, usize)>,
@@ -71,7 +70,7 @@ impl Slab {
             free: Vec::new(),
             retired: Vec::new(),
             fresh: 0,
-            changed: BTreeSet::new(),
+            changed: Vec::new(),
             end: 0,
             spans: Vec::new(),
         }
@@ -119,7 +118,10 @@ impl Slab {
 
     /// The buckets that changed their slots since the last commit.
     pub fn changes(&self) -> Vec<(u64, u32)> {
-        self.changed.iter().map(|&bucket| (bucket, self.slots[bucket as usize])).collect()
+        let mut changed = self.changed.clone();
+        changed.sort_unstable();
+        changed.dedup();
+        changed.into_iter().map(|bucket| (bucket, self.slots[bucket as usize])).collect()
     }
 
     /// Where a bucket is, as a byte offset.
@@ -200,7 +202,7 @@ impl Slab {
             self.retired.push(old);
         }
         self.fresh += 1;
-        self.changed.insert(bucket.0);
+        self.changed.push(bucket.0);
         Ok(slot)
     }
 

@@ -22,8 +22,10 @@ use std::sync::Arc;
 
 /// The smallest number of blocks that a tree is made for.
 const LEAST_BLOCKS: u64 = 64;
-/// The most operations in a batch.
+/// The most operations in a batch, and the most bytes that it may read: more would fall out of
+/// the processor's caches between being read and being opened.
 const MOST_OPS: usize = 256;
+const MOST_BATCH: usize = 8 << 20;
 /// Written bytes after which a commit is due whatever else happens; beyond it, an eighth of the
 /// volume. The rule looks at public numbers only.
 const COMMIT_BYTES: u64 = 16 << 20;
@@ -286,7 +288,7 @@ impl Volume {
         let levels = (self.engine.depth().0 + 1).saturating_sub(cached_levels).max(1);
         // Reads of the access and its share of scheduled paths, and their writes.
         let access_bytes = 2 * levels as usize * bucket_bytes;
-        (self.memory_bytes / 8 / access_bytes).clamp(1, MOST_OPS)
+        (MOST_BATCH.min(self.memory_bytes / 8) / access_bytes).clamp(1, MOST_OPS)
     }
 
     /// Flushes the engine, stores the state, and makes both current.

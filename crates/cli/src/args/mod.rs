@@ -124,7 +124,7 @@ impl KdfArgs {
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Opening the volume")]
 pub struct OpenArgs {
-    /// Memory that may be used, as in 64M or 1G [default: 384M]
+    /// Memory that may be used, as in 64M or 1G [default: 448M]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub memory: Option<u64>,
     /// I restored a backup: open the volume although it is older than what this computer saw

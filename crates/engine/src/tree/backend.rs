@@ -273,7 +273,7 @@ impl Backend {
     /// A block was taken out of a stored bucket that is not written back now.
     fn note_removed(&mut self, slot: u64) {
         self.removed.set(slot, true);
-        self.changes.removed.insert(slot);
+        self.changes.removed.push(slot);
     }
 
     /// The header of the block that access `index` wanted, if it exists.

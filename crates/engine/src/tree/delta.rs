@@ -8,24 +8,31 @@ use super::frontend::TreeOram;
 use super::geometry::EMPTY;
 use super::state::{Reader, Writer};
 use crate::{EngineError, Level, Result};
-use std::collections::BTreeSet;
 
 /// No counter of accesses comes this far; beyond it sums would overflow.
 const MOST_COUNT: u64 = 1 << 56;
 
-/// What a delta must tell; collected while batches run.
+/// What a delta must tell; collected while batches run, in the order of events and with repeats.
 #[derive(Default)]
 pub struct Changes {
-    /// On-chip entries that were advanced, one for each at most.
-    pub entries: BTreeSet<u64>,
+    /// On-chip entries that were advanced.
+    pub entries: Vec<u64>,
     /// Requests since the last commit; no more entries than this times the levels can change.
     pub requests: u64,
     /// Slots whose block was taken out without rewriting the bucket.
-    pub removed: BTreeSet<u64>,
+    pub removed: Vec<u64>,
     /// Paths since the last commit; each takes out one block at most.
     pub paths: u64,
     /// Buckets written.
-    pub written: BTreeSet<u64>,
+    pub written: Vec<u64>,
+}
+
+/// Each number once, ascending.
+fn distinct(numbers: &[u64]) -> Vec<u64> {
+    let mut numbers = numbers.to_vec();
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers
 }
 
 impl TreeOram {
@@ -33,22 +40,23 @@ impl TreeOram {
     pub fn delta(&self, out: &mut Vec<u8>) {
         let tree = &self.trees[0];
         let changes = &tree.changes;
+        let (entries, written) = (distinct(&changes.entries), distinct(&changes.written));
         let mut out = Writer(out);
         self.write_scalars(&mut out);
-        out.words(&[changes.requests, changes.paths, changes.written.len() as u64]);
-        for &index in &changes.entries {
+        out.words(&[changes.requests, changes.paths, written.len() as u64]);
+        for &index in &entries {
             out.words(&[index, self.config.map_format.get(&self.on_chip, index as usize)]);
         }
-        for _ in changes.entries.len() as u64..changes.requests {
+        for _ in entries.len() as u64..changes.requests {
             out.words(&[EMPTY, 0]);
         }
         let slots = self.config.blocks_per_bucket as u64;
-        for &bucket in &changes.written {
+        for &bucket in &written {
             let bits = (0..slots).map(|slot| u64::from(tree.removed.get(bucket * slots + slot)));
             out.words(&[bucket, bits.rev().fold(0, |word, bit| word << 1 | bit)]);
         }
-        let still = |slot: &&u64| tree.removed.get(**slot);
-        let removed: Vec<u64> = changes.removed.iter().filter(still).copied().collect();
+        let mut removed = distinct(&changes.removed);
+        removed.retain(|&slot| tree.removed.get(slot));
         out.words(&removed);
         for _ in removed.len() as u64..changes.paths {
             out.u64(EMPTY);

@@ -93,7 +93,7 @@ impl TreeOram {
         let format = self.config.map_format;
         let (advance, index) = if level + 1 == self.levels {
             let index = index_of(id) as usize;
-            self.trees[0].changes.entries.insert(index as u64);
+            self.trees[0].changes.entries.push(index as u64);
             (format.advance(&mut self.on_chip, index, draw), index)
         } else {
             let per_block = self.config.map_entries_per_block();

@@ -102,7 +102,7 @@ impl Backend {
         let place = self.place(bucket);
         let tag = self.sealer.seal(&place, bytes)?;
         self.present.set(bucket.0, true);
-        self.changes.written.insert(bucket.0);
+        self.changes.written.push(bucket.0);
         let slots = self.geometry.blocks_per_bucket as u64;
         for slot in 0..slots {
             self.removed.set(bucket.0 * slots + slot, false);
