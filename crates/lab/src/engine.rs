@@ -156,7 +156,7 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
     report.text(
         "One thread; uniformly random reads and writes, half and half. Oblivio is a volume over \
          a store in memory with its defaults: sealed (AES-256-GCM), tag tree, read intents logged, \
-         256 MiB of memory, a commit every 1,024 accesses; every block was written before. \
+         the default memory budget, a commit every 1,024 accesses; every block was written before. \
          `rostl-oram` (0.1.0-alpha9: CircuitORAM behind RecursivePositionMap) and `oram` (Meta, \
          0.2.0-pre.1: DefaultOram) encrypt nothing, keep nothing durable and hide their own memory \
          accesses, which Oblivio does not; being data-independent, they take the same time full or \
