@@ -3,7 +3,12 @@
 use crate::input::Input;
 use oblivio_crypto::{KeySlots, Passphrase, SlotIndex, VolumeId};
 use oblivio_engine::tree::{Intent, TreeKeys, TreeOram};
-use oblivio_volume::fuzzing;
+use oblivio_volume::fuzzing::{self, Key};
+
+/// For objects that are all the fuzzer's; the seeds are sealed with it.
+const RAW: Key = Key(1);
+/// For objects that a target seals.
+const SEALED: Key = Key(4);
 
 /// A stored header: refused, or written again exactly as it was, and describing an engine that
 /// can be made or is refused.
@@ -37,7 +42,7 @@ pub fn commit(data: &[u8]) {
     let mut input = Input(data);
     match input.byte() {
         0 => drop(fuzzing::commit_record(input.0)),
-        1 => drop(fuzzing::read_commits(input.0)),
+        1 => drop(fuzzing::read_commits(RAW, input.0)),
         _ => sealed_commits(&mut input),
     }
 }
@@ -45,11 +50,11 @@ pub fn commit(data: &[u8]) {
 fn sealed_commits(input: &mut Input<'_>) {
     let len = fuzzing::commit_plain(0).len();
     let plains = [input.take(len), input.take(len)];
-    let mut object = fuzzing::commit_object(plains);
+    let mut object = fuzzing::commit_object(SEALED, plains);
     let changed = input.patch(&mut object);
     let epochs = plains.map(fuzzing::commit_record);
     let of_slot = |slot: usize| epochs[slot].filter(|epoch| *epoch % 2 == slot as u64);
-    match fuzzing::read_commits(&object) {
+    match fuzzing::read_commits(SEALED, &object) {
         Ok(found) => {
             let known = [of_slot(0), of_slot(1)];
             assert!(known.contains(&Some(found)), "an epoch that nobody sealed");
@@ -65,9 +70,10 @@ pub fn intent(data: &[u8]) {
     let mut input = Input(data);
     match input.byte() {
         0 => drop(fuzzing::intent_record(input.0)),
-        1 => drop(fuzzing::load_intents(input.0)),
+        1 => drop(fuzzing::load_intents(RAW, input.0)),
         2 => {
-            let loaded = fuzzing::load_intents(&fuzzing::intent_of(input.0)).expect("it opens");
+            let loaded = fuzzing::load_intents(SEALED, &fuzzing::intent_of(SEALED, input.0))
+                .expect("it opens");
             assert_eq!(loaded.first().cloned(), fuzzing::intent_record(input.0));
         }
         _ => damaged_log(&mut input),
@@ -82,9 +88,9 @@ fn damaged_log(input: &mut Input<'_>) {
             Intent { seed, ids: (0..count).map(|id| id ^ seed).collect() }
         })
         .collect();
-    let Ok(mut log) = fuzzing::intent_log(&written) else { return };
+    let Ok(mut log) = fuzzing::intent_log(SEALED, &written) else { return };
     let changed = input.patch(&mut log);
-    match fuzzing::load_intents(&log) {
+    match fuzzing::load_intents(SEALED, &log) {
         Ok(loaded) => {
             assert!(written.starts_with(&loaded), "a log tells only what was written");
             assert!(changed || loaded == written, "a sound log tells all");

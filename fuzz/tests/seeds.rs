@@ -5,7 +5,8 @@ use oblivio_crypto::{KdfParams, KeySlots, MasterKey, Passphrase, SeededEntropy, 
 use oblivio_store::{MemoryStore, ReadAt, Store};
 use oblivio_volume::fs::FileSystem;
 use oblivio_volume::fs::testing::MemoryBlocks;
-use oblivio_volume::{CreateOptions, OpenOptions, Volume, fuzzing};
+use oblivio_volume::fuzzing::{self, Key};
+use oblivio_volume::{CreateOptions, OpenOptions, Volume};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -92,7 +93,7 @@ fn commit_seeds() -> Vec<Vec<u8>> {
     let (even, odd) = (fuzzing::commit_plain(6), fuzzing::commit_plain(7));
     vec![
         tagged(0, &even),
-        tagged(1, &fuzzing::commit_object([&even, &odd])),
+        tagged(1, &fuzzing::commit_object(Key(1), [&even, &odd])),
         tagged(2, &[&even[..], &odd].concat()),
         tagged(2, &[&even[..], &odd, &[1, 0, 2, 3, 4]].concat()),
     ]
@@ -103,7 +104,7 @@ fn intent_seeds() -> Vec<Vec<u8>> {
     let three: Vec<u8> = (0..3).flat_map(|_| [1, 2, 3, 4, 5, 6, 7, 8, 200, 2]).collect();
     vec![
         tagged(0, &plain),
-        tagged(1, &fuzzing::intent_of(&plain)),
+        tagged(1, &fuzzing::intent_of(Key(1), &plain)),
         tagged(2, &plain),
         [&[3, 3], &three[..]].concat(),
         [&[3, 3], &three[..], &[20, 30, 1, 9]].concat(),

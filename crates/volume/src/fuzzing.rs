@@ -22,8 +22,15 @@ const VOLUME: VolumeId = VolumeId([7; 16]);
 /// The commit on which [`intent_log`] stands.
 const EPOCH: u64 = 5;
 
-fn sealer(seed: u64) -> Sealer {
-    Sealer::new(SealRoot::from_seed(1), Box::new(SeededEntropy::new(seed)))
+/// A key that seals what a target makes. Each kind of input has its own, so that the fuzzer cannot
+/// splice what was sealed for one (and stands in the seeds) into another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Key(pub u64);
+
+impl Key {
+    fn sealer(self, entropy: u64) -> Sealer {
+        Sealer::new(SealRoot::from_seed(self.0), Box::new(SeededEntropy::new(entropy)))
+    }
 }
 
 /// Parses a header and writes it again.
@@ -57,8 +64,8 @@ pub fn commit_plain(epoch: u64) -> Vec<u8> {
 }
 
 /// A commit object whose two slots hold these plaintexts, properly sealed.
-pub fn commit_object(plains: [&[u8]; 2]) -> Vec<u8> {
-    let (mut sealer, mut object) = (sealer(2), Vec::new());
+pub fn commit_object(key: Key, plains: [&[u8]; 2]) -> Vec<u8> {
+    let (mut sealer, mut object) = (key.sealer(2), Vec::new());
     for (slot, plain) in plains.into_iter().enumerate() {
         let place = Place { volume: VOLUME, kind: Kind::Commit, index: slot as u64, version: 1 };
         object.resize(slot * 4096, 0);
@@ -71,9 +78,9 @@ pub fn commit_object(plains: [&[u8]; 2]) -> Vec<u8> {
 ///
 /// # Errors
 /// Those of the reader.
-pub fn read_commits(object: &[u8]) -> Result<u64> {
+pub fn read_commits(key: Key, object: &[u8]) -> Result<u64> {
     let store = holding(COMMIT_OBJECT, object)?;
-    Ok(read_commit(&store, &mut sealer(3), VOLUME)?.epoch())
+    Ok(read_commit(&store, &mut key.sealer(3), VOLUME)?.epoch())
 }
 
 /// Parses an opened intent record.
@@ -85,17 +92,17 @@ pub fn intent_record(plain: &[u8]) -> Option<Intent> {
 ///
 /// # Errors
 /// Those of the log.
-pub fn intent_log(intents: &[Intent]) -> Result<Vec<u8>> {
+pub fn intent_log(key: Key, intents: &[Intent]) -> Result<Vec<u8>> {
     let store = MemoryStore::new();
-    let mut log = IntentLog::new(VOLUME, sealer(2), EPOCH);
+    let mut log = IntentLog::new(VOLUME, key.sealer(2), EPOCH);
     intents.iter().try_for_each(|intent| log.append(&store, intent))?;
     object(&store, INTENT_OBJECT)
 }
 
 /// A log of one record with this plaintext, properly sealed.
-pub fn intent_of(plain: &[u8]) -> Vec<u8> {
+pub fn intent_of(key: Key, plain: &[u8]) -> Vec<u8> {
     let place = Place { volume: VOLUME, kind: Kind::Intent, index: 0, version: EPOCH };
-    let sealed = sealer(2).seal_vec(&place, plain).expect("a few bytes are sealed");
+    let sealed = key.sealer(2).seal_vec(&place, plain).expect("a few bytes are sealed");
     [&(sealed.len() as u64).to_le_bytes()[..], &sealed].concat()
 }
 
@@ -103,8 +110,8 @@ pub fn intent_of(plain: &[u8]) -> Vec<u8> {
 ///
 /// # Errors
 /// Those of the log.
-pub fn load_intents(log: &[u8]) -> Result<Vec<Intent>> {
-    IntentLog::new(VOLUME, sealer(3), EPOCH).load(&holding(INTENT_OBJECT, log)?)
+pub fn load_intents(key: Key, log: &[u8]) -> Result<Vec<Intent>> {
+    IntentLog::new(VOLUME, key.sealer(3), EPOCH).load(&holding(INTENT_OBJECT, log)?)
 }
 
 /// What [`edit_state`] hands out.

@@ -434,9 +434,11 @@ fn drop_and_swap(world: &mut World, tally: &mut Tally) {
         let part = if world.is_void(object) { " (void)" } else { "" };
         let dropped = world.whole(world.without(object));
         tally.count(&format!("{object}{part} dropped"), dropped);
-        let foreign = world.bytes(&other.disk, object);
-        let foreign = world.whole(world.with(object, &foreign));
-        tally.count(&format!("{object}{part} of another volume"), foreign);
+        if other.disk.len(object).expect("memory").is_some() {
+            let foreign = world.bytes(&other.disk, object);
+            let outcome = world.whole(world.with(object, &foreign));
+            tally.count(&format!("{object}{part} of another volume"), outcome);
+        }
         for (second, _) in objects.iter().filter(|(second, _)| second > object) {
             let disk = world.with(object, &world.bytes(&world.disk, second));
             let bytes = world.bytes(&world.disk, object);
