@@ -221,7 +221,9 @@ fn the_size_of_the_state_tells_nothing() {
         let mut store = MemoryBuckets::traced();
         for n in 0..200 {
             let action = Action::Write(vec![n as u8; BYTES]);
-            store.access(&mut engine, vec![BlockOp { id: BlockId(ids(n)), action }]).expect("sound");
+            store
+                .access(&mut engine, vec![BlockOp { id: BlockId(ids(n)), action }])
+                .expect("sound");
         }
         engine.begin_flush().expect("idle");
         store.run(&mut engine).expect("sound");
