@@ -9,6 +9,7 @@ pub mod fault;
 pub mod latency;
 pub mod local;
 pub mod memory;
+mod chunk;
 mod name;
 mod pointer;
 pub mod record;
