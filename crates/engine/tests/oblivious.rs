@@ -98,7 +98,7 @@ proptest! {
             depth: engine.depth(),
             rewrites_reads,
             every: every.into(),
-            cached: config.cached_buckets(),
+            cached: engine.cached_buckets(),
             stored: BTreeSet::new(),
             loaded: BTreeSet::new(),
             accesses: 0,

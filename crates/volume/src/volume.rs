@@ -284,7 +284,7 @@ impl Volume {
     /// Operations that are served as one batch: as many as fit an eighth of the memory budget.
     fn batch_limit(&self) -> usize {
         let bucket_bytes = self.engine.bucket_bytes(oblivio_engine::TreeId::DATA);
-        let cached_levels = self.engine.config().cached_buckets().checked_ilog2().unwrap_or(0);
+        let cached_levels = self.engine.cached_buckets().checked_ilog2().unwrap_or(0);
         let levels = (self.engine.depth().0 + 1).saturating_sub(cached_levels).max(1);
         // Reads of the access and its share of scheduled paths, and their writes.
         let access_bytes = 2 * levels as usize * bucket_bytes;

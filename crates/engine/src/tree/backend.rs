@@ -354,6 +354,7 @@ impl Backend {
     /// Bytes of memory held: payloads, buffers, and what is known of each bucket.
     pub fn memory_bytes(&self) -> usize {
         self.pool.bytes()
+            + self.cache.known_bytes()
             + self.round.read_buf.capacity()
             + self.round.write_buf.capacity()
             + self.present.bytes()

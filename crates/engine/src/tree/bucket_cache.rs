@@ -44,12 +44,14 @@ pub struct BucketCache {
     limit: u64,
     meta: Vec<Meta>,
     blocks: Vec<Resident>,
+    /// Blocks in all buckets together.
+    held: usize,
 }
 
 impl BucketCache {
     /// A cache of the first `limit` buckets in heap order, none loaded.
     pub fn new(slots: usize, limit: u64) -> Self {
-        Self { slots, limit, meta: Vec::new(), blocks: Vec::new() }
+        Self { slots, limit, meta: Vec::new(), blocks: Vec::new(), held: 0 }
     }
 
     /// Changes the limit; gives the blocks of the buckets that are dropped, which must be clean.
@@ -61,13 +63,29 @@ impl BucketCache {
         self.meta.truncate(limit as usize + 1);
         self.blocks.truncate((limit as usize + 1) * self.slots);
         self.limit = limit;
+        self.held -= dropped.len();
         dropped
     }
 
-    /// Bytes of memory that a cached bucket may come to take.
-    pub fn bytes_per_bucket(geometry: &Geometry) -> usize {
-        let block = geometry.block_bytes + size_of::<Resident>();
-        geometry.blocks_per_bucket * block + size_of::<Meta>()
+    /// Bytes of memory that a cached bucket takes when it holds so many blocks.
+    pub fn bytes_per_bucket(geometry: &Geometry, blocks: usize) -> usize {
+        let known = geometry.blocks_per_bucket * size_of::<Resident>() + size_of::<Meta>();
+        blocks * geometry.block_bytes + known
+    }
+
+    /// Bytes of memory for what is known of the buckets, their blocks' content not counted.
+    pub fn known_bytes(&self) -> usize {
+        self.meta.len() * size_of::<Meta>() + self.blocks.len() * size_of::<Resident>()
+    }
+
+    /// Blocks in all cached buckets together.
+    pub fn held(&self) -> usize {
+        self.held
+    }
+
+    /// How many buckets are cached.
+    pub fn limit(&self) -> u64 {
+        self.limit
     }
 
     /// Whether the bucket with this heap index belongs in the cache.
@@ -108,6 +126,7 @@ impl BucketCache {
         let len = &mut self.meta[at].len;
         self.blocks[at * self.slots + *len as usize] = block;
         *len += 1;
+        self.held += 1;
     }
 
     /// Takes one block out.
@@ -117,6 +136,7 @@ impl BucketCache {
         blocks.swap(index, last);
         let block = blocks[last];
         self.meta[bucket as usize].len -= 1;
+        self.held -= 1;
         block
     }
 

@@ -9,6 +9,9 @@ use crate::{EngineError, Level, Result};
 /// The most bytes of a PLB: a header must not make us reserve what no machine has.
 const MOST_PLB: usize = 256 << 20;
 
+/// Levels at the bottom where blocks wait for room below; above them they only pass.
+const LEAF_LEVELS: u32 = 3;
+
 /// How position-map blocks beyond the on-chip map are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recursion {
@@ -209,9 +212,16 @@ impl TreeConfig {
         depth_for(held, self.blocks_per_bucket, self.fill_percent)
     }
 
-    /// How many of the first buckets are kept in memory, for trees of any depth.
-    pub fn cached_buckets(&self) -> u64 {
-        (self.cache_bytes / BucketCache::bytes_per_bucket(&self.geometry(0))) as u64
+    /// How many of the first buckets are kept in memory when the leaves are at `depth`.
+    ///
+    /// A bucket is counted with all its slots, but where the schedule keeps most of them empty.
+    pub fn cached_buckets(&self, depth: Level) -> u64 {
+        let cost = |blocks| BucketCache::bytes_per_bucket(&self.geometry(0), blocks);
+        let passing = self.eviction.passing_load().min(self.blocks_per_bucket);
+        let above = buckets_in(Level(depth.0.saturating_sub(LEAF_LEVELS))) - 1;
+        let above = above.min((self.cache_bytes / cost(passing)) as u64);
+        let rest = self.cache_bytes - above as usize * cost(passing);
+        above + (rest / cost(self.blocks_per_bucket)) as u64
     }
 
     /// Bytes of a tree that has stored every bucket.

@@ -29,6 +29,16 @@ impl Eviction {
         matches!(self, Eviction::ReadPaths { .. })
     }
 
+    /// Blocks that a bucket well above the leaves holds on the average, at most, whatever is
+    /// accessed: with a schedule, half of those that come between two of its turns (Ring ORAM §4)
+    /// and half a block for what is on its way.
+    pub fn passing_load(self) -> usize {
+        match self {
+            Eviction::ReadPaths { .. } => usize::MAX,
+            Eviction::Scheduled { every } => (every as usize + 1).div_ceil(2),
+        }
+    }
+
     /// How many scheduled paths are due when the access counter moves from `before` to `after`.
     pub fn due(self, before: u64, after: u64) -> u64 {
         match self {

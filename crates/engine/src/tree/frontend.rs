@@ -96,7 +96,7 @@ impl TreeOram {
         let rewrites = config.eviction.rewrites_reads();
         let trees = (0..tree_count).map(|level| {
             let depth = config.depth(level, blocks);
-            let cached = if level == 0 { config.cached_buckets() } else { 0 };
+            let cached = if level == 0 { config.cached_buckets(depth) } else { 0 };
             let sealer = (keys.sealers)();
             let tree = TreeId(level as u8);
             let geometry = config.geometry(level);
@@ -152,6 +152,17 @@ impl TreeOram {
         self.trees[tree.0 as usize].geometry.bucket_bytes()
     }
 
+    /// How many of the first buckets are kept in memory.
+    pub fn cached_buckets(&self) -> u64 {
+        self.trees[0].cache.limit()
+    }
+
+    /// Bytes of memory that they take now.
+    pub fn cache_bytes(&self) -> usize {
+        let tree = &self.trees[0];
+        tree.cache.known_bytes() + tree.cache.held() * self.config.block_bytes
+    }
+
     /// Blocks in the stash now, all trees together.
     pub fn stash_blocks(&self) -> usize {
         self.trees.iter().map(|tree| tree.stash.len()).sum()
@@ -193,7 +204,8 @@ impl TreeOram {
     pub fn set_cache_bytes(&mut self, bytes: usize) -> Result<()> {
         self.expect_idle()?;
         self.config.cache_bytes = bytes;
-        self.trees[0].set_cached_buckets(self.config.cached_buckets());
+        let limit = self.config.cached_buckets(self.depth());
+        self.trees[0].set_cached_buckets(limit);
         Ok(())
     }
 

@@ -1,0 +1,48 @@
+//! The memory that the top of the tree takes.
+
+use oblivio_engine::memory::MemoryBuckets;
+use oblivio_engine::tree::{Eviction, TreeConfig, TreeKeys, TreeOram};
+use oblivio_engine::{Action, BlockId, BlockOp, Engine};
+
+const BLOCKS: u64 = 1 << 15;
+const BYTES: usize = 1024;
+const CACHE: usize = 700 << 10;
+
+/// The cache counts a bucket above the last levels with fewer blocks than it has slots; whatever is
+/// accessed, all together they hold no more.
+#[test]
+fn the_cache_stays_within_its_bytes() {
+    let config = TreeConfig {
+        eviction: Eviction::Scheduled { every: 3 },
+        cache_bytes: CACHE,
+        ..TreeConfig::new(BYTES, BLOCKS)
+    };
+    for batch in [1, 64] {
+        let mut engine = TreeOram::new(config, 1, TreeKeys::from_seed(1)).expect("a good config");
+        let mut store = MemoryBuckets::default();
+        let mut serve = |engine: &mut TreeOram, ids: Vec<u64>| {
+            for ids in ids.chunks(batch) {
+                let write = |&id: &u64| {
+                    let action = Action::Write(vec![7; BYTES]);
+                    BlockOp { id: BlockId(id), action }
+                };
+                let ops = ids.iter().map(write).collect();
+                store.access(engine, ops).expect("nothing was tampered with");
+                assert!(engine.cache_bytes() <= CACHE);
+            }
+            engine.begin_flush().expect("idle");
+            store.run(engine).expect("nothing was tampered with");
+        };
+        let mut filled = 0;
+        for blocks in [BLOCKS / 8, BLOCKS / 4, BLOCKS / 2, BLOCKS] {
+            engine.grow(blocks).expect("below the capacity");
+            engine.set_cache_bytes(CACHE).expect("flushed");
+            serve(&mut engine, (filled..blocks).collect());
+            filled = blocks;
+        }
+        let full = engine.cached_buckets();
+        assert!(full > CACHE as u64 / (4 * BYTES as u64) * 3 / 2, "{full} buckets");
+        serve(&mut engine, (0..BLOCKS).map(|i| i * 12_347 % BLOCKS).collect());
+        serve(&mut engine, (0..BLOCKS / 4).collect());
+    }
+}
