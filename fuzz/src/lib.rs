@@ -10,6 +10,6 @@ mod texts;
 mod volume;
 
 pub use engine::{bucket, engine_state};
-pub use records::{commit, header, intent, key_slots};
+pub use records::{commit, header, journal, key_slots};
 pub use texts::trace;
 pub use volume::{fs_root, volume_state};

@@ -1,9 +1,10 @@
-//! Header, key slots, commit record, intent log.
+//! Header, key slots, commit record, journal.
 
 use crate::input::Input;
 use oblivio_crypto::{KeySlots, Passphrase, SlotIndex, VolumeId};
 use oblivio_engine::tree::{Intent, TreeKeys, TreeOram};
-use oblivio_volume::fuzzing::{self, Key};
+use oblivio_engine::{Action, BlockId, BlockOp};
+use oblivio_volume::fuzzing::{self, Key, Record, Writes};
 
 /// For objects that are all the fuzzer's; the seeds are sealed with it.
 const RAW: Key = Key(1);
@@ -64,37 +65,55 @@ fn sealed_commits(input: &mut Input<'_>) {
     }
 }
 
-/// An intent record, a log of any bytes, one of a properly sealed record, and one that was
-/// written by the log itself and damaged: it gives a prefix of what was written, or an error.
-pub fn intent(data: &[u8]) {
+/// A journal record, a journal of any bytes, one of a properly sealed record, and one that was
+/// written by the journal itself and damaged: it gives a prefix of what was written, or an error.
+pub fn journal(data: &[u8]) {
     let mut input = Input(data);
     match input.byte() {
-        0 => drop(fuzzing::intent_record(input.0)),
-        1 => drop(fuzzing::load_intents(RAW, input.0)),
-        2 => {
-            let loaded = fuzzing::load_intents(SEALED, &fuzzing::intent_of(SEALED, input.0))
-                .expect("it opens");
-            assert_eq!(loaded.first().cloned(), fuzzing::intent_record(input.0));
+        0 => {
+            if let Some(Record::Sync { writes, .. }) = fuzzing::journal_record(input.0) {
+                writes.ops(1 << 20, 1 << 16);
+            }
         }
-        _ => damaged_log(&mut input),
+        1 => drop(fuzzing::load_journal(RAW, input.0)),
+        2 => {
+            let loaded = fuzzing::load_journal(SEALED, &fuzzing::journal_of(SEALED, input.0));
+            assert_eq!(
+                loaded.ok().map(|mut records| records.remove(0)),
+                fuzzing::journal_record(input.0)
+            );
+        }
+        _ => damaged_journal(&mut input),
     }
 }
 
-fn damaged_log(input: &mut Input<'_>) {
-    let written: Vec<Intent> = (0..input.byte() % 6)
+fn damaged_journal(input: &mut Input<'_>) {
+    let written: Vec<Record> = (0..input.byte() % 6)
         .map(|_| {
             let seed = input.u64();
             let count = u64::from(input.u16() % 1200);
-            Intent { seed, ids: (0..count).map(|id| id ^ seed).collect() }
+            if seed % 3 > 0 {
+                return Record::Intent(Intent {
+                    seed,
+                    ids: (0..count).map(|id| id ^ seed).collect(),
+                });
+            }
+            let mut writes = Writes::default();
+            for id in 0..count % 5 {
+                let action =
+                    Action::Patch { offset: id as usize, bytes: vec![seed as u8; count as usize] };
+                writes.add(&BlockOp { id: BlockId(id), action });
+            }
+            Record::Sync { root: vec![7; seed as usize % 100], writes }
         })
         .collect();
-    let Ok(mut log) = fuzzing::intent_log(SEALED, &written) else { return };
-    let changed = input.patch(&mut log);
-    match fuzzing::load_intents(SEALED, &log) {
+    let Ok(mut journal) = fuzzing::journal(SEALED, &written) else { return };
+    let changed = input.patch(&mut journal);
+    match fuzzing::load_journal(SEALED, &journal) {
         Ok(loaded) => {
-            assert!(written.starts_with(&loaded), "a log tells only what was written");
-            assert!(changed || loaded == written, "a sound log tells all");
+            assert!(written.starts_with(&loaded), "a journal tells only what was written");
+            assert!(changed || loaded == written, "a sound journal tells all");
         }
-        Err(error) => assert!(changed, "a sound log is refused: {error}"),
+        Err(error) => assert!(changed, "a sound journal is refused: {error}"),
     }
 }

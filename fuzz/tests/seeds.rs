@@ -17,7 +17,7 @@ const TARGETS: [Target; 9] = [
     ("header", oblivio_fuzz::header, header_seeds),
     ("key_slots", oblivio_fuzz::key_slots, slot_seeds),
     ("commit", oblivio_fuzz::commit, commit_seeds),
-    ("intent", oblivio_fuzz::intent, intent_seeds),
+    ("journal", oblivio_fuzz::journal, journal_seeds),
     ("bucket", oblivio_fuzz::bucket, bucket_seeds),
     ("engine_state", oblivio_fuzz::engine_state, engine_state_seeds),
     ("volume_state", oblivio_fuzz::volume_state, volume_state_seeds),
@@ -99,12 +99,12 @@ fn commit_seeds() -> Vec<Vec<u8>> {
     ]
 }
 
-fn intent_seeds() -> Vec<Vec<u8>> {
-    let plain: Vec<u8> = [9u64, 2, 5, 6].iter().flat_map(|word| word.to_le_bytes()).collect();
+fn journal_seeds() -> Vec<Vec<u8>> {
+    let plain: Vec<u8> = [1u64, 9, 2, 5, 6].iter().flat_map(|word| word.to_le_bytes()).collect();
     let three: Vec<u8> = (0..3).flat_map(|_| [1, 2, 3, 4, 5, 6, 7, 8, 200, 2]).collect();
     vec![
         tagged(0, &plain),
-        tagged(1, &fuzzing::intent_of(Key(1), &plain)),
+        tagged(1, &fuzzing::journal_of(Key(1), &plain)),
         tagged(2, &plain),
         [&[3, 3], &three[..]].concat(),
         [&[3, 3], &three[..], &[20, 30, 1, 9]].concat(),

@@ -57,6 +57,10 @@ impl Remembered {
         DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
         let mut file = tempfile::Builder::new().prefix(".seen-").tempfile_in(dir)?;
         file.write_all(print(seen).as_bytes())?;
+        if seen.syncs > 0 {
+            // Between commits, that it survives the process is enough: a sync must be quick.
+            return file.persist(&self.path).map(drop).map_err(|error| error.error);
+        }
         file.as_file().sync_all()?;
         file.persist(&self.path).map_err(|error| error.error)?;
         File::open(dir)?.sync_all()
@@ -81,7 +85,8 @@ fn read(path: &Path) -> std::io::Result<String> {
 
 fn print(seen: &Seen) -> String {
     let digest: String = seen.digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{MAGIC}\nvolume {}\nepoch {}\ndigest {digest}\n", seen.volume, seen.epoch)
+    let Seen { volume, epoch, syncs, .. } = seen;
+    format!("{MAGIC}\nvolume {volume}\nepoch {epoch}\ndigest {digest}\nsyncs {syncs}\n")
 }
 
 fn parse(text: &str, volume: VolumeId) -> Result<Seen, &'static str> {
@@ -101,7 +106,8 @@ fn parse(text: &str, volume: VolumeId) -> Result<Seen, &'static str> {
     }
     let epoch = field("epoch")?.parse().map_err(|_| "its epoch is no number")?;
     let digest = digest(field("digest")?).ok_or("its digest is no digest")?;
-    Ok(Seen { volume, epoch, digest })
+    let syncs = field("syncs")?.parse().map_err(|_| "its syncs are no number")?;
+    Ok(Seen { volume, epoch, digest, syncs })
 }
 
 fn digest(hex: &str) -> Option<[u8; 32]> {
@@ -136,7 +142,7 @@ mod tests {
     use super::*;
 
     fn seen() -> Seen {
-        Seen { volume: VolumeId([7; 16]), epoch: 12, digest: [0xa5; 32] }
+        Seen { volume: VolumeId([7; 16]), epoch: 12, digest: [0xa5; 32], syncs: 3 }
     }
 
     #[test]

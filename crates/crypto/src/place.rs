@@ -17,8 +17,8 @@ pub enum Kind {
     Delta = 3,
     /// A commit record.
     Commit = 4,
-    /// What is about to be read, logged before it is read.
-    Intent = 5,
+    /// A record of the journal.
+    Journal = 5,
     /// A part of the volume's header.
     Header = 6,
     /// A record of an audit.

@@ -101,7 +101,7 @@ fn a_moved_object_is_refused() {
         Place { version: PLACE.version | 1 << 63, ..PLACE },
         Place { index: PLACE.version, version: PLACE.index, ..PLACE },
     ];
-    let kinds = [Kind::State, Kind::Delta, Kind::Commit, Kind::Intent, Kind::Header, Kind::Audit];
+    let kinds = [Kind::State, Kind::Delta, Kind::Commit, Kind::Journal, Kind::Header, Kind::Audit];
     elsewhere.extend(kinds.map(|kind| Place { kind, ..PLACE }));
     for place in elsewhere {
         assert_eq!(sealer.open_vec(&place, &sealed), Err(CryptoError::Forged), "{place:?}");

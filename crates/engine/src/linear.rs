@@ -84,14 +84,9 @@ impl Linear {
                 *presence = 0;
                 content.fill(0);
             }
-            Action::Write(bytes) => {
+            writes => {
                 *presence = 1;
-                content[..bytes.len()].copy_from_slice(&bytes);
-                content[bytes.len()..].fill(0);
-            }
-            Action::Patch { offset, bytes } => {
-                *presence = 1;
-                content[offset..offset + bytes.len()].copy_from_slice(&bytes);
+                writes.write_to(content);
             }
         }
         None
@@ -139,11 +134,7 @@ impl Engine for Linear {
             return Err(EngineError::Closed);
         }
         for op in &ops {
-            let end = match &op.action {
-                Action::Write(bytes) => bytes.len(),
-                Action::Patch { offset, bytes } => offset.saturating_add(bytes.len()),
-                Action::Read | Action::Remove => 0,
-            };
+            let end = op.action.end();
             if op.id.0 >= self.capacity() || end > self.block_bytes {
                 return Err(EngineError::Invalid("no such block or too many bytes".into()));
             }

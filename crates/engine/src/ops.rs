@@ -25,8 +25,43 @@ pub enum Action {
         /// The bytes.
         bytes: Vec<u8>,
     },
+    /// Replace several parts, in order.
+    Patches(Vec<(usize, Vec<u8>)>),
     /// Make the block absent; it reads as absent from then on.
     Remove,
+}
+
+impl Action {
+    /// Where in the block the furthest written byte ends.
+    pub fn end(&self) -> usize {
+        let end = |offset: usize, bytes: &[u8]| offset.saturating_add(bytes.len());
+        match self {
+            Action::Read | Action::Remove => 0,
+            Action::Write(bytes) => bytes.len(),
+            Action::Patch { offset, bytes } => end(*offset, bytes),
+            Action::Patches(patches) => {
+                patches.iter().map(|(offset, bytes)| end(*offset, bytes)).max().unwrap_or(0)
+            }
+        }
+    }
+
+    /// Does to a block what a write or patch asks for; anything else leaves it alone.
+    pub(crate) fn write_to(&self, block: &mut [u8]) {
+        let mut patch = |offset: usize, bytes: &[u8]| {
+            block[offset..offset + bytes.len()].copy_from_slice(bytes);
+        };
+        match self {
+            Action::Read | Action::Remove => {}
+            Action::Write(bytes) => {
+                patch(0, bytes);
+                block[bytes.len()..].fill(0);
+            }
+            Action::Patch { offset, bytes } => patch(*offset, bytes),
+            Action::Patches(patches) => {
+                patches.iter().for_each(|(offset, bytes)| patch(*offset, bytes));
+            }
+        }
+    }
 }
 
 /// The answer to one operation: for [`Action::Read`] the content, `None` when the block is

@@ -29,10 +29,20 @@ impl Model {
                 let block = self.0.entry(op.id.0).or_insert_with(|| padded(&[]));
                 block[*offset..offset + bytes.len()].copy_from_slice(bytes);
             }
+            Action::Patches(patches) => {
+                let block = self.0.entry(op.id.0).or_insert_with(|| padded(&[]));
+                for (offset, bytes) in patches {
+                    block[*offset..offset + bytes.len()].copy_from_slice(bytes);
+                }
+            }
             Action::Remove => drop(self.0.remove(&op.id.0)),
         }
         None
     }
+}
+
+fn bytes_at() -> impl Strategy<Value = (usize, Vec<u8>)> {
+    (0..BYTES / 2, proptest::collection::vec(any::<u8>(), 1..=BYTES / 2))
 }
 
 fn any_op() -> impl Strategy<Value = BlockOp> {
@@ -44,6 +54,7 @@ fn any_op() -> impl Strategy<Value = BlockOp> {
             proptest::collection::vec(any::<u8>(), 0..=BYTES - offset)
                 .prop_map(move |bytes| Action::Patch { offset, bytes })
         }),
+        1 => (bytes_at(), bytes_at()).prop_map(|(one, two)| Action::Patches(vec![one, two])),
         1 => Just(Action::Remove),
     ];
     // Half of the operations go to few blocks, so that they meet each other.

@@ -6,20 +6,20 @@
 
 use crate::commit::{COMMIT_OBJECT, CommitRecord, read_commit, write_commit};
 use crate::header::Header;
-use crate::intent::{INTENT_OBJECT, IntentLog, parse};
+use crate::journal::{JOURNAL_OBJECT, Journal, parse};
 use crate::state::StateLog;
 use crate::{Error, Result, Volume};
 use oblivio_crypto::{
     Kind, OsEntropy, Passphrase, Place, SEAL_HEADER, SealRoot, Sealer, SeededEntropy, VolumeId,
 };
-use oblivio_engine::tree::{Intent, TreeConfig};
+use oblivio_engine::tree::TreeConfig;
 use oblivio_engine::{BucketId, TreeId};
 use oblivio_store::{MemoryStore, ReadAt, Store, WriteAt};
 use std::ops::Range;
 use zerocopy::{FromBytes, IntoBytes};
 
 const VOLUME: VolumeId = VolumeId([7; 16]);
-/// The commit on which [`intent_log`] stands.
+/// The commit on which [`journal`] stands.
 const EPOCH: u64 = 5;
 
 /// A key that seals what a target makes. Each kind of input has its own, so that the fuzzer cannot
@@ -83,35 +83,41 @@ pub fn read_commits(key: Key, object: &[u8]) -> Result<u64> {
     Ok(read_commit(&store, &mut key.sealer(3), VOLUME)?.epoch())
 }
 
-/// Parses an opened intent record.
-pub fn intent_record(plain: &[u8]) -> Option<Intent> {
+pub use crate::deferred::Writes;
+pub use crate::journal::Record;
+
+/// Parses an opened journal record.
+pub fn journal_record(plain: &[u8]) -> Option<Record> {
     parse(plain)
 }
 
-/// A log that holds these intents.
+/// A journal that holds these records.
 ///
 /// # Errors
-/// Those of the log.
-pub fn intent_log(key: Key, intents: &[Intent]) -> Result<Vec<u8>> {
+/// Those of the journal.
+pub fn journal(key: Key, records: &[Record]) -> Result<Vec<u8>> {
     let store = MemoryStore::new();
-    let mut log = IntentLog::new(VOLUME, key.sealer(2), EPOCH);
-    intents.iter().try_for_each(|intent| log.append(&store, intent))?;
-    object(&store, INTENT_OBJECT)
+    let mut journal = Journal::new(VOLUME, key.sealer(2), EPOCH);
+    records.iter().try_for_each(|record| match record {
+        Record::Intent(intent) => journal.intent(&store, intent),
+        Record::Sync { root, writes } => journal.sync(&store, root, writes),
+    })?;
+    object(&store, JOURNAL_OBJECT)
 }
 
-/// A log of one record with this plaintext, properly sealed.
-pub fn intent_of(key: Key, plain: &[u8]) -> Vec<u8> {
-    let place = Place { volume: VOLUME, kind: Kind::Intent, index: 0, version: EPOCH };
+/// A journal of one record with this plaintext, properly sealed.
+pub fn journal_of(key: Key, plain: &[u8]) -> Vec<u8> {
+    let place = Place { volume: VOLUME, kind: Kind::Journal, index: 0, version: EPOCH };
     let sealed = key.sealer(2).seal_vec(&place, plain).expect("a few bytes are sealed");
-    [&(sealed.len() as u64).to_le_bytes()[..], &sealed].concat()
+    [&(sealed.len() as u64).to_le_bytes()[..], &EPOCH.to_le_bytes(), &sealed].concat()
 }
 
-/// Reads an intent log.
+/// Reads a journal.
 ///
 /// # Errors
-/// Those of the log.
-pub fn load_intents(key: Key, log: &[u8]) -> Result<Vec<Intent>> {
-    IntentLog::new(VOLUME, key.sealer(3), EPOCH).load(&holding(INTENT_OBJECT, log)?)
+/// Those of the journal.
+pub fn load_journal(key: Key, journal: &[u8]) -> Result<Vec<Record>> {
+    Journal::new(VOLUME, key.sealer(3), EPOCH).load(&holding(JOURNAL_OBJECT, journal)?)
 }
 
 /// What [`edit_state`] hands out.

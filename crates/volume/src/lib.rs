@@ -2,14 +2,17 @@
 
 pub mod block;
 mod commit;
+mod deferred;
 mod error;
 pub mod fs;
 #[doc(hidden)]
 pub mod fuzzing;
 mod header;
-mod intent;
+mod journal;
 mod options;
+mod ranges;
 mod slab;
+mod space;
 mod state;
 mod verify;
 mod volume;

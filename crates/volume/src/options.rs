@@ -29,6 +29,8 @@ pub struct Seen {
     pub epoch: u64,
     /// What identifies that commit among others of the same number.
     pub digest: [u8; 32],
+    /// How many syncs stood in the journal since.
+    pub syncs: u64,
 }
 
 /// One batch as the store saw it; the material of an audit.
@@ -52,7 +54,7 @@ pub struct Shown {
     pub places_written: Vec<u64>,
 }
 
-/// Called after each commit is durable; the caller remembers it for [`OpenOptions::last_seen`].
+/// Called after each commit or sync is durable; the caller remembers it for [`OpenOptions::last_seen`].
 pub type OnCommit = Box<dyn FnMut(&Seen) -> Result<()> + Send>;
 /// Called after each batch.
 pub type OnShown = Box<dyn FnMut(&Shown) + Send>;

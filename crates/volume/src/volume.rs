@@ -4,10 +4,10 @@
 //! sealed state (a delta on its log, or a new checkpoint), the commit record. Until the record is
 //! durable a crash leaves the commit before, whole.
 
-use crate::block::{BlockSpace, ROOT_BYTES};
 use crate::commit::{read_commit, write_commit};
+use crate::deferred::{Deferred, Writes};
 use crate::header::{FORMAT_VERSION, HEADER_OBJECT, Header};
-use crate::intent::IntentLog;
+use crate::journal::{Journal, Record};
 use crate::options::{CreateOptions, DEFAULT_MEMORY, OpenOptions, Seen, Shown, VolumeInfo};
 use crate::slab::{SLAB_OBJECT, Slab, SlotTable};
 use crate::state::{Parts, Slots, StateLog, begin};
@@ -16,36 +16,34 @@ use oblivio_crypto::{MasterKey, OsEntropy, Passphrase, Sealer, VolumeId};
 use oblivio_engine::tree::{
     Eviction, Recursion, STASH_BOUND, TreeConfig, TreeKeys, TreeOram, buckets_in,
 };
-use oblivio_engine::{BlockAnswer, BlockOp, Engine, EngineError, Step};
+use oblivio_engine::{Engine, EngineError, Step};
 use oblivio_store::{PutMode, Store};
 use std::sync::Arc;
 
 /// The smallest number of blocks that a tree is made for.
 const LEAST_BLOCKS: u64 = 64;
-/// The most operations in a batch, and the most bytes that it may read: more would fall out of
-/// the processor's caches between being read and being opened.
-const MOST_OPS: usize = 256;
-const MOST_BATCH: usize = 8 << 20;
-/// Written bytes after which a commit is due whatever else happens; beyond it, an eighth of the
-/// volume. The rule looks at public numbers only.
-const COMMIT_BYTES: u64 = 16 << 20;
 
 /// An open volume.
 pub struct Volume {
-    store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn Store>,
     volume: VolumeId,
     passphrases: usize,
-    engine: TreeOram,
-    slab: Slab,
-    intents: IntentLog,
+    pub(crate) engine: TreeOram,
+    pub(crate) slab: Slab,
+    pub(crate) journal: Journal,
     state: StateLog,
     commit_sealer: Sealer,
-    root: Vec<u8>,
-    memory_bytes: usize,
+    pub(crate) root: Vec<u8>,
+    pub(crate) memory_bytes: usize,
+    /// Writes that are accepted but not yet carried out.
+    pub(crate) deferred: Deferred,
+    /// What was written since the last sync; `None` when it is too much for the journal.
+    pub(crate) unsynced: Option<Writes>,
+    pub(crate) root_changed: bool,
     replayed: u64,
     options: OpenOptions,
     /// Why this handle is unusable, if it is.
-    failed: Option<String>,
+    pub(crate) failed: Option<String>,
 }
 
 /// The engine of a new volume.
@@ -100,7 +98,7 @@ impl Volume {
         }
         let (header, master) = Header::create(&config_of(&create), passphrase, create.kdf)?;
         let mut volume = Self::assemble(store, &header, &master, open)?;
-        volume.write_commit()?;
+        volume.checkpoint()?;
         // The header comes last: before it there is no volume.
         header.save(&*volume.store, PutMode::IfAbsent)?;
         volume.announce()?;
@@ -146,7 +144,7 @@ impl Volume {
         let sealer = |root| Sealer::new(root, Box::new(OsEntropy));
         Ok(Self {
             slab: Slab::new(engine.bucket_bytes(oblivio_engine::TreeId::DATA)),
-            intents: IntentLog::new(volume, sealer(master.intent_root(volume)), 0),
+            journal: Journal::new(volume, sealer(master.intent_root(volume)), 0),
             state: StateLog::new(volume, sealer(master.state_root(volume))),
             commit_sealer: sealer(master.commit_root(volume)),
             store,
@@ -155,6 +153,9 @@ impl Volume {
             engine,
             root: Vec::new(),
             memory_bytes,
+            deferred: Deferred::default(),
+            unsynced: Some(Writes::default()),
+            root_changed: false,
             replayed: 0,
             options,
             failed: None,
@@ -181,12 +182,12 @@ impl Volume {
         let bucket_bytes = self.engine.bucket_bytes(oblivio_engine::TreeId::DATA);
         let slab_bytes = self.store.len(SLAB_OBJECT)?.unwrap_or(0);
         self.slab = Slab::restore(bucket_bytes, table, slab_bytes)?;
-        self.intents.restart(record.epoch());
+        self.journal.restart(record.epoch());
         self.fit_cache(self.engine.capacity())
     }
 
     /// Gives the cache what the budget leaves when `blocks` are addressable.
-    fn fit_cache(&mut self, blocks: u64) -> Result<()> {
+    pub(crate) fn fit_cache(&mut self, blocks: u64) -> Result<()> {
         let bytes = cache_bytes(self.engine.config(), self.memory_bytes, blocks)?;
         self.engine.set_cache_bytes(bytes).map_err(engine_error)
     }
@@ -213,20 +214,49 @@ impl Volume {
         Ok(())
     }
 
-    /// Shows again what a crashed session showed since its last commit, and commits.
-    fn replay(&mut self) -> Result<()> {
-        let intents = self.intents.load(&*self.store)?;
-        for intent in &intents {
-            self.engine.replay(intent).map_err(engine_error)?;
-            self.run()?;
-            self.engine.take_answers();
+    /// Compares the journal with what this computer has seen of it.
+    fn refuse_lost_syncs(&self) -> Result<()> {
+        let (now, Some(seen)) = (self.seen(), self.options.last_seen) else { return Ok(()) };
+        let same = (seen.volume, seen.epoch, seen.digest) == (now.volume, now.epoch, now.digest);
+        if same && now.syncs < seen.syncs && !self.options.accept_rollback {
+            return Err(Error::RolledBack(format!(
+                "the end of the journal is missing: {} of {} syncs that this computer saw",
+                seen.syncs - now.syncs,
+                seen.syncs
+            )));
         }
-        self.replayed = intents.len() as u64;
-        if intents.is_empty() { Ok(()) } else { self.write_commit() }
+        Ok(())
+    }
+
+    /// Shows again what a crashed session showed since its last commit, writes again what it had
+    /// made durable, and commits.
+    fn replay(&mut self) -> Result<()> {
+        let records = self.journal.load(&*self.store)?;
+        self.refuse_lost_syncs()?;
+        if records.is_empty() {
+            return Ok(());
+        }
+        for record in records {
+            match record {
+                Record::Intent(intent) => {
+                    self.engine.replay(&intent).map_err(engine_error)?;
+                    self.run()?;
+                    self.engine.take_answers();
+                    self.replayed += 1;
+                }
+                Record::Sync { root, writes } => {
+                    let ops = writes.ops(self.engine.capacity(), self.engine.block_bytes());
+                    let ops = ops.ok_or_else(|| Error::Tampered("a journal record".into()))?;
+                    ops.into_iter().for_each(|op| self.deferred.add(op));
+                    self.root = root;
+                }
+            }
+        }
+        self.checkpoint()
     }
 
     /// Carries out what the engine wants.
-    fn run(&mut self) -> Result<()> {
+    pub(crate) fn run(&mut self) -> Result<()> {
         let mut shown = self.options.on_shown.is_some().then(|| Shown {
             leaves: Vec::new(),
             depth: self.engine.depth().0,
@@ -269,30 +299,8 @@ impl Volume {
         Ok(())
     }
 
-    fn serve_batch(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
-        self.engine.submit(ops).map_err(engine_error)?;
-        self.intents.append(&*self.store, self.engine.intent())?;
-        self.run()?;
-        let answers = self.engine.take_answers();
-        if self.slab.uncommitted_bytes() > COMMIT_BYTES.max(self.slab.current_bytes() / 8) {
-            self.write_commit()?;
-            self.announce()?;
-        }
-        Ok(answers)
-    }
-
-    /// Operations that are served as one batch: as many as fit an eighth of the memory budget.
-    fn batch_limit(&self) -> usize {
-        let bucket_bytes = self.engine.bucket_bytes(oblivio_engine::TreeId::DATA);
-        let cached_levels = self.engine.cached_buckets().checked_ilog2().unwrap_or(0);
-        let levels = (self.engine.depth().0 + 1).saturating_sub(cached_levels).max(1);
-        // Reads of the access and its share of scheduled paths, and their writes.
-        let access_bytes = 2 * levels as usize * bucket_bytes;
-        (MOST_BATCH.min(self.memory_bytes / 8) / access_bytes).clamp(1, MOST_OPS)
-    }
-
-    /// Flushes the engine, stores the state, and makes both current.
-    fn write_commit(&mut self) -> Result<()> {
+    /// Flushes the engine, stores the state, and makes both current. Nothing may be deferred.
+    pub(crate) fn write_commit(&mut self) -> Result<()> {
         self.engine.begin_flush().map_err(engine_error)?;
         self.run()?;
         if self.slab.uncommitted_bytes() > 0 {
@@ -311,11 +319,12 @@ impl Volume {
         self.state.committed(record);
         self.engine.committed();
         self.slab.committed();
-        self.intents.restart(record.epoch());
+        self.journal.restart(record.epoch());
+        self.forget_unsynced();
         Ok(())
     }
 
-    fn announce(&mut self) -> Result<()> {
+    pub(crate) fn announce(&mut self) -> Result<()> {
         let seen = self.seen();
         match &mut self.options.on_commit {
             Some(report) => report(&seen),
@@ -326,7 +335,12 @@ impl Volume {
     /// What this computer has now seen of the volume.
     pub fn seen(&self) -> Seen {
         let record = self.state.record();
-        Seen { volume: self.volume, epoch: record.epoch(), digest: record.digest() }
+        Seen {
+            volume: self.volume,
+            epoch: record.epoch(),
+            digest: record.digest(),
+            syncs: self.journal.syncs(),
+        }
     }
 
     /// Reads and authenticates every stored bucket; gives their number. The order is that of the
@@ -335,7 +349,7 @@ impl Volume {
     /// # Errors
     /// `Tampered` names the first that is not what was written.
     pub fn verify(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<u64> {
-        self.commit()?;
+        self.checkpoint()?;
         crate::verify::verify(&*self.store, &self.slab, &mut self.engine, progress)
     }
 
@@ -368,88 +382,9 @@ impl Volume {
             replayed_batches: self.replayed,
         })
     }
-
-    /// Runs `work` unless an earlier failure closed this handle; a failure closes it.
-    fn guarded<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        if let Some(why) = &self.failed {
-            return Err(Error::Closed(why.clone()));
-        }
-        let result = work(self);
-        if let Err(error) = &result
-            && !matches!(error, Error::Invalid(_))
-        {
-            self.failed = Some(error.to_string());
-        }
-        result
-    }
 }
 
-impl BlockSpace for Volume {
-    fn block_bytes(&self) -> usize {
-        self.engine.block_bytes()
-    }
-
-    fn capacity_blocks(&self) -> u64 {
-        self.engine.config().capacity
-    }
-
-    fn reserve(&mut self, blocks: u64) -> Result<()> {
-        if blocks > self.capacity_blocks() {
-            return Err(Error::Full(format!(
-                "the volume was declared with {} blocks of {} bytes",
-                self.capacity_blocks(),
-                self.block_bytes()
-            )));
-        }
-        if blocks <= self.engine.capacity() {
-            return Ok(());
-        }
-        // Size classes are powers of two, so that growth tells no more than the class.
-        let class = blocks.next_power_of_two().min(self.capacity_blocks());
-        self.guarded(|volume| {
-            volume.write_commit()?;
-            volume.fit_cache(class)?;
-            volume.engine.grow(class).map_err(engine_error)?;
-            // Logged batches stand on a commit of the same size.
-            volume.write_commit()?;
-            volume.announce()
-        })
-    }
-
-    fn access(&mut self, mut ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
-        self.guarded(|volume| {
-            let limit = volume.batch_limit();
-            let mut answers = Vec::with_capacity(ops.len());
-            while !ops.is_empty() {
-                let rest = ops.split_off(ops.len().min(limit));
-                answers.append(&mut volume.serve_batch(std::mem::replace(&mut ops, rest))?);
-            }
-            Ok(answers)
-        })
-    }
-
-    fn root(&self) -> &[u8] {
-        &self.root
-    }
-
-    fn set_root(&mut self, root: &[u8]) {
-        debug_assert!(root.len() <= ROOT_BYTES, "the caller keeps to ROOT_BYTES");
-        self.root = root.to_vec();
-    }
-
-    fn commit(&mut self) -> Result<()> {
-        self.guarded(|volume| {
-            volume.write_commit()?;
-            volume.announce()
-        })
-    }
-
-    fn cache_budget(&self) -> usize {
-        self.memory_bytes / 8
-    }
-}
-
-fn engine_error(error: EngineError) -> Error {
+pub(crate) fn engine_error(error: EngineError) -> Error {
     match error {
         EngineError::Invalid(why) => Error::Invalid(why),
         EngineError::Closed => Error::Closed("the engine stopped".into()),

@@ -44,14 +44,23 @@ type Model = BTreeMap<u64, u8>;
 enum Event {
     /// Reads (`None`), writes, and with 0 removals.
     Access(Vec<(u64, Option<u8>)>),
+    /// Writes that may be carried out later.
+    Defer(Vec<(u64, u8)>),
     Root(u8),
     Reserve(u64),
     Commit,
+    Finish,
     Verify,
 }
 
 fn any_event(dice: &mut Dice) -> Event {
-    match dice.below(20) {
+    match dice.below(22) {
+        20 => {
+            let count = 1 + dice.below(9);
+            let write = |dice: &mut Dice| (dice.below(BLOCKS), dice.below(256) as u8);
+            Event::Defer((0..count).map(|_| write(dice)).collect())
+        }
+        21 => Event::Finish,
         0..12 => {
             let op = |dice: &mut Dice| {
                 let fill = (dice.below(3) > 0).then(|| dice.below(256) as u8);
@@ -150,9 +159,9 @@ impl Session {
     fn play(&mut self, volume: &mut Volume, events: &[Event]) -> Result<(), Error> {
         for event in events {
             let commits = match event {
-                Event::Access(_) | Event::Root(_) => false,
+                Event::Access(_) | Event::Defer(_) | Event::Root(_) => false,
                 Event::Reserve(blocks) => *blocks > volume.info()?.addressable_blocks,
-                Event::Commit | Event::Verify => true,
+                Event::Commit | Event::Finish | Event::Verify => true,
             };
             if commits {
                 self.possible.push(self.model.clone());
@@ -174,9 +183,36 @@ impl Session {
                 Ok(())
             }
             Event::Reserve(blocks) => volume.reserve(*blocks),
+            Event::Defer(writes) => self.defer(volume, writes),
             Event::Commit => volume.commit(),
+            Event::Finish => volume.finish(),
             Event::Verify => volume.verify(&mut |_, _| {}).map(drop),
         }
+    }
+
+    fn defer(&mut self, volume: &mut Volume, writes: &[(u64, u8)]) -> Result<(), Error> {
+        let bytes = self.setup.block_bytes;
+        let addressable = volume.info()?.addressable_blocks;
+        let writes = writes.iter().filter(|(id, _)| *id < addressable);
+        let op = |(id, fill): &(u64, u8)| BlockOp {
+            id: BlockId(*id),
+            action: match fill % 3 {
+                0 => Action::Remove,
+                1 => Action::Write(vec![*fill; bytes]),
+                _ => {
+                    let (left, right) = (vec![*fill; bytes / 2], vec![*fill; bytes - bytes / 2]);
+                    Action::Patches(vec![(bytes / 2, right), (0, left)])
+                }
+            },
+        };
+        volume.defer(writes.clone().map(op).collect())?;
+        for (id, fill) in writes {
+            match fill % 3 {
+                0 => drop(self.model.remove(id)),
+                _ => drop(self.model.insert(*id, *fill)),
+            }
+        }
+        Ok(())
     }
 
     fn access(&mut self, volume: &mut Volume, ops: &[(u64, Option<u8>)]) -> Result<(), Error> {

@@ -128,7 +128,7 @@ impl World {
                 BlockOp { id: BlockId(*id), action: Action::Write(bytes) }
             };
             volume.access(ids.iter().map(write).collect()).expect("sound");
-            volume.commit().expect("sound");
+            volume.finish().expect("sound");
             versions.extend(ids.iter().map(|id| (*id, round)));
             earlier.push(store.snapshot());
         }
@@ -492,26 +492,26 @@ fn roll_back(world: &mut World, tally: &mut Tally) {
     }
 }
 
-/// One bit in each byte of the read-intent log that a crashed session left. What stands before a
+/// One bit in each byte of the journal that a crashed session left. What stands before a
 /// damaged record is replayed; the last commit's content is there in any case.
-fn change_live_intents(world: &mut World, tally: &mut Tally) {
+fn change_live_journal(world: &mut World, tally: &mut Tally) {
     let volume = world.open(Arc::new(world.crashed.snapshot())).expect("a crash is recovered");
     let records = volume.info().expect("memory").replayed_batches;
     let len = records * 4096;
-    println!("intents of the crashed session: {records} records, {len} bytes");
+    println!("journal of the crashed session: {records} records, {len} bytes");
     let mut at = world.dice.below(world.scale.step);
     while at < len {
         let (bit, disk) = (world.dice.bit(), world.crashed.snapshot());
-        disk.corrupt("intent", at, |byte| *byte ^= bit).expect("in range");
+        disk.corrupt("journal", at, |byte| *byte ^= bit).expect("in range");
         let part = if at / 4096 + 1 == records { "last record" } else { "earlier records" };
         let outcome = world.quick(disk, at);
-        tally.count(&format!("byte of intent ({part} of a crashed session)"), outcome);
+        tally.count(&format!("byte of journal ({part} of a crashed session)"), outcome);
         at += world.scale.step;
     }
     for cut in (0..=len).step_by(512) {
         let disk = world.crashed.snapshot();
-        disk.truncate("intent", cut).expect("memory");
-        tally.count("intent of a crashed session cut short", world.quick(disk, cut));
+        disk.truncate("journal", cut).expect("memory");
+        tally.count("journal of a crashed session cut short", world.quick(disk, cut));
     }
 }
 
@@ -542,10 +542,10 @@ fn world() -> (bool, World) {
 fn a_damaged_log_of_a_crashed_session_gives_no_wrong_data() {
     let (_, mut world) = world();
     let mut tally = Tally::default();
-    change_live_intents(&mut world, &mut tally);
+    change_live_journal(&mut world, &mut tally);
     tally.print();
     tally.expect_no_bugs();
-    let earlier = "byte of intent (earlier records of a crashed session)";
+    let earlier = "byte of journal (earlier records of a crashed session)";
     assert_eq!(tally.no_effect(earlier), 0, "later records tell that one is damaged");
 }
 

@@ -410,11 +410,7 @@ impl TreeOram {
             let why = format!("block {} of {}", op.id.0, self.blocks);
             return Err(EngineError::Invalid(why));
         }
-        let end = match &op.action {
-            Action::Write(bytes) => bytes.len(),
-            Action::Patch { offset, bytes } => offset.saturating_add(bytes.len()),
-            Action::Read | Action::Remove => 0,
-        };
+        let end = op.action.end();
         if end > self.config.block_bytes {
             let why = format!("{end} bytes do not fit a block of {}", self.config.block_bytes);
             return Err(EngineError::Invalid(why));

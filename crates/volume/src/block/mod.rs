@@ -24,6 +24,15 @@ pub trait BlockSpace: Send {
     /// as few oblivious batches as the memory budget allows.
     fn access(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>>;
 
+    /// As [`Self::access`] of operations whose answers nobody wants: they take effect at once, but
+    /// may be carried out later, together with others.
+    ///
+    /// # Errors
+    /// Those of [`Self::access`].
+    fn defer(&mut self, ops: Vec<BlockOp>) -> Result<()> {
+        self.access(ops).map(drop)
+    }
+
     /// The bytes that the last commit (or [`Self::set_root`]) stored beside the blocks, at most
     /// [`ROOT_BYTES`] long.
     fn root(&self) -> &[u8];
@@ -33,6 +42,14 @@ pub trait BlockSpace: Send {
 
     /// Makes everything accepted so far durable, atomically.
     fn commit(&mut self) -> Result<()>;
+
+    /// Commits, and leaves nothing to be done again when the volume is opened next.
+    ///
+    /// # Errors
+    /// Those of [`Self::commit`].
+    fn finish(&mut self) -> Result<()> {
+        self.commit()
+    }
 
     /// The bytes of memory that the caller may use for caches of its own.
     fn cache_budget(&self) -> usize;

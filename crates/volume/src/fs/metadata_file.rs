@@ -14,7 +14,7 @@
 //! before, although the header that retires it is not stored yet.
 
 use super::pool::{Pool, SharedPool, full, patch_op, read_op, write_op};
-use super::ranges::Ranges;
+use crate::ranges::Ranges;
 use crate::{Error, ROOT_BYTES, Result};
 use oblivio_engine::BlockOp;
 use redb::StorageBackend;

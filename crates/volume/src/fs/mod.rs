@@ -15,7 +15,6 @@ mod directory;
 mod metadata_file;
 mod packing;
 mod pool;
-mod ranges;
 mod read;
 mod rename;
 mod segments;

@@ -60,12 +60,16 @@ impl Pool {
         self.blocks.take()
     }
 
-    /// One call to the engine; an empty list makes none.
+    /// One call to the block space, an empty list makes none. What only writes may be deferred.
     pub(super) fn access(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
         if ops.is_empty() {
             return Ok(Vec::new());
         }
         let count = ops.len();
+        if ops.iter().all(|op| op.action != Action::Read) {
+            self.blocks()?.defer(ops)?;
+            return Ok(vec![None; count]);
+        }
         let answers = self.blocks()?.access(ops)?;
         if answers.len() != count {
             return Err(Error::Tampered(format!(

@@ -298,6 +298,7 @@ impl State {
         }
         pool.metadata_commit()?;
         pool.metadata_trim()?;
+        pool.blocks()?.finish()?;
         let blocks = pool.take_blocks();
         blocks.ok_or_else(|| Error::Closed("the file system was closed".into()))
     }

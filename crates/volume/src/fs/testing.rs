@@ -138,6 +138,11 @@ impl Disk {
                 content[offset..offset + bytes.len()].copy_from_slice(&bytes);
                 self.change(id, Some(content));
             }
+            Action::Patches(patches) => {
+                for (offset, bytes) in patches {
+                    self.serve(BlockOp { id: op.id, action: Action::Patch { offset, bytes } })?;
+                }
+            }
             Action::Remove => self.change(id, None),
         }
         Ok(None)

@@ -109,7 +109,7 @@ impl TreeOram {
         action: &Action,
     ) -> (BlockAnswer, bool) {
         let tree = &mut self.trees[0];
-        let (offset, bytes) = match action {
+        match action {
             Action::Read if absent => return (None, true),
             Action::Read => return (Some(tree.content(index).to_vec()), false),
             Action::Remove => {
@@ -118,9 +118,8 @@ impl TreeOram {
                 }
                 return (None, true);
             }
-            Action::Write(bytes) => (0, bytes),
-            Action::Patch { offset, bytes } => (*offset, bytes),
-        };
+            Action::Write(_) | Action::Patch { .. } | Action::Patches(_) => {}
+        }
         if tree.target(index).is_none() {
             tree.insert(index, id);
         }
@@ -128,10 +127,7 @@ impl TreeOram {
         if absent {
             content.fill(0);
         }
-        content[offset..offset + bytes.len()].copy_from_slice(bytes);
-        if matches!(action, Action::Write(_)) {
-            content[bytes.len()..].fill(0);
-        }
+        action.write_to(content);
         (None, false)
     }
 

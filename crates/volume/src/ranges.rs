@@ -2,16 +2,16 @@
 
 /// Disjoint ranges `start..end`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Ranges(Vec<(usize, usize)>);
+pub(crate) struct Ranges(Vec<(usize, usize)>);
 
 impl Ranges {
     /// One range from 0.
-    pub(super) fn whole(len: usize) -> Self {
+    pub(crate) fn whole(len: usize) -> Self {
         Ranges(vec![(0, len)])
     }
 
     /// Adds a range, joining those that it touches.
-    pub(super) fn add(&mut self, mut start: usize, mut end: usize) {
+    pub(crate) fn add(&mut self, mut start: usize, mut end: usize) {
         self.0.retain(|&(s, e)| {
             let apart = e < start || end < s;
             if !apart {
@@ -25,12 +25,12 @@ impl Ranges {
     }
 
     /// Whether all of a range is in.
-    pub(super) fn covers(&self, start: usize, end: usize) -> bool {
+    pub(crate) fn covers(&self, start: usize, end: usize) -> bool {
         self.0.iter().any(|&(s, e)| s <= start && end <= e)
     }
 
     /// The ranges in order.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
         self.0.iter().copied()
     }
 }

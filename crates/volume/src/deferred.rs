@@ -1,0 +1,297 @@
+//! Writes that are accepted but not yet carried out, and the bytes that a sync must keep.
+
+use crate::ranges::Ranges;
+use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp};
+use std::collections::{HashMap, VecDeque};
+
+/// What is known of a block before the ranges that were written to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Base {
+    /// Only what the engine holds.
+    Stored,
+    /// Zeros: all of it was written.
+    Zeros,
+    /// The block was removed and nothing was written since.
+    Absent,
+}
+
+/// What has been written to one block.
+struct Pending {
+    base: Base,
+    /// As long as the furthest byte written.
+    data: Vec<u8>,
+    /// What of `data` was written, unless the base is known.
+    written: Ranges,
+}
+
+/// The writes that wait, the block that has waited longest first.
+#[derive(Default)]
+pub struct Deferred {
+    blocks: HashMap<u64, Pending>,
+    order: VecDeque<u64>,
+    bytes: usize,
+}
+
+impl Deferred {
+    /// Bytes that wait.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
+    }
+
+    /// Takes up a write; a read does nothing.
+    pub fn add(&mut self, op: BlockOp) {
+        let id = op.id.0;
+        if op.action == Action::Read {
+            return;
+        }
+        let pending = self.blocks.entry(id).or_insert_with(|| {
+            self.order.push_back(id);
+            Pending { base: Base::Stored, data: Vec::new(), written: Ranges::default() }
+        });
+        self.bytes -= pending.data.len();
+        pending.apply(op.action);
+        self.bytes += pending.data.len();
+    }
+
+    /// A block as it will be, given what the engine answered to a read of it.
+    pub fn overlay(&self, id: u64, block_bytes: usize, answer: BlockAnswer) -> BlockAnswer {
+        let Some(pending) = self.blocks.get(&id) else { return answer };
+        let mut block = match pending.base {
+            Base::Absent => return None,
+            Base::Zeros => pending.data.clone(),
+            Base::Stored => answer.unwrap_or_default(),
+        };
+        block.resize(block_bytes, 0);
+        for (start, end) in pending.written.iter() {
+            block[start..end].copy_from_slice(&pending.data[start..end]);
+        }
+        Some(block)
+    }
+
+    /// Takes out up to `most` operations, those that have waited longest.
+    pub fn drain(&mut self, most: usize) -> Vec<BlockOp> {
+        let count = most.min(self.order.len());
+        let ids: Vec<u64> = self.order.drain(..count).collect();
+        ids.into_iter().filter_map(|id| self.take(id)).collect()
+    }
+
+    fn take(&mut self, id: u64) -> Option<BlockOp> {
+        let pending = self.blocks.remove(&id)?;
+        self.bytes -= pending.data.len();
+        Some(BlockOp { id: BlockId(id), action: pending.into_action() })
+    }
+}
+
+impl Pending {
+    fn apply(&mut self, action: Action) {
+        match action {
+            Action::Read => {}
+            Action::Write(bytes) => {
+                *self = Pending { base: Base::Zeros, data: bytes, written: Ranges::default() };
+            }
+            Action::Patch { offset, bytes } => self.patch(offset, &bytes),
+            Action::Patches(patches) => {
+                patches.iter().for_each(|(offset, bytes)| self.patch(*offset, bytes));
+            }
+            Action::Remove => {
+                let data = Vec::new();
+                *self = Pending { base: Base::Absent, data, written: Ranges::default() };
+            }
+        }
+    }
+
+    fn patch(&mut self, offset: usize, bytes: &[u8]) {
+        let end = offset + bytes.len();
+        if self.data.len() < end {
+            self.data.resize(end, 0);
+        }
+        self.data[offset..end].copy_from_slice(bytes);
+        match self.base {
+            Base::Stored => self.written.add(offset, end),
+            _ => self.base = Base::Zeros,
+        }
+    }
+
+    fn into_action(self) -> Action {
+        match self.base {
+            Base::Zeros => Action::Write(self.data),
+            Base::Absent => Action::Remove,
+            Base::Stored => {
+                let part = |(start, end)| (start, self.data[start..end].to_vec());
+                let mut patches: Vec<_> = self.written.iter().map(part).collect();
+                match patches.len() {
+                    1 => match patches.pop() {
+                        Some((offset, bytes)) => Action::Patch { offset, bytes },
+                        None => Action::Read,
+                    },
+                    _ => Action::Patches(patches),
+                }
+            }
+        }
+    }
+}
+
+const WHOLE: u32 = 1;
+const PART: u32 = 2;
+const REMOVED: u32 = 3;
+
+/// Writes in order, as a sync records them: `kind 4 | offset 4 | id 8 | length 8 | bytes`, ended by
+/// a kind of zero.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Writes(Vec<u8>);
+
+impl Writes {
+    /// As they stand in a record.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Forgets them.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Notes what an operation writes.
+    pub fn add(&mut self, op: &BlockOp) {
+        match &op.action {
+            Action::Read => {}
+            Action::Write(bytes) => self.push(WHOLE, op.id.0, 0, bytes),
+            Action::Patch { offset, bytes } => self.push(PART, op.id.0, *offset, bytes),
+            Action::Patches(patches) => {
+                patches.iter().for_each(|(at, bytes)| self.push(PART, op.id.0, *at, bytes));
+            }
+            Action::Remove => self.push(REMOVED, op.id.0, 0, &[]),
+        }
+    }
+
+    fn push(&mut self, kind: u32, id: u64, offset: usize, bytes: &[u8]) {
+        self.0.extend_from_slice(&kind.to_le_bytes());
+        self.0.extend_from_slice(&(offset as u32).to_le_bytes());
+        self.0.extend_from_slice(&id.to_le_bytes());
+        self.0.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
+        self.0.extend_from_slice(bytes);
+    }
+
+    /// Those at the front of `bytes`, if they make sense.
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        let mut rest = bytes;
+        while let Some((_, after)) = next(rest)? {
+            rest = after;
+        }
+        Some(Self(bytes[..bytes.len() - rest.len()].to_vec()))
+    }
+
+    /// The operations, for blocks below `blocks` of `block_bytes`; `None` when one is for another.
+    pub fn ops(&self, blocks: u64, block_bytes: usize) -> Option<Vec<BlockOp>> {
+        let (mut ops, mut rest) = (Vec::new(), self.bytes());
+        while let Some((op, after)) = next(rest)? {
+            let end = match &op.action {
+                Action::Write(bytes) => bytes.len(),
+                Action::Patch { offset, bytes } => offset + bytes.len(),
+                _ => 0,
+            };
+            if op.id.0 >= blocks || end > block_bytes {
+                return None;
+            }
+            ops.push(op);
+            rest = after;
+        }
+        Some(ops)
+    }
+}
+
+/// The next write and what follows it: `Some(None)` at the end, `None` for nonsense.
+#[expect(clippy::option_option, reason = "an end is not an error")]
+fn next(bytes: &[u8]) -> Option<Option<(BlockOp, &[u8])>> {
+    let Some((head, rest)) = bytes.split_at_checked(24) else {
+        return bytes.iter().all(|&byte| byte == 0).then_some(None);
+    };
+    let half = |at: usize| Some(u32::from_le_bytes(head.get(at..at + 4)?.try_into().ok()?));
+    let word = |at: usize| Some(u64::from_le_bytes(head.get(at..at + 8)?.try_into().ok()?));
+    let (kind, offset, id) = (half(0)?, half(4)? as usize, BlockId(word(8)?));
+    if kind == 0 {
+        return Some(None);
+    }
+    let (data, after) = rest.split_at_checked(usize::try_from(word(16)?).ok()?)?;
+    let action = match kind {
+        WHOLE => Action::Write(data.to_vec()),
+        PART => Action::Patch { offset, bytes: data.to_vec() },
+        REMOVED => Action::Remove,
+        _ => return None,
+    };
+    Some(Some((BlockOp { id, action }, after)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const BYTES: usize = 16;
+
+    fn apply(block: &mut Option<Vec<u8>>, action: &Action) {
+        let patch = |block: &mut Option<Vec<u8>>, offset: usize, bytes: &[u8]| {
+            let block = block.get_or_insert_with(|| vec![0; BYTES]);
+            block[offset..offset + bytes.len()].copy_from_slice(bytes);
+        };
+        match action {
+            Action::Read => {}
+            Action::Write(bytes) => {
+                *block = Some(bytes.clone());
+                block.iter_mut().for_each(|block| block.resize(BYTES, 0));
+            }
+            Action::Patch { offset, bytes } => patch(block, *offset, bytes),
+            Action::Patches(patches) => {
+                patches.iter().for_each(|(offset, bytes)| patch(block, *offset, bytes));
+            }
+            Action::Remove => *block = None,
+        }
+    }
+
+    fn any_action() -> impl Strategy<Value = Action> {
+        let bytes = || proptest::collection::vec(any::<u8>(), 1..=4);
+        let patch = || (0..BYTES - 4, bytes());
+        prop_oneof![
+            bytes().prop_map(Action::Write),
+            patch().prop_map(|(offset, bytes)| Action::Patch { offset, bytes }),
+            proptest::collection::vec(patch(), 1..3).prop_map(Action::Patches),
+            Just(Action::Remove),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn what_waits_and_what_is_recorded_is_what_was_written(
+            stored in proptest::option::of(proptest::collection::vec(any::<u8>(), BYTES)),
+            actions in proptest::collection::vec(any_action(), 1..6),
+        ) {
+            let (mut deferred, mut writes) = (Deferred::default(), Writes::default());
+            let mut model = stored.clone();
+            for action in actions {
+                let op = BlockOp { id: BlockId(3), action };
+                apply(&mut model, &op.action);
+                writes.add(&op);
+                deferred.add(op);
+            }
+            prop_assert_eq!(&deferred.overlay(3, BYTES, stored.clone()), &model);
+            let (mut drained, mut replayed) = (stored.clone(), stored);
+            for op in deferred.drain(9) {
+                apply(&mut drained, &op.action);
+            }
+            prop_assert_eq!(&drained, &model);
+            prop_assert!(deferred.is_empty() && deferred.bytes() == 0);
+            let padded = [writes.bytes(), &[0; 40][..]].concat();
+            let parsed = Writes::parse(&padded).expect("as written");
+            for op in parsed.ops(4, BYTES).expect("in range") {
+                apply(&mut replayed, &op.action);
+            }
+            prop_assert_eq!(&replayed, &model);
+            prop_assert!(parsed.ops(3, BYTES).is_none());
+        }
+    }
+}

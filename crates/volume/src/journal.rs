@@ -1,0 +1,232 @@
+//! The journal: what happened since the last commit, in a sealed log.
+//!
+//! Two kinds of records stand in it. An *intent* says what is about to be read, and is durable
+//! before it is read: a crashed session has shown paths, and the volume, opened again at its last
+//! commit, replays the logged batches, which shows exactly the same paths and remaps their blocks;
+//! so no path is shown twice because of what the user does after the crash. A *sync* holds the
+//! bytes written since the sync before: it makes them durable without waiting for whole paths,
+//! which follow on their schedule. Its length is padded to a public size class.
+
+use crate::deferred::Writes;
+use crate::{Error, Result};
+use oblivio_crypto::{Kind, Place, SEAL_OVERHEAD, Sealer, VolumeId};
+use oblivio_engine::tree::Intent;
+use oblivio_store::{ReadAt, Store, WriteAt};
+
+/// The object that holds the journal.
+pub const JOURNAL_OBJECT: &str = "journal";
+/// Records begin at multiples of this.
+const PAGE: usize = 4096;
+/// Before the sealed part: its length and the commit that it stands on.
+const FRAME: usize = 16;
+/// The smallest record of written bytes.
+const LEAST_SYNC: usize = 16 << 10;
+/// No record is longer.
+const MOST: usize = 16 << 20;
+const INTENT: u64 = 1;
+const SYNC: u64 = 2;
+
+/// One record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Record {
+    /// A batch that was, or was about to be, served.
+    Intent(Intent),
+    /// What was written since the sync before, and the root.
+    Sync {
+        /// The caller's root.
+        root: Vec<u8>,
+        /// The writes in order.
+        writes: Writes,
+    },
+}
+
+/// The journal of one session.
+pub struct Journal {
+    volume: VolumeId,
+    sealer: Sealer,
+    /// The commit on which the records stand.
+    epoch: u64,
+    /// Where the next record goes.
+    offset: u64,
+    /// Syncs among the records.
+    syncs: u64,
+}
+
+impl Journal {
+    /// A journal on commit `epoch`; what the object holds of earlier commits is void.
+    pub fn new(volume: VolumeId, sealer: Sealer, epoch: u64) -> Self {
+        Self { volume, sealer, epoch, offset: 0, syncs: 0 }
+    }
+
+    /// Begins again on a newer commit.
+    pub fn restart(&mut self, epoch: u64) {
+        self.epoch = epoch;
+        (self.offset, self.syncs) = (0, 0);
+    }
+
+    /// Syncs that stand in it.
+    pub fn syncs(&self) -> u64 {
+        self.syncs
+    }
+
+    /// Bytes of records on this commit.
+    pub fn bytes(&self) -> u64 {
+        self.offset
+    }
+
+    fn place(&self, offset: u64) -> Place {
+        // The epoch is the version: a record of another epoch does not open.
+        Place { volume: self.volume, kind: Kind::Journal, index: offset, version: self.epoch }
+    }
+
+    /// Makes a batch's intent durable. The record's size follows from the batch's length.
+    ///
+    /// # Errors
+    /// Those of the store and of the sealer.
+    pub fn intent(&mut self, store: &dyn Store, intent: &Intent) -> Result<()> {
+        let mut record = begin(INTENT, 8 * (intent.ids.len() + 2));
+        record.extend_from_slice(&intent.seed.to_le_bytes());
+        record.extend_from_slice(&(intent.ids.len() as u64).to_le_bytes());
+        for id in &intent.ids {
+            record.extend_from_slice(&id.to_le_bytes());
+        }
+        self.append(store, record, 0)
+    }
+
+    /// Makes writes and the root durable. The record's size is the size class of what they take.
+    ///
+    /// # Errors
+    /// Those of the store and of the sealer.
+    pub fn sync(&mut self, store: &dyn Store, root: &[u8], writes: &Writes) -> Result<()> {
+        let mut record = begin(SYNC, 8 + root.len() + writes.bytes().len());
+        record.extend_from_slice(&(root.len() as u64).to_le_bytes());
+        record.extend_from_slice(root);
+        record.extend_from_slice(writes.bytes());
+        self.append(store, record, LEAST_SYNC)?;
+        self.syncs += 1;
+        Ok(())
+    }
+
+    /// Seals, writes and syncs a record with room for its frame and seal in front.
+    fn append(&mut self, store: &dyn Store, mut record: Vec<u8>, least: usize) -> Result<()> {
+        let tail = SEAL_OVERHEAD - oblivio_crypto::SEAL_HEADER;
+        record.resize(size_class((record.len() + tail).max(least)), 0);
+        let sealed = record.len() - FRAME;
+        record[..8].copy_from_slice(&(sealed as u64).to_le_bytes());
+        record[8..FRAME].copy_from_slice(&self.epoch.to_le_bytes());
+        self.sealer
+            .seal(&self.place(self.offset), &mut record[FRAME..])
+            .map_err(|error| Error::Closed(error.to_string()))?;
+        let offset = self.offset;
+        store.write(&[WriteAt { object: JOURNAL_OBJECT, offset, data: &record }])?;
+        store.sync(&[JOURNAL_OBJECT])?;
+        self.offset += record.len() as u64;
+        Ok(())
+    }
+
+    /// The records that stand in the journal on this commit, in order.
+    ///
+    /// # Errors
+    /// `Tampered` when a record is damaged and later ones are not.
+    pub fn load(&mut self, store: &dyn Store) -> Result<Vec<Record>> {
+        let mut records = Vec::new();
+        let len = store.len(JOURNAL_OBJECT)?.unwrap_or(0);
+        (self.offset, self.syncs) = (0, 0);
+        while let Some((record, next)) = self.read_record(store, self.offset, len)? {
+            self.syncs += u64::from(matches!(record, Record::Sync { .. }));
+            records.push(record);
+            self.offset = next;
+        }
+        // The journal ends here, unless a damaged record hides later ones.
+        let mut ahead = self.offset + PAGE as u64;
+        while ahead < len.min(self.offset + MOST as u64) {
+            if self.read_record(store, ahead, len)?.is_some() {
+                return Err(Error::Tampered("a record of the journal".into()));
+            }
+            ahead += PAGE as u64;
+        }
+        Ok(records)
+    }
+
+    fn read_record(
+        &mut self,
+        store: &dyn Store,
+        offset: u64,
+        len: u64,
+    ) -> Result<Option<(Record, u64)>> {
+        if offset + FRAME as u64 > len {
+            return Ok(None);
+        }
+        let mut frame = [0; FRAME];
+        store.read(&mut [ReadAt { object: JOURNAL_OBJECT, offset, buf: &mut frame }])?;
+        let (size, epoch) = (word(&frame, 0), word(&frame, 8));
+        let at = offset + FRAME as u64;
+        if epoch != self.epoch || size > MOST as u64 || at + size > len {
+            return Ok(None);
+        }
+        let mut sealed = vec![0; size as usize];
+        store.read(&mut [ReadAt { object: JOURNAL_OBJECT, offset: at, buf: &mut sealed }])?;
+        let place = self.place(offset);
+        let Ok(plain) = self.sealer.open(&place, &mut sealed) else { return Ok(None) };
+        let record = parse(plain).ok_or_else(|| Error::Tampered("a journal record".into()))?;
+        Ok(Some((record, at + size)))
+    }
+}
+
+/// An empty record: free bytes for frame and seal, and its kind.
+fn begin(kind: u64, room: usize) -> Vec<u8> {
+    let front = FRAME + oblivio_crypto::SEAL_HEADER;
+    let mut record = Vec::with_capacity(size_class(front + 8 + room + SEAL_OVERHEAD));
+    record.resize(front, 0);
+    record.extend_from_slice(&kind.to_le_bytes());
+    record
+}
+
+/// The length of a record that needs `bytes`: whole pages, beyond eight of them with three
+/// significant bits.
+fn size_class(bytes: usize) -> usize {
+    let step = (bytes.next_power_of_two() / 8).max(PAGE);
+    bytes.next_multiple_of(step)
+}
+
+fn word(bytes: &[u8], at: usize) -> u64 {
+    bytes.get(at..at + 8).and_then(|word| word.try_into().ok()).map_or(0, u64::from_le_bytes)
+}
+
+/// Parses an opened record.
+pub fn parse(plain: &[u8]) -> Option<Record> {
+    let (kind, rest) = plain.split_at_checked(8)?;
+    match word(kind, 0) {
+        INTENT => {
+            let (fixed, ids) = rest.split_at_checked(16)?;
+            let count = usize::try_from(word(fixed, 8)).ok()?;
+            let ids = ids.get(..count.checked_mul(8)?)?;
+            let ids = ids.chunks_exact(8).map(|id| word(id, 0)).collect();
+            Some(Record::Intent(Intent { seed: word(fixed, 0), ids }))
+        }
+        SYNC => {
+            let (len, rest) = rest.split_at_checked(8)?;
+            let (root, rest) = rest.split_at_checked(usize::try_from(word(len, 0)).ok()?)?;
+            Some(Record::Sync { root: root.to_vec(), writes: Writes::parse(rest)? })
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn size_classes_are_pages_and_then_eighths() {
+        assert_eq!(size_class(1), PAGE);
+        assert_eq!(size_class(PAGE + 1), 2 * PAGE);
+        assert_eq!(size_class(LEAST_SYNC), LEAST_SYNC);
+        assert_eq!(size_class((1 << 20) + 1), (1 << 20) + (1 << 18));
+        for bytes in (1..3_000_000).step_by(777) {
+            let class = size_class(bytes);
+            assert!(class >= bytes && class % PAGE == 0);
+            assert!(class < bytes + bytes / 4 + PAGE, "{bytes} -> {class}");
+        }
+    }
+}

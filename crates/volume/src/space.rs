@@ -1,0 +1,221 @@
+//! The volume as a block space: batches, writes that wait, durability.
+
+use crate::block::{BlockSpace, ROOT_BYTES};
+use crate::deferred::Writes;
+use crate::volume::{Volume, engine_error};
+use crate::{Error, Result};
+use oblivio_engine::{Action, BlockAnswer, BlockOp, Engine, TreeId};
+
+/// The most operations in a batch, and the most bytes that it may read: more would fall out of
+/// the processor's caches between being read and being opened.
+const MOST_OPS: usize = 256;
+const MOST_BATCH: usize = 8 << 20;
+/// Written bytes after which a commit is due whatever else happens; beyond it, an eighth of the
+/// volume. The rule looks at public numbers only.
+const COMMIT_BYTES: u64 = 16 << 20;
+/// A sync of more than this is a commit.
+const SYNC_BYTES: usize = 4 << 20;
+/// Bytes of journal after which a commit is due: a sixteenth of the volume between these. A crash
+/// makes the next opening serve as much again.
+const LEAST_JOURNAL: u64 = 4 << 20;
+const MOST_JOURNAL: u64 = 256 << 20;
+/// The most bytes that wait to be carried out.
+const MOST_DEFERRED: usize = 4 << 20;
+
+impl Volume {
+    /// Runs `work` unless an earlier failure closed this handle; a failure closes it.
+    fn guarded<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        if let Some(why) = &self.failed {
+            return Err(Error::Closed(why.clone()));
+        }
+        let result = work(self);
+        if let Err(error) = &result
+            && !matches!(error, Error::Invalid(_))
+        {
+            self.failed = Some(error.to_string());
+        }
+        result
+    }
+
+    fn serve_batch(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
+        self.engine.submit(ops).map_err(engine_error)?;
+        self.journal.intent(&*self.store, self.engine.intent())?;
+        self.run()?;
+        Ok(self.engine.take_answers())
+    }
+
+    /// Operations that are served as one batch: as many as fit an eighth of the memory budget.
+    fn batch_limit(&self) -> usize {
+        let bucket_bytes = self.engine.bucket_bytes(TreeId::DATA);
+        let cached_levels = self.engine.cached_buckets().checked_ilog2().unwrap_or(0);
+        let levels = (self.engine.depth().0 + 1).saturating_sub(cached_levels).max(1);
+        // Reads of the access and its share of scheduled paths, and their writes.
+        let access_bytes = 2 * levels as usize * bucket_bytes;
+        (MOST_BATCH.min(self.memory_bytes / 8) / access_bytes).clamp(1, MOST_OPS)
+    }
+
+    /// All that was written is durable.
+    pub(crate) fn forget_unsynced(&mut self) {
+        match &mut self.unsynced {
+            Some(writes) => writes.clear(),
+            None => self.unsynced = Some(Writes::default()),
+        }
+        self.root_changed = false;
+    }
+
+    /// Remembers what a sync must make durable.
+    fn note(&mut self, ops: &[BlockOp]) {
+        let Some(writes) = &mut self.unsynced else { return };
+        ops.iter().for_each(|op| writes.add(op));
+        if writes.bytes().len() > SYNC_BYTES {
+            self.unsynced = None;
+        }
+    }
+
+    /// Refuses what no engine would take, before anything of it is remembered.
+    fn refuse_misfits(&self, ops: &[BlockOp]) -> Result<()> {
+        let (blocks, bytes) = (self.engine.capacity(), self.engine.block_bytes());
+        match ops.iter().find(|op| op.id.0 >= blocks || op.action.end() > bytes) {
+            Some(op) => Err(Error::Invalid(format!("block {} of {blocks} of {bytes}", op.id.0))),
+            None => Ok(()),
+        }
+    }
+
+    /// Carries out what waits, the oldest first, until at most `left` bytes wait.
+    fn drain(&mut self, left: usize) -> Result<()> {
+        while self.deferred.bytes() > left || (left == 0 && !self.deferred.is_empty()) {
+            let ops = self.deferred.drain(self.batch_limit());
+            self.serve_batch(ops)?;
+        }
+        Ok(())
+    }
+
+    /// Commits when the slab or the journal has grown by so much that it is due.
+    fn commit_if_due(&mut self) -> Result<()> {
+        let due = COMMIT_BYTES.max(self.slab.current_bytes() / 8);
+        if self.slab.uncommitted_bytes() > due || self.journal.bytes() > 2 * self.journal_limit() {
+            self.checkpoint()?;
+            self.announce()?;
+        }
+        Ok(())
+    }
+
+    fn journal_limit(&self) -> u64 {
+        (self.slab.current_bytes() / 16).clamp(LEAST_JOURNAL, MOST_JOURNAL)
+    }
+
+    /// A commit that leaves nothing waiting and nothing in the journal.
+    pub(crate) fn checkpoint(&mut self) -> Result<()> {
+        self.drain(0)?;
+        self.write_commit()
+    }
+}
+
+impl BlockSpace for Volume {
+    fn block_bytes(&self) -> usize {
+        self.engine.block_bytes()
+    }
+
+    fn capacity_blocks(&self) -> u64 {
+        self.engine.config().capacity
+    }
+
+    fn reserve(&mut self, blocks: u64) -> Result<()> {
+        if blocks > self.capacity_blocks() {
+            return Err(Error::Full(format!(
+                "the volume was declared with {} blocks of {} bytes",
+                self.capacity_blocks(),
+                self.block_bytes()
+            )));
+        }
+        if blocks <= self.engine.capacity() {
+            return Ok(());
+        }
+        // Size classes are powers of two, so that growth tells no more than the class.
+        let class = blocks.next_power_of_two().min(self.capacity_blocks());
+        self.guarded(|volume| {
+            volume.checkpoint()?;
+            volume.fit_cache(class)?;
+            volume.engine.grow(class).map_err(engine_error)?;
+            // Logged batches stand on a commit of the same size.
+            volume.write_commit()?;
+            volume.announce()
+        })
+    }
+
+    fn access(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
+        self.refuse_misfits(&ops)?;
+        self.guarded(|volume| {
+            volume.note(&ops);
+            if ops.iter().any(|op| op.action != Action::Read) {
+                volume.drain(0)?;
+            }
+            let (limit, block_bytes) = (volume.batch_limit(), volume.engine.block_bytes());
+            let mut answers = Vec::with_capacity(ops.len());
+            let mut ops = ops.into_iter().peekable();
+            while ops.peek().is_some() {
+                let batch: Vec<_> = ops.by_ref().take(limit).collect();
+                let reads = |op: &BlockOp| (op.action == Action::Read).then_some(op.id.0);
+                let read: Vec<_> = batch.iter().map(reads).collect();
+                for (answer, read) in volume.serve_batch(batch)?.into_iter().zip(read) {
+                    answers.push(match read {
+                        Some(id) => volume.deferred.overlay(id, block_bytes, answer),
+                        None => answer,
+                    });
+                }
+            }
+            volume.commit_if_due()?;
+            Ok(answers)
+        })
+    }
+
+    fn defer(&mut self, ops: Vec<BlockOp>) -> Result<()> {
+        self.refuse_misfits(&ops)?;
+        self.guarded(|volume| {
+            volume.note(&ops);
+            ops.into_iter().for_each(|op| volume.deferred.add(op));
+            let most = MOST_DEFERRED.min(volume.memory_bytes / 16);
+            if volume.deferred.bytes() > most {
+                volume.drain(most / 2)?;
+            }
+            volume.commit_if_due()
+        })
+    }
+
+    fn root(&self) -> &[u8] {
+        &self.root
+    }
+
+    fn set_root(&mut self, root: &[u8]) {
+        debug_assert!(root.len() <= ROOT_BYTES, "the caller keeps to ROOT_BYTES");
+        self.root_changed |= self.root != root;
+        self.root = root.to_vec();
+    }
+
+    /// By a record in the journal, or when that has become too long, by a commit.
+    fn commit(&mut self) -> Result<()> {
+        self.guarded(|volume| match &volume.unsynced {
+            Some(writes) if writes.bytes().is_empty() && !volume.root_changed => Ok(()),
+            Some(writes) if volume.journal.bytes() < volume.journal_limit() => {
+                volume.journal.sync(&*volume.store, &volume.root, writes)?;
+                volume.forget_unsynced();
+                volume.announce()
+            }
+            _ => {
+                volume.checkpoint()?;
+                volume.announce()
+            }
+        })
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        self.guarded(|volume| {
+            volume.checkpoint()?;
+            volume.announce()
+        })
+    }
+
+    fn cache_budget(&self) -> usize {
+        self.memory_bytes / 8
+    }
+}
