@@ -13,6 +13,7 @@ pub mod memory;
 mod name;
 mod pointer;
 pub mod record;
+pub mod retry;
 
 pub use crash::CrashStore;
 pub use fault::FaultStore;
@@ -21,6 +22,7 @@ pub use local::LocalStore;
 pub use memory::MemoryStore;
 pub use name::{MAX_NAME, check_name};
 pub use record::RecordStore;
+pub use retry::{Patience, RetryStore};
 
 use std::io;
 

@@ -1,0 +1,170 @@
+//! [`RetryStore`]: a store that outlasts outages.
+//!
+//! A call that fails is made again, just as it was, until it succeeds: whoever waits above sees
+//! a slow store instead of a broken one, and goes on as if nothing had happened. What the adversary
+//! sees more is the same request again, after a failure that it saw itself.
+
+use crate::{PutMode, ReadAt, Result, Store, StoreError, WriteAt};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+/// The first pause between two attempts; each is twice as long as the one before.
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+/// The longest pause.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// Told of the first failure of an outage, and with `None` of its end.
+pub type OnOutage = Box<dyn Fn(Option<&StoreError>) + Send + Sync>;
+
+/// Ends the attempts of a [`RetryStore`].
+#[derive(Clone, Default)]
+pub struct Patience(Arc<(Mutex<()>, Condvar, AtomicBool)>);
+
+impl Patience {
+    /// From now on the first failure is given to the caller.
+    pub fn end(&self) {
+        self.0.2.store(true, Ordering::SeqCst);
+        self.0.1.notify_all();
+    }
+
+    /// Waits, unless it is over.
+    fn pause(&self, time: Duration) -> bool {
+        let (lock, signal, over) = &*self.0;
+        let guard = lock.lock().unwrap_or_else(PoisonError::into_inner);
+        if !over.load(Ordering::SeqCst) {
+            drop(signal.wait_timeout(guard, time));
+        }
+        !over.load(Ordering::SeqCst)
+    }
+}
+
+/// A layer that repeats what failed.
+pub struct RetryStore {
+    inner: Arc<dyn Store>,
+    patience: Patience,
+    on_outage: OnOutage,
+}
+
+impl RetryStore {
+    /// A layer over `inner`, until `patience` ends.
+    #[must_use]
+    pub fn new(inner: Arc<dyn Store>, patience: Patience, on_outage: OnOutage) -> Self {
+        Self { inner, patience, on_outage }
+    }
+
+    fn persist<T>(&self, mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
+        let mut pause = FIRST_PAUSE;
+        let mut failing = false;
+        loop {
+            match attempt() {
+                Err(error) if may_pass(&error) => {
+                    if !failing {
+                        (self.on_outage)(Some(&error));
+                    }
+                    failing = true;
+                    if !self.patience.pause(pause) {
+                        return Err(error);
+                    }
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+                result => {
+                    if failing {
+                        (self.on_outage)(None);
+                    }
+                    return result;
+                }
+            }
+        }
+    }
+}
+
+/// Whether the same call may succeed later. What is missing or too short stays so.
+fn may_pass(error: &StoreError) -> bool {
+    matches!(error, StoreError::Io { .. } | StoreError::Full)
+}
+
+impl Store for RetryStore {
+    fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
+        self.persist(|| self.inner.read(reads))
+    }
+
+    fn write(&self, writes: &[WriteAt<'_>]) -> Result<()> {
+        self.persist(|| self.inner.write(writes))
+    }
+
+    fn sync(&self, objects: &[&str]) -> Result<()> {
+        self.persist(|| self.inner.sync(objects))
+    }
+
+    fn len(&self, object: &str) -> Result<Option<u64>> {
+        self.persist(|| self.inner.len(object))
+    }
+
+    /// With [`PutMode::IfAbsent`] only one attempt is made: one that failed may have succeeded.
+    fn put(&self, object: &str, data: &[u8], mode: PutMode) -> Result<()> {
+        match mode {
+            PutMode::IfAbsent => self.inner.put(object, data, mode),
+            PutMode::Replace => self.persist(|| self.inner.put(object, data, mode)),
+        }
+    }
+
+    fn truncate(&self, object: &str, len: u64) -> Result<()> {
+        self.persist(|| self.inner.truncate(object, len))
+    }
+
+    fn delete(&self, objects: &[&str]) -> Result<()> {
+        self.persist(|| self.inner.delete(objects))
+    }
+
+    fn list(&self) -> Result<Vec<(String, u64)>> {
+        self.persist(|| self.inner.list())
+    }
+
+    fn lock(&self) -> Result<()> {
+        self.inner.lock()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fault::{Fault, FaultPlan};
+    use crate::{FaultStore, MemoryStore};
+    use std::sync::atomic::AtomicU32;
+
+    fn store(plan: &FaultPlan, patience: &Patience) -> (RetryStore, Arc<AtomicU32>) {
+        let calls = Arc::new(AtomicU32::new(0));
+        let told = Arc::clone(&calls);
+        let inner = Arc::new(FaultStore::new(MemoryStore::new(), plan.clone()));
+        let count = Box::new(move |_: Option<&StoreError>| drop(told.fetch_add(1, Ordering::SeqCst)));
+        (RetryStore::new(inner, patience.clone(), count), calls)
+    }
+
+    const WRITE: WriteAt<'_> = WriteAt { object: "a", offset: 0, data: &[1, 2, 3] };
+
+    #[test]
+    fn an_outage_passes_unseen_but_is_told() {
+        let (plan, patience) = (FaultPlan::new(), Patience::default());
+        let (store, told) = store(&plan, &patience);
+        plan.fail_in(0, Fault::once());
+        store.write(&[WRITE]).expect("the second attempt");
+        let mut bytes = [0; 3];
+        store.read(&mut [ReadAt { object: "a", offset: 0, buf: &mut bytes }]).expect("there");
+        assert_eq!(bytes, [1, 2, 3]);
+        assert_eq!((plan.fired(), told.load(Ordering::SeqCst)), (1, 2));
+    }
+
+    #[test]
+    fn without_patience_the_failure_comes_through() {
+        let (plan, patience) = (FaultPlan::new(), Patience::default());
+        let (store, _) = store(&plan, &patience);
+        patience.end();
+        plan.fail_in(0, Fault::once());
+        assert!(store.write(&[WRITE]).is_err());
+        assert!(matches!(
+            store.read(&mut [ReadAt { object: "b", offset: 0, buf: &mut [0] }]),
+            Err(StoreError::Missing { .. })
+        ));
+    }
+}
