@@ -4,6 +4,7 @@ mod crashes;
 mod holes;
 mod links;
 mod names;
+mod old;
 mod preallocation;
 mod reads;
 mod space;

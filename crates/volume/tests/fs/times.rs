@@ -45,6 +45,7 @@ fn each_operation_sets_the_times_that_posix_names() {
     };
     let set = |set: SetAttr| fs.set_attr(ino, set).map(drop).unwrap();
     let none = SetAttr::default();
+    let link = |name: &[u8]| fs.link(ino, ROOT_INO, name).map(drop).unwrap();
     check("write", &|| fs.write(handle, 0, &[1; 9_000]).unwrap(), ino, true, true);
     check("read", &|| drop(fs.read(handle, 0, 9).unwrap()), ino, false, false);
     check("truncate", &|| set(SetAttr { size: Some(8_000), ..none }), ino, true, true);
@@ -54,8 +55,8 @@ fn each_operation_sets_the_times_that_posix_names() {
     check("extend", &|| fs.allocate(handle, 0, 9_000, false).unwrap(), ino, true, true);
     check("chmod", &|| set(SetAttr { mode: Some(0), ..none }), ino, false, true);
     check("chown", &|| set(SetAttr { uid: Some(1), ..none }), ino, false, true);
-    check("link", &|| drop(fs.link(ino, ROOT_INO, b"g").unwrap()), ino, false, true);
-    check("link", &|| drop(fs.link(ino, ROOT_INO, b"h").unwrap()), ROOT_INO, true, true);
+    check("link", &|| link(b"g"), ino, false, true);
+    check("link", &|| link(b"h"), ROOT_INO, true, true);
     check("unlink", &|| fs.unlink(ROOT_INO, b"h").unwrap(), ino, false, true);
     check("unlink", &|| fs.unlink(ROOT_INO, b"g").unwrap(), ROOT_INO, true, true);
     let rename = |from, to| fs.rename(ROOT_INO, from, ROOT_INO, to, RenameMode::Replace).unwrap();
