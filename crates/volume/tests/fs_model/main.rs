@@ -68,7 +68,7 @@ fn name_op() -> BoxedStrategy<Op> {
         1 => any::<(u8, u8)>().prop_map(|(p, k)| Op::Mknod(p, k)),
         1 => any::<(u8, u8)>().prop_map(|(p, t)| Op::Symlink(p, t)),
         2 => any::<(u8, u8)>().prop_map(|(f, t)| Op::Link(f, t)),
-        3 => any::<u8>().prop_map(Op::Unlink),
+        5 => any::<u8>().prop_map(Op::Unlink),
         1 => any::<u8>().prop_map(Op::Rmdir),
         3 => any::<(u8, u8, u8)>().prop_map(|(f, t, m)| Op::Rename(f, t, m)),
         2 => any::<(u8, u8, u16, u8)>().prop_map(|(p, n, l, m)| Op::SetXattr(p, n, l, m)),
@@ -81,13 +81,13 @@ fn op() -> BoxedStrategy<Op> {
     prop_oneof![
         10 => data_op(),
         6 => name_op(),
-        1 => prop_oneof![2 => Just(Op::Commit), 1 => Just(Op::Reopen), 1 => Just(Op::Crash)],
+        2 => prop_oneof![2 => Just(Op::Commit), 1 => Just(Op::Reopen), 1 => Just(Op::Crash)],
     ]
     .boxed()
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
     #[test]
     fn behaves_like_the_model(ops in prop::collection::vec(op(), 1..160)) {
