@@ -51,6 +51,16 @@ pub trait BlockSpace: Send {
         self.commit()
     }
 
+    /// The contents of these blocks are no longer wanted: they may read as absent from now on. A
+    /// later write makes a block exist again. By default nothing happens.
+    ///
+    /// # Errors
+    /// Those of an access.
+    fn discard(&mut self, ids: &[u64]) -> Result<()> {
+        let _ = ids;
+        Ok(())
+    }
+
     /// The bytes of memory that the caller may use for caches of its own.
     fn cache_budget(&self) -> usize;
 }

@@ -372,6 +372,7 @@ impl Pool {
         if self.metadata.root_len == self.metadata.len && self.metadata.mapped <= needed {
             return Ok(());
         }
+        let freed: Vec<u64> = self.metadata.block_ids().skip(needed as usize).collect();
         let mut left = needed;
         let file = &mut self.metadata;
         for extent in &mut file.extents {
@@ -383,7 +384,11 @@ impl Pool {
         file.root_len = file.len;
         let root = file.root(file.len);
         self.blocks()?.set_root(&root);
-        self.blocks()?.commit()
+        self.blocks()?.commit()?;
+        match freed.is_empty() {
+            true => Ok(()),
+            false => self.blocks()?.discard(&freed).and_then(|()| self.blocks()?.commit()),
+        }
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Metadata lives in an embedded database (`tables`) inside a virtual byte file that is made of
 //! oblivious blocks (`metadata_file`). File data is cut in segments of a block each (`data`,
-//! `segments`); tails and small files share blocks (`packing`). A commit of the
+//! `segments`), holes and space set aside among them (`punch`, `preallocate`); tails and small
+//! files share blocks (`packing`). A commit of the
 //! [`BlockSpace`](crate::BlockSpace) below makes all of it durable at once; what may happen to
 //! blocks between commits is dealt with in `allocator`, `metadata_file` and `packing`.
 
@@ -12,20 +13,26 @@ mod cache;
 mod check;
 mod data;
 mod directory;
+mod inode;
 mod metadata_file;
 mod packing;
 mod pool;
+mod preallocate;
+mod punch;
 mod read;
 mod rename;
+mod seek;
 mod segments;
 mod state;
 mod tables;
 mod tails;
 pub mod testing;
 mod types;
+mod xattr;
 
 pub use api::FileSystem;
 pub use types::{
-    Attr, CheckReport, DirEntry, FileKind, Handle, Ino, LINK_BYTES, NAME_BYTES, NewNode, ROOT_INO,
-    RenameMode, SetAttr, Timestamp, Usage,
+    Attr, CheckReport, DirEntry, FileKind, Handle, Ino, LINK_BYTES, MAX_FILE, NAME_BYTES, NewNode,
+    ROOT_INO, RenameMode, SeekWhence, SetAttr, Timestamp, Usage, XATTR_NAME_BYTES,
+    XATTR_VALUE_BYTES, XattrMode,
 };
