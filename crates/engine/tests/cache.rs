@@ -36,6 +36,7 @@ fn the_cache_stays_within_its_bytes() {
         let mut filled = 0;
         for blocks in [BLOCKS / 8, BLOCKS / 4, BLOCKS / 2, BLOCKS] {
             engine.grow(blocks).expect("below the capacity");
+            engine.set_size_class(blocks).expect("below the capacity");
             engine.set_cache_bytes(CACHE).expect("flushed");
             serve(&mut engine, (filled..blocks).collect());
             filled = blocks;
