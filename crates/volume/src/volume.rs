@@ -295,6 +295,7 @@ impl Volume {
     fn write_commit(&mut self) -> Result<()> {
         self.engine.begin_flush().map_err(engine_error)?;
         self.run()?;
+        self.slab.forget(&self.engine.dropped());
         if self.slab.uncommitted_bytes() > 0 {
             self.store.sync(&[SLAB_OBJECT])?;
         }
@@ -312,7 +313,7 @@ impl Volume {
         self.engine.committed();
         self.slab.committed();
         self.intents.restart(record.epoch());
-        Ok(())
+        self.slab.reclaim(&*self.store)
     }
 
     fn announce(&mut self) -> Result<()> {
@@ -410,6 +411,7 @@ impl BlockSpace for Volume {
             volume.write_commit()?;
             volume.fit_cache(class)?;
             volume.engine.grow(class).map_err(engine_error)?;
+            volume.engine.set_size_class(class).map_err(engine_error)?;
             // Logged batches stand on a commit of the same size.
             volume.write_commit()?;
             volume.announce()
