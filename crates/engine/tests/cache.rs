@@ -47,3 +47,39 @@ fn the_cache_stays_within_its_bytes() {
         serve(&mut engine, (0..BLOCKS / 4).collect());
     }
 }
+
+/// Levels with more buckets than there are scheduled paths between two flushes are written through
+/// at no cost: just as many buckets are written in all, and each flush has few left.
+#[test]
+fn writing_through_moves_no_bucket_more() {
+    const EVICTIONS: u64 = 60;
+    let config = TreeConfig {
+        eviction: Eviction::Scheduled { every: 3 },
+        cache_bytes: 1 << 20,
+        ..TreeConfig::new(64, 1 << 12)
+    };
+    let run = |write_through| {
+        let mut engine = TreeOram::new(config, 1 << 12, TreeKeys::from_seed(1)).expect("sound");
+        engine.set_write_through(write_through).expect("flushed");
+        let mut store = MemoryBuckets::default();
+        let (mut flushed, mut id) = (0, 0);
+        for _ in 0..40 {
+            for _ in 0..EVICTIONS * 3 {
+                id = (id + 1_234_567) % (1 << 12);
+                let action = Action::Write(vec![7; 64]);
+                let ops = vec![BlockOp { id: BlockId(id), action }];
+                store.access(&mut engine, ops).expect("nothing was tampered with");
+            }
+            let before = engine.meters().buckets_written;
+            engine.begin_flush().expect("idle");
+            store.run(&mut engine).expect("nothing was tampered with");
+            flushed += engine.meters().buckets_written - before;
+        }
+        (engine.meters().buckets_written, flushed)
+    };
+    let (all, flushed) = run(u64::MAX);
+    assert_eq!(all, flushed, "the cache holds the whole tree");
+    let (all_through, left) = run(EVICTIONS);
+    assert_eq!(all_through, all);
+    assert_eq!(left, 40 * 63, "the levels above");
+}

@@ -247,7 +247,7 @@ fn any_config() -> impl Strategy<Value = TreeConfig> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
+    #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
     fn tree_answers_like_a_plain_map(config in any_config(), events in any_events()) {
@@ -277,13 +277,17 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
-    /// A session that crashes and replays its intents shows the same paths again, answers as the
-    /// last commit did.
+    /// A session that crashes and replays its intents shows the same paths again, whatever it had
+    /// discarded, and answers as the last commit did.
     #[test]
     fn a_crash_replays_the_same_paths(
         config in any_config(),
         before in proptest::collection::vec(proptest::collection::vec(any_op(), 1..8), 0..12),
-        lost in proptest::collection::vec(proptest::collection::vec(any_op(), 1..8), 1..8),
+        class in BLOCKS / 8..=BLOCKS,
+        lost in proptest::collection::vec(
+            (proptest::collection::vec(any_op(), 1..8), 0..BLOCKS, proptest::option::of(0u64..20)),
+            1..8,
+        ),
     ) {
         prop_assume!(!matches!(config.recursion, Recursion::Separate { .. }));
         let mut engine = tree(config);
@@ -297,6 +301,8 @@ proptest! {
             }
             store.access(&mut engine, ops.clone()).expect("sound");
         }
+        // Most likely it shrinks from here on.
+        engine.set_size_class(class).expect("idle");
         engine.begin_flush().expect("idle");
         store.run(&mut engine).expect("sound");
         let mut state = Vec::new();
@@ -304,7 +310,13 @@ proptest! {
         let mut committed = store.clone();
         store.trace.clear();
         let mut intents = Vec::new();
-        for ops in &lost {
+        for (ops, dead, maintenance) in &lost {
+            engine.discard(&[BlockId(*dead)]).expect("idle");
+            if let Some(paths) = maintenance {
+                engine.begin_maintenance(*paths).expect("idle");
+                intents.push(engine.intent().clone());
+                store.run(&mut engine).expect("sound");
+            }
             engine.submit(ops.clone()).expect("idle");
             intents.push(engine.intent().clone());
             store.run(&mut engine).expect("sound");

@@ -203,11 +203,26 @@ const BLOCKS: u64 = 200;
 fn any_events() -> impl Strategy<Value = Vec<(Event, Vec<u64>)>> {
     let id = || prop_oneof![Just(7u64), 0..BLOCKS];
     let event = prop_oneof![
-        6 => proptest::collection::vec((id(), any::<bool>()), 1..20).prop_map(Event::Batch),
+        3 => proptest::collection::vec((Just(7), any::<bool>()), 1..20).prop_map(Event::Batch),
+        3 => proptest::collection::vec((id(), any::<bool>()), 1..20).prop_map(Event::Batch),
         1 => (1..=BLOCKS).prop_map(Event::SizeClass),
         1 => (0u64..40).prop_map(Event::Maintain),
     ];
-    proptest::collection::vec((event, proptest::collection::vec(id(), 0..30)), 1..60)
+    let event = (event, proptest::collection::vec(id(), 0..30));
+    proptest::collection::vec(event, 1..60).prop_map(|mut events| {
+        let written = events.iter().flat_map(|(event, _)| match event {
+            Event::Batch(ops) => ops.clone(),
+            _ => Vec::new(),
+        });
+        let written: BTreeSet<_> = written.filter(|op| op.1).collect();
+        // A class that does not hold what is written would show in the size of the stash.
+        for (event, _) in &mut events {
+            if let Event::SizeClass(class) = event {
+                *class = written.len().max(*class as usize) as u64;
+            }
+        }
+        events
+    })
 }
 
 /// What an onlooker knows: counts, the size, and which buckets are stored.

@@ -55,8 +55,12 @@ impl BitSet {
         self.words[at] = word;
     }
 
-    /// Forgets all bits from `bits` rounded up to a word on.
+    /// Clears all bits from `bits` on.
     pub fn truncate(&mut self, bits: u64) {
+        let whole = (bits / 64) as usize;
+        if let Some(word) = self.words.get_mut(whole) {
+            *word &= (1 << (bits % 64)) - 1;
+        }
         self.words.truncate(bits.div_ceil(64) as usize);
     }
 

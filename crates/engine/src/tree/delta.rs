@@ -6,7 +6,7 @@
 
 use super::frontend::TreeOram;
 use super::geometry::EMPTY;
-use super::state::{Reader, Writer, padded};
+use super::state::{FIRST_VERSION, Reader, VERSION, Writer, padded};
 use crate::{EngineError, Level, Result};
 
 /// Words of liveness bits beyond one for each request, of which a delta has a multiple: discarding
@@ -114,7 +114,8 @@ impl TreeOram {
     /// `State` when the bytes are not such a delta.
     pub fn apply_delta(&mut self, delta: &[u8]) -> Result<()> {
         let mut input = Reader(delta);
-        self.read_scalars(&mut input)?;
+        let known = self.blocks;
+        let version = self.read_scalars(&mut input)?;
         let (requests, paths, written) = (input.u64()?, input.u64()?, input.u64()?);
         let entries = self.config.blocks_by_level(self.blocks)[self.levels - 1];
         for _ in 0..requests {
@@ -155,7 +156,10 @@ impl TreeOram {
             }
             self.trees[0].removed.set(slot, true);
         }
-        self.read_live_words(&mut input)?;
+        match version {
+            FIRST_VERSION => self.assume_live(known),
+            _ => self.read_live_words(&mut input)?,
+        }
         self.read_residents(&mut input)?;
         if input.0.is_empty() { Ok(()) } else { Err(EngineError::State("too long")) }
     }
@@ -163,24 +167,31 @@ impl TreeOram {
     /// The numbers that every state and delta begins with.
     pub(super) fn write_scalars(&self, out: &mut Writer<'_>) {
         let tree = &self.trees[0];
-        out.u64(super::state::VERSION);
+        out.u64(VERSION);
         out.words(&[self.blocks, self.size_class, u64::from(tree.depth.0), self.swept]);
         out.words(&[self.accesses[0], self.turns[0], self.requests]);
         out.bytes(&tree.root_tag.0);
     }
 
-    pub(super) fn read_scalars(&mut self, input: &mut Reader<'_>) -> Result<()> {
-        if input.u64()? != super::state::VERSION {
+    /// Gives the version. In the first a tree was as deep as its ids need, and no bits said which
+    /// blocks exist.
+    pub(super) fn read_scalars(&mut self, input: &mut Reader<'_>) -> Result<u64> {
+        let version = input.u64()?;
+        if version != VERSION && (version != FIRST_VERSION || self.config.pmmac) {
             return Err(EngineError::State("unknown version"));
         }
-        let (blocks, class) = (input.u64()?, input.u64()?);
+        let first = version == FIRST_VERSION;
+        let blocks = input.u64()?;
+        let class = if first { blocks } else { input.u64()? };
         let capacity = self.config.capacity;
         if blocks < self.blocks || blocks > capacity || class == 0 || class > capacity {
             return Err(EngineError::State("blocks out of range"));
         }
         self.size_class = class;
         self.grow(blocks)?;
-        self.read_depth(input)?;
+        let depth = input.u64()?;
+        let swept = if first { 0 } else { input.u64()? };
+        self.take_depth(depth, swept)?;
         (self.accesses[0], self.turns[0]) = (input.u64()?, input.u64()?);
         self.requests = input.u64()?;
         if [self.accesses[0], self.turns[0], self.requests].iter().any(|&count| count > MOST_COUNT)
@@ -188,12 +199,11 @@ impl TreeOram {
             return Err(EngineError::State("a counter is out of range"));
         }
         self.trees[0].root_tag = input.tag()?;
-        Ok(())
+        Ok(version)
     }
 
     /// The depth may be less than it was: buckets of a level that is gone are forgotten.
-    fn read_depth(&mut self, input: &mut Reader<'_>) -> Result<()> {
-        let (depth, swept) = (input.u64()?, input.u64()?);
+    fn take_depth(&mut self, depth: u64, swept: u64) -> Result<()> {
         self.floor = self.config.depth_for_live(0, self.size_class, self.blocks);
         let deepest = self.config.depth(0, self.config.capacity);
         if depth > u64::from(deepest.0) || depth < u64::from(self.floor.0) {

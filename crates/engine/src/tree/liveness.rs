@@ -27,7 +27,8 @@ impl TreeOram {
         Ok(())
     }
 
-    /// How many data blocks exist: were written and neither removed nor discarded since.
+    /// How many data blocks exist: were written and neither removed nor discarded since. Exact,
+    /// but for what is left of a state of the first version, where it is the most there may be.
     pub fn live_blocks(&self) -> u64 {
         self.live_blocks
     }
@@ -37,13 +38,24 @@ impl TreeOram {
         self.trees[0].live.get(id.0)
     }
 
+    /// Every block from `first` on may exist: a state of the first version does not say. One that
+    /// does not is found out when it is accessed; the caller may discard those that it knows of.
+    pub(super) fn assume_live(&mut self, first: u64) {
+        let live = &mut self.trees[0].live;
+        (first..self.blocks).for_each(|id| live.set(id, true));
+        self.live_blocks = live.count();
+    }
+
     pub(super) fn set_live(&mut self, id: u64, live: bool) {
         let tree = &mut self.trees[0];
         if tree.live.get(id) == live {
             return;
         }
         tree.live.set(id, live);
-        tree.changes.live.push(id / 64);
+        // Runs of blocks are discarded, and 64 of them share a word.
+        if tree.changes.live.last() != Some(&(id / 64)) {
+            tree.changes.live.push(id / 64);
+        }
         self.live_blocks = if live { self.live_blocks + 1 } else { self.live_blocks - 1 };
     }
 }

@@ -108,6 +108,11 @@ impl TreeOram {
         Ok(())
     }
 
+    /// Scheduled paths so far: a public clock, by which a caller can decide when a flush is due.
+    pub fn evictions(&self) -> u64 {
+        self.turns[0]
+    }
+
     fn check_capacity(&self, blocks: u64) -> Result<()> {
         if blocks <= self.config.capacity {
             return Ok(());

@@ -23,6 +23,8 @@ pub const STASH_BOUND: usize = 64;
 /// Entries to which the backlog of group remaps is padded.
 const BACKLOG_BOUND: usize = 512;
 pub(super) const VERSION: u64 = 2;
+/// Still read: states without size class and liveness.
+pub(super) const FIRST_VERSION: u64 = 1;
 
 pub(super) struct Writer<'a>(pub &'a mut Vec<u8>);
 
@@ -159,14 +161,18 @@ impl TreeOram {
             return Err(EngineError::Invalid("several trees are for the lab only".into()));
         }
         let mut input = Reader(state);
-        self.read_scalars(&mut input)?;
+        let version = self.read_scalars(&mut input)?;
         if input.u64()? != self.on_chip.len() as u64 {
             return Err(EngineError::State("the position map has another size"));
         }
         let map = input.bytes(self.on_chip.len())?;
         self.on_chip.copy_from_slice(map);
-        self.trees[0].live = BitSet::from_words(input.words(self.blocks)?);
-        self.live_blocks = self.trees[0].live.count();
+        if version == FIRST_VERSION {
+            self.assume_live(0);
+        } else {
+            self.trees[0].live = BitSet::from_words(input.words(self.blocks)?);
+            self.live_blocks = self.trees[0].live.count();
+        }
         let buckets = buckets_in(self.trees[0].depth) + 1;
         let slots = buckets * self.config.blocks_per_bucket as u64;
         self.trees[0].present = BitSet::from_words(input.words(buckets)?);

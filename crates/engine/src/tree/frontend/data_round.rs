@@ -68,17 +68,19 @@ impl TreeOram {
     }
 
     /// Checks a data block: it is there when it lives, and only then (what is dead was dropped).
+    /// Without PMMAC it is up to the tag tree that nothing is missing, and what is not there does
+    /// not exist.
     pub(super) fn check_data(&mut self, index: usize, id: u64, counts: Counts) -> Result<()> {
         if id >> LEVEL_SHIFT > 0 {
             return self.move_map_block(index, id, counts);
         }
-        let lives = self.trees[0].live.get(id);
+        let lives = self.trees[0].target(index).is_some();
         if lives {
-            if self.trees[0].target(index).is_none() {
-                return Err(EngineError::TamperedBlock(id));
-            }
             self.check_mac(index, id, counts.old)?;
+        } else if self.config.pmmac && self.trees[0].live.get(id) {
+            return Err(EngineError::TamperedBlock(id));
         }
+        self.set_live(id, lives);
         if let Target::Data { absent, .. } = &mut self.batch.targets[index] {
             *absent = !lives;
         }
