@@ -161,7 +161,7 @@ impl Run {
             self.store.buckets.remove(&(TreeId::DATA, bucket));
         }
         let mut state = Vec::new();
-        if self.states.len() % 4 == 0 {
+        if self.states.len().is_multiple_of(4) {
             self.states.clear();
             self.engine.checkpoint(&mut state).expect("one tree");
         } else {

@@ -123,7 +123,7 @@ impl Life {
                 return self.after();
             }
         };
-        let write = self.next % 2 == 0;
+        let write = self.next.is_multiple_of(2);
         self.access(id, write);
     }
 

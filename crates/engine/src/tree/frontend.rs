@@ -9,7 +9,6 @@ use super::config::{Recursion, TreeConfig};
 use super::eviction::reverse_lexicographic;
 use super::geometry::EMPTY;
 use super::keys::TreeKeys;
-use super::meters::Meters;
 use super::plb::Plb;
 use super::position_map::{Counts, MapFormat};
 use super::verifier::Verifier;
@@ -169,46 +168,6 @@ impl TreeOram {
     /// How many of the first buckets are kept in memory.
     pub fn cached_buckets(&self) -> u64 {
         self.trees[0].cache.limit()
-    }
-
-    /// Bytes of memory that they take now.
-    pub fn cache_bytes(&self) -> usize {
-        let tree = &self.trees[0];
-        tree.cache.known_bytes() + tree.cache.held() * self.config.block_bytes
-    }
-
-    /// Blocks in the stash now, all trees together.
-    pub fn stash_blocks(&self) -> usize {
-        self.trees.iter().map(|tree| tree.stash.len()).sum()
-    }
-
-    /// What was counted so far.
-    pub fn meters(&self) -> Meters {
-        let mut sum = Meters {
-            requests: self.requests,
-            pmmac_bytes: self.pmmac_bytes,
-            map_paths: self.map_paths,
-            map_bytes_moved: self.map_bytes,
-            group_remaps: self.group_remaps,
-            remap_backlog_peak: self.backlog_peak,
-            plb_hits: self.plb_hits,
-            plb_misses: self.plb_misses,
-            ..Meters::default()
-        };
-        for tree in &self.trees {
-            sum.paths += tree.meters.paths;
-            sum.buckets_read += tree.meters.buckets_read;
-            sum.buckets_written += tree.meters.buckets_written;
-            sum.bytes_moved += tree.meters.bytes_moved;
-            sum.tag_tree_bytes += tree.meters.tag_tree_bytes;
-            sum.stash_peak = sum.stash_peak.max(tree.meters.stash_peak);
-        }
-        sum
-    }
-
-    /// Bytes of memory that the engine holds.
-    pub fn memory_bytes(&self) -> usize {
-        self.on_chip.len() + self.trees.iter().map(Backend::memory_bytes).sum::<usize>()
     }
 
     /// Changes the memory for the top of the tree; everything must have been flushed.
