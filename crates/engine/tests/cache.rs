@@ -45,6 +45,20 @@ fn the_cache_stays_within_its_bytes() {
         assert!(full > CACHE as u64 / (4 * BYTES as u64) * 3 / 2, "{full} buckets");
         serve(&mut engine, (0..BLOCKS).map(|i| i * 12_347 % BLOCKS).collect());
         serve(&mut engine, (0..BLOCKS / 4).collect());
+        // And while the tree shrinks, to a quarter.
+        for class in [BLOCKS / 2, BLOCKS / 4] {
+            let gone: Vec<_> = (class / 4 * 3..class * 2).map(BlockId).collect();
+            engine.discard(&gone).expect("addressable");
+            engine.set_size_class(class).expect("below the capacity");
+            engine.set_cache_bytes(CACHE).expect("flushed");
+            while engine.shrink_left() > 0 {
+                serve(
+                    &mut engine,
+                    (0..class / 4 * 3).map(|i| i * 12_347 % (class / 4 * 3)).collect(),
+                );
+            }
+        }
+        assert!(engine.depth().0 == 11, "{}", engine.depth().0);
     }
 }
 

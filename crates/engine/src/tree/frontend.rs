@@ -177,7 +177,8 @@ impl TreeOram {
     pub fn set_cache_bytes(&mut self, bytes: usize) -> Result<()> {
         self.expect_idle()?;
         self.config.cache_bytes = bytes;
-        let limit = self.config.cached_buckets(self.depth());
+        // While the tree shrinks, what it becomes: its lower levels fill.
+        let limit = self.config.cached_buckets(self.floor);
         self.trees[0].set_cached_buckets(limit);
         Ok(())
     }

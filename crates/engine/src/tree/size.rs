@@ -58,7 +58,8 @@ impl TreeOram {
     /// Makes the tree as deep as so many existing blocks need; no more must exist at a time. A
     /// deeper tree is there at once. A shallower one comes with the eviction schedule, a level in
     /// as many scheduled paths as it has leaves; [`Self::shrink_left`] says how many are left.
-    /// To be followed by a commit before the next batch, as a replay stands on the size it had.
+    /// To be followed by a commit before the next batch, as a replay stands on the size it had,
+    /// and by [`Self::set_cache_bytes`], as the same memory holds other buckets.
     ///
     /// # Errors
     /// `Invalid` beyond the configured capacity or while a batch is under way.
