@@ -4,7 +4,7 @@ use oblivio_crypto::{SealRoot, Sealer, SeededEntropy, VolumeId};
 use oblivio_engine::linear::Linear;
 use oblivio_engine::memory::MemoryBuckets;
 use oblivio_engine::tree::{Eviction, MapFormat, Recursion, TreeConfig, TreeKeys, TreeOram};
-use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp, Engine};
+use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp, Engine, TreeId};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ const BLOCKS: u64 = 200;
 const BYTES: usize = 64;
 
 /// What a plain map of blocks would answer.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Model(BTreeMap<u64, Vec<u8>>);
 
 impl Model {
@@ -67,6 +67,12 @@ enum Event {
     Batch(Vec<BlockOp>),
     Flush,
     Grow(u64),
+    Discard(Vec<u64>),
+    SizeClass(u64),
+    Maintain(u64),
+    WriteThrough(u64),
+    Commit,
+    Crash,
 }
 
 fn any_events() -> impl Strategy<Value = Vec<Event>> {
@@ -74,28 +80,130 @@ fn any_events() -> impl Strategy<Value = Vec<Event>> {
         8 => proptest::collection::vec(any_op(), 1..12).prop_map(Event::Batch),
         1 => Just(Event::Flush),
         1 => (1..=BLOCKS).prop_map(Event::Grow),
+        2 => prop_oneof![0..8u64, 0..BLOCKS].prop_flat_map(|first| {
+            (first + 1..=BLOCKS).prop_map(move |end| Event::Discard((first..end).collect()))
+        }),
+        2 => (0..=BLOCKS).prop_map(Event::SizeClass),
+        2 => (0u64..40).prop_map(Event::Maintain),
+        1 => prop_oneof![Just(0), Just(4), Just(u64::MAX)].prop_map(Event::WriteThrough),
+        2 => Just(Event::Commit),
+        1 => Just(Event::Crash),
     ];
-    proptest::collection::vec(event, 1..60)
+    proptest::collection::vec(event, 1..80)
 }
 
-fn check<E: Engine>(engine: &mut E, grow: impl Fn(&mut E, u64), events: &[Event]) {
-    let mut store = MemoryBuckets::default();
-    let mut model = Model::default();
-    for event in events {
+fn check_batch(
+    engine: &mut dyn Engine,
+    store: &mut MemoryBuckets,
+    model: &mut Model,
+    ops: &[BlockOp],
+) {
+    let capacity = engine.capacity();
+    let ops: Vec<_> = ops.iter().filter(|op| op.id.0 < capacity).cloned().collect();
+    let expected: Vec<_> = ops.iter().map(|op| model.serve(op)).collect();
+    let answers = store.access(engine, ops).expect("nothing was tampered with");
+    assert_eq!(answers, expected);
+}
+
+fn flush(engine: &mut dyn Engine, store: &mut MemoryBuckets) {
+    engine.begin_flush().expect("idle");
+    store.run(engine).expect("nothing was tampered with");
+}
+
+/// A tree engine, its store, the model, and all three as they were committed last.
+struct Run {
+    config: TreeConfig,
+    engine: TreeOram,
+    store: MemoryBuckets,
+    model: Model,
+    /// The checkpoint and its deltas.
+    states: Vec<Vec<u8>>,
+    committed: (MemoryBuckets, Model),
+}
+
+impl Run {
+    fn new(config: TreeConfig) -> Self {
+        let (engine, store) = (tree(config), MemoryBuckets::default());
+        let committed = (store.clone(), Model::default());
+        Self { config, engine, store, model: Model::default(), states: Vec::new(), committed }
+    }
+
+    fn apply(&mut self, event: &Event) {
+        let engine = &mut self.engine;
         match event {
-            Event::Batch(ops) => {
-                let capacity = engine.capacity();
-                let ops: Vec<_> = ops.iter().filter(|op| op.id.0 < capacity).cloned().collect();
-                let expected: Vec<_> = ops.iter().map(|op| model.serve(op)).collect();
-                let answers = store.access(engine, ops).expect("nothing was tampered with");
-                assert_eq!(answers, expected);
+            Event::Batch(ops) => check_batch(engine, &mut self.store, &mut self.model, ops),
+            Event::Flush => flush(engine, &mut self.store),
+            Event::Grow(blocks) => engine.grow(*blocks).expect("within the capacity"),
+            Event::Discard(ids) => {
+                let ids = ids.iter().filter(|&&id| id < engine.capacity());
+                let ids: Vec<_> = ids.map(|&id| BlockId(id)).collect();
+                engine.discard(&ids).expect("addressable");
+                ids.iter().for_each(|id| drop(self.model.0.remove(&id.0)));
             }
-            Event::Flush => {
-                engine.begin_flush().expect("idle");
-                store.run(engine).expect("nothing was tampered with");
+            Event::SizeClass(blocks) => {
+                let class = (*blocks).max(engine.live_blocks()).max(1);
+                engine.set_size_class(class).expect("within the capacity");
             }
-            Event::Grow(blocks) => grow(engine, *blocks),
+            Event::Maintain(paths) => {
+                engine.begin_maintenance(*paths).expect("idle");
+                self.store.run(engine).expect("nothing was tampered with");
+            }
+            Event::WriteThrough(evictions) => {
+                flush(engine, &mut self.store);
+                engine.set_write_through(*evictions).expect("flushed");
+            }
+            Event::Commit => self.commit(),
+            Event::Crash => self.crash(),
         }
+        assert_eq!(self.engine.live_blocks(), self.model.0.len() as u64);
+    }
+
+    fn is_never_stored(&self) -> bool {
+        matches!(self.config.recursion, Recursion::Separate { .. })
+    }
+
+    /// A checkpoint at every fourth commit, else a delta.
+    fn commit(&mut self) {
+        flush(&mut self.engine, &mut self.store);
+        if self.is_never_stored() {
+            return;
+        }
+        for bucket in self.engine.dropped() {
+            self.store.buckets.remove(&(TreeId::DATA, bucket));
+        }
+        let mut state = Vec::new();
+        if self.states.len().is_multiple_of(4) {
+            self.states.clear();
+            self.engine.checkpoint(&mut state).expect("one tree");
+        } else {
+            self.engine.delta(&mut state);
+        }
+        self.states.push(state);
+        self.engine.committed();
+        self.committed = (self.store.clone(), self.model.clone());
+        self.verify();
+    }
+
+    /// Every stored bucket is what the state says, and there are no others.
+    fn verify(&mut self) {
+        if !self.config.tag_tree {
+            return;
+        }
+        let mut verifier = self.engine.verifier();
+        for ((_, bucket), bytes) in &self.store.buckets {
+            verifier.check(*bucket, &mut bytes.clone()).expect("what was written");
+        }
+        verifier.finish().expect("none is missing");
+    }
+
+    fn crash(&mut self) {
+        let Some((checkpoint, deltas)) = self.states.split_first() else { return };
+        self.engine = tree(self.config);
+        self.engine.restore(checkpoint).expect("what was written");
+        for delta in deltas {
+            self.engine.apply_delta(delta).expect("what was written");
+        }
+        (self.store, self.model) = self.committed.clone();
     }
 }
 
@@ -150,36 +258,52 @@ fn any_config() -> impl Strategy<Value = TreeConfig> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
+    #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
     fn tree_answers_like_a_plain_map(config in any_config(), events in any_events()) {
-        let grow = |engine: &mut TreeOram, blocks| engine.grow(blocks).expect("within the capacity");
-        check(&mut tree(config), grow, &events);
+        let mut run = Run::new(config);
+        events.iter().for_each(|event| run.apply(event));
+        run.apply(&Event::Commit);
+        run.apply(&Event::Crash);
+        let read = |id| BlockOp { id: BlockId(id), action: Action::Read };
+        run.apply(&Event::Batch((0..BLOCKS).map(read).collect()));
     }
 
     #[test]
     fn linear_answers_like_a_plain_map(events in any_events()) {
         let sealer = Sealer::new(SealRoot::from_seed(1), Box::new(SeededEntropy::new(1)));
         let mut engine = Linear::new(BYTES, BLOCKS, VolumeId([1; 16]), sealer);
-        check(&mut engine, |_, _| {}, &events);
+        let (mut store, mut model) = (MemoryBuckets::default(), Model::default());
+        for event in events {
+            match event {
+                Event::Batch(ops) => check_batch(&mut engine, &mut store, &mut model, &ops),
+                Event::Flush => flush(&mut engine, &mut store),
+                _ => {}
+            }
+        }
     }
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
-    /// A session that crashes and replays its intents shows the same paths again, answers as the
-    /// last commit did.
+    /// A session that crashes and replays its intents shows the same paths again, whatever it had
+    /// discarded, and answers as the last commit did.
     #[test]
     fn a_crash_replays_the_same_paths(
         config in any_config(),
         before in proptest::collection::vec(proptest::collection::vec(any_op(), 1..8), 0..12),
-        lost in proptest::collection::vec(proptest::collection::vec(any_op(), 1..8), 1..8),
+        class in BLOCKS / 8..=BLOCKS,
+        lost in proptest::collection::vec(
+            (proptest::collection::vec(any_op(), 1..8), 0..BLOCKS, proptest::option::of(0u64..20)),
+            1..8,
+        ),
     ) {
         prop_assume!(!matches!(config.recursion, Recursion::Separate { .. }));
         let mut engine = tree(config);
         engine.grow(BLOCKS).expect("within the capacity");
+        engine.set_size_class(BLOCKS).expect("within the capacity");
         let mut store = MemoryBuckets::traced();
         let mut model = Model::default();
         for ops in &before {
@@ -188,6 +312,8 @@ proptest! {
             }
             store.access(&mut engine, ops.clone()).expect("sound");
         }
+        // Most likely it shrinks from here on.
+        engine.set_size_class(class).expect("idle");
         engine.begin_flush().expect("idle");
         store.run(&mut engine).expect("sound");
         let mut state = Vec::new();
@@ -195,7 +321,13 @@ proptest! {
         let mut committed = store.clone();
         store.trace.clear();
         let mut intents = Vec::new();
-        for ops in &lost {
+        for (ops, dead, maintenance) in &lost {
+            engine.discard(&[BlockId(*dead)]).expect("idle");
+            if let Some(paths) = maintenance {
+                engine.begin_maintenance(*paths).expect("idle");
+                intents.push(engine.intent().clone());
+                store.run(&mut engine).expect("sound");
+            }
             engine.submit(ops.clone()).expect("idle");
             intents.push(engine.intent().clone());
             store.run(&mut engine).expect("sound");

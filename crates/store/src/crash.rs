@@ -16,7 +16,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A disk in memory that loses, tears and reorders what was not synced.
 ///
-/// Every call that changes anything (a write of many ranges, a sync, put, truncate or delete) is
+/// Every call that changes anything (a write or discard of many ranges, a sync, put, truncate or
+/// delete) is
 /// one operation: it promises no order within itself, so a cut between its parts leaves nothing
 /// that a cut in it does not.
 #[derive(Debug, Default)]
@@ -139,6 +140,14 @@ impl Disk {
         Ok(())
     }
 
+    /// Zeros are written, and like any write they may be lost, torn or come late.
+    fn discard(&mut self, &(object, offset, len): &(&str, u64, u64)) -> Result<()> {
+        let held = self.view.len(object)?.ok_or_else(|| StoreError::missing(object))?;
+        let len = len.min(held.saturating_sub(offset));
+        let zeros = vec![0; usize::try_from(len).unwrap_or(usize::MAX)];
+        self.write(&WriteAt { object, offset, data: &zeros })
+    }
+
     fn sync(&mut self, object: &str) -> Result<()> {
         if let Some(pending) = self.pending.remove(object) {
             create(&self.durable, object)?;
@@ -228,6 +237,14 @@ impl Store for CrashStore {
             return Err(crashed(object));
         }
         disk.truncate(object, len)
+    }
+
+    fn discard(&self, ranges: &[(&str, u64, u64)]) -> Result<()> {
+        let object = ranges.first().map_or("", |range| range.0);
+        let mut disk = self.powered(object)?;
+        let cut = disk.begin();
+        ranges.iter().try_for_each(|range| disk.discard(range))?;
+        if cut { Err(crashed(object)) } else { Ok(()) }
     }
 
     fn delete(&self, objects: &[&str]) -> Result<()> {

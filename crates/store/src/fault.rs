@@ -1,6 +1,6 @@
 //! [`FaultStore`]: fails the operation that a test picks.
 //!
-//! Every range of a read or write, and every object of a sync or delete, is one operation: a
+//! Every range of a read, write or discard, and every object of a sync or delete, is one operation: a
 //! call of many can fail in its middle, with the ranges before it done.
 
 use crate::{PutMode, ReadAt, Result, Store, StoreError, WriteAt};
@@ -213,6 +213,12 @@ impl<S: Store> Store for FaultStore<S> {
         self.single(object, || self.inner.truncate(object, len))
     }
 
+    fn discard(&self, ranges: &[(&str, u64, u64)]) -> Result<()> {
+        let verdict = self.plan.judge(ranges.len());
+        self.inner.discard(&ranges[..verdict.applied])?;
+        verdict.check(|place| ranges[place].0)
+    }
+
     fn delete(&self, objects: &[&str]) -> Result<()> {
         let verdict = self.plan.judge(objects.len());
         self.inner.delete(&objects[..verdict.applied])?;
@@ -281,13 +287,14 @@ mod tests {
     #[test]
     fn every_operation_can_fail() -> Result<()> {
         type Call = fn(&dyn Store) -> Result<()>;
-        let calls: [Call; 8] = [
+        let calls: [Call; 9] = [
             |store| store.read(&mut [ReadAt { object: "a", offset: 0, buf: &mut [0] }]),
             |store| store.write(&[WriteAt { object: "a", offset: 0, data: b"y" }]),
             |store| store.sync(&["a"]),
             |store| store.len("a").map(drop),
             |store| store.put("a", b"z", PutMode::Replace),
             |store| store.truncate("a", 0),
+            |store| store.discard(&[("a", 0, 1)]),
             |store| store.delete(&["a"]),
             |store| store.list().map(drop),
         ];

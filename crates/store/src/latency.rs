@@ -95,6 +95,11 @@ impl<S: Store> Store for LatencyStore<S> {
         self.inner.truncate(object, len)
     }
 
+    fn discard(&self, ranges: &[(&str, u64, u64)]) -> Result<()> {
+        self.wait(0, 0);
+        self.inner.discard(ranges)
+    }
+
     fn delete(&self, objects: &[&str]) -> Result<()> {
         self.wait(0, 0);
         self.inner.delete(objects)

@@ -146,6 +146,13 @@ pub trait Store: Send + Sync {
     fn put(&self, object: &str, data: &[u8], mode: PutMode) -> Result<()>;
     /// Cuts an object to `len` bytes (or extends it with zeros).
     fn truncate(&self, object: &str, len: u64) -> Result<()>;
+    /// The contents of these ranges (object, offset, length) are no longer wanted: a store may give
+    /// their space back. Until they are written again they read as zeros or as before, and after
+    /// a crash too; no object changes its length.
+    fn discard(&self, ranges: &[(&str, u64, u64)]) -> Result<()> {
+        let _ = ranges;
+        Ok(())
+    }
     /// Deletes objects; missing ones are no error.
     fn delete(&self, objects: &[&str]) -> Result<()>;
     /// All objects, with their lengths, sorted by name.

@@ -11,7 +11,8 @@ mod temp;
 use crate::{PutMode, ReadAt, Result, Store, StoreError, WriteAt, check_name};
 use directory::{Directory, Lock};
 use handles::{Handle, Handles};
-use rustix::fs::Advice;
+use rustix::fs::{Advice, FallocateFlags};
+use rustix::io::Errno;
 use std::fs::{DirBuilder, File};
 use std::io;
 use std::num::NonZeroU64;
@@ -189,6 +190,20 @@ impl Store for LocalStore {
         let cut = handle.for_writing().and_then(|file| file.set_len(len));
         cut.map_err(|error| StoreError::io(object, error))?;
         self.sync_handle(object, &handle)
+    }
+
+    fn discard(&self, ranges: &[(&str, u64, u64)]) -> Result<()> {
+        for &(object, offset, len) in ranges.iter().filter(|range| range.2 > 0) {
+            let (handle, _) = self.handles.existing(&self.directory, object)?;
+            let file = handle.for_writing().map_err(|error| StoreError::io(object, error))?;
+            let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+            match rustix::fs::fallocate(file, flags, offset, len) {
+                // The file system knows no holes, so the space stays taken.
+                Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
+                Err(error) => return Err(StoreError::io(object, error.into())),
+            }
+        }
+        Ok(())
     }
 
     fn delete(&self, objects: &[&str]) -> Result<()> {

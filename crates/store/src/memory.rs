@@ -139,6 +139,14 @@ impl Store for MemoryStore {
         Ok(())
     }
 
+    fn discard(&self, ranges: &[(&str, u64, u64)]) -> Result<()> {
+        let mut objects = self.exclusive();
+        for &(name, offset, len) in ranges {
+            objects.get_mut(name).ok_or_else(|| missing(name))?.discard(offset, len);
+        }
+        Ok(())
+    }
+
     fn delete(&self, objects: &[&str]) -> Result<()> {
         objects.iter().try_for_each(|name| check_name(name))?;
         let mut present = self.exclusive();
@@ -225,6 +233,16 @@ impl Object {
             chunk.grow(size);
         }
         chunk
+    }
+
+    /// Gives the chunks back that lie whole in the range; the rest reads as before.
+    fn discard(&mut self, offset: u64, len: u64) {
+        let first = offset.div_ceil(CHUNK as u64) as usize;
+        let end = (offset.saturating_add(len) / CHUNK as u64) as usize;
+        let end = end.min(self.chunks.len());
+        if let Some(chunks) = self.chunks.get_mut(first..end) {
+            chunks.fill(None);
+        }
     }
 
     fn truncate(&mut self, len: u64) {

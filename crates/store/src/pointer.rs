@@ -25,6 +25,9 @@ macro_rules! forward {
             fn truncate(&self, object: &str, len: u64) -> Result<()> {
                 (**self).truncate(object, len)
             }
+            fn discard(&self, ranges: &[(&str, u64, u64)]) -> Result<()> {
+                (**self).discard(ranges)
+            }
             fn delete(&self, objects: &[&str]) -> Result<()> {
                 (**self).delete(objects)
             }

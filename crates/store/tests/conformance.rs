@@ -22,6 +22,7 @@ enum Step {
     Sync(Vec<usize>),
     Put(usize, Vec<u8>, bool),
     Truncate(usize, u64),
+    Discard(Vec<(usize, u64, u64)>),
     Delete(Vec<usize>),
 }
 
@@ -49,6 +50,8 @@ fn step() -> impl Strategy<Value = Step> {
         2 => prop::collection::vec(name(), few.clone()).prop_map(Step::Sync),
         2 => (name(), bytes(), any::<bool>()).prop_map(|(n, b, r)| Step::Put(n, b, r)),
         2 => (name(), place()).prop_map(|(n, l)| Step::Truncate(n, l)),
+        1 => prop::collection::vec((name(), place(), 0..9000_u64), few.clone())
+            .prop_map(Step::Discard),
         1 => prop::collection::vec(name(), few).prop_map(Step::Delete),
     ]
 }
@@ -117,6 +120,29 @@ fn write(store: &dyn Store, model: &mut Model, ranges: &[(usize, u64, Vec<u8>)])
     Ok(())
 }
 
+/// What was discarded is zero or as before; nothing else changes.
+fn discard(store: &dyn Store, model: &mut Model, ranges: &[(usize, u64, u64)]) -> TestCaseResult {
+    let asked: Vec<_> = ranges.iter().map(|&(name, at, len)| (NAMES[name], at, len)).collect();
+    let result = store.discard(&asked);
+    if asked.iter().any(|(name, ..)| !model.contains_key(*name)) {
+        prop_assert!(is_missing(&result) || asked.iter().any(|range| range.2 == 0));
+    } else {
+        prop_assert!(result.is_ok());
+    }
+    for (name, at, len) in asked {
+        let Some(held) = model.get_mut(name) else { continue };
+        prop_assert_eq!(store.len(name).ok().flatten(), Some(held.len() as u64));
+        let from = held.len().min(at as usize);
+        let to = held.len().min((at + len) as usize);
+        let mut now = vec![0; to - from];
+        let mut reads = [ReadAt { object: name, offset: from as u64, buf: &mut now }];
+        prop_assert!(store.read(&mut reads).is_ok());
+        prop_assert!(now.iter().zip(&held[from..to]).all(|(now, old)| *now == 0 || now == old));
+        held[from..to].copy_from_slice(&now);
+    }
+    Ok(())
+}
+
 fn apply(store: &dyn Store, model: &mut Model, step: &Step) -> TestCaseResult {
     let names = |list: &[usize]| list.iter().map(|name| NAMES[*name]).collect::<Vec<_>>();
     match step {
@@ -150,6 +176,7 @@ fn apply(store: &dyn Store, model: &mut Model, step: &Step) -> TestCaseResult {
                 }
             }
         }
+        Step::Discard(ranges) => discard(store, model, ranges)?,
         Step::Delete(list) => {
             prop_assert!(store.delete(&names(list)).is_ok());
             model.retain(|name, _| !names(list).contains(&name.as_str()));

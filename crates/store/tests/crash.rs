@@ -220,3 +220,17 @@ fn a_seed_gives_one_state() -> Result<()> {
     assert!((0..100).all(|seed| state(seed) == state(seed)));
     Ok(())
 }
+
+#[test]
+fn what_was_discarded_may_be_zero_or_not() -> Result<()> {
+    let store = CrashStore::new();
+    write(&store, "a", 0, b"old")?;
+    store.sync(&["a"])?;
+    store.discard(&[("a", 1, 9)])?;
+    let left = outcomes(&store, "a");
+    assert!(left.contains(&some(b"old")) && left.contains(&some(b"o\0\0")));
+    assert!(left.iter().flatten().all(|data| data.len() == 3 && data[0] == b'o'));
+    store.sync(&["a"])?;
+    assert_eq!(outcomes(&store, "a"), [some(b"o\0\0")].into());
+    Ok(())
+}

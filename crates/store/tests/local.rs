@@ -258,3 +258,25 @@ fn a_read_only_medium_can_be_read() -> Result<()> {
     assert_eq!(read(&store, "a", 3)?, b"abc");
     Ok(())
 }
+
+/// On a file system with holes; elsewhere the space stays taken and nothing else changes.
+#[test]
+fn discarded_ranges_give_their_space_back() -> Result<()> {
+    let (dir, store) = new();
+    write(&store, "a", &vec![7; 1 << 20])?;
+    store.sync(&["a"])?;
+    let path = dir.path().join("a");
+    let before = fs::metadata(&path).expect("metadata").blocks();
+    store.discard(&[("a", 256 << 10, 512 << 10), ("a", 0, 0)])?;
+    let data = read(&store, "a", 1 << 20)?;
+    assert_eq!(store.len("a")?, Some(1 << 20));
+    let (first, rest) = data.split_at(256 << 10);
+    let (middle, last) = rest.split_at(512 << 10);
+    assert!(first.iter().chain(last).all(|&byte| byte == 7));
+    assert!(middle.iter().all(|&byte| byte == middle[0]));
+    if middle[0] == 0 {
+        assert!(fs::metadata(&path).expect("metadata").blocks() <= before - 1024);
+    }
+    assert!(matches!(store.discard(&[("b", 0, 1)]), Err(StoreError::Missing { .. })));
+    Ok(())
+}

@@ -23,6 +23,21 @@ fn holes_read_as_zeros_and_cost_nothing() -> Result<()> {
 }
 
 #[test]
+fn discarded_chunks_cost_nothing_and_the_rest_stays() -> Result<()> {
+    let store = MemoryStore::new();
+    store.write(&[WriteAt { object: "a", offset: 0, data: &vec![7; 13 << 20] }])?;
+    let before = store.snapshot();
+    store.discard(&[("a", 3 * MIB, 6 * MIB), ("a", 12 * MIB, u64::MAX - 12 * MIB)])?;
+    assert_eq!(store.len("a")?, Some(13 * MIB));
+    assert_eq!(read(&store, "a", 0, 4 << 20)?, vec![7; 4 << 20]);
+    assert_eq!(read(&store, "a", 4 * MIB, 4 << 20)?, vec![0; 4 << 20]);
+    assert_eq!(read(&store, "a", 8 * MIB, 4 << 20)?, vec![7; 4 << 20]);
+    assert_eq!(read(&before, "a", 4 * MIB, 1)?, [7]);
+    assert!(matches!(store.discard(&[("b", 0, 1)]), Err(StoreError::Missing { .. })));
+    Ok(())
+}
+
+#[test]
 fn ranges_cross_chunks() -> Result<()> {
     let store = MemoryStore::new();
     let data: Vec<u8> = (0..3 * MIB as u32 + 5).map(|number| (number % 251) as u8).collect();

@@ -1,17 +1,27 @@
 //! The slab: one object of equal slots, in which buckets are copied on write.
 //!
 //! A bucket is never written over: its new version goes to a free slot, and the old slot becomes
-//! free once the commit that makes the new one current is durable. Which slot is taken follows
-//! from what was written before alone, so the places tell no more than the bucket numbers do.
+//! free once the commit that makes the new one current is durable. The lowest free slot is taken,
+//! so that a slab whose tree shrinks moves to its front; what is free at its end is cut off, and
+//! what is free in between is given back to the store. All of it follows from what was written
+//! and dropped before alone, so the places tell no more than the bucket numbers do.
 
 use crate::{Error, Result};
 use oblivio_engine::BucketId;
 use oblivio_store::{ReadAt, Store, WriteAt};
+use std::collections::BTreeSet;
 
 /// The object that holds the slots.
 pub const SLAB_OBJECT: &str = "slab";
 /// Slots begin at multiples of this, so that a torn write touches no other slot's sector.
 const SECTOR: usize = 512;
+/// Free slots side by side are given back when they are at least so many bytes: less is not worth
+/// a hole.
+const LEAST_HOLE: u64 = 64 << 10;
+/// The end is cut off when it is free by at least so many bytes, and by an eighth of the slab.
+const LEAST_CUT: u64 = 1 << 20;
+/// The most holes that are made after one commit; the others wait for the next.
+const MOST_HOLES: usize = 1024;
 /// "Not stored" in the slot table.
 const NOWHERE: u32 = u32::MAX;
 
@@ -27,6 +37,9 @@ impl SlotTable {
     pub fn apply(&mut self, entries: &[(u64, u32)], buckets: u64) -> Result<()> {
         for &(bucket, slot) in entries {
             if slot == NOWHERE {
+                if let Some(dropped) = self.0.get_mut(bucket as usize) {
+                    *dropped = NOWHERE;
+                }
                 continue;
             }
             if bucket > buckets {
@@ -47,8 +60,12 @@ pub struct Slab {
     slot_bytes: u64,
     /// The slot of each bucket, by heap index.
     slots: Vec<u32>,
-    /// Slots that may be written, the next one last.
-    free: Vec<u32>,
+    /// Slots that may be written, the lowest first.
+    free: BTreeSet<u32>,
+    /// Those of them whose space was given back.
+    holes: BTreeSet<u32>,
+    /// About the most slots that a commit wrote lately; twice as many free ones are kept.
+    busiest: u64,
     /// Slots of versions that the next commit makes old.
     retired: Vec<u32>,
     /// Slots written since the last commit.
@@ -67,7 +84,9 @@ impl Slab {
             bucket_bytes,
             slot_bytes: bucket_bytes.next_multiple_of(SECTOR) as u64,
             slots: Vec::new(),
-            free: Vec::new(),
+            free: BTreeSet::new(),
+            holes: BTreeSet::new(),
+            busiest: 0,
             retired: Vec::new(),
             fresh: 0,
             changed: Vec::new(),
@@ -81,7 +100,8 @@ impl Slab {
     /// # Errors
     /// `Tampered` when two buckets share a slot, or one lies beyond the slab's `slab_bytes`.
     pub fn restore(bucket_bytes: usize, table: SlotTable, slab_bytes: u64) -> Result<Self> {
-        let slots = table.0;
+        let mut slots = table.0;
+        cut_tail(&mut slots);
         let used = slots.iter().filter(|&&slot| slot != NOWHERE);
         let end = used.clone().max().map_or(0, |&slot| slot + 1);
         let slab = Self::new(bucket_bytes);
@@ -94,7 +114,7 @@ impl Slab {
                 return Err(Error::Tampered("two buckets share a slot".into()));
             }
         }
-        let free = (0..end).rev().filter(|&slot| !taken[slot as usize]).collect();
+        let free = (0..end).filter(|&slot| !taken[slot as usize]).collect();
         Ok(Self { slots, free, end, ..slab })
     }
 
@@ -121,7 +141,8 @@ impl Slab {
         let mut changed = self.changed.clone();
         changed.sort_unstable();
         changed.dedup();
-        changed.into_iter().map(|bucket| (bucket, self.slots[bucket as usize])).collect()
+        let slot = |bucket| self.slots.get(bucket as usize).copied().unwrap_or(NOWHERE);
+        changed.into_iter().map(|bucket| (bucket, slot(bucket))).collect()
     }
 
     /// Where a bucket is, as a byte offset.
@@ -187,7 +208,7 @@ impl Slab {
         if at >= self.slots.len() {
             self.slots.resize(at + 1, NOWHERE);
         }
-        let slot = match self.free.pop() {
+        let slot = match self.free.pop_first() {
             Some(slot) => slot,
             None if self.end == NOWHERE - 1 => {
                 return Err(Error::Full("the slab has all the slots it can have".into()));
@@ -197,6 +218,7 @@ impl Slab {
                 self.end - 1
             }
         };
+        self.holes.remove(&slot);
         let old = std::mem::replace(&mut self.slots[at], slot);
         if old != NOWHERE {
             self.retired.push(old);
@@ -206,56 +228,94 @@ impl Slab {
         Ok(slot)
     }
 
+    /// The tree dropped these buckets; what is stored of them is free after the next commit.
+    pub fn forget(&mut self, buckets: &[BucketId]) {
+        for bucket in buckets {
+            let Some(slot) = self.slots.get_mut(bucket.0 as usize) else { continue };
+            let old = std::mem::replace(slot, NOWHERE);
+            if old != NOWHERE {
+                self.retired.push(old);
+                self.changed.push(bucket.0);
+            }
+        }
+        cut_tail(&mut self.slots);
+    }
+
     /// The commit is durable: old versions are free.
     pub fn committed(&mut self) {
-        self.free.append(&mut self.retired);
+        self.free.extend(self.retired.drain(..));
+        self.busiest = self.fresh.max(self.busiest - self.busiest / 8);
         self.fresh = 0;
         self.changed.clear();
     }
+
+    /// Gives space back that the next commits will not need. To follow [`Self::committed`] at
+    /// once: what is free then, no durable commit refers to.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn reclaim(&mut self, store: &dyn Store) -> Result<()> {
+        let spare = 2 * self.busiest as usize;
+        self.cut_end(store, spare)?;
+        let ranges = self.new_holes(spare);
+        if ranges.is_empty() {
+            return Ok(());
+        }
+        let bytes = |&(first, end): &(u32, u32)| {
+            let offset = u64::from(first) * self.slot_bytes;
+            (SLAB_OBJECT, offset, u64::from(end - first) * self.slot_bytes)
+        };
+        store.discard(&ranges.iter().map(bytes).collect::<Vec<_>>())?;
+        for (first, end) in ranges {
+            self.holes.extend(first..end);
+        }
+        Ok(())
+    }
+
+    /// Cuts off the end when enough of it is free, beyond the first `spare` free slots.
+    fn cut_end(&mut self, store: &dyn Store, spare: usize) -> Result<()> {
+        let most = self.free.len().saturating_sub(spare);
+        let mut end = self.end;
+        for &slot in self.free.iter().rev().take(most) {
+            if slot + 1 != end {
+                break;
+            }
+            end = slot;
+        }
+        let cut = u64::from(self.end - end);
+        if cut * self.slot_bytes < LEAST_CUT || cut < u64::from(self.end) / 8 {
+            return Ok(());
+        }
+        store.truncate(SLAB_OBJECT, u64::from(end) * self.slot_bytes)?;
+        self.free.split_off(&end);
+        self.holes.split_off(&end);
+        self.end = end;
+        Ok(())
+    }
+
+    /// Runs of free slots beyond the first `spare` that were not given back yet.
+    fn new_holes(&self, spare: usize) -> Vec<(u32, u32)> {
+        let mut runs: Vec<(u32, u32)> = Vec::new();
+        let long = |run: &(u32, u32)| u64::from(run.1 - run.0) * self.slot_bytes >= LEAST_HOLE;
+        for &slot in self.free.iter().skip(spare).filter(|slot| !self.holes.contains(slot)) {
+            let full = runs.len() == MOST_HOLES;
+            match runs.last_mut() {
+                Some((_, end)) if *end == slot => *end += 1,
+                Some(last) if !long(last) => *last = (slot, slot + 1),
+                _ if full => break,
+                _ => runs.push((slot, slot + 1)),
+            }
+        }
+        runs.retain(long);
+        runs
+    }
+}
+
+/// Forgets buckets at the end that are not stored.
+fn cut_tail(slots: &mut Vec<u32>) {
+    let stored = slots.iter().rposition(|&slot| slot != NOWHERE);
+    slots.truncate(stored.map_or(0, |last| last + 1));
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use oblivio_store::MemoryStore;
-
-    #[test]
-    fn committed_versions_are_not_written_over() {
-        let store = MemoryStore::new();
-        let mut slab = Slab::new(600);
-        let bucket = BucketId(3);
-        slab.write(&store, &[bucket], &[1; 600]).expect("memory");
-        slab.committed();
-        assert!(slab.changes().is_empty());
-        let first = slab.place(bucket).expect("stored");
-        for version in 2..5 {
-            slab.write(&store, &[bucket], &[version; 600]).expect("memory");
-            assert_ne!(slab.place(bucket), Some(first));
-        }
-        let mut old = [0; 600];
-        store
-            .read(&mut [ReadAt { object: SLAB_OBJECT, offset: first, buf: &mut old }])
-            .expect("still there");
-        assert_eq!(old, [1; 600]);
-        let mut table = SlotTable::default();
-        table.apply(&slab.changes(), 7).expect("sound");
-        let again = Slab::restore(600, table, 4 * 1024).expect("sound");
-        assert_eq!(again.place(bucket), slab.place(bucket));
-        assert_eq!(again.stored().collect::<Vec<_>>(), [bucket]);
-    }
-
-    #[test]
-    fn a_table_with_a_shared_slot_is_refused() {
-        let mut table = SlotTable::default();
-        table.apply(&[(1, 4), (2, 4)], 3).expect("in range");
-        assert!(Slab::restore(600, table, 1 << 20).is_err());
-    }
-
-    #[test]
-    fn a_table_that_leads_out_of_the_tree_or_the_slab_is_refused() {
-        let mut table = SlotTable::default();
-        assert!(table.apply(&[(4, 0)], 3).is_err());
-        table.apply(&[(3, NOWHERE - 1)], 3).expect("a bucket of the tree");
-        assert!(Slab::restore(600, table, 1 << 20).is_err());
-    }
-}
+mod tests;

@@ -137,6 +137,7 @@ impl BlockSpace for Volume {
             volume.checkpoint()?;
             volume.fit_cache(class)?;
             volume.engine.grow(class).map_err(engine_error)?;
+            volume.engine.set_size_class(class).map_err(engine_error)?;
             // Logged batches stand on a commit of the same size.
             volume.write_commit()?;
             volume.announce()

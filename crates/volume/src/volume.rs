@@ -303,6 +303,7 @@ impl Volume {
     pub(crate) fn write_commit(&mut self) -> Result<()> {
         self.engine.begin_flush().map_err(engine_error)?;
         self.run()?;
+        self.slab.forget(&self.engine.dropped());
         if self.slab.uncommitted_bytes() > 0 {
             self.store.sync(&[SLAB_OBJECT])?;
         }
@@ -321,7 +322,7 @@ impl Volume {
         self.slab.committed();
         self.journal.restart(record.epoch());
         self.forget_unsynced();
-        Ok(())
+        self.slab.reclaim(&*self.store)
     }
 
     pub(crate) fn announce(&mut self) -> Result<()> {

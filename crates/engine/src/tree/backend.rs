@@ -10,6 +10,7 @@ use super::bitset::BitSet;
 use super::block_pool::{BlockPool, Payload};
 use super::bucket_cache::{BucketCache, Resident};
 use super::delta::Changes;
+use super::frontend::LEVEL_SHIFT;
 use super::geometry::{EMPTY, Geometry, SlotHeader};
 use super::meters::Meters;
 use super::paths::{NONE, PathUnion};
@@ -57,6 +58,13 @@ pub struct Backend {
     pub(super) present: BitSet,
     /// Slots whose block was taken out without rewriting the bucket: `bucket * Z + slot`.
     pub(super) removed: BitSet,
+    /// Data blocks whose content is wanted. What the tree holds of others is dropped when it is
+    /// met where that costs nothing: on a path that is rewritten, or by an access that asks for it.
+    pub(super) live: BitSet,
+    /// Buckets at the leaves that are rewritten are emptied and dropped.
+    pub(super) pruning: bool,
+    /// Cached buckets from this level on are written back at once.
+    pub(super) write_through: Level,
     pub(super) root_tag: Tag,
     pub(super) meters: Meters,
     pub(super) changes: Changes,
@@ -106,6 +114,9 @@ impl Backend {
             cache: BucketCache::new(geometry.blocks_per_bucket, cached_buckets),
             present: BitSet::default(),
             removed: BitSet::default(),
+            live: BitSet::default(),
+            pruning: false,
+            write_through: Level(u32::MAX),
             root_tag: Tag::default(),
             meters: Meters::default(),
             changes: Changes::default(),
@@ -172,9 +183,11 @@ impl Backend {
 
     fn absorb_round(&mut self, round: &mut Round) -> Result<()> {
         round.candidates.clear();
-        for block in self.stash.drain(..) {
-            gather(&mut round.candidates, &round.wants, &mut round.found, block);
+        let mut stash = std::mem::take(&mut self.stash);
+        for block in stash.drain(..) {
+            self.gather(round, block);
         }
+        self.stash = stash;
         round.node_tags.clear();
         round.node_tags.resize(round.union.nodes().len(), [Tag::default(); 2]);
         let mut reads = 0;
@@ -220,15 +233,20 @@ impl Backend {
             let payload = base + self.geometry.payload_at(slot);
             let wanted = wanted_by(&round.wants, header.id);
             if node.evict || wanted.is_some() {
+                if !node.evict {
+                    self.note_removed(slot_index);
+                }
+                if self.is_dead(header.id) {
+                    continue;
+                }
                 if let Some(access) = wanted {
                     round.found[access] = round.candidates.len() as u32;
                 }
                 let held = Held::Read(payload);
                 round.candidates.push(Candidate { header, held, next: NONE });
-                if !node.evict {
-                    self.note_removed(slot_index);
-                }
             } else if cached {
+                // Dead or not: the cache holds what is stored until the bucket is rewritten, or
+                // the stored copy would come back when the cached bucket is dropped.
                 let bytes = &round.read_buf[payload..payload + self.geometry.block_bytes];
                 let block =
                     Resident { slot: slot as u8, ..resident(header, self.pool.store(bytes)) };
@@ -262,12 +280,31 @@ impl Backend {
                 continue;
             }
             let block = self.cache.remove(bucket, at);
-            gather(&mut round.candidates, &round.wants, &mut round.found, block);
+            self.gather(round, block);
             if stored {
                 let slots = self.geometry.blocks_per_bucket as u64;
                 self.note_removed(bucket * slots + u64::from(block.slot));
             }
         }
+    }
+
+    /// Whether nobody wants this block's content any more; map blocks are always wanted.
+    fn is_dead(&self, id: u64) -> bool {
+        id >> LEVEL_SHIFT == 0 && !self.live.get(id)
+    }
+
+    /// Makes a block that is in memory a candidate, or drops it when it is dead.
+    fn gather(&mut self, round: &mut Round, block: Resident) {
+        if self.is_dead(block.id) {
+            self.pool.release(block.payload);
+            return;
+        }
+        if let Some(access) = wanted_by(&round.wants, block.id) {
+            round.found[access] = round.candidates.len() as u32;
+        }
+        let header = SlotHeader { id: block.id, label: block.label, mac: block.mac };
+        let held = Held::Pool(block.payload);
+        round.candidates.push(Candidate { header, held, next: NONE });
     }
 
     /// A block was taken out of a stored bucket that is not written back now.
@@ -359,6 +396,7 @@ impl Backend {
             + self.round.write_buf.capacity()
             + self.present.bytes()
             + self.removed.bytes()
+            + self.live.bytes()
     }
 
     fn place(&self, bucket: BucketId) -> Place {
@@ -384,17 +422,4 @@ fn wanted_by(wants: &[(u64, u32)], id: u64) -> Option<usize> {
             Some(wants[at].1 as usize)
         }
     }
-}
-
-fn gather(
-    candidates: &mut Vec<Candidate>,
-    wants: &[(u64, u32)],
-    found: &mut [u32],
-    block: Resident,
-) {
-    if let Some(access) = wanted_by(wants, block.id) {
-        found[access] = candidates.len() as u32;
-    }
-    let header = SlotHeader { id: block.id, label: block.label, mac: block.mac };
-    candidates.push(Candidate { header, held: Held::Pool(block.payload), next: NONE });
 }

@@ -43,7 +43,8 @@ pub enum Target {
 }
 
 /// What a replay after a crash needs: with the engine's state as it was, the same intent reads
-/// the same paths again, in the same order, and remaps the same blocks.
+/// the same paths again, in the same order, and remaps the same blocks. One without ids is a round
+/// of maintenance; its seed is how many paths that had.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Intent {
     /// The randomness of the batch.
@@ -56,6 +57,8 @@ pub struct Intent {
 pub struct Batch {
     pub ops: Vec<BlockOp>,
     pub intent: Intent,
+    /// Scheduled paths beyond those that are due.
+    pub extra: u64,
     /// Draws made so far from the intent's seed.
     pub draws: u64,
     /// Why each path of the current round is read.
@@ -77,6 +80,7 @@ impl Batch {
             answers: Vec::with_capacity(ops.len()),
             ops,
             intent: Intent { seed, ids },
+            extra: 0,
             draws: 0,
             targets: Vec::new(),
             access_of_op: Vec::new(),

@@ -41,6 +41,34 @@ impl BitSet {
         Self { words }
     }
 
+    /// Word number `at`: the bits from `64 * at` on.
+    pub fn word(&self, at: u64) -> u64 {
+        self.words.get(at as usize).copied().unwrap_or(0)
+    }
+
+    /// Replaces word number `at`.
+    pub fn set_word(&mut self, at: u64, word: u64) {
+        let at = at as usize;
+        if at >= self.words.len() {
+            self.words.resize(at + 1, 0);
+        }
+        self.words[at] = word;
+    }
+
+    /// Clears all bits from `bits` on.
+    pub fn truncate(&mut self, bits: u64) {
+        let whole = (bits / 64) as usize;
+        if let Some(word) = self.words.get_mut(whole) {
+            *word &= (1 << (bits % 64)) - 1;
+        }
+        self.words.truncate(bits.div_ceil(64) as usize);
+    }
+
+    /// How many bits are set.
+    pub fn count(&self) -> u64 {
+        self.words.iter().map(|word| u64::from(word.count_ones())).sum()
+    }
+
     /// Bytes in memory.
     pub fn bytes(&self) -> usize {
         self.words.len() * 8

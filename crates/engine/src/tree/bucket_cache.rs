@@ -67,6 +67,12 @@ impl BucketCache {
         dropped
     }
 
+    /// Forgets the buckets from heap index `first` on, which must be empty and clean.
+    pub fn forget_from(&mut self, first: u64) {
+        self.meta.truncate(first as usize);
+        self.blocks.truncate(first as usize * self.slots);
+    }
+
     /// Bytes of memory that a cached bucket takes when it holds so many blocks.
     pub fn bytes_per_bucket(geometry: &Geometry, blocks: usize) -> usize {
         let known = geometry.blocks_per_bucket * size_of::<Resident>() + size_of::<Meta>();

@@ -202,11 +202,18 @@ impl TreeConfig {
         }
     }
 
-    /// The depth of that tree when `blocks` data blocks are addressable.
+    /// The depth of that tree when `blocks` data blocks are addressable and may all exist.
     pub fn depth(&self, level: usize, blocks: u64) -> Level {
-        let counts = self.blocks_by_level(blocks);
+        self.depth_for_live(level, blocks, blocks)
+    }
+
+    /// The depth of that tree when `ids` data blocks are addressable, of which `live` may exist
+    /// at a time. The map's own blocks stay in the tree whether or not what they map exists.
+    pub fn depth_for_live(&self, level: usize, live: u64, ids: u64) -> Level {
+        let counts = self.blocks_by_level(ids);
         let held = match self.recursion {
-            Recursion::Unified { .. } => counts.iter().sum(),
+            Recursion::Unified { .. } => live + counts[1..].iter().sum::<u64>(),
+            Recursion::Separate { .. } if level == 0 => live,
             Recursion::Separate { .. } => counts[level],
         };
         depth_for(held, self.blocks_per_bucket, self.fill_percent)

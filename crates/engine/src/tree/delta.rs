@@ -6,9 +6,14 @@
 
 use super::frontend::TreeOram;
 use super::geometry::EMPTY;
-use super::state::{Reader, Writer};
+use super::state::{FIRST_VERSION, Reader, VERSION, Writer, padded};
 use crate::{EngineError, Level, Result};
 
+/// Words of liveness bits beyond one for each request, of which a delta has a multiple: discarding
+/// within a delta shows only when it takes more.
+const LIVE_BOUND: usize = 1024;
+/// Set in the number of a bucket that was dropped.
+const DROPPED: u64 = 1 << 63;
 /// No counter of accesses comes this far; beyond it sums would overflow.
 const MOST_COUNT: u64 = 1 << 56;
 
@@ -23,12 +28,14 @@ pub struct Changes {
     pub removed: Vec<u64>,
     /// Paths since the last commit; each takes out one block at most.
     pub paths: u64,
-    /// Buckets written.
+    /// Words of the liveness bits that changed.
+    pub live: Vec<u64>,
+    /// Buckets written or dropped.
     pub written: Vec<u64>,
 }
 
 /// Each number once, ascending.
-fn distinct(numbers: &[u64]) -> Vec<u64> {
+pub(super) fn distinct(numbers: &[u64]) -> Vec<u64> {
     let mut numbers = numbers.to_vec();
     numbers.sort_unstable();
     numbers.dedup();
@@ -53,7 +60,8 @@ impl TreeOram {
         let slots = self.config.blocks_per_bucket as u64;
         for &bucket in &written {
             let bits = (0..slots).map(|slot| u64::from(tree.removed.get(bucket * slots + slot)));
-            out.words(&[bucket, bits.rev().fold(0, |word, bit| word << 1 | bit)]);
+            let dropped = if tree.present.get(bucket) { 0 } else { DROPPED };
+            out.words(&[bucket | dropped, bits.rev().fold(0, |word, bit| word << 1 | bit)]);
         }
         let mut removed = distinct(&changes.removed);
         removed.retain(|&slot| tree.removed.get(slot));
@@ -61,7 +69,38 @@ impl TreeOram {
         for _ in removed.len() as u64..changes.paths {
             out.u64(EMPTY);
         }
+        self.write_live_words(&mut out);
         self.write_residents(&mut out);
+    }
+
+    fn write_live_words(&self, out: &mut Writer<'_>) {
+        let (live, changes) = (&self.trees[0].live, &self.trees[0].changes);
+        let words = distinct(&changes.live);
+        // Every request changes one word at most.
+        let requests = changes.requests as usize;
+        let slots = requests + padded(words.len().saturating_sub(requests), LIVE_BOUND);
+        out.u64(slots as u64);
+        for &at in &words {
+            out.words(&[at, live.word(at)]);
+        }
+        for _ in words.len()..slots {
+            out.words(&[EMPTY, 0]);
+        }
+    }
+
+    fn read_live_words(&mut self, input: &mut Reader<'_>) -> Result<()> {
+        for _ in 0..input.u64()? {
+            let (at, word) = (input.u64()?, input.u64()?);
+            if at == EMPTY {
+                continue;
+            }
+            if at >= self.blocks.div_ceil(64) {
+                return Err(EngineError::State("a liveness bit is out of range"));
+            }
+            self.trees[0].live.set_word(at, word);
+        }
+        self.live_blocks = self.trees[0].live.count();
+        Ok(())
     }
 
     /// The state as it is now was made durable; the next delta begins here.
@@ -75,7 +114,8 @@ impl TreeOram {
     /// `State` when the bytes are not such a delta.
     pub fn apply_delta(&mut self, delta: &[u8]) -> Result<()> {
         let mut input = Reader(delta);
-        self.read_scalars(&mut input)?;
+        let known = self.blocks;
+        let version = self.read_scalars(&mut input)?;
         let (requests, paths, written) = (input.u64()?, input.u64()?, input.u64()?);
         let entries = self.config.blocks_by_level(self.blocks)[self.levels - 1];
         for _ in 0..requests {
@@ -92,10 +132,16 @@ impl TreeOram {
         let buckets = super::geometry::buckets_in(self.trees[0].depth);
         for _ in 0..written {
             let (bucket, bits) = (input.u64()?, input.u64()?);
-            if bucket == 0 || bucket > buckets {
+            let stored = bucket & DROPPED == 0;
+            let bucket = bucket & !DROPPED;
+            // What was dropped may have been deeper than the tree is now, and is no longer known.
+            if bucket == 0 || stored && bucket > buckets {
                 return Err(EngineError::State("a bucket is out of range"));
             }
-            self.trees[0].present.set(bucket, true);
+            if bucket > buckets {
+                continue;
+            }
+            self.trees[0].present.set(bucket, stored);
             for slot in 0..slots {
                 self.trees[0].removed.set(bucket * slots + slot, bits >> slot & 1 == 1);
             }
@@ -110,6 +156,10 @@ impl TreeOram {
             }
             self.trees[0].removed.set(slot, true);
         }
+        match version {
+            FIRST_VERSION => self.assume_live(known),
+            _ => self.read_live_words(&mut input)?,
+        }
         self.read_residents(&mut input)?;
         if input.0.is_empty() { Ok(()) } else { Err(EngineError::State("too long")) }
     }
@@ -117,26 +167,31 @@ impl TreeOram {
     /// The numbers that every state and delta begins with.
     pub(super) fn write_scalars(&self, out: &mut Writer<'_>) {
         let tree = &self.trees[0];
-        out.u64(super::state::VERSION);
-        out.words(&[self.blocks, u64::from(tree.depth.0), self.accesses[0], self.turns[0]]);
-        out.u64(self.requests);
+        out.u64(VERSION);
+        out.words(&[self.blocks, self.size_class, u64::from(tree.depth.0), self.swept]);
+        out.words(&[self.accesses[0], self.turns[0], self.requests]);
         out.bytes(&tree.root_tag.0);
     }
 
-    pub(super) fn read_scalars(&mut self, input: &mut Reader<'_>) -> Result<()> {
-        if input.u64()? != super::state::VERSION {
+    /// Gives the version. In the first a tree was as deep as its ids need, and no bits said which
+    /// blocks exist.
+    pub(super) fn read_scalars(&mut self, input: &mut Reader<'_>) -> Result<u64> {
+        let version = input.u64()?;
+        if version != VERSION && (version != FIRST_VERSION || self.config.pmmac) {
             return Err(EngineError::State("unknown version"));
         }
-        let (blocks, depth) = (input.u64()?, input.u64()?);
-        let deepest = self.config.depth(0, self.config.capacity);
-        if blocks < self.blocks || blocks > self.config.capacity || depth > u64::from(deepest.0) {
-            return Err(EngineError::State("blocks or depth out of range"));
+        let first = version == FIRST_VERSION;
+        let blocks = input.u64()?;
+        let class = if first { blocks } else { input.u64()? };
+        let capacity = self.config.capacity;
+        if blocks < self.blocks || blocks > capacity || class == 0 || class > capacity {
+            return Err(EngineError::State("blocks out of range"));
         }
+        self.size_class = class;
         self.grow(blocks)?;
-        if u64::from(self.trees[0].depth.0) > depth {
-            return Err(EngineError::State("the tree is too shallow for its blocks"));
-        }
-        self.trees[0].depth = Level(depth as u32);
+        let depth = input.u64()?;
+        let swept = if first { 0 } else { input.u64()? };
+        self.take_depth(depth, swept)?;
         (self.accesses[0], self.turns[0]) = (input.u64()?, input.u64()?);
         self.requests = input.u64()?;
         if [self.accesses[0], self.turns[0], self.requests].iter().any(|&count| count > MOST_COUNT)
@@ -144,6 +199,25 @@ impl TreeOram {
             return Err(EngineError::State("a counter is out of range"));
         }
         self.trees[0].root_tag = input.tag()?;
+        Ok(version)
+    }
+
+    /// The depth may be less than it was: buckets of a level that is gone are forgotten.
+    fn take_depth(&mut self, depth: u64, swept: u64) -> Result<()> {
+        self.floor = self.config.depth_for_live(0, self.size_class, self.blocks);
+        let deepest = self.config.depth(0, self.config.capacity);
+        if depth > u64::from(deepest.0) || depth < u64::from(self.floor.0) {
+            return Err(EngineError::State("the depth is out of range"));
+        }
+        if swept >= 1 << depth || swept > 0 && depth == u64::from(self.floor.0) {
+            return Err(EngineError::State("the shrinking is out of range"));
+        }
+        let tree = &mut self.trees[0];
+        tree.depth = Level(depth as u32);
+        let buckets = super::geometry::buckets_in(tree.depth) + 1;
+        tree.present.truncate(buckets);
+        tree.removed.truncate(buckets * self.config.blocks_per_bucket as u64);
+        self.swept = swept;
         Ok(())
     }
 }

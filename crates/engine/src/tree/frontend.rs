@@ -9,18 +9,19 @@ use super::config::{Recursion, TreeConfig};
 use super::eviction::reverse_lexicographic;
 use super::geometry::EMPTY;
 use super::keys::TreeKeys;
-use super::meters::Meters;
 use super::plb::Plb;
 use super::position_map::{Counts, MapFormat};
 use super::verifier::Verifier;
 use crate::{
     Action, BlockAnswer, BlockId, BlockOp, Engine, EngineError, Level, Result, Step, TreeId,
 };
-use oblivio_crypto::{Entropy, Mac, Prf, Tag};
+use oblivio_crypto::{Entropy, Mac, Prf};
 use std::collections::BTreeMap;
 
 /// Buckets sealed in one step of a flush, in bytes.
 const FLUSH_BYTES: usize = 8 << 20;
+/// The most paths of a round of maintenance.
+const MOST_EXTRA: u64 = 1 << 16;
 /// Address bits below the level of recursion.
 pub(super) const LEVEL_SHIFT: u32 = 56;
 
@@ -54,6 +55,14 @@ pub struct TreeOram {
     pub(super) levels: usize,
     /// Data blocks addressable now.
     pub(super) blocks: u64,
+    /// Data blocks that the tree is made for.
+    pub(super) size_class: u64,
+    /// The depth that the size class asks for; while the data tree is deeper it is shrinking.
+    pub(super) floor: Level,
+    /// Turns of the schedule since the leaf level began to be pruned.
+    pub(super) swept: u64,
+    /// Data blocks whose content is wanted.
+    pub(super) live_blocks: u64,
     /// One tree, or with [`Recursion::Separate`] one for each level.
     pub(super) trees: Vec<Backend>,
     pub(super) on_chip: Vec<u8>,
@@ -112,6 +121,10 @@ impl TreeOram {
             config,
             levels,
             blocks: 0,
+            size_class: blocks,
+            floor: Level(0),
+            swept: 0,
+            live_blocks: 0,
             trees: trees.collect(),
             on_chip: Vec::new(),
             plb,
@@ -157,46 +170,6 @@ impl TreeOram {
         self.trees[0].cache.limit()
     }
 
-    /// Bytes of memory that they take now.
-    pub fn cache_bytes(&self) -> usize {
-        let tree = &self.trees[0];
-        tree.cache.known_bytes() + tree.cache.held() * self.config.block_bytes
-    }
-
-    /// Blocks in the stash now, all trees together.
-    pub fn stash_blocks(&self) -> usize {
-        self.trees.iter().map(|tree| tree.stash.len()).sum()
-    }
-
-    /// What was counted so far.
-    pub fn meters(&self) -> Meters {
-        let mut sum = Meters {
-            requests: self.requests,
-            pmmac_bytes: self.pmmac_bytes,
-            map_paths: self.map_paths,
-            map_bytes_moved: self.map_bytes,
-            group_remaps: self.group_remaps,
-            remap_backlog_peak: self.backlog_peak,
-            plb_hits: self.plb_hits,
-            plb_misses: self.plb_misses,
-            ..Meters::default()
-        };
-        for tree in &self.trees {
-            sum.paths += tree.meters.paths;
-            sum.buckets_read += tree.meters.buckets_read;
-            sum.buckets_written += tree.meters.buckets_written;
-            sum.bytes_moved += tree.meters.bytes_moved;
-            sum.tag_tree_bytes += tree.meters.tag_tree_bytes;
-            sum.stash_peak = sum.stash_peak.max(tree.meters.stash_peak);
-        }
-        sum
-    }
-
-    /// Bytes of memory that the engine holds.
-    pub fn memory_bytes(&self) -> usize {
-        self.on_chip.len() + self.trees.iter().map(Backend::memory_bytes).sum::<usize>()
-    }
-
     /// Changes the memory for the top of the tree; everything must have been flushed.
     ///
     /// # Errors
@@ -204,7 +177,8 @@ impl TreeOram {
     pub fn set_cache_bytes(&mut self, bytes: usize) -> Result<()> {
         self.expect_idle()?;
         self.config.cache_bytes = bytes;
-        let limit = self.config.cached_buckets(self.depth());
+        // While the tree shrinks, what it becomes: its lower levels fill.
+        let limit = self.config.cached_buckets(self.floor);
         self.trees[0].set_cached_buckets(limit);
         Ok(())
     }
@@ -212,37 +186,6 @@ impl TreeOram {
     /// Checks stored buckets; everything in memory must have been flushed.
     pub fn verifier(&mut self) -> Verifier<'_> {
         Verifier::new(&mut self.trees[0])
-    }
-
-    /// Makes all blocks below `blocks` addressable. Trees only become deeper: labels are 64 bits,
-    /// so nothing that is stored moves.
-    ///
-    /// # Errors
-    /// `Invalid` beyond the configured capacity or while a batch is under way.
-    pub fn grow(&mut self, blocks: u64) -> Result<()> {
-        self.expect_idle()?;
-        if blocks > self.config.capacity {
-            return Err(EngineError::Invalid(format!(
-                "{blocks} blocks are more than the capacity of {}",
-                self.config.capacity
-            )));
-        }
-        if blocks <= self.blocks {
-            return Ok(());
-        }
-        self.blocks = blocks;
-        for (level, tree) in self.trees.iter_mut().enumerate() {
-            tree.depth = tree.depth.max(self.config.depth(level, blocks));
-        }
-        let entries = self.config.blocks_by_level(blocks)[self.levels - 1];
-        let before = self.on_chip.len();
-        let bytes = self.config.map_format.bytes_for(entries);
-        if bytes > before {
-            self.on_chip.resize(bytes, 0);
-            let first = ((self.levels - 1) as u64) << LEVEL_SHIFT;
-            self.config.map_format.fill_fresh(&mut self.on_chip, before, first, &self.prf);
-        }
-        Ok(())
     }
 
     /// The intent of the batch that was submitted last; to be made durable before its first read.
@@ -256,13 +199,33 @@ impl TreeOram {
     /// # Errors
     /// As [`Engine::submit`].
     pub fn replay(&mut self, intent: &Intent) -> Result<()> {
+        if intent.ids.is_empty() {
+            return self.begin_maintenance(intent.seed);
+        }
         let read = |&id| BlockOp { id: BlockId(id), action: Action::Read };
         self.submit(intent.ids.iter().map(read).collect())?;
         self.batch.intent.seed = intent.seed;
         Ok(())
     }
 
-    fn expect_idle(&self) -> Result<()> {
+    /// Begins a round of `paths` scheduled evictions and nothing else, as if their turn had come:
+    /// so a tree that shrinks gets done when there is little traffic. Run it as a batch.
+    ///
+    /// # Errors
+    /// `Invalid` while a batch is under way, and for more paths than a tree has in any use.
+    pub fn begin_maintenance(&mut self, paths: u64) -> Result<()> {
+        self.expect_idle()?;
+        if paths > MOST_EXTRA {
+            let why = format!("a round has at most {MOST_EXTRA} paths of maintenance");
+            return Err(EngineError::Invalid(why));
+        }
+        self.batch = Batch::new(Vec::new(), paths);
+        self.batch.extra = paths;
+        self.phase = Phase::Start(0);
+        Ok(())
+    }
+
+    pub(super) fn expect_idle(&self) -> Result<()> {
         match self.phase {
             Phase::Idle => Ok(()),
             Phase::Closed => Err(EngineError::Closed),
@@ -284,11 +247,6 @@ impl TreeOram {
             MapFormat::Label32 => count << 32,
             _ => self.prf.label(id, count),
         }
-    }
-
-    pub(super) fn block_mac(&mut self, count: u64, id: u64, content: &[u8]) -> Tag {
-        self.pmmac_bytes += 16 + content.len() as u64;
-        self.mac.block(count, id, content)
     }
 
     /// Which tree serves a level of the recursion.
@@ -343,8 +301,11 @@ impl TreeOram {
         let before = self.accesses[tree];
         let after = before + self.accesses_plan.len() as u64;
         self.accesses[tree] = after;
-        for _ in 0..self.config.eviction.due(before, after) {
-            let depth = self.trees[tree].depth;
+        let extra = if level == 0 { self.batch.extra } else { 0 };
+        let scheduled = self.config.eviction.due(before, after) + extra;
+        self.sweep(tree, scheduled);
+        let depth = self.trees[tree].depth;
+        for _ in 0..scheduled {
             let leaf = reverse_lexicographic(self.turns[tree], depth);
             self.turns[tree] += 1;
             let label = leaf.0.checked_shl(64 - depth.0).unwrap_or(0);
@@ -399,6 +360,7 @@ impl TreeOram {
             self.refill_plb();
         }
         self.trees[tree].evict()?;
+        self.drop_swept_level(tree);
         if level > 0 {
             self.map_bytes += self.trees[tree].meters.bytes_moved - moved;
         }

@@ -152,7 +152,7 @@ impl TreeOram {
     }
 
     /// The address of the block that the first entry of map block `id` is for.
-    fn first_entry(&self, id: u64) -> u64 {
+    pub(super) fn first_entry(&self, id: u64) -> u64 {
         let level = (level_of(id) - 1) as u64;
         level << LEVEL_SHIFT | (index_of(id) * self.config.map_entries_per_block())
     }

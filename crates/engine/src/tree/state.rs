@@ -2,7 +2,8 @@
 //!
 //! Sizes follow from public numbers only: the addressable blocks, the depth, the configuration,
 //! and stash and backlog padded to a bound. All numbers are little-endian. Layout (docs/format.md
-//! §"Engine state"): fixed fields, position map, present bits, removed bits, backlog, stash, PLB.
+//! §"Engine state"): fixed fields, position map, liveness bits, present bits, removed bits, backlog,
+//! stash, PLB.
 
 use super::backend::Backend;
 use super::bitset::BitSet;
@@ -21,7 +22,9 @@ use oblivio_crypto::{TAG_BYTES, Tag};
 pub const STASH_BOUND: usize = 64;
 /// Entries to which the backlog of group remaps is padded.
 const BACKLOG_BOUND: usize = 512;
-pub(super) const VERSION: u64 = 1;
+pub(super) const VERSION: u64 = 2;
+/// Still read: states without size class and liveness.
+pub(super) const FIRST_VERSION: u64 = 1;
 
 pub(super) struct Writer<'a>(pub &'a mut Vec<u8>);
 
@@ -65,7 +68,7 @@ impl<'a> Reader<'a> {
 }
 
 /// The least multiple of `bound` that holds `count`, at least `bound`.
-fn padded(count: usize, bound: usize) -> usize {
+pub(super) fn padded(count: usize, bound: usize) -> usize {
     count.div_ceil(bound).max(1) * bound
 }
 
@@ -85,6 +88,7 @@ impl TreeOram {
         self.write_scalars(&mut out);
         out.u64(self.on_chip.len() as u64);
         out.bytes(&self.on_chip);
+        out.words(&tree.live.to_words(self.blocks));
         let buckets = buckets_in(tree.depth) + 1;
         out.words(&tree.present.to_words(buckets));
         out.words(&tree.removed.to_words(buckets * self.config.blocks_per_bucket as u64));
@@ -117,7 +121,8 @@ impl TreeOram {
     pub fn state_bytes(&self) -> usize {
         let blocks = STASH_BOUND + self.plb.capacity() + 2;
         let slots = buckets_in(self.trees[0].depth) as usize * (self.config.blocks_per_bucket + 1);
-        self.on_chip.len() + slots / 8 + blocks * (self.config.block_bytes + 40) + (64 << 10)
+        let bits = slots / 8 + self.blocks as usize / 8;
+        self.on_chip.len() + bits + blocks * (self.config.block_bytes + 40) + (64 << 10)
     }
 
     fn write_backlog(&self, out: &mut Writer<'_>) {
@@ -156,12 +161,18 @@ impl TreeOram {
             return Err(EngineError::Invalid("several trees are for the lab only".into()));
         }
         let mut input = Reader(state);
-        self.read_scalars(&mut input)?;
+        let version = self.read_scalars(&mut input)?;
         if input.u64()? != self.on_chip.len() as u64 {
             return Err(EngineError::State("the position map has another size"));
         }
         let map = input.bytes(self.on_chip.len())?;
         self.on_chip.copy_from_slice(map);
+        if version == FIRST_VERSION {
+            self.assume_live(0);
+        } else {
+            self.trees[0].live = BitSet::from_words(input.words(self.blocks)?);
+            self.live_blocks = self.trees[0].live.count();
+        }
         let buckets = buckets_in(self.trees[0].depth) + 1;
         let slots = buckets * self.config.blocks_per_bucket as u64;
         self.trees[0].present = BitSet::from_words(input.words(buckets)?);

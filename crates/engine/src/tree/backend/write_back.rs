@@ -3,9 +3,10 @@
 
 use super::{Backend, Held, Round, resident};
 use crate::tree::block_pool::Payload;
+use crate::tree::bucket_cache::Meta;
 use crate::tree::geometry::{EMPTY, SlotHeader};
 use crate::tree::paths::NONE;
-use crate::{BucketId, Result};
+use crate::{BucketId, Level, Result};
 use oblivio_crypto::Tag;
 
 impl Backend {
@@ -15,7 +16,8 @@ impl Backend {
     /// Those of the sealer.
     pub fn evict(&mut self) -> Result<()> {
         let mut round = std::mem::take(&mut self.round);
-        place_blocks(&mut round, self.geometry.blocks_per_bucket);
+        let pruned = self.pruning.then_some(self.depth);
+        place_blocks(&mut round, self.geometry.blocks_per_bucket, pruned);
         let result = self.write_back(&mut round);
         for candidate in round.candidates.iter().filter(|c| c.header.id != EMPTY) {
             let payload = self.keep(candidate.held, &round.read_buf);
@@ -29,7 +31,7 @@ impl Backend {
     fn write_back(&mut self, round: &mut Round) -> Result<()> {
         let stride = self.geometry.bucket_bytes();
         let written = round.union.nodes().iter();
-        let written = written.filter(|n| n.evict && !self.cache.holds(n.bucket.0)).count();
+        let written = written.filter(|n| n.evict && self.is_written(n.bucket)).count();
         if round.write_buf.len() < written * stride {
             round.write_buf.resize(written * stride, 0);
         }
@@ -39,17 +41,41 @@ impl Backend {
             if !node.evict {
                 continue;
             }
-            if self.cache.holds(node.bucket.0) {
-                self.fill_cached(round, index);
+            let tag = if self.pruning && node.bucket.level() == self.depth {
+                self.prune(node.bucket);
+                Tag::default()
+            } else if !self.cache.holds(node.bucket.0) {
+                self.fill_stored(round, index)?
             } else {
-                let tag = self.fill_stored(round, index)?;
-                match node.parent {
-                    NONE => self.root_tag = tag,
-                    parent => round.node_tags[parent as usize][node.bucket.side()] = tag,
+                self.fill_cached(round, index);
+                if !self.is_written(node.bucket) {
+                    continue;
                 }
+                self.seal_cached(round, node.bucket)?
+            };
+            match node.parent {
+                NONE => self.root_tag = tag,
+                parent => round.node_tags[parent as usize][node.bucket.side()] = tag,
             }
         }
         Ok(())
+    }
+
+    /// Whether a bucket that is rewritten goes to the store at once.
+    fn is_written(&self, bucket: BucketId) -> bool {
+        !self.cache.holds(bucket.0) || bucket.level() >= self.write_through
+    }
+
+    /// Drops an empty bucket: it reads as one that was never stored.
+    fn prune(&mut self, bucket: BucketId) {
+        if self.cache.holds(bucket.0) {
+            *self.cache.meta_mut(bucket.0) = Meta::default();
+        }
+        if self.present.get(bucket.0) {
+            self.present.set(bucket.0, false);
+            self.clear_removed(bucket);
+            self.changes.written.push(bucket.0);
+        }
     }
 
     fn fill_cached(&mut self, round: &mut Round, index: usize) {
@@ -103,14 +129,18 @@ impl Backend {
         let tag = self.sealer.seal(&place, bytes)?;
         self.present.set(bucket.0, true);
         self.changes.written.push(bucket.0);
-        let slots = self.geometry.blocks_per_bucket as u64;
-        for slot in 0..slots {
-            self.removed.set(bucket.0 * slots + slot, false);
-        }
+        self.clear_removed(bucket);
         self.meters.buckets_written += 1;
         self.meters.bytes_moved += bytes.len() as u64;
         self.meters.tag_tree_bytes += bytes.len() as u64;
         Ok(tag)
+    }
+
+    fn clear_removed(&mut self, bucket: BucketId) {
+        let slots = self.geometry.blocks_per_bucket as u64;
+        for slot in 0..slots {
+            self.removed.set(bucket.0 * slots + slot, false);
+        }
     }
 
     fn keep(&mut self, held: Held, read_buf: &[u8]) -> Payload {
@@ -133,20 +163,27 @@ impl Backend {
             round.write_buf.resize(count * stride, 0);
         }
         round.write_list.clear();
-        for (index, bucket) in dirty.drain(..count).enumerate() {
-            let bytes = &mut round.write_buf[index * stride..(index + 1) * stride];
-            self.copy_cached(bucket, bytes);
-            let tag = self.seal(BucketId(bucket), bytes)?;
+        for bucket in dirty.drain(..count) {
+            let tag = self.seal_cached(&mut round, BucketId(bucket))?;
             match BucketId(bucket).parent() {
                 None => self.root_tag = tag,
                 Some(parent) => {
                     self.cache.meta_mut(parent.0).child_tags[BucketId(bucket).side()] = tag;
                 }
             }
-            round.write_list.push(BucketId(bucket));
         }
         self.round = round;
         Ok(())
+    }
+
+    /// Seals a cached bucket as the next one to be written.
+    fn seal_cached(&mut self, round: &mut Round, bucket: BucketId) -> Result<Tag> {
+        let stride = self.geometry.bucket_bytes();
+        let base = round.write_list.len() * stride;
+        round.write_list.push(bucket);
+        let bytes = &mut round.write_buf[base..base + stride];
+        self.copy_cached(bucket.0, bytes);
+        self.seal(bucket, bytes)
     }
 
     fn copy_cached(&mut self, bucket: u64, bytes: &mut [u8]) {
@@ -174,8 +211,8 @@ impl Backend {
 }
 
 /// Gives each node a list of at most `slots` candidates, each as deep as it can go; the others
-/// are in no list.
-fn place_blocks(round: &mut Round, slots: usize) {
+/// are in no list. Nodes of the level `pruned` get none.
+fn place_blocks(round: &mut Round, slots: usize, pruned: Option<Level>) {
     round.heads.clear();
     round.heads.resize(round.union.nodes().len(), NONE);
     for index in 0..round.candidates.len() {
@@ -189,7 +226,9 @@ fn place_blocks(round: &mut Round, slots: usize) {
         }
     }
     for index in (0..round.heads.len()).rev() {
-        if round.union.nodes()[index].evict {
+        let node = round.union.nodes()[index];
+        if node.evict {
+            let slots = if pruned == Some(node.bucket.level()) { 0 } else { slots };
             overflow_to_parent(round, index, slots);
         }
     }
@@ -204,7 +243,10 @@ fn overflow_to_parent(round: &mut Round, index: usize, slots: usize) {
         last = next;
         next = round.candidates[next as usize].next;
     }
-    round.candidates[last as usize].next = NONE;
+    match last {
+        NONE => round.heads[index] = NONE,
+        last => round.candidates[last as usize].next = NONE,
+    }
     let parent = round.union.nodes()[index].parent;
     while next != NONE {
         let following = round.candidates[next as usize].next;

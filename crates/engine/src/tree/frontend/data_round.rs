@@ -1,7 +1,7 @@
 //! The last round of a batch: one path for each operation, maintenance, and what the operations do
 //! to their blocks.
 
-use super::TreeOram;
+use super::{LEVEL_SHIFT, TreeOram};
 use crate::tree::batch::Target;
 use crate::tree::position_map::{Counts, GROUP_ENTRIES, MapFormat};
 use crate::{Action, BlockAnswer, EngineError, Result};
@@ -49,43 +49,72 @@ impl TreeOram {
         }
     }
 
-    /// Checks a block against its count (Freecursive §6.2.1) and tells whether it is absent.
-    /// With PMMAC a block that was ever accessed exists; one that is absent for the caller is
-    /// stored as a tombstone, whose tag covers no content.
+    /// Checks a map block against its count (Freecursive §6.2.1) and tells whether it is absent:
+    /// nothing it maps was ever accessed.
     pub(in crate::tree) fn is_absent(
         &mut self,
         index: usize,
         id: u64,
         counts: Counts,
     ) -> Result<bool> {
-        let header = self.trees[0].target(index);
-        if !self.config.pmmac {
-            return Ok(header.is_none());
+        if self.trees[0].target(index).is_some() {
+            return self.check_mac(index, id, counts.old).map(|()| false);
         }
-        let Some(header) = header else {
-            let fresh = self.config.map_format.initial_count(id, &self.prf) == counts.old;
-            return if fresh { Ok(true) } else { Err(EngineError::TamperedBlock(id)) };
-        };
-        let content = self.trees[0].content(index);
-        self.pmmac_bytes += 16 + content.len() as u64;
-        if self.mac.block(counts.old, id, content) == header.mac {
-            return Ok(false);
+        let fresh = || self.config.map_format.initial_count(id, &self.prf) == counts.old;
+        if self.config.pmmac && !fresh() {
+            return Err(EngineError::TamperedBlock(id));
         }
-        if self.mac.block(counts.old, id, &[]) == header.mac {
-            return Ok(true);
-        }
-        Err(EngineError::TamperedBlock(id))
+        Ok(true)
     }
 
+    /// Checks a data block: it is there when it lives, and only then (what is dead was dropped).
+    /// Without PMMAC it is up to the tag tree that nothing is missing, and what is not there does
+    /// not exist.
     pub(super) fn check_data(&mut self, index: usize, id: u64, counts: Counts) -> Result<()> {
-        let is_absent = self.is_absent(index, id, counts)?;
+        if id >> LEVEL_SHIFT > 0 {
+            return self.move_map_block(index, id, counts);
+        }
+        let lives = self.trees[0].target(index).is_some();
+        if lives {
+            self.check_mac(index, id, counts.old)?;
+        } else if self.config.pmmac && self.trees[0].live.get(id) {
+            return Err(EngineError::TamperedBlock(id));
+        }
+        self.set_live(id, lives);
         if let Target::Data { absent, .. } = &mut self.batch.targets[index] {
-            *absent = is_absent;
-        } else if is_absent && self.config.pmmac {
-            // A tombstone moves with its group as well.
-            self.batch.targets[index] = Target::Data { id, counts, absent: true };
+            *absent = !lives;
         }
         Ok(())
+    }
+
+    /// A map block moves with its group. With PMMAC one that was never used is made now: its count
+    /// would no longer say that it is fresh.
+    fn move_map_block(&mut self, index: usize, id: u64, counts: Counts) -> Result<()> {
+        if self.is_absent(index, id, counts)? && self.config.pmmac {
+            let first = self.first_entry(id);
+            self.trees[0].insert(index, id);
+            let content = self.trees[0].content_mut(index);
+            self.config.map_format.fill_fresh(content, 0, first, &self.prf);
+        }
+        Ok(())
+    }
+
+    /// With PMMAC: the block that access `index` found is the one written at this count.
+    fn check_mac(&mut self, index: usize, id: u64, count: u64) -> Result<()> {
+        let Some(header) = self.trees[0].target(index).filter(|_| self.config.pmmac) else {
+            return Ok(());
+        };
+        if self.target_mac(index, id, count) == header.mac {
+            Ok(())
+        } else {
+            Err(EngineError::TamperedBlock(id))
+        }
+    }
+
+    fn target_mac(&mut self, index: usize, id: u64, count: u64) -> Tag {
+        let content = self.trees[0].content(index);
+        self.pmmac_bytes += 16 + content.len() as u64;
+        self.mac.block(count, id, content)
     }
 
     pub(super) fn serve_operations(&mut self) {
@@ -95,6 +124,7 @@ impl TreeOram {
             let action = std::mem::replace(&mut self.batch.ops[op_index].action, Action::Read);
             let (answer, now_absent) = self.serve(index, id, absent, &action);
             self.batch.answers.push(answer);
+            self.set_live(id, !now_absent);
             if let Target::Data { absent, .. } = &mut self.batch.targets[index] {
                 *absent = now_absent;
             }
@@ -134,29 +164,19 @@ impl TreeOram {
     /// Gives every block of the round its new label and tag.
     pub(super) fn settle_targets(&mut self) {
         for index in 0..self.batch.targets.len() {
-            let (id, counts, absent) = match self.batch.targets[index] {
-                Target::Data { id, counts, absent } => (id, counts, absent),
-                Target::Remap { id, counts } => (id, counts, false),
-                _ => continue,
+            let (Target::Data { id, counts, .. } | Target::Remap { id, counts }) =
+                self.batch.targets[index]
+            else {
+                continue;
             };
             if self.trees[0].target(index).is_none() {
-                if !self.config.pmmac {
-                    continue;
-                }
-                self.trees[0].insert(index, id);
+                continue;
             }
             let label = self.label(id, counts.new);
-            let mut mac = Tag::default();
-            if self.config.pmmac {
-                if absent {
-                    self.trees[0].content_mut(index).fill(0);
-                    mac = self.block_mac(counts.new, id, &[]);
-                } else {
-                    let content = self.trees[0].content(index);
-                    self.pmmac_bytes += 16 + content.len() as u64;
-                    mac = self.mac.block(counts.new, id, content);
-                }
-            }
+            let mac = match self.config.pmmac {
+                true => self.target_mac(index, id, counts.new),
+                false => Tag::default(),
+            };
             self.trees[0].relabel(index, label, mac);
         }
     }

@@ -1,0 +1,61 @@
+//! Which data blocks exist: a bit for each id.
+//!
+//! A block whose bit is clear reads as absent whatever the tree still holds of it, and its copy is
+//! dropped when it is met where that costs nothing. The copy lies on the path of the block's
+//! label like any other, and every access moves the label, reads the old path and takes the copy
+//! out; so one that was discarded never comes back. The trace does not know these bits.
+
+use super::frontend::TreeOram;
+use crate::{BlockId, EngineError, Result};
+
+impl TreeOram {
+    /// The content of these blocks is not wanted any more; they are absent from now on. Nothing is
+    /// read or written for it. Like any change it is lost in a crash before the next commit.
+    ///
+    /// # Errors
+    /// `Invalid` for an id that is not addressable and while a batch is under way; nothing is
+    /// discarded then.
+    pub fn discard(&mut self, ids: &[BlockId]) -> Result<()> {
+        self.expect_idle()?;
+        if let Some(id) = ids.iter().find(|id| id.0 >= self.blocks) {
+            let why = format!("block {} of {}", id.0, self.blocks);
+            return Err(EngineError::Invalid(why));
+        }
+        for id in ids {
+            self.set_live(id.0, false);
+        }
+        Ok(())
+    }
+
+    /// How many data blocks exist: were written and neither removed nor discarded since. Exact,
+    /// but for what is left of a state of the first version, where it is the most there may be.
+    pub fn live_blocks(&self) -> u64 {
+        self.live_blocks
+    }
+
+    /// Whether a data block exists.
+    pub fn is_live(&self, id: BlockId) -> bool {
+        self.trees[0].live.get(id.0)
+    }
+
+    /// Every block from `first` on may exist: a state of the first version does not say. One that
+    /// does not is found out when it is accessed; the caller may discard those that it knows of.
+    pub(super) fn assume_live(&mut self, first: u64) {
+        let live = &mut self.trees[0].live;
+        (first..self.blocks).for_each(|id| live.set(id, true));
+        self.live_blocks = live.count();
+    }
+
+    pub(super) fn set_live(&mut self, id: u64, live: bool) {
+        let tree = &mut self.trees[0];
+        if tree.live.get(id) == live {
+            return;
+        }
+        tree.live.set(id, live);
+        // Runs of blocks are discarded, and 64 of them share a word.
+        if tree.changes.live.last() != Some(&(id / 64)) {
+            tree.changes.live.push(id / 64);
+        }
+        self.live_blocks = if live { self.live_blocks + 1 } else { self.live_blocks - 1 };
+    }
+}

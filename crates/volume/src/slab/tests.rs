@@ -1,0 +1,183 @@
+//! The slab by itself, and under an engine that shrinks.
+
+use super::*;
+use oblivio_engine::tree::{Eviction, TreeConfig, TreeKeys, TreeOram, buckets_in};
+use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp, Engine, Step, TreeId};
+use oblivio_store::record::Op;
+use oblivio_store::{MemoryStore, RecordStore};
+
+#[test]
+fn committed_versions_are_not_written_over() {
+    let store = MemoryStore::new();
+    let mut slab = Slab::new(600);
+    let bucket = BucketId(3);
+    slab.write(&store, &[bucket], &[1; 600]).expect("memory");
+    slab.committed();
+    assert!(slab.changes().is_empty());
+    let first = slab.place(bucket).expect("stored");
+    for version in 2..5 {
+        slab.write(&store, &[bucket], &[version; 600]).expect("memory");
+        assert_ne!(slab.place(bucket), Some(first));
+    }
+    let mut old = [0; 600];
+    store
+        .read(&mut [ReadAt { object: SLAB_OBJECT, offset: first, buf: &mut old }])
+        .expect("still there");
+    assert_eq!(old, [1; 600]);
+    let mut table = SlotTable::default();
+    table.apply(&slab.changes(), 7).expect("sound");
+    let again = Slab::restore(600, table, 4 * 1024).expect("sound");
+    assert_eq!(again.place(bucket), slab.place(bucket));
+    assert_eq!(again.stored().collect::<Vec<_>>(), [bucket]);
+}
+
+/// Buckets that are dropped leave holes at once and a shorter slab in the end, the slots of
+/// the last commit are never touched, and the table says what is where.
+#[test]
+fn a_slab_shrinks_with_its_tree() {
+    let store = RecordStore::new(MemoryStore::new());
+    let mut slab = Slab::new(60_000);
+    let commit = |slab: &mut Slab| {
+        slab.committed();
+        slab.reclaim(&store).expect("memory");
+    };
+    let rewrite = |slab: &mut Slab, buckets: std::ops::Range<u64>| {
+        for bucket in buckets.map(BucketId) {
+            slab.write(&store, &[bucket], &[bucket.0 as u8; 60_000]).expect("memory");
+        }
+    };
+    rewrite(&mut slab, 1..256);
+    commit(&mut slab);
+    for _ in 0..40 {
+        rewrite(&mut slab, 1..3);
+        commit(&mut slab);
+    }
+    let before = store.len(SLAB_OBJECT).expect("memory");
+    store.take();
+    slab.forget(&(128..256).filter(|n| n % 3 > 0).map(BucketId).collect::<Vec<_>>());
+    assert!(slab.changes().iter().all(|&(_, slot)| slot == NOWHERE));
+    let stored: Vec<_> = slab.stored().collect();
+    commit(&mut slab);
+    let holes = store.take().into_iter().filter(|event| event.op == Op::Discard);
+    let holes: Vec<_> = holes.map(|event| event.offset..event.offset + event.len).collect();
+    assert!(holes.iter().map(|hole| hole.end - hole.start).sum::<u64>() > 60 * 60_000);
+    for &bucket in &stored {
+        let place = slab.place(bucket).expect("stored");
+        assert!(holes.iter().all(|hole| !hole.contains(&place)));
+    }
+    slab.forget(&(64..256).map(BucketId).collect::<Vec<_>>());
+    for first in (1..64).step_by(4) {
+        rewrite(&mut slab, first..64.min(first + 4));
+        commit(&mut slab);
+    }
+    let after = store.len(SLAB_OBJECT).expect("memory");
+    assert!(after < before.map(|before| before / 9 * 5), "{after:?} of {before:?}");
+    assert_eq!(slab.table().len(), 64);
+    for bucket in 1..64 {
+        let mut bytes = vec![0; 60_000];
+        slab.read(&store, &[BucketId(bucket)], &mut bytes).expect("stored");
+        assert_eq!(bytes, [bucket as u8; 60_000]);
+    }
+}
+
+#[test]
+fn a_table_with_a_shared_slot_is_refused() {
+    let mut table = SlotTable::default();
+    table.apply(&[(1, 4), (2, 4)], 3).expect("in range");
+    assert!(Slab::restore(600, table, 1 << 20).is_err());
+}
+
+#[test]
+fn a_table_that_leads_out_of_the_tree_or_the_slab_is_refused() {
+    let mut table = SlotTable::default();
+    assert!(table.apply(&[(4, 0)], 3).is_err());
+    table.apply(&[(3, NOWHERE - 1)], 3).expect("a bucket of the tree");
+    assert!(Slab::restore(600, table, 1 << 20).is_err());
+}
+
+/// An engine over a slab, committed as a volume does it.
+struct Run {
+    engine: TreeOram,
+    slab: Slab,
+    store: MemoryStore,
+    table: SlotTable,
+}
+
+impl Run {
+    fn access(&mut self, ops: Vec<BlockOp>) -> Vec<BlockAnswer> {
+        self.engine.submit(ops).expect("idle");
+        self.carry_out();
+        self.engine.take_answers()
+    }
+
+    fn carry_out(&mut self) {
+        loop {
+            match self.engine.step().expect("nothing was tampered with") {
+                Step::Done => return,
+                Step::Read { buckets, into, .. } => {
+                    self.slab.read(&self.store, buckets, into).expect("stored");
+                }
+                Step::Write { buckets, from, .. } => {
+                    self.slab.write(&self.store, buckets, from).expect("memory");
+                }
+            }
+        }
+    }
+
+    /// Commits, checks that a slab made from the stored entries is the same, and reclaims.
+    fn commit(&mut self) {
+        self.engine.begin_flush().expect("idle");
+        self.carry_out();
+        self.slab.forget(&self.engine.dropped());
+        let buckets = buckets_in(self.engine.depth());
+        self.table.apply(&self.slab.changes(), buckets).expect("in range");
+        self.engine.committed();
+        self.slab.committed();
+        self.slab.reclaim(&self.store).expect("memory");
+        let table = SlotTable(self.table.0.clone());
+        let bytes = self.store.len(SLAB_OBJECT).expect("memory").unwrap_or(0);
+        let again = Slab::restore(self.slab.bucket_bytes, table, bytes).expect("sound");
+        assert_eq!(again.table(), self.slab.table());
+        assert!(again.table().len() as u64 <= buckets + 1);
+    }
+}
+
+#[test]
+fn an_engine_that_shrinks_makes_the_slab_smaller() {
+    const BLOCKS: u64 = 1 << 10;
+    let eviction = Eviction::Scheduled { every: 3 };
+    let config = TreeConfig { eviction, cache_bytes: 100 << 10, ..TreeConfig::new(4096, BLOCKS) };
+    let engine = TreeOram::new(config, BLOCKS, TreeKeys::from_seed(1)).expect("sound");
+    let slab = Slab::new(engine.bucket_bytes(TreeId::DATA));
+    let table = SlotTable::default();
+    let mut run = Run { engine, slab, store: MemoryStore::new(), table };
+    let op = |id, action| BlockOp { id: BlockId(id), action };
+    for id in 0..BLOCKS {
+        run.access(vec![op(id, Action::Write(vec![id as u8; 4096]))]);
+        if id % 16 == 0 {
+            run.commit();
+        }
+    }
+    run.commit();
+    let full = run.store.len(SLAB_OBJECT).expect("memory").expect("written");
+    let left = BLOCKS / 16;
+    run.engine.discard(&(left..BLOCKS).map(BlockId).collect::<Vec<_>>()).expect("addressable");
+    run.engine.set_size_class(2 * left).expect("below the capacity");
+    while run.engine.shrink_left() > 0 {
+        run.engine.begin_maintenance(8).expect("idle");
+        run.carry_out();
+        run.commit();
+    }
+    // Every bucket that is left is rewritten, and so comes to the front.
+    for _ in 0..16 {
+        run.engine.begin_maintenance(8).expect("idle");
+        run.carry_out();
+        run.commit();
+    }
+    let small = run.store.len(SLAB_OBJECT).expect("memory").expect("written");
+    assert!(small < full / 4, "{small} of {full} bytes");
+    for id in 0..BLOCKS {
+        let expected = (id < left).then(|| vec![id as u8; 4096]);
+        assert_eq!(run.access(vec![op(id, Action::Read)]), [expected]);
+    }
+}
