@@ -1,0 +1,45 @@
+"use strict";
+// Numbers and times as people read them; the same words as the command's.
+
+const grouped = (n) => Math.round(n).toLocaleString("en-US");
+
+function size(bytes) {
+  if (bytes < 1024) return `${bytes} B`;
+  let value = bytes, unit = "";
+  for (const next of ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"]) {
+    if (value < 1023.5) break;
+    value /= 1024;
+    unit = next;
+  }
+  return `${value < 9.95 ? value.toFixed(1) : Math.round(value)} ${unit}`;
+}
+
+function count(n, what, several) {
+  return `${grouped(n)} ${n === 1 ? what : several ?? `${what}s`}`;
+}
+
+function percent(share) {
+  const value = share * 100;
+  return `${value < 9.95 ? value.toFixed(1) : Math.round(value)} %`;
+}
+
+const clock = (at) => new Date(at).toLocaleTimeString("en-GB");
+
+function ago(at, now) {
+  const seconds = Math.max(0, (now - at) / 1000);
+  if (seconds < 1.5) return "just now";
+  if (seconds < 90) return `${Math.round(seconds)} s ago`;
+  return `at ${clock(at)}`;
+}
+
+// An element with text and attributes; never markup.
+function make(tag, text, attributes = {}) {
+  const element = document.createElement(tag);
+  if (text !== undefined) element.textContent = text;
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  return element;
+}
+
+function put(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
