@@ -10,12 +10,13 @@ use browser::Browser;
 use common::{Scratch, noise};
 use serde_json::json;
 use std::path::PathBuf;
+use std::process::Stdio;
 use std::time::Duration;
 use watching::Watching;
 
 /// So little memory that the storage is asked for nearly everything.
 const MEMORY: &str = "2M";
-const FILES: usize = 24;
+const FILES: usize = 40;
 
 fn number(browser: &Browser, panel: &str, name: &str) -> u64 {
     let text = browser.text(&format!("#{panel} [data-is={name}]"));
@@ -24,24 +25,25 @@ fn number(browser: &Browser, panel: &str, name: &str) -> u64 {
 
 /// A volume with some files of a few blocks each.
 fn volume() -> Scratch {
-    let scratch = Scratch::with_volume();
+    let scratch = Scratch::new();
+    scratch.good(["init", "--kdf-memory", "32K", "--kdf-passes", "1", "vault"]);
     for at in 0..FILES {
-        scratch.write(&format!("files/{at:02}"), noise(30_000 + 4000 * (at % 7), at as u64 + 1));
+        scratch.write(&format!("files/{at:02}"), noise(60_000 + 20_000 * (at % 7), at as u64 + 1));
     }
     scratch.write("new", noise(90_000, 99));
-    scratch.good(["put", "-r", "v", "files", "/"]);
+    scratch.good(["put", "-r", "vault", "files", "/"]);
     scratch
 }
 
 fn read(scratch: &Scratch, file: usize) {
     let path = format!("/files/{file:02}");
-    scratch.good(["get", "--quiet", "--force", "--memory", MEMORY, "v", &path, "back"]);
+    scratch.good(["get", "--quiet", "--force", "--memory", MEMORY, "vault", &path, "back"]);
 }
 
 /// One favourite among many: what ordinary encryption gives away.
 fn favourite(scratch: &Scratch, times: usize) {
     for at in 0..times {
-        read(scratch, if at % 3 == 2 { at * 5 % FILES } else { 7 });
+        read(scratch, if at % 3 == 2 { at * 7 % FILES } else { 7 });
     }
 }
 
@@ -61,7 +63,7 @@ fn the_page_shows_what_commands_do() {
         Err(why) => return eprintln!("skipped: {why}"),
     };
     let scratch = volume();
-    let watching = Watching::begin(&scratch);
+    let watching = Watching::of(&scratch, "vault");
     let shots = tempfile::tempdir().expect("a folder");
     let shots = std::env::var_os("OBLIVIO_SCREENSHOTS")
         .map_or_else(|| shots.path().to_owned(), PathBuf::from);
@@ -86,13 +88,13 @@ fn the_page_shows_what_commands_do() {
 
 fn waits_for_work(browser: &Browser) {
     browser.wait("document.querySelector('#status').innerText.includes('Waiting')");
-    assert_eq!(browser.text("h1"), "v");
+    assert_eq!(browser.text("h1"), "vault");
     assert_eq!(number(browser, "left", "requests"), 0);
     assert_eq!(number(browser, "right", "requests"), 0);
 }
 
 fn counts(browser: &Browser, scratch: &Scratch) {
-    scratch.good(["put", "--memory", MEMORY, "v", "new", "/files"]);
+    scratch.good(["put", "--memory", MEMORY, "vault", "new", "/files"]);
     let moved = |panel: &str| {
         format!("document.querySelector('#{panel} [data-is=requests]').innerText !== '0'")
     };
@@ -229,12 +231,24 @@ fn take_pictures(browser: &Browser, scratch: &Scratch, shots: &std::path::Path) 
     std::fs::create_dir_all(shots).expect("a folder");
     // For docs: a minute of work, so that the pictures are full.
     if std::env::var_os("OBLIVIO_SCREENSHOTS").is_some() {
-        for at in 0..18 {
-            favourite(scratch, 3 + at % 2);
-            std::thread::sleep(Duration::from_millis(1500));
+        for at in 0..50 {
+            match at % 9 {
+                2 | 5 | 6 => read(scratch, at * 11 % FILES),
+                8 => drop(scratch.good(["put", "--memory", MEMORY, "vault", "new", "/files"])),
+                _ => read(scratch, 7),
+            }
+            std::thread::sleep(Duration::from_millis(700 + (at as u64 * 373) % 800));
         }
     }
     favourite(scratch, 3);
+    // A command that is at work while the pictures are taken.
+    let mut command =
+        scratch.command(["put", "--quiet", "--memory", MEMORY, "vault", "-", "/live"]);
+    let mut at_work = command.stdin(Stdio::piped()).spawn().expect("the command runs");
+    browser.wait("document.querySelector('#status').innerText.includes('oblivio put')");
+    // Away from the buttons.
+    let away = json!({ "type": "mouseMoved", "x": 0, "y": 0 });
+    browser.tool("Input.dispatchMouseEvent", away);
     for (name, width, height, ratio, scheme) in [
         ("watch-desktop.png", 1280, 800, 1, "light"),
         ("watch-dark.png", 1280, 800, 1, "dark"),
@@ -248,4 +262,21 @@ fn take_pictures(browser: &Browser, scratch: &Scratch, shots: &std::path::Path) 
         let len = std::fs::metadata(shots.join(name)).expect("a picture").len();
         assert!(len > 10_000, "{name}: {len}");
     }
+    if let Some(dir) = std::env::var_os("OBLIVIO_WHOLE") {
+        let dir = PathBuf::from(dir);
+        let shot = |name: &str, width, height, scheme| {
+            browser.resize(width, height, 1);
+            browser.prefer(scheme, "no-preference");
+            std::thread::sleep(Duration::from_millis(700));
+            browser.picture(&dir.join(name));
+        };
+        shot("whole-dark.png", 1280, 2000, "dark");
+        shot("whole-phone.png", 390, 3300, "dark");
+        browser.click("#tables");
+        shot("tables.png", 1280, 1400, "light");
+        shot("tables-phone.png", 360, 2600, "light");
+        browser.click("#tables");
+    }
+    drop(at_work.stdin.take());
+    assert!(at_work.wait().expect("its end").success());
 }

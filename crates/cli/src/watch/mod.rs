@@ -128,10 +128,10 @@ fn write_launcher(path: &Path, url: &str) -> std::io::Result<()> {
     // One that a killed watcher left leads nowhere.
     meeting::end(path);
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    write!(
+    writeln!(
         file,
         "<!doctype html><meta charset=utf-8><meta name=referrer content=no-referrer>\
          <title>Oblivio</title><meta http-equiv=refresh content=\"0; url={url}\">\
-         <a href=\"{url}\">Watch the volume</a>\n"
+         <a href=\"{url}\">Watch the volume</a>"
     )
 }

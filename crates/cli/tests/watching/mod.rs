@@ -24,10 +24,14 @@ pub struct Watching {
 impl Watching {
     /// Watches the scratch folder's volume `v`.
     pub fn begin(scratch: &Scratch) -> Self {
+        Self::of(scratch, "v")
+    }
+
+    pub fn of(scratch: &Scratch, volume: &str) -> Self {
         std::fs::create_dir_all(scratch.path("run")).expect("a folder");
         let private = std::fs::Permissions::from_mode(0o700);
         std::fs::set_permissions(scratch.path("run"), private).expect("ours");
-        let mut command = scratch.command(["watch", "v"]);
+        let mut command = scratch.command(["watch", volume]);
         let mut child =
             command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the command runs");
         let mut url = String::new();

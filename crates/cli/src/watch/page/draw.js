@@ -33,7 +33,7 @@ function label(pen, text, x, y, align, colour) {
 }
 
 function seconds(pen, box, colour) {
-  for (const back of [60, 45, 30, 15, 0]) {
+  for (const back of box.w > 360 ? [60, 45, 30, 15, 0] : [60, 30, 0]) {
     const x = box.x + box.w * (1 - back / 60);
     pen.fillStyle = colour.grid;
     pen.fillRect(Math.round(x), box.y, 1, box.h);
@@ -46,10 +46,11 @@ function seconds(pen, box, colour) {
 function mark(pen, x, y, write, radius) {
   pen.beginPath();
   if (write) {
-    pen.moveTo(x, y - radius - 1);
-    pen.lineTo(x + radius + 1, y);
-    pen.lineTo(x, y + radius + 1);
-    pen.lineTo(x - radius - 1, y);
+    const reach = radius * 1.45;
+    pen.moveTo(x, y - reach);
+    pen.lineTo(x + reach, y);
+    pen.lineTo(x, y + reach);
+    pen.lineTo(x - reach, y);
     pen.closePath();
     pen.stroke();
   } else {
@@ -59,13 +60,14 @@ function mark(pen, x, y, write, radius) {
 }
 
 function marks(pen, box, now, points, y, colour, radius) {
+  if (radius < 1.5) radius *= Math.max(0.7, Math.min(1, box.w / 480));
   pen.save();
   pen.beginPath();
   pen.rect(box.x, box.y - 3, box.w + 3, box.h + 6);
   pen.clip();
   pen.fillStyle = colour.read;
   pen.strokeStyle = colour.write;
-  pen.lineWidth = 1.5;
+  pen.lineWidth = radius < 1.5 ? 1.1 : 1.6;
   for (const point of points) {
     const x = box.x + box.w * (1 - (now - point.at) / WINDOW);
     mark(pen, x, box.y + box.h * y(point), point.write, radius);
@@ -85,7 +87,7 @@ function drawStore(canvas, sight, now, colour) {
     const text = end ? size(Math.round(end * part)) : part === 0 ? "start" : part === 1 ? "end" : "";
     label(pen, text, box.x - 8, y, "right", colour.soft);
   }
-  const radius = sight.points.length > 6000 ? 1 : sight.points.length > 1500 ? 1.4 : 2;
+  const radius = sight.points.length > 6000 ? 0.9 : sight.points.length > 1200 ? 1.2 : 2;
   marks(pen, box, now, sight.points, (point) => point.place / end, colour, radius);
 }
 
@@ -116,7 +118,7 @@ function drawFiles(canvas, sight, now, colour) {
     const middle = (point.offset + point.len / 2) / point.file.size;
     return (row.get(point.file) + 0.15 + 0.7 * Math.min(1, middle)) / rows;
   };
-  marks(pen, box, now, sight.points, inRow, colour, sight.points.length > 1500 ? 1.6 : 2.6);
+  marks(pen, box, now, sight.points, inRow, colour, sight.points.length > 1500 ? 1.5 : 2.8);
 }
 
 // Shares as bars, on one scale for both sides; a dashed line is where all would be equal.

@@ -70,7 +70,7 @@ function connect() {
 function showStatus() {
   const box = $("status");
   const users = (state.status?.users ?? []).map((user) => user.command).filter(Boolean);
-  let words = "Waiting for a command to use the volume";
+  let words = left.batches ? "Waiting: no command uses the volume now" : "Waiting for a command to use the volume";
   if (state.live === null) words = "Connecting";
   else if (!state.live) words = "No connection; is oblivio watch still running?";
   else if (users.length) words = `In use by ${users.map((name) => `oblivio ${name}`).join(", ")}`;
@@ -133,7 +133,7 @@ function rightSays() {
 function learned() {
   if (!left.batches) return "Once the volume is used, this says what its storage has learned.";
   const work = `${count(left.paths, "block operation")} in ${count(left.batches, "batch", "batches")}`;
-  return `So far: that there were ${work}, and when. Not which ${count(right.files.size, "file")} they were for.`;
+  return `So far: that there were ${work}, and when. Not which ${right.files.size === 1 ? "file" : count(right.files.size, "file")} they were for.`;
 }
 
 // ---- tables

@@ -23,7 +23,7 @@ function percent(share) {
   return `${value < 9.95 ? value.toFixed(1) : Math.round(value)} %`;
 }
 
-const clock = (at) => new Date(at).toLocaleTimeString("en-GB");
+const clock = (at) => new Date(at).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 1 });
 
 function ago(at, now) {
   const seconds = Math.max(0, (now - at) / 1000);
