@@ -262,21 +262,6 @@ fn take_pictures(browser: &Browser, scratch: &Scratch, shots: &std::path::Path) 
         let len = std::fs::metadata(shots.join(name)).expect("a picture").len();
         assert!(len > 10_000, "{name}: {len}");
     }
-    if let Some(dir) = std::env::var_os("OBLIVIO_WHOLE") {
-        let dir = PathBuf::from(dir);
-        let shot = |name: &str, width, height, scheme| {
-            browser.resize(width, height, 1);
-            browser.prefer(scheme, "no-preference");
-            std::thread::sleep(Duration::from_millis(700));
-            browser.picture(&dir.join(name));
-        };
-        shot("whole-dark.png", 1280, 2000, "dark");
-        shot("whole-phone.png", 390, 3300, "dark");
-        browser.click("#tables");
-        shot("tables.png", 1280, 1400, "light");
-        shot("tables-phone.png", 360, 2600, "light");
-        browser.click("#tables");
-    }
     drop(at_work.stdin.take());
     assert!(at_work.wait().expect("its end").success());
 }

@@ -128,7 +128,7 @@ function drawBars(canvas, shares, most, ends, colour) {
   for (const part of [0, 1]) {
     pen.fillStyle = part ? colour.grid : colour.line;
     pen.fillRect(box.x, Math.round(y(part * most)), box.w, 1);
-    label(pen, percent(part * most).replace("0.0", "0"), box.x - 8, y(part * most), "right", colour.soft);
+    label(pen, percent(part * most).replace(/^0\.0/, "0"), box.x - 8, y(part * most), "right", colour.soft);
   }
   const step = box.w / shares.length;
   const width = Math.min(Math.max(step - 2, 1), 40);

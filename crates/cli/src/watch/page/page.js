@@ -186,7 +186,7 @@ function showTables(now, shares) {
   const steps = ["When", "Read", "Written"];
   const most = shares.map((share, at) => [share, at]).filter(([share]) => share > 0).sort((a, b) => b[0] - a[0]).slice(0, 8);
   const stretch = left.end / STRETCHES;
-  const places = most.map(([share, at]) => [`${size(Math.round(at * stretch))} to ${size(Math.round((at + 1) * stretch))}`, percent(share)]);
+  const places = most.map(([share, at]) => [range(at * stretch, (at + 1) * stretch, stretch), percent(share)]);
   const files = [...right.files.values()].sort((a, b) => b.times - a.times).slice(0, 8);
   const named = files.map((file) => [`file ${file.number}, ${size(file.size)}`, grouped(file.times), percent(file.times / right.requests)]);
   panels.left.querySelector(".as-table").replaceChildren(

@@ -3,15 +3,27 @@
 
 const grouped = (n) => Math.round(n).toLocaleString("en-US");
 
+// A number stays with its unit at the end of a line.
+const SPACE = "\u00a0";
+
 function size(bytes) {
-  if (bytes < 1024) return `${bytes} B`;
+  if (bytes < 1024) return `${bytes}${SPACE}B`;
   let value = bytes, unit = "";
   for (const next of ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"]) {
     if (value < 1023.5) break;
     value /= 1024;
     unit = next;
   }
-  return `${value < 9.95 ? value.toFixed(1) : Math.round(value)} ${unit}`;
+  return `${value < 9.95 ? value.toFixed(1) : Math.round(value)}${SPACE}${unit}`;
+}
+
+// From here to there, exact enough to tell neighbours apart.
+function range(from, to, step) {
+  const power = Math.min(4, Math.max(0, Math.floor(Math.log2(Math.max(to, 1)) / 10)));
+  const scale = 1024 ** power;
+  const digits = Math.max(0, Math.ceil(-Math.log10(Math.max(step, 1) / scale)));
+  const [a, b] = [from, to].map((bytes) => (bytes / scale).toFixed(digits));
+  return `${a} to ${b}${SPACE}${["B", "KiB", "MiB", "GiB", "TiB"][power]}`;
 }
 
 function count(n, what, several) {
@@ -20,7 +32,7 @@ function count(n, what, several) {
 
 function percent(share) {
   const value = share * 100;
-  return `${value < 9.95 ? value.toFixed(1) : Math.round(value)} %`;
+  return `${value < 9.95 ? value.toFixed(1) : Math.round(value)}${SPACE}%`;
 }
 
 const clock = (at) => new Date(at).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 1 });
