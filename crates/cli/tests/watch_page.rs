@@ -95,11 +95,9 @@ fn waits_for_work(browser: &Browser) {
 
 fn counts(browser: &Browser, scratch: &Scratch) {
     scratch.good(["put", "--memory", MEMORY, "vault", "new", "/files"]);
-    let moved = |panel: &str| {
-        format!("document.querySelector('#{panel} [data-is=requests]').innerText !== '0'")
-    };
-    browser.wait(&moved("left"));
-    browser.wait(&moved("right"));
+    browser.wait("document.querySelector('#left [data-is=requests]').innerText !== '0'");
+    // It is created, and written in one piece.
+    browser.wait("document.querySelector('#right [data-is=requests]').innerText === '2'");
     assert!(browser.text("#right [data-is=written]").contains("KiB"));
     let before = number(browser, "right", "requests");
     favourite(scratch, 6);
