@@ -26,12 +26,40 @@ pub struct Hub(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    pages: Vec<SyncSender<Message>>,
+    pages: Vec<PageQueue>,
     recent: VecDeque<Message>,
     facts: Option<Message>,
     users: BTreeMap<u64, User>,
     next: u64,
     stored: Stored,
+}
+
+/// The way to one page, and how much of it the page has missed.
+#[derive(Debug)]
+struct PageQueue {
+    messages: SyncSender<Message>,
+    missed: u64,
+}
+
+impl PageQueue {
+    /// Tells the page, or counts what does not fit; `false` when the page is gone.
+    fn tell(&mut self, message: &Message) -> bool {
+        let sent = match self.missed {
+            0 => self.messages.try_send(Arc::clone(message)),
+            count => self.messages.try_send(text(&Event::Dropped { count })).and_then(|()| {
+                self.missed = 0;
+                self.messages.try_send(Arc::clone(message))
+            }),
+        };
+        match sent {
+            Ok(()) => true,
+            Err(TrySendError::Full(_)) => {
+                self.missed += 1;
+                true
+            }
+            Err(TrySendError::Disconnected(_)) => false,
+        }
+    }
 }
 
 /// A command that has the volume open.
@@ -64,9 +92,7 @@ impl State {
     }
 
     fn tell(&mut self, message: &Message) {
-        self.pages.retain(|page| {
-            !matches!(page.try_send(Arc::clone(message)), Err(TrySendError::Disconnected(_)))
-        });
+        self.pages.retain_mut(|page| page.tell(message));
     }
 
     fn tell_status(&mut self) {
@@ -86,11 +112,11 @@ impl Hub {
 
     /// A new page: what it should know at once, and what comes after that.
     pub fn page(&self) -> (Vec<Message>, Receiver<Message>) {
-        let (page, messages) = mpsc::sync_channel(WAITING);
+        let (queue, messages) = mpsc::sync_channel(WAITING);
         let mut state = self.state();
         let mut first = vec![state.status()];
         first.extend(state.facts.iter().chain(&state.recent).cloned());
-        state.pages.push(page);
+        state.pages.push(PageQueue { messages: queue, missed: 0 });
         (first, messages)
     }
 
@@ -236,6 +262,10 @@ mod tests {
         assert_eq!(first.len(), 1 + RECENT);
         assert!(first.last().context("a message")?.contains(&format!("{}", 2 * WAITING - 1)));
         assert_eq!(still.try_iter().count(), WAITING);
+        // Once it reads again it hears how much it has missed.
+        hub.event(&Event::Dropped { count: 0 });
+        let missed = text(&Event::Dropped { count: WAITING as u64 });
+        assert_eq!(still.try_iter().next(), Some(missed));
         drop(still);
         hub.event(&Event::Dropped { count: 0 });
         assert_eq!(hub.state().pages.len(), 0);

@@ -115,13 +115,13 @@ fn open_browser(launcher: &Path, url: &str) {
         command.arg(launcher).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         command.spawn()
     });
-    match opened {
-        Ok(mut child) => {
-            // Somebody has to ask how it ended, or the system keeps its name for ever.
-            let _ = spawn("browser", move || drop(child.wait()));
-        }
-        Err(_) => eprintln!("oblivio: no browser could be started; open the address yourself"),
-    }
+    let fail = || eprintln!("oblivio: no browser could be started; open the address yourself");
+    let Ok(mut child) = opened else { return fail() };
+    // It may run for as long as the browser does.
+    let _ = spawn("browser", move || match child.wait() {
+        Ok(status) if status.success() => {}
+        _ => fail(),
+    });
 }
 
 fn write_launcher(path: &Path, url: &str) -> std::io::Result<()> {

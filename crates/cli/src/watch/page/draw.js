@@ -44,6 +44,11 @@ function seconds(pen, box, colour) {
 
 // Reads are dots; writes are open diamonds.
 function mark(pen, x, y, write, radius) {
+  if (!write && radius < 1.5) {
+    // Too small to be round, and many.
+    pen.fillRect(x - radius, y - radius, 2 * radius, 2 * radius);
+    return;
+  }
   pen.beginPath();
   if (write) {
     const reach = radius * 1.45;

@@ -60,6 +60,11 @@ class Sight {
     this.last.length = Math.min(this.last.length, LAST);
   }
 
+  // A page in the background is not drawn, and so not pruned.
+  bound() {
+    if (this.points.length > 2 * MOST_POINTS) this.points.splice(0, this.points.length - MOST_POINTS);
+  }
+
   prune(now) {
     let old = 0;
     while (old < this.points.length && this.points[old].at < now - WINDOW) old++;
@@ -95,6 +100,7 @@ class Oblivious extends Sight {
     places(batch.places_read, batch.reads, false);
     places(batch.places_written, batch.writes, true);
     this.note(batch);
+    this.bound();
   }
 
   shares() {
@@ -107,6 +113,7 @@ class Ordinary extends Sight {
   constructor() {
     super();
     this.files = new Map();
+    this.sorted = [];
   }
 
   add(event) {
@@ -121,11 +128,15 @@ class Ordinary extends Sight {
     const write = event.what !== "read";
     this.points.push({ at: event.at, file, offset: event.offset, len: event.len, write });
     this.note(event);
+    this.bound();
   }
 
   // All files in the order of their numbers, as a storage could line them up.
   inOrder() {
-    return [...this.files.values()].sort((a, b) => a.number - b.number);
+    if (this.sorted.length !== this.files.size) {
+      this.sorted = [...this.files.values()].sort((a, b) => a.number - b.number);
+    }
+    return this.sorted;
   }
 
   busiest() {
