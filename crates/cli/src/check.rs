@@ -33,11 +33,11 @@ pub fn run(args: &CheckArgs) -> Result<()> {
 fn look(args: &CheckArgs) -> Result<(u64, CheckReport)> {
     let quiet = args.open.quiet;
     let recorder = None;
-    let mut volume = open::volume(&args.volume, &args.open, recorder)?;
+    let (mut volume, publisher) = open::volume(&args.volume, &args.open, recorder)?;
     let mut progress = Progress::steps(quiet, "buckets");
     let buckets = volume.verify(&mut |done, total| progress.at(done, total))?;
     drop(progress);
-    let session = open::file_system(volume)?;
+    let session = open::file_system((volume, publisher))?;
     let mut progress = Progress::steps(quiet, "files");
     let report = session.fs.check_with(true, &mut |done, total| progress.at(done, total))?;
     drop(progress);

@@ -4,11 +4,12 @@ use crate::args::CpArgs;
 use crate::committer::{COMMIT_BYTES, Committer};
 use crate::exit::{Failures, usage};
 use crate::get::each_piece;
-use crate::open;
+use crate::open::{self, Session};
 use crate::progress::Progress;
 use crate::remote::{self, Place, RemotePath, entries, in_words_of};
 use crate::staging::Staging;
 use crate::tree::{check_paths, refuse_into_itself, sources_and_places};
+use crate::watch::{OrdinaryEvent, Publisher};
 use anyhow::Result;
 use oblivio_volume::Error;
 use oblivio_volume::fs::{Attr, FileKind, FileSystem, Ino, NewNode, SetAttr};
@@ -18,7 +19,7 @@ use std::collections::HashMap;
 pub fn run(args: &CpArgs) -> Result<()> {
     check_paths(&args.paths)?;
     open::with(&args.volume, &args.open, |session| {
-        let mut copy = Copy::new(&session.fs, Progress::bytes(args.open.quiet, None))?;
+        let mut copy = Copy::new(session, Progress::bytes(args.open.quiet, None))?;
         let (mut failures, mut done) = (Failures::default(), 0);
         for (from, place) in sources_and_places(&session.fs, &args.paths)? {
             match copy.named(&from, place, args.recursive) {
@@ -34,6 +35,7 @@ pub fn run(args: &CpArgs) -> Result<()> {
 /// One `cp` at work. Modes, owners, times, links and holes are kept.
 struct Copy<'f> {
     fs: &'f FileSystem,
+    publisher: &'f Publisher,
     committer: Committer<'f>,
     staging: Staging<'f>,
     progress: Progress,
@@ -44,10 +46,11 @@ struct Copy<'f> {
 }
 
 impl<'f> Copy<'f> {
-    fn new(fs: &'f FileSystem, progress: Progress) -> Result<Self> {
+    fn new(session: &'f Session, progress: Progress) -> Result<Self> {
+        let (fs, publisher) = (&session.fs, &session.publisher);
         let (links, directories) = (HashMap::new(), Vec::new());
         let (committer, staging) = (Committer::new(fs), Staging::new(fs)?);
-        Ok(Self { fs, committer, staging, progress, links, directories })
+        Ok(Self { fs, publisher, committer, staging, progress, links, directories })
     }
 
     fn named(&mut self, from: &RemotePath, place: Place, recursive: bool) -> Result<()> {
@@ -131,12 +134,15 @@ impl<'f> Copy<'f> {
 
     fn content(&mut self, attr: &Attr, at: &(Ino, Vec<u8>), staged: bool) -> Result<Attr> {
         let (made, handle) = self.fs.create(at.0, &at.1, node(attr))?;
-        let fs = self.fs;
-        let copied = each_piece(fs, attr, |offset, piece| {
+        let (fs, publisher) = (self.fs, self.publisher);
+        publisher.ordinary(OrdinaryEvent::create(made.ino));
+        let copied = each_piece(fs, publisher, attr, |offset, piece| {
             self.progress.add(piece.len() as u64);
             // A piece of a hole stays one.
             if piece.iter().any(|&byte| byte != 0) {
                 fs.write(handle, offset, piece)?;
+                let (file, len) = (made.ino, piece.len() as u64);
+                publisher.ordinary(OrdinaryEvent::write(file, offset + len, offset, len));
                 self.committer.wrote(piece.len() as u64);
             }
             // A file at its own name must not be committed before it is whole.

@@ -23,6 +23,7 @@ mod remembered;
 mod remote;
 mod staging;
 mod tree;
+mod watch;
 
 use anyhow::Result;
 use args::{Cli, Command, CompletionsArgs};
@@ -64,6 +65,7 @@ fn run(command: &Command) -> Result<()> {
         Command::Passphrase(command) => passphrases::run(command),
         Command::Audit(args) => audit::run(args),
         Command::Demo(args) => demo::run(args),
+        Command::Watch(args) => watch::run(args),
         Command::Completions(args) => completions(args),
     }
 }

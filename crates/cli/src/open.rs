@@ -5,10 +5,11 @@ use crate::exit::{Code, fault};
 use crate::passphrase;
 use crate::recorder::Recorder;
 use crate::remembered::{self, Remembered};
+use crate::watch::Publisher;
 use anyhow::{Context, Result};
 use oblivio_store::{LocalStore, Store};
 use oblivio_volume::fs::{FileSystem, Timestamp};
-use oblivio_volume::{DEFAULT_MEMORY, OpenOptions, Seen, Volume, VolumeInfo, read_header};
+use oblivio_volume::{DEFAULT_MEMORY, OnShown, OpenOptions, Seen, Volume, VolumeInfo, read_header};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -17,6 +18,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub struct Session {
     pub fs: FileSystem,
     pub info: VolumeInfo,
+    /// Tells `oblivio watch` what is done, if it is there.
+    pub publisher: Publisher,
 }
 
 /// The store in an existing folder.
@@ -40,14 +43,14 @@ pub fn store(folder: &Path) -> Result<Arc<dyn Store>> {
 pub fn options(
     args: &OpenArgs,
     last_seen: Option<Seen>,
-    recorder: Option<&Recorder>,
+    on_shown: Option<OnShown>,
 ) -> Result<OpenOptions> {
     Ok(OpenOptions {
         memory_bytes: memory(args)?,
         last_seen,
         accept_rollback: args.accept_rollback,
         on_commit: Some(remembered::callback()),
-        on_shown: recorder.map(Recorder::callback),
+        on_shown,
     })
 }
 
@@ -56,25 +59,40 @@ fn memory(args: &OpenArgs) -> Result<usize> {
     usize::try_from(bytes).context("more memory than this computer can address")
 }
 
-/// Opens a volume without its file system.
-pub fn volume(folder: &Path, args: &OpenArgs, recorder: Option<&Recorder>) -> Result<Volume> {
+/// Opens a volume without its file system, and the line to whoever watches it.
+pub fn volume(
+    folder: &Path,
+    args: &OpenArgs,
+    recorder: Option<&Recorder>,
+) -> Result<(Volume, Publisher)> {
     let store = store(folder)?;
     // Before the passphrase is asked for: whoever mistyped the folder should hear of it first.
     let header = read_header(store.as_ref()).with_context(|| folder.display().to_string())?;
     let last_seen = Remembered::of(header.volume)?.load()?;
-    let options = options(args, last_seen, recorder)?;
+    let publisher = Publisher::of(header.volume);
+    let on_shown = both(publisher.callback(), recorder.map(Recorder::callback));
+    let options = options(args, last_seen, Some(on_shown))?;
     let passphrase = passphrase::known(&args.passphrase)?;
     let volume = Volume::open(store, &passphrase, options)?;
     remembered::note(&volume.seen())?;
-    Ok(volume)
+    Ok((volume, publisher))
+}
+
+fn both(mut one: OnShown, other: Option<OnShown>) -> OnShown {
+    let Some(mut other) = other else { return one };
+    Box::new(move |shown| {
+        one(shown);
+        other(shown);
+    })
 }
 
 /// Puts a file system over a volume that was opened.
-pub fn file_system(volume: Volume) -> Result<Session> {
+pub fn file_system((volume, publisher): (Volume, Publisher)) -> Result<Session> {
     let info = volume.info()?;
+    publisher.describe(&info);
     let fs = FileSystem::open(Box::new(volume))?;
     fs.set_clock(Box::new(now));
-    Ok(Session { fs, info })
+    Ok(Session { fs, info, publisher })
 }
 
 /// Runs a command on the file system of a volume and closes the volume after it.

@@ -3,10 +3,11 @@
 use crate::args::{MkdirArgs, MvArgs, OpenArgs, RmArgs};
 use crate::committer::Committer;
 use crate::exit::{Code, Failures, fault, usage};
-use crate::open::{self, now};
+use crate::open::{self, Session, now};
 use crate::remote::{
     self, Destination, Place, RemotePath, ends_in_slash, entries, in_words_of, is_not_found,
 };
+use crate::watch::OrdinaryEvent;
 use anyhow::{Context, Result};
 use oblivio_volume::Error;
 use oblivio_volume::fs::{FileKind, FileSystem, Ino, NewNode, RenameMode};
@@ -18,13 +19,13 @@ fn each(
     volume: &Path,
     open: &OpenArgs,
     paths: &[RemotePath],
-    mut work: impl FnMut(&FileSystem, &mut Committer<'_>, &RemotePath) -> Result<()>,
+    mut work: impl FnMut(&Session, &mut Committer<'_>, &RemotePath) -> Result<()>,
 ) -> Result<()> {
     open::with(volume, open, |session| {
         let mut committer = Committer::new(&session.fs);
         let (mut failures, mut done) = (Failures::default(), 0);
         for path in paths {
-            match work(&session.fs, &mut committer, path) {
+            match work(session, &mut committer, path) {
                 Ok(()) => done += 1,
                 Err(error) => failures.note(error)?,
             }
@@ -37,7 +38,8 @@ fn each(
 /// Runs `mkdir`.
 pub fn mkdir(args: &MkdirArgs) -> Result<()> {
     let paths = RemotePath::parse_all(&args.remote)?;
-    each(&args.volume, &args.open, &paths, |fs, committer, path| {
+    each(&args.volume, &args.open, &paths, |session, committer, path| {
+        let fs = &session.fs;
         committer.changed();
         if args.parents { make_all(fs, path) } else { make_one(fs, path).map(drop) }
     })
@@ -76,8 +78,8 @@ pub fn rm(args: &RmArgs) -> Result<()> {
         let hint = "Name what is in it: `oblivio ls VOLUME /` shows that.";
         return Err(usage("the root of a volume cannot be removed", hint));
     }
-    each(&args.volume, &args.open, &paths, |fs, committer, path| {
-        match remove(fs, committer, path, args.recursive) {
+    each(&args.volume, &args.open, &paths, |session, committer, path| {
+        match remove(session, committer, path, args.recursive) {
             Err(error) if args.force && is_not_found(&error) => Ok(()),
             result => result,
         }
@@ -85,11 +87,12 @@ pub fn rm(args: &RmArgs) -> Result<()> {
 }
 
 fn remove(
-    fs: &FileSystem,
+    session: &Session,
     committer: &mut Committer<'_>,
     path: &RemotePath,
     recursive: bool,
 ) -> Result<()> {
+    let fs = &session.fs;
     let attr = remote::find(fs, path)?;
     let parent = remote::find_directory(fs, &path.parent())?.ino;
     let name = path.name().context("the root")?;
@@ -97,25 +100,27 @@ fn remove(
         if !recursive {
             return Err(Error::IsADirectory(path.to_string()).into());
         }
-        remove_below(fs, committer, attr.ino)?;
+        remove_below(session, committer, attr.ino)?;
         fs.rmdir(parent, name).map_err(|error| in_words_of(path, error))?;
     } else {
         fs.unlink(parent, name).map_err(|error| in_words_of(path, error))?;
+        session.publisher.ordinary(OrdinaryEvent::delete(attr.ino, attr.size));
     }
     committer.changed();
     Ok(())
 }
 
 /// Empties a directory, the deepest first.
-fn remove_below(fs: &FileSystem, committer: &mut Committer<'_>, directory: Ino) -> Result<()> {
+fn remove_below(session: &Session, committer: &mut Committer<'_>, directory: Ino) -> Result<()> {
+    let fs = &session.fs;
     // Each with the names of directories in it that are still to be emptied and removed.
-    let mut stack = vec![(directory, remove_files(fs, committer, directory)?)];
+    let mut stack = vec![(directory, remove_files(session, committer, directory)?)];
     while let Some((here, left)) = stack.last_mut() {
         let here = *here;
         match left.last() {
             Some((_, ino)) => {
                 let ino = *ino;
-                let below = remove_files(fs, committer, ino)?;
+                let below = remove_files(session, committer, ino)?;
                 stack.push((ino, below));
             }
             None => {
@@ -136,16 +141,18 @@ fn remove_below(fs: &FileSystem, committer: &mut Committer<'_>, directory: Ino) 
 
 /// Removes what is no directory and names the directories.
 fn remove_files(
-    fs: &FileSystem,
+    session: &Session,
     committer: &mut Committer<'_>,
     directory: Ino,
 ) -> Result<Vec<(Vec<u8>, Ino)>> {
+    let fs = &session.fs;
     let mut directories = Vec::new();
     for entry in entries(fs, directory)? {
         if entry.kind == FileKind::Directory {
             directories.push((entry.name, entry.ino));
         } else {
             fs.unlink(directory, &entry.name)?;
+            session.publisher.ordinary(OrdinaryEvent::delete(entry.ino, 0));
             committer.changed();
             committer.commit_if_due()?;
         }

@@ -3,6 +3,7 @@
 mod care;
 mod transfer;
 mod tree;
+mod watch;
 
 pub use care::{
     AuditArgs, CheckArgs, CompletionsArgs, DemoArgs, InfoArgs, PassphraseCommand, PassphraseList,
@@ -10,6 +11,7 @@ pub use care::{
 };
 pub use transfer::{CatArgs, GetArgs, InitArgs, PutArgs};
 pub use tree::{CpArgs, DuArgs, LsArgs, MkdirArgs, MvArgs, RmArgs, StatArgs};
+pub use watch::WatchArgs;
 
 use crate::human::parse_size;
 use clap::{Args, Parser, Subcommand};
@@ -63,6 +65,7 @@ pub enum Command {
     Passphrase(PassphraseCommand),
     Audit(AuditArgs),
     Demo(DemoArgs),
+    Watch(WatchArgs),
     Completions(CompletionsArgs),
 }
 

@@ -10,6 +10,7 @@ use crate::open::{self, Session};
 use crate::progress::{self, Progress};
 use crate::put::{Summary, in_words};
 use crate::remote::{self, RemotePath};
+use crate::watch::{OrdinaryEvent, Publisher};
 use anyhow::{Context, Result};
 use local::Folder;
 use oblivio_volume::Error;
@@ -68,7 +69,7 @@ fn to_stdout(session: &Session, path: &RemotePath, quiet: bool) -> Result<()> {
     let quiet = quiet || std::io::IsTerminal::is_terminal(&std::io::stdout());
     let mut progress = Progress::bytes(quiet, Some(attr.size));
     let mut out = std::io::stdout().lock();
-    each_piece(&session.fs, &attr, |_, piece| {
+    each_piece(&session.fs, &session.publisher, &attr, |_, piece| {
         progress.add(piece.len() as u64);
         Ok(out.write_all(piece)?)
     })?;
@@ -78,6 +79,7 @@ fn to_stdout(session: &Session, path: &RemotePath, quiet: bool) -> Result<()> {
 /// Calls `each` with the pieces of a file and where they are, in order.
 pub fn each_piece(
     fs: &FileSystem,
+    publisher: &Publisher,
     attr: &Attr,
     mut each: impl FnMut(u64, &[u8]) -> Result<()>,
 ) -> Result<()> {
@@ -86,12 +88,14 @@ pub fn each_piece(
         let mut at = 0;
         while at < attr.size {
             let piece = fs.read(handle, at, PIECE)?;
+            let len = piece.len() as u64;
+            publisher.ordinary(OrdinaryEvent::read(attr.ino, attr.size, at, len));
             if piece.is_empty() {
                 let what = format!("a file ends at byte {at} and not at byte {}", attr.size);
                 return Err(Error::Tampered(what).into());
             }
             each(at, &piece)?;
-            at += piece.len() as u64;
+            at += len;
         }
         Ok(())
     };
@@ -114,7 +118,7 @@ fn get(args: &GetArgs, session: &Session, path: &RemotePath) -> Result<Summary> 
         .then(|| crate::list::totals(&session.fs, &attr).map(|totals| totals.bytes))
         .transpose()?;
     let (folder, name) = target(Path::new(&args.local), path)?;
-    let mut get = Get::new(&session.fs, folder, Progress::bytes(quiet, total));
+    let mut get = Get::new(session, folder, Progress::bytes(quiet, total));
     get.force = args.force;
     get.announce = (args.verbose, args.json);
     get.run(attr, name)?;

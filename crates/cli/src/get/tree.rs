@@ -4,9 +4,11 @@ use super::each_piece;
 use super::local::{self, Folder, check_name};
 use crate::exit::Failures;
 use crate::human;
+use crate::open::Session;
 use crate::progress::Progress;
 use crate::put::Summary;
 use crate::remote::entries;
+use crate::watch::Publisher;
 use anyhow::{Context, Result};
 use oblivio_volume::fs::{Attr, FileKind, FileSystem, Ino};
 use std::collections::HashMap;
@@ -26,6 +28,7 @@ enum Task {
 /// One `get` at work.
 pub struct Get<'f> {
     fs: &'f FileSystem,
+    publisher: &'f Publisher,
     root: Rc<Folder>,
     pub force: bool,
     /// Whether to name files, and whether as JSON.
@@ -40,9 +43,10 @@ pub struct Get<'f> {
 }
 
 impl<'f> Get<'f> {
-    pub fn new(fs: &'f FileSystem, root: Folder, progress: Progress) -> Self {
+    pub fn new(session: &'f Session, root: Folder, progress: Progress) -> Self {
         Self {
-            fs,
+            fs: &session.fs,
+            publisher: &session.publisher,
             root: Rc::new(root),
             force: false,
             announce: (false, false),
@@ -125,11 +129,11 @@ impl<'f> Get<'f> {
             self.in_place(folder, name, |temporary| Ok(folder.link(&root, &first, temporary)?))?;
             self.progress.add(attr.size);
         } else {
-            let fs = self.fs;
+            let (fs, publisher) = (self.fs, self.publisher);
             let mut progress = std::mem::replace(&mut self.progress, Progress::bytes(true, None));
             let written = self.in_place(folder, name, |temporary| {
                 let mut file = folder.create(temporary)?;
-                each_piece(fs, attr, |at, piece| {
+                each_piece(fs, publisher, attr, |at, piece| {
                     progress.add(piece.len() as u64);
                     Ok(local::write_sparse(&file, at, piece)?)
                 })?;

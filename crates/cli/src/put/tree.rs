@@ -9,6 +9,7 @@ use crate::open::{Session, now};
 use crate::progress::Progress;
 use crate::remote::{Place, in_words_of};
 use crate::staging::Staging;
+use crate::watch::{OrdinaryEvent, Publisher};
 use anyhow::{Context, Result};
 use oblivio_volume::Error;
 use oblivio_volume::fs::{Attr, FileKind, FileSystem, Handle, Ino, NewNode, SetAttr};
@@ -30,6 +31,7 @@ pub enum Announce {
 /// One `put` at work.
 pub struct Put<'s> {
     fs: &'s FileSystem,
+    publisher: &'s Publisher,
     pub recursive: bool,
     pub announce: Announce,
     committer: Committer<'s>,
@@ -52,6 +54,7 @@ impl<'s> Put<'s> {
         let fs = &session.fs;
         Ok(Self {
             fs,
+            publisher: &session.publisher,
             recursive: true,
             announce: Announce::Nothing,
             committer: Committer::new(fs),
@@ -231,11 +234,11 @@ impl<'s> Put<'s> {
         }
         let staged = there.is_some() || found.len() > COMMIT_BYTES;
         let node = source::node(found);
-        self.written(place, staged, node, |put, handle| {
+        self.written(place, staged, node, |put, ino, handle| {
             let fs = put.fs;
             let len = source::each_piece(file, found.len(), |at, piece| {
                 fs.write(handle, at, piece)?;
-                put.wrote(piece.len() as u64, staged)
+                put.wrote(ino, at, piece.len() as u64, staged)
             })?;
             if len < found.len() {
                 let line = human::plain(&format!("{}: became shorter", place.path));
@@ -253,7 +256,7 @@ impl<'s> Put<'s> {
         let (uid, gid) = (process.0.as_raw(), process.1.as_raw());
         let node = NewNode { mode: 0o644, uid, gid, mtime: now() };
         let mut len = 0;
-        self.written(&place, true, node, |put, handle| {
+        self.written(&place, true, node, |put, ino, handle| {
             let mut piece = Vec::with_capacity(source::PIECE);
             loop {
                 piece.clear();
@@ -262,8 +265,8 @@ impl<'s> Put<'s> {
                     return Ok(SetAttr::default());
                 }
                 put.fs.write(handle, len, &piece)?;
+                put.wrote(ino, len, piece.len() as u64, true)?;
                 len += piece.len() as u64;
-                put.wrote(piece.len() as u64, true)?;
             }
         })?;
         self.summary.bytes += len;
@@ -278,12 +281,14 @@ impl<'s> Put<'s> {
         place: &Place,
         staged: bool,
         node: NewNode,
-        fill: impl FnOnce(&mut Self, Handle) -> Result<SetAttr>,
+        fill: impl FnOnce(&mut Self, Ino, Handle) -> Result<SetAttr>,
     ) -> Result<Ino> {
         let at = if staged { self.staging.fresh()? } else { (place.parent, place.name.clone()) };
         let created = self.fs.create(at.0, &at.1, node);
         let (attr, handle) = created.map_err(|error| in_words_of(&place.path, error))?;
-        let filled = fill(self, handle).and_then(|set| Ok(self.fs.set_attr(attr.ino, set)?));
+        self.publisher.ordinary(OrdinaryEvent::create(attr.ino));
+        let filled =
+            fill(self, attr.ino, handle).and_then(|set| Ok(self.fs.set_attr(attr.ino, set)?));
         let closed = self.fs.close(handle);
         if let Err(error) = filled.and(closed.map_err(Into::into)) {
             // The first failure is the one to tell of.
@@ -296,7 +301,8 @@ impl<'s> Put<'s> {
         Ok(attr.ino)
     }
 
-    fn wrote(&mut self, bytes: u64, may_commit: bool) -> Result<()> {
+    fn wrote(&mut self, ino: Ino, at: u64, bytes: u64, may_commit: bool) -> Result<()> {
+        self.publisher.ordinary(OrdinaryEvent::write(ino, at + bytes, at, bytes));
         self.committer.wrote(bytes);
         self.progress.add(bytes);
         // A file at its own name must not be committed before it is whole.

@@ -42,6 +42,7 @@ impl Scratch {
             .current_dir(self.dir.path())
             .env_remove("OBLIVIO_NEW_PASSPHRASE")
             .env("XDG_STATE_HOME", self.path("state"))
+            .env("XDG_RUNTIME_DIR", self.path("run"))
             .env("OBLIVIO_PASSPHRASE", "secret")
             .stdin(Stdio::null());
         command

@@ -1,0 +1,175 @@
+//! Who may see the page, and what every answer says to the browser.
+//!
+//! The page shows real access patterns, so nobody but the user may load it: not another user of
+//! this computer (who can reach the port but does not know the token), and not a web page in the
+//! user's own browser (which may make requests here but can neither guess the token nor name this
+//! host as its own).
+
+use oblivio_crypto::{Entropy, OsEntropy};
+use std::fmt::Write;
+
+/// What is asked for, as far as it matters.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Request {
+    pub method: String,
+    pub path: String,
+    /// The `Host` header; `None` when there is none, or more than one.
+    pub host: Option<String>,
+}
+
+/// What a request gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Page,
+    Stream,
+    Forbidden,
+    NotFound,
+    WrongMethod,
+}
+
+/// The token and the address of one `oblivio watch`.
+#[derive(Clone, Debug)]
+pub struct Door {
+    token: String,
+    port: u16,
+}
+
+impl Door {
+    /// A door with a new token.
+    pub fn new(port: u16) -> Self {
+        Self { token: random(), port }
+    }
+
+    /// The page's address: whoever has it sees the page.
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}/{}/", self.port, self.token)
+    }
+
+    /// Judges a request. Without the token the answer is the same whatever else is asked.
+    pub fn judge(&self, request: &Request) -> Verdict {
+        // The path may be asked for with a query, which means nothing here.
+        let path = request.path.split('?').next().unwrap_or_default();
+        let Some((token, rest)) = path.strip_prefix('/').and_then(|path| path.split_once('/'))
+        else {
+            return Verdict::Forbidden;
+        };
+        if !self.is_our_host(request.host.as_deref()) || !same(token, &self.token) {
+            return Verdict::Forbidden;
+        }
+        match (request.method.as_str(), rest) {
+            ("GET", "") => Verdict::Page,
+            ("GET", "events") => Verdict::Stream,
+            (_, "" | "events") => Verdict::WrongMethod,
+            _ => Verdict::NotFound,
+        }
+    }
+
+    /// A name that somebody else's server resolves to this computer (DNS rebinding) is none of
+    /// these.
+    fn is_our_host(&self, host: Option<&str>) -> bool {
+        let Some((name, port)) = host.and_then(|host| host.rsplit_once(':')) else { return false };
+        matches!(name, "127.0.0.1" | "localhost") && port == self.port.to_string()
+    }
+}
+
+/// 128 bits from the system, as letters and digits.
+pub fn random() -> String {
+    let mut bytes = [0; 16];
+    OsEntropy.fill(&mut bytes);
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a string does not fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// Takes the same time wherever the two differ.
+fn same(given: &str, wanted: &str) -> bool {
+    let differ = given.bytes().zip(wanted.bytes()).fold(0, |differ, (a, b)| differ | (a ^ b));
+    given.len() == wanted.len() && differ == 0
+}
+
+/// The policy of the page: its own script and style, its own stream, nothing else from anywhere.
+pub fn policy(nonce: &str) -> String {
+    format!(
+        "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; \
+         img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; \
+         frame-ancestors 'none'"
+    )
+}
+
+/// The policy of every other answer.
+pub const NOTHING: &str = "default-src 'none'; frame-ancestors 'none'";
+
+/// What every answer carries.
+pub const HEADERS: &str = "Cache-Control: no-store\r\n\
+    X-Content-Type-Options: nosniff\r\n\
+    X-Frame-Options: DENY\r\n\
+    Referrer-Policy: no-referrer\r\n\
+    Cross-Origin-Opener-Policy: same-origin\r\n\
+    Cross-Origin-Resource-Policy: same-origin\r\n";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(door: &Door, method: &str, path: &str, host: &str) -> Verdict {
+        let host = (!host.is_empty()).then(|| host.to_owned());
+        door.judge(&Request { method: method.into(), path: path.into(), host })
+    }
+
+    #[test]
+    fn the_token_opens() {
+        let door = Door::new(4000);
+        let (page, stream) = (format!("/{}/", door.token), format!("/{}/events", door.token));
+        for host in ["127.0.0.1:4000", "localhost:4000"] {
+            assert_eq!(asked(&door, "GET", &page, host), Verdict::Page);
+            assert_eq!(asked(&door, "GET", &format!("{page}?x=/"), host), Verdict::Page);
+            assert_eq!(asked(&door, "GET", &stream, host), Verdict::Stream);
+            assert_eq!(asked(&door, "POST", &stream, host), Verdict::WrongMethod);
+            assert_eq!(asked(&door, "GET", &format!("{page}other"), host), Verdict::NotFound);
+        }
+        assert_eq!(door.url(), format!("http://127.0.0.1:4000{page}"));
+    }
+
+    #[test]
+    fn nothing_else_does() {
+        let door = Door::new(4000);
+        let token = door.token.clone();
+        let other = Door::new(4000).token;
+        assert_ne!(token, other);
+        let host = "127.0.0.1:4000";
+        let (short, long) = (&token[1..], format!("{token}0"));
+        for path in ["/", "", "/events", "//", "/favicon.ico", "*"] {
+            assert_eq!(asked(&door, "GET", path, host), Verdict::Forbidden, "{path}");
+        }
+        for wrong in ["", short, &long, &other, &token.to_uppercase().replace('0', "O")] {
+            let path = format!("/{wrong}/");
+            assert_eq!(asked(&door, "GET", &path, host), Verdict::Forbidden, "{path}");
+        }
+        // The token in the wrong place, or of another case of path.
+        assert_eq!(asked(&door, "GET", &format!("/?{token}/"), host), Verdict::Forbidden);
+        assert_eq!(asked(&door, "GET", &format!("/{token}"), host), Verdict::Forbidden);
+    }
+
+    #[test]
+    fn another_host_is_refused_even_with_the_token() {
+        let door = Door::new(4000);
+        let path = format!("/{}/", door.token);
+        for host in [
+            "",
+            "127.0.0.1",
+            "localhost",
+            "127.0.0.1:4001",
+            "127.0.0.1:04000",
+            "evil.example:4000",
+            "localhost.evil.example:4000",
+            "127.0.0.1:4000.evil.example",
+            "user@127.0.0.1:4000",
+            "[::1]:4000",
+            "0.0.0.0:4000",
+        ] {
+            assert_eq!(asked(&door, "GET", &path, host), Verdict::Forbidden, "{host}");
+        }
+    }
+}

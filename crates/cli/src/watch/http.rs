@@ -1,0 +1,204 @@
+//! The page's server: one small document and one stream of events, for this computer alone.
+
+use super::door::{self, Door, Request, Verdict};
+use super::hub::Hub;
+use super::page::Page;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Connections at once; a browser needs two for each page.
+const MOST_CONNECTIONS: usize = 64;
+/// The longest request line with its headers.
+const MOST_HEAD: usize = 16 << 10;
+/// How long a browser may take to ask, or to take an answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// A stream says at least this often that it is there, and so finds out that its page is gone.
+const HEARTBEAT: Duration = Duration::from_secs(5);
+
+/// All that an answer is made of.
+#[derive(Debug)]
+pub struct Site {
+    pub door: Door,
+    pub page: Page,
+    pub hub: Arc<Hub>,
+}
+
+/// Serves for as long as this process lives.
+pub fn serve(listener: &TcpListener, site: &Arc<Site>) {
+    let open = Arc::new(AtomicUsize::new(0));
+    for stream in listener.incoming() {
+        let Ok(stream) = stream else {
+            thread::sleep(Duration::from_millis(100));
+            continue;
+        };
+        let guard = Guard::enter(&open);
+        if open.load(Ordering::Relaxed) > MOST_CONNECTIONS {
+            continue;
+        }
+        let site = Arc::clone(site);
+        let answer = move || {
+            let _guard = guard;
+            // A browser that goes away in the middle is nobody's error.
+            let _ = answer(&site, stream);
+        };
+        // Without a thread the connection is closed, and the browser tries again.
+        let _ = thread::Builder::new().name("page".into()).spawn(answer);
+    }
+}
+
+/// Counts a connection while it lives.
+struct Guard(Arc<AtomicUsize>);
+
+impl Guard {
+    fn enter(open: &Arc<AtomicUsize>) -> Self {
+        open.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(open))
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn answer(site: &Site, mut stream: TcpStream) -> io::Result<()> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_nodelay(true)?;
+    let Some(request) = read_request(&mut stream)? else {
+        return refuse(&mut stream, "400 Bad Request");
+    };
+    match site.door.judge(&request) {
+        Verdict::Page => {
+            let nonce = door::random();
+            let body = site.page.with_nonce(&nonce);
+            send(&mut stream, "200 OK", "text/html", &door::policy(&nonce), &body)
+        }
+        Verdict::Stream => events(&mut stream, &site.hub),
+        Verdict::Forbidden => refuse(&mut stream, "403 Forbidden"),
+        Verdict::NotFound => refuse(&mut stream, "404 Not Found"),
+        Verdict::WrongMethod => refuse(&mut stream, "405 Method Not Allowed"),
+    }
+}
+
+/// Reads a request up to its empty line; `None` when it makes no sense.
+fn read_request(stream: &mut impl Read) -> io::Result<Option<Request>> {
+    let begun = Instant::now();
+    let mut head = Vec::new();
+    let mut piece = [0; 2048];
+    loop {
+        let len = stream.read(&mut piece)?;
+        head.extend_from_slice(&piece[..len]);
+        match parse(&head) {
+            Ok(Some(request)) => return Ok(Some(request)),
+            Ok(None) if len > 0 && head.len() <= MOST_HEAD && begun.elapsed() < PATIENCE => {}
+            _ => return Ok(None),
+        }
+    }
+}
+
+/// `None` for a head that is not yet whole.
+fn parse(head: &[u8]) -> Result<Option<Request>, httparse::Error> {
+    let mut headers = [httparse::EMPTY_HEADER; 64];
+    let mut request = httparse::Request::new(&mut headers);
+    if request.parse(head)?.is_partial() {
+        return Ok(None);
+    }
+    let (method, path) = (request.method.unwrap_or_default(), request.path.unwrap_or_default());
+    let mut hosts = request.headers.iter().filter(|h| h.name.eq_ignore_ascii_case("host"));
+    let host = match (hosts.next(), hosts.next()) {
+        (Some(host), None) => std::str::from_utf8(host.value).ok().map(str::to_owned),
+        _ => None,
+    };
+    Ok(Some(Request { method: method.into(), path: path.into(), host }))
+}
+
+fn refuse(stream: &mut impl Write, status: &str) -> io::Result<()> {
+    send(stream, status, "text/plain", door::NOTHING, status)
+}
+
+fn send(
+    stream: &mut impl Write,
+    status: &str,
+    kind: &str,
+    policy: &str,
+    body: &str,
+) -> io::Result<()> {
+    let len = body.len();
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}; charset=utf-8\r\nContent-Length: {len}\r\n\
+         Connection: close\r\nContent-Security-Policy: {policy}\r\n{}\r\n",
+        door::HEADERS
+    );
+    stream.write_all(&[head.as_bytes(), body.as_bytes()].concat())
+}
+
+/// Server-sent events until the page goes.
+fn events(stream: &mut impl Write, hub: &Hub) -> io::Result<()> {
+    let (first, messages) = hub.page();
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\n\
+         Connection: close\r\nContent-Security-Policy: {}\r\n{}\r\nretry: 1000\n\n",
+        door::NOTHING,
+        door::HEADERS
+    );
+    stream.write_all(head.as_bytes())?;
+    let mut send = |message: &str| stream.write_all(format!("data: {message}\n\n").as_bytes());
+    first.iter().try_for_each(|message| send(message))?;
+    // The page shows all that came before at once, and from here on what comes.
+    send(r#"{"kind":"live"}"#)?;
+    loop {
+        match messages.recv_timeout(HEARTBEAT) {
+            Ok(message) => send(&message)?,
+            Err(RecvTimeoutError::Timeout) => send(r#"{"kind":"beat"}"#)?,
+            Err(RecvTimeoutError::Disconnected) => return Err(ErrorKind::BrokenPipe.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Option<Request> {
+        read_request(&mut text.as_bytes()).expect("no failure of a slice")
+    }
+
+    #[test]
+    fn requests_are_read() {
+        let host = |name: &str| Some(name.to_owned());
+        let request = read("GET /a HTTP/1.1\r\nhOsT: x:1\r\nA: b\r\n\r\n").expect("a request");
+        assert_eq!((request.path.as_str(), request.host), ("/a", host("x:1")));
+        let twice = read("GET /a HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n").expect("a request");
+        assert_eq!(twice.host, None);
+        assert_eq!(read("GET / HTTP/1.0\r\n\r\n").expect("a request").host, None);
+    }
+
+    #[test]
+    fn nonsense_is_none() {
+        let long = format!("GET /{} HTTP/1.1\r\n\r\n", "a".repeat(2 * MOST_HEAD));
+        let many = format!("GET / HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(100));
+        for text in ["", "GET", "GET / HTTP/1.1\r\n", "\0\0\0\0", "\r\n\r\n\r\n", &long, &many] {
+            assert_eq!(read(text), None, "{:?}", &text[..text.len().min(40)]);
+        }
+    }
+
+    #[test]
+    fn every_answer_says_that_it_is_not_to_be_kept_or_framed() -> io::Result<()> {
+        let mut out = Vec::new();
+        refuse(&mut out, "403 Forbidden")?;
+        let text = String::from_utf8_lossy(&out).into_owned();
+        assert!(text.starts_with("HTTP/1.1 403 Forbidden\r\n"), "{text}");
+        for header in ["Cache-Control: no-store\r\n", "frame-ancestors 'none'", "nosniff"] {
+            assert!(text.contains(header), "{text}");
+        }
+        assert!(text.contains("\r\n\r\n403 Forbidden"), "{text}");
+        Ok(())
+    }
+}

@@ -1,0 +1,143 @@
+//! Where the commands that use a volume and the one that watches it meet: a socket named after
+//! the volume, in a folder that only this user can enter.
+
+use crate::exit::{Code, fault};
+use anyhow::{Context, Result};
+use etcetera::BaseStrategy;
+use etcetera::base_strategy::Xdg;
+use oblivio_crypto::VolumeId;
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+
+/// The folder of the sockets: of the session where there is one, or of the state.
+fn folder() -> Option<PathBuf> {
+    let xdg = Xdg::new().ok()?;
+    let of_session = xdg.runtime_dir().filter(|dir| dir.is_dir());
+    let base = of_session.or_else(|| xdg.state_dir());
+    Some(base.unwrap_or_else(|| xdg.home_dir().join(".local/state")).join("oblivio"))
+}
+
+/// Where the watcher of a volume listens; `None` where there is no home at all.
+pub fn socket(volume: VolumeId) -> Option<PathBuf> {
+    Some(folder()?.join(format!("{volume}.watch")))
+}
+
+/// Whether a socket is there, in a folder that is ours and nobody else's: what is told there is
+/// told to whoever listens.
+pub fn is_there(socket: &Path) -> bool {
+    fs::symlink_metadata(socket).is_ok() && socket.parent().is_some_and(is_private)
+}
+
+fn is_private(folder: &Path) -> bool {
+    let me = rustix::process::geteuid().as_raw();
+    fs::symlink_metadata(folder)
+        .is_ok_and(|found| found.is_dir() && found.uid() == me && found.mode() & 0o077 == 0)
+}
+
+/// The watcher's end. The lock says who may take away a socket that was left behind.
+#[derive(Debug)]
+pub struct Meeting {
+    pub listener: UnixListener,
+    socket: PathBuf,
+    _lock: File,
+}
+
+impl Meeting {
+    /// Begins to listen for the users of a volume.
+    pub fn begin(volume: VolumeId) -> Result<Self> {
+        let hint = "Set HOME or XDG_RUNTIME_DIR.";
+        let socket = socket(volume)
+            .ok_or_else(|| fault(Code::General, "there is no home directory to meet in", hint))?;
+        Self::at(&socket)
+    }
+
+    pub fn at(socket: &Path) -> Result<Self> {
+        let folder = socket.parent().unwrap_or(Path::new("."));
+        let shown = folder.display().to_string();
+        DirBuilder::new().recursive(true).mode(0o700).create(folder).context(shown.clone())?;
+        if !is_private(folder) {
+            let what = format!("others can enter {shown}");
+            return Err(fault(Code::General, what, format!("Run: chmod 700 {shown}")));
+        }
+        let lock = lock(&socket.with_extension("watch-lock"))?;
+        // Ours to remove: whoever made it no longer holds the lock.
+        match fs::remove_file(socket) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
+            _ => {}
+        }
+        let listener = UnixListener::bind(socket).map_err(|error| {
+            let hint = "If the path is very long, set XDG_RUNTIME_DIR to a short one.";
+            fault(Code::General, format!("{}: {error}", socket.display()), hint)
+        })?;
+        fs::set_permissions(socket, Permissions::from_mode(0o600))?;
+        Ok(Self { listener, socket: socket.to_owned(), _lock: lock })
+    }
+
+    /// A file in the private folder, beside the socket.
+    pub fn beside(&self, extension: &str) -> PathBuf {
+        self.socket.with_extension(extension)
+    }
+
+    /// Where it listens.
+    pub fn path(&self) -> &Path {
+        &self.socket
+    }
+}
+
+/// Takes the socket away, so that no command looks for a listener that is gone.
+pub fn end(socket: &Path) {
+    // It may be gone already; the next watcher would remove it too.
+    let _ = fs::remove_file(socket);
+}
+
+fn lock(path: &Path) -> Result<File> {
+    let mut options = OpenOptions::new();
+    let file = options.create(true).write(true).truncate(false).mode(0o600).open(path);
+    let file = file.with_context(|| path.display().to_string())?;
+    if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        let hint = "Its page is where that command said; or stop it first.";
+        return Err(fault(Code::Busy, "the volume is being watched already", hint));
+    }
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_at_a_time_and_only_for_oneself() -> Result<()> {
+        let dir = tempfile::tempdir()?;
+        let socket = dir.path().join("deep/v.watch");
+        assert!(!is_there(&socket));
+        let meeting = Meeting::at(&socket)?;
+        assert!(is_there(&socket));
+        let mode = |path: &Path| fs::metadata(path).map(|found| found.mode() & 0o777);
+        assert_eq!(mode(&socket)?, 0o600);
+        assert_eq!(mode(&dir.path().join("deep"))?, 0o700);
+        let second = Meeting::at(&socket).expect_err("it is taken");
+        assert_eq!(crate::exit::judge(&second).0, Code::Busy);
+        // A watcher that was killed leaves its socket; the next one takes its place.
+        drop(meeting);
+        assert!(is_there(&socket));
+        let again = Meeting::at(&socket)?;
+        end(again.path());
+        assert!(!is_there(&socket));
+        Ok(())
+    }
+
+    #[test]
+    fn a_folder_that_others_can_enter_is_refused() -> Result<()> {
+        let dir = tempfile::tempdir()?;
+        fs::set_permissions(dir.path(), Permissions::from_mode(0o755))?;
+        let socket = dir.path().join("v.watch");
+        assert!(Meeting::at(&socket).is_err());
+        let _listener = UnixListener::bind(&socket)?;
+        assert!(!is_there(&socket));
+        Ok(())
+    }
+}

@@ -1,0 +1,293 @@
+//! The side of the command that uses a volume: it tells a watcher what is done, if there is one.
+//!
+//! The work never waits. Whether a watcher is there is looked up at most once a second, by the
+//! name of its socket; what is told goes through a queue of bounded length to a thread that does
+//! the waiting, and what does not fit is counted and left out. Without a watcher nothing is kept.
+
+use super::event::{self, Batch, Event, Facts, OrdinaryEvent, VERSION};
+use super::meeting;
+use oblivio_crypto::VolumeId;
+use oblivio_volume::{OnShown, Shown, VolumeInfo};
+use std::fmt;
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How often a watcher is looked for.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Events that wait at the most.
+const QUEUE: usize = 1024;
+/// A watcher that takes nothing for so long is left alone.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How long the end of a command waits for what it told last to be on its way.
+const FAREWELL: Duration = Duration::from_millis(250);
+
+/// Tells a watcher of one volume what is done with it. Clones share one connection.
+#[derive(Clone, Default)]
+pub struct Publisher(Option<Arc<Mutex<Line>>>);
+
+impl fmt::Debug for Publisher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Publisher").finish_non_exhaustive()
+    }
+}
+
+impl Publisher {
+    /// The publisher of a volume; needs no watcher, and never fails.
+    ///
+    /// A process that forks into the background makes it after that: its thread stays behind.
+    pub fn of(volume: VolumeId) -> Self {
+        meeting::socket(volume).map_or(Self::default(), Self::at)
+    }
+
+    fn at(socket: PathBuf) -> Self {
+        let line = Line { socket, looked: None, open: None, facts: None, dropped: 0 };
+        Self(Some(Arc::new(Mutex::new(line))))
+    }
+
+    /// What the volume is; kept for watchers that come later.
+    pub fn describe(&self, info: &VolumeInfo) {
+        let facts = Facts::from(info);
+        self.tell(|line| {
+            line.facts = Some(facts.clone());
+            Event::Facts(facts)
+        });
+    }
+
+    /// One batch as the store saw it.
+    pub fn shown(&self, shown: &Shown) {
+        self.tell(|_| Event::Shown(Batch::of(shown)));
+    }
+
+    /// One request as ordinary encryption would have shown it; the time is now.
+    pub fn ordinary(&self, event: OrdinaryEvent) {
+        self.tell(|_| Event::Ordinary { at: event::now(), event });
+    }
+
+    /// What the volume calls after each batch.
+    pub fn callback(&self) -> OnShown {
+        let publisher = self.clone();
+        Box::new(move |shown| publisher.shown(shown))
+    }
+
+    /// `make` runs only if somebody is there to be told.
+    fn tell(&self, make: impl FnOnce(&mut Line) -> Event) {
+        let Some(line) = &self.0 else { return };
+        let mut line = line.lock().unwrap_or_else(PoisonError::into_inner);
+        if line.is_open() {
+            let event = make(&mut line);
+            line.send(event);
+        }
+    }
+}
+
+/// The connection, or the memory of when one was last looked for.
+struct Line {
+    socket: PathBuf,
+    looked: Option<Instant>,
+    open: Option<Open>,
+    facts: Option<Facts>,
+    dropped: u64,
+}
+
+struct Open {
+    queue: SyncSender<Event>,
+    /// Disconnected when the thread has ended.
+    done: Receiver<()>,
+}
+
+impl Line {
+    fn is_open(&mut self) -> bool {
+        if self.open.is_some() {
+            return true;
+        }
+        if self.looked.is_some_and(|at| at.elapsed() < LOOK_EVERY) {
+            return false;
+        }
+        self.looked = Some(Instant::now());
+        if meeting::is_there(&self.socket) {
+            self.connect();
+        }
+        self.open.is_some()
+    }
+
+    /// Even connecting can wait, so the thread does that too. What it writes first is made here.
+    fn connect(&mut self) {
+        let hello = Event::Hello { version: VERSION, command: command(), pid: std::process::id() };
+        let first: Vec<Event> =
+            [hello].into_iter().chain(self.facts.clone().map(Event::Facts)).collect();
+        let (queue, events) = mpsc::sync_channel(QUEUE);
+        let (alive, done) = mpsc::channel::<()>();
+        let socket = self.socket.clone();
+        let carry = move || {
+            // A watcher that is gone is no failure of the command.
+            let _ = carry(&socket, first, &events);
+            drop(alive);
+        };
+        let thread = thread::Builder::new().name("watch".into()).spawn(carry);
+        self.dropped = 0;
+        self.open = thread.is_ok().then_some(Open { queue, done });
+    }
+
+    fn send(&mut self, event: Event) {
+        let Some(open) = &self.open else { return };
+        let sent = match self.dropped {
+            0 => open.queue.try_send(event),
+            count => open.queue.try_send(Event::Dropped { count }).and_then(|()| {
+                self.dropped = 0;
+                open.queue.try_send(event)
+            }),
+        };
+        match sent {
+            Ok(()) => {}
+            Err(TrySendError::Full(_)) => self.dropped += 1,
+            Err(TrySendError::Disconnected(_)) => {
+                self.open = None;
+                self.looked = Some(Instant::now());
+            }
+        }
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        if let Some(Open { queue, done }) = self.open.take() {
+            drop(queue);
+            // Whether all was told or the time was up: the command ends.
+            let _ = done.recv_timeout(FAREWELL);
+        }
+    }
+}
+
+fn carry(socket: &PathBuf, first: Vec<Event>, events: &Receiver<Event>) -> io::Result<()> {
+    let mut stream = UnixStream::connect(socket)?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    first.iter().try_for_each(|event| event::write(&mut stream, event))?;
+    events.iter().try_for_each(|event| event::write(&mut stream, &event))
+}
+
+/// The word after `oblivio`: it is what the page calls this process.
+fn command() -> String {
+    let word = std::env::args().nth(1).unwrap_or_default();
+    let is_word = word.len() <= 20 && word.bytes().all(|byte| byte.is_ascii_lowercase());
+    if is_word { word } else { "oblivio".into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::meeting::Meeting;
+    use super::*;
+    use anyhow::{Context, Result};
+
+    fn read() -> OrdinaryEvent {
+        OrdinaryEvent::read(1, 2, 3, 4)
+    }
+
+    /// Far more than the socket and the queue hold.
+    fn flood(publisher: &Publisher) -> Duration {
+        let shown = Shown {
+            leaves: vec![0],
+            depth: 9,
+            reads: 400,
+            writes: 0,
+            bytes_read: 1 << 20,
+            bytes_written: 0,
+            places_read: (1 << 40..(1 << 40) + 400).collect(),
+            places_written: Vec::new(),
+        };
+        let begun = Instant::now();
+        (0..4 * QUEUE).for_each(|_| publisher.shown(&shown));
+        begun.elapsed()
+    }
+
+    #[test]
+    fn with_nobody_there_nothing_is_kept() -> Result<()> {
+        let dir = tempfile::tempdir()?;
+        let publisher = Publisher::at(dir.path().join("v.watch"));
+        publisher.ordinary(read());
+        publisher.tell(|_| unreachable!("nobody is there"));
+        Publisher::default().ordinary(read());
+        Ok(())
+    }
+
+    #[test]
+    fn a_watcher_hears_all_even_of_a_short_command() -> Result<()> {
+        let dir = tempfile::tempdir()?;
+        let meeting = Meeting::at(&dir.path().join("deep/v.watch"))?;
+        let publisher = Publisher::at(meeting.path().to_owned());
+        publisher.ordinary(read());
+        drop(publisher);
+        let (mut stream, _) = meeting.listener.accept()?;
+        let hello = event::read(&mut stream)?.context("a first event")?;
+        assert!(matches!(hello, Event::Hello { version: VERSION, .. }), "{hello:?}");
+        let next = event::read(&mut stream)?;
+        assert!(matches!(next, Some(Event::Ordinary { event, .. }) if event == read()));
+        assert_eq!(event::read(&mut stream)?, None);
+        Ok(())
+    }
+
+    #[test]
+    fn a_watcher_that_never_reads_stops_nothing() -> Result<()> {
+        let dir = tempfile::tempdir()?;
+        // Nobody even accepts.
+        let meeting = Meeting::at(&dir.path().join("deep/v.watch"))?;
+        let publisher = Publisher::at(meeting.path().to_owned());
+        let took = flood(&publisher);
+        assert!(took < PATIENCE, "{took:?}");
+        let begun = Instant::now();
+        drop(publisher);
+        assert!(begun.elapsed() < PATIENCE, "{:?}", begun.elapsed());
+        Ok(())
+    }
+
+    #[test]
+    fn what_was_left_out_is_counted() -> Result<()> {
+        let dir = tempfile::tempdir()?;
+        let meeting = Meeting::at(&dir.path().join("deep/v.watch"))?;
+        let publisher = Publisher::at(meeting.path().to_owned());
+        flood(&publisher);
+        let reading = thread::spawn(move || -> Result<(u64, u64)> {
+            let (mut stream, _) = meeting.listener.accept()?;
+            let (mut heard, mut left_out) = (0, 0);
+            while let Some(event) = event::read(&mut stream)? {
+                match event {
+                    Event::Shown(_) => heard += 1,
+                    Event::Dropped { count } => left_out += count,
+                    _ => {}
+                }
+            }
+            Ok((heard, left_out))
+        });
+        // Room comes back as the watcher reads; the next event then brings the count along.
+        thread::sleep(Duration::from_millis(500));
+        publisher.ordinary(read());
+        drop(publisher);
+        let (heard, left_out) = reading.join().ok().context("the reader")??;
+        assert!(left_out > 0);
+        assert_eq!(heard + left_out, 4 * QUEUE as u64);
+        Ok(())
+    }
+
+    #[test]
+    fn a_watcher_that_dies_is_forgotten() -> Result<()> {
+        let dir = tempfile::tempdir()?;
+        let meeting = Meeting::at(&dir.path().join("deep/v.watch"))?;
+        let publisher = Publisher::at(meeting.path().to_owned());
+        publisher.ordinary(read());
+        drop(meeting.listener.accept()?);
+        meeting::end(meeting.path());
+        drop(meeting);
+        let begun = Instant::now();
+        while begun.elapsed() < PATIENCE {
+            publisher.ordinary(read());
+            thread::sleep(Duration::from_millis(5));
+        }
+        let line = publisher.0.as_ref().context("a line")?;
+        assert!(line.lock().ok().context("no panic")?.open.is_none());
+        Ok(())
+    }
+}
