@@ -20,6 +20,15 @@ pub enum Error {
     /// A directory that should be removed or replaced has entries.
     #[error("{0}: directory not empty")]
     NotEmpty(String),
+    /// A name, or the target of a link, is longer than what can be stored.
+    #[error("{0}: the name is too long")]
+    NameTooLong(String),
+    /// A file or a value would be larger than what can be stored.
+    #[error("{0}")]
+    TooLarge(String),
+    /// A file or directory has as many links as can be counted.
+    #[error("{0}: too many links")]
+    TooManyLinks(String),
     /// The request makes no sense as it is.
     #[error("{0}")]
     Invalid(String),

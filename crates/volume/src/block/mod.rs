@@ -34,6 +34,16 @@ pub trait BlockSpace: Send {
     /// Makes everything accepted so far durable, atomically.
     fn commit(&mut self) -> Result<()>;
 
+    /// The contents of these blocks are no longer wanted: they may read as absent from now on. A
+    /// later write makes a block exist again. By default nothing happens.
+    ///
+    /// # Errors
+    /// Those of an access.
+    fn discard(&mut self, ids: &[u64]) -> Result<()> {
+        let _ = ids;
+        Ok(())
+    }
+
     /// The bytes of memory that the caller may use for caches of its own.
     fn cache_budget(&self) -> usize;
 }

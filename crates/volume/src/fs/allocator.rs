@@ -3,7 +3,8 @@
 //! `used` is the truth of this moment, `committed` that of the last metadata commit. The volume
 //! below may commit blocks on its own at any access, without our newer metadata; so after a crash
 //! the committed metadata can meet blocks as they are now. Hence a block that the committed
-//! metadata names is never handed out again before the next commit, even when it is freed.
+//! metadata names is never handed out again before the next commit, even when it is freed; and
+//! only then it is known that nobody wants its contents any more.
 
 use crate::{Error, Result};
 use std::collections::BTreeSet;
@@ -25,6 +26,8 @@ pub(super) struct Allocator {
     held_count: u64,
     /// Pieces of the bitmap that changed since they were last stored.
     dirty: BTreeSet<u64>,
+    /// Ids that were given back since the last commit; some may be taken again.
+    released: Vec<u64>,
 }
 
 impl Allocator {
@@ -106,6 +109,7 @@ impl Allocator {
             self.lowest = self.lowest.min(id);
         }
         self.dirty.insert(id / PAGE_IDS);
+        self.released.push(id);
     }
 
     /// The pieces of the bitmap that have to be stored, as `(number, bytes)`. Ids of `except`
@@ -118,8 +122,9 @@ impl Allocator {
         self.dirty.iter().map(page).collect()
     }
 
-    /// The metadata with this state is durable: what is used now is what is committed.
-    pub(super) fn committed(&mut self) {
+    /// The metadata with this state is durable: what is used now is what is committed. Gives the
+    /// blocks that nothing refers to any more.
+    pub(super) fn committed(&mut self) -> Vec<u64> {
         self.committed.resize(self.used.len(), 0);
         for page in std::mem::take(&mut self.dirty) {
             let start = (page as usize * PAGE_WORDS).min(self.used.len());
@@ -128,6 +133,11 @@ impl Allocator {
         }
         self.held_count = self.used_count;
         self.lowest = 0;
+        let mut released = std::mem::take(&mut self.released);
+        released.sort_unstable();
+        released.dedup();
+        released.retain(|&id| !self.is_used(id));
+        released
     }
 
     /// Takes one stored piece over, when a volume is opened.
@@ -228,7 +238,7 @@ mod tests {
         allocator.release(7);
         assert_eq!(allocator.deferred(), 1);
         assert_eq!(allocator.take(), Some(130), "7 is still named by the commit");
-        allocator.committed();
+        assert_eq!(allocator.committed(), [7], "5 was taken again");
         assert_eq!(allocator.take(), Some(7));
         assert_eq!(allocator.free(), 200 - 131);
         assert_eq!(allocator.high_water(), 131);

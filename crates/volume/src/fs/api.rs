@@ -1,8 +1,10 @@
 //! The public face: every call takes the one lock and goes down to [`State`].
 
+use super::read::same_error;
 use super::state::State;
 use super::types::{
-    Attr, CheckReport, DirEntry, Handle, Ino, NewNode, RenameMode, SetAttr, Timestamp, Usage,
+    Attr, CheckReport, DirEntry, FileKind, Handle, Ino, NewNode, RenameMode, SeekWhence, SetAttr,
+    Timestamp, Usage, XattrMode,
 };
 use crate::{BlockSpace, Error, Result};
 use std::sync::Mutex;
@@ -90,7 +92,8 @@ impl FileSystem {
     /// Changes attributes; a new size cuts the file off or extends it with zeros.
     ///
     /// # Errors
-    /// `NotFound`, `IsADirectory` or `Invalid` for the size of something that is no file.
+    /// `NotFound`, `IsADirectory` or `Invalid` for the size of something that is no file,
+    /// `TooLarge`, `Full`.
     pub fn set_attr(&self, ino: Ino, set: SetAttr) -> Result<Attr> {
         self.run(|state| state.set_attr(ino, set))
     }
@@ -98,7 +101,8 @@ impl FileSystem {
     /// Creates an empty file and opens it.
     ///
     /// # Errors
-    /// `Exists`, `NotFound` or `NotADirectory` for the parent, `Invalid` for a bad name, `Full`.
+    /// `Exists`, `NotFound` or `NotADirectory` for the parent, `Invalid` or `NameTooLong` for
+    /// a bad name, `Full`.
     pub fn create(&self, parent: Ino, name: &[u8], node: NewNode) -> Result<(Attr, Handle)> {
         self.run(|state| state.create(parent, name, node))
     }
@@ -111,10 +115,33 @@ impl FileSystem {
         self.run(|state| state.mkdir(parent, name, node))
     }
 
+    /// Creates a special file, or an empty file without opening it. Only devices keep `rdev`.
+    ///
+    /// # Errors
+    /// As for [`create`](Self::create), and `Invalid` for a directory or symbolic link.
+    pub fn mknod(
+        &self,
+        parent: Ino,
+        name: &[u8],
+        kind: FileKind,
+        rdev: u32,
+        node: NewNode,
+    ) -> Result<Attr> {
+        self.run(|state| state.mknod(parent, name, kind, rdev, node))
+    }
+
+    /// The directory that a directory is in; the root is in itself.
+    ///
+    /// # Errors
+    /// `NotFound`, `NotADirectory`.
+    pub fn parent(&self, ino: Ino) -> Result<Ino> {
+        self.run(|state| state.parent(ino))
+    }
+
     /// Creates a symbolic link.
     ///
     /// # Errors
-    /// As for [`create`](Self::create), and `Invalid` for an empty or overlong target.
+    /// As for [`create`](Self::create), `Invalid` for an empty target and `NameTooLong`.
     pub fn symlink(&self, parent: Ino, name: &[u8], target: &[u8], node: NewNode) -> Result<Attr> {
         self.run(|state| state.symlink(parent, name, target, node))
     }
@@ -127,15 +154,15 @@ impl FileSystem {
         self.run(|state| state.read_link(ino))
     }
 
-    /// Gives a file or symbolic link one more name.
+    /// Gives anything but a directory one more name.
     ///
     /// # Errors
-    /// `IsADirectory`, and as for [`create`](Self::create).
+    /// `IsADirectory`, `TooManyLinks`, and as for [`create`](Self::create).
     pub fn link(&self, ino: Ino, parent: Ino, name: &[u8]) -> Result<Attr> {
         self.run(|state| state.link(ino, parent, name))
     }
 
-    /// Removes a name of a file or symbolic link. The data lives while handles are open.
+    /// Removes a name of anything but a directory. The data lives while handles are open.
     ///
     /// # Errors
     /// `NotFound`, `IsADirectory`.
@@ -179,7 +206,7 @@ impl FileSystem {
     /// Opens a file.
     ///
     /// # Errors
-    /// `NotFound`, `IsADirectory`, `Invalid` for a symbolic link.
+    /// `NotFound`, `IsADirectory`, `Invalid` for a symbolic link or special file.
     pub fn open_file(&self, ino: Ino) -> Result<Handle> {
         self.run(|state| state.open_file(ino))
     }
@@ -193,14 +220,93 @@ impl FileSystem {
         self.run(|state| state.read(handle, offset, len))
     }
 
+    /// Reads many ranges of any files, as [`read`](Self::read) does each: all blocks that they
+    /// need are fetched together, each once. A request that fails leaves the others alone where
+    /// that is possible.
+    pub fn read_many(&self, requests: &[(Handle, u64, usize)]) -> Vec<Result<Vec<u8>>> {
+        match self.run(|state| state.read_many(requests)) {
+            Ok(answers) => answers,
+            Err(error) => requests.iter().map(|_| Err(same_error(&error))).collect(),
+        }
+    }
+
     /// Writes a range, extending the file as needed. All blocks of the range are written
     /// together.
     ///
     /// # Errors
-    /// `Full`, `Invalid` for a closed handle or a file beyond the largest size, and the block
-    /// space's own.
+    /// `Full`, `TooLarge`, `Invalid` for a closed handle, and the block space's own.
     pub fn write(&self, handle: Handle, offset: u64, data: &[u8]) -> Result<()> {
         self.run(|state| state.write(handle, offset, data))
+    }
+
+    /// Makes a hole: the range reads as zeros, the size stays, and blocks that lie in it whole are
+    /// given back.
+    ///
+    /// # Errors
+    /// `Invalid` for a closed handle or no bytes, `TooLarge`, `Full` when a shared tail has to be
+    /// written anew, and the block space's own.
+    pub fn punch(&self, handle: Handle, offset: u64, len: u64) -> Result<()> {
+        self.run(|state| state.punch(handle, offset, len))
+    }
+
+    /// Makes a range read as zeros and sets its blocks aside, as [`allocate`](Self::allocate)
+    /// does. Without `keep_size` a range behind the end makes the file longer.
+    ///
+    /// # Errors
+    /// As for [`allocate`](Self::allocate).
+    pub fn zero_range(&self, handle: Handle, offset: u64, len: u64, keep_size: bool) -> Result<()> {
+        self.run(|state| state.zero_range(handle, offset, len, keep_size))
+    }
+
+    /// Sets the blocks of a range aside, so that writes in it cannot fail with `Full`. What is
+    /// there stays, what is new reads as zeros. Without `keep_size` a range behind the end makes
+    /// the file longer.
+    ///
+    /// # Errors
+    /// `Full`, `TooLarge`, `Invalid` for a closed handle or no bytes, and the block space's own.
+    pub fn allocate(&self, handle: Handle, offset: u64, len: u64, keep_size: bool) -> Result<()> {
+        self.run(|state| state.allocate(handle, offset, len, keep_size))
+    }
+
+    /// The next data or hole at or behind an offset, by whole blocks; there is a hole at the end
+    /// of each file. `None` when the offset is behind the end, or no data follows.
+    ///
+    /// # Errors
+    /// `Invalid` for a closed handle.
+    pub fn seek(&self, handle: Handle, offset: u64, whence: SeekWhence) -> Result<Option<u64>> {
+        self.run(|state| state.seek(handle, offset, whence))
+    }
+
+    /// The value of an extended attribute, `None` when there is none of that name.
+    ///
+    /// # Errors
+    /// `NotFound` for the inode.
+    pub fn get_xattr(&self, ino: Ino, name: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.run(|state| state.get_xattr(ino, name))
+    }
+
+    /// Sets an extended attribute.
+    ///
+    /// # Errors
+    /// `Exists`, `NotFound`, `NameTooLong`, `TooLarge`, `Invalid` for a bad name, `Full`.
+    pub fn set_xattr(&self, ino: Ino, name: &[u8], value: &[u8], mode: XattrMode) -> Result<()> {
+        self.run(|state| state.set_xattr(ino, name, value, mode))
+    }
+
+    /// The names of all extended attributes, sorted.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub fn list_xattrs(&self, ino: Ino) -> Result<Vec<Vec<u8>>> {
+        self.run(|state| state.list_xattrs(ino))
+    }
+
+    /// Removes an extended attribute.
+    ///
+    /// # Errors
+    /// `NotFound` for the inode or the attribute.
+    pub fn remove_xattr(&self, ino: Ino, name: &[u8]) -> Result<()> {
+        self.run(|state| state.remove_xattr(ino, name))
     }
 
     /// Closes a handle; the last one to a file without names removes its data.
@@ -220,7 +326,7 @@ impl FileSystem {
         self.run(|state| state.commit())
     }
 
-    /// How full the volume is.
+    /// How full the volume is; costs nothing.
     ///
     /// # Errors
     /// `Closed` after a failure.

@@ -1,11 +1,12 @@
 //! The check of a whole file system: walks all tables and compares what they say of each other.
 
+use super::inode::{Inode, decode_inode};
 use super::packing::roomy_key;
 use super::pool::read_op;
 use super::segments::Extent;
 use super::state::State;
 use super::tables::{
-    DIRENTS, Dirent, INODES, Inode, ORPHANS, PACKS, Pack, ROOMY, SEGMENTS, decode,
+    DIRENTS, Dirent, INODES, ORPHANS, PACKS, Pack, ROOMY, SEGMENTS, XATTRS, decode,
 };
 use super::types::{CheckReport, FileKind, Ino, ROOT_INO};
 use crate::{Error, Result};
@@ -23,11 +24,15 @@ struct Findings {
     names: HashMap<Ino, u32>,
     /// Subdirectories per directory.
     subdirectories: HashMap<Ino, u32>,
-    /// Blocks per file.
-    mapped: HashMap<Ino, u64>,
+    /// Blocks per file, and the segment behind the last one that has one.
+    mapped: HashMap<Ino, (u64, u64)>,
+    /// Extended attributes per inode.
+    xattrs: HashMap<Ino, u32>,
     /// Pieces per file, as `(pack, length)`.
     pieces: HashMap<Ino, Vec<(u64, u64)>>,
     data_blocks: BTreeSet<u64>,
+    /// Those of them that hold nothing yet.
+    unwritten: HashSet<u64>,
     problems: Vec<String>,
 }
 
@@ -55,6 +60,7 @@ impl State {
         self.check_inodes(&mut found)?;
         self.check_names(&mut found)?;
         self.check_segments(&mut found)?;
+        self.check_xattrs(&mut found)?;
         self.check_packs(&mut found)?;
         self.check_links(&mut found)?;
         check_paths(&mut found);
@@ -79,7 +85,7 @@ impl State {
         for entry in self.meta.open(INODES)?.iter()? {
             let (ino, record) = entry?;
             let ino = ino.value();
-            match decode(record.value()) {
+            match decode_inode(record.value()) {
                 Ok(inode) => {
                     found.inodes.insert(ino, inode);
                 }
@@ -129,15 +135,37 @@ impl State {
     fn check_segments(&self, found: &mut Findings) -> Result<()> {
         for entry in self.meta.open(SEGMENTS)?.iter()? {
             let (key, value) = entry?;
-            let ((ino, segment), (block, count)) = (key.value(), value.value());
-            let run = Extent { segment, block, count };
+            let (ino, segment) = key.value();
+            let run = Extent::load(segment, value.value());
             let size = found.inodes.get(&ino).map_or(0, |inode| inode.size);
-            if run.segment + run.count > size.div_ceil(self.block_bytes as u64) {
+            if !run.unwritten && run.end() > size.div_ceil(self.block_bytes as u64) {
                 found.problem(format!("inode {ino}: {run:?} lies behind its end"));
             }
-            *found.mapped.entry(ino).or_default() += count;
-            for id in block..block + count {
+            let (blocks, end) = found.mapped.entry(ino).or_default();
+            *blocks += run.count;
+            *end = run.end();
+            for id in run.blocks() {
                 found.block(id, &format!("inode {ino}"));
+            }
+            if run.unwritten {
+                found.unwritten.extend(run.blocks());
+            }
+        }
+        let unwritten = found.unwritten.len() as u64;
+        if unwritten != self.counters.unwritten {
+            found.problem(format!("{unwritten} unwritten blocks, against {:?}", self.counters));
+        }
+        Ok(())
+    }
+
+    fn check_xattrs(&self, found: &mut Findings) -> Result<()> {
+        for entry in self.meta.open(XATTRS)?.iter()? {
+            let (key, record) = entry?;
+            let (ino, name) = key.value();
+            *found.xattrs.entry(ino).or_default() += 1;
+            if let Err(error) = decode::<Vec<u8>>(record.value()) {
+                let name = String::from_utf8_lossy(name);
+                found.problem(format!("attribute {name:?} of inode {ino}: {error}"));
             }
         }
         Ok(())
@@ -212,9 +240,15 @@ impl State {
             if inode.kind == FileKind::File {
                 bytes += inode.size;
             }
-            let mapped = found.mapped.remove(&ino).unwrap_or(0);
+            let (mapped, end) = found.mapped.remove(&ino).unwrap_or_default();
             if mapped != inode.blocks {
                 problems.push(format!("inode {ino}: {mapped} blocks, not {}", inode.blocks));
+            }
+            if inode.pack.is_some() && end > inode.size / self.block_bytes as u64 {
+                problems.push(format!("inode {ino}: blocks behind a tail that shares one"));
+            }
+            if found.xattrs.remove(&ino).unwrap_or(0) != inode.xattrs {
+                problems.push(format!("inode {ino}: not {} attributes", inode.xattrs));
             }
             let tail = inode.size % self.block_bytes as u64;
             let wanted: Vec<_> = inode.pack.map(|pack| (pack, tail)).into_iter().collect();
@@ -222,7 +256,7 @@ impl State {
                 problems.push(format!("inode {ino}: its tail is not where it should be"));
             }
         }
-        let lost = found.mapped.keys().chain(found.pieces.keys());
+        let lost = found.mapped.keys().chain(found.pieces.keys()).chain(found.xattrs.keys());
         problems.extend(lost.map(|ino| format!("data of inode {ino}, which is missing")));
         let directories = found.inodes.values().filter(|inode| is_directory(inode));
         let directories = directories.count() as u64;
@@ -264,7 +298,8 @@ impl State {
     ) -> Result<()> {
         let dirty = self.cache.dirty();
         self.write_cached(&dirty)?;
-        let ids: Vec<u64> = found.data_blocks.iter().copied().collect();
+        let written = found.data_blocks.iter().filter(|id| !found.unwritten.contains(id));
+        let ids: Vec<u64> = written.copied().collect();
         let total = ids.len() as u64;
         let mut done = 0;
         progress(done, total);

@@ -3,27 +3,40 @@
 //! What a block holds behind the end of its file is undefined; so whatever makes a file longer
 //! writes zeros there first.
 
+use super::inode::Inode;
 use super::pool::{patch_op, write_op};
+use super::segments::Extent;
 use super::state::State;
-use super::tables::{Inode, ORPHANS};
-use super::types::{FileKind, Handle, Ino};
+use super::tables::ORPHANS;
+use super::types::{FileKind, Handle, Ino, MAX_FILE};
 use crate::{Error, Result};
 use oblivio_engine::BlockOp;
-use std::collections::HashMap;
-
-const MAX_FILE: u64 = i64::MAX as u64;
+use std::iter::Peekable;
 
 /// What a write does: block operations, and what is recorded once they are done.
 #[derive(Default)]
-struct Plan {
+pub(super) struct Plan {
     /// Segments that get a block, with its content.
     fresh: Vec<(u64, Vec<u8>)>,
     /// Operations on blocks that the file has already.
     ops: Vec<BlockOp>,
+    /// Segments whose blocks were set aside, and get their first content.
+    first_writes: Vec<u64>,
     /// The tail to be buffered from now on.
     tail: Option<Vec<u8>>,
-    /// The old tail became a whole segment.
+    /// The old tail has a block of its own from now on.
     tail_done: bool,
+}
+
+impl Plan {
+    /// Takes over what another plan for other segments of the same file does.
+    pub(super) fn add(&mut self, other: Plan) {
+        self.fresh.extend(other.fresh);
+        self.ops.extend(other.ops);
+        self.first_writes.extend(other.first_writes);
+        self.tail = self.tail.take().or(other.tail);
+        self.tail_done |= other.tail_done;
+    }
 }
 
 impl State {
@@ -34,17 +47,39 @@ impl State {
         if data.is_empty() {
             return Ok(());
         }
-        let size = self.block_bytes as u64;
-        let (first, stop) = (offset / size, end.div_ceil(size));
-        let mapped: u64 = self.meta.extents(ino, first, stop)?.iter().map(|run| run.count).sum();
-        // One more for a tail before the range that becomes a whole segment.
-        self.make_room(stop - first - mapped + 1)?;
+        match self.blocks_for_write(ino, offset, end)? {
+            // What is overwritten or set aside must not fail for want of space.
+            0 => self.make_way()?,
+            blocks => self.make_room(blocks)?,
+        }
         let mut inode = self.meta.inode(ino)?;
         if offset > inode.size {
             self.extend(ino, &mut inode, offset)?;
         }
         self.write_within(ino, &mut inode, offset, data)?;
         self.flush_surplus()
+    }
+
+    /// How many blocks a write may have to take.
+    fn blocks_for_write(&self, ino: Ino, offset: u64, end: u64) -> Result<u64> {
+        let size = self.block_bytes as u64;
+        let (first, stop) = (offset / size, end.div_ceil(size));
+        let inode = self.meta.inode(ino)?;
+        // A tail before the range becomes a whole segment.
+        let tail = offset > inode.size && inode.size / size < first && self.floats(ino, &inode);
+        Ok(self.holes(ino, first, stop)? + u64::from(tail))
+    }
+
+    /// How many segments in a range have no block.
+    pub(super) fn holes(&self, ino: Ino, first: u64, stop: u64) -> Result<u64> {
+        let mapped: u64 = self.meta.extents(ino, first, stop)?.iter().map(|run| run.count).sum();
+        Ok(stop.saturating_sub(first) - mapped)
+    }
+
+    /// Whether a file's tail is buffered or in a shared block. Then no segment from it on has a
+    /// block: so what is set aside behind a tail stays writable when the volume is full.
+    pub(super) fn floats(&self, ino: Ino, inode: &Inode) -> bool {
+        self.tails.contains(ino) || inode.pack.is_some()
     }
 
     /// Writes a range that begins at or before the end of the file.
@@ -60,15 +95,13 @@ impl State {
         let plan = self.plan(ino, inode, offset, data, tail)?;
         self.apply(ino, inode, plan)?;
         self.set_size(inode, new_size);
-        if let Some(now) = self.now() {
-            (inode.mtime, inode.ctime) = (now, now);
-        }
+        inode.modified(self.now());
         self.meta.put_inode(ino, inode)
     }
 
     /// The old tail's content when a write touches it and it is not in a block of its own: from
     /// the buffer or the shared block, or zeros when it is all overwritten anyway.
-    fn tail_for_write(
+    pub(super) fn tail_for_write(
         &mut self,
         ino: Ino,
         inode: &Inode,
@@ -92,7 +125,7 @@ impl State {
         Ok(Some((segment, content)))
     }
 
-    fn plan(
+    pub(super) fn plan(
         &self,
         ino: Ino,
         inode: &Inode,
@@ -103,7 +136,8 @@ impl State {
         let size = self.block_bytes as u64;
         let end = offset + data.len() as u64;
         let new_size = inode.size.max(end);
-        let blocks = self.blocks_of(ino, offset / size, end.div_ceil(size))?;
+        let runs = self.meta.extents(ino, offset / size, end.div_ceil(size))?;
+        let mut runs = runs.into_iter().peekable();
         let mut plan = Plan::default();
         for segment in offset / size..end.div_ceil(size) {
             let start = segment * size;
@@ -111,39 +145,36 @@ impl State {
             let bytes = &data[(from - offset) as usize..(to - offset) as usize];
             let at = (from - start) as usize;
             let valid = (new_size - start).min(size) as usize;
-            let block = blocks.get(&segment).copied();
+            let place = place_of(&mut runs, segment);
             let old_tail = tail.take_if(|(tail_segment, _)| *tail_segment == segment);
-            plan.tail_done |= old_tail.is_some() && valid == self.block_bytes;
-            if let (None, Some(block)) = (&old_tail, block) {
+            if let (None, Some((block, false))) = (&old_tail, place) {
                 plan.ops.push(match at == 0 && bytes.len() == valid {
                     true => write_op(block, bytes.to_vec()),
                     false => patch_op(block, at, bytes.to_vec()),
                 });
                 continue;
             }
+            let had_tail = old_tail.is_some();
             let mut content = old_tail.map(|(_, content)| content).unwrap_or_default();
             content.resize(valid, 0);
             content[at..at + bytes.len()].copy_from_slice(bytes);
-            match block {
-                _ if valid < self.block_bytes => plan.tail = Some(content),
-                Some(block) => plan.ops.push(write_op(block, content)),
-                None => plan.fresh.push((segment, content)),
+            if let Some((block, unwritten)) = place {
+                plan.ops.push(write_op(block, content));
+                plan.first_writes.extend(unwritten.then_some(segment));
+            } else if valid < self.block_bytes && !self.meta.maps_from(ino, segment)? {
+                plan.tail = Some(content);
+                continue;
+            } else {
+                plan.fresh.push((segment, content));
             }
+            plan.tail_done |= had_tail;
         }
         Ok(plan)
     }
 
-    fn blocks_of(&self, ino: Ino, first: u64, stop: u64) -> Result<HashMap<u64, u64>> {
-        let mut blocks = HashMap::new();
-        for run in self.meta.extents(ino, first, stop)? {
-            blocks.extend((0..run.count).map(|step| (run.segment + step, run.block + step)));
-        }
-        Ok(blocks)
-    }
-
     /// Carries a plan out; when the blocks cannot be written, nothing has changed.
-    fn apply(&mut self, ino: Ino, inode: &mut Inode, plan: Plan) -> Result<()> {
-        let Plan { fresh, mut ops, tail, tail_done } = plan;
+    pub(super) fn apply(&mut self, ino: Ino, inode: &mut Inode, plan: Plan) -> Result<()> {
+        let Plan { fresh, mut ops, first_writes, tail, tail_done } = plan;
         for op in &ops {
             self.cache.remove(op.id.0);
         }
@@ -159,7 +190,12 @@ impl State {
             return Err(error);
         }
         inode.blocks += placed.len() as u64;
-        self.meta.map_segments(ino, &placed)?;
+        self.meta.map_segments(ino, &placed, false)?;
+        // A write covers its range without gaps, so these are few runs.
+        for run in first_writes.chunk_by(|a, b| a + 1 == *b) {
+            let written = self.meta.mark(ino, run[0], run[0] + run.len() as u64, false)?;
+            self.counters.unwritten -= written.iter().map(|run| run.count).sum::<u64>();
+        }
         if tail_done {
             self.forget_tail(ino, inode)?;
         }
@@ -170,7 +206,7 @@ impl State {
     }
 
     /// The old tail is a whole segment now, or cut off: its buffer and its piece go.
-    fn forget_tail(&mut self, ino: Ino, inode: &mut Inode) -> Result<()> {
+    pub(super) fn forget_tail(&mut self, ino: Ino, inode: &mut Inode) -> Result<()> {
         self.tails.remove(ino);
         match inode.pack.take() {
             Some(pack) => self.pack_remove(ino, pack),
@@ -197,15 +233,11 @@ impl State {
 
     /// Makes a file longer with zeros. Only its old last segment is written, segments behind it
     /// take no block.
-    fn extend(&mut self, ino: Ino, inode: &mut Inode, to: u64) -> Result<()> {
+    pub(super) fn extend(&mut self, ino: Ino, inode: &mut Inode, to: u64) -> Result<()> {
         let size = self.block_bytes as u64;
         let stop = inode.size.next_multiple_of(size).min(to);
         let zeros = vec![0; (stop - inode.size) as usize];
-        let segment = inode.size / size;
-        let stored = self.tails.contains(ino)
-            || inode.pack.is_some()
-            || !self.meta.extents(ino, segment, segment + 1)?.is_empty();
-        if !zeros.is_empty() && stored {
+        if !zeros.is_empty() && self.stored(ino, inode, inode.size / size)? {
             let offset = inode.size;
             let tail = self.tail_for_write(ino, inode, offset, zeros.len())?;
             let plan = self.plan(ino, inode, offset, &zeros, tail)?;
@@ -215,12 +247,17 @@ impl State {
         self.meta.put_inode(ino, inode)
     }
 
+    /// Whether a segment has content: where it has none, it reads as zeros.
+    pub(super) fn stored(&self, ino: Ino, inode: &Inode, segment: u64) -> Result<bool> {
+        let tail = segment == inode.size / self.block_bytes as u64 && self.floats(ino, inode);
+        Ok(tail || self.meta.extent_at(ino, segment)?.is_some_and(|run| !run.unwritten))
+    }
+
     /// Cuts a file off.
     fn cut(&mut self, ino: Ino, inode: &mut Inode, to: u64) -> Result<()> {
         let size = self.block_bytes as u64;
-        let freed = self.meta.unmap_from(ino, to.div_ceil(size))?;
-        inode.blocks -= freed.len() as u64;
-        self.release(&freed);
+        let freed = self.meta.unmap(ino, to.div_ceil(size), u64::MAX)?;
+        self.release_runs(inode, &freed);
         let tail_len = (to % size) as usize;
         if tail_len == 0 || to / size != inode.size / size {
             self.forget_tail(ino, inode)?;
@@ -234,22 +271,43 @@ impl State {
         self.meta.put_inode(ino, inode)
     }
 
-    /// Removes an inode and all its data.
+    /// Gives the blocks of runs back that a file does not map any more.
+    pub(super) fn release_runs(&mut self, inode: &mut Inode, runs: &[Extent]) {
+        for run in runs {
+            inode.blocks -= run.count;
+            self.counters.unwritten -= if run.unwritten { run.count } else { 0 };
+            let blocks: Vec<u64> = run.blocks().collect();
+            self.release(&blocks);
+        }
+    }
+
+    /// Removes an inode with all its data and attributes.
     pub(super) fn remove_inode(&mut self, ino: Ino) -> Result<()> {
         let mut inode = self.meta.inode(ino)?;
+        self.forget_xattrs(ino, &inode)?;
         match inode.kind {
             FileKind::Directory => self.counters.directories -= 1,
             FileKind::File => {
                 self.cut(ino, &mut inode, 0)?;
                 self.counters.files -= 1;
             }
-            FileKind::Symlink => self.counters.files -= 1,
+            _ => self.counters.files -= 1,
         }
         self.meta.open(ORPHANS)?.remove(ino)?;
         self.meta.remove_inode(ino)
     }
 }
 
-fn too_large() -> Error {
-    Error::Invalid("the file would be too large".into())
+/// Where a segment lies, and whether that block is unwritten; for segments in order.
+fn place_of(
+    runs: &mut Peekable<impl Iterator<Item = Extent>>,
+    segment: u64,
+) -> Option<(u64, bool)> {
+    while runs.next_if(|run| run.end() <= segment).is_some() {}
+    let run = runs.peek().filter(|run| run.segment <= segment)?;
+    Some((run.block + (segment - run.segment), run.unwritten))
+}
+
+pub(super) fn too_large() -> Error {
+    Error::TooLarge(format!("a file has at most {MAX_FILE} bytes"))
 }

@@ -1,13 +1,14 @@
 //! Names, attributes, and what is created and removed under them.
 
+use super::data::too_large;
+use super::inode::Inode;
 use super::state::State;
-use super::tables::{Dirent, Inode, ORPHANS};
+use super::tables::{Dirent, ORPHANS};
 use super::types::{
-    Attr, DirEntry, FileKind, Handle, Ino, LINK_BYTES, NAME_BYTES, NewNode, ROOT_INO, SetAttr,
+    Attr, DirEntry, FileKind, Handle, Ino, LINK_BYTES, MAX_FILE, MODE_BITS, NAME_BYTES, NewNode,
+    ROOT_INO, SetAttr,
 };
 use crate::{Error, Result};
-
-const MODE_BITS: u32 = 0o7777;
 
 impl State {
     pub(super) fn attr(&self, ino: Ino) -> Result<Attr> {
@@ -29,6 +30,8 @@ impl State {
             uid: inode.uid,
             gid: inode.gid,
             nlink: inode.nlink,
+            rdev: inode.rdev,
+            atime: inode.atime,
             mtime: inode.mtime,
             ctime: inode.ctime,
             crtime: inode.crtime,
@@ -70,7 +73,13 @@ impl State {
         }
     }
 
+    /// The directory that a directory is in.
+    pub(super) fn parent(&self, ino: Ino) -> Result<Ino> {
+        Ok(self.directory(ino)?.parent)
+    }
+
     pub(super) fn dirent(&self, parent: Ino, name: &[u8]) -> Result<Dirent> {
+        check_length(name)?;
         let dirent = self.meta.dirent(parent, name)?;
         dirent.ok_or_else(|| Error::NotFound(show(name)))
     }
@@ -81,24 +90,25 @@ impl State {
             (Some(_), FileKind::Directory) => {
                 return Err(Error::IsADirectory(format!("inode {ino}")));
             }
-            (Some(_), FileKind::Symlink) => {
-                return Err(Error::Invalid("a symbolic link has no size to set".into()));
-            }
+            (Some(size), FileKind::File) if size > MAX_FILE => return Err(too_large()),
             // An extension may turn a shared tail into a block; the rest only frees.
             (Some(_), FileKind::File) => self.make_room_to_resize(ino, set.size)?,
+            (Some(_), _) => {
+                return Err(Error::Invalid(format!("inode {ino} is no file with a size")));
+            }
             (None, _) => self.make_way()?,
         }
         let mut inode = self.meta.inode(ino)?;
-        if let Some(now) = self.now() {
-            inode.ctime = now;
-            if set.size.is_some() {
-                inode.mtime = now;
-            }
+        match set.size {
+            Some(_) => inode.modified(self.now()),
+            None => inode.changed(self.now()),
         }
         inode.mode = set.mode.map_or(inode.mode, |mode| mode & MODE_BITS);
         inode.uid = set.uid.unwrap_or(inode.uid);
         inode.gid = set.gid.unwrap_or(inode.gid);
+        inode.atime = set.atime.unwrap_or(inode.atime);
         inode.mtime = set.mtime.unwrap_or(inode.mtime);
+        inode.ctime = set.ctime.unwrap_or(inode.ctime);
         if let Some(size) = set.size {
             self.resize(ino, &mut inode, size)?;
         }
@@ -120,13 +130,34 @@ impl State {
         name: &[u8],
         node: NewNode,
     ) -> Result<(Attr, Handle)> {
-        let attr = self.add(parent, name, FileKind::File, node, &[])?;
+        let attr = self.mknod(parent, name, FileKind::File, 0, node)?;
         let handle = self.new_handle(attr.ino);
         Ok((attr, handle))
     }
 
     pub(super) fn mkdir(&mut self, parent: Ino, name: &[u8], node: NewNode) -> Result<Attr> {
-        self.add(parent, name, FileKind::Directory, node, &[])
+        let inode = Inode::new(FileKind::Directory, node, self.now().unwrap_or(node.mtime));
+        self.add(parent, name, Inode { parent, ..inode })
+    }
+
+    pub(super) fn mknod(
+        &mut self,
+        parent: Ino,
+        name: &[u8],
+        kind: FileKind,
+        rdev: u32,
+        node: NewNode,
+    ) -> Result<Attr> {
+        let inode = Inode::new(kind, node, self.now().unwrap_or(node.mtime));
+        match kind {
+            FileKind::CharDevice | FileKind::BlockDevice => {
+                self.add(parent, name, Inode { rdev, ..inode })
+            }
+            FileKind::File | FileKind::Fifo | FileKind::Socket => self.add(parent, name, inode),
+            FileKind::Directory | FileKind::Symlink => {
+                Err(Error::Invalid("a directory or link is not made as a node".into()))
+            }
+        }
     }
 
     pub(super) fn symlink(
@@ -136,46 +167,29 @@ impl State {
         target: &[u8],
         node: NewNode,
     ) -> Result<Attr> {
-        if target.is_empty() || target.len() > LINK_BYTES || target.contains(&0) {
-            return Err(Error::Invalid(format!(
-                "a link's target has 1 to {LINK_BYTES} bytes and no NUL"
-            )));
+        if target.len() > LINK_BYTES {
+            return Err(Error::NameTooLong(show(target)));
         }
-        self.add(parent, name, FileKind::Symlink, node, target)
+        if target.is_empty() || target.contains(&0) {
+            return Err(Error::Invalid("a link's target has bytes and no NUL".into()));
+        }
+        let inode = Inode::new(FileKind::Symlink, node, self.now().unwrap_or(node.mtime));
+        let (size, target) = (target.len() as u64, target.to_vec());
+        self.add(parent, name, Inode { size, target, ..inode })
     }
 
     /// Creates an inode and its name.
-    fn add(
-        &mut self,
-        parent: Ino,
-        name: &[u8],
-        kind: FileKind,
-        node: NewNode,
-        target: &[u8],
-    ) -> Result<Attr> {
+    fn add(&mut self, parent: Ino, name: &[u8], inode: Inode) -> Result<Attr> {
         check_name(name)?;
-        self.live_directory(parent)?;
+        let above = self.live_directory(parent)?;
         if self.meta.dirent(parent, name)?.is_some() {
             return Err(Error::Exists(show(name)));
         }
+        let directory = inode.kind == FileKind::Directory;
+        if directory && above.nlink == u32::MAX {
+            return Err(Error::TooManyLinks(format!("inode {parent}")));
+        }
         self.make_room(0)?;
-        let time = self.now().unwrap_or(node.mtime);
-        let directory = kind == FileKind::Directory;
-        let inode = Inode {
-            kind,
-            mode: node.mode & MODE_BITS,
-            uid: node.uid,
-            gid: node.gid,
-            nlink: if directory { 2 } else { 1 },
-            size: target.len() as u64,
-            blocks: 0,
-            pack: None,
-            parent: if directory { parent } else { 0 },
-            target: target.to_vec(),
-            mtime: node.mtime,
-            ctime: time,
-            crtime: time,
-        };
         let ino = self.counters.next_ino;
         self.counters.next_ino += 1;
         match directory {
@@ -183,7 +197,7 @@ impl State {
             false => self.counters.files += 1,
         }
         self.meta.put_inode(ino, &inode)?;
-        self.meta.put_dirent(parent, name, Dirent { ino, kind })?;
+        self.meta.put_dirent(parent, name, Dirent { ino, kind: inode.kind })?;
         self.changed_directory(parent, i32::from(directory))?;
         Ok(self.attr_of(ino, &inode))
     }
@@ -205,9 +219,7 @@ impl State {
         }
         let mut inode = self.meta.inode(ino)?;
         inode.nlink = inode.nlink.saturating_add_signed(subdirectories);
-        if let Some(now) = now {
-            (inode.mtime, inode.ctime) = (now, now);
-        }
+        inode.modified(now);
         self.meta.put_inode(ino, &inode)
     }
 
@@ -232,11 +244,13 @@ impl State {
         if self.meta.dirent(parent, name)?.is_some() {
             return Err(Error::Exists(show(name)));
         }
+        let too_many = || Error::TooManyLinks(format!("inode {ino}"));
+        let nlink = inode.nlink.checked_add(1).ok_or_else(too_many)?;
         self.make_room(0)?;
         // Making room may have placed the file's tail, so the inode is read again.
         let mut inode = self.meta.inode(ino)?;
-        inode.nlink += 1;
-        inode.ctime = self.now().unwrap_or(inode.ctime);
+        inode.nlink = nlink;
+        inode.changed(self.now());
         let kind = inode.kind;
         self.meta.put_inode(ino, &inode)?;
         self.meta.put_dirent(parent, name, Dirent { ino, kind })?;
@@ -260,7 +274,7 @@ impl State {
     pub(super) fn drop_link(&mut self, ino: Ino) -> Result<()> {
         let mut inode = self.meta.inode(ino)?;
         inode.nlink = inode.nlink.saturating_sub(1);
-        inode.ctime = self.now().unwrap_or(inode.ctime);
+        inode.changed(self.now());
         if inode.nlink == 0 && !self.is_open(ino) {
             return self.remove_inode(ino);
         }
@@ -308,7 +322,7 @@ impl State {
         match self.meta.inode(ino)?.kind {
             FileKind::File => Ok(self.new_handle(ino)),
             FileKind::Directory => Err(Error::IsADirectory(format!("inode {ino}"))),
-            FileKind::Symlink => Err(Error::Invalid(format!("inode {ino} is a symbolic link"))),
+            _ => Err(Error::Invalid(format!("inode {ino} is a link or special file"))),
         }
     }
 }
@@ -319,16 +333,23 @@ pub(super) fn show(name: &[u8]) -> String {
 }
 
 pub(super) fn check_name(name: &[u8]) -> Result<()> {
+    check_length(name)?;
     let bad = name.is_empty()
-        || name.len() > NAME_BYTES
         || name.contains(&b'/')
         || name.contains(&0)
         || matches!(name, b"." | b"..");
     match bad {
         true => Err(Error::Invalid(format!(
-            "{:?}: a name has 1 to {NAME_BYTES} bytes, no / and no NUL, and is not . or ..",
+            "{:?}: a name has bytes, no / and no NUL, and is not . or ..",
             show(name)
         ))),
+        false => Ok(()),
+    }
+}
+
+fn check_length(name: &[u8]) -> Result<()> {
+    match name.len() > NAME_BYTES {
+        true => Err(Error::NameTooLong(show(name))),
         false => Ok(()),
     }
 }

@@ -18,7 +18,7 @@ use super::ranges::Ranges;
 use crate::{Error, ROOT_BYTES, Result};
 use oblivio_engine::BlockOp;
 use redb::StorageBackend;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 
 const MAGIC: [u8; 8] = *b"OblivFS\0";
@@ -372,6 +372,7 @@ impl Pool {
         if self.metadata.root_len == self.metadata.len && self.metadata.mapped <= needed {
             return Ok(());
         }
+        let before: Vec<u64> = self.metadata.block_ids().collect();
         let mut left = needed;
         let file = &mut self.metadata;
         for extent in &mut file.extents {
@@ -383,6 +384,13 @@ impl Pool {
         file.root_len = file.len;
         let root = file.root(file.len);
         self.blocks()?.set_root(&root);
+        self.blocks()?.commit()?;
+        let kept: HashSet<u64> = self.metadata.block_ids().collect();
+        let freed: Vec<u64> = before.into_iter().filter(|id| !kept.contains(id)).collect();
+        if freed.is_empty() {
+            return Ok(());
+        }
+        self.blocks()?.discard(&freed)?;
         self.blocks()?.commit()
     }
 }

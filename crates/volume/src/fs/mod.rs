@@ -12,21 +12,27 @@ mod cache;
 mod check;
 mod data;
 mod directory;
+mod inode;
 mod metadata_file;
 mod packing;
 mod pool;
+mod preallocate;
+mod punch;
 mod ranges;
 mod read;
 mod rename;
+mod seek;
 mod segments;
 mod state;
 mod tables;
 mod tails;
 pub mod testing;
 mod types;
+mod xattr;
 
 pub use api::FileSystem;
 pub use types::{
-    Attr, CheckReport, DirEntry, FileKind, Handle, Ino, LINK_BYTES, NAME_BYTES, NewNode, ROOT_INO,
-    RenameMode, SetAttr, Timestamp, Usage,
+    Attr, CheckReport, DirEntry, FileKind, Handle, Ino, LINK_BYTES, MAX_FILE, NAME_BYTES, NewNode,
+    ROOT_INO, RenameMode, SeekWhence, SetAttr, Timestamp, Usage, XATTR_NAME_BYTES,
+    XATTR_VALUE_BYTES, XattrMode,
 };

@@ -1,13 +1,20 @@
-//! Reading file data: one access for all blocks of a range.
+//! Reading file data: one access for all blocks of all ranges that are asked for together.
 
+use super::inode::Inode;
 use super::pool::read_op;
 use super::state::State;
-use super::tables::Inode;
 use super::types::{Handle, Ino};
 use crate::{Error, Result};
+use oblivio_engine::BlockAnswer;
+use oblivio_store::StoreError;
+
+/// A range of a file that is wanted.
+type Request = (Handle, u64, usize);
 
 /// Where the bytes of one block go: `source` in the block to `target` in the answer.
 struct Part {
+    /// Which answer.
+    request: usize,
     block: u64,
     source: usize,
     target: usize,
@@ -16,109 +23,212 @@ struct Part {
     edge: bool,
 }
 
+/// The range of one request, within the file.
+#[derive(Clone, Copy)]
+struct Span {
+    request: usize,
+    offset: u64,
+    end: u64,
+}
+
+/// The answers so far: zeros where parts are still to be copied.
+#[derive(Default)]
+struct Answers {
+    out: Vec<Result<Vec<u8>>>,
+    parts: Vec<Part>,
+}
+
+impl Answers {
+    /// Copies a part; a request that failed already stays as it is.
+    fn copy(&mut self, part: &Part, content: &[u8]) {
+        if let Some(Ok(out)) = self.out.get_mut(part.request) {
+            out[part.target..part.target + part.len]
+                .copy_from_slice(&content[part.source..part.source + part.len]);
+        }
+    }
+}
+
 impl State {
     pub(super) fn read(&mut self, handle: Handle, offset: u64, len: usize) -> Result<Vec<u8>> {
+        let mut answers = Answers::default();
+        self.plan_read((handle, offset, len), &mut answers)?;
+        self.fetch(&mut answers)?;
+        answers.out.pop().unwrap_or_else(|| Ok(Vec::new()))
+    }
+
+    /// Answers each request. Only an error of the metadata, which closes the file system, fails
+    /// them all.
+    pub(super) fn read_many(&mut self, requests: &[Request]) -> Result<Vec<Result<Vec<u8>>>> {
+        let mut answers = Answers::default();
+        answers.out.reserve(requests.len());
+        for (index, &request) in requests.iter().enumerate() {
+            let planned = self.plan_read(request, &mut answers);
+            if let Err(error) = planned {
+                if matches!(error, Error::Closed(_)) {
+                    return Err(error);
+                }
+                answers.parts.retain(|part| part.request != index);
+                answers.out.truncate(index);
+                answers.out.push(Err(error));
+            }
+        }
+        if let Err(error) = self.fetch(&mut answers) {
+            self.read_apart(requests, &mut answers, &error);
+        }
+        Ok(answers.out)
+    }
+
+    /// The common access failed. When the content of some block was to blame, the requests are
+    /// served one by one, so that only those fail that want it; an outage is not tried again.
+    fn read_apart(&mut self, requests: &[Request], answers: &mut Answers, error: &Error) {
+        let mut failed: Vec<usize> = answers.parts.iter().map(|part| part.request).collect();
+        failed.sort_unstable();
+        failed.dedup();
+        let apart = matches!(error, Error::Tampered(_)) && failed.len() > 1;
+        for index in failed {
+            let (handle, offset, len) = requests[index];
+            answers.out[index] = match apart {
+                true => self.read(handle, offset, len),
+                false => Err(same_error(error)),
+            };
+        }
+    }
+
+    /// Finds out where a range lies. What is in memory is copied at once.
+    fn plan_read(&mut self, request: Request, answers: &mut Answers) -> Result<()> {
+        let (handle, offset, len) = request;
         let ino = self.handle_ino(handle)?;
         let inode = self.meta.inode(ino)?;
         let end = offset.saturating_add(len as u64).min(inode.size);
+        let span = Span { request: answers.out.len(), offset, end };
+        answers.out.push(Ok(vec![0; end.saturating_sub(offset) as usize]));
         if offset >= end {
-            return Ok(Vec::new());
+            return Ok(());
         }
-        let mut out = vec![0; (end - offset) as usize];
-        let mut parts = self.segment_parts(ino, &inode, offset, end)?;
-        parts.extend(self.tail_part(ino, &inode, offset, end, &mut out)?);
-        let missing: Vec<Part> =
-            parts.into_iter().filter(|part| !self.copy_cached(part, &mut out)).collect();
-        let ops = missing.iter().map(|part| read_op(part.block)).collect();
-        let answers = self.pool.lock().access(ops)?;
-        for (part, answer) in missing.into_iter().zip(answers) {
-            let content = answer
-                .filter(|content| content.len() == self.block_bytes)
-                .ok_or_else(|| Error::Tampered(format!("data block {} is missing", part.block)))?;
-            copy(&part, &content, &mut out);
-            if part.edge {
-                self.cache.insert(part.block, content, false);
-            }
-        }
-        self.evict_data()?;
-        Ok(out)
+        self.segment_parts(ino, &inode, span, answers)?;
+        self.tail_part(ino, &inode, span, answers)
     }
 
-    fn copy_cached(&mut self, part: &Part, out: &mut [u8]) -> bool {
-        match self.cache.get(part.block) {
-            Some(content) => {
-                copy(part, content, out);
-                true
+    /// Fetches what is missing, each block once, and copies it. When that fails, the parts are
+    /// still there.
+    fn fetch(&mut self, answers: &mut Answers) -> Result<()> {
+        answers.parts.sort_by_key(|part| part.block);
+        let groups = answers.parts.chunk_by(|a, b| a.block == b.block);
+        let ops = groups.map(|group| read_op(group[0].block)).collect();
+        let contents = self.pool.lock().access(ops)?;
+        let parts = std::mem::take(&mut answers.parts);
+        for (group, content) in parts.chunk_by(|a, b| a.block == b.block).zip(contents) {
+            self.deliver(group, content, answers);
+        }
+        self.evict_data()
+    }
+
+    /// Copies a block to all that asked for a part of it.
+    fn deliver(&mut self, group: &[Part], content: BlockAnswer, answers: &mut Answers) {
+        let block = group[0].block;
+        let Some(content) = content.filter(|content| content.len() == self.block_bytes) else {
+            for part in group {
+                let missing = format!("data block {block} is missing");
+                answers.out[part.request] = Err(Error::Tampered(missing));
             }
-            None => false,
+            return;
+        };
+        group.iter().for_each(|part| answers.copy(part, &content));
+        if group.iter().any(|part| part.edge) {
+            self.cache.insert(block, content, false);
+        }
+    }
+
+    /// Copies a part when its block is in the cache, else keeps it for the access.
+    fn want(&mut self, part: Part, answers: &mut Answers) {
+        match self.cache.get(part.block) {
+            Some(content) => answers.copy(&part, content),
+            None => answers.parts.push(part),
         }
     }
 
     /// The blocks of whole segments in a range, but for a tail that is buffered.
-    fn segment_parts(&self, ino: Ino, inode: &Inode, offset: u64, end: u64) -> Result<Vec<Part>> {
+    fn segment_parts(
+        &mut self,
+        ino: Ino,
+        inode: &Inode,
+        span: Span,
+        answers: &mut Answers,
+    ) -> Result<()> {
         let size = self.block_bytes as u64;
+        let Span { request, offset, end } = span;
         let stop = match self.tails.contains(ino) {
             true => (inode.size / size).min(end.div_ceil(size)),
             false => end.div_ceil(size),
         };
-        let mut parts = Vec::new();
         for run in self.meta.extents(ino, offset / size, stop)? {
-            for step in 0..run.count {
-                let start = (run.segment + step) * size;
+            if run.unwritten {
+                continue;
+            }
+            for (segment, block) in (run.segment..run.end()).zip(run.blocks()) {
+                let start = segment * size;
                 let (from, to) = (start.max(offset), (start + size).min(end));
-                parts.push(Part {
-                    block: run.block + step,
+                let part = Part {
+                    request,
+                    block,
                     source: (from - start) as usize,
                     target: (from - offset) as usize,
                     len: (to - from) as usize,
                     edge: to - from < size,
-                });
+                };
+                self.want(part, answers);
             }
         }
-        Ok(parts)
+        Ok(())
     }
 
     /// The part of a range in the tail: copied at once when it is buffered, else where its piece
     /// lies.
     fn tail_part(
-        &self,
+        &mut self,
         ino: Ino,
         inode: &Inode,
-        offset: u64,
-        end: u64,
-        out: &mut [u8],
-    ) -> Result<Option<Part>> {
+        span: Span,
+        answers: &mut Answers,
+    ) -> Result<()> {
+        let Span { request, offset, end } = span;
         let start = inode.size - inode.size % self.block_bytes as u64;
         let from = start.max(offset);
         if from >= end {
-            return Ok(None);
+            return Ok(());
         }
-        let (skip, len) = ((from - start) as usize, (end - from) as usize);
+        let (source, len) = ((from - start) as usize, (end - from) as usize);
         let target = (from - offset) as usize;
+        let mut part = Part { request, block: 0, source, target, len, edge: true };
         if let Some(tail) = self.tails.get(ino) {
-            out[target..target + len].copy_from_slice(&tail[skip..skip + len]);
-            return Ok(None);
+            answers.copy(&part, tail);
+            return Ok(());
         }
         let Some(id) = inode.pack else {
-            return Ok(None);
+            return Ok(());
         };
         let pack = self.meta.pack(id)?;
         let piece = pack
             .piece(ino)
-            .filter(|piece| piece.len as usize >= skip + len)
+            .filter(|piece| piece.len as usize >= source + len)
             .filter(|piece| piece.offset as usize + piece.len as usize <= self.block_bytes)
             .ok_or_else(|| Error::Tampered(format!("the tail of inode {ino} is missing")))?;
-        Ok(Some(Part {
-            block: pack.block,
-            source: piece.offset as usize + skip,
-            target,
-            len,
-            edge: true,
-        }))
+        (part.block, part.source) = (pack.block, piece.offset as usize + source);
+        self.want(part, answers);
+        Ok(())
     }
 }
 
-fn copy(part: &Part, content: &[u8], out: &mut [u8]) {
-    out[part.target..part.target + part.len]
-        .copy_from_slice(&content[part.source..part.source + part.len]);
+/// The same error once more, for another request that it hit.
+pub(super) fn same_error(error: &Error) -> Error {
+    match error {
+        Error::Tampered(text) => Error::Tampered(text.clone()),
+        Error::Full(text) => Error::Full(text.clone()),
+        Error::Closed(text) => Error::Closed(text.clone()),
+        Error::Busy => Error::Busy,
+        other => {
+            let source = std::io::Error::other(other.to_string());
+            Error::Store(StoreError::Io { object: "data".into(), source })
+        }
+    }
 }

@@ -16,6 +16,7 @@ impl State {
         to: Place<'_>,
         mode: RenameMode,
     ) -> Result<()> {
+        check_name(from.1)?;
         check_name(to.1)?;
         self.directory(from.0)?;
         self.live_directory(to.0)?;
@@ -101,7 +102,7 @@ impl State {
         if dirent.kind == FileKind::Directory {
             inode.parent = parent;
         }
-        inode.ctime = self.now().unwrap_or(inode.ctime);
+        inode.changed(self.now());
         self.meta.put_inode(dirent.ino, &inode)
     }
 

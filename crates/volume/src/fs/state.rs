@@ -1,11 +1,12 @@
 //! All that the file system knows in memory, its commit, and the room it keeps free.
 
 use super::cache::DataCache;
+use super::inode::Inode;
 use super::metadata_file::{Backend, MetadataFile};
 use super::pool::{Pool, SharedPool, full};
-use super::tables::{ALLOCATION, Counters, Inode, Meta, ORPHANS};
+use super::tables::{ALLOCATION, Counters, Meta, ORPHANS};
 use super::tails::Tails;
-use super::types::{FileKind, Handle, Ino, ROOT_INO, Timestamp, Usage};
+use super::types::{FileKind, Handle, Ino, NewNode, ROOT_INO, Timestamp, Usage};
 use crate::{BlockSpace, Error, Result};
 use redb::ReadableTable;
 use std::collections::{BTreeMap, HashMap};
@@ -16,6 +17,8 @@ const MIN_BLOCK_BYTES: usize = 512;
 const OPERATION_BYTES: u64 = 32 << 10;
 /// What a commit may write of the database's own.
 const COMMIT_BYTES: u64 = 256 << 10;
+/// How much metadata an unwritten block may still cost: each may become a run of its own.
+const UNWRITTEN_BYTES: u64 = 128;
 
 type Clock = Box<dyn Fn() -> Timestamp + Send + Sync>;
 
@@ -63,20 +66,10 @@ impl State {
             return Err(full());
         }
         self.meta.create_tables()?;
+        let node = NewNode { mode: 0o755, ..NewNode::default() };
         let root = Inode {
-            kind: FileKind::Directory,
-            mode: 0o755,
-            uid: 0,
-            gid: 0,
-            nlink: 2,
-            size: 0,
-            blocks: 0,
-            pack: None,
             parent: ROOT_INO,
-            target: Vec::new(),
-            mtime: Timestamp::default(),
-            ctime: Timestamp::default(),
-            crtime: Timestamp::default(),
+            ..Inode::new(FileKind::Directory, node, Timestamp::default())
         };
         self.meta.put_inode(ROOT_INO, &root)?;
         self.operations += 1;
@@ -111,7 +104,7 @@ impl State {
         {
             let mut pool = self.pool.lock();
             let highest = pool.allocator.high_water().checked_sub(1);
-            pool.allocator.committed();
+            drop(pool.allocator.committed());
             pool.reserve_for(highest)?;
         }
         let orphans: Vec<Ino> = {
@@ -197,23 +190,34 @@ impl State {
 
     /// Blocks that metadata may still take before the next commit is through.
     fn metadata_reserve(&self, operations: u64) -> u64 {
-        let pool = self.pool.lock();
         let bytes = operations * OPERATION_BYTES + COMMIT_BYTES;
-        bytes / pool.block_bytes as u64 + pool.metadata.mapped_blocks() / 16 + 4
+        let mapped = self.pool.lock().metadata.mapped_blocks();
+        bytes / self.block_bytes as u64 + mapped / 16 + 4
+    }
+
+    /// Blocks kept back, so that what is deleted, and what is written to blocks that are set
+    /// aside already, works on a full volume.
+    fn kept_back(&self) -> u64 {
+        self.metadata_reserve(0) + self.unwritten_reserve(self.counters.unwritten)
+    }
+
+    /// Blocks that metadata may take when so many unwritten blocks are written, one here and one
+    /// there.
+    pub(super) fn unwritten_reserve(&self, blocks: u64) -> u64 {
+        blocks.saturating_mul(UNWRITTEN_BYTES).div_ceil(self.block_bytes as u64)
     }
 
     /// Whether `blocks` can be taken, with all that buffered tails and metadata may need.
     fn has_room(&self, blocks: u64) -> bool {
-        let needed = blocks + self.tails.len() as u64 + self.metadata_reserve(self.operations + 1);
+        let pending = self.tails.len() as u64 + self.metadata_reserve(self.operations + 1);
         let free = self.pool.lock().allocator.free();
-        free >= needed
+        free >= blocks.saturating_add(pending)
     }
 
     /// Called before anything is changed by an operation that grows: makes sure of `blocks` free
     /// ones. When they are short, commits, which frees what was deleted since the last time.
     pub(super) fn make_room(&mut self, blocks: u64) -> Result<()> {
-        // What deletions need is kept back: they must work on a full volume.
-        let wanted = blocks + self.metadata_reserve(0);
+        let wanted = blocks.saturating_add(self.kept_back());
         if !self.has_room(wanted) {
             self.flush_all_tails()?;
         }
@@ -273,10 +277,14 @@ impl State {
     fn finish_commit(&mut self) -> Result<()> {
         let mut pool = self.pool.lock();
         pool.metadata_commit()?;
-        pool.allocator.committed();
+        let unwanted = pool.allocator.committed();
         self.pending = false;
         self.operations = 0;
-        Ok(())
+        // Not before: until now a crash could bring back the metadata that names them.
+        match unwanted.is_empty() {
+            true => Ok(()),
+            false => pool.blocks()?.discard(&unwanted),
+        }
     }
 
     /// Commits, closes the database cleanly, and gives the block space back.
@@ -302,15 +310,20 @@ impl State {
         blocks.ok_or_else(|| Error::Closed("the file system was closed".into()))
     }
 
-    pub(super) fn usage(&mut self) -> Result<Usage> {
-        let pool = self.pool.lock();
+    /// All of this is at hand: nothing is counted or fetched.
+    pub(super) fn usage(&self) -> Result<Usage> {
         let buffered = self.tails.bytes().div_ceil(self.block_bytes) as u64;
+        // As `make_room` reckons, right after a commit.
+        let reserved = buffered + self.kept_back() + self.metadata_reserve(1);
+        let pool = self.pool.lock();
+        let unused = pool.allocator.capacity().saturating_sub(pool.allocator.used());
         Ok(Usage {
             files: self.counters.files,
             directories: self.counters.directories,
             logical_bytes: self.counters.logical_bytes,
             data_blocks: pool.data_blocks() + buffered,
             metadata_blocks: pool.metadata.mapped_blocks(),
+            free_blocks: unused.saturating_sub(reserved),
             capacity_blocks: pool.allocator.capacity(),
             block_bytes: self.block_bytes as u64,
         })

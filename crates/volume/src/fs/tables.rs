@@ -3,7 +3,7 @@
 //! One write transaction stays open between commits, and reads go through it: opening one per
 //! operation would cost more than the operations.
 
-use super::types::{FileKind, Ino, Timestamp};
+use super::types::{FileKind, Ino};
 use crate::{Error, Result};
 use redb::{Database, ReadableTable, Table, TableDefinition, WriteTransaction};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -23,31 +23,11 @@ pub(super) const ROOMY: TableDefinition<'_, (u64, u64), ()> = TableDefinition::n
 pub(super) const ALLOCATION: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("allocation");
 /// Files without names that were open at the last commit.
 pub(super) const ORPHANS: TableDefinition<'_, u64, ()> = TableDefinition::new("orphans");
+/// `(inode, name)` to the value of an extended attribute.
+pub(super) const XATTRS: TableDefinition<'_, (u64, &[u8]), &[u8]> = TableDefinition::new("xattrs");
 const COUNTERS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("counters");
 
 const RECORD_VERSION: u8 = 1;
-
-/// What is stored of a file, directory or symbolic link.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Inode {
-    pub kind: FileKind,
-    pub mode: u32,
-    pub uid: u32,
-    pub gid: u32,
-    pub nlink: u32,
-    pub size: u64,
-    /// Whole blocks of its own.
-    pub blocks: u64,
-    /// The shared block that holds the tail.
-    pub pack: Option<u64>,
-    /// Of a directory: the one it is in (the root is its own).
-    pub parent: Ino,
-    /// Of a symbolic link: where it points.
-    pub target: Vec<u8>,
-    pub mtime: Timestamp,
-    pub ctime: Timestamp,
-    pub crtime: Timestamp,
-}
 
 /// What is stored under a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,22 +60,45 @@ pub(super) struct Counters {
     pub files: u64,
     pub directories: u64,
     pub logical_bytes: u64,
+    /// Blocks that are set aside and not written yet; a record of its own, which the first
+    /// volumes have not.
+    #[serde(skip)]
+    pub unwritten: u64,
 }
 
 pub(super) fn encode<T: Serialize>(record: &T) -> Result<Vec<u8>> {
-    postcard::to_extend(record, vec![RECORD_VERSION])
+    encode_as(RECORD_VERSION, record)
+}
+
+/// A record of a version of its own.
+pub(super) fn encode_as<T: Serialize>(version: u8, record: &T) -> Result<Vec<u8>> {
+    postcard::to_extend(record, vec![version])
         .map_err(|error| Error::Invalid(format!("metadata record: {error}")))
 }
 
 pub(super) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
-    match bytes.split_first() {
-        Some((&RECORD_VERSION, record)) => postcard::from_bytes(record)
-            .map_err(|error| Error::Tampered(format!("metadata record: {error}"))),
-        Some((version, _)) => Err(Error::Unsupported(format!(
-            "a metadata record has format {version}, this program knows {RECORD_VERSION}; use a newer one"
-        ))),
-        None => Err(Error::Tampered("an empty metadata record".into())),
+    match split_version(bytes)? {
+        (RECORD_VERSION, record) => decode_body(record),
+        (version, _) => Err(unknown_version(version, RECORD_VERSION)),
     }
+}
+
+/// A record's version and the rest.
+pub(super) fn split_version(bytes: &[u8]) -> Result<(u8, &[u8])> {
+    let split = bytes.split_first().map(|(&version, record)| (version, record));
+    split.ok_or_else(|| Error::Tampered("an empty metadata record".into()))
+}
+
+/// A record without its version.
+pub(super) fn decode_body<T: DeserializeOwned>(record: &[u8]) -> Result<T> {
+    postcard::from_bytes(record)
+        .map_err(|error| Error::Tampered(format!("metadata record: {error}")))
+}
+
+pub(super) fn unknown_version(version: u8, known: u8) -> Error {
+    Error::Unsupported(format!(
+        "a metadata record has format {version}, this program knows {known}; use a newer one"
+    ))
 }
 
 /// The database with its open transaction.
@@ -155,28 +158,8 @@ impl Meta {
         self.open(ROOMY)?;
         self.open(ALLOCATION)?;
         self.open(ORPHANS)?;
+        self.open(XATTRS)?;
         self.open(COUNTERS)?;
-        Ok(())
-    }
-
-    pub(super) fn find_inode(&self, ino: Ino) -> Result<Option<Inode>> {
-        let table = self.open(INODES)?;
-        let record = table.get(ino)?;
-        record.map(|record| decode(record.value())).transpose()
-    }
-
-    pub(super) fn inode(&self, ino: Ino) -> Result<Inode> {
-        self.find_inode(ino)?.ok_or_else(|| Error::NotFound(format!("inode {ino}")))
-    }
-
-    pub(super) fn put_inode(&self, ino: Ino, inode: &Inode) -> Result<()> {
-        let record = encode(inode)?;
-        self.open(INODES)?.insert(ino, record.as_slice())?;
-        Ok(())
-    }
-
-    pub(super) fn remove_inode(&self, ino: Ino) -> Result<()> {
-        self.open(INODES)?.remove(ino)?;
         Ok(())
     }
 
@@ -228,12 +211,19 @@ impl Meta {
         let table = self.open(COUNTERS)?;
         let record = table.get("all")?;
         let record = record.ok_or_else(|| Error::Tampered("the counters are missing".into()))?;
-        decode(record.value())
+        let mut counters: Counters = decode(record.value())?;
+        if let Some(record) = table.get("unwritten")? {
+            counters.unwritten = decode(record.value())?;
+        }
+        Ok(counters)
     }
 
     pub(super) fn put_counters(&self, counters: &Counters) -> Result<()> {
         let record = encode(counters)?;
-        self.open(COUNTERS)?.insert("all", record.as_slice())?;
+        let unwritten = encode(&counters.unwritten)?;
+        let mut table = self.open(COUNTERS)?;
+        table.insert("all", record.as_slice())?;
+        table.insert("unwritten", unwritten.as_slice())?;
         Ok(())
     }
 }

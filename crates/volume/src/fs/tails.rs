@@ -117,10 +117,6 @@ impl State {
         };
         let mut inode = self.meta.inode(ino)?;
         inode.pack = Some(self.pack_put(ino, inode.pack, &data)?);
-        let segment = inode.size / self.block_bytes as u64;
-        let own = self.meta.unmap_from(ino, segment)?;
-        inode.blocks -= own.len() as u64;
-        self.release(&own);
         self.meta.put_inode(ino, &inode)?;
         self.tails.remove(ino);
         Ok(())
@@ -151,7 +147,7 @@ impl State {
             return Err(error);
         }
         for ((ino, segment), block) in missing.into_iter().zip(fresh) {
-            self.meta.map_segments(ino, &[(segment, block)])?;
+            self.meta.map_segments(ino, &[(segment, block)], false)?;
             let mut inode = self.meta.inode(ino)?;
             inode.blocks += 1;
             self.meta.put_inode(ino, &inode)?;

@@ -2,7 +2,7 @@
 
 use crate::{BlockSpace, Error, ROOT_BYTES, Result};
 use oblivio_engine::{Action, BlockAnswer, BlockOp};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 #[derive(Default)]
@@ -16,6 +16,9 @@ struct Disk {
     /// What the blocks changed since the last commit were before.
     undo: HashMap<u64, Option<Vec<u8>>>,
     committed_root: Vec<u8>,
+    /// Discarded and not written since; reading one of these is a mistake of the caller.
+    unwanted: HashSet<u64>,
+    committed_unwanted: HashSet<u64>,
     random: u64,
     /// Commits of its own accord come before one in so many operations; 0 for never.
     auto_commit: u64,
@@ -62,6 +65,7 @@ impl MemoryBlocks {
             };
         }
         disk.root = disk.committed_root.clone();
+        disk.unwanted = disk.committed_unwanted.clone();
         disk.reserved = 0;
     }
 
@@ -83,6 +87,11 @@ impl MemoryBlocks {
         (disk.accesses, disk.operations)
     }
 
+    /// Whether this block is present.
+    pub fn holds(&self, block: u64) -> bool {
+        self.disk().blocks.contains_key(&block)
+    }
+
     /// How many blocks are present.
     pub fn present(&self) -> u64 {
         self.disk().blocks.len() as u64
@@ -93,6 +102,7 @@ impl Disk {
     fn commit(&mut self) {
         self.undo.clear();
         self.committed_root = self.root.clone();
+        self.committed_unwanted = self.unwanted.clone();
     }
 
     fn maybe_commit(&mut self) {
@@ -120,6 +130,10 @@ impl Disk {
         let (id, size) = (op.id.0, self.block_bytes);
         if id >= self.reserved {
             return Err(Error::Invalid(format!("block {id} is not reserved")));
+        }
+        match op.action {
+            Action::Read => assert!(!self.unwanted.contains(&id), "block {id} was discarded"),
+            _ => drop(self.unwanted.remove(&id)),
         }
         match op.action {
             Action::Read => return Ok(self.blocks.get(&id).cloned()),
@@ -202,6 +216,15 @@ impl BlockSpace for Mounted {
             return Err(Error::Store(oblivio_store::StoreError::Busy));
         }
         disk.commit();
+        Ok(())
+    }
+
+    fn discard(&mut self, ids: &[u64]) -> Result<()> {
+        let mut disk = self.volume.disk();
+        for &id in ids {
+            disk.change(id, None);
+            disk.unwanted.insert(id);
+        }
         Ok(())
     }
 

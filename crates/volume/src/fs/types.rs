@@ -9,8 +9,20 @@ pub const ROOT_INO: Ino = 1;
 /// The longest name of a directory entry, in bytes.
 pub const NAME_BYTES: usize = 255;
 
+/// The longest name of an extended attribute, in bytes.
+pub const XATTR_NAME_BYTES: usize = 255;
+
+/// The longest value of an extended attribute, in bytes.
+pub const XATTR_VALUE_BYTES: usize = 64 << 10;
+
+/// The largest length of a file.
+pub const MAX_FILE: u64 = i64::MAX as u64;
+
 /// The longest target of a symbolic link, in bytes.
 pub const LINK_BYTES: usize = 4095;
+
+/// The bits of a mode that are kept.
+pub(super) const MODE_BITS: u32 = 0o7777;
 
 /// What an inode is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -21,6 +33,14 @@ pub enum FileKind {
     Directory,
     /// A path that the caller resolves.
     Symlink,
+    /// A named pipe; it is nothing but a name and attributes here, as all that follow.
+    Fifo,
+    /// A socket.
+    Socket,
+    /// A character device.
+    CharDevice,
+    /// A block device.
+    BlockDevice,
 }
 
 /// A point in time since 1970-01-01 UTC.
@@ -63,6 +83,10 @@ pub struct Attr {
     pub gid: u32,
     /// Names that lead here; for a directory 2 and one for each directory in it.
     pub nlink: u32,
+    /// Which device it is; 0 for anything else.
+    pub rdev: u32,
+    /// When it was created, or what was set: reading leaves it alone.
+    pub atime: Timestamp,
     /// When the data last changed.
     pub mtime: Timestamp,
     /// When the data or the attributes last changed.
@@ -86,8 +110,12 @@ pub struct SetAttr {
     pub gid: Option<u32>,
     /// Length: cut off or extended with zeros that take no space.
     pub size: Option<u64>,
+    /// Access time.
+    pub atime: Option<Timestamp>,
     /// Modification time; wins over the clock.
     pub mtime: Option<Timestamp>,
+    /// Change time; wins over the clock.
+    pub ctime: Option<Timestamp>,
 }
 
 /// The attributes of something new.
@@ -99,7 +127,7 @@ pub struct NewNode {
     pub uid: u32,
     /// Group.
     pub gid: u32,
-    /// Modification time; creation and change time too when no clock was set.
+    /// Access and modification time; creation and change time too when no clock was set.
     pub mtime: Timestamp,
 }
 
@@ -125,10 +153,30 @@ pub enum RenameMode {
     Exchange,
 }
 
+/// Whether an extended attribute may or must be there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum XattrMode {
+    /// Either.
+    Set,
+    /// Fail with `Exists` when it is.
+    Create,
+    /// Fail with `NotFound` when it is not.
+    Replace,
+}
+
+/// What to look for in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SeekWhence {
+    /// Bytes that were written.
+    Data,
+    /// Bytes that were not, or the end of the file.
+    Hole,
+}
+
 /// How full the volume is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Files and symbolic links, each inode once.
+    /// All that is not a directory, each inode once.
     pub files: u64,
     /// Directories, with the root.
     pub directories: u64,
@@ -138,6 +186,9 @@ pub struct Usage {
     pub data_blocks: u64,
     /// Blocks set aside for metadata.
     pub metadata_blocks: u64,
+    /// Blocks that new file data may still take: what is kept back for metadata is left out, what
+    /// the next commit frees is in.
+    pub free_blocks: u64,
     /// Blocks that the volume may ever hold.
     pub capacity_blocks: u64,
     /// Bytes in a block.
@@ -147,7 +198,7 @@ pub struct Usage {
 /// What a check of the whole file system found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckReport {
-    /// Files and symbolic links.
+    /// All that is not a directory.
     pub files: u64,
     /// Directories, with the root.
     pub directories: u64,

@@ -1,0 +1,79 @@
+//! Making holes: whole blocks are given back, the edges are written over with zeros.
+
+use super::data::Plan;
+use super::inode::Inode;
+use super::preallocate::range_end;
+use super::state::State;
+use super::types::{Handle, Ino};
+use crate::Result;
+
+impl State {
+    pub(super) fn punch(&mut self, handle: Handle, offset: u64, len: u64) -> Result<()> {
+        let ino = self.handle_ino(handle)?;
+        let end = range_end(offset, len)?;
+        match self.rewrites_tail(ino, offset, end)? {
+            // The tail is placed anew, which takes a block.
+            true => self.make_room(1)?,
+            false => self.make_way()?,
+        }
+        let mut inode = self.meta.inode(ino)?;
+        self.zero_edges(ino, &mut inode, offset, end)?;
+        let (first, stop) = self.whole_segments(&inode, offset, end);
+        let freed = self.meta.unmap(ino, first, stop)?;
+        self.release_runs(&mut inode, &freed);
+        inode.modified(self.now());
+        self.meta.put_inode(ino, &inode)?;
+        self.flush_surplus()
+    }
+
+    /// Whether a range has a part, but not all, of a tail that has no block of its own.
+    fn rewrites_tail(&self, ino: Ino, offset: u64, end: u64) -> Result<bool> {
+        let inode = self.meta.inode(ino)?;
+        let start = inode.size - inode.size % self.block_bytes as u64;
+        let touched = offset < inode.size && end > start;
+        let covered = offset <= start && end >= inode.size;
+        Ok(touched && !covered && self.floats(ino, &inode))
+    }
+
+    /// The segments that lie in a range with all their bytes; what is behind the end of the file
+    /// does not count.
+    pub(super) fn whole_segments(&self, inode: &Inode, offset: u64, end: u64) -> (u64, u64) {
+        let size = self.block_bytes as u64;
+        let stop = match end >= inode.size {
+            true => (end / size).max(inode.size.div_ceil(size)),
+            false => end / size,
+        };
+        let first = offset.div_ceil(size);
+        (first, stop.max(first))
+    }
+
+    /// Zeros the parts of a range in segments that are not whole in it, with one access, and
+    /// forgets a tail that is.
+    pub(super) fn zero_edges(
+        &mut self,
+        ino: Ino,
+        inode: &mut Inode,
+        offset: u64,
+        end: u64,
+    ) -> Result<()> {
+        let size = self.block_bytes as u64;
+        let (first, stop) = self.whole_segments(inode, offset, end);
+        let tail_segment = inode.size / size;
+        let end = end.min(inode.size);
+        let mut edges = vec![(offset, end.min(first * size))];
+        edges.push((offset.max(stop * size), end));
+        let mut plan = Plan::default();
+        for (from, to) in edges.into_iter().filter(|(from, to)| from < to) {
+            if self.stored(ino, inode, from / size)? {
+                let zeros = vec![0; (to - from) as usize];
+                let tail = self.tail_for_write(ino, inode, from, zeros.len())?;
+                plan.add(self.plan(ino, inode, from, &zeros, tail)?);
+            }
+        }
+        self.apply(ino, inode, plan)?;
+        if (first..stop).contains(&tail_segment) {
+            self.forget_tail(ino, inode)?;
+        }
+        self.meta.put_inode(ino, inode)
+    }
+}
