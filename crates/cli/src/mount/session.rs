@@ -147,7 +147,9 @@ impl Mounted {
     /// Asks for a commit; the answer comes when it is done.
     pub fn commit(queue: &Queue) -> Receiver<bool> {
         let (done, answer): (Sender<bool>, _) = channel();
-        let reply = Box::new(move |result: Result<_, _>| drop(done.send(result.is_ok())));
+        let reply = Box::new(move |result: Result<_, _>| {
+            let _ = done.send(result.is_ok());
+        });
         queue.push(Op::Sync { ino: ROOT_INO }, reply);
         answer
     }
