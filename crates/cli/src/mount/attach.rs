@@ -116,11 +116,9 @@ fn no_helper(error: std::io::Error) -> anyhow::Error {
 fn helper_options(look: &Look) -> OsString {
     let mut options = OsString::from("subtype=oblivio,default_permissions,noatime,nosuid,nodev");
     options.push(format!(",max_read={}", super::fuse::MAX_IO));
-    for (wanted, option) in [
-        (look.read_only, ",ro"),
-        (look.allow_other, ",allow_other"),
-        (look.noexec, ",noexec"),
-    ] {
+    for (wanted, option) in
+        [(look.read_only, ",ro"), (look.allow_other, ",allow_other"), (look.noexec, ",noexec")]
+    {
         if wanted {
             options.push(option);
         }

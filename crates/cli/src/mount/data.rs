@@ -71,13 +71,10 @@ impl Server {
         let mut done = 0;
         while done < len {
             let want = (len - done).min(COPY_CHUNK) as usize;
-            let moved = self
-                .fs
-                .read(from, copy.from_offset + done, want)
-                .and_then(|data| {
-                    self.fs.write(to, copy.to_offset + done, &data)?;
-                    Ok(data.len() as u64)
-                });
+            let moved = self.fs.read(from, copy.from_offset + done, want).and_then(|data| {
+                self.fs.write(to, copy.to_offset + done, &data)?;
+                Ok(data.len() as u64)
+            });
             match moved {
                 Ok(0) => break,
                 Ok(moved) => done += moved,

@@ -399,14 +399,7 @@ impl fuser::Filesystem for Kernel {
         );
     }
 
-    fn releasedir(
-        &self,
-        _: &Request,
-        _: INodeNo,
-        fh: FileHandle,
-        _: OpenFlags,
-        reply: ReplyEmpty,
-    ) {
+    fn releasedir(&self, _: &Request, _: INodeNo, fh: FileHandle, _: OpenFlags, reply: ReplyEmpty) {
         self.empty(Op::ReleaseDir { fh: fh.0 }, reply);
     }
 

@@ -133,7 +133,12 @@ impl Server {
                 set.mode = Some(without);
             }
         }
-        Ok(Answer::Attr(self.fs.set_attr(ino, set)?))
+        match self.fs.set_attr(ino, set) {
+            Err(Error::NotFound(_)) if only_times(&change) => {
+                Ok(Answer::Attr(unlinked(ino, &change)))
+            }
+            changed => Ok(Answer::Attr(changed?)),
+        }
     }
 
     /// What a write by somebody without privileges does to the set-ID bits.
@@ -144,6 +149,34 @@ impl Server {
             self.fs.set_attr(ino, SetAttr { mode: Some(mode), ..SetAttr::default() })?;
         }
         Ok(())
+    }
+}
+
+/// Whether the kernel writes back the times of a file, which it keeps itself.
+fn only_times(change: &Change) -> bool {
+    let &Change { mode, uid, gid, size, ctime, .. } = change;
+    ctime.is_some() && mode.or(uid).or(gid).is_none() && size.is_none()
+}
+
+/// The kernel writes the times of a file back even when it has just removed it. An error would
+/// make the next sync of the whole file system fail, for nothing.
+fn unlinked(ino: Ino, change: &Change) -> Attr {
+    let ctime = change.ctime.unwrap_or_default();
+    let mtime = change.mtime.unwrap_or(ctime);
+    Attr {
+        ino,
+        kind: FileKind::File,
+        size: 0,
+        blocks: 0,
+        mode: 0o600,
+        uid: 0,
+        gid: 0,
+        nlink: 0,
+        rdev: 0,
+        atime: mtime,
+        mtime,
+        ctime,
+        crtime: ctime,
     }
 }
 

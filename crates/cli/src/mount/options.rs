@@ -10,9 +10,31 @@ use std::path::{Path, PathBuf};
 
 /// Options that are not for us, or say what is so anyway.
 const IGNORED: &[&str] = &[
-    "rw", "defaults", "auto", "noauto", "user", "nouser", "users", "owner", "group", "nofail",
-    "_netdev", "async", "atime", "noatime", "diratime", "nodiratime", "relatime", "norelatime",
-    "default_permissions", "nosuid", "nodev", "exec", "lazytime", "nolazytime", "remount",
+    "rw",
+    "defaults",
+    "auto",
+    "noauto",
+    "user",
+    "nouser",
+    "users",
+    "owner",
+    "group",
+    "nofail",
+    "_netdev",
+    "async",
+    "atime",
+    "noatime",
+    "diratime",
+    "nodiratime",
+    "relatime",
+    "norelatime",
+    "default_permissions",
+    "nosuid",
+    "nodev",
+    "exec",
+    "lazytime",
+    "nolazytime",
+    "remount",
 ];
 
 /// Works what stands after `-o` into the arguments.
@@ -80,9 +102,10 @@ pub fn as_mount_helper(given: Vec<OsString>) -> Vec<OsString> {
                 args.extend(rest.next());
             }
             // Sloppy, fake, no mtab, verbose, read and write: nothing to us.
-            flags if flags.len() > 1
-                && flags[0] == b'-'
-                && flags[1..].iter().all(|flag| b"sfnvw".contains(flag)) => {}
+            flags
+                if flags.len() > 1
+                    && flags[0] == b'-'
+                    && flags[1..].iter().all(|flag| b"sfnvw".contains(flag)) => {}
             _ => args.push(arg),
         }
     }

@@ -230,12 +230,9 @@ impl Server {
             | Op::Unlink(at)
             | Op::RmDir(at) => vec![name(at), Late::Inode(at.parent)],
             Op::Link { ino, at } => vec![name(at), Late::Inode(at.parent), Late::Inode(*ino)],
-            Op::Rename { from, to, .. } => vec![
-                name(from),
-                name(to),
-                Late::Inode(from.parent),
-                Late::Inode(to.parent),
-            ],
+            Op::Rename { from, to, .. } => {
+                vec![name(from), name(to), Late::Inode(from.parent), Late::Inode(to.parent)]
+            }
             _ if op.changes() => vec![Late::Inode(op.seen().1)],
             _ => Vec::new(),
         };
