@@ -15,6 +15,7 @@ mod fuse;
 mod log;
 mod names;
 mod options;
+mod pulse;
 mod queue;
 mod request;
 mod server;
@@ -35,10 +36,12 @@ use crate::open;
 use crate::recorder::Recorder;
 use anyhow::{Context, Result};
 use oblivio_volume::fs::{FileSystem, ROOT_INO, SetAttr};
+use pulse::PulseStore;
 use queue::Pulse;
 use session::Options;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Runs `oblivio mount`.
@@ -50,14 +53,16 @@ pub fn run(args: &MountArgs) -> Result<()> {
         return background::start();
     }
     let recorder = args.open.trace_out.as_deref().map(Recorder::to_file).transpose()?;
-    let opened = open::volume(&volume, &args.open, recorder.as_ref())?;
+    let pulse = Pulse::default();
+    let store = Arc::new(PulseStore::new(open::store(&volume)?, Arc::clone(&pulse)));
+    let opened = open::volume_over(store, &args.volume, &args.open, recorder.as_ref())?;
     // From here on a signal ends the mount in good order, not the process.
     let signals = stop::signals()?;
     let fs = open::file_system(opened)?.fs;
     if !args.read_only {
         adopt_root(&fs)?;
     }
-    let mounted = session::serve(fs, &dir, mount_options(&args, &volume))?;
+    let mounted = session::serve(fs, &dir, mount_options(&args, &volume, pulse))?;
     if args.child {
         background::up(&args)?;
     } else if !args.open.quiet {
@@ -73,7 +78,7 @@ pub fn run(args: &MountArgs) -> Result<()> {
     recorded
 }
 
-fn mount_options(args: &MountArgs, volume: &Path) -> Options {
+fn mount_options(args: &MountArgs, volume: &Path, pulse: Pulse) -> Options {
     let look = Look {
         source: volume.as_os_str().to_owned(),
         read_only: args.read_only,
@@ -85,7 +90,7 @@ fn mount_options(args: &MountArgs, volume: &Path) -> Options {
         commit_every: Duration::from_secs(args.commit_every),
         timeout: Duration::from_secs(args.timeout),
         on_request: None,
-        pulse: Pulse::default(),
+        pulse,
     }
 }
 

@@ -48,17 +48,41 @@ enum Stage {
 /// Serves until the mount has ended and all is committed, or until it must be given up.
 pub fn until_ended(mounted: Mounted, dir: &Path, mut signals: Signals) -> Result<()> {
     let (tell, events) = channel();
-    let queue = Arc::clone(&mounted.queue);
-    let (signal, ended) = (tell.clone(), tell.clone());
+    let signal = tell.clone();
     thread::Builder::new().name("signals".into()).spawn(move || {
         for _ in signals.forever() {
             let _ = signal.send(Event::Signal);
         }
     })?;
+    with_events(mounted, dir, tell, &events)
+}
+
+/// As [`until_ended`], with this many signals a moment apart.
+#[cfg(test)]
+pub fn until_signalled(mounted: Mounted, dir: &Path, signals: usize) -> Result<()> {
+    let (tell, events) = channel();
+    let signal = tell.clone();
+    thread::spawn(move || {
+        for _ in 0..signals {
+            let _ = signal.send(Event::Signal);
+            thread::sleep(Duration::from_millis(500));
+        }
+    });
+    with_events(mounted, dir, tell, &events)
+}
+
+fn with_events(
+    mounted: Mounted,
+    dir: &Path,
+    tell: Sender<Event>,
+    events: &Receiver<Event>,
+) -> Result<()> {
+    let queue = Arc::clone(&mounted.queue);
+    let ended = tell.clone();
     thread::Builder::new().name("end".into()).spawn(move || {
         let _ = ended.send(Event::Ended(mounted.wait()));
     })?;
-    Ending { dir: dir.to_owned(), queue, tell, stage: Stage::Serving }.run(&events)
+    Ending { dir: dir.to_owned(), queue, tell, stage: Stage::Serving }.run(events)
 }
 
 struct Ending {

@@ -1,6 +1,7 @@
 //! The queue, its deadline and the server without a kernel, over a volume that stalls.
 
 mod deadline;
+mod mounted;
 mod serving;
 
 use super::queue::{Pulse, Queue};

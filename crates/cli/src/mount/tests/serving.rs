@@ -95,6 +95,22 @@ fn what_was_done_is_there_after_the_end() {
     assert_eq!(fs.lookup(ROOT_INO, b"kept").expect("the file").size, 5);
 }
 
+#[test]
+fn an_attribute_is_measured_before_it_is_fetched() {
+    let rig = Rig::new(Duration::from_secs(60));
+    let (ino, _) = rig.create("a");
+    let name = || b"user.a".to_vec();
+    let get = |size| rig.ask(Op::GetXattr { ino, name: name(), size });
+    assert_eq!(get(0).expect_err("none"), 61);
+    let value = b"one".to_vec();
+    rig.ask(Op::SetXattr { ino, name: name(), value, flags: 0 }).expect("set");
+    assert!(matches!(get(0), Ok(Answer::Size(3))));
+    assert_eq!(get(2).expect_err("too little room"), 34);
+    assert!(matches!(get(3), Ok(Answer::Data(data)) if data == b"one"));
+    assert!(matches!(rig.ask(Op::ListXattr { ino, size: 0 }), Ok(Answer::Size(7))));
+    rig.end();
+}
+
 fn list(rig: &Rig, fh: u64, cookie: u64) -> Vec<(u64, String)> {
     match rig.ask(Op::ReadDir { ino: ROOT_INO, fh, cookie, plus: cookie % 2 == 0 }) {
         Ok(Answer::Listing(entries)) => entries
