@@ -194,7 +194,7 @@ impl State {
         // A write covers its range without gaps, so these are few runs.
         for run in first_writes.chunk_by(|a, b| a + 1 == *b) {
             let written = self.meta.mark(ino, run[0], run[0] + run.len() as u64, false)?;
-            self.counters.unwritten -= written.iter().map(|run| run.count).sum::<u64>();
+            self.wrote(written.iter().map(|run| run.count).sum());
         }
         if tail_done {
             self.forget_tail(ino, inode)?;
@@ -203,6 +203,12 @@ impl State {
             self.tails.insert(ino, tail);
         }
         Ok(())
+    }
+
+    /// So many blocks are not unwritten any more. A check finds a wrong count; here it must not
+    /// wrap around, or everything would be kept back for it.
+    fn wrote(&mut self, blocks: u64) {
+        self.counters.unwritten = self.counters.unwritten.saturating_sub(blocks);
     }
 
     /// The old tail is a whole segment now, or cut off: its buffer and its piece go.
@@ -275,7 +281,7 @@ impl State {
     pub(super) fn release_runs(&mut self, inode: &mut Inode, runs: &[Extent]) {
         for run in runs {
             inode.blocks -= run.count;
-            self.counters.unwritten -= if run.unwritten { run.count } else { 0 };
+            self.wrote(if run.unwritten { run.count } else { 0 });
             let blocks: Vec<u64> = run.blocks().collect();
             self.release(&blocks);
         }

@@ -18,7 +18,7 @@ use super::ranges::Ranges;
 use crate::{Error, ROOT_BYTES, Result};
 use oblivio_engine::BlockOp;
 use redb::StorageBackend;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 
 const MAGIC: [u8; 8] = *b"OblivFS\0";
@@ -372,7 +372,7 @@ impl Pool {
         if self.metadata.root_len == self.metadata.len && self.metadata.mapped <= needed {
             return Ok(());
         }
-        let before: Vec<u64> = self.metadata.block_ids().collect();
+        let freed: Vec<u64> = self.metadata.block_ids().skip(needed as usize).collect();
         let mut left = needed;
         let file = &mut self.metadata;
         for extent in &mut file.extents {
@@ -385,13 +385,10 @@ impl Pool {
         let root = file.root(file.len);
         self.blocks()?.set_root(&root);
         self.blocks()?.commit()?;
-        let kept: HashSet<u64> = self.metadata.block_ids().collect();
-        let freed: Vec<u64> = before.into_iter().filter(|id| !kept.contains(id)).collect();
-        if freed.is_empty() {
-            return Ok(());
+        match freed.is_empty() {
+            true => Ok(()),
+            false => self.blocks()?.discard(&freed).and_then(|()| self.blocks()?.commit()),
         }
-        self.blocks()?.discard(&freed)?;
-        self.blocks()?.commit()
     }
 }
 

@@ -71,7 +71,7 @@ impl State {
         self.make_way()?;
         let mut inode = self.meta.inode(ino)?;
         self.meta.open(XATTRS)?.remove((ino, name))?;
-        inode.xattrs -= 1;
+        inode.xattrs = inode.xattrs.saturating_sub(1);
         inode.changed(self.now());
         self.meta.put_inode(ino, &inode)
     }

@@ -1,0 +1,143 @@
+//! What takes space, and gives it back.
+
+use super::*;
+
+#[test]
+fn small_files_share_blocks_and_give_them_back() {
+    let disk = MemoryBlocks::new(16_384, 20_000, 16 << 20);
+    let fs = FileSystem::format(disk.boxed()).unwrap();
+    let empty = fs.usage().unwrap();
+    let before = disk.counts().1;
+    for i in 0..2_000 {
+        put(&fs, ROOT_INO, &format!("f{i}"), &[i as u8; 4096]).unwrap();
+    }
+    fs.commit().unwrap();
+    assert_eq!(fs.usage().unwrap().data_blocks, 500);
+    assert!(disk.counts().1 - before < 650);
+    for i in (0..2_000).filter(|i| i % 4 != 0) {
+        fs.unlink(ROOT_INO, format!("f{i}").as_bytes()).unwrap();
+    }
+    fs.commit().unwrap();
+    for i in 0..1_000 {
+        put(&fs, ROOT_INO, &format!("g{i}"), &[7; 4096]).unwrap();
+    }
+    fs.commit().unwrap();
+    assert!(fs.usage().unwrap().data_blocks <= 510, "holes are filled again");
+    assert_clean(&fs);
+    for entry in fs.read_dir(ROOT_INO, None, usize::MAX).unwrap() {
+        fs.unlink(ROOT_INO, &entry.name).unwrap();
+    }
+    fs.commit().unwrap();
+    let usage = fs.usage().unwrap();
+    assert_eq!((usage.files, usage.data_blocks, usage.logical_bytes), (0, 0, 0));
+    let fs = FileSystem::open(fs.into_blocks().unwrap()).unwrap();
+    let usage = fs.usage().unwrap();
+    assert!(usage.metadata_blocks <= empty.metadata_blocks + 16, "{usage:?}");
+}
+
+#[test]
+fn sparse_files_take_no_space() {
+    let disk = MemoryBlocks::new(4096, 4_000, 1 << 20);
+    let fs = FileSystem::format(disk.boxed()).unwrap();
+    let ino = put(&fs, ROOT_INO, "sparse", b"begin").unwrap();
+    let handle = fs.open_file(ino).unwrap();
+    fs.write(handle, 1 << 40, b"end").unwrap();
+    assert_eq!(fs.attr(ino).unwrap().size, (1 << 40) + 3);
+    assert!(fs.attr(ino).unwrap().blocks <= 16);
+    assert_eq!(fs.read(handle, 0, 8).unwrap(), b"begin\0\0\0");
+    assert_eq!(fs.read(handle, 1 << 39, 5000).unwrap(), vec![0; 5000]);
+    assert_eq!(fs.read(handle, (1 << 40) - 2, 9).unwrap(), b"\0\0end");
+    fs.close(handle).unwrap();
+    assert_clean(&fs);
+}
+
+#[test]
+fn a_full_volume_stays_usable() {
+    let disk = MemoryBlocks::new(4096, 1_500, 1 << 20);
+    let fs = FileSystem::format(disk.boxed()).unwrap();
+    for round in 0..3 {
+        let mut count = 0;
+        let error = loop {
+            let name = format!("f{count}");
+            match put(&fs, ROOT_INO, &name, &vec![count as u8; 1000 + count * 50 % 9000]) {
+                Ok(_) => count += 1,
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(error, Error::Full(_)), "round {round}: {error}");
+        assert!(count > 200, "round {round}: only {count} files");
+        assert_clean(&fs);
+        fs.commit().unwrap();
+        for i in 0..count {
+            let ino = fs.lookup(ROOT_INO, format!("f{i}").as_bytes()).unwrap().ino;
+            assert_eq!(get(&fs, ino), vec![i as u8; 1000 + i * 50 % 9000]);
+        }
+        for entry in fs.read_dir(ROOT_INO, None, usize::MAX).unwrap() {
+            fs.unlink(ROOT_INO, &entry.name).unwrap();
+        }
+        assert_clean(&fs);
+    }
+    fs.commit().unwrap();
+    assert_eq!(fs.usage().unwrap().data_blocks, 0);
+}
+
+#[test]
+fn blocks_are_discarded_when_nothing_can_want_them_any_more() {
+    let (disk, fs) = fresh(5_000);
+    let empty = disk.present();
+    let ino = put(&fs, ROOT_INO, "f", &[1; 400_000]).unwrap();
+    fs.commit().unwrap();
+    let with_file = disk.present();
+    assert!(with_file >= empty + 98);
+    fs.unlink(ROOT_INO, b"f").unwrap();
+    assert_eq!(disk.present(), with_file, "a crash would bring the file back");
+    let fs = crashed(&disk, fs);
+    assert_eq!(get(&fs, ino), vec![1; 400_000]);
+    fs.unlink(ROOT_INO, b"f").unwrap();
+    fs.commit().unwrap();
+    assert!(disk.present() <= fs.usage().unwrap().metadata_blocks);
+    let fs = crashed(&disk, fs);
+    assert_eq!(fs.usage().unwrap().data_blocks, 0);
+    put(&fs, ROOT_INO, "g", &[2; 400_000]).unwrap();
+    // Written and removed between two commits.
+    fs.unlink(ROOT_INO, b"g").unwrap();
+    put(&fs, ROOT_INO, "h", &[3; 4_096]).unwrap();
+    fs.commit().unwrap();
+    assert!(disk.present() <= fs.usage().unwrap().metadata_blocks + 1);
+    assert_clean(&fs);
+}
+
+#[test]
+fn free_blocks_are_what_can_be_written() {
+    for held in [0, 40_960] {
+        let (_disk, fs) = fresh(3_000);
+        let (_, handle) = open_new(&fs, "f");
+        if held > 0 {
+            fs.allocate(handle, 0, held, true).unwrap();
+        }
+        fs.commit().unwrap();
+        let free = fs.usage().unwrap().free_blocks;
+        let mut written = 0;
+        while fs.write(handle, held + written * 4_096, &[1; 4_096]).is_ok() {
+            written += 1;
+        }
+        assert!(written.abs_diff(free) <= 40, "{written} of {free}");
+        assert!(fs.usage().unwrap().free_blocks <= 40);
+    }
+}
+
+#[test]
+fn a_file_beyond_the_largest_size_is_told_apart() {
+    let (_disk, fs) = fresh(2_000);
+    let (ino, handle) = open_new(&fs, "f");
+    let set = |size| fs.set_attr(ino, SetAttr { size: Some(size), ..SetAttr::default() });
+    assert!(matches!(set(1 << 63), Err(Error::TooLarge(_))));
+    assert!(matches!(fs.write(handle, u64::MAX, b"xx"), Err(Error::TooLarge(_))));
+    assert!(matches!(fs.write(handle, (1 << 63) - 1, b"x"), Err(Error::TooLarge(_))));
+    set((1 << 63) - 1).unwrap();
+    fs.write(handle, (1 << 63) - 2, b"x").unwrap();
+    assert_eq!(fs.seek(handle, 0, SeekWhence::Data).unwrap(), Some((1 << 63) - 4_096));
+    fs.punch(handle, 0, (1 << 63) - 1).unwrap();
+    assert_eq!(fs.seek(handle, 0, SeekWhence::Data).unwrap(), None);
+    assert_clean(&fs);
+}
