@@ -30,7 +30,10 @@ pub fn start() -> Result<()> {
     }
     if said.ends_with(UP) {
         let text = said.strip_suffix(UP).unwrap_or_default();
-        return crate::human::say(text).or(Ok(())).map(|()| ());
+        return match text.strip_suffix(b"\n") {
+            Some(line) => crate::human::say(line),
+            None => Ok(()),
+        };
     }
     match child.wait()?.code() {
         // It has told what went wrong.

@@ -35,7 +35,7 @@ use crate::human;
 use crate::open;
 use crate::recorder::Recorder;
 use anyhow::{Context, Result};
-use oblivio_volume::fs::{FileSystem, ROOT_INO, SetAttr};
+use oblivio_volume::fs::{FileSystem, ROOT_INO, SetAttr, Timestamp};
 use pulse::PulseStore;
 use queue::Pulse;
 use session::Options;
@@ -100,9 +100,15 @@ fn adopt_root(fs: &FileSystem) -> Result<()> {
     let root = fs.attr(ROOT_INO)?;
     let uid = rustix::process::getuid().as_raw();
     let gid = rustix::process::getgid().as_raw();
-    let never_owned = root.uid == 0 && root.gid == 0 && root.crtime == Default::default();
+    let never_owned = root.uid == 0 && root.gid == 0 && root.crtime == Timestamp::default();
+    let mut set = SetAttr::default();
     if never_owned && uid != 0 {
-        let set = SetAttr { uid: Some(uid), gid: Some(gid), ..SetAttr::default() };
+        (set.uid, set.gid) = (Some(uid), Some(gid));
+    }
+    if root.mtime == Timestamp::default() {
+        set.mtime = Some(open::now());
+    }
+    if set != SetAttr::default() {
         fs.set_attr(ROOT_INO, set)?;
     }
     Ok(())

@@ -85,13 +85,14 @@ fn one(args: &mut MountArgs, name: &str, option: &str, value: Option<&str>) -> R
 
 /// The arguments of the command when `mount` calls it as `mount.oblivio` or
 /// `mount.fuse.oblivio`: `VOLUME DIR [-sfnvrw] [-t TYPE] [-o OPTIONS]`. They become those of
-/// `oblivio mount --background`.
+/// `oblivio mount --background --quiet`.
 pub fn as_mount_helper(given: Vec<OsString>) -> Vec<OsString> {
     let called = given.first().map(Path::new).and_then(Path::file_name);
     if !called.is_some_and(|name| name.as_bytes().starts_with(b"mount.")) {
         return given;
     }
-    let mut args: Vec<OsString> = ["oblivio", "mount", "--background"].map(Into::into).into();
+    let mut args: Vec<OsString> =
+        ["oblivio", "mount", "--background", "--quiet"].map(Into::into).into();
     let mut rest = given.into_iter().skip(1);
     while let Some(arg) = rest.next() {
         match arg.as_bytes() {

@@ -116,7 +116,7 @@ fn extended_attributes() {
     assert_eq!(get("user.a", 10), Ok(b"one".to_vec()));
     assert_eq!(get("user.a", 2), Err(Errno::RANGE));
     assert_eq!(set("system.posix_acl_access", b"x", XattrFlags::empty()), Err(Errno::OPNOTSUPP));
-    let mut names = vec![0; 100];
+    let mut names = [0; 100];
     let len = rustix::fs::listxattr(&path, &mut names[..]).expect("the names");
     assert_eq!(&names[..len], b"user.a\0user.b\0");
     rustix::fs::removexattr(&path, "user.a").expect("removed");

@@ -112,7 +112,7 @@ fn an_attribute_is_measured_before_it_is_fetched() {
 }
 
 fn list(rig: &Rig, fh: u64, cookie: u64) -> Vec<(u64, String)> {
-    match rig.ask(Op::ReadDir { ino: ROOT_INO, fh, cookie, plus: cookie % 2 == 0 }) {
+    match rig.ask(Op::ReadDir { ino: ROOT_INO, fh, cookie, plus: cookie.is_multiple_of(2) }) {
         Ok(Answer::Listing(entries)) => entries
             .into_iter()
             .map(|entry| (entry.cookie, String::from_utf8(entry.name).expect("text")))
