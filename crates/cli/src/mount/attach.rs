@@ -54,7 +54,7 @@ fn directly(dir: &Path, look: &Look) -> rustix::io::Result<OwnedFd> {
         device.as_raw_fd(),
         rustix::process::getuid().as_raw(),
         rustix::process::getgid().as_raw(),
-        super::fuse::MAX_IO,
+        super::reply::MAX_IO,
     );
     if look.allow_other {
         options.push_str(",allow_other");
@@ -115,7 +115,7 @@ fn no_helper(error: std::io::Error) -> anyhow::Error {
 
 fn helper_options(look: &Look) -> OsString {
     let mut options = OsString::from("subtype=oblivio,default_permissions,noatime,nosuid,nodev");
-    options.push(format!(",max_read={}", super::fuse::MAX_IO));
+    options.push(format!(",max_read={}", super::reply::MAX_IO));
     for (wanted, option) in
         [(look.read_only, ",ro"), (look.allow_other, ",allow_other"), (look.noexec, ",noexec")]
     {
@@ -214,7 +214,7 @@ pub fn read_ahead(dir: &Path) {
     let Ok(found) = rustix::fs::stat(dir) else { return };
     let (major, minor) = (rustix::fs::major(found.st_dev), rustix::fs::minor(found.st_dev));
     let knob = format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb");
-    let _ = std::fs::write(knob, (super::fuse::MAX_IO >> 10).to_string());
+    let _ = std::fs::write(knob, (super::reply::MAX_IO >> 10).to_string());
 }
 
 /// One line of the system's list of mounts.

@@ -6,25 +6,20 @@
 
 use super::convert;
 use super::queue::Queue;
+use super::reply::{self, GENERATION, TTL, answer};
 use super::request::{Answer, Caller, Change, Copy, Op, Place};
 use fuser::{
-    BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, FopenFlags, Generation, INodeNo,
-    InitFlags, IoctlFlags, KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate,
-    ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyLseek,
-    ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+    BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, FopenFlags, INodeNo, IoctlFlags,
+    KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
+    ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyLseek, ReplyOpen,
+    ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
-use oblivio_volume::fs::{NAME_BYTES, RenameMode, Usage};
+use oblivio_volume::fs::RenameMode;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
-
-const TTL: Duration = Duration::from_secs(3600);
-const GENERATION: Generation = Generation(0);
-/// The largest read and write, and what the kernel reads ahead.
-pub const MAX_IO: u32 = 1 << 20;
-const MAX_BACKGROUND: u16 = 32;
+use std::time::SystemTime;
 
 const O_TRUNC: i32 = 0o1000;
 const O_EXCL: i32 = 0o200;
@@ -43,84 +38,9 @@ fn caller(request: &Request) -> Caller {
     Caller { uid: request.uid(), gid: request.gid() }
 }
 
-/// Hands the right kind of answer to the reply; any other kind is a mistake of ours.
-macro_rules! answer {
-    ($reply:ident, $($pattern:pat => $hand_over:expr),+ $(,)?) => {
-        Box::new(move |result| match result {
-            $(Ok($pattern) => $hand_over,)+
-            Ok(_) => $reply.error(Errno::EIO),
-            Err(errno) => $reply.error(errno),
-        })
-    };
-}
-
-impl Kernel {
-    fn entry(&self, op: Op, reply: ReplyEntry) {
-        let block = self.block_bytes;
-        self.queue.push(
-            op,
-            answer!(reply,
-                Answer::Entry(Some(attr)) => {
-                    reply.entry(&TTL, &convert::attr(&attr, block), GENERATION);
-                },
-                Answer::Entry(None) => reply.entry(&TTL, &convert::nothing(), GENERATION),
-            ),
-        );
-    }
-
-    fn empty(&self, op: Op, reply: ReplyEmpty) {
-        self.queue.push(op, answer!(reply, Answer::Done => reply.ok()));
-    }
-
-    fn attr(&self, op: Op, reply: ReplyAttr) {
-        let block = self.block_bytes;
-        self.queue.push(
-            op,
-            answer!(reply, Answer::Attr(attr) => reply.attr(&TTL, &convert::attr(&attr, block))),
-        );
-    }
-
-    fn written(&self, op: Op, reply: ReplyWrite) {
-        self.queue.push(op, answer!(reply, Answer::Written(bytes) => reply.written(bytes)));
-    }
-
-    fn data(&self, op: Op, reply: ReplyData) {
-        self.queue.push(op, answer!(reply, Answer::Data(data) => reply.data(&data)));
-    }
-
-    fn xattr(&self, op: Op, reply: ReplyXattr) {
-        self.queue.push(
-            op,
-            answer!(reply,
-                Answer::Data(data) => reply.data(&data),
-                Answer::Size(size) => reply.size(size),
-            ),
-        );
-    }
-}
-
 impl fuser::Filesystem for Kernel {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
-        // One by one: an older kernel that lacks some gets the others.
-        for flag in [
-            InitFlags::FUSE_ASYNC_READ,
-            InitFlags::FUSE_ASYNC_DIO,
-            InitFlags::FUSE_ATOMIC_O_TRUNC,
-            InitFlags::FUSE_BIG_WRITES,
-            InitFlags::FUSE_CACHE_SYMLINKS,
-            InitFlags::FUSE_DO_READDIRPLUS,
-            InitFlags::FUSE_READDIRPLUS_AUTO,
-            InitFlags::FUSE_HANDLE_KILLPRIV_V2,
-            InitFlags::FUSE_PARALLEL_DIROPS,
-            InitFlags::FUSE_WRITEBACK_CACHE,
-        ] {
-            let _ = config.add_capabilities(flag);
-        }
-        let _ = config.set_max_write(MAX_IO);
-        if let Err(most) = config.set_max_readahead(MAX_IO) {
-            let _ = config.set_max_readahead(most);
-        }
-        let _ = config.set_max_background(MAX_BACKGROUND);
+        reply::configure(config);
         Ok(())
     }
 
@@ -404,7 +324,7 @@ impl fuser::Filesystem for Kernel {
     }
 
     fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
-        let answer = answer!(reply, Answer::Usage(usage) => statfs(&usage, reply));
+        let answer = answer!(reply, Answer::Usage(usage) => reply::statfs(&usage, reply));
         self.queue.push(Op::StatFs, answer);
     }
 
@@ -497,23 +417,4 @@ impl fuser::Filesystem for Kernel {
     ) {
         reply.error(Errno::ENOTTY);
     }
-}
-
-/// An inode takes about so many bytes of metadata.
-const INODE_BYTES: u64 = 512;
-
-fn statfs(usage: &Usage, reply: ReplyStatfs) {
-    let used = usage.files + usage.directories;
-    let free_inodes = usage.free_blocks.saturating_mul(usage.block_bytes) / INODE_BYTES;
-    let block = u32::try_from(usage.block_bytes).unwrap_or(u32::MAX);
-    reply.statfs(
-        usage.capacity_blocks,
-        usage.free_blocks,
-        usage.free_blocks,
-        used + free_inodes,
-        free_inodes,
-        block,
-        NAME_BYTES as u32,
-        block,
-    );
 }

@@ -35,6 +35,9 @@ struct Inner {
     stalled: bool,
     closed: bool,
     dead: bool,
+    /// The clock has gone to sleep until it is woken. Otherwise it looks by itself, which spares
+    /// waking it for each request.
+    asleep: bool,
 }
 
 /// The queue. Any thread may push, one serves.
@@ -56,6 +59,7 @@ impl Queue {
             stalled: false,
             closed: false,
             dead: false,
+            asleep: false,
         };
         let (ready, watch) = (Condvar::new(), Condvar::new());
         Queue { inner: Mutex::new(inner), ready, watch, timeout, pulse }
@@ -75,12 +79,12 @@ impl Queue {
             return;
         }
         inner.forget_answered();
-        let idle = inner.watched.is_empty();
+        let asleep = std::mem::take(&mut inner.asleep);
         inner.watched.push_back((Instant::now(), slot.clone()));
         inner.waiting.push_back(Request { op, slot });
         drop(inner);
         self.ready.notify_one();
-        if idle {
+        if asleep {
             self.watch.notify_one();
         }
     }
@@ -152,23 +156,32 @@ impl Queue {
     /// Answers what waited too long, until the queue is closed. `stalled` hears of the first
     /// request after the store was last at work.
     pub fn watch(&self, stalled: impl Fn(Duration)) {
+        let often = (self.timeout / 4).max(Duration::from_millis(1));
         let mut inner = self.lock();
+        let mut quiet = false;
         loop {
             inner.forget_answered();
             if inner.dead || (inner.closed && inner.watched.is_empty()) {
                 return;
             }
             let Some(arrived) = inner.watched.front().map(|(arrived, _)| *arrived) else {
-                inner = self.watch.wait(inner).unwrap_or_else(PoisonError::into_inner);
+                // After a whole nap with nothing to watch there may be nothing for hours.
+                if std::mem::replace(&mut quiet, true) {
+                    inner.asleep = true;
+                    inner = self.watch.wait(inner).unwrap_or_else(PoisonError::into_inner);
+                } else {
+                    let waited = self.watch.wait_timeout(inner, often);
+                    inner = waited.unwrap_or_else(PoisonError::into_inner).0;
+                }
                 continue;
             };
+            quiet = false;
             self.feel_pulse(&mut inner);
             let due = arrived.max(inner.progress) + self.timeout;
             match due.checked_duration_since(Instant::now()) {
                 // Looking a few times before it is due finds a pulse when it beats.
                 Some(left) if !left.is_zero() => {
-                    let nap = left.min(self.timeout / 4).max(Duration::from_millis(1));
-                    let waited = self.watch.wait_timeout(inner, nap);
+                    let waited = self.watch.wait_timeout(inner, left.min(often));
                     inner = waited.unwrap_or_else(PoisonError::into_inner).0;
                 }
                 _ => {

@@ -5,7 +5,7 @@ use super::busy;
 use super::data::SERVER_NAME;
 use crate::args::UmountArgs;
 use crate::exit::{Code, fault};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags};
 use std::fs::File;
@@ -70,10 +70,15 @@ fn server(dir: &Path) -> Option<OwnedFd> {
 
 /// Everything written is durable, or the mount stays.
 fn synced(dir: &Path) -> Result<()> {
-    let what = || format!("what was written to {} could not be made safe", dir.display());
-    let root = File::open(dir).with_context(what)?;
-    rustix::fs::syncfs(&root).with_context(what)?;
-    rustix::fs::fsync(&root).with_context(what)
+    let sync = || -> std::io::Result<()> {
+        let root = File::open(dir)?;
+        rustix::fs::syncfs(&root)?;
+        Ok(rustix::fs::fsync(&root)?)
+    };
+    sync().map_err(|error| {
+        let what = format!("not everything in {} could be made safe: {error}", dir.display());
+        fault(Code::General, what, "Nothing was unmounted. Try again, or give it up with --lazy.")
+    })
 }
 
 /// Waits for the end of the server: until then the volume is not free.
