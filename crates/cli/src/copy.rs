@@ -120,11 +120,13 @@ impl<'f> Copy<'f> {
             self.fs.link(copied, at.0, &at.1)?;
             return Ok(());
         }
-        let made = if attr.kind == FileKind::Symlink {
-            let target = self.fs.read_link(attr.ino)?;
-            self.fs.symlink(at.0, &at.1, &target, node(attr))?
-        } else {
-            self.content(attr, at, staged)?
+        let made = match attr.kind {
+            FileKind::Symlink => {
+                let target = self.fs.read_link(attr.ino)?;
+                self.fs.symlink(at.0, &at.1, &target, node(attr))?
+            }
+            FileKind::File | FileKind::Directory => self.content(attr, at, staged)?,
+            special => self.fs.mknod(at.0, &at.1, special, attr.rdev, node(attr))?,
         };
         if attr.nlink > 1 {
             self.links.insert(attr.ino, made.ino);
@@ -173,5 +175,5 @@ fn node(attr: &Attr) -> NewNode {
 
 fn attributes(attr: &Attr) -> SetAttr {
     let (mode, uid, gid) = (Some(attr.mode), Some(attr.uid), Some(attr.gid));
-    SetAttr { mode, uid, gid, size: None, mtime: Some(attr.mtime) }
+    SetAttr { mode, uid, gid, mtime: Some(attr.mtime), ..SetAttr::default() }
 }

@@ -84,7 +84,9 @@ fn of_volume(error: &VolumeError) -> (Code, &'static str) {
         E::NotADirectory(_) => (Code::Path, "Name a directory, or leave out the last part."),
         E::IsADirectory(_) => (Code::Path, "Add -r to work on a whole directory."),
         E::NotEmpty(_) => (Code::Path, "Remove what is in it first, or use `oblivio rm -r`."),
-        E::Invalid(_) => (Code::General, ""),
+        E::Invalid(_) | E::NameTooLong(_) | E::TooLarge(_) | E::TooManyLinks(_) => {
+            (Code::General, "")
+        }
         E::WrongPassphrase => (
             Code::Passphrase,
             "Try again; capitals, spaces and accents count. Nothing was changed.",

@@ -13,6 +13,7 @@ mod human;
 mod info;
 mod init;
 mod list;
+mod mount;
 mod open;
 mod passphrase;
 mod passphrases;
@@ -32,7 +33,8 @@ use exit::Code;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    match run(&Cli::parse().command) {
+    let args = mount::as_mount_helper(std::env::args_os().collect());
+    match run(&Cli::parse_from(args).command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let (code, hint) = exit::judge(&error);
@@ -62,6 +64,8 @@ fn run(command: &Command) -> Result<()> {
         Command::Du(args) => list::du(args),
         Command::Info(args) => info::run(args),
         Command::Check(args) => check::run(args),
+        Command::Mount(args) => mount::run(args),
+        Command::Umount(args) => mount::umount(args),
         Command::Passphrase(command) => passphrases::run(command),
         Command::Audit(args) => audit::run(args),
         Command::Demo(args) => demo::run(args),

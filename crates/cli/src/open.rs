@@ -65,7 +65,16 @@ pub fn volume(
     args: &OpenArgs,
     recorder: Option<&Recorder>,
 ) -> Result<(Volume, Publisher)> {
-    let store = store(folder)?;
+    volume_over(store(folder)?, folder, args, recorder)
+}
+
+/// Opens a volume on a store that is there already; `folder` is its name for people.
+pub fn volume_over(
+    store: Arc<dyn Store>,
+    folder: &Path,
+    args: &OpenArgs,
+    recorder: Option<&Recorder>,
+) -> Result<(Volume, Publisher)> {
     // Before the passphrase is asked for: whoever mistyped the folder should hear of it first.
     let header = read_header(store.as_ref()).with_context(|| folder.display().to_string())?;
     let last_seen = Remembered::of(header.volume)?.load()?;

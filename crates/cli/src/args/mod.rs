@@ -1,6 +1,7 @@
 //! The command line: what each command takes, with an example for each.
 
 mod care;
+mod mount;
 mod transfer;
 mod tree;
 mod watch;
@@ -9,6 +10,7 @@ pub use care::{
     AuditArgs, CheckArgs, CompletionsArgs, DemoArgs, InfoArgs, PassphraseCommand, PassphraseList,
     PassphraseNew, PassphraseRemove,
 };
+pub use mount::{MountArgs, UmountArgs};
 pub use transfer::{CatArgs, GetArgs, InitArgs, PutArgs};
 pub use tree::{CpArgs, DuArgs, LsArgs, MkdirArgs, MvArgs, RmArgs, StatArgs};
 pub use watch::WatchArgs;
@@ -25,6 +27,7 @@ Examples:
   oblivio put -r ~/vault Documents /        store a directory as /Documents
   oblivio ls -l ~/vault /Documents
   oblivio get -r ~/vault /Documents back    bring it back
+  oblivio mount ~/vault ~/private           use it as a directory, with any program
   oblivio check ~/vault                     is everything as it was written?
 
 A path inside a volume begins with `/`. The passphrase is asked for, or comes from
@@ -60,6 +63,8 @@ pub enum Command {
     Du(DuArgs),
     Info(InfoArgs),
     Check(CheckArgs),
+    Mount(MountArgs),
+    Umount(UmountArgs),
     /// Add, remove, change or count the passphrases that open a volume
     #[command(subcommand)]
     Passphrase(PassphraseCommand),

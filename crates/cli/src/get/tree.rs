@@ -109,6 +109,11 @@ impl<'f> Get<'f> {
                 self.summary.symlinks += 1;
             }
             FileKind::File => self.file(&folder, path, name, &attr)?,
+            special => {
+                let (shown, kind) = (path.display().to_string(), human::kind(special));
+                eprintln!("oblivio: {}: a {kind}, left out", human::plain(&shown));
+                return Ok(());
+            }
         }
         self.named(path, attr.size)
     }

@@ -25,7 +25,8 @@ pub fn node(found: &Metadata) -> NewNode {
 /// The same, to be set on something that is there.
 pub fn attributes(found: &Metadata) -> SetAttr {
     let NewNode { mode, uid, gid, mtime } = node(found);
-    SetAttr { mode: Some(mode), uid: Some(uid), gid: Some(gid), size: None, mtime: Some(mtime) }
+    let (mode, uid, gid) = (Some(mode), Some(uid), Some(gid));
+    SetAttr { mode, uid, gid, mtime: Some(mtime), ..SetAttr::default() }
 }
 
 fn mtime(found: &Metadata) -> Timestamp {

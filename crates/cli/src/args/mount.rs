@@ -1,0 +1,67 @@
+//! A volume as a directory.
+
+use super::OpenArgs;
+use crate::mount::Look;
+use clap::Args;
+use std::path::PathBuf;
+
+/// Use a volume as a directory, with any program
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  oblivio mount ~/vault ~/private               until Ctrl-C
+  oblivio mount --background ~/vault ~/private  until `oblivio umount ~/private`
+  oblivio mount --read-only ~/vault ~/private
+
+What a program syncs is safe at once; everything else is committed every few seconds and when the
+volume is unmounted. docs/mount.md tells how to mount at boot.")]
+pub struct MountArgs {
+    /// The volume's folder
+    pub volume: PathBuf,
+    /// An empty directory to mount it on
+    pub dir: PathBuf,
+    /// Come back when the mount is up, and serve it in the background
+    #[arg(short, long)]
+    pub background: bool,
+    /// Let nothing be changed
+    #[arg(short, long)]
+    pub read_only: bool,
+    /// Let other users in, as far as owners and modes allow
+    #[arg(long)]
+    pub allow_other: bool,
+    /// Mount on a directory that is not empty
+    #[arg(long)]
+    pub nonempty: bool,
+    /// Commit what changed every so many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 5)]
+    pub commit_every: u64,
+    /// Answer with an error when the storage did nothing for so many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 20)]
+    pub timeout: u64,
+    /// Options as `mount` has them, as in -o ro,allow_other,passphrase-file=FILE
+    #[arg(short, value_name = "OPTIONS")]
+    pub options: Vec<String>,
+    /// The process that a mount in the background goes on in
+    #[arg(long, hide = true)]
+    pub child: bool,
+    #[command(flatten)]
+    pub open: OpenArgs,
+    #[arg(skip)]
+    pub look: Look,
+}
+
+/// Unmount a volume and wait until everything is safe
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Example:
+  oblivio umount ~/private")]
+pub struct UmountArgs {
+    /// The directory that the volume is mounted on
+    pub dir: PathBuf,
+    /// Take it out of the tree at once; it ends when the last file is closed
+    #[arg(short, long)]
+    pub lazy: bool,
+    /// Errors only
+    #[arg(short, long)]
+    pub quiet: bool,
+}

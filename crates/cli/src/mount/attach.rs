@@ -1,0 +1,273 @@
+//! Attaching a file system to a directory, and detaching it.
+//!
+//! Root does it with the system calls; anybody else through `fusermount3`, the small set-user-ID
+//! program of libfuse. (fuser's own mounting names every mount `fuse` and always detaches lazily;
+//! people should see `fuse.oblivio`, and hear who still uses it.)
+
+use crate::exit::{Code, fault};
+use anyhow::{Context, Result};
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, UnmountFlags};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketFlags, SocketType,
+};
+use std::ffi::{CString, OsStr, OsString};
+use std::fs::File;
+use std::io::IoSliceMut;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
+use std::process::Command;
+
+const DEVICE: &str = "/dev/fuse";
+const INSTALL: &str = "Install FUSE (Debian, Ubuntu, Fedora: the package fuse3) and load its \
+                       kernel module: modprobe fuse.";
+
+/// How a mount looks to the system.
+#[derive(Clone, Debug, Default)]
+pub struct Look {
+    /// What `mount` and `df` show in their first column.
+    pub source: OsString,
+    pub read_only: bool,
+    pub allow_other: bool,
+    pub suid: bool,
+    pub dev: bool,
+    pub noexec: bool,
+}
+
+/// Mounts; the descriptor is the line to the kernel.
+pub fn attach(dir: &Path, look: &Look) -> Result<OwnedFd> {
+    if !Path::new(DEVICE).exists() {
+        let what = format!("this computer has no {DEVICE}");
+        return Err(fault(Code::General, what, INSTALL));
+    }
+    match directly(dir, look) {
+        Err(error) if error == Errno::PERM || error == Errno::ACCESS => by_helper(dir, look),
+        attached => attached.with_context(|| format!("mounting on {}", dir.display())),
+    }
+}
+
+fn directly(dir: &Path, look: &Look) -> rustix::io::Result<OwnedFd> {
+    let io = |error: std::io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
+    let device = File::options().read(true).write(true).open(DEVICE).map_err(io)?;
+    let mut options = format!(
+        "fd={},rootmode=40000,user_id={},group_id={},default_permissions,max_read={}",
+        device.as_raw_fd(),
+        rustix::process::getuid().as_raw(),
+        rustix::process::getgid().as_raw(),
+        super::reply::MAX_IO,
+    );
+    if look.allow_other {
+        options.push_str(",allow_other");
+    }
+    let mut flags = MountFlags::NOATIME;
+    flags.set(MountFlags::RDONLY, look.read_only);
+    flags.set(MountFlags::NOSUID, !look.suid);
+    flags.set(MountFlags::NODEV, !look.dev);
+    flags.set(MountFlags::NOEXEC, look.noexec);
+    let options = CString::new(options).map_err(|_| Errno::INVAL)?;
+    rustix::mount::mount(&look.source, dir, "fuse.oblivio", flags, options.as_c_str())?;
+    Ok(device.into())
+}
+
+fn by_helper(dir: &Path, look: &Look) -> Result<OwnedFd> {
+    let (ours, theirs) = rustix::net::socketpair(
+        AddressFamily::UNIX,
+        SocketType::STREAM,
+        // Without CLOEXEC: the helper gets its end by inheriting it.
+        SocketFlags::empty(),
+        None,
+    )?;
+    rustix::io::fcntl_setfd(&ours, rustix::io::FdFlags::CLOEXEC)?;
+    let mut helper = helper();
+    helper
+        .arg("-o")
+        .arg(helper_options(look))
+        .arg("--")
+        .arg(dir)
+        .env("_FUSE_COMMFD", theirs.as_raw_fd().to_string())
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::piped());
+    let child = helper.spawn().map_err(no_helper)?;
+    drop(theirs);
+    let received = receive(&ours);
+    let output = child.wait_with_output()?;
+    match received? {
+        Some(device) => {
+            rustix::io::fcntl_setfd(&device, rustix::io::FdFlags::CLOEXEC)?;
+            Ok(device)
+        }
+        None => Err(refused(&output.stderr)),
+    }
+}
+
+fn helper() -> Command {
+    Command::new("fusermount3")
+}
+
+fn no_helper(error: std::io::Error) -> anyhow::Error {
+    if error.kind() == std::io::ErrorKind::NotFound {
+        let what = "only root may mount without the program fusermount3, which is not installed";
+        return fault(Code::General, what, INSTALL);
+    }
+    anyhow::Error::new(error).context("running fusermount3")
+}
+
+fn helper_options(look: &Look) -> OsString {
+    let mut options = OsString::from("subtype=oblivio,default_permissions,noatime,nosuid,nodev");
+    options.push(format!(",max_read={}", super::reply::MAX_IO));
+    for (wanted, option) in
+        [(look.read_only, ",ro"), (look.allow_other, ",allow_other"), (look.noexec, ",noexec")]
+    {
+        if wanted {
+            options.push(option);
+        }
+    }
+    options.push(",fsname=");
+    // The helper splits at commas that have no backslash before them.
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    let mut source = Vec::new();
+    for &byte in look.source.as_bytes() {
+        if matches!(byte, b',' | b'\\') {
+            source.push(b'\\');
+        }
+        source.push(byte);
+    }
+    options.push(OsString::from_vec(source));
+    options
+}
+
+/// The descriptor that the helper sends when it has mounted.
+fn receive(from: &OwnedFd) -> rustix::io::Result<Option<OwnedFd>> {
+    let mut byte = [0];
+    let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut data = [IoSliceMut::new(&mut byte)];
+    loop {
+        match rustix::net::recvmsg(from, &mut data, &mut control, RecvFlags::empty()) {
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+            Ok(_) => break,
+        }
+    }
+    Ok(control.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
+        _ => None,
+    }))
+}
+
+fn refused(said: &[u8]) -> anyhow::Error {
+    let said = String::from_utf8_lossy(said);
+    let hint = match () {
+        () if said.contains("user_allow_other") => {
+            "Leave out --allow-other, or let root add the line user_allow_other to /etc/fuse.conf."
+        }
+        () if said.contains("Permission denied") || said.contains("not permitted") => {
+            "Mount on a directory that is yours."
+        }
+        () => "",
+    };
+    fault(Code::General, format!("mounting was refused: {}", said.trim()), hint)
+}
+
+/// Why detaching did not work.
+#[derive(Debug)]
+pub enum Stuck {
+    /// Somebody has files open there, or works in it.
+    Busy,
+    Other(anyhow::Error),
+}
+
+/// Unmounts; `lazy` takes it out of the tree at once, whoever uses it.
+pub fn detach(dir: &Path, lazy: bool) -> Result<(), Stuck> {
+    let flags = if lazy { UnmountFlags::DETACH } else { UnmountFlags::empty() };
+    match rustix::mount::unmount(dir, flags | UnmountFlags::NOFOLLOW) {
+        Ok(()) => Ok(()),
+        Err(Errno::BUSY) => Err(Stuck::Busy),
+        Err(Errno::PERM) => detach_by_helper(dir, lazy),
+        Err(error) => Err(Stuck::Other(anyhow::Error::new(error).context(shown(dir)))),
+    }
+}
+
+fn detach_by_helper(dir: &Path, lazy: bool) -> Result<(), Stuck> {
+    let mut helper = helper();
+    helper.arg("-u").args(lazy.then_some("-z")).arg("--").arg(dir);
+    let output = helper.output().map_err(|error| Stuck::Other(no_helper(error)))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    if said.contains("busy") {
+        return Err(Stuck::Busy);
+    }
+    let what = format!("unmounting {} was refused: {}", dir.display(), said.trim());
+    Err(Stuck::Other(fault(Code::General, what, "Unmount as the user who mounted, or as root.")))
+}
+
+fn shown(dir: &Path) -> String {
+    format!("unmounting {}", dir.display())
+}
+
+/// Lets the kernel read ahead as much as one request carries; without the permission it stays
+/// at what the system gives.
+pub fn read_ahead(dir: &Path) {
+    let Ok(found) = rustix::fs::stat(dir) else { return };
+    let (major, minor) = (rustix::fs::major(found.st_dev), rustix::fs::minor(found.st_dev));
+    let knob = format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb");
+    let _ = std::fs::write(knob, (super::reply::MAX_IO >> 10).to_string());
+}
+
+/// One line of the system's list of mounts.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Mount {
+    pub kind: Vec<u8>,
+}
+
+/// What is mounted on top at a directory.
+pub fn mounted_on(dir: &Path) -> Result<Option<Mount>> {
+    let list = std::fs::read("/proc/self/mountinfo").context("reading the list of mounts")?;
+    Ok(find_mount(&list, dir.as_os_str()))
+}
+
+fn find_mount(list: &[u8], dir: &OsStr) -> Option<Mount> {
+    use std::os::unix::ffi::OsStrExt;
+    let mut found = None;
+    for line in list.split(|&byte| byte == b'\n') {
+        let mut words = line.split(|&byte| byte == b' ');
+        let Some(at) = words.nth(4) else { continue };
+        if unescape(at) == dir.as_bytes() {
+            let kind = words.skip_while(|word| *word != b"-").nth(1);
+            found = kind.map(|kind| Mount { kind: kind.to_vec() });
+        }
+    }
+    found
+}
+
+/// The kernel writes a space and its like as a backslash and three octal digits.
+fn unescape(word: &[u8]) -> Vec<u8> {
+    let (mut out, mut rest) = (Vec::with_capacity(word.len()), word);
+    while let Some((&byte, after)) = rest.split_first() {
+        let digits = after.get(..3).filter(|_| byte == b'\\');
+        let code = digits
+            .and_then(|digits| std::str::from_utf8(digits).ok())
+            .and_then(|digits| u8::from_str_radix(digits, 8).ok());
+        out.push(code.unwrap_or(byte));
+        rest = if code.is_some() { after.get(3..).unwrap_or_default() } else { after };
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mounts_are_found_by_their_directory() {
+        let list = b"22 1 0:20 / /a rw - ext4 /dev/x rw\n\
+                     30 22 0:40 / /a/b\\040c rw,noatime shared:1 - fuse.oblivio /v rw\n";
+        let kind = |dir: &str| find_mount(list, OsStr::new(dir)).map(|mount| mount.kind);
+        assert_eq!(kind("/a/b c"), Some(b"fuse.oblivio".to_vec()));
+        assert_eq!(kind("/a"), Some(b"ext4".to_vec()));
+        assert_eq!(kind("/a/b"), None);
+    }
+}

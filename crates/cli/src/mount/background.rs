@@ -1,0 +1,63 @@
+//! `--background`: the command starts itself once more, waits until the mount is up, and ends.
+//!
+//! The second process asks for the passphrase and tells of errors on the terminal as usual. Only
+//! when the mount works does it leave the terminal.
+
+use super::log;
+use crate::args::MountArgs;
+use crate::exit::{Code, fault};
+use anyhow::{Context, Result};
+use std::fs::File;
+use std::io::{Read, Write};
+use std::process::{Command, Stdio};
+
+const UP: &[u8] = b"up\n";
+
+/// In the first process: ends when the mount is up, or with the second one's exit code.
+pub fn start() -> Result<()> {
+    let mut args = super::as_mount_helper(std::env::args_os().collect()).into_iter().skip(1);
+    let command = args.next().context("no command")?;
+    let mut child = Command::new(std::env::current_exe()?)
+        .arg(command)
+        .arg("--child")
+        .args(args)
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("starting the process in the background")?;
+    let mut said = Vec::new();
+    if let Some(mut out) = child.stdout.take() {
+        out.read_to_end(&mut said)?;
+    }
+    if said.ends_with(UP) {
+        let text = said.strip_suffix(UP).unwrap_or_default();
+        return match text.strip_suffix(b"\n") {
+            Some(line) => crate::human::say(line),
+            None => Ok(()),
+        };
+    }
+    match child.wait()?.code() {
+        // It has told what went wrong.
+        Some(code) => std::process::exit(code),
+        None => Err(fault(Code::General, "the process in the background was killed", "")),
+    }
+}
+
+/// In the second process: the mount is up, so the terminal is left and the first one let go.
+pub fn up(args: &MountArgs) -> Result<()> {
+    // It fails only for who leads a session already.
+    let _ = rustix::process::setsid();
+    std::env::set_current_dir("/")?;
+    let mut out = std::io::stdout().lock();
+    if !args.open.quiet {
+        let (volume, dir) = (args.volume.display(), args.dir.display());
+        writeln!(out, "Mounted {volume} on {dir}. `oblivio umount {dir}` unmounts.")?;
+    }
+    out.write_all(UP)?;
+    out.flush()?;
+    log::to_background();
+    let null = File::options().read(true).write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&null)?;
+    rustix::stdio::dup2_stdout(&null)?;
+    rustix::stdio::dup2_stderr(&null)?;
+    Ok(())
+}

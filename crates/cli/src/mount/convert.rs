@@ -1,0 +1,111 @@
+//! Between the file system's types and the kernel's.
+
+use fuser::{FileAttr, FileType, INodeNo, TimeOrNow};
+use oblivio_volume::fs::{Attr, FileKind, Timestamp};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+pub fn kind(kind: FileKind) -> FileType {
+    match kind {
+        FileKind::File => FileType::RegularFile,
+        FileKind::Directory => FileType::Directory,
+        FileKind::Symlink => FileType::Symlink,
+        FileKind::Fifo => FileType::NamedPipe,
+        FileKind::Socket => FileType::Socket,
+        FileKind::CharDevice => FileType::CharDevice,
+        FileKind::BlockDevice => FileType::BlockDevice,
+    }
+}
+
+pub fn attr(attr: &Attr, block_bytes: u32) -> FileAttr {
+    FileAttr {
+        ino: INodeNo(attr.ino),
+        size: attr.size,
+        blocks: attr.blocks,
+        atime: system_time(attr.atime),
+        mtime: system_time(attr.mtime),
+        ctime: system_time(attr.ctime),
+        crtime: system_time(attr.crtime),
+        kind: kind(attr.kind),
+        perm: (attr.mode & 0o7777) as u16,
+        nlink: attr.nlink,
+        uid: attr.uid,
+        gid: attr.gid,
+        rdev: attr.rdev,
+        blksize: block_bytes,
+        flags: 0,
+    }
+}
+
+/// An entry that tells the kernel that there is nothing of the name.
+pub fn nothing() -> FileAttr {
+    FileAttr {
+        ino: INodeNo(0),
+        size: 0,
+        blocks: 0,
+        atime: UNIX_EPOCH,
+        mtime: UNIX_EPOCH,
+        ctime: UNIX_EPOCH,
+        crtime: UNIX_EPOCH,
+        kind: FileType::RegularFile,
+        perm: 0,
+        nlink: 0,
+        uid: 0,
+        gid: 0,
+        rdev: 0,
+        blksize: 0,
+        flags: 0,
+    }
+}
+
+fn system_time(at: Timestamp) -> SystemTime {
+    let nanos = Duration::from_nanos(u64::from(at.nanos));
+    let seconds = Duration::from_secs(at.seconds.unsigned_abs());
+    let whole = match at.seconds {
+        0.. => UNIX_EPOCH.checked_add(seconds),
+        _ => UNIX_EPOCH.checked_sub(seconds),
+    };
+    whole.and_then(|whole| whole.checked_add(nanos)).unwrap_or(UNIX_EPOCH)
+}
+
+pub fn timestamp(at: SystemTime) -> Timestamp {
+    match at.duration_since(UNIX_EPOCH) {
+        Ok(after) => Timestamp {
+            seconds: i64::try_from(after.as_secs()).unwrap_or(i64::MAX),
+            nanos: after.subsec_nanos(),
+        },
+        Err(before) => {
+            let before = before.duration();
+            let seconds = -i64::try_from(before.as_secs()).unwrap_or(i64::MAX);
+            match before.subsec_nanos() {
+                0 => Timestamp { seconds, nanos: 0 },
+                // Nanoseconds count forwards, before 1970 too.
+                nanos => Timestamp { seconds: seconds - 1, nanos: 1_000_000_000 - nanos },
+            }
+        }
+    }
+}
+
+pub fn asked_time(at: TimeOrNow) -> Timestamp {
+    match at {
+        TimeOrNow::SpecificTime(at) => timestamp(at),
+        TimeOrNow::Now => crate::open::now(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_before_1970_keep_their_place() {
+        for at in [
+            Timestamp { seconds: 0, nanos: 0 },
+            Timestamp { seconds: -1, nanos: 0 },
+            Timestamp { seconds: -1, nanos: 999_999_999 },
+            Timestamp { seconds: -2_000_000_000, nanos: 5 },
+            Timestamp { seconds: 4_000_000_000, nanos: 123_456_789 },
+        ] {
+            assert_eq!(timestamp(system_time(at)), at);
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Requests about the data of files.
+
+use super::errno::Fail;
+use super::request::{Answer, Copy};
+use super::server::{Served, Server};
+use fuser::Errno;
+use oblivio_volume::Error;
+use oblivio_volume::fs::{Ino, SeekWhence, SetAttr};
+
+const KEEP_SIZE: i32 = 1;
+const PUNCH_HOLE: i32 = 2;
+const ZERO_RANGE: i32 = 16;
+const SEEK_DATA: i32 = 3;
+const SEEK_HOLE: i32 = 4;
+
+/// So much of a file is copied at once,
+const COPY_CHUNK: u64 = 1 << 20;
+/// and so much for one request; whoever wants more asks again.
+const COPY_AT_MOST: u64 = 16 << 20;
+
+impl Server {
+    /// What the kernel kept in its cache is written at a time that means nothing: it tells the
+    /// times of the file itself, before or after.
+    pub(super) fn write(
+        &mut self,
+        (ino, fh): (Ino, u64),
+        offset: u64,
+        data: &[u8],
+        cached: bool,
+        kill: bool,
+    ) -> Served {
+        let handle = self.handle(fh)?;
+        let before = if cached { Some(self.fs.attr(ino)?) } else { None };
+        self.fs.write(handle, offset, data)?;
+        if let Some(before) = before {
+            let (mtime, ctime) = (Some(before.mtime), Some(before.ctime));
+            self.fs.set_attr(ino, SetAttr { mtime, ctime, ..SetAttr::default() })?;
+        }
+        if kill {
+            self.drop_set_ids(ino)?;
+        }
+        Ok(Answer::Written(u32::try_from(data.len()).unwrap_or(u32::MAX)))
+    }
+
+    pub(super) fn allocate(&self, fh: u64, offset: u64, len: u64, mode: i32) -> Served {
+        let handle = self.handle(fh)?;
+        let keep_size = mode & KEEP_SIZE != 0;
+        match mode & !KEEP_SIZE {
+            0 => self.fs.allocate(handle, offset, len, keep_size)?,
+            PUNCH_HOLE if keep_size => self.fs.punch(handle, offset, len)?,
+            ZERO_RANGE => self.fs.zero_range(handle, offset, len, keep_size)?,
+            _ => return Err(Errno::EOPNOTSUPP.into()),
+        }
+        Ok(Answer::Done)
+    }
+
+    pub(super) fn seek(&self, fh: u64, offset: i64, whence: i32) -> Served {
+        let whence = match whence {
+            SEEK_DATA => SeekWhence::Data,
+            SEEK_HOLE => SeekWhence::Hole,
+            _ => return Err(Errno::EINVAL.into()),
+        };
+        let offset = u64::try_from(offset).map_err(|_| Errno::ENXIO)?;
+        let found = self.fs.seek(self.handle(fh)?, offset, whence)?;
+        found.map(Answer::Offset).ok_or(Fail::Errno(Errno::ENXIO))
+    }
+
+    pub(super) fn copy_range(&self, copy: Copy) -> Served {
+        let (from, to) = (self.handle(copy.from)?, self.handle(copy.to)?);
+        let len = copy.len.min(COPY_AT_MOST);
+        let mut done = 0;
+        while done < len {
+            let want = (len - done).min(COPY_CHUNK) as usize;
+            let moved = self.fs.read(from, copy.from_offset + done, want).and_then(|data| {
+                self.fs.write(to, copy.to_offset + done, &data)?;
+                Ok(data.len() as u64)
+            });
+            match moved {
+                Ok(0) => break,
+                Ok(moved) => done += moved,
+                // What was copied before it failed is told; the next call meets the error.
+                Err(_) if done > 0 => break,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(Answer::Written(done as u32))
+    }
+}
+
+/// The name that `oblivio umount` asks for to learn which process serves a mount.
+pub const SERVER_NAME: &[u8] = b"oblivio.pid";
+
+const XATTR_CREATE: i32 = 1;
+const XATTR_REPLACE: i32 = 2;
+
+impl Server {
+    pub(super) fn get_xattr(&self, ino: Ino, name: &[u8], size: u32) -> Served {
+        let value = match name {
+            SERVER_NAME if ino == oblivio_volume::fs::ROOT_INO => {
+                std::process::id().to_string().into_bytes()
+            }
+            _ => {
+                allowed(name)?;
+                self.fs.get_xattr(ino, name)?.ok_or(Errno::ENODATA)?
+            }
+        };
+        sized(value, size)
+    }
+
+    pub(super) fn set_xattr(&self, ino: Ino, name: &[u8], value: &[u8], flags: i32) -> Served {
+        use oblivio_volume::fs::XattrMode;
+        allowed(name)?;
+        let mode = match flags & (XATTR_CREATE | XATTR_REPLACE) {
+            0 => XattrMode::Set,
+            XATTR_CREATE => XattrMode::Create,
+            XATTR_REPLACE => XattrMode::Replace,
+            _ => return Err(Errno::EINVAL.into()),
+        };
+        match self.fs.set_xattr(ino, name, value, mode) {
+            Ok(()) => Ok(Answer::Done),
+            Err(Error::NotFound(_)) => Err(self.no_data(ino)),
+            Err(Error::TooLarge(_)) => Err(Errno::E2BIG.into()),
+            Err(Error::NameTooLong(_)) => Err(Errno::ERANGE.into()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    pub(super) fn list_xattrs(&self, ino: Ino, size: u32) -> Served {
+        let mut list = Vec::new();
+        for name in self.fs.list_xattrs(ino)? {
+            list.extend_from_slice(&name);
+            list.push(0);
+        }
+        sized(list, size)
+    }
+
+    pub(super) fn remove_xattr(&self, ino: Ino, name: &[u8]) -> Served {
+        allowed(name)?;
+        match self.fs.remove_xattr(ino, name) {
+            Ok(()) => Ok(Answer::Done),
+            Err(Error::NotFound(_)) => Err(self.no_data(ino)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Which of the two was not found.
+    fn no_data(&self, ino: Ino) -> Fail {
+        match self.fs.attr(ino) {
+            Ok(_) => Errno::ENODATA.into(),
+            Err(error) => error.into(),
+        }
+    }
+}
+
+/// Access control lists would be kept without being obeyed, so they are refused.
+fn allowed(name: &[u8]) -> Result<(), Fail> {
+    if name.starts_with(b"system.posix_acl_") {
+        return Err(Errno::EOPNOTSUPP.into());
+    }
+    Ok(())
+}
+
+/// With room for nothing only the length is asked for.
+fn sized(value: Vec<u8>, room: u32) -> Served {
+    let len = u32::try_from(value.len()).map_err(|_| Errno::E2BIG)?;
+    match room {
+        0 => Ok(Answer::Size(len)),
+        _ if len > room => Err(Errno::ERANGE.into()),
+        _ => Ok(Answer::Data(value)),
+    }
+}

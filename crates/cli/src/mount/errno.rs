@@ -1,0 +1,54 @@
+//! Errors as the kernel knows them.
+
+use fuser::Errno;
+use oblivio_volume::Error;
+
+/// Why a request failed: by its own fault, or the file system's.
+#[derive(Debug)]
+pub enum Fail {
+    Errno(Errno),
+    Volume(Error),
+}
+
+impl From<Error> for Fail {
+    fn from(error: Error) -> Self {
+        Fail::Volume(error)
+    }
+}
+
+impl From<Errno> for Fail {
+    fn from(errno: Errno) -> Self {
+        Fail::Errno(errno)
+    }
+}
+
+impl Fail {
+    pub fn errno(&self) -> Errno {
+        match self {
+            Fail::Errno(errno) => *errno,
+            Fail::Volume(error) => of(error),
+        }
+    }
+}
+
+/// The number for an error of the volume.
+pub fn of(error: &Error) -> Errno {
+    match error {
+        Error::NotFound(_) => Errno::ENOENT,
+        Error::Exists(_) => Errno::EEXIST,
+        Error::NotADirectory(_) => Errno::ENOTDIR,
+        Error::IsADirectory(_) => Errno::EISDIR,
+        Error::NotEmpty(_) => Errno::ENOTEMPTY,
+        Error::Full(_) => Errno::ENOSPC,
+        Error::Invalid(_) => Errno::EINVAL,
+        Error::NameTooLong(_) => Errno::ENAMETOOLONG,
+        Error::TooLarge(_) => Errno::EFBIG,
+        Error::TooManyLinks(_) => Errno::EMLINK,
+        _ => Errno::EIO,
+    }
+}
+
+/// Whether the volume or its store has failed, which is worth a line to whoever looks after it.
+pub fn is_failure(error: &Error) -> bool {
+    of(error).code() == Errno::EIO.code()
+}

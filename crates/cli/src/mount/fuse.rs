@@ -1,0 +1,420 @@
+//! The kernel's side: requests are decoded and queued with their replies, nothing else is done
+//! on these threads.
+//!
+//! We are the only writer, so the kernel may keep what it learns for an hour: it hears of every
+//! change, because every change goes through it.
+
+use super::convert;
+use super::queue::Queue;
+use super::reply::{self, GENERATION, TTL, answer};
+use super::request::{Answer, Caller, Change, Copy, Op, Place};
+use fuser::{
+    BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, FopenFlags, INodeNo, IoctlFlags,
+    KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
+    ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyLseek, ReplyOpen,
+    ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+};
+use oblivio_volume::fs::RenameMode;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+const O_TRUNC: i32 = 0o1000;
+const O_EXCL: i32 = 0o200;
+
+/// Decodes what the kernel asks for.
+pub struct Kernel {
+    pub queue: Arc<Queue>,
+    pub block_bytes: u32,
+}
+
+fn at(parent: INodeNo, name: &OsStr) -> Place {
+    Place { parent: parent.0, name: name.as_bytes().to_vec() }
+}
+
+fn caller(request: &Request) -> Caller {
+    Caller { uid: request.uid(), gid: request.gid() }
+}
+
+impl fuser::Filesystem for Kernel {
+    fn init(&mut self, _: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
+        reply::configure(config);
+        Ok(())
+    }
+
+    fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        self.entry(Op::Lookup(at(parent, name)), reply);
+    }
+
+    fn forget(&self, _: &Request, _: INodeNo, _: u64) {}
+
+    fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        self.attr(Op::GetAttr { ino: ino.0 }, reply);
+    }
+
+    fn setattr(
+        &self,
+        request: &Request,
+        ino: INodeNo,
+        mode: Option<u32>,
+        uid: Option<u32>,
+        gid: Option<u32>,
+        size: Option<u64>,
+        atime: Option<TimeOrNow>,
+        mtime: Option<TimeOrNow>,
+        ctime: Option<SystemTime>,
+        _: Option<FileHandle>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        let change = Change {
+            mode,
+            uid,
+            gid,
+            size,
+            atime: atime.map(convert::asked_time),
+            mtime: mtime.map(convert::asked_time),
+            ctime: ctime.map(convert::timestamp),
+        };
+        self.attr(Op::SetAttr { ino: ino.0, change, caller: caller(request) }, reply);
+    }
+
+    fn readlink(&self, _: &Request, ino: INodeNo, reply: ReplyData) {
+        self.data(Op::ReadLink { ino: ino.0 }, reply);
+    }
+
+    fn mknod(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        _: u32,
+        rdev: u32,
+        reply: ReplyEntry,
+    ) {
+        let op = Op::MkNod { at: at(parent, name), mode, rdev, caller: caller(request) };
+        self.entry(op, reply);
+    }
+
+    fn mkdir(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        _: u32,
+        reply: ReplyEntry,
+    ) {
+        self.entry(Op::MkDir { at: at(parent, name), mode, caller: caller(request) }, reply);
+    }
+
+    fn unlink(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        self.empty(Op::Unlink(at(parent, name)), reply);
+    }
+
+    fn rmdir(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        self.empty(Op::RmDir(at(parent, name)), reply);
+    }
+
+    fn symlink(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        target: &Path,
+        reply: ReplyEntry,
+    ) {
+        let target = target.as_os_str().as_bytes().to_vec();
+        self.entry(Op::SymLink { at: at(parent, name), target, caller: caller(request) }, reply);
+    }
+
+    fn rename(
+        &self,
+        _: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        new_parent: INodeNo,
+        new_name: &OsStr,
+        flags: RenameFlags,
+        reply: ReplyEmpty,
+    ) {
+        let mode = match flags {
+            flags if flags.is_empty() => RenameMode::Replace,
+            RenameFlags::RENAME_NOREPLACE => RenameMode::NoReplace,
+            RenameFlags::RENAME_EXCHANGE => RenameMode::Exchange,
+            _ => return reply.error(Errno::EINVAL),
+        };
+        let (from, to) = (at(parent, name), at(new_parent, new_name));
+        self.empty(Op::Rename { from, to, mode }, reply);
+    }
+
+    fn link(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        new_parent: INodeNo,
+        new_name: &OsStr,
+        reply: ReplyEntry,
+    ) {
+        self.entry(Op::Link { ino: ino.0, at: at(new_parent, new_name) }, reply);
+    }
+
+    fn open(&self, request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        let truncate = flags.0 & O_TRUNC != 0;
+        self.queue.push(
+            Op::Open { ino: ino.0, truncate, caller: caller(request) },
+            answer!(reply, Answer::Opened(fh) => {
+                reply.opened(FileHandle(fh), FopenFlags::FOPEN_KEEP_CACHE);
+            }),
+        );
+    }
+
+    fn create(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        _: u32,
+        flags: i32,
+        reply: ReplyCreate,
+    ) {
+        let (block, exclusive) = (self.block_bytes, flags & O_EXCL != 0);
+        self.queue.push(
+            Op::Create { at: at(parent, name), mode, exclusive, caller: caller(request) },
+            answer!(reply, Answer::Created(attr, fh) => {
+                let attr = convert::attr(&attr, block);
+                let (fh, flags) = (FileHandle(fh), FopenFlags::FOPEN_KEEP_CACHE);
+                reply.created(&TTL, &attr, GENERATION, fh, flags);
+            }),
+        );
+    }
+
+    fn read(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        fh: FileHandle,
+        offset: u64,
+        len: u32,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        self.data(Op::Read { ino: ino.0, fh: fh.0, offset, len }, reply);
+    }
+
+    fn write(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        fh: FileHandle,
+        offset: u64,
+        data: &[u8],
+        flags: WriteFlags,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        let cached = flags.contains(WriteFlags::FUSE_WRITE_CACHE);
+        let kill = flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
+        let data = data.to_vec();
+        self.written(Op::Write { ino: ino.0, fh: fh.0, offset, data, cached, kill }, reply);
+    }
+
+    /// Before this the kernel has written what it kept; there is no more to do, and it need not
+    /// ask again.
+    fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+        reply.error(Errno::ENOSYS);
+    }
+
+    fn release(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        fh: FileHandle,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        _: bool,
+        reply: ReplyEmpty,
+    ) {
+        self.empty(Op::Release { fh: fh.0 }, reply);
+    }
+
+    fn fsync(&self, _: &Request, ino: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        self.empty(Op::Sync { ino: ino.0 }, reply);
+    }
+
+    fn fsyncdir(&self, _: &Request, ino: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        self.empty(Op::Sync { ino: ino.0 }, reply);
+    }
+
+    fn opendir(&self, _: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        self.queue.push(
+            Op::OpenDir { ino: ino.0 },
+            answer!(reply, Answer::Opened(fh) => {
+                reply.opened(FileHandle(fh), FopenFlags::empty());
+            }),
+        );
+    }
+
+    fn readdir(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        fh: FileHandle,
+        cookie: u64,
+        mut reply: ReplyDirectory,
+    ) {
+        self.queue.push(
+            Op::ReadDir { ino: ino.0, fh: fh.0, cookie, plus: false },
+            answer!(reply, Answer::Listing(entries) => {
+                for entry in entries {
+                    let name = OsStr::from_bytes(&entry.name);
+                    if reply.add(INodeNo(entry.ino), entry.cookie, entry.kind, name) {
+                        break;
+                    }
+                }
+                reply.ok();
+            }),
+        );
+    }
+
+    fn readdirplus(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        fh: FileHandle,
+        cookie: u64,
+        mut reply: ReplyDirectoryPlus,
+    ) {
+        let block = self.block_bytes;
+        self.queue.push(
+            Op::ReadDir { ino: ino.0, fh: fh.0, cookie, plus: true },
+            answer!(reply, Answer::Listing(entries) => {
+                for entry in entries {
+                    let name = OsStr::from_bytes(&entry.name);
+                    let attr = entry.attr.as_ref().map_or_else(
+                        // The kernel takes number and kind of `.` and `..` from here, no more.
+                        || fuser::FileAttr {
+                            ino: INodeNo(entry.ino),
+                            kind: entry.kind,
+                            ..convert::nothing()
+                        },
+                        |attr| convert::attr(attr, block),
+                    );
+                    let (ino, cookie) = (attr.ino, entry.cookie);
+                    if reply.add(ino, cookie, name, &TTL, &attr, GENERATION) {
+                        break;
+                    }
+                }
+                reply.ok();
+            }),
+        );
+    }
+
+    fn releasedir(&self, _: &Request, _: INodeNo, fh: FileHandle, _: OpenFlags, reply: ReplyEmpty) {
+        self.empty(Op::ReleaseDir { fh: fh.0 }, reply);
+    }
+
+    fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
+        let answer = answer!(reply, Answer::Usage(usage) => reply::statfs(&usage, reply));
+        self.queue.push(Op::StatFs, answer);
+    }
+
+    fn setxattr(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        name: &OsStr,
+        value: &[u8],
+        flags: i32,
+        _: u32,
+        reply: ReplyEmpty,
+    ) {
+        let (name, value) = (name.as_bytes().to_vec(), value.to_vec());
+        self.empty(Op::SetXattr { ino: ino.0, name, value, flags }, reply);
+    }
+
+    fn getxattr(&self, _: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
+        self.xattr(Op::GetXattr { ino: ino.0, name: name.as_bytes().to_vec(), size }, reply);
+    }
+
+    fn listxattr(&self, _: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
+        self.xattr(Op::ListXattr { ino: ino.0, size }, reply);
+    }
+
+    fn removexattr(&self, _: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        self.empty(Op::RemoveXattr { ino: ino.0, name: name.as_bytes().to_vec() }, reply);
+    }
+
+    fn fallocate(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        fh: FileHandle,
+        offset: u64,
+        len: u64,
+        mode: i32,
+        reply: ReplyEmpty,
+    ) {
+        self.empty(Op::Allocate { ino: ino.0, fh: fh.0, offset, len, mode }, reply);
+    }
+
+    fn lseek(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        fh: FileHandle,
+        offset: i64,
+        whence: i32,
+        reply: ReplyLseek,
+    ) {
+        self.queue.push(
+            Op::Seek { ino: ino.0, fh: fh.0, offset, whence },
+            answer!(reply, Answer::Offset(found) => {
+                match i64::try_from(found) {
+                    Ok(found) => reply.offset(found),
+                    Err(_) => reply.error(Errno::EOVERFLOW),
+                }
+            }),
+        );
+    }
+
+    fn copy_file_range(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        from: FileHandle,
+        from_offset: u64,
+        ino: INodeNo,
+        to: FileHandle,
+        to_offset: u64,
+        len: u64,
+        _: CopyFileRangeFlags,
+        reply: ReplyWrite,
+    ) {
+        let copy = Copy { from: from.0, from_offset, to: to.0, to_offset, len };
+        self.written(Op::CopyRange { ino: ino.0, copy }, reply);
+    }
+
+    fn ioctl(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        _: IoctlFlags,
+        _: u32,
+        _: &[u8],
+        _: u32,
+        reply: ReplyIoctl,
+    ) {
+        reply.error(Errno::ENOTTY);
+    }
+}

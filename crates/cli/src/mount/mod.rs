@@ -1,0 +1,168 @@
+//! `mount` and `umount`: a volume as a directory, through FUSE.
+//!
+//! `fuse` decodes what the kernel asks for into a [`queue`], one [`server`] works through it;
+//! `names`, `data` and `directories` are what it does. `session` holds the threads together,
+//! `stop` ends them well, `attach` and `umount` deal with the mount itself.
+
+mod attach;
+mod background;
+mod busy;
+mod convert;
+mod data;
+mod directories;
+mod errno;
+mod fuse;
+mod log;
+mod names;
+mod options;
+mod pulse;
+mod queue;
+mod reply;
+mod request;
+mod server;
+mod session;
+mod stop;
+#[cfg(test)]
+mod tests;
+mod umount;
+
+pub use attach::Look;
+pub use options::as_mount_helper;
+pub use umount::run as umount;
+
+use crate::args::MountArgs;
+use crate::exit::{Code, fault, usage};
+use crate::human;
+use crate::open;
+use crate::recorder::Recorder;
+use anyhow::{Context, Result};
+use oblivio_volume::fs::{FileSystem, ROOT_INO, SetAttr, Timestamp};
+use pulse::PulseStore;
+use queue::Pulse;
+use session::Options;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Runs `oblivio mount`.
+pub fn run(args: &MountArgs) -> Result<()> {
+    let mut args = args.clone();
+    options::apply(&mut args)?;
+    let (volume, dir) = places(&args)?;
+    if args.background && !args.child {
+        return background::start();
+    }
+    let recorder = args.open.trace_out.as_deref().map(Recorder::to_file).transpose()?;
+    let pulse = Pulse::default();
+    let store = Arc::new(PulseStore::new(open::store(&volume)?, Arc::clone(&pulse)));
+    let opened = open::volume_over(store, &args.volume, &args.open, recorder.as_ref())?;
+    // From here on a signal ends the mount in good order, not the process.
+    let signals = stop::signals()?;
+    let fs = open::file_system(opened)?.fs;
+    if !args.read_only {
+        adopt_root(&fs)?;
+    }
+    let mounted = session::serve(fs, &dir, mount_options(&args, &volume, pulse))?;
+    if args.child {
+        background::up(&args)?;
+    } else if !args.open.quiet {
+        let (volume, dir) = (args.volume.display(), args.dir.display());
+        human::say(format!(
+            "Mounted {volume} on {dir}. Ctrl-C or `oblivio umount {dir}` unmounts."
+        ))?;
+    }
+    log::ready();
+    let ended = stop::until_ended(mounted, &dir, signals);
+    let recorded = recorder.map_or(Ok(()), Recorder::finish);
+    ended?;
+    recorded
+}
+
+fn mount_options(args: &MountArgs, volume: &Path, pulse: Pulse) -> Options {
+    let look = Look {
+        source: volume.as_os_str().to_owned(),
+        read_only: args.read_only,
+        allow_other: args.allow_other,
+        ..args.look.clone()
+    };
+    Options {
+        look,
+        commit_every: Duration::from_secs(args.commit_every),
+        timeout: Duration::from_secs(args.timeout),
+        on_request: None,
+        pulse,
+    }
+}
+
+/// The root directory of a volume that nothing was put into yet belongs to nobody: whoever mounts
+/// it first may write there.
+fn adopt_root(fs: &FileSystem) -> Result<()> {
+    let root = fs.attr(ROOT_INO)?;
+    let uid = rustix::process::getuid().as_raw();
+    let gid = rustix::process::getgid().as_raw();
+    let never_owned = root.uid == 0 && root.gid == 0 && root.crtime == Timestamp::default();
+    let mut set = SetAttr::default();
+    if never_owned && uid != 0 {
+        (set.uid, set.gid) = (Some(uid), Some(gid));
+    }
+    if root.mtime == Timestamp::default() {
+        set.mtime = Some(open::now());
+    }
+    if set != SetAttr::default() {
+        fs.set_attr(ROOT_INO, set)?;
+    }
+    Ok(())
+}
+
+/// Volume and directory by their full names, once both make sense.
+fn places(args: &MountArgs) -> Result<(PathBuf, PathBuf)> {
+    if args.commit_every == 0 || args.timeout == 0 {
+        return Err(usage("a time of 0 seconds makes no sense", "Use 1 or more."));
+    }
+    // It says itself what is wrong with it.
+    open::store(&args.volume)?;
+    let volume = args.volume.canonicalize().context("the volume's folder")?;
+    let dir = directory(args)?;
+    let shown = args.dir.display();
+    if dir.starts_with(&volume) {
+        let what = format!("{shown} is inside the volume's own folder");
+        return Err(usage(what, "Mount it on a directory somewhere else."));
+    }
+    if volume.starts_with(&dir) {
+        let what = format!("the volume lies below {shown}, which the mount would hide");
+        return Err(usage(what, "Mount it on a directory somewhere else."));
+    }
+    Ok((volume, dir))
+}
+
+fn directory(args: &MountArgs) -> Result<PathBuf> {
+    let shown = args.dir.display();
+    let found = match fs::metadata(&args.dir) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let hint = format!("Make it first: mkdir {shown}");
+            return Err(fault(Code::Path, format!("{shown}: there is no such directory"), hint));
+        }
+        // What a server that was killed leaves behind.
+        Err(error) if error.raw_os_error() == Some(107) => {
+            let what = format!("{shown} is a mount whose server has died");
+            return Err(fault(Code::Busy, what, format!("Clear it: oblivio umount {shown}")));
+        }
+        found => found.with_context(|| shown.to_string())?,
+    };
+    if !found.is_dir() {
+        let what = format!("{shown} is not a directory");
+        return Err(fault(Code::Path, what, "A volume is mounted on a directory."));
+    }
+    let dir = args.dir.canonicalize().with_context(|| shown.to_string())?;
+    if attach::mounted_on(&dir)?.is_some_and(|mount| mount.kind == umount::KIND) {
+        let what = format!("a volume is mounted on {shown} already");
+        return Err(fault(Code::Busy, what, format!("Unmount it first: oblivio umount {shown}")));
+    }
+    let mut entries = dir.read_dir().with_context(|| shown.to_string())?;
+    if !args.nonempty && entries.next().is_some() {
+        let what = format!("{shown} is not empty; the mount would hide what is in it");
+        return Err(fault(Code::Path, what, "Use an empty directory, or say --nonempty."));
+    }
+    Ok(dir)
+}

@@ -1,0 +1,64 @@
+//! A layer that tells whether the store is at work, so that a long commit to a slow store is not
+//! taken for one that has stopped answering.
+
+use super::queue::Pulse;
+use oblivio_store::{PutMode, ReadAt, Result, Store, WriteAt};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Counts every call that ends well.
+pub struct PulseStore {
+    inner: Arc<dyn Store>,
+    pulse: Pulse,
+}
+
+impl PulseStore {
+    pub fn new(inner: Arc<dyn Store>, pulse: Pulse) -> Self {
+        Self { inner, pulse }
+    }
+
+    fn beat<T>(&self, result: Result<T>) -> Result<T> {
+        if result.is_ok() {
+            self.pulse.fetch_add(1, Ordering::Relaxed);
+        }
+        result
+    }
+}
+
+impl Store for PulseStore {
+    fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
+        self.beat(self.inner.read(reads))
+    }
+
+    fn write(&self, writes: &[WriteAt<'_>]) -> Result<()> {
+        self.beat(self.inner.write(writes))
+    }
+
+    fn sync(&self, objects: &[&str]) -> Result<()> {
+        self.beat(self.inner.sync(objects))
+    }
+
+    fn len(&self, object: &str) -> Result<Option<u64>> {
+        self.beat(self.inner.len(object))
+    }
+
+    fn put(&self, object: &str, data: &[u8], mode: PutMode) -> Result<()> {
+        self.beat(self.inner.put(object, data, mode))
+    }
+
+    fn truncate(&self, object: &str, len: u64) -> Result<()> {
+        self.beat(self.inner.truncate(object, len))
+    }
+
+    fn delete(&self, objects: &[&str]) -> Result<()> {
+        self.beat(self.inner.delete(objects))
+    }
+
+    fn list(&self) -> Result<Vec<(String, u64)>> {
+        self.beat(self.inner.list())
+    }
+
+    fn lock(&self) -> Result<()> {
+        self.inner.lock()
+    }
+}

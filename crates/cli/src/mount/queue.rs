@@ -1,0 +1,210 @@
+//! Where requests wait for the one server, and the clock that answers for a store that does not.
+//!
+//! A request is given up when it has waited for the time limit and nothing at all was finished
+//! meanwhile. A store that is slow but at work is never cut off: the kernel may have many
+//! megabytes under way, and an error would lose them.
+
+use super::request::{Op, Replier, Request, Slot};
+use fuser::Errno;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// What the server gets.
+#[derive(Debug)]
+pub enum Taken {
+    /// All that waited.
+    Requests(Vec<Request>),
+    /// Nothing came in time.
+    Nothing,
+    /// No more will come.
+    Closed,
+}
+
+/// A sign of life of the store: it grows whenever a call to it ends well.
+pub type Pulse = Arc<AtomicU64>;
+
+struct Inner {
+    waiting: VecDeque<Request>,
+    /// Everything unanswered in the order it came; the answered are dropped from the front.
+    watched: VecDeque<(Instant, Slot)>,
+    /// When the server or the store last got something done.
+    progress: Instant,
+    pulse: u64,
+    stalled: bool,
+    closed: bool,
+    dead: bool,
+    /// The clock has gone to sleep until it is woken. Otherwise it looks by itself, which spares
+    /// waking it for each request.
+    asleep: bool,
+}
+
+/// The queue. Any thread may push, one serves.
+pub struct Queue {
+    inner: Mutex<Inner>,
+    ready: Condvar,
+    watch: Condvar,
+    timeout: Duration,
+    pulse: Pulse,
+}
+
+impl Queue {
+    pub fn new(timeout: Duration, pulse: Pulse) -> Self {
+        let inner = Inner {
+            waiting: VecDeque::new(),
+            watched: VecDeque::new(),
+            progress: Instant::now(),
+            pulse: 0,
+            stalled: false,
+            closed: false,
+            dead: false,
+            asleep: false,
+        };
+        let (ready, watch) = (Condvar::new(), Condvar::new());
+        Queue { inner: Mutex::new(inner), ready, watch, timeout, pulse }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets a request wait for the server; after the end it is refused at once.
+    pub fn push(&self, op: Op, replier: Replier) {
+        let slot = Slot::new(replier);
+        let mut inner = self.lock();
+        if inner.dead {
+            drop(inner);
+            slot.answer(Err(Errno::EIO));
+            return;
+        }
+        inner.forget_answered();
+        let asleep = std::mem::take(&mut inner.asleep);
+        inner.watched.push_back((Instant::now(), slot.clone()));
+        inner.waiting.push_back(Request { op, slot });
+        drop(inner);
+        self.ready.notify_one();
+        if asleep {
+            self.watch.notify_one();
+        }
+    }
+
+    /// All requests that wait, or the first to come before `until`.
+    pub fn take(&self, until: Instant) -> Taken {
+        let mut inner = self.lock();
+        loop {
+            if !inner.waiting.is_empty() {
+                return Taken::Requests(std::mem::take(&mut inner.waiting).into());
+            }
+            if inner.closed {
+                return Taken::Closed;
+            }
+            let now = Instant::now();
+            let Some(left) = until.checked_duration_since(now).filter(|left| !left.is_zero())
+            else {
+                return Taken::Nothing;
+            };
+            let waited = self.ready.wait_timeout(inner, left);
+            inner = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// The server got something done; tells whether the store was given up before.
+    pub fn progressed(&self) -> bool {
+        let mut inner = self.lock();
+        inner.progress = Instant::now();
+        std::mem::take(&mut inner.stalled)
+    }
+
+    /// How long nothing was finished, though it may be that nothing was asked for.
+    pub fn idle_for(&self) -> Duration {
+        let mut inner = self.lock();
+        self.feel_pulse(&mut inner);
+        inner.progress.elapsed()
+    }
+
+    fn feel_pulse(&self, inner: &mut Inner) {
+        let pulse = self.pulse.load(Ordering::Relaxed);
+        if pulse != inner.pulse {
+            inner.pulse = pulse;
+            inner.progress = Instant::now();
+        }
+    }
+
+    /// No more requests will come: the mount has ended.
+    pub fn close(&self) {
+        self.lock().closed = true;
+        self.ready.notify_all();
+        self.watch.notify_all();
+    }
+
+    /// Answers everything with an error, now and from now on.
+    pub fn kill(&self) {
+        let mut inner = self.lock();
+        inner.dead = true;
+        inner.closed = true;
+        inner.waiting.clear();
+        let watched = std::mem::take(&mut inner.watched);
+        drop(inner);
+        self.ready.notify_all();
+        self.watch.notify_all();
+        for (_, slot) in watched {
+            slot.answer(Err(Errno::EIO));
+        }
+    }
+
+    /// Answers what waited too long, until the queue is closed. `stalled` hears of the first
+    /// request after the store was last at work.
+    pub fn watch(&self, stalled: impl Fn(Duration)) {
+        let often = (self.timeout / 4).max(Duration::from_millis(1));
+        let mut inner = self.lock();
+        let mut quiet = false;
+        loop {
+            inner.forget_answered();
+            if inner.dead || (inner.closed && inner.watched.is_empty()) {
+                return;
+            }
+            let Some(arrived) = inner.watched.front().map(|(arrived, _)| *arrived) else {
+                // After a whole nap with nothing to watch there may be nothing for hours.
+                if std::mem::replace(&mut quiet, true) {
+                    inner.asleep = true;
+                    inner = self.watch.wait(inner).unwrap_or_else(PoisonError::into_inner);
+                } else {
+                    let waited = self.watch.wait_timeout(inner, often);
+                    inner = waited.unwrap_or_else(PoisonError::into_inner).0;
+                }
+                continue;
+            };
+            quiet = false;
+            self.feel_pulse(&mut inner);
+            let due = arrived.max(inner.progress) + self.timeout;
+            match due.checked_duration_since(Instant::now()) {
+                // Looking a few times before it is due finds a pulse when it beats.
+                Some(left) if !left.is_zero() => {
+                    let waited = self.watch.wait_timeout(inner, left.min(often));
+                    inner = waited.unwrap_or_else(PoisonError::into_inner).0;
+                }
+                _ => {
+                    let late = inner.watched.pop_front();
+                    let first = !std::mem::replace(&mut inner.stalled, true);
+                    drop(inner);
+                    if first {
+                        stalled(self.timeout);
+                    }
+                    if let Some((_, slot)) = late {
+                        slot.answer(Err(Errno::EIO));
+                    }
+                    inner = self.lock();
+                }
+            }
+        }
+    }
+}
+
+impl Inner {
+    fn forget_answered(&mut self) {
+        while self.watched.front().is_some_and(|(_, slot)| slot.answered()) {
+            self.watched.pop_front();
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Handing answers to the kernel, and what we agree on with it.
+
+use super::convert;
+use super::fuse::Kernel;
+use super::request::{Answer, Op};
+use fuser::{
+    Errno, Generation, InitFlags, KernelConfig, ReplyAttr, ReplyData, ReplyEmpty, ReplyEntry,
+    ReplyStatfs, ReplyWrite, ReplyXattr,
+};
+use oblivio_volume::fs::{NAME_BYTES, Usage};
+use std::time::Duration;
+
+/// So long the kernel may keep what it learns.
+pub const TTL: Duration = Duration::from_secs(3600);
+/// Inode numbers are never used again, so there is one generation of each.
+pub const GENERATION: Generation = Generation(0);
+/// The largest read and write, and what the kernel reads ahead.
+pub const MAX_IO: u32 = 1 << 20;
+const MAX_BACKGROUND: u16 = 32;
+
+/// What the kernel may do for us.
+pub fn configure(config: &mut KernelConfig) {
+    // One by one: an older kernel that lacks some gets the others.
+    for flag in [
+        InitFlags::FUSE_ASYNC_READ,
+        InitFlags::FUSE_ASYNC_DIO,
+        InitFlags::FUSE_ATOMIC_O_TRUNC,
+        InitFlags::FUSE_BIG_WRITES,
+        InitFlags::FUSE_CACHE_SYMLINKS,
+        InitFlags::FUSE_DO_READDIRPLUS,
+        InitFlags::FUSE_READDIRPLUS_AUTO,
+        InitFlags::FUSE_HANDLE_KILLPRIV_V2,
+        InitFlags::FUSE_PARALLEL_DIROPS,
+        InitFlags::FUSE_WRITEBACK_CACHE,
+    ] {
+        let _ = config.add_capabilities(flag);
+    }
+    let _ = config.set_max_write(MAX_IO);
+    if let Err(most) = config.set_max_readahead(MAX_IO) {
+        let _ = config.set_max_readahead(most);
+    }
+    let _ = config.set_max_background(MAX_BACKGROUND);
+}
+
+/// Hands the right kind of answer to the reply; any other kind is a mistake of ours.
+macro_rules! answer {
+    ($reply:ident, $($pattern:pat => $hand_over:expr),+ $(,)?) => {
+        Box::new(move |result| match result {
+            $(Ok($pattern) => $hand_over,)+
+            Ok(_) => $reply.error(Errno::EIO),
+            Err(errno) => $reply.error(errno),
+        })
+    };
+}
+
+impl Kernel {
+    pub(super) fn entry(&self, op: Op, reply: ReplyEntry) {
+        let block = self.block_bytes;
+        self.queue.push(
+            op,
+            answer!(reply,
+                Answer::Entry(Some(attr)) => {
+                    reply.entry(&TTL, &convert::attr(&attr, block), GENERATION);
+                },
+                Answer::Entry(None) => reply.entry(&TTL, &convert::nothing(), GENERATION),
+            ),
+        );
+    }
+
+    pub(super) fn empty(&self, op: Op, reply: ReplyEmpty) {
+        self.queue.push(op, answer!(reply, Answer::Done => reply.ok()));
+    }
+
+    pub(super) fn attr(&self, op: Op, reply: ReplyAttr) {
+        let block = self.block_bytes;
+        self.queue.push(
+            op,
+            answer!(reply, Answer::Attr(attr) => reply.attr(&TTL, &convert::attr(&attr, block))),
+        );
+    }
+
+    pub(super) fn written(&self, op: Op, reply: ReplyWrite) {
+        self.queue.push(op, answer!(reply, Answer::Written(bytes) => reply.written(bytes)));
+    }
+
+    pub(super) fn data(&self, op: Op, reply: ReplyData) {
+        self.queue.push(op, answer!(reply, Answer::Data(data) => reply.data(&data)));
+    }
+
+    pub(super) fn xattr(&self, op: Op, reply: ReplyXattr) {
+        self.queue.push(
+            op,
+            answer!(reply,
+                Answer::Data(data) => reply.data(&data),
+                Answer::Size(size) => reply.size(size),
+            ),
+        );
+    }
+}
+
+pub(super) use answer;
+
+/// An inode takes about so many bytes of metadata.
+const INODE_BYTES: u64 = 512;
+
+/// How full the volume is.
+pub fn statfs(usage: &Usage, reply: ReplyStatfs) {
+    let used = usage.files + usage.directories;
+    let free_inodes = usage.free_blocks.saturating_mul(usage.block_bytes) / INODE_BYTES;
+    let block = u32::try_from(usage.block_bytes).unwrap_or(u32::MAX);
+    reply.statfs(
+        usage.capacity_blocks,
+        usage.free_blocks,
+        usage.free_blocks,
+        used + free_inodes,
+        free_inodes,
+        block,
+        NAME_BYTES as u32,
+        block,
+    );
+}

@@ -1,0 +1,204 @@
+//! What the kernel asks for, as plain data, and what it is answered.
+
+use fuser::Errno;
+use oblivio_volume::fs::{Attr, Ino, RenameMode, Timestamp, Usage};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Who asks; new files are theirs.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Caller {
+    pub uid: u32,
+    pub gid: u32,
+}
+
+/// A name in a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub parent: Ino,
+    pub name: Vec<u8>,
+}
+
+/// Attributes to change.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Change {
+    pub mode: Option<u32>,
+    pub uid: Option<u32>,
+    pub gid: Option<u32>,
+    pub size: Option<u64>,
+    pub atime: Option<Timestamp>,
+    pub mtime: Option<Timestamp>,
+    pub ctime: Option<Timestamp>,
+}
+
+/// A range of a file to copy to another place.
+#[derive(Clone, Copy, Debug)]
+pub struct Copy {
+    pub from: u64,
+    pub from_offset: u64,
+    pub to: u64,
+    pub to_offset: u64,
+    pub len: u64,
+}
+
+/// One request. `fh` are numbers that [`Answer::Opened`] gave.
+#[derive(Debug)]
+pub enum Op {
+    Lookup(Place),
+    GetAttr { ino: Ino },
+    SetAttr { ino: Ino, change: Change, caller: Caller },
+    ReadLink { ino: Ino },
+    MkNod { at: Place, mode: u32, rdev: u32, caller: Caller },
+    MkDir { at: Place, mode: u32, caller: Caller },
+    SymLink { at: Place, target: Vec<u8>, caller: Caller },
+    Link { ino: Ino, at: Place },
+    Unlink(Place),
+    RmDir(Place),
+    Rename { from: Place, to: Place, mode: RenameMode },
+    Create { at: Place, mode: u32, exclusive: bool, caller: Caller },
+    Open { ino: Ino, truncate: bool, caller: Caller },
+    Read { ino: Ino, fh: u64, offset: u64, len: u32 },
+    Write { ino: Ino, fh: u64, offset: u64, data: Vec<u8>, cached: bool, kill: bool },
+    Release { fh: u64 },
+    Sync { ino: Ino },
+    OpenDir { ino: Ino },
+    ReadDir { ino: Ino, fh: u64, cookie: u64, plus: bool },
+    ReleaseDir { fh: u64 },
+    StatFs,
+    GetXattr { ino: Ino, name: Vec<u8>, size: u32 },
+    SetXattr { ino: Ino, name: Vec<u8>, value: Vec<u8>, flags: i32 },
+    ListXattr { ino: Ino, size: u32 },
+    RemoveXattr { ino: Ino, name: Vec<u8> },
+    Allocate { ino: Ino, fh: u64, offset: u64, len: u64, mode: i32 },
+    Seek { ino: Ino, fh: u64, offset: i64, whence: i32 },
+    CopyRange { ino: Ino, copy: Copy },
+}
+
+/// The kind of a request, for whoever watches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RequestKind {
+    /// Names and attributes.
+    Metadata,
+    /// A change of names or attributes.
+    MetadataChange,
+    Read,
+    Write,
+    Sync,
+}
+
+impl Op {
+    /// What a watcher is told: kind, inode, offset, length.
+    pub fn seen(&self) -> (RequestKind, Ino, u64, u64) {
+        use RequestKind as K;
+        match self {
+            Op::Read { ino, offset, len, .. } => (K::Read, *ino, *offset, u64::from(*len)),
+            Op::Write { ino, offset, data, .. } => (K::Write, *ino, *offset, data.len() as u64),
+            Op::CopyRange { ino, copy } => (K::Write, *ino, copy.to_offset, copy.len),
+            Op::Allocate { ino, offset, len, .. } => (K::MetadataChange, *ino, *offset, *len),
+            Op::Sync { ino } => (K::Sync, *ino, 0, 0),
+            Op::GetAttr { ino }
+            | Op::ReadLink { ino }
+            | Op::Open { ino, truncate: false, .. }
+            | Op::OpenDir { ino }
+            | Op::ReadDir { ino, .. }
+            | Op::GetXattr { ino, .. }
+            | Op::ListXattr { ino, .. }
+            | Op::Seek { ino, .. } => (K::Metadata, *ino, 0, 0),
+            Op::SetAttr { ino, .. }
+            | Op::Open { ino, .. }
+            | Op::Link { ino, .. }
+            | Op::SetXattr { ino, .. }
+            | Op::RemoveXattr { ino, .. } => (K::MetadataChange, *ino, 0, 0),
+            Op::Lookup(at) => (K::Metadata, at.parent, 0, 0),
+            Op::Unlink(at) | Op::RmDir(at) => (K::MetadataChange, at.parent, 0, 0),
+            Op::MkNod { at, .. }
+            | Op::MkDir { at, .. }
+            | Op::SymLink { at, .. }
+            | Op::Create { at, .. }
+            | Op::Rename { from: at, .. } => (K::MetadataChange, at.parent, 0, 0),
+            Op::Release { .. } | Op::ReleaseDir { .. } | Op::StatFs => (K::Metadata, 0, 0, 0),
+        }
+    }
+
+    /// Whether it changes what is stored. A release may: it ends files that have no name.
+    pub fn changes(&self) -> bool {
+        let kind = self.seen().0;
+        matches!(kind, RequestKind::MetadataChange | RequestKind::Write)
+            || matches!(self, Op::Release { .. })
+    }
+
+    /// Whether it must be served even when nobody waits for the answer any more.
+    pub fn must_be_served(&self) -> bool {
+        matches!(self, Op::Release { .. } | Op::ReleaseDir { .. })
+    }
+}
+
+/// An entry of a directory as it is listed.
+#[derive(Clone, Debug)]
+pub struct Listed {
+    /// Where to go on after it.
+    pub cookie: u64,
+    pub name: Vec<u8>,
+    pub ino: Ino,
+    pub kind: fuser::FileType,
+    /// For listings with attributes; `.` and `..` have none.
+    pub attr: Option<Attr>,
+}
+
+/// What a request is answered when it went well.
+#[derive(Debug)]
+pub enum Answer {
+    Done,
+    /// `None`: there is no such name, and the kernel may remember that.
+    Entry(Option<Attr>),
+    Attr(Attr),
+    Created(Attr, u64),
+    Opened(u64),
+    Data(Vec<u8>),
+    Written(u32),
+    Usage(Usage),
+    Size(u32),
+    Listing(Vec<Listed>),
+    Offset(u64),
+}
+
+/// Hands the answer over.
+pub type Replier = Box<dyn FnOnce(Result<Answer, Errno>) + Send>;
+
+/// Sees to it that a request is answered once, by whoever comes first.
+#[derive(Clone)]
+pub struct Slot(Arc<Mutex<Option<Replier>>>);
+
+impl Slot {
+    pub fn new(replier: Replier) -> Self {
+        Slot(Arc::new(Mutex::new(Some(replier))))
+    }
+
+    /// Answers; `false` when somebody did before.
+    pub fn answer(&self, result: Result<Answer, Errno>) -> bool {
+        let replier = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match replier {
+            Some(replier) => {
+                replier(result);
+                true
+            }
+            None => false,
+        }
+    }
+
+    pub fn answered(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+    }
+}
+
+impl std::fmt::Debug for Slot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Slot").field(&self.answered()).finish()
+    }
+}
+
+/// A request that waits.
+#[derive(Debug)]
+pub struct Request {
+    pub op: Op,
+    pub slot: Slot,
+}

@@ -1,0 +1,324 @@
+//! The one thread that works on the file system.
+//!
+//! It takes all requests that wait at once. Reads that wait together are served by one oblivious
+//! batch, syncs that wait together by one commit, everything else one after the other in the
+//! order it came.
+
+use super::directories::Directories;
+use super::errno::{self, Fail};
+use super::log;
+use super::queue::{Queue, Taken};
+use super::request::{Answer, Op, Request, RequestKind};
+use fuser::Errno;
+use oblivio_volume::fs::{FileSystem, Handle, Ino};
+use oblivio_volume::{Error, Result};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::time::{Duration, Instant};
+
+/// How an operation ends.
+pub type Served = std::result::Result<Answer, Fail>;
+
+/// Hears of each request before it is served: kind, inode, offset, length.
+pub type OnRequest = Box<dyn Fn(RequestKind, Ino, u64, u64) + Send>;
+
+/// So many bytes at the most go into one commit, so that memory stays bounded.
+const COMMIT_BYTES: u64 = 64 << 20;
+/// What a change of names or attributes counts for.
+const CHANGE_BYTES: u64 = 4 << 10;
+/// So many bytes at the most are read in one batch.
+const READ_BYTES: u64 = 16 << 20;
+
+/// What took effect after the kernel had been told that it failed; it must forget what it knows.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Late {
+    Name(Ino, Vec<u8>),
+    Inode(Ino),
+}
+
+/// What the server is told when it is made.
+pub struct Settings {
+    pub commit_every: Duration,
+    pub on_request: Option<OnRequest>,
+    pub late: Option<Sender<Late>>,
+}
+
+/// The server and all that it keeps between requests.
+pub struct Server {
+    pub(super) fs: FileSystem,
+    queue: Arc<Queue>,
+    settings: Settings,
+    pub(super) files: HashMap<u64, Handle>,
+    pub(super) directories: Directories,
+    next_fh: u64,
+    /// Grows with each change, so that what was listed before is known to be old.
+    pub(super) changes: u64,
+    /// Bytes that are not committed; 0 when nothing is to be done.
+    uncommitted: u64,
+    next_commit: Instant,
+    last_failure: String,
+}
+
+impl Server {
+    pub fn new(fs: FileSystem, queue: Arc<Queue>, settings: Settings) -> Self {
+        let next_commit = Instant::now() + settings.commit_every;
+        Server {
+            fs,
+            queue,
+            settings,
+            files: HashMap::new(),
+            directories: Directories::default(),
+            next_fh: 1,
+            changes: 0,
+            uncommitted: 0,
+            next_commit,
+            last_failure: String::new(),
+        }
+    }
+
+    /// Serves until the queue is closed, then commits and gives the volume back.
+    pub fn run(mut self) -> Result<()> {
+        loop {
+            match self.queue.take(self.next_commit) {
+                Taken::Requests(batch) => self.serve(batch),
+                Taken::Nothing => {}
+                Taken::Closed => break,
+            }
+            self.commit_if_due();
+        }
+        self.fs.into_blocks().map(drop)
+    }
+
+    /// The timer is public: it runs at the same pace whatever was asked for.
+    fn commit_if_due(&mut self) {
+        let now = Instant::now();
+        let due = now >= self.next_commit;
+        if due {
+            self.next_commit = now + self.settings.commit_every;
+        }
+        if self.uncommitted >= COMMIT_BYTES || (due && self.uncommitted > 0) {
+            let committed = self.commit();
+            self.judge(committed.as_ref().err());
+        }
+    }
+
+    pub(super) fn commit(&mut self) -> Result<()> {
+        self.fs.commit()?;
+        self.uncommitted = 0;
+        Ok(())
+    }
+
+    fn serve(&mut self, batch: Vec<Request>) {
+        let last_sync = batch.iter().rposition(|request| matches!(request.op, Op::Sync { .. }));
+        let mut batch = batch.into_iter().enumerate().peekable();
+        let mut syncs = Vec::new();
+        while let Some((at, request)) = batch.next() {
+            match request.op {
+                Op::Sync { .. } => {
+                    syncs.push(request);
+                    if Some(at) == last_sync {
+                        self.sync(std::mem::take(&mut syncs));
+                    }
+                }
+                Op::Read { len, .. } => {
+                    let (mut reads, mut bytes) = (vec![request], u64::from(len));
+                    while let Some((_, next)) = batch.next_if(|(_, next)| {
+                        matches!(next.op, Op::Read { len, .. }
+                            if bytes + u64::from(len) <= READ_BYTES)
+                    }) {
+                        bytes += next.op.seen().3;
+                        reads.push(next);
+                    }
+                    self.reads(reads);
+                }
+                _ => self.one(request),
+            }
+        }
+    }
+
+    /// One commit for everybody who waits for one.
+    fn sync(&mut self, mut waiting: Vec<Request>) {
+        waiting.retain(|request| !request.slot.answered());
+        if waiting.is_empty() {
+            return;
+        }
+        waiting.iter().for_each(|request| self.tell(&request.op));
+        let committed = self.commit();
+        self.judge(committed.as_ref().err());
+        let errno = committed.err().map(|error| errno::of(&error));
+        for request in waiting {
+            request.slot.answer(errno.map_or(Ok(Answer::Done), Err));
+        }
+    }
+
+    /// One batch for all reads that wait.
+    fn reads(&mut self, mut waiting: Vec<Request>) {
+        waiting.retain(|request| !request.slot.answered());
+        let mut wanted = Vec::with_capacity(waiting.len());
+        let mut slots = Vec::with_capacity(waiting.len());
+        for request in waiting {
+            self.tell(&request.op);
+            let Op::Read { fh, offset, len, .. } = request.op else { continue };
+            match self.files.get(&fh) {
+                Some(&handle) => {
+                    wanted.push((handle, offset, len as usize));
+                    slots.push(request.slot);
+                }
+                None => {
+                    request.slot.answer(Err(Errno::EBADF));
+                }
+            }
+        }
+        if wanted.is_empty() {
+            return;
+        }
+        let answers = self.fs.read_many(&wanted);
+        self.judge(answers.iter().find_map(|answer| answer.as_ref().err()));
+        for (slot, answer) in slots.into_iter().zip(answers) {
+            slot.answer(answer.map(Answer::Data).map_err(|error| errno::of(&error)));
+        }
+    }
+
+    fn one(&mut self, request: Request) {
+        let Request { op, slot } = request;
+        if slot.answered() && !op.must_be_served() {
+            return;
+        }
+        self.tell(&op);
+        let served = self.apply(&op);
+        if op.changes() {
+            self.changes += 1;
+            if served.is_ok() {
+                self.uncommitted += match op.seen() {
+                    (RequestKind::Write, _, _, len) => len.max(CHANGE_BYTES),
+                    _ => CHANGE_BYTES,
+                };
+            }
+        }
+        let volume = match &served {
+            Err(Fail::Volume(error)) => Some(error),
+            _ => None,
+        };
+        self.judge(volume);
+        let opened = match &served {
+            Ok(Answer::Created(_, fh) | Answer::Opened(fh)) => Some(*fh),
+            _ => None,
+        };
+        let went_well = served.is_ok();
+        let in_time = slot.answer(served.map_err(|fail| fail.errno()));
+        if !in_time && went_well {
+            self.came_late(&op, opened);
+        }
+    }
+
+    /// The kernel was told that this failed: nobody will close what was opened, and what the
+    /// kernel remembers of the names may be wrong.
+    fn came_late(&mut self, op: &Op, opened: Option<u64>) {
+        if let Some(fh) = opened {
+            self.directories.close(fh);
+            let closed = self.release(fh);
+            self.judge(closed.err().as_ref());
+        }
+        let Some(late) = &self.settings.late else { return };
+        let name = |at: &super::request::Place| Late::Name(at.parent, at.name.clone());
+        let forget = match op {
+            Op::MkNod { at, .. }
+            | Op::MkDir { at, .. }
+            | Op::SymLink { at, .. }
+            | Op::Create { at, .. }
+            | Op::Unlink(at)
+            | Op::RmDir(at) => vec![name(at), Late::Inode(at.parent)],
+            Op::Link { ino, at } => vec![name(at), Late::Inode(at.parent), Late::Inode(*ino)],
+            Op::Rename { from, to, .. } => {
+                vec![name(from), name(to), Late::Inode(from.parent), Late::Inode(to.parent)]
+            }
+            _ if op.changes() => vec![Late::Inode(op.seen().1)],
+            _ => Vec::new(),
+        };
+        forget.into_iter().for_each(|what| drop(late.send(what)));
+    }
+
+    fn tell(&self, op: &Op) {
+        if let Some(hook) = &self.settings.on_request {
+            let (kind, ino, offset, len) = op.seen();
+            hook(kind, ino, offset, len);
+        }
+    }
+
+    /// Notes that something was finished, and says so when the volume or its store failed or is
+    /// back.
+    fn judge(&mut self, error: Option<&Error>) {
+        let was_stalled = self.queue.progressed();
+        match error.filter(|error| errno::is_failure(error)) {
+            Some(error) => {
+                let what = error.to_string();
+                if what != self.last_failure {
+                    log::note(&format!("the volume cannot be reached: {what}"));
+                    self.last_failure = what;
+                }
+            }
+            None if was_stalled || !self.last_failure.is_empty() => {
+                self.last_failure.clear();
+                log::note("the store answers again");
+            }
+            None => {}
+        }
+    }
+
+    pub(super) fn new_fh(&mut self) -> u64 {
+        let fh = self.next_fh;
+        self.next_fh += 1;
+        fh
+    }
+
+    pub(super) fn handle(&self, fh: u64) -> std::result::Result<Handle, Fail> {
+        self.files.get(&fh).copied().ok_or(Fail::Errno(Errno::EBADF))
+    }
+
+    pub(super) fn release(&mut self, fh: u64) -> Result<()> {
+        match self.files.remove(&fh) {
+            Some(handle) => self.fs.close(handle),
+            None => Ok(()),
+        }
+    }
+
+    fn apply(&mut self, op: &Op) -> Served {
+        match op {
+            Op::Lookup(at) => self.lookup(at),
+            Op::GetAttr { ino } => Ok(Answer::Attr(self.fs.attr(*ino)?)),
+            Op::SetAttr { ino, change, caller } => self.set_attr(*ino, *change, *caller),
+            Op::ReadLink { ino } => Ok(Answer::Data(self.fs.read_link(*ino)?)),
+            Op::MkNod { at, mode, rdev, caller } => self.mknod(at, *mode, *rdev, *caller),
+            Op::MkDir { at, mode, caller } => self.mkdir(at, *mode, *caller),
+            Op::SymLink { at, target, caller } => self.symlink(at, target, *caller),
+            Op::Link { ino, at } => self.link(*ino, at),
+            Op::Unlink(at) => Ok(self.fs.unlink(at.parent, &at.name).map(|()| Answer::Done)?),
+            Op::RmDir(at) => Ok(self.fs.rmdir(at.parent, &at.name).map(|()| Answer::Done)?),
+            Op::Rename { from, to, mode } => self.rename(from, to, *mode),
+            Op::Create { at, mode, exclusive, caller } => {
+                self.create(at, *mode, *exclusive, *caller)
+            }
+            Op::Open { ino, truncate, caller } => self.open(*ino, *truncate, *caller),
+            Op::Read { .. } | Op::Sync { .. } => Err(Errno::EINVAL.into()),
+            Op::Write { ino, fh, offset, data, cached, kill } => {
+                self.write((*ino, *fh), *offset, data, *cached, *kill)
+            }
+            Op::Release { fh } => Ok(self.release(*fh).map(|()| Answer::Done)?),
+            Op::OpenDir { ino } => self.open_dir(*ino),
+            Op::ReadDir { ino, fh, cookie, plus } => self.read_dir(*ino, *fh, *cookie, *plus),
+            Op::ReleaseDir { fh } => {
+                self.directories.close(*fh);
+                Ok(Answer::Done)
+            }
+            Op::StatFs => Ok(Answer::Usage(self.fs.usage()?)),
+            Op::GetXattr { ino, name, size } => self.get_xattr(*ino, name, *size),
+            Op::SetXattr { ino, name, value, flags } => self.set_xattr(*ino, name, value, *flags),
+            Op::ListXattr { ino, size } => self.list_xattrs(*ino, *size),
+            Op::RemoveXattr { ino, name } => self.remove_xattr(*ino, name),
+            Op::Allocate { fh, offset, len, mode, .. } => self.allocate(*fh, *offset, *len, *mode),
+            Op::Seek { fh, offset, whence, .. } => self.seek(*fh, *offset, *whence),
+            Op::CopyRange { copy, .. } => self.copy_range(*copy),
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! A file system on a directory: the threads of a mount and how it ends.
+
+use super::attach::{self, Look};
+use super::fuse::Kernel;
+use super::log;
+use super::queue::{Pulse, Queue};
+use super::request::Op;
+use super::server::{Late, OnRequest, Server, Settings};
+use anyhow::{Context, Result};
+use fuser::INodeNo;
+use oblivio_volume::fs::{FileSystem, ROOT_INO};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// How a mount behaves.
+pub struct Options {
+    pub look: Look,
+    pub commit_every: Duration,
+    /// So long a request waits for a store that does nothing.
+    pub timeout: Duration,
+    /// Hears of each request, for whoever wants to show what ordinary encryption would show.
+    pub on_request: Option<OnRequest>,
+    /// Grows while the store is at work.
+    pub pulse: Pulse,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            look: Look { source: "oblivio".into(), ..Look::default() },
+            commit_every: Duration::from_secs(5),
+            timeout: Duration::from_secs(20),
+            on_request: None,
+            pulse: Pulse::default(),
+        }
+    }
+}
+
+/// A mount that is up. It ends when the directory is unmounted, by whomever.
+pub struct Mounted {
+    pub queue: Arc<Queue>,
+    server: JoinHandle<oblivio_volume::Result<()>>,
+}
+
+/// Mounts a file system and serves it on threads of its own.
+pub fn serve(fs: FileSystem, dir: &Path, options: Options) -> Result<Mounted> {
+    let block_bytes = u32::try_from(fs.usage()?.block_bytes)?;
+    let queue = Arc::new(Queue::new(options.timeout, options.pulse));
+    let device = attach::attach(dir, &options.look)?;
+    match start(fs, device, block_bytes, &queue, options.commit_every, options.on_request) {
+        Ok(server) => {
+            attach::read_ahead(dir);
+            Ok(Mounted { queue, server })
+        }
+        Err(error) => {
+            queue.kill();
+            let _ = attach::detach(dir, true);
+            Err(error)
+        }
+    }
+}
+
+fn start(
+    fs: FileSystem,
+    device: std::os::fd::OwnedFd,
+    block_bytes: u32,
+    queue: &Arc<Queue>,
+    commit_every: Duration,
+    on_request: Option<OnRequest>,
+) -> Result<JoinHandle<oblivio_volume::Result<()>>> {
+    let kernel = Kernel { queue: Arc::clone(queue), block_bytes };
+    let mut config = fuser::Config::default();
+    config.n_threads = Some(1);
+    // Who may come in is the kernel's to decide: it knows, and it also writes in its own name.
+    let all = fuser::SessionACL::All;
+    let session = fuser::Session::from_fd(kernel, device, all, config)
+        .context("the kernel does not speak to us")?;
+    let (late, forget) = channel();
+    let notifier = session.notifier();
+    thread::Builder::new().name("forget".into()).spawn(move || forget_late(&forget, &notifier))?;
+
+    let watched = Arc::clone(queue);
+    thread::Builder::new().name("deadline".into()).spawn(move || {
+        watched.watch(|waited| {
+            log::note(&format!(
+                "the store has not answered for {} seconds; until it does, whoever waits gets an \
+                 error",
+                waited.as_secs_f64()
+            ));
+        });
+    })?;
+
+    let ended = Arc::clone(queue);
+    thread::Builder::new().name("kernel".into()).spawn(move || {
+        if let Err(error) = session.run() {
+            log::note(&format!("the line to the kernel broke: {error}"));
+        }
+        ended.close();
+    })?;
+
+    let end = End(Arc::clone(queue));
+    let settings = Settings { commit_every, on_request, late: Some(late) };
+    let server = Server::new(fs, Arc::clone(queue), settings);
+    let server = thread::Builder::new().name("server".into()).spawn(move || {
+        // Whatever ends the server, nobody waits for it any longer.
+        let _end = end;
+        server.run()
+    })?;
+    Ok(server)
+}
+
+struct End(Arc<Queue>);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.0.kill();
+    }
+}
+
+/// On a thread of its own: the kernel may make us wait for an inode that waits for the server.
+fn forget_late(forget: &Receiver<Late>, notifier: &fuser::Notifier) {
+    while let Ok(late) = forget.recv() {
+        // It may have forgotten by itself.
+        let _ = match late {
+            Late::Name(parent, name) => {
+                notifier.inval_entry(INodeNo(parent), OsStr::from_bytes(&name))
+            }
+            Late::Inode(ino) => notifier.inval_inode(INodeNo(ino), -1, 0),
+        };
+    }
+}
+
+impl Mounted {
+    /// Waits until the mount has ended and everything is committed.
+    pub fn wait(self) -> Result<()> {
+        match self.server.join() {
+            Ok(ended) => Ok(ended?),
+            Err(_) => anyhow::bail!("the server of the mount panicked"),
+        }
+    }
+
+    /// Asks for a commit; the answer comes when it is done.
+    pub fn commit(queue: &Queue) -> Receiver<bool> {
+        let (done, answer): (Sender<bool>, _) = channel();
+        let reply = Box::new(move |result: Result<_, _>| {
+            let _ = done.send(result.is_ok());
+        });
+        queue.push(Op::Sync { ino: ROOT_INO }, reply);
+        answer
+    }
+}

@@ -1,0 +1,183 @@
+//! How a mount ends: by being unmounted, or by a signal.
+//!
+//! The first signal unmounts, which makes the kernel write what it keeps, and then commits. The
+//! second one, or ten seconds without a sign of life from the store, ends at any price.
+
+use super::attach::{self, Stuck};
+use super::busy;
+use super::log;
+use super::queue::Queue;
+use super::session::Mounted;
+use crate::exit::{Code, fault};
+use anyhow::Result;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// So long may a store do nothing while the mount is being ended.
+const GRACE: Duration = Duration::from_secs(10);
+
+enum Event {
+    Signal,
+    Detached(Result<(), Stuck>),
+    Ended(Result<()>),
+}
+
+/// From now on signals to end wait for [`until_ended`].
+pub fn signals() -> Result<Signals> {
+    Ok(Signals::new([SIGINT, SIGTERM, SIGHUP])?)
+}
+
+/// What is being done about ending.
+enum Stage {
+    Serving,
+    /// Asked to end; waits for the unmount and the last commit.
+    Ending {
+        since: Instant,
+    },
+    /// Could not be unmounted, for it is in use.
+    Busy,
+    /// Taken out of the tree; those who use it go on.
+    Detached,
+}
+
+/// Serves until the mount has ended and all is committed, or until it must be given up.
+pub fn until_ended(mounted: Mounted, dir: &Path, mut signals: Signals) -> Result<()> {
+    let (tell, events) = channel();
+    let signal = tell.clone();
+    thread::Builder::new().name("signals".into()).spawn(move || {
+        for _ in signals.forever() {
+            let _ = signal.send(Event::Signal);
+        }
+    })?;
+    with_events(mounted, dir, tell, &events)
+}
+
+/// As [`until_ended`], with this many signals a moment apart.
+#[cfg(test)]
+pub fn until_signalled(mounted: Mounted, dir: &Path, signals: usize) -> Result<()> {
+    let (tell, events) = channel();
+    let signal = tell.clone();
+    thread::spawn(move || {
+        for _ in 0..signals {
+            let _ = signal.send(Event::Signal);
+            thread::sleep(Duration::from_millis(500));
+        }
+    });
+    with_events(mounted, dir, tell, &events)
+}
+
+fn with_events(
+    mounted: Mounted,
+    dir: &Path,
+    tell: Sender<Event>,
+    events: &Receiver<Event>,
+) -> Result<()> {
+    let queue = Arc::clone(&mounted.queue);
+    let ended = tell.clone();
+    thread::Builder::new().name("end".into()).spawn(move || {
+        let _ = ended.send(Event::Ended(mounted.wait()));
+    })?;
+    Ending { dir: dir.to_owned(), queue, tell, stage: Stage::Serving }.run(events)
+}
+
+struct Ending {
+    dir: PathBuf,
+    queue: Arc<Queue>,
+    tell: Sender<Event>,
+    stage: Stage,
+}
+
+impl Ending {
+    fn run(mut self, events: &Receiver<Event>) -> Result<()> {
+        loop {
+            match events.recv_timeout(Duration::from_millis(500)) {
+                Ok(Event::Signal) => {
+                    if self.signal()? {
+                        return self.give_up();
+                    }
+                }
+                Ok(Event::Detached(result)) => self.detached(result),
+                Ok(Event::Ended(result)) => {
+                    // It may have ended by itself, with the directory still attached.
+                    if result.is_err() {
+                        let _ = attach::detach(&self.dir, true);
+                    }
+                    return result.map_err(lost);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            }
+            if let Stage::Ending { since } = self.stage
+                && since.elapsed() >= GRACE
+                && self.queue.idle_for() >= GRACE
+            {
+                return self.give_up();
+            }
+        }
+    }
+
+    /// Whether it is time to give up.
+    fn signal(&mut self) -> Result<bool> {
+        match self.stage {
+            Stage::Serving => {
+                self.stage = Stage::Ending { since: Instant::now() };
+                let (dir, tell) = (self.dir.clone(), self.tell.clone());
+                // The kernel first writes what it keeps, which takes as long as the store takes.
+                thread::Builder::new().name("detach".into()).spawn(move || {
+                    let _ = tell.send(Event::Detached(attach::detach(&dir, false)));
+                })?;
+            }
+            Stage::Busy => {
+                log::note("detached; it ends when the last file is closed. Once more ends it now");
+                self.stage = Stage::Detached;
+                let _ = attach::detach(&self.dir, true);
+            }
+            // Nobody else will close what they have open; what was written is kept all the same.
+            Stage::Detached => {
+                self.stage = Stage::Ending { since: Instant::now() };
+                self.queue.close();
+            }
+            Stage::Ending { .. } => return Ok(true),
+        }
+        Ok(false)
+    }
+
+    fn detached(&mut self, result: Result<(), Stuck>) {
+        match result {
+            Ok(()) => {}
+            Err(Stuck::Busy) => {
+                log::note(&format!(
+                    "{}. Close that and end it again; if you do it now, it is detached as it is",
+                    busy::sentence(&self.dir)
+                ));
+                self.stage = Stage::Busy;
+                drop(Mounted::commit(&self.queue));
+            }
+            // Somebody else was quicker, or the kernel has closed it: the session ends by itself.
+            Err(Stuck::Other(error)) => {
+                log::note(&crate::exit::line(&error));
+                self.stage = Stage::Busy;
+            }
+        }
+    }
+
+    /// The store does not answer. Everybody who waits is told so, or neither they nor the kernel
+    /// could be rid of the mount.
+    fn give_up(self) -> Result<()> {
+        self.queue.kill();
+        let _ = attach::detach(&self.dir, true);
+        let what = "ended while the store did not answer: what was written since the last commit \
+                    is lost";
+        Err(fault(Code::General, what, "What was synced before is safe."))
+    }
+}
+
+/// The last commit did not work.
+fn lost(error: anyhow::Error) -> anyhow::Error {
+    error.context("the mount ended, and what was written since the last commit is lost")
+}

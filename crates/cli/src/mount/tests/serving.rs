@@ -1,0 +1,167 @@
+//! What the server does with requests that wait together.
+
+use super::*;
+use crate::mount::request::RequestKind;
+
+/// Lets `ops` wait together, behind a sync that is held at the gate.
+fn together(rig: &Rig, ops: Vec<Op>) -> Vec<std::result::Result<Answer, Errno>> {
+    rig.gate.shut(true);
+    let first = rig.send(Op::Sync { ino: 1 });
+    thread::sleep(Duration::from_millis(50));
+    let answers: Vec<_> = ops.into_iter().map(|op| rig.send(op)).collect();
+    rig.gate.shut(false);
+    first.recv().expect("an answer").expect("synced");
+    answers.into_iter().map(|answer| answer.recv().expect("an answer")).collect()
+}
+
+#[test]
+fn syncs_that_wait_together_are_one_commit() {
+    let rig = Rig::new(Duration::from_secs(60));
+    let file = rig.create("a");
+    let commits = || rig.counts.commits.load(Ordering::Relaxed);
+    let mut ops = vec![write(file, 0, b"x")];
+    ops.extend((0..10).map(|_| Op::Sync { ino: 1 }));
+    let before = commits();
+    let answers = together(&rig, ops);
+    assert!(answers.iter().all(std::result::Result::is_ok), "{answers:?}");
+    assert_eq!(commits() - before, 2, "the first sync, and one for all others");
+    rig.end();
+}
+
+#[test]
+fn reads_that_wait_together_are_one_batch() {
+    let rig = Rig::new(Duration::from_secs(60));
+    let file = rig.create("a");
+    for at in 0..16u64 {
+        rig.ask(write(file, at << 20, &vec![at as u8; 1 << 20])).expect("written");
+    }
+    rig.ask(Op::Sync { ino: 1 }).expect("synced");
+    let before = rig.counts.accesses.load(Ordering::Relaxed);
+    let reads = (0..8u64).map(|at| read(file, at << 20, 4096)).collect();
+    for (at, answer) in together(&rig, reads).into_iter().enumerate() {
+        match answer {
+            Ok(Answer::Data(data)) => assert!(data == vec![at as u8; 4096], "{at}"),
+            other => panic!("{other:?}"),
+        }
+    }
+    let accesses = rig.counts.accesses.load(Ordering::Relaxed) - before;
+    assert!(accesses <= 2, "{accesses} accesses for reads that waited together");
+    rig.end();
+}
+
+#[test]
+fn order_is_kept_between_reads_and_writes() {
+    let rig = Rig::new(Duration::from_secs(60));
+    let file = rig.create("a");
+    let mut ops = Vec::new();
+    for turn in 0..20u8 {
+        ops.push(write(file, 0, &[turn]));
+        ops.push(read(file, 0, 1));
+    }
+    let answers = together(&rig, ops);
+    for (turn, answer) in answers.into_iter().skip(1).step_by(2).enumerate() {
+        assert!(matches!(answer, Ok(Answer::Data(data)) if data == [turn as u8]), "{turn}");
+    }
+    rig.end();
+}
+
+#[test]
+fn a_watcher_hears_of_each_request() {
+    let (tell, heard) = channel();
+    let hook: OnRequest = Box::new(move |kind, ino, offset, len| {
+        let _ = tell.send((kind, ino, offset, len));
+    });
+    let rig = Rig::with(Duration::from_secs(60), Some(hook), Pulse::default());
+    let file = rig.create("a");
+    rig.ask(write(file, 10, b"hello")).expect("written");
+    rig.ask(read(file, 10, 5)).expect("read");
+    rig.end();
+    let heard: Vec<_> = heard.iter().collect();
+    let (kind, ino) = (RequestKind::MetadataChange, file.0);
+    assert_eq!(
+        heard,
+        [(kind, ROOT_INO, 0, 0), (RequestKind::Write, ino, 10, 5), (RequestKind::Read, ino, 10, 5),]
+    );
+}
+
+#[test]
+fn what_was_done_is_there_after_the_end() {
+    let rig = Rig::new(Duration::from_secs(60));
+    let file = rig.create("kept");
+    rig.ask(write(file, 0, b"hello")).expect("written");
+    rig.ask(Op::Release { fh: file.1 }).expect("closed");
+    let blocks = rig.end();
+    let fs = FileSystem::open(blocks.boxed()).expect("the file system");
+    assert_eq!(fs.lookup(ROOT_INO, b"kept").expect("the file").size, 5);
+}
+
+#[test]
+fn an_attribute_is_measured_before_it_is_fetched() {
+    let rig = Rig::new(Duration::from_secs(60));
+    let (ino, _) = rig.create("a");
+    let name = || b"user.a".to_vec();
+    let get = |size| rig.ask(Op::GetXattr { ino, name: name(), size });
+    assert_eq!(get(0).expect_err("none"), 61);
+    let value = b"one".to_vec();
+    rig.ask(Op::SetXattr { ino, name: name(), value, flags: 0 }).expect("set");
+    assert!(matches!(get(0), Ok(Answer::Size(3))));
+    assert_eq!(get(2).expect_err("too little room"), 34);
+    assert!(matches!(get(3), Ok(Answer::Data(data)) if data == b"one"));
+    assert!(matches!(rig.ask(Op::ListXattr { ino, size: 0 }), Ok(Answer::Size(7))));
+    rig.end();
+}
+
+fn list(rig: &Rig, fh: u64, cookie: u64) -> Vec<(u64, String)> {
+    match rig.ask(Op::ReadDir { ino: ROOT_INO, fh, cookie, plus: cookie.is_multiple_of(2) }) {
+        Ok(Answer::Listing(entries)) => entries
+            .into_iter()
+            .map(|entry| (entry.cookie, String::from_utf8(entry.name).expect("text")))
+            .collect(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_listing_goes_on_where_it_was_whatever_changes() {
+    let rig = Rig::new(Duration::from_secs(60));
+    for n in 0..3000 {
+        rig.create(&format!("f{n:04}"));
+    }
+    let Ok(Answer::Opened(fh)) = rig.ask(Op::OpenDir { ino: ROOT_INO }) else { panic!("no") };
+    let (mut cookie, mut seen, mut middle) = (0, Vec::new(), (0, String::new()));
+    loop {
+        let page = list(&rig, fh, cookie);
+        if page.is_empty() {
+            break;
+        }
+        // The kernel takes as many as fit, here 37.
+        for (at, name) in page.into_iter().take(37) {
+            cookie = at;
+            seen.push(name);
+        }
+        let n = seen.len();
+        if n < 2000 {
+            // What was listed goes away, something before it comes.
+            let _ = rig.ask(Op::Unlink(place(&seen[n - 1])));
+            rig.create(&format!("a{n:04}"));
+        }
+        // From here on names come in their order and none goes.
+        if middle.0 == 0 && n >= 2100 {
+            middle = (cookie, seen[n - 1].clone());
+        }
+    }
+    assert_eq!(seen.iter().filter(|name| name.starts_with('f')).count(), 3000);
+    assert_eq!(seen[..2], [".", ".."]);
+    let mut sorted = seen.clone();
+    sorted.dedup();
+    assert_eq!(sorted.len(), seen.len(), "no name twice");
+    // Back to a place from before, and to one that never was.
+    let place = seen.iter().position(|name| *name == middle.1).expect("it was listed");
+    assert_eq!(list(&rig, fh, middle.0)[0].1, seen[place + 1]);
+    assert_eq!(
+        rig.ask(Op::ReadDir { ino: ROOT_INO, fh, cookie: 1 << 40, plus: false })
+            .expect_err("no such cookie"),
+        22
+    );
+    rig.end();
+}

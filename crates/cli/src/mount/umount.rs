@@ -1,0 +1,100 @@
+//! `umount`: ends a mount and comes back when everything is safe and the volume is free again.
+
+use super::attach::{self, Stuck};
+use super::busy;
+use super::data::SERVER_NAME;
+use crate::args::UmountArgs;
+use crate::exit::{Code, fault};
+use anyhow::Result;
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::process::{Pid, PidfdFlags};
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+/// What our mounts are called.
+pub const KIND: &[u8] = b"fuse.oblivio";
+
+/// Runs `oblivio umount`.
+pub fn run(args: &UmountArgs) -> Result<()> {
+    let dir = absolute(&args.dir)?;
+    let shown = args.dir.display();
+    match attach::mounted_on(&dir)? {
+        Some(mount) if mount.kind == KIND => {}
+        _ => {
+            let what = format!("no volume is mounted on {shown}");
+            return Err(fault(Code::Path, what, "`findmnt -t fuse.oblivio` lists what is."));
+        }
+    }
+    // A mount whose server was killed answers nothing and has nothing to lose.
+    let server = server(&dir);
+    if server.is_some() && !args.lazy {
+        synced(&dir)?;
+    }
+    match attach::detach(&dir, args.lazy) {
+        Ok(()) => {}
+        Err(Stuck::Busy) => {
+            let hint = "Close those files and leave the directory, or detach it with --lazy.";
+            return Err(fault(Code::Busy, busy::sentence(&dir), hint));
+        }
+        Err(Stuck::Other(error)) => return Err(error),
+    }
+    match server {
+        // Who still uses it may do so for days.
+        Some(_) if args.lazy => Ok(()),
+        Some(server) => ended(&server, args),
+        None => Ok(()),
+    }
+}
+
+/// The full name without asking the mount itself, which may be dead.
+fn absolute(dir: &Path) -> Result<PathBuf> {
+    if let Ok(dir) = dir.canonicalize() {
+        return Ok(dir);
+    }
+    let dir = std::path::absolute(dir)?;
+    match (dir.parent().map(Path::canonicalize), dir.file_name()) {
+        (Some(Ok(parent)), Some(name)) => Ok(parent.join(name)),
+        _ => Ok(dir),
+    }
+}
+
+/// The process that serves the mount.
+fn server(dir: &Path) -> Option<OwnedFd> {
+    let name = std::str::from_utf8(SERVER_NAME).ok()?;
+    let mut value = [0; 16];
+    let len = rustix::fs::getxattr(dir, name, &mut value).ok()?;
+    let id = std::str::from_utf8(value.get(..len)?).ok()?.parse().ok()?;
+    rustix::process::pidfd_open(Pid::from_raw(id)?, PidfdFlags::empty()).ok()
+}
+
+/// Everything written is durable, or the mount stays.
+fn synced(dir: &Path) -> Result<()> {
+    let sync = || -> std::io::Result<()> {
+        let root = File::open(dir)?;
+        rustix::fs::syncfs(&root)?;
+        Ok(rustix::fs::fsync(&root)?)
+    };
+    sync().map_err(|error| {
+        let what = format!("not everything in {} could be made safe: {error}", dir.display());
+        fault(Code::General, what, "Nothing was unmounted. Try again, or give it up with --lazy.")
+    })
+}
+
+/// Waits for the end of the server: until then the volume is not free.
+fn ended(server: &OwnedFd, args: &UmountArgs) -> Result<()> {
+    let mut watched = [PollFd::new(server, PollFlags::IN)];
+    let patience = Timespec { tv_sec: 3, tv_nsec: 0 };
+    let mut told = args.quiet;
+    loop {
+        match rustix::event::poll(&mut watched, Some(&patience)) {
+            Ok(0) if !told => {
+                eprintln!("oblivio: waiting for the last commit");
+                told = true;
+            }
+            Ok(0) | Err(rustix::io::Errno::INTR) => {}
+            Ok(_) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! How mounts begin and end.
+
+use crate::rig;
+use rustix::process::{Pid, Signal};
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::process::Child;
+
+fn signal(child: &Child, signal: Signal) {
+    let id = Pid::from_child(child);
+    rustix::process::kill_process(id, signal).expect("a signal");
+}
+
+fn end(mut child: Child) -> (Option<i32>, String) {
+    let code = child.wait().expect("it ends").code();
+    let mut said = String::new();
+    let mut from = child.stderr.take().expect("a pipe");
+    from.read_to_string(&mut said).expect("text");
+    (code, said)
+}
+
+#[test]
+fn what_was_synced_survives_a_kill() {
+    let Some(rig) = rig() else { return };
+    let mut child = rig.child(&["--commit-every", "3600"]);
+    let mut file = File::create(rig.path("safe")).expect("made");
+    file.write_all(b"synced").expect("written");
+    file.sync_all().expect("synced");
+    child.kill().expect("killed");
+    child.wait().expect("it ends");
+    drop(file);
+    // The dead mount can be cleared, and the volume opens again.
+    rig.until(|| fs::metadata(&rig.dir).is_err());
+    rig.scratch.bad(8, ["mount", "-b", "v", "m"]);
+    rig.umount();
+    rig.mount(&[]);
+    assert_eq!(fs::read(rig.path("safe")).expect("read"), b"synced");
+    rig.umount();
+    rig.scratch.good(["check", "v"]);
+}
+
+#[test]
+fn the_timer_commits() {
+    let Some(rig) = rig() else { return };
+    let mut child = rig.child(&["--commit-every", "1"]);
+    fs::write(rig.path("f"), "by itself").expect("written");
+    // Written, closed, never synced.
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    child.kill().expect("killed");
+    child.wait().expect("it ends");
+    rig.until(|| fs::metadata(&rig.dir).is_err());
+    rig.umount();
+    assert_eq!(rig.scratch.good(["cat", "v", "/f"]), "by itself");
+}
+
+#[test]
+fn signals_end_it_well() {
+    let Some(rig) = rig() else { return };
+    for (number, way) in [Signal::INT, Signal::TERM, Signal::HUP].into_iter().enumerate() {
+        let child = rig.child(&["--commit-every", "3600"]);
+        fs::write(rig.path(&format!("f{number}")), "text").expect("written");
+        signal(&child, way);
+        assert_eq!(end(child), (Some(0), String::new()));
+        assert!(!rig.mounted());
+        assert_eq!(rig.scratch.good(["cat", "v", &format!("/f{number}")]), "text");
+    }
+}
+
+#[test]
+fn a_busy_mount_says_who_uses_it() {
+    let Some(rig) = rig() else { return };
+    let child = rig.child(&[]);
+    let mut file = File::create(rig.path("open")).expect("made");
+    let said = rig.scratch.bad(8, ["umount", "m"]);
+    let me = format!("({})", std::process::id());
+    assert!(said.contains("in use by") && said.contains(&me), "{said}");
+    signal(&child, Signal::INT);
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    assert!(rig.mounted());
+    file.write_all(b"it goes on").expect("written");
+    // The second one detaches; it ends when the file is closed.
+    signal(&child, Signal::INT);
+    rig.until(|| !rig.mounted());
+    file.write_all(b" and on").expect("written");
+    drop(file);
+    let (code, said) = end(child);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains(&me), "{said}");
+    assert_eq!(rig.scratch.good(["cat", "v", "/open"]), "it goes on and on");
+}
+
+#[test]
+fn a_volume_is_mounted_once() {
+    let Some(rig) = rig() else { return };
+    rig.mount(&[]);
+    fs::create_dir(rig.scratch.path("other")).expect("a directory");
+    rig.scratch.bad(8, ["mount", "v", "other"]);
+    rig.scratch.bad(8, ["mount", "v", "m"]);
+    rig.scratch.bad(8, ["ls", "v"]);
+    rig.umount();
+    rig.scratch.good(["ls", "v"]);
+}
+
+#[test]
+fn read_only_changes_nothing() {
+    let Some(rig) = rig() else { return };
+    rig.mount(&[]);
+    fs::write(rig.path("f"), "text").expect("written");
+    rig.umount();
+    rig.mount(&["-o", "ro,noauto,x-systemd.automount"]);
+    assert_eq!(fs::read(rig.path("f")).expect("read"), b"text");
+    for refused in [fs::write(rig.path("g"), ""), fs::remove_file(rig.path("f"))] {
+        assert_eq!(refused.map_err(|error| error.raw_os_error()), Err(Some(30)));
+    }
+    rig.umount();
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let Some(rig) = rig() else { return };
+    let bad = |code, args: &[&str]| rig.scratch.bad(code, args);
+    assert!(bad(3, &["mount", "v", "nowhere"]).contains("mkdir"));
+    assert!(bad(3, &["mount", "novolume", "m"]).contains("init"));
+    rig.scratch.write("file", "");
+    bad(3, &["mount", "v", "file"]);
+    fs::create_dir(rig.scratch.path("plain")).expect("a directory");
+    bad(9, &["mount", "plain", "m"]);
+    fs::create_dir(rig.scratch.path("v/in")).expect("a directory");
+    bad(2, &["mount", "v", "v/in"]);
+    fs::remove_dir(rig.scratch.path("v/in")).expect("removed");
+    bad(2, &["mount", "--nonempty", "v", "."]);
+    bad(2, &["mount", "-o", "colour=red", "v", "m"]);
+    bad(2, &["mount", "--timeout", "0", "v", "m"]);
+    bad(3, &["umount", "m"]);
+    rig.scratch.write("m/x", "");
+    assert!(bad(3, &["mount", "v", "m"]).contains("--nonempty"));
+    rig.mount(&["--nonempty"]);
+    assert!(!rig.path("x").exists());
+    rig.umount();
+    let wrong = rig
+        .scratch
+        .command(["mount", "-b", "--nonempty", "v", "m"])
+        .env("OBLIVIO_PASSPHRASE", "wrong")
+        .output()
+        .expect("it runs");
+    assert_eq!(wrong.status.code(), Some(4));
+    assert!(!rig.mounted());
+}
