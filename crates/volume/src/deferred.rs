@@ -80,6 +80,25 @@ impl Deferred {
         ids.into_iter().filter_map(|id| self.take(id)).collect()
     }
 
+    /// Whether something waits for a block.
+    pub fn waits(&self, id: u64) -> bool {
+        self.blocks.contains_key(&id)
+    }
+
+    /// Operations that wait.
+    pub fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    /// Forgets what waits for a block; says whether something did.
+    pub fn forget(&mut self, id: u64) -> bool {
+        let found = self.take(id).is_some();
+        if found {
+            self.order.retain(|&other| other != id);
+        }
+        found
+    }
+
     fn take(&mut self, id: u64) -> Option<BlockOp> {
         let pending = self.blocks.remove(&id)?;
         self.bytes -= pending.data.len();
@@ -139,9 +158,19 @@ impl Pending {
 const WHOLE: u32 = 1;
 const PART: u32 = 2;
 const REMOVED: u32 = 3;
+const DISCARDED: u32 = 4;
+
+/// One thing that a sync records.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// An operation that writes.
+    Op(BlockOp),
+    /// So many blocks from this one on are not wanted any more.
+    Discard(u64, u64),
+}
 
 /// Writes in order, as a sync records them: `kind 4 | offset 4 | id 8 | length 8 | bytes`, ended by
-/// a kind of zero.
+/// a kind of zero. For a discard the length is a number of blocks, and no bytes follow.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Writes(Vec<u8>);
 
@@ -169,12 +198,36 @@ impl Writes {
         }
     }
 
+    /// Notes that so many blocks from `first` on are not wanted any more.
+    pub fn discard(&mut self, first: u64, count: u64) {
+        self.head(DISCARDED, first, 0, count);
+    }
+
+    /// Takes out those at the front that fit into `most` bytes, one at least.
+    pub fn take_front(&mut self, most: usize) -> Self {
+        let mut rest = self.bytes();
+        while let Some(Some((_, after))) = next(rest) {
+            let taken = self.0.len() - after.len();
+            if taken > most && rest.len() < self.0.len() {
+                break;
+            }
+            rest = after;
+        }
+        let rest = rest.to_vec();
+        self.0.truncate(self.0.len() - rest.len());
+        Self(std::mem::replace(&mut self.0, rest))
+    }
+
     fn push(&mut self, kind: u32, id: u64, offset: usize, bytes: &[u8]) {
+        self.head(kind, id, offset, bytes.len() as u64);
+        self.0.extend_from_slice(bytes);
+    }
+
+    fn head(&mut self, kind: u32, id: u64, offset: usize, length: u64) {
         self.0.extend_from_slice(&kind.to_le_bytes());
         self.0.extend_from_slice(&(offset as u32).to_le_bytes());
         self.0.extend_from_slice(&id.to_le_bytes());
-        self.0.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
-        self.0.extend_from_slice(bytes);
+        self.0.extend_from_slice(&length.to_le_bytes());
     }
 
     /// Those at the front of `bytes`, if they make sense.
@@ -186,28 +239,30 @@ impl Writes {
         Some(Self(bytes[..bytes.len() - rest.len()].to_vec()))
     }
 
-    /// The operations, for blocks below `blocks` of `block_bytes`; `None` when one is for another.
-    pub fn ops(&self, blocks: u64, block_bytes: usize) -> Option<Vec<BlockOp>> {
-        let (mut ops, mut rest) = (Vec::new(), self.bytes());
-        while let Some((op, after)) = next(rest)? {
-            let end = match &op.action {
-                Action::Write(bytes) => bytes.len(),
-                Action::Patch { offset, bytes } => offset + bytes.len(),
-                _ => 0,
+    /// What was recorded, for blocks below `blocks` of `block_bytes`; `None` when something is for
+    /// another.
+    pub fn entries(&self, blocks: u64, block_bytes: usize) -> Option<Vec<Entry>> {
+        let (mut entries, mut rest) = (Vec::new(), self.bytes());
+        while let Some((entry, after)) = next(rest)? {
+            let fits = match &entry {
+                Entry::Op(op) => op.id.0 < blocks && op.action.end() <= block_bytes,
+                Entry::Discard(first, count) => {
+                    first.checked_add(*count).is_some_and(|end| end <= blocks)
+                }
             };
-            if op.id.0 >= blocks || end > block_bytes {
+            if !fits {
                 return None;
             }
-            ops.push(op);
+            entries.push(entry);
             rest = after;
         }
-        Some(ops)
+        Some(entries)
     }
 }
 
 /// The next write and what follows it: `Some(None)` at the end, `None` for nonsense.
 #[expect(clippy::option_option, reason = "an end is not an error")]
-fn next(bytes: &[u8]) -> Option<Option<(BlockOp, &[u8])>> {
+fn next(bytes: &[u8]) -> Option<Option<(Entry, &[u8])>> {
     let Some((head, rest)) = bytes.split_at_checked(24) else {
         return bytes.iter().all(|&byte| byte == 0).then_some(None);
     };
@@ -217,6 +272,9 @@ fn next(bytes: &[u8]) -> Option<Option<(BlockOp, &[u8])>> {
     if kind == 0 {
         return Some(None);
     }
+    if kind == DISCARDED {
+        return Some(Some((Entry::Discard(id.0, word(16)?), rest)));
+    }
     let (data, after) = rest.split_at_checked(usize::try_from(word(16)?).ok()?)?;
     let action = match kind {
         WHOLE => Action::Write(data.to_vec()),
@@ -224,7 +282,7 @@ fn next(bytes: &[u8]) -> Option<Option<(BlockOp, &[u8])>> {
         REMOVED => Action::Remove,
         _ => return None,
     };
-    Some(Some((BlockOp { id, action }, after)))
+    Some(Some((Entry::Op(BlockOp { id, action }), after)))
 }
 
 #[cfg(test)]
@@ -287,11 +345,16 @@ mod tests {
             prop_assert!(deferred.is_empty() && deferred.bytes() == 0);
             let padded = [writes.bytes(), &[0; 40][..]].concat();
             let parsed = Writes::parse(&padded).expect("as written");
-            for op in parsed.ops(4, BYTES).expect("in range") {
+            for entry in parsed.entries(4, BYTES).expect("in range") {
+                let Entry::Op(op) = entry else { panic!("nothing was discarded") };
                 apply(&mut replayed, &op.action);
             }
             prop_assert_eq!(&replayed, &model);
-            prop_assert!(parsed.ops(3, BYTES).is_none());
+            prop_assert!(parsed.entries(3, BYTES).is_none());
+            let mut rest = parsed.clone();
+            let front = rest.take_front(30);
+            prop_assert_eq!([front.bytes(), rest.bytes()].concat(), parsed.bytes());
+            prop_assert!(!front.bytes().is_empty());
         }
     }
 }

@@ -25,6 +25,7 @@ const LEAST_SYNC: usize = 16 << 10;
 const MOST: usize = 16 << 20;
 const INTENT: u64 = 1;
 const SYNC: u64 = 2;
+const RESIZE: u64 = 3;
 
 /// One record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +38,13 @@ pub enum Record {
         root: Vec<u8>,
         /// The writes in order.
         writes: Writes,
+    },
+    /// From here on so many blocks are addressable, and the tree is made for so many.
+    Resize {
+        /// Addressable blocks.
+        blocks: u64,
+        /// The size class of what exists.
+        class: u64,
     },
 }
 
@@ -98,13 +106,39 @@ impl Journal {
     /// # Errors
     /// Those of the store and of the sealer.
     pub fn sync(&mut self, store: &dyn Store, root: &[u8], writes: &Writes) -> Result<()> {
+        self.sync_padded(store, root, writes, LEAST_SYNC)
+    }
+
+    /// As [`Self::sync`]; what takes less than `least` bytes is padded to that.
+    ///
+    /// # Errors
+    /// Those of the store and of the sealer.
+    pub fn sync_padded(
+        &mut self,
+        store: &dyn Store,
+        root: &[u8],
+        writes: &Writes,
+        least: usize,
+    ) -> Result<()> {
         let mut record = begin(SYNC, 8 + root.len() + writes.bytes().len());
         record.extend_from_slice(&(root.len() as u64).to_le_bytes());
         record.extend_from_slice(root);
         record.extend_from_slice(writes.bytes());
-        self.append(store, record, LEAST_SYNC)?;
+        // Room for the frame, the seal and a root of any length, so that `least` is of writes.
+        self.append(store, record, least + PAGE)?;
         self.syncs += 1;
         Ok(())
+    }
+
+    /// Makes a change of size durable, before the first batch that is served with it.
+    ///
+    /// # Errors
+    /// Those of the store and of the sealer.
+    pub fn resize(&mut self, store: &dyn Store, blocks: u64, class: u64) -> Result<()> {
+        let mut record = begin(RESIZE, 16);
+        record.extend_from_slice(&blocks.to_le_bytes());
+        record.extend_from_slice(&class.to_le_bytes());
+        self.append(store, record, 0)
     }
 
     /// Seals, writes and syncs a record with room for its frame and seal in front.
@@ -208,6 +242,10 @@ pub fn parse(plain: &[u8]) -> Option<Record> {
             let (len, rest) = rest.split_at_checked(8)?;
             let (root, rest) = rest.split_at_checked(usize::try_from(word(len, 0)).ok()?)?;
             Some(Record::Sync { root: root.to_vec(), writes: Writes::parse(rest)? })
+        }
+        RESIZE => {
+            let sizes = rest.get(..16)?;
+            Some(Record::Resize { blocks: word(sizes, 0), class: word(sizes, 8) })
         }
         _ => None,
     }

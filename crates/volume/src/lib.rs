@@ -10,7 +10,9 @@ pub mod fuzzing;
 mod header;
 mod journal;
 mod options;
+mod pacing;
 mod ranges;
+mod size;
 mod slab;
 mod space;
 mod state;
@@ -23,4 +25,5 @@ pub use header::{PublicHeader, add_passphrase, change_passphrase, read_header, r
 pub use options::{
     CreateOptions, DEFAULT_MEMORY, OnCommit, OnShown, OpenOptions, Seen, Shown, VolumeInfo,
 };
+pub use pacing::Pace;
 pub use volume::Volume;

@@ -1,6 +1,7 @@
 //! What a caller chooses when a volume is created or opened, and what it is told.
 
 use crate::Result;
+use crate::pacing::Pace;
 use oblivio_crypto::{KdfParams, VolumeId};
 
 /// What is fixed when a volume is created.
@@ -69,6 +70,10 @@ pub struct OpenOptions {
     /// Open the volume although it is older than, or parted from, what this computer saw: the
     /// user says that a backup was restored.
     pub accept_rollback: bool,
+    /// Round the accesses of each operation of the caller up to a power of two.
+    pub pad: bool,
+    /// Make accesses at a constant rate, needed or not.
+    pub pace: Option<Pace>,
     /// Called after each commit.
     pub on_commit: Option<OnCommit>,
     /// Called after each batch.
@@ -97,6 +102,10 @@ pub struct VolumeInfo {
     pub capacity_blocks: u64,
     /// Blocks addressable now (the size class that the store can see).
     pub addressable_blocks: u64,
+    /// Blocks that the tree is made for now.
+    pub size_class: u64,
+    /// Blocks that exist.
+    pub live_blocks: u64,
     /// The level of the tree's leaves.
     pub depth: u32,
     /// Levels of recursion of the position map; 1 when it is all in memory.

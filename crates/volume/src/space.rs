@@ -4,15 +4,13 @@ use crate::block::{BlockSpace, ROOT_BYTES};
 use crate::deferred::Writes;
 use crate::volume::{Volume, engine_error};
 use crate::{Error, Result};
-use oblivio_engine::{Action, BlockAnswer, BlockOp, Engine, TreeId};
+use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp, Engine, TreeId};
+use std::time::{Duration, Instant};
 
 /// The most operations in a batch, and the most bytes that it may read: more would fall out of
 /// the processor's caches between being read and being opened.
 const MOST_OPS: usize = 256;
 const MOST_BATCH: usize = 8 << 20;
-/// Written bytes after which a commit is due whatever else happens; beyond it, an eighth of the
-/// volume. The rule looks at public numbers only.
-const COMMIT_BYTES: u64 = 16 << 20;
 /// A sync of more than this is a commit.
 const SYNC_BYTES: usize = 4 << 20;
 /// Bytes of journal after which a commit is due: a sixteenth of the volume between these. A crash
@@ -37,20 +35,29 @@ impl Volume {
         result
     }
 
-    fn serve_batch(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
+    /// Serves operations as one batch, with all that goes with it.
+    pub(crate) fn serve_batch(&mut self, mut ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
+        let wanted = ops.len();
+        self.grow_for(&ops)?;
+        self.fill_batch(&mut ops);
+        self.accesses += ops.len() as u64;
         self.engine.submit(ops).map_err(engine_error)?;
         self.journal.intent(&*self.store, self.engine.intent())?;
+        self.sync_tick()?;
         self.run()?;
-        Ok(self.engine.take_answers())
+        let mut answers = self.engine.take_answers();
+        answers.truncate(wanted);
+        self.sweep_after_batch()?;
+        Ok(answers)
     }
 
     /// Operations that are served as one batch: as many as fit an eighth of the memory budget.
-    fn batch_limit(&self) -> usize {
-        let bucket_bytes = self.engine.bucket_bytes(TreeId::DATA);
-        let cached_levels = self.engine.cached_buckets().checked_ilog2().unwrap_or(0);
-        let levels = (self.engine.depth().0 + 1).saturating_sub(cached_levels).max(1);
+    pub(crate) fn batch_limit(&self) -> usize {
+        if let Some(pacer) = &self.pacer {
+            return pacer.pace.batch;
+        }
         // Reads of the access and its share of scheduled paths, and their writes.
-        let access_bytes = 2 * levels as usize * bucket_bytes;
+        let access_bytes = 2 * self.stored_levels() * self.engine.bucket_bytes(TreeId::DATA);
         (MOST_BATCH.min(self.memory_bytes / 8) / access_bytes).clamp(1, MOST_OPS)
     }
 
@@ -67,7 +74,7 @@ impl Volume {
     fn note(&mut self, ops: &[BlockOp]) {
         let Some(writes) = &mut self.unsynced else { return };
         ops.iter().for_each(|op| writes.add(op));
-        if writes.bytes().len() > SYNC_BYTES {
+        if writes.bytes().len() > SYNC_BYTES && self.pacer.is_none() {
             self.unsynced = None;
         }
     }
@@ -90,10 +97,12 @@ impl Volume {
         Ok(())
     }
 
-    /// Commits when the slab or the journal has grown by so much that it is due.
-    fn commit_if_due(&mut self) -> Result<()> {
-        let due = COMMIT_BYTES.max(self.slab.current_bytes() / 8);
-        if self.slab.uncommitted_bytes() > due || self.journal.bytes() > 2 * self.journal_limit() {
+    /// Commits when there were so many paths or so much journal that it is due.
+    pub(crate) fn commit_if_due(&mut self) -> Result<()> {
+        let paths = self.engine.evictions() - self.committed_at;
+        if paths > self.evictions_between_commits()
+            || self.journal.bytes() > 2 * self.journal_limit()
+        {
             self.checkpoint()?;
             self.announce()?;
         }
@@ -106,6 +115,9 @@ impl Volume {
 
     /// A commit that leaves nothing waiting and nothing in the journal.
     pub(crate) fn checkpoint(&mut self) -> Result<()> {
+        if self.pacer.is_some() {
+            self.ticks_before_commit()?;
+        }
         self.drain(0)?;
         self.write_commit()
     }
@@ -131,16 +143,11 @@ impl BlockSpace for Volume {
         if blocks <= self.engine.capacity() {
             return Ok(());
         }
-        // Size classes are powers of two, so that growth tells no more than the class.
-        let class = blocks.next_power_of_two().min(self.capacity_blocks());
+        // Powers of two, so that the size of the position map tells no more.
+        let blocks = blocks.next_power_of_two().min(self.capacity_blocks());
         self.guarded(|volume| {
-            volume.checkpoint()?;
-            volume.fit_cache(class)?;
-            volume.engine.grow(class).map_err(engine_error)?;
-            volume.engine.set_size_class(class).map_err(engine_error)?;
-            // Logged batches stand on a commit of the same size.
-            volume.write_commit()?;
-            volume.announce()
+            volume.journal.resize(&*volume.store, blocks, volume.engine.size_class())?;
+            volume.engine.grow(blocks).map_err(engine_error)
         })
     }
 
@@ -174,10 +181,18 @@ impl BlockSpace for Volume {
         self.refuse_misfits(&ops)?;
         self.guarded(|volume| {
             volume.note(&ops);
-            ops.into_iter().for_each(|op| volume.deferred.add(op));
+            for op in ops {
+                volume.deferred.add(op);
+                if volume.deferred.len() > volume.most_deferred_ops() {
+                    volume.tick()?;
+                }
+            }
             let most = MOST_DEFERRED.min(volume.memory_bytes / 16);
             if volume.deferred.bytes() > most {
                 volume.drain(most / 2)?;
+            }
+            if volume.pacer.is_some() {
+                volume.tick_until_synced(SYNC_BYTES / 2)?;
             }
             volume.commit_if_due()
         })
@@ -211,12 +226,56 @@ impl BlockSpace for Volume {
 
     fn finish(&mut self) -> Result<()> {
         self.guarded(|volume| {
+            volume.drain(0)?;
+            volume.shrink_if_due()?;
+            volume.sweep_at_end()?;
             volume.checkpoint()?;
             volume.announce()
+        })
+    }
+
+    fn discard(&mut self, ids: &[u64]) -> Result<()> {
+        let (engine, deferred) = (&self.engine, &self.deferred);
+        let exists = |id: u64| id < engine.capacity() && engine.is_live(BlockId(id));
+        let ids = ids.iter().copied().filter(|&id| exists(id) || deferred.waits(id));
+        let runs = runs(ids.collect());
+        self.guarded(|volume| {
+            for (first, count) in runs {
+                volume.drop_blocks(first..first + count)?;
+                if let Some(writes) = &mut volume.unsynced {
+                    writes.discard(first, count);
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn end_operation(&mut self) -> Result<()> {
+        self.guarded(Volume::pad_operation)
+    }
+
+    fn idle(&mut self) -> Result<Option<Duration>> {
+        self.guarded(|volume| match volume.serve_pace()? {
+            Some(next) => Ok(Some(next.saturating_duration_since(Instant::now()))),
+            None => Ok(volume.sweep_when_idle()?.then_some(Duration::ZERO)),
         })
     }
 
     fn cache_budget(&self) -> usize {
         self.memory_bytes / 8
     }
+}
+
+/// Numbers as runs: the first of each, and how many.
+fn runs(mut ids: Vec<u64>) -> Vec<(u64, u64)> {
+    ids.sort_unstable();
+    ids.dedup();
+    let mut runs: Vec<(u64, u64)> = Vec::new();
+    for id in ids {
+        match runs.last_mut() {
+            Some((first, count)) if *first + *count == id => *count += 1,
+            _ => runs.push((id, 1)),
+        }
+    }
+    runs
 }

@@ -5,10 +5,11 @@
 //! durable a crash leaves the commit before, whole.
 
 use crate::commit::{read_commit, write_commit};
-use crate::deferred::{Deferred, Writes};
+use crate::deferred::{Deferred, Entry, Writes};
 use crate::header::{FORMAT_VERSION, HEADER_OBJECT, Header};
 use crate::journal::{Journal, Record};
 use crate::options::{CreateOptions, DEFAULT_MEMORY, OpenOptions, Seen, Shown, VolumeInfo};
+use crate::pacing::Pacer;
 use crate::slab::{SLAB_OBJECT, Slab, SlotTable};
 use crate::state::{Parts, Slots, StateLog, begin};
 use crate::{Error, Result};
@@ -16,12 +17,12 @@ use oblivio_crypto::{MasterKey, OsEntropy, Passphrase, Sealer, VolumeId};
 use oblivio_engine::tree::{
     Eviction, Recursion, STASH_BOUND, TreeConfig, TreeKeys, TreeOram, buckets_in,
 };
-use oblivio_engine::{Engine, EngineError, Step};
+use oblivio_engine::{Engine, EngineError, Level, Step};
 use oblivio_store::{PutMode, Store};
 use std::sync::Arc;
 
 /// The smallest number of blocks that a tree is made for.
-const LEAST_BLOCKS: u64 = 64;
+pub(crate) const LEAST_BLOCKS: u64 = 64;
 
 /// An open volume.
 pub struct Volume {
@@ -40,8 +41,14 @@ pub struct Volume {
     /// What was written since the last sync; `None` when it is too much for the journal.
     pub(crate) unsynced: Option<Writes>,
     pub(crate) root_changed: bool,
+    /// The constant rate of accesses, if there is one.
+    pub(crate) pacer: Option<Pacer>,
+    /// Accesses of the caller's operation under way.
+    pub(crate) accesses: u64,
+    /// Scheduled paths at the last commit.
+    pub(crate) committed_at: u64,
     replayed: u64,
-    options: OpenOptions,
+    pub(crate) options: OpenOptions,
     /// Why this handle is unusable, if it is.
     pub(crate) failed: Option<String>,
 }
@@ -62,10 +69,15 @@ fn config_of(create: &CreateOptions) -> TreeConfig {
 
 /// What the budget leaves for the top of the tree: all but a quarter (batches and the file
 /// layer's caches), what is known of each block and bucket, and a checkpoint while it is written.
-fn cache_bytes(config: &TreeConfig, memory_bytes: usize, blocks: u64) -> Result<usize> {
+fn cache_bytes(
+    config: &TreeConfig,
+    memory_bytes: usize,
+    blocks: u64,
+    depth: Level,
+) -> Result<usize> {
     let counts = config.blocks_by_level(blocks);
     let map = config.map_format.bytes_for(counts[counts.len() - 1]);
-    let buckets = buckets_in(config.depth(0, blocks)) as usize;
+    let buckets = buckets_in(depth) as usize;
     // Slot table, free list and bits in memory; table and bits again in the checkpoint.
     let known = 2 * map + buckets * (4 + 4 + 4 + config.blocks_per_bucket / 4 + 1);
     let stash = STASH_BOUND * config.block_bytes;
@@ -137,7 +149,7 @@ impl Volume {
             if options.memory_bytes == 0 { DEFAULT_MEMORY } else { options.memory_bytes };
         let config = header.config();
         let blocks = LEAST_BLOCKS.min(config.capacity);
-        let cache_bytes = cache_bytes(&config, memory_bytes, blocks)?;
+        let cache_bytes = cache_bytes(&config, memory_bytes, blocks, config.depth(0, blocks))?;
         let config = TreeConfig { cache_bytes, ..config };
         let engine = TreeOram::new(config, blocks, TreeKeys::of_volume(master, volume))
             .map_err(|error| Error::Invalid(error.to_string()))?;
@@ -156,6 +168,9 @@ impl Volume {
             deferred: Deferred::default(),
             unsynced: Some(Writes::default()),
             root_changed: false,
+            pacer: options.pace.map(Pacer::new),
+            accesses: 0,
+            committed_at: 0,
             replayed: 0,
             options,
             failed: None,
@@ -183,12 +198,15 @@ impl Volume {
         let slab_bytes = self.store.len(SLAB_OBJECT)?.unwrap_or(0);
         self.slab = Slab::restore(bucket_bytes, table, slab_bytes)?;
         self.journal.restart(record.epoch());
-        self.fit_cache(self.engine.capacity())
+        self.committed_at = self.engine.evictions();
+        self.fit_cache()?;
+        self.engine.set_write_through(self.evictions_between_commits()).map_err(engine_error)
     }
 
-    /// Gives the cache what the budget leaves when `blocks` are addressable.
-    pub(crate) fn fit_cache(&mut self, blocks: u64) -> Result<()> {
-        let bytes = cache_bytes(self.engine.config(), self.memory_bytes, blocks)?;
+    /// Gives the cache what the budget leaves for a tree of this size.
+    pub(crate) fn fit_cache(&mut self) -> Result<()> {
+        let (blocks, depth) = (self.engine.capacity(), self.engine.depth());
+        let bytes = cache_bytes(self.engine.config(), self.memory_bytes, blocks, depth)?;
         self.engine.set_cache_bytes(bytes).map_err(engine_error)
     }
 
@@ -244,10 +262,22 @@ impl Volume {
                     self.engine.take_answers();
                     self.replayed += 1;
                 }
+                Record::Resize { blocks, class } => {
+                    self.engine.grow(blocks).map_err(engine_error)?;
+                    self.engine.set_size_class(class).map_err(engine_error)?;
+                }
                 Record::Sync { root, writes } => {
-                    let ops = writes.ops(self.engine.capacity(), self.engine.block_bytes());
-                    let ops = ops.ok_or_else(|| Error::Tampered("a journal record".into()))?;
-                    ops.into_iter().for_each(|op| self.deferred.add(op));
+                    let entries = writes.entries(self.engine.capacity(), self.engine.block_bytes());
+                    for entry in
+                        entries.ok_or_else(|| Error::Tampered("a journal record".into()))?
+                    {
+                        match entry {
+                            Entry::Op(op) => self.deferred.add(op),
+                            Entry::Discard(first, count) => {
+                                self.drop_blocks(first..first + count)?
+                            }
+                        }
+                    }
                     self.root = root;
                 }
             }
@@ -301,6 +331,7 @@ impl Volume {
 
     /// Flushes the engine, stores the state, and makes both current. Nothing may be deferred.
     pub(crate) fn write_commit(&mut self) -> Result<()> {
+        self.shrink_if_due()?;
         self.engine.begin_flush().map_err(engine_error)?;
         self.run()?;
         self.slab.forget(&self.engine.dropped());
@@ -322,7 +353,11 @@ impl Volume {
         self.slab.committed();
         self.journal.restart(record.epoch());
         self.forget_unsynced();
-        self.slab.reclaim(&*self.store)
+        self.slab.reclaim(&*self.store)?;
+        self.committed_at = self.engine.evictions();
+        // Everything is flushed: the cache may change.
+        self.fit_cache()?;
+        self.engine.set_write_through(self.evictions_between_commits()).map_err(engine_error)
     }
 
     pub(crate) fn announce(&mut self) -> Result<()> {
@@ -374,6 +409,8 @@ impl Volume {
             bucket_bytes: self.engine.bucket_bytes(oblivio_engine::TreeId::DATA),
             capacity_blocks: config.capacity,
             addressable_blocks: self.engine.capacity(),
+            size_class: self.engine.size_class(),
+            live_blocks: self.engine.live_blocks(),
             depth: self.engine.depth().0,
             recursion_levels: config.levels_of_recursion(),
             epoch: self.state.record().epoch(),

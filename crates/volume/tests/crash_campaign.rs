@@ -47,6 +47,8 @@ enum Event {
     /// Writes that may be carried out later.
     Defer(Vec<(u64, u8)>),
     Root(u8),
+    /// Blocks from the first to before the second.
+    Discard(u64, u64),
     Reserve(u64),
     Commit,
     Finish,
@@ -54,7 +56,11 @@ enum Event {
 }
 
 fn any_event(dice: &mut Dice) -> Event {
-    match dice.below(22) {
+    match dice.below(24) {
+        22 | 23 => {
+            let first = dice.below(BLOCKS);
+            Event::Discard(first, first + dice.below(40))
+        }
         20 => {
             let count = 1 + dice.below(9);
             let write = |dice: &mut Dice| (dice.below(BLOCKS), dice.below(256) as u8);
@@ -159,8 +165,8 @@ impl Session {
     fn play(&mut self, volume: &mut Volume, events: &[Event]) -> Result<(), Error> {
         for event in events {
             let commits = match event {
-                Event::Access(_) | Event::Defer(_) | Event::Root(_) => false,
-                Event::Reserve(blocks) => *blocks > volume.info()?.addressable_blocks,
+                Event::Access(_) | Event::Defer(_) | Event::Root(_) | Event::Discard(..) => false,
+                Event::Reserve(_) => false,
                 Event::Commit | Event::Finish | Event::Verify => true,
             };
             if commits {
@@ -184,6 +190,11 @@ impl Session {
             }
             Event::Reserve(blocks) => volume.reserve(*blocks),
             Event::Defer(writes) => self.defer(volume, writes),
+            Event::Discard(first, end) => {
+                volume.discard(&(*first..*end).collect::<Vec<_>>())?;
+                self.model.retain(|id, _| id < first || id >= end);
+                volume.idle().map(drop)
+            }
             Event::Commit => volume.commit(),
             Event::Finish => volume.finish(),
             Event::Verify => volume.verify(&mut |_, _| {}).map(drop),

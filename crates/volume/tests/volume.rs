@@ -37,6 +37,7 @@ enum Event {
     Access(Vec<(u64, Option<u8>)>),
     Defer(Vec<(u64, u8)>),
     Reserve(u64),
+    Discard(u64, u64),
     Commit,
     Finish,
 }
@@ -46,6 +47,7 @@ fn any_events(most: usize) -> impl Strategy<Value = Vec<Event>> {
     let event = prop_oneof![
         6 => proptest::collection::vec(op, 1..10).prop_map(Event::Access),
         1 => (1..200u64).prop_map(Event::Reserve),
+        1 => (0..200u64, 1..100u64).prop_map(|(first, count)| Event::Discard(first, count)),
         3 => proptest::collection::vec((0..200u64, 1u8..), 1..10).prop_map(Event::Defer),
         2 => Just(Event::Commit),
         1 => Just(Event::Finish),
@@ -89,6 +91,13 @@ impl Run {
         Ok(())
     }
 
+    fn discard(&mut self, volume: &mut Volume, first: u64, count: u64) -> Result<(), Error> {
+        let ids: Vec<u64> = (first..first + count).collect();
+        volume.discard(&ids)?;
+        self.model.retain(|id, _| !ids.contains(id));
+        volume.idle().map(drop)
+    }
+
     /// Each write is half a block, so that the rest must be kept.
     fn defer(&mut self, volume: &mut Volume, writes: &[(u64, u8)]) -> Result<(), Error> {
         let writes = writes.iter().filter(|(id, _)| *id < self.addressable);
@@ -107,7 +116,8 @@ impl Run {
         for event in events {
             let (result, commits) = match event {
                 Event::Access(ops) => (self.access(volume, ops), false),
-                Event::Reserve(blocks) => (volume.reserve(*blocks), *blocks > self.addressable),
+                Event::Reserve(blocks) => (volume.reserve(*blocks), false),
+                Event::Discard(first, count) => (self.discard(volume, *first, *count), false),
                 Event::Defer(writes) => (self.defer(volume, writes), false),
                 Event::Commit => (volume.commit(), true),
                 Event::Finish => (volume.finish(), true),

@@ -61,6 +61,23 @@ pub trait BlockSpace: Send {
         Ok(())
     }
 
+    /// Says that one of the caller's operations is over: its accesses may be padded now.
+    ///
+    /// # Errors
+    /// Those of [`Self::access`].
+    fn end_operation(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Does what waits for quiet times, a little of it; gives the time after which it wants to be
+    /// called again although nothing else happened.
+    ///
+    /// # Errors
+    /// Those of [`Self::access`].
+    fn idle(&mut self) -> Result<Option<std::time::Duration>> {
+        Ok(None)
+    }
+
     /// The bytes of memory that the caller may use for caches of its own.
     fn cache_budget(&self) -> usize;
 }

@@ -1,0 +1,225 @@
+//! Hiding how much is done, and when: dummy accesses to a size class, and at a constant rate.
+//!
+//! A dummy reads a random block, so it is an access like any other. With a pace, everything the store
+//! sees happens in ticks: at fixed times one batch of a fixed number of operations, one record of
+//! intents and one of synced bytes, both of fixed sizes; commits follow from the number of ticks.
+
+use crate::Result;
+use crate::deferred::Writes;
+use crate::volume::Volume;
+use oblivio_crypto::{Entropy, OsEntropy};
+use oblivio_engine::{Action, BlockId, BlockOp, Engine};
+use std::time::{Duration, Instant};
+
+/// Bytes that one tick makes durable, at least.
+const TICK_BYTES: usize = 64 << 10;
+/// Ticks that carry out what waits before a commit, whether something waits or not.
+const TICKS_BEFORE_COMMIT: usize = 4;
+
+/// A constant rate of accesses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    /// The time between two ticks.
+    pub interval: Duration,
+    /// Block operations in each.
+    pub batch: usize,
+}
+
+/// The pace and when it goes on.
+pub(crate) struct Pacer {
+    pub pace: Pace,
+    next: Instant,
+}
+
+impl Pacer {
+    pub fn new(pace: Pace) -> Self {
+        Self { pace, next: Instant::now() }
+    }
+
+    /// Waits for the next tick. Ticks that nobody could serve (the computer slept) are left out.
+    fn wait(&mut self) {
+        let now = Instant::now();
+        if self.next > now {
+            std::thread::sleep(self.next - now);
+        }
+        let late = now.saturating_duration_since(self.next);
+        let missed = late.as_nanos() / self.pace.interval.as_nanos().max(1);
+        self.next += self.pace.interval * (u32::try_from(missed).unwrap_or(u32::MAX - 1) + 1);
+    }
+}
+
+impl Volume {
+    /// Brings a batch to its public size and waits for its time.
+    pub(crate) fn fill_batch(&mut self, ops: &mut Vec<BlockOp>) {
+        if let Some(pacer) = &mut self.pacer {
+            let missing = pacer.pace.batch.saturating_sub(ops.len());
+            pacer.wait();
+            ops.extend(self.dummies(missing));
+        }
+    }
+
+    fn dummies(&self, count: usize) -> Vec<BlockOp> {
+        let blocks = self.engine.capacity().max(1);
+        let dummy = |_| {
+            let mut random = [0; 8];
+            OsEntropy.fill(&mut random);
+            BlockOp { id: BlockId(u64::from_le_bytes(random) % blocks), action: Action::Read }
+        };
+        (0..count).map(dummy).collect()
+    }
+
+    /// With a pace, makes durable what fits a tick's record.
+    pub(crate) fn sync_tick(&mut self) -> Result<()> {
+        if self.pacer.is_none() {
+            return Ok(());
+        }
+        let bytes = self.tick_bytes();
+        let writes = match &mut self.unsynced {
+            Some(unsynced) => unsynced.take_front(bytes),
+            None => Writes::default(),
+        };
+        self.journal.sync_padded(&*self.store, &self.root, &writes, bytes)?;
+        self.root_changed = false;
+        self.announce()
+    }
+
+    fn tick_bytes(&self) -> usize {
+        TICK_BYTES.max(2 * self.engine.block_bytes())
+    }
+
+    /// With a pace: ticks until no more than `left` bytes are to be made durable.
+    pub(crate) fn tick_until_synced(&mut self, left: usize) -> Result<()> {
+        let waits = |volume: &Self| {
+            let bytes = volume.unsynced.as_ref().map_or(0, |writes| writes.bytes().len());
+            bytes > left || (left == 0 && volume.root_changed)
+        };
+        while waits(self) {
+            self.tick()?;
+        }
+        Ok(())
+    }
+
+    /// One tick that serves nobody in particular.
+    pub(crate) fn tick(&mut self) -> Result<()> {
+        let ops = self.deferred.drain(self.batch_limit());
+        self.serve_batch(ops)?;
+        self.commit_if_due()
+    }
+
+    /// The fixed number of ticks that carry out what waits before a commit.
+    pub(crate) fn ticks_before_commit(&mut self) -> Result<()> {
+        for _ in 0..TICKS_BEFORE_COMMIT {
+            let ops = self.deferred.drain(self.batch_limit());
+            self.serve_batch(ops)?;
+        }
+        Ok(())
+    }
+
+    /// When the next tick is due; serves one that is.
+    pub(crate) fn serve_pace(&mut self) -> Result<Option<Instant>> {
+        let due = |volume: &Self| volume.pacer.as_ref().map(|pacer| pacer.next);
+        if due(self).is_some_and(|next| next <= Instant::now()) {
+            self.tick()?;
+        }
+        Ok(due(self))
+    }
+
+    /// Rounds the accesses of the operation that ends up to a power of two.
+    pub(crate) fn pad_operation(&mut self) -> Result<()> {
+        let done = std::mem::take(&mut self.accesses);
+        if !self.options.pad || self.pacer.is_some() || done == 0 {
+            return Ok(());
+        }
+        let mut missing = (done.next_power_of_two() - done) as usize;
+        while missing > 0 {
+            let count = missing.min(self.batch_limit());
+            let dummies = self.dummies(count);
+            self.serve_batch(dummies)?;
+            missing -= count;
+        }
+        self.accesses = 0;
+        Ok(())
+    }
+
+    /// Operations that may wait, so that a commit's fixed number of ticks carries them all out.
+    pub(crate) fn most_deferred_ops(&self) -> usize {
+        match &self.pacer {
+            Some(pacer) => TICKS_BEFORE_COMMIT * pacer.pace.batch,
+            None => usize::MAX,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{BlockSpace, CreateOptions, OpenOptions};
+    use oblivio_crypto::{KdfParams, Passphrase};
+    use oblivio_store::record::Event;
+    use oblivio_store::{MemoryStore, RecordStore, Store};
+    use std::sync::Arc;
+
+    fn volume(options: OpenOptions) -> (Volume, Arc<RecordStore<MemoryStore>>) {
+        let store = Arc::new(RecordStore::new(MemoryStore::new()));
+        let create =
+            CreateOptions { block_bytes: 512, capacity_bytes: 1 << 20, kdf: KdfParams::TEST };
+        let passphrase = Passphrase::new("pace");
+        let shared: Arc<dyn Store> = store.clone();
+        let mut volume = Volume::create(shared, &passphrase, create, options).expect("memory");
+        volume.reserve(256).expect("room");
+        (volume, store)
+    }
+
+    fn write(id: u64) -> BlockOp {
+        BlockOp { id: BlockId(id), action: Action::Write(vec![id as u8; 512]) }
+    }
+
+    /// What the store sees but for buckets, whose number follows from random paths, and for the
+    /// sizes of what is written at a commit, which follow from it.
+    fn shape(store: &RecordStore<MemoryStore>) -> Vec<String> {
+        let mut events = store.take();
+        events.retain(|event| &*event.object != "slab");
+        let len = |event: &Event| if &*event.object == "journal" { event.len } else { 0 };
+        let line = |event: &Event| format!("{:?} {} {}", event.op, event.object, len(event));
+        events.iter().map(line).collect()
+    }
+
+    #[test]
+    fn at_a_pace_work_and_idleness_look_the_same() {
+        let pace = Pace { interval: Duration::from_micros(20), batch: 4 };
+        let shapes = [0u64, 1, 7].map(|work| {
+            let (mut volume, store) =
+                volume(OpenOptions { pace: Some(pace), ..Default::default() });
+            store.take();
+            for round in 0..60u64 {
+                match round % 3 {
+                    0 if work > 0 => volume.defer((0..work).map(write).collect()).expect("memory"),
+                    1 if work > 1 => drop(volume.access(vec![write(3)]).expect("memory")),
+                    2 if work > 0 => volume.commit().expect("memory"),
+                    _ => volume.tick().expect("memory"),
+                }
+            }
+            for _ in 0..600 {
+                volume.tick().expect("memory");
+            }
+            shape(&store)
+        });
+        let least = shapes.iter().map(Vec::len).min().expect("three");
+        assert!(least > 2000, "{least}");
+        for (at, idle) in shapes[0][..least].iter().enumerate() {
+            assert_eq!((idle, idle), (&shapes[1][at], &shapes[2][at]), "event {at}");
+        }
+    }
+
+    #[test]
+    fn padded_operations_come_in_powers_of_two() {
+        let (mut volume, _) = volume(OpenOptions { pad: true, ..Default::default() });
+        for count in [1u64, 3, 5, 9] {
+            let before = volume.engine.meters().requests;
+            let ops = (0..count).map(|id| BlockOp { id: BlockId(id), action: Action::Read });
+            volume.access(ops.collect()).expect("memory");
+            volume.end_operation().expect("memory");
+            assert_eq!(volume.engine.meters().requests - before, count.next_power_of_two());
+        }
+    }
+}
