@@ -178,3 +178,23 @@ fn set_id_bits_go_when_they_must() {
     File::options().append(true).open(&path).expect("opened").write_all(b"x").expect("written");
     assert_eq!(mode(), 0o6777);
 }
+
+#[test]
+fn a_full_volume_says_so_and_recovers() {
+    let Some(rig) = rig() else { return };
+    fs::remove_dir_all(rig.scratch.path("v")).expect("removed");
+    let init = ["init", "--size", "24M", "--kdf-memory", "32K", "--kdf-passes", "1", "v"];
+    rig.scratch.good(init);
+    rig.mount(&[]);
+    let mut file = File::create(rig.path("big")).expect("made");
+    let written = file.write_all(&noise(40 << 20, 4)).and_then(|()| file.sync_all());
+    assert_eq!(written.expect_err("full").raw_os_error(), Some(28));
+    drop(file);
+    fs::remove_file(rig.path("big")).expect("removed");
+    let mut file = File::create(rig.path("small")).expect("made");
+    file.write_all(&noise(4 << 20, 5)).expect("written");
+    file.sync_all().expect("there is room again");
+    drop(file);
+    rig.umount();
+    rig.scratch.good(["check", "v"]);
+}
