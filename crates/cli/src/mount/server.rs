@@ -100,6 +100,13 @@ impl Server {
         if self.uncommitted >= COMMIT_BYTES || (due && self.uncommitted > 0) {
             let committed = self.commit();
             self.judge(committed.as_ref().err());
+            // Nobody waits for this commit, so nobody else would hear of it.
+            if let Err(error) = committed.map_err(|error| error.to_string())
+                && error != self.last_failure
+            {
+                log::note(&format!("what was changed could not be committed: {error}"));
+                self.last_failure = error;
+            }
         }
     }
 

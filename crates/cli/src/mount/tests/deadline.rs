@@ -3,7 +3,7 @@
 use super::*;
 use std::time::Instant;
 
-const SHORT: Duration = Duration::from_millis(150);
+const SHORT: Duration = Duration::from_millis(500);
 
 #[test]
 fn a_stalled_store_is_answered_for_and_comes_back() {
