@@ -113,6 +113,10 @@ impl Server {
     pub(super) fn commit(&mut self) -> Result<()> {
         self.fs.commit()?;
         self.uncommitted = 0;
+        // Only now: what lies in memory can be read while the store is away.
+        if !std::mem::take(&mut self.last_failure).is_empty() {
+            log::note("the store answers again, and everything is committed");
+        }
         Ok(())
     }
 
@@ -265,10 +269,7 @@ impl Server {
                     self.last_failure = what;
                 }
             }
-            None if was_stalled || !self.last_failure.is_empty() => {
-                self.last_failure.clear();
-                log::note("the store answers again");
-            }
+            None if was_stalled => log::note("the store answers again"),
             None => {}
         }
     }
