@@ -1,6 +1,7 @@
 //! Lines for whoever looks after a mount: on standard error, or in the system's log once the
 //! process has gone to the background.
 
+use std::io::Write;
 use std::os::unix::net::UnixDatagram;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,7 +16,8 @@ pub fn to_background() {
 pub fn note(line: &str) {
     let line = crate::human::plain(line);
     if !BACKGROUND.load(Ordering::Relaxed) {
-        eprintln!("oblivio: {line}");
+        // Whoever read it may have gone; that must not end the mount.
+        let _ = writeln!(std::io::stderr(), "oblivio: {line}");
         return;
     }
     // Facility daemon, severity warning. Where there is no log, there is nobody to tell.

@@ -100,12 +100,23 @@ impl Server {
         if self.uncommitted >= COMMIT_BYTES || (due && self.uncommitted > 0) {
             let committed = self.commit();
             self.judge(committed.as_ref().err());
+            // Nobody waits for this commit, so nobody else would hear of it.
+            if let Err(error) = committed.map_err(|error| error.to_string())
+                && error != self.last_failure
+            {
+                log::note(&format!("what was changed could not be committed: {error}"));
+                self.last_failure = error;
+            }
         }
     }
 
     pub(super) fn commit(&mut self) -> Result<()> {
         self.fs.commit()?;
         self.uncommitted = 0;
+        // Only now: what lies in memory can be read while the store is away.
+        if !std::mem::take(&mut self.last_failure).is_empty() {
+            log::note("the store answers again, and everything is committed");
+        }
         Ok(())
     }
 
@@ -258,10 +269,7 @@ impl Server {
                     self.last_failure = what;
                 }
             }
-            None if was_stalled || !self.last_failure.is_empty() => {
-                self.last_failure.clear();
-                log::note("the store answers again");
-            }
+            None if was_stalled => log::note("the store answers again"),
             None => {}
         }
     }

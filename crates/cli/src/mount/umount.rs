@@ -75,10 +75,20 @@ fn synced(dir: &Path) -> Result<()> {
         rustix::fs::syncfs(&root)?;
         Ok(rustix::fs::fsync(&root)?)
     };
-    sync().map_err(|error| {
-        let what = format!("not everything in {} could be made safe: {error}", dir.display());
-        fault(Code::General, what, "Nothing was unmounted. Try again, or give it up with --lazy.")
-    })
+    let Err(earlier) = sync() else { return Ok(()) };
+    // The kernel tells once of what it could not write at any time before; what it tells of now
+    // is so now.
+    match sync() {
+        Ok(()) => {
+            eprintln!("oblivio: something written to {} was lost: {earlier}", dir.display());
+            Ok(())
+        }
+        Err(error) => {
+            let what = format!("not everything in {} could be made safe: {error}", dir.display());
+            let hint = "Nothing was unmounted. Try again, or give it up with --lazy.";
+            Err(fault(Code::General, what, hint))
+        }
+    }
 }
 
 /// Waits for the end of the server: until then the volume is not free.

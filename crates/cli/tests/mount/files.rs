@@ -115,7 +115,7 @@ fn extended_attributes() {
     set("user.b", b"", XattrFlags::empty()).expect("set");
     assert_eq!(get("user.a", 10), Ok(b"one".to_vec()));
     assert_eq!(get("user.a", 2), Err(Errno::RANGE));
-    assert_eq!(set("system.posix_acl_access", b"x", XattrFlags::empty()), Err(Errno::OPNOTSUPP));
+    assert_eq!(get("system.posix_acl_access", 10), Err(Errno::OPNOTSUPP));
     let mut names = [0; 100];
     let len = rustix::fs::listxattr(&path, &mut names[..]).expect("the names");
     assert_eq!(&names[..len], b"user.a\0user.b\0");
@@ -177,4 +177,24 @@ fn set_id_bits_go_when_they_must() {
     arm();
     File::options().append(true).open(&path).expect("opened").write_all(b"x").expect("written");
     assert_eq!(mode(), 0o6777);
+}
+
+#[test]
+fn a_full_volume_says_so_and_recovers() {
+    let Some(rig) = rig() else { return };
+    fs::remove_dir_all(rig.scratch.path("v")).expect("removed");
+    let init = ["init", "--size", "24M", "--kdf-memory", "32K", "--kdf-passes", "1", "v"];
+    rig.scratch.good(init);
+    rig.mount(&[]);
+    let mut file = File::create(rig.path("big")).expect("made");
+    let written = file.write_all(&noise(40 << 20, 4)).and_then(|()| file.sync_all());
+    assert_eq!(written.expect_err("full").raw_os_error(), Some(28));
+    drop(file);
+    fs::remove_file(rig.path("big")).expect("removed");
+    let mut file = File::create(rig.path("small")).expect("made");
+    file.write_all(&noise(4 << 20, 5)).expect("written");
+    file.sync_all().expect("there is room again");
+    drop(file);
+    rig.umount();
+    rig.scratch.good(["check", "v"]);
 }

@@ -3,7 +3,7 @@
 use super::*;
 use std::time::Instant;
 
-const SHORT: Duration = Duration::from_millis(150);
+const SHORT: Duration = Duration::from_millis(500);
 
 #[test]
 fn a_stalled_store_is_answered_for_and_comes_back() {
@@ -105,5 +105,25 @@ fn an_operation_that_finishes_late_makes_the_kernel_forget() {
     assert_eq!(copied.recv().expect("an answer").expect_err("too late").code(), EIO);
     rig.gate.shut(false);
     assert_eq!(rig.late.recv().expect("a notice"), Late::Inode(file.0));
+    rig.end();
+}
+
+#[test]
+fn a_file_that_is_created_too_late_is_closed() {
+    // The hook makes the second creation slower than anybody waits.
+    let counter = AtomicU64::new(0);
+    let slow: OnRequest = Box::new(move |_, _, _, _| {
+        if counter.fetch_add(1, Ordering::Relaxed) == 1 {
+            thread::sleep(4 * SHORT);
+        }
+    });
+    let rig = Rig::with(SHORT, Some(slow), Pulse::default());
+    rig.create("a");
+    assert_eq!(rig.ask(create("late")).expect_err("too late"), EIO);
+    assert_eq!(rig.late.recv().expect("a notice"), Late::Name(ROOT_INO, b"late".to_vec()));
+    assert_eq!(rig.late.recv().expect("a notice"), Late::Inode(ROOT_INO));
+    // It is there, and its handle, the second one, is not.
+    let Ok(Answer::Entry(Some(attr))) = rig.ask(Op::Lookup(place("late"))) else { panic!("none") };
+    assert_eq!(rig.ask(read((attr.ino, 2), 0, 1)).expect_err("closed"), 9);
     rig.end();
 }

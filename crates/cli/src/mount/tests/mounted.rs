@@ -24,7 +24,7 @@ fn stalling() -> Option<Stalling> {
     let inner = MemoryBlocks::new(4096, 1 << 16, 4 << 20).boxed();
     let space = Blocks { inner, gate: gate.clone(), counts: Arc::default() };
     let fs = FileSystem::format(Box::new(space)).expect("an empty file system");
-    let options = Options { timeout: Duration::from_millis(300), ..Options::default() };
+    let options = Options { timeout: Duration::from_secs(1), ..Options::default() };
     match serve(fs, &dir, options) {
         Ok(mounted) => Some(Stalling { gate, dir, mounted, _parent: parent }),
         Err(error) => {
