@@ -9,10 +9,12 @@ use crate::watch::Publisher;
 use anyhow::{Context, Result};
 use oblivio_store::{LocalStore, Store};
 use oblivio_volume::fs::{FileSystem, Timestamp};
-use oblivio_volume::{DEFAULT_MEMORY, OnShown, OpenOptions, Seen, Volume, VolumeInfo, read_header};
+use oblivio_volume::{
+    DEFAULT_MEMORY, OnShown, OpenOptions, Pace, Seen, Volume, VolumeInfo, read_header,
+};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// An open file system and what its volume said of itself.
 pub struct Session {
@@ -49,9 +51,18 @@ pub fn options(
         memory_bytes: memory(args)?,
         last_seen,
         accept_rollback: args.accept_rollback,
+        pad: args.pad,
+        pace: args.pace.map(pace),
         on_commit: Some(remembered::callback()),
         on_shown,
     })
+}
+
+/// So many accesses a second, in twenty batches.
+fn pace(accesses: u32) -> Pace {
+    let batch = accesses.div_ceil(20).max(1);
+    let interval = Duration::from_secs_f64(f64::from(batch) / f64::from(accesses.max(1)));
+    Pace { interval, batch: batch as usize }
 }
 
 fn memory(args: &OpenArgs) -> Result<usize> {

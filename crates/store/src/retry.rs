@@ -137,8 +137,9 @@ mod tests {
         let calls = Arc::new(AtomicU32::new(0));
         let told = Arc::clone(&calls);
         let inner = Arc::new(FaultStore::new(MemoryStore::new(), plan.clone()));
-        let count =
-            Box::new(move |_: Option<&StoreError>| drop(told.fetch_add(1, Ordering::SeqCst)));
+        let count = Box::new(move |_: Option<&StoreError>| {
+            told.fetch_add(1, Ordering::SeqCst);
+        });
         (RetryStore::new(inner, patience.clone(), count), calls)
     }
 

@@ -138,6 +138,12 @@ pub struct OpenArgs {
     /// I restored a backup: open the volume although it is older than what this computer saw
     #[arg(long)]
     pub accept_rollback: bool,
+    /// Round the accesses of each file operation up to a power of two
+    #[arg(long, hide_short_help = true)]
+    pub pad: bool,
+    /// Make so many accesses a second, no more and no less, whether needed or not
+    #[arg(long, value_name = "RATE", hide_short_help = true, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub pace: Option<u32>,
     /// Write what the storage was shown to this file, for `oblivio audit --trace`
     #[arg(long, value_name = "FILE", alias = "record", hide_short_help = true)]
     pub trace_out: Option<PathBuf>,

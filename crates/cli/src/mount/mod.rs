@@ -35,10 +35,13 @@ use crate::exit::{Code, fault, usage};
 use crate::human;
 use crate::open;
 use crate::recorder::Recorder;
+use crate::watch::{OrdinaryEvent, Publisher};
 use anyhow::{Context, Result};
+use oblivio_store::{Patience, RetryStore, StoreError};
 use oblivio_volume::fs::{FileSystem, ROOT_INO, SetAttr, Timestamp};
 use pulse::PulseStore;
 use queue::Pulse;
+use request::RequestKind;
 use session::Options;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -56,14 +59,15 @@ pub fn run(args: &MountArgs) -> Result<()> {
     let recorder = args.open.trace_out.as_deref().map(Recorder::to_file).transpose()?;
     let pulse = Pulse::default();
     let store = Arc::new(PulseStore::new(open::store(&volume)?, Arc::clone(&pulse)));
+    let store = Arc::new(RetryStore::new(store, Patience::default(), Box::new(tell_outage)));
     let opened = open::volume_over(store, &args.volume, &args.open, recorder.as_ref())?;
     // From here on a signal ends the mount in good order, not the process.
     let signals = stop::signals()?;
-    let fs = open::file_system(opened)?.fs;
+    let open::Session { fs, publisher, .. } = open::file_system(opened)?;
     if !args.read_only {
         adopt_root(&fs)?;
     }
-    let mounted = session::serve(fs, &dir, mount_options(&args, &volume, pulse))?;
+    let mounted = session::serve(fs, &dir, mount_options(&args, &volume, pulse, publisher))?;
     if args.child {
         background::up(&args)?;
     } else if !args.open.quiet {
@@ -79,7 +83,14 @@ pub fn run(args: &MountArgs) -> Result<()> {
     recorded
 }
 
-fn mount_options(args: &MountArgs, volume: &Path, pulse: Pulse) -> Options {
+fn tell_outage(error: Option<&StoreError>) {
+    match error {
+        Some(error) => log::note(&format!("{error}; trying again until it works")),
+        None => log::note("the store works again"),
+    }
+}
+
+fn mount_options(args: &MountArgs, volume: &Path, pulse: Pulse, publisher: Publisher) -> Options {
     let look = Look {
         source: volume.as_os_str().to_owned(),
         read_only: args.read_only,
@@ -90,7 +101,14 @@ fn mount_options(args: &MountArgs, volume: &Path, pulse: Pulse) -> Options {
         look,
         commit_every: Duration::from_secs(args.commit_every),
         timeout: Duration::from_secs(args.timeout),
-        on_request: None,
+        on_request: Some(Box::new(move |kind, ino, offset, len| {
+            let event = match kind {
+                RequestKind::Read => OrdinaryEvent::read(ino, offset + len, offset, len),
+                RequestKind::Write => OrdinaryEvent::write(ino, offset + len, offset, len),
+                _ => return,
+            };
+            publisher.ordinary(event);
+        })),
         pulse,
     }
 }

@@ -58,6 +58,8 @@ pub struct Server {
     uncommitted: u64,
     next_commit: Instant,
     last_failure: String,
+    /// When the volume wants to be asked for what it put off.
+    idle_at: Option<Instant>,
 }
 
 impl Server {
@@ -74,20 +76,32 @@ impl Server {
             uncommitted: 0,
             next_commit,
             last_failure: String::new(),
+            idle_at: Some(next_commit),
         }
     }
 
     /// Serves until the queue is closed, then commits and gives the volume back.
     pub fn run(mut self) -> Result<()> {
         loop {
-            match self.queue.take(self.next_commit) {
+            let idle_at = self.idle_at.unwrap_or(self.next_commit);
+            match self.queue.take(self.next_commit.min(idle_at)) {
                 Taken::Requests(batch) => self.serve(batch),
-                Taken::Nothing => {}
+                Taken::Nothing => self.idle(),
                 Taken::Closed => break,
             }
             self.commit_if_due();
         }
         self.fs.into_blocks().map(drop)
+    }
+
+    /// A quiet moment: what the volume puts off is done, a little of it at a time.
+    fn idle(&mut self) {
+        if self.idle_at.is_none_or(|at| at > Instant::now()) {
+            return;
+        }
+        let done = self.fs.idle();
+        self.judge(done.as_ref().err());
+        self.idle_at = done.ok().flatten().map(|pause| Instant::now() + pause);
     }
 
     /// The timer is public: it runs at the same pace whatever was asked for.
@@ -113,6 +127,7 @@ impl Server {
     pub(super) fn commit(&mut self) -> Result<()> {
         self.fs.commit()?;
         self.uncommitted = 0;
+        self.idle_at.get_or_insert_with(Instant::now);
         // Only now: what lies in memory can be read while the store is away.
         if !std::mem::take(&mut self.last_failure).is_empty() {
             log::note("the store answers again, and everything is committed");

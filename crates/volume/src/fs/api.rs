@@ -53,7 +53,18 @@ impl FileSystem {
         let mut state = self.state.lock().map_err(|_| panicked())?;
         state.begin()?;
         let result = operation(&mut state);
-        state.settle(result)
+        let done = state.settle(result)?;
+        state.end_operation()?;
+        Ok(done)
+    }
+
+    /// Does what waits for quiet times, a little of it; gives the time after which it wants to be
+    /// called again although nothing else happened.
+    ///
+    /// # Errors
+    /// The block space's own.
+    pub fn idle(&self) -> Result<Option<std::time::Duration>> {
+        self.state.lock().map_err(|_| panicked())?.idle()
     }
 
     /// Sets where times come from. Without a clock, new things take the `mtime` they are created

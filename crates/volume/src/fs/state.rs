@@ -180,6 +180,16 @@ impl State {
         result
     }
 
+    /// The block space may pad the operation that is over.
+    pub(super) fn end_operation(&mut self) -> Result<()> {
+        self.pool.lock().blocks()?.end_operation()
+    }
+
+    /// Lets the block space do what waits for quiet times.
+    pub(super) fn idle(&mut self) -> Result<Option<std::time::Duration>> {
+        self.pool.lock().blocks()?.idle()
+    }
+
     pub(super) fn set_clock(&mut self, clock: Clock) {
         self.clock = Some(clock);
     }
