@@ -12,7 +12,7 @@ use oblivio_crypto::VolumeId;
 use oblivio_volume::Seen;
 use std::fs::{self, DirBuilder, File};
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// The first line of the file; the number is the format's version.
@@ -46,24 +46,40 @@ impl Remembered {
             Err(error) => return Err(self.unreadable(&error.to_string())),
         };
         match parse(&text, self.volume) {
-            Ok(seen) => Ok(Some(seen)),
+            Ok(seen) => Ok(Some(Seen { syncs: self.syncs_since(&seen), ..seen })),
             Err(why) => Err(self.unreadable(why)),
         }
     }
 
-    /// Remembers a commit; after a crash it is this one or the one before.
+    /// Remembers a commit; after a crash it is this one or the one before. Syncs between commits
+    /// are noted in a file beside it, by one small write: a sync must be quick, and it is enough
+    /// that the note survives the process.
     pub fn store(&self, seen: &Seen) -> std::io::Result<()> {
+        if seen.syncs > 0 {
+            let mut options = File::options();
+            let file =
+                options.write(true).create(true).truncate(false).mode(0o600).open(self.syncs())?;
+            return file.write_all_at(syncs_line(seen).as_bytes(), 0);
+        }
         let dir = self.path.parent().unwrap_or(Path::new("."));
         DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
         let mut file = tempfile::Builder::new().prefix(".seen-").tempfile_in(dir)?;
         file.write_all(print(seen).as_bytes())?;
-        if seen.syncs > 0 {
-            // Between commits, that it survives the process is enough: a sync must be quick.
-            return file.persist(&self.path).map(drop).map_err(|error| error.error);
-        }
         file.as_file().sync_all()?;
         file.persist(&self.path).map_err(|error| error.error)?;
         File::open(dir)?.sync_all()
+    }
+
+    fn syncs(&self) -> PathBuf {
+        self.path.with_extension("syncs")
+    }
+
+    /// Syncs that were noted since this commit. A note that is not whole tells nothing.
+    fn syncs_since(&self, seen: &Seen) -> u64 {
+        let text = read(&self.syncs()).unwrap_or_default();
+        let syncs = text.trim_end().rsplit(' ').next().and_then(|syncs| syncs.parse().ok());
+        let noted = syncs.map(|syncs| Seen { syncs, ..*seen });
+        noted.filter(|noted| syncs_line(noted) == text).map_or(0, |noted| noted.syncs)
     }
 
     fn unreadable(&self, why: &str) -> anyhow::Error {
@@ -85,8 +101,13 @@ fn read(path: &Path) -> std::io::Result<String> {
 
 fn print(seen: &Seen) -> String {
     let digest: String = seen.digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    let Seen { volume, epoch, syncs, .. } = seen;
-    format!("{MAGIC}\nvolume {volume}\nepoch {epoch}\ndigest {digest}\nsyncs {syncs}\n")
+    format!("{MAGIC}\nvolume {}\nepoch {}\ndigest {digest}\n", seen.volume, seen.epoch)
+}
+
+/// The note of syncs, of the same length each time: it is written over in place.
+fn syncs_line(seen: &Seen) -> String {
+    let digest: String = seen.digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("epoch {:020} digest {digest} syncs {:020}\n", seen.epoch, seen.syncs)
 }
 
 fn parse(text: &str, volume: VolumeId) -> Result<Seen, &'static str> {
@@ -106,8 +127,7 @@ fn parse(text: &str, volume: VolumeId) -> Result<Seen, &'static str> {
     }
     let epoch = field("epoch")?.parse().map_err(|_| "its epoch is no number")?;
     let digest = digest(field("digest")?).ok_or("its digest is no digest")?;
-    let syncs = field("syncs")?.parse().map_err(|_| "its syncs are no number")?;
-    Ok(Seen { volume, epoch, digest, syncs })
+    Ok(Seen { volume, epoch, digest, syncs: 0 })
 }
 
 fn digest(hex: &str) -> Option<[u8; 32]> {
@@ -142,7 +162,7 @@ mod tests {
     use super::*;
 
     fn seen() -> Seen {
-        Seen { volume: VolumeId([7; 16]), epoch: 12, digest: [0xa5; 32], syncs: 3 }
+        Seen { volume: VolumeId([7; 16]), epoch: 12, digest: [0xa5; 32], syncs: 0 }
     }
 
     #[test]
@@ -153,10 +173,13 @@ mod tests {
         assert_eq!(remembered.load()?, None);
         remembered.store(&seen())?;
         assert_eq!(remembered.load()?, Some(seen()));
+        let synced = Seen { syncs: 7, ..seen() };
+        remembered.store(&synced)?;
+        assert_eq!(remembered.load()?, Some(synced));
         let later = Seen { epoch: 13, ..seen() };
         remembered.store(&later)?;
         assert_eq!(remembered.load()?, Some(later));
-        assert_eq!(fs::read_dir(dir.path().join("deep"))?.count(), 1);
+        assert_eq!(fs::read_dir(dir.path().join("deep"))?.count(), 2);
         Ok(())
     }
 
