@@ -193,7 +193,10 @@ mod tests {
             store.take();
             for round in 0..60u64 {
                 match round % 3 {
-                    0 if work > 0 => volume.defer((0..work).map(write).collect()).expect("memory"),
+                    0 if work > 0 => {
+                        volume.defer((0..work).map(write).collect()).expect("memory");
+                        volume.commit().expect("memory");
+                    }
                     1 if work > 1 => drop(volume.access(vec![write(3)]).expect("memory")),
                     2 if work > 0 => volume.commit().expect("memory"),
                     _ => volume.tick().expect("memory"),

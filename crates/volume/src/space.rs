@@ -210,16 +210,22 @@ impl BlockSpace for Volume {
 
     /// By a record in the journal, or when that has become too long, by a commit.
     fn commit(&mut self) -> Result<()> {
-        self.guarded(|volume| match &volume.unsynced {
-            Some(writes) if writes.bytes().is_empty() && !volume.root_changed => Ok(()),
-            Some(writes) if volume.journal.bytes() < volume.journal_limit() => {
-                volume.journal.sync(&*volume.store, &volume.root, writes)?;
-                volume.forget_unsynced();
-                volume.announce()
+        self.guarded(|volume| {
+            if volume.pacer.is_some() {
+                return volume.tick_until_synced(0);
             }
-            _ => {
-                volume.checkpoint()?;
-                volume.announce()
+            volume.shrink_if_due()?;
+            match &volume.unsynced {
+                Some(writes) if writes.bytes().is_empty() && !volume.root_changed => Ok(()),
+                Some(writes) if volume.journal.bytes() < volume.journal_limit() => {
+                    volume.journal.sync(&*volume.store, &volume.root, writes)?;
+                    volume.forget_unsynced();
+                    volume.announce()
+                }
+                _ => {
+                    volume.checkpoint()?;
+                    volume.announce()
+                }
             }
         })
     }
