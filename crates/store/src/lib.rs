@@ -4,7 +4,6 @@
 //! test doubles for everything that can go wrong ([`fault`], [`crash`], [`latency`]) and a
 //! [`record`] layer that keeps the trace an adversary would keep.
 
-mod chunk;
 pub mod crash;
 pub mod fault;
 pub mod latency;

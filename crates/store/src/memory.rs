@@ -4,12 +4,11 @@
 //! costs what it holds. Chunks are shared between snapshots until one side writes: a test may take
 //! a snapshot at every step of a run.
 
-use crate::chunk::Chunk;
 use crate::{PutMode, ReadAt, Result, Store, StoreError, WriteAt, check_name};
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// Bytes in a chunk: two large pages, and small enough to copy on write.
+/// Bytes in a chunk: small enough to copy on write.
 const CHUNK: usize = 4 << 20;
 
 /// The first chunk grows from this size, so that small objects stay small.
@@ -187,7 +186,7 @@ fn check_end(name: &str, end: u64) -> Result<()> {
 #[derive(Clone, Debug, Default)]
 struct Object {
     len: u64,
-    chunks: Vec<Option<Arc<Chunk>>>,
+    chunks: Vec<Option<Arc<Vec<u8>>>>,
 }
 
 impl Object {
@@ -227,10 +226,10 @@ impl Object {
         }
         // Only a first chunk grows step by step: where there is a second, the object is large.
         let size = if index == 0 { end.next_power_of_two().max(SMALLEST) } else { CHUNK };
-        let fresh = || Arc::new(if index == 0 { Chunk::small(size) } else { Chunk::large(size) });
-        let chunk = Arc::make_mut(self.chunks[index].get_or_insert_with(fresh));
+        let chunk =
+            Arc::make_mut(self.chunks[index].get_or_insert_with(|| Arc::new(vec![0; size])));
         if chunk.len() < end {
-            chunk.grow(size);
+            chunk.resize(size, 0);
         }
         chunk
     }
