@@ -10,6 +10,8 @@ mod figure7;
 mod files;
 mod growth;
 mod integrity;
+mod latency;
+mod mounted;
 mod profile;
 mod report;
 #[cfg(feature = "rivals")]
@@ -46,6 +48,10 @@ enum Experiment {
     Figure7(figure7::Args),
     /// Files on a local disk, beside plain sealed files.
     Files(files::Args),
+    /// A mounted volume beside gocryptfs, by fio.
+    Mounted(mounted::Args),
+    /// A volume behind a slow line.
+    Latency(latency::Args),
     /// Block size against bucket size and eviction.
     Sweep(sweep::Args),
 }
@@ -60,6 +66,8 @@ fn main() -> anyhow::Result<()> {
         Experiment::Integrity(args) => integrity::run(args, cli.write),
         Experiment::Figure7(args) => figure7::run(args, cli.write),
         Experiment::Files(args) => files::run(args, cli.write),
+        Experiment::Mounted(args) => mounted::run(args, cli.write),
+        Experiment::Latency(args) => latency::run(args, cli.write),
         Experiment::Sweep(args) => sweep::run(args, cli.write),
     }
 }

@@ -75,6 +75,11 @@ impl<S: Store> Store for LatencyStore<S> {
         self.inner.write(writes)
     }
 
+    fn write_durable(&self, writes: &[WriteAt<'_>]) -> Result<()> {
+        self.wait(0, writes.iter().map(|write| write.data.len() as u64).sum());
+        self.inner.write_durable(writes)
+    }
+
     fn sync(&self, objects: &[&str]) -> Result<()> {
         self.wait(0, 0);
         self.inner.sync(objects)

@@ -13,6 +13,9 @@ macro_rules! forward {
             fn write(&self, writes: &[WriteAt<'_>]) -> Result<()> {
                 (**self).write(writes)
             }
+            fn write_durable(&self, writes: &[WriteAt<'_>]) -> Result<()> {
+                (**self).write_durable(writes)
+            }
             fn sync(&self, objects: &[&str]) -> Result<()> {
                 (**self).sync(objects)
             }

@@ -93,6 +93,10 @@ impl Store for RetryStore {
         self.persist(|| self.inner.write(writes))
     }
 
+    fn write_durable(&self, writes: &[WriteAt<'_>]) -> Result<()> {
+        self.persist(|| self.inner.write_durable(writes))
+    }
+
     fn sync(&self, objects: &[&str]) -> Result<()> {
         self.persist(|| self.inner.sync(objects))
     }

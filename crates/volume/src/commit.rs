@@ -112,8 +112,8 @@ pub fn write_commit(
     let data = sealer
         .seal_vec(&place(volume, slot), record.as_bytes())
         .map_err(|error| Error::Closed(error.to_string()))?;
-    store.write(&[WriteAt { object: COMMIT_OBJECT, offset: slot * SLOT_BYTES, data: &data }])?;
-    Ok(store.sync(&[COMMIT_OBJECT])?)
+    let offset = slot * SLOT_BYTES;
+    Ok(store.write_durable(&[WriteAt { object: COMMIT_OBJECT, offset, data: &data }])?)
 }
 
 /// Reads the newest commit.

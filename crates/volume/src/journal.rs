@@ -152,10 +152,20 @@ impl Journal {
             .seal(&self.place(self.offset), &mut record[FRAME..])
             .map_err(|error| Error::Closed(error.to_string()))?;
         let offset = self.offset;
-        store.write(&[WriteAt { object: JOURNAL_OBJECT, offset, data: &record }])?;
-        store.sync(&[JOURNAL_OBJECT])?;
+        store.write_durable(&[WriteAt { object: JOURNAL_OBJECT, offset, data: &record }])?;
         self.offset += record.len() as u64;
         Ok(())
+    }
+
+    /// Gives the space of void records back. To follow [`Self::restart`] at the end of a session.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn clear(&self, store: &dyn Store) -> Result<()> {
+        match store.len(JOURNAL_OBJECT)? {
+            Some(len) if len > 0 => Ok(store.truncate(JOURNAL_OBJECT, 0)?),
+            _ => Ok(()),
+        }
     }
 
     /// The records that stand in the journal on this commit, in order.
@@ -165,8 +175,9 @@ impl Journal {
     pub fn load(&mut self, store: &dyn Store) -> Result<Vec<Record>> {
         let mut records = Vec::new();
         let len = store.len(JOURNAL_OBJECT)?.unwrap_or(0);
+        let mut window = Window { store, len, start: 0, bytes: Vec::new() };
         (self.offset, self.syncs) = (0, 0);
-        while let Some((record, next)) = self.read_record(store, self.offset, len)? {
+        while let Some((record, next)) = self.read_record(&mut window, self.offset)? {
             self.syncs += u64::from(matches!(record, Record::Sync { .. }));
             records.push(record);
             self.offset = next;
@@ -174,7 +185,7 @@ impl Journal {
         // The journal ends here, unless a damaged record hides later ones.
         let mut ahead = self.offset + PAGE as u64;
         while ahead < len.min(self.offset + MOST as u64) {
-            if self.read_record(store, ahead, len)?.is_some() {
+            if self.read_record(&mut window, ahead)?.is_some() {
                 return Err(Error::Tampered("a record of the journal".into()));
             }
             ahead += PAGE as u64;
@@ -184,26 +195,52 @@ impl Journal {
 
     fn read_record(
         &mut self,
-        store: &dyn Store,
+        window: &mut Window<'_>,
         offset: u64,
-        len: u64,
     ) -> Result<Option<(Record, u64)>> {
-        if offset + FRAME as u64 > len {
+        let Some(frame) = window.get(offset, FRAME)? else { return Ok(None) };
+        let (size, epoch) = (word(frame, 0), word(frame, 8));
+        if epoch != self.epoch || size > MOST as u64 {
             return Ok(None);
         }
-        let mut frame = [0; FRAME];
-        store.read(&mut [ReadAt { object: JOURNAL_OBJECT, offset, buf: &mut frame }])?;
-        let (size, epoch) = (word(&frame, 0), word(&frame, 8));
         let at = offset + FRAME as u64;
-        if epoch != self.epoch || size > MOST as u64 || at + size > len {
-            return Ok(None);
-        }
-        let mut sealed = vec![0; size as usize];
-        store.read(&mut [ReadAt { object: JOURNAL_OBJECT, offset: at, buf: &mut sealed }])?;
+        let Some(sealed) = window.get(at, size as usize)? else { return Ok(None) };
+        let mut sealed = sealed.to_vec();
         let place = self.place(offset);
         let Ok(plain) = self.sealer.open(&place, &mut sealed) else { return Ok(None) };
         let record = parse(plain).ok_or_else(|| Error::Tampered("a journal record".into()))?;
         Ok(Some((record, at + size)))
+    }
+}
+
+/// Bytes of the journal that are read at a time: one after the other, each record would cost two
+/// trips to the store.
+const WINDOW: usize = 1 << 20;
+
+/// A part of the journal in memory.
+struct Window<'a> {
+    store: &'a dyn Store,
+    len: u64,
+    start: u64,
+    bytes: Vec<u8>,
+}
+
+impl Window<'_> {
+    /// A range; `None` when it is beyond the end.
+    fn get(&mut self, offset: u64, len: usize) -> Result<Option<&[u8]>> {
+        if offset + len as u64 > self.len {
+            return Ok(None);
+        }
+        let held = self.start..self.start + self.bytes.len() as u64;
+        if offset < held.start || offset + len as u64 > held.end {
+            let wanted = len.max(WINDOW).min((self.len - offset) as usize);
+            self.bytes.resize(wanted, 0);
+            self.start = offset;
+            let buf = &mut self.bytes[..];
+            self.store.read(&mut [ReadAt { object: JOURNAL_OBJECT, offset, buf }])?;
+        }
+        let at = (offset - self.start) as usize;
+        Ok(Some(&self.bytes[at..at + len]))
     }
 }
 

@@ -236,6 +236,7 @@ impl BlockSpace for Volume {
             volume.shrink_if_due()?;
             volume.sweep_at_end()?;
             volume.checkpoint()?;
+            volume.journal.clear(&*volume.store)?;
             volume.announce()
         })
     }

@@ -139,8 +139,7 @@ impl StateLog {
         let record = self.record.next_generation();
         let [object, _] = objects(record.generation());
         let data = self.seal(Kind::State, record.epoch(), begun)?;
-        store.write(&[WriteAt { object, offset: 0, data: &data }])?;
-        store.sync(&[object])?;
+        store.write_durable(&[WriteAt { object, offset: 0, data: &data }])?;
         Ok(record.with_checkpoint(data.len() as u64, digest(&data)))
     }
 
@@ -154,8 +153,7 @@ impl StateLog {
         let sealed = self.seal(Kind::Delta, record.epoch(), begun)?;
         let mut data = (sealed.len() as u64).to_le_bytes().to_vec();
         data.extend_from_slice(&sealed);
-        store.write(&[WriteAt { object, offset: record.log_bytes(), data: &data }])?;
-        store.sync(&[object])?;
+        store.write_durable(&[WriteAt { object, offset: record.log_bytes(), data: &data }])?;
         Ok(record.with_delta(data.len() as u64, chain(&record.digest(), &data)))
     }
 

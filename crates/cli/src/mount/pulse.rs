@@ -34,6 +34,10 @@ impl Store for PulseStore {
         self.beat(self.inner.write(writes))
     }
 
+    fn write_durable(&self, writes: &[WriteAt<'_>]) -> Result<()> {
+        self.beat(self.inner.write_durable(writes))
+    }
+
     fn sync(&self, objects: &[&str]) -> Result<()> {
         self.beat(self.inner.sync(objects))
     }

@@ -58,6 +58,15 @@ impl FileSystem {
         Ok(done)
     }
 
+    /// Reads up to `blocks` blocks of metadata ahead, all together, so that what is asked for first
+    /// does not wait for one after the other. The number read depends on how many there are.
+    ///
+    /// # Errors
+    /// The block space's own.
+    pub fn warm(&self, blocks: usize) -> Result<()> {
+        self.run(|state| state.warm(blocks))
+    }
+
     /// Does what waits for quiet times, a little of it; gives the time after which it wants to be
     /// called again although nothing else happened.
     ///

@@ -218,6 +218,15 @@ impl Pool {
         self.metadata_evict()
     }
 
+    /// Brings the front of the file into the cache with one access, `most` blocks or what half of
+    /// the cache holds.
+    pub(super) fn metadata_warm(&mut self, most: usize) -> Result<()> {
+        let file = &self.metadata;
+        let chunks = (most.min(file.budget / 2) as u64).min(file.touched);
+        let parts: Vec<_> = (0..chunks).map(|chunk| (chunk, 0, self.block_bytes)).collect();
+        self.metadata_fetch(&parts)
+    }
+
     /// Brings all of these parts into the cache with one access.
     fn metadata_fetch(&mut self, parts: &[(u64, usize, usize)]) -> Result<()> {
         let file = &self.metadata;

@@ -185,6 +185,11 @@ impl State {
         self.pool.lock().blocks()?.end_operation()
     }
 
+    /// Reads metadata ahead.
+    pub(super) fn warm(&mut self, blocks: usize) -> Result<()> {
+        self.pool.lock().metadata_warm(blocks)
+    }
+
     /// Lets the block space do what waits for quiet times.
     pub(super) fn idle(&mut self) -> Result<Option<std::time::Duration>> {
         self.pool.lock().blocks()?.idle()

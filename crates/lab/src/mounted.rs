@@ -1,0 +1,202 @@
+//! The same fio jobs on a mounted volume and, where it is installed, on gocryptfs.
+
+use crate::report::{Report, Table, count, median};
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// What to measure.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// The `oblivio` binary; by default the one beside this one.
+    #[arg(long)]
+    oblivio: Option<PathBuf>,
+    /// A directory on the disk to measure; by default the system's for temporary files.
+    #[arg(long)]
+    dir: Option<PathBuf>,
+    /// MiB of the file that the jobs work on.
+    #[arg(long, default_value_t = 1024)]
+    mib: u64,
+    /// Seconds of a random job.
+    #[arg(long, default_value_t = 6)]
+    seconds: u64,
+    /// Rounds, both file systems by turns, of which the median is told.
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+}
+
+/// A job: its name, fio's options, which side of fio's answer counts, and the unit.
+struct Job {
+    name: &'static str,
+    options: &'static [&'static str],
+    side: &'static str,
+    in_bytes: bool,
+}
+
+const JOBS: [Job; 5] = [
+    Job {
+        name: "sequential write, one fsync",
+        options: &["--rw=write", "--bs=1m", "--end_fsync=1"],
+        side: "write",
+        in_bytes: true,
+    },
+    Job {
+        name: "sequential read",
+        options: &["--rw=read", "--bs=1m"],
+        side: "read",
+        in_bytes: true,
+    },
+    Job {
+        name: "random reads of 4 KiB",
+        options: &["--rw=randread", "--bs=4k", "--time_based"],
+        side: "read",
+        in_bytes: false,
+    },
+    Job {
+        name: "random reads of 4 KiB, 8 at a time",
+        options: &["--rw=randread", "--bs=4k", "--time_based", "--numjobs=8"],
+        side: "read",
+        in_bytes: false,
+    },
+    Job {
+        name: "random writes of 4 KiB, each fsynced",
+        options: &["--rw=randwrite", "--bs=4k", "--time_based", "--fsync=1"],
+        side: "write",
+        in_bytes: false,
+    },
+];
+
+/// Runs the experiment.
+///
+/// # Errors
+/// Those of fio, the mounts and the page.
+pub fn run(args: &Args, write: bool) -> Result<()> {
+    let oblivio = match &args.oblivio {
+        Some(path) => path.clone(),
+        None => std::env::current_exe()?.with_file_name("oblivio"),
+    };
+    ensure!(oblivio.is_file(), "{} is not there; build it first", oblivio.display());
+    let dir = args.dir.clone().unwrap_or_else(std::env::temp_dir);
+    let scratch = tempfile::tempdir_in(&dir).with_context(|| dir.display().to_string())?;
+    let ours = Mount::oblivio(scratch.path(), oblivio)?;
+    let theirs = match Mount::gocryptfs(scratch.path()) {
+        Ok(mount) => Some(mount),
+        Err(error) => {
+            eprintln!("without gocryptfs: {error:#}");
+            None
+        }
+    };
+    let mut report = Report::new("mounted", "A mounted volume, beside gocryptfs");
+    report.text(&format!(
+        "fio on a file of {} MiB in an oblivio mount and in a gocryptfs mount (default settings both, \
+         on the same disk), job by job by turns; the page cache is dropped before each job. Median \
+         of {} rounds. The random jobs run {} seconds.",
+        args.mib, args.rounds, args.seconds
+    ));
+    let mut table = Table::new(["job", "oblivio", "gocryptfs", "gocryptfs / oblivio"]);
+    for job in &JOBS {
+        let mut rates = [Vec::new(), Vec::new()];
+        for _ in 0..args.rounds {
+            rates[0].push(ours.measure(args, job)?);
+            if let Some(theirs) = &theirs {
+                rates[1].push(theirs.measure(args, job)?);
+            }
+        }
+        let shown = |rate: f64| match job.in_bytes {
+            true => format!("{:.0} MB/s", rate / 1e6),
+            false => format!("{}/s", count(rate)),
+        };
+        let [ours, theirs] = rates.map(|rates| median(&rates));
+        let none = || "-".to_owned();
+        let cells = [
+            job.name.to_owned(),
+            shown(ours),
+            if theirs.is_nan() { none() } else { shown(theirs) },
+            if theirs.is_nan() { none() } else { format!("{:.1}", theirs / ours) },
+        ];
+        eprintln!("{}", cells.join(" | "));
+        table.row(cells);
+    }
+    report.table(&table);
+    report.finish(write)
+}
+
+/// A mounted file system, unmounted when dropped.
+struct Mount {
+    dir: PathBuf,
+    unmount: Vec<String>,
+}
+
+impl Mount {
+    fn oblivio(scratch: &Path, tool: PathBuf) -> Result<Self> {
+        let (volume, dir) = (scratch.join("volume"), scratch.join("mount"));
+        std::fs::create_dir(&dir)?;
+        let run = |arguments: &[&str]| {
+            let mut command = Command::new(&tool);
+            command.args(arguments).env("OBLIVIO_PASSPHRASE", "lab");
+            done(command.env("XDG_STATE_HOME", scratch.join("state")))
+        };
+        run(&["init", "--quiet", text(&volume)])?;
+        run(&["mount", "--quiet", "--background", text(&volume), text(&dir)])?;
+        let unmount = [text(&tool), "umount", text(&dir)].map(str::to_owned).to_vec();
+        Ok(Self { dir, unmount })
+    }
+
+    fn gocryptfs(scratch: &Path) -> Result<Self> {
+        let (sealed, dir, pass) =
+            (scratch.join("sealed"), scratch.join("plain"), scratch.join("pass"));
+        std::fs::write(&pass, "lab\n")?;
+        for folder in [&sealed, &dir] {
+            std::fs::create_dir(folder)?;
+        }
+        let run = |arguments: &[&str]| {
+            let mut command = Command::new("gocryptfs");
+            done(command.args(["-q", "-passfile", text(&pass)]).args(arguments))
+        };
+        run(&["-init", text(&sealed)])?;
+        run(&[text(&sealed), text(&dir)])?;
+        let unmount = ["umount", text(&dir)].map(str::to_owned).to_vec();
+        Ok(Self { dir, unmount })
+    }
+
+    /// Bytes or operations in a second.
+    fn measure(&self, args: &Args, job: &Job) -> Result<f64> {
+        rustix::fs::sync();
+        // Only the administrator may; everybody else measures warm.
+        std::fs::write("/proc/sys/vm/drop_caches", "3").ok();
+        let mut fio = Command::new("fio");
+        fio.args(["--name=job", "--filename=data", "--group_reporting", "--output-format=json"]);
+        fio.arg(format!("--directory={}", text(&self.dir)));
+        fio.arg(format!("--size={}m", args.mib)).arg(format!("--runtime={}", args.seconds));
+        if !job.options.contains(&"--time_based") {
+            fio.arg("--runtime=600");
+        }
+        let output = fio.args(job.options).stderr(Stdio::inherit()).output().context("fio")?;
+        ensure!(output.status.success(), "fio failed");
+        let answer: Value = serde_json::from_slice(&output.stdout)?;
+        let field = if job.in_bytes { "bw_bytes" } else { "iops" };
+        let rate = answer["jobs"][0][job.side][field].as_f64();
+        rate.context("fio gave no rate")
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        let mut command = Command::new(&self.unmount[0]);
+        if let Err(error) = done(command.args(&self.unmount[1..])) {
+            eprintln!("{} stays mounted: {error:#}", self.dir.display());
+        }
+    }
+}
+
+fn done(command: &mut Command) -> Result<()> {
+    let shown = command.get_program().to_string_lossy().into_owned();
+    let status = command.stdout(Stdio::null()).status().with_context(|| shown.clone())?;
+    ensure!(status.success(), "{shown} failed");
+    Ok(())
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap_or_default()
+}
