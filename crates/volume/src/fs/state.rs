@@ -107,6 +107,7 @@ impl State {
             drop(pool.allocator.committed());
             pool.reserve_for(highest)?;
         }
+        self.discard_unused()?;
         let orphans: Vec<Ino> = {
             let table = self.meta.open(ORPHANS)?;
             let inos = table.iter()?.map(|entry| Ok(entry?.0.value()));
@@ -115,6 +116,20 @@ impl State {
         for ino in orphans {
             self.make_way()?;
             self.remove_inode(ino)?;
+        }
+        Ok(())
+    }
+
+    /// A crash may have left blocks behind that nothing refers to.
+    fn discard_unused(&self) -> Result<()> {
+        let mut pool = self.pool.lock();
+        let end = pool.allocator.high_water();
+        for first in (0..end).step_by(1 << 16) {
+            let ids = first..end.min(first + (1 << 16));
+            let unused: Vec<u64> = ids.filter(|&id| !pool.allocator.is_used(id)).collect();
+            if !unused.is_empty() {
+                pool.blocks()?.discard(&unused)?;
+            }
         }
         Ok(())
     }
