@@ -72,7 +72,7 @@ pub fn journal(data: &[u8]) {
     match input.byte() {
         0 => {
             if let Some(Record::Sync { writes, .. }) = fuzzing::journal_record(input.0) {
-                writes.ops(1 << 20, 1 << 16);
+                writes.entries(1 << 20, 1 << 16);
             }
         }
         1 => drop(fuzzing::load_journal(RAW, input.0)),
