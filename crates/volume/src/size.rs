@@ -87,6 +87,28 @@ impl Volume {
         self.engine.discard(&ids).map_err(engine_error)
     }
 
+    /// Blocks that may still come into being when the store has so many bytes left: up to the
+    /// largest class whose whole tree fits. Less would do for a while, but the buckets of a tree
+    /// are stored as paths come by, whatever is asked for, and must not be refused then.
+    pub(crate) fn room_in(&self, free: u64) -> u64 {
+        let config = self.engine.config();
+        let blocks = self.engine.capacity();
+        let tree = |class: u64| config.tree_bytes_for(blocks, class);
+        // What one commit writes beside what is current, a journal, and two states.
+        let stored = self.slab.current_bytes();
+        let state = config.map_format.bytes_for(blocks) as u64 + stored / 1024;
+        let passing = COMMIT_BYTES.max(stored / 8) + 2 * self.journal_limit() + 2 * state;
+        let usable = (free + self.slab.free_bytes()).saturating_sub(passing) + stored;
+        let mut class = self.engine.size_class();
+        if tree(class) > usable {
+            return 0;
+        }
+        while class < config.capacity && tree(2 * class) <= usable {
+            class *= 2;
+        }
+        class.min(config.capacity).saturating_sub(self.engine.live_blocks())
+    }
+
     /// Levels of the tree that are not cached.
     pub(crate) fn stored_levels(&self) -> usize {
         let cached = self.engine.cached_buckets().checked_ilog2().unwrap_or(0);

@@ -167,6 +167,11 @@ impl Slab {
         (u64::from(self.end) - self.free.len() as u64) * self.slot_bytes
     }
 
+    /// Bytes of slots that are free and still take space in the store.
+    pub fn free_bytes(&self) -> u64 {
+        (self.free.len() - self.holes.len()) as u64 * self.slot_bytes
+    }
+
     /// Reads buckets; `into` is cut into equal parts.
     ///
     /// # Errors

@@ -109,7 +109,7 @@ impl Volume {
         Ok(())
     }
 
-    fn journal_limit(&self) -> u64 {
+    pub(crate) fn journal_limit(&self) -> u64 {
         (self.slab.current_bytes() / 16).clamp(LEAST_JOURNAL, MOST_JOURNAL)
     }
 
@@ -196,6 +196,11 @@ impl BlockSpace for Volume {
             }
             volume.commit_if_due()
         })
+    }
+
+    fn room(&self) -> Result<Option<u64>> {
+        let free = self.store.free_bytes()?;
+        Ok(free.map(|free| self.room_in(free)))
     }
 
     fn root(&self) -> &[u8] {
