@@ -2,6 +2,7 @@
 //! `docs/benchmarks.md` with the machine and the command.
 #![allow(clippy::print_stdout, reason = "a program that prints tables")]
 
+mod breathe;
 mod buckets;
 mod clock;
 mod defaults;
@@ -10,6 +11,7 @@ mod figure7;
 mod files;
 mod growth;
 mod integrity;
+mod plot;
 mod profile;
 mod report;
 #[cfg(feature = "rivals")]
@@ -46,6 +48,8 @@ enum Experiment {
     Figure7(figure7::Args),
     /// Files on a local disk, beside plain sealed files.
     Files(files::Args),
+    /// A volume that grows and is emptied again: space on the disk, and pauses.
+    Breathe(breathe::Args),
     /// Block size against bucket size and eviction.
     Sweep(sweep::Args),
 }
@@ -60,6 +64,7 @@ fn main() -> anyhow::Result<()> {
         Experiment::Integrity(args) => integrity::run(args, cli.write),
         Experiment::Figure7(args) => figure7::run(args, cli.write),
         Experiment::Files(args) => files::run(args, cli.write),
+        Experiment::Breathe(args) => breathe::run(args, cli.write),
         Experiment::Sweep(args) => sweep::run(args, cli.write),
     }
 }

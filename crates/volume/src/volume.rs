@@ -389,6 +389,11 @@ impl Volume {
         crate::verify::verify(&*self.store, &self.slab, &mut self.engine, progress)
     }
 
+    /// What the engine counted since the volume was opened.
+    pub fn meters(&self) -> oblivio_engine::tree::Meters {
+        self.engine.meters()
+    }
+
     /// What stands between a stored bucket and its content; for [`crate::fuzzing`].
     pub(crate) fn parts(&mut self) -> (&dyn Store, &Slab, &mut TreeOram) {
         (&*self.store, &self.slab, &mut self.engine)
