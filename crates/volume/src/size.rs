@@ -28,11 +28,20 @@ impl Volume {
         self.set_class(size_class_after(live, self.engine.size_class()))
     }
 
+    /// The class that the tree should have, for what exists.
+    fn class_due(&self) -> u64 {
+        let class = self.engine.size_class();
+        size_class_after(self.engine.live_blocks(), class).max(LEAST_BLOCKS)
+    }
+
+    /// Whether the tree has become much too large.
+    pub(crate) fn shrink_is_due(&self) -> bool {
+        self.class_due() < self.engine.size_class()
+    }
+
     /// Begins to shrink the tree when it has become much too large.
     pub(crate) fn shrink_if_due(&mut self) -> Result<()> {
-        let class = self.engine.size_class();
-        let after = size_class_after(self.engine.live_blocks(), class).max(LEAST_BLOCKS);
-        if after < class { self.set_class(after) } else { Ok(()) }
+        if self.shrink_is_due() { self.set_class(self.class_due()) } else { Ok(()) }
     }
 
     fn set_class(&mut self, class: u64) -> Result<()> {
@@ -62,9 +71,18 @@ impl Volume {
 
     /// Sweeps a little in a quiet moment; whether there is more to do.
     pub(crate) fn sweep_when_idle(&mut self) -> Result<bool> {
+        if self.engine.shrink_left() == 0 {
+            return Ok(false);
+        }
         self.sweep(SWEEP_IDLE)?;
-        self.commit_if_due()?;
-        Ok(self.engine.shrink_left() > 0)
+        if self.engine.shrink_left() > 0 {
+            self.commit_if_due()?;
+            return Ok(true);
+        }
+        // What the last paths gave back is free after a commit.
+        self.checkpoint()?;
+        self.announce()?;
+        Ok(false)
     }
 
     /// Sweeps at the end of a session, by an amount that depends on the size class alone.

@@ -189,7 +189,8 @@ impl BlockSpace for Volume {
             }
             let most = MOST_DEFERRED.min(volume.memory_bytes / 16);
             if volume.deferred.bytes() > most {
-                volume.drain(most / 2)?;
+                // No further: each caller waits for about as much as it brought.
+                volume.drain(most)?;
             }
             if volume.pacer.is_some() {
                 volume.tick_until_synced(SYNC_BYTES / 2)?;
@@ -217,7 +218,10 @@ impl BlockSpace for Volume {
     fn commit(&mut self) -> Result<()> {
         self.guarded(|volume| match &volume.unsynced {
             Some(writes) if writes.bytes().is_empty() && !volume.root_changed => Ok(()),
-            Some(writes) if volume.journal.bytes() < volume.journal_limit() => {
+            // Only a full commit begins to shrink; who only removes would wait for it for ever.
+            Some(writes)
+                if volume.journal.bytes() < volume.journal_limit() && !volume.shrink_is_due() =>
+            {
                 volume.journal.sync(&*volume.store, &volume.root, writes)?;
                 volume.forget_unsynced();
                 volume.announce()
