@@ -7,9 +7,16 @@ use oblivio_engine::tree::size_class_after;
 use oblivio_engine::{Action, BlockId, BlockOp, Engine, TreeId};
 use std::ops::Range;
 
-/// Written bytes after which a commit is due whatever else happens; beyond it, an eighth of the
-/// volume. The rule looks at public numbers only.
-const COMMIT_BYTES: u64 = 16 << 20;
+/// Bytes of scheduled paths after which a commit is due whatever else happens: a part of the volume
+/// between these. Who waits for a commit waits for its flush and for what was written to become
+/// durable, and twice as much as commits write is kept free. Public numbers only.
+const LEAST_COMMIT: u64 = 16 << 20;
+const MOST_COMMIT: u64 = 64 << 20;
+const COMMIT_PART: u64 = 32;
+/// What a commit writes in all for each byte of scheduled paths, at most: cached levels too.
+const COMMIT_FACTOR: u64 = 8;
+/// Bytes written to the slab that are made durable ahead of the commit.
+const SYNC_AHEAD: u64 = 16 << 20;
 /// Scheduled paths that follow each batch while the tree shrinks.
 const SWEEP_BATCH: u64 = 2;
 /// Scheduled paths at a time when nothing else is to be done, and at the end of a session.
@@ -61,7 +68,8 @@ impl Volume {
         }
         self.engine.begin_maintenance(paths).map_err(engine_error)?;
         self.journal.intent(&*self.store, self.engine.intent())?;
-        self.run()
+        self.run()?;
+        self.sync_ahead()
     }
 
     /// What follows each batch while the tree shrinks.
@@ -71,6 +79,13 @@ impl Volume {
 
     /// Sweeps a little in a quiet moment; whether there is more to do.
     pub(crate) fn sweep_when_idle(&mut self) -> Result<bool> {
+        if self.shrink_is_due() {
+            // What was removed is discarded after the commit that removed it, so that nobody may
+            // come who commits again.
+            self.checkpoint()?;
+            self.announce()?;
+            return Ok(true);
+        }
         if self.engine.shrink_left() == 0 {
             return Ok(false);
         }
@@ -115,7 +130,7 @@ impl Volume {
         // What one commit writes beside what is current, a journal, and two states.
         let stored = self.slab.current_bytes();
         let state = config.map_format.bytes_for(blocks) as u64 + stored / 1024;
-        let passing = COMMIT_BYTES.max(stored / 8) + 2 * self.journal_limit() + 2 * state;
+        let passing = COMMIT_FACTOR * self.commit_bytes() + 2 * self.journal_limit() + 2 * state;
         let usable = (free + self.slab.free_bytes()).saturating_sub(passing) + stored;
         let mut class = self.engine.size_class();
         if tree(class) > usable {
@@ -136,6 +151,18 @@ impl Volume {
     /// Scheduled paths after which a commit is due.
     pub(crate) fn evictions_between_commits(&self) -> u64 {
         let path = self.stored_levels() * self.engine.bucket_bytes(TreeId::DATA);
-        COMMIT_BYTES.max(self.slab.current_bytes() / 8) / path as u64
+        self.commit_bytes() / path as u64
+    }
+
+    fn commit_bytes(&self) -> u64 {
+        (self.slab.current_bytes() / COMMIT_PART).clamp(LEAST_COMMIT, MOST_COMMIT)
+    }
+
+    /// Leaves little to the commit's own sync: the last of many that wait would wait for all.
+    pub(crate) fn sync_ahead(&mut self) -> Result<()> {
+        if self.slab.unsynced_bytes() < SYNC_AHEAD {
+            return Ok(());
+        }
+        self.slab.sync(&*self.store)
     }
 }

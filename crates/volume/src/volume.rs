@@ -335,9 +335,7 @@ impl Volume {
         self.engine.begin_flush().map_err(engine_error)?;
         self.run()?;
         self.slab.forget(&self.engine.dropped());
-        if self.slab.uncommitted_bytes() > 0 {
-            self.store.sync(&[SLAB_OBJECT])?;
-        }
+        self.slab.sync(&*self.store)?;
         let record = if self.state.wants_checkpoint() {
             let mut out = begin(&self.root, &Slots::All(self.slab.table()));
             self.engine.checkpoint(&mut out).map_err(engine_error)?;
