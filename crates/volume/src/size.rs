@@ -7,14 +7,10 @@ use oblivio_engine::tree::size_class_after;
 use oblivio_engine::{Action, BlockId, BlockOp, Engine, TreeId};
 use std::ops::Range;
 
-/// Bytes of scheduled paths after which a commit is due whatever else happens: a part of the volume
-/// between these. Who waits for a commit waits for its flush and for what was written to become
-/// durable, and twice as much as commits write is kept free. Public numbers only.
-const LEAST_COMMIT: u64 = 16 << 20;
-const MOST_COMMIT: u64 = 64 << 20;
-const COMMIT_PART: u64 = 32;
-/// What a commit writes in all for each byte of scheduled paths, at most: cached levels too.
-const COMMIT_FACTOR: u64 = 8;
+/// The most bytes that a commit flushes: a commit is due after so many scheduled paths, whatever else
+/// happens, that their two cached buckets each come to this. Who meets it waits for that, and twice
+/// as much as a commit writes is kept free. Public numbers only.
+const FLUSH_BYTES: u64 = 16 << 20;
 /// Bytes written to the slab that are made durable ahead of the commit.
 const SYNC_AHEAD: u64 = 16 << 20;
 /// Scheduled paths that follow each batch while the tree shrinks.
@@ -130,7 +126,9 @@ impl Volume {
         // What one commit writes beside what is current, a journal, and two states.
         let stored = self.slab.current_bytes();
         let state = config.map_format.bytes_for(blocks) as u64 + stored / 1024;
-        let passing = COMMIT_FACTOR * self.commit_bytes() + 2 * self.journal_limit() + 2 * state;
+        let path = (u64::from(self.engine.depth().0) + 3) * self.bucket_bytes();
+        let commit = self.evictions_between_commits() * path;
+        let passing = 2 * (commit + self.journal_limit() + state);
         let usable = (free + self.slab.free_bytes()).saturating_sub(passing) + stored;
         let mut class = self.engine.size_class();
         if tree(class) > usable {
@@ -150,12 +148,11 @@ impl Volume {
 
     /// Scheduled paths after which a commit is due.
     pub(crate) fn evictions_between_commits(&self) -> u64 {
-        let path = self.stored_levels() * self.engine.bucket_bytes(TreeId::DATA);
-        self.commit_bytes() / path as u64
+        (FLUSH_BYTES / (2 * self.bucket_bytes())).max(1)
     }
 
-    fn commit_bytes(&self) -> u64 {
-        (self.slab.current_bytes() / COMMIT_PART).clamp(LEAST_COMMIT, MOST_COMMIT)
+    fn bucket_bytes(&self) -> u64 {
+        self.engine.bucket_bytes(TreeId::DATA) as u64
     }
 
     /// Leaves little to the commit's own sync: the last of many that wait would wait for all.

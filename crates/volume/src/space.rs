@@ -18,7 +18,7 @@ const SYNC_BYTES: usize = 4 << 20;
 const LEAST_JOURNAL: u64 = 4 << 20;
 const MOST_JOURNAL: u64 = 256 << 20;
 /// The most bytes that wait to be carried out.
-const MOST_DEFERRED: usize = 4 << 20;
+const MOST_DEFERRED: usize = 2 << 20;
 
 impl Volume {
     /// Runs `work` unless an earlier failure closed this handle; a failure closes it.
