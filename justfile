@@ -24,6 +24,12 @@ model cases="20000":
 kills times="200":
     OBLIVIO_KILLS={{times}} cargo test --release -p oblivio --test kills -- --nocapture
 
-# One table of docs/benchmarks.md: engine, profile, growth, stash, integrity, figure7, files, sweep.
+# A mount killed under load, this many times; then a store below it that fails and stalls for 60 s.
+mount-kills times="200" outage="60":
+    OBLIVIO_MOUNT_KILLS={{times}} cargo test --release -p oblivio --test mount kills -- --nocapture
+    OBLIVIO_OUTAGE_SECONDS={{outage}} cargo test --release -p oblivio --bins outage -- --nocapture
+
+# One table of docs/benchmarks.md: engine, profile, growth, stash, integrity, figure7, files, sweep,
+# breathe.
 lab experiment *args:
     cargo run --release -p oblivio-lab --features rivals -- {{experiment}} --write {{args}}

@@ -2,6 +2,7 @@
 //! `docs/benchmarks.md` with the machine and the command.
 #![allow(clippy::print_stdout, reason = "a program that prints tables")]
 
+mod breathe;
 mod buckets;
 mod clock;
 mod defaults;
@@ -12,6 +13,7 @@ mod growth;
 mod integrity;
 mod latency;
 mod mounted;
+mod plot;
 mod profile;
 mod report;
 #[cfg(feature = "rivals")]
@@ -52,6 +54,8 @@ enum Experiment {
     Mounted(mounted::Args),
     /// A volume behind a slow line.
     Latency(latency::Args),
+    /// A volume that grows and is emptied again: space on the disk, and pauses.
+    Breathe(breathe::Args),
     /// Block size against bucket size and eviction.
     Sweep(sweep::Args),
 }
@@ -68,6 +72,7 @@ fn main() -> anyhow::Result<()> {
         Experiment::Files(args) => files::run(args, cli.write),
         Experiment::Mounted(args) => mounted::run(args, cli.write),
         Experiment::Latency(args) => latency::run(args, cli.write),
+        Experiment::Breathe(args) => breathe::run(args, cli.write),
         Experiment::Sweep(args) => sweep::run(args, cli.write),
     }
 }

@@ -129,11 +129,19 @@ fn replace_section(page: &str, name: &str, body: &str) -> String {
 
 /// `docs/benchmarks.md` of the repository in which the command runs.
 fn page() -> Result<PathBuf> {
+    Ok(docs()?.join("benchmarks.md"))
+}
+
+/// The folder of the repository's pages, in which plots are written too.
+///
+/// # Errors
+/// Outside of the repository.
+pub fn docs() -> Result<PathBuf> {
     let here = std::env::current_dir()?;
     let root = here.ancestors().find(|folder| folder.join("crates/lab").is_dir());
     let docs = root.context("run this inside the repository to use --write")?.join("docs");
     std::fs::create_dir_all(&docs)?;
-    Ok(docs.join("benchmarks.md"))
+    Ok(docs)
 }
 
 /// The machine in a sentence.

@@ -219,6 +219,10 @@ impl<S: Store> Store for FaultStore<S> {
         verdict.check(|place| ranges[place].0)
     }
 
+    fn free_bytes(&self) -> Result<Option<u64>> {
+        self.inner.free_bytes()
+    }
+
     fn delete(&self, objects: &[&str]) -> Result<()> {
         let verdict = self.plan.judge(objects.len());
         self.inner.delete(&objects[..verdict.applied])?;

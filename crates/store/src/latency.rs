@@ -105,6 +105,10 @@ impl<S: Store> Store for LatencyStore<S> {
         self.inner.discard(ranges)
     }
 
+    fn free_bytes(&self) -> Result<Option<u64>> {
+        self.inner.free_bytes()
+    }
+
     fn delete(&self, objects: &[&str]) -> Result<()> {
         self.wait(0, 0);
         self.inner.delete(objects)

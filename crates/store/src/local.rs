@@ -206,6 +206,10 @@ impl Store for LocalStore {
         Ok(())
     }
 
+    fn free_bytes(&self) -> Result<Option<u64>> {
+        self.directory.free_bytes().map(Some)
+    }
+
     fn delete(&self, objects: &[&str]) -> Result<()> {
         objects.iter().try_for_each(|object| check_name(object))?;
         objects.iter().try_for_each(|object| self.remove(object))?;

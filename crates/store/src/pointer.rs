@@ -31,6 +31,9 @@ macro_rules! forward {
             fn discard(&self, ranges: &[(&str, u64, u64)]) -> Result<()> {
                 (**self).discard(ranges)
             }
+            fn free_bytes(&self) -> Result<Option<u64>> {
+                (**self).free_bytes()
+            }
             fn delete(&self, objects: &[&str]) -> Result<()> {
                 (**self).delete(objects)
             }

@@ -202,6 +202,10 @@ impl<S: Store> Store for RecordStore<S> {
         self.inner.discard(ranges)
     }
 
+    fn free_bytes(&self) -> Result<Option<u64>> {
+        self.inner.free_bytes()
+    }
+
     fn delete(&self, objects: &[&str]) -> Result<()> {
         self.note(Op::Delete, objects.iter().map(|object| (*object, 0, 0)));
         self.inner.delete(objects)

@@ -117,6 +117,14 @@ impl Store for RetryStore {
         self.persist(|| self.inner.truncate(object, len))
     }
 
+    fn discard(&self, ranges: &[(&str, u64, u64)]) -> Result<()> {
+        self.persist(|| self.inner.discard(ranges))
+    }
+
+    fn free_bytes(&self) -> Result<Option<u64>> {
+        self.inner.free_bytes()
+    }
+
     fn delete(&self, objects: &[&str]) -> Result<()> {
         self.persist(|| self.inner.delete(objects))
     }

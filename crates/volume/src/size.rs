@@ -7,9 +7,12 @@ use oblivio_engine::tree::size_class_after;
 use oblivio_engine::{Action, BlockId, BlockOp, Engine, TreeId};
 use std::ops::Range;
 
-/// Written bytes after which a commit is due whatever else happens; beyond it, an eighth of the
-/// volume. The rule looks at public numbers only.
-const COMMIT_BYTES: u64 = 16 << 20;
+/// The most bytes that a commit flushes: a commit is due after so many scheduled paths, whatever else
+/// happens, that their two cached buckets each come to this. Who meets it waits for that, and twice
+/// as much as a commit writes is kept free. Public numbers only.
+const FLUSH_BYTES: u64 = 16 << 20;
+/// Bytes written to the slab that are made durable ahead of the commit.
+const SYNC_AHEAD: u64 = 16 << 20;
 /// Scheduled paths that follow each batch while the tree shrinks.
 const SWEEP_BATCH: u64 = 2;
 /// Scheduled paths at a time when nothing else is to be done, and at the end of a session.
@@ -28,11 +31,20 @@ impl Volume {
         self.set_class(size_class_after(live, self.engine.size_class()))
     }
 
+    /// The class that the tree should have, for what exists.
+    fn class_due(&self) -> u64 {
+        let class = self.engine.size_class();
+        size_class_after(self.engine.live_blocks(), class).max(LEAST_BLOCKS)
+    }
+
+    /// Whether the tree has become much too large.
+    pub(crate) fn shrink_is_due(&self) -> bool {
+        self.class_due() < self.engine.size_class()
+    }
+
     /// Begins to shrink the tree when it has become much too large.
     pub(crate) fn shrink_if_due(&mut self) -> Result<()> {
-        let class = self.engine.size_class();
-        let after = size_class_after(self.engine.live_blocks(), class).max(LEAST_BLOCKS);
-        if after < class { self.set_class(after) } else { Ok(()) }
+        if self.shrink_is_due() { self.set_class(self.class_due()) } else { Ok(()) }
     }
 
     fn set_class(&mut self, class: u64) -> Result<()> {
@@ -52,7 +64,8 @@ impl Volume {
         }
         self.engine.begin_maintenance(paths).map_err(engine_error)?;
         self.journal.intent(&*self.store, self.engine.intent())?;
-        self.run()
+        self.run()?;
+        self.sync_ahead()
     }
 
     /// What follows each batch while the tree shrinks.
@@ -62,9 +75,25 @@ impl Volume {
 
     /// Sweeps a little in a quiet moment; whether there is more to do.
     pub(crate) fn sweep_when_idle(&mut self) -> Result<bool> {
+        if self.shrink_is_due() {
+            // What was removed is discarded after the commit that removed it, so that nobody may
+            // come who commits again.
+            self.checkpoint()?;
+            self.announce()?;
+            return Ok(true);
+        }
+        if self.engine.shrink_left() == 0 {
+            return Ok(false);
+        }
         self.sweep(SWEEP_IDLE)?;
-        self.commit_if_due()?;
-        Ok(self.engine.shrink_left() > 0)
+        if self.engine.shrink_left() > 0 {
+            self.commit_if_due()?;
+            return Ok(true);
+        }
+        // What the last paths gave back is free after a commit.
+        self.checkpoint()?;
+        self.announce()?;
+        Ok(false)
     }
 
     /// Sweeps at the end of a session, by an amount that depends on the size class alone.
@@ -87,6 +116,30 @@ impl Volume {
         self.engine.discard(&ids).map_err(engine_error)
     }
 
+    /// Blocks that may still come into being when the store has so many bytes left: up to the
+    /// largest class whose whole tree fits. Less would do for a while, but the buckets of a tree
+    /// are stored as paths come by, whatever is asked for, and must not be refused then.
+    pub(crate) fn room_in(&self, free: u64) -> u64 {
+        let config = self.engine.config();
+        let blocks = self.engine.capacity();
+        let tree = |class: u64| config.tree_bytes_for(blocks, class);
+        // What one commit writes beside what is current, a journal, and two states.
+        let stored = self.slab.current_bytes();
+        let state = config.map_format.bytes_for(blocks) as u64 + stored / 1024;
+        let path = (u64::from(self.engine.depth().0) + 3) * self.bucket_bytes();
+        let commit = self.evictions_between_commits() * path;
+        let passing = 2 * (commit + self.journal_limit() + state);
+        let usable = (free + self.slab.free_bytes()).saturating_sub(passing) + stored;
+        let mut class = self.engine.size_class();
+        if tree(class) > usable {
+            return 0;
+        }
+        while class < config.capacity && tree(2 * class) <= usable {
+            class *= 2;
+        }
+        class.min(config.capacity).saturating_sub(self.engine.live_blocks())
+    }
+
     /// Levels of the tree that are not cached.
     pub(crate) fn stored_levels(&self) -> usize {
         let cached = self.engine.cached_buckets().checked_ilog2().unwrap_or(0);
@@ -95,7 +148,18 @@ impl Volume {
 
     /// Scheduled paths after which a commit is due.
     pub(crate) fn evictions_between_commits(&self) -> u64 {
-        let path = self.stored_levels() * self.engine.bucket_bytes(TreeId::DATA);
-        COMMIT_BYTES.max(self.slab.current_bytes() / 8) / path as u64
+        (FLUSH_BYTES / (2 * self.bucket_bytes())).max(1)
+    }
+
+    fn bucket_bytes(&self) -> u64 {
+        self.engine.bucket_bytes(TreeId::DATA) as u64
+    }
+
+    /// Leaves little to the commit's own sync: the last of many that wait would wait for all.
+    pub(crate) fn sync_ahead(&mut self) -> Result<()> {
+        if self.slab.unsynced_bytes() < SYNC_AHEAD {
+            return Ok(());
+        }
+        self.slab.sync(&*self.store)
     }
 }

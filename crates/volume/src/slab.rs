@@ -70,6 +70,8 @@ pub struct Slab {
     retired: Vec<u32>,
     /// Slots written since the last commit.
     fresh: u64,
+    /// Those of them that are durable.
+    synced: u64,
     /// Buckets written since the last commit, with repeats.
     changed: Vec<u64>,
     /// Slots that the object has.
@@ -89,6 +91,7 @@ impl Slab {
             busiest: 0,
             retired: Vec::new(),
             fresh: 0,
+            synced: 0,
             changed: Vec::new(),
             end: 0,
             spans: Vec::new(),
@@ -157,14 +160,31 @@ impl Slab {
         self.slots.iter().enumerate().filter_map(stored)
     }
 
-    /// Bytes written since the last commit.
-    pub fn uncommitted_bytes(&self) -> u64 {
-        self.fresh * self.slot_bytes
+    /// Bytes written that are not durable yet.
+    pub fn unsynced_bytes(&self) -> u64 {
+        (self.fresh - self.synced) * self.slot_bytes
+    }
+
+    /// Makes what was written durable.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn sync(&mut self, store: &dyn Store) -> Result<()> {
+        if self.synced < self.fresh {
+            store.sync(&[SLAB_OBJECT])?;
+            self.synced = self.fresh;
+        }
+        Ok(())
     }
 
     /// Bytes of current versions.
     pub fn current_bytes(&self) -> u64 {
         (u64::from(self.end) - self.free.len() as u64) * self.slot_bytes
+    }
+
+    /// Bytes of slots that are free and still take space in the store.
+    pub fn free_bytes(&self) -> u64 {
+        (self.free.len() - self.holes.len()) as u64 * self.slot_bytes
     }
 
     /// Reads buckets; `into` is cut into equal parts.
@@ -245,7 +265,7 @@ impl Slab {
     pub fn committed(&mut self) {
         self.free.extend(self.retired.drain(..));
         self.busiest = self.fresh.max(self.busiest - self.busiest / 8);
-        self.fresh = 0;
+        (self.fresh, self.synced) = (0, 0);
         self.changed.clear();
     }
 

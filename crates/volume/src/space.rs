@@ -18,7 +18,7 @@ const SYNC_BYTES: usize = 4 << 20;
 const LEAST_JOURNAL: u64 = 4 << 20;
 const MOST_JOURNAL: u64 = 256 << 20;
 /// The most bytes that wait to be carried out.
-const MOST_DEFERRED: usize = 4 << 20;
+const MOST_DEFERRED: usize = 2 << 20;
 
 impl Volume {
     /// Runs `work` unless an earlier failure closed this handle; a failure closes it.
@@ -45,6 +45,7 @@ impl Volume {
         self.journal.intent(&*self.store, self.engine.intent())?;
         self.sync_tick()?;
         self.run()?;
+        self.sync_ahead()?;
         let mut answers = self.engine.take_answers();
         answers.truncate(wanted);
         self.sweep_after_batch()?;
@@ -109,7 +110,7 @@ impl Volume {
         Ok(())
     }
 
-    fn journal_limit(&self) -> u64 {
+    pub(crate) fn journal_limit(&self) -> u64 {
         (self.slab.current_bytes() / 16).clamp(LEAST_JOURNAL, MOST_JOURNAL)
     }
 
@@ -189,13 +190,19 @@ impl BlockSpace for Volume {
             }
             let most = MOST_DEFERRED.min(volume.memory_bytes / 16);
             if volume.deferred.bytes() > most {
-                volume.drain(most / 2)?;
+                // No further: each caller waits for about as much as it brought.
+                volume.drain(most)?;
             }
             if volume.pacer.is_some() {
                 volume.tick_until_synced(SYNC_BYTES / 2)?;
             }
             volume.commit_if_due()
         })
+    }
+
+    fn room(&self) -> Result<Option<u64>> {
+        let free = self.store.free_bytes()?;
+        Ok(free.map(|free| self.room_in(free)))
     }
 
     fn root(&self) -> &[u8] {

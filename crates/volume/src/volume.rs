@@ -335,9 +335,7 @@ impl Volume {
         self.engine.begin_flush().map_err(engine_error)?;
         self.run()?;
         self.slab.forget(&self.engine.dropped());
-        if self.slab.uncommitted_bytes() > 0 {
-            self.store.sync(&[SLAB_OBJECT])?;
-        }
+        self.slab.sync(&*self.store)?;
         let record = if self.state.wants_checkpoint() {
             let mut out = begin(&self.root, &Slots::All(self.slab.table()));
             self.engine.checkpoint(&mut out).map_err(engine_error)?;
@@ -387,6 +385,11 @@ impl Volume {
     pub fn verify(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<u64> {
         self.checkpoint()?;
         crate::verify::verify(&*self.store, &self.slab, &mut self.engine, progress)
+    }
+
+    /// What the engine counted since the volume was opened.
+    pub fn meters(&self) -> oblivio_engine::tree::Meters {
+        self.engine.meters()
     }
 
     /// What stands between a stored bucket and its content; for [`crate::fuzzing`].

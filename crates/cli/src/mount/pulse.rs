@@ -54,6 +54,15 @@ impl Store for PulseStore {
         self.beat(self.inner.truncate(object, len))
     }
 
+    fn discard(&self, ranges: &[(&str, u64, u64)]) -> Result<()> {
+        self.beat(self.inner.discard(ranges))
+    }
+
+    // No sign of life: a full disk tells this too.
+    fn free_bytes(&self) -> Result<Option<u64>> {
+        self.inner.free_bytes()
+    }
+
     fn delete(&self, objects: &[&str]) -> Result<()> {
         self.beat(self.inner.delete(objects))
     }

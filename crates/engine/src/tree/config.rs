@@ -235,4 +235,9 @@ impl TreeConfig {
     pub fn tree_bytes(&self, level: usize, blocks: u64) -> u64 {
         buckets_in(self.depth(level, blocks)) * self.geometry(level).bucket_bytes() as u64
     }
+
+    /// As [`Self::tree_bytes`] of the data's tree when only `live` of its blocks may exist.
+    pub fn tree_bytes_for(&self, blocks: u64, live: u64) -> u64 {
+        buckets_in(self.depth_for_live(0, live, blocks)) * self.geometry(0).bucket_bytes() as u64
+    }
 }

@@ -80,6 +80,13 @@ impl Directory {
         }
     }
 
+    /// Bytes that may still be stored here, by whom is not root.
+    pub(super) fn free_bytes(&self) -> Result<u64> {
+        let found = retry_on_intr(|| rustix::fs::fstatvfs(&self.file));
+        let found = found.map_err(|error| self.failed(error.into()))?;
+        Ok(found.f_bavail.saturating_mul(found.f_frsize))
+    }
+
     /// The names of all entries that can be an object's or ours, in no order.
     pub(super) fn names(&self) -> Result<Vec<String>> {
         let mut names = Vec::new();

@@ -40,6 +40,15 @@ pub trait BlockSpace: Send {
     /// Replaces the root; it becomes durable with the next commit.
     fn set_root(&mut self, root: &[u8]);
 
+    /// How many blocks more may exist before the store is full, as far as that can be known; with
+    /// these there is still room for all that commits take meanwhile.
+    ///
+    /// # Errors
+    /// Those of the store.
+    fn room(&self) -> Result<Option<u64>> {
+        Ok(None)
+    }
+
     /// Makes everything accepted so far durable, atomically.
     fn commit(&mut self) -> Result<()>;
 

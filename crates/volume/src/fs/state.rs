@@ -257,8 +257,21 @@ impl State {
         if !self.has_room(wanted) {
             return Err(full());
         }
+        self.expect_room_in_store(blocks)?;
         self.operations += 1;
         Ok(())
+    }
+
+    /// Refuses what the store below would have no space for, while it can still be refused: what
+    /// was accepted must be stored.
+    fn expect_room_in_store(&self, blocks: u64) -> Result<()> {
+        let waits = self.tails.len() as u64 + self.metadata_reserve(self.operations + 1);
+        match self.pool.lock().blocks()?.room()? {
+            Some(room) if room < blocks.saturating_add(waits) => {
+                Err(Error::Full("the store has no space left".into()))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Called before anything is changed by an operation that frees or only renames: it is never
@@ -346,8 +359,9 @@ impl State {
         let buffered = self.tails.bytes().div_ceil(self.block_bytes) as u64;
         // As `make_room` reckons, right after a commit.
         let reserved = buffered + self.kept_back() + self.metadata_reserve(1);
-        let pool = self.pool.lock();
+        let mut pool = self.pool.lock();
         let unused = pool.allocator.capacity().saturating_sub(pool.allocator.used());
+        let unused = pool.blocks()?.room()?.map_or(unused, |room| room.min(unused));
         Ok(Usage {
             files: self.counters.files,
             directories: self.counters.directories,

@@ -1,7 +1,9 @@
 //! The queue, its deadline and the server without a kernel, over a volume that stalls.
 
 mod deadline;
+mod flaky;
 mod mounted;
+mod outage;
 mod serving;
 
 use super::queue::{Pulse, Queue};
@@ -118,9 +120,7 @@ impl Rig {
 
     /// Sends a request; its answer comes here.
     fn send(&self, op: Op) -> Receiver<std::result::Result<Answer, Errno>> {
-        let (tell, answer): (Sender<_>, _) = channel();
-        self.queue.push(op, Box::new(move |result| drop(tell.send(result))));
-        answer
+        send(&self.queue, op)
     }
 
     /// Sends a request and waits; gives the error's number.
@@ -142,6 +142,13 @@ impl Rig {
         self.server.join().expect("no panic").expect("a last commit");
         self.blocks
     }
+}
+
+/// Sends a request; its answer comes here.
+fn send(queue: &Queue, op: Op) -> Receiver<std::result::Result<Answer, Errno>> {
+    let (tell, answer): (Sender<_>, _) = channel();
+    queue.push(op, Box::new(move |result| drop(tell.send(result))));
+    answer
 }
 
 fn place(name: &str) -> Place {

@@ -1,0 +1,289 @@
+//! A store that fails, hangs or is full under load: errors in the stated time, and when it is over
+//! everything goes on and nothing acknowledged is lost. `OBLIVIO_OUTAGE_SECONDS` is how long it lasts.
+//! (`Store::put` is not among the calls: a mount never makes it, only who changes passphrases.)
+
+use super::flaky::{Call, Flaky, Trouble};
+use super::*;
+use crate::mount::pulse::PulseStore;
+use oblivio_crypto::{KdfParams, Passphrase};
+use oblivio_store::{Patience, RetryStore, Store};
+use oblivio_volume::{CreateOptions, OpenOptions, Volume};
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+const LIMIT: Duration = Duration::from_millis(500);
+/// What a loaded computer may add to the limit.
+const GRACE: Duration = Duration::from_secs(5);
+const ENOSPC: i32 = 28;
+const PIECE: usize = 300_000;
+
+fn content(n: u64) -> Vec<u8> {
+    (0..PIECE as u64).map(|at| (at.wrapping_mul(n + 3) >> 3) as u8).collect()
+}
+
+fn open_options() -> OpenOptions {
+    // So little that the store is read from, too.
+    OpenOptions { memory_bytes: 12 << 20, ..OpenOptions::default() }
+}
+
+/// A server over a volume over a flaky store.
+struct Storm {
+    store: Flaky,
+    queue: Arc<Queue>,
+    server: JoinHandle<Result<()>>,
+    next: u64,
+    /// What was written since the last sync, and what a sync acknowledged; by number.
+    written: BTreeMap<u64, bool>,
+    sure: BTreeMap<u64, bool>,
+    slowest: Duration,
+}
+
+impl Storm {
+    fn new(tells: bool) -> Self {
+        let (store, pulse) = (Flaky::new(tells), Pulse::default());
+        let layers = PulseStore::new(Arc::new(store.clone()), Arc::clone(&pulse));
+        let layers = RetryStore::new(Arc::new(layers), Patience::default(), Box::new(|_| ()));
+        let (block_bytes, kdf) = (4096, KdfParams::TEST);
+        let create = CreateOptions { block_bytes, capacity_bytes: 1 << 30, kdf };
+        let secret = Passphrase::new("storm");
+        let volume = Volume::create(Arc::new(layers), &secret, create, open_options());
+        let fs = FileSystem::format(Box::new(volume.expect("made"))).expect("an empty one");
+        let queue = Arc::new(Queue::new(LIMIT, pulse));
+        let settings =
+            Settings { commit_every: Duration::from_millis(200), on_request: None, late: None };
+        let server = Server::new(fs, Arc::clone(&queue), settings);
+        let server = thread::spawn(move || server.run());
+        let watched = Arc::clone(&queue);
+        thread::spawn(move || watched.watch(|_| ()));
+        let (written, sure) = (BTreeMap::new(), BTreeMap::new());
+        Storm { store, queue, server, next: 0, written, sure, slowest: Duration::ZERO }
+    }
+
+    fn ask(&mut self, op: Op) -> std::result::Result<Answer, i32> {
+        let begun = Instant::now();
+        let answer = send(&self.queue, op).recv_timeout(Duration::from_secs(120));
+        self.slowest = self.slowest.max(begun.elapsed());
+        answer.expect("an answer").map_err(Errno::code)
+    }
+
+    /// A new file of some blocks; told of only when all of it was accepted.
+    fn add(&mut self) -> std::result::Result<(), i32> {
+        let n = self.next;
+        self.next += 1;
+        let made = match self.ask(create(&format!("f{n}")))? {
+            Answer::Created(attr, fh) => (attr.ino, fh),
+            other => panic!("{other:?}"),
+        };
+        let done = self.ask(write(made, 0, &content(n)));
+        let closed = self.ask(Op::Release { fh: made.1 });
+        done.and(closed)?;
+        self.written.insert(n, true);
+        Ok(())
+    }
+
+    fn remove(&mut self) -> std::result::Result<(), i32> {
+        let Some((&n, _)) = self.sure.iter().find(|(_, there)| **there) else { return Ok(()) };
+        // From now on it may be there or not.
+        self.sure.remove(&n);
+        self.ask(Op::Unlink(place(&format!("f{n}"))))?;
+        self.written.insert(n, false);
+        Ok(())
+    }
+
+    fn sync(&mut self) -> std::result::Result<(), i32> {
+        self.ask(Op::Sync { ino: ROOT_INO })?;
+        self.sure.append(&mut self.written);
+        Ok(())
+    }
+
+    /// Reads something that was acknowledged.
+    fn look(&mut self) -> std::result::Result<(), i32> {
+        let there: Vec<u64> = self.sure.iter().filter(|(_, is)| **is).map(|(n, _)| *n).collect();
+        let Some(&n) = there.get(self.next as usize % there.len().max(1)) else { return Ok(()) };
+        let Answer::Entry(Some(attr)) = self.ask(Op::Lookup(place(&format!("f{n}"))))? else {
+            panic!("f{n} is lost")
+        };
+        let caller = Caller::default();
+        let Answer::Opened(fh) = self.ask(Op::Open { ino: attr.ino, truncate: false, caller })?
+        else {
+            panic!("f{n} does not open")
+        };
+        let data = self.ask(read((attr.ino, fh), 0, PIECE as u32));
+        let closed = self.ask(Op::Release { fh });
+        match data? {
+            Answer::Data(data) => assert!(data == content(n), "f{n} is wrong"),
+            other => panic!("{other:?}"),
+        }
+        closed.map(drop)
+    }
+
+    /// A little of everything; gives the first error.
+    fn load(&mut self) -> std::result::Result<(), i32> {
+        let done =
+            [Self::add, Self::add, Self::look, Self::remove, Self::sync].map(|do_it| do_it(self));
+        done.into_iter().collect()
+    }
+
+    /// Ends the server and opens what is stored without it.
+    fn end(self) {
+        self.queue.close();
+        self.server.join().expect("no panic").expect("a last commit");
+        let disk: Arc<dyn Store> = self.store.disk;
+        let volume = Volume::open(disk, &Passphrase::new("storm"), open_options()).expect("opens");
+        let fs = FileSystem::open(Box::new(volume)).expect("the file system");
+        assert_eq!(fs.check_with(true, &mut |_, _| ()).expect("checked").problems, [""; 0]);
+        for (n, there) in self.sure {
+            let found = fs.lookup(ROOT_INO, format!("f{n}").as_bytes());
+            assert_eq!(found.is_ok(), there, "f{n}");
+            if let Ok(attr) = found {
+                let handle = fs.open_file(attr.ino).expect("opened");
+                assert!(fs.read(handle, 0, PIECE).expect("read") == content(n), "f{n}");
+            }
+        }
+    }
+}
+
+fn outage() -> Duration {
+    let seconds = std::env::var("OBLIVIO_OUTAGE_SECONDS").ok().and_then(|text| text.parse().ok());
+    seconds.map_or(3 * LIMIT, Duration::from_secs)
+}
+
+/// Load, trouble for a while under load, load again.
+fn weather(call: Call, trouble: Trouble) {
+    let mut storm = Storm::new(true);
+    while storm.next < 60 {
+        storm.load().expect("good weather");
+    }
+    storm.slowest = Duration::ZERO;
+    storm.store.set(Some((call, trouble)));
+    let (begun, mut errors) = (Instant::now(), 0u32);
+    // Some calls are rare: the outage begins when one was met.
+    let mut met = None;
+    while met.is_none_or(|met: Instant| met.elapsed() < outage()) {
+        if let Err(error) = storm.load() {
+            assert_eq!(error, EIO, "{call:?} {trouble:?}");
+            errors += 1;
+        }
+        if met.is_none() && storm.store.hits.load(Ordering::Relaxed) > 0 {
+            met = Some(Instant::now());
+        }
+        assert!(begun.elapsed() < 2 * outage() + Duration::from_secs(60), "{call:?} is never made");
+    }
+    storm.store.set(None);
+    assert!(errors > 0, "{call:?} {trouble:?}");
+    assert!(storm.slowest < LIMIT + GRACE, "{call:?}: an answer took {:?}", storm.slowest);
+    let back = Instant::now();
+    while storm.load().is_err() {
+        assert!(back.elapsed() < GRACE, "{call:?} {trouble:?}: it does not come back");
+    }
+    for _ in 0..10 {
+        storm.load().expect("good weather again");
+    }
+    storm.end();
+}
+
+#[test]
+fn every_kind_of_call_may_fail_for_a_while() {
+    for call in [Call::Read, Call::Write, Call::Sync, Call::Any] {
+        weather(call, Trouble::Fails);
+    }
+}
+
+#[test]
+fn a_call_may_take_effect_and_fail() {
+    for call in [Call::Write, Call::Sync] {
+        weather(call, Trouble::FailsAfter);
+    }
+}
+
+#[test]
+fn every_kind_of_call_may_hang_for_a_while() {
+    for call in [Call::Read, Call::Sync, Call::Any] {
+        weather(call, Trouble::Hangs);
+    }
+}
+
+/// Fills the volume and empties it; the server answers before and after.
+#[test]
+fn giving_space_back_may_fail_for_a_while() {
+    for call in [Call::Truncate, Call::Discard] {
+        let mut storm = Storm::new(true);
+        while storm.next < 200 {
+            storm.add().expect("good weather");
+        }
+        storm.sync().expect("good weather");
+        storm.store.set(Some((call, Trouble::Fails)));
+        while storm.sure.values().any(|there| *there) {
+            if storm.remove().is_err() {
+                break;
+            }
+        }
+        let met = Instant::now();
+        while storm.store.hits.load(Ordering::Relaxed) == 0 {
+            let _ = storm.sync();
+            thread::sleep(LIMIT / 10);
+            assert!(met.elapsed() < Duration::from_secs(60), "{call:?} is never made");
+        }
+        assert_eq!(storm.sync(), Err(EIO));
+        assert!(storm.slowest < LIMIT + GRACE, "{call:?}: an answer took {:?}", storm.slowest);
+        storm.store.set(None);
+        let back = Instant::now();
+        while storm.load().is_err() {
+            assert!(back.elapsed() < GRACE, "{call:?}: it does not come back");
+        }
+        storm.end();
+    }
+}
+
+#[test]
+fn a_disk_that_fills_up_is_told_in_advance() {
+    let mut storm = Storm::new(true);
+    storm.load().expect("room");
+    let free = |storm: &mut Storm| match storm.ask(Op::StatFs) {
+        Ok(Answer::Usage(usage)) => usage.free_blocks * usage.block_bytes,
+        other => panic!("{other:?}"),
+    };
+    let empty = free(&mut storm);
+    storm.store.size.store(400 << 20, Ordering::Relaxed);
+    let less = free(&mut storm);
+    assert!(less > 0 && less < 200 << 20 && less < empty, "{less}");
+    let error = loop {
+        if let Err(error) = storm.add() {
+            break error;
+        }
+        assert!(storm.next < 4000, "it never fills up");
+    };
+    assert_eq!(error, ENOSPC);
+    assert!(free(&mut storm) < (8 << 20) + 4 * PIECE as u64);
+    // What was accepted is kept, and there is room to remove something.
+    storm.sync().expect("room for what was accepted");
+    storm.look().expect("read");
+    storm.remove().expect("removed");
+    storm.sync().expect("committed");
+    storm.store.size.store(u64::MAX, Ordering::Relaxed);
+    storm.load().expect("room again");
+    assert!(storm.slowest < LIMIT + GRACE, "an answer took {:?}", storm.slowest);
+    storm.end();
+}
+
+#[test]
+fn a_disk_that_others_fill_gives_errors_until_there_is_room() {
+    let mut storm = Storm::new(false);
+    storm.load().expect("room");
+    let used: u64 = storm.store.disk.list().expect("memory").iter().map(|(_, len)| len).sum();
+    storm.store.size.store(used + (8 << 20), Ordering::Relaxed);
+    let error = loop {
+        if let Err(error) = storm.load() {
+            break error;
+        }
+        assert!(storm.next < 4000, "it never fills up");
+    };
+    assert_eq!(error, EIO);
+    assert!(storm.slowest < LIMIT + GRACE, "an answer took {:?}", storm.slowest);
+    storm.store.size.store(u64::MAX, Ordering::Relaxed);
+    let back = Instant::now();
+    while storm.load().is_err() {
+        assert!(back.elapsed() < GRACE, "it does not come back");
+    }
+    storm.end();
+}

@@ -1,0 +1,353 @@
+//! A volume that grows from empty and is emptied again, step by step, on a real disk: what it takes
+//! there, and how long anybody waits.
+
+use crate::plot::{self, Line, Plot};
+use crate::report::{self, Report, Table, bytes, median};
+use crate::workload::Rng;
+use anyhow::{Context, Result, ensure};
+use oblivio_crypto::{KdfParams, Passphrase};
+use oblivio_engine::tree::STASH_BOUND;
+use oblivio_engine::{BlockAnswer, BlockOp};
+use oblivio_store::LocalStore;
+use oblivio_volume::fs::{FileSystem, NewNode, ROOT_INO};
+use oblivio_volume::{BlockSpace, CreateOptions, OpenOptions, Volume, VolumeInfo};
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// One write, and one read.
+const PIECE: usize = 1 << 20;
+/// One file.
+const FILE: u64 = 16 << 20;
+/// The mount commits when so much was written.
+const COMMIT: u64 = 64 << 20;
+/// Names of what is timed.
+const KINDS: [&str; 5] = ["write", "read", "commit", "delete", "idle"];
+
+/// How far it grows.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// Bytes of files at the top, as 4G or 512M.
+    #[arg(long, default_value = "4G", value_parser = size)]
+    to: u64,
+    /// Bytes in a step.
+    #[arg(long, default_value = "256M", value_parser = size)]
+    step: u64,
+    /// A directory on the disk to measure; by default the system's for temporary files.
+    #[arg(long)]
+    dir: Option<PathBuf>,
+    /// MiB of memory that the volume may use.
+    #[arg(long, default_value_t = 448)]
+    memory_mib: usize,
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    let (digits, shift) = match text.strip_suffix(['G', 'M']) {
+        Some(digits) => (digits, if text.ends_with('G') { 30 } else { 20 }),
+        None => (text, 0),
+    };
+    digits.parse::<u64>().map(|n| n << shift).map_err(|error| error.to_string())
+}
+
+/// A volume that the experiment can look at while a file system works on it.
+struct Watched {
+    volume: Arc<Mutex<Volume>>,
+    root: Vec<u8>,
+}
+
+fn lock(volume: &Mutex<Volume>) -> MutexGuard<'_, Volume> {
+    volume.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+type Of<T> = oblivio_volume::Result<T>;
+
+impl BlockSpace for Watched {
+    fn block_bytes(&self) -> usize {
+        lock(&self.volume).block_bytes()
+    }
+    fn capacity_blocks(&self) -> u64 {
+        lock(&self.volume).capacity_blocks()
+    }
+    fn reserve(&mut self, blocks: u64) -> Of<()> {
+        lock(&self.volume).reserve(blocks)
+    }
+    fn access(&mut self, ops: Vec<BlockOp>) -> Of<Vec<BlockAnswer>> {
+        lock(&self.volume).access(ops)
+    }
+    fn defer(&mut self, ops: Vec<BlockOp>) -> Of<()> {
+        lock(&self.volume).defer(ops)
+    }
+    fn root(&self) -> &[u8] {
+        &self.root
+    }
+    fn set_root(&mut self, root: &[u8]) {
+        self.root = root.to_vec();
+        lock(&self.volume).set_root(root);
+    }
+    fn room(&self) -> Of<Option<u64>> {
+        lock(&self.volume).room()
+    }
+    fn commit(&mut self) -> Of<()> {
+        lock(&self.volume).commit()
+    }
+    fn finish(&mut self) -> Of<()> {
+        lock(&self.volume).finish()
+    }
+    fn discard(&mut self, ids: &[u64]) -> Of<()> {
+        lock(&self.volume).discard(ids)
+    }
+    fn end_operation(&mut self) -> Of<()> {
+        lock(&self.volume).end_operation()
+    }
+    fn idle(&mut self) -> Of<Option<Duration>> {
+        lock(&self.volume).idle()
+    }
+    fn cache_budget(&self) -> usize {
+        lock(&self.volume).cache_budget()
+    }
+}
+
+/// Milliseconds that each operation took, by kind.
+#[derive(Default)]
+struct Times(BTreeMap<&'static str, Vec<f64>>);
+
+impl Times {
+    fn time<T>(&mut self, kind: &'static str, work: impl FnOnce() -> Of<T>) -> Result<T> {
+        let begun = Instant::now();
+        let done = work()?;
+        self.0.entry(kind).or_default().push(begun.elapsed().as_secs_f64() * 1e3);
+        Ok(done)
+    }
+
+    fn median(&self, kind: &str) -> f64 {
+        self.0.get(kind).map_or(0.0, |times| median(times))
+    }
+
+    fn highest(&self, kind: &str) -> f64 {
+        self.0.get(kind).map_or(0.0, |times| times.iter().copied().fold(0.0, f64::max))
+    }
+}
+
+/// What was there after a step.
+struct Point {
+    files: u64,
+    allocated: u64,
+    info: VolumeInfo,
+    stash_peak: u64,
+    times: Times,
+}
+
+struct Breath {
+    fs: FileSystem,
+    volume: Arc<Mutex<Volume>>,
+    dir: PathBuf,
+    rng: Rng,
+    files: u64,
+    uncommitted: u64,
+    points: Vec<Point>,
+}
+
+/// Runs the experiment.
+///
+/// # Errors
+/// Those of the volume and of the page.
+pub fn run(args: &Args, write: bool) -> Result<()> {
+    ensure!(args.step >= FILE && args.to >= args.step, "a step is a file of 16 MiB at least");
+    let dir = args.dir.clone().unwrap_or_else(std::env::temp_dir);
+    let scratch = tempfile::tempdir_in(&dir).with_context(|| dir.display().to_string())?;
+    let mut breath = Breath::new(scratch.path().join("v"), args.memory_mib << 20)?;
+    breath.look(Times::default())?;
+    while breath.files * FILE < args.to {
+        breath.step(|breath, times| {
+            let end = (breath.files * FILE + args.step).min(args.to) / FILE;
+            while breath.files < end {
+                breath.write_file(times)?;
+            }
+            Ok(())
+        })?;
+    }
+    while breath.files > 0 {
+        breath.step(|breath, times| {
+            let end = breath.files.saturating_sub(args.step / FILE);
+            while breath.files > end {
+                breath.delete_file(times)?;
+            }
+            Ok(())
+        })?;
+    }
+    report(args, &breath.points, write)
+}
+
+impl Breath {
+    fn new(dir: PathBuf, memory_bytes: usize) -> Result<Self> {
+        let store = Arc::new(LocalStore::create(&dir)?);
+        let create = CreateOptions { kdf: KdfParams::TEST, ..CreateOptions::default() };
+        let open = OpenOptions { memory_bytes, ..OpenOptions::default() };
+        let volume = Volume::create(store, &Passphrase::new("lab"), create, open)?;
+        let volume = Arc::new(Mutex::new(volume));
+        let watched = Watched { volume: Arc::clone(&volume), root: Vec::new() };
+        let fs = FileSystem::format(Box::new(watched))?;
+        let (rng, points) = (Rng::new(6), Vec::new());
+        Ok(Breath { fs, volume, dir, rng, files: 0, uncommitted: 0, points })
+    }
+
+    /// Some work, a commit, and a quiet moment.
+    fn step(&mut self, work: impl FnOnce(&mut Self, &mut Times) -> Result<()>) -> Result<()> {
+        let mut times = Times::default();
+        work(self, &mut times)?;
+        self.commit(&mut times)?;
+        while times.time("idle", || self.fs.idle())?.is_some() {}
+        self.look(times)
+    }
+
+    fn write_file(&mut self, times: &mut Times) -> Result<()> {
+        let name = self.files.to_string();
+        let (_, handle) = self.fs.create(ROOT_INO, name.as_bytes(), NewNode::default())?;
+        for at in 0..FILE / PIECE as u64 {
+            let mut piece = vec![0; PIECE];
+            for word in piece.chunks_mut(8) {
+                word.copy_from_slice(&self.rng.next().to_le_bytes());
+            }
+            times.time("write", || self.fs.write(handle, at * PIECE as u64, &piece))?;
+        }
+        self.fs.close(handle)?;
+        self.files += 1;
+        self.read_something(times)?;
+        self.uncommitted += FILE;
+        if self.uncommitted >= COMMIT { self.commit(times) } else { Ok(()) }
+    }
+
+    fn read_something(&mut self, times: &mut Times) -> Result<()> {
+        let name = self.rng.below(self.files).to_string();
+        let handle = self.fs.open_file(self.fs.lookup(ROOT_INO, name.as_bytes())?.ino)?;
+        let at = self.rng.below(FILE / PIECE as u64) * PIECE as u64;
+        let read = times.time("read", || self.fs.read(handle, at, PIECE))?;
+        ensure!(read.len() == PIECE, "a file is too short");
+        Ok(self.fs.close(handle)?)
+    }
+
+    fn delete_file(&mut self, times: &mut Times) -> Result<()> {
+        self.files -= 1;
+        let name = self.files.to_string();
+        times.time("delete", || self.fs.unlink(ROOT_INO, name.as_bytes()))?;
+        self.uncommitted += FILE;
+        if self.files > 0 {
+            self.read_something(times)?;
+        }
+        if self.uncommitted >= COMMIT { self.commit(times) } else { Ok(()) }
+    }
+
+    fn commit(&mut self, times: &mut Times) -> Result<()> {
+        // One that has nothing to do is not worth a measurement.
+        if std::mem::take(&mut self.uncommitted) == 0 {
+            return Ok(());
+        }
+        times.time("commit", || self.fs.commit())
+    }
+
+    fn look(&mut self, times: Times) -> Result<()> {
+        let volume = lock(&self.volume);
+        let point = Point {
+            files: self.files * FILE,
+            allocated: on_disk(&self.dir)?,
+            info: volume.info()?,
+            stash_peak: volume.meters().stash_peak,
+            times,
+        };
+        drop(volume);
+        eprintln!("{}", cells(&point).join(" | "));
+        self.points.push(point);
+        Ok(())
+    }
+}
+
+/// Bytes that a folder's files take on the disk.
+fn on_disk(dir: &Path) -> Result<u64> {
+    let blocks = dir.read_dir()?.map(|entry| Ok(entry?.metadata()?.blocks()));
+    Ok(blocks.sum::<Result<u64>>()? * 512)
+}
+
+fn cells(point: &Point) -> Vec<String> {
+    let factor = match point.files {
+        0 => "-".into(),
+        files => format!("{:.2}", point.allocated as f64 / files as f64),
+    };
+    let mut cells = vec![
+        bytes(point.files),
+        bytes(point.info.bytes_stored),
+        bytes(point.allocated),
+        factor,
+        point.info.size_class.to_string(),
+        point.info.depth.to_string(),
+        point.stash_peak.to_string(),
+    ];
+    for kind in KINDS {
+        let (median, highest) = (point.times.median(kind), point.times.highest(kind));
+        cells.push(if highest == 0.0 { "-".into() } else { format!("{median:.0} / {highest:.0}") });
+    }
+    cells
+}
+
+fn report(args: &Args, points: &[Point], write: bool) -> Result<()> {
+    let mut report = Report::new("breathe", "A volume that grows and is emptied again");
+    report.text(&format!(
+        "Files of {} through the file system over a volume with blocks of 16 KiB and {} MiB of memory \
+         in a local directory: written up to {}, then deleted, in steps of {}; a commit for every 64 \
+         MiB written and every fourth file deleted, one read of 1 MiB at a random place for each file. \
+         After each step quiet moments until there is nothing left to sweep, and a commit. Allocated \
+         is what the disk gives (holes are left out); times are wall clock milliseconds, the median \
+         and the highest of the step, for 1 MiB written or read, a commit, a file deleted, and one \
+         quiet moment.",
+        bytes(FILE),
+        args.memory_mib,
+        bytes(args.to),
+        bytes(args.step)
+    ));
+    let head = ["files", "stored", "allocated", "factor", "class", "depth", "stash"];
+    let mut table = Table::new(head.into_iter().chain(KINDS));
+    points.iter().for_each(|point| table.row(cells(point)));
+    report.table(&table);
+    for kind in KINDS {
+        let all: Vec<f64> =
+            points.iter().filter_map(|p| p.times.0.get(kind)).flatten().copied().collect();
+        let (middle, most) = (median(&all), all.iter().copied().fold(0.0, f64::max));
+        let ratio = most / middle;
+        report.text(&format!(
+            "{kind}: median {middle:.1} ms, highest {most:.0} ms, {ratio:.1} times as much."
+        ));
+    }
+    let peak = points.iter().map(|point| point.stash_peak).max().unwrap_or(0);
+    report.text(&format!("Largest stash: {peak} blocks; the bound is {STASH_BOUND}."));
+    if write {
+        let path = report::docs()?.join("breathe.svg");
+        std::fs::write(&path, plot::svg(&plots(points)))
+            .with_context(|| path.display().to_string())?;
+        report.text("![The same as a picture](breathe.svg)");
+    }
+    report.finish(write)
+}
+
+fn plots(points: &[Point]) -> Vec<Plot> {
+    let line = |name, height: &dyn Fn(&Point) -> f64| Line {
+        name,
+        heights: points.iter().map(height).collect(),
+    };
+    let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
+    let space = vec![
+        line("files", &|point| gib(point.files)),
+        line("allocated on disk", &|point| gib(point.allocated)),
+        line("length of objects", &|point| gib(point.info.bytes_stored)),
+    ];
+    let waits = KINDS.into_iter().map(|kind| line(kind, &|point| point.times.highest(kind)));
+    vec![
+        Plot { title: "Space", unit: "GiB", below: "step", lines: space },
+        Plot {
+            title: "Highest latency in the step",
+            unit: "ms",
+            below: "step",
+            lines: waits.collect(),
+        },
+    ]
+}
