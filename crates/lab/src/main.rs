@@ -4,12 +4,14 @@
 
 mod buckets;
 mod clock;
+mod cloud;
 mod defaults;
 mod engine;
 mod figure7;
 mod files;
 mod growth;
 mod integrity;
+mod plot;
 mod profile;
 mod report;
 #[cfg(feature = "rivals")]
@@ -46,6 +48,8 @@ enum Experiment {
     Figure7(figure7::Args),
     /// Files on a local disk, beside plain sealed files.
     Files(files::Args),
+    /// The tables and figures of "Optimizing Path ORAM for Cloud Storage Applications".
+    Cloud(cloud::Args),
     /// Block size against bucket size and eviction.
     Sweep(sweep::Args),
 }
@@ -60,6 +64,7 @@ fn main() -> anyhow::Result<()> {
         Experiment::Integrity(args) => integrity::run(args, cli.write),
         Experiment::Figure7(args) => figure7::run(args, cli.write),
         Experiment::Files(args) => files::run(args, cli.write),
+        Experiment::Cloud(args) => cloud::run(args, cli.write),
         Experiment::Sweep(args) => sweep::run(args, cli.write),
     }
 }
