@@ -258,6 +258,9 @@ fn tell(way: Way, group: usize, depth: u32, looks: usize) -> Result<((f64, f64),
             // Until the stash is what it is in the long run.
             for _ in 0..segments.len() * 2 {
                 tree.read(any())?;
+                if tree.cost(1).gave_up {
+                    break;
+                }
             }
             tree.reset();
             let mut shown = Vec::new();
@@ -327,7 +330,7 @@ fn seconds_per_bucket(slots: usize, quick: bool) -> Result<f64> {
 pub fn run(quick: bool, write: bool) -> Result<()> {
     let sizes = draw(if quick { 60 } else { 1000 }, 1);
     let segments: Vec<usize> = sizes.iter().map(|size| size.div_ceil(SEGMENT) as usize).collect();
-    let depth = if quick { 7 } else { 13 };
+    let depth = if quick { 7 } else { 11 };
     let groups: Vec<usize> = if quick { vec![1, 4] } else { (1..=8).collect() };
     let looks = 3 * groups.len();
     let mut ways = Vec::new();

@@ -53,7 +53,7 @@ pub fn run(quick: bool, write: bool) -> Result<()> {
     let mut names: Vec<String> = Vec::new();
     for action in 0..ACTIONS {
         // More is added than deleted at first, and less later, so that both are seen.
-        let adds = rng.unit() < if action < ACTIONS / 2 { 0.8 } else { 0.25 };
+        let adds = rng.unit() < if action < ACTIONS / 2 { 0.85 } else { 0.15 };
         let what = if adds || names.is_empty() {
             let size = (least as f64 + rng.unit() * (most - least) as f64) as usize;
             let name = format!("file-{action}");

@@ -25,7 +25,7 @@ pub enum Rewrites {
 }
 
 /// Extra paths of one access after which the model gives up: the tree is too full for its groups.
-const MOST_EXTRA: usize = 200;
+const MOST_EXTRA: usize = 50;
 
 /// A tree of groups.
 #[derive(Clone)]

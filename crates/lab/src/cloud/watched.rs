@@ -103,9 +103,9 @@ impl BlockSpace for Watched {
         self.volume.set_root(root);
     }
 
+    /// A whole one, so that no write waits and the sizes are those of what was written.
     fn commit(&mut self) -> oblivio_volume::Result<()> {
-        self.volume.commit()?;
-        self.show()
+        self.finish()
     }
 
     fn finish(&mut self) -> oblivio_volume::Result<()> {
