@@ -28,21 +28,23 @@ pub const FALSE_ALARMS: f64 = 1e-6;
 /// Seconds until a far store answers.
 pub const LATENCY: f64 = 0.05;
 
-/// The three ways.
+/// The ways.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Paper,
+    Padded,
     Grouped,
     Batched,
 }
 
 impl Way {
-    const ALL: [Way; 3] = [Way::Paper, Way::Grouped, Way::Batched];
+    const ALL: [Way; 4] = [Way::Paper, Way::Padded, Way::Grouped, Way::Batched];
 
     fn name(self) -> &'static str {
         match self {
             Way::Paper => "a: groups, on demand",
-            Way::Grouped => "b: groups, schedule",
+            Way::Padded => "b: groups, schedule",
+            Way::Grouped => "b': not padded",
             Way::Batched => "c: batches",
         }
     }
@@ -54,7 +56,7 @@ impl Way {
     fn rewrites(self) -> Rewrites {
         match self {
             Way::Paper => Rewrites::OnDemand { stash: PAPER_STASH },
-            _ => Rewrites::Scheduled { every: 3 },
+            _ => Rewrites::Scheduled { every: 3, padded: self == Way::Padded },
         }
     }
 }
@@ -90,6 +92,7 @@ struct Cost {
 }
 
 /// One way at one size of group.
+#[derive(Default)]
 struct Point {
     group: usize,
     paper_files: Cost,
@@ -99,6 +102,8 @@ struct Point {
     extra: (f64, f64),
     p_value: f64,
     leaks: bool,
+    /// The most blocks in the stash in either.
+    stash: usize,
 }
 
 /// Either of the counted stores.
@@ -241,7 +246,8 @@ fn read_all(way: Way, group: usize, segments: &[usize]) -> Result<Cost> {
 }
 
 /// Whether the store can tell a file that is read again and again from many files of its size.
-fn tell(way: Way, group: usize, depth: u32, looks: usize) -> Result<((f64, f64), f64, bool)> {
+fn tell(way: Way, point: &mut Point, depth: u32, looks: usize) -> Result<()> {
+    let group = point.group;
     let blocks = way.slots() * ((2 << depth) - 1) / 2;
     let segments = vec![EQUAL; blocks / EQUAL];
     let files = Files::new(&segments, group);
@@ -268,7 +274,9 @@ fn tell(way: Way, group: usize, depth: u32, looks: usize) -> Result<((f64, f64),
                 let file = if again { &files.groups[0] } else { any() };
                 shown.extend(tree.read(file)?);
             }
-            let extra = tree.cost(shown.len()).extra;
+            let Cost { extra, stash, gave_up, .. } = tree.cost(shown.len());
+            point.stash = point.stash.max(stash);
+            point.equal.gave_up |= gave_up;
             if again {
                 one.push(extra)
             } else {
@@ -279,14 +287,15 @@ fn tell(way: Way, group: usize, depth: u32, looks: usize) -> Result<((f64, f64),
     }
     let mean = |extra: &[f64]| extra.iter().sum::<f64>() / extra.len() as f64;
     let rate = FALSE_ALARMS / looks as f64;
-    let p_value = ranks::p_value(&one, &many);
-    let leaks = match way {
-        Way::Paper => p_value < rate,
+    point.p_value = ranks::p_value(&one, &many);
+    point.extra = (mean(&one), mean(&many));
+    point.leaks = match way {
+        Way::Paper => point.p_value < rate,
         _ => {
             // How many paths each access shows, and where those lie that follow no schedule.
             let lengths = |shown: &[Vec<u64>]| shown.iter().map(Vec::len).collect::<Vec<_>>();
             let drawn = |shown: &[Vec<u64>]| {
-                let drawn = if way == Way::Grouped { 1 } else { usize::MAX };
+                let drawn = if way == Way::Batched { usize::MAX } else { 1 };
                 let of = |leaves: &Vec<u64>| leaves.iter().copied().take(drawn).collect();
                 trace(depth, shown.iter().map(of).collect::<Vec<_>>())
             };
@@ -295,7 +304,7 @@ fn tell(way: Way, group: usize, depth: u32, looks: usize) -> Result<((f64, f64),
                 || !compare(&drawn(&traces[0]), &drawn(&traces[1]), &options).passed()
         }
     };
-    Ok(((mean(&one), mean(&many)), p_value, leaks))
+    Ok(())
 }
 
 /// Seconds of the processor for a bucket that is read or written, sealed, with segments of 64 KiB.
@@ -332,7 +341,7 @@ pub fn run(quick: bool, write: bool) -> Result<()> {
     let segments: Vec<usize> = sizes.iter().map(|size| size.div_ceil(SEGMENT) as usize).collect();
     let depth = if quick { 7 } else { 11 };
     let groups: Vec<usize> = if quick { vec![1, 4] } else { (1..=8).collect() };
-    let looks = 3 * groups.len();
+    let looks = Way::ALL.len() * groups.len();
     let mut ways = Vec::new();
     for way in Way::ALL {
         let mut points = Vec::new();
@@ -341,9 +350,10 @@ pub fn run(quick: bool, write: bool) -> Result<()> {
             let files = way.slots() * ((2 << depth) - 1) / 2 / EQUAL;
             let equal = read_all(way, group, &vec![EQUAL; files])?;
             let equal_segments = files * EQUAL;
-            let (extra, p_value, leaks) = tell(way, group, depth, looks)?;
-            eprintln!("{} n = {group}: {extra:.0?} extra, p = {p_value:.1e}", way.name());
-            points.push(Point { group, paper_files, equal, equal_segments, extra, p_value, leaks });
+            let mut point = Point { group, paper_files, equal, equal_segments, ..Point::default() };
+            tell(way, &mut point, depth, looks)?;
+            eprintln!("{} n = {group}: {:.0?} extra", way.name(), point.extra);
+            points.push(point);
         }
         ways.push((way, points));
     }
@@ -411,7 +421,7 @@ fn rows(ways: &[(Way, Vec<Point>)], sizes: &[u64], costs: [f64; 2]) -> Vec<Row> 
                     equal_segments * SEGMENT as f64 / 1e6 / (equal * cost),
                 ),
                 far: bytes / 1e6 / (seconds + point.paper_files.calls as f64 * LATENCY),
-                stash: point.equal.stash.max(point.paper_files.stash),
+                stash: point.stash.max(point.equal.stash).max(point.paper_files.stash),
                 extra: point.extra,
                 p_value: point.p_value,
                 leaks: point.leaks,

@@ -17,10 +17,12 @@ pub enum Rewrites {
         /// The maximum.
         stash: usize,
     },
-    /// One path of the schedule after so many blocks of a group, its empty places counted too.
+    /// One path of the schedule after so many blocks.
     Scheduled {
         /// Blocks.
         every: u64,
+        /// Whether every group counts as a full one, so that the store does not see how full it is.
+        padded: bool,
     },
 }
 
@@ -37,8 +39,9 @@ pub struct Groups {
     /// Groups of blocks in each bucket; a block is known by its group alone.
     buckets: Vec<Vec<u32>>,
     stash: Vec<u32>,
-    /// The label of each group.
+    /// The label of each group, and its blocks.
     labels: Vec<u64>,
+    sizes: Vec<usize>,
     rng: Rng,
     blocks_due: u64,
     turns: u64,
@@ -81,6 +84,7 @@ impl Groups {
             buckets: vec![Vec::new(); (2 << depth) - 1],
             stash: Vec::new(),
             labels,
+            sizes: sizes.to_vec(),
             rng,
             blocks_due: 0,
             turns: 0,
@@ -128,7 +132,7 @@ impl Groups {
     pub fn access(&mut self, group: u32) -> Vec<u64> {
         let shown = match self.rewrites {
             Rewrites::OnDemand { stash } => self.on_demand(group, stash),
-            Rewrites::Scheduled { every } => self.scheduled(group, every),
+            Rewrites::Scheduled { every, padded } => self.scheduled(group, every, padded),
         };
         self.paths += shown.len() as u64;
         self.stash_peak = self.stash_peak.max(self.stash.len());
@@ -162,12 +166,13 @@ impl Groups {
 
     /// The group's path and the scheduled ones that are due are read in one call, as the engine's
     /// batch does.
-    fn scheduled(&mut self, group: u32, every: u64) -> Vec<u64> {
+    fn scheduled(&mut self, group: u32, every: u64, padded: bool) -> Vec<u64> {
         let leaf = self.labels[group as usize];
         self.take_group(leaf, group);
         self.labels[group as usize] = self.rng.below(1 << self.depth);
         let mut leaves = vec![leaf];
-        self.blocks_due += self.group as u64;
+        let blocks = if padded { self.group } else { self.sizes[group as usize] };
+        self.blocks_due += blocks as u64;
         while self.blocks_due >= every {
             self.blocks_due -= every;
             leaves.push(match self.depth {
@@ -260,7 +265,9 @@ mod tests {
 
     #[test]
     fn nothing_is_lost_and_everything_is_where_its_label_says() {
-        for rewrites in [Rewrites::OnDemand { stash: 100 }, Rewrites::Scheduled { every: 3 }] {
+        for rewrites in
+            [Rewrites::OnDemand { stash: 100 }, Rewrites::Scheduled { every: 3, padded: true }]
+        {
             let sizes = [4, 4, 1, 4, 2, 4, 4, 3];
             let mut tree = Groups::new(3, 4, 4, rewrites, &sizes, 1);
             for access in 0..1000u32 {
@@ -285,7 +292,8 @@ mod tests {
     #[test]
     fn the_schedule_does_not_look_at_the_stash() {
         let sizes = vec![8; 30];
-        let mut tree = Groups::new(5, 4, 8, Rewrites::Scheduled { every: 3 }, &sizes, 2);
+        let mut tree =
+            Groups::new(5, 4, 8, Rewrites::Scheduled { every: 3, padded: true }, &sizes, 2);
         let shown: Vec<usize> = (0..6).map(|_| tree.access(7).len()).collect();
         assert_eq!(shown, [3, 4, 4, 3, 4, 4]);
         assert_eq!(tree.extra, 0);
