@@ -22,6 +22,8 @@ pub enum Look {
     Marked,
     /// A value that holds until the next point.
     Step,
+    /// The same, broken.
+    DashedStep,
     /// A bar at each point, beside those of other series.
     Bar,
 }
@@ -44,8 +46,11 @@ impl Axis {
         let step = [1.0, 2.0, 2.5, 5.0, 10.0].map(|times| times * power);
         let step = step.into_iter().find(|step| most / step <= 5.0).unwrap_or(10.0 * power);
         let count = (most / step - 1e-9).ceil() as u32;
-        let digits =
-            if step >= 1.0 && step.fract() == 0.0 { 0 } else { 1 + usize::from(step < 0.1) };
+        let whole = |digits: i32| {
+            let scaled = step * 10f64.powi(digits);
+            (scaled - scaled.round()).abs() < 1e-6
+        };
+        let digits = (0..6).find(|&digits| whole(digits)).unwrap_or(6) as usize;
         let ticks = (0..=count).map(|at| {
             let value = f64::from(at) * step;
             (value, format!("{value:.digits$}"))
@@ -177,12 +182,12 @@ impl Chart {
             let (x, y) = self.at(point);
             let _ = match (before, series.look) {
                 (None, _) => write!(line, "M{x:.1} {y:.1}"),
-                (Some(_), Look::Step) => write!(line, "H{x:.1}V{y:.1}"),
+                (Some(_), Look::Step | Look::DashedStep) => write!(line, "H{x:.1}V{y:.1}"),
                 (Some(_), _) => write!(line, "L{x:.1} {y:.1}"),
             };
             before = Some(y);
         }
-        let dash = if series.look == Look::Dashed { " stroke-dasharray=\"6 4\"" } else { "" };
+        let dash = dash(series.look);
         let _ = writeln!(
             out,
             "<path d=\"{line}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"{dash}/>"
@@ -225,11 +230,18 @@ fn key(out: &mut String, look: Look, (x, y): (f64, f64), index: usize, colour: &
         );
         return;
     }
-    let dash = if look == Look::Dashed { " stroke-dasharray=\"6 4\"" } else { "" };
+    let dash = dash(look);
     let _ =
         writeln!(out, "<path d=\"M{x:.1} {y}h22\" stroke=\"{colour}\" stroke-width=\"2\"{dash}/>");
     if look == Look::Marked {
         mark(out, (x + 11.0, y), index, colour);
+    }
+}
+
+fn dash(look: Look) -> &'static str {
+    match look {
+        Look::Dashed | Look::DashedStep => " stroke-dasharray=\"6 4\"",
+        _ => "",
     }
 }
 
@@ -263,6 +275,7 @@ mod tests {
     fn axes_end_at_round_numbers() {
         assert_eq!(Axis::linear("", 93.0).to, 100.0);
         assert_eq!(Axis::linear("", 0.66).to, 0.8);
+        assert_eq!(Axis::linear("", 1.2).ticks[1].1, "0.25");
         assert_eq!(Axis::linear("", 0.0).to, 1.0);
         let log = Axis::log("", [0.1, 100.0].map(|tick| (tick, String::new())));
         assert!((log.place(1.0) - 1.0 / 3.0).abs() < 1e-9);

@@ -4,6 +4,7 @@
 use super::groups::{Groups, Rewrites, trace};
 use super::ranks;
 use super::sizes::{draw, shuffle};
+use super::space::far;
 use crate::buckets::LabBuckets;
 use crate::clock::CpuClock;
 use crate::defaults;
@@ -25,8 +26,6 @@ const ACCESSES: usize = 1000;
 pub const STORES: usize = 16;
 /// The rate of false alarms of all comparisons together.
 pub const FALSE_ALARMS: f64 = 1e-6;
-/// Seconds until a far store answers.
-pub const LATENCY: f64 = 0.05;
 
 /// The ways.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -411,6 +410,7 @@ fn rows(ways: &[(Way, Vec<Point>)], sizes: &[u64], costs: [f64; 2]) -> Vec<Row> 
             let buckets = |cost: &Cost| (cost.read + cost.written) as f64;
             let (paper, equal) = (buckets(&point.paper_files), buckets(&point.equal));
             let seconds = paper * cost;
+            let stored = (paper * slots) as u64 * SEGMENT;
             rows.push(Row {
                 way: way.name(),
                 group: point.group,
@@ -420,7 +420,7 @@ fn rows(ways: &[(Way, Vec<Point>)], sizes: &[u64], costs: [f64; 2]) -> Vec<Row> 
                     bytes / 1e6 / seconds,
                     equal_segments * SEGMENT as f64 / 1e6 / (equal * cost),
                 ),
-                far: bytes / 1e6 / (seconds + point.paper_files.calls as f64 * LATENCY),
+                far: bytes / 1e6 / (seconds + far(point.paper_files.calls, stored)),
                 stash: point.stash.max(point.equal.stash).max(point.paper_files.stash),
                 extra: point.extra,
                 p_value: point.p_value,

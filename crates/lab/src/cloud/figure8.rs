@@ -130,7 +130,7 @@ fn report(moments: &[Moment], write: bool) -> Result<()> {
         Axis::linear("blocks of 64 KiB", most),
     );
     chart.add("the tree", Look::Step, line(|now| now.slots));
-    chart.add("half of it", Look::Dashed, line(|now| now.slots / 2.0));
+    chart.add("half of it", Look::DashedStep, line(|now| now.slots / 2.0));
     chart.add("real blocks", Look::Step, line(|now| now.live));
     report.picture("cloud-figure8.svg", &chart);
     report.finish(write)

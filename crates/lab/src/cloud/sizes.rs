@@ -8,7 +8,8 @@ use anyhow::Result;
 
 /// Bytes, and the share of files that are at most so large, in percent.
 ///
-/// Neither paper prints numbers beside its curve, so these points are a reconstruction. They keep
+/// The paper has a curve without numbers, and the original's was not at hand, so these points are a
+/// reconstruction. They keep
 /// to what was published in figures of words: a median of one to a few KiB (1 to 3.5 KB in
 /// Ramakrishnan et al. 1992, 1,080 bytes in 1984 and 2,475 in 2005 in Tanenbaum et al. 2006), a
 /// mean some twenty times that (140 million files in 10.5 TB, 75 KB each, in Douceur and Bolosky
@@ -76,7 +77,7 @@ pub fn run(files: usize, write: bool) -> Result<()> {
     let tail: u64 = sorted.iter().rev().take(files / 20).sum();
     report.text(&format!(
         "The paper takes its sizes from Roselli, Lorch and Anderson (\"A Comparison of File System \
-         Workloads\", USENIX 2000); neither prints numbers beside its curve. The points below are \
+         Workloads\", USENIX 2000); they are a curve without numbers, and the original's was not at hand. The points below are \
          our reconstruction, between which the logarithm of the size is interpolated. They keep to \
          what is published in words: a median of one to a few KiB (1 to 3.5 KB in Ramakrishnan et \
          al. 1992; 1,080 bytes in 1984 and 2,475 in 2005 in Tanenbaum, Herder and Bos 2006) and a \

@@ -16,6 +16,15 @@ const LEAST_BLOCKS: u64 = 64;
 const MOST_BATCH: usize = 8 << 20;
 const MOST_OPS: usize = 256;
 
+/// A far store: seconds until it answers a call, and bytes that it moves in a second (1 Gbit/s).
+pub const LATENCY: f64 = 0.05;
+pub const LINK: f64 = 125e6;
+
+/// Seconds that a far store takes for so many calls and bytes, one call after the other.
+pub fn far(calls: u64, bytes: u64) -> f64 {
+    calls as f64 * LATENCY + bytes as f64 / LINK
+}
+
 /// How many operations are served together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Batches {
@@ -56,9 +65,9 @@ impl Counts {
         (2 << self.depth) - 1
     }
 
-    /// Seconds in calls of a store that answers after `latency` seconds.
-    pub fn waiting(&self, latency: f64) -> f64 {
-        (self.reads + self.writes) as f64 * latency
+    /// Seconds that a far store takes.
+    pub fn far(&self) -> f64 {
+        far(self.reads + self.writes, self.bytes)
     }
 }
 

@@ -2,13 +2,12 @@
 
 use super::corpus::{Clock, Corpus};
 use super::sizes::draw;
-use super::space::{Batches, Counts, LabSpace};
+use super::space::{Batches, Counts, LATENCY, LINK, LabSpace};
 use crate::plot::{Axis, Chart, Look};
 use crate::report::{Report, Table, bytes, count, median};
 use anyhow::Result;
 use oblivio_engine::tree::{Eviction, TreeConfig};
 
-const LATENCY: f64 = 0.05;
 /// Blocks fetched together.
 const TOGETHER: usize = 8;
 
@@ -55,10 +54,12 @@ pub fn run(quick: bool, write: bool) -> Result<()> {
          `together`: up to {TOGETHER} blocks of a request in one round trip (multi-block fetching); \
          `packed`: tails and small files share blocks. The tree is always made for what is stored, so \
          it shrinks with packing, as in the paper. MB/s both ways by processor time, median of \
-         {rounds} rounds of all ways by turns; `far` adds {:.0} ms for each call of the store. `moved` \
+         {rounds} rounds of all ways by turns; `far` adds {:.0} ms for each call \
+         and the bytes over {:.0} MB/s. `moved` \
          is store bytes for each byte of a file, `gain` is against *ours, none*.",
         bytes(total),
-        1e3 * LATENCY
+        1e3 * LATENCY,
+        LINK / 1e6
     ));
     let mut table = Table::new([
         "segment",
@@ -81,7 +82,7 @@ pub fn run(quick: bool, write: bool) -> Result<()> {
                 let (seconds, counts) = measure(way, kib << 10, &sizes)?;
                 let rate = |seconds: f64| 2.0 * total as f64 / 1e6 / seconds;
                 seen.0.push(rate(seconds));
-                seen.1.push(rate(seconds + counts.waiting(LATENCY)));
+                seen.1.push(rate(seconds + counts.far()));
                 seen.2 = counts;
             }
         }
@@ -115,7 +116,7 @@ pub fn run(quick: bool, write: bool) -> Result<()> {
     );
     let most = far_bars.iter().flat_map(|(_, bars)| bars).map(|bar| bar.1).fold(0.0, f64::max);
     let mut chart = Chart::new(
-        "Over a store 50 ms away each optimization helps",
+        "A store 50 ms and 1 Gbit/s away: packing and fetching together",
         Axis::names("", WAYS.iter().map(|way| way.name)),
         Axis::linear("throughput, MB/s", most * 1.05),
     );
