@@ -25,5 +25,6 @@ kills times="200":
     OBLIVIO_KILLS={{times}} cargo test --release -p oblivio --test kills -- --nocapture
 
 # One table of docs/benchmarks.md: engine, profile, growth, stash, integrity, figure7, files, sweep.
+# One of docs/cloud-paper.md: `just lab cloud figure4`, table1, figure5, figure6, figure7, figure8, total.
 lab experiment *args:
     cargo run --release -p oblivio-lab --features rivals -- {{experiment}} --write {{args}}

@@ -80,7 +80,7 @@ impl Axis {
     /// Where a value lies between the ends.
     fn place(&self, value: f64) -> f64 {
         let scale = |value: f64| if self.log { value.max(1e-12).log10() } else { value };
-        ((scale(value) - scale(self.from)) / (scale(self.to) - scale(self.from))).clamp(-0.02, 1.02)
+        ((scale(value) - scale(self.from)) / (scale(self.to) - scale(self.from))).clamp(0.0, 1.0)
     }
 }
 

@@ -112,7 +112,9 @@ impl Report {
             let path = docs.join(self.page);
             let old = match std::fs::read_to_string(&path) {
                 Ok(old) => old,
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => HEAD.to_owned(),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                    format!("# {}\n\n{HEAD}", self.page.trim_end_matches(".md"))
+                }
                 Err(error) => return Err(error).context(path.display().to_string()),
             };
             let new = replace_section(&old, self.name, &self.body);
@@ -128,8 +130,8 @@ impl Report {
     }
 }
 
-/// How the page begins when there is none.
-const HEAD: &str = "# Benchmarks\n\nEach section was written by the command that it names; run it \
+/// How a page begins when there is none.
+const HEAD: &str = "Each section was written by the command that it names; run it \
 again with `--write` to replace it.\nTimes depend on the machine; counted bytes do not.\n";
 
 /// Replaces what stands between the markers of `name`, or adds it at the end.

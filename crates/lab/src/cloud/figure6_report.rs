@@ -13,7 +13,7 @@ use anyhow::Result;
 pub fn write(shown: &Shown<'_>, rows: &[Row], write: bool) -> Result<()> {
     let mut report = Report::on("cloud-paper.md", "groups", "Figure 6: several segments at a time");
     let files = shown.sizes.len();
-    report.text(&format!(
+    report.text(
         "Segments of 64 KiB, n at a time, side by side: **a**, the paper's, n consecutive segments of \
          a file share a label and lie on one path; Z = 3, every path that is read is written back, \
          and random paths follow while the stash holds more than 100 blocks. **b**: the same groups \
@@ -23,7 +23,7 @@ pub fn write(shown: &Shown<'_>, rows: &[Row], write: bool) -> Result<()> {
          reading a part of a file then shows how full that group is. **c**, what Oblivio does: n segments in one batch, each on a path of its own. a, b and b' \
          are a model that moves block numbers and counts; c is the engine. Trees are about half \
          full, no level is cached.",
-    ));
+    );
     report.text(&format!(
         "`moved` is blocks read and written for each segment that was asked for, of the paper's \
          {files} files ({}, nothing packed, each read once) and, after the stroke, of files of \
@@ -81,7 +81,7 @@ pub fn write(shown: &Shown<'_>, rows: &[Row], write: bool) -> Result<()> {
         "cloud-figure6.svg",
         &chart(
             rows,
-            "The paper's files, near: only unpadded groups gain",
+            "The paper's files, near: groups move fewer bytes, unless padded",
             "throughput of the paper's files, MB/s",
             |row| row.rate.0,
         ),
@@ -131,7 +131,7 @@ fn axis(rows: &[Row]) -> Axis {
 }
 
 fn stash(rows: &[Row]) -> Chart {
-    let ticks = [1u32, 10, 64, 100, 1000].map(|tick| (f64::from(tick), tick.to_string()));
+    let ticks = [1u32, 4, 16, 64, 256, 1024, 2048].map(|tick| (f64::from(tick), tick.to_string()));
     let label = "most blocks in the stash (64 is what is padded to)";
     let mut chart =
         Chart::new("Groups fill the stash, batches do not", axis(rows), Axis::log(label, ticks));
