@@ -31,7 +31,7 @@ pub fn write(shown: &Shown<'_>, rows: &[Row], write: bool) -> Result<()> {
          files, one file and one group after the other. MB/s come from the counted buckets and {:.0} \
          and {:.0} µs of processor for one of 3 and of 4 slots, measured on the engine. `far` adds \
          {:.0} ms for each call and the bytes over {:.0} MB/s. `extra` are the paths that only the stash asked for, per 1,000 \
-         accesses, when one file of {EQUAL} segments is read again and again, and when many are. \
+         accesses, when one file of {EQUAL} segments is read again and again, and when many are; `>` where some access gave up after 50. \
          For **a** the verdict is an exact Mann-Whitney test of these over {STORES} stores for each \
          workload; for the others the paths of each access must be as many, and \
          `oblivio_audit::compare` must not tell the leaves apart. False alarms of all lines together \
