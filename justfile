@@ -30,6 +30,7 @@ mount-kills times="200" outage="60":
     OBLIVIO_OUTAGE_SECONDS={{outage}} cargo test --release -p oblivio --bins outage -- --nocapture
 
 # One table of docs/benchmarks.md: engine, profile, growth, stash, integrity, figure7, files, sweep,
-# breathe.
+# breathe, mounted, latency.
+# One of docs/cloud-paper.md: `just lab cloud figure4`, table1, figure5, figure6, figure7, figure8, total.
 lab experiment *args:
     cargo run --release -p oblivio-lab --features rivals -- {{experiment}} --write {{args}}

@@ -1,7 +1,7 @@
 //! A volume that grows from empty and is emptied again, step by step, on a real disk: what it takes
 //! there, and how long anybody waits.
 
-use crate::plot::{self, Line, Plot};
+use crate::breathe_plot::{self as plot, Line, Plot};
 use crate::report::{self, Report, Table, bytes, median};
 use crate::workload::Rng;
 use anyhow::{Context, Result, ensure};

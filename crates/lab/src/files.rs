@@ -256,13 +256,14 @@ fn read_full(from: &mut impl Read, into: &mut [u8]) -> Result<usize> {
 }
 
 /// Encryption and nothing else.
-struct Plain(Sealer);
+pub struct Plain(Sealer);
 
 /// Plain bytes in a sealed chunk.
 const CHUNK: usize = 64 << 10;
 
 impl Plain {
-    fn new() -> Self {
+    /// With a fixed key.
+    pub fn new() -> Self {
         Self(Sealer::new(SealRoot::from_seed(1), Box::new(SeededEntropy::new(1))))
     }
 
@@ -271,17 +272,8 @@ impl Plain {
     }
 
     fn seal(&mut self, from: &Path, to: &Path, sync: bool) -> Result<()> {
-        let (mut from, mut to) = (File::open(from)?, BufWriter::new(File::create(to)?));
-        let mut chunk = vec![0; CHUNK + SEAL_OVERHEAD];
-        for index in 0.. {
-            let n = read_full(&mut from, &mut chunk[SEAL_HEADER..SEAL_HEADER + CHUNK])?;
-            if n == 0 {
-                break;
-            }
-            let sealed = &mut chunk[..n + SEAL_OVERHEAD];
-            self.0.seal(&Self::place(index), sealed)?;
-            to.write_all(sealed)?;
-        }
+        let mut to = BufWriter::new(File::create(to)?);
+        self.seal_into(&mut File::open(from)?, &mut to)?;
         let file = to.into_inner().map_err(|error| error.into_error())?;
         if sync {
             file.sync_all()?;
@@ -289,17 +281,44 @@ impl Plain {
         Ok(())
     }
 
-    fn open(&mut self, from: &Path, to: &Path) -> Result<()> {
-        let (mut from, mut to) = (File::open(from)?, BufWriter::new(File::create(to)?));
+    /// Seals a stream, chunk by chunk.
+    ///
+    /// # Errors
+    /// Those of the streams and of the sealer.
+    pub fn seal_into(&mut self, from: &mut impl Read, to: &mut impl Write) -> Result<()> {
         let mut chunk = vec![0; CHUNK + SEAL_OVERHEAD];
         for index in 0.. {
-            let n = read_full(&mut from, &mut chunk)?;
+            let n = read_full(from, &mut chunk[SEAL_HEADER..SEAL_HEADER + CHUNK])?;
+            if n == 0 {
+                break;
+            }
+            let sealed = &mut chunk[..n + SEAL_OVERHEAD];
+            self.0.seal(&Self::place(index), sealed)?;
+            to.write_all(sealed)?;
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, from: &Path, to: &Path) -> Result<()> {
+        let mut to = BufWriter::new(File::create(to)?);
+        self.open_into(&mut File::open(from)?, &mut to)?;
+        to.flush()?;
+        Ok(())
+    }
+
+    /// Opens a sealed stream, chunk by chunk.
+    ///
+    /// # Errors
+    /// Those of the streams and of the sealer.
+    pub fn open_into(&mut self, from: &mut impl Read, to: &mut impl Write) -> Result<()> {
+        let mut chunk = vec![0; CHUNK + SEAL_OVERHEAD];
+        for index in 0.. {
+            let n = read_full(from, &mut chunk)?;
             if n == 0 {
                 break;
             }
             to.write_all(self.0.open(&Self::place(index), &mut chunk[..n])?)?;
         }
-        to.flush()?;
         Ok(())
     }
 }

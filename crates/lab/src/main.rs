@@ -3,8 +3,10 @@
 #![allow(clippy::print_stdout, reason = "a program that prints tables")]
 
 mod breathe;
+mod breathe_plot;
 mod buckets;
 mod clock;
+mod cloud;
 mod defaults;
 mod engine;
 mod figure7;
@@ -56,6 +58,8 @@ enum Experiment {
     Latency(latency::Args),
     /// A volume that grows and is emptied again: space on the disk, and pauses.
     Breathe(breathe::Args),
+    /// The tables and figures of "Optimizing Path ORAM for Cloud Storage Applications".
+    Cloud(cloud::Args),
     /// Block size against bucket size and eviction.
     Sweep(sweep::Args),
 }
@@ -73,6 +77,7 @@ fn main() -> anyhow::Result<()> {
         Experiment::Mounted(args) => mounted::run(args, cli.write),
         Experiment::Latency(args) => latency::run(args, cli.write),
         Experiment::Breathe(args) => breathe::run(args, cli.write),
+        Experiment::Cloud(args) => cloud::run(args, cli.write),
         Experiment::Sweep(args) => sweep::run(args, cli.write),
     }
 }

@@ -1,99 +1,270 @@
-//! Plain plots of a few lines, as SVG.
+//! Plain charts as SVG: lines, steps and bars with axes that are labelled in units.
 
-use std::fmt::Write;
+use std::fmt::Write as _;
 
-const WIDTH: f64 = 800.0;
-const HEIGHT: f64 = 320.0;
-const LEFT: f64 = 70.0;
-const BOTTOM: f64 = 46.0;
-const TOP: f64 = 40.0;
-const COLOURS: [&str; 5] = ["#1f4e9c", "#c0392b", "#2e7d32", "#8e44ad", "#b9770e"];
+const WIDTH: f64 = 760.0;
+const HEIGHT: f64 = 430.0;
+const LEFT: f64 = 78.0;
+const RIGHT: f64 = 24.0;
+const TOP: f64 = 78.0;
+const BOTTOM: f64 = 60.0;
+/// Told apart without seeing red and green, and each with a mark of its own.
+const COLOURS: [&str; 6] = ["#1f6fb2", "#d2691e", "#2e8b57", "#7b4fa3", "#555555", "#b8860b"];
 
-/// One line: its name, and a height at each step.
-pub struct Line {
-    pub name: &'static str,
-    pub heights: Vec<f64>,
+/// How a series is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// A line.
+    Line,
+    /// A broken line.
+    Dashed,
+    /// A line with a mark at each point.
+    Marked,
+    /// A value that holds until the next point.
+    Step,
+    /// The same, broken.
+    DashedStep,
+    /// A bar at each point, beside those of other series.
+    Bar,
 }
 
-/// One picture: lines over the same steps, from zero up.
-pub struct Plot {
-    pub title: &'static str,
-    pub unit: &'static str,
-    pub below: &'static str,
-    pub lines: Vec<Line>,
+/// One of the two axes.
+#[derive(Clone, Debug)]
+pub struct Axis {
+    label: String,
+    ticks: Vec<(f64, String)>,
+    log: bool,
+    from: f64,
+    to: f64,
 }
 
-/// The plots, one below the other.
-pub fn svg(plots: &[Plot]) -> String {
-    let height = HEIGHT * plots.len() as f64;
-    let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" \
-         font-family=\"system-ui,Helvetica,Arial,sans-serif\" font-size=\"12\">\n\
-         <rect width=\"{WIDTH}\" height=\"{height}\" fill=\"#fff\"/>\n"
-    );
-    for (at, plot) in plots.iter().enumerate() {
-        draw(&mut out, plot, HEIGHT * at as f64);
+impl Axis {
+    /// From zero to the next round number above `most`.
+    pub fn linear(label: &str, most: f64) -> Self {
+        let most = if most > 0.0 { most } else { 1.0 };
+        let power = 10f64.powf((most / 4.0).log10().floor());
+        let step = [1.0, 2.0, 2.5, 5.0, 10.0].map(|times| times * power);
+        let step = step.into_iter().find(|step| most / step <= 5.0).unwrap_or(10.0 * power);
+        let count = (most / step - 1e-9).ceil() as u32;
+        let whole = |digits: i32| {
+            let scaled = step * 10f64.powi(digits);
+            (scaled - scaled.round()).abs() < 1e-6
+        };
+        let digits = (0..6).find(|&digits| whole(digits)).unwrap_or(6) as usize;
+        let ticks = (0..=count).map(|at| {
+            let value = f64::from(at) * step;
+            (value, format!("{value:.digits$}"))
+        });
+        let ticks = ticks.collect();
+        Self { label: label.into(), ticks, log: false, from: 0.0, to: f64::from(count) * step }
     }
-    out.push_str("</svg>\n");
-    out
+
+    /// Logarithmic, with these ticks, from the first to the last.
+    pub fn log(label: &str, ticks: impl IntoIterator<Item = (f64, String)>) -> Self {
+        let ticks: Vec<_> = ticks.into_iter().collect();
+        let (from, to) = match (ticks.first(), ticks.last()) {
+            (Some(first), Some(last)) => (first.0, last.0),
+            _ => (1.0, 10.0),
+        };
+        Self { label: label.into(), ticks, log: true, from, to }
+    }
+
+    /// Names, at 0, 1, 2 and so on.
+    pub fn names<S: Into<String>>(label: &str, names: impl IntoIterator<Item = S>) -> Self {
+        let names = names.into_iter().enumerate();
+        let ticks: Vec<_> = names.map(|(at, name)| (at as f64, name.into())).collect();
+        let to = ticks.len() as f64 - 0.5;
+        Self { label: label.into(), ticks, log: false, from: -0.5, to }
+    }
+
+    /// Where a value lies between the ends.
+    fn place(&self, value: f64) -> f64 {
+        let scale = |value: f64| if self.log { value.max(1e-12).log10() } else { value };
+        ((scale(value) - scale(self.from)) / (scale(self.to) - scale(self.from))).clamp(0.0, 1.0)
+    }
 }
 
-fn draw(out: &mut String, plot: &Plot, top: f64) {
-    let heights = || plot.lines.iter().flat_map(|line| &line.heights);
-    let tick = tick(heights().copied().fold(0.0, f64::max));
-    let most = tick * (heights().copied().fold(0.0, f64::max) / tick).ceil().max(1.0);
-    let steps = plot.lines.iter().map(|line| line.heights.len()).max().unwrap_or(0);
-    let (right, floor) = (WIDTH - 20.0, top + HEIGHT - BOTTOM);
-    let x =
-        |step: usize| LEFT + (right - LEFT) * step as f64 / steps.saturating_sub(1).max(1) as f64;
-    let y = |value: f64| floor - (HEIGHT - BOTTOM - TOP) * value / most;
-    // Writing to a string cannot fail.
-    let mut text = |x: f64, y: f64, more: &str, text: &str| {
-        let _ = writeln!(out, "<text x=\"{x:.0}\" y=\"{y:.0}\" {more}>{text}</text>");
-    };
-    text(LEFT, top + 18.0, "font-weight=\"600\"", &format!("{}, {}", plot.title, plot.unit));
-    text((LEFT + right) / 2.0, floor + 34.0, "text-anchor=\"middle\"", plot.below);
-    for (at, line) in plot.lines.iter().enumerate() {
-        let colour = format!("fill=\"{}\"", COLOURS[at % COLOURS.len()]);
-        text(LEFT + 150.0 * at as f64, top + 34.0, &colour, line.name);
+struct Series {
+    name: String,
+    look: Look,
+    points: Vec<(f64, f64)>,
+}
+
+/// A chart.
+pub struct Chart {
+    title: String,
+    x: Axis,
+    y: Axis,
+    series: Vec<Series>,
+}
+
+impl Chart {
+    /// An empty chart; the title says what is seen.
+    pub fn new(title: &str, x: Axis, y: Axis) -> Self {
+        Self { title: title.into(), x, y, series: Vec::new() }
     }
-    let mut value = 0.0;
-    while value <= most * 1.001 {
-        text(LEFT - 6.0, y(value) + 4.0, "text-anchor=\"end\"", &number(value));
-        value += tick;
+
+    /// Adds a series.
+    pub fn add(&mut self, name: &str, look: Look, points: impl IntoIterator<Item = (f64, f64)>) {
+        self.series.push(Series { name: name.into(), look, points: points.into_iter().collect() });
     }
-    for step in (0..steps).step_by((steps / 16).max(1)) {
-        text(x(step), floor + 16.0, "text-anchor=\"middle\"", &step.to_string());
+
+    /// What the chart shows, in words.
+    pub fn title(&self) -> &str {
+        &self.title
     }
-    let _ = writeln!(
-        out,
-        "<path d=\"M{LEFT} {:.1}V{floor}H{right}\" fill=\"none\" stroke=\"#888\"/>",
-        top + TOP
-    );
-    for (at, line) in plot.lines.iter().enumerate() {
-        let mut path = String::new();
-        for (step, value) in line.heights.iter().enumerate() {
-            let letter = if step == 0 { 'M' } else { 'L' };
-            let _ = write!(path, "{letter}{:.1} {:.1}", x(step), y(*value));
+
+    fn at(&self, (x, y): (f64, f64)) -> (f64, f64) {
+        let (wide, high) = (WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM);
+        (LEFT + self.x.place(x) * wide, HEIGHT - BOTTOM - self.y.place(y) * high)
+    }
+
+    /// The picture.
+    pub fn svg(&self) -> String {
+        let mut out = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
+             width=\"{WIDTH}\" height=\"{HEIGHT}\" font-family=\"Helvetica, Arial, sans-serif\" \
+             font-size=\"13\" fill=\"#222\">\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
+        );
+        text(
+            &mut out,
+            (LEFT, 26.0),
+            "start",
+            " font-size=\"16\" font-weight=\"bold\"",
+            &self.title,
+        );
+        self.axes(&mut out);
+        let mut legend = LEFT;
+        for (index, series) in self.series.iter().enumerate() {
+            let colour = COLOURS[index % COLOURS.len()];
+            self.draw(&mut out, series, index, colour);
+            key(&mut out, series.look, (legend, 50.0), index, colour);
+            text(&mut out, (legend + 28.0, 54.0), "start", "", &series.name);
+            legend += 48.0 + 6.7 * series.name.chars().count() as f64;
         }
-        let colour = COLOURS[at % COLOURS.len()];
+        out.push_str("</svg>\n");
+        out
+    }
+
+    fn axes(&self, out: &mut String) {
+        let (right, bottom) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
+        for (value, name) in &self.y.ticks {
+            let (_, y) = self.at((self.x.from, *value));
+            let _ = writeln!(
+                out,
+                "<path d=\"M{LEFT} {y:.1}H{right}\" stroke=\"#e4e4e4\" fill=\"none\"/>"
+            );
+            text(out, (LEFT - 8.0, y + 4.5), "end", "", name);
+        }
+        for (value, name) in &self.x.ticks {
+            let (x, _) = self.at((*value, self.y.from));
+            let _ = writeln!(out, "<path d=\"M{x:.1} {bottom}v5\" stroke=\"#222\" fill=\"none\"/>");
+            text(out, (x, bottom + 20.0), "middle", "", name);
+        }
         let _ = writeln!(
             out,
-            "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.8\"/>"
+            "<path d=\"M{LEFT} {TOP}V{bottom}H{right}\" stroke=\"#222\" fill=\"none\"/>"
         );
+        let middle = (LEFT + right) / 2.0;
+        text(out, (middle, HEIGHT - 14.0), "middle", "", &self.x.label);
+        let (x, y) = (20.0, (TOP + bottom) / 2.0);
+        let turn = format!(" transform=\"rotate(-90 {x} {y})\"");
+        text(out, (x, y), "middle", &turn, &self.y.label);
+    }
+
+    fn draw(&self, out: &mut String, series: &Series, index: usize, colour: &str) {
+        if series.look == Look::Bar {
+            return self.bars(out, series, index, colour);
+        }
+        let mut line = String::new();
+        let mut before: Option<f64> = None;
+        for &point in &series.points {
+            let (x, y) = self.at(point);
+            let _ = match (before, series.look) {
+                (None, _) => write!(line, "M{x:.1} {y:.1}"),
+                (Some(_), Look::Step | Look::DashedStep) => write!(line, "H{x:.1}V{y:.1}"),
+                (Some(_), _) => write!(line, "L{x:.1} {y:.1}"),
+            };
+            before = Some(y);
+        }
+        let dash = dash(series.look);
+        let _ = writeln!(
+            out,
+            "<path d=\"{line}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"{dash}/>"
+        );
+        if series.look == Look::Marked {
+            for &point in &series.points {
+                mark(out, self.at(point), index, colour);
+            }
+        }
+    }
+
+    fn bars(&self, out: &mut String, series: &Series, index: usize, colour: &str) {
+        let count = self.series.iter().filter(|other| other.look == Look::Bar).count() as f64;
+        let slot = (WIDTH - LEFT - RIGHT) / self.x.ticks.len().max(1) as f64;
+        let wide = (slot * 0.76 / count).min(90.0);
+        for &(x, y) in &series.points {
+            let (middle, top) = self.at((x, y));
+            let left = middle + (index as f64 - count / 2.0) * wide;
+            let _ = writeln!(
+                out,
+                "<rect x=\"{:.1}\" y=\"{top:.1}\" width=\"{:.1}\" height=\"{:.1}\" fill=\"{colour}\"/>",
+                left + 1.0,
+                wide - 2.0,
+                (HEIGHT - BOTTOM - top).max(0.0)
+            );
+            let digits = if y >= 100.0 || y.fract() == 0.0 { 0 } else { 1 + usize::from(y < 10.0) };
+            let value = format!("{y:.digits$}");
+            text(out, (left + wide / 2.0, top - 5.0), "middle", " font-size=\"12\"", &value);
+        }
     }
 }
 
-/// A round distance between marks, of which there are three to eight.
-fn tick(most: f64) -> f64 {
-    let power = 10f64.powf(most.max(1e-9).log10().floor());
-    let fits = [0.2, 0.5, 1.0, 2.0].into_iter().map(|part| part * power);
-    fits.into_iter().find(|tick| most / tick <= 8.0).unwrap_or(power)
+/// What a series looks like in the legend.
+fn key(out: &mut String, look: Look, (x, y): (f64, f64), index: usize, colour: &str) {
+    if look == Look::Bar {
+        let _ = writeln!(
+            out,
+            "<rect x=\"{x:.1}\" y=\"{:.1}\" width=\"20\" height=\"11\" fill=\"{colour}\"/>",
+            y - 6.0
+        );
+        return;
+    }
+    let dash = dash(look);
+    let _ =
+        writeln!(out, "<path d=\"M{x:.1} {y}h22\" stroke=\"{colour}\" stroke-width=\"2\"{dash}/>");
+    if look == Look::Marked {
+        mark(out, (x + 11.0, y), index, colour);
+    }
 }
 
-fn number(value: f64) -> String {
-    let text = format!("{value:.3}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+fn dash(look: Look) -> &'static str {
+    match look {
+        Look::Dashed | Look::DashedStep => " stroke-dasharray=\"6 4\"",
+        _ => "",
+    }
+}
+
+fn mark(out: &mut String, (x, y): (f64, f64), index: usize, colour: &str) {
+    let _ = match index % 4 {
+        0 => writeln!(out, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\" fill=\"{colour}\"/>"),
+        1 => writeln!(
+            out,
+            "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"8\" height=\"8\" fill=\"{colour}\"/>",
+            x - 4.0,
+            y - 4.0
+        ),
+        2 => writeln!(out, "<path d=\"M{x:.1} {:.1}l5 9h-10z\" fill=\"{colour}\"/>", y - 6.0),
+        _ => writeln!(out, "<path d=\"M{x:.1} {:.1}l5 5l-5 5l-5-5z\" fill=\"{colour}\"/>", y - 5.0),
+    };
+}
+
+fn text(out: &mut String, (x, y): (f64, f64), anchor: &str, more: &str, words: &str) {
+    let words = words.replace('&', "&amp;").replace('<', "&lt;");
+    let _ = writeln!(
+        out,
+        "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\"{more}>{words}</text>"
+    );
 }
 
 #[cfg(test)]
@@ -101,13 +272,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn marks_are_round() {
-        assert_eq!(
-            [tick(7.0), tick(70.0), tick(1.9), tick(0.035)].map(number),
-            ["1", "10", "0.5", "0.005"]
-        );
-        let lines = vec![Line { name: "a", heights: vec![0.0, 2.0, 1.0] }];
-        let text = svg(&[Plot { title: "t", unit: "s", below: "step", lines }]);
-        assert!(text.contains("<path d=\"M70.0 274.0L"), "{text}");
+    fn axes_end_at_round_numbers() {
+        assert_eq!(Axis::linear("", 93.0).to, 100.0);
+        assert_eq!(Axis::linear("", 0.66).to, 0.8);
+        assert_eq!(Axis::linear("", 1.2).ticks[1].1, "0.25");
+        assert_eq!(Axis::linear("", 0.0).to, 1.0);
+        let log = Axis::log("", [0.1, 100.0].map(|tick| (tick, String::new())));
+        assert!((log.place(1.0) - 1.0 / 3.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn words_cannot_break_the_picture() {
+        let mut chart = Chart::new("a < b & c", Axis::names("x", ["one"]), Axis::linear("y", 1.0));
+        chart.add("bars", Look::Bar, [(0.0, 0.5)]);
+        let svg = chart.svg();
+        assert!(svg.contains("a &lt; b &amp; c") && svg.ends_with("</svg>\n"));
     }
 }

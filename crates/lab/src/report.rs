@@ -1,5 +1,6 @@
 //! Tables, the machine they were made on, and the page that keeps them.
 
+use crate::plot::Chart;
 use anyhow::{Context, Result};
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -63,15 +64,22 @@ fn line(cells: &[String], widths: &[usize]) -> String {
 /// What an experiment found: a title, text and tables in order.
 #[derive(Clone, Debug)]
 pub struct Report {
+    page: &'static str,
     name: &'static str,
     body: String,
+    pictures: Vec<(String, String)>,
 }
 
 impl Report {
     /// A report whose section in the page is called `name`.
     pub fn new(name: &'static str, title: &str) -> Self {
+        Self::on("benchmarks.md", name, title)
+    }
+
+    /// As [`Self::new`], for another page of `docs`.
+    pub fn on(page: &'static str, name: &'static str, title: &str) -> Self {
         println!("\n{title}\n");
-        Self { name, body: format!("## {title}\n\n") }
+        Self { page, name, body: format!("## {title}\n\n"), pictures: Vec::new() }
     }
 
     /// Adds a paragraph.
@@ -87,30 +95,43 @@ impl Report {
         let _ = writeln!(self.body, "{text}");
     }
 
-    /// Adds the machine, the date and the command, and with `write` puts everything into
-    /// `docs/benchmarks.md`.
+    /// Adds a chart, which is kept as `docs/pictures/file`.
+    pub fn picture(&mut self, file: &str, chart: &Chart) {
+        let _ = write!(self.body, "![{}](pictures/{file})\n\n", chart.title());
+        self.pictures.push((file.into(), chart.svg()));
+    }
+
+    /// Adds the machine, the date and the command, and with `write` puts everything into its page.
     ///
     /// # Errors
     /// Those of the file system.
     pub fn finish(mut self, write: bool) -> Result<()> {
         let _ = writeln!(self.body, "{}\n\n    {}", machine(), command());
         if write {
-            let path = page()?;
+            let docs = docs()?;
+            let path = docs.join(self.page);
             let old = match std::fs::read_to_string(&path) {
                 Ok(old) => old,
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => HEAD.to_owned(),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                    format!("# {}\n\n{HEAD}", self.page.trim_end_matches(".md"))
+                }
                 Err(error) => return Err(error).context(path.display().to_string()),
             };
             let new = replace_section(&old, self.name, &self.body);
             std::fs::write(&path, new).with_context(|| path.display().to_string())?;
+            std::fs::create_dir_all(docs.join("pictures"))?;
+            for (file, svg) in &self.pictures {
+                let path = docs.join("pictures").join(file);
+                std::fs::write(&path, svg).with_context(|| path.display().to_string())?;
+            }
             println!("written to {}", path.display());
         }
         Ok(())
     }
 }
 
-/// How the page begins when there is none.
-const HEAD: &str = "# Benchmarks\n\nEach section was written by the command that it names; run it \
+/// How a page begins when there is none.
+const HEAD: &str = "Each section was written by the command that it names; run it \
 again with `--write` to replace it.\nTimes depend on the machine; counted bytes do not.\n";
 
 /// Replaces what stands between the markers of `name`, or adds it at the end.
@@ -125,11 +146,6 @@ fn replace_section(page: &str, name: &str, body: &str) -> String {
         Some((from, to)) => format!("{}{section}{}", &page[..from], &page[to..]),
         None => format!("{}\n\n{section}\n", page.trim_end()),
     }
-}
-
-/// `docs/benchmarks.md` of the repository in which the command runs.
-fn page() -> Result<PathBuf> {
-    Ok(docs()?.join("benchmarks.md"))
 }
 
 /// The folder of the repository's pages, in which plots are written too.

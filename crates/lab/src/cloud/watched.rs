@@ -1,0 +1,133 @@
+//! A volume under the file layer whose size can still be seen.
+
+use anyhow::Result;
+use oblivio_crypto::{KdfParams, Passphrase};
+use oblivio_engine::{BlockAnswer, BlockOp};
+use oblivio_store::Store;
+use oblivio_volume::{BlockSpace, CreateOptions, OpenOptions, Shown, Volume, VolumeInfo};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// What is seen.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    /// The volume, after its last commit or quiet moment.
+    pub info: Option<VolumeInfo>,
+    /// Paths shown.
+    pub paths: u64,
+    /// Buckets read and written.
+    pub buckets: u64,
+    /// Bytes of buckets, both ways.
+    pub bytes: u64,
+}
+
+/// Where it is seen.
+pub type View = Arc<Mutex<Seen>>;
+
+/// A copy of what is seen now.
+pub fn look(view: &View) -> Seen {
+    view.lock().map_or_else(|poisoned| poisoned.into_inner().clone(), |seen| seen.clone())
+}
+
+/// The volume.
+pub struct Watched {
+    volume: Volume,
+    view: View,
+}
+
+impl Watched {
+    /// A new volume.
+    ///
+    /// # Errors
+    /// Those of the volume.
+    pub fn create(
+        store: Arc<dyn Store>,
+        block_bytes: usize,
+        memory_bytes: usize,
+    ) -> Result<(Self, View)> {
+        let view = View::default();
+        let of_batch = view.clone();
+        let on_shown = move |shown: &Shown| {
+            if let Ok(mut seen) = of_batch.lock() {
+                seen.paths += shown.leaves.len() as u64;
+                seen.buckets += u64::from(shown.reads + shown.writes);
+                seen.bytes += shown.bytes_read + shown.bytes_written;
+            }
+        };
+        let create =
+            CreateOptions { block_bytes, kdf: KdfParams::TEST, ..CreateOptions::default() };
+        let open = OpenOptions {
+            memory_bytes,
+            on_shown: Some(Box::new(on_shown)),
+            ..OpenOptions::default()
+        };
+        let volume = Volume::create(store, &Passphrase::new("lab"), create, open)?;
+        Ok((Self { volume, view: view.clone() }, view))
+    }
+
+    fn show(&self) -> oblivio_volume::Result<()> {
+        let info = self.volume.info()?;
+        if let Ok(mut seen) = self.view.lock() {
+            seen.info = Some(info);
+        }
+        Ok(())
+    }
+}
+
+impl BlockSpace for Watched {
+    fn block_bytes(&self) -> usize {
+        self.volume.block_bytes()
+    }
+
+    fn capacity_blocks(&self) -> u64 {
+        self.volume.capacity_blocks()
+    }
+
+    fn reserve(&mut self, blocks: u64) -> oblivio_volume::Result<()> {
+        self.volume.reserve(blocks)
+    }
+
+    fn access(&mut self, ops: Vec<BlockOp>) -> oblivio_volume::Result<Vec<BlockAnswer>> {
+        self.volume.access(ops)
+    }
+
+    fn defer(&mut self, ops: Vec<BlockOp>) -> oblivio_volume::Result<()> {
+        self.volume.defer(ops)
+    }
+
+    fn root(&self) -> &[u8] {
+        self.volume.root()
+    }
+
+    fn set_root(&mut self, root: &[u8]) {
+        self.volume.set_root(root);
+    }
+
+    /// A whole one, so that no write waits and the sizes are those of what was written.
+    fn commit(&mut self) -> oblivio_volume::Result<()> {
+        self.finish()
+    }
+
+    fn finish(&mut self) -> oblivio_volume::Result<()> {
+        self.volume.finish()?;
+        self.show()
+    }
+
+    fn discard(&mut self, ids: &[u64]) -> oblivio_volume::Result<()> {
+        self.volume.discard(ids)
+    }
+
+    fn end_operation(&mut self) -> oblivio_volume::Result<()> {
+        self.volume.end_operation()
+    }
+
+    fn idle(&mut self) -> oblivio_volume::Result<Option<Duration>> {
+        let next = self.volume.idle()?;
+        self.show()?;
+        Ok(next)
+    }
+
+    fn cache_budget(&self) -> usize {
+        self.volume.cache_budget()
+    }
+}
