@@ -256,7 +256,7 @@ mod tests {
         assert_eq!(size_class((1 << 20) + 1), (1 << 20) + (1 << 18));
         for bytes in (1..3_000_000).step_by(777) {
             let class = size_class(bytes);
-            assert!(class >= bytes && class % PAGE == 0);
+            assert!(class >= bytes && class.is_multiple_of(PAGE));
             assert!(class < bytes + bytes / 4 + PAGE, "{bytes} -> {class}");
         }
     }
