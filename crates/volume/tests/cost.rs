@@ -170,6 +170,9 @@ fn records_have_size_classes() {
         let (_, cost) = rig.cost(|fs| fs.commit().expect("memory"));
         let [bytes] = cost.records[..] else { panic!("one record: {cost:?}") };
         let step = (bytes.next_power_of_two() / 8).max(4096);
-        assert!(bytes.is_multiple_of(step) && bytes >= (blocks * BLOCK) as u64, "{blocks}: {bytes}");
+        assert!(
+            bytes.is_multiple_of(step) && bytes >= (blocks * BLOCK) as u64,
+            "{blocks}: {bytes}"
+        );
     }
 }
