@@ -160,8 +160,9 @@ fn is_due(trace: &Trace, every: usize, mut phase: usize) -> bool {
     })
 }
 
-/// The requests whose costs do not follow from their paths.
-fn costs(trace: &Trace, steady: bool) -> usize {
+/// The requests whose costs do not follow from their paths; what is read is judged up to the first
+/// commit.
+fn costs(trace: &Trace, mut steady: bool) -> usize {
     // The buckets in memory are the first in heap order, up to a number between these; so are
     // those that are written late.
     let all = (0, u64::MAX);
@@ -176,7 +177,9 @@ fn costs(trace: &Trace, steady: bool) -> usize {
         };
         if request.kind == Kind::Commit {
             // What memory holds may change now.
-            (unread, unwritten) = (all, all);
+            unwritten = all;
+            // Buckets that it did not hold before are read once more when they are met next.
+            steady = false;
             continue;
         }
         let mut written = buckets(scheduled, request.depth);
