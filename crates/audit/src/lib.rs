@@ -20,6 +20,6 @@ mod report;
 pub mod special;
 pub mod trace;
 
-pub use checks::{audit, compare, union_of_paths};
+pub use checks::{audit, compare, judge_pace, union_of_paths};
 pub use report::{Expected, Finding, Options, Report, Verdict};
-pub use trace::{MAX_DEPTH, Request, Trace, TraceError};
+pub use trace::{Kind, MAX_DEPTH, Request, Trace, TraceError};

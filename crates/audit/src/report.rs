@@ -1,5 +1,6 @@
 //! What an audit is asked and what it answers.
 
+use crate::trace::Trace;
 use std::fmt;
 use std::sync::Arc;
 
@@ -112,6 +113,12 @@ impl Finding {
     /// A test for which there was too little to judge by.
     pub(crate) fn unjudged(name: &str, why: &str) -> Finding {
         Finding { judged: false, ..Finding::new(name, 0.0, 1.0, format!("not judged: {why}")) }
+    }
+
+    /// A report of this finding only.
+    pub(crate) fn alone(self, trace: &Trace, options: &Options) -> Report {
+        let (name, size) = (self.name.clone(), (trace.requests.len(), trace.accesses()));
+        Report::new(vec![self], options, size, &name)
     }
 
     fn word(&self) -> &'static str {

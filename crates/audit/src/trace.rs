@@ -4,17 +4,20 @@
 //! one request:
 //!
 //! ```text
-//! {"format":"oblivio-trace","version":1,"depth":10}
-//! {"leaves":[513],"depth":10,"reads":11,"writes":11,"bytes_read":45056,"bytes_written":45056}
+//! {"format":"oblivio-trace","version":2,"depth":10}
+//! {"kind":"batch","at":1200,"leaves":[513,256],"scheduled":1,"sweep":false,"depth":10,"reads":18,
+//!  "writes":11,"bytes_read":73728,"bytes_written":45056}
 //! ```
+//!
+//! (on one line). Version 1 did not say which leaves follow the schedule.
 
 use serde::{Deserialize, Serialize};
 
 /// The name in a trace file's header.
 const FORMAT: &str = "oblivio-trace";
 
-/// The only version of the text form so far.
-const VERSION: u32 = 1;
+/// The version of the text form.
+const VERSION: u32 = 2;
 
 /// The deepest tree a trace can be of: a leaf must fit 64 bits with one to spare.
 pub const MAX_DEPTH: u32 = 63;
@@ -28,15 +31,43 @@ pub struct Trace {
     pub requests: Vec<Request>,
 }
 
-/// One request to the storage: a batch of paths, read and written back.
+/// What the storage was asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Paths that were drawn, with those of the schedule that were due.
+    #[default]
+    Batch,
+    /// Paths of the schedule alone.
+    Maintenance,
+    /// A record of written bytes.
+    Sync,
+    /// A commit.
+    Commit,
+}
+
+/// One request to the storage: a batch of paths, read and written back, or what goes between.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
-    /// The leaves whose paths were asked for, in the order shown. A recorder that only sees the
+    /// What it was.
+    #[serde(default)]
+    pub kind: Kind,
+    /// When it was done, in microseconds since the trace began.
+    #[serde(default)]
+    pub at: u64,
+    /// The leaves whose paths were asked for, in the order shown, those that were drawn before
+    /// those of a public schedule. A recorder that only sees the
     /// union of the paths must list the leaves in the order in which they were drawn: sorting
     /// them makes neighbours depend on each other.
     pub leaves: Vec<u64>,
-    /// The leaf level at the time; it may grow along a trace.
+    /// How many of them, the last, follow a public schedule.
+    #[serde(default)]
+    pub scheduled: usize,
+    /// Whether the scheduled leaves are dropped and not written: the tree is becoming smaller.
+    #[serde(default)]
+    pub sweep: bool,
+    /// The leaf level at the time; it may change along a trace.
     pub depth: u32,
     /// How many buckets were read.
     pub reads: u32,
@@ -62,8 +93,11 @@ pub enum TraceError {
         /// The format it names.
         found: String,
     },
-    /// A newer version than this program reads.
-    #[error("line {line}: trace version {found} is not known here (known: {VERSION}); update")]
+    /// Another version than this program reads.
+    #[error(
+        "line {line}: trace version {found} is not known here (known: {VERSION}); record it \
+             again with this program"
+    )]
     Version {
         /// Where the header stands.
         line: usize,
@@ -85,6 +119,12 @@ pub enum TraceError {
         line: usize,
         /// The depth it names.
         depth: u32,
+    },
+    /// More scheduled leaves than leaves.
+    #[error("line {line}: more leaves follow the schedule than there are")]
+    Scheduled {
+        /// The line.
+        line: usize,
     },
     /// A leaf that the tree does not have.
     #[error("line {line}: leaf {leaf} is outside a tree of depth {depth}")]
@@ -114,6 +154,11 @@ struct Header {
 }
 
 impl Request {
+    /// The leaves that were drawn, and those of the schedule.
+    pub fn parts(&self) -> (&[u64], &[u64]) {
+        self.leaves.split_at(self.leaves.len().saturating_sub(self.scheduled))
+    }
+
     /// Whether this leaf is one of the tree's at the time of the request.
     pub fn has_leaf(&self, leaf: u64) -> bool {
         self.depth <= MAX_DEPTH && leaf >> self.depth == 0
@@ -170,6 +215,9 @@ fn parse_request(text: &str, line: usize) -> Result<Request, TraceError> {
     let request: Request =
         serde_json::from_str(text).map_err(|source| TraceError::Json { line, source })?;
     let depth = check_depth(request.depth, line)?;
+    if request.scheduled > request.leaves.len() {
+        return Err(TraceError::Scheduled { line });
+    }
     match request.leaves.iter().find(|&&leaf| !request.has_leaf(leaf)) {
         Some(&leaf) => Err(TraceError::Leaf { line, leaf, depth }),
         None => Ok(request),
@@ -185,7 +233,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const HEADER: &str = "{\"format\":\"oblivio-trace\",\"version\":1,\"depth\":3}\n";
+    const HEADER: &str = "{\"format\":\"oblivio-trace\",\"version\":2,\"depth\":3}\n";
 
     fn refusal(text: &str) -> String {
         Trace::parse(text).expect_err("must be refused").to_string()
@@ -206,9 +254,9 @@ mod tests {
     }
 
     #[test]
-    fn foreign_and_newer_files_are_refused() {
-        let newer = "{\"format\":\"oblivio-trace\",\"version\":2,\"tree\":{\"depth\":3}}";
-        assert!(refusal(newer).contains("version 2"));
+    fn foreign_and_other_files_are_refused() {
+        let newer = "{\"format\":\"oblivio-trace\",\"version\":3,\"tree\":{\"depth\":3}}";
+        assert!(refusal(newer).contains("version 3"));
         assert!(refusal("{\"format\":\"tar\",\"version\":1}").contains("\"tar\""));
     }
 
@@ -217,9 +265,14 @@ mod tests {
             depth in Just(depth),
             leaves in prop::collection::vec(0..1u64 << depth, 0..4),
             reads in any::<u32>(), writes in any::<u32>(),
-            bytes_read in any::<u64>(), bytes_written in any::<u64>(),
+            bytes_read in any::<u64>(), bytes_written in any::<u64>(), at in any::<u64>(),
+            scheduled in 0usize..4, sweep in any::<bool>(),
         ) -> Request {
-            Request { leaves, depth, reads, writes, bytes_read, bytes_written }
+            let kind = if leaves.is_empty() { Kind::Sync } else { Kind::Batch };
+            let scheduled = scheduled.min(leaves.len());
+            Request {
+                kind, at, leaves, scheduled, sweep, depth, reads, writes, bytes_read, bytes_written,
+            }
         }
     }
 

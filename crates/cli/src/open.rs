@@ -58,9 +58,12 @@ pub fn options(
     })
 }
 
-/// So many accesses a second, in twenty batches.
-fn pace(accesses: u32) -> Pace {
-    let batch = accesses.div_ceil(20).max(1);
+/// Larger batches would not fit the processor's caches.
+const MOST_IN_TICK: u32 = 64;
+
+/// So many accesses a second, in twenty batches or more.
+pub fn pace(accesses: u32) -> Pace {
+    let batch = accesses.div_ceil(20).clamp(1, MOST_IN_TICK);
     let interval = Duration::from_secs_f64(f64::from(batch) / f64::from(accesses.max(1)));
     Pace { interval, batch: batch as usize }
 }

@@ -1,24 +1,26 @@
 //! Keeps what the storage was shown, for an audit.
 
 use anyhow::{Context, Result};
-use oblivio_audit::{Request, Trace};
-use oblivio_volume::{OnShown, Shown};
+use oblivio_audit::{Kind, Request, Trace};
+use oblivio_volume::{OnShown, Shown, ShownKind};
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 /// A trace that grows while a volume is at work.
 #[derive(Debug)]
 pub struct Recorder {
     trace: Arc<Mutex<Trace>>,
     file: Option<File>,
+    begun: Instant,
 }
 
 impl Recorder {
     /// Keeps the trace in memory.
     pub fn in_memory() -> Self {
-        Self { trace: Arc::default(), file: None }
+        Self { trace: Arc::default(), file: None, begun: Instant::now() }
     }
 
     /// Writes the trace to a file in the end; a file that cannot be written fails now.
@@ -27,15 +29,16 @@ impl Recorder {
         Ok(Self { file: Some(file), ..Self::in_memory() })
     }
 
-    /// What the volume calls after each batch.
+    /// What the volume calls after each thing that its store was shown.
     pub fn callback(&self) -> OnShown {
-        let trace = Arc::clone(&self.trace);
+        let (trace, begun) = (Arc::clone(&self.trace), self.begun);
         Box::new(move |shown: &Shown| {
             let mut trace = trace.lock().unwrap_or_else(PoisonError::into_inner);
             if trace.requests.is_empty() {
                 trace.depth = shown.depth;
             }
-            trace.requests.push(request(shown));
+            let at = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+            trace.requests.push(request(shown, at));
         })
     }
 
@@ -54,9 +57,18 @@ impl Recorder {
     }
 }
 
-fn request(shown: &Shown) -> Request {
+fn request(shown: &Shown, at: u64) -> Request {
     Request {
+        kind: match shown.kind {
+            ShownKind::Batch => Kind::Batch,
+            ShownKind::Maintenance => Kind::Maintenance,
+            ShownKind::Sync => Kind::Sync,
+            ShownKind::Commit => Kind::Commit,
+        },
+        at,
         leaves: shown.leaves.clone(),
+        scheduled: shown.scheduled,
+        sweep: shown.sweep,
         depth: shown.depth,
         reads: shown.reads,
         writes: shown.writes,

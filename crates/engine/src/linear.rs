@@ -155,7 +155,13 @@ impl Engine for Linear {
             self.phase = Phase::Reading;
             if self.stored {
                 let (buckets, into) = (&self.buckets[..], &mut self.buf[..]);
-                return Ok(Step::Read { tree: TreeId::DATA, shown: NO_LEAVES, buckets, into });
+                return Ok(Step::Read {
+                    tree: TreeId::DATA,
+                    shown: NO_LEAVES,
+                    scheduled: 0,
+                    buckets,
+                    into,
+                });
             }
         }
         match self.phase {

@@ -38,7 +38,7 @@ impl MemoryBuckets {
         loop {
             match engine.step()? {
                 Step::Done => return Ok(()),
-                Step::Read { tree, shown, buckets, into } => {
+                Step::Read { tree, shown, buckets, into, .. } => {
                     let stride = into.len() / buckets.len().max(1);
                     for (bucket, bytes) in buckets.iter().zip(into.chunks_mut(stride.max(1))) {
                         match self.buckets.get(&(tree, *bucket)) {

@@ -23,6 +23,8 @@ pub enum Step<'a> {
         tree: TreeId,
         /// The leaves whose paths this read shows; a crash after it repeats them.
         shown: &'a [Leaf],
+        /// How many of them, the last, follow the public schedule.
+        scheduled: usize,
         /// The buckets, ascending.
         buckets: &'a [BucketId],
         /// `buckets.len()` equal parts, one for each.

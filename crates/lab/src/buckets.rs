@@ -95,7 +95,7 @@ impl LabBuckets {
         loop {
             match engine.step()? {
                 Step::Done => return Ok(()),
-                Step::Read { tree, shown, buckets, into } => {
+                Step::Read { tree, shown, buckets, into, .. } => {
                     see(tree, shown);
                     self.read(tree, buckets, into);
                 }

@@ -213,6 +213,7 @@ fn observe(args: &Args, config: TreeConfig, blocks: u64, pattern: Pattern) -> Re
             writes: buckets,
             bytes_read: buckets.into(),
             bytes_written: buckets.into(),
+            ..Request::default()
         });
         let stash = engine.stash_blocks();
         if stash >= seen.occupancy.len() {

@@ -100,7 +100,7 @@ pub fn journal(key: Key, records: &[Record]) -> Result<Vec<u8>> {
     let mut journal = Journal::new(VOLUME, key.sealer(2), EPOCH);
     records.iter().try_for_each(|record| match record {
         Record::Intent(intent) => journal.intent(&store, intent),
-        Record::Sync { root, writes } => journal.sync(&store, root, writes),
+        Record::Sync { root, writes } => journal.sync(&store, root, writes, 0),
         Record::Resize { blocks, class } => journal.resize(&store, *blocks, *class),
     })?;
     object(&store, JOURNAL_OBJECT)

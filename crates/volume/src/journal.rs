@@ -20,7 +20,7 @@ const PAGE: usize = 4096;
 /// Before the sealed part: its length and the commit that it stands on.
 const FRAME: usize = 16;
 /// The smallest record of written bytes.
-const LEAST_SYNC: usize = 16 << 10;
+pub(crate) const LEAST_SYNC: usize = 16 << 10;
 /// No record is longer.
 const MOST: usize = 16 << 20;
 const INTENT: u64 = 1;
@@ -101,19 +101,12 @@ impl Journal {
         self.append(store, record, 0)
     }
 
-    /// Makes writes and the root durable. The record's size is the size class of what they take.
+    /// Makes writes and the root durable. The record's size is the size class of what they take,
+    /// at least that of `least` bytes.
     ///
     /// # Errors
     /// Those of the store and of the sealer.
-    pub fn sync(&mut self, store: &dyn Store, root: &[u8], writes: &Writes) -> Result<()> {
-        self.sync_padded(store, root, writes, LEAST_SYNC)
-    }
-
-    /// As [`Self::sync`]; what takes less than `least` bytes is padded to that.
-    ///
-    /// # Errors
-    /// Those of the store and of the sealer.
-    pub fn sync_padded(
+    pub fn sync(
         &mut self,
         store: &dyn Store,
         root: &[u8],
@@ -300,7 +293,7 @@ mod tests {
         assert_eq!(size_class((1 << 20) + 1), (1 << 20) + (1 << 18));
         for bytes in (1..3_000_000).step_by(777) {
             let class = size_class(bytes);
-            assert!(class >= bytes && class % PAGE == 0);
+            assert!(class >= bytes && class.is_multiple_of(PAGE));
             assert!(class < bytes + bytes / 4 + PAGE, "{bytes} -> {class}");
         }
     }

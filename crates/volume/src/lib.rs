@@ -23,7 +23,8 @@ pub use block::{BlockSpace, ROOT_BYTES};
 pub use error::{Error, Result};
 pub use header::{PublicHeader, add_passphrase, change_passphrase, read_header, remove_passphrase};
 pub use options::{
-    CreateOptions, DEFAULT_MEMORY, OnCommit, OnShown, OpenOptions, Seen, Shown, VolumeInfo,
+    CreateOptions, DEFAULT_MEMORY, OnCommit, OnShown, OpenOptions, Seen, Shown, ShownKind,
+    VolumeInfo,
 };
 pub use pacing::Pace;
 pub use volume::Volume;

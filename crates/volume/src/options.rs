@@ -34,11 +34,32 @@ pub struct Seen {
     pub syncs: u64,
 }
 
-/// One batch as the store saw it; the material of an audit.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What was done when something was shown. The store can tell these apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ShownKind {
+    /// A batch of accesses, with the scheduled paths that were due.
+    #[default]
+    Batch,
+    /// Scheduled paths alone, which make the tree smaller.
+    Maintenance,
+    /// A record of written bytes in the journal.
+    Sync,
+    /// A commit, with the buckets that it flushes.
+    Commit,
+}
+
+/// One thing that the store saw; the material of an audit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shown {
-    /// The leaves whose paths were read, in order.
+    /// What was done.
+    pub kind: ShownKind,
+    /// The leaves whose paths were read: those drawn at random in their order, then those of the
+    /// public schedule in theirs.
     pub leaves: Vec<u64>,
+    /// How many of them, the last, follow the schedule.
+    pub scheduled: usize,
+    /// Whether the tree is becoming smaller: the scheduled leaves are then dropped, not written.
+    pub sweep: bool,
     /// The level of the tree's leaves.
     pub depth: u32,
     /// Buckets read.
@@ -57,7 +78,7 @@ pub struct Shown {
 
 /// Called after each commit or sync is durable; the caller remembers it for [`OpenOptions::last_seen`].
 pub type OnCommit = Box<dyn FnMut(&Seen) -> Result<()> + Send>;
-/// Called after each batch.
+/// Called after each batch, round of maintenance, sync and commit.
 pub type OnShown = Box<dyn FnMut(&Shown) + Send>;
 
 /// How a volume is opened.
@@ -70,13 +91,14 @@ pub struct OpenOptions {
     /// Open the volume although it is older than, or parted from, what this computer saw: the
     /// user says that a backup was restored.
     pub accept_rollback: bool,
-    /// Round the accesses of each operation of the caller up to a power of two.
+    /// Make the accesses of each operation of the caller in batches of one size, and a power of
+    /// two of them.
     pub pad: bool,
     /// Make accesses at a constant rate, needed or not.
     pub pace: Option<Pace>,
     /// Called after each commit.
     pub on_commit: Option<OnCommit>,
-    /// Called after each batch.
+    /// Called after whatever the store is shown.
     pub on_shown: Option<OnShown>,
 }
 

@@ -1,16 +1,21 @@
 //! Hiding how much is done, and when: dummy accesses to a size class, and at a constant rate.
 //!
-//! A dummy reads a random block, so it is an access like any other. With a pace, everything the store
-//! sees happens in ticks: at fixed times one batch of a fixed number of operations, one record of
-//! intents and one of synced bytes, both of fixed sizes; commits follow from the number of ticks.
+//! A dummy reads a random block, so it is an access like any other. Padded operations show a power of
+//! two of batches of one size, however what they need comes in parts, and syncs a power of two of
+//! bytes. With a pace, everything the store sees happens in ticks: at fixed times one batch of a
+//! fixed number of operations, one record of intents and one of synced bytes, both of fixed sizes;
+//! commits follow from the number of ticks.
 
 use crate::Result;
 use crate::deferred::Writes;
+use crate::journal::LEAST_SYNC;
 use crate::volume::Volume;
 use oblivio_crypto::{Entropy, OsEntropy};
 use oblivio_engine::{Action, BlockId, BlockOp, Engine};
 use std::time::{Duration, Instant};
 
+/// Operations in each batch of a padded operation.
+pub(crate) const PAD_BATCH: usize = 4;
 /// Bytes that one tick makes durable, at least.
 const TICK_BYTES: usize = 64 << 10;
 /// Ticks that carry out what waits before a commit, whether something waits or not.
@@ -51,11 +56,23 @@ impl Pacer {
 impl Volume {
     /// Brings a batch to its public size and waits for its time.
     pub(crate) fn fill_batch(&mut self, ops: &mut Vec<BlockOp>) {
+        let missing = self.fixed_batch().unwrap_or(0).saturating_sub(ops.len());
         if let Some(pacer) = &mut self.pacer {
-            let missing = pacer.pace.batch.saturating_sub(ops.len());
             pacer.wait();
-            ops.extend(self.dummies(missing));
         }
+        ops.extend(self.dummies(missing));
+    }
+
+    /// The size that every batch has, if it is fixed.
+    pub(crate) fn fixed_batch(&self) -> Option<usize> {
+        let padded = self.options.pad.then_some(PAD_BATCH);
+        self.pacer.as_ref().map(|pacer| pacer.pace.batch).or(padded)
+    }
+
+    /// The bytes that a sync's record is padded to at least.
+    pub(crate) fn least_sync(&self, bytes: usize) -> usize {
+        let bytes = if self.options.pad { bytes.next_power_of_two() } else { 0 };
+        bytes.max(LEAST_SYNC)
     }
 
     fn dummies(&self, count: usize) -> Vec<BlockOp> {
@@ -78,13 +95,17 @@ impl Volume {
             Some(unsynced) => unsynced.take_front(bytes),
             None => Writes::default(),
         };
-        self.journal.sync_padded(&*self.store, &self.root, &writes, bytes)?;
+        let before = self.journal.bytes();
+        self.journal.sync(&*self.store, &self.root, &writes, bytes)?;
+        self.report_sync(self.journal.bytes() - before);
         self.root_changed = false;
         self.announce()
     }
 
+    /// As much as a tick's batch can carry out, so that syncs keep up with it.
     fn tick_bytes(&self) -> usize {
-        TICK_BYTES.max(2 * self.engine.block_bytes())
+        let batch = self.fixed_batch().unwrap_or(0);
+        TICK_BYTES.max(batch.max(2) * self.engine.block_bytes())
     }
 
     /// With a pace: ticks until no more than `left` bytes are to be made durable.
@@ -124,18 +145,15 @@ impl Volume {
         Ok(due(self))
     }
 
-    /// Rounds the accesses of the operation that ends up to a power of two.
+    /// Rounds the batches of the operation that ends up to a power of two.
     pub(crate) fn pad_operation(&mut self) -> Result<()> {
         let done = std::mem::take(&mut self.accesses);
         if !self.options.pad || self.pacer.is_some() || done == 0 {
             return Ok(());
         }
-        let mut missing = (done.next_power_of_two() - done) as usize;
-        while missing > 0 {
-            let count = missing.min(self.batch_limit());
-            let dummies = self.dummies(count);
-            self.serve_batch(dummies)?;
-            missing -= count;
+        let batches = done / PAD_BATCH as u64;
+        for _ in batches..batches.next_power_of_two() {
+            self.serve_batch(Vec::new())?;
         }
         self.accesses = 0;
         Ok(())
@@ -214,15 +232,48 @@ mod tests {
         }
     }
 
+    /// Syncs wait for ticks, however many there are and whatever they write.
+    #[test]
+    fn at_a_pace_a_storm_of_syncs_shows_ticks_only() {
+        let pace = Pace { interval: Duration::from_micros(20), batch: 4 };
+        let (mut volume, store) = volume(OpenOptions { pace: Some(pace), ..Default::default() });
+        store.take();
+        for round in 0..200 {
+            volume.defer((0..round % 9).map(write).collect()).expect("memory");
+            volume.commit().expect("memory");
+        }
+        let lens: Vec<_> =
+            store.take().into_iter().filter(|e| &*e.object == "journal").map(|e| e.len).collect();
+        let (intent, sync) = (lens[0], lens[2]);
+        for tick in lens.chunks_exact(4) {
+            assert_eq!(tick, [intent, lens[1], sync, lens[3]], "write, sync, write, sync");
+        }
+    }
+
     #[test]
     fn padded_operations_come_in_powers_of_two() {
-        let (mut volume, _) = volume(OpenOptions { pad: true, ..Default::default() });
-        for count in [1u64, 3, 5, 9] {
-            let before = volume.engine.meters().requests;
-            let ops = (0..count).map(|id| BlockOp { id: BlockId(id), action: Action::Read });
-            volume.access(ops.collect()).expect("memory");
+        let batches = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let seen = Arc::clone(&batches);
+        let on_shown: crate::OnShown = Box::new(move |shown| {
+            if shown.kind == crate::ShownKind::Batch {
+                seen.lock().expect("alone").push(shown.leaves.len() - shown.scheduled);
+            }
+        });
+        let open = OpenOptions { pad: true, on_shown: Some(on_shown), ..Default::default() };
+        let (mut volume, _) = volume(open);
+        // The parts in which an operation asks for its blocks are not to be seen either.
+        for parts in [&[1u64][..], &[3], &[4], &[1, 1, 1], &[5], &[2, 1], &[9], &[1, 7, 3]] {
+            batches.lock().expect("alone").clear();
+            for &count in parts {
+                let ops = (0..count).map(|id| BlockOp { id: BlockId(id), action: Action::Read });
+                volume.access(ops.collect()).expect("memory");
+            }
             volume.end_operation().expect("memory");
-            assert_eq!(volume.engine.meters().requests - before, count.next_power_of_two());
+            let batches = batches.lock().expect("alone");
+            let needed: u64 = parts.iter().map(|part| part.div_ceil(PAD_BATCH as u64)).sum();
+            // One more access now and then moves a block whose group rolled over.
+            assert!(batches.iter().all(|&paths| (4..=5).contains(&paths)), "{batches:?}");
+            assert_eq!(batches.len() as u64, needed.next_power_of_two(), "{parts:?}");
         }
     }
 }

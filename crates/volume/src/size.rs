@@ -2,6 +2,7 @@
 //! path, when most of it has gone.
 
 use crate::Result;
+use crate::options::ShownKind;
 use crate::volume::{LEAST_BLOCKS, Volume, engine_error};
 use oblivio_engine::tree::size_class_after;
 use oblivio_engine::{Action, BlockId, BlockOp, Engine, TreeId};
@@ -64,7 +65,7 @@ impl Volume {
         }
         self.engine.begin_maintenance(paths).map_err(engine_error)?;
         self.journal.intent(&*self.store, self.engine.intent())?;
-        self.run()?;
+        self.run(ShownKind::Maintenance)?;
         self.sync_ahead()
     }
 

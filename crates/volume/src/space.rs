@@ -2,6 +2,7 @@
 
 use crate::block::{BlockSpace, ROOT_BYTES};
 use crate::deferred::Writes;
+use crate::options::ShownKind;
 use crate::volume::{Volume, engine_error};
 use crate::{Error, Result};
 use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp, Engine, TreeId};
@@ -44,7 +45,7 @@ impl Volume {
         self.engine.submit(ops).map_err(engine_error)?;
         self.journal.intent(&*self.store, self.engine.intent())?;
         self.sync_tick()?;
-        self.run()?;
+        self.run(ShownKind::Batch)?;
         self.sync_ahead()?;
         let mut answers = self.engine.take_answers();
         answers.truncate(wanted);
@@ -54,8 +55,8 @@ impl Volume {
 
     /// Operations that are served as one batch: as many as fit an eighth of the memory budget.
     pub(crate) fn batch_limit(&self) -> usize {
-        if let Some(pacer) = &self.pacer {
-            return pacer.pace.batch;
+        if let Some(batch) = self.fixed_batch() {
+            return batch;
         }
         // Reads of the access and its share of scheduled paths, and their writes.
         let access_bytes = 2 * self.stored_levels() * self.engine.bucket_bytes(TreeId::DATA);
@@ -114,12 +115,17 @@ impl Volume {
         (self.slab.current_bytes() / 16).clamp(LEAST_JOURNAL, MOST_JOURNAL)
     }
 
-    /// A commit that leaves nothing waiting and nothing in the journal.
-    pub(crate) fn checkpoint(&mut self) -> Result<()> {
+    /// Carries out what waits; with a pace, in a number of ticks that does not depend on it.
+    fn carry_out_all(&mut self) -> Result<()> {
         if self.pacer.is_some() {
             self.ticks_before_commit()?;
         }
-        self.drain(0)?;
+        self.drain(0)
+    }
+
+    /// A commit that leaves nothing waiting and nothing in the journal.
+    pub(crate) fn checkpoint(&mut self) -> Result<()> {
+        self.carry_out_all()?;
         self.write_commit()
     }
 }
@@ -225,7 +231,10 @@ impl BlockSpace for Volume {
             match &volume.unsynced {
                 Some(writes) if writes.bytes().is_empty() && !volume.root_changed => Ok(()),
                 Some(writes) if volume.journal.bytes() < volume.journal_limit() => {
-                    volume.journal.sync(&*volume.store, &volume.root, writes)?;
+                    let least = volume.least_sync(writes.bytes().len());
+                    let before = volume.journal.bytes();
+                    volume.journal.sync(&*volume.store, &volume.root, writes, least)?;
+                    volume.report_sync(volume.journal.bytes() - before);
                     volume.forget_unsynced();
                     volume.announce()
                 }
@@ -239,7 +248,8 @@ impl BlockSpace for Volume {
 
     fn finish(&mut self) -> Result<()> {
         self.guarded(|volume| {
-            volume.drain(0)?;
+            volume.carry_out_all()?;
+            volume.pad_operation()?;
             volume.shrink_if_due()?;
             volume.sweep_at_end()?;
             volume.checkpoint()?;

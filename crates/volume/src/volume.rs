@@ -8,7 +8,9 @@ use crate::commit::{read_commit, write_commit};
 use crate::deferred::{Deferred, Entry, Writes};
 use crate::header::{FORMAT_VERSION, HEADER_OBJECT, Header};
 use crate::journal::{Journal, Record};
-use crate::options::{CreateOptions, DEFAULT_MEMORY, OpenOptions, Seen, Shown, VolumeInfo};
+use crate::options::{
+    CreateOptions, DEFAULT_MEMORY, OpenOptions, Seen, Shown, ShownKind, VolumeInfo,
+};
 use crate::pacing::Pacer;
 use crate::slab::{SLAB_OBJECT, Slab, SlotTable};
 use crate::state::{Parts, Slots, StateLog, begin};
@@ -258,7 +260,10 @@ impl Volume {
             match record {
                 Record::Intent(intent) => {
                     self.engine.replay(&intent).map_err(engine_error)?;
-                    self.run()?;
+                    self.run(match intent.ids.is_empty() {
+                        true => ShownKind::Maintenance,
+                        false => ShownKind::Batch,
+                    })?;
                     self.engine.take_answers();
                     self.replayed += 1;
                 }
@@ -286,23 +291,22 @@ impl Volume {
     }
 
     /// Carries out what the engine wants.
-    pub(crate) fn run(&mut self) -> Result<()> {
+    pub(crate) fn run(&mut self, kind: ShownKind) -> Result<()> {
         let mut shown = self.options.on_shown.is_some().then(|| Shown {
-            leaves: Vec::new(),
+            kind,
             depth: self.engine.depth().0,
-            reads: 0,
-            writes: 0,
-            bytes_read: 0,
-            bytes_written: 0,
-            places_read: Vec::new(),
-            places_written: Vec::new(),
+            sweep: self.engine.shrink_left() > 0,
+            ..Shown::default()
         });
+        let mut turns = Vec::new();
         loop {
             match self.engine.step().map_err(engine_error)? {
                 Step::Done => break,
-                Step::Read { shown: leaves, buckets, into, .. } => {
+                Step::Read { shown: leaves, scheduled, buckets, into, .. } => {
                     if let Some(shown) = &mut shown {
-                        shown.leaves.extend(leaves.iter().map(|leaf| leaf.0));
+                        let (drawn, due) = leaves.split_at(leaves.len() - scheduled);
+                        shown.leaves.extend(drawn.iter().map(|leaf| leaf.0));
+                        turns.extend(due.iter().map(|leaf| leaf.0));
                         shown.reads += buckets.len() as u32;
                         shown.bytes_read += into.len() as u64;
                         let places = buckets.iter().filter_map(|bucket| self.slab.place(*bucket));
@@ -321,19 +325,27 @@ impl Volume {
                 }
             }
         }
-        if let (Some(shown), Some(report)) = (shown, &mut self.options.on_shown)
-            && !shown.leaves.is_empty()
-        {
+        if let (Some(mut shown), Some(report)) = (shown, &mut self.options.on_shown) {
+            shown.scheduled = turns.len();
+            shown.leaves.append(&mut turns);
             report(&shown);
         }
         Ok(())
+    }
+
+    /// Tells of a record of written bytes.
+    pub(crate) fn report_sync(&mut self, bytes_written: u64) {
+        let depth = self.engine.depth().0;
+        if let Some(report) = &mut self.options.on_shown {
+            report(&Shown { kind: ShownKind::Sync, depth, bytes_written, ..Shown::default() });
+        }
     }
 
     /// Flushes the engine, stores the state, and makes both current. Nothing may be deferred.
     pub(crate) fn write_commit(&mut self) -> Result<()> {
         self.shrink_if_due()?;
         self.engine.begin_flush().map_err(engine_error)?;
-        self.run()?;
+        self.run(ShownKind::Commit)?;
         self.slab.forget(&self.engine.dropped());
         self.slab.sync(&*self.store)?;
         let record = if self.state.wants_checkpoint() {

@@ -1,6 +1,7 @@
 //! The tests, one file each, and the two ways to run them.
 
 mod compare;
+mod pace;
 mod repeats;
 mod sample;
 mod serial;
@@ -12,6 +13,7 @@ use crate::special::{chi_square_lower, chi_square_upper};
 use crate::trace::Trace;
 use sample::Sample;
 
+pub use pace::judge_pace;
 pub use shape::union_of_paths;
 
 /// Judges one trace: could any workload have made it?

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use crate::report::{Finding, Options};
-use crate::trace::{MAX_DEPTH, Request, Trace};
+use crate::trace::{Kind, MAX_DEPTH, Request, Trace};
 
 const NAME: &str = "request shape";
 
@@ -131,23 +131,36 @@ fn usual_count(trace: &Trace) -> usize {
     counts.into_iter().max_by_key(|&(leaves, times)| (times, leaves)).map_or(0, |(l, _)| l)
 }
 
+/// What of a request must be the same whatever was done. What a batch or a commit moves follows
+/// from leaves that were drawn; a record of written bytes has a size class.
+fn outline(r: &Request) -> (Kind, usize, usize, u32, u64) {
+    let bytes = if r.kind == Kind::Sync { r.bytes_written } else { 0 };
+    (r.kind, r.leaves.len(), r.scheduled, r.depth, bytes)
+}
+
+fn in_words(r: &Request) -> String {
+    match r.kind {
+        Kind::Sync => format!("a record of {} bytes", r.bytes_written),
+        Kind::Commit => "a commit".into(),
+        Kind::Maintenance => format!("a sweep of {} paths at depth {}", r.scheduled, r.depth),
+        Kind::Batch => format!("{} leaves at depth {}", r.leaves.len(), r.depth),
+    }
+}
+
 /// Judges whether two traces have the same shape, request by request.
 pub(super) fn pair(name: &str, a: &Trace, b: &Trace, options: &Options) -> Finding {
     let mut shapes = Shapes::new(options);
     for (which, trace) in [("first", a), ("second", b)] {
-        for (t, request) in trace.requests.iter().enumerate() {
+        let batches = trace.requests.iter().enumerate().filter(|(_, r)| r.kind == Kind::Batch);
+        for (t, request) in batches {
             shapes.see(&format!("request {t} of the {which} trace"), request);
         }
     }
     for (t, (x, y)) in a.requests.iter().zip(&b.requests).enumerate() {
-        let (of_x, of_y) = ((x.leaves.len(), x.depth), (y.leaves.len(), y.depth));
-        if of_x != of_y {
+        if outline(x) != outline(y) {
             shapes.deviations += 1;
             shapes.first.get_or_insert_with(|| {
-                format!(
-                    "request {t}: {} leaves at depth {} in one, {} at {} in the other",
-                    of_x.0, of_x.1, of_y.0, of_y.1
-                )
+                format!("request {t}: {} in one, {} in the other", in_words(x), in_words(y))
             });
         }
     }
@@ -168,6 +181,7 @@ mod tests {
             writes: buckets,
             bytes_read: bytes,
             bytes_written: bytes,
+            ..Request::default()
         }
     }
 

@@ -8,12 +8,14 @@
 //! blocks at random is seen by [`compare`] only, never in the single trace.
 
 mod sim;
+mod volume;
 mod workload;
 
-use crate::checks::{audit, compare};
+use crate::checks::{audit, compare, judge_pace};
 use crate::report::{Options, Report, Verdict};
 use crate::trace::Trace;
 use sim::{Flaw, Sim};
+use std::time::Duration;
 
 pub use workload::{SplitMix64, Workload};
 
@@ -27,6 +29,8 @@ pub enum Case {
     One(Trace),
     /// Traces of two workloads, for [`compare`].
     Pair(Trace, Trace),
+    /// A trace at a pace of so many accesses in each interval, for [`judge_pace`].
+    Paced(Trace, Duration, usize),
 }
 
 /// A trace, or two, of which it is known whether they leak.
@@ -57,6 +61,9 @@ impl Planted {
         match &self.case {
             Case::One(trace) => audit(trace, options),
             Case::Pair(a, b) => compare(a, b, options),
+            Case::Paced(trace, interval, batch) => {
+                judge_pace(trace, *interval, *batch).alone(trace, options)
+            }
         }
     }
 }
@@ -99,6 +106,7 @@ pub fn honest() -> Vec<Planted> {
     cases.push(one("batches of four, one block", false, batched));
     let growing = Sim::new(Flaw::None, 22).growing(4).run(Workload::Uniform, ACCESSES);
     cases.push(one("a growing tree", false, growing));
+    cases.extend(volume::cases(false));
     cases
 }
 
@@ -112,7 +120,7 @@ pub fn planted_leaks() -> Vec<Planted> {
     };
     let batched = |flaw| Sim::new(flaw, 60).batches(4).run(OneBlock, ACCESSES);
     let growing = |flaw, seed| Sim::new(flaw, seed).growing(2).run(Uniform, ACCESSES);
-    vec![
+    let mut leaks = vec![
         against("demand-driven background eviction", Flaw::DemandEviction, Uniform, 40),
         single("remap to the left half with probability 0.55", Flaw::SkewedRemap, Uniform, 42),
         single("remap to a leaf near the old one", Flaw::NearRemap, OneBlock, 43),
@@ -131,7 +139,9 @@ pub fn planted_leaks() -> Vec<Planted> {
         one("one block twice in a batch", true, batched(Flaw::SharedBatch)),
         one("growth appends a turn to the old leaf", true, growing(Flaw::GrowthAppends, 61)),
         one("growth keeps the old leaf's number", true, growing(Flaw::GrowthKeeps, 62)),
-    ]
+    ];
+    leaks.extend(volume::cases(true));
+    leaks
 }
 
 fn one(name: &'static str, leaks: bool, trace: Trace) -> Planted {
@@ -158,7 +168,7 @@ mod tests {
     fn no_case_is_longer_than_twenty_thousand_accesses() {
         for planted in planted_leaks() {
             let traces = match planted.case {
-                Case::One(trace) => vec![trace],
+                Case::One(trace) | Case::Paced(trace, ..) => vec![trace],
                 Case::Pair(a, b) => vec![a, b],
             };
             // Background eviction is a leak because it makes more of them.
@@ -176,6 +186,11 @@ mod tests {
             ("retry reads the same path again", "repeats at one distance"),
             ("early reply without write-back", "request shape"),
             ("one block twice in a batch", "repeats within a request"),
+            ("an early sync that depends on what was read", "request shapes"),
+            ("a sweep when a certain file was opened", "request shapes"),
+            ("a deferred write goes with a read of its file", "request shapes"),
+            ("a missing dummy in a padded operation", "request shapes"),
+            ("a tick that is skipped when there is no work", "constant pace"),
             ("growth appends a turn to the old leaf", "leaf uniformity, last turns"),
         ];
         let outcomes = self_test(&Options::default());

@@ -235,6 +235,7 @@ impl Sim {
             writes,
             bytes_read: u64::from(reads) * BUCKET_BYTES,
             bytes_written: u64::from(writes) * BUCKET_BYTES,
+            ..Request::default()
         });
     }
 

@@ -109,6 +109,13 @@ pub struct AuditArgs {
     /// Judge this recorded trace
     #[arg(long, value_name = "FILE", conflicts_with_all = ["blocks", "accesses"])]
     pub trace: Option<PathBuf>,
+    /// Compare it with this one, of other work: same number of accesses, same kind of places
+    #[arg(long, value_name = "FILE", requires = "trace")]
+    pub against: Option<PathBuf>,
+    /// It was recorded with this --pace: judge its times too
+    #[arg(long, value_name = "RATE", requires = "trace", conflicts_with = "against")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub pace: Option<u32>,
     /// Blocks in the volume that is worked on
     #[arg(long, value_name = "N", default_value_t = 1024)]
     pub blocks: u64,

@@ -1,5 +1,6 @@
 //! `audit`: could the storage tell what was done?
 
+mod pace;
 pub mod schedule;
 mod workloads;
 
@@ -43,8 +44,8 @@ pub fn run(args: &AuditArgs) -> Result<()> {
         Verdict::Pass => Ok(()),
         Verdict::TooShort => Err(fault(
             Code::General,
-            "the trace cannot be judged: it is too short, or has gaps",
-            "Record something longer, with less memory than the volume has: --memory 2M.",
+            "the trace cannot be judged: it is too short",
+            "Record something longer.",
         )),
         Verdict::Leak => Err(fault(
             Code::General,
@@ -65,14 +66,31 @@ fn verdict(judged: &[Judged]) -> Verdict {
 
 fn judge_file(args: &AuditArgs, file: &Path) -> Result<Vec<Judged>> {
     let what = || file.display().to_string();
-    let text = std::fs::read_to_string(file).with_context(what)?;
-    let trace = Trace::parse(&text).with_context(what)?;
+    let trace = read(file)?;
     if let Some(picture) = &args.picture {
         let caption = format!("{} accesses", human::grouped(trace.accesses() as u64));
         draw(picture, &[Panel::of_trace("What the storage saw", &caption, &trace)])?;
     }
-    let report = schedule::judge(&trace, args.false_alarm_rate, false);
-    Ok(vec![Judged { what: what(), report }])
+    let Some(other) = &args.against else {
+        let mut report = schedule::judge(&trace, args.false_alarm_rate, false);
+        if let Some(rate) = args.pace {
+            pace::add(&mut report, &trace, rate);
+        }
+        return Ok(vec![Judged { what: what(), report }]);
+    };
+    // The rate is for the whole audit, so each judgement gets its share of it.
+    let (rate, second) = (args.false_alarm_rate / 3.0, read(other)?);
+    let names = format!("{} | {}", what(), other.display());
+    Ok(vec![
+        Judged { what: what(), report: schedule::judge(&trace, rate, false) },
+        Judged { what: other.display().to_string(), report: schedule::judge(&second, rate, false) },
+        Judged { what: names, report: schedule::compare_accesses(&trace, &second, rate) },
+    ])
+}
+
+fn read(file: &Path) -> Result<Trace> {
+    let name = || file.display().to_string();
+    Trace::parse(&std::fs::read_to_string(file).with_context(name)?).with_context(name)
 }
 
 /// Five ways of working on five fresh volumes, each judged alone and all in pairs.
@@ -126,8 +144,9 @@ fn draw_workload(file: &Path, blocks: u64, workload: Workload, traces: &[Trace])
 
 /// The drawn paths of the first so many requests.
 pub fn first(trace: &Trace, requests: usize) -> Trace {
-    let drawn = schedule::split(trace).map_or_else(|| trace.clone(), |split| split.drawn);
-    let requests = drawn.requests.into_iter().take(requests).collect();
+    let drawn = schedule::drawn(trace);
+    let accesses = drawn.requests.into_iter().filter(|request| !request.leaves.is_empty());
+    let requests = accesses.take(requests).collect();
     Trace { depth: drawn.depth, requests }
 }
 
@@ -173,7 +192,7 @@ fn as_json(args: &AuditArgs, judged: &[Judged], verdict: Verdict, tested: Option
     json!({
         "verdict": verdict,
         "false_alarm_rate": args.false_alarm_rate,
-        "timing_judged": false,
+        "timing_judged": args.pace.is_some(),
         "self_test": tested,
         "judgements": judged.iter().map(one).collect::<Vec<_>>(),
     })
@@ -199,7 +218,9 @@ fn in_words(args: &AuditArgs, judged: &[Judged], verdict: Verdict) -> Result<()>
     let rate = args.false_alarm_rate;
     say(format!("\nVerdict: {verdict}. {}", meaning(verdict)))?;
     say(format!("An honest volume is called leaky with probability {rate:e} at the most."))?;
-    say("Timing is not judged: when you work, and how much, is seen.")?;
+    if args.pace.is_none() {
+        say("Timing is not judged: when you work, and how much, is seen.")?;
+    }
     if let Some(picture) = &args.picture {
         say(format!("Picture: {}", picture.display()))?;
     }

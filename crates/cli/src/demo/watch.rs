@@ -117,8 +117,7 @@ fn bars(sight: &Sight) -> String {
 fn verdict(traces: &[Trace; 2]) -> Result<()> {
     let [one, many] = traces;
     // How many accesses there are is seen, and not hidden; so equal parts are compared.
-    let drawn = |trace: &Trace| audit::first(trace, usize::MAX);
-    let (one, many) = (flat(&drawn(one)), flat(&drawn(many)));
+    let (one, many) = (schedule::one_by_one(one), schedule::one_by_one(many));
     let len = one.requests.len().min(many.requests.len());
     let (one, many) = (audit::first(&one, len), audit::first(&many, len));
     let report = schedule::compare(&one, &many, 1e-6);
@@ -140,18 +139,6 @@ fn verdict(traces: &[Trace; 2]) -> Result<()> {
             say(report.to_string())
         }
     }
-}
-
-/// One request for each path: how many go together depends on the length of the file alone.
-fn flat(trace: &Trace) -> Trace {
-    let paths = trace.requests.iter().flat_map(|request| {
-        request.leaves.iter().map(|&leaf| oblivio_audit::Request {
-            leaves: vec![leaf],
-            depth: request.depth,
-            ..oblivio_audit::Request::default()
-        })
-    });
-    Trace { depth: trace.depth, requests: paths.collect() }
 }
 
 fn draw(picture: &Path, sights: &[Sight], traces: &[Trace; 2]) -> Result<()> {

@@ -100,6 +100,7 @@ fn mount_options(args: &MountArgs, volume: &Path, pulse: Pulse, publisher: Publi
     Options {
         look,
         commit_every: Duration::from_secs(args.commit_every),
+        paced: args.open.pace.is_some(),
         timeout: Duration::from_secs(args.timeout),
         on_request: Some(Box::new(move |kind, ino, offset, len| {
             let event = match kind {

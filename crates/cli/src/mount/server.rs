@@ -42,6 +42,8 @@ pub enum Late {
 /// What the server is told when it is made.
 pub struct Settings {
     pub commit_every: Duration,
+    /// Whether the volume works at a pace.
+    pub paced: bool,
     pub on_request: Option<OnRequest>,
     pub late: Option<Sender<Late>>,
 }
@@ -66,7 +68,9 @@ pub struct Server {
 
 impl Server {
     pub fn new(fs: FileSystem, queue: Arc<Queue>, settings: Settings) -> Self {
-        let next_commit = Instant::now() + settings.commit_every;
+        let now = Instant::now();
+        let next_commit = now + settings.commit_every;
+        let idle_at = Some(if settings.paced { now } else { next_commit });
         Server {
             fs,
             queue,
@@ -78,7 +82,7 @@ impl Server {
             uncommitted: 0,
             next_commit,
             last_failure: String::new(),
-            idle_at: Some(next_commit),
+            idle_at,
         }
     }
 
@@ -89,7 +93,13 @@ impl Server {
         loop {
             let idle_at = self.idle_at.unwrap_or(self.next_commit);
             match self.queue.take(self.next_commit.min(idle_at)) {
-                Taken::Requests(batch) => self.serve(batch),
+                Taken::Requests(batch) => {
+                    self.serve(batch);
+                    // A tick is due at its time, also while there is work that needs no access.
+                    if self.settings.paced {
+                        self.idle();
+                    }
+                }
                 Taken::Nothing => self.idle(),
                 Taken::Closed => break,
             }

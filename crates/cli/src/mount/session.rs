@@ -21,6 +21,8 @@ use std::time::Duration;
 pub struct Options {
     pub look: Look,
     pub commit_every: Duration,
+    /// Whether the volume works at a pace.
+    pub paced: bool,
     /// So long a request waits for a store that does nothing.
     pub timeout: Duration,
     /// Hears of each request, for whoever wants to show what ordinary encryption would show.
@@ -34,6 +36,7 @@ impl Default for Options {
         Self {
             look: Look { source: "oblivio".into(), ..Look::default() },
             commit_every: Duration::from_secs(5),
+            paced: false,
             timeout: Duration::from_secs(20),
             on_request: None,
             pulse: Pulse::default(),
@@ -52,7 +55,14 @@ pub fn serve(fs: FileSystem, dir: &Path, options: Options) -> Result<Mounted> {
     let block_bytes = u32::try_from(fs.usage()?.block_bytes)?;
     let queue = Arc::new(Queue::new(options.timeout, options.pulse));
     let device = attach::attach(dir, &options.look)?;
-    match start(fs, device, block_bytes, &queue, options.commit_every, options.on_request) {
+    let (late, forget) = channel();
+    let settings = Settings {
+        commit_every: options.commit_every,
+        paced: options.paced,
+        on_request: options.on_request,
+        late: Some(late),
+    };
+    match start(fs, device, block_bytes, &queue, settings, forget) {
         Ok(server) => {
             attach::read_ahead(dir);
             Ok(Mounted { queue, server })
@@ -70,8 +80,8 @@ fn start(
     device: std::os::fd::OwnedFd,
     block_bytes: u32,
     queue: &Arc<Queue>,
-    commit_every: Duration,
-    on_request: Option<OnRequest>,
+    settings: Settings,
+    forget: Receiver<Late>,
 ) -> Result<JoinHandle<oblivio_volume::Result<()>>> {
     let kernel = Kernel { queue: Arc::clone(queue), block_bytes };
     let mut config = fuser::Config::default();
@@ -80,7 +90,6 @@ fn start(
     let all = fuser::SessionACL::All;
     let session = fuser::Session::from_fd(kernel, device, all, config)
         .context("the kernel does not speak to us")?;
-    let (late, forget) = channel();
     let notifier = session.notifier();
     thread::Builder::new().name("forget".into()).spawn(move || forget_late(&forget, &notifier))?;
 
@@ -104,7 +113,6 @@ fn start(
     })?;
 
     let end = End(Arc::clone(queue));
-    let settings = Settings { commit_every, on_request, late: Some(late) };
     let server = Server::new(fs, Arc::clone(queue), settings);
     let server = thread::Builder::new().name("server".into()).spawn(move || {
         // Whatever ends the server, nobody waits for it any longer.

@@ -179,7 +179,7 @@ mod tests {
             bytes_read: places * 4096,
             bytes_written: 0,
             places_read: (0..places).map(|place| place << 40).collect(),
-            places_written: Vec::new(),
+            ..Shown::default()
         }
     }
 

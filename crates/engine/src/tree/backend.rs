@@ -79,6 +79,8 @@ struct Round {
     union: PathUnion,
     paths: Vec<(Leaf, bool)>,
     shown: Vec<Leaf>,
+    /// How many of them follow the schedule.
+    scheduled: usize,
     read_list: Vec<BucketId>,
     read_nodes: Vec<u32>,
     read_buf: Vec<u8>,
@@ -131,11 +133,13 @@ impl Backend {
         let round = &mut self.round;
         round.paths.clear();
         round.shown.clear();
+        round.scheduled = 0;
         round.wants.clear();
         for (index, access) in accesses.iter().enumerate() {
             let leaf = crate::Label(access.label).leaf(self.depth);
             round.paths.push((leaf, access.scheduled || self.rewrites_reads));
             round.shown.push(leaf);
+            round.scheduled += usize::from(access.scheduled);
             if access.want != EMPTY {
                 round.wants.push((access.want, index as u32));
             }
@@ -161,6 +165,11 @@ impl Backend {
         self.changes.paths += accesses.len() as u64;
         self.meters.buckets_read += round.read_list.len() as u64;
         self.meters.bytes_moved += bytes as u64;
+    }
+
+    /// How many of the leaves that the round shows, the last, follow the schedule.
+    pub fn scheduled(&self) -> usize {
+        self.round.scheduled
     }
 
     /// What the round wants read: the leaves it shows, the buckets, and where they go.

@@ -420,8 +420,9 @@ impl Engine for TreeOram {
             Due::Nothing => Step::Done,
             Due::Read(tree) => {
                 let id = TreeId(tree as u8);
+                let scheduled = self.trees[tree].scheduled();
                 let (shown, buckets, into) = self.trees[tree].read_step();
-                Step::Read { tree: id, shown, buckets, into }
+                Step::Read { tree: id, shown, scheduled, buckets, into }
             }
             Due::Write(tree) => {
                 let (buckets, from) = self.trees[tree].write_step();

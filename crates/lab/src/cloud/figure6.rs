@@ -151,7 +151,7 @@ impl Batched {
         loop {
             match self.engine.step()? {
                 Step::Done => break,
-                Step::Read { tree, shown, buckets, into } => {
+                Step::Read { tree, shown, buckets, into, .. } => {
                     drawn.extend(shown.iter().map(|leaf| leaf.0));
                     self.calls += 1;
                     self.store.read(tree, buckets, into);

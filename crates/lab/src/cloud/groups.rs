@@ -250,6 +250,7 @@ pub fn trace(depth: u32, requests: impl IntoIterator<Item = Vec<u64>>) -> Trace 
             writes: buckets,
             bytes_read: buckets.into(),
             bytes_written: buckets.into(),
+            ..Request::default()
         }
     };
     Trace { depth, requests: requests.into_iter().map(request).collect() }

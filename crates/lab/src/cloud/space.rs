@@ -144,7 +144,7 @@ impl LabSpace {
         loop {
             match self.engine.step()? {
                 oblivio_engine::Step::Done => break,
-                oblivio_engine::Step::Read { tree, shown, buckets, into } => {
+                oblivio_engine::Step::Read { tree, shown, buckets, into, .. } => {
                     self.counts.paths += shown.len() as u64;
                     calls.0 += u64::from(!buckets.is_empty());
                     self.store.read(tree, buckets, into);

@@ -53,8 +53,10 @@ impl FileSystem {
         let mut state = self.state.lock().map_err(|_| panicked())?;
         state.begin()?;
         let result = operation(&mut state);
-        let done = state.settle(result)?;
-        state.end_operation()?;
+        // Also one that failed: a name that is not there was looked for.
+        let (done, padded) = (state.settle(result), state.end_operation());
+        let done = done?;
+        padded?;
         Ok(done)
     }
 

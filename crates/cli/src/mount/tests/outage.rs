@@ -49,8 +49,12 @@ impl Storm {
         let volume = Volume::create(Arc::new(layers), &secret, create, open_options());
         let fs = FileSystem::format(Box::new(volume.expect("made"))).expect("an empty one");
         let queue = Arc::new(Queue::new(LIMIT, pulse));
-        let settings =
-            Settings { commit_every: Duration::from_millis(200), on_request: None, late: None };
+        let settings = Settings {
+            commit_every: Duration::from_millis(200),
+            on_request: None,
+            late: None,
+            paced: false,
+        };
         let server = Server::new(fs, Arc::clone(&queue), settings);
         let server = thread::spawn(move || server.run());
         let watched = Arc::clone(&queue);

@@ -1,0 +1,102 @@
+//! Leaks of what stands over the tree: the journal, deferred writes, sweeps, padding, ticks.
+//!
+//! Each is a pair of traces of two ways to do equally much, or one trace at a pace, made of events
+//! alone; the paths are honest.
+
+use super::{Case, Planted, workload::SplitMix64};
+use crate::trace::{Kind, Request, Trace};
+use std::time::Duration;
+
+const DEPTH: u32 = 10;
+/// Files that are read or written, one after the other.
+const FILES: u64 = 4000;
+/// Batches of a padded operation, and accesses in each.
+const BATCH: usize = 4;
+/// Between two ticks.
+const INTERVAL: Duration = Duration::from_millis(50);
+
+/// What is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Flaw {
+    None,
+    /// A sync is made early when a certain file was read.
+    EarlySync,
+    /// The tree is swept when a certain file was opened.
+    EagerSweep,
+    /// A write that waits goes with the next read of its file.
+    WriteWithRead,
+    /// The last dummy of an operation is left out.
+    MissingDummy,
+}
+
+/// Honest pairs and leaky ones; `leaks` chooses.
+pub(super) fn cases(leaks: bool) -> Vec<Planted> {
+    let pair = |name, flaw| Planted {
+        name,
+        leaks: flaw != Flaw::None,
+        case: Case::Pair(work(flaw, 1, 7), work(flaw, 2, 11)),
+    };
+    let paced =
+        |name, leaks| Planted { name, leaks, case: Case::Paced(ticks(leaks), INTERVAL, BATCH) };
+    if !leaks {
+        return vec![
+            pair("syncs, sweeps and padding", Flaw::None),
+            paced("work and idleness at a pace", false),
+        ];
+    }
+    vec![
+        pair("an early sync that depends on what was read", Flaw::EarlySync),
+        pair("a sweep when a certain file was opened", Flaw::EagerSweep),
+        pair("a deferred write goes with a read of its file", Flaw::WriteWithRead),
+        pair("a missing dummy in a padded operation", Flaw::MissingDummy),
+        paced("a tick that is skipped when there is no work", true),
+    ]
+}
+
+/// Reads one file after the other; a write waits now and then, and every so often a sync and a
+/// round of maintenance are due. Two seeds read other files.
+fn work(flaw: Flaw, seed: u64, certain: u64) -> Trace {
+    let mut rng = SplitMix64::new(seed);
+    let mut trace = Trace { depth: DEPTH, requests: Vec::new() };
+    for at in 0..FILES {
+        let file = rng.below(100);
+        let wanted = 1 + rng.below(BATCH as u64) as usize;
+        let dummies = match flaw {
+            Flaw::MissingDummy if wanted == BATCH - 1 => 0,
+            _ => BATCH - wanted,
+        };
+        let waiting = usize::from(flaw == Flaw::WriteWithRead && file == certain);
+        let count = wanted + dummies + waiting;
+        let leaves = (0..count).map(|_| rng.below(1 << DEPTH)).collect();
+        trace.requests.push(Request { leaves, depth: DEPTH, ..Request::default() });
+        if at % 50 == 0 || (flaw == Flaw::EarlySync && file == certain) {
+            trace.requests.push(event(Kind::Sync, 20 << 10));
+        }
+        if at % 100 == 0 || (flaw == Flaw::EagerSweep && file == certain) {
+            trace.requests.push(event(Kind::Maintenance, 0));
+        }
+    }
+    trace
+}
+
+fn event(kind: Kind, bytes_written: u64) -> Request {
+    Request { kind, depth: DEPTH, bytes_written, ..Request::default() }
+}
+
+/// Ticks with a little jitter; half of the time there is nothing to do.
+fn ticks(skips: bool) -> Trace {
+    let mut rng = SplitMix64::new(3);
+    let mut trace = Trace { depth: DEPTH, requests: Vec::new() };
+    let interval = INTERVAL.as_micros() as u64;
+    for tick in 0..FILES {
+        let idle = rng.chance(0.5);
+        let at = tick * interval + rng.below(interval / 20);
+        if skips && idle && tick % 16 == 0 {
+            continue;
+        }
+        let leaves = (0..BATCH).map(|_| rng.below(1 << DEPTH)).collect();
+        trace.requests.push(Request { at, ..event(Kind::Sync, 64 << 10) });
+        trace.requests.push(Request { at, leaves, depth: DEPTH, ..Request::default() });
+    }
+    trace
+}
