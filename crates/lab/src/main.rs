@@ -6,10 +6,12 @@ mod buckets;
 mod clock;
 mod defaults;
 mod engine;
+mod exercise;
 mod figure7;
 mod files;
 mod growth;
 mod integrity;
+mod mapped;
 mod profile;
 mod report;
 #[cfg(feature = "rivals")]
@@ -48,6 +50,8 @@ enum Experiment {
     Files(files::Args),
     /// Block size against bucket size and eviction.
     Sweep(sweep::Args),
+    /// Random operations on files, compared with a model; prints no table.
+    Exercise(exercise::Args),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -61,5 +65,6 @@ fn main() -> anyhow::Result<()> {
         Experiment::Figure7(args) => figure7::run(args, cli.write),
         Experiment::Files(args) => files::run(args, cli.write),
         Experiment::Sweep(args) => sweep::run(args, cli.write),
+        Experiment::Exercise(args) => exercise::run(args),
     }
 }
