@@ -7,7 +7,8 @@
 use super::convert;
 use super::queue::Queue;
 use super::reply::{self, GENERATION, TTL, answer};
-use super::request::{Answer, Caller, Change, Copy, Op, Place};
+use super::request::{Answer, Caller, Change, Copy, Op, Place, Replier};
+use super::writers::Writers;
 use fuser::{
     BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, FopenFlags, INodeNo, IoctlFlags,
     KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
@@ -19,6 +20,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::mpsc::Sender;
 use std::time::SystemTime;
 
 const O_TRUNC: i32 = 0o1000;
@@ -28,6 +30,9 @@ const O_EXCL: i32 = 0o200;
 pub struct Kernel {
     pub queue: Arc<Queue>,
     pub block_bytes: u32,
+    pub writers: Writers,
+    /// Requests that come after what the kernel keeps of the file.
+    pub flush: Sender<(Op, Replier)>,
 }
 
 fn at(parent: INodeNo, name: &OsStr) -> Place {
@@ -167,9 +172,11 @@ impl fuser::Filesystem for Kernel {
 
     fn open(&self, request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         let truncate = flags.0 & O_TRUNC != 0;
+        let writers = self.writers.clone();
         self.queue.push(
             Op::Open { ino: ino.0, truncate, caller: caller(request) },
             answer!(reply, Answer::Opened(fh) => {
+                writers.opened(ino.0, flags.0);
                 reply.opened(FileHandle(fh), FopenFlags::FOPEN_KEEP_CACHE);
             }),
         );
@@ -186,9 +193,11 @@ impl fuser::Filesystem for Kernel {
         reply: ReplyCreate,
     ) {
         let (block, exclusive) = (self.block_bytes, flags & O_EXCL != 0);
+        let writers = self.writers.clone();
         self.queue.push(
             Op::Create { at: at(parent, name), mode, exclusive, caller: caller(request) },
             answer!(reply, Answer::Created(attr, fh) => {
+                writers.opened(attr.ino, flags);
                 let attr = convert::attr(&attr, block);
                 let (fh, flags) = (FileHandle(fh), FopenFlags::FOPEN_KEEP_CACHE);
                 reply.created(&TTL, &attr, GENERATION, fh, flags);
@@ -237,13 +246,14 @@ impl fuser::Filesystem for Kernel {
     fn release(
         &self,
         _: &Request,
-        _: INodeNo,
+        ino: INodeNo,
         fh: FileHandle,
-        _: OpenFlags,
+        flags: OpenFlags,
         _: Option<LockOwner>,
         _: bool,
         reply: ReplyEmpty,
     ) {
+        self.writers.closed(ino.0, flags.0);
         self.empty(Op::Release { fh: fh.0 }, reply);
     }
 
@@ -376,15 +386,18 @@ impl fuser::Filesystem for Kernel {
         whence: i32,
         reply: ReplyLseek,
     ) {
-        self.queue.push(
-            Op::Seek { ino: ino.0, fh: fh.0, offset, whence },
-            answer!(reply, Answer::Offset(found) => {
-                match i64::try_from(found) {
-                    Ok(found) => reply.offset(found),
-                    Err(_) => reply.error(Errno::EOVERFLOW),
-                }
-            }),
-        );
+        let op = Op::Seek { ino: ino.0, fh: fh.0, offset, whence };
+        let replier: Replier = answer!(reply, Answer::Offset(found) => {
+            match i64::try_from(found) {
+                Ok(found) => reply.offset(found),
+                Err(_) => reply.error(Errno::EOVERFLOW),
+            }
+        });
+        if !self.writers.has(ino.0) {
+            self.queue.push(op, replier);
+        } else if let Err(unsent) = self.flush.send((op, replier)) {
+            unsent.0.1(Err(Errno::EIO));
+        }
     }
 
     fn copy_file_range(
