@@ -5,6 +5,7 @@ mod common;
 mod files;
 mod life;
 mod names;
+mod programs;
 
 use common::Scratch;
 use std::path::{Path, PathBuf};
