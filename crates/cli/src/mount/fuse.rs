@@ -2,18 +2,19 @@
 //! on these threads.
 //!
 //! We are the only writer, so the kernel may keep what it learns for an hour: it hears of every
-//! change, because every change goes through it.
+//! change, because every change goes through it. For the same reason `copy_file_range` is left to
+//! it: what it has in memory need not be fetched, and what it copies is written in large pieces.
 
 use super::convert;
 use super::queue::Queue;
 use super::reply::{self, GENERATION, TTL, answer};
-use super::request::{Answer, Caller, Change, Copy, Op, Place, Replier};
+use super::request::{Answer, Caller, Change, Op, Place, Replier};
 use super::writers::Writers;
 use fuser::{
-    BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, FopenFlags, INodeNo, IoctlFlags,
-    KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
-    ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyLseek, ReplyOpen,
-    ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+    BsdFileFlags, Errno, FileHandle, FopenFlags, INodeNo, IoctlFlags, KernelConfig, LockOwner,
+    OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
+    ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr,
+    Request, TimeOrNow, WriteFlags,
 };
 use oblivio_volume::fs::RenameMode;
 use std::ffi::OsStr;
@@ -398,23 +399,6 @@ impl fuser::Filesystem for Kernel {
         } else if let Err(unsent) = self.flush.send((op, replier)) {
             unsent.0.1(Err(Errno::EIO));
         }
-    }
-
-    fn copy_file_range(
-        &self,
-        _: &Request,
-        _: INodeNo,
-        from: FileHandle,
-        from_offset: u64,
-        ino: INodeNo,
-        to: FileHandle,
-        to_offset: u64,
-        len: u64,
-        _: CopyFileRangeFlags,
-        reply: ReplyWrite,
-    ) {
-        let copy = Copy { from: from.0, from_offset, to: to.0, to_offset, len };
-        self.written(Op::CopyRange { ino: ino.0, copy }, reply);
     }
 
     fn ioctl(
