@@ -9,11 +9,13 @@ mod clock;
 mod cloud;
 mod defaults;
 mod engine;
+mod exercise;
 mod figure7;
 mod files;
 mod growth;
 mod integrity;
 mod latency;
+mod mapped;
 mod mounted;
 mod plot;
 mod profile;
@@ -62,6 +64,8 @@ enum Experiment {
     Cloud(cloud::Args),
     /// Block size against bucket size and eviction.
     Sweep(sweep::Args),
+    /// Random operations on files, compared with a model; prints no table.
+    Exercise(exercise::Args),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -79,5 +83,6 @@ fn main() -> anyhow::Result<()> {
         Experiment::Breathe(args) => breathe::run(args, cli.write),
         Experiment::Cloud(args) => cloud::run(args, cli.write),
         Experiment::Sweep(args) => sweep::run(args, cli.write),
+        Experiment::Exercise(args) => exercise::run(args),
     }
 }

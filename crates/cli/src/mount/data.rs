@@ -1,7 +1,7 @@
 //! Requests about the data of files.
 
 use super::errno::Fail;
-use super::request::{Answer, Copy};
+use super::request::Answer;
 use super::server::{Served, Server};
 use fuser::Errno;
 use oblivio_volume::Error;
@@ -12,11 +12,6 @@ const PUNCH_HOLE: i32 = 2;
 const ZERO_RANGE: i32 = 16;
 const SEEK_DATA: i32 = 3;
 const SEEK_HOLE: i32 = 4;
-
-/// So much of a file is copied at once,
-const COPY_CHUNK: u64 = 1 << 20;
-/// and so much for one request; whoever wants more asks again.
-const COPY_AT_MOST: u64 = 16 << 20;
 
 impl Server {
     /// What the kernel kept in its cache is written at a time that means nothing: it tells the
@@ -63,27 +58,6 @@ impl Server {
         let offset = u64::try_from(offset).map_err(|_| Errno::ENXIO)?;
         let found = self.fs.seek(self.handle(fh)?, offset, whence)?;
         found.map(Answer::Offset).ok_or(Fail::Errno(Errno::ENXIO))
-    }
-
-    pub(super) fn copy_range(&self, copy: Copy) -> Served {
-        let (from, to) = (self.handle(copy.from)?, self.handle(copy.to)?);
-        let len = copy.len.min(COPY_AT_MOST);
-        let mut done = 0;
-        while done < len {
-            let want = (len - done).min(COPY_CHUNK) as usize;
-            let moved = self.fs.read(from, copy.from_offset + done, want).and_then(|data| {
-                self.fs.write(to, copy.to_offset + done, &data)?;
-                Ok(data.len() as u64)
-            });
-            match moved {
-                Ok(0) => break,
-                Ok(moved) => done += moved,
-                // What was copied before it failed is told; the next call meets the error.
-                Err(_) if done > 0 => break,
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(Answer::Written(done as u32))
     }
 }
 

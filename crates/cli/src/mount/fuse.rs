@@ -2,23 +2,26 @@
 //! on these threads.
 //!
 //! We are the only writer, so the kernel may keep what it learns for an hour: it hears of every
-//! change, because every change goes through it.
+//! change, because every change goes through it. For the same reason `copy_file_range` is left to
+//! it: what it has in memory need not be fetched, and what it copies is written in large pieces.
 
 use super::convert;
 use super::queue::Queue;
 use super::reply::{self, GENERATION, TTL, answer};
-use super::request::{Answer, Caller, Change, Copy, Op, Place};
+use super::request::{Answer, Caller, Change, Op, Place, Replier};
+use super::writers::Writers;
 use fuser::{
-    BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, FopenFlags, INodeNo, IoctlFlags,
-    KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
-    ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyLseek, ReplyOpen,
-    ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+    BsdFileFlags, Errno, FileHandle, FopenFlags, INodeNo, IoctlFlags, KernelConfig, LockOwner,
+    OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
+    ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr,
+    Request, TimeOrNow, WriteFlags,
 };
 use oblivio_volume::fs::RenameMode;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::mpsc::Sender;
 use std::time::SystemTime;
 
 const O_TRUNC: i32 = 0o1000;
@@ -28,6 +31,9 @@ const O_EXCL: i32 = 0o200;
 pub struct Kernel {
     pub queue: Arc<Queue>,
     pub block_bytes: u32,
+    pub writers: Writers,
+    /// Requests that come after what the kernel keeps of the file.
+    pub flush: Sender<(Op, Replier)>,
 }
 
 fn at(parent: INodeNo, name: &OsStr) -> Place {
@@ -167,9 +173,11 @@ impl fuser::Filesystem for Kernel {
 
     fn open(&self, request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         let truncate = flags.0 & O_TRUNC != 0;
+        let writers = self.writers.clone();
         self.queue.push(
             Op::Open { ino: ino.0, truncate, caller: caller(request) },
             answer!(reply, Answer::Opened(fh) => {
+                writers.opened(ino.0, flags.0);
                 reply.opened(FileHandle(fh), FopenFlags::FOPEN_KEEP_CACHE);
             }),
         );
@@ -186,9 +194,11 @@ impl fuser::Filesystem for Kernel {
         reply: ReplyCreate,
     ) {
         let (block, exclusive) = (self.block_bytes, flags & O_EXCL != 0);
+        let writers = self.writers.clone();
         self.queue.push(
             Op::Create { at: at(parent, name), mode, exclusive, caller: caller(request) },
             answer!(reply, Answer::Created(attr, fh) => {
+                writers.opened(attr.ino, flags);
                 let attr = convert::attr(&attr, block);
                 let (fh, flags) = (FileHandle(fh), FopenFlags::FOPEN_KEEP_CACHE);
                 reply.created(&TTL, &attr, GENERATION, fh, flags);
@@ -237,13 +247,14 @@ impl fuser::Filesystem for Kernel {
     fn release(
         &self,
         _: &Request,
-        _: INodeNo,
+        ino: INodeNo,
         fh: FileHandle,
-        _: OpenFlags,
+        flags: OpenFlags,
         _: Option<LockOwner>,
         _: bool,
         reply: ReplyEmpty,
     ) {
+        self.writers.closed(ino.0, flags.0);
         self.empty(Op::Release { fh: fh.0 }, reply);
     }
 
@@ -376,32 +387,18 @@ impl fuser::Filesystem for Kernel {
         whence: i32,
         reply: ReplyLseek,
     ) {
-        self.queue.push(
-            Op::Seek { ino: ino.0, fh: fh.0, offset, whence },
-            answer!(reply, Answer::Offset(found) => {
-                match i64::try_from(found) {
-                    Ok(found) => reply.offset(found),
-                    Err(_) => reply.error(Errno::EOVERFLOW),
-                }
-            }),
-        );
-    }
-
-    fn copy_file_range(
-        &self,
-        _: &Request,
-        _: INodeNo,
-        from: FileHandle,
-        from_offset: u64,
-        ino: INodeNo,
-        to: FileHandle,
-        to_offset: u64,
-        len: u64,
-        _: CopyFileRangeFlags,
-        reply: ReplyWrite,
-    ) {
-        let copy = Copy { from: from.0, from_offset, to: to.0, to_offset, len };
-        self.written(Op::CopyRange { ino: ino.0, copy }, reply);
+        let op = Op::Seek { ino: ino.0, fh: fh.0, offset, whence };
+        let replier: Replier = answer!(reply, Answer::Offset(found) => {
+            match i64::try_from(found) {
+                Ok(found) => reply.offset(found),
+                Err(_) => reply.error(Errno::EOVERFLOW),
+            }
+        });
+        if !self.writers.has(ino.0) {
+            self.queue.push(op, replier);
+        } else if let Err(unsent) = self.flush.send((op, replier)) {
+            unsent.0.1(Err(Errno::EIO));
+        }
     }
 
     fn ioctl(

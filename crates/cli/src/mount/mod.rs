@@ -25,6 +25,7 @@ mod stop;
 #[cfg(test)]
 mod tests;
 mod umount;
+mod writers;
 
 pub use attach::Look;
 pub use options::as_mount_helper;

@@ -182,7 +182,7 @@ fn unlinked(ino: Ino, change: &Change) -> Attr {
 
 /// The set-group-ID bit without group execution means something else and stays.
 fn without_set_ids(attr: &Attr, mode: u32) -> u32 {
-    if attr.kind != FileKind::File {
+    if attr.kind == FileKind::Directory {
         return mode;
     }
     let group = if mode & GROUP_EXECUTE != 0 { SET_GID } else { 0 };

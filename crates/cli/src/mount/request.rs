@@ -30,16 +30,6 @@ pub struct Change {
     pub ctime: Option<Timestamp>,
 }
 
-/// A range of a file to copy to another place.
-#[derive(Clone, Copy, Debug)]
-pub struct Copy {
-    pub from: u64,
-    pub from_offset: u64,
-    pub to: u64,
-    pub to_offset: u64,
-    pub len: u64,
-}
-
 /// One request. `fh` are numbers that [`Answer::Opened`] gave.
 #[derive(Debug)]
 pub enum Op {
@@ -70,7 +60,6 @@ pub enum Op {
     RemoveXattr { ino: Ino, name: Vec<u8> },
     Allocate { ino: Ino, fh: u64, offset: u64, len: u64, mode: i32 },
     Seek { ino: Ino, fh: u64, offset: i64, whence: i32 },
-    CopyRange { ino: Ino, copy: Copy },
 }
 
 /// The kind of a request, for whoever watches.
@@ -92,7 +81,6 @@ impl Op {
         match self {
             Op::Read { ino, offset, len, .. } => (K::Read, *ino, *offset, u64::from(*len)),
             Op::Write { ino, offset, data, .. } => (K::Write, *ino, *offset, data.len() as u64),
-            Op::CopyRange { ino, copy } => (K::Write, *ino, copy.to_offset, copy.len),
             Op::Allocate { ino, offset, len, .. } => (K::MetadataChange, *ino, *offset, *len),
             Op::Sync { ino } => (K::Sync, *ino, 0, 0),
             Op::GetAttr { ino }

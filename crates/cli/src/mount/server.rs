@@ -355,7 +355,6 @@ impl Server {
             Op::RemoveXattr { ino, name } => self.remove_xattr(*ino, name),
             Op::Allocate { fh, offset, len, mode, .. } => self.allocate(*fh, *offset, *len, *mode),
             Op::Seek { fh, offset, whence, .. } => self.seek(*fh, *offset, *whence),
-            Op::CopyRange { copy, .. } => self.copy_range(*copy),
         }
     }
 }

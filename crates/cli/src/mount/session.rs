@@ -6,6 +6,7 @@ use super::log;
 use super::queue::{Pulse, Queue};
 use super::request::Op;
 use super::server::{Late, OnRequest, Server, Settings};
+use super::writers::{self, Writers};
 use anyhow::{Context, Result};
 use fuser::INodeNo;
 use oblivio_volume::fs::{FileSystem, ROOT_INO};
@@ -83,7 +84,9 @@ fn start(
     settings: Settings,
     forget: Receiver<Late>,
 ) -> Result<JoinHandle<oblivio_volume::Result<()>>> {
-    let kernel = Kernel { queue: Arc::clone(queue), block_bytes };
+    let (flush, unflushed) = channel();
+    let kernel =
+        Kernel { queue: Arc::clone(queue), block_bytes, writers: Writers::default(), flush };
     let mut config = fuser::Config::default();
     config.n_threads = Some(1);
     // Who may come in is the kernel's to decide: it knows, and it also writes in its own name.
@@ -92,6 +95,11 @@ fn start(
         .context("the kernel does not speak to us")?;
     let notifier = session.notifier();
     thread::Builder::new().name("forget".into()).spawn(move || forget_late(&forget, &notifier))?;
+
+    let (flushed, notifier) = (Arc::clone(queue), session.notifier());
+    thread::Builder::new()
+        .name("flush".into())
+        .spawn(move || writers::flush(&unflushed, &notifier, &flushed))?;
 
     let watched = Arc::clone(queue);
     thread::Builder::new().name("deadline".into()).spawn(move || {

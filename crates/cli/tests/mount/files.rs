@@ -87,6 +87,24 @@ fn holes_are_made_and_found() {
     assert_eq!(collapse, Err(Errno::OPNOTSUPP));
 }
 
+/// The kernel keeps what was just written, and asks for holes without writing it first.
+#[test]
+fn what_was_just_written_is_no_hole() {
+    let Some(rig) = rig() else { return };
+    rig.mount(&[]);
+    let mut file = File::create(rig.path("f")).expect("made");
+    file.set_len(200_000).expect("a hole");
+    for size in [10_000, 50_000] {
+        file.write_all(&noise(size, 8)).expect("written");
+        assert_eq!(rustix::fs::seek(&file, SeekFrom::Data(0)), Ok(0));
+        let hole = rustix::fs::seek(&file, SeekFrom::Hole(0)).expect("found");
+        assert_eq!(hole, (size as u64).next_multiple_of(16 << 10));
+        file.rewind().expect("back");
+        file.set_len(0).expect("cut");
+        file.set_len(200_000).expect("a hole");
+    }
+}
+
 #[test]
 fn ranges_are_copied() {
     let Some(rig) = rig() else { return };

@@ -6,6 +6,7 @@ mod files;
 mod kills;
 mod life;
 mod names;
+mod programs;
 
 use common::Scratch;
 use std::path::{Path, PathBuf};

@@ -1,0 +1,60 @@
+//! Files that are open for writing: of these the kernel may keep data that we have not seen.
+//!
+//! It writes what it keeps before it asks for most things that depend on it, but not before it
+//! asks where data and holes are. So it is told to, or a file that was just written would seem
+//! to be one hole.
+
+use super::queue::Queue;
+use super::request::{Op, Replier};
+use fuser::INodeNo;
+use oblivio_volume::fs::Ino;
+use std::collections::HashMap;
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+const ACCESS_MODE: i32 = 0o3;
+
+/// How often each file is open for writing.
+#[derive(Clone, Default)]
+pub struct Writers(Arc<Mutex<HashMap<Ino, u32>>>);
+
+impl Writers {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Ino, u32>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A file was opened with these flags.
+    pub fn opened(&self, ino: Ino, flags: i32) {
+        if flags & ACCESS_MODE != 0 {
+            *self.lock().entry(ino).or_default() += 1;
+        }
+    }
+
+    /// A file that was opened with these flags is closed.
+    pub fn closed(&self, ino: Ino, flags: i32) {
+        let mut open = self.lock();
+        if flags & ACCESS_MODE != 0
+            && let Some(count) = open.get_mut(&ino)
+        {
+            *count -= 1;
+            if *count == 0 {
+                open.remove(&ino);
+            }
+        }
+    }
+
+    pub fn has(&self, ino: Ino) -> bool {
+        self.lock().contains_key(&ino)
+    }
+}
+
+/// Queues each request once the kernel has written what it keeps of the file. On a thread of its
+/// own: those writes go through the queue as well.
+pub fn flush(requests: &Receiver<(Op, Replier)>, notifier: &fuser::Notifier, queue: &Queue) {
+    while let Ok((op, replier)) = requests.recv() {
+        // To forget the data of a file, the kernel has to write it. When that fails, the next
+        // sync tells.
+        let _ = notifier.inval_inode(INodeNo(op.seen().1), 0, 0);
+        queue.push(op, replier);
+    }
+}
