@@ -166,8 +166,9 @@ impl Mount {
         // Only the administrator may; everybody else measures warm.
         std::fs::write("/proc/sys/vm/drop_caches", "3").ok();
         let mut fio = Command::new("fio");
-        fio.args(["--name=job", "--filename=data", "--group_reporting", "--output-format=json"]);
-        fio.arg(format!("--directory={}", text(&self.dir)));
+        // The directory first: fio takes it into the names that follow.
+        fio.args(["--name=job", &format!("--directory={}", text(&self.dir)), "--filename=data"]);
+        fio.args(["--group_reporting", "--output-format=json"]);
         fio.arg(format!("--size={}m", args.mib)).arg(format!("--runtime={}", args.seconds));
         if !job.options.contains(&"--time_based") {
             fio.arg("--runtime=600");
@@ -177,6 +178,7 @@ impl Mount {
         let answer: Value = serde_json::from_slice(&output.stdout)?;
         let field = if job.in_bytes { "bw_bytes" } else { "iops" };
         let rate = answer["jobs"][0][job.side][field].as_f64();
+        ensure!(self.dir.join("data").exists(), "fio worked somewhere else");
         rate.context("fio gave no rate")
     }
 }
