@@ -88,16 +88,17 @@ fn what_leaks(info: &VolumeInfo, class: u64) -> Result<()> {
     say(
         "  - when you work, and how many accesses you make; so roughly how much is read or written",
     )?;
+    say("  - when something is synced, and roughly how much was written since the last time")?;
     say(format!(
-        "  - the size class: {} now ({} blocks of {}); it doubles when it is used up",
+        "  - the size class: {} now ({} blocks of {}); it follows what is stored by powers of two",
         size(class),
-        grouped(info.addressable_blocks),
+        grouped(info.size_class),
         size(info.block_bytes as u64)
     ))?;
     say(format!("  - that {} can open it", human::count(info.passphrases as u64, "passphrase")))?;
     say("What it does not learn")?;
     say("  - which file or directory, their names, number and sizes")?;
-    say("  - whether something was read or written, and whether it is the same as before")
+    say("  - whether one access reads or writes, and whether it is for the same as before")
 }
 
 fn what_it_costs(info: &VolumeInfo) -> Result<()> {

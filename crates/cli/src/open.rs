@@ -53,6 +53,7 @@ pub fn options(
         accept_rollback: args.accept_rollback,
         pad: args.pad,
         pace: args.pace.map(pace),
+        short_pauses: false,
         on_commit: Some(remembered::callback()),
         on_shown,
     })
@@ -79,22 +80,24 @@ pub fn volume(
     args: &OpenArgs,
     recorder: Option<&Recorder>,
 ) -> Result<(Volume, Publisher)> {
-    volume_over(store(folder)?, folder, args, recorder)
+    volume_over(store(folder)?, folder, args, recorder, false)
 }
 
-/// Opens a volume on a store that is there already; `folder` is its name for people.
+/// Opens a volume on a store that is there already; `folder` is its name for people. A mount asks
+/// for short pauses.
 pub fn volume_over(
     store: Arc<dyn Store>,
     folder: &Path,
     args: &OpenArgs,
     recorder: Option<&Recorder>,
+    short_pauses: bool,
 ) -> Result<(Volume, Publisher)> {
     // Before the passphrase is asked for: whoever mistyped the folder should hear of it first.
     let header = read_header(store.as_ref()).with_context(|| folder.display().to_string())?;
     let last_seen = Remembered::of(header.volume)?.load()?;
     let publisher = Publisher::of(header.volume);
     let on_shown = both(publisher.callback(), recorder.map(Recorder::callback));
-    let options = options(args, last_seen, Some(on_shown))?;
+    let options = OpenOptions { short_pauses, ..options(args, last_seen, Some(on_shown))? };
     let passphrase = passphrase::known(&args.passphrase)?;
     let volume = Volume::open(store, &passphrase, options)?;
     remembered::note(&volume.seen())?;

@@ -184,7 +184,7 @@ impl Breath {
     fn new(dir: PathBuf, memory_bytes: usize) -> Result<Self> {
         let store = Arc::new(LocalStore::create(&dir)?);
         let create = CreateOptions { kdf: KdfParams::TEST, ..CreateOptions::default() };
-        let open = OpenOptions { memory_bytes, ..OpenOptions::default() };
+        let open = OpenOptions { memory_bytes, short_pauses: true, ..OpenOptions::default() };
         let volume = Volume::create(store, &Passphrase::new("lab"), create, open)?;
         let volume = Arc::new(Mutex::new(volume));
         let watched = Watched { volume: Arc::clone(&volume), root: Vec::new() };

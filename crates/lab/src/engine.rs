@@ -157,7 +157,8 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
         "One thread; uniformly random reads and writes, half and half. Oblivio is a volume over \
          a store in memory with its defaults: sealed (AES-256-GCM), tag tree, read intents logged, \
          the default memory budget, a commit every 1,024 accesses (most by the journal; the full \
-         ones that this calls for fall into the rounds); every block was written before. \
+         ones that this calls for fall into the rounds); every block was written before, and as many accesses made since, so that its store has \
+         its final size. \
          `rostl-oram` (0.1.0-alpha9: CircuitORAM behind RecursivePositionMap) and `oram` (Meta, \
          0.2.0-pre.1: DefaultOram) encrypt nothing, keep nothing durable and hide their own memory \
          accesses, which Oblivio does not; being data-independent, they take the same time full or \
@@ -273,9 +274,24 @@ fn prepare(
         next = end;
     }
     eprintln!("{}: {next} of {blocks} blocks in {:.1} s", contender.name(), clock.seconds());
+    if contender.must_be_full() {
+        age(contender.as_mut(), blocks)?;
+    }
     // Warm up.
     measure(args, contender.as_mut(), "", blocks, usize::MAX, &mut Vec::new())?;
     Ok(contender)
+}
+
+/// Makes as many random accesses as there are blocks: while the tree's buckets are stored for the
+/// first time the store takes memory that the system must clear, and time that no later access takes.
+fn age(contender: &mut dyn Contender, blocks: u64) -> Result<()> {
+    let (clock, mut rng) = (CpuClock::start(), Rng::new(0));
+    for _ in 0..blocks.div_ceil(64) {
+        let accesses: Vec<_> = (0..64).map(|_| (rng.below(blocks), true)).collect();
+        contender.serve(&accesses, 64)?;
+    }
+    eprintln!("{}: aged in {:.1} s", contender.name(), clock.seconds());
+    Ok(())
 }
 
 fn measure(

@@ -130,7 +130,11 @@ fn session(args: &Args, block_bytes: usize, latency: Latency) -> Result<Vec<Line
     let mut opened = None;
     timed("open", 0, &mut || {
         let store: Arc<dyn Store> = store.clone();
-        let volume = Volume::open(store, &passphrase(), OpenOptions::default())?;
+        let volume = Volume::open(
+            store,
+            &passphrase(),
+            OpenOptions { short_pauses: true, ..Default::default() },
+        )?;
         let fs = FileSystem::open(Box::new(volume))?;
         fs.warm(64)?;
         opened = Some(fs);

@@ -8,10 +8,12 @@ use oblivio_engine::tree::size_class_after;
 use oblivio_engine::{Action, BlockId, BlockOp, Engine, TreeId};
 use std::ops::Range;
 
-/// The most bytes that a commit flushes: a commit is due after so many scheduled paths, whatever else
-/// happens, that their two cached buckets each come to this. Who meets it waits for that, and twice
-/// as much as a commit writes is kept free. Public numbers only.
-const FLUSH_BYTES: u64 = 16 << 20;
+/// The bytes that a commit flushes: it is due after so many scheduled paths, whatever else happens,
+/// that their two cached buckets each come to this. Who meets it waits for that, and what was written
+/// since the last one takes space twice; but the more paths, the more writes of cached buckets are
+/// saved. Public numbers only.
+const LEAST_FLUSH: u64 = 16 << 20;
+const MOST_FLUSH: u64 = 128 << 20;
 /// Bytes written to the slab that are made durable ahead of the commit.
 const SYNC_AHEAD: u64 = 16 << 20;
 /// Scheduled paths that follow each batch while the tree shrinks.
@@ -147,9 +149,12 @@ impl Volume {
         (self.engine.depth().0 + 1).saturating_sub(cached).max(1) as usize
     }
 
-    /// Scheduled paths after which a commit is due.
+    /// Scheduled paths after which a commit is due: a flush of at most a thirty-second of what is
+    /// stored, and a small one where somebody waits.
     pub(crate) fn evictions_between_commits(&self) -> u64 {
-        (FLUSH_BYTES / (2 * self.bucket_bytes())).max(1)
+        let most = if self.options.short_pauses { LEAST_FLUSH } else { MOST_FLUSH };
+        let flush = (self.stored_at_commit / 32).clamp(LEAST_FLUSH, most);
+        (flush / (2 * self.bucket_bytes())).max(1)
     }
 
     fn bucket_bytes(&self) -> u64 {

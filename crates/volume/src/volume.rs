@@ -49,6 +49,8 @@ pub struct Volume {
     pub(crate) accesses: u64,
     /// Scheduled paths at the last commit.
     pub(crate) committed_at: u64,
+    /// Bytes that the slab held then.
+    pub(crate) stored_at_commit: u64,
     replayed: u64,
     pub(crate) options: OpenOptions,
     /// Why this handle is unusable, if it is.
@@ -173,6 +175,7 @@ impl Volume {
             pacer: options.pace.map(Pacer::new),
             accesses: 0,
             committed_at: 0,
+            stored_at_commit: 0,
             replayed: 0,
             options,
             failed: None,
@@ -200,7 +203,13 @@ impl Volume {
         let slab_bytes = self.store.len(SLAB_OBJECT)?.unwrap_or(0);
         self.slab = Slab::restore(bucket_bytes, table, slab_bytes)?;
         self.journal.restart(record.epoch());
+        self.begin_interval()
+    }
+
+    /// What follows a commit: everything is flushed, so the cache may change.
+    fn begin_interval(&mut self) -> Result<()> {
         self.committed_at = self.engine.evictions();
+        self.stored_at_commit = self.slab.current_bytes();
         self.fit_cache()?;
         self.engine.set_write_through(self.evictions_between_commits()).map_err(engine_error)
     }
@@ -364,10 +373,7 @@ impl Volume {
         self.journal.restart(record.epoch());
         self.forget_unsynced();
         self.slab.reclaim(&*self.store)?;
-        self.committed_at = self.engine.evictions();
-        // Everything is flushed: the cache may change.
-        self.fit_cache()?;
-        self.engine.set_write_through(self.evictions_between_commits()).map_err(engine_error)
+        self.begin_interval()
     }
 
     pub(crate) fn announce(&mut self) -> Result<()> {

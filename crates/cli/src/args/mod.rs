@@ -40,7 +40,7 @@ volume, 10 some files could not be dealt with.";
 /// Storage that does not learn what you touch
 ///
 /// A volume is a folder of sealed blocks. Whoever keeps it (a cloud, a server, a stick) sees that
-/// something is read or written, but not which file, nor whether the same one as before.
+/// something is accessed or synced, but not which file, nor whether the same one as before.
 #[derive(Debug, Parser)]
 #[command(name = "oblivio", version, max_term_width = 100, after_help = EXAMPLES)]
 pub struct Cli {

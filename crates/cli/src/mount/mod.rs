@@ -61,7 +61,7 @@ pub fn run(args: &MountArgs) -> Result<()> {
     let pulse = Pulse::default();
     let store = Arc::new(PulseStore::new(open::store(&volume)?, Arc::clone(&pulse)));
     let store = Arc::new(RetryStore::new(store, Patience::default(), Box::new(tell_outage)));
-    let opened = open::volume_over(store, &args.volume, &args.open, recorder.as_ref())?;
+    let opened = open::volume_over(store, &args.volume, &args.open, recorder.as_ref(), true)?;
     // From here on a signal ends the mount in good order, not the process.
     let signals = stop::signals()?;
     let open::Session { fs, publisher, .. } = open::file_system(opened)?;
