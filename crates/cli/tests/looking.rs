@@ -66,7 +66,7 @@ fn words_about_a_volume() {
     scratch.write("a", "a");
     scratch.good(["put", "v", "a", "/"]);
     let info = scratch.good(["info", "v"]);
-    for part in ["256 GiB", "1 file", "What its storage learns", "whether something was read"] {
+    for part in ["256 GiB", "1 file", "What its storage learns", "whether one access reads"] {
         assert!(info.contains(part), "{info}");
     }
     let long = scratch.good(["ls", "-l", "v"]);
