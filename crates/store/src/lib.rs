@@ -103,6 +103,8 @@ impl StoreError {
     pub fn io(object: &str, source: io::Error) -> Self {
         match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full,
+            // Also of what is made anew: then its folder is gone, which no patience mends.
+            io::ErrorKind::NotFound => Self::missing(object),
             _ => Self::Io { object: object.to_owned(), source },
         }
     }

@@ -56,7 +56,7 @@ fn directories_and_files_are_private() -> Result<()> {
 fn create_refuses_a_full_directory_and_open_a_missing_one() {
     let dir = tempdir().expect("tempdir");
     let missing = dir.path().join("none");
-    assert_eq!(kind(LocalStore::open(&missing)), Some(io::ErrorKind::NotFound));
+    assert!(matches!(LocalStore::open(&missing), Err(StoreError::Missing { .. })));
     let file = dir.path().join("file");
     fs::write(&file, b"").expect("write");
     assert_eq!(kind(LocalStore::open(&file)), Some(io::ErrorKind::NotADirectory));
@@ -219,6 +219,20 @@ impl Drop for Tiny {
     fn drop(&mut self) {
         let _ = Command::new("umount").arg(self.0.path()).status();
     }
+}
+
+/// An outage passes; a folder that was deleted does not come back, and nobody should wait for it.
+#[test]
+fn a_deleted_directory_is_missing() -> Result<()> {
+    let (dir, store) = new();
+    write(&store, "a", b"a")?;
+    dir.close().expect("it goes");
+    let missing = |result: Result<()>| matches!(result, Err(StoreError::Missing { .. }));
+    assert!(missing(write(&store, "a", b"b")));
+    assert!(missing(write(&store, "b", b"b")));
+    assert!(missing(store.put("c", b"c", PutMode::Replace)));
+    assert!(missing(store.sync(&["a"])));
+    Ok(())
 }
 
 #[test]
