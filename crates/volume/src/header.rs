@@ -3,6 +3,7 @@
 //! Layout in docs/format.md §"Header". Everything but the passphrase slots is covered by a MAC
 //! under the master key; the slots are sealed one by one.
 
+use crate::slab::{PAGE, SECTOR};
 use crate::{Error, Result};
 use oblivio_crypto::{
     CryptoError, KEY_SLOTS_BYTES, KdfParams, KeySlots, MasterKey, OsEntropy, Passphrase, VolumeId,
@@ -18,6 +19,11 @@ pub const HEADER_OBJECT: &str = "header";
 pub const FORMAT_VERSION: u32 = 1;
 const MAGIC: [u8; 8] = *b"OBLIVIO\n";
 const ENGINE_TREE: u32 = 1;
+/// A flag: the slots of the slab begin at multiples of 4,096 bytes, not of 512.
+const PAGE_SLOTS: u32 = 1;
+/// Block sizes from which this is so: with a tree's five blocks a bucket, a page more in each is a
+/// sixteenth of it at most.
+const PAGE_SLOTS_FROM: usize = 16 << 10;
 const MAC_BYTES: usize = 32;
 
 /// The fixed fields, as stored.
@@ -103,7 +109,7 @@ impl Header {
                 "format {found} is not known to this version (it knows {FORMAT_VERSION})"
             ));
         }
-        if fields.flags.get() != 0 || fields.reserved.get() != 0 {
+        if fields.flags.get() & !PAGE_SLOTS != 0 || fields.reserved.get() != 0 {
             return refuse("the volume uses features that this version does not know".into());
         }
         if fields.engine.get() != ENGINE_TREE {
@@ -187,6 +193,11 @@ impl Header {
         }
     }
 
+    /// What the slots of the slab are multiples of, in bytes.
+    pub fn slot_align(&self) -> usize {
+        if self.fields.flags.get() & PAGE_SLOTS == 0 { SECTOR } else { PAGE }
+    }
+
     /// What can be told without a passphrase.
     pub fn public(&self) -> PublicHeader {
         let block_bytes = self.fields.block_bytes.get() as usize;
@@ -213,7 +224,7 @@ impl Fields {
         Ok(Self {
             magic: MAGIC,
             format: U32::new(FORMAT_VERSION),
-            flags: U32::new(0),
+            flags: U32::new(if config.block_bytes < PAGE_SLOTS_FROM { 0 } else { PAGE_SLOTS }),
             volume: volume.0,
             engine: U32::new(ENGINE_TREE),
             block_bytes: U32::new(config.block_bytes as u32),

@@ -125,7 +125,7 @@ impl Volume {
     pub(crate) fn room_in(&self, free: u64) -> u64 {
         let config = self.engine.config();
         let blocks = self.engine.capacity();
-        let tree = |class: u64| config.tree_bytes_for(blocks, class);
+        let tree = |class: u64| self.slab.rounded_up(config.tree_bytes_for(blocks, class));
         // What one commit writes beside what is current, a journal, and two states.
         let stored = self.slab.current_bytes();
         let state = config.map_format.bytes_for(blocks) as u64 + stored / 1024;

@@ -13,8 +13,11 @@ use std::collections::BTreeSet;
 
 /// The object that holds the slots.
 pub const SLAB_OBJECT: &str = "slab";
-/// Slots begin at multiples of this, so that a torn write touches no other slot's sector.
-const SECTOR: usize = 512;
+/// Slots begin at multiples of this at least, so that a torn write touches no other slot's sector.
+pub const SECTOR: usize = 512;
+/// Where that costs little space they begin at multiples of this: a system that keeps pages need not
+/// read the rest of one from the disk before it takes a part of it.
+pub const PAGE: usize = 4096;
 /// Free slots side by side are given back when they are at least so many bytes: less is not worth
 /// a hole.
 const LEAST_HOLE: u64 = 64 << 10;
@@ -80,11 +83,11 @@ pub struct Slab {
 }
 
 impl Slab {
-    /// An empty slab for buckets of `bucket_bytes`.
-    pub fn new(bucket_bytes: usize) -> Self {
+    /// An empty slab for buckets of `bucket_bytes`, each at a multiple of `align`.
+    pub fn new(bucket_bytes: usize, align: usize) -> Self {
         Self {
             bucket_bytes,
-            slot_bytes: bucket_bytes.next_multiple_of(SECTOR) as u64,
+            slot_bytes: bucket_bytes.next_multiple_of(align) as u64,
             slots: Vec::new(),
             free: BTreeSet::new(),
             holes: BTreeSet::new(),
@@ -98,17 +101,16 @@ impl Slab {
         }
     }
 
-    /// Takes up a slot table; slots that it does not name are free.
+    /// Takes up a slot table while the slab is empty; slots that it does not name are free.
     ///
     /// # Errors
     /// `Tampered` when two buckets share a slot, or one lies beyond the slab's `slab_bytes`.
-    pub fn restore(bucket_bytes: usize, table: SlotTable, slab_bytes: u64) -> Result<Self> {
+    pub fn restore(&mut self, table: SlotTable, slab_bytes: u64) -> Result<()> {
         let mut slots = table.0;
         cut_tail(&mut slots);
         let used = slots.iter().filter(|&&slot| slot != NOWHERE);
         let end = used.clone().max().map_or(0, |&slot| slot + 1);
-        let slab = Self::new(bucket_bytes);
-        if u64::from(end) * slab.slot_bytes > slab_bytes.next_multiple_of(slab.slot_bytes) {
+        if u64::from(end) * self.slot_bytes > slab_bytes.next_multiple_of(self.slot_bytes) {
             return Err(Error::Tampered("a bucket lies beyond the end of the slab".into()));
         }
         let mut taken = vec![false; end as usize];
@@ -117,8 +119,9 @@ impl Slab {
                 return Err(Error::Tampered("two buckets share a slot".into()));
             }
         }
-        let free = (0..end).filter(|&slot| !taken[slot as usize]).collect();
-        Ok(Self { slots, free, end, ..slab })
+        self.free = (0..end).filter(|&slot| !taken[slot as usize]).collect();
+        (self.slots, self.end) = (slots, end);
+        Ok(())
     }
 
     /// Gives back what a session that did not commit had added to the object; on a full disk there
@@ -175,6 +178,11 @@ impl Slab {
             self.synced = self.fresh;
         }
         Ok(())
+    }
+
+    /// What so many bytes of buckets take.
+    pub fn rounded_up(&self, bucket_bytes: u64) -> u64 {
+        bucket_bytes / self.bucket_bytes as u64 * self.slot_bytes
     }
 
     /// Bytes of current versions.

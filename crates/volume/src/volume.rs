@@ -19,7 +19,7 @@ use oblivio_crypto::{MasterKey, OsEntropy, Passphrase, Sealer, VolumeId};
 use oblivio_engine::tree::{
     Eviction, Recursion, STASH_BOUND, TreeConfig, TreeKeys, TreeOram, buckets_in,
 };
-use oblivio_engine::{Engine, EngineError, Level, Step};
+use oblivio_engine::{Engine, EngineError, Level, Step, TreeId};
 use oblivio_store::{PutMode, Store};
 use std::sync::Arc;
 
@@ -159,7 +159,7 @@ impl Volume {
             .map_err(|error| Error::Invalid(error.to_string()))?;
         let sealer = |root| Sealer::new(root, Box::new(OsEntropy));
         Ok(Self {
-            slab: Slab::new(engine.bucket_bytes(oblivio_engine::TreeId::DATA)),
+            slab: Slab::new(engine.bucket_bytes(TreeId::DATA), header.slot_align()),
             journal: Journal::new(volume, sealer(master.intent_root(volume)), 0),
             state: StateLog::new(volume, sealer(master.state_root(volume))),
             commit_sealer: sealer(master.commit_root(volume)),
@@ -199,9 +199,8 @@ impl Volume {
             .map_err(engine_error)?;
             table.apply(&parts.slots, buckets_in(self.engine.depth()))?;
         }
-        let bucket_bytes = self.engine.bucket_bytes(oblivio_engine::TreeId::DATA);
         let slab_bytes = self.store.len(SLAB_OBJECT)?.unwrap_or(0);
-        self.slab = Slab::restore(bucket_bytes, table, slab_bytes)?;
+        self.slab.restore(table, slab_bytes)?;
         self.journal.restart(record.epoch());
         self.begin_interval()
     }
@@ -427,7 +426,7 @@ impl Volume {
             engine: "tree",
             block_bytes: config.block_bytes,
             blocks_per_bucket: config.blocks_per_bucket,
-            bucket_bytes: self.engine.bucket_bytes(oblivio_engine::TreeId::DATA),
+            bucket_bytes: self.engine.bucket_bytes(TreeId::DATA),
             capacity_blocks: config.capacity,
             addressable_blocks: self.engine.capacity(),
             size_class: self.engine.size_class(),

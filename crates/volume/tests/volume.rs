@@ -4,7 +4,7 @@
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::{CrashStore, MemoryStore, PutMode, ReadAt, Store};
-use oblivio_volume::{BlockSpace, CreateOptions, Error, OpenOptions, Seen, Volume};
+use oblivio_volume::{BlockSpace, CreateOptions, Error, OpenOptions, Seen, Shown, Volume};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -331,6 +331,36 @@ fn any_object_replaced_by_an_older_one_gives_no_wrong_data() {
         mixed.put(&object, &bytes, PutMode::Replace).expect("memory");
         let error = never_wrong(&mixed, &newest, now);
         assert!(error.is_some() || !["slab", "commit"].contains(&&*object), "{object}");
+    }
+}
+
+/// Where a page is not much beside a bucket, buckets begin at pages.
+#[test]
+fn large_buckets_begin_at_pages() {
+    for (block_bytes, align) in [(4 << 10, 512), (16 << 10, 4096)] {
+        let places = Arc::new(Mutex::new(Vec::<u64>::new()));
+        let seen = Arc::clone(&places);
+        let watch = move |shown: &Shown| seen.lock().expect("whole").extend(&shown.places_written);
+        let open = OpenOptions {
+            memory_bytes: 4 << 20,
+            on_shown: Some(Box::new(watch)),
+            ..OpenOptions::default()
+        };
+        let disk = Arc::new(MemoryStore::new());
+        let create = CreateOptions { block_bytes, ..small() };
+        let mut volume =
+            Volume::create(disk.clone(), &passphrase(), create, open).expect("created");
+        let fill = |id| BlockOp { id: BlockId(id), action: Action::Write(vec![1; block_bytes]) };
+        volume.reserve(64).expect("room");
+        volume.access((0..64).map(fill).collect()).expect("served");
+        volume.finish().expect("committed");
+        let places = std::mem::take(&mut *places.lock().expect("whole"));
+        assert!(places.len() > 20 && places.iter().all(|place| place % align == 0));
+        assert_eq!(places.iter().any(|place| place % 4096 != 0), align == 512);
+        drop(volume);
+        let mut again = Volume::open(disk, &passphrase(), OpenOptions::default()).expect("opens");
+        let answers = again.access((0..64).map(read).collect()).expect("served");
+        assert!(answers.into_iter().all(|answer| answer == Some(vec![1; block_bytes])));
     }
 }
 

@@ -9,7 +9,7 @@ use oblivio_store::{MemoryStore, RecordStore};
 #[test]
 fn committed_versions_are_not_written_over() {
     let store = MemoryStore::new();
-    let mut slab = Slab::new(600);
+    let mut slab = Slab::new(600, SECTOR);
     let bucket = BucketId(3);
     slab.write(&store, &[bucket], &[1; 600]).expect("memory");
     slab.committed();
@@ -26,7 +26,8 @@ fn committed_versions_are_not_written_over() {
     assert_eq!(old, [1; 600]);
     let mut table = SlotTable::default();
     table.apply(&slab.changes(), 7).expect("sound");
-    let again = Slab::restore(600, table, 4 * 1024).expect("sound");
+    let mut again = Slab::new(600, SECTOR);
+    again.restore(table, 4 * 1024).expect("sound");
     assert_eq!(again.place(bucket), slab.place(bucket));
     assert_eq!(again.stored().collect::<Vec<_>>(), [bucket]);
 }
@@ -36,7 +37,7 @@ fn committed_versions_are_not_written_over() {
 #[test]
 fn a_slab_shrinks_with_its_tree() {
     let store = RecordStore::new(MemoryStore::new());
-    let mut slab = Slab::new(60_000);
+    let mut slab = Slab::new(60_000, SECTOR);
     let commit = |slab: &mut Slab| {
         slab.committed();
         slab.reclaim(&store).expect("memory");
@@ -84,7 +85,7 @@ fn a_slab_shrinks_with_its_tree() {
 fn a_table_with_a_shared_slot_is_refused() {
     let mut table = SlotTable::default();
     table.apply(&[(1, 4), (2, 4)], 3).expect("in range");
-    assert!(Slab::restore(600, table, 1 << 20).is_err());
+    assert!(Slab::new(600, SECTOR).restore(table, 1 << 20).is_err());
 }
 
 #[test]
@@ -92,7 +93,7 @@ fn a_table_that_leads_out_of_the_tree_or_the_slab_is_refused() {
     let mut table = SlotTable::default();
     assert!(table.apply(&[(4, 0)], 3).is_err());
     table.apply(&[(3, NOWHERE - 1)], 3).expect("a bucket of the tree");
-    assert!(Slab::restore(600, table, 1 << 20).is_err());
+    assert!(Slab::new(600, SECTOR).restore(table, 1 << 20).is_err());
 }
 
 /// An engine over a slab, committed as a volume does it.
@@ -136,7 +137,8 @@ impl Run {
         self.slab.reclaim(&self.store).expect("memory");
         let table = SlotTable(self.table.0.clone());
         let bytes = self.store.len(SLAB_OBJECT).expect("memory").unwrap_or(0);
-        let again = Slab::restore(self.slab.bucket_bytes, table, bytes).expect("sound");
+        let mut again = Slab::new(self.slab.bucket_bytes, SECTOR);
+        again.restore(table, bytes).expect("sound");
         assert_eq!(again.table(), self.slab.table());
         assert!(again.table().len() as u64 <= buckets + 1);
     }
@@ -148,7 +150,7 @@ fn an_engine_that_shrinks_makes_the_slab_smaller() {
     let eviction = Eviction::Scheduled { every: 3 };
     let config = TreeConfig { eviction, cache_bytes: 100 << 10, ..TreeConfig::new(4096, BLOCKS) };
     let engine = TreeOram::new(config, BLOCKS, TreeKeys::from_seed(1)).expect("sound");
-    let slab = Slab::new(engine.bucket_bytes(TreeId::DATA));
+    let slab = Slab::new(engine.bucket_bytes(TreeId::DATA), SECTOR);
     let table = SlotTable::default();
     let mut run = Run { engine, slab, store: MemoryStore::new(), table };
     let op = |id, action| BlockOp { id: BlockId(id), action };
