@@ -49,7 +49,11 @@ fn a_newer_format_is_refused() {
     fs::write(&header, &bytes).expect("changed");
     assert!(scratch.bad(9, ["ls", "v"]).contains("format 2"));
     bytes[8] = 1;
-    bytes[12] = 1;
+    bytes[12] = 2;
     fs::write(&header, &bytes).expect("changed");
     assert!(scratch.bad(9, ["ls", "v"]).contains("does not know"));
+    // A flag that is known, but not this volume's.
+    bytes[12] = 1;
+    fs::write(&header, &bytes).expect("changed");
+    assert!(scratch.bad(5, ["ls", "v"]).contains("header"));
 }
