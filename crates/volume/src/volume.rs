@@ -160,7 +160,7 @@ impl Volume {
         let sealer = |root| Sealer::new(root, Box::new(OsEntropy));
         Ok(Self {
             slab: Slab::new(engine.bucket_bytes(oblivio_engine::TreeId::DATA)),
-            journal: Journal::new(volume, sealer(master.intent_root(volume)), 0),
+            journal: Journal::new(volume, sealer(master.intent_root(volume))),
             state: StateLog::new(volume, sealer(master.state_root(volume))),
             commit_sealer: sealer(master.commit_root(volume)),
             store,
@@ -202,7 +202,7 @@ impl Volume {
         let bucket_bytes = self.engine.bucket_bytes(oblivio_engine::TreeId::DATA);
         let slab_bytes = self.store.len(SLAB_OBJECT)?.unwrap_or(0);
         self.slab = Slab::restore(bucket_bytes, table, slab_bytes)?;
-        self.journal.restart(record.epoch());
+        self.journal.restart(record.epoch(), &record.digest());
         self.begin_interval()
     }
 
@@ -370,7 +370,7 @@ impl Volume {
         self.state.committed(record);
         self.engine.committed();
         self.slab.committed();
-        self.journal.restart(record.epoch());
+        self.journal.restart(record.epoch(), &record.digest());
         self.forget_unsynced();
         self.slab.reclaim(&*self.store)?;
         self.begin_interval()
