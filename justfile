@@ -12,7 +12,7 @@ fuzz seconds="60":
 damage:
     OBLIVIO_DAMAGE=full cargo test --release -p oblivio-volume --test damage -- --nocapture
 
-# Random workloads with a crash at every storage operation, for this many seconds.
+# Random workloads with a crash at every storage operation, with and without a pace, this many seconds each.
 crash seconds="600":
     OBLIVIO_CRASH_SECONDS={{seconds}} cargo test --release -p oblivio-volume --test crash_campaign -- --nocapture
 
