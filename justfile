@@ -20,6 +20,10 @@ crash seconds="600":
 model cases="20000":
     PROPTEST_CASES={{cases}} cargo test --release -p oblivio-engine --test model
 
+# The stash while a tree of 2^14 blocks shrinks, this many lives with each of five workloads.
+shrink seeds="20":
+    OBLIVIO_SHRINK_SEEDS={{seeds}} cargo test --release -p oblivio-engine --test shrink -- --ignored --nocapture
+
 # The command killed at random moments, this many times.
 kills times="200":
     OBLIVIO_KILLS={{times}} cargo test --release -p oblivio --test kills -- --nocapture
