@@ -12,13 +12,17 @@ fuzz seconds="60":
 damage:
     OBLIVIO_DAMAGE=full cargo test --release -p oblivio-volume --test damage -- --nocapture
 
-# Random workloads with a crash at every storage operation, for this many seconds.
+# Random workloads with a crash at every storage operation, with and without a pace, this many seconds each.
 crash seconds="600":
     OBLIVIO_CRASH_SECONDS={{seconds}} cargo test --release -p oblivio-volume --test crash_campaign -- --nocapture
 
 # Random workloads on every engine configuration.
 model cases="20000":
     PROPTEST_CASES={{cases}} cargo test --release -p oblivio-engine --test model
+
+# The stash while a tree of 2^14 blocks shrinks, this many lives with each of five workloads.
+shrink seeds="20":
+    OBLIVIO_SHRINK_SEEDS={{seeds}} cargo test --release -p oblivio-engine --test shrink -- --ignored --nocapture
 
 # The command killed at random moments, this many times.
 kills times="200":

@@ -65,8 +65,9 @@ fn sealed_commits(input: &mut Input<'_>) {
     }
 }
 
-/// A journal record, a journal of any bytes, one of a properly sealed record, and one that was
-/// written by the journal itself and damaged: it gives a prefix of what was written, or an error.
+/// A journal record, a journal of any bytes, one of a properly sealed record, one that was written
+/// by the journal itself and damaged: it gives a prefix of what was written, or an error; and one
+/// put together from the pages of two forks: it gives a prefix of one of them, or an error.
 pub fn journal(data: &[u8]) {
     let mut input = Input(data);
     match input.byte() {
@@ -83,12 +84,13 @@ pub fn journal(data: &[u8]) {
                 fuzzing::journal_record(input.0)
             );
         }
+        4 => mixed_journal(&mut input),
         _ => damaged_journal(&mut input),
     }
 }
 
-fn damaged_journal(input: &mut Input<'_>) {
-    let written: Vec<Record> = (0..input.byte() % 6)
+fn journal_records(input: &mut Input<'_>) -> Vec<Record> {
+    (0..input.byte() % 6)
         .map(|_| {
             let seed = input.u64();
             let count = u64::from(input.u16() % 1200);
@@ -106,8 +108,29 @@ fn damaged_journal(input: &mut Input<'_>) {
             }
             Record::Sync { root: vec![7; seed as usize % 100], writes }
         })
-        .collect();
-    let Ok(mut journal) = fuzzing::journal(SEALED, &written) else { return };
+        .collect()
+}
+
+fn mixed_journal(input: &mut Input<'_>) {
+    let forks = [journal_records(input), journal_records(input)];
+    let [Ok(one), Ok(other)] =
+        [0, 1].map(|fork| fuzzing::journal(SEALED, 2 + fork, &forks[fork as usize]))
+    else {
+        return;
+    };
+    let mut mixed = Vec::new();
+    for at in (0..one.len().max(other.len())).step_by(4096) {
+        let from = if input.byte() % 2 == 0 { &one } else { &other };
+        mixed.extend_from_slice(from.get(at..at + 4096).unwrap_or(&[0; 4096]));
+    }
+    if let Ok(loaded) = fuzzing::load_journal(SEALED, &mixed) {
+        assert!(forks.iter().any(|fork| fork.starts_with(&loaded)), "a mixture of two forks");
+    }
+}
+
+fn damaged_journal(input: &mut Input<'_>) {
+    let written = journal_records(input);
+    let Ok(mut journal) = fuzzing::journal(SEALED, 2, &written) else { return };
     let changed = input.patch(&mut journal);
     match fuzzing::load_journal(SEALED, &journal) {
         Ok(loaded) => {

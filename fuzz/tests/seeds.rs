@@ -108,6 +108,8 @@ fn journal_seeds() -> Vec<Vec<u8>> {
         tagged(2, &plain),
         [&[3, 3], &three[..]].concat(),
         [&[3, 3], &three[..], &[20, 30, 1, 9]].concat(),
+        [&[4, 3], &three[..], &[3], &three[..], &[0, 1]].concat(),
+        [&[4, 3], &three[..], &[3], &three[..], &[1, 0, 0, 1, 1, 0]].concat(),
     ]
 }
 

@@ -1,6 +1,7 @@
 //! Real files through the `oblivio` command, beside plain sealed files on the same disk.
 
 use crate::report::{Report, Table, bytes, count};
+use crate::tool;
 use crate::workload::Rng;
 use anyhow::{Context, Result, ensure};
 use oblivio_crypto::{
@@ -16,9 +17,8 @@ use std::time::{Duration, Instant};
 /// What to store.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// The `oblivio` binary; by default the one beside this one.
-    #[arg(long)]
-    oblivio: Option<PathBuf>,
+    #[command(flatten)]
+    tool: tool::Tool,
     /// A directory on the disk to measure; by default the system's for temporary files.
     #[arg(long)]
     dir: Option<PathBuf>,
@@ -45,15 +45,7 @@ struct Step {
 /// # Errors
 /// Those of the child, the file system and the page; and when a file comes back changed.
 pub fn run(args: &Args, write: bool) -> Result<()> {
-    let oblivio = match &args.oblivio {
-        Some(path) => path.clone(),
-        None => std::env::current_exe()?.with_file_name("oblivio"),
-    };
-    ensure!(
-        oblivio.is_file(),
-        "{} is not there; build it with `cargo build --release -p oblivio`",
-        oblivio.display()
-    );
+    let oblivio = args.tool.path()?;
     let dir = args.dir.clone().unwrap_or_else(std::env::temp_dir);
     let scratch = tempfile::tempdir_in(&dir).with_context(|| dir.display().to_string())?;
     let at = |name: &str| scratch.path().join(name);

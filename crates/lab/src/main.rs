@@ -24,6 +24,7 @@ mod report;
 mod rivals;
 mod stash;
 mod sweep;
+mod tool;
 mod workload;
 
 use clap::{Parser, Subcommand};

@@ -1,6 +1,7 @@
 //! The same fio jobs on a mounted volume and, where it is installed, on gocryptfs.
 
 use crate::report::{Report, Table, count, median};
+use crate::tool::Tool;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -9,9 +10,8 @@ use std::process::{Command, Stdio};
 /// What to measure.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// The `oblivio` binary; by default the one beside this one.
-    #[arg(long)]
-    oblivio: Option<PathBuf>,
+    #[command(flatten)]
+    tool: Tool,
     /// A directory on the disk to measure; by default the system's for temporary files.
     #[arg(long)]
     dir: Option<PathBuf>,
@@ -72,11 +72,7 @@ const JOBS: [Job; 5] = [
 /// # Errors
 /// Those of fio, the mounts and the page.
 pub fn run(args: &Args, write: bool) -> Result<()> {
-    let oblivio = match &args.oblivio {
-        Some(path) => path.clone(),
-        None => std::env::current_exe()?.with_file_name("oblivio"),
-    };
-    ensure!(oblivio.is_file(), "{} is not there; build it first", oblivio.display());
+    let oblivio = args.tool.path()?;
     let dir = args.dir.clone().unwrap_or_else(std::env::temp_dir);
     let scratch = tempfile::tempdir_in(&dir).with_context(|| dir.display().to_string())?;
     let ours = Mount::oblivio(scratch.path(), oblivio)?;

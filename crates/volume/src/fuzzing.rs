@@ -10,7 +10,8 @@ use crate::journal::{JOURNAL_OBJECT, Journal, parse};
 use crate::state::StateLog;
 use crate::{Error, Result, Volume};
 use oblivio_crypto::{
-    Kind, OsEntropy, Passphrase, Place, SEAL_HEADER, SealRoot, Sealer, SeededEntropy, VolumeId,
+    Kind, OsEntropy, Passphrase, Place, SEAL_HEADER, SealRoot, Sealer, SeededEntropy, TAG_BYTES,
+    VolumeId,
 };
 use oblivio_engine::tree::TreeConfig;
 use oblivio_engine::{BucketId, TreeId};
@@ -19,8 +20,9 @@ use std::ops::Range;
 use zerocopy::{FromBytes, IntoBytes};
 
 const VOLUME: VolumeId = VolumeId([7; 16]);
-/// The commit on which [`journal`] stands.
+/// The commit on which [`journal`] stands, and its digest.
 const EPOCH: u64 = 5;
+const DIGEST: [u8; 32] = [3; 32];
 
 /// A key that seals what a target makes. Each kind of input has its own, so that the fuzzer cannot
 /// splice what was sealed for one (and stands in the seeds) into another.
@@ -91,13 +93,19 @@ pub fn journal_record(plain: &[u8]) -> Option<Record> {
     parse(plain)
 }
 
-/// A journal that holds these records.
+fn new_journal(key: Key, entropy: u64) -> Journal {
+    let mut journal = Journal::new(VOLUME, key.sealer(entropy));
+    journal.restart(EPOCH, &DIGEST);
+    journal
+}
+
+/// A journal that holds these records; with other `entropy`, of another session.
 ///
 /// # Errors
 /// Those of the journal.
-pub fn journal(key: Key, records: &[Record]) -> Result<Vec<u8>> {
+pub fn journal(key: Key, entropy: u64, records: &[Record]) -> Result<Vec<u8>> {
     let store = MemoryStore::new();
-    let mut journal = Journal::new(VOLUME, key.sealer(2), EPOCH);
+    let mut journal = new_journal(key, entropy);
     records.iter().try_for_each(|record| match record {
         Record::Intent(intent) => journal.intent(&store, intent),
         Record::Sync { root, writes } => journal.sync(&store, root, writes, 0),
@@ -109,7 +117,8 @@ pub fn journal(key: Key, records: &[Record]) -> Result<Vec<u8>> {
 /// A journal of one record with this plaintext, properly sealed.
 pub fn journal_of(key: Key, plain: &[u8]) -> Vec<u8> {
     let place = Place { volume: VOLUME, kind: Kind::Journal, index: 0, version: EPOCH };
-    let sealed = key.sealer(2).seal_vec(&place, plain).expect("a few bytes are sealed");
+    let plain = [&DIGEST[..TAG_BYTES], plain].concat();
+    let sealed = key.sealer(2).seal_vec(&place, &plain).expect("a few bytes are sealed");
     [&(sealed.len() as u64).to_le_bytes()[..], &EPOCH.to_le_bytes(), &sealed].concat()
 }
 
@@ -118,7 +127,7 @@ pub fn journal_of(key: Key, plain: &[u8]) -> Vec<u8> {
 /// # Errors
 /// Those of the journal.
 pub fn load_journal(key: Key, journal: &[u8]) -> Result<Vec<Record>> {
-    Journal::new(VOLUME, key.sealer(3), EPOCH).load(&holding(JOURNAL_OBJECT, journal)?)
+    new_journal(key, 4).load(&holding(JOURNAL_OBJECT, journal)?)
 }
 
 /// What [`edit_state`] hands out.

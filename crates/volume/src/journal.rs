@@ -6,10 +6,13 @@
 //! so no path is shown twice because of what the user does after the crash. A *sync* holds the
 //! bytes written since the sync before: it makes them durable without waiting for whole paths,
 //! which follow on their schedule. Its length is padded to a public size class.
+//!
+//! Each record begins with the tag of the one before it, the first one with half of its commit's
+//! digest: whoever kept journals of two forks of a volume cannot put one together from both.
 
 use crate::deferred::Writes;
 use crate::{Error, Result};
-use oblivio_crypto::{Kind, Place, SEAL_OVERHEAD, Sealer, VolumeId};
+use oblivio_crypto::{Kind, Place, SEAL_OVERHEAD, Sealer, TAG_BYTES, Tag, VolumeId, tag_of};
 use oblivio_engine::tree::Intent;
 use oblivio_store::{ReadAt, Store, WriteAt};
 
@@ -19,6 +22,8 @@ pub const JOURNAL_OBJECT: &str = "journal";
 const PAGE: usize = 4096;
 /// Before the sealed part: its length and the commit that it stands on.
 const FRAME: usize = 16;
+/// Before the plaintext.
+const FRONT: usize = FRAME + oblivio_crypto::SEAL_HEADER;
 /// The smallest record of written bytes.
 pub(crate) const LEAST_SYNC: usize = 16 << 10;
 /// No record is longer.
@@ -56,19 +61,22 @@ pub struct Journal {
     epoch: u64,
     /// Where the next record goes.
     offset: u64,
+    /// What the next record follows: the tag of the last one, or half of the commit's digest.
+    before: Tag,
     /// Syncs among the records.
     syncs: u64,
 }
 
 impl Journal {
-    /// A journal on commit `epoch`; what the object holds of earlier commits is void.
-    pub fn new(volume: VolumeId, sealer: Sealer, epoch: u64) -> Self {
-        Self { volume, sealer, epoch, offset: 0, syncs: 0 }
+    /// A journal on no commit yet.
+    pub fn new(volume: VolumeId, sealer: Sealer) -> Self {
+        Self { volume, sealer, epoch: 0, offset: 0, before: Tag::default(), syncs: 0 }
     }
 
-    /// Begins again on a newer commit.
-    pub fn restart(&mut self, epoch: u64) {
+    /// Begins again on a newer commit; what the object holds of earlier commits is void.
+    pub fn restart(&mut self, epoch: u64, digest: &[u8; 32]) {
         self.epoch = epoch;
+        self.before = start_of(digest);
         (self.offset, self.syncs) = (0, 0);
     }
 
@@ -141,12 +149,15 @@ impl Journal {
         let sealed = record.len() - FRAME;
         record[..8].copy_from_slice(&(sealed as u64).to_le_bytes());
         record[8..FRAME].copy_from_slice(&self.epoch.to_le_bytes());
-        self.sealer
+        record[FRONT..FRONT + TAG_BYTES].copy_from_slice(&self.before.0);
+        let tag = self
+            .sealer
             .seal(&self.place(self.offset), &mut record[FRAME..])
             .map_err(|error| Error::Closed(error.to_string()))?;
         let offset = self.offset;
         store.write_durable(&[WriteAt { object: JOURNAL_OBJECT, offset, data: &record }])?;
         self.offset += record.len() as u64;
+        self.before = tag;
         Ok(())
     }
 
@@ -161,36 +172,38 @@ impl Journal {
         }
     }
 
-    /// The records that stand in the journal on this commit, in order.
+    /// The records that stand in the journal on this commit, in order. To follow
+    /// [`Self::restart`].
     ///
     /// # Errors
-    /// `Tampered` when a record is damaged and later ones are not.
+    /// `Tampered` when a record is damaged and later ones are not, or follows another one than
+    /// the one that stands before it.
     pub fn load(&mut self, store: &dyn Store) -> Result<Vec<Record>> {
         let mut records = Vec::new();
         let len = store.len(JOURNAL_OBJECT)?.unwrap_or(0);
         let mut window = Window { store, len, start: 0, bytes: Vec::new() };
-        (self.offset, self.syncs) = (0, 0);
-        while let Some((record, next)) = self.read_record(&mut window, self.offset)? {
+        while let Some(found) = self.read_record(&mut window, self.offset)? {
+            if found.before != self.before {
+                return Err(tampered("a record follows another one than that before it"));
+            }
+            let record = parse(&found.plain).ok_or_else(|| tampered("a record does not parse"))?;
             self.syncs += u64::from(matches!(record, Record::Sync { .. }));
             records.push(record);
-            self.offset = next;
+            (self.offset, self.before) = (found.end, found.tag);
         }
         // The journal ends here, unless a damaged record hides later ones.
         let mut ahead = self.offset + PAGE as u64;
         while ahead < len.min(self.offset + MOST as u64) {
             if self.read_record(&mut window, ahead)?.is_some() {
-                return Err(Error::Tampered("a record of the journal".into()));
+                return Err(tampered("a record before others does not open"));
             }
             ahead += PAGE as u64;
         }
         Ok(records)
     }
 
-    fn read_record(
-        &mut self,
-        window: &mut Window<'_>,
-        offset: u64,
-    ) -> Result<Option<(Record, u64)>> {
+    /// The record of this commit at an offset; `None` when none opens there.
+    fn read_record(&mut self, window: &mut Window<'_>, offset: u64) -> Result<Option<Opened>> {
         let Some(frame) = window.get(offset, FRAME)? else { return Ok(None) };
         let (size, epoch) = (word(frame, 0), word(frame, 8));
         if epoch != self.epoch || size > MOST as u64 {
@@ -198,12 +211,33 @@ impl Journal {
         }
         let at = offset + FRAME as u64;
         let Some(sealed) = window.get(at, size as usize)? else { return Ok(None) };
-        let mut sealed = sealed.to_vec();
+        let (Some(tag), mut sealed) = (tag_of(sealed), sealed.to_vec()) else { return Ok(None) };
         let place = self.place(offset);
         let Ok(plain) = self.sealer.open(&place, &mut sealed) else { return Ok(None) };
-        let record = parse(plain).ok_or_else(|| Error::Tampered("a journal record".into()))?;
-        Ok(Some((record, at + size)))
+        let (before, plain) = plain
+            .split_first_chunk::<TAG_BYTES>()
+            .ok_or_else(|| tampered("a record does not parse"))?;
+        let (before, plain) = (Tag(*before), plain.to_vec());
+        Ok(Some(Opened { before, plain, tag, end: at + size }))
     }
+}
+
+/// A record that was opened.
+struct Opened {
+    /// The tag of the record that it was written behind.
+    before: Tag,
+    plain: Vec<u8>,
+    tag: Tag,
+    end: u64,
+}
+
+/// What the first record on a commit follows.
+fn start_of(digest: &[u8; 32]) -> Tag {
+    digest.first_chunk().copied().map_or_else(Tag::default, Tag)
+}
+
+fn tampered(why: &str) -> Error {
+    Error::Tampered(format!("{JOURNAL_OBJECT}: {why}"))
 }
 
 /// Bytes of the journal that are read at a time: one after the other, each record would cost two
@@ -237,9 +271,9 @@ impl Window<'_> {
     }
 }
 
-/// An empty record: free bytes for frame and seal, and its kind.
+/// An empty record: free bytes for frame, seal and the tag before it, and its kind.
 fn begin(kind: u64, room: usize) -> Vec<u8> {
-    let front = FRAME + oblivio_crypto::SEAL_HEADER;
+    let front = FRONT + TAG_BYTES;
     let mut record = Vec::with_capacity(size_class(front + 8 + room + SEAL_OVERHEAD));
     record.resize(front, 0);
     record.extend_from_slice(&kind.to_le_bytes());
@@ -257,7 +291,7 @@ fn word(bytes: &[u8], at: usize) -> u64 {
     bytes.get(at..at + 8).and_then(|word| word.try_into().ok()).map_or(0, u64::from_le_bytes)
 }
 
-/// Parses an opened record.
+/// Parses an opened record, without the tag before it.
 pub fn parse(plain: &[u8]) -> Option<Record> {
     let (kind, rest) = plain.split_at_checked(8)?;
     match word(kind, 0) {

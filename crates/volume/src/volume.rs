@@ -160,7 +160,7 @@ impl Volume {
         let sealer = |root| Sealer::new(root, Box::new(OsEntropy));
         Ok(Self {
             slab: Slab::new(engine.bucket_bytes(TreeId::DATA), header.slot_align()),
-            journal: Journal::new(volume, sealer(master.intent_root(volume)), 0),
+            journal: Journal::new(volume, sealer(master.intent_root(volume))),
             state: StateLog::new(volume, sealer(master.state_root(volume))),
             commit_sealer: sealer(master.commit_root(volume)),
             store,
@@ -201,7 +201,7 @@ impl Volume {
         }
         let slab_bytes = self.store.len(SLAB_OBJECT)?.unwrap_or(0);
         self.slab.restore(table, slab_bytes)?;
-        self.journal.restart(record.epoch());
+        self.journal.restart(record.epoch(), &record.digest());
         self.begin_interval()
     }
 
@@ -369,7 +369,7 @@ impl Volume {
         self.state.committed(record);
         self.engine.committed();
         self.slab.committed();
-        self.journal.restart(record.epoch());
+        self.journal.restart(record.epoch(), &record.digest());
         self.forget_unsynced();
         self.slab.reclaim(&*self.store)?;
         self.begin_interval()

@@ -312,6 +312,55 @@ fn a_fork_is_told_from_what_was_seen() {
     assert!(matches!(refused, Err(Error::RolledBack(_))));
 }
 
+/// Two sessions on copies of one volume crash with the same records at the same offsets. An
+/// adversary who kept both journals cannot put one together from them.
+#[test]
+fn journals_of_two_forks_do_not_mix() {
+    let (base, model, _) = filled();
+    let fork = |fill| {
+        let store = Arc::new(base.snapshot());
+        let mut volume = Volume::open(store.clone(), &passphrase(), tight()).expect("sound");
+        for id in 0..3 {
+            volume.defer(vec![write(id, fill)]).expect("sound");
+            volume.commit().expect("sound");
+            volume.access(vec![read(id)]).expect("sound");
+        }
+        drop(volume);
+        let mut journal = vec![0; store.len("journal").expect("memory").expect("written") as usize];
+        let whole = ReadAt { object: "journal", offset: 0, buf: &mut journal };
+        store.read(&mut [whole]).expect("memory");
+        journal
+    };
+    let (one, other) = (fork(251), fork(252));
+    assert_eq!(one.len(), other.len(), "records of both begin at the same places");
+    let (pages, mut refused) = (one.len() / 4096, 0);
+    for cut in 0..=pages {
+        for (front, back) in [(&one, &other), (&other, &one)] {
+            let disk = base.snapshot();
+            let mixed = [&front[..4096 * cut], &back[4096 * cut..]].concat();
+            disk.put("journal", &mixed, PutMode::Replace).expect("memory");
+            let mut volume = match Volume::open(Arc::new(disk), &passphrase(), tight()) {
+                Err(Error::Tampered(what)) => {
+                    assert!(what.starts_with("journal"), "{what}");
+                    refused += 1;
+                    continue;
+                }
+                other => other.expect("one fork's journal"),
+            };
+            let found = content(&mut volume);
+            let fills: Vec<u8> = (0..3).map(|id| found[&id]).collect();
+            let before: Vec<u8> = (0..3).map(|id| model[&id]).collect();
+            let of_one_fork = |fill: u8| {
+                (0..=3).any(|done| {
+                    fills[..done] == vec![fill; done] && fills[done..] == before[done..]
+                })
+            };
+            assert!(of_one_fork(251) || of_one_fork(252), "cut at page {cut}: {fills:?}");
+        }
+    }
+    assert_eq!(refused, 2 * (pages - 1), "wherever it is cut");
+}
+
 #[test]
 fn any_object_replaced_by_an_older_one_gives_no_wrong_data() {
     let (older, model, _) = filled();

@@ -1,51 +1,17 @@
 //! Figure 5: the size of a segment against throughput, with buckets of 3, 4 and 5 blocks.
 
-use super::corpus::{Clock, Corpus};
 use super::sizes::draw;
-use super::space::{Batches, Counts, LATENCY, LINK, LabSpace};
+use super::space::{Batches, Counts, LATENCY, LINK};
+use super::ways::{PATH_ORAM, Way, scheduled};
 use crate::plot::{Axis, Chart, Look};
 use crate::report::{Report, Table, bytes, count};
 use anyhow::Result;
-use oblivio_engine::tree::{Eviction, TreeConfig};
-
-/// What is swept beside the size of a segment.
-struct Way {
-    name: &'static str,
-    slots: usize,
-    eviction: Eviction,
-    packed: bool,
-    batches: Batches,
-}
 
 const WAYS: [Way; 4] = [
-    Way {
-        name: "Z = 3",
-        slots: 3,
-        eviction: Eviction::Scheduled { every: 2 },
-        packed: true,
-        batches: Batches::Volume,
-    },
-    Way {
-        name: "Z = 4 (ours)",
-        slots: 4,
-        eviction: Eviction::Scheduled { every: 3 },
-        packed: true,
-        batches: Batches::Volume,
-    },
-    Way {
-        name: "Z = 5",
-        slots: 5,
-        eviction: Eviction::Scheduled { every: 4 },
-        packed: true,
-        batches: Batches::Volume,
-    },
-    Way {
-        name: "Path ORAM, Z = 3, not packed",
-        slots: 3,
-        eviction: Eviction::ReadPaths { extra_every: 0 },
-        packed: false,
-        batches: Batches::Most(1),
-    },
+    scheduled("Z = 3", 3, true, Batches::Volume),
+    scheduled("Z = 4 (ours)", 4, true, Batches::Volume),
+    scheduled("Z = 5", 5, true, Batches::Volume),
+    Way { name: "Path ORAM, Z = 3, not packed", ..PATH_ORAM },
 ];
 
 struct Point {
@@ -143,18 +109,8 @@ fn chart(
 }
 
 fn measure(way: &Way, segment: usize, sizes: &[u64]) -> Result<Point> {
-    let config = TreeConfig {
-        blocks_per_bucket: way.slots,
-        eviction: way.eviction,
-        ..TreeConfig::new(segment, (1u64 << 30) / segment as u64 * 4)
-    };
-    let corpus =
-        Corpus { sizes: sizes.to_vec(), round_to: (!way.packed).then_some(segment as u64) };
-    let (space, meter) = LabSpace::new(config, way.batches)?;
-    let (times, fs) = corpus.run(Box::new(space), Clock::Processor)?;
-    let counts = meter.now();
-    drop(fs);
-    let bytes = corpus.bytes();
+    let (times, counts) = way.measure(segment, sizes)?;
+    let bytes: u64 = sizes.iter().sum();
     let far = 2.0 * bytes as f64 / 1e6 / (times.write + times.read + counts.far());
     Ok(Point { rate: times.rate(bytes), far, counts })
 }

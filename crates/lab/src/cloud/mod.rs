@@ -14,6 +14,7 @@ mod space;
 mod table1;
 mod total;
 mod watched;
+mod ways;
 
 use anyhow::Result;
 use clap::Subcommand;

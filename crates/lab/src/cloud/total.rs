@@ -1,36 +1,21 @@
 //! All of the paper's optimizations together against none of them.
 
-use super::corpus::{Clock, Corpus};
 use super::sizes::draw;
-use super::space::{Batches, Counts, LATENCY, LINK, LabSpace};
+use super::space::{Batches, Counts, LATENCY, LINK};
+use super::ways::{PATH_ORAM, Way, scheduled};
 use crate::plot::{Axis, Chart, Look};
 use crate::report::{Report, Table, bytes, count, median};
 use anyhow::Result;
-use oblivio_engine::tree::{Eviction, TreeConfig};
 
 /// Blocks fetched together.
 const TOGETHER: usize = 8;
 
-struct Way {
-    name: &'static str,
-    slots: usize,
-    eviction: Eviction,
-    packed: bool,
-    together: usize,
-}
-
 const fn ours(name: &'static str, packed: bool, together: usize) -> Way {
-    Way { name, slots: 4, eviction: Eviction::Scheduled { every: 3 }, packed, together }
+    scheduled(name, 4, packed, Batches::Most(together))
 }
 
 const WAYS: [Way; 5] = [
-    Way {
-        name: "Path ORAM, Z = 3, none",
-        slots: 3,
-        eviction: Eviction::ReadPaths { extra_every: 0 },
-        packed: false,
-        together: 1,
-    },
+    Way { name: "Path ORAM, Z = 3, none", ..PATH_ORAM },
     ours("ours, none", false, 1),
     ours("ours, together", false, TOGETHER),
     ours("ours, packed", true, 1),
@@ -79,7 +64,8 @@ pub fn run(quick: bool, write: bool) -> Result<()> {
         let mut seen: Vec<(Vec<f64>, Vec<f64>, Counts)> = vec![Default::default(); WAYS.len()];
         for _ in 0..rounds {
             for (way, seen) in WAYS.iter().zip(&mut seen) {
-                let (seconds, counts) = measure(way, kib << 10, &sizes)?;
+                let (times, counts) = way.measure(kib << 10, &sizes)?;
+                let seconds = times.write + times.read;
                 let rate = |seconds: f64| 2.0 * total as f64 / 1e6 / seconds;
                 seen.0.push(rate(seconds));
                 seen.1.push(rate(seconds + counts.far()));
@@ -125,18 +111,4 @@ pub fn run(quick: bool, write: bool) -> Result<()> {
     }
     report.picture("cloud-total.svg", &chart);
     report.finish(write)
-}
-
-fn measure(way: &Way, segment: usize, sizes: &[u64]) -> Result<(f64, Counts)> {
-    let config = TreeConfig {
-        blocks_per_bucket: way.slots,
-        eviction: way.eviction,
-        ..TreeConfig::new(segment, (1u64 << 32) / segment as u64)
-    };
-    let round_to = (!way.packed).then_some(segment as u64);
-    let corpus = Corpus { sizes: sizes.to_vec(), round_to };
-    let (space, meter) = LabSpace::new(config, Batches::Most(way.together))?;
-    let (times, fs) = corpus.run(Box::new(space), Clock::Processor)?;
-    drop(fs);
-    Ok((times.write + times.read, meter.now()))
 }

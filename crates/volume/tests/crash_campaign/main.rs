@@ -1,92 +1,30 @@
 //! Random workloads on random volumes with a crash at every storage operation, session after
 //! session, crashes of the recovery too.
 //!
-//! `cargo test` plays for a second; `OBLIVIO_CRASH_SECONDS=600` (`just crash`) for as long as told.
+//! With a constant pace too, where ticks make durable what nobody has synced yet.
+//! `cargo test` plays for a second each; `OBLIVIO_CRASH_SECONDS=600` (`just crash`) for as long as told.
 //! The first seed is 1, or `OBLIVIO_CRASH_SEED`.
 
 #![expect(clippy::print_stdout, reason = "the outcome of a long run is its table")]
 
+mod events;
+
+use events::{BLOCKS, Dice, Event, Model, ROOT, after, any_event, put};
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::{CrashStore, MemoryStore, Store};
-use oblivio_volume::{BlockSpace, CreateOptions, Error, OpenOptions, Seen, Volume};
-use std::collections::BTreeMap;
+use oblivio_volume::{BlockSpace, CreateOptions, Error, OpenOptions, Pace, Seen, Volume};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Sessions of a campaign; each begins on what a crash of the one before left.
 const SESSIONS: u64 = 3;
-/// Blocks that are used.
-const BLOCKS: u64 = 200;
-/// The root that belongs to a model is written under this id.
-const ROOT: u64 = u64::MAX;
-
-/// SplitMix64: the same on every machine.
-struct Dice(u64);
-
-impl Dice {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-}
-
-/// What blocks hold, by the byte that fills them; the root under [`ROOT`].
-type Model = BTreeMap<u64, u8>;
-
-#[derive(Clone, Debug)]
-enum Event {
-    /// Reads (`None`), writes, and with 0 removals.
-    Access(Vec<(u64, Option<u8>)>),
-    /// Writes that may be carried out later.
-    Defer(Vec<(u64, u8)>),
-    Root(u8),
-    /// Blocks from the first to before the second.
-    Discard(u64, u64),
-    Reserve(u64),
-    Commit,
-    Finish,
-    Verify,
-}
-
-fn any_event(dice: &mut Dice) -> Event {
-    match dice.below(24) {
-        22 | 23 => {
-            let first = dice.below(BLOCKS);
-            Event::Discard(first, first + dice.below(40))
-        }
-        20 => {
-            let count = 1 + dice.below(9);
-            let write = |dice: &mut Dice| (dice.below(BLOCKS), dice.below(256) as u8);
-            Event::Defer((0..count).map(|_| write(dice)).collect())
-        }
-        21 => Event::Finish,
-        0..12 => {
-            let op = |dice: &mut Dice| {
-                let fill = (dice.below(3) > 0).then(|| dice.below(256) as u8);
-                (dice.below(BLOCKS), fill)
-            };
-            let count = 1 + dice.below(12);
-            Event::Access((0..count).map(|_| op(dice)).collect())
-        }
-        12 => Event::Root(dice.next() as u8),
-        13 => Event::Reserve(1 + dice.below(BLOCKS)),
-        14 => Event::Verify,
-        _ => Event::Commit,
-    }
-}
-
 /// The fixed choices of a campaign.
 #[derive(Clone, Copy, Debug)]
 struct Setup {
     block_bytes: usize,
     memory_bytes: usize,
+    pace: Option<Pace>,
 }
 
 impl Setup {
@@ -94,7 +32,13 @@ impl Setup {
         let block_bytes = [64, 100, 256, 1000][dice.below(4) as usize];
         // From hardly any cache to all of the tree; the stash alone takes 64 blocks.
         let least = (64 * block_bytes + (24 << 10)) / 3 * 4;
-        Setup { block_bytes, memory_bytes: least + dice.below(512 << 10) as usize }
+        Setup { block_bytes, memory_bytes: least + dice.below(512 << 10) as usize, pace: None }
+    }
+
+    /// At a pace, as fast as it goes.
+    fn paced(dice: &mut Dice) -> Setup {
+        let (interval, batch) = (Duration::from_nanos(1), 1 + dice.below(6) as usize);
+        Setup { pace: Some(Pace { interval, batch }), ..Setup::any(dice) }
     }
 
     fn create(&self) -> MemoryStore {
@@ -114,6 +58,7 @@ impl Setup {
         let announced = seen.clone();
         let options = OpenOptions {
             memory_bytes: self.memory_bytes,
+            pace: self.pace,
             last_seen: seen.get(),
             on_commit: Some(Box::new(move |now| {
                 announced.set(*now);
@@ -152,7 +97,8 @@ fn passphrase() -> Passphrase {
 struct Session {
     setup: Setup,
     model: Model,
-    /// What is in the volume after a crash now: the last commit, or one that did not return.
+    /// What is in the volume after a crash now: the last commit, or one that did not return. At a
+    /// pace also what was there after any event since: ticks record what was done so far.
     possible: Vec<Model>,
 }
 
@@ -164,15 +110,13 @@ impl Session {
     /// Plays events until one fails, as after a crash all do.
     fn play(&mut self, volume: &mut Volume, events: &[Event]) -> Result<(), Error> {
         for event in events {
-            let commits = match event {
-                Event::Access(_) | Event::Defer(_) | Event::Root(_) | Event::Discard(..) => false,
-                Event::Reserve(_) => false,
-                Event::Commit | Event::Finish | Event::Verify => true,
-            };
-            if commits {
-                self.possible.push(self.model.clone());
+            let next = after(&self.model, event, volume.info()?.addressable_blocks);
+            let commits = matches!(event, Event::Commit | Event::Finish | Event::Verify);
+            if commits || self.setup.pace.is_some() {
+                self.possible.push(next.clone());
             }
             self.step(volume, event)?;
+            self.model = next;
             if commits {
                 self.possible = vec![self.model.clone()];
             }
@@ -185,14 +129,12 @@ impl Session {
             Event::Access(ops) => self.access(volume, ops),
             Event::Root(fill) => {
                 volume.set_root(&[*fill; 9]);
-                self.model.insert(ROOT, *fill);
                 Ok(())
             }
             Event::Reserve(blocks) => volume.reserve(*blocks),
             Event::Defer(writes) => self.defer(volume, writes),
             Event::Discard(first, end) => {
                 volume.discard(&(*first..*end).collect::<Vec<_>>())?;
-                self.model.retain(|id, _| id < first || id >= end);
                 volume.idle().map(drop)
             }
             Event::Commit => volume.commit(),
@@ -216,14 +158,7 @@ impl Session {
                 }
             },
         };
-        volume.defer(writes.clone().map(op).collect())?;
-        for (id, fill) in writes {
-            match fill % 3 {
-                0 => drop(self.model.remove(id)),
-                _ => drop(self.model.insert(*id, *fill)),
-            }
-        }
-        Ok(())
+        volume.defer(writes.map(op).collect())
     }
 
     fn access(&mut self, volume: &mut Volume, ops: &[(u64, Option<u8>)]) -> Result<(), Error> {
@@ -239,11 +174,12 @@ impl Session {
             },
         };
         let answers = volume.access(ops.iter().map(op).collect())?;
+        // A batch is served in order: a read sees what stands before it.
+        let mut model = self.model.clone();
         for ((id, fill), answer) in ops.into_iter().zip(answers) {
             match fill {
-                None => assert_eq!(answer, self.model.get(id).map(|fill| vec![*fill; bytes])),
-                Some(0) => drop(self.model.remove(id)),
-                Some(fill) => drop(self.model.insert(*id, *fill)),
+                None => assert_eq!(answer, model.get(id).map(|fill| vec![*fill; bytes])),
+                Some(fill) => put(&mut model, *id, *fill, *fill == 0),
             }
         }
         Ok(())
@@ -376,9 +312,10 @@ impl Campaign<'_> {
         what: &str,
     ) -> Model {
         let store = Arc::new(disk.snapshot());
-        let mut volume = match self.setup.open(store, &seen.copy()) {
+        let setup = Setup { pace: None, ..self.setup };
+        let mut volume = match setup.open(store, &seen.copy()) {
             Ok(volume) => volume,
-            Err(error) => panic!("{what} does not open: {error} ({:?})", self.setup),
+            Err(error) => panic!("{what} does not open: {error} ({setup:?})"),
         };
         let info = volume.info().expect("memory");
         self.counts.replayed += u64::from(info.replayed_batches > 0);
@@ -404,8 +341,8 @@ impl Campaign<'_> {
     }
 }
 
-#[test]
-fn crashes_at_every_operation_of_random_workloads_lose_nothing() {
+/// Campaigns until the time is over; each seed makes one.
+fn campaigns(any_setup: fn(&mut Dice) -> Setup) {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let until = Instant::now() + Duration::from_secs(number("OBLIVIO_CRASH_SECONDS").unwrap_or(1));
     let first = number("OBLIVIO_CRASH_SEED").unwrap_or(1);
@@ -413,10 +350,20 @@ fn crashes_at_every_operation_of_random_workloads_lose_nothing() {
     let mut seed = first;
     while Instant::now() < until {
         let mut dice = Dice(seed);
-        let setup = Setup::any(&mut dice);
+        let setup = any_setup(&mut dice);
         Campaign { seed, setup, dice, counts: &mut counts }.run(until);
         seed += 1;
     }
     println!("seeds {first} to {}: {counts:?}", seed - 1);
     assert!(counts.states > 0, "nothing was checked in that time");
+}
+
+#[test]
+fn crashes_at_every_operation_of_random_workloads_lose_nothing() {
+    campaigns(Setup::any);
+}
+
+#[test]
+fn crashes_at_every_operation_lose_nothing_at_a_pace() {
+    campaigns(Setup::paced);
 }

@@ -1,0 +1,31 @@
+//! The `oblivio` command, for experiments that run it.
+
+use anyhow::{Result, ensure};
+use std::path::PathBuf;
+
+/// Where it is.
+#[derive(clap::Args, Debug)]
+pub struct Tool {
+    /// The `oblivio` binary; by default the one beside this one.
+    #[arg(long)]
+    oblivio: Option<PathBuf>,
+}
+
+impl Tool {
+    /// The binary.
+    ///
+    /// # Errors
+    /// When it is not there.
+    pub fn path(&self) -> Result<PathBuf> {
+        let path = match &self.oblivio {
+            Some(path) => path.clone(),
+            None => std::env::current_exe()?.with_file_name("oblivio"),
+        };
+        ensure!(
+            path.is_file(),
+            "{} is not there; build it with `cargo build --release -p oblivio`",
+            path.display()
+        );
+        Ok(path)
+    }
+}

@@ -1,0 +1,98 @@
+//! What is done to a volume in a session, and what it must hold then.
+
+use std::collections::BTreeMap;
+
+/// Blocks that are used.
+pub const BLOCKS: u64 = 200;
+/// The root that belongs to a model is written under this id.
+pub const ROOT: u64 = u64::MAX;
+
+/// SplitMix64: the same on every machine.
+pub struct Dice(pub u64);
+
+impl Dice {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+}
+
+/// What blocks hold, by the byte that fills them; the root under [`ROOT`].
+pub type Model = BTreeMap<u64, u8>;
+
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// Reads (`None`), writes, and with 0 removals.
+    Access(Vec<(u64, Option<u8>)>),
+    /// Writes that may be carried out later.
+    Defer(Vec<(u64, u8)>),
+    Root(u8),
+    /// Blocks from the first to before the second.
+    Discard(u64, u64),
+    Reserve(u64),
+    Commit,
+    Finish,
+    Verify,
+}
+
+pub fn any_event(dice: &mut Dice) -> Event {
+    match dice.below(24) {
+        22 | 23 => {
+            let first = dice.below(BLOCKS);
+            Event::Discard(first, first + dice.below(40))
+        }
+        20 => {
+            let count = 1 + dice.below(9);
+            let write = |dice: &mut Dice| (dice.below(BLOCKS), dice.below(256) as u8);
+            Event::Defer((0..count).map(|_| write(dice)).collect())
+        }
+        21 => Event::Finish,
+        0..12 => {
+            let op = |dice: &mut Dice| {
+                let fill = (dice.below(3) > 0).then(|| dice.below(256) as u8);
+                (dice.below(BLOCKS), fill)
+            };
+            let count = 1 + dice.below(12);
+            Event::Access((0..count).map(|_| op(dice)).collect())
+        }
+        12 => Event::Root(dice.next() as u8),
+        13 => Event::Reserve(1 + dice.below(BLOCKS)),
+        14 => Event::Verify,
+        _ => Event::Commit,
+    }
+}
+
+pub fn put(model: &mut Model, id: u64, fill: u8, removed: bool) {
+    match removed {
+        true => drop(model.remove(&id)),
+        false => drop(model.insert(id, fill)),
+    }
+}
+
+/// What a volume of so many addressable blocks holds after an event.
+pub fn after(model: &Model, event: &Event, addressable: u64) -> Model {
+    let mut model = model.clone();
+    match event {
+        Event::Access(ops) => {
+            let writes = ops.iter().filter_map(|&(id, fill)| Some((id, fill?)));
+            for (id, fill) in writes.filter(|(id, _)| *id < addressable) {
+                put(&mut model, id, fill, fill == 0);
+            }
+        }
+        Event::Defer(writes) => {
+            for &(id, fill) in writes.iter().filter(|(id, _)| *id < addressable) {
+                put(&mut model, id, fill, fill % 3 == 0);
+            }
+        }
+        Event::Root(fill) => put(&mut model, ROOT, *fill, false),
+        Event::Discard(first, end) => model.retain(|id, _| id < first || id >= end),
+        Event::Reserve(_) | Event::Commit | Event::Finish | Event::Verify => {}
+    }
+    model
+}
