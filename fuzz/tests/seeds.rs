@@ -147,7 +147,7 @@ fn trace_seeds() -> Vec<Vec<u8>> {
              \"bytes_read\":40,\"bytes_written\":40}}\n"
         )
     };
-    let header = "{\"format\":\"oblivio-trace\",\"version\":1,\"depth\":3}\n";
+    let header = "{\"format\":\"oblivio-trace\",\"version\":3,\"depth\":3}\n";
     let many: String = (0..40).map(|n| request(n * 5 % 8)).collect();
     vec![header.into(), format!("{header}{}", request(7)).into(), format!("{header}{many}").into()]
 }

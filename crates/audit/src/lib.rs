@@ -17,9 +17,10 @@ mod checks;
 pub mod picture;
 pub mod planted;
 mod report;
+pub mod schedule;
 pub mod special;
 pub mod trace;
 
-pub use checks::{audit, compare, judge_pace, union_of_paths};
+pub use checks::{audit, compare, compare_places, judge_pace, union_of_paths};
 pub use report::{Expected, Finding, Options, Report, Verdict};
-pub use trace::{Kind, MAX_DEPTH, Request, Trace, TraceError};
+pub use trace::{Kind, MAX_DEPTH, Request, Rule, Trace, TraceError};

@@ -110,6 +110,11 @@ impl Finding {
         Finding::new(name, deviations as f64, p, explanation)
     }
 
+    /// As [`Self::exact`] for a report that exists already.
+    pub(crate) fn judged_exactly(name: &str, deviations: usize, explanation: String) -> Finding {
+        Finding { passed: deviations == 0, ..Finding::exact(name, deviations, explanation) }
+    }
+
     /// A test for which there was too little to judge by.
     pub(crate) fn unjudged(name: &str, why: &str) -> Finding {
         Finding { judged: false, ..Finding::new(name, 0.0, 1.0, format!("not judged: {why}")) }

@@ -4,12 +4,15 @@
 //! one request:
 //!
 //! ```text
-//! {"format":"oblivio-trace","version":2,"depth":10}
+//! {"format":"oblivio-trace","version":3,"depth":10}
+//! {"kind":"rule","depth":10,"rule":{"blocks":1024,"floor":10,"cached":62,"write_through":5,
+//!  "swept":0,"stored":[[1,2047]]}}
 //! {"kind":"batch","at":1200,"leaves":[513,256],"scheduled":1,"sweep":false,"depth":10,"reads":18,
 //!  "writes":11,"bytes_read":73728,"bytes_written":45056}
 //! ```
 //!
-//! (on one line). Version 1 did not say which leaves follow the schedule.
+//! (each on one line). Version 1 did not say which leaves follow the schedule, version 2 by which
+//! rule buckets are read and written.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +20,7 @@ use serde::{Deserialize, Serialize};
 const FORMAT: &str = "oblivio-trace";
 
 /// The version of the text form.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// The deepest tree a trace can be of: a leaf must fit 64 bits with one to spare.
 pub const MAX_DEPTH: u32 = 63;
@@ -38,12 +41,41 @@ pub enum Kind {
     /// Paths that were drawn, with those of the schedule that were due.
     #[default]
     Batch,
+    /// As a batch and before it: the paths of position-map blocks that were not in memory.
+    Map,
     /// Paths of the schedule alone.
     Maintenance,
     /// A record of written bytes.
     Sync,
     /// A commit.
     Commit,
+    /// Nothing of its own: by which public rule the next requests are made.
+    Rule,
+}
+
+/// What says, with the leaves that are shown, which buckets are read and written.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rule {
+    /// Addressable blocks, a power of two.
+    pub blocks: u64,
+    /// The leaf level that the size class asks for; a deeper tree is becoming smaller.
+    pub floor: u32,
+    /// So many buckets, the first in heap order, are kept in memory once they were met.
+    pub cached: u64,
+    /// Those of them from this level on are written at once, the others with a commit.
+    pub write_through: u32,
+    /// At the beginning of a session: scheduled paths since the leaf level began to be dropped.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub swept: u64,
+    /// At the beginning of a session, when nothing is in memory: the stored buckets, as runs of
+    /// heap indices (the first of each, and how many).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stored: Option<Vec<(u64, u64)>>,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// One request to the storage: a batch of paths, read and written back, or what goes between.
@@ -60,6 +92,7 @@ pub struct Request {
     /// those of a public schedule. A recorder that only sees the
     /// union of the paths must list the leaves in the order in which they were drawn: sorting
     /// them makes neighbours depend on each other.
+    #[serde(default)]
     pub leaves: Vec<u64>,
     /// How many of them, the last, follow a public schedule.
     #[serde(default)]
@@ -70,13 +103,20 @@ pub struct Request {
     /// The leaf level at the time; it may change along a trace.
     pub depth: u32,
     /// How many buckets were read.
+    #[serde(default)]
     pub reads: u32,
     /// How many buckets were written.
+    #[serde(default)]
     pub writes: u32,
     /// How many bytes were read.
+    #[serde(default)]
     pub bytes_read: u64,
     /// How many bytes were written.
+    #[serde(default)]
     pub bytes_written: u64,
+    /// With [`Kind::Rule`], the rule.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<Rule>,
 }
 
 /// Why a text is not a trace. Lines are counted from 1.
@@ -215,6 +255,7 @@ fn parse_request(text: &str, line: usize) -> Result<Request, TraceError> {
     let request: Request =
         serde_json::from_str(text).map_err(|source| TraceError::Json { line, source })?;
     let depth = check_depth(request.depth, line)?;
+    check_depth(request.rule.as_ref().map_or(0, |rule| rule.floor), line)?;
     if request.scheduled > request.leaves.len() {
         return Err(TraceError::Scheduled { line });
     }
@@ -233,7 +274,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const HEADER: &str = "{\"format\":\"oblivio-trace\",\"version\":2,\"depth\":3}\n";
+    const HEADER: &str = "{\"format\":\"oblivio-trace\",\"version\":3,\"depth\":3}\n";
 
     fn refusal(text: &str) -> String {
         Trace::parse(text).expect_err("must be refused").to_string()
@@ -255,9 +296,19 @@ mod tests {
 
     #[test]
     fn foreign_and_other_files_are_refused() {
-        let newer = "{\"format\":\"oblivio-trace\",\"version\":3,\"tree\":{\"depth\":3}}";
-        assert!(refusal(newer).contains("version 3"));
+        let newer = "{\"format\":\"oblivio-trace\",\"version\":4,\"tree\":{\"depth\":3}}";
+        assert!(refusal(newer).contains("version 4"));
         assert!(refusal("{\"format\":\"tar\",\"version\":1}").contains("\"tar\""));
+    }
+
+    prop_compose! {
+        fn a_rule()(
+            blocks in any::<u64>(), floor in 0..=MAX_DEPTH, cached in any::<u64>(),
+            write_through in any::<u32>(), swept in 0u64..3,
+            stored in prop::option::of(prop::collection::vec((any::<u64>(), any::<u64>()), 0..3)),
+        ) -> Rule {
+            Rule { blocks, floor, cached, write_through, swept, stored }
+        }
     }
 
     prop_compose! {
@@ -266,12 +317,17 @@ mod tests {
             leaves in prop::collection::vec(0..1u64 << depth, 0..4),
             reads in any::<u32>(), writes in any::<u32>(),
             bytes_read in any::<u64>(), bytes_written in any::<u64>(), at in any::<u64>(),
-            scheduled in 0usize..4, sweep in any::<bool>(),
+            scheduled in 0usize..4, sweep in any::<bool>(), rule in prop::option::of(a_rule()),
         ) -> Request {
-            let kind = if leaves.is_empty() { Kind::Sync } else { Kind::Batch };
+            let kind = match (leaves.is_empty(), &rule) {
+                (_, Some(_)) => Kind::Rule,
+                (true, _) => Kind::Sync,
+                (false, _) => Kind::Batch,
+            };
             let scheduled = scheduled.min(leaves.len());
             Request {
                 kind, at, leaves, scheduled, sweep, depth, reads, writes, bytes_read, bytes_written,
+                rule,
             }
         }
     }

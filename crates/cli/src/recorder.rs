@@ -1,7 +1,7 @@
 //! Keeps what the storage was shown, for an audit.
 
 use anyhow::{Context, Result};
-use oblivio_audit::{Kind, Request, Trace};
+use oblivio_audit::{Kind, Request, Rule, Trace};
 use oblivio_volume::{OnShown, Shown, ShownKind};
 use std::fs::File;
 use std::io::Write;
@@ -61,9 +61,11 @@ fn request(shown: &Shown, at: u64) -> Request {
     Request {
         kind: match shown.kind {
             ShownKind::Batch => Kind::Batch,
+            ShownKind::Map => Kind::Map,
             ShownKind::Maintenance => Kind::Maintenance,
             ShownKind::Sync => Kind::Sync,
             ShownKind::Commit => Kind::Commit,
+            ShownKind::Rule => Kind::Rule,
         },
         at,
         leaves: shown.leaves.clone(),
@@ -74,5 +76,17 @@ fn request(shown: &Shown, at: u64) -> Request {
         writes: shown.writes,
         bytes_read: shown.bytes_read,
         bytes_written: shown.bytes_written,
+        rule: shown.rule.as_ref().map(rule),
+    }
+}
+
+fn rule(rule: &oblivio_volume::Rule) -> Rule {
+    Rule {
+        blocks: rule.blocks,
+        floor: rule.floor,
+        cached: rule.cached,
+        write_through: rule.write_through,
+        swept: rule.swept,
+        stored: rule.stored.clone(),
     }
 }

@@ -12,6 +12,7 @@ mod journal;
 mod options;
 mod pacing;
 mod ranges;
+mod shown;
 mod size;
 mod slab;
 mod space;
@@ -23,7 +24,7 @@ pub use block::{BlockSpace, ROOT_BYTES};
 pub use error::{Error, Result};
 pub use header::{PublicHeader, add_passphrase, change_passphrase, read_header, remove_passphrase};
 pub use options::{
-    CreateOptions, DEFAULT_MEMORY, OnCommit, OnShown, OpenOptions, Seen, Shown, ShownKind,
+    CreateOptions, DEFAULT_MEMORY, OnCommit, OnShown, OpenOptions, Rule, Seen, Shown, ShownKind,
     VolumeInfo,
 };
 pub use pacing::Pace;

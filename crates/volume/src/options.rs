@@ -40,12 +40,36 @@ pub enum ShownKind {
     /// A batch of accesses, with the scheduled paths that were due.
     #[default]
     Batch,
+    /// Before a batch, the paths of position-map blocks that were not in memory; only of volumes
+    /// whose map recurses.
+    Map,
     /// Scheduled paths alone, which make the tree smaller.
     Maintenance,
     /// A record of written bytes in the journal.
     Sync,
     /// A commit, with the buckets that it flushes.
     Commit,
+    /// Nothing of its own: by which public rule the next requests are made.
+    Rule,
+}
+
+/// What says, with the leaves that are shown, which buckets are read and written. It is public,
+/// and changes with a commit or with the size class only.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rule {
+    /// Addressable blocks.
+    pub blocks: u64,
+    /// The level of the leaves that the size class asks for; a deeper tree is becoming smaller.
+    pub floor: u32,
+    /// So many buckets, the first in heap order, are kept in memory once they were met.
+    pub cached: u64,
+    /// Those of them from this level on are written at once, the others with a commit.
+    pub write_through: u32,
+    /// At the beginning of a session: scheduled paths since the leaf level began to be dropped.
+    pub swept: u64,
+    /// At the beginning of a session: the stored buckets, as runs of heap indices (the first of
+    /// each, and how many).
+    pub stored: Option<Vec<(u64, u64)>>,
 }
 
 /// One thing that the store saw; the material of an audit.
@@ -70,6 +94,8 @@ pub struct Shown {
     pub bytes_read: u64,
     /// Bytes written.
     pub bytes_written: u64,
+    /// With [`ShownKind::Rule`], the rule.
+    pub rule: Option<Rule>,
     /// Byte offsets in the slab that were read, in order.
     pub places_read: Vec<u64>,
     /// Byte offsets in the slab that were written, in order.
@@ -78,7 +104,7 @@ pub struct Shown {
 
 /// Called after each commit or sync is durable; the caller remembers it for [`OpenOptions::last_seen`].
 pub type OnCommit = Box<dyn FnMut(&Seen) -> Result<()> + Send>;
-/// Called after each batch, round of maintenance, sync and commit.
+/// Called after each batch, round of maintenance, sync, commit and change of the public rule.
 pub type OnShown = Box<dyn FnMut(&Shown) + Send>;
 
 /// How a volume is opened.

@@ -56,7 +56,9 @@ impl Volume {
             return Ok(());
         }
         self.journal.resize(&*self.store, self.engine.capacity(), class)?;
-        self.engine.set_size_class(class).map_err(engine_error)
+        self.engine.set_size_class(class).map_err(engine_error)?;
+        self.report_rule();
+        Ok(())
     }
 
     /// Takes the tree's old leaves away, `paths` of them at most.

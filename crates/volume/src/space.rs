@@ -3,6 +3,7 @@
 use crate::block::{BlockSpace, ROOT_BYTES};
 use crate::deferred::Writes;
 use crate::options::ShownKind;
+use crate::shown::runs;
 use crate::volume::{Volume, engine_error};
 use crate::{Error, Result};
 use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp, Engine, TreeId};
@@ -154,7 +155,9 @@ impl BlockSpace for Volume {
         let blocks = blocks.next_power_of_two().min(self.capacity_blocks());
         self.guarded(|volume| {
             volume.journal.resize(&*volume.store, blocks, volume.engine.size_class())?;
-            volume.engine.grow(blocks).map_err(engine_error)
+            volume.engine.grow(blocks).map_err(engine_error)?;
+            volume.report_rule();
+            Ok(())
         })
     }
 
@@ -262,7 +265,10 @@ impl BlockSpace for Volume {
         let (engine, deferred) = (&self.engine, &self.deferred);
         let exists = |id: u64| id < engine.capacity() && engine.is_live(BlockId(id));
         let ids = ids.iter().copied().filter(|&id| exists(id) || deferred.waits(id));
-        let runs = runs(ids.collect());
+        let mut ids: Vec<u64> = ids.collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let runs = runs(ids.into_iter());
         self.guarded(|volume| {
             for (first, count) in runs {
                 volume.drop_blocks(first..first + count)?;
@@ -288,18 +294,4 @@ impl BlockSpace for Volume {
     fn cache_budget(&self) -> usize {
         self.memory_bytes / 8
     }
-}
-
-/// Numbers as runs: the first of each, and how many.
-fn runs(mut ids: Vec<u64>) -> Vec<(u64, u64)> {
-    ids.sort_unstable();
-    ids.dedup();
-    let mut runs: Vec<(u64, u64)> = Vec::new();
-    for id in ids {
-        match runs.last_mut() {
-            Some((first, count)) if *first + *count == id => *count += 1,
-            _ => runs.push((id, 1)),
-        }
-    }
-    runs
 }

@@ -114,6 +114,7 @@ impl Volume {
         }
         let (header, master) = Header::create(&config_of(&create), passphrase, create.kdf)?;
         let mut volume = Self::assemble(store, &header, &master, open)?;
+        volume.report_start();
         volume.checkpoint()?;
         // The header comes last: before it there is no volume.
         header.save(&*volume.store, PutMode::IfAbsent)?;
@@ -135,6 +136,7 @@ impl Volume {
         let master = header.unlock(passphrase)?;
         let mut volume = Self::assemble(store, &header, &master, open)?;
         volume.load()?;
+        volume.report_start();
         volume.refuse_rollback()?;
         volume.slab.trim(&*volume.store)?;
         volume.replay()?;
@@ -278,6 +280,7 @@ impl Volume {
                 Record::Resize { blocks, class } => {
                     self.engine.grow(blocks).map_err(engine_error)?;
                     self.engine.set_size_class(class).map_err(engine_error)?;
+                    self.report_rule();
                 }
                 Record::Sync { root, writes } => {
                     let entries = writes.entries(self.engine.capacity(), self.engine.block_bytes());
@@ -300,53 +303,33 @@ impl Volume {
 
     /// Carries out what the engine wants.
     pub(crate) fn run(&mut self, kind: ShownKind) -> Result<()> {
-        let mut shown = self.options.on_shown.is_some().then(|| Shown {
-            kind,
-            depth: self.engine.depth().0,
-            sweep: self.engine.shrink_left() > 0,
-            ..Shown::default()
-        });
-        let mut turns = Vec::new();
+        let mut round = self.options.on_shown.is_some().then(|| self.shown(kind));
         loop {
             match self.engine.step().map_err(engine_error)? {
                 Step::Done => break,
-                Step::Read { shown: leaves, scheduled, buckets, into, .. } => {
-                    if let Some(shown) = &mut shown {
-                        let (drawn, due) = leaves.split_at(leaves.len() - scheduled);
-                        shown.leaves.extend(drawn.iter().map(|leaf| leaf.0));
-                        turns.extend(due.iter().map(|leaf| leaf.0));
-                        shown.reads += buckets.len() as u32;
-                        shown.bytes_read += into.len() as u64;
-                        let places = buckets.iter().filter_map(|bucket| self.slab.place(*bucket));
-                        shown.places_read.extend(places);
+                Step::Read { shown, scheduled, buckets, into, .. } => {
+                    if let (Some(round), Some(report)) = (&mut round, &mut self.options.on_shown) {
+                        round.next_round(report);
+                        round.read(shown, scheduled, buckets, into.len(), &self.slab);
                     }
                     self.slab.read(&*self.store, buckets, into)?;
+                    // A round of the map may have taken the tree's last level away.
+                    if let Some(round) = &mut round {
+                        (round.depth, round.sweep) = (self.engine.depth().0, self.sweeping());
+                    }
                 }
                 Step::Write { buckets, from, .. } => {
                     self.slab.write(&*self.store, buckets, from)?;
-                    if let Some(shown) = &mut shown {
-                        shown.writes += buckets.len() as u32;
-                        shown.bytes_written += from.len() as u64;
-                        let places = buckets.iter().filter_map(|bucket| self.slab.place(*bucket));
-                        shown.places_written.extend(places);
+                    if let Some(round) = &mut round {
+                        round.wrote(buckets, from.len(), &self.slab);
                     }
                 }
             }
         }
-        if let (Some(mut shown), Some(report)) = (shown, &mut self.options.on_shown) {
-            shown.scheduled = turns.len();
-            shown.leaves.append(&mut turns);
-            report(&shown);
+        if let (Some(round), Some(report)) = (round, &mut self.options.on_shown) {
+            report(&Shown { kind, ..round });
         }
         Ok(())
-    }
-
-    /// Tells of a record of written bytes.
-    pub(crate) fn report_sync(&mut self, bytes_written: u64) {
-        let depth = self.engine.depth().0;
-        if let Some(report) = &mut self.options.on_shown {
-            report(&Shown { kind: ShownKind::Sync, depth, bytes_written, ..Shown::default() });
-        }
     }
 
     /// Flushes the engine, stores the state, and makes both current. Nothing may be deferred.
@@ -372,7 +355,9 @@ impl Volume {
         self.journal.restart(record.epoch(), &record.digest());
         self.forget_unsynced();
         self.slab.reclaim(&*self.store)?;
-        self.begin_interval()
+        self.begin_interval()?;
+        self.report_rule();
+        Ok(())
     }
 
     pub(crate) fn announce(&mut self) -> Result<()> {

@@ -29,6 +29,12 @@ pub(super) fn judge(a: &Trace, b: &Trace, options: &Options) -> Vec<Finding> {
     ]
 }
 
+/// Judges where two traces go, whatever their numbers of accesses.
+pub(super) fn places(a: &Trace, b: &Trace) -> Vec<Finding> {
+    let (x, y) = (Sample::of(a), Sample::of(b));
+    vec![histograms(&x, &y), repeat_distances(&x, &y)]
+}
+
 fn equal(name: &str, a: usize, b: usize) -> Finding {
     let explanation = if a == b { format!("{a} in both") } else { format!("{a} against {b}") };
     Finding::exact(name, a.abs_diff(b), explanation)

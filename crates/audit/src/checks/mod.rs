@@ -37,6 +37,13 @@ pub fn compare(a: &Trace, b: &Trace, options: &Options) -> Report {
     Report::new(findings, options, size, compare::HISTOGRAMS)
 }
 
+/// Judges two traces by where they go alone: their numbers of accesses are public, and may differ.
+pub fn compare_places(a: &Trace, b: &Trace, options: &Options) -> Report {
+    let findings = compare::places(a, b);
+    let size = (a.requests.len() + b.requests.len(), a.accesses() + b.accesses());
+    Report::new(findings, options, size, compare::HISTOGRAMS)
+}
+
 /// One of several looks at the same question.
 struct Look {
     what: String,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use crate::report::{Finding, Options};
-use crate::trace::{Kind, MAX_DEPTH, Request, Trace};
+use crate::trace::{Kind, MAX_DEPTH, Request, Rule, Trace};
 
 const NAME: &str = "request shape";
 
@@ -133,16 +133,18 @@ fn usual_count(trace: &Trace) -> usize {
 
 /// What of a request must be the same whatever was done. What a batch or a commit moves follows
 /// from leaves that were drawn; a record of written bytes has a size class.
-fn outline(r: &Request) -> (Kind, usize, usize, u32, u64) {
+fn outline(r: &Request) -> (Kind, usize, usize, u32, u64, Option<&Rule>) {
     let bytes = if r.kind == Kind::Sync { r.bytes_written } else { 0 };
-    (r.kind, r.leaves.len(), r.scheduled, r.depth, bytes)
+    (r.kind, r.leaves.len(), r.scheduled, r.depth, bytes, r.rule.as_ref())
 }
 
 fn in_words(r: &Request) -> String {
     match r.kind {
         Kind::Sync => format!("a record of {} bytes", r.bytes_written),
         Kind::Commit => "a commit".into(),
+        Kind::Rule => format!("{:?} at depth {}", r.rule, r.depth),
         Kind::Maintenance => format!("a sweep of {} paths at depth {}", r.scheduled, r.depth),
+        Kind::Map => format!("{} leaves of the map at depth {}", r.leaves.len(), r.depth),
         Kind::Batch => format!("{} leaves at depth {}", r.leaves.len(), r.depth),
     }
 }

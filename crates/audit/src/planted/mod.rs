@@ -7,16 +7,20 @@
 //! missed in about one run of six, and a remap near the old leaf under a workload that picks
 //! blocks at random is seen by [`compare`] only, never in the single trace.
 
+mod session;
 mod sim;
 mod volume;
 mod workload;
 
 use crate::checks::{audit, compare, judge_pace};
 use crate::report::{Options, Report, Verdict};
+use crate::schedule;
 use crate::trace::Trace;
 use sim::{Flaw, Sim};
 use std::time::Duration;
 
+#[cfg(test)]
+pub(crate) use session::session_trace;
 pub use workload::{SplitMix64, Workload};
 
 /// How many accesses each trace has: few enough for a quick self-test, enough to catch all.
@@ -27,6 +31,8 @@ pub const ACCESSES: usize = 19_000;
 pub enum Case {
     /// A single trace, for [`audit`].
     One(Trace),
+    /// A recorded session of a volume, for [`schedule::judge`].
+    Session(Trace),
     /// Traces of two workloads, for [`compare`].
     Pair(Trace, Trace),
     /// A trace at a pace of so many accesses in each interval, for [`judge_pace`].
@@ -60,6 +66,7 @@ impl Planted {
     pub fn judge(&self, options: &Options) -> Report {
         match &self.case {
             Case::One(trace) => audit(trace, options),
+            Case::Session(trace) => schedule::judge(trace, None, options.false_alarm_rate),
             Case::Pair(a, b) => compare(a, b, options),
             Case::Paced(trace, interval, batch) => {
                 judge_pace(trace, *interval, *batch).alone(trace, options)
@@ -107,6 +114,7 @@ pub fn honest() -> Vec<Planted> {
     let growing = Sim::new(Flaw::None, 22).growing(4).run(Workload::Uniform, ACCESSES);
     cases.push(one("a growing tree", false, growing));
     cases.extend(volume::cases(false));
+    cases.extend(session::cases(false));
     cases
 }
 
@@ -141,6 +149,7 @@ pub fn planted_leaks() -> Vec<Planted> {
         one("growth keeps the old leaf's number", true, growing(Flaw::GrowthKeeps, 62)),
     ];
     leaks.extend(volume::cases(true));
+    leaks.extend(session::cases(true));
     leaks
 }
 
@@ -168,7 +177,7 @@ mod tests {
     fn no_case_is_longer_than_twenty_thousand_accesses() {
         for planted in planted_leaks() {
             let traces = match planted.case {
-                Case::One(trace) | Case::Paced(trace, ..) => vec![trace],
+                Case::One(trace) | Case::Session(trace) | Case::Paced(trace, ..) => vec![trace],
                 Case::Pair(a, b) => vec![a, b],
             };
             // Background eviction is a leak because it makes more of them.
@@ -191,6 +200,12 @@ mod tests {
             ("a deferred write goes with a read of its file", "request shapes"),
             ("a missing dummy in a padded operation", "request shapes"),
             ("a tick that is skipped when there is no work", "constant pace"),
+            ("after a commit, a read skipped for a cached block", "request shape"),
+            ("after a commit, one write less for reads", "request shape"),
+            ("leaves dropped under a lying sweep flag", "request shape"),
+            ("a leaf kept during a sweep, the flag lies", "request shape"),
+            ("memory that depends on what was read", "request shape"),
+            ("a longer round of a sweep for one file", "request shape"),
             ("growth appends a turn to the old leaf", "leaf uniformity, last turns"),
         ];
         let outcomes = self_test(&Options::default());

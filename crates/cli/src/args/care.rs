@@ -109,9 +109,12 @@ pub struct AuditArgs {
     /// Judge this recorded trace
     #[arg(long, value_name = "FILE", conflicts_with_all = ["blocks", "accesses"])]
     pub trace: Option<PathBuf>,
-    /// Compare it with this one, of other work: same number of accesses, same kind of places
+    /// Compare it with this one, of other work: where they go, and what is public of each
     #[arg(long, value_name = "FILE", requires = "trace")]
     pub against: Option<PathBuf>,
+    /// Fail too when the two differ in counts, grouping, syncs or commits, which are public
+    #[arg(long, requires = "against")]
+    pub strict: bool,
     /// It was recorded with this --pace: judge its times too
     #[arg(long, value_name = "RATE", requires = "trace", conflicts_with = "against")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=100_000))]

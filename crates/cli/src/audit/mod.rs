@@ -1,7 +1,7 @@
 //! `audit`: could the storage tell what was done?
 
+mod against;
 mod pace;
-pub mod schedule;
 mod workloads;
 
 use crate::args::AuditArgs;
@@ -11,6 +11,7 @@ use crate::progress::Progress;
 use anyhow::{Context, Result};
 use oblivio_audit::picture::{self, EXPOSED, Panel};
 use oblivio_audit::planted::{SplitMix64, Workload, self_test};
+use oblivio_audit::schedule::{self, Seen};
 use oblivio_audit::{Options, Report, Trace, Verdict};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -22,6 +23,14 @@ const DRAWN: usize = 3000;
 struct Judged {
     what: String,
     report: Report,
+    /// Of two traces: what the contract lets the storage see.
+    seen: Vec<Seen>,
+}
+
+impl Judged {
+    fn new(what: impl Into<String>, report: Report) -> Self {
+        Self { what: what.into(), report, seen: Vec::new() }
+    }
 }
 
 /// Runs the command.
@@ -41,6 +50,7 @@ pub fn run(args: &AuditArgs) -> Result<()> {
         in_words(args, &judged, verdict)?;
     }
     match verdict {
+        Verdict::Pass if args.strict => against::refuse_differences(&judged),
         Verdict::Pass => Ok(()),
         Verdict::TooShort => Err(fault(
             Code::General,
@@ -72,19 +82,22 @@ fn judge_file(args: &AuditArgs, file: &Path) -> Result<Vec<Judged>> {
         draw(picture, &[Panel::of_trace("What the storage saw", &caption, &trace)])?;
     }
     let Some(other) = &args.against else {
-        let mut report = schedule::judge(&trace, args.false_alarm_rate, false);
+        let mut report = schedule::judge(&trace, None, args.false_alarm_rate);
         if let Some(rate) = args.pace {
             pace::add(&mut report, &trace, rate);
         }
-        return Ok(vec![Judged { what: what(), report }]);
+        return Ok(vec![Judged::new(what(), report)]);
     };
     // The rate is for the whole audit, so each judgement gets its share of it.
     let (rate, second) = (args.false_alarm_rate / 3.0, read(other)?);
     let names = format!("{} | {}", what(), other.display());
     Ok(vec![
-        Judged { what: what(), report: schedule::judge(&trace, rate, false) },
-        Judged { what: other.display().to_string(), report: schedule::judge(&second, rate, false) },
-        Judged { what: names, report: schedule::compare_accesses(&trace, &second, rate) },
+        Judged::new(what(), schedule::judge(&trace, None, rate)),
+        Judged::new(other.display().to_string(), schedule::judge(&second, None, rate)),
+        Judged {
+            seen: schedule::contrast(&trace, &second),
+            ..Judged::new(names, schedule::compare_accesses(&trace, &second, rate))
+        },
     ])
 }
 
@@ -101,12 +114,14 @@ fn judge_workloads(args: &AuditArgs) -> Result<Vec<Judged>> {
     let mut progress = Progress::steps(args.quiet, "accesses");
     let all = Workload::ALL.len() as u64 * args.accesses as u64;
     let mut done = 0;
-    let mut traces = Vec::new();
+    let (mut fillings, mut traces) = (Vec::new(), Vec::new());
     for workload in Workload::ALL {
-        traces.push(workloads::run(workload, args.blocks, args.accesses, |n| {
+        let (filling, trace) = workloads::run(workload, args.blocks, args.accesses, |n| {
             done += n;
             progress.at(done, all);
-        })?);
+        })?;
+        fillings.push(filling);
+        traces.push(trace);
     }
     drop(progress);
     if let Some(file) = &args.picture {
@@ -116,16 +131,14 @@ fn judge_workloads(args: &AuditArgs) -> Result<Vec<Judged>> {
     let count = traces.len() * (traces.len() + 1) / 2;
     let rate = args.false_alarm_rate / count as f64;
     let name = |at: usize| Workload::ALL[at].name();
-    let alone = |at: usize| Judged {
-        what: name(at).into(),
-        report: schedule::judge(&traces[at], rate, true),
-    };
+    let alone =
+        |at: usize| Judged::new(name(at), schedule::judge(&traces[at], Some(&fillings[at]), rate));
     let mut judged: Vec<Judged> = (0..traces.len()).map(alone).collect();
     for a in 0..traces.len() {
         for b in a + 1..traces.len() {
             let what = format!("{} | {}", name(a), name(b));
             let report = schedule::compare(&traces[a], &traces[b], rate);
-            judged.push(Judged { what, report });
+            judged.push(Judged::new(what, report));
         }
     }
     Ok(judged)
@@ -174,7 +187,7 @@ fn test_the_audit(args: &AuditArgs) -> Result<Value> {
                 (true, alarms) => format!("caught by {}", alarms.join(", ")),
                 (false, _) => "passed".into(),
             };
-            say(format!("  {mark:<6}{:<44}{verdict}", outcome.name))?;
+            say(format!("  {mark:<6}{:<54}{verdict}", outcome.name))?;
         }
         say("")?;
     }
@@ -188,9 +201,10 @@ fn test_the_audit(args: &AuditArgs) -> Result<Value> {
 }
 
 fn as_json(args: &AuditArgs, judged: &[Judged], verdict: Verdict, tested: Option<Value>) -> Value {
-    let one = |one: &Judged| json!({ "what": one.what, "report": one.report });
+    let one = |one: &Judged| json!({ "what": one.what, "report": one.report, "seen": one.seen });
     json!({
         "verdict": verdict,
+        "alike": args.against.is_some().then(|| !against::differ(judged)),
         "false_alarm_rate": args.false_alarm_rate,
         "timing_judged": args.pace.is_some(),
         "self_test": tested,
@@ -214,9 +228,14 @@ fn in_words(args: &AuditArgs, judged: &[Judged], verdict: Verdict) -> Result<()>
                 say(format!("      {line}"))?;
             }
         }
+        against::in_words(&one.seen)?;
     }
     let rate = args.false_alarm_rate;
-    say(format!("\nVerdict: {verdict}. {}", meaning(verdict)))?;
+    let meaning = match (args.against.is_some(), verdict) {
+        (true, Verdict::Pass) => against::meaning(judged),
+        _ => meaning(verdict),
+    };
+    say(format!("\nVerdict: {verdict}. {meaning}"))?;
     say(format!("An honest volume is called leaky with probability {rate:e} at the most."))?;
     if args.pace.is_none() {
         say("Timing is not judged: when you work, and how much, is seen.")?;

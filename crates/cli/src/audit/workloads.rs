@@ -17,16 +17,17 @@ const MEMORY_BYTES: usize = 64 << 10;
 /// Accesses between two looks at the clock of the progress bar.
 const STRIDE: usize = 512;
 
-/// Works on a fresh volume and keeps what its storage was shown, one request for each access.
+/// Works on a fresh volume and keeps what its storage was shown, first while it was filled and then
+/// one request for each access.
 pub fn run(
     workload: Workload,
     blocks: u64,
     accesses: usize,
     mut progress: impl FnMut(u64),
-) -> Result<Trace> {
+) -> Result<(Trace, Trace)> {
     let recorder = Recorder::in_memory();
     let mut volume = filled(blocks, &recorder)?;
-    recorder.take();
+    let filling = recorder.take();
     let mut rng = SplitMix64::new(accesses as u64);
     let wanted = workload.blocks(blocks, accesses, &mut rng);
     for part in wanted.chunks(STRIDE) {
@@ -40,7 +41,7 @@ pub fn run(
         }
         progress(part.len() as u64);
     }
-    Ok(recorder.take())
+    Ok((filling, recorder.take()))
 }
 
 /// A volume whose every block and every bucket has been written, so that what is shown from then

@@ -2,12 +2,12 @@
 
 use super::Stage;
 use super::files::{READ, remote};
-use crate::audit::{self, schedule};
+use crate::audit;
 use crate::human::{self, say};
 use crate::recorder::Recorder;
 use anyhow::Result;
 use oblivio_audit::picture::{EXPOSED, Panel};
-use oblivio_audit::{Trace, Verdict};
+use oblivio_audit::{Trace, Verdict, schedule};
 use oblivio_volume::OpenOptions;
 use oblivio_volume::fs::FileSystem;
 use std::collections::HashMap;

@@ -109,6 +109,11 @@ impl TreeOram {
         Ok(())
     }
 
+    /// The level from which on cached buckets are written at once.
+    pub fn write_through(&self) -> Level {
+        self.trees[0].write_through
+    }
+
     /// Scheduled paths so far: a public clock, by which a caller can decide when a flush is due.
     pub fn evictions(&self) -> u64 {
         self.turns[0]

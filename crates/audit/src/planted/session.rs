@@ -1,0 +1,197 @@
+//! Leaks of a recorded session: costs after a commit, and a tree that becomes smaller in secret.
+//!
+//! A session goes through all that a volume goes through: commits, growth, a sweep. What its
+//! requests cost comes from the model that judges them; that this is what a real volume does, the
+//! tests of the command show, which judge real ones.
+
+use super::workload::SplitMix64;
+use super::{Case, Planted};
+use crate::schedule::Model;
+use crate::trace::{Kind, Request, Rule, Trace};
+
+const DEPTH: u32 = 9;
+const CACHED: u64 = 100;
+const EVERY: usize = 3;
+const BATCHES: u64 = 3600;
+/// Batches between two commits.
+const COMMIT: u64 = 150;
+/// Files that are read; one of them is the secret.
+const FILES: u64 = 50;
+const SECRET: u64 = 7;
+
+/// What is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Flaw {
+    None,
+    /// After a commit, a read of a bucket that memory holds is left out for one file.
+    SkippedRead,
+    /// After a commit, a batch that only reads writes one bucket less.
+    MissingWrite,
+    /// Leaves are dropped for one file, though the size class did not change.
+    SecretSweep,
+    /// While the tree becomes smaller, one file's leaves are kept.
+    KeptLeaf,
+    /// After a commit more is kept in memory when one file was read.
+    OtherMemory,
+    /// A sweep goes on for longer when one file was read.
+    LongSweep,
+}
+
+/// An honest session and leaky ones; `leaks` chooses.
+pub(super) fn cases(leaks: bool) -> Vec<Planted> {
+    let one = |name, flaw| Planted {
+        name,
+        leaks: flaw != Flaw::None,
+        case: Case::Session(Session::new(flaw).run()),
+    };
+    if !leaks {
+        return vec![one("a session with commits, growth and a sweep", Flaw::None)];
+    }
+    vec![
+        one("after a commit, a read skipped for a cached block", Flaw::SkippedRead),
+        one("after a commit, one write less for reads", Flaw::MissingWrite),
+        one("leaves dropped under a lying sweep flag", Flaw::SecretSweep),
+        one("a leaf kept during a sweep, the flag lies", Flaw::KeptLeaf),
+        one("memory that depends on what was read", Flaw::OtherMemory),
+        one("a longer round of a sweep for one file", Flaw::LongSweep),
+    ]
+}
+
+/// The honest session.
+#[cfg(test)]
+pub(crate) fn session_trace() -> Trace {
+    Session::new(Flaw::None).run()
+}
+
+struct Session {
+    flaw: Flaw,
+    rng: SplitMix64,
+    model: Model,
+    trace: Trace,
+    rule: Rule,
+    turns: u64,
+    accesses: usize,
+    committed: bool,
+}
+
+impl Session {
+    fn new(flaw: Flaw) -> Self {
+        let rule = Rule {
+            blocks: 1 << DEPTH,
+            floor: DEPTH,
+            cached: CACHED,
+            write_through: 5,
+            ..Rule::default()
+        };
+        let mut session = Session {
+            flaw,
+            rng: SplitMix64::new(70),
+            model: Model::default(),
+            trace: Trace { depth: DEPTH, requests: Vec::new() },
+            rule,
+            turns: 1234,
+            accesses: 0,
+            committed: false,
+        };
+        // The last level was begun only.
+        session.state(Some(vec![(1, (1 << DEPTH) - 1), (600, 100)]));
+        session
+    }
+
+    fn run(mut self) -> Trace {
+        for at in 0..BATCHES {
+            match at * 3 / BATCHES {
+                1 if self.rule.floor == DEPTH && self.model.depth() == DEPTH => {
+                    self.resize(DEPTH + 1)
+                }
+                2 if self.rule.floor > DEPTH => self.resize(DEPTH),
+                _ => {}
+            }
+            let file = self.rng.below(FILES);
+            self.batch(file);
+            if at % COMMIT == COMMIT - 1 {
+                self.commit(file);
+            }
+        }
+        self.trace
+    }
+
+    fn resize(&mut self, floor: u32) {
+        self.rule.floor = floor;
+        self.state(None);
+    }
+
+    /// States the rule.
+    fn state(&mut self, stored: Option<Vec<(u64, u64)>>) {
+        let depth = self.model.depth().max(self.rule.floor);
+        let rule = Some(Rule { stored, ..self.rule.clone() });
+        let request = Request { kind: Kind::Rule, depth, rule, ..Request::default() };
+        // A flaw in the rule itself is what the audit is to find, so its word is not asked for.
+        let _ = self.model.see(&request);
+        self.trace.requests.push(request);
+    }
+
+    fn batch(&mut self, file: u64) {
+        let depth = self.model.depth();
+        let mut leaves = Vec::new();
+        for _ in 0..=self.rng.below(4) {
+            leaves.push(self.rng.below(1 << depth));
+        }
+        let before = self.accesses;
+        self.accesses += leaves.len();
+        let due = self.accesses / EVERY - before / EVERY;
+        self.show(Kind::Batch, leaves, due, file);
+        let left = self.model.sweep_left().min(2);
+        // Before the first commit a crashed session is shown again, without these.
+        if self.committed && left > 0 {
+            let longer = u64::from(self.flaw == Flaw::LongSweep && file == SECRET);
+            self.show(Kind::Maintenance, Vec::new(), (left + longer) as usize, file);
+        }
+    }
+
+    fn show(&mut self, kind: Kind, mut leaves: Vec<u64>, due: usize, file: u64) {
+        let (depth, sweep) = (self.model.depth(), self.model.sweeping());
+        for _ in 0..due {
+            leaves.push((self.turns & ((1 << depth) - 1)).reverse_bits() >> (64 - depth));
+            self.turns += 1;
+        }
+        let mut request =
+            Request { kind, leaves, scheduled: due, sweep, depth, ..Request::default() };
+        let (reads, writes) = self.model.cost(&request);
+        (request.reads, request.writes) = (reads as u32, writes as u32);
+        if kind == Kind::Batch {
+            self.spoil(&mut request, file);
+        }
+        self.trace.requests.push(request);
+    }
+
+    fn spoil(&mut self, request: &mut Request, file: u64) {
+        let due = request.scheduled as u32;
+        let certain = self.committed && file == SECRET;
+        match self.flaw {
+            Flaw::SkippedRead if certain => request.reads -= 1,
+            Flaw::MissingWrite if self.committed && due > 0 && self.rng.chance(0.5) => {
+                request.writes -= 1;
+            }
+            Flaw::SecretSweep if certain && due > 0 && !request.sweep => {
+                (request.sweep, request.writes) = (true, request.writes - due);
+            }
+            Flaw::KeptLeaf if certain && due > 0 && request.sweep => {
+                (request.sweep, request.writes) = (false, request.writes + due);
+            }
+            _ => {}
+        }
+    }
+
+    fn commit(&mut self, file: u64) {
+        let depth = self.model.depth();
+        let sweep = self.model.sweeping();
+        let mut request = Request { kind: Kind::Commit, depth, sweep, ..Request::default() };
+        request.writes = self.model.cost(&request).1 as u32;
+        self.trace.requests.push(request);
+        self.committed = true;
+        let more = self.flaw == Flaw::OtherMemory && file % 2 == 1;
+        self.rule.cached = CACHED + u64::from(more);
+        self.state(None);
+    }
+}

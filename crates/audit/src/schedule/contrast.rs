@@ -1,0 +1,172 @@
+//! What the contract lets the storage see, and whether two traces differ in it.
+//!
+//! Two pieces of work may differ in all of this without a leak: it is public. But whoever compares
+//! two traces must be told of it, since it tells the two apart.
+
+use crate::trace::{Kind, Request, Trace};
+use serde::Serialize;
+use std::fmt::Debug;
+
+/// One public thing of two traces.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Seen {
+    /// What it is.
+    pub name: &'static str,
+    /// Whether the traces differ in it.
+    pub differs: bool,
+    /// In numbers.
+    pub explanation: String,
+}
+
+/// Compares all that is public of two traces: how many accesses, how they were grouped, in which
+/// order things came, syncs, commits, maintenance, and the size of the tree.
+pub fn contrast(a: &Trace, b: &Trace) -> Vec<Seen> {
+    vec![
+        accesses(a, b),
+        seen("grouping", "batches", [a, b].map(|trace| of(trace, Kind::Batch, wanted))),
+        seen("map", "batches of the map", [a, b].map(|trace| of(trace, Kind::Map, wanted))),
+        seen("order", "requests", [a, b].map(|trace| trace.requests.iter().map(word).collect())),
+        seen("syncs", "syncs", [a, b].map(|t| of(t, Kind::Sync, |r| r.bytes_written))),
+        seen("commits", "commits", [a, b].map(|trace| of(trace, Kind::Commit, |_| ()))),
+        seen("maintenance", "rounds", [a, b].map(|t| of(t, Kind::Maintenance, |r| r.scheduled))),
+        seen("size", "changes", [a, b].map(sizes)),
+    ]
+}
+
+/// The paths that an access drew.
+fn wanted(request: &Request) -> usize {
+    request.parts().0.len()
+}
+
+fn accesses(a: &Trace, b: &Trace) -> Seen {
+    let count = |trace: &Trace| trace.requests.iter().map(wanted).sum::<usize>();
+    let (a, b) = (count(a), count(b));
+    let explanation = if a == b { format!("{a} in both") } else { format!("{a} against {b}") };
+    Seen { name: "accesses", differs: a != b, explanation }
+}
+
+fn of<T>(trace: &Trace, kind: Kind, what: impl Fn(&Request) -> T) -> Vec<T> {
+    trace.requests.iter().filter(|request| request.kind == kind).map(what).collect()
+}
+
+fn word(request: &Request) -> &'static str {
+    match request.kind {
+        Kind::Batch => "a batch",
+        Kind::Map => "paths of the map",
+        Kind::Maintenance => "maintenance",
+        Kind::Sync => "a sync",
+        Kind::Commit => "a commit",
+        Kind::Rule => "a rule",
+    }
+}
+
+/// The depths that the tree had and was to have, one after the other.
+fn sizes(trace: &Trace) -> Vec<(u32, Option<u32>)> {
+    let floor = |request: &Request| request.rule.as_ref().map(|rule| rule.floor);
+    let mut sizes: Vec<_> = trace.requests.iter().map(|r| (r.depth, floor(r))).collect();
+    // Between two rules the floor stands.
+    let mut last = None;
+    for size in &mut sizes {
+        last = size.1.or(last);
+        size.1 = last;
+    }
+    sizes.dedup();
+    sizes
+}
+
+fn seen<T: PartialEq + Debug>(name: &'static str, what: &str, [a, b]: [Vec<T>; 2]) -> Seen {
+    let explanation = match a.iter().zip(&b).position(|(x, y)| x != y) {
+        None if a.len() == b.len() => format!("{} {what} in both", a.len()),
+        None => format!("{} {what} against {}", a.len(), b.len()),
+        Some(at) => {
+            let (counts, at_most) = ((a.len(), b.len()), at + 1);
+            let numbers = format!("{} {what} against {}", counts.0, counts.1);
+            format!("{numbers}, number {at_most} is {:?} against {:?}", a[at], b[at])
+        }
+    };
+    Seen { name, differs: a != b, explanation }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::Rule;
+
+    fn batch(drawn: usize) -> Request {
+        let leaves = vec![1, 2, 3, 4, 5][..drawn + 1].to_vec();
+        Request { leaves, scheduled: 1, depth: 4, reads: 9, ..Request::default() }
+    }
+
+    fn other(kind: Kind, scheduled: usize, bytes_written: u64) -> Request {
+        let leaves = vec![0; scheduled];
+        Request { kind, leaves, scheduled, bytes_written, depth: 4, ..Request::default() }
+    }
+
+    fn rule(floor: u32) -> Request {
+        let rule = Some(Rule { floor, ..Rule::default() });
+        Request { kind: Kind::Rule, depth: 4, rule, ..Request::default() }
+    }
+
+    fn trace(requests: Vec<Request>) -> Trace {
+        Trace { depth: 4, requests }
+    }
+
+    fn work() -> Vec<Request> {
+        let sync = other(Kind::Sync, 0, 20 << 10);
+        let round = other(Kind::Maintenance, 2, 0);
+        let commit = other(Kind::Commit, 0, 0);
+        let map = Request { kind: Kind::Map, ..batch(1) };
+        vec![rule(4), batch(3), map, batch(2), sync, round, batch(1), commit, batch(4)]
+    }
+
+    /// The names of what differs after a change of the work.
+    fn differing(change: impl FnOnce(&mut Vec<Request>)) -> Vec<&'static str> {
+        let mut changed = work();
+        change(&mut changed);
+        let seen = contrast(&trace(work()), &trace(changed));
+        seen.into_iter().filter(|one| one.differs).map(|one| one.name).collect()
+    }
+
+    #[test]
+    fn each_thing_that_differs_is_named() {
+        assert!(differing(|_| ()).is_empty());
+        assert_eq!(differing(|r| r.insert(1, batch(1))), ["accesses", "grouping", "order"]);
+        assert_eq!(differing(|r| (r[1], r[3]) = (batch(2), batch(3))), ["grouping"]);
+        assert_eq!(differing(|r| r.swap(3, 4)), ["order"]);
+        assert_eq!(differing(|r| r[4].bytes_written = 24 << 10), ["syncs"]);
+        assert_eq!(differing(|r| drop(r.remove(4))), ["order", "syncs"]);
+        assert_eq!(differing(|r| drop(r.remove(7))), ["order", "commits"]);
+        assert_eq!(differing(|r| drop(r.remove(5))), ["order", "maintenance"]);
+        assert_eq!(differing(|r| r[5] = other(Kind::Maintenance, 4, 0)), ["maintenance"]);
+        assert_eq!(differing(|r| r[0] = rule(3)), ["size"]);
+        assert_eq!(differing(|r| r[2].leaves.push(7)), ["accesses", "map"]);
+    }
+
+    /// What follows from leaves that were drawn says nothing of the work.
+    #[test]
+    fn other_leaves_and_their_costs_are_no_difference() {
+        assert!(differing(|r| (r[1].leaves[0], r[1].reads) = (9, 11)).is_empty());
+    }
+
+    /// Of equally much work the same things must be the same, or it is a leak.
+    #[test]
+    fn for_equal_work_each_is_a_leak() {
+        let leaks = |change: fn(&mut Vec<Request>)| {
+            let mut changed = work();
+            change(&mut changed);
+            let long = |mut work: Vec<Request>| {
+                work.extend((0..100).map(|leaf| Request { leaves: vec![leaf % 16], ..batch(1) }));
+                trace(work)
+            };
+            let report = crate::schedule::compare(&long(work()), &long(changed), 1e-6);
+            report.verdict == crate::Verdict::Leak
+        };
+        assert!(!leaks(|_| ()));
+        assert!(leaks(|r| (r[1], r[3]) = (batch(2), batch(3))));
+        assert!(leaks(|r| r.swap(3, 4)));
+        assert!(leaks(|r| r[4].bytes_written = 24 << 10));
+        assert!(leaks(|r| r[7].kind = Kind::Sync));
+        assert!(leaks(|r| r[5] = other(Kind::Maintenance, 4, 0)));
+        assert!(leaks(|r| r[0] = rule(3)));
+    }
+}

@@ -1,0 +1,258 @@
+//! What follows from the public rule: which buckets each request reads and writes.
+//!
+//! A bucket is read when it is stored and not in memory. Those in memory are the first in heap
+//! order, once they were met; of those the lower levels are written with their path, the others at
+//! the next commit. While the tree becomes smaller, each scheduled path drops its leaf bucket. All
+//! of it follows from leaves, so nothing here is estimated: a request costs exactly this or leaks.
+
+use super::stored::Stored;
+use crate::trace::{Kind, Request, Rule};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+/// Scheduled paths that follow each batch while the tree becomes smaller.
+const SWEEP_BATCH: u64 = 2;
+/// Records of written bytes have so many bytes at the least, and multiples of a page.
+const LEAST_RECORD: u64 = 20 << 10;
+const PAGE: u64 = 4 << 10;
+
+/// The public state of a volume, as its trace tells it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Model {
+    rule: Rule,
+    depth: u32,
+    swept: u64,
+    stored: Stored,
+    loaded: HashSet<u64>,
+    dirty: HashSet<u64>,
+    /// Whether a session's beginning was seen; before it nothing is known.
+    begun: bool,
+    /// Whether the session has committed; what a crashed one had shown is shown again before.
+    settled: bool,
+    /// What the last request was.
+    last: Option<Kind>,
+    /// Paths that must be swept next.
+    owed: u64,
+    /// How many buckets were cached at each size: addressable blocks, depth and floor.
+    cached_at: HashMap<(u64, u32, u32), u64>,
+    /// From which level on they were written at once when so many buckets were stored.
+    through_at: BTreeMap<u64, u32>,
+}
+
+impl Model {
+    /// Takes a request up; what is wrong with it, in words.
+    pub(crate) fn see(&mut self, request: &Request) -> Option<String> {
+        if request.kind == Kind::Rule {
+            return self.take_rule(request);
+        }
+        if !self.begun {
+            return Some("the trace does not say what was stored when it began".into());
+        }
+        let odd = self.odd(request);
+        let (reads, writes) = self.cost(request);
+        odd.or_else(|| {
+            let costs = (u64::from(request.reads), u64::from(request.writes));
+            (costs != (reads, writes)).then(|| {
+                format!(
+                    "{} buckets read and {} written, but its paths ask for {reads} and {writes}",
+                    costs.0, costs.1
+                )
+            })
+        })
+    }
+
+    /// Whether the tree is becoming smaller.
+    pub(crate) fn sweeping(&self) -> bool {
+        self.depth > self.rule.floor
+    }
+
+    /// The leaf level now.
+    pub(crate) fn depth(&self) -> u32 {
+        self.depth
+    }
+
+    /// Scheduled paths until the tree has the depth that its size class asks for.
+    pub(crate) fn sweep_left(&self) -> u64 {
+        if !self.sweeping() {
+            return 0;
+        }
+        (end_of(self.depth) - end_of(self.rule.floor)).saturating_sub(self.swept)
+    }
+
+    /// What about a request is wrong whatever it costs.
+    fn odd(&self, request: &Request) -> Option<String> {
+        let paths = request.scheduled as u64;
+        if request.depth != self.depth {
+            return Some(format!("leaves at {}, not at {}", request.depth, self.depth));
+        }
+        if request.sweep != self.sweeping() {
+            let right = if self.sweeping() { "is" } else { "is not" };
+            return Some(format!("the tree {right} becoming smaller, but it says otherwise"));
+        }
+        match request.kind {
+            Kind::Maintenance if paths > self.sweep_left() => {
+                Some(format!("{paths} paths swept, where {} were left", self.sweep_left()))
+            }
+            Kind::Maintenance if self.owed > 0 && paths != self.owed => {
+                Some(format!("{paths} paths swept after a batch, not {}", self.owed))
+            }
+            Kind::Batch | Kind::Map | Kind::Commit if self.owed > 0 => {
+                Some(format!("{} paths were to be swept after the batch before it", self.owed))
+            }
+            Kind::Commit | Kind::Sync if !request.leaves.is_empty() => {
+                Some("it shows paths".into())
+            }
+            Kind::Sync if !is_size_class(request.bytes_written) => {
+                Some(format!("a record of {} bytes is of no size class", request.bytes_written))
+            }
+            _ => None,
+        }
+    }
+
+    /// How many buckets a request reads and writes; they are read and written then.
+    pub(crate) fn cost(&mut self, request: &Request) -> (u64, u64) {
+        self.last = Some(request.kind);
+        match request.kind {
+            Kind::Sync | Kind::Rule => (0, 0),
+            Kind::Commit => {
+                self.settled = true;
+                let dirty = std::mem::take(&mut self.dirty);
+                dirty.iter().for_each(|&bucket| self.stored.set(bucket, true));
+                (0, dirty.len() as u64)
+            }
+            Kind::Batch | Kind::Map | Kind::Maintenance => {
+                let scheduled = request.parts().1;
+                let reads = self.read(&request.leaves);
+                let writes = self.write(scheduled);
+                self.count_swept(scheduled.len() as u64);
+                let owes = request.kind == Kind::Batch && self.settled;
+                self.owed = if owes { self.sweep_left().min(SWEEP_BATCH) } else { 0 };
+                (reads, writes)
+            }
+        }
+    }
+
+    fn read(&mut self, leaves: &[u64]) -> u64 {
+        let mut reads = 0;
+        for bucket in buckets(leaves, self.depth) {
+            let met = bucket <= self.rule.cached && !self.loaded.insert(bucket);
+            reads += u64::from(self.stored.contains(bucket) && !met);
+        }
+        reads
+    }
+
+    fn write(&mut self, scheduled: &[u64]) -> u64 {
+        let mut writes = 0;
+        for bucket in buckets(scheduled, self.depth) {
+            let level = bucket.ilog2();
+            if self.sweeping() && level == self.depth {
+                self.stored.set(bucket, false);
+                self.loaded.remove(&bucket);
+                self.dirty.remove(&bucket);
+            } else if bucket > self.rule.cached || level >= self.rule.write_through {
+                self.stored.set(bucket, true);
+                self.dirty.remove(&bucket);
+                writes += 1;
+            } else {
+                self.dirty.insert(bucket);
+            }
+        }
+        writes
+    }
+
+    /// The leaf level is gone once each of its buckets had its turn.
+    fn count_swept(&mut self, paths: u64) {
+        if !self.sweeping() {
+            return;
+        }
+        self.swept = self.swept.saturating_add(paths);
+        if self.swept < end_of(self.depth) / 2 {
+            return;
+        }
+        self.depth -= 1;
+        self.swept = 0;
+        let end = end_of(self.depth);
+        self.stored.cut(end);
+        self.loaded.retain(|&bucket| bucket < end);
+        self.dirty.retain(|&bucket| bucket < end);
+    }
+
+    fn take_rule(&mut self, request: &Request) -> Option<String> {
+        let Some(rule) = &request.rule else { return Some("it names no rule".into()) };
+        let odd = match &rule.stored {
+            Some(stored) => self.begin(request.depth, rule, stored),
+            None if !self.begun => {
+                return Some("the first rule does not say what was stored".into());
+            }
+            None => self.change(rule),
+        };
+        let after_commit = self.last.replace(Kind::Rule) == Some(Kind::Commit);
+        odd.or_else(|| (request.depth != self.depth).then(|| "it names another depth".into()))
+            .or_else(|| if after_commit { self.unlike_before() } else { None })
+    }
+
+    /// A session begins: nothing is in memory.
+    fn begin(&mut self, depth: u32, rule: &Rule, stored: &[(u64, u64)]) -> Option<String> {
+        let Some(stored) = Stored::of(stored) else {
+            return Some("what it says was stored is no set of buckets".into());
+        };
+        *self = Model {
+            rule: Rule { stored: None, ..rule.clone() },
+            depth,
+            swept: rule.swept,
+            stored,
+            begun: true,
+            ..Model::default()
+        };
+        (rule.swept > 0 && !self.sweeping()).then(|| "it sweeps a tree that is small enough".into())
+    }
+
+    /// The rule changes: with the size class, or after a commit, when everything is stored.
+    fn change(&mut self, rule: &Rule) -> Option<String> {
+        let before = std::mem::replace(&mut self.rule, rule.clone());
+        let memory = |rule: &Rule| (rule.cached, rule.write_through);
+        self.depth = self.depth.max(rule.floor);
+        if !self.sweeping() {
+            (self.swept, self.owed) = (0, 0);
+        }
+        self.loaded.retain(|&bucket| bucket <= rule.cached);
+        let after_commit = self.last == Some(Kind::Commit);
+        if rule.blocks < before.blocks {
+            return Some("fewer blocks are addressable than before".into());
+        }
+        (memory(rule) != memory(&before) && !after_commit)
+            .then(|| "what memory holds changed without a commit".into())
+    }
+
+    /// What memory holds follows from sizes, so the same sizes give the same.
+    fn unlike_before(&mut self) -> Option<String> {
+        let rule = &self.rule;
+        let at = (rule.blocks, self.depth, rule.floor);
+        let cached = *self.cached_at.entry(at).or_insert(rule.cached);
+        let through = rule.write_through;
+        let count = self.stored.count();
+        let below = self.through_at.range(..=count).next_back().map(|(_, &level)| level);
+        let above = self.through_at.range(count..).next().map(|(_, &level)| level);
+        self.through_at.insert(count, through);
+        let out_of_order = below.is_some_and(|below| below > through)
+            || above.is_some_and(|above| above < through);
+        (cached != rule.cached || out_of_order)
+            .then(|| "what memory holds does not follow from the sizes".into())
+    }
+}
+
+/// Whether a record of written bytes may be so long: whole pages, then eighths of a power of two.
+fn is_size_class(bytes: u64) -> bool {
+    let step = bytes.checked_next_power_of_two().map_or(u64::MAX, |power| (power / 8).max(PAGE));
+    bytes >= LEAST_RECORD && bytes.is_multiple_of(step)
+}
+
+/// The heap index after the last bucket of a tree.
+fn end_of(depth: u32) -> u64 {
+    2u64.checked_shl(depth).filter(|&end| end > 0).unwrap_or(u64::MAX)
+}
+
+/// The buckets on the paths to these leaves.
+fn buckets(leaves: &[u64], depth: u32) -> BTreeSet<u64> {
+    let bottom = |leaf: u64| 1u64.checked_shl(depth).unwrap_or(0) | leaf;
+    leaves.iter().flat_map(|&leaf| (0..=depth).map(move |up| bottom(leaf) >> up)).collect()
+}

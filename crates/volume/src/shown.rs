@@ -1,0 +1,116 @@
+//! Tells whoever listens what the store was shown, and by which public rule.
+
+use crate::options::{OnShown, Rule, Shown, ShownKind};
+use crate::slab::Slab;
+use crate::volume::Volume;
+use oblivio_engine::{BucketId, Engine, Leaf};
+
+impl Shown {
+    /// Another round of paths begins; the one before it, if any, was of the position map.
+    pub(crate) fn next_round(&mut self, report: &mut OnShown) {
+        if !self.leaves.is_empty() {
+            self.kind = ShownKind::Map;
+            report(&std::mem::take(self));
+        }
+    }
+
+    /// Adds what a round reads, before it is read.
+    pub(crate) fn read(
+        &mut self,
+        leaves: &[Leaf],
+        scheduled: usize,
+        buckets: &[BucketId],
+        bytes: usize,
+        slab: &Slab,
+    ) {
+        self.leaves.extend(leaves.iter().map(|leaf| leaf.0));
+        self.scheduled = scheduled;
+        self.reads += buckets.len() as u32;
+        self.bytes_read += bytes as u64;
+        self.places_read.extend(buckets.iter().filter_map(|&bucket| slab.place(bucket)));
+    }
+
+    /// Adds what was written.
+    pub(crate) fn wrote(&mut self, buckets: &[BucketId], bytes: usize, slab: &Slab) {
+        self.writes += buckets.len() as u32;
+        self.bytes_written += bytes as u64;
+        self.places_written.extend(buckets.iter().filter_map(|&bucket| slab.place(bucket)));
+    }
+}
+
+impl Volume {
+    /// Tells of a record of written bytes.
+    pub(crate) fn report_sync(&mut self, bytes_written: u64) {
+        self.report(Shown { kind: ShownKind::Sync, bytes_written, ..Shown::default() });
+    }
+
+    /// Tells by which rule the next requests are made: after a commit and after a change of size.
+    pub(crate) fn report_rule(&mut self) {
+        if self.options.on_shown.is_some() {
+            let rule = Some(self.rule());
+            self.report(Shown { kind: ShownKind::Rule, rule, ..Shown::default() });
+        }
+    }
+
+    /// As [`Self::report_rule`] when nothing is in memory yet, with what is stored.
+    pub(crate) fn report_start(&mut self) {
+        if self.options.on_shown.is_some() {
+            let depth = self.engine.depth().0;
+            let mut rule = self.rule();
+            let levels = |above: u32| 2u64.checked_shl(above).unwrap_or(u64::MAX);
+            rule.swept = match self.engine.shrink_left() {
+                0 => 0,
+                left => levels(depth) - levels(rule.floor) - left,
+            };
+            rule.stored = Some(runs(self.slab.stored().map(|bucket| bucket.0)));
+            self.report(Shown { kind: ShownKind::Rule, rule: Some(rule), ..Shown::default() });
+        }
+    }
+
+    /// The level of the leaves that the size class asks for.
+    fn floor(&self) -> u32 {
+        let engine = &self.engine;
+        engine.config().depth_for_live(0, engine.size_class(), engine.capacity()).0
+    }
+
+    /// Whether the tree is becoming smaller.
+    pub(crate) fn sweeping(&self) -> bool {
+        self.engine.depth().0 > self.floor()
+    }
+
+    /// What is shown next, nothing yet.
+    pub(crate) fn shown(&self, kind: ShownKind) -> Shown {
+        let (depth, sweep) = (self.engine.depth().0, self.sweeping());
+        Shown { kind, depth, sweep, ..Shown::default() }
+    }
+
+    fn rule(&self) -> Rule {
+        let engine = &self.engine;
+        Rule {
+            blocks: engine.capacity(),
+            floor: self.floor(),
+            cached: engine.cached_buckets(),
+            write_through: engine.write_through().0,
+            ..Rule::default()
+        }
+    }
+
+    fn report(&mut self, shown: Shown) {
+        let (depth, sweep) = (self.engine.depth().0, self.sweeping());
+        if let Some(report) = &mut self.options.on_shown {
+            report(&Shown { depth, sweep, ..shown });
+        }
+    }
+}
+
+/// Ascending numbers as runs: the first of each, and how many.
+pub(crate) fn runs(ascending: impl Iterator<Item = u64>) -> Vec<(u64, u64)> {
+    let mut runs: Vec<(u64, u64)> = Vec::new();
+    for number in ascending {
+        match runs.last_mut() {
+            Some((first, count)) if *first + *count == number => *count += 1,
+            _ => runs.push((number, 1)),
+        }
+    }
+    runs
+}
