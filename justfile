@@ -31,7 +31,7 @@ kills times="200":
 # A mount killed under load, this many times; then a store below it that fails and stalls for 60 s.
 mount-kills times="200" outage="60":
     OBLIVIO_MOUNT_KILLS={{times}} cargo test --release -p oblivio --test mount kills -- --nocapture
-    OBLIVIO_OUTAGE_SECONDS={{outage}} cargo test --release -p oblivio --bins outage -- --nocapture
+    OBLIVIO_OUTAGE_SECONDS={{outage}} cargo test --release -p oblivio --lib outage -- --nocapture
 
 # One table of docs/benchmarks.md: engine, profile, growth, stash, integrity, figure7, files, sweep,
 # breathe, mounted, latency.

@@ -37,7 +37,7 @@ fn look(args: &CheckArgs) -> Result<(u64, CheckReport)> {
     let mut progress = Progress::steps(quiet, "buckets");
     let buckets = volume.verify(&mut |done, total| progress.at(done, total))?;
     drop(progress);
-    let session = open::file_system((volume, publisher))?;
+    let session = open::file_system((volume, publisher), 0)?;
     let mut progress = Progress::steps(quiet, "files");
     let report = session.fs.check_with(true, &mut |done, total| progress.at(done, total))?;
     drop(progress);

@@ -112,11 +112,12 @@ fn both(mut one: OnShown, other: Option<OnShown>) -> OnShown {
     })
 }
 
-/// Puts a file system over a volume that was opened.
-pub fn file_system((volume, publisher): (Volume, Publisher)) -> Result<Session> {
+/// Puts a file system over a volume that was opened; so many blocks of metadata are read together,
+/// before they are asked for.
+pub fn file_system((volume, publisher): (Volume, Publisher), read_ahead: usize) -> Result<Session> {
     let info = volume.info()?;
     publisher.describe(&info);
-    let fs = FileSystem::open(Box::new(volume))?;
+    let fs = FileSystem::open_ahead(Box::new(volume), read_ahead)?;
     fs.set_clock(Box::new(now));
     Ok(Session { fs, info, publisher })
 }
@@ -128,7 +129,7 @@ pub fn with<T>(
     work: impl FnOnce(&Session) -> Result<T>,
 ) -> Result<T> {
     let recorder = args.trace_out.as_deref().map(Recorder::to_file).transpose()?;
-    let session = file_system(volume(folder, args, recorder.as_ref())?)?;
+    let session = file_system(volume(folder, args, recorder.as_ref())?, 0)?;
     let done = work(&session);
     let closed = close(session, &done);
     // What was shown was shown, however the command ended.

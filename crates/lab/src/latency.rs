@@ -1,16 +1,20 @@
 //! A volume behind a slow line: how long a small file takes in a fresh session, and how much of the
-//! line sequential work makes use of.
+//! line sequential work makes use of; through the library, and through a mount.
 
 use crate::report::{Report, Table, bytes};
 use crate::workload::Rng;
 use anyhow::{Result, ensure};
+use oblivio::mount_within;
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_store::latency::Latency;
 use oblivio_store::record::{Event, Op};
-use oblivio_store::{LatencyStore, MemoryStore, RecordStore, Store};
+use oblivio_store::{LatencyStore, LocalStore, RecordStore, Store};
 use oblivio_volume::fs::{FileSystem, Handle, NewNode, ROOT_INO};
 use oblivio_volume::{CreateOptions, OpenOptions, Volume};
 use std::collections::BTreeSet;
+use std::fs::{File, OpenOptions as FileOptions};
+use std::io::{Read, Write};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -34,8 +38,9 @@ pub struct Args {
     block_bytes: Vec<usize>,
 }
 
-/// Bytes of one request, as a kernel's read-ahead asks.
+/// Bytes of one request of the library, and of one call of a program on the mount.
 const REQUEST: usize = 1 << 20;
+const CALL: usize = 128 << 10;
 const SMALL: usize = 4096;
 
 /// What passed the line.
@@ -66,37 +71,67 @@ impl Meter {
     }
 }
 
+/// What was measured: work, time, what passed the line, bytes of the user.
+type Line = (&'static str, Duration, Passed, u64);
+
+/// Measures one piece of work after the other.
+struct Stopwatch {
+    meter: Meter,
+    lines: Vec<Line>,
+}
+
+impl Stopwatch {
+    fn time<T>(
+        &mut self,
+        work: &'static str,
+        user: u64,
+        act: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        self.meter.take();
+        let start = Instant::now();
+        let done = act()?;
+        self.lines.push((work, start.elapsed(), self.meter.take(), user));
+        Ok(done)
+    }
+}
+
 /// Runs the experiment.
 ///
 /// # Errors
 /// Those of the volume and of the page.
 pub fn run(args: &Args, write: bool) -> Result<()> {
-    let latency =
-        Latency::new(Duration::from_millis(2 * args.each_way_ms), args.megabits * 1_000_000 / 8);
     let mut report = Report::new("latency", "Behind a slow line");
     report.text(&format!(
-        "A volume with {} in it, over a store with {} ms each way and {} Mbit/s, real waiting. In a \
-         fresh session: the time to open it and to read metadata ahead, which a mount does before \
-         anybody asks; then a file of 4 KiB, found by its name; then sequential work in requests of \
-         1 MiB. `of the line`: the time that the bytes moved take on the line alone, as a share of \
-         the time that passed.",
+        "A volume with {} in it, over a folder behind {} ms each way and {} Mbit/s, real waiting; \
+         nothing is warm. Through the library: the time to open it and to read metadata ahead, a \
+         file of 4 KiB, found by its name, and sequential work in requests of 1 MiB. Through FUSE: \
+         the same in a fresh mount, by the ordinary calls of a program, {} each; the kernel reads \
+         ahead. `of the line`: the time that the bytes moved take on the line alone, as a share \
+         of the time that passed.",
         bytes(args.stored_mib << 20),
         args.each_way_ms,
-        args.megabits
+        args.megabits,
+        bytes(CALL as u64),
     ));
-    let mut table = Table::new([
-        "block",
-        "work",
-        "time",
-        "round trips",
-        "bytes moved",
-        "user data",
-        "of the line",
-    ]);
+    let head = ["block", "work", "time", "round trips", "bytes moved", "user data", "of the line"];
+    let mut table = Table::new(head);
+    let rate = latency(args).read_rate as f64;
+    let mut skipped = None;
     for &block_bytes in &args.block_bytes {
-        for (work, time, passed, user) in session(args, block_bytes, latency)? {
-            let line = passed.bytes as f64 / latency.read_rate as f64;
-            table.row([
+        let scratch = tempfile::tempdir()?;
+        let folder = scratch.path().join("volume");
+        fill(args, block_bytes, &folder)?;
+        let mut lines = library(args, &folder)?;
+        settle(&folder)?;
+        let dir = scratch.path().join("mount");
+        std::fs::create_dir(&dir)?;
+        match mounted(args, &folder, &dir) {
+            Ok(more) => lines.extend(more),
+            Err(error) => skipped = Some(format!("Nothing through FUSE: {error:#}.")),
+        }
+        for (work, time, passed, user) in lines {
+            let line = passed.bytes as f64 / rate;
+            let cells = [
                 bytes(block_bytes as u64),
                 work.to_owned(),
                 format!("{:.2} s", time.as_secs_f64()),
@@ -104,87 +139,132 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
                 bytes(passed.bytes),
                 bytes(user),
                 format!("{:.0} %", 100.0 * line / time.as_secs_f64()),
-            ]);
+            ];
+            eprintln!("{}", cells.join(" | "));
+            table.row(cells);
         }
     }
     report.table(&table);
+    if let Some(why) = skipped {
+        report.text(&why);
+    }
     report.finish(write)
 }
 
-type Line = (&'static str, Duration, Passed, u64);
+fn latency(args: &Args) -> Latency {
+    Latency::new(Duration::from_millis(2 * args.each_way_ms), args.megabits * 1_000_000 / 8)
+}
 
-fn session(args: &Args, block_bytes: usize, latency: Latency) -> Result<Vec<Line>> {
-    let stored = fill(args, block_bytes)?;
+/// The folder behind the line, and what looks at the line.
+fn slow(args: &Args, folder: &Path) -> Result<(Arc<dyn Store>, Stopwatch)> {
     let meter = Meter::default();
     let seen = meter.clone();
-    let slow = LatencyStore::new(stored, latency);
-    let store = Arc::new(RecordStore::watching(slow, move |event| seen.see(event)));
-    let mut lines = Vec::new();
-    let mut timed = |work: &'static str, user: u64, act: &mut dyn FnMut() -> Result<()>| {
-        meter.take();
-        let start = Instant::now();
-        act()?;
-        lines.push((work, start.elapsed(), meter.take(), user));
-        anyhow::Ok(())
-    };
-    let mut opened = None;
-    timed("open", 0, &mut || {
-        let store: Arc<dyn Store> = store.clone();
-        let volume = Volume::open(
-            store,
-            &passphrase(),
-            OpenOptions { short_pauses: true, ..Default::default() },
-        )?;
-        let fs = FileSystem::open(Box::new(volume))?;
-        fs.warm(64)?;
-        opened = Some(fs);
-        Ok(())
+    let slow = LatencyStore::new(LocalStore::open(folder)?, latency(args));
+    let store = RecordStore::watching(slow, move |event| seen.see(event));
+    Ok((Arc::new(store), Stopwatch { meter, lines: Vec::new() }))
+}
+
+fn library(args: &Args, folder: &Path) -> Result<Vec<Line>> {
+    let (store, mut watch) = slow(args, folder)?;
+    let fs = watch.time("open", 0, || {
+        let open = OpenOptions { short_pauses: true, ..OpenOptions::default() };
+        let volume = Box::new(Volume::open(store, &passphrase(), open)?);
+        // As a mount does.
+        Ok(FileSystem::open_ahead(volume, 64)?)
     })?;
-    let Some(fs) = opened else { return Ok(lines) };
-    timed("read 4 KiB", SMALL as u64, &mut || {
+    watch.time("read 4 KiB", SMALL as u64, || {
         let file = fs.open_file(fs.lookup(ROOT_INO, b"small")?.ino)?;
         ensure!(fs.read(file, 0, SMALL)? == [7; SMALL], "the small file is not what it was");
         Ok(fs.close(file)?)
     })?;
     let total = args.sequential_mib << 20;
     let file = fs.open_file(fs.lookup(ROOT_INO, b"large")?.ino)?;
-    timed("read in sequence", total, &mut || {
+    watch.time("read in sequence", total, || {
         for at in (0..total).step_by(REQUEST) {
-            ensure!(fs.read(file, at, REQUEST)?.len() == REQUEST, "the large file is too short");
+            ensure!(fs.read(file, at, REQUEST)? == content(), "the large file is not what it was");
         }
         Ok(())
     })?;
-    timed("write in sequence, committed", total, &mut || {
+    watch.time("write in sequence, committed", total, || {
         sequence(&fs, file, total)?;
         Ok(fs.commit()?)
     })?;
-    Ok(lines)
+    Ok(watch.lines)
+}
+
+/// The same by a program on a mount.
+fn mounted(args: &Args, folder: &Path, dir: &Path) -> Result<Vec<Line>> {
+    let (store, mut watch) = slow(args, folder)?;
+    let mount = watch.time("FUSE: mount", 0, || mount_within(store, &passphrase(), dir))?;
+    let used = on_mount(args, dir, &mut watch);
+    // Also when something failed: the folder is to be removed.
+    let ended = watch.time("FUSE: unmount", 0, || mount.end());
+    used?;
+    ended?;
+    Ok(watch.lines)
+}
+
+fn on_mount(args: &Args, dir: &Path, watch: &mut Stopwatch) -> Result<()> {
+    watch.time("FUSE: read 4 KiB", SMALL as u64, || {
+        let found = std::fs::read(dir.join("small"))?;
+        ensure!(found == [7; SMALL], "the small file is not what it was");
+        Ok(())
+    })?;
+    let (large, total) = (dir.join("large"), args.sequential_mib << 20);
+    let (content, mut buf) = (content(), vec![0; CALL]);
+    watch.time("FUSE: read in sequence", total, || {
+        let mut file = File::open(&large)?;
+        for at in (0..total as usize).step_by(CALL) {
+            file.read_exact(&mut buf)?;
+            let wanted = &content[at % REQUEST..][..CALL];
+            ensure!(buf == wanted, "the large file is not what it was");
+        }
+        Ok(())
+    })?;
+    watch.time("FUSE: write in sequence, fsync", total, || {
+        let mut file = FileOptions::new().write(true).open(&large)?;
+        for at in (0..total as usize).step_by(CALL) {
+            file.write_all(&content[at % REQUEST..][..CALL])?;
+        }
+        Ok(file.sync_all()?)
+    })
 }
 
 fn passphrase() -> Passphrase {
     Passphrase::new("lab")
 }
 
-/// A store that holds a volume with a large file and a small one.
-fn fill(args: &Args, block_bytes: usize) -> Result<MemoryStore> {
-    let store = Arc::new(MemoryStore::new());
+/// Makes a volume with a large file and a small one.
+fn fill(args: &Args, block_bytes: usize, folder: &Path) -> Result<()> {
     let create = CreateOptions { block_bytes, capacity_bytes: 64 << 30, kdf: KdfParams::TEST };
-    let shared: Arc<dyn Store> = store.clone();
-    let volume = Volume::create(shared, &passphrase(), create, OpenOptions::default())?;
+    let store = Arc::new(LocalStore::create(folder)?);
+    let volume = Volume::create(store, &passphrase(), create, OpenOptions::default())?;
     let fs = FileSystem::format(Box::new(volume))?;
     let (_, small) = fs.create(ROOT_INO, b"small", NewNode::default())?;
     fs.write(small, 0, &[7; SMALL])?;
     let (_, large) = fs.create(ROOT_INO, b"large", NewNode::default())?;
     sequence(&fs, large, args.stored_mib << 20)?;
     drop(fs.into_blocks()?);
-    Ok(Arc::into_inner(store).unwrap_or_default())
+    Ok(())
+}
+
+/// Ends a session that was left as it was.
+fn settle(folder: &Path) -> Result<()> {
+    let store = Arc::new(LocalStore::open(folder)?);
+    let volume = Volume::open(store, &passphrase(), OpenOptions::default())?;
+    drop(FileSystem::open(Box::new(volume))?.into_blocks()?);
+    Ok(())
 }
 
 fn sequence(fs: &FileSystem, file: Handle, total: u64) -> Result<()> {
-    let mut rng = Rng::new(3);
-    let content: Vec<u8> = (0..REQUEST).map(|_| rng.next() as u8).collect();
+    let content = content();
     for at in (0..total).step_by(REQUEST) {
         fs.write(file, at, &content)?;
     }
     Ok(())
+}
+
+fn content() -> Vec<u8> {
+    let mut rng = Rng::new(3);
+    (0..REQUEST).map(|_| rng.next() as u8).collect()
 }

@@ -6,6 +6,7 @@
 
 mod directory;
 mod handles;
+mod kept;
 mod temp;
 
 use crate::{PutMode, ReadAt, Result, Store, StoreError, WriteAt, check_name};
@@ -30,8 +31,8 @@ type Last<'n> = Option<(&'n str, Arc<Handle>, u64)>;
 /// Objects as files in a directory.
 ///
 /// Files are created with mode 0600. Once a sync of an object failed, what was written to it
-/// since the last good sync may be gone from the system's cache, so its syncs go on failing until
-/// it is put or deleted, or the store is opened anew: a later success would be a lie.
+/// since the last good sync may be gone from the system's cache, and a later sync would succeed
+/// without it. So all of it is kept in memory and written again first.
 #[derive(Debug)]
 pub struct LocalStore {
     directory: Directory,
@@ -113,11 +114,6 @@ impl LocalStore {
         let (_, handle, len) = last.insert(found);
         Ok((handle, *len))
     }
-
-    fn sync_handle(&self, object: &str, handle: &Handle) -> Result<()> {
-        handle.sync().map_err(|error| StoreError::io(object, error))?;
-        self.directory.sync()
-    }
 }
 
 impl Store for LocalStore {
@@ -143,11 +139,20 @@ impl Store for LocalStore {
                     &last.insert((write.object, handle)).1
                 }
             };
-            let file = handle.for_writing();
-            file.and_then(|file| file.write_all_at(write.data, write.offset))
+            handle
+                .write(write.offset, write.data)
                 .map_err(|error| StoreError::io(write.object, error))?;
         }
         Ok(())
+    }
+
+    fn write_durable(&self, writes: &[WriteAt<'_>]) -> Result<()> {
+        let Some(first) = writes.first() else { return Ok(()) };
+        let handle = self.handles.created(&self.directory, first.object)?;
+        let ranges: Vec<_> = writes.iter().map(|write| (write.offset, write.data)).collect();
+        let written = handle.write_durable(&ranges);
+        written.map_err(|error| StoreError::io(first.object, error))?;
+        self.directory.sync()
     }
 
     fn sync(&self, objects: &[&str]) -> Result<()> {
@@ -187,9 +192,8 @@ impl Store for LocalStore {
 
     fn truncate(&self, object: &str, len: u64) -> Result<()> {
         let (handle, _) = self.handles.existing(&self.directory, object)?;
-        let cut = handle.for_writing().and_then(|file| file.set_len(len));
-        cut.map_err(|error| StoreError::io(object, error))?;
-        self.sync_handle(object, &handle)
+        handle.truncate(len).map_err(|error| StoreError::io(object, error))?;
+        self.directory.sync()
     }
 
     fn discard(&self, ranges: &[(&str, u64, u64)]) -> Result<()> {
@@ -246,7 +250,7 @@ fn read_range(handle: &Handle, len: u64, read: &mut ReadAt<'_>) -> Result<()> {
     if wanted > len {
         return Err(StoreError::short(read.object, len, wanted));
     }
-    match handle.file().read_exact_at(read.buf, read.offset) {
+    match handle.for_reading().and_then(|file| file.read_exact_at(read.buf, read.offset)) {
         // Somebody cut it since its length was asked for.
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
             let len = handle.file().metadata().map_or(0, |found| found.len());

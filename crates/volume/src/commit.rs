@@ -116,6 +116,24 @@ pub fn write_commit(
     Ok(store.write_durable(&[WriteAt { object: COMMIT_OBJECT, offset, data: &data }])?)
 }
 
+type Sealed = [u8; size_of::<CommitRecord>() + SEAL_OVERHEAD];
+
+/// What the slots hold, in one trip unless one cannot be read.
+fn read_slots(store: &dyn Store) -> Vec<(u64, Sealed)> {
+    fn at(slot: u64, buf: &mut Sealed) -> ReadAt<'_> {
+        ReadAt { object: COMMIT_OBJECT, offset: slot * SLOT_BYTES, buf }
+    }
+    let mut both: [Sealed; 2] = [[0; size_of::<Sealed>()]; 2];
+    let [first, second] = &mut both;
+    if store.read(&mut [at(0, first), at(1, second)]).is_ok() {
+        return (0..).zip(both).collect();
+    }
+    let alone = |(slot, mut sealed): (u64, Sealed)| {
+        store.read(&mut [at(slot, &mut sealed)]).is_ok().then_some((slot, sealed))
+    };
+    (0..).zip(both).filter_map(alone).collect()
+}
+
 /// Reads the newest commit.
 ///
 /// # Errors
@@ -126,12 +144,7 @@ pub fn read_commit(
     volume: VolumeId,
 ) -> Result<CommitRecord> {
     let mut newest: Option<CommitRecord> = None;
-    for slot in 0..2 {
-        let mut sealed = [0; size_of::<CommitRecord>() + SEAL_OVERHEAD];
-        let read = ReadAt { object: COMMIT_OBJECT, offset: slot * SLOT_BYTES, buf: &mut sealed };
-        if store.read(&mut [read]).is_err() {
-            continue;
-        }
+    for (slot, mut sealed) in read_slots(store) {
         let Ok(bytes) = sealer.open(&place(volume, slot), &mut sealed) else { continue };
         let Ok(record) = CommitRecord::read_from_bytes(bytes) else { continue };
         if record.version.get() != VERSION || record.reserved.get() != 0 {

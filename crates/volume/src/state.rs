@@ -7,7 +7,7 @@ use crate::block::ROOT_BYTES;
 use crate::commit::CommitRecord;
 use crate::{Error, Result};
 use oblivio_crypto::{Kind, Place, SEAL_HEADER, Sealer, TAG_BYTES, VolumeId, digest};
-use oblivio_store::{ReadAt, Store, WriteAt};
+use oblivio_store::{ReadAt, Store, StoreError, WriteAt};
 
 /// A log is not let grow beyond its checkpoint, or beyond this if that is more.
 const LEAST_LOG: u64 = 256 << 10;
@@ -169,17 +169,19 @@ impl StateLog {
     pub fn load(&mut self, store: &dyn Store, record: CommitRecord) -> Result<Vec<Vec<u8>>> {
         let [state, log] = objects(record.generation());
         let wrong = |object: &str, why: &str| Error::Tampered(format!("{object} {why}"));
-        let read = |object: &str, len: u64| -> Result<Vec<u8>> {
-            if store.len(object)?.unwrap_or(0) < len {
-                return Err(wrong(object, "is missing or cut short"));
+        let mut sealed = vec![0; record.state_bytes() as usize];
+        let mut deltas = vec![0; record.log_bytes() as usize];
+        let mut reads = vec![ReadAt { object: state, offset: 0, buf: &mut sealed }];
+        if !deltas.is_empty() {
+            reads.push(ReadAt { object: log, offset: 0, buf: &mut deltas });
+        }
+        store.read(&mut reads).map_err(|error| match error {
+            StoreError::Missing { object } | StoreError::Short { object, .. } => {
+                wrong(&object, "is missing or cut short")
             }
-            let mut bytes = vec![0; len as usize];
-            store.read(&mut [ReadAt { object, offset: 0, buf: &mut bytes }])?;
-            Ok(bytes)
-        };
-        let sealed = read(state, record.state_bytes())?;
+            error => error.into(),
+        })?;
         let mut now = digest(&sealed);
-        let deltas = if record.log_bytes() > 0 { read(log, record.log_bytes())? } else { vec![] };
         let mut epoch = record.base_epoch();
         let first = self.open(Kind::State, epoch, &sealed).ok_or(wrong(state, "does not open"))?;
         let mut plain = vec![first];

@@ -25,6 +25,7 @@ mod stop;
 #[cfg(test)]
 mod tests;
 mod umount;
+pub mod within;
 mod writers;
 
 pub use attach::Look;
@@ -38,7 +39,7 @@ use crate::open;
 use crate::recorder::Recorder;
 use crate::watch::{OrdinaryEvent, Publisher};
 use anyhow::{Context, Result};
-use oblivio_store::{Patience, RetryStore, StoreError};
+use oblivio_store::{Patience, RetryStore, Store, StoreError};
 use oblivio_volume::fs::{FileSystem, ROOT_INO, SetAttr, Timestamp};
 use pulse::PulseStore;
 use queue::Pulse;
@@ -49,6 +50,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// So many blocks of metadata are read before the mount is up.
+const READ_AHEAD: usize = 64;
+
 /// Runs `oblivio mount`.
 pub fn run(args: &MountArgs) -> Result<()> {
     let mut args = args.clone();
@@ -58,13 +62,11 @@ pub fn run(args: &MountArgs) -> Result<()> {
         return background::start();
     }
     let recorder = args.open.trace_out.as_deref().map(Recorder::to_file).transpose()?;
-    let pulse = Pulse::default();
-    let store = Arc::new(PulseStore::new(open::store(&volume)?, Arc::clone(&pulse)));
-    let store = Arc::new(RetryStore::new(store, Patience::default(), Box::new(tell_outage)));
+    let (store, pulse) = layers(open::store(&volume)?);
     let opened = open::volume_over(store, &args.volume, &args.open, recorder.as_ref(), true)?;
     // From here on a signal ends the mount in good order, not the process.
     let signals = stop::signals()?;
-    let open::Session { fs, publisher, .. } = open::file_system(opened)?;
+    let open::Session { fs, publisher, .. } = open::file_system(opened, READ_AHEAD)?;
     if !args.read_only {
         adopt_root(&fs)?;
     }
@@ -82,6 +84,14 @@ pub fn run(args: &MountArgs) -> Result<()> {
     let recorded = recorder.map_or(Ok(()), Recorder::finish);
     ended?;
     recorded
+}
+
+/// What every mount has between the volume and its store.
+fn layers(store: Arc<dyn Store>) -> (Arc<dyn Store>, Pulse) {
+    let pulse = Pulse::default();
+    let store = Arc::new(PulseStore::new(store, Arc::clone(&pulse)));
+    let store = RetryStore::new(store, Patience::default(), Box::new(tell_outage));
+    (Arc::new(store), pulse)
 }
 
 fn tell_outage(error: Option<&StoreError>) {

@@ -27,8 +27,6 @@ pub type OnRequest = Box<dyn Fn(RequestKind, Ino, u64, u64) + Send>;
 const COMMIT_BYTES: u64 = 64 << 20;
 /// What a change of names or attributes counts for.
 const CHANGE_BYTES: u64 = 4 << 10;
-/// So many blocks of metadata are read when the mount is up, before they are asked for.
-const WARM_BLOCKS: usize = 64;
 /// So many bytes at the most are read in one batch.
 const READ_BYTES: u64 = 16 << 20;
 
@@ -88,8 +86,6 @@ impl Server {
 
     /// Serves until the queue is closed, then commits and gives the volume back.
     pub fn run(mut self) -> Result<()> {
-        // What cannot be read ahead is read when it is asked for, and its error told then.
-        let _ = self.fs.warm(WARM_BLOCKS);
         loop {
             let idle_at = self.idle_at.unwrap_or(self.next_commit);
             match self.queue.take(self.next_commit.min(idle_at)) {

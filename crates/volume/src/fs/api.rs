@@ -40,7 +40,17 @@ impl FileSystem {
     /// `Unsupported` when there is no file system or one of a newer format, and the block
     /// space's own.
     pub fn open(blocks: Box<dyn BlockSpace>) -> Result<FileSystem> {
-        Self::wrap(State::open(blocks)?)
+        Self::open_ahead(blocks, 0)
+    }
+
+    /// As [`open`](Self::open), with up to `most` blocks of metadata read ahead, all together: one
+    /// after the other they would cost trips to the store. How many are read depends on how many
+    /// there are.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open).
+    pub fn open_ahead(blocks: Box<dyn BlockSpace>, most: usize) -> Result<FileSystem> {
+        Self::wrap(State::open(blocks, most)?)
     }
 
     fn wrap(state: State) -> Result<FileSystem> {
@@ -58,15 +68,6 @@ impl FileSystem {
         let done = done?;
         padded?;
         Ok(done)
-    }
-
-    /// Reads up to `blocks` blocks of metadata ahead, all together, so that what is asked for first
-    /// does not wait for one after the other. The number read depends on how many there are.
-    ///
-    /// # Errors
-    /// The block space's own.
-    pub fn warm(&self, blocks: usize) -> Result<()> {
-        self.run(|state| state.warm(blocks))
     }
 
     /// Does what waits for quiet times, a little of it; gives the time after which it wants to be

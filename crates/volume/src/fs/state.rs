@@ -53,7 +53,7 @@ impl State {
             )));
         }
         let file = MetadataFile::new(block, blocks.cache_budget() / 4);
-        let mut state = Self::with(blocks, file)?;
+        let mut state = Self::with(blocks, file, 0)?;
         state.counters = Counters { next_ino: ROOT_INO + 1, directories: 1, ..Counters::default() };
         state.begin()?;
         let result = state.format_tables();
@@ -77,14 +77,14 @@ impl State {
     }
 
     /// Opens what the last commit left.
-    pub(super) fn open(blocks: Box<dyn BlockSpace>) -> Result<State> {
+    pub(super) fn open(blocks: Box<dyn BlockSpace>, ahead: usize) -> Result<State> {
         let file = MetadataFile::from_root(
             blocks.root(),
             blocks.block_bytes(),
             blocks.capacity_blocks(),
             blocks.cache_budget() / 4,
         )?;
-        let mut state = Self::with(blocks, file)?;
+        let mut state = Self::with(blocks, file, ahead)?;
         state.begin()?;
         let result = state.load();
         state.settle(result)?;
@@ -134,12 +134,15 @@ impl State {
         Ok(())
     }
 
-    fn with(blocks: Box<dyn BlockSpace>, file: MetadataFile) -> Result<State> {
+    fn with(blocks: Box<dyn BlockSpace>, file: MetadataFile, ahead: usize) -> Result<State> {
         let block_bytes = blocks.block_bytes();
         let budget = blocks.cache_budget();
         let mut pool = Pool::new(blocks, file);
         let highest = pool.metadata.block_ids().max();
         pool.reserve_for(highest)?;
+        if ahead > 0 {
+            pool.metadata_warm(ahead)?;
+        }
         let pool = SharedPool::new(pool);
         let opened = redb::Builder::new()
             .set_cache_size((budget / 2).max(256 << 10))
@@ -198,11 +201,6 @@ impl State {
     /// The block space may pad the operation that is over.
     pub(super) fn end_operation(&mut self) -> Result<()> {
         self.pool.lock().blocks()?.end_operation()
-    }
-
-    /// Reads metadata ahead.
-    pub(super) fn warm(&mut self, blocks: usize) -> Result<()> {
-        self.pool.lock().metadata_warm(blocks)
     }
 
     /// Lets the block space do what waits for quiet times.

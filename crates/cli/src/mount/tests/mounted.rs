@@ -4,6 +4,7 @@ use super::*;
 use crate::mount::attach;
 use crate::mount::session::{Mounted, Options, serve};
 use crate::mount::stop;
+use oblivio_store::{LocalStore, Store, WriteAt};
 use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use std::time::Instant;
 
 struct Stalling {
     gate: Gate,
+    blocks: MemoryBlocks,
     dir: PathBuf,
     mounted: Mounted,
     _parent: tempfile::TempDir,
@@ -21,12 +23,12 @@ fn stalling() -> Option<Stalling> {
     let dir = parent.path().join("m");
     fs::create_dir(&dir).expect("a directory");
     let gate = Gate::default();
-    let inner = MemoryBlocks::new(4096, 1 << 16, 4 << 20).boxed();
-    let space = Blocks { inner, gate: gate.clone(), counts: Arc::default() };
+    let blocks = MemoryBlocks::new(4096, 1 << 16, 4 << 20);
+    let space = Blocks { inner: blocks.boxed(), gate: gate.clone(), counts: Arc::default() };
     let fs = FileSystem::format(Box::new(space)).expect("an empty file system");
     let options = Options { timeout: Duration::from_secs(1), ..Options::default() };
     match serve(fs, &dir, options) {
-        Ok(mounted) => Some(Stalling { gate, dir, mounted, _parent: parent }),
+        Ok(mounted) => Some(Stalling { gate, blocks, dir, mounted, _parent: parent }),
         Err(error) => {
             eprintln!("skipped: {error:#}");
             None
@@ -70,4 +72,31 @@ fn a_stalled_mount_can_be_ended() {
     assert!(result.expect_err("lost").contains("lost"));
     assert!(begun.elapsed() < Duration::from_secs(8));
     rig.gate.shut(false);
+}
+
+/// Here the mount is the disk that fails below a folder: the kernel drops what it could not write,
+/// and the next sync would succeed without it.
+#[test]
+fn a_folder_on_a_disk_that_failed_has_everything_after_the_next_good_sync() {
+    let Some(rig) = stalling() else { return };
+    let store = LocalStore::create(rig.dir.join("folder")).expect("made");
+    let [old, new] = [1, 2].map(|seed| -> Vec<u8> {
+        (0..8u64 << 20).map(|at| (at.wrapping_mul(seed) >> 5) as u8).collect()
+    });
+    let write = |data: &[u8]| store.write(&[WriteAt { object: "a", offset: 0, data }]);
+    write(&old).and_then(|()| store.sync(&["a"])).expect("a disk that works");
+    rig.gate.shut(true);
+    write(&new).expect("into the kernel's cache");
+    assert!(store.sync(&["a"]).is_err(), "the disk does not answer");
+    rig.gate.shut(false);
+    let back = Instant::now();
+    while store.sync(&["a"]).is_err() {
+        assert!(back.elapsed() < Duration::from_secs(30), "it does not come back");
+    }
+    drop(store);
+    attach::detach(&rig.dir, false).expect("unmounted");
+    rig.mounted.wait().expect("a last commit");
+    let fs = FileSystem::open(rig.blocks.boxed()).expect("the file system");
+    let file = fs.open_file(fs.resolve("/folder/a").expect("there").ino).expect("opened");
+    assert!(fs.read(file, 0, new.len()).expect("read") == new, "something was lost");
 }

@@ -1,13 +1,13 @@
 //! A store that fails, hangs or is full under load: errors in the stated time, and when it is over
 //! everything goes on and nothing acknowledged is lost. `OBLIVIO_OUTAGE_SECONDS` is how long it lasts.
-//! (`Store::put` is not among the calls: a mount never makes it, only who changes passphrases.)
+//! `Store::put` has tests of its own: a mount never makes it, only who changes passphrases.
 
 use super::flaky::{Call, Flaky, Trouble};
 use super::*;
 use crate::mount::pulse::PulseStore;
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_store::{Patience, RetryStore, Store};
-use oblivio_volume::{CreateOptions, OpenOptions, Volume};
+use oblivio_volume::{CreateOptions, OpenOptions, Volume, change_passphrase};
 use std::collections::BTreeMap;
 use std::time::Instant;
 
@@ -43,8 +43,7 @@ impl Storm {
         let (store, pulse) = (Flaky::new(tells), Pulse::default());
         let layers = PulseStore::new(Arc::new(store.clone()), Arc::clone(&pulse));
         let layers = RetryStore::new(Arc::new(layers), Patience::default(), Box::new(|_| ()));
-        let (block_bytes, kdf) = (4096, KdfParams::TEST);
-        let create = CreateOptions { block_bytes, capacity_bytes: 1 << 30, kdf };
+        let create = CreateOptions { block_bytes: 4096, capacity_bytes: 1 << 30, kdf: KDF };
         let secret = Passphrase::new("storm");
         let volume = Volume::create(Arc::new(layers), &secret, create, open_options());
         let fs = FileSystem::format(Box::new(volume.expect("made"))).expect("an empty one");
@@ -146,6 +145,8 @@ impl Storm {
         }
     }
 }
+
+const KDF: KdfParams = KdfParams::TEST;
 
 fn outage() -> Duration {
     let seconds = std::env::var("OBLIVIO_OUTAGE_SECONDS").ok().and_then(|text| text.parse().ok());
@@ -290,4 +291,75 @@ fn a_disk_that_others_fill_gives_errors_until_there_is_room() {
         assert!(back.elapsed() < GRACE, "it does not come back");
     }
     storm.end();
+}
+
+#[test]
+fn a_mount_replaces_no_object_whole() {
+    let mut storm = Storm::new(true);
+    storm.store.set(Some((Call::Put, Trouble::Fails)));
+    while storm.next < 60 {
+        storm.load().expect("good weather");
+    }
+    assert_eq!(storm.store.hits.load(Ordering::Relaxed), 0);
+    storm.end();
+}
+
+/// The header is replaced whole: whatever happens, one of the two passphrases opens the volume, and
+/// the one that `change_passphrase` told of.
+#[test]
+fn a_passphrase_changes_or_does_not_during_an_outage() {
+    let (old, new) = (Passphrase::new("storm"), Passphrase::new("new"));
+    for trouble in [Trouble::Fails, Trouble::FailsAfter, Trouble::Hangs] {
+        let mut storm = Storm::new(true);
+        storm.load().expect("good weather");
+        let store = storm.store.clone();
+        storm.end();
+        let opens = |with: &Passphrase| {
+            let disk: Arc<dyn Store> = store.disk.clone();
+            Volume::open(disk, with, open_options()).is_ok()
+        };
+        store.set(Some((Call::Put, trouble)));
+        let changed = thread::scope(|scope| {
+            let change = scope.spawn(|| change_passphrase(&store, &old, &new, KDF));
+            while store.hits.load(Ordering::Relaxed) == 0 {
+                thread::sleep(LIMIT / 10);
+            }
+            assert!(trouble != Trouble::Hangs || opens(&old), "nothing has happened yet");
+            thread::sleep(outage());
+            store.set(None);
+            change.join().expect("no panic")
+        });
+        assert_eq!(changed.is_ok(), trouble == Trouble::Hangs, "{trouble:?}");
+        let took_effect = trouble != Trouble::Fails;
+        assert_eq!((opens(&old), opens(&new)), (!took_effect, took_effect), "{trouble:?}");
+        // It may be tried again.
+        let again = change_passphrase(&store, &old, &new, KDF);
+        assert_eq!(again.is_ok(), !took_effect, "{trouble:?}");
+        assert!(!opens(&old) && opens(&new), "{trouble:?}");
+    }
+}
+
+/// One that is patient outlasts the outage.
+#[test]
+fn a_header_is_replaced_when_the_outage_is_over() {
+    for trouble in [Trouble::Fails, Trouble::FailsAfter] {
+        let mut storm = Storm::new(true);
+        storm.load().expect("good weather");
+        let store = storm.store.clone();
+        storm.end();
+        let layer = RetryStore::new(Arc::new(store.clone()), Patience::default(), Box::new(|_| ()));
+        let (old, new) = (Passphrase::new("storm"), Passphrase::new("new"));
+        store.set(Some((Call::Put, trouble)));
+        thread::scope(|scope| {
+            let change = scope.spawn(|| change_passphrase(&layer, &old, &new, KDF));
+            while store.hits.load(Ordering::Relaxed) < 2 {
+                thread::sleep(LIMIT / 10);
+            }
+            thread::sleep(outage());
+            store.set(None);
+            change.join().expect("no panic").expect("patient");
+        });
+        let disk: Arc<dyn Store> = store.disk;
+        assert!(Volume::open(disk, &new, open_options()).is_ok(), "{trouble:?}");
+    }
 }

@@ -1,0 +1,86 @@
+//! The `oblivio` command: the only crate that knows terminals, the environment and local files.
+//!
+//! It is a library so that a mount can be measured over any store; nothing else is for others.
+#![allow(clippy::print_stdout, reason = "a command writes to standard output")]
+
+mod args;
+mod audit;
+mod check;
+mod committer;
+mod copy;
+mod demo;
+mod exit;
+mod get;
+mod human;
+mod info;
+mod init;
+mod list;
+mod mount;
+mod open;
+mod passphrase;
+mod passphrases;
+mod progress;
+mod put;
+mod recorder;
+mod remembered;
+mod remote;
+mod staging;
+mod tree;
+mod watch;
+
+pub use mount::within::{Within, mount_within};
+
+use anyhow::Result;
+use args::{Cli, Command, CompletionsArgs};
+use clap::{CommandFactory, Parser};
+use exit::Code;
+use std::process::ExitCode;
+
+/// The command, with the arguments of this process.
+pub fn main() -> ExitCode {
+    let args = mount::as_mount_helper(std::env::args_os().collect());
+    match run(&Cli::parse_from(args).command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let (code, hint) = exit::judge(&error);
+            if code != Code::Pipe {
+                eprintln!("oblivio: {}", exit::line(&error));
+                if !hint.is_empty() {
+                    eprintln!("  {}", human::plain(&hint));
+                }
+            }
+            ExitCode::from(code as u8)
+        }
+    }
+}
+
+fn run(command: &Command) -> Result<()> {
+    match command {
+        Command::Init(args) => init::run(args),
+        Command::Put(args) => put::run(args),
+        Command::Get(args) => get::run(args),
+        Command::Ls(args) => list::ls(args),
+        Command::Cat(args) => get::cat(args),
+        Command::Cp(args) => copy::run(args),
+        Command::Mv(args) => tree::mv(args),
+        Command::Rm(args) => tree::rm(args),
+        Command::Mkdir(args) => tree::mkdir(args),
+        Command::Stat(args) => list::stat(args),
+        Command::Du(args) => list::du(args),
+        Command::Info(args) => info::run(args),
+        Command::Check(args) => check::run(args),
+        Command::Mount(args) => mount::run(args),
+        Command::Umount(args) => mount::umount(args),
+        Command::Passphrase(command) => passphrases::run(command),
+        Command::Audit(args) => audit::run(args),
+        Command::Demo(args) => demo::run(args),
+        Command::Watch(args) => watch::run(args),
+        Command::Completions(args) => completions(args),
+    }
+}
+
+fn completions(args: &CompletionsArgs) -> Result<()> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "oblivio", &mut script);
+    human::say(script)
+}

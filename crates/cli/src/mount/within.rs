@@ -1,0 +1,48 @@
+//! A mount that lives in the process that uses it, over whatever store that process has.
+
+use super::attach::{self, Stuck};
+use super::busy;
+use super::session::{Mounted, Options, serve};
+use anyhow::{Result, bail};
+use oblivio_crypto::Passphrase;
+use oblivio_store::Store;
+use oblivio_volume::fs::FileSystem;
+use oblivio_volume::{OpenOptions, Volume};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A mounted volume.
+pub struct Within {
+    mounted: Mounted,
+    dir: PathBuf,
+}
+
+/// Opens the volume in a store and mounts it, as `oblivio mount` does.
+///
+/// # Errors
+/// Those of the volume; that of the system when it does not let us mount.
+pub fn mount_within(store: Arc<dyn Store>, passphrase: &Passphrase, dir: &Path) -> Result<Within> {
+    let (store, pulse) = super::layers(store);
+    let open = OpenOptions { short_pauses: true, ..OpenOptions::default() };
+    let fs = FileSystem::open_ahead(
+        Box::new(Volume::open(store, passphrase, open)?),
+        super::READ_AHEAD,
+    )?;
+    fs.set_clock(Box::new(crate::open::now));
+    let mounted = serve(fs, dir, Options { pulse, ..Options::default() })?;
+    Ok(Within { mounted, dir: dir.to_owned() })
+}
+
+impl Within {
+    /// Unmounts, and comes back when everything is committed.
+    ///
+    /// # Errors
+    /// Those of the unmount and of the last commit.
+    pub fn end(self) -> Result<()> {
+        match attach::detach(&self.dir, false) {
+            Ok(()) => self.mounted.wait(),
+            Err(Stuck::Busy) => bail!(busy::sentence(&self.dir)),
+            Err(Stuck::Other(error)) => Err(error),
+        }
+    }
+}
