@@ -372,7 +372,7 @@ impl Volume {
         self.slab.committed();
         self.journal.restart(record.epoch());
         self.forget_unsynced();
-        self.slab.reclaim(&*self.store)?;
+        self.reclaim()?;
         self.begin_interval()
     }
 
