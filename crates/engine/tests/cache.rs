@@ -1,7 +1,7 @@
 //! The memory that the top of the tree takes.
 
 use oblivio_engine::memory::MemoryBuckets;
-use oblivio_engine::tree::{Eviction, TreeConfig, TreeKeys, TreeOram};
+use oblivio_engine::tree::{Eviction, MapFormat, TreeConfig, TreeKeys, TreeOram};
 use oblivio_engine::{Action, BlockId, BlockOp, Engine};
 
 const BLOCKS: u64 = 1 << 15;
@@ -62,26 +62,30 @@ fn the_cache_stays_within_its_bytes() {
     }
 }
 
-/// Levels with more buckets than there are scheduled paths between two flushes are written through
-/// at no cost: just as many buckets are written in all, and each flush has few left.
+/// Buckets that have no other turn before the next flush are written at once, at no cost: just as
+/// many are written in all, and a flush that comes when it was expected has nothing left.
 #[test]
-fn writing_through_moves_no_bucket_more() {
+fn what_a_flush_would_write_is_written_before_at_no_cost() {
     const EVICTIONS: u64 = 60;
     let config = TreeConfig {
         eviction: Eviction::Scheduled { every: 3 },
         cache_bytes: 1 << 20,
+        // No accesses but those that are asked for.
+        map_format: MapFormat::Counter64,
         ..TreeConfig::new(64, 1 << 12)
     };
-    let run = |write_through| {
+    let run = |batch: u64, expected| {
         let mut engine = TreeOram::new(config, 1 << 12, TreeKeys::from_seed(1)).expect("sound");
-        engine.set_write_through(write_through).expect("flushed");
         let mut store = MemoryBuckets::default();
         let (mut flushed, mut id) = (0, 0);
         for _ in 0..40 {
-            for _ in 0..EVICTIONS * 3 {
-                id = (id + 1_234_567) % (1 << 12);
-                let action = Action::Write(vec![7; 64]);
-                let ops = vec![BlockOp { id: BlockId(id), action }];
+            engine.expect_flush_after(expected).expect("flushed");
+            for _ in 0..EVICTIONS * 3 / batch {
+                let write = |_| {
+                    id = (id + 1_234_567) % (1 << 12);
+                    BlockOp { id: BlockId(id), action: Action::Write(vec![7; 64]) }
+                };
+                let ops = (0..batch).map(write).collect();
                 store.access(&mut engine, ops).expect("nothing was tampered with");
             }
             let before = engine.meters().buckets_written;
@@ -91,9 +95,13 @@ fn writing_through_moves_no_bucket_more() {
         }
         (engine.meters().buckets_written, flushed)
     };
-    let (all, flushed) = run(u64::MAX);
-    assert_eq!(all, flushed, "the cache holds the whole tree");
-    let (all_through, left) = run(EVICTIONS);
-    assert_eq!(all_through, all);
-    assert_eq!(left, 40 * 63, "the levels above");
+    for batch in [1, 12, 60] {
+        let (all, flushed) = run(batch, u64::MAX);
+        assert_eq!(all, flushed, "the cache holds the whole tree");
+        assert_eq!(run(batch, EVICTIONS), (all, 0));
+        let (late, flushed) = run(batch, EVICTIONS / 2);
+        assert!(late > all && flushed == 0);
+        let (early, left) = run(batch, EVICTIONS * 3 / 2);
+        assert!(early == all && left > 0 && left < all / 2, "{left} of {early}");
+    }
 }

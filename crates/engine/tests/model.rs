@@ -70,7 +70,7 @@ enum Event {
     Discard(Vec<u64>),
     SizeClass(u64),
     Maintain(u64),
-    WriteThrough(u64),
+    ExpectFlush(u64),
     Commit,
     Crash,
 }
@@ -85,7 +85,7 @@ fn any_events() -> impl Strategy<Value = Vec<Event>> {
         }),
         2 => (0..=BLOCKS).prop_map(Event::SizeClass),
         2 => (0u64..40).prop_map(Event::Maintain),
-        1 => prop_oneof![Just(0), Just(4), Just(u64::MAX)].prop_map(Event::WriteThrough),
+        1 => prop_oneof![Just(0), Just(4), Just(40), Just(u64::MAX)].prop_map(Event::ExpectFlush),
         2 => Just(Event::Commit),
         1 => Just(Event::Crash),
     ];
@@ -148,9 +148,9 @@ impl Run {
                 engine.begin_maintenance(*paths).expect("idle");
                 self.store.run(engine).expect("nothing was tampered with");
             }
-            Event::WriteThrough(evictions) => {
+            Event::ExpectFlush(evictions) => {
                 flush(engine, &mut self.store);
-                engine.set_write_through(*evictions).expect("flushed");
+                engine.expect_flush_after(*evictions).expect("flushed");
             }
             Event::Commit => self.commit(),
             Event::Crash => self.crash(),

@@ -16,6 +16,10 @@ const LEAST_FLUSH: u64 = 16 << 20;
 const MOST_FLUSH: u64 = 128 << 20;
 /// Bytes written to the slab that are made durable ahead of the commit.
 const SYNC_AHEAD: u64 = 16 << 20;
+/// The most holes that are made at a time, each of which takes the disk a while; and where somebody
+/// waits: about as many as a sweep leaves between two commits.
+const MOST_HOLES: usize = 1024;
+const FEW_HOLES: usize = 128;
 /// Scheduled paths that follow each batch while the tree shrinks.
 const SWEEP_BATCH: u64 = 2;
 /// Scheduled paths at a time when nothing else is to be done, and at the end of a session.
@@ -88,17 +92,23 @@ impl Volume {
             return Ok(true);
         }
         if self.engine.shrink_left() == 0 {
-            return Ok(false);
+            return self.reclaim();
         }
         self.sweep(SWEEP_IDLE)?;
         if self.engine.shrink_left() > 0 {
             self.commit_if_due()?;
-            return Ok(true);
+        } else {
+            // What the last paths gave back is free after a commit.
+            self.checkpoint()?;
+            self.announce()?;
         }
-        // What the last paths gave back is free after a commit.
-        self.checkpoint()?;
-        self.announce()?;
-        Ok(false)
+        Ok(true)
+    }
+
+    /// Gives some of the space back that is not needed; whether there is more.
+    pub(crate) fn reclaim(&mut self) -> Result<bool> {
+        let most = if self.options.short_pauses { FEW_HOLES } else { MOST_HOLES };
+        self.slab.reclaim(&*self.store, most)
     }
 
     /// Sweeps at the end of a session, by an amount that depends on the size class alone.

@@ -23,8 +23,6 @@ pub const PAGE: usize = 4096;
 const LEAST_HOLE: u64 = 64 << 10;
 /// The end is cut off when it is free by at least so many bytes, and by an eighth of the slab.
 const LEAST_CUT: u64 = 1 << 20;
-/// The most holes that are made after one commit; the others wait for the next.
-const MOST_HOLES: usize = 1024;
 /// "Not stored" in the slot table.
 const NOWHERE: u32 = u32::MAX;
 
@@ -67,7 +65,7 @@ pub struct Slab {
     free: BTreeSet<u32>,
     /// Those of them whose space was given back.
     holes: BTreeSet<u32>,
-    /// About the most slots that a commit wrote lately; twice as many free ones are kept.
+    /// About the most slots that a commit wrote lately; as many free ones are kept.
     busiest: u64,
     /// Slots of versions that the next commit makes old.
     retired: Vec<u32>,
@@ -277,27 +275,28 @@ impl Slab {
         self.changed.clear();
     }
 
-    /// Gives space back that the next commits will not need. To follow [`Self::committed`] at
-    /// once: what is free then, no durable commit refers to.
+    /// Gives space back that the next commits will not need, making at most so many holes; says
+    /// whether there may be more. What is free, no durable commit refers to.
     ///
     /// # Errors
     /// Those of the store.
-    pub fn reclaim(&mut self, store: &dyn Store) -> Result<()> {
-        let spare = 2 * self.busiest as usize;
+    pub fn reclaim(&mut self, store: &dyn Store, most_holes: usize) -> Result<bool> {
+        let spare = self.busiest as usize;
         self.cut_end(store, spare)?;
-        let ranges = self.new_holes(spare);
+        let ranges = self.new_holes(spare, most_holes);
         if ranges.is_empty() {
-            return Ok(());
+            return Ok(false);
         }
         let bytes = |&(first, end): &(u32, u32)| {
             let offset = u64::from(first) * self.slot_bytes;
             (SLAB_OBJECT, offset, u64::from(end - first) * self.slot_bytes)
         };
         store.discard(&ranges.iter().map(bytes).collect::<Vec<_>>())?;
+        let more = ranges.len() == most_holes;
         for (first, end) in ranges {
             self.holes.extend(first..end);
         }
-        Ok(())
+        Ok(more)
     }
 
     /// Cuts off the end when enough of it is free, beyond the first `spare` free slots.
@@ -322,11 +321,11 @@ impl Slab {
     }
 
     /// Runs of free slots beyond the first `spare` that were not given back yet.
-    fn new_holes(&self, spare: usize) -> Vec<(u32, u32)> {
+    fn new_holes(&self, spare: usize, most: usize) -> Vec<(u32, u32)> {
         let mut runs: Vec<(u32, u32)> = Vec::new();
         let long = |run: &(u32, u32)| u64::from(run.1 - run.0) * self.slot_bytes >= LEAST_HOLE;
         for &slot in self.free.iter().skip(spare).filter(|slot| !self.holes.contains(slot)) {
-            let full = runs.len() == MOST_HOLES;
+            let full = runs.len() == most;
             match runs.last_mut() {
                 Some((_, end)) if *end == slot => *end += 1,
                 Some(last) if !long(last) => *last = (slot, slot + 1),

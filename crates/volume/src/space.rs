@@ -19,8 +19,9 @@ const SYNC_BYTES: usize = 4 << 20;
 /// makes the next opening serve as much again.
 const LEAST_JOURNAL: u64 = 4 << 20;
 const MOST_JOURNAL: u64 = 256 << 20;
-/// The most bytes that wait to be carried out.
+/// The most bytes that wait to be carried out, and those that may wait always.
 const MOST_DEFERRED: usize = 2 << 20;
+const LEAST_DEFERRED: usize = 256 << 10;
 
 impl Volume {
     /// Runs `work` unless an earlier failure closed this handle; a failure closes it.
@@ -91,19 +92,37 @@ impl Volume {
         }
     }
 
-    /// Carries out what waits, the oldest first, until at most `left` bytes wait.
-    fn drain(&mut self, left: usize) -> Result<()> {
-        while self.deferred.bytes() > left || (left == 0 && !self.deferred.is_empty()) {
+    /// Carries out what waits, the oldest first, until at most so many bytes wait; none of length
+    /// zero when that is none.
+    fn drain(&mut self, left: impl Fn(&Self) -> usize) -> Result<()> {
+        while self.deferred.bytes() > left(self) || (left(self) == 0 && !self.deferred.is_empty()) {
             let ops = self.deferred.drain(self.batch_limit());
             self.serve_batch(ops)?;
         }
         Ok(())
     }
 
+    /// Bytes that may wait now. A commit carries out all, and whoever meets it waits for that; so
+    /// where somebody waits they become fewer towards it, and more again after it: a quarter of
+    /// what the paths up to it, or since the last, are enough for.
+    fn most_deferred(&self) -> usize {
+        let most = MOST_DEFERRED.min(self.memory_bytes / 16);
+        if !self.options.short_pauses || self.pacer.is_some() {
+            return most;
+        }
+        let since = self.paths_since_commit();
+        let left = self.evictions_between_commits().saturating_sub(since);
+        let accesses = since.min(left) as usize * 3;
+        most.min((accesses * self.engine.block_bytes() / 4).max(LEAST_DEFERRED))
+    }
+
+    fn paths_since_commit(&self) -> u64 {
+        self.engine.evictions() - self.committed_at
+    }
+
     /// Commits when there were so many paths or so much journal that it is due.
     pub(crate) fn commit_if_due(&mut self) -> Result<()> {
-        let paths = self.engine.evictions() - self.committed_at;
-        if paths > self.evictions_between_commits()
+        if self.paths_since_commit() >= self.evictions_between_commits()
             || self.journal.bytes() > 2 * self.journal_limit()
         {
             self.checkpoint()?;
@@ -121,7 +140,7 @@ impl Volume {
         if self.pacer.is_some() {
             self.ticks_before_commit()?;
         }
-        self.drain(0)
+        self.drain(|_| 0)
     }
 
     /// A commit that leaves nothing waiting and nothing in the journal.
@@ -166,7 +185,7 @@ impl BlockSpace for Volume {
         self.guarded(|volume| {
             volume.note(&ops);
             if ops.iter().any(|op| op.action != Action::Read) {
-                volume.drain(0)?;
+                volume.drain(|_| 0)?;
             }
             let (limit, block_bytes) = (volume.batch_limit(), volume.engine.block_bytes());
             let mut answers = Vec::with_capacity(ops.len());
@@ -197,11 +216,8 @@ impl BlockSpace for Volume {
                     volume.tick()?;
                 }
             }
-            let most = MOST_DEFERRED.min(volume.memory_bytes / 16);
-            if volume.deferred.bytes() > most {
-                // No further: each caller waits for about as much as it brought.
-                volume.drain(most)?;
-            }
+            // No further: each caller waits for about as much as it brought.
+            volume.drain(Self::most_deferred)?;
             if volume.pacer.is_some() {
                 volume.tick_until_synced(SYNC_BYTES / 2)?;
             }
@@ -256,6 +272,7 @@ impl BlockSpace for Volume {
             volume.shrink_if_due()?;
             volume.sweep_at_end()?;
             volume.checkpoint()?;
+            while volume.reclaim()? {}
             volume.journal.clear(&*volume.store)?;
             volume.announce()
         })

@@ -212,7 +212,7 @@ impl Volume {
         self.committed_at = self.engine.evictions();
         self.stored_at_commit = self.slab.current_bytes();
         self.fit_cache()?;
-        self.engine.set_write_through(self.evictions_between_commits()).map_err(engine_error)
+        self.engine.expect_flush_after(self.evictions_between_commits()).map_err(engine_error)
     }
 
     /// Gives the cache what the budget leaves for a tree of this size.
@@ -354,7 +354,7 @@ impl Volume {
         self.slab.committed();
         self.journal.restart(record.epoch(), &record.digest());
         self.forget_unsynced();
-        self.slab.reclaim(&*self.store)?;
+        self.reclaim()?;
         self.begin_interval()?;
         self.report_rule();
         Ok(())

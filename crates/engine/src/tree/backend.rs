@@ -63,8 +63,10 @@ pub struct Backend {
     pub(super) live: BitSet,
     /// Buckets at the leaves that are rewritten are emptied and dropped.
     pub(super) pruning: bool,
-    /// Cached buckets from this level on are written back at once.
-    pub(super) write_through: Level,
+    /// Turns of the eviction schedule so far, those of the round under way included.
+    pub(super) turns: u64,
+    /// The turn before which the next flush is due.
+    pub(super) flush_at: u64,
     pub(super) root_tag: Tag,
     pub(super) meters: Meters,
     pub(super) changes: Changes,
@@ -118,7 +120,8 @@ impl Backend {
             removed: BitSet::default(),
             live: BitSet::default(),
             pruning: false,
-            write_through: Level(u32::MAX),
+            turns: 0,
+            flush_at: u64::MAX,
             root_tag: Tag::default(),
             meters: Meters::default(),
             changes: Changes::default(),

@@ -4,7 +4,7 @@
 //! (the demand-driven background eviction of the cloud paper's §V-D tells re-reading one file
 //! from reading many).
 
-use crate::{Leaf, Level};
+use crate::{BucketId, Leaf, Level};
 
 /// When paths are rewritten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +59,15 @@ pub fn reverse_lexicographic(turn: u64, depth: Level) -> Leaf {
     Leaf(turn.reverse_bits() >> (64 - depth.0))
 }
 
+/// The first turn from `now` on whose path goes through a bucket; the next one after it comes when
+/// all other buckets of the level had theirs. The depth of the tree makes no difference.
+pub fn next_turn(bucket: BucketId, now: u64) -> u64 {
+    let period = 1 << bucket.level().0;
+    let place = bucket.0 - period;
+    let phase = place.reverse_bits().checked_shr(64 - bucket.level().0).unwrap_or(0);
+    now + (phase.wrapping_sub(now) & (period - 1))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -73,6 +82,21 @@ mod tests {
         assert_eq!(seen, [2; 32]);
         assert_eq!(reverse_lexicographic(0, depth).0, 0);
         assert_eq!(reverse_lexicographic(1, depth).0, 16, "the other half of the tree comes next");
+    }
+
+    #[test]
+    fn the_next_turn_is_the_first_whose_path_has_the_bucket() {
+        let depth = Level(5);
+        for bucket in 1..64 {
+            let bucket = BucketId(bucket);
+            let passes = |&turn: &u64| {
+                let leaf = (32 + reverse_lexicographic(turn, depth).0) >> (5 - bucket.level().0);
+                leaf == bucket.0
+            };
+            for now in 0..70 {
+                assert_eq!(Some(next_turn(bucket, now)), (now..).find(passes), "{bucket:?}, {now}");
+            }
+        }
     }
 
     #[test]

@@ -311,6 +311,7 @@ impl TreeOram {
             let label = leaf.0.checked_shl(64 - depth.0).unwrap_or(0);
             self.plan(Target::Idle, PathAccess { label, want: EMPTY, scheduled: true });
         }
+        self.trees[tree].turns = self.turns[tree];
         let moved = self.trees[tree].meters.bytes_moved;
         self.trees[tree].begin(&self.accesses_plan);
         if level > 0 {

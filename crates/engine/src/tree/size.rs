@@ -8,7 +8,7 @@
 use super::delta::distinct;
 use super::frontend::{LEVEL_SHIFT, TreeOram};
 use super::geometry::buckets_in;
-use crate::{BucketId, EngineError, Level, Result};
+use crate::{BucketId, EngineError, Result};
 
 /// The size class that follows when `live` blocks exist and the tree is made for `class`.
 ///
@@ -91,21 +91,21 @@ impl TreeOram {
         buckets.into_iter().map(BucketId).collect()
     }
 
-    /// Says that there are at most `evictions` scheduled paths between two flushes; `u64::MAX`
-    /// writes nothing before the flush. A cached level with at least so many buckets is then
-    /// written back at once: each of its buckets has its turn at most once before the flush, so
-    /// this moves no byte more, and the flush has less to do. Must follow a flush: a bucket that is
-    /// written at once must not stand over one that waits.
+    /// Says that the next flush comes after `evictions` scheduled paths; with `u64::MAX` nothing is
+    /// written before it. A cached bucket is then written back at once when it will not have
+    /// another turn before the flush. That moves no byte more than leaving all to the flush, and
+    /// the flush that comes when it is due finds nothing left to write; one that comes too late
+    /// neither, one that comes early finds the rest. Must follow a flush: a bucket that is written
+    /// at once must not stand over one that waits.
     ///
     /// # Errors
     /// `Invalid` while a batch is under way or something waits for a flush.
-    pub fn set_write_through(&mut self, evictions: u64) -> Result<()> {
+    pub fn expect_flush_after(&mut self, evictions: u64) -> Result<()> {
         self.expect_idle()?;
         if !self.trees[0].cache.dirty().is_empty() {
             return Err(EngineError::Invalid("cached buckets wait for a flush".into()));
         }
-        let level = evictions.checked_next_power_of_two().map_or(u32::MAX, u64::ilog2);
-        self.trees[0].write_through = Level(level);
+        self.trees[0].flush_at = self.turns[0].saturating_add(evictions);
         Ok(())
     }
 

@@ -40,7 +40,7 @@ fn a_slab_shrinks_with_its_tree() {
     let mut slab = Slab::new(60_000, SECTOR);
     let commit = |slab: &mut Slab| {
         slab.committed();
-        slab.reclaim(&store).expect("memory");
+        slab.reclaim(&store, 1024).expect("memory");
     };
     let rewrite = |slab: &mut Slab, buckets: std::ops::Range<u64>| {
         for bucket in buckets.map(BucketId) {
@@ -134,7 +134,7 @@ impl Run {
         self.table.apply(&self.slab.changes(), buckets).expect("in range");
         self.engine.committed();
         self.slab.committed();
-        self.slab.reclaim(&self.store).expect("memory");
+        self.slab.reclaim(&self.store, 1024).expect("memory");
         let table = SlotTable(self.table.0.clone());
         let bytes = self.store.len(SLAB_OBJECT).expect("memory").unwrap_or(0);
         let mut again = Slab::new(self.slab.bucket_bytes, SECTOR);

@@ -4,6 +4,7 @@
 use super::{Backend, Held, Round, resident};
 use crate::tree::block_pool::Payload;
 use crate::tree::bucket_cache::Meta;
+use crate::tree::eviction::next_turn;
 use crate::tree::geometry::{EMPTY, SlotHeader};
 use crate::tree::paths::NONE;
 use crate::{BucketId, Level, Result};
@@ -61,9 +62,11 @@ impl Backend {
         Ok(())
     }
 
-    /// Whether a bucket that is rewritten goes to the store at once.
+    /// Whether a bucket that is rewritten goes to the store at once: a cached one does when its
+    /// next turn comes after the next flush. Those below it come by no sooner than it does, so it
+    /// never stands over one that waits.
     fn is_written(&self, bucket: BucketId) -> bool {
-        !self.cache.holds(bucket.0) || bucket.level() >= self.write_through
+        !self.cache.holds(bucket.0) || next_turn(bucket, self.turns) >= self.flush_at
     }
 
     /// Drops an empty bucket: it reads as one that was never stored.
