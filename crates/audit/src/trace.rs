@@ -5,8 +5,8 @@
 //!
 //! ```text
 //! {"format":"oblivio-trace","version":3,"depth":10}
-//! {"kind":"rule","depth":10,"rule":{"blocks":1024,"floor":10,"cached":62,"write_through":5,
-//!  "swept":0,"stored":[[1,2047]]}}
+//! {"kind":"rule","depth":10,"rule":{"blocks":1024,"floor":10,"cached":62,"turn":0,
+//!  "flush_at":512,"swept":0,"stored":[[1,2047]]}}
 //! {"kind":"batch","at":1200,"leaves":[513,256],"scheduled":1,"sweep":false,"depth":10,"reads":18,
 //!  "writes":11,"bytes_read":73728,"bytes_written":45056}
 //! ```
@@ -63,8 +63,11 @@ pub struct Rule {
     pub floor: u32,
     /// So many buckets, the first in heap order, are kept in memory once they were met.
     pub cached: u64,
-    /// Those of them from this level on are written at once, the others with a commit.
-    pub write_through: u32,
+    /// Scheduled paths so far.
+    pub turn: u64,
+    /// When there were so many, a commit is due. Cached buckets whose path has no other turn before
+    /// are written at once, the others with the commit.
+    pub flush_at: u64,
     /// At the beginning of a session: scheduled paths since the leaf level began to be dropped.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub swept: u64,
@@ -304,10 +307,10 @@ mod tests {
     prop_compose! {
         fn a_rule()(
             blocks in any::<u64>(), floor in 0..=MAX_DEPTH, cached in any::<u64>(),
-            write_through in any::<u32>(), swept in 0u64..3,
+            turn in any::<u64>(), flush_at in any::<u64>(), swept in 0u64..3,
             stored in prop::option::of(prop::collection::vec((any::<u64>(), any::<u64>()), 0..3)),
         ) -> Rule {
-            Rule { blocks, floor, cached, write_through, swept, stored }
+            Rule { blocks, floor, cached, turn, flush_at, swept, stored }
         }
     }
 

@@ -85,7 +85,8 @@ fn rule(rule: &oblivio_volume::Rule) -> Rule {
         blocks: rule.blocks,
         floor: rule.floor,
         cached: rule.cached,
-        write_through: rule.write_through,
+        turn: rule.turn,
+        flush_at: rule.flush_at,
         swept: rule.swept,
         stored: rule.stored.clone(),
     }

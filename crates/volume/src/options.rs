@@ -63,8 +63,11 @@ pub struct Rule {
     pub floor: u32,
     /// So many buckets, the first in heap order, are kept in memory once they were met.
     pub cached: u64,
-    /// Those of them from this level on are written at once, the others with a commit.
-    pub write_through: u32,
+    /// Scheduled paths so far.
+    pub turn: u64,
+    /// When there were so many, a commit is due. Cached buckets whose path has no other turn before
+    /// are written at once, the others with the commit.
+    pub flush_at: u64,
     /// At the beginning of a session: scheduled paths since the leaf level began to be dropped.
     pub swept: u64,
     /// At the beginning of a session: the stored buckets, as runs of heap indices (the first of

@@ -90,7 +90,8 @@ impl Volume {
             blocks: engine.capacity(),
             floor: self.floor(),
             cached: engine.cached_buckets(),
-            write_through: engine.write_through().0,
+            turn: engine.evictions(),
+            flush_at: engine.flush_at(),
             ..Rule::default()
         }
     }

@@ -15,6 +15,9 @@ const EVERY: usize = 3;
 const BATCHES: u64 = 3600;
 /// Batches between two commits.
 const COMMIT: u64 = 150;
+/// Scheduled paths between two commits that are due; the last of those above come early.
+const INTERVAL: u64 = 140;
+const FIRST_TURN: u64 = 1234;
 /// Files that are read; one of them is the secret.
 const FILES: u64 = 50;
 const SECRET: u64 = 7;
@@ -80,7 +83,8 @@ impl Session {
             blocks: 1 << DEPTH,
             floor: DEPTH,
             cached: CACHED,
-            write_through: 5,
+            turn: FIRST_TURN,
+            flush_at: FIRST_TURN + INTERVAL,
             ..Rule::default()
         };
         let mut session = Session {
@@ -89,7 +93,7 @@ impl Session {
             model: Model::default(),
             trace: Trace { depth: DEPTH, requests: Vec::new() },
             rule,
-            turns: 1234,
+            turns: FIRST_TURN,
             accesses: 0,
             committed: false,
         };
@@ -124,7 +128,7 @@ impl Session {
     /// States the rule.
     fn state(&mut self, stored: Option<Vec<(u64, u64)>>) {
         let depth = self.model.depth().max(self.rule.floor);
-        let rule = Some(Rule { stored, ..self.rule.clone() });
+        let rule = Some(Rule { stored, turn: self.turns, ..self.rule.clone() });
         let request = Request { kind: Kind::Rule, depth, rule, ..Request::default() };
         // A flaw in the rule itself is what the audit is to find, so its word is not asked for.
         let _ = self.model.see(&request);
@@ -192,6 +196,7 @@ impl Session {
         self.committed = true;
         let more = self.flaw == Flaw::OtherMemory && file % 2 == 1;
         self.rule.cached = CACHED + u64::from(more);
+        self.rule.flush_at = self.turns + INTERVAL;
         self.state(None);
     }
 }

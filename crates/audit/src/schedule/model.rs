@@ -1,8 +1,8 @@
 //! What follows from the public rule: which buckets each request reads and writes.
 //!
 //! A bucket is read when it is stored and not in memory. Those in memory are the first in heap
-//! order, once they were met; of those the lower levels are written with their path, the others at
-//! the next commit. While the tree becomes smaller, each scheduled path drops its leaf bucket. All
+//! order, once they were met; of those the ones whose path has no other turn before a commit is due are
+//! written with it, the others at the commit. While the tree becomes smaller, each scheduled path drops its leaf bucket. All
 //! of it follows from leaves, so nothing here is estimated: a request costs exactly this or leaks.
 
 use super::stored::Stored;
@@ -34,8 +34,10 @@ pub(crate) struct Model {
     owed: u64,
     /// How many buckets were cached at each size: addressable blocks, depth and floor.
     cached_at: HashMap<(u64, u32, u32), u64>,
-    /// From which level on they were written at once when so many buckets were stored.
-    through_at: BTreeMap<u64, u32>,
+    /// Scheduled paths so far.
+    turns: u64,
+    /// Scheduled paths between commits when so many buckets were stored.
+    intervals: BTreeMap<u64, u64>,
 }
 
 impl Model {
@@ -142,13 +144,16 @@ impl Model {
 
     fn write(&mut self, scheduled: &[u64]) -> u64 {
         let mut writes = 0;
+        self.turns = self.turns.saturating_add(scheduled.len() as u64);
         for bucket in buckets(scheduled, self.depth) {
             let level = bucket.ilog2();
             if self.sweeping() && level == self.depth {
                 self.stored.set(bucket, false);
                 self.loaded.remove(&bucket);
                 self.dirty.remove(&bucket);
-            } else if bucket > self.rule.cached || level >= self.rule.write_through {
+            } else if bucket > self.rule.cached
+                || next_turn(bucket, self.turns) >= self.rule.flush_at
+            {
                 self.stored.set(bucket, true);
                 self.dirty.remove(&bucket);
                 writes += 1;
@@ -199,6 +204,7 @@ impl Model {
             rule: Rule { stored: None, ..rule.clone() },
             depth,
             swept: rule.swept,
+            turns: rule.turn,
             stored,
             begun: true,
             ..Model::default()
@@ -209,7 +215,7 @@ impl Model {
     /// The rule changes: with the size class, or after a commit, when everything is stored.
     fn change(&mut self, rule: &Rule) -> Option<String> {
         let before = std::mem::replace(&mut self.rule, rule.clone());
-        let memory = |rule: &Rule| (rule.cached, rule.write_through);
+        let memory = |rule: &Rule| (rule.cached, rule.flush_at);
         self.depth = self.depth.max(rule.floor);
         if !self.sweeping() {
             (self.swept, self.owed) = (0, 0);
@@ -218,6 +224,9 @@ impl Model {
         let after_commit = self.last == Some(Kind::Commit);
         if rule.blocks < before.blocks {
             return Some("fewer blocks are addressable than before".into());
+        }
+        if rule.turn != self.turns {
+            return Some(format!("{} scheduled paths so far, not {}", self.turns, rule.turn));
         }
         (memory(rule) != memory(&before) && !after_commit)
             .then(|| "what memory holds changed without a commit".into())
@@ -228,16 +237,24 @@ impl Model {
         let rule = &self.rule;
         let at = (rule.blocks, self.depth, rule.floor);
         let cached = *self.cached_at.entry(at).or_insert(rule.cached);
-        let through = rule.write_through;
+        let interval = rule.flush_at.saturating_sub(rule.turn);
         let count = self.stored.count();
-        let below = self.through_at.range(..=count).next_back().map(|(_, &level)| level);
-        let above = self.through_at.range(count..).next().map(|(_, &level)| level);
-        self.through_at.insert(count, through);
-        let out_of_order = below.is_some_and(|below| below > through)
-            || above.is_some_and(|above| above < through);
+        let below = self.intervals.range(..=count).next_back().map(|(_, &paths)| paths);
+        let above = self.intervals.range(count..).next().map(|(_, &paths)| paths);
+        self.intervals.insert(count, interval);
+        let out_of_order = below.is_some_and(|below| below > interval)
+            || above.is_some_and(|above| above < interval);
         (cached != rule.cached || out_of_order)
             .then(|| "what memory holds does not follow from the sizes".into())
     }
+}
+
+/// The first turn of the schedule from `now` on whose path goes through a bucket.
+fn next_turn(bucket: u64, now: u64) -> u64 {
+    let level = bucket.ilog2();
+    let period = 1u64 << level;
+    let phase = (bucket - period).reverse_bits().checked_shr(64 - level).unwrap_or(0);
+    now.saturating_add(phase.wrapping_sub(now) & (period - 1))
 }
 
 /// Whether a record of written bytes may be so long: whole pages, then eighths of a power of two.

@@ -57,7 +57,7 @@ fn a_sweep_that_lies_is_seen() {
 fn a_rule_that_changes_when_it_may_not_is_seen() {
     let is_rule = |r: &Request| r.kind == Kind::Rule;
     assert_eq!(changed(is_rule, |r| rule_of(r).cached += 1), Verdict::Leak);
-    assert_eq!(changed(is_rule, |r| rule_of(r).write_through = 4), Verdict::Leak);
+    assert_eq!(changed(is_rule, |r| rule_of(r).flush_at += 1), Verdict::Leak);
     assert_eq!(changed(is_rule, |r| rule_of(r).blocks /= 2), Verdict::Leak);
     assert_eq!(changed(is_rule, |r| r.rule = None), Verdict::Leak);
     let mut trace = session_trace();

@@ -109,9 +109,9 @@ impl TreeOram {
         Ok(())
     }
 
-    /// The level from which on cached buckets are written at once.
-    pub fn write_through(&self) -> Level {
-        self.trees[0].write_through
+    /// The number of scheduled paths before which the next flush is expected.
+    pub fn flush_at(&self) -> u64 {
+        self.trees[0].flush_at
     }
 
     /// Scheduled paths so far: a public clock, by which a caller can decide when a flush is due.
