@@ -16,10 +16,10 @@ const LEAST_FLUSH: u64 = 16 << 20;
 const MOST_FLUSH: u64 = 128 << 20;
 /// Bytes written to the slab that are made durable ahead of the commit.
 const SYNC_AHEAD: u64 = 16 << 20;
-/// The most holes that are made at a time, each of which takes the disk a while; and where somebody
-/// waits: about as many as a sweep leaves between two commits.
+/// The most holes that are made at a time, and where somebody waits: each takes 0.06 ms, but 4 on a
+/// busy computer.
 const MOST_HOLES: usize = 1024;
-const FEW_HOLES: usize = 128;
+const FEW_HOLES: usize = 16;
 /// Scheduled paths that follow each batch while the tree shrinks.
 const SWEEP_BATCH: u64 = 2;
 /// Scheduled paths at a time when nothing else is to be done, and at the end of a session.
@@ -96,6 +96,7 @@ impl Volume {
         }
         self.sweep(SWEEP_IDLE)?;
         if self.engine.shrink_left() > 0 {
+            self.reclaim()?;
             self.commit_if_due()?;
         } else {
             // What the last paths gave back is free after a commit.

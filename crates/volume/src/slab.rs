@@ -23,6 +23,10 @@ pub const PAGE: usize = 4096;
 const LEAST_HOLE: u64 = 64 << 10;
 /// The end is cut off when it is free by at least so many bytes, and by an eighth of the slab.
 const LEAST_CUT: u64 = 1 << 20;
+/// The longest hole that is made at once, and the most that is cut off at a time: a disk that is
+/// told of what is free takes its time.
+const MOST_HOLE: u64 = 256 << 10;
+const MOST_CUT: u64 = 16 << 20;
 /// "Not stored" in the slot table.
 const NOWHERE: u32 = u32::MAX;
 
@@ -61,12 +65,14 @@ pub struct Slab {
     slot_bytes: u64,
     /// The slot of each bucket, by heap index.
     slots: Vec<u32>,
-    /// Slots that may be written, the lowest first.
+    /// Slots that may be written.
     free: BTreeSet<u32>,
-    /// Those of them whose space was given back.
+    /// Others that may be written, whose space was given back.
     holes: BTreeSet<u32>,
     /// About the most slots that a commit wrote lately; as many free ones are kept.
     busiest: u64,
+    /// A part of the free end was cut off, and the rest is to follow.
+    cutting: bool,
     /// Slots of versions that the next commit makes old.
     retired: Vec<u32>,
     /// Slots written since the last commit.
@@ -90,6 +96,7 @@ impl Slab {
             free: BTreeSet::new(),
             holes: BTreeSet::new(),
             busiest: 0,
+            cutting: false,
             retired: Vec::new(),
             fresh: 0,
             synced: 0,
@@ -185,12 +192,12 @@ impl Slab {
 
     /// Bytes of current versions.
     pub fn current_bytes(&self) -> u64 {
-        (u64::from(self.end) - self.free.len() as u64) * self.slot_bytes
+        (u64::from(self.end) - (self.free.len() + self.holes.len()) as u64) * self.slot_bytes
     }
 
     /// Bytes of slots that are free and still take space in the store.
     pub fn free_bytes(&self) -> u64 {
-        (self.free.len() - self.holes.len()) as u64 * self.slot_bytes
+        self.free.len() as u64 * self.slot_bytes
     }
 
     /// Reads buckets; `into` is cut into equal parts.
@@ -234,7 +241,7 @@ impl Slab {
         if at >= self.slots.len() {
             self.slots.resize(at + 1, NOWHERE);
         }
-        let slot = match self.free.pop_first() {
+        let slot = match self.take_lowest() {
             Some(slot) => slot,
             None if self.end == NOWHERE - 1 => {
                 return Err(Error::Full("the slab has all the slots it can have".into()));
@@ -244,7 +251,6 @@ impl Slab {
                 self.end - 1
             }
         };
-        self.holes.remove(&slot);
         let old = std::mem::replace(&mut self.slots[at], slot);
         if old != NOWHERE {
             self.retired.push(old);
@@ -252,6 +258,14 @@ impl Slab {
         self.fresh += 1;
         self.changed.push(bucket.0);
         Ok(slot)
+    }
+
+    fn take_lowest(&mut self) -> Option<u32> {
+        match (self.free.first(), self.holes.first()) {
+            (Some(free), Some(hole)) if hole < free => self.holes.pop_first(),
+            (Some(_), _) => self.free.pop_first(),
+            (None, _) => self.holes.pop_first(),
+        }
     }
 
     /// The tree dropped these buckets; what is stored of them is free after the next commit.
@@ -283,6 +297,9 @@ impl Slab {
     pub fn reclaim(&mut self, store: &dyn Store, most_holes: usize) -> Result<bool> {
         let spare = self.busiest as usize;
         self.cut_end(store, spare)?;
+        if self.cutting {
+            return Ok(true);
+        }
         let ranges = self.new_holes(spare, most_holes);
         if ranges.is_empty() {
             return Ok(false);
@@ -293,26 +310,30 @@ impl Slab {
         };
         store.discard(&ranges.iter().map(bytes).collect::<Vec<_>>())?;
         let more = ranges.len() == most_holes;
-        for (first, end) in ranges {
-            self.holes.extend(first..end);
+        for slot in ranges.into_iter().flat_map(|(first, end)| first..end) {
+            self.free.remove(&slot);
+            self.holes.insert(slot);
         }
         Ok(more)
     }
 
-    /// Cuts off the end when enough of it is free, beyond the first `spare` free slots.
+    /// Cuts off the end when enough of it is free, beyond `spare` free slots; the rest is
+    /// to follow when that is much.
     fn cut_end(&mut self, store: &dyn Store, spare: usize) -> Result<()> {
-        let most = self.free.len().saturating_sub(spare);
+        let mut beyond = (self.free.len() + self.holes.len()).saturating_sub(spare);
         let mut end = self.end;
-        for &slot in self.free.iter().rev().take(most) {
-            if slot + 1 != end {
-                break;
-            }
-            end = slot;
+        while beyond > 0 && (self.free.contains(&(end - 1)) || self.holes.contains(&(end - 1))) {
+            (end, beyond) = (end - 1, beyond - 1);
         }
-        let cut = u64::from(self.end - end);
-        if cut * self.slot_bytes < LEAST_CUT || cut < u64::from(self.end) / 8 {
+        let free = self.end - end;
+        let enough = self.cutting || free >= self.end / 8;
+        if !enough || u64::from(free) * self.slot_bytes < LEAST_CUT {
+            self.cutting = false;
             return Ok(());
         }
+        let cut = (MOST_CUT / self.slot_bytes).clamp(1, u64::from(free)) as u32;
+        self.cutting = cut < free;
+        end = self.end - cut;
         store.truncate(SLAB_OBJECT, u64::from(end) * self.slot_bytes)?;
         self.free.split_off(&end);
         self.holes.split_off(&end);
@@ -320,14 +341,15 @@ impl Slab {
         Ok(())
     }
 
-    /// Runs of free slots beyond the first `spare` that were not given back yet.
+    /// Runs of free slots beyond the first `spare`.
     fn new_holes(&self, spare: usize, most: usize) -> Vec<(u32, u32)> {
         let mut runs: Vec<(u32, u32)> = Vec::new();
-        let long = |run: &(u32, u32)| u64::from(run.1 - run.0) * self.slot_bytes >= LEAST_HOLE;
-        for &slot in self.free.iter().skip(spare).filter(|slot| !self.holes.contains(slot)) {
+        let bytes = |run: &(u32, u32)| u64::from(run.1 - run.0) * self.slot_bytes;
+        let long = |run: &(u32, u32)| bytes(run) >= LEAST_HOLE;
+        for &slot in self.free.iter().skip(spare) {
             let full = runs.len() == most;
             match runs.last_mut() {
-                Some((_, end)) if *end == slot => *end += 1,
+                Some(last) if last.1 == slot && bytes(last) < MOST_HOLE => last.1 += 1,
                 Some(last) if !long(last) => *last = (slot, slot + 1),
                 _ if full => break,
                 _ => runs.push((slot, slot + 1)),

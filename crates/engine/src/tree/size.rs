@@ -13,8 +13,8 @@ use crate::{BucketId, EngineError, Result};
 /// The size class that follows when `live` blocks exist and the tree is made for `class`.
 ///
 /// Classes are powers of two. A tree grows when its class is exceeded, and shrinks to the next
-/// class below when that would be filled to less than three quarters. So between two changes in
-/// opposite directions at least a quarter of the smaller class is written or discarded.
+/// class below when that would be filled to less than seven eighths. So between two changes in
+/// opposite directions at least an eighth of the smaller class is written or discarded.
 pub fn size_class_after(live: u64, class: u64) -> u64 {
     if live > class {
         return live.next_power_of_two();
@@ -22,7 +22,7 @@ pub fn size_class_after(live: u64, class: u64) -> u64 {
     let mut class = class.max(1);
     loop {
         let below = class.next_power_of_two() / 2;
-        if below == 0 || live >= below - below / 4 {
+        if below == 0 || live >= below - below / 8 {
             return class;
         }
         class = below;
@@ -177,16 +177,16 @@ mod tests {
         assert_eq!(size_class_after(64, 64), 64);
         assert_eq!(size_class_after(65, 64), 128);
         assert_eq!(size_class_after(1000, 64), 1024);
-        assert_eq!(size_class_after(48, 128), 128);
-        assert_eq!(size_class_after(47, 128), 64);
+        assert_eq!(size_class_after(56, 128), 128);
+        assert_eq!(size_class_after(55, 128), 64);
         assert_eq!(size_class_after(0, 1 << 40), 1);
         assert_eq!(size_class_after(60, 100), 100, "a class cut by the capacity");
-        assert_eq!(size_class_after(47, 100), 64);
+        assert_eq!(size_class_after(55, 100), 64);
     }
 
     proptest! {
-        /// The class always holds what lives, settles at once, and to turn back it takes a
-        /// quarter of the smaller class.
+        /// The class always holds what lives, settles at once, and to turn back it takes an
+        /// eighth of the smaller class.
         #[test]
         fn classes_do_not_flap(
             class in (0u32..30).prop_map(|log| 1u64 << log),
@@ -199,7 +199,7 @@ mod tests {
             let last = size_class_after(later, next);
             let turned = (class < next && last < next) || (class > next && last > next);
             if turned {
-                prop_assert!(live.abs_diff(later) >= next.min(last) / 4);
+                prop_assert!(live.abs_diff(later) >= next.min(last) / 8);
             }
         }
     }

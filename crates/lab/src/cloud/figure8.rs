@@ -92,7 +92,7 @@ fn report(moments: &[Moment], write: bool) -> Result<()> {
          class, {:.0} to {:.0} % of the slots are used, {:.0} % on the average. The paper adds and \
          removes single buckets at the end of the tree and stays between 45 and 55 %; ours is always \
          a full binary tree, so it doubles when it is half full and halves when the blocks would \
-         fill the smaller one to less than three quarters of that. That costs space (at worst a \
+         fill the smaller one to less than seven eighths of that. That costs space (at worst a \
          fifth of the slots are used) and tells the store less: the class, not each bucket.",
         100.0 * least,
         100.0 * most,

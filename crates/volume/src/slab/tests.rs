@@ -81,6 +81,43 @@ fn a_slab_shrinks_with_its_tree() {
     }
 }
 
+/// In small parts all space comes back that comes back at once.
+#[test]
+fn space_is_given_back_in_parts() {
+    let reclaim = |most| {
+        let store = RecordStore::new(MemoryStore::new());
+        let mut slab = Slab::new(60_000);
+        for bucket in (1..1024).map(BucketId) {
+            slab.write(&store, &[bucket], &[1; 60_000]).expect("memory");
+            slab.committed();
+        }
+        let gone = |n: &u64| *n > 256 || n % 5 > 1;
+        slab.forget(&(1..1024).filter(gone).map(BucketId).collect::<Vec<_>>());
+        slab.committed();
+        store.take();
+        let mut before = store.len(SLAB_OBJECT).expect("memory").expect("written");
+        let (mut left, mut parts) = (before, 0);
+        let mut more = true;
+        while more {
+            more = slab.reclaim(&store, most).expect("memory");
+            let len = store.len(SLAB_OBJECT).expect("memory").expect("written");
+            let holes = store.take().into_iter().filter(|event| event.op == Op::Discard);
+            let holes: Vec<_> = holes.map(|event| event.len).collect();
+            assert!(holes.len() <= most);
+            assert!(holes.iter().all(|len| *len < 2 * MOST_HOLE));
+            assert!(before - len <= MOST_CUT);
+            before = len;
+            left = len - slab.holes.len() as u64 * slab.slot_bytes;
+            parts += 1;
+        }
+        (left, parts)
+    };
+    let (at_once, parts) = reclaim(1024);
+    assert!(at_once < 140 * 60_416 && parts == 3, "{at_once} in {parts}");
+    let (in_parts, parts) = reclaim(4);
+    assert!(in_parts == at_once && parts > 10, "{in_parts} in {parts}");
+}
+
 #[test]
 fn a_table_with_a_shared_slot_is_refused() {
     let mut table = SlotTable::default();
