@@ -1,8 +1,9 @@
 //! All that the file system knows in memory, its commit, and the room it keeps free.
 
+use super::backend::open_database;
 use super::cache::DataCache;
 use super::inode::Inode;
-use super::metadata_file::{Backend, MetadataFile};
+use super::metadata_file::MetadataFile;
 use super::pool::{Pool, SharedPool, full};
 use super::tables::{ALLOCATION, Counters, Meta, ORPHANS};
 use super::tails::Tails;
@@ -40,6 +41,8 @@ pub(super) struct State {
     operations: u64,
     /// The database committed, but the blocks are not durable yet.
     pending: bool,
+    /// Operations that may have removed something since metadata was last asked to shrink.
+    pub(super) removals: u64,
     failed: Option<String>,
 }
 
@@ -85,6 +88,8 @@ impl State {
             blocks.cache_budget() / 4,
         )?;
         let mut state = Self::with(blocks, file)?;
+        // Sessions before may have removed what they did not give back.
+        state.removals = u64::MAX / 2;
         state.begin()?;
         let result = state.load();
         state.settle(result)?;
@@ -141,19 +146,10 @@ impl State {
         let highest = pool.metadata.block_ids().max();
         pool.reserve_for(highest)?;
         let pool = SharedPool::new(pool);
-        let opened = redb::Builder::new()
-            .set_cache_size((budget / 2).max(256 << 10))
-            .create_with_backend(Backend(pool.clone()));
-        let database = match opened {
-            Ok(database) => database,
-            Err(error) => {
-                let reason = pool.lock().failure.take();
-                return Err(reason.unwrap_or_else(|| error.into()));
-            }
-        };
+        let meta = Meta::new(open_database(&pool, budget)?);
         Ok(State {
             pool,
-            meta: Meta::new(database),
+            meta,
             counters: Counters::default(),
             cache: DataCache::new(budget / 8 / block_bytes),
             tails: Tails::new(budget / 8),
@@ -165,6 +161,7 @@ impl State {
             clock: None,
             operations: 0,
             pending: false,
+            removals: 0,
             failed: None,
         })
     }
@@ -191,6 +188,14 @@ impl State {
                 self.failed = Some(cause.to_string());
                 return Err(cause);
             }
+        }
+        result
+    }
+
+    /// Looks at how something ended that left no database when it failed.
+    pub(super) fn settle_closed(&mut self, result: Result<()>) -> Result<()> {
+        if let Err(error) = &result {
+            self.failed = Some(error.to_string());
         }
         result
     }
@@ -228,7 +233,8 @@ impl State {
     /// Blocks kept back, so that what is deleted, and what is written to blocks that are set
     /// aside already, works on a full volume.
     fn kept_back(&self) -> u64 {
-        self.metadata_reserve(0) + self.unwritten_reserve(self.counters.unwritten)
+        let unwritten = self.unwritten_reserve(self.counters.unwritten);
+        self.metadata_reserve(0) + self.pool.lock().metadata.ahead() + unwritten
     }
 
     /// Blocks that metadata may take when so many unwritten blocks are written, one here and one
@@ -253,6 +259,9 @@ impl State {
         }
         if !self.has_room(wanted) && (self.operations > 0 || self.deferred() > 0) {
             self.commit()?;
+        }
+        if !self.has_room(wanted) && self.could_shrink() {
+            self.shrink_metadata()?;
         }
         if !self.has_room(wanted) {
             return Err(full());
@@ -281,6 +290,7 @@ impl State {
             self.commit()?;
         }
         self.operations += 1;
+        self.removals += 1;
         Ok(())
     }
 
@@ -337,18 +347,8 @@ impl State {
             self.remove_inode(ino)?;
         }
         self.commit()?;
-        {
-            let mut pool = self.pool.lock();
-            pool.metadata.hold = true;
-            pool.failure = None;
-        }
-        self.meta.close();
+        self.close_database()?;
         let mut pool = self.pool.lock();
-        if let Some(error) = pool.failure.take() {
-            return Err(error);
-        }
-        pool.metadata_commit()?;
-        pool.metadata_trim()?;
         pool.blocks()?.finish()?;
         let blocks = pool.take_blocks();
         blocks.ok_or_else(|| Error::Closed("the file system was closed".into()))

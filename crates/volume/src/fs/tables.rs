@@ -132,6 +132,13 @@ impl Meta {
         }
     }
 
+    /// Drops the transaction, and moves pages to the front of the file, in commits of its own.
+    pub(super) fn compact(&mut self) -> Result<()> {
+        self.txn = None;
+        let db = self.db.as_mut().ok_or_else(closed)?;
+        Ok(db.compact().map(drop)?)
+    }
+
     /// Drops the transaction and closes the database.
     pub(super) fn close(&mut self) {
         self.txn = None;
@@ -248,5 +255,6 @@ database_errors!(
     redb::TableError,
     redb::TransactionError,
     redb::CommitError,
+    redb::CompactionError,
     redb::DatabaseError
 );
