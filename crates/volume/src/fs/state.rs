@@ -10,7 +10,7 @@ use super::tails::Tails;
 use super::types::{FileKind, Handle, Ino, NewNode, ROOT_INO, Timestamp, Usage};
 use crate::{BlockSpace, Error, Result};
 use redb::ReadableTable;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// The smallest block that metadata fits in.
 const MIN_BLOCK_BYTES: usize = 512;
@@ -34,6 +34,8 @@ pub(super) struct State {
     pub(super) open_packs: BTreeMap<u64, usize>,
     pub(super) block_bytes: usize,
     handles: HashMap<u64, Ino>,
+    /// Those of the handles that lead to directories.
+    directory_handles: HashSet<u64>,
     open_counts: HashMap<Ino, u32>,
     next_handle: u64,
     clock: Option<Clock>,
@@ -156,6 +158,7 @@ impl State {
             open_packs: BTreeMap::new(),
             block_bytes,
             handles: HashMap::new(),
+            directory_handles: HashSet::new(),
             open_counts: HashMap::new(),
             next_handle: 1,
             clock: None,
@@ -376,6 +379,13 @@ impl State {
 
     /// The file behind a handle.
     pub(super) fn handle_ino(&self, handle: Handle) -> Result<Ino> {
+        match self.directory_handles.contains(&handle.0) {
+            true => Err(Error::IsADirectory("the handle leads to one".into())),
+            false => self.open_ino(handle),
+        }
+    }
+
+    fn open_ino(&self, handle: Handle) -> Result<Ino> {
         let ino = self.handles.get(&handle.0).copied();
         ino.ok_or_else(|| Error::Invalid("the file handle is not open".into()))
     }
@@ -386,6 +396,12 @@ impl State {
         self.handles.insert(handle, ino);
         *self.open_counts.entry(ino).or_default() += 1;
         Handle(handle)
+    }
+
+    pub(super) fn new_directory_handle(&mut self, ino: Ino) -> Handle {
+        let handle = self.new_handle(ino);
+        self.directory_handles.insert(handle.0);
+        handle
     }
 
     pub(super) fn is_open(&self, ino: Ino) -> bool {
@@ -402,8 +418,9 @@ impl State {
     }
 
     pub(super) fn close(&mut self, handle: Handle) -> Result<()> {
-        let ino = self.handle_ino(handle)?;
+        let ino = self.open_ino(handle)?;
         self.handles.remove(&handle.0);
+        self.directory_handles.remove(&handle.0);
         let Some(count) = self.open_counts.get_mut(&ino) else {
             return Ok(());
         };

@@ -21,7 +21,7 @@ pub(super) const PACKS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("
 pub(super) const ROOMY: TableDefinition<'_, (u64, u64), ()> = TableDefinition::new("roomy");
 /// The allocator's bitmap in pieces.
 pub(super) const ALLOCATION: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("allocation");
-/// Files without names that were open at the last commit.
+/// Files and directories without names that were open at the last commit.
 pub(super) const ORPHANS: TableDefinition<'_, u64, ()> = TableDefinition::new("orphans");
 /// `(inode, name)` to the value of an extended attribute.
 pub(super) const XATTRS: TableDefinition<'_, (u64, &[u8]), &[u8]> = TableDefinition::new("xattrs");
