@@ -187,6 +187,7 @@ fn the_stash_stays_small_while_the_tree_shrinks() {
 /// workload.
 #[test]
 #[ignore = "minutes"]
+#[expect(clippy::disallowed_methods, reason = "the recipe says how much in the environment")]
 fn the_stash_stays_small_while_a_large_tree_shrinks() {
     let seeds = std::env::var("OBLIVIO_SHRINK_SEEDS").ok().and_then(|text| text.parse().ok());
     let [shrinking, _] = peaks(14, 0..seeds.unwrap_or(20));

@@ -9,7 +9,7 @@ use super::request::{Answer, Listed};
 use super::server::{Served, Server};
 use fuser::{Errno, FileType};
 use oblivio_volume::Error;
-use oblivio_volume::fs::{Attr, DirEntry, FileKind, Ino};
+use oblivio_volume::fs::{Attr, DirEntry, Ino};
 use std::collections::{HashMap, VecDeque};
 
 /// Cookies: where `.` and `..` end and names begin.
@@ -26,12 +26,6 @@ const MOST_PLAIN: usize = 1024;
 /// All open directories.
 #[derive(Default)]
 pub struct Directories(HashMap<u64, Cursor>);
-
-impl Directories {
-    pub fn close(&mut self, fh: u64) {
-        self.0.remove(&fh);
-    }
-}
 
 #[derive(Default)]
 struct Cursor {
@@ -67,12 +61,17 @@ impl Cursor {
 
 impl Server {
     pub(super) fn open_dir(&mut self, ino: Ino) -> Served {
-        if self.fs.attr(ino)?.kind != FileKind::Directory {
-            return Err(Errno::ENOTDIR.into());
-        }
+        // While it is open it outlives its name.
+        let handle = self.fs.open_directory(ino)?;
         let fh = self.new_fh();
+        self.files.insert(fh, handle);
         self.directories.0.insert(fh, Cursor::default());
         Ok(Answer::Opened(fh))
+    }
+
+    pub(super) fn close_dir(&mut self, fh: u64) -> oblivio_volume::Result<()> {
+        self.directories.0.remove(&fh);
+        self.release(fh)
     }
 
     pub(super) fn read_dir(&mut self, ino: Ino, fh: u64, from: u64, plus: bool) -> Served {

@@ -252,8 +252,7 @@ impl Server {
     /// kernel remembers of the names may be wrong.
     fn came_late(&mut self, op: &Op, opened: Option<u64>) {
         if let Some(fh) = opened {
-            self.directories.close(fh);
-            let closed = self.release(fh);
+            let closed = self.close_dir(fh);
             self.judge(closed.err().as_ref());
         }
         let Some(late) = &self.settings.late else { return };
@@ -340,10 +339,7 @@ impl Server {
             Op::Release { fh } => Ok(self.release(*fh).map(|()| Answer::Done)?),
             Op::OpenDir { ino } => self.open_dir(*ino),
             Op::ReadDir { ino, fh, cookie, plus } => self.read_dir(*ino, *fh, *cookie, *plus),
-            Op::ReleaseDir { fh } => {
-                self.directories.close(*fh);
-                Ok(Answer::Done)
-            }
+            Op::ReleaseDir { fh } => Ok(self.close_dir(*fh).map(|()| Answer::Done)?),
             Op::StatFs => Ok(Answer::Usage(self.fs.usage()?)),
             Op::GetXattr { ino, name, size } => self.get_xattr(*ino, name, *size),
             Op::SetXattr { ino, name, value, flags } => self.set_xattr(*ino, name, value, *flags),

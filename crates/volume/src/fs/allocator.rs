@@ -112,6 +112,12 @@ impl Allocator {
         self.released.push(id);
     }
 
+    /// Gives an id back that no committed metadata names, whatever the last commit was told.
+    pub(super) fn release_at_once(&mut self, id: u64) {
+        clear(&mut self.committed, id);
+        self.release(id);
+    }
+
     /// The pieces of the bitmap that have to be stored, as `(number, bytes)`. Ids of `except`
     /// are left out: the metadata file keeps account of its own blocks, which it still takes
     /// while this very bitmap is being stored.

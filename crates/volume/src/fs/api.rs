@@ -234,6 +234,14 @@ impl FileSystem {
         self.run(|state| state.open_file(ino))
     }
 
+    /// Opens a directory: as long as it is open it stays, empty, when its name is removed.
+    ///
+    /// # Errors
+    /// `NotFound`, `NotADirectory`.
+    pub fn open_directory(&self, ino: Ino) -> Result<Handle> {
+        self.run(|state| state.open_directory(ino))
+    }
+
     /// Reads a range; the answer is shorter at the end of the file. All blocks of the range are
     /// fetched together, so ask for long ranges.
     ///

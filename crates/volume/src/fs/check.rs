@@ -214,14 +214,16 @@ impl State {
         for (&ino, inode) in &found.inodes {
             let names = found.names.get(&ino).copied().unwrap_or(0);
             let below = found.subdirectories.get(&ino).copied().unwrap_or(0);
+            let removed = is_directory(inode) && orphans.contains(&ino);
             let wanted = match is_directory(inode) {
+                true if removed => 0,
                 true => 2 + below,
                 false => names,
             };
             if inode.nlink != wanted {
                 problems.push(format!("inode {ino}: {} links, not {wanted}", inode.nlink));
             }
-            if is_directory(inode) && names != u32::from(ino != ROOT_INO) {
+            if is_directory(inode) && names != u32::from(ino != ROOT_INO && !removed) {
                 problems.push(format!("directory {ino} has {names} names"));
             }
             if orphans.contains(&ino) != (inode.nlink == 0) {
@@ -332,7 +334,9 @@ fn is_directory(inode: &Inode) -> bool {
 fn check_paths(found: &mut Findings) {
     let mut good: HashSet<Ino> = HashSet::from([ROOT_INO]);
     let mut problems = Vec::new();
-    for (&ino, _) in found.inodes.iter().filter(|(_, inode)| is_directory(inode)) {
+    // One that was removed while it was open leads nowhere any more.
+    let named = |inode: &Inode| is_directory(inode) && inode.nlink > 0;
+    for (&ino, _) in found.inodes.iter().filter(|(_, inode)| named(inode)) {
         let mut path = Vec::new();
         let mut at = ino;
         while !good.contains(&at) && !path.contains(&at) {

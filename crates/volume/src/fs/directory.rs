@@ -293,8 +293,20 @@ impl State {
         self.require_empty(dirent.ino, name)?;
         self.make_way()?;
         self.meta.remove_dirent(parent, name)?;
-        self.remove_inode(dirent.ino)?;
+        self.drop_directory(dirent.ino)?;
         self.changed_directory(parent, -1)
+    }
+
+    /// An empty directory lost its name; it goes as soon as nobody has it open.
+    pub(super) fn drop_directory(&mut self, ino: Ino) -> Result<()> {
+        if !self.is_open(ino) {
+            return self.remove_inode(ino);
+        }
+        let mut inode = self.meta.inode(ino)?;
+        inode.nlink = 0;
+        inode.changed(self.now());
+        self.meta.open(ORPHANS)?.insert(ino, ())?;
+        self.meta.put_inode(ino, &inode)
     }
 
     pub(super) fn require_empty(&self, ino: Ino, name: &[u8]) -> Result<()> {
@@ -316,6 +328,11 @@ impl State {
             .into_iter()
             .map(|(name, dirent)| DirEntry { name, ino: dirent.ino, kind: dirent.kind })
             .collect())
+    }
+
+    pub(super) fn open_directory(&mut self, ino: Ino) -> Result<Handle> {
+        self.directory(ino)?;
+        Ok(self.new_directory_handle(ino))
     }
 
     pub(super) fn open_file(&mut self, ino: Ino) -> Result<Handle> {

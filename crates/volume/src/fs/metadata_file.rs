@@ -13,13 +13,11 @@
 //! nothing is evicted while the database commits: it may already be reusing pages of the state
 //! before, although the header that retires it is not stored yet.
 
-use super::pool::{Pool, SharedPool, full, patch_op, read_op, write_op};
+use super::pool::{Pool, full, patch_op, read_op, write_op};
 use crate::ranges::Ranges;
 use crate::{Error, ROOT_BYTES, Result};
 use oblivio_engine::BlockOp;
-use redb::StorageBackend;
 use std::collections::{BTreeMap, HashMap};
-use std::io;
 
 const MAGIC: [u8; 8] = *b"OblivFS\0";
 const VERSION: u16 = 1;
@@ -46,7 +44,7 @@ pub(super) struct MetadataFile {
     block_bytes: usize,
     extents: Vec<(u64, u64)>,
     mapped: u64,
-    len: u64,
+    pub(super) len: u64,
     /// The length in the root; it never shrinks before the shorter header is durable.
     root_len: u64,
     /// Chunks from this one on were never written and need no read.
@@ -57,6 +55,8 @@ pub(super) struct MetadataFile {
     budget: usize,
     /// Nothing may be evicted now.
     pub(super) hold: bool,
+    /// The database commits on its own: what it calls durable must be.
+    pub(super) in_steps: bool,
 }
 
 impl MetadataFile {
@@ -74,6 +74,7 @@ impl MetadataFile {
             clock: 0,
             budget: (budget / block_bytes).max(8),
             hold: false,
+            in_steps: false,
         }
     }
 
@@ -149,6 +150,13 @@ impl MetadataFile {
         self.len.div_ceil(self.block_bytes as u64)
     }
 
+    /// Blocks that the database may soon write at the end of its length, although there is free
+    /// space before them: it takes the free pages that fit best, wherever they are.
+    pub(super) fn ahead(&self) -> u64 {
+        let length = self.len.div_ceil(self.block_bytes as u64);
+        length.saturating_sub(self.mapped).min(self.mapped / 2)
+    }
+
     fn block_of(&self, chunk: u64) -> Option<u64> {
         let mut before = 0;
         for &(start, len) in &self.extents {
@@ -173,6 +181,14 @@ impl MetadataFile {
         let entry = Chunk { data, valid, dirty, stamp: 0 };
         self.cache.insert(chunk, entry);
         self.touch(chunk);
+    }
+
+    /// Forgets all chunks from this one on; they may get other blocks, which are empty.
+    fn forget_behind(&mut self, end: u64) {
+        self.touched = self.touched.min(end);
+        for (_, entry) in self.cache.extract_if(|&chunk, _| chunk >= end) {
+            self.recent.remove(&entry.stamp);
+        }
     }
 
     /// The part of the file range `offset..offset + len` in each chunk, as
@@ -202,7 +218,7 @@ impl MetadataFile {
 }
 
 impl Pool {
-    fn metadata_read(&mut self, offset: u64, out: &mut [u8]) -> Result<()> {
+    pub(super) fn metadata_read(&mut self, offset: u64, out: &mut [u8]) -> Result<()> {
         let parts = self.metadata.parts(offset, out.len());
         self.metadata_fetch(&parts)?;
         let mut at = 0;
@@ -257,7 +273,7 @@ impl Pool {
         Ok(())
     }
 
-    fn metadata_write(&mut self, offset: u64, data: &[u8]) -> Result<()> {
+    pub(super) fn metadata_write(&mut self, offset: u64, data: &[u8]) -> Result<()> {
         let size = self.block_bytes;
         let mut rest = data;
         for (chunk, start, len) in self.metadata.parts(offset, data.len()) {
@@ -285,11 +301,13 @@ impl Pool {
     }
 
     /// Gives the file blocks up to and with this chunk, by runs that grow with the file so that
-    /// the root can list them all.
+    /// the root can list them all; of the last free blocks by small ones, so that what is kept
+    /// back for metadata is not taken at once.
     fn metadata_map(&mut self, chunk: u64) -> Result<()> {
         while self.metadata.mapped <= chunk {
             let mapped = self.metadata.mapped;
-            let wanted = (mapped / 4).max(MIN_RUN).max(chunk + 1 - mapped);
+            let run = (mapped / 4).min(self.allocator.free() / 8).max(MIN_RUN);
+            let wanted = run.max(chunk + 1 - mapped);
             if self.metadata_lengthen(wanted) == 0 {
                 if self.metadata.extents.len() >= MAX_EXTENTS {
                     return Err(Error::Full(
@@ -376,6 +394,7 @@ impl Pool {
     }
 
     /// After the last commit of a closed database: lets go of the blocks behind its end.
+    /// They can be handed out again at once: no root names them any more.
     pub(super) fn metadata_trim(&mut self) -> Result<()> {
         let needed = self.metadata.length_blocks();
         if self.metadata.root_len == self.metadata.len && self.metadata.mapped <= needed {
@@ -391,9 +410,11 @@ impl Pool {
         file.extents.retain(|extent| extent.1 > 0);
         file.mapped = file.extents.iter().map(|extent| extent.1).sum();
         file.root_len = file.len;
+        file.forget_behind(needed);
         let root = file.root(file.len);
         self.blocks()?.set_root(&root);
         self.blocks()?.commit()?;
+        freed.iter().for_each(|&id| self.allocator.release_at_once(id));
         match freed.is_empty() {
             true => Ok(()),
             false => self.blocks()?.discard(&freed).and_then(|()| self.blocks()?.commit()),
@@ -407,56 +428,4 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 
 fn damaged_root() -> Error {
     Error::Tampered("the file system's root makes no sense".into())
-}
-
-/// The file as the database sees it. `sync_data` does nothing: the order that matters is kept by
-/// the commit of the whole file system.
-pub(super) struct Backend(pub(super) SharedPool);
-
-impl std::fmt::Debug for Backend {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Backend")
-    }
-}
-
-impl Backend {
-    /// The database only passes an I/O error on, so the true one is left in the pool.
-    fn run<T>(&self, action: impl FnOnce(&mut Pool) -> Result<T>) -> io::Result<T> {
-        let mut pool = self.0.lock();
-        action(&mut pool).map_err(|error| {
-            let message = error.to_string();
-            pool.failure = Some(error);
-            io::Error::other(message)
-        })
-    }
-}
-
-impl StorageBackend for Backend {
-    fn len(&self) -> io::Result<u64> {
-        Ok(self.0.lock().metadata.len)
-    }
-
-    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        self.run(|pool| {
-            if offset + out.len() as u64 > pool.metadata.len {
-                return Err(Error::Tampered("metadata beyond its end".into()));
-            }
-            pool.metadata_read(offset, out)
-        })
-    }
-
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        // Shrunk and grown again, old bytes show up instead of zeros; the database reads no page
-        // that it has not written since it allocated it.
-        self.0.lock().metadata.len = len;
-        Ok(())
-    }
-
-    fn sync_data(&self) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.run(|pool| pool.metadata_write(offset, data))
-    }
 }

@@ -9,6 +9,7 @@
 
 mod allocator;
 mod api;
+mod backend;
 mod cache;
 mod check;
 mod data;
@@ -20,6 +21,7 @@ mod pool;
 mod preallocate;
 mod punch;
 mod read;
+mod reclaim;
 mod rename;
 mod seek;
 mod segments;

@@ -56,7 +56,7 @@ impl State {
         self.meta.remove_dirent(to.0, to.1)?;
         match target.kind {
             FileKind::Directory => {
-                self.remove_inode(target.ino)?;
+                self.drop_directory(target.ino)?;
                 self.changed_directory(to.0, -1)
             }
             _ => self.drop_link(target.ino),

@@ -1,15 +1,16 @@
 //! All that the file system knows in memory, its commit, and the room it keeps free.
 
+use super::backend::open_database;
 use super::cache::DataCache;
 use super::inode::Inode;
-use super::metadata_file::{Backend, MetadataFile};
+use super::metadata_file::MetadataFile;
 use super::pool::{Pool, SharedPool, full};
 use super::tables::{ALLOCATION, Counters, Meta, ORPHANS};
 use super::tails::Tails;
 use super::types::{FileKind, Handle, Ino, NewNode, ROOT_INO, Timestamp, Usage};
 use crate::{BlockSpace, Error, Result};
 use redb::ReadableTable;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// The smallest block that metadata fits in.
 const MIN_BLOCK_BYTES: usize = 512;
@@ -33,6 +34,8 @@ pub(super) struct State {
     pub(super) open_packs: BTreeMap<u64, usize>,
     pub(super) block_bytes: usize,
     handles: HashMap<u64, Ino>,
+    /// Those of the handles that lead to directories.
+    directory_handles: HashSet<u64>,
     open_counts: HashMap<Ino, u32>,
     next_handle: u64,
     clock: Option<Clock>,
@@ -40,6 +43,8 @@ pub(super) struct State {
     operations: u64,
     /// The database committed, but the blocks are not durable yet.
     pending: bool,
+    /// Operations that may have removed something since metadata was last asked to shrink.
+    pub(super) removals: u64,
     failed: Option<String>,
 }
 
@@ -85,6 +90,8 @@ impl State {
             blocks.cache_budget() / 4,
         )?;
         let mut state = Self::with(blocks, file, ahead)?;
+        // Sessions before may have removed what they did not give back.
+        state.removals = u64::MAX / 2;
         state.begin()?;
         let result = state.load();
         state.settle(result)?;
@@ -144,30 +151,23 @@ impl State {
             pool.metadata_warm(ahead)?;
         }
         let pool = SharedPool::new(pool);
-        let opened = redb::Builder::new()
-            .set_cache_size((budget / 2).max(256 << 10))
-            .create_with_backend(Backend(pool.clone()));
-        let database = match opened {
-            Ok(database) => database,
-            Err(error) => {
-                let reason = pool.lock().failure.take();
-                return Err(reason.unwrap_or_else(|| error.into()));
-            }
-        };
+        let meta = Meta::new(open_database(&pool, budget)?);
         Ok(State {
             pool,
-            meta: Meta::new(database),
+            meta,
             counters: Counters::default(),
             cache: DataCache::new(budget / 8 / block_bytes),
             tails: Tails::new(budget / 8),
             open_packs: BTreeMap::new(),
             block_bytes,
             handles: HashMap::new(),
+            directory_handles: HashSet::new(),
             open_counts: HashMap::new(),
             next_handle: 1,
             clock: None,
             operations: 0,
             pending: false,
+            removals: 0,
             failed: None,
         })
     }
@@ -194,6 +194,14 @@ impl State {
                 self.failed = Some(cause.to_string());
                 return Err(cause);
             }
+        }
+        result
+    }
+
+    /// Looks at how something ended that left no database when it failed.
+    pub(super) fn settle_closed(&mut self, result: Result<()>) -> Result<()> {
+        if let Err(error) = &result {
+            self.failed = Some(error.to_string());
         }
         result
     }
@@ -226,7 +234,8 @@ impl State {
     /// Blocks kept back, so that what is deleted, and what is written to blocks that are set
     /// aside already, works on a full volume.
     fn kept_back(&self) -> u64 {
-        self.metadata_reserve(0) + self.unwritten_reserve(self.counters.unwritten)
+        let unwritten = self.unwritten_reserve(self.counters.unwritten);
+        self.metadata_reserve(0) + self.pool.lock().metadata.ahead() + unwritten
     }
 
     /// Blocks that metadata may take when so many unwritten blocks are written, one here and one
@@ -251,6 +260,9 @@ impl State {
         }
         if !self.has_room(wanted) && (self.operations > 0 || self.deferred() > 0) {
             self.commit()?;
+        }
+        if !self.has_room(wanted) && self.could_shrink() {
+            self.shrink_metadata()?;
         }
         if !self.has_room(wanted) {
             return Err(full());
@@ -279,6 +291,7 @@ impl State {
             self.commit()?;
         }
         self.operations += 1;
+        self.removals += 1;
         Ok(())
     }
 
@@ -335,18 +348,8 @@ impl State {
             self.remove_inode(ino)?;
         }
         self.commit()?;
-        {
-            let mut pool = self.pool.lock();
-            pool.metadata.hold = true;
-            pool.failure = None;
-        }
-        self.meta.close();
+        self.close_database()?;
         let mut pool = self.pool.lock();
-        if let Some(error) = pool.failure.take() {
-            return Err(error);
-        }
-        pool.metadata_commit()?;
-        pool.metadata_trim()?;
         pool.blocks()?.finish()?;
         let blocks = pool.take_blocks();
         blocks.ok_or_else(|| Error::Closed("the file system was closed".into()))
@@ -374,6 +377,13 @@ impl State {
 
     /// The file behind a handle.
     pub(super) fn handle_ino(&self, handle: Handle) -> Result<Ino> {
+        match self.directory_handles.contains(&handle.0) {
+            true => Err(Error::IsADirectory("the handle leads to one".into())),
+            false => self.open_ino(handle),
+        }
+    }
+
+    fn open_ino(&self, handle: Handle) -> Result<Ino> {
         let ino = self.handles.get(&handle.0).copied();
         ino.ok_or_else(|| Error::Invalid("the file handle is not open".into()))
     }
@@ -384,6 +394,12 @@ impl State {
         self.handles.insert(handle, ino);
         *self.open_counts.entry(ino).or_default() += 1;
         Handle(handle)
+    }
+
+    pub(super) fn new_directory_handle(&mut self, ino: Ino) -> Handle {
+        let handle = self.new_handle(ino);
+        self.directory_handles.insert(handle.0);
+        handle
     }
 
     pub(super) fn is_open(&self, ino: Ino) -> bool {
@@ -400,8 +416,9 @@ impl State {
     }
 
     pub(super) fn close(&mut self, handle: Handle) -> Result<()> {
-        let ino = self.handle_ino(handle)?;
+        let ino = self.open_ino(handle)?;
         self.handles.remove(&handle.0);
+        self.directory_handles.remove(&handle.0);
         let Some(count) = self.open_counts.get_mut(&ino) else {
             return Ok(());
         };

@@ -21,7 +21,7 @@ pub(super) const PACKS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("
 pub(super) const ROOMY: TableDefinition<'_, (u64, u64), ()> = TableDefinition::new("roomy");
 /// The allocator's bitmap in pieces.
 pub(super) const ALLOCATION: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("allocation");
-/// Files without names that were open at the last commit.
+/// Files and directories without names that were open at the last commit.
 pub(super) const ORPHANS: TableDefinition<'_, u64, ()> = TableDefinition::new("orphans");
 /// `(inode, name)` to the value of an extended attribute.
 pub(super) const XATTRS: TableDefinition<'_, (u64, &[u8]), &[u8]> = TableDefinition::new("xattrs");
@@ -130,6 +130,13 @@ impl Meta {
             Some(txn) => Ok(txn.commit()?),
             None => Ok(()),
         }
+    }
+
+    /// Drops the transaction, and moves pages to the front of the file, in commits of its own.
+    pub(super) fn compact(&mut self) -> Result<()> {
+        self.txn = None;
+        let db = self.db.as_mut().ok_or_else(closed)?;
+        Ok(db.compact().map(drop)?)
     }
 
     /// Drops the transaction and closes the database.
@@ -248,5 +255,6 @@ database_errors!(
     redb::TableError,
     redb::TransactionError,
     redb::CommitError,
+    redb::CompactionError,
     redb::DatabaseError
 );

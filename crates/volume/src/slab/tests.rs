@@ -86,7 +86,7 @@ fn a_slab_shrinks_with_its_tree() {
 fn space_is_given_back_in_parts() {
     let reclaim = |most| {
         let store = RecordStore::new(MemoryStore::new());
-        let mut slab = Slab::new(60_000);
+        let mut slab = Slab::new(60_000, SECTOR);
         for bucket in (1..1024).map(BucketId) {
             slab.write(&store, &[bucket], &[1; 60_000]).expect("memory");
             slab.committed();

@@ -131,3 +131,40 @@ fn symbolic_links_can_have_more_names() {
     assert!(matches!(long, Err(Error::NameTooLong(_))));
     assert_clean(&fs);
 }
+
+/// A directory that is open stays when its name goes, empty and without links, until it is closed
+/// or the volume is opened after a crash.
+#[test]
+fn an_open_directory_outlives_its_name() {
+    for crash in [false, true] {
+        let (disk, fs) = fresh(2_000);
+        let rooms = ["removed", "replaced"].map(|name| {
+            let ino = fs.mkdir(ROOT_INO, name.as_bytes(), NewNode::default()).unwrap().ino;
+            (ino, fs.open_directory(ino).unwrap())
+        });
+        fs.mkdir(ROOT_INO, b"other", NewNode::default()).unwrap();
+        fs.rmdir(ROOT_INO, b"removed").unwrap();
+        fs.rename(ROOT_INO, b"other", ROOT_INO, b"replaced", RenameMode::Replace).unwrap();
+        for (ino, handle) in rooms {
+            assert!(matches!(fs.write(handle, 0, b"no file"), Err(Error::IsADirectory(_))));
+            assert_eq!(fs.attr(ino).unwrap().nlink, 0);
+            assert_eq!(fs.read_dir(ino, None, 10).unwrap(), []);
+            let made = fs.mkdir(ino, b"inside", NewNode::default());
+            assert!(matches!(made, Err(Error::NotFound(_))), "{made:?}");
+        }
+        assert_clean(&fs);
+        fs.commit().unwrap();
+        let fs = match crash {
+            true => crashed(&disk, fs),
+            false => {
+                rooms.iter().for_each(|&(_, handle)| fs.close(handle).unwrap());
+                fs
+            }
+        };
+        for (ino, _) in rooms {
+            assert!(matches!(fs.attr(ino), Err(Error::NotFound(_))), "crash: {crash}");
+        }
+        assert_eq!(fs.usage().unwrap().directories, 2);
+        assert_clean(&fs);
+    }
+}

@@ -141,3 +141,66 @@ fn a_file_beyond_the_largest_size_is_told_apart() {
     assert_eq!(fs.seek(handle, 0, SeekWhence::Data).unwrap(), None);
     assert_clean(&fs);
 }
+
+/// Links that fill a volume with metadata alone; gives their number.
+fn fill_with_names(fs: &FileSystem) -> u64 {
+    for count in 0.. {
+        let name = format!("{count:0>200}");
+        match fs.symlink(ROOT_INO, name.as_bytes(), &[b't'; 3000], NewNode::default()) {
+            Ok(_) => {}
+            Err(Error::Full(_)) => return count,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    unreachable!("a volume is not endless")
+}
+
+fn delete_names(fs: &FileSystem, names: impl Iterator<Item = u64>) {
+    names.for_each(|number| fs.unlink(ROOT_INO, format!("{number:0>200}").as_bytes()).unwrap());
+}
+
+#[test]
+fn a_volume_full_of_names_has_room_after_they_are_deleted() {
+    let disk = MemoryBlocks::new(4096, 1_500, 1 << 20);
+    let mut fs = FileSystem::format(disk.boxed()).unwrap();
+    let large = vec![7; 2 << 20];
+    for round in 0..2 {
+        let count = fill_with_names(&fs);
+        delete_names(&fs, (0..count).filter(|number| number % 8 != 0));
+        let ino = put(&fs, ROOT_INO, "f", &large).expect("there is room again");
+        assert_eq!(get(&fs, ino), large);
+        assert_clean(&fs);
+        let left = fs.read_dir(ROOT_INO, None, usize::MAX).unwrap().len() as u64;
+        assert_eq!(left, count.div_ceil(8) + 1, "round {round}");
+        delete_names(&fs, (0..count).step_by(8));
+        fs.unlink(ROOT_INO, b"f").unwrap();
+        if round % 2 == 1 {
+            fs = FileSystem::open(fs.into_blocks().unwrap()).unwrap();
+        }
+    }
+}
+
+#[test]
+fn crashes_while_metadata_shrinks_lose_nothing() {
+    for cut in 0.. {
+        let disk = MemoryBlocks::new(4096, 1_500, 1 << 20);
+        let fs = FileSystem::format(disk.boxed()).unwrap();
+        let count = fill_with_names(&fs);
+        delete_names(&fs, 0..count - 5);
+        fs.commit().unwrap();
+        disk.auto_commit(cut + 1, 3);
+        disk.fail_after(Some(cut));
+        let done = put(&fs, ROOT_INO, "f", &vec![7; 2 << 20]);
+        disk.fail_after(None);
+        disk.auto_commit(1, 0);
+        let fs = crashed(&disk, fs);
+        assert_clean(&fs);
+        delete_names(&fs, count - 5..count);
+        put(&fs, ROOT_INO, "g", &[8; 4096]).unwrap();
+        assert_clean(&fs);
+        if done.is_ok() {
+            assert!(cut > 20, "metadata did not shrink in {cut} accesses");
+            return;
+        }
+    }
+}

@@ -166,3 +166,24 @@ fn a_listing_goes_on_where_it_was_whatever_changes() {
     );
     rig.end();
 }
+
+/// Somebody has a directory open while it is removed.
+#[test]
+fn an_open_directory_outlives_its_name() {
+    let rig = Rig::new(Duration::from_secs(60));
+    let caller = crate::mount::request::Caller { uid: 0, gid: 0 };
+    rig.ask(Op::MkDir { at: place("d"), mode: 0o755, caller }).expect("made");
+    let Ok(Answer::Entry(Some(attr))) = rig.ask(Op::Lookup(place("d"))) else { panic!("no") };
+    let ino = attr.ino;
+    let Ok(Answer::Opened(fh)) = rig.ask(Op::OpenDir { ino }) else { panic!("no") };
+    rig.ask(Op::RmDir(place("d"))).expect("empty");
+    let Ok(Answer::Attr(attr)) = rig.ask(Op::GetAttr { ino }) else { panic!("no") };
+    assert_eq!(attr.nlink, 0);
+    let listed = rig.ask(Op::ReadDir { ino, fh, cookie: 2, plus: false });
+    assert!(matches!(listed, Ok(Answer::Listing(names)) if names.is_empty()));
+    let at = Place { parent: ino, name: b"inside".to_vec() };
+    let made = rig.ask(Op::MkDir { at, mode: 0o755, caller });
+    assert!(matches!(made, Err(code) if code == Errno::ENOENT.code()), "{made:?}");
+    rig.ask(Op::ReleaseDir { fh }).expect("open");
+    assert!(rig.ask(Op::GetAttr { ino }).is_err(), "closed: it is gone");
+}
