@@ -102,6 +102,9 @@ fn mount_options(args: &MountArgs, volume: &Path, pulse: Pulse, publisher: Publi
         look,
         commit_every: Duration::from_secs(args.commit_every),
         paced: args.open.pace.is_some(),
+        // Padded operations that need no access show none: so that which names are looked up does
+        // not decide that, all metadata is read then, as far as memory takes it.
+        warm: if args.open.pad { usize::MAX } else { session::WARM_BLOCKS },
         timeout: Duration::from_secs(args.timeout),
         on_request: Some(Box::new(move |kind, ino, offset, len| {
             let event = match kind {

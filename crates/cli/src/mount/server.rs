@@ -27,8 +27,6 @@ pub type OnRequest = Box<dyn Fn(RequestKind, Ino, u64, u64) + Send>;
 const COMMIT_BYTES: u64 = 64 << 20;
 /// What a change of names or attributes counts for.
 const CHANGE_BYTES: u64 = 4 << 10;
-/// So many blocks of metadata are read when the mount is up, before they are asked for.
-const WARM_BLOCKS: usize = 64;
 /// So many bytes at the most are read in one batch.
 const READ_BYTES: u64 = 16 << 20;
 
@@ -44,6 +42,8 @@ pub struct Settings {
     pub commit_every: Duration,
     /// Whether the volume works at a pace.
     pub paced: bool,
+    /// So many blocks of metadata are read when the mount is up, before they are asked for.
+    pub warm: usize,
     pub on_request: Option<OnRequest>,
     pub late: Option<Sender<Late>>,
 }
@@ -89,7 +89,7 @@ impl Server {
     /// Serves until the queue is closed, then commits and gives the volume back.
     pub fn run(mut self) -> Result<()> {
         // What cannot be read ahead is read when it is asked for, and its error told then.
-        let _ = self.fs.warm(WARM_BLOCKS);
+        let _ = self.fs.warm(self.settings.warm);
         loop {
             let idle_at = self.idle_at.unwrap_or(self.next_commit);
             match self.queue.take(self.next_commit.min(idle_at)) {

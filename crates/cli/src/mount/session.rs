@@ -18,12 +18,17 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+/// Blocks of metadata that a mount reads ahead unless it is asked for more.
+pub const WARM_BLOCKS: usize = 64;
+
 /// How a mount behaves.
 pub struct Options {
     pub look: Look,
     pub commit_every: Duration,
     /// Whether the volume works at a pace.
     pub paced: bool,
+    /// So many blocks of metadata are read when the mount is up, before they are asked for.
+    pub warm: usize,
     /// So long a request waits for a store that does nothing.
     pub timeout: Duration,
     /// Hears of each request, for whoever wants to show what ordinary encryption would show.
@@ -38,6 +43,7 @@ impl Default for Options {
             look: Look { source: "oblivio".into(), ..Look::default() },
             commit_every: Duration::from_secs(5),
             paced: false,
+            warm: WARM_BLOCKS,
             timeout: Duration::from_secs(20),
             on_request: None,
             pulse: Pulse::default(),
@@ -60,6 +66,7 @@ pub fn serve(fs: FileSystem, dir: &Path, options: Options) -> Result<Mounted> {
     let settings = Settings {
         commit_every: options.commit_every,
         paced: options.paced,
+        warm: options.warm,
         on_request: options.on_request,
         late: Some(late),
     };

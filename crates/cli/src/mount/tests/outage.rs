@@ -54,6 +54,7 @@ impl Storm {
             on_request: None,
             late: None,
             paced: false,
+            warm: 0,
         };
         let server = Server::new(fs, Arc::clone(&queue), settings);
         let server = thread::spawn(move || server.run());
