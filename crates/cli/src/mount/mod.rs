@@ -66,7 +66,10 @@ pub fn run(args: &MountArgs) -> Result<()> {
     let opened = open::volume_over(store, &args.volume, &args.open, recorder.as_ref(), true)?;
     // From here on a signal ends the mount in good order, not the process.
     let signals = stop::signals()?;
-    let open::Session { fs, publisher, .. } = open::file_system(opened, READ_AHEAD)?;
+    // Padded operations that need no access show none: so that which names are looked up does not
+    // decide that, all metadata is read then, as far as memory takes it.
+    let ahead = if args.open.pad { usize::MAX } else { READ_AHEAD };
+    let open::Session { fs, publisher, .. } = open::file_system(opened, ahead)?;
     if !args.read_only {
         adopt_root(&fs)?;
     }

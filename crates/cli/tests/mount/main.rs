@@ -1,5 +1,6 @@
 //! Real mounts. Where there is no FUSE they are skipped, and say so.
 
+mod audits;
 #[path = "../common/mod.rs"]
 mod common;
 mod files;

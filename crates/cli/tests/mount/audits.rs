@@ -1,0 +1,121 @@
+//! What the storage sees of real work in a mount, judged by the audit.
+
+use crate::common::{copy_dir, json, noise};
+use crate::{Rig, rig};
+use serde_json::Value;
+use std::fs;
+use std::process::{Command, Stdio};
+
+/// So that even one file is accesses enough for statistics.
+const SMALL_BLOCKS: [&str; 8] =
+    ["--kdf-memory", "32K", "--kdf-passes", "1", "--block-size", "4K", "--size", "1G"];
+/// Most of the tree shall be beyond memory.
+const LITTLE: [&str; 2] = ["--memory", "16M"];
+
+/// Mounts a volume, works in it, unmounts; the trace is in a file of the volume's folder.
+fn record(rig: &Rig, volume: &str, trace: &str, options: &[&str], work: impl FnOnce()) {
+    let args = [&["mount", "--trace-out", trace], options, &[volume, "m"]].concat();
+    let mut mount = rig.scratch.command(args);
+    let mut mount = mount.stdout(Stdio::null()).spawn().expect("the command runs");
+    rig.until(|| rig.mounted());
+    work();
+    rig.umount();
+    assert!(mount.wait().expect("it ends").success());
+}
+
+/// Runs a script in the mount.
+fn work(rig: &Rig, script: &str) {
+    let mut command = Command::new("sh");
+    command.args(["-e", "-c", script]).current_dir(&rig.dir).stdin(Stdio::null());
+    command.env("HOME", rig.scratch.path("home")).env_remove("GIT_DIR");
+    for (name, value) in [("NAME", "n"), ("EMAIL", "e")] {
+        command.env(format!("GIT_AUTHOR_{name}"), value);
+        command.env(format!("GIT_COMMITTER_{name}"), value);
+    }
+    let output = command.output().expect("a shell");
+    assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// The audit of a trace, which must pass.
+fn passes(rig: &Rig, trace: &str) -> Value {
+    let audit = json(&rig.scratch.good(["audit", "--json", "--trace", trace]));
+    assert_eq!(audit["verdict"], "pass", "{trace}: {audit}");
+    audit["judgements"][0]["report"].clone()
+}
+
+#[test]
+fn a_clone_a_search_and_a_removal_pass_the_audit() {
+    let Some(rig) = rig() else { return };
+    if !Command::new("git").arg("--version").output().is_ok_and(|git| git.status.success()) {
+        eprintln!("skipped: there is no git");
+        return;
+    }
+    rig.scratch.good(["init"].iter().chain(&SMALL_BLOCKS).chain(&["w"]));
+    for mail in 0..400 {
+        let text = format!("Subject: {mail}\n\n{:?}", noise(900, mail));
+        rig.scratch.write(&format!("mail/{}/{mail}", mail % 8), text);
+    }
+    for file in 0..60 {
+        rig.scratch.write(&format!("repo/{file}"), noise(9000, file));
+    }
+    record(&rig, "w", "clone.jsonl", &LITTLE, || {
+        work(&rig, "git -C ../repo init -q && git -C ../repo add . && git -C ../repo commit -qm 1");
+        work(&rig, "git clone -q --no-hardlinks ../repo clone && cp -r ../mail .");
+    });
+    record(&rig, "w", "look.jsonl", &LITTLE, || {
+        work(&rig, "git -C clone fsck --full && grep -r 'Subject: 7' mail > /dev/null");
+    });
+    record(&rig, "w", "remove.jsonl", &LITTLE, || work(&rig, "rm -r mail/[0-6] clone"));
+    let least = [("clone.jsonl", 700), ("look.jsonl", 500), ("remove.jsonl", 64)];
+    for (trace, least) in least {
+        let accesses = passes(&rig, trace)["accesses"].as_u64();
+        assert!(accesses > Some(least), "{trace}: {accesses:?}");
+    }
+    let text = fs::read_to_string(rig.scratch.path("remove.jsonl")).expect("recorded");
+    assert!(text.contains("\"sweep\":true"), "the tree became smaller");
+    // A count that is wrong in the last commit is found.
+    let commit = text.rfind("\"kind\":\"commit\"").expect("a commit");
+    let at = commit + text[commit..].find("\"writes\":").expect("a count") + "\"writes\":".len();
+    rig.scratch.write("odd.jsonl", format!("{}9{}", &text[..at], &text[at..]));
+    rig.scratch.bad(1, ["audit", "--trace", "odd.jsonl"]);
+}
+
+#[test]
+fn one_photo_looks_like_another() {
+    let Some(rig) = rig() else { return };
+    rig.scratch.good(["init"].iter().chain(&SMALL_BLOCKS).chain(&["w"]));
+    record(&rig, "w", "all.jsonl", &[], || {
+        for photo in 0..60 {
+            let len = if photo == 59 { 450_000 } else { 200_000 };
+            fs::write(rig.path(&format!("{photo}.jpg")), noise(len, photo)).expect("written");
+        }
+    });
+    // What a session shows follows from all sessions before it too, so each begins with a copy.
+    let open = |photo: u32, pad: &[&str]| {
+        let trace = format!("{photo}{}.jsonl", pad.concat());
+        let copy = format!("w{photo}{}", pad.concat());
+        copy_dir(&rig.scratch.path("w"), &rig.scratch.path(&copy));
+        let options = [&["--accept-rollback"], pad].concat();
+        record(&rig, &copy, &trace, &options, || {
+            let photo = fs::read(rig.path(&format!("{photo}.jpg"))).expect("a photo");
+            assert!(photo.len() >= 200_000);
+        });
+        trace
+    };
+    let against = |a: &str, b: &str| {
+        let args = ["audit", "--json", "--trace", a, "--against", b];
+        let audit = json(&rig.scratch.good(args));
+        assert_eq!(audit["verdict"], "pass", "{audit}");
+        audit["alike"].as_bool()
+    };
+    // Where they go tells nothing, whatever else is public.
+    let (one, other, large) = (open(3, &[]), open(44, &[]), open(59, &[]));
+    against(&one, &other);
+    assert_eq!(against(&one, &large), Some(false));
+    let strictly = ["audit", "--strict", "--trace", &one, "--against", &large];
+    let said = rig.scratch.bad(1, strictly);
+    assert!(said.contains("told apart"), "{said}");
+    let (one, other) = (open(3, &["--pad"]), open(44, &["--pad"]));
+    assert_eq!(against(&one, &other), Some(true));
+    rig.scratch.good(["audit", "--strict", "--trace", &one, "--against", &other]);
+}
