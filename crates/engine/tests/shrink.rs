@@ -130,7 +130,7 @@ impl Life {
     fn shrink(&mut self, workload: Workload, least: u64) {
         while self.engine.size_class() > least {
             let class = self.engine.size_class();
-            self.discard_to(class / 8 * 3 - 1);
+            self.discard_to(class / 16 * 7 - 1);
             let smaller = size_class_after(self.engine.live_blocks(), class);
             assert_eq!(smaller, class / 2);
             self.engine.set_size_class(smaller).expect("idle");

@@ -309,15 +309,9 @@ fn report(args: &Args, points: &[Point], write: bool) -> Result<()> {
     let mut table = Table::new(head.into_iter().chain(KINDS));
     points.iter().for_each(|point| table.row(cells(point)));
     report.table(&table);
-    for kind in KINDS {
-        let all: Vec<f64> =
-            points.iter().filter_map(|p| p.times.0.get(kind)).flatten().copied().collect();
-        let (middle, most) = (median(&all), all.iter().copied().fold(0.0, f64::max));
-        let ratio = most / middle;
-        report.text(&format!(
-            "{kind}: median {middle:.1} ms, highest {most:.0} ms, {ratio:.1} times as much."
-        ));
-    }
+    KINDS.iter().for_each(|&kind| report.text(&waits(points, kind, &[kind])));
+    report.text(&waits(points, "1 MiB written or read", &["write", "read"]));
+    report.text(&factors(points));
     let peak = points.iter().map(|point| point.stash_peak).max().unwrap_or(0);
     report.text(&format!("Largest stash: {peak} blocks; the bound is {STASH_BOUND}."));
     if write {
@@ -327,6 +321,31 @@ fn report(args: &Args, points: &[Point], write: bool) -> Result<()> {
         report.text("![The same as a picture](breathe.svg)");
     }
     report.finish(write)
+}
+
+/// How long anybody waited, over all steps.
+fn waits(points: &[Point], name: &str, kinds: &[&str]) -> String {
+    let times =
+        points.iter().flat_map(|point| kinds.iter().filter_map(|kind| point.times.0.get(kind)));
+    let all: Vec<f64> = times.flatten().copied().collect();
+    let (middle, most) = (median(&all), all.iter().copied().fold(0.0, f64::max));
+    let ratio = most / middle;
+    format!("{name}: median {middle:.2} ms, highest {most:.1} ms, {ratio:.1} times as much.")
+}
+
+/// What the disk gave for each byte of files, at most.
+fn factors(points: &[Point]) -> String {
+    let top = (0..points.len()).max_by_key(|&at| points[at].files).unwrap_or(0);
+    let most = |points: &[Point]| {
+        let some = points.iter().filter(|point| point.files > 0);
+        some.map(|point| point.allocated as f64 / point.files as f64).fold(0.0, f64::max)
+    };
+    let (growing, shrinking) = points.split_at(top + 1);
+    format!(
+        "Allocated for each byte of files: at most {:.2} while growing, {:.2} while shrinking.",
+        most(growing),
+        most(shrinking)
+    )
 }
 
 fn plots(points: &[Point]) -> Vec<Plot> {

@@ -1,8 +1,8 @@
 //! The slab: one object of equal slots, in which buckets are copied on write.
 //!
 //! A bucket is never written over: its new version goes to a free slot, and the old slot becomes
-//! free once the commit that makes the new one current is durable. The lowest free slot is taken,
-//! so that a slab whose tree shrinks moves to its front; what is free at its end is cut off, and
+//! free once the commit that makes the new one current is durable. The lowest free slot is taken
+//! (but in a slab that grows), so that one whose tree shrinks moves to its front; what is free at its end is cut off, and
 //! what is free in between is given back to the store. All of it follows from what was written
 //! and dropped before alone, so the places tell no more than the bucket numbers do.
 
@@ -83,6 +83,11 @@ pub struct Slab {
     changed: Vec<u64>,
     /// Slots that the object has.
     end: u32,
+    /// Slots by which it became longer since the last commit, and by which it will until the next
+    /// if that is like the last. Space that was never written costs most, so it is taken evenly
+    /// and not when all that is free was used.
+    grown: u64,
+    expected: u64,
     spans: Vec<(u64, usize)>,
 }
 
@@ -102,6 +107,8 @@ impl Slab {
             synced: 0,
             changed: Vec::new(),
             end: 0,
+            grown: 0,
+            expected: 0,
             spans: Vec::new(),
         }
     }
@@ -241,13 +248,15 @@ impl Slab {
         if at >= self.slots.len() {
             self.slots.resize(at + 1, NOWHERE);
         }
-        let slot = match self.take_lowest() {
+        let lags = self.grown * self.busiest < self.expected * self.fresh;
+        let slot = match if lags { None } else { self.take_lowest() } {
             Some(slot) => slot,
             None if self.end == NOWHERE - 1 => {
                 return Err(Error::Full("the slab has all the slots it can have".into()));
             }
             None => {
                 self.end += 1;
+                self.grown += 1;
                 self.end - 1
             }
         };
@@ -283,6 +292,8 @@ impl Slab {
 
     /// The commit is durable: old versions are free.
     pub fn committed(&mut self) {
+        let unused = (self.free.len() + self.holes.len()) as u64;
+        (self.expected, self.grown) = (self.grown.saturating_sub(unused), 0);
         self.free.extend(self.retired.drain(..));
         self.busiest = self.fresh.max(self.busiest - self.busiest / 8);
         (self.fresh, self.synced) = (0, 0);

@@ -81,6 +81,34 @@ fn a_slab_shrinks_with_its_tree() {
     }
 }
 
+/// What a growing slab needs beside its free slots is taken from early on, and no more of it.
+#[test]
+fn a_slab_grows_evenly() {
+    let store = MemoryStore::new();
+    let mut slab = Slab::new(600);
+    let mut buckets = 1;
+    let mut ends = Vec::new();
+    for interval in 0..16u64 {
+        // Ten new ones among forty; then no new ones.
+        for n in 0..40 {
+            let new = interval < 12 && n % 4 == 0;
+            buckets += u64::from(new);
+            let bucket = if new { buckets } else { 1 + n % buckets.min(30) };
+            slab.write(&store, &[BucketId(bucket)], &[1; 600]).expect("memory");
+            if n == 19 {
+                ends.push(slab.end);
+            }
+        }
+        ends.push(slab.end);
+        slab.committed();
+    }
+    let grown: Vec<_> = ends.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(grown[14..24].iter().all(|by| (4..=6).contains(by)), "{grown:?}");
+    // Old versions take room once more, as many as are written when nothing is new.
+    assert!(grown[23..].iter().sum::<u32>() <= 20, "{grown:?}");
+    assert!(grown[27..].iter().all(|by| *by == 0), "{grown:?}");
+}
+
 /// In small parts all space comes back that comes back at once.
 #[test]
 fn space_is_given_back_in_parts() {
