@@ -85,7 +85,7 @@ fn a_slab_shrinks_with_its_tree() {
 #[test]
 fn a_slab_grows_evenly() {
     let store = MemoryStore::new();
-    let mut slab = Slab::new(600);
+    let mut slab = Slab::new(600, SECTOR);
     let mut buckets = 1;
     let mut ends = Vec::new();
     for interval in 0..16u64 {
