@@ -171,7 +171,7 @@ fn a_listing_goes_on_where_it_was_whatever_changes() {
 #[test]
 fn an_open_directory_outlives_its_name() {
     let rig = Rig::new(Duration::from_secs(60));
-    let caller = crate::mount::request::Caller { uid: 0, gid: 0 };
+    let caller = Caller { uid: 0, gid: 0 };
     rig.ask(Op::MkDir { at: place("d"), mode: 0o755, caller }).expect("made");
     let Ok(Answer::Entry(Some(attr))) = rig.ask(Op::Lookup(place("d"))) else { panic!("no") };
     let ino = attr.ino;
