@@ -84,20 +84,6 @@ impl LocalStore {
         Ok(())
     }
 
-    /// Has the disk work on all ranges at once before the first is waited for: a batch of 20 cold
-    /// reads of 16 KiB takes a third of the time, a warm one hardly more.
-    fn announce(&self, reads: &[ReadAt<'_>]) {
-        let mut last = None;
-        for read in reads {
-            // Without a length the system would fetch the rest of the file.
-            let len = NonZeroU64::new(read.buf.len() as u64);
-            // What is missing is reported in its turn, by the read itself.
-            if let (Some(_), Ok((handle, _))) = (len, self.existing(&mut last, read.object)) {
-                let _ = rustix::fs::fadvise(handle.file(), read.offset, len, Advice::WillNeed);
-            }
-        }
-    }
-
     /// An object's file and length, looked up only when it is not the `last` one's.
     fn existing<'l, 'n>(
         &self,
@@ -118,13 +104,23 @@ impl LocalStore {
 
 impl Store for LocalStore {
     fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
-        if reads.len() > 1 {
-            self.announce(reads);
-        }
         let mut last = None;
-        for read in reads {
+        let alone = reads.len() == 1;
+        let mut cold = Vec::new();
+        for (index, read) in reads.iter_mut().enumerate() {
             let (handle, len) = self.existing(&mut last, read.object)?;
-            read_range(handle, len, read)?;
+            let end = wanted(len, read)?;
+            if alone {
+                read_range(handle, end, read)?;
+            } else if !read_cached(handle, read)? {
+                announce(handle, read);
+                cold.push((index, end));
+            }
+        }
+        for (index, end) in cold {
+            let read = &mut reads[index];
+            let (handle, _) = self.existing(&mut last, read.object)?;
+            read_range(handle, end, read)?;
         }
         Ok(())
     }
@@ -244,17 +240,51 @@ impl Store for LocalStore {
     }
 }
 
-fn read_range(handle: &Handle, len: u64, read: &mut ReadAt<'_>) -> Result<()> {
+/// Where a range ends, in an object of `len` bytes.
+fn wanted(len: u64, read: &ReadAt<'_>) -> Result<u64> {
     let end = read.offset.checked_add(read.buf.len() as u64);
-    let wanted = end.ok_or_else(|| StoreError::out_of_range(read.object))?;
-    if wanted > len {
-        return Err(StoreError::short(read.object, len, wanted));
+    let end = end.ok_or_else(|| StoreError::out_of_range(read.object))?;
+    if end > len { Err(StoreError::short(read.object, len, end)) } else { Ok(end) }
+}
+
+/// Reads what the system has in memory; whether that was all of it.
+fn read_cached(handle: &Handle, read: &mut ReadAt<'_>) -> Result<bool> {
+    let file = handle.for_reading().map_err(|error| StoreError::io(read.object, error))?;
+    let (want, offset) = (read.buf.len(), read.offset);
+    Ok(read_at_once(file, read.buf, offset) == Some(want))
+}
+
+/// Bytes that could be read without waiting for the disk; `None` for any error, since whoever
+/// reads them again hears of it.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn read_at_once(file: &File, buf: &mut [u8], offset: u64) -> Option<usize> {
+    use rustix::io::{ReadWriteFlags, preadv2};
+    let buf = &mut [io::IoSliceMut::new(buf)];
+    preadv2(file, buf, offset, ReadWriteFlags::NOWAIT).ok()
+}
+
+/// Not every system can tell.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn read_at_once(_file: &File, _buf: &mut [u8], _offset: u64) -> Option<usize> {
+    None
+}
+
+/// Has the disk begin with a range that is read later: a batch of 20 cold reads of 16 KiB takes a
+/// third of the time.
+fn announce(handle: &Handle, read: &ReadAt<'_>) {
+    // Without a length the system would fetch the rest of the file.
+    if let Some(len) = NonZeroU64::new(read.buf.len() as u64) {
+        // An error is told by the read itself.
+        let _ = rustix::fs::fadvise(handle.file(), read.offset, Some(len), Advice::WillNeed);
     }
+}
+
+fn read_range(handle: &Handle, end: u64, read: &mut ReadAt<'_>) -> Result<()> {
     match handle.for_reading().and_then(|file| file.read_exact_at(read.buf, read.offset)) {
         // Somebody cut it since its length was asked for.
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
             let len = handle.file().metadata().map_or(0, |found| found.len());
-            Err(StoreError::short(read.object, len, wanted))
+            Err(StoreError::short(read.object, len, end))
         }
         result => result.map_err(|error| StoreError::io(read.object, error)),
     }

@@ -125,8 +125,7 @@ pub struct OpenOptions {
     pub pad: bool,
     /// Make accesses at a constant rate, needed or not.
     pub pace: Option<Pace>,
-    /// Somebody waits for every operation: commits are small and frequent rather than large and
-    /// rare, at the price of more writes.
+    /// Somebody waits for every operation: work that can be left for later is done in small parts.
     pub short_pauses: bool,
     /// Called after each commit.
     pub on_commit: Option<OnCommit>,

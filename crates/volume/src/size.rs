@@ -162,11 +162,9 @@ impl Volume {
         (self.engine.depth().0 + 1).saturating_sub(cached).max(1) as usize
     }
 
-    /// Scheduled paths after which a commit is due: a flush of at most a thirty-second of what is
-    /// stored, and a small one where somebody waits.
+    /// Scheduled paths after which a commit is due: a sixteenth of what is stored.
     pub(crate) fn evictions_between_commits(&self) -> u64 {
-        let most = if self.options.short_pauses { LEAST_FLUSH } else { MOST_FLUSH };
-        let flush = (self.stored_at_commit / 32).clamp(LEAST_FLUSH, most);
+        let flush = (self.stored_at_commit / 16).clamp(LEAST_FLUSH, MOST_FLUSH);
         (flush / (2 * self.bucket_bytes())).max(1)
     }
 
