@@ -8,10 +8,10 @@ use oblivio_engine::tree::size_class_after;
 use oblivio_engine::{Action, BlockId, BlockOp, Engine, TreeId};
 use std::ops::Range;
 
-/// The bytes that a commit flushes: it is due after so many scheduled paths, whatever else happens,
-/// that their two cached buckets each come to this. Who meets it waits for that, and what was written
-/// since the last one takes space twice; but the more paths, the more writes of cached buckets are
-/// saved. Public numbers only.
+/// A commit is due after so many scheduled paths, whatever else happens, that what they leave in the
+/// cache and write before it, two buckets each, comes to this. The more paths, the more writes of
+/// cached buckets are saved; but what is written between two commits takes space twice, and a crash
+/// makes the next opening serve as much again. Public numbers only.
 const LEAST_FLUSH: u64 = 16 << 20;
 const MOST_FLUSH: u64 = 128 << 20;
 /// Bytes written to the slab that are made durable ahead of the commit.
