@@ -110,7 +110,7 @@ impl Handle {
         let result = rustix::io::retry_on_intr(|| rustix::fs::fdatasync(&self.file));
         self.failed.store(result.is_err(), Ordering::Release);
         result?;
-        *kept = Kept::default();
+        kept.forget();
         Ok(())
     }
 
