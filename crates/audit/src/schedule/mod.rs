@@ -4,7 +4,7 @@
 //! maintenance rewrite some more. Those paths are no draw: they must be exactly the next of the
 //! order, as many as are due. So a trace is taken apart into the paths that were drawn, for the
 //! statistics, and those of the schedule, which are compared one by one; and what each request
-//! reads and writes must follow from its paths and the rule ([`model`]).
+//! reads and writes must follow from its paths and the rule (`model.rs`).
 
 mod contrast;
 mod model;
