@@ -4,6 +4,7 @@
 //! special files are refused, and a file that was replaced behind our back is opened anew. All
 //! files are reached from the open directory, so moving it does not confuse a running store.
 
+mod behind;
 mod directory;
 mod handles;
 mod kept;
@@ -25,14 +26,16 @@ use temp::Temp;
 /// The lock file; the leading dot keeps it out of the objects' names.
 const LOCK: &str = ".lock";
 
+/// Calls that write at least so many bytes do not wait for the system to take them.
+const LONG: usize = 256 << 10;
+
 /// The object that a call touched last, with its file and length.
 type Last<'n> = Option<(&'n str, Arc<Handle>, u64)>;
 
 /// Objects as files in a directory.
 ///
-/// Files are created with mode 0600. Once a sync of an object failed, what was written to it
-/// since the last good sync may be gone from the system's cache, and a later sync would succeed
-/// without it. So all of it is kept in memory and written again first.
+/// Files are created with mode 0600. What was written and is not durable is kept in memory, at most
+/// 16 MiB of an object; long writes are given to the system by a thread ([`behind`]).
 #[derive(Debug)]
 pub struct LocalStore {
     directory: Directory,
@@ -110,9 +113,13 @@ impl Store for LocalStore {
         for (index, read) in reads.iter_mut().enumerate() {
             let (handle, len) = self.existing(&mut last, read.object)?;
             let end = wanted(len, read)?;
+            let named = |error| StoreError::io(read.object, error);
+            if handle.read_kept(read.offset, read.buf).map_err(named)? {
+                continue;
+            }
             if alone {
                 read_range(handle, end, read)?;
-            } else if !read_cached(handle, read)? {
+            } else if !read_cached(handle, read) {
                 announce(handle, read);
                 cold.push((index, end));
             }
@@ -126,6 +133,7 @@ impl Store for LocalStore {
     }
 
     fn write(&self, writes: &[WriteAt<'_>]) -> Result<()> {
+        let later = writes.iter().map(|write| write.data.len()).sum::<usize>() >= LONG;
         let mut last: Option<(&str, Arc<Handle>)> = None;
         for write in writes {
             let handle = match &last {
@@ -136,7 +144,7 @@ impl Store for LocalStore {
                 }
             };
             handle
-                .write(write.offset, write.data)
+                .write(write.offset, write.data, later)
                 .map_err(|error| StoreError::io(write.object, error))?;
         }
         Ok(())
@@ -161,7 +169,8 @@ impl Store for LocalStore {
 
     fn len(&self, object: &str) -> Result<Option<u64>> {
         check_name(object)?;
-        self.directory.len(object)
+        let len = self.directory.len(object)?;
+        Ok(len.map(|len| len.max(self.handles.waiting_end(object))))
     }
 
     fn put(&self, object: &str, data: &[u8], mode: PutMode) -> Result<()> {
@@ -195,7 +204,8 @@ impl Store for LocalStore {
     fn discard(&self, ranges: &[(&str, u64, u64)]) -> Result<()> {
         for &(object, offset, len) in ranges.iter().filter(|range| range.2 > 0) {
             let (handle, _) = self.handles.existing(&self.directory, object)?;
-            let file = handle.for_writing().map_err(|error| StoreError::io(object, error))?;
+            let file =
+                handle.settled(offset, len).map_err(|error| StoreError::io(object, error))?;
             let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
             match rustix::fs::fallocate(file, flags, offset, len) {
                 // The file system knows no holes, so the space stays taken.
@@ -207,7 +217,8 @@ impl Store for LocalStore {
     }
 
     fn free_bytes(&self) -> Result<Option<u64>> {
-        self.directory.free_bytes().map(Some)
+        let free = self.directory.free_bytes()?;
+        Ok(Some(free.saturating_sub(self.handles.waiting())))
     }
 
     fn delete(&self, objects: &[&str]) -> Result<()> {
@@ -223,7 +234,7 @@ impl Store for LocalStore {
                 continue;
             }
             // Deleted since, or no file: then it is no object.
-            if let Ok(Some(len)) = self.directory.len(&name) {
+            if let Ok(Some(len)) = self.len(&name) {
                 found.push((name, len));
             }
         }
@@ -248,10 +259,9 @@ fn wanted(len: u64, read: &ReadAt<'_>) -> Result<u64> {
 }
 
 /// Reads what the system has in memory; whether that was all of it.
-fn read_cached(handle: &Handle, read: &mut ReadAt<'_>) -> Result<bool> {
-    let file = handle.for_reading().map_err(|error| StoreError::io(read.object, error))?;
+fn read_cached(handle: &Handle, read: &mut ReadAt<'_>) -> bool {
     let (want, offset) = (read.buf.len(), read.offset);
-    Ok(read_at_once(file, read.buf, offset) == Some(want))
+    read_at_once(handle.file(), read.buf, offset) == Some(want)
 }
 
 /// Bytes that could be read without waiting for the disk; `None` for any error, since whoever
@@ -280,7 +290,13 @@ fn announce(handle: &Handle, read: &ReadAt<'_>) {
 }
 
 fn read_range(handle: &Handle, end: u64, read: &mut ReadAt<'_>) -> Result<()> {
-    match handle.for_reading().and_then(|file| file.read_exact_at(read.buf, read.offset)) {
+    let mut result = handle.file().read_exact_at(read.buf, read.offset);
+    if result.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::UnexpectedEof) {
+        // It may end behind bytes that were never written, before some that wait to be.
+        handle.sync().map_err(|error| StoreError::io(read.object, error))?;
+        result = handle.file().read_exact_at(read.buf, read.offset);
+    }
+    match result {
         // Somebody cut it since its length was asked for.
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
             let len = handle.file().metadata().map_or(0, |found| found.len());

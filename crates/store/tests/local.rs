@@ -261,6 +261,30 @@ fn a_full_disk_is_full_and_recovers() -> Result<()> {
     panic!("the disk stays full");
 }
 
+/// What is written behind hears of a full disk later, never not at all, and is not lost by it.
+#[test]
+fn a_full_disk_is_told_by_the_sync_and_nothing_is_lost() -> Result<()> {
+    let Some(tiny) = Tiny::mount() else {
+        eprintln!("skipped: a tmpfs cannot be mounted here (it takes root)");
+        return Ok(());
+    };
+    let store = LocalStore::create(tiny.0.path())?;
+    write(&store, "small", &[1; 32 << 10])?;
+    let data: Vec<u8> = (0..300 << 10).map(|at| (at / 4096) as u8).collect();
+    write(&store, "long", &data)?;
+    assert!(matches!(store.sync(&["long"]), Err(StoreError::Full)));
+    assert_eq!(read(&store, "long", data.len())?, data);
+    assert!(matches!(store.sync(&["long"]), Err(StoreError::Full)), "and again");
+    // What is cut need not be written, and then there is room.
+    store.truncate("long", 10_000)?;
+    store.sync(&["long"])?;
+    drop(store);
+    let store = LocalStore::open(tiny.0.path())?;
+    assert_eq!(read(&store, "long", 10_000)?, data[..10_000]);
+    assert_eq!(store.len("long")?, Some(10_000));
+    Ok(())
+}
+
 #[test]
 fn a_read_only_medium_can_be_read() -> Result<()> {
     let Some(tiny) = Tiny::mount() else {

@@ -14,8 +14,6 @@ use std::ops::Range;
 /// makes the next opening serve as much again. Public numbers only.
 const LEAST_FLUSH: u64 = 16 << 20;
 const MOST_FLUSH: u64 = 128 << 20;
-/// Bytes written to the slab that are made durable ahead of the commit.
-const SYNC_AHEAD: u64 = 16 << 20;
 /// The most holes that are made at a time, and where somebody waits: each takes 0.06 ms, but 4 on a
 /// busy computer.
 const MOST_HOLES: usize = 1024;
@@ -73,8 +71,7 @@ impl Volume {
         }
         self.engine.begin_maintenance(paths).map_err(engine_error)?;
         self.journal.intent(&*self.store, self.engine.intent())?;
-        self.run(ShownKind::Maintenance)?;
-        self.sync_ahead()
+        self.run(ShownKind::Maintenance)
     }
 
     /// What follows each batch while the tree shrinks.
@@ -170,13 +167,5 @@ impl Volume {
 
     fn bucket_bytes(&self) -> u64 {
         self.engine.bucket_bytes(TreeId::DATA) as u64
-    }
-
-    /// Leaves little to the commit's own sync: the last of many that wait would wait for all.
-    pub(crate) fn sync_ahead(&mut self) -> Result<()> {
-        if self.slab.unsynced_bytes() < SYNC_AHEAD {
-            return Ok(());
-        }
-        self.slab.sync(&*self.store)
     }
 }

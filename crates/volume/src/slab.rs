@@ -77,8 +77,6 @@ pub struct Slab {
     retired: Vec<u32>,
     /// Slots written since the last commit.
     fresh: u64,
-    /// Those of them that are durable.
-    synced: u64,
     /// Buckets written since the last commit, with repeats.
     changed: Vec<u64>,
     /// Slots that the object has.
@@ -104,7 +102,6 @@ impl Slab {
             cutting: false,
             retired: Vec::new(),
             fresh: 0,
-            synced: 0,
             changed: Vec::new(),
             end: 0,
             grown: 0,
@@ -175,19 +172,13 @@ impl Slab {
         self.slots.iter().enumerate().filter_map(stored)
     }
 
-    /// Bytes written that are not durable yet.
-    pub fn unsynced_bytes(&self) -> u64 {
-        (self.fresh - self.synced) * self.slot_bytes
-    }
-
     /// Makes what was written durable.
     ///
     /// # Errors
     /// Those of the store.
-    pub fn sync(&mut self, store: &dyn Store) -> Result<()> {
-        if self.synced < self.fresh {
+    pub fn sync(&self, store: &dyn Store) -> Result<()> {
+        if self.fresh > 0 {
             store.sync(&[SLAB_OBJECT])?;
-            self.synced = self.fresh;
         }
         Ok(())
     }
@@ -296,7 +287,7 @@ impl Slab {
         (self.expected, self.grown) = (self.grown.saturating_sub(unused), 0);
         self.free.extend(self.retired.drain(..));
         self.busiest = self.fresh.max(self.busiest - self.busiest / 8);
-        (self.fresh, self.synced) = (0, 0);
+        self.fresh = 0;
         self.changed.clear();
     }
 

@@ -48,7 +48,6 @@ impl Volume {
         self.journal.intent(&*self.store, self.engine.intent())?;
         self.sync_tick()?;
         self.run(ShownKind::Batch)?;
-        self.sync_ahead()?;
         let mut answers = self.engine.take_answers();
         answers.truncate(wanted);
         self.sweep_after_batch()?;

@@ -1,15 +1,15 @@
 //! Open files, kept because opening one costs more than reading a bucket.
 
+use super::behind::Behind;
 use super::directory::{Directory, not_a_file};
-use super::kept::Kept;
 use crate::{Result, StoreError, check_name};
-use rustix::fs::OFlags;
+use rustix::fs::{Advice, OFlags};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 
 /// So many files stay open, far below the usual limit of 1,024 for a process.
 const OPEN: usize = 128;
@@ -17,113 +17,85 @@ const OPEN: usize = 128;
 /// An object's open file.
 #[derive(Debug)]
 pub(super) struct Handle {
-    file: File,
+    behind: Behind,
     /// Why the system would not open it for writing.
     refused: Option<io::ErrorKind>,
-    /// Written since the last sync: closing it now could lose the system's report of an error.
+    /// Changed since the last sync: closing it now could lose the system's report of an error.
     dirty: AtomicBool,
-    /// The last sync failed, so what is kept has to be written again.
-    failed: AtomicBool,
-    /// Held while writing and syncing: the system reports an error to one only.
-    kept: Mutex<Kept>,
 }
 
 impl Handle {
     pub(super) fn file(&self) -> &File {
-        &self.file
+        self.behind.file()
     }
 
-    /// The file, about to be changed.
-    pub(super) fn for_writing(&self) -> io::Result<&File> {
+    /// What was written and is not durable, when the file is about to be changed.
+    fn for_writing(&self) -> io::Result<&Behind> {
         if let Some(kind) = self.refused {
             return Err(kind.into());
         }
         self.dirty.store(true, Ordering::Release);
-        Ok(&self.file)
+        Ok(&self.behind)
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Writes a range, and keeps a copy of it until it is durable.
-    pub(super) fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        let file = self.for_writing()?;
-        let mut kept = self.kept();
-        self.repair(&kept)?;
-        if kept.is_full_with(data.len()) {
-            self.sync_kept(&mut kept)?;
-            self.dirty.store(true, Ordering::Release);
-        }
-        file.write_all_at(data, offset)?;
-        kept.add(offset, data);
-        Ok(())
+    /// Writes a range, perhaps `later`; it is kept until it is durable.
+    pub(super) fn write(&self, offset: u64, data: &[u8], later: bool) -> io::Result<()> {
+        let end = i64::try_from(offset).ok().and_then(|end| end.checked_add(data.len() as i64));
+        end.ok_or(io::ErrorKind::InvalidInput)?;
+        self.for_writing()?.write(offset, data, later)
     }
 
     /// Writes ranges and makes them durable. Whoever hears of an error writes them again, so they
     /// are not kept.
     pub(super) fn write_durable(&self, writes: &[(u64, &[u8])]) -> io::Result<()> {
-        let file = self.for_writing()?;
-        let mut kept = self.kept();
-        // First, for it may be older.
-        self.repair(&kept)?;
-        writes.iter().try_for_each(|(offset, data)| file.write_all_at(data, *offset))?;
-        self.sync_kept(&mut kept)
+        let behind = self.for_writing()?;
+        if !behind.is_empty() {
+            // First, for it is older.
+            behind.sync()?;
+        }
+        writes.iter().try_for_each(|(offset, data)| self.file().write_all_at(data, *offset))?;
+        self.sync()
     }
 
     /// Makes what was written durable.
     pub(super) fn sync(&self) -> io::Result<()> {
-        let mut kept = self.kept();
-        self.repair(&kept)?;
-        self.sync_kept(&mut kept)
+        self.dirty.store(false, Ordering::Release);
+        let result = self.behind.sync();
+        if result.is_err() {
+            self.dirty.store(true, Ordering::Release);
+        }
+        result
     }
 
     /// Cuts the file, or makes it longer, durably.
     pub(super) fn truncate(&self, len: u64) -> io::Result<()> {
-        let file = self.for_writing()?;
-        let mut kept = self.kept();
-        self.repair(&kept)?;
-        file.set_len(len)?;
-        kept.cut(len);
-        self.sync_kept(&mut kept)
+        self.for_writing()?.truncate(len)
     }
 
-    /// To be called before reading: what a failed sync may have lost is there again.
-    pub(super) fn for_reading(&self) -> io::Result<&File> {
-        if self.failed.load(Ordering::Acquire) {
-            self.repair(&self.kept())?;
-        }
-        Ok(&self.file)
+    /// The file, to change a range in which nothing waits to be written.
+    pub(super) fn settled(&self, offset: u64, len: u64) -> io::Result<&File> {
+        let behind = self.for_writing()?;
+        behind.settle(offset, len)?;
+        Ok(self.file())
     }
 
-    fn repair(&self, kept: &Kept) -> io::Result<()> {
-        if self.failed.load(Ordering::Acquire) {
-            self.dirty.store(true, Ordering::Release);
-            kept.repeat(&self.file)?;
-            self.failed.store(false, Ordering::Release);
-        }
-        Ok(())
-    }
-
-    fn sync_kept(&self, kept: &mut Kept) -> io::Result<()> {
-        self.dirty.store(false, Ordering::Release);
-        let result = rustix::io::retry_on_intr(|| rustix::fs::fdatasync(&self.file));
-        self.failed.store(result.is_err(), Ordering::Release);
-        result?;
-        kept.forget();
-        Ok(())
+    /// Fills `buf` with what is kept of a range; says whether that was possible. If not, the file
+    /// has it.
+    pub(super) fn read_kept(&self, offset: u64, buf: &mut [u8]) -> io::Result<bool> {
+        self.behind.read(offset, buf)
     }
 
     /// The length, or `None` when the file has lost its name: somebody replaced or deleted it.
     fn named_len(&self) -> io::Result<Option<u64>> {
-        let found = self.file.metadata()?;
-        Ok((found.nlink() > 0).then_some(found.len()))
+        let waits = self.behind.end();
+        let found = self.file().metadata()?;
+        Ok((found.nlink() > 0).then_some(found.len().max(waits)))
     }
 
     /// Whether nothing is lost by closing it.
     fn idle(handle: &Arc<Self>) -> bool {
-        let is = |flag: &AtomicBool| flag.load(Ordering::Acquire);
-        Arc::strong_count(handle) == 1 && !is(&handle.dirty) && !is(&handle.failed)
+        let dirty = handle.dirty.load(Ordering::Acquire) || !handle.behind.is_empty();
+        Arc::strong_count(handle) == 1 && !dirty
     }
 }
 
@@ -161,6 +133,18 @@ impl Handles {
         Ok(keep(&mut open, name, (file, None))?.0)
     }
 
+    /// The length of an object that may be open, if more than the file's own is known.
+    pub(super) fn waiting_end(&self, name: &str) -> u64 {
+        let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
+        open.get(name).map_or(0, |handle| handle.behind.end())
+    }
+
+    /// Bytes that may not have taken their space yet.
+    pub(super) fn waiting(&self) -> u64 {
+        let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
+        open.values().map(|handle| handle.behind.waiting() as u64).sum()
+    }
+
     /// Nobody opens a file while this is held.
     pub(super) fn exclusive(&self) -> RwLockWriteGuard<'_, Open> {
         self.open.write().unwrap_or_else(PoisonError::into_inner)
@@ -187,13 +171,11 @@ fn keep(open: &mut Open, name: &str, (file, refused): Opened) -> Result<(Arc<Han
         return Ok((Arc::clone(handle), len));
     }
     make_room(open);
-    let handle = Arc::new(Handle {
-        file,
-        refused,
-        dirty: AtomicBool::default(),
-        failed: AtomicBool::default(),
-        kept: Mutex::default(),
-    });
+    // What is read is at random places; to read more of it ahead costs the disk and saves nothing.
+    // A system that does not know the advice does as it likes.
+    let _ = rustix::fs::fadvise(&file, 0, None, Advice::Random);
+    let behind = Behind::new(file);
+    let handle = Arc::new(Handle { behind, refused, dirty: AtomicBool::default() });
     open.insert(name.to_owned(), Arc::clone(&handle));
     Ok((handle, found.len()))
 }
@@ -237,75 +219,5 @@ fn open_or_create(dir: &Directory, name: &str) -> io::Result<File> {
             }
             result => return result,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A handle whose last sync failed, and the system dropped what it had not written.
-    fn failed(writes: &[(u64, &[u8])]) -> Result<(tempfile::TempDir, Arc<Handle>, Handles)> {
-        let io = |error| StoreError::io("a", error);
-        let scratch = tempfile::tempdir().map_err(io)?;
-        let dir = Directory::open(scratch.path())?;
-        let handles = Handles::default();
-        let handle = handles.created(&dir, "a")?;
-        handle.write(0, b"first").and_then(|()| handle.sync()).map_err(io)?;
-        writes.iter().try_for_each(|(at, data)| handle.write(*at, data)).map_err(io)?;
-        handle.file.write_all_at(b"first", 0).and_then(|()| handle.file.set_len(5)).map_err(io)?;
-        handle.failed.store(true, Ordering::Release);
-        Ok((scratch, handle, handles))
-    }
-
-    fn content(scratch: &tempfile::TempDir) -> Vec<u8> {
-        std::fs::read(scratch.path().join("a")).unwrap_or_default()
-    }
-
-    #[test]
-    fn after_a_failed_sync_what_was_lost_is_written_again() -> Result<()> {
-        let (scratch, handle, _handles) = failed(&[(0, b"second"), (2, b"X")])?;
-        assert!(handle.sync().is_ok());
-        assert_eq!(content(&scratch), b"seXond");
-        assert!(!handle.kept().is_full_with(usize::MAX), "nothing is kept any more");
-        let (scratch, handle, _handles) = failed(&[(3, b"old")])?;
-        assert!(handle.write_durable(&[(4, b"new")]).is_ok());
-        assert_eq!(content(&scratch), b"fironew", "what is kept is older");
-        let (scratch, handle, _handles) = failed(&[(3, b"long"), (6, b"er")])?;
-        assert!(handle.truncate(6).is_ok());
-        assert_eq!(content(&scratch), b"firlon", "lost, written again and cut");
-        let (scratch, handle, _handles) = failed(&[(3, b"long"), (6, b"er")])?;
-        handle.kept().cut(6);
-        assert!(handle.sync().is_ok());
-        assert_eq!(content(&scratch), b"firlon", "cut, lost and written again");
-        Ok(())
-    }
-
-    #[test]
-    fn after_a_failed_sync_reads_see_what_was_written() -> Result<()> {
-        let (_scratch, handle, _handles) = failed(&[(0, b"second")])?;
-        let mut buf = [0; 6];
-        let read = handle.for_reading().and_then(|file| file.read_exact_at(&mut buf, 0));
-        assert!(read.is_ok() && &buf == b"second");
-        Ok(())
-    }
-
-    #[test]
-    fn a_file_whose_sync_failed_stays_open() -> Result<()> {
-        let (_scratch, handle, handles) = failed(&[(0, b"second")])?;
-        drop(handle);
-        assert!(handles.exclusive().values().all(|handle| !Handle::idle(handle)));
-        Ok(())
-    }
-
-    #[test]
-    fn what_is_kept_is_bounded() -> Result<()> {
-        let (_scratch, handle, _handles) = failed(&[])?;
-        let piece = vec![7; 5 << 20];
-        for round in 0..20 {
-            assert!(handle.write(round * 11, &piece).is_ok());
-            assert!(!handle.kept().is_full_with(0));
-        }
-        Ok(())
     }
 }
