@@ -24,7 +24,7 @@ const FILE: u64 = 16 << 20;
 /// The mount commits when so much was written.
 const COMMIT: u64 = 64 << 20;
 /// Names of what is timed.
-const KINDS: [&str; 5] = ["write", "read", "commit", "delete", "idle"];
+const KINDS: [&str; 6] = ["write", "read", "commit", "delete", "commit deletes", "idle"];
 
 /// How far it grows.
 #[derive(clap::Args, Debug)]
@@ -160,7 +160,7 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
     let mut breath = Breath::new(scratch.path().join("v"), args.memory_mib << 20)?;
     breath.look(Times::default())?;
     while breath.files * FILE < args.to {
-        breath.step(|breath, times| {
+        breath.step("commit", |breath, times| {
             let end = (breath.files * FILE + args.step).min(args.to) / FILE;
             while breath.files < end {
                 breath.write_file(times)?;
@@ -169,7 +169,7 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
         })?;
     }
     while breath.files > 0 {
-        breath.step(|breath, times| {
+        breath.step("commit deletes", |breath, times| {
             let end = breath.files.saturating_sub(args.step / FILE);
             while breath.files > end {
                 breath.delete_file(times)?;
@@ -194,10 +194,14 @@ impl Breath {
     }
 
     /// Some work, a commit, and a quiet moment.
-    fn step(&mut self, work: impl FnOnce(&mut Self, &mut Times) -> Result<()>) -> Result<()> {
+    fn step(
+        &mut self,
+        commit: &'static str,
+        work: impl FnOnce(&mut Self, &mut Times) -> Result<()>,
+    ) -> Result<()> {
         let mut times = Times::default();
         work(self, &mut times)?;
-        self.commit(&mut times)?;
+        self.commit(commit, &mut times)?;
         while times.time("idle", || self.fs.idle())?.is_some() {}
         self.look(times)
     }
@@ -216,7 +220,7 @@ impl Breath {
         self.files += 1;
         self.read_something(times)?;
         self.uncommitted += FILE;
-        if self.uncommitted >= COMMIT { self.commit(times) } else { Ok(()) }
+        if self.uncommitted >= COMMIT { self.commit("commit", times) } else { Ok(()) }
     }
 
     fn read_something(&mut self, times: &mut Times) -> Result<()> {
@@ -236,15 +240,15 @@ impl Breath {
         if self.files > 0 {
             self.read_something(times)?;
         }
-        if self.uncommitted >= COMMIT { self.commit(times) } else { Ok(()) }
+        if self.uncommitted >= COMMIT { self.commit("commit deletes", times) } else { Ok(()) }
     }
 
-    fn commit(&mut self, times: &mut Times) -> Result<()> {
+    fn commit(&mut self, kind: &'static str, times: &mut Times) -> Result<()> {
         // One that has nothing to do is not worth a measurement.
         if std::mem::take(&mut self.uncommitted) == 0 {
             return Ok(());
         }
-        times.time("commit", || self.fs.commit())
+        times.time(kind, || self.fs.commit())
     }
 
     fn look(&mut self, times: Times) -> Result<()> {
@@ -298,8 +302,8 @@ fn report(args: &Args, points: &[Point], write: bool) -> Result<()> {
          MiB written and every fourth file deleted, one read of 1 MiB at a random place for each file. \
          After each step quiet moments until there is nothing left to sweep, and a commit. Allocated \
          is what the disk gives (holes are left out); times are wall clock milliseconds, the median \
-         and the highest of the step, for 1 MiB written or read, a commit, a file deleted, and one \
-         quiet moment.",
+         and the highest of the step, for 1 MiB written or read, a commit of 64 MiB, a file deleted, a \
+         commit of that, and one quiet moment.",
         bytes(FILE),
         args.memory_mib,
         bytes(args.to),
@@ -310,7 +314,7 @@ fn report(args: &Args, points: &[Point], write: bool) -> Result<()> {
     points.iter().for_each(|point| table.row(cells(point)));
     report.table(&table);
     KINDS.iter().for_each(|&kind| report.text(&waits(points, kind, &[kind])));
-    report.text(&waits(points, "1 MiB written or read", &["write", "read"]));
+    report.text(&waits(points, "Any of these", &KINDS));
     report.text(&factors(points));
     let peak = points.iter().map(|point| point.stash_peak).max().unwrap_or(0);
     report.text(&format!("Largest stash: {peak} blocks; the bound is {STASH_BOUND}."));
