@@ -14,7 +14,7 @@ use crate::deferred::Writes;
 use crate::{Error, Result};
 use oblivio_crypto::{Kind, Place, SEAL_OVERHEAD, Sealer, TAG_BYTES, Tag, VolumeId, tag_of};
 use oblivio_engine::tree::Intent;
-use oblivio_store::{ReadAt, Store, WriteAt};
+use oblivio_store::{ReadAt, Store};
 
 /// The object that holds the journal.
 pub const JOURNAL_OBJECT: &str = "journal";
@@ -154,8 +154,7 @@ impl Journal {
             .sealer
             .seal(&self.place(self.offset), &mut record[FRAME..])
             .map_err(|error| Error::Closed(error.to_string()))?;
-        let offset = self.offset;
-        store.write_durable(&[WriteAt { object: JOURNAL_OBJECT, offset, data: &record }])?;
+        store.write_durable(JOURNAL_OBJECT, self.offset, &record)?;
         self.offset += record.len() as u64;
         self.before = tag;
         Ok(())

@@ -7,7 +7,7 @@ use crate::block::ROOT_BYTES;
 use crate::commit::CommitRecord;
 use crate::{Error, Result};
 use oblivio_crypto::{Kind, Place, SEAL_HEADER, Sealer, TAG_BYTES, VolumeId, digest};
-use oblivio_store::{ReadAt, Store, StoreError, WriteAt};
+use oblivio_store::{ReadAt, Store, StoreError};
 
 /// A log is not let grow beyond its checkpoint, or beyond this if that is more.
 const LEAST_LOG: u64 = 256 << 10;
@@ -139,7 +139,7 @@ impl StateLog {
         let record = self.record.next_generation();
         let [object, _] = objects(record.generation());
         let data = self.seal(Kind::State, record.epoch(), begun)?;
-        store.write_durable(&[WriteAt { object, offset: 0, data: &data }])?;
+        store.write_durable(object, 0, &data)?;
         Ok(record.with_checkpoint(data.len() as u64, digest(&data)))
     }
 
@@ -153,7 +153,7 @@ impl StateLog {
         let sealed = self.seal(Kind::Delta, record.epoch(), begun)?;
         let mut data = (sealed.len() as u64).to_le_bytes().to_vec();
         data.extend_from_slice(&sealed);
-        store.write_durable(&[WriteAt { object, offset: record.log_bytes(), data: &data }])?;
+        store.write_durable(object, record.log_bytes(), &data)?;
         Ok(record.with_delta(data.len() as u64, chain(&record.digest(), &data)))
     }
 

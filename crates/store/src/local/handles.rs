@@ -60,14 +60,14 @@ impl Handle {
         Ok(())
     }
 
-    /// Writes ranges and makes them durable. Whoever hears of an error writes them again, so they
-    /// are not kept.
-    pub(super) fn write_durable(&self, writes: &[(u64, &[u8])]) -> io::Result<()> {
+    /// Writes a range and makes it durable. Whoever hears of an error writes it again, so it is
+    /// not kept.
+    pub(super) fn write_durable(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         let file = self.for_writing()?;
         let mut kept = self.kept();
         // First, for it may be older.
         self.repair(&kept)?;
-        writes.iter().try_for_each(|(offset, data)| file.write_all_at(data, *offset))?;
+        file.write_all_at(data, offset)?;
         self.sync_kept(&mut kept)
     }
 
@@ -269,7 +269,7 @@ mod tests {
         assert_eq!(content(&scratch), b"seXond");
         assert!(!handle.kept().is_full_with(usize::MAX), "nothing is kept any more");
         let (scratch, handle, _handles) = failed(&[(3, b"old")])?;
-        assert!(handle.write_durable(&[(4, b"new")]).is_ok());
+        assert!(handle.write_durable(4, b"new").is_ok());
         assert_eq!(content(&scratch), b"fironew", "what is kept is older");
         let (scratch, handle, _handles) = failed(&[(3, b"long"), (6, b"er")])?;
         assert!(handle.truncate(6).is_ok());
