@@ -64,7 +64,7 @@ impl FileSystem {
         state.begin()?;
         let result = operation(&mut state);
         // Also one that failed: a name that is not there was looked for.
-        let (done, padded) = (state.settle(result), state.end_operation());
+        let (done, padded) = (state.end(result), state.end_operation());
         let done = done?;
         padded?;
         Ok(done)

@@ -96,7 +96,7 @@ impl State {
             (Some(_), _) => {
                 return Err(Error::Invalid(format!("inode {ino} is no file with a size")));
             }
-            (None, _) => self.make_way()?,
+            (None, _) => self.make_change()?,
         }
         let mut inode = self.meta.inode(ino)?;
         match set.size {
