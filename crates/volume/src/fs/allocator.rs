@@ -263,7 +263,9 @@ mod tests {
     #[test]
     fn going_back_undoes_what_no_commit_knows() {
         let mut allocator = Allocator::new(200);
-        (0..70).for_each(|_| drop(allocator.take()));
+        for _ in 0..70 {
+            allocator.take();
+        }
         allocator.committed();
         allocator.release(3);
         assert_eq!(allocator.take(), Some(70));
