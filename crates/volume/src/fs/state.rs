@@ -16,6 +16,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 const MIN_BLOCK_BYTES: usize = 512;
 
 type Clock = Box<dyn Fn() -> Timestamp + Send + Sync>;
+type Kept = Box<dyn Fn(Ino) -> bool + Send + Sync>;
 
 /// The file system behind its lock.
 pub(super) struct State {
@@ -32,6 +33,8 @@ pub(super) struct State {
     directory_handles: HashSet<u64>,
     open_counts: HashMap<Ino, u32>,
     next_handle: u64,
+    /// Says of an inode without names whether somebody outside still refers to it.
+    kept: Option<Kept>,
     clock: Option<Clock>,
     /// Changing operations since the last commit.
     pub(super) operations: u64,
@@ -113,6 +116,11 @@ impl State {
             pool.reserve_for(highest)?;
         }
         self.discard_unused()?;
+        self.remove_orphans()
+    }
+
+    /// Removes all that has no name.
+    fn remove_orphans(&mut self) -> Result<()> {
         let orphans: Vec<Ino> = {
             let table = self.meta.open(ORPHANS)?;
             let inos = table.iter()?.map(|entry| Ok(entry?.0.value()));
@@ -162,6 +170,7 @@ impl State {
             directory_handles: HashSet::new(),
             open_counts: HashMap::new(),
             next_handle: 1,
+            kept: None,
             clock: None,
             operations: 0,
             accepted: 0,
@@ -294,10 +303,7 @@ impl State {
 
     /// Commits, closes the database cleanly, and gives the block space back.
     pub(super) fn finish(&mut self) -> Result<Box<dyn BlockSpace>> {
-        for ino in self.orphans_with_handles() {
-            self.make_way()?;
-            self.remove_inode(ino)?;
-        }
+        self.remove_orphans()?;
         self.commit()?;
         if self.should_shrink()? {
             self.shrink_metadata()?;
@@ -336,17 +342,13 @@ impl State {
         handle
     }
 
-    pub(super) fn is_open(&self, ino: Ino) -> bool {
-        self.open_counts.contains_key(&ino)
+    pub(super) fn keep_while(&mut self, kept: Kept) {
+        self.kept = Some(kept);
     }
 
-    fn orphans_with_handles(&self) -> Vec<Ino> {
-        let inos = self.open_counts.keys().copied();
-        inos.filter(|&ino| {
-            let inode = self.meta.find_inode(ino);
-            inode.is_ok_and(|inode| inode.is_some_and(|inode| inode.nlink == 0))
-        })
-        .collect()
+    /// Whether an inode stays although its last name goes.
+    pub(super) fn is_wanted(&self, ino: Ino) -> bool {
+        self.open_counts.contains_key(&ino) || self.kept.as_ref().is_some_and(|kept| kept(ino))
     }
 
     pub(super) fn close(&mut self, handle: Handle) -> Result<()> {
@@ -361,7 +363,13 @@ impl State {
             return Ok(());
         }
         self.open_counts.remove(&ino);
-        if self.meta.inode(ino)?.nlink == 0 {
+        self.forget(ino)
+    }
+
+    /// Somebody does not refer to an inode any more; without names and anybody else it goes.
+    pub(super) fn forget(&mut self, ino: Ino) -> Result<()> {
+        let nameless = self.meta.find_inode(ino)?.is_some_and(|inode| inode.nlink == 0);
+        if nameless && !self.is_wanted(ino) {
             self.make_way()?;
             self.remove_inode(ino)?;
         }
