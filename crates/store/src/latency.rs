@@ -75,9 +75,9 @@ impl<S: Store> Store for LatencyStore<S> {
         self.inner.write(writes)
     }
 
-    fn write_durable(&self, writes: &[WriteAt<'_>]) -> Result<()> {
-        self.wait(0, writes.iter().map(|write| write.data.len() as u64).sum());
-        self.inner.write_durable(writes)
+    fn write_durable(&self, object: &str, offset: u64, data: &[u8]) -> Result<()> {
+        self.wait(0, data.len() as u64);
+        self.inner.write_durable(object, offset, data)
     }
 
     fn sync(&self, objects: &[&str]) -> Result<()> {

@@ -139,13 +139,11 @@ pub trait Store: Send + Sync {
     fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()>;
     /// Writes many ranges, in no promised order.
     fn write(&self, writes: &[WriteAt<'_>]) -> Result<()>;
-    /// Writes ranges of one object and makes it durable: one trip where the two would be two.
-    fn write_durable(&self, writes: &[WriteAt<'_>]) -> Result<()> {
-        self.write(writes)?;
-        match writes.first() {
-            Some(write) => self.sync(&[write.object]),
-            None => Ok(()),
-        }
+    /// Writes a range of an object and makes the object durable: one trip where the two would be
+    /// two.
+    fn write_durable(&self, object: &str, offset: u64, data: &[u8]) -> Result<()> {
+        self.write(&[WriteAt { object, offset, data }])?;
+        self.sync(&[object])
     }
     /// Makes everything written to these objects durable, their creation included.
     fn sync(&self, objects: &[&str]) -> Result<()>;

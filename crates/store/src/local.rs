@@ -150,12 +150,10 @@ impl Store for LocalStore {
         Ok(())
     }
 
-    fn write_durable(&self, writes: &[WriteAt<'_>]) -> Result<()> {
-        let Some(first) = writes.first() else { return Ok(()) };
-        let handle = self.handles.created(&self.directory, first.object)?;
-        let ranges: Vec<_> = writes.iter().map(|write| (write.offset, write.data)).collect();
-        let written = handle.write_durable(&ranges);
-        written.map_err(|error| StoreError::io(first.object, error))?;
+    fn write_durable(&self, object: &str, offset: u64, data: &[u8]) -> Result<()> {
+        let handle = self.handles.created(&self.directory, object)?;
+        let written = handle.write_durable(offset, data);
+        written.map_err(|error| StoreError::io(object, error))?;
         self.directory.sync()
     }
 

@@ -13,8 +13,8 @@ macro_rules! forward {
             fn write(&self, writes: &[WriteAt<'_>]) -> Result<()> {
                 (**self).write(writes)
             }
-            fn write_durable(&self, writes: &[WriteAt<'_>]) -> Result<()> {
-                (**self).write_durable(writes)
+            fn write_durable(&self, object: &str, offset: u64, data: &[u8]) -> Result<()> {
+                (**self).write_durable(object, offset, data)
             }
             fn sync(&self, objects: &[&str]) -> Result<()> {
                 (**self).sync(objects)

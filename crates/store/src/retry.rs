@@ -93,8 +93,8 @@ impl Store for RetryStore {
         self.persist(|| self.inner.write(writes))
     }
 
-    fn write_durable(&self, writes: &[WriteAt<'_>]) -> Result<()> {
-        self.persist(|| self.inner.write_durable(writes))
+    fn write_durable(&self, object: &str, offset: u64, data: &[u8]) -> Result<()> {
+        self.persist(|| self.inner.write_durable(object, offset, data))
     }
 
     fn sync(&self, objects: &[&str]) -> Result<()> {

@@ -19,6 +19,7 @@ type Model = BTreeMap<String, Vec<u8>>;
 enum Step {
     Read(Vec<(usize, u64, usize)>),
     Write(Vec<(usize, u64, Vec<u8>)>),
+    WriteDurable(usize, u64, Vec<u8>),
     Sync(Vec<usize>),
     Put(usize, Vec<u8>, bool),
     Truncate(usize, u64),
@@ -47,6 +48,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         4 => prop::collection::vec((name(), place(), 0..200_usize), few.clone()).prop_map(Step::Read),
         5 => prop::collection::vec((name(), place(), bytes()), few.clone()).prop_map(Step::Write),
+        2 => (name(), place(), bytes()).prop_map(|(n, p, b)| Step::WriteDurable(n, p, b)),
         2 => prop::collection::vec(name(), few.clone()).prop_map(Step::Sync),
         2 => (name(), bytes(), any::<bool>()).prop_map(|(n, b, r)| Step::Put(n, b, r)),
         2 => (name(), place()).prop_map(|(n, l)| Step::Truncate(n, l)),
@@ -110,14 +112,18 @@ fn write(store: &dyn Store, model: &mut Model, ranges: &[(usize, u64, Vec<u8>)])
         .collect();
     prop_assert!(store.write(&writes).is_ok());
     for (name, offset, data) in taken {
-        let held = model.entry(NAMES[*name].to_owned()).or_default();
-        let (from, end) = (*offset as usize, *offset as usize + data.len());
-        if !data.is_empty() {
-            held.resize(held.len().max(end), 0);
-            held[from..end].copy_from_slice(data);
-        }
+        wrote(model, NAMES[*name], *offset, data);
     }
     Ok(())
+}
+
+fn wrote(model: &mut Model, name: &str, offset: u64, data: &[u8]) {
+    let held = model.entry(name.to_owned()).or_default();
+    let (from, end) = (offset as usize, offset as usize + data.len());
+    if !data.is_empty() {
+        held.resize(held.len().max(end), 0);
+        held[from..end].copy_from_slice(data);
+    }
 }
 
 /// What was discarded is zero or as before; nothing else changes.
@@ -148,6 +154,10 @@ fn apply(store: &dyn Store, model: &mut Model, step: &Step) -> TestCaseResult {
     match step {
         Step::Read(ranges) => read(store, model, ranges)?,
         Step::Write(ranges) => write(store, model, ranges)?,
+        Step::WriteDurable(name, offset, data) => {
+            prop_assert!(store.write_durable(NAMES[*name], *offset, data).is_ok());
+            wrote(model, NAMES[*name], *offset, data);
+        }
         Step::Sync(list) => {
             let present = names(list).iter().all(|name| model.contains_key(*name));
             let result = store.sync(&names(list));

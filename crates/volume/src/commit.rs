@@ -4,7 +4,7 @@
 
 use crate::{Error, Result};
 use oblivio_crypto::{Kind, Place, SEAL_OVERHEAD, Sealer, VolumeId};
-use oblivio_store::{ReadAt, Store, WriteAt};
+use oblivio_store::{ReadAt, Store};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -113,7 +113,7 @@ pub fn write_commit(
         .seal_vec(&place(volume, slot), record.as_bytes())
         .map_err(|error| Error::Closed(error.to_string()))?;
     let offset = slot * SLOT_BYTES;
-    Ok(store.write_durable(&[WriteAt { object: COMMIT_OBJECT, offset, data: &data }])?)
+    Ok(store.write_durable(COMMIT_OBJECT, offset, &data)?)
 }
 
 type Sealed = [u8; size_of::<CommitRecord>() + SEAL_OVERHEAD];

@@ -14,7 +14,7 @@ use crate::deferred::Writes;
 use crate::{Error, Result};
 use oblivio_crypto::{Kind, Place, SEAL_OVERHEAD, Sealer, TAG_BYTES, Tag, VolumeId, tag_of};
 use oblivio_engine::tree::Intent;
-use oblivio_store::{ReadAt, Store, WriteAt};
+use oblivio_store::{ReadAt, Store};
 
 /// The object that holds the journal.
 pub const JOURNAL_OBJECT: &str = "journal";
@@ -61,6 +61,8 @@ pub struct Journal {
     epoch: u64,
     /// Where the next record goes.
     offset: u64,
+    /// How long the object is.
+    length: u64,
     /// What the next record follows: the tag of the last one, or half of the commit's digest.
     before: Tag,
     /// Syncs among the records.
@@ -70,7 +72,7 @@ pub struct Journal {
 impl Journal {
     /// A journal on no commit yet.
     pub fn new(volume: VolumeId, sealer: Sealer) -> Self {
-        Self { volume, sealer, epoch: 0, offset: 0, before: Tag::default(), syncs: 0 }
+        Self { volume, sealer, epoch: 0, offset: 0, length: 0, before: Tag::default(), syncs: 0 }
     }
 
     /// Begins again on a newer commit; what the object holds of earlier commits is void.
@@ -83,6 +85,11 @@ impl Journal {
     /// Syncs that stand in it.
     pub fn syncs(&self) -> u64 {
         self.syncs
+    }
+
+    /// Bytes that the object takes, those of void records included.
+    pub fn length(&self) -> u64 {
+        self.length
     }
 
     /// Bytes of records on this commit.
@@ -154,9 +161,9 @@ impl Journal {
             .sealer
             .seal(&self.place(self.offset), &mut record[FRAME..])
             .map_err(|error| Error::Closed(error.to_string()))?;
-        let offset = self.offset;
-        store.write_durable(&[WriteAt { object: JOURNAL_OBJECT, offset, data: &record }])?;
+        store.write_durable(JOURNAL_OBJECT, self.offset, &record)?;
         self.offset += record.len() as u64;
+        self.length = self.length.max(self.offset);
         self.before = tag;
         Ok(())
     }
@@ -165,11 +172,12 @@ impl Journal {
     ///
     /// # Errors
     /// Those of the store.
-    pub fn clear(&self, store: &dyn Store) -> Result<()> {
-        match store.len(JOURNAL_OBJECT)? {
-            Some(len) if len > 0 => Ok(store.truncate(JOURNAL_OBJECT, 0)?),
-            _ => Ok(()),
+    pub fn clear(&mut self, store: &dyn Store) -> Result<()> {
+        if store.len(JOURNAL_OBJECT)?.is_some_and(|len| len > 0) {
+            store.truncate(JOURNAL_OBJECT, 0)?;
         }
+        self.length = 0;
+        Ok(())
     }
 
     /// The records that stand in the journal on this commit, in order. To follow
@@ -181,6 +189,7 @@ impl Journal {
     pub fn load(&mut self, store: &dyn Store) -> Result<Vec<Record>> {
         let mut records = Vec::new();
         let len = store.len(JOURNAL_OBJECT)?.unwrap_or(0);
+        self.length = len;
         let mut window = Window { store, len, start: 0, bytes: Vec::new() };
         while let Some(found) = self.read_record(&mut window, self.offset)? {
             if found.before != self.before {

@@ -12,6 +12,7 @@ mod journal;
 mod options;
 mod pacing;
 mod ranges;
+mod room;
 mod shown;
 mod size;
 mod slab;

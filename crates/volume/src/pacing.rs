@@ -154,6 +154,7 @@ impl Volume {
         let batches = done / PAD_BATCH as u64;
         for _ in batches..batches.next_power_of_two() {
             self.serve_batch(Vec::new())?;
+            self.commit_if_due()?;
         }
         self.accesses = 0;
         Ok(())

@@ -19,9 +19,9 @@ const MOST_FLUSH: u64 = 128 << 20;
 const MOST_HOLES: usize = 1024;
 const FEW_HOLES: usize = 16;
 /// Scheduled paths that follow each batch while the tree shrinks.
-const SWEEP_BATCH: u64 = 2;
+pub(crate) const SWEEP_BATCH: u64 = 2;
 /// Scheduled paths at a time when nothing else is to be done, and at the end of a session.
-const SWEEP_IDLE: u64 = 32;
+pub(crate) const SWEEP_IDLE: u64 = 32;
 const SWEEP_LAST: u64 = 4096;
 
 impl Volume {
@@ -129,30 +129,6 @@ impl Volume {
         self.engine.discard(&ids).map_err(engine_error)
     }
 
-    /// Blocks that may still come into being when the store has so many bytes left: up to the
-    /// largest class whose whole tree fits. Less would do for a while, but the buckets of a tree
-    /// are stored as paths come by, whatever is asked for, and must not be refused then.
-    pub(crate) fn room_in(&self, free: u64) -> u64 {
-        let config = self.engine.config();
-        let blocks = self.engine.capacity();
-        let tree = |class: u64| self.slab.rounded_up(config.tree_bytes_for(blocks, class));
-        // What one commit writes beside what is current, a journal, and two states.
-        let stored = self.slab.current_bytes();
-        let state = config.map_format.bytes_for(blocks) as u64 + stored / 1024;
-        let path = (u64::from(self.engine.depth().0) + 3) * self.bucket_bytes();
-        let commit = self.evictions_between_commits() * path;
-        let passing = 2 * (commit + self.journal_limit() + state);
-        let usable = (free + self.slab.free_bytes()).saturating_sub(passing) + stored;
-        let mut class = self.engine.size_class();
-        if tree(class) > usable {
-            return 0;
-        }
-        while class < config.capacity && tree(2 * class) <= usable {
-            class *= 2;
-        }
-        class.min(config.capacity).saturating_sub(self.engine.live_blocks())
-    }
-
     /// Levels of the tree that are not cached.
     pub(crate) fn stored_levels(&self) -> usize {
         let cached = self.engine.cached_buckets().checked_ilog2().unwrap_or(0);
@@ -161,11 +137,16 @@ impl Volume {
 
     /// Scheduled paths after which a commit is due: a sixteenth of what is stored.
     pub(crate) fn evictions_between_commits(&self) -> u64 {
-        let flush = (self.stored_at_commit / 16).clamp(LEAST_FLUSH, MOST_FLUSH);
+        self.evictions_for(self.stored_at_commit)
+    }
+
+    /// As many as there are between two commits when so many bytes are stored.
+    pub(crate) fn evictions_for(&self, stored: u64) -> u64 {
+        let flush = (stored / 16).clamp(LEAST_FLUSH, MOST_FLUSH);
         (flush / (2 * self.bucket_bytes())).max(1)
     }
 
-    fn bucket_bytes(&self) -> u64 {
+    pub(crate) fn bucket_bytes(&self) -> u64 {
         self.engine.bucket_bytes(TreeId::DATA) as u64
     }
 }

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 const MOST_OPS: usize = 256;
 const MOST_BATCH: usize = 8 << 20;
 /// A sync of more than this is a commit.
-const SYNC_BYTES: usize = 4 << 20;
+pub(crate) const SYNC_BYTES: usize = 4 << 20;
 /// Bytes of journal after which a commit is due: a sixteenth of the volume between these. A crash
 /// makes the next opening serve as much again.
 const LEAST_JOURNAL: u64 = 4 << 20;
@@ -22,6 +22,8 @@ const MOST_JOURNAL: u64 = 256 << 20;
 /// The most bytes that wait to be carried out, and those that may wait always.
 const MOST_DEFERRED: usize = 2 << 20;
 const LEAST_DEFERRED: usize = 256 << 10;
+/// The most blocks that wait: many may have little written to them.
+const MOST_WAITING: usize = 128;
 
 impl Volume {
     /// Runs `work` unless an earlier failure closed this handle; a failure closes it.
@@ -56,11 +58,16 @@ impl Volume {
 
     /// Operations that are served as one batch: as many as fit an eighth of the memory budget.
     pub(crate) fn batch_limit(&self) -> usize {
+        self.batch_limit_for(self.stored_levels())
+    }
+
+    /// As many as there are in a tree with so many levels that are not cached.
+    pub(crate) fn batch_limit_for(&self, stored_levels: usize) -> usize {
         if let Some(batch) = self.fixed_batch() {
             return batch;
         }
         // Reads of the access and its share of scheduled paths, and their writes.
-        let access_bytes = 2 * self.stored_levels() * self.engine.bucket_bytes(TreeId::DATA);
+        let access_bytes = 2 * stored_levels * self.engine.bucket_bytes(TreeId::DATA);
         (MOST_BATCH.min(self.memory_bytes / 8) / access_bytes).clamp(1, MOST_OPS)
     }
 
@@ -115,6 +122,15 @@ impl Volume {
         most.min((accesses * self.engine.block_bytes() / 4).max(LEAST_DEFERRED))
     }
 
+    fn too_much_waits(&self) -> bool {
+        self.deferred.bytes() > self.most_deferred() || self.deferred.len() > MOST_WAITING
+    }
+
+    /// The most blocks that wait when nothing is under way.
+    pub(crate) fn most_waiting(&self) -> usize {
+        self.most_deferred_ops().min(MOST_WAITING)
+    }
+
     fn paths_since_commit(&self) -> u64 {
         self.engine.evictions() - self.committed_at
     }
@@ -131,7 +147,12 @@ impl Volume {
     }
 
     pub(crate) fn journal_limit(&self) -> u64 {
-        (self.slab.current_bytes() / 16).clamp(LEAST_JOURNAL, MOST_JOURNAL)
+        self.journal_limit_for(self.slab.current_bytes())
+    }
+
+    /// As it is when so many bytes are stored.
+    pub(crate) fn journal_limit_for(&self, stored: u64) -> u64 {
+        (stored / 16).clamp(LEAST_JOURNAL, MOST_JOURNAL)
     }
 
     /// Carries out what waits; with a pace, in a number of ticks that does not depend on it.
@@ -199,8 +220,9 @@ impl BlockSpace for Volume {
                         None => answer,
                     });
                 }
+                // Not only when all is served: what is written between two commits is bounded.
+                volume.commit_if_due()?;
             }
-            volume.commit_if_due()?;
             Ok(answers)
         })
     }
@@ -214,9 +236,14 @@ impl BlockSpace for Volume {
                 if volume.deferred.len() > volume.most_deferred_ops() {
                     volume.tick()?;
                 }
+                // No further: each caller waits for about as much as it brought. And at once, so
+                // that a commit never meets more.
+                while volume.too_much_waits() {
+                    let ops = volume.deferred.drain(volume.batch_limit());
+                    volume.serve_batch(ops)?;
+                    volume.commit_if_due()?;
+                }
             }
-            // No further: each caller waits for about as much as it brought.
-            volume.drain(Self::most_deferred)?;
             if volume.pacer.is_some() {
                 volume.tick_until_synced(SYNC_BYTES / 2)?;
             }

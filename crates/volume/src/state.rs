@@ -7,10 +7,10 @@ use crate::block::ROOT_BYTES;
 use crate::commit::CommitRecord;
 use crate::{Error, Result};
 use oblivio_crypto::{Kind, Place, SEAL_HEADER, Sealer, TAG_BYTES, VolumeId, digest};
-use oblivio_store::{ReadAt, Store, StoreError, WriteAt};
+use oblivio_store::{ReadAt, Store, StoreError};
 
 /// A log is not let grow beyond its checkpoint, or beyond this if that is more.
-const LEAST_LOG: u64 = 256 << 10;
+pub(crate) const LEAST_LOG: u64 = 256 << 10;
 const VERSION: u64 = 1;
 
 /// The names of the pair of objects of checkpoint number `generation`.
@@ -112,17 +112,30 @@ pub struct StateLog {
     volume: VolumeId,
     sealer: Sealer,
     record: CommitRecord,
+    /// How long the objects of both pairs are: checkpoint and log of each.
+    lengths: [[u64; 2]; 2],
 }
 
 impl StateLog {
     /// A log without any commit.
     pub fn new(volume: VolumeId, sealer: Sealer) -> Self {
-        Self { volume, sealer, record: CommitRecord::default() }
+        Self { volume, sealer, record: CommitRecord::default(), lengths: [[0; 2]; 2] }
     }
 
     /// The current commit.
     pub fn record(&self) -> &CommitRecord {
         &self.record
+    }
+
+    /// Bytes that the objects of both pairs take.
+    pub fn length(&self) -> u64 {
+        self.lengths.iter().flatten().sum()
+    }
+
+    /// An object of this generation is at least so long.
+    fn wrote(&mut self, generation: u64, which: usize, end: u64) {
+        let length = &mut self.lengths[(generation % 2) as usize][which];
+        *length = end.max(*length);
     }
 
     /// Whether the next commit should write a checkpoint and not a delta.
@@ -139,7 +152,8 @@ impl StateLog {
         let record = self.record.next_generation();
         let [object, _] = objects(record.generation());
         let data = self.seal(Kind::State, record.epoch(), begun)?;
-        store.write_durable(&[WriteAt { object, offset: 0, data: &data }])?;
+        store.write_durable(object, 0, &data)?;
+        self.wrote(record.generation(), 0, data.len() as u64);
         Ok(record.with_checkpoint(data.len() as u64, digest(&data)))
     }
 
@@ -153,7 +167,8 @@ impl StateLog {
         let sealed = self.seal(Kind::Delta, record.epoch(), begun)?;
         let mut data = (sealed.len() as u64).to_le_bytes().to_vec();
         data.extend_from_slice(&sealed);
-        store.write_durable(&[WriteAt { object, offset: record.log_bytes(), data: &data }])?;
+        store.write_durable(object, record.log_bytes(), &data)?;
+        self.wrote(record.generation(), 1, record.log_bytes() + data.len() as u64);
         Ok(record.with_delta(data.len() as u64, chain(&record.digest(), &data)))
     }
 
@@ -200,6 +215,12 @@ impl StateLog {
             return Err(wrong(state, "and its log are not the committed ones"));
         }
         self.record = record;
+        for generation in [record.generation(), record.generation() + 1] {
+            for (which, object) in objects(generation).into_iter().enumerate() {
+                let length = store.len(object)?.unwrap_or(0);
+                self.wrote(generation, which, length);
+            }
+        }
         Ok(plain)
     }
 

@@ -34,7 +34,7 @@ pub struct Volume {
     pub(crate) engine: TreeOram,
     pub(crate) slab: Slab,
     pub(crate) journal: Journal,
-    state: StateLog,
+    pub(crate) state: StateLog,
     commit_sealer: Sealer,
     pub(crate) root: Vec<u8>,
     pub(crate) memory_bytes: usize,
@@ -73,7 +73,7 @@ fn config_of(create: &CreateOptions) -> TreeConfig {
 
 /// What the budget leaves for the top of the tree: all but a quarter (batches and the file
 /// layer's caches), what is known of each block and bucket, and a checkpoint while it is written.
-fn cache_bytes(
+pub(crate) fn cache_bytes(
     config: &TreeConfig,
     memory_bytes: usize,
     blocks: u64,

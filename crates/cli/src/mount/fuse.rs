@@ -7,6 +7,7 @@
 
 use super::convert;
 use super::queue::Queue;
+use super::references::References;
 use super::reply::{self, GENERATION, TTL, answer};
 use super::request::{Answer, Caller, Change, Op, Place, Replier};
 use super::writers::Writers;
@@ -32,6 +33,7 @@ pub struct Kernel {
     pub queue: Arc<Queue>,
     pub block_bytes: u32,
     pub writers: Writers,
+    pub references: References,
     /// Requests that come after what the kernel keeps of the file.
     pub flush: Sender<(Op, Replier)>,
 }
@@ -54,7 +56,12 @@ impl fuser::Filesystem for Kernel {
         self.entry(Op::Lookup(at(parent, name)), reply);
     }
 
-    fn forget(&self, _: &Request, _: INodeNo, _: u64) {}
+    fn forget(&self, _: &Request, ino: INodeNo, lookups: u64) {
+        if self.references.forgotten(ino.0, lookups) {
+            // Nobody waits for an answer.
+            self.queue.push(Op::Forget { ino: ino.0 }, Box::new(drop));
+        }
+    }
 
     fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
         self.attr(Op::GetAttr { ino: ino.0 }, reply);
@@ -194,11 +201,12 @@ impl fuser::Filesystem for Kernel {
         reply: ReplyCreate,
     ) {
         let (block, exclusive) = (self.block_bytes, flags & O_EXCL != 0);
-        let writers = self.writers.clone();
+        let (writers, references) = (self.writers.clone(), self.references.clone());
         self.queue.push(
             Op::Create { at: at(parent, name), mode, exclusive, caller: caller(request) },
             answer!(reply, Answer::Created(attr, fh) => {
                 writers.opened(attr.ino, flags);
+                references.told(attr.ino);
                 let attr = convert::attr(&attr, block);
                 let (fh, flags) = (FileHandle(fh), FopenFlags::FOPEN_KEEP_CACHE);
                 reply.created(&TTL, &attr, GENERATION, fh, flags);
@@ -305,12 +313,13 @@ impl fuser::Filesystem for Kernel {
         cookie: u64,
         mut reply: ReplyDirectoryPlus,
     ) {
-        let block = self.block_bytes;
+        let (block, references) = (self.block_bytes, self.references.clone());
         self.queue.push(
             Op::ReadDir { ino: ino.0, fh: fh.0, cookie, plus: true },
             answer!(reply, Answer::Listing(entries) => {
                 for entry in entries {
                     let name = OsStr::from_bytes(&entry.name);
+                    let told = entry.attr.is_some();
                     let attr = entry.attr.as_ref().map_or_else(
                         // The kernel takes number and kind of `.` and `..` from here, no more.
                         || fuser::FileAttr {
@@ -323,6 +332,9 @@ impl fuser::Filesystem for Kernel {
                     let (ino, cookie) = (attr.ino, entry.cookie);
                     if reply.add(ino, cookie, name, &TTL, &attr, GENERATION) {
                         break;
+                    }
+                    if told {
+                        references.told(ino.0);
                     }
                 }
                 reply.ok();

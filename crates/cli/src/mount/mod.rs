@@ -17,6 +17,7 @@ mod names;
 mod options;
 mod pulse;
 mod queue;
+mod references;
 mod reply;
 mod request;
 mod server;

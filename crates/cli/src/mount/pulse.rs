@@ -34,8 +34,8 @@ impl Store for PulseStore {
         self.beat(self.inner.write(writes))
     }
 
-    fn write_durable(&self, writes: &[WriteAt<'_>]) -> Result<()> {
-        self.beat(self.inner.write_durable(writes))
+    fn write_durable(&self, object: &str, offset: u64, data: &[u8]) -> Result<()> {
+        self.beat(self.inner.write_durable(object, offset, data))
     }
 
     fn sync(&self, objects: &[&str]) -> Result<()> {

@@ -55,11 +55,12 @@ macro_rules! answer {
 
 impl Kernel {
     pub(super) fn entry(&self, op: Op, reply: ReplyEntry) {
-        let block = self.block_bytes;
+        let (block, references) = (self.block_bytes, self.references.clone());
         self.queue.push(
             op,
             answer!(reply,
                 Answer::Entry(Some(attr)) => {
+                    references.told(attr.ino);
                     reply.entry(&TTL, &convert::attr(&attr, block), GENERATION);
                 },
                 Answer::Entry(None) => reply.entry(&TTL, &convert::nothing(), GENERATION),

@@ -34,32 +34,124 @@ pub struct Change {
 #[derive(Debug)]
 pub enum Op {
     Lookup(Place),
-    GetAttr { ino: Ino },
-    SetAttr { ino: Ino, change: Change, caller: Caller },
-    ReadLink { ino: Ino },
-    MkNod { at: Place, mode: u32, rdev: u32, caller: Caller },
-    MkDir { at: Place, mode: u32, caller: Caller },
-    SymLink { at: Place, target: Vec<u8>, caller: Caller },
-    Link { ino: Ino, at: Place },
+    GetAttr {
+        ino: Ino,
+    },
+    SetAttr {
+        ino: Ino,
+        change: Change,
+        caller: Caller,
+    },
+    ReadLink {
+        ino: Ino,
+    },
+    MkNod {
+        at: Place,
+        mode: u32,
+        rdev: u32,
+        caller: Caller,
+    },
+    MkDir {
+        at: Place,
+        mode: u32,
+        caller: Caller,
+    },
+    SymLink {
+        at: Place,
+        target: Vec<u8>,
+        caller: Caller,
+    },
+    Link {
+        ino: Ino,
+        at: Place,
+    },
     Unlink(Place),
     RmDir(Place),
-    Rename { from: Place, to: Place, mode: RenameMode },
-    Create { at: Place, mode: u32, exclusive: bool, caller: Caller },
-    Open { ino: Ino, truncate: bool, caller: Caller },
-    Read { ino: Ino, fh: u64, offset: u64, len: u32 },
-    Write { ino: Ino, fh: u64, offset: u64, data: Vec<u8>, cached: bool, kill: bool },
-    Release { fh: u64 },
-    Sync { ino: Ino },
-    OpenDir { ino: Ino },
-    ReadDir { ino: Ino, fh: u64, cookie: u64, plus: bool },
-    ReleaseDir { fh: u64 },
+    Rename {
+        from: Place,
+        to: Place,
+        mode: RenameMode,
+    },
+    Create {
+        at: Place,
+        mode: u32,
+        exclusive: bool,
+        caller: Caller,
+    },
+    Open {
+        ino: Ino,
+        truncate: bool,
+        caller: Caller,
+    },
+    Read {
+        ino: Ino,
+        fh: u64,
+        offset: u64,
+        len: u32,
+    },
+    Write {
+        ino: Ino,
+        fh: u64,
+        offset: u64,
+        data: Vec<u8>,
+        cached: bool,
+        kill: bool,
+    },
+    Release {
+        fh: u64,
+    },
+    Sync {
+        ino: Ino,
+    },
+    OpenDir {
+        ino: Ino,
+    },
+    ReadDir {
+        ino: Ino,
+        fh: u64,
+        cookie: u64,
+        plus: bool,
+    },
+    ReleaseDir {
+        fh: u64,
+    },
     StatFs,
-    GetXattr { ino: Ino, name: Vec<u8>, size: u32 },
-    SetXattr { ino: Ino, name: Vec<u8>, value: Vec<u8>, flags: i32 },
-    ListXattr { ino: Ino, size: u32 },
-    RemoveXattr { ino: Ino, name: Vec<u8> },
-    Allocate { ino: Ino, fh: u64, offset: u64, len: u64, mode: i32 },
-    Seek { ino: Ino, fh: u64, offset: i64, whence: i32 },
+    /// The kernel refers to it no more.
+    Forget {
+        ino: Ino,
+    },
+    GetXattr {
+        ino: Ino,
+        name: Vec<u8>,
+        size: u32,
+    },
+    SetXattr {
+        ino: Ino,
+        name: Vec<u8>,
+        value: Vec<u8>,
+        flags: i32,
+    },
+    ListXattr {
+        ino: Ino,
+        size: u32,
+    },
+    RemoveXattr {
+        ino: Ino,
+        name: Vec<u8>,
+    },
+    Allocate {
+        ino: Ino,
+        fh: u64,
+        offset: u64,
+        len: u64,
+        mode: i32,
+    },
+    Seek {
+        ino: Ino,
+        fh: u64,
+        offset: i64,
+        whence: i32,
+    },
 }
 
 /// The kind of a request, for whoever watches.
@@ -103,20 +195,21 @@ impl Op {
             | Op::SymLink { at, .. }
             | Op::Create { at, .. }
             | Op::Rename { from: at, .. } => (K::MetadataChange, at.parent, 0, 0),
+            Op::Forget { ino } => (K::Metadata, *ino, 0, 0),
             Op::Release { .. } | Op::ReleaseDir { .. } | Op::StatFs => (K::Metadata, 0, 0, 0),
         }
     }
 
-    /// Whether it changes what is stored. A release may: it ends files that have no name.
+    /// Whether it changes what is stored. A release may: it ends what has no name.
     pub fn changes(&self) -> bool {
         let kind = self.seen().0;
         matches!(kind, RequestKind::MetadataChange | RequestKind::Write)
-            || matches!(self, Op::Release { .. })
+            || matches!(self, Op::Release { .. } | Op::Forget { .. })
     }
 
     /// Whether it must be served even when nobody waits for the answer any more.
     pub fn must_be_served(&self) -> bool {
-        matches!(self, Op::Release { .. } | Op::ReleaseDir { .. })
+        matches!(self, Op::Release { .. } | Op::ReleaseDir { .. } | Op::Forget { .. })
     }
 }
 

@@ -290,6 +290,9 @@ impl Server {
                 let what = error.to_string();
                 if what != self.last_failure {
                     log::note(&format!("the volume cannot be reached: {what}"));
+                    if let Some(advice) = errno::advice(error) {
+                        log::note(advice);
+                    }
                     self.last_failure = what;
                 }
             }
@@ -340,6 +343,7 @@ impl Server {
             Op::OpenDir { ino } => self.open_dir(*ino),
             Op::ReadDir { ino, fh, cookie, plus } => self.read_dir(*ino, *fh, *cookie, *plus),
             Op::ReleaseDir { fh } => Ok(self.close_dir(*fh).map(|()| Answer::Done)?),
+            Op::Forget { ino } => Ok(self.fs.forget(*ino).map(|()| Answer::Done)?),
             Op::StatFs => Ok(Answer::Usage(self.fs.usage()?)),
             Op::GetXattr { ino, name, size } => self.get_xattr(*ino, name, *size),
             Op::SetXattr { ino, name, value, flags } => self.set_xattr(*ino, name, value, *flags),

@@ -4,6 +4,7 @@ use super::attach::{self, Look};
 use super::fuse::Kernel;
 use super::log;
 use super::queue::{Pulse, Queue};
+use super::references::References;
 use super::request::Op;
 use super::server::{Late, OnRequest, Server, Settings};
 use super::writers::{self, Writers};
@@ -85,8 +86,11 @@ fn start(
     forget: Receiver<Late>,
 ) -> Result<JoinHandle<oblivio_volume::Result<()>>> {
     let (flush, unflushed) = channel();
-    let kernel =
-        Kernel { queue: Arc::clone(queue), block_bytes, writers: Writers::default(), flush };
+    let references = References::default();
+    let known = references.clone();
+    fs.keep_while(Box::new(move |ino| known.keep(ino)));
+    let writers = Writers::default();
+    let kernel = Kernel { queue: Arc::clone(queue), block_bytes, writers, references, flush };
     let mut config = fuser::Config::default();
     config.n_threads = Some(1);
     // Who may come in is the kernel's to decide: it knows, and it also writes in its own name.

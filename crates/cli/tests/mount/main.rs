@@ -8,6 +8,7 @@ mod kills;
 mod life;
 mod names;
 mod programs;
+mod removed;
 
 use common::Scratch;
 use std::path::{Path, PathBuf};

@@ -430,6 +430,9 @@ mod tests {
     }
 
     proptest! {
+        // Each case syncs a real file.
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
         #[test]
         fn a_file_written_behind_is_a_file(acts in prop::collection::vec(act(), 1..60)) {
             prop_assert!(run(&acts).is_ok());

@@ -45,15 +45,15 @@ impl Handle {
         self.for_writing()?.write(offset, data, later)
     }
 
-    /// Writes ranges and makes them durable. Whoever hears of an error writes them again, so they
-    /// are not kept.
-    pub(super) fn write_durable(&self, writes: &[(u64, &[u8])]) -> io::Result<()> {
+    /// Writes a range and makes it durable. Whoever hears of an error writes it again, so it is
+    /// not kept.
+    pub(super) fn write_durable(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         let behind = self.for_writing()?;
         if !behind.is_empty() {
             // First, for it is older.
             behind.sync()?;
         }
-        writes.iter().try_for_each(|(offset, data)| self.file().write_all_at(data, *offset))?;
+        self.file().write_all_at(data, offset)?;
         self.sync()
     }
 

@@ -146,6 +146,16 @@ impl Allocator {
         released
     }
 
+    /// Forgets what was taken and released since the last commit.
+    pub(super) fn go_back(&mut self) {
+        self.used = self.committed.clone();
+        self.used_count = self.used.iter().map(|word| u64::from(word.count_ones())).sum();
+        self.held_count = self.used_count;
+        self.lowest = 0;
+        self.dirty.clear();
+        self.released.clear();
+    }
+
     /// Takes one stored piece over, when a volume is opened.
     pub(super) fn load_page(&mut self, page: u64, bytes: &[u8]) -> Result<()> {
         for (index, word) in bytes.chunks_exact(8).enumerate().take(PAGE_WORDS) {
@@ -248,6 +258,22 @@ mod tests {
         assert_eq!(allocator.take(), Some(7));
         assert_eq!(allocator.free(), 200 - 131);
         assert_eq!(allocator.high_water(), 131);
+    }
+
+    #[test]
+    fn going_back_undoes_what_no_commit_knows() {
+        let mut allocator = Allocator::new(200);
+        for _ in 0..70 {
+            allocator.take();
+        }
+        allocator.committed();
+        allocator.release(3);
+        assert_eq!(allocator.take(), Some(70));
+        allocator.go_back();
+        assert_eq!((allocator.used(), allocator.free(), allocator.deferred()), (70, 130, 0));
+        assert!(allocator.is_used(3) && !allocator.is_used(70));
+        assert_eq!(allocator.committed(), [0; 0]);
+        assert_eq!(allocator.take(), Some(70));
     }
 
     #[test]

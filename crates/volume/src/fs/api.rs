@@ -64,7 +64,7 @@ impl FileSystem {
         state.begin()?;
         let result = operation(&mut state);
         // Also one that failed: a name that is not there was looked for.
-        let (done, padded) = (state.settle(result), state.end_operation());
+        let (done, padded) = (state.end(result), state.end_operation());
         let done = done?;
         padded?;
         Ok(done)
@@ -346,6 +346,23 @@ impl FileSystem {
     /// `Invalid` for a handle that is closed already.
     pub fn close(&self, handle: Handle) -> Result<()> {
         self.run(|state| state.close(handle))
+    }
+
+    /// Sets who says whether somebody outside, a kernel for instance, still refers to an inode: it
+    /// is asked when the last name goes, or the last handle of what has no name. What is wanted
+    /// then stays, without names, until [`forget`](Self::forget).
+    pub fn keep_while(&self, wanted: Box<dyn Fn(Ino) -> bool + Send + Sync>) {
+        if let Ok(mut state) = self.state.lock() {
+            state.keep_while(wanted);
+        }
+    }
+
+    /// Nobody outside refers to an inode any more: if it has no name and is not open, it goes.
+    ///
+    /// # Errors
+    /// The block space's own.
+    pub fn forget(&self, ino: Ino) -> Result<()> {
+        self.run(|state| state.forget(ino))
     }
 
     /// Makes everything so far durable, atomically. After a failure of the store it may be called

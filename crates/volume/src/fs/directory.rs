@@ -96,7 +96,7 @@ impl State {
             (Some(_), _) => {
                 return Err(Error::Invalid(format!("inode {ino} is no file with a size")));
             }
-            (None, _) => self.make_way()?,
+            (None, _) => self.make_change()?,
         }
         let mut inode = self.meta.inode(ino)?;
         match set.size {
@@ -270,12 +270,12 @@ impl State {
         self.changed_directory(parent, 0)
     }
 
-    /// Takes one name from a file; without any, it goes as soon as nobody has it open.
+    /// Takes one name from a file; without any, it goes as soon as nobody refers to it.
     pub(super) fn drop_link(&mut self, ino: Ino) -> Result<()> {
         let mut inode = self.meta.inode(ino)?;
         inode.nlink = inode.nlink.saturating_sub(1);
         inode.changed(self.now());
-        if inode.nlink == 0 && !self.is_open(ino) {
+        if inode.nlink == 0 && !self.is_wanted(ino) {
             return self.remove_inode(ino);
         }
         if inode.nlink == 0 {
@@ -297,9 +297,9 @@ impl State {
         self.changed_directory(parent, -1)
     }
 
-    /// An empty directory lost its name; it goes as soon as nobody has it open.
+    /// An empty directory lost its name; it goes as soon as nobody refers to it.
     pub(super) fn drop_directory(&mut self, ino: Ino) -> Result<()> {
-        if !self.is_open(ino) {
+        if !self.is_wanted(ino) {
             return self.remove_inode(ino);
         }
         let mut inode = self.meta.inode(ino)?;

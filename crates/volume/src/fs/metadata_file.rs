@@ -1,6 +1,6 @@
 //! The byte file in which the metadata database lives, made of oblivious blocks.
 //!
-//! Chunk `n` of the file is one block; runs of blocks (extents) say which, and stand in the block
+//! Chunk `n` of the file is one block; a map ([`ChunkMap`]) says which, and stands in the block
 //! space's root. A block is taken only when the file is first written there, so the generous
 //! lengths that the database asks for cost nothing.
 //!
@@ -13,18 +13,17 @@
 //! nothing is evicted while the database commits: it may already be reusing pages of the state
 //! before, although the header that retires it is not stored yet.
 
-use super::pool::{Pool, full, patch_op, read_op, write_op};
+use super::chunk_map::{ChunkMap, ROOT_HEADER};
+use super::pool::{Pool, patch_op, read_op, write_op};
 use crate::ranges::Ranges;
-use crate::{Error, ROOT_BYTES, Result};
+use crate::{Error, Result};
 use oblivio_engine::BlockOp;
 use std::collections::{BTreeMap, HashMap};
 
 const MAGIC: [u8; 8] = *b"OblivFS\0";
 const VERSION: u16 = 1;
-const ROOT_HEADER: usize = 32;
-const EXTENT_BYTES: usize = 16;
-const MAX_EXTENTS: usize = (ROOT_BYTES - ROOT_HEADER) / EXTENT_BYTES - 2;
-const MIN_RUN: u64 = 4;
+/// With gaps in the map; older builds would take them for damage.
+const VERSION_WITH_GAPS: u16 = 2;
 
 /// The database makes its file longer in steps of up to 4 GiB before it writes; a length that is
 /// further beyond the volume's capacity is none that it chose.
@@ -42,13 +41,10 @@ struct Chunk {
 /// The file: where its blocks are, and a write-back cache of them.
 pub(super) struct MetadataFile {
     block_bytes: usize,
-    extents: Vec<(u64, u64)>,
-    mapped: u64,
+    pub(super) map: ChunkMap,
     pub(super) len: u64,
     /// The length in the root; it never shrinks before the shorter header is durable.
     root_len: u64,
-    /// Chunks from this one on were never written and need no read.
-    touched: u64,
     cache: HashMap<u64, Chunk>,
     recent: BTreeMap<u64, u64>,
     clock: u64,
@@ -64,11 +60,9 @@ impl MetadataFile {
     pub(super) fn new(block_bytes: usize, budget: usize) -> Self {
         MetadataFile {
             block_bytes,
-            extents: Vec::new(),
-            mapped: 0,
+            map: ChunkMap::default(),
             len: 0,
             root_len: 0,
-            touched: 0,
             cache: HashMap::new(),
             recent: BTreeMap::new(),
             clock: 0,
@@ -90,15 +84,15 @@ impl MetadataFile {
             return Err(Error::Unsupported("the volume holds no file system".to_string()));
         }
         let version = u16::from_le_bytes([root[8], root[9]]);
-        if version != VERSION {
+        if !matches!(version, VERSION | VERSION_WITH_GAPS) {
             return Err(Error::Unsupported(format!(
-                "the file system has format {version}, this program knows {VERSION}; use a newer one"
+                "the file system has format {version}, this program knows {VERSION_WITH_GAPS}; use \
+                 a newer one"
             )));
         }
         let count = usize::from(u16::from_le_bytes([root[10], root[11]]));
         let stored_block = u32::from_le_bytes(root[12..16].try_into().expect("four bytes"));
-        if stored_block as usize != block_bytes || root.len() != ROOT_HEADER + count * EXTENT_BYTES
-        {
+        if stored_block as usize != block_bytes {
             return Err(damaged_root());
         }
         file.len = u64_at(root, 16);
@@ -107,65 +101,39 @@ impl MetadataFile {
             return Err(damaged_root());
         }
         file.root_len = file.len;
-        for extent in root[ROOT_HEADER..].chunks_exact(EXTENT_BYTES) {
-            let (start, len) = (u64_at(extent, 0), u64_at(extent, 8));
-            if start.checked_add(len).is_none_or(|end| end > capacity) {
-                return Err(damaged_root());
-            }
-            file.extents.push((start, len));
-            file.mapped += len;
-        }
-        file.touched = file.mapped;
+        let gaps = version == VERSION_WITH_GAPS;
+        let map = ChunkMap::load(&root[ROOT_HEADER..], capacity, file.length_blocks(), gaps);
+        file.map = map.filter(|map| map.runs() == count).ok_or_else(damaged_root)?;
         Ok(file)
     }
 
     fn root(&self, len: u64) -> Vec<u8> {
-        let mut root = Vec::with_capacity(ROOT_HEADER + self.extents.len() * EXTENT_BYTES);
+        let version = if self.map.has_gaps() { VERSION_WITH_GAPS } else { VERSION };
+        let list = self.map.list();
+        let mut root = Vec::with_capacity(ROOT_HEADER + list.len());
         root.extend_from_slice(&MAGIC);
-        root.extend_from_slice(&VERSION.to_le_bytes());
-        root.extend_from_slice(&(self.extents.len() as u16).to_le_bytes());
+        root.extend_from_slice(&version.to_le_bytes());
+        root.extend_from_slice(&(self.map.runs() as u16).to_le_bytes());
         root.extend_from_slice(&(self.block_bytes as u32).to_le_bytes());
         root.extend_from_slice(&len.to_le_bytes());
         root.extend_from_slice(&[0; 8]);
-        for (start, len) in &self.extents {
-            root.extend_from_slice(&start.to_le_bytes());
-            root.extend_from_slice(&len.to_le_bytes());
-        }
+        root.extend_from_slice(&list);
         root
     }
 
     /// All blocks of the file.
     pub(super) fn block_ids(&self) -> impl Iterator<Item = u64> + use<> {
-        let extents = self.extents.clone();
-        extents.into_iter().flat_map(|(start, len)| start..start + len)
+        self.map.blocks().map(|(_, id)| id)
     }
 
     /// How many blocks the file takes.
     pub(super) fn mapped_blocks(&self) -> u64 {
-        self.mapped
+        self.map.mapped()
     }
 
     /// How many blocks it would take if it were written up to its length.
     pub(super) fn length_blocks(&self) -> u64 {
         self.len.div_ceil(self.block_bytes as u64)
-    }
-
-    /// Blocks that the database may soon write at the end of its length, although there is free
-    /// space before them: it takes the free pages that fit best, wherever they are.
-    pub(super) fn ahead(&self) -> u64 {
-        let length = self.len.div_ceil(self.block_bytes as u64);
-        length.saturating_sub(self.mapped).min(self.mapped / 2)
-    }
-
-    fn block_of(&self, chunk: u64) -> Option<u64> {
-        let mut before = 0;
-        for &(start, len) in &self.extents {
-            if chunk < before + len {
-                return Some(start + chunk - before);
-            }
-            before += len;
-        }
-        None
     }
 
     fn touch(&mut self, chunk: u64) {
@@ -183,12 +151,12 @@ impl MetadataFile {
         self.touch(chunk);
     }
 
-    /// Forgets all chunks from this one on; they may get other blocks, which are empty.
-    fn forget_behind(&mut self, end: u64) {
-        self.touched = self.touched.min(end);
+    /// Forgets all chunks from this one on, and gives their blocks.
+    fn cut(&mut self, end: u64) -> Vec<u64> {
         for (_, entry) in self.cache.extract_if(|&chunk, _| chunk >= end) {
             self.recent.remove(&entry.stamp);
         }
+        self.map.cut(end)
     }
 
     /// The part of the file range `offset..offset + len` in each chunk, as
@@ -206,7 +174,7 @@ impl MetadataFile {
     }
 
     fn store_ops(&self, chunk: u64) -> Vec<BlockOp> {
-        let (Some(entry), Some(id)) = (self.cache.get(&chunk), self.block_of(chunk)) else {
+        let (Some(entry), Some(id)) = (self.cache.get(&chunk), self.map.block_of(chunk)) else {
             return Vec::new();
         };
         if entry.valid.covers(0, self.block_bytes) {
@@ -238,8 +206,8 @@ impl Pool {
     /// the cache holds.
     pub(super) fn metadata_warm(&mut self, most: usize) -> Result<()> {
         let file = &self.metadata;
-        let chunks = (most.min(file.budget / 2) as u64).min(file.touched);
-        let parts: Vec<_> = (0..chunks).map(|chunk| (chunk, 0, self.block_bytes)).collect();
+        let chunks = file.map.blocks().take(most.min(file.budget / 2));
+        let parts: Vec<_> = chunks.map(|(chunk, _)| (chunk, 0, self.block_bytes)).collect();
         self.metadata_fetch(&parts)
     }
 
@@ -250,9 +218,9 @@ impl Pool {
             .iter()
             .filter(|&&(chunk, start, len)| {
                 let cached = file.cache.get(&chunk);
-                chunk < file.touched && cached.is_none_or(|c| !c.valid.covers(start, start + len))
+                cached.is_none_or(|c| !c.valid.covers(start, start + len))
             })
-            .filter_map(|&(chunk, _, _)| Some((chunk, file.block_of(chunk)?)))
+            .filter_map(|&(chunk, _, _)| Some((chunk, file.map.written(chunk)?)))
             .collect();
         let answers = self.access(missing.iter().map(|&(_, id)| read_op(id)).collect())?;
         let size = self.block_bytes;
@@ -281,14 +249,13 @@ impl Pool {
             rest = after;
             self.metadata_map(chunk)?;
             let file = &mut self.metadata;
+            let fresh = file.map.write(chunk);
             if !file.cache.contains_key(&chunk) {
                 // A block that was never written is all zeros; of any other, what is not written
                 // now stays unknown until somebody asks for it.
-                let fresh = chunk >= file.touched;
                 let valid = if fresh { Ranges::whole(size) } else { Ranges::default() };
                 file.insert(chunk, vec![0; size], valid, true);
             }
-            file.touched = file.touched.max(chunk + 1);
             if let Some(entry) = file.cache.get_mut(&chunk) {
                 entry.data[start..start + len].copy_from_slice(bytes);
                 entry.valid.add(start, start + len);
@@ -298,44 +265,6 @@ impl Pool {
         }
         self.metadata.len = self.metadata.len.max(offset + data.len() as u64);
         self.metadata_evict()
-    }
-
-    /// Gives the file blocks up to and with this chunk, by runs that grow with the file so that
-    /// the root can list them all; of the last free blocks by small ones, so that what is kept
-    /// back for metadata is not taken at once.
-    fn metadata_map(&mut self, chunk: u64) -> Result<()> {
-        while self.metadata.mapped <= chunk {
-            let mapped = self.metadata.mapped;
-            let run = (mapped / 4).min(self.allocator.free() / 8).max(MIN_RUN);
-            let wanted = run.max(chunk + 1 - mapped);
-            if self.metadata_lengthen(wanted) == 0 {
-                if self.metadata.extents.len() >= MAX_EXTENTS {
-                    return Err(Error::Full(
-                        "free space is too scattered for more metadata; delete something".into(),
-                    ));
-                }
-                let run = self.allocator.take_run(wanted).ok_or_else(full)?;
-                self.metadata.extents.push(run);
-                self.metadata.mapped += run.1;
-            }
-            let end = self.metadata.extents.last().map(|(start, len)| start + len - 1);
-            self.reserve_for(end)?;
-        }
-        Ok(())
-    }
-
-    /// Lengthens the last run in place by up to `wanted` blocks, and says by how many.
-    fn metadata_lengthen(&mut self, wanted: u64) -> u64 {
-        let Some(last) = self.metadata.extents.last_mut() else {
-            return 0;
-        };
-        let before = last.1;
-        while last.1 - before < wanted && self.allocator.take_exact(last.0 + last.1) {
-            last.1 += 1;
-        }
-        let gained = last.1 - before;
-        self.metadata.mapped += gained;
-        gained
     }
 
     /// Keeps the cache within its budget: the least recently used chunks go, the dirty ones among
@@ -397,20 +326,12 @@ impl Pool {
     /// They can be handed out again at once: no root names them any more.
     pub(super) fn metadata_trim(&mut self) -> Result<()> {
         let needed = self.metadata.length_blocks();
-        if self.metadata.root_len == self.metadata.len && self.metadata.mapped <= needed {
+        if self.metadata.root_len == self.metadata.len && self.metadata.map.end() <= needed {
             return Ok(());
         }
-        let freed: Vec<u64> = self.metadata.block_ids().skip(needed as usize).collect();
-        let mut left = needed;
         let file = &mut self.metadata;
-        for extent in &mut file.extents {
-            extent.1 = extent.1.min(left);
-            left -= extent.1;
-        }
-        file.extents.retain(|extent| extent.1 > 0);
-        file.mapped = file.extents.iter().map(|extent| extent.1).sum();
+        let freed = file.cut(needed);
         file.root_len = file.len;
-        file.forget_behind(needed);
         let root = file.root(file.len);
         self.blocks()?.set_root(&root);
         self.blocks()?.commit()?;

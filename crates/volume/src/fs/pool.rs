@@ -107,6 +107,20 @@ impl Pool {
         Ok(())
     }
 
+    /// Goes back to what the last root and the last commit say.
+    pub(super) fn go_back(&mut self) -> Result<()> {
+        let (bytes, capacity) = (self.block_bytes, self.allocator.capacity());
+        let blocks = self.blocks()?;
+        let budget = blocks.cache_budget() / 4;
+        self.metadata = MetadataFile::from_root(blocks.root(), bytes, capacity, budget)?;
+        self.failure = None;
+        self.allocator.go_back();
+        for id in self.metadata.block_ids() {
+            self.allocator.take_exact(id);
+        }
+        Ok(())
+    }
+
     /// Blocks of file data.
     pub(super) fn data_blocks(&self) -> u64 {
         self.allocator.used() - self.metadata.mapped_blocks()

@@ -5,9 +5,11 @@
 //! compacted: it moves its pages to the front. Then it is closed, which cuts its file off.
 
 use super::backend::open_database;
+use super::cache::DataCache;
 use super::state::State;
 use super::tables::Meta;
-use crate::Result;
+use super::tails::Tails;
+use crate::{Error, Result};
 
 impl State {
     /// Closes the database cleanly, right after a commit, and lets go of the blocks behind its end.
@@ -34,13 +36,31 @@ impl State {
         mapped >= pool.allocator.capacity() / 16 && self.removals > mapped / 16
     }
 
-    /// Commits, and gives the blocks back that metadata does not need any more. A failure half way
-    /// closes the file system: it stays as the last commit left it.
+    /// Whether metadata should shrink without being asked for room: after much was removed here, or
+    /// a volume would be told as full that is not.
+    pub(super) fn should_shrink(&self) -> Result<bool> {
+        if !self.removed || self.failed.is_some() || !self.could_shrink() {
+            return Ok(false);
+        }
+        let usage = self.usage()?;
+        Ok(usage.free_blocks < usage.capacity_blocks / 16)
+    }
+
+    /// Commits, and gives the blocks back that metadata does not need any more. Without the room
+    /// to do so everything stays as it was; another failure half way closes the file system, which
+    /// stays as the last commit left it.
     pub(super) fn shrink_metadata(&mut self) -> Result<()> {
         self.commit()?;
-        self.removals = 0;
+        (self.removals, self.removed) = (0, false);
         let shrunk = self.compact_and_reopen();
-        self.settle_closed(shrunk)
+        let refused = self.pool.lock().failure.take_if(|cause| matches!(cause, Error::Full(_)));
+        match refused {
+            Some(_) if shrunk.is_err() => {
+                let back = self.go_back();
+                self.settle_closed(back)
+            }
+            _ => self.settle_closed(shrunk),
+        }
     }
 
     fn compact_and_reopen(&mut self) -> Result<()> {
@@ -49,8 +69,26 @@ impl State {
         self.pool.lock().metadata.in_steps = false;
         compacted?;
         self.close_database()?;
+        self.open_again()
+    }
+
+    fn open_again(&mut self) -> Result<()> {
         let budget = self.pool.lock().blocks()?.cache_budget();
         self.meta = Meta::new(open_database(&self.pool, budget)?);
         self.meta.begin()
+    }
+
+    /// Goes back to the last commit, as a crash would.
+    pub(super) fn go_back(&mut self) -> Result<()> {
+        self.meta.close();
+        self.pool.lock().go_back()?;
+        let blocks = self.pool.lock().blocks()?.cache_budget() / 8;
+        self.cache = DataCache::new(blocks / self.block_bytes);
+        self.tails = Tails::new(blocks);
+        self.open_packs.clear();
+        (self.operations, self.accepted, self.pending) = (0, 0, false);
+        self.open_again()?;
+        self.counters = self.meta.counters()?;
+        Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! All that the file system knows in memory, its commit, and the room it keeps free.
+//! All that the file system knows in memory, and its commit.
 
 use super::backend::open_database;
 use super::cache::DataCache;
@@ -7,21 +7,16 @@ use super::metadata_file::MetadataFile;
 use super::pool::{Pool, SharedPool, full};
 use super::tables::{ALLOCATION, Counters, Meta, ORPHANS};
 use super::tails::Tails;
-use super::types::{FileKind, Handle, Ino, NewNode, ROOT_INO, Timestamp, Usage};
+use super::types::{FileKind, Handle, Ino, NewNode, ROOT_INO, Timestamp};
 use crate::{BlockSpace, Error, Result};
 use redb::ReadableTable;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// The smallest block that metadata fits in.
 const MIN_BLOCK_BYTES: usize = 512;
-/// How much metadata one operation may write anew: a leaf and a branch in each table.
-const OPERATION_BYTES: u64 = 32 << 10;
-/// What a commit may write of the database's own.
-const COMMIT_BYTES: u64 = 256 << 10;
-/// How much metadata an unwritten block may still cost: each may become a run of its own.
-const UNWRITTEN_BYTES: u64 = 128;
 
 type Clock = Box<dyn Fn() -> Timestamp + Send + Sync>;
+type Kept = Box<dyn Fn(Ino) -> bool + Send + Sync>;
 
 /// The file system behind its lock.
 pub(super) struct State {
@@ -38,14 +33,20 @@ pub(super) struct State {
     directory_handles: HashSet<u64>,
     open_counts: HashMap<Ino, u32>,
     next_handle: u64,
+    /// Says of an inode without names whether somebody outside still refers to it.
+    kept: Option<Kept>,
     clock: Option<Clock>,
     /// Changing operations since the last commit.
-    operations: u64,
+    pub(super) operations: u64,
+    /// Those of them that are over: nobody may take them back.
+    pub(super) accepted: u64,
     /// The database committed, but the blocks are not durable yet.
-    pending: bool,
+    pub(super) pending: bool,
     /// Operations that may have removed something since metadata was last asked to shrink.
     pub(super) removals: u64,
-    failed: Option<String>,
+    /// Whether any of them was in this session.
+    pub(super) removed: bool,
+    pub(super) failed: Option<String>,
 }
 
 impl State {
@@ -67,7 +68,7 @@ impl State {
     }
 
     fn format_tables(&mut self) -> Result<()> {
-        if !self.has_room(self.metadata_reserve(0)) {
+        if !self.has_room_for_metadata() {
             return Err(full());
         }
         self.meta.create_tables()?;
@@ -115,6 +116,11 @@ impl State {
             pool.reserve_for(highest)?;
         }
         self.discard_unused()?;
+        self.remove_orphans()
+    }
+
+    /// Removes all that has no name.
+    fn remove_orphans(&mut self) -> Result<()> {
         let orphans: Vec<Ino> = {
             let table = self.meta.open(ORPHANS)?;
             let inos = table.iter()?.map(|entry| Ok(entry?.0.value()));
@@ -164,10 +170,13 @@ impl State {
             directory_handles: HashSet::new(),
             open_counts: HashMap::new(),
             next_handle: 1,
+            kept: None,
             clock: None,
             operations: 0,
+            accepted: 0,
             pending: false,
             removals: 0,
+            removed: false,
             failed: None,
         })
     }
@@ -186,15 +195,35 @@ impl State {
     }
 
     /// Looks at how an operation ended: after an error of the database the state is of no use
-    /// any more, and the true reason is the one that the block space gave.
+    /// any more, and the true reason is the one that the block space gave. When that was want of
+    /// space, and only this operation waits for a commit, it is as if it had never begun.
     pub(super) fn settle<T>(&mut self, result: Result<T>) -> Result<T> {
-        if let Err(Error::Closed(reason)) = &result {
-            self.failed = Some(reason.clone());
-            if let Some(cause) = self.pool.lock().failure.take() {
-                self.failed = Some(cause.to_string());
-                return Err(cause);
-            }
+        let Err(Error::Closed(reason)) = &result else {
+            return result;
+        };
+        let cause = self.pool.lock().failure.take();
+        let refused = matches!(cause, Some(Error::Full(_))) && self.accepted == 0;
+        if refused && self.go_back().is_ok() {
+            return Err(full());
         }
+        self.failed = Some(cause.as_ref().map_or(reason.clone(), Error::to_string));
+        match cause {
+            Some(cause) => Err(cause),
+            None => result,
+        }
+    }
+
+    /// An operation is over. When metadata could run out of blocks it is committed at once: then
+    /// it alone is taken back if that fails, and the next one can use pages again.
+    pub(super) fn end<T>(&mut self, result: Result<T>) -> Result<T> {
+        let result = result.and_then(|done| {
+            if self.operations > 0 && !self.has_room(0) {
+                self.commit()?;
+            }
+            Ok(done)
+        });
+        let result = self.settle(result);
+        self.accepted = self.operations;
         result
     }
 
@@ -211,8 +240,14 @@ impl State {
         self.pool.lock().blocks()?.end_operation()
     }
 
-    /// Lets the block space do what waits for quiet times.
+    /// Does what waits for quiet times, and lets the block space do so.
     pub(super) fn idle(&mut self) -> Result<Option<std::time::Duration>> {
+        if self.should_shrink()? {
+            self.begin()?;
+            let shrunk = self.shrink_metadata();
+            self.settle(shrunk)?;
+            self.end_operation()?;
+        }
         self.pool.lock().blocks()?.idle()
     }
 
@@ -222,81 +257,6 @@ impl State {
 
     pub(super) fn now(&self) -> Option<Timestamp> {
         self.clock.as_ref().map(|clock| clock())
-    }
-
-    /// Blocks that metadata may still take before the next commit is through.
-    fn metadata_reserve(&self, operations: u64) -> u64 {
-        let bytes = operations * OPERATION_BYTES + COMMIT_BYTES;
-        let mapped = self.pool.lock().metadata.mapped_blocks();
-        bytes / self.block_bytes as u64 + mapped / 16 + 4
-    }
-
-    /// Blocks kept back, so that what is deleted, and what is written to blocks that are set
-    /// aside already, works on a full volume.
-    fn kept_back(&self) -> u64 {
-        let unwritten = self.unwritten_reserve(self.counters.unwritten);
-        self.metadata_reserve(0) + self.pool.lock().metadata.ahead() + unwritten
-    }
-
-    /// Blocks that metadata may take when so many unwritten blocks are written, one here and one
-    /// there.
-    pub(super) fn unwritten_reserve(&self, blocks: u64) -> u64 {
-        blocks.saturating_mul(UNWRITTEN_BYTES).div_ceil(self.block_bytes as u64)
-    }
-
-    /// Whether `blocks` can be taken, with all that buffered tails and metadata may need.
-    fn has_room(&self, blocks: u64) -> bool {
-        let pending = self.tails.len() as u64 + self.metadata_reserve(self.operations + 1);
-        let free = self.pool.lock().allocator.free();
-        free >= blocks.saturating_add(pending)
-    }
-
-    /// Called before anything is changed by an operation that grows: makes sure of `blocks` free
-    /// ones. When they are short, commits, which frees what was deleted since the last time.
-    pub(super) fn make_room(&mut self, blocks: u64) -> Result<()> {
-        let wanted = blocks.saturating_add(self.kept_back());
-        if !self.has_room(wanted) {
-            self.flush_all_tails()?;
-        }
-        if !self.has_room(wanted) && (self.operations > 0 || self.deferred() > 0) {
-            self.commit()?;
-        }
-        if !self.has_room(wanted) && self.could_shrink() {
-            self.shrink_metadata()?;
-        }
-        if !self.has_room(wanted) {
-            return Err(full());
-        }
-        self.expect_room_in_store(blocks)?;
-        self.operations += 1;
-        Ok(())
-    }
-
-    /// Refuses what the store below would have no space for, while it can still be refused: what
-    /// was accepted must be stored.
-    fn expect_room_in_store(&self, blocks: u64) -> Result<()> {
-        let waits = self.tails.len() as u64 + self.metadata_reserve(self.operations + 1);
-        match self.pool.lock().blocks()?.room()? {
-            Some(room) if room < blocks.saturating_add(waits) => {
-                Err(Error::Full("the store has no space left".into()))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Called before anything is changed by an operation that frees or only renames: it is never
-    /// refused, but when metadata could run out of blocks, a commit lets it reuse its own.
-    pub(super) fn make_way(&mut self) -> Result<()> {
-        if self.operations > 0 && !self.has_room(0) {
-            self.commit()?;
-        }
-        self.operations += 1;
-        self.removals += 1;
-        Ok(())
-    }
-
-    fn deferred(&self) -> u64 {
-        self.pool.lock().allocator.deferred()
     }
 
     /// Makes everything durable.
@@ -333,7 +293,7 @@ impl State {
         pool.metadata_commit()?;
         let unwanted = pool.allocator.committed();
         self.pending = false;
-        self.operations = 0;
+        (self.operations, self.accepted) = (0, 0);
         // Not before: until now a crash could bring back the metadata that names them.
         match unwanted.is_empty() {
             true => Ok(()),
@@ -343,36 +303,16 @@ impl State {
 
     /// Commits, closes the database cleanly, and gives the block space back.
     pub(super) fn finish(&mut self) -> Result<Box<dyn BlockSpace>> {
-        for ino in self.orphans_with_handles() {
-            self.make_way()?;
-            self.remove_inode(ino)?;
-        }
+        self.remove_orphans()?;
         self.commit()?;
+        if self.should_shrink()? {
+            self.shrink_metadata()?;
+        }
         self.close_database()?;
         let mut pool = self.pool.lock();
         pool.blocks()?.finish()?;
         let blocks = pool.take_blocks();
         blocks.ok_or_else(|| Error::Closed("the file system was closed".into()))
-    }
-
-    /// All of this is at hand: nothing is counted or fetched.
-    pub(super) fn usage(&self) -> Result<Usage> {
-        let buffered = self.tails.bytes().div_ceil(self.block_bytes) as u64;
-        // As `make_room` reckons, right after a commit.
-        let reserved = buffered + self.kept_back() + self.metadata_reserve(1);
-        let mut pool = self.pool.lock();
-        let unused = pool.allocator.capacity().saturating_sub(pool.allocator.used());
-        let unused = pool.blocks()?.room()?.map_or(unused, |room| room.min(unused));
-        Ok(Usage {
-            files: self.counters.files,
-            directories: self.counters.directories,
-            logical_bytes: self.counters.logical_bytes,
-            data_blocks: pool.data_blocks() + buffered,
-            metadata_blocks: pool.metadata.mapped_blocks(),
-            free_blocks: unused.saturating_sub(reserved),
-            capacity_blocks: pool.allocator.capacity(),
-            block_bytes: self.block_bytes as u64,
-        })
     }
 
     /// The file behind a handle.
@@ -402,17 +342,13 @@ impl State {
         handle
     }
 
-    pub(super) fn is_open(&self, ino: Ino) -> bool {
-        self.open_counts.contains_key(&ino)
+    pub(super) fn keep_while(&mut self, kept: Kept) {
+        self.kept = Some(kept);
     }
 
-    fn orphans_with_handles(&self) -> Vec<Ino> {
-        let inos = self.open_counts.keys().copied();
-        inos.filter(|&ino| {
-            let inode = self.meta.find_inode(ino);
-            inode.is_ok_and(|inode| inode.is_some_and(|inode| inode.nlink == 0))
-        })
-        .collect()
+    /// Whether an inode stays although its last name goes.
+    pub(super) fn is_wanted(&self, ino: Ino) -> bool {
+        self.open_counts.contains_key(&ino) || self.kept.as_ref().is_some_and(|kept| kept(ino))
     }
 
     pub(super) fn close(&mut self, handle: Handle) -> Result<()> {
@@ -427,7 +363,13 @@ impl State {
             return Ok(());
         }
         self.open_counts.remove(&ino);
-        if self.meta.inode(ino)?.nlink == 0 {
+        self.forget(ino)
+    }
+
+    /// Somebody does not refer to an inode any more; without names and anybody else it goes.
+    pub(super) fn forget(&mut self, ino: Ino) -> Result<()> {
+        let nameless = self.meta.find_inode(ino)?.is_some_and(|inode| inode.nlink == 0);
+        if nameless && !self.is_wanted(ino) {
             self.make_way()?;
             self.remove_inode(ino)?;
         }

@@ -81,6 +81,16 @@ impl MemoryBlocks {
         self.disk().fail_after = accesses;
     }
 
+    /// Another capacity, for whoever opens it next.
+    pub fn set_capacity(&self, blocks: u64) {
+        self.disk().capacity = blocks;
+    }
+
+    /// One above the last block that is present.
+    pub fn end(&self) -> u64 {
+        self.disk().blocks.keys().max().map_or(0, |last| last + 1)
+    }
+
     /// Calls of `access` so far, and operations in them.
     pub fn counts(&self) -> (u64, u64) {
         let disk = self.disk();

@@ -1,6 +1,8 @@
 //! Links, renames and special files, as POSIX has them.
 
 use super::*;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
 
 fn rename(fs: &FileSystem, from: &str, to: &str) -> oblivio_volume::Result<()> {
     fs.rename(ROOT_INO, from.as_bytes(), ROOT_INO, to.as_bytes(), RenameMode::Replace)
@@ -165,6 +167,47 @@ fn an_open_directory_outlives_its_name() {
             assert!(matches!(fs.attr(ino), Err(Error::NotFound(_))), "crash: {crash}");
         }
         assert_eq!(fs.usage().unwrap().directories, 2);
+        assert_clean(&fs);
+    }
+}
+
+#[test]
+fn what_somebody_refers_to_outlives_its_name() {
+    for crash in [false, true] {
+        let (disk, fs) = fresh(2_000);
+        let wanted = Arc::new(Mutex::new(HashSet::new()));
+        let asked = Arc::clone(&wanted);
+        fs.keep_while(Box::new(move |ino| asked.lock().unwrap().contains(&ino)));
+        let file = put(&fs, ROOT_INO, "file", &[7; 5000]).unwrap();
+        let other = put(&fs, ROOT_INO, "other", &[8; 9000]).unwrap();
+        let room = fs.mkdir(ROOT_INO, b"room", NewNode::default()).unwrap().ino;
+        wanted.lock().unwrap().extend([file, room]);
+        fs.unlink(ROOT_INO, b"file").unwrap();
+        fs.unlink(ROOT_INO, b"other").unwrap();
+        fs.rmdir(ROOT_INO, b"room").unwrap();
+        assert!(matches!(fs.attr(other), Err(Error::NotFound(_))), "nobody wants it");
+        assert_eq!((fs.attr(file).unwrap().nlink, fs.attr(room).unwrap().nlink), (0, 0));
+        assert_eq!((get(&fs, file), fs.parent(room).unwrap()), (vec![7; 5000], ROOT_INO));
+        assert_eq!(fs.read_dir(room, None, 10).unwrap(), []);
+        assert!(matches!(fs.link(file, ROOT_INO, b"again"), Err(Error::NotFound(_))));
+        let handle = fs.open_file(file).unwrap();
+        wanted.lock().unwrap().clear();
+        fs.forget(file).unwrap();
+        assert_eq!(fs.read(handle, 0, 9000).unwrap(), vec![7; 5000], "it is open");
+        assert_clean(&fs);
+        fs.commit().unwrap();
+        let fs = match crash {
+            true => crashed(&disk, fs),
+            false => {
+                fs.close(handle).unwrap();
+                assert!(matches!(fs.attr(file), Err(Error::NotFound(_))));
+                // The other one is forgotten with the end of the session.
+                FileSystem::open(fs.into_blocks().unwrap()).unwrap()
+            }
+        };
+        for ino in [file, room] {
+            assert!(matches!(fs.attr(ino), Err(Error::NotFound(_))), "crash: {crash}");
+        }
         assert_clean(&fs);
     }
 }

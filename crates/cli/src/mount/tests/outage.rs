@@ -4,9 +4,10 @@
 
 use super::flaky::{Call, Flaky, Trouble};
 use super::*;
+use crate::mount::errno;
 use crate::mount::pulse::PulseStore;
 use oblivio_crypto::{KdfParams, Passphrase};
-use oblivio_store::{Patience, RetryStore, Store};
+use oblivio_store::{Patience, PutMode, ReadAt, RetryStore, Store};
 use oblivio_volume::{CreateOptions, OpenOptions, Volume, change_passphrase};
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -131,11 +132,15 @@ impl Storm {
     fn end(self) {
         self.queue.close();
         self.server.join().expect("no panic").expect("a last commit");
-        let disk: Arc<dyn Store> = self.store.disk;
+        Self::check(self.store.disk, self.sure);
+    }
+
+    /// What was acknowledged is stored.
+    fn check(disk: Arc<dyn Store>, sure: BTreeMap<u64, bool>) {
         let volume = Volume::open(disk, &Passphrase::new("storm"), open_options()).expect("opens");
         let fs = FileSystem::open(Box::new(volume)).expect("the file system");
         assert_eq!(fs.check_with(true, &mut |_, _| ()).expect("checked").problems, [""; 0]);
-        for (n, there) in self.sure {
+        for (n, there) in sure {
             let found = fs.lookup(ROOT_INO, format!("f{n}").as_bytes());
             assert_eq!(found.is_ok(), there, "f{n}");
             if let Ok(attr) = found {
@@ -291,6 +296,33 @@ fn a_disk_that_others_fill_gives_errors_until_there_is_room() {
         assert!(back.elapsed() < GRACE, "it does not come back");
     }
     storm.end();
+}
+
+/// It stays closed, although what was missing is back: what it had accepted is only known to the
+/// state that failed. Opened again, all that was acknowledged is there.
+#[test]
+fn an_object_that_was_missing_takes_a_new_mount() {
+    let mut storm = Storm::new(true);
+    while storm.next < 100 {
+        storm.load().expect("good weather");
+    }
+    let disk = Arc::clone(&storm.store.disk);
+    let len = disk.len("slab").expect("memory").expect("there");
+    let mut slab = vec![0; len as usize];
+    disk.read(&mut [ReadAt { object: "slab", offset: 0, buf: &mut slab }]).expect("memory");
+    disk.delete(&["slab"]).expect("memory");
+    let error = (0..1000).find_map(|_| {
+        storm.next += 1;
+        storm.look().err()
+    });
+    assert_eq!(error, Some(EIO));
+    disk.put("slab", &slab, PutMode::Replace).expect("memory");
+    assert_eq!((storm.look(), storm.sync()), (Err(EIO), Err(EIO)));
+    storm.queue.close();
+    let ended = storm.server.join().expect("no panic").expect_err("closed");
+    let advice = errno::advice(&ended).expect("it is told what to do");
+    assert!(advice.contains("mounted again"), "{advice}");
+    Storm::check(disk, storm.sure);
 }
 
 #[test]

@@ -1,0 +1,260 @@
+//! Which block holds which chunk of the metadata file: runs of blocks, with gaps between them.
+//!
+//! The database doubles its file and then takes the free pages that fit best, which are often the
+//! last ones, with all before them still unused. Blocks for everything up to there would be twice
+//! what it needs, and on a full volume there are none. So chunks that were never written have no
+//! block.
+
+use super::pool::{Pool, full};
+use crate::{Error, ROOT_BYTES, Result};
+use std::collections::HashSet;
+
+pub(super) const ROOT_HEADER: usize = 32;
+const RUN_BYTES: usize = 16;
+const MOST_RUNS: usize = (ROOT_BYTES - ROOT_HEADER) / RUN_BYTES - 2;
+/// So many are left to deletions.
+const SPARE_RUNS: usize = 8;
+const LEAST_RUN: u64 = 4;
+/// In place of a run's first block: its chunks have none.
+const GAP: u64 = u64::MAX;
+
+/// The runs in order of the chunks, as `(first block, blocks)`; never a gap at the end.
+#[derive(Default)]
+pub(super) struct ChunkMap {
+    runs: Vec<(u64, u64)>,
+    mapped: u64,
+    /// Chunks that got a block in this session and were not written yet: they need no read.
+    blank: HashSet<u64>,
+}
+
+/// Chunks in a row without blocks, in place of `at` in the list of runs or behind it.
+struct Gap {
+    at: usize,
+    first: u64,
+    end: u64,
+}
+
+impl ChunkMap {
+    /// The map that a root lists, in a volume of `capacity` blocks and for a file of `chunks`.
+    pub(super) fn load(list: &[u8], capacity: u64, chunks: u64, gaps: bool) -> Option<Self> {
+        let mut map = Self::default();
+        let mut end = 0_u64;
+        for run in list.chunks_exact(RUN_BYTES) {
+            let (start, len) = run.split_at(8);
+            let start = u64::from_le_bytes(start.try_into().ok()?);
+            let len = u64::from_le_bytes(len.try_into().ok()?);
+            end = end.checked_add(len)?;
+            match gaps && start == GAP {
+                true if end > chunks => return None,
+                true => {}
+                false if start.checked_add(len).is_none_or(|end| end > capacity) => return None,
+                false => map.mapped += len,
+            }
+            map.runs.push((start, len));
+        }
+        (list.len() % RUN_BYTES == 0).then_some(map)
+    }
+
+    /// As it stands in the root.
+    pub(super) fn list(&self) -> Vec<u8> {
+        let run = |(start, len): &(u64, u64)| [start.to_le_bytes(), len.to_le_bytes()].concat();
+        self.runs.iter().flat_map(run).collect()
+    }
+
+    pub(super) fn runs(&self) -> usize {
+        self.runs.len()
+    }
+
+    pub(super) fn has_gaps(&self) -> bool {
+        self.runs.iter().any(|run| run.0 == GAP)
+    }
+
+    /// Whether so few runs more can be listed that nothing should grow.
+    pub(super) fn is_scattered(&self) -> bool {
+        self.runs.len() + SPARE_RUNS > MOST_RUNS
+    }
+
+    /// How many blocks there are.
+    pub(super) fn mapped(&self) -> u64 {
+        self.mapped
+    }
+
+    /// One above the last chunk with a block.
+    pub(super) fn end(&self) -> u64 {
+        self.runs.iter().map(|run| run.1).sum()
+    }
+
+    /// All chunks with their blocks, in order.
+    pub(super) fn blocks(&self) -> impl Iterator<Item = (u64, u64)> + use<> {
+        let mut before = 0;
+        let placed = self.runs.iter().map(move |&(start, len)| {
+            before += len;
+            (before - len, start, len)
+        });
+        let placed: Vec<_> = placed.filter(|run| run.1 != GAP).collect();
+        let each = |(first, start, len)| (0..len).map(move |at| (first + at, start + at));
+        placed.into_iter().flat_map(each)
+    }
+
+    pub(super) fn block_of(&self, chunk: u64) -> Option<u64> {
+        let mut before = 0;
+        for &(start, len) in &self.runs {
+            if chunk < before + len {
+                return (start != GAP).then(|| start + chunk - before);
+            }
+            before += len;
+        }
+        None
+    }
+
+    /// The block of a chunk that may hold something.
+    pub(super) fn written(&self, chunk: u64) -> Option<u64> {
+        self.block_of(chunk).filter(|_| !self.blank.contains(&chunk))
+    }
+
+    /// A chunk is written; whether for the first time.
+    pub(super) fn write(&mut self, chunk: u64) -> bool {
+        self.blank.remove(&chunk)
+    }
+
+    /// Forgets the chunks from `end` on, and gives their blocks.
+    pub(super) fn cut(&mut self, end: u64) -> Vec<u64> {
+        let freed = self.blocks().filter(|&(chunk, _)| chunk >= end).map(|(_, id)| id).collect();
+        let mut left = end;
+        for run in &mut self.runs {
+            run.1 = run.1.min(left);
+            left -= run.1;
+        }
+        self.blank.retain(|&chunk| chunk < end);
+        self.tidy();
+        freed
+    }
+
+    /// The chunks without blocks around one of them.
+    fn gap(&self, chunk: u64) -> Gap {
+        let mut first = 0;
+        for (at, &(_, len)) in self.runs.iter().enumerate() {
+            if chunk < first + len {
+                return Gap { at, first, end: first + len };
+            }
+            first += len;
+        }
+        Gap { at: self.runs.len(), first, end: u64::MAX }
+    }
+
+    /// Which chunks get blocks when one has none, in a file of `chunks` and a volume with `free`
+    /// blocks. The runs grow with the file, so that the root can list them all; of the last free
+    /// blocks they are small, so that what is kept back for metadata is not taken at once.
+    fn window(&self, chunk: u64, chunks: u64, free: u64) -> (u64, u64) {
+        let gap = self.gap(chunk);
+        let run = (self.mapped / 2).min(free / 8).max(LEAST_RUN);
+        if chunk - gap.first < run || self.runs.len() + 2 > MOST_RUNS {
+            return (gap.first, gap.end.min((chunk + 1).max(gap.first + run)));
+        }
+        // Some on both sides: pages next to this one fit as well.
+        let around = (self.mapped / 16).min(free / 32);
+        (chunk - around, gap.end.min((chunk + 1).max(chunks.min(chunk + 1 + around))))
+    }
+
+    /// Gives blocks to the chunks from `first` on, which are in a gap.
+    fn insert(&mut self, first: u64, (start, len): (u64, u64)) {
+        let gap = self.gap(first);
+        let mut placed = vec![(GAP, first - gap.first), (start, len)];
+        if gap.at < self.runs.len() {
+            placed.push((GAP, gap.end - first - len));
+        }
+        let replaced = gap.at..self.runs.len().min(gap.at + 1);
+        self.runs.splice(replaced, placed);
+        self.blank.extend(first..first + len);
+        self.tidy();
+    }
+
+    /// Joins runs that go on where the one before ends, and drops what is empty.
+    fn tidy(&mut self) {
+        let mut tidy: Vec<(u64, u64)> = Vec::with_capacity(self.runs.len());
+        for &(start, len) in self.runs.iter().filter(|run| run.1 > 0) {
+            match tidy.last_mut() {
+                Some(last) if last.0 == GAP && start == GAP => last.1 += len,
+                Some(last) if last.0 != GAP && last.0 + last.1 == start => last.1 += len,
+                _ => tidy.push((start, len)),
+            }
+        }
+        tidy.pop_if(|last| last.0 == GAP);
+        self.mapped = tidy.iter().filter(|run| run.0 != GAP).map(|run| run.1).sum();
+        self.runs = tidy;
+    }
+}
+
+impl Pool {
+    /// Gives a chunk of the metadata file a block if it has none.
+    pub(super) fn metadata_map(&mut self, chunk: u64) -> Result<()> {
+        while self.metadata.map.block_of(chunk).is_none() {
+            let (map, chunks) = (&self.metadata.map, self.metadata.length_blocks());
+            let (first, end) = map.window(chunk, chunks, self.allocator.free());
+            let run = match self.take_behind(first, end - first) {
+                Some(run) => run,
+                None if self.metadata.map.runs() + 2 > MOST_RUNS => {
+                    return Err(Error::Full(
+                        "free space is too scattered for more metadata; delete something".into(),
+                    ));
+                }
+                None => self.allocator.take_run(end - first).ok_or_else(full)?,
+            };
+            self.metadata.map.insert(first, run);
+            self.reserve_for(Some(run.0 + run.1 - 1))?;
+        }
+        Ok(())
+    }
+
+    /// Takes up to `wanted` blocks right behind that of the chunk before `first`.
+    fn take_behind(&mut self, first: u64, wanted: u64) -> Option<(u64, u64)> {
+        let start = self.metadata.map.block_of(first.checked_sub(1)?)? + 1;
+        let mut len = 0;
+        while len < wanted && self.allocator.take_exact(start + len) {
+            len += 1;
+        }
+        (len > 0).then_some((start, len))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The chunks that have blocks.
+    fn chunks(map: &ChunkMap) -> Vec<u64> {
+        map.blocks().map(|(chunk, _)| chunk).collect()
+    }
+
+    #[test]
+    fn gaps_are_split_filled_and_stored() {
+        let mut map = ChunkMap::default();
+        map.insert(0, (100, 2));
+        map.insert(9, (200, 1));
+        assert_eq!((map.mapped(), map.end(), map.runs()), (3, 10, 3));
+        map.insert(5, (300, 2));
+        assert_eq!(chunks(&map), [0, 1, 5, 6, 9]);
+        assert_eq!((map.block_of(6), map.block_of(7), map.block_of(10)), (Some(301), None, None));
+        let loaded = ChunkMap::load(&map.list(), 302, 10, true).expect("as stored");
+        assert_eq!((loaded.list(), loaded.mapped()), (map.list(), 5));
+        assert!(ChunkMap::load(&map.list(), 302, 8, true).is_none(), "a gap beyond the file");
+        assert!(ChunkMap::load(&map.list(), 302, 10, false).is_none(), "version 1 has no gaps");
+        assert!(ChunkMap::load(&map.list(), 301, 10, true).is_none(), "a block beyond the volume");
+        map.insert(2, (102, 3));
+        map.insert(7, (302, 2));
+        assert_eq!(chunks(&map), (0..10).collect::<Vec<_>>());
+        assert_eq!((map.runs(), map.has_gaps()), (3, false), "what goes on is joined");
+    }
+
+    #[test]
+    fn what_is_cut_off_gives_its_blocks_back() {
+        let mut map = ChunkMap::default();
+        map.insert(0, (100, 2));
+        map.insert(8, (200, 4));
+        assert!(map.written(9).is_none() && map.write(9) && !map.write(9));
+        assert_eq!(map.written(9), Some(201));
+        assert_eq!(map.cut(10), [202, 203]);
+        assert_eq!(map.cut(7), [200, 201]);
+        assert_eq!((map.end(), map.runs()), (2, 1), "no gap at the end");
+    }
+}

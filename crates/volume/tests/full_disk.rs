@@ -1,0 +1,218 @@
+//! A store with little space: it ends in `Full`, told in advance, and never in a commit that fails.
+
+use oblivio_crypto::{KdfParams, Passphrase};
+use oblivio_store::{MemoryStore, PutMode, ReadAt, Result, Store, StoreError, WriteAt};
+use oblivio_volume::fs::{FileSystem, NewNode, ROOT_INO};
+use oblivio_volume::{BlockSpace, CreateOptions, Error, OpenOptions, Volume};
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+
+const PAGE: u64 = 4096;
+
+/// A store with so many bytes, that counts how often it had to refuse something. Pages that were
+/// discarded take none.
+struct Limited {
+    disk: MemoryStore,
+    holes: Mutex<BTreeSet<(String, u64)>>,
+    size: AtomicU64,
+    refused: AtomicU64,
+    least_free: AtomicU64,
+}
+
+impl Limited {
+    fn new(size: u64) -> Arc<Self> {
+        let (size, least_free) = (AtomicU64::new(size), AtomicU64::new(u64::MAX));
+        let (disk, holes) = (MemoryStore::new(), Mutex::default());
+        Arc::new(Self { disk, holes, size, refused: AtomicU64::new(0), least_free })
+    }
+
+    fn free(&self) -> Result<u64> {
+        let used: u64 = self.disk.list()?.iter().map(|(_, len)| len).sum();
+        let holes = self.holes.lock().expect("no panic").len() as u64 * PAGE;
+        Ok((self.size.load(Relaxed) + holes).saturating_sub(used))
+    }
+
+    /// Whether there is space for a write; the holes in its range are none any more.
+    fn expect(&self, object: &str, offset: u64, len: usize) -> Result<()> {
+        let end = offset + len as u64;
+        let free = self.free()?;
+        let mut grows = end.saturating_sub(self.disk.len(object)?.unwrap_or(0));
+        let mut holes = self.holes.lock().expect("no panic");
+        for page in offset / PAGE..end.div_ceil(PAGE) {
+            grows += u64::from(holes.remove(&(object.to_owned(), page))) * PAGE;
+        }
+        self.least_free.fetch_min(free.saturating_sub(grows), Relaxed);
+        if grows > free {
+            self.refused.fetch_add(1, Relaxed);
+            return Err(StoreError::Full);
+        }
+        Ok(())
+    }
+}
+
+impl Store for Limited {
+    fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
+        self.disk.read(reads)
+    }
+    fn write(&self, writes: &[WriteAt<'_>]) -> Result<()> {
+        writes.iter().try_for_each(|write| {
+            self.expect(write.object, write.offset, write.data.len())?;
+            self.disk.write(&[*write])
+        })
+    }
+    fn sync(&self, objects: &[&str]) -> Result<()> {
+        self.disk.sync(objects)
+    }
+    fn len(&self, object: &str) -> Result<Option<u64>> {
+        self.disk.len(object)
+    }
+    fn put(&self, object: &str, data: &[u8], mode: PutMode) -> Result<()> {
+        self.expect(object, 0, data.len())?;
+        self.disk.put(object, data, mode)
+    }
+    fn truncate(&self, object: &str, len: u64) -> Result<()> {
+        let stays = |(name, page): &(String, u64)| name != object || (page + 1) * PAGE <= len;
+        self.holes.lock().expect("no panic").retain(stays);
+        self.disk.truncate(object, len)
+    }
+    fn discard(&self, ranges: &[(&str, u64, u64)]) -> Result<()> {
+        for &(object, offset, len) in ranges {
+            let pages = offset.div_ceil(PAGE)..(offset + len) / PAGE;
+            let pages = pages.map(|page| (object.to_owned(), page));
+            self.holes.lock().expect("no panic").extend(pages);
+        }
+        self.disk.discard(ranges)
+    }
+    fn free_bytes(&self) -> Result<Option<u64>> {
+        self.free().map(Some)
+    }
+    fn delete(&self, objects: &[&str]) -> Result<()> {
+        self.disk.delete(objects)
+    }
+    fn list(&self) -> Result<Vec<(String, u64)>> {
+        self.disk.list()
+    }
+    fn lock(&self) -> Result<()> {
+        self.disk.lock()
+    }
+}
+
+const BLOCK: usize = 4096;
+
+fn options(memory: usize) -> OpenOptions {
+    OpenOptions { memory_bytes: memory, ..OpenOptions::default() }
+}
+
+fn secret() -> Passphrase {
+    Passphrase::new("full")
+}
+
+fn create(store: &Arc<Limited>, memory: usize) -> Volume {
+    let create =
+        CreateOptions { block_bytes: BLOCK, capacity_bytes: 1 << 30, kdf: KdfParams::TEST };
+    Volume::create(Arc::clone(store) as _, &secret(), create, options(memory)).expect("room for it")
+}
+
+/// The least size of a store in which so many blocks may come into being.
+fn just_enough(blocks: u64, memory: usize) -> u64 {
+    let store = Limited::new(u64::MAX >> 1);
+    let volume = create(&store, memory);
+    let (mut too_little, mut enough) = (0_u64, 1_u64 << 40);
+    while enough - too_little > 4096 {
+        let size = too_little.midpoint(enough);
+        store.size.store(size, Relaxed);
+        match volume.room().expect("known") {
+            Some(room) if room >= blocks => enough = size,
+            _ => too_little = size,
+        }
+    }
+    enough
+}
+
+fn content(name: &str) -> Vec<u8> {
+    let bytes = name.bytes().cycle();
+    bytes.take(5_000 + name.len() * 37 + usize::from(name.as_bytes()[0]) * 300).collect()
+}
+
+/// Files until the file system is full; gives their names.
+fn fill(fs: &FileSystem, names: &mut Vec<String>, round: usize) {
+    for number in 0.. {
+        let name = format!("{}-{round}-{number}", number * 7 % 100);
+        let created = fs.create(ROOT_INO, name.as_bytes(), NewNode::default());
+        let written = created.and_then(|(_, handle)| {
+            let written = fs.write(handle, 0, &content(&name));
+            fs.close(handle).and(written)
+        });
+        match written {
+            Ok(()) => names.push(name),
+            Err(Error::Full(_)) => {
+                let there = fs.lookup(ROOT_INO, name.as_bytes()).is_ok();
+                assert!(!there || fs.unlink(ROOT_INO, name.as_bytes()).is_ok());
+                return;
+            }
+            Err(error) => panic!("{error}"),
+        }
+        if number % 64 == 0 {
+            fs.commit().expect("room for what was accepted");
+        }
+    }
+}
+
+fn check(fs: &FileSystem, names: &[String]) {
+    for name in names {
+        let ino = fs.lookup(ROOT_INO, name.as_bytes()).expect("kept").ino;
+        let handle = fs.open_file(ino).expect("a file");
+        assert!(fs.read(handle, 0, 1 << 20).expect("read") == content(name), "{name}");
+        fs.close(handle).expect("open");
+    }
+}
+
+/// Fills a store that is just large enough for so many blocks, and works on it for several commits.
+fn to_the_limit(blocks: u64, memory: usize) {
+    // Slots of this size do not begin at pages: of each hole, parts of pages are not given back.
+    let size = just_enough(blocks, memory) + (2 << 20);
+    let store = Limited::new(size);
+    let mut fs = FileSystem::format(Box::new(create(&store, memory))).expect("room");
+    let mut names = Vec::new();
+    for round in 0..3 {
+        fill(&fs, &mut names, round);
+        fs.commit().expect("room for what was accepted");
+        assert!(names.len() as u64 * 20_000 > blocks * BLOCK as u64 / 2, "{} files", names.len());
+        for (number, name) in names.iter().enumerate() {
+            let ino = fs.lookup(ROOT_INO, name.as_bytes()).expect("kept").ino;
+            let handle = fs.open_file(ino).expect("a file");
+            fs.write(handle, 0, &content(name)[..4096]).expect("no further room is needed");
+            fs.close(handle).expect("open");
+            if number % 50 == 0 {
+                fs.commit().expect("room for what was accepted");
+            }
+        }
+        fs.commit().expect("room for what was accepted");
+        // As after a crash.
+        drop(fs);
+        let volume = Volume::open(Arc::clone(&store) as _, &secret(), options(memory));
+        fs = FileSystem::open(Box::new(volume.expect("room to replay"))).expect("there");
+        check(&fs, &names);
+        for name in names.split_off(names.len() / 3 * (round + 1) / 2) {
+            fs.unlink(ROOT_INO, name.as_bytes()).expect("deleting needs no room");
+        }
+        fs.commit().expect("room for what was accepted");
+    }
+    let free = store.least_free.load(Relaxed);
+    eprintln!("{blocks} blocks, memory {memory}: {size} bytes, {free} never used");
+    assert_eq!(store.refused.load(Relaxed), 0, "told in advance");
+    drop(fs.into_blocks().expect("room for the end"));
+    let volume = Volume::open(Arc::clone(&store) as _, &secret(), options(memory)).expect("opens");
+    check(&FileSystem::open(Box::new(volume)).expect("there"), &names);
+}
+
+#[test]
+fn with_little_memory_a_store_is_used_up_to_its_limit() {
+    to_the_limit(8_000, 3 << 20);
+}
+
+#[test]
+fn with_much_memory_a_store_is_used_up_to_its_limit() {
+    to_the_limit(8_000, 64 << 20);
+}
