@@ -69,7 +69,7 @@ impl Volume {
         // One that becomes smaller is deeper until it is done.
         let depth = config.depth_for_live(0, class, blocks).max(self.engine.depth());
         let memory = cache_bytes(config, self.memory_bytes, blocks, depth).unwrap_or(0);
-        let cached = TreeConfig { cache_bytes: memory, ..config.clone() }.cached_buckets(depth);
+        let cached = TreeConfig { cache_bytes: memory, ..*config }.cached_buckets(depth);
         // The cache is fitted to the tree with a commit: until then it is the one there is.
         let cached = cached.min(self.engine.cached_buckets());
         let buckets = buckets_in(depth);

@@ -52,7 +52,7 @@ impl ChunkMap {
             }
             map.runs.push((start, len));
         }
-        (list.len() % RUN_BYTES == 0).then_some(map)
+        list.len().is_multiple_of(RUN_BYTES).then_some(map)
     }
 
     /// As it stands in the root.

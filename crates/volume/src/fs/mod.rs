@@ -1,7 +1,7 @@
 //! Files and directories over oblivious blocks.
 //!
 //! Metadata lives in an embedded database (`tables`) inside a virtual byte file that is made of
-//! oblivious blocks (`metadata_file`). File data is cut in segments of a block each (`data`,
+//! oblivious blocks (`metadata_file`, `chunk_map`). File data is cut in segments of a block each (`data`,
 //! `segments`), holes and space set aside among them (`punch`, `preallocate`); tails and small
 //! files share blocks (`packing`). A commit of the
 //! [`BlockSpace`](crate::BlockSpace) below makes all of it durable at once; what may happen to

@@ -89,6 +89,7 @@ impl State {
         (self.operations, self.accepted, self.pending) = (0, 0, false);
         self.open_again()?;
         self.counters = self.meta.counters()?;
+        self.close_newer(self.counters.next_ino);
         Ok(())
     }
 }

@@ -214,14 +214,14 @@ impl State {
     }
 
     /// An operation is over. When metadata could run out of blocks it is committed at once: then
-    /// it alone is taken back if that fails, and the next one can use pages again.
+    /// it alone is taken back if that fails, and the next one can use pages again. A store that
+    /// failed takes nothing back: the next operation, or a commit, finds that out by itself.
     pub(super) fn end<T>(&mut self, result: Result<T>) -> Result<T> {
-        let result = result.and_then(|done| {
-            if self.operations > 0 && !self.has_room(0) {
-                self.commit()?;
-            }
-            Ok(done)
-        });
+        let tight = result.is_ok() && self.operations > 0 && !self.has_room(0);
+        let result = match if tight { self.commit() } else { Ok(()) } {
+            Err(Error::Closed(why)) => Err(Error::Closed(why)),
+            _ => result,
+        };
         let result = self.settle(result);
         self.accepted = self.operations;
         result
@@ -340,6 +340,12 @@ impl State {
         let handle = self.new_handle(ino);
         self.directory_handles.insert(handle.0);
         handle
+    }
+
+    /// Forgets the handles of what was created and taken back.
+    pub(super) fn close_newer(&mut self, next_ino: Ino) {
+        self.handles.retain(|_, ino| *ino < next_ino);
+        self.open_counts.retain(|ino, _| *ino < next_ino);
     }
 
     pub(super) fn keep_while(&mut self, kept: Kept) {
