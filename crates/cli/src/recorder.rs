@@ -83,7 +83,10 @@ fn request(shown: &Shown, at: u64) -> Request {
 fn rule(rule: &oblivio_volume::Rule) -> Rule {
     Rule {
         blocks: rule.blocks,
+        slots: rule.slots,
+        leaf_slots: rule.leaf_slots,
         floor: rule.floor,
+        floor_slots: rule.floor_slots,
         cached: rule.cached,
         turn: rule.turn,
         flush_at: rule.flush_at,

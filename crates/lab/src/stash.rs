@@ -37,6 +37,7 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
     let default = TreeConfig { cache_bytes: 0, ..volume_config(args.block_bytes, blocks) };
     let classic = TreeConfig {
         blocks_per_bucket: 5,
+        leaf_steps: false,
         eviction: Eviction::ReadPaths { extra_every: 0 },
         // The least at which 2^L blocks get a tree of depth L, as the theorem has it.
         fill_percent: 11,

@@ -4,7 +4,6 @@
 use crate::Result;
 use crate::options::ShownKind;
 use crate::volume::{LEAST_BLOCKS, Volume, engine_error};
-use oblivio_engine::tree::size_class_after;
 use oblivio_engine::{Action, BlockId, BlockOp, Engine, TreeId};
 use std::ops::Range;
 
@@ -35,13 +34,14 @@ impl Volume {
         if live <= self.engine.size_class() {
             return Ok(());
         }
-        self.set_class(size_class_after(live, self.engine.size_class()))
+        let class = self.engine.config().size_class_after(live, self.engine.size_class());
+        self.set_class(class)
     }
 
     /// The class that the tree should have, for what exists.
     fn class_due(&self) -> u64 {
-        let class = self.engine.size_class();
-        size_class_after(self.engine.live_blocks(), class).max(LEAST_BLOCKS)
+        let (live, class) = (self.engine.live_blocks(), self.engine.size_class());
+        self.engine.config().size_class_after(live, class).max(LEAST_BLOCKS)
     }
 
     /// Whether the tree has become much too large.
@@ -65,7 +65,7 @@ impl Volume {
         Ok(())
     }
 
-    /// Takes the tree's old leaves away, `paths` of them at most.
+    /// Takes the tree's old leaves away, or slots of theirs, `paths` of them at most.
     fn sweep(&mut self, paths: u64) -> Result<()> {
         let paths = paths.min(self.engine.shrink_left());
         if paths == 0 {
@@ -138,7 +138,7 @@ impl Volume {
     pub(crate) fn room_in(&self, free: u64) -> u64 {
         let config = self.engine.config();
         let blocks = self.engine.capacity();
-        let tree = |class: u64| self.slab.rounded_up(config.tree_bytes_for(blocks, class));
+        let tree = |class| self.slab.tree_bytes(config.shape_for_live(0, class, blocks));
         // What one commit writes beside what is current, a journal, and two states.
         let stored = self.slab.current_bytes();
         let state = config.map_format.bytes_for(blocks) as u64 + stored / 1024;
@@ -150,8 +150,8 @@ impl Volume {
         if tree(class) > usable {
             return 0;
         }
-        while class < config.capacity && tree(2 * class) <= usable {
-            class *= 2;
+        while class < config.capacity && tree(config.size_class_above(class)) <= usable {
+            class = config.size_class_above(class);
         }
         class.min(config.capacity).saturating_sub(self.engine.live_blocks())
     }

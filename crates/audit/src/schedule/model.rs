@@ -2,8 +2,9 @@
 //!
 //! A bucket is read when it is stored and not in memory. Those in memory are the first in heap
 //! order, once they were met; of those the ones whose path has no other turn before a commit is due are
-//! written with it, the others at the commit. While the tree becomes smaller, each scheduled path drops its leaf bucket. All
-//! of it follows from leaves, so nothing here is estimated: a request costs exactly this or leaks.
+//! written with it, the others at the commit. While the tree loses a level, each scheduled path
+//! drops its leaf bucket; while its leaves lose slots, it is written with fewer. All of it follows
+//! from leaves, so nothing here is estimated: a request costs exactly this or leaks.
 
 use super::stored::Stored;
 use crate::trace::{Kind, Request, Rule};
@@ -20,6 +21,7 @@ const PAGE: u64 = 4 << 10;
 pub(crate) struct Model {
     rule: Rule,
     depth: u32,
+    leaf_slots: u32,
     swept: u64,
     stored: Stored,
     loaded: HashSet<u64>,
@@ -64,7 +66,21 @@ impl Model {
 
     /// Whether the tree is becoming smaller.
     pub(crate) fn sweeping(&self) -> bool {
-        self.depth > self.rule.floor
+        self.shape() > self.floor()
+    }
+
+    /// How large the tree is, and what the size class asks for: the leaf level, and slots there.
+    fn shape(&self) -> (u32, u32) {
+        (self.depth, self.leaf_slots)
+    }
+
+    fn floor(&self) -> (u32, u32) {
+        (self.rule.floor, self.rule.floor_slots)
+    }
+
+    /// Slots that a bucket of the present leaves has at the end of the sweep, none if it is gone.
+    fn kept(&self, (floor, slots): (u32, u32)) -> u32 {
+        if floor < self.depth { 0 } else { slots }
     }
 
     /// The leaf level now.
@@ -72,12 +88,17 @@ impl Model {
         self.depth
     }
 
-    /// Scheduled paths until the tree has the depth that its size class asks for.
+    /// Scheduled paths until the tree has the shape that its size class asks for.
     pub(crate) fn sweep_left(&self) -> u64 {
         if !self.sweeping() {
             return 0;
         }
-        (end_of(self.depth) - end_of(self.rule.floor)).saturating_sub(self.swept)
+        // The leaves of each level that goes, and of the last once more for their slots.
+        let (floor, slots) = self.floor();
+        let before = if self.depth > floor { self.rule.slots } else { self.leaf_slots };
+        let last = if before > slots { end_of(floor) / 2 } else { 0 };
+        let levels = end_of(self.depth).saturating_sub(end_of(floor));
+        levels.saturating_add(last).saturating_sub(self.swept)
     }
 
     /// What about a request is wrong whatever it costs.
@@ -147,7 +168,7 @@ impl Model {
         self.turns = self.turns.saturating_add(scheduled.len() as u64);
         for bucket in buckets(scheduled, self.depth) {
             let level = bucket.ilog2();
-            if self.sweeping() && level == self.depth {
+            if self.depth > self.rule.floor && level == self.depth {
                 self.stored.set(bucket, false);
                 self.loaded.remove(&bucket);
                 self.dirty.remove(&bucket);
@@ -164,7 +185,7 @@ impl Model {
         writes
     }
 
-    /// The leaf level is gone once each of its buckets had its turn.
+    /// The leaves have lost their slots, or are gone, once each had its turn.
     fn count_swept(&mut self, paths: u64) {
         if !self.sweeping() {
             return;
@@ -173,8 +194,12 @@ impl Model {
         if self.swept < end_of(self.depth) / 2 {
             return;
         }
-        self.depth -= 1;
         self.swept = 0;
+        if self.depth == self.rule.floor {
+            self.leaf_slots = self.rule.floor_slots;
+            return;
+        }
+        (self.depth, self.leaf_slots) = (self.depth - 1, self.rule.slots);
         let end = end_of(self.depth);
         self.stored.cut(end);
         self.loaded.retain(|&bucket| bucket < end);
@@ -203,6 +228,7 @@ impl Model {
         *self = Model {
             rule: Rule { stored: None, ..rule.clone() },
             depth,
+            leaf_slots: rule.leaf_slots,
             swept: rule.swept,
             turns: rule.turn,
             stored,
@@ -214,9 +240,14 @@ impl Model {
 
     /// The rule changes: with the size class, or after a commit, when everything is stored.
     fn change(&mut self, rule: &Rule) -> Option<String> {
+        let kept = self.kept(self.floor());
         let before = std::mem::replace(&mut self.rule, rule.clone());
         let memory = |rule: &Rule| (rule.cached, rule.flush_at);
-        self.depth = self.depth.max(rule.floor);
+        // Where leaves are to keep less than before, those that had their turn have too much.
+        if self.kept(self.floor()) < kept {
+            self.swept = 0;
+        }
+        (self.depth, self.leaf_slots) = self.shape().max(self.floor());
         if !self.sweeping() {
             (self.swept, self.owed) = (0, 0);
         }
@@ -227,6 +258,9 @@ impl Model {
         }
         if rule.turn != self.turns {
             return Some(format!("{} scheduled paths so far, not {}", self.turns, rule.turn));
+        }
+        if rule.leaf_slots != self.leaf_slots || rule.slots != before.slots {
+            return Some(format!("leaves of {} slots, not {}", rule.leaf_slots, self.leaf_slots));
         }
         (memory(rule) != memory(&before) && !after_commit)
             .then(|| "what memory holds changed without a commit".into())
