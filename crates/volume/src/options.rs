@@ -170,6 +170,8 @@ pub struct VolumeInfo {
     pub depth: u32,
     /// Slots of the leaves' buckets; all others have [`Self::blocks_per_bucket`].
     pub leaf_slots: usize,
+    /// Slots of all buckets that are stored.
+    pub stored_slots: u64,
     /// Levels of recursion of the position map; 1 when it is all in memory.
     pub recursion_levels: usize,
     /// The number of the last commit.

@@ -224,6 +224,12 @@ impl Slab {
         self.shelves.iter().map(Shelf::current_bytes).sum()
     }
 
+    /// Slots for blocks in all stored buckets, of which one has at most `full`.
+    pub fn stored_slots(&self, full: usize) -> u64 {
+        let slots = |(missing, shelf): (usize, &Shelf)| shelf.held() * (full - missing) as u64;
+        self.shelves.iter().enumerate().map(slots).sum()
+    }
+
     /// Bytes of slots that are free and still take space in the store.
     pub fn free_bytes(&self) -> u64 {
         self.shelves.iter().map(Shelf::free_bytes).sum()

@@ -420,6 +420,7 @@ impl Volume {
             live_blocks: self.engine.live_blocks(),
             depth: self.engine.depth().0,
             leaf_slots: self.engine.shape().leaf_slots,
+            stored_slots: self.slab.stored_slots(config.blocks_per_bucket),
             recursion_levels: config.levels_of_recursion(),
             epoch: self.state.record().epoch(),
             passphrases: self.passphrases,

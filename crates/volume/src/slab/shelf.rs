@@ -119,9 +119,14 @@ impl Shelf {
         self.synced = self.fresh;
     }
 
+    /// How many versions it holds that are current, or were at the last commit.
+    pub fn held(&self) -> u64 {
+        u64::from(self.end) - (self.free.len() + self.holes.len()) as u64
+    }
+
     /// Bytes of current versions.
     pub fn current_bytes(&self) -> u64 {
-        (u64::from(self.end) - (self.free.len() + self.holes.len()) as u64) * self.slot_bytes
+        self.held() * self.slot_bytes
     }
 
     /// Bytes of slots that are free and still take space in the store.
