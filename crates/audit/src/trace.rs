@@ -73,6 +73,12 @@ pub struct Rule {
     pub floor_slots: u32,
     /// So many buckets, the first in heap order, are kept in memory once they were met.
     pub cached: u64,
+    /// Bytes of a bucket with all its slots; 0 where only their number is judged.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub bucket_bytes: u64,
+    /// Bytes by which it is shorter for each slot that it lacks.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub slot_bytes: u64,
     /// Scheduled paths so far.
     pub turn: u64,
     /// When there were so many, a commit is due. Cached buckets whose path has no other turn before
@@ -85,6 +91,9 @@ pub struct Rule {
     /// heap indices (the first of each, and how many).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stored: Option<Vec<(u64, u64)>>,
+    /// Then too: those of them that lack one slot, two and three, as runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lacking: Vec<Vec<(u64, u64)>>,
 }
 
 fn is_none(number: &u32) -> bool {
@@ -326,7 +335,9 @@ mod tests {
             stored in prop::option::of(prop::collection::vec((any::<u64>(), any::<u64>()), 0..3)),
         ) -> Rule {
             Rule {
-                blocks, slots, leaf_slots, floor, floor_slots, cached, turn, flush_at, swept, stored,
+                blocks, slots, leaf_slots, floor, floor_slots, cached, bucket_bytes: turn / 2,
+                slot_bytes: turn / 3, turn, flush_at, swept, lacking: stored.clone().into_iter().collect(),
+                stored,
             }
         }
     }

@@ -88,9 +88,12 @@ fn rule(rule: &oblivio_volume::Rule) -> Rule {
         floor: rule.floor,
         floor_slots: rule.floor_slots,
         cached: rule.cached,
+        bucket_bytes: rule.bucket_bytes,
+        slot_bytes: rule.slot_bytes,
         turn: rule.turn,
         flush_at: rule.flush_at,
         swept: rule.swept,
         stored: rule.stored.clone(),
+        lacking: rule.lacking.clone(),
     }
 }

@@ -193,7 +193,9 @@ pub fn check_path(volume: &mut Volume, bucket: BucketId) -> Result<()> {
         let bucket = BucketId(bucket.0 >> up);
         slab.read(store, &[bucket], &mut bytes)?;
         let len = slab.len_of(bucket).unwrap_or(0);
-        verifier.check(bucket, &mut bytes[..len]).map_err(|error| Error::Tampered(error.to_string()))?;
+        verifier
+            .check(bucket, &mut bytes[..len])
+            .map_err(|error| Error::Tampered(error.to_string()))?;
     }
     Ok(())
 }

@@ -70,6 +70,10 @@ pub struct Rule {
     pub floor_slots: u32,
     /// So many buckets, the first in heap order, are kept in memory once they were met.
     pub cached: u64,
+    /// Bytes of a bucket with all its slots.
+    pub bucket_bytes: u64,
+    /// Bytes by which it is shorter for each slot that it lacks.
+    pub slot_bytes: u64,
     /// Scheduled paths so far.
     pub turn: u64,
     /// When there were so many, a commit is due. Cached buckets whose path has no other turn before
@@ -80,6 +84,8 @@ pub struct Rule {
     /// At the beginning of a session: the stored buckets, as runs of heap indices (the first of
     /// each, and how many).
     pub stored: Option<Vec<(u64, u64)>>,
+    /// Then too: those of them that lack one slot, two and three, as runs.
+    pub lacking: Vec<Vec<(u64, u64)>>,
 }
 
 /// One thing that the store saw; the material of an audit.

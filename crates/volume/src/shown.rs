@@ -57,6 +57,11 @@ impl Volume {
             let mut rule = self.rule();
             rule.swept = self.engine.swept();
             rule.stored = Some(runs(self.slab.stored().map(|bucket| bucket.0)));
+            let lacking = |missing| {
+                let lacks = |bucket: &BucketId| self.engine.missing_slots(*bucket) == missing;
+                runs(self.slab.stored().filter(lacks).map(|bucket| bucket.0))
+            };
+            rule.lacking = (1..rule.slots as usize).map(lacking).collect();
             self.report(Shown { kind: ShownKind::Rule, rule: Some(rule), ..Shown::default() });
         }
     }
@@ -74,6 +79,7 @@ impl Volume {
 
     fn rule(&self) -> Rule {
         let engine = &self.engine;
+        let geometry = engine.config().geometry(0);
         Rule {
             blocks: engine.capacity(),
             floor: engine.floor().depth.0,
@@ -81,6 +87,8 @@ impl Volume {
             leaf_slots: engine.shape().leaf_slots as u32,
             floor_slots: engine.floor().leaf_slots as u32,
             cached: engine.cached_buckets(),
+            bucket_bytes: geometry.bucket_bytes() as u64,
+            slot_bytes: (geometry.bucket_bytes_with(1) - geometry.bucket_bytes_with(0)) as u64,
             turn: engine.evictions(),
             flush_at: engine.flush_at(),
             ..Rule::default()

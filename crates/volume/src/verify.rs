@@ -28,7 +28,9 @@ pub fn verify(
         slab.read(store, chunk, &mut bytes)?;
         for (bucket, bytes) in chunk.iter().zip(bytes.chunks_mut(bucket_bytes)) {
             let len = slab.len_of(*bucket).unwrap_or(0);
-            verifier.check(*bucket, &mut bytes[..len]).map_err(|error| Error::Tampered(error.to_string()))?;
+            verifier
+                .check(*bucket, &mut bytes[..len])
+                .map_err(|error| Error::Tampered(error.to_string()))?;
         }
         done += chunk.len() as u64;
         progress(done, stored.len() as u64);

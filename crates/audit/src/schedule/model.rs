@@ -6,6 +6,7 @@
 //! drops its leaf bucket; while its leaves lose slots, it is written with fewer. All of it follows
 //! from leaves, so nothing here is estimated: a request costs exactly this or leaks.
 
+use super::lengths::Lengths;
 use super::stored::Stored;
 use crate::trace::{Kind, Request, Rule};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -24,6 +25,9 @@ pub(crate) struct Model {
     leaf_slots: u32,
     swept: u64,
     stored: Stored,
+    lengths: Lengths,
+    /// Bytes of what the last request read and wrote.
+    moved: (u64, u64),
     loaded: HashSet<u64>,
     dirty: HashSet<u64>,
     /// Whether a session's beginning was seen; before it nothing is known.
@@ -53,6 +57,7 @@ impl Model {
         }
         let odd = self.odd(request);
         let (reads, writes) = self.cost(request);
+        let odd = odd.or_else(|| self.other_bytes(request));
         odd.or_else(|| {
             let costs = (u64::from(request.reads), u64::from(request.writes));
             (costs != (reads, writes)).then(|| {
@@ -62,6 +67,28 @@ impl Model {
                 )
             })
         })
+    }
+
+    /// What is wrong with the bytes of a request whose cost was counted, by the lengths of buckets.
+    fn other_bytes(&self, request: &Request) -> Option<String> {
+        let bytes = (request.bytes_read, request.bytes_written);
+        let judged = self.rule.bucket_bytes > 0 && request.kind != Kind::Sync;
+        (judged && bytes != self.moved).then(|| {
+            format!(
+                "{} bytes read and {} written, but its buckets have {} and {}",
+                bytes.0, bytes.1, self.moved.0, self.moved.1
+            )
+        })
+    }
+
+    /// Bytes of what the last request read and wrote, where the rule says them.
+    pub(crate) fn moved(&self) -> (u64, u64) {
+        self.moved
+    }
+
+    /// The most slots that a leaf's bucket has now.
+    pub(crate) fn leaf_slots(&self) -> u32 {
+        self.leaf_slots
     }
 
     /// Whether the tree is becoming smaller.
@@ -134,12 +161,16 @@ impl Model {
     /// How many buckets a request reads and writes; they are read and written then.
     pub(crate) fn cost(&mut self, request: &Request) -> (u64, u64) {
         self.last = Some(request.kind);
+        self.moved = (0, 0);
         match request.kind {
             Kind::Sync | Kind::Rule => (0, 0),
             Kind::Commit => {
                 self.settled = true;
                 let dirty = std::mem::take(&mut self.dirty);
-                dirty.iter().for_each(|&bucket| self.stored.set(bucket, true));
+                for &bucket in &dirty {
+                    self.stored.set(bucket, true);
+                    self.moved.1 += self.lengths.bytes(bucket, &self.rule);
+                }
                 (0, dirty.len() as u64)
             }
             Kind::Batch | Kind::Map | Kind::Maintenance => {
@@ -158,7 +189,10 @@ impl Model {
         let mut reads = 0;
         for bucket in buckets(leaves, self.depth) {
             let met = bucket <= self.rule.cached && !self.loaded.insert(bucket);
-            reads += u64::from(self.stored.contains(bucket) && !met);
+            if self.stored.contains(bucket) && !met {
+                reads += 1;
+                self.moved.0 += self.lengths.bytes(bucket, &self.rule);
+            }
         }
         reads
     }
@@ -166,8 +200,11 @@ impl Model {
     fn write(&mut self, scheduled: &[u64]) -> u64 {
         let mut writes = 0;
         self.turns = self.turns.saturating_add(scheduled.len() as u64);
+        let room = if self.sweeping() { self.kept(self.floor()) } else { self.leaf_slots };
         for bucket in buckets(scheduled, self.depth) {
             let level = bucket.ilog2();
+            let slots = if level == self.depth { room } else { self.rule.slots };
+            self.lengths.set(bucket, slots, &self.rule);
             if self.depth > self.rule.floor && level == self.depth {
                 self.stored.set(bucket, false);
                 self.loaded.remove(&bucket);
@@ -177,6 +214,7 @@ impl Model {
             {
                 self.stored.set(bucket, true);
                 self.dirty.remove(&bucket);
+                self.moved.1 += self.lengths.bytes(bucket, &self.rule);
                 writes += 1;
             } else {
                 self.dirty.insert(bucket);
@@ -202,6 +240,7 @@ impl Model {
         (self.depth, self.leaf_slots) = (self.depth - 1, self.rule.slots);
         let end = end_of(self.depth);
         self.stored.cut(end);
+        self.lengths.cut(end);
         self.loaded.retain(|&bucket| bucket < end);
         self.dirty.retain(|&bucket| bucket < end);
     }
@@ -225,8 +264,12 @@ impl Model {
         let Some(stored) = Stored::of(stored) else {
             return Some("what it says was stored is no set of buckets".into());
         };
+        let Some(lengths) = Lengths::of(rule) else {
+            return Some("what it says of the lengths of buckets is no set of them".into());
+        };
         *self = Model {
-            rule: Rule { stored: None, ..rule.clone() },
+            lengths,
+            rule: Rule { stored: None, lacking: Vec::new(), ..rule.clone() },
             depth,
             leaf_slots: rule.leaf_slots,
             swept: rule.swept,
@@ -259,8 +302,12 @@ impl Model {
         if rule.turn != self.turns {
             return Some(format!("{} scheduled paths so far, not {}", self.turns, rule.turn));
         }
-        if rule.leaf_slots != self.leaf_slots || rule.slots != before.slots {
+        if rule.leaf_slots != self.leaf_slots {
             return Some(format!("leaves of {} slots, not {}", rule.leaf_slots, self.leaf_slots));
+        }
+        let bucket = |rule: &Rule| (rule.slots, rule.bucket_bytes, rule.slot_bytes);
+        if bucket(rule) != bucket(&before) {
+            return Some("buckets are others than before".into());
         }
         (memory(rule) != memory(&before) && !after_commit)
             .then(|| "what memory holds changed without a commit".into())

@@ -64,7 +64,10 @@ impl TreeOram {
             let bits = (0..slots).map(|slot| u64::from(tree.removed.get(bucket * slots + slot)));
             let dropped = if tree.present.get(bucket) { 0 } else { DROPPED };
             let missing = (tree.missing.get(bucket) as u64) << MISSING_SHIFT;
-            out.words(&[bucket | missing | dropped, bits.rev().fold(0, |word, bit| word << 1 | bit)]);
+            out.words(&[
+                bucket | missing | dropped,
+                bits.rev().fold(0, |word, bit| word << 1 | bit),
+            ]);
         }
         let mut removed = distinct(&changes.removed);
         removed.retain(|&slot| tree.removed.get(slot));

@@ -14,7 +14,8 @@ const SEGMENT: usize = 64 << 10;
 /// Little, so that the tree is in the store and not in memory.
 const MEMORY: usize = 8 << 20;
 /// Files, their size, and the paper's tree with packing as a part of that without.
-const KINDS: [(usize, u64, &str); 3] = [(1000, 16, "1/4"), (1000, 32, "1/2"), (1000, 70, "about 1/2")];
+const KINDS: [(usize, u64, &str); 3] =
+    [(1000, 16, "1/4"), (1000, 32, "1/2"), (1000, 70, "about 1/2")];
 /// Other numbers of the last: one alone may be lucky or unlucky with the classes of the tree.
 const COUNTS: [usize; 10] = [500, 600, 700, 800, 1000, 1300, 1700, 2200, 3000, 4000];
 const COUNTED: u64 = 70;
@@ -125,11 +126,7 @@ pub fn run(quick: bool, write: bool) -> Result<()> {
     report.table(&table);
     counts(&mut report, part)?;
     let kinds = [
-        (
-            "cloud-figure7-tree.svg",
-            "Packing makes the tree smaller",
-            "tree, slots",
-        ),
+        ("cloud-figure7-tree.svg", "Packing makes the tree smaller", "tree, slots"),
         (
             "cloud-figure7-rate.svg",
             "A smaller tree is read faster",
@@ -151,7 +148,8 @@ pub fn run(quick: bool, write: bool) -> Result<()> {
 
 /// The trees of several numbers of files.
 fn counts(report: &mut Report, part: usize) -> Result<()> {
-    let mut table = Table::new(["files", "blocks", "packed", "ratio", "tree, slots", "packed ", "ratio "]);
+    let mut table =
+        Table::new(["files", "blocks", "packed", "ratio", "tree, slots", "packed ", "ratio "]);
     let mut ratios = [Vec::new(), Vec::new()];
     for files in COUNTS.map(|files| files / part) {
         let none = Filled::new(files, COUNTED, false)?;

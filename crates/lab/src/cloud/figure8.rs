@@ -121,7 +121,10 @@ fn report(moments: &[Moment], write: bool) -> Result<()> {
             now.leaf_slots.to_string(),
             count(now.slots),
             format!("{:.0}", 100.0 * now.live / now.slots),
-            format!("{:.0}", 100.0 * now.live / now.stored_slots),
+            match now.stored_slots {
+                0.0 => "-".into(),
+                stored => format!("{:.0}", 100.0 * now.live / stored),
+            },
             bytes(now.stored),
         ]);
     }

@@ -226,8 +226,7 @@ fn shrink_under_an_engine(leaf_steps: bool) {
     const BLOCKS: u64 = 1 << 10;
     let eviction = Eviction::Scheduled { every: 3 };
     let cache_bytes = 100 << 10;
-    let config =
-        TreeConfig { eviction, leaf_steps, cache_bytes, ..TreeConfig::new(4096, BLOCKS) };
+    let config = TreeConfig { eviction, leaf_steps, cache_bytes, ..TreeConfig::new(4096, BLOCKS) };
     let engine = TreeOram::new(config, BLOCKS, TreeKeys::from_seed(1)).expect("sound");
     let slab = Slab::of(&engine, SECTOR);
     let table = SlotTable::default();
