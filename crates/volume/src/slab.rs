@@ -226,7 +226,7 @@ impl Slab {
 
     /// Slots for blocks in all stored buckets, of which one has at most `full`.
     pub fn stored_slots(&self, full: usize) -> u64 {
-        let slots = |(missing, shelf): (usize, &Shelf)| shelf.held() * (full - missing) as u64;
+        let slots = |(missing, shelf): (usize, &Shelf)| shelf.buckets() * (full - missing) as u64;
         self.shelves.iter().enumerate().map(slots).sum()
     }
 

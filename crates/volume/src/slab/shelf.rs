@@ -119,6 +119,11 @@ impl Shelf {
         self.synced = self.fresh;
     }
 
+    /// How many buckets are in it.
+    pub fn buckets(&self) -> u64 {
+        self.held() - self.retired.len() as u64
+    }
+
     /// How many versions it holds that are current, or were at the last commit.
     pub fn held(&self) -> u64 {
         u64::from(self.end) - (self.free.len() + self.holes.len()) as u64
@@ -178,7 +183,8 @@ impl Shelf {
     /// # Errors
     /// Those of the store.
     pub fn reclaim(&mut self, store: &dyn Store, most_holes: usize) -> Result<bool> {
-        let spare = self.busiest as usize;
+        // What no bucket is in was left by leaves that have another number of slots now.
+        let spare = if self.held() == 0 { 0 } else { self.busiest as usize };
         self.cut_end(store, spare)?;
         if self.cutting {
             return Ok(true);

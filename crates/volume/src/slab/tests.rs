@@ -261,3 +261,43 @@ fn shrink_under_an_engine(leaf_steps: bool) {
         assert_eq!(run.access(vec![op(id, Action::Read)]), [expected]);
     }
 }
+
+/// Each length has an object of its own; a version of another length leaves the old one's slot, and
+/// an object that no bucket is in takes no space.
+#[test]
+fn buckets_of_each_length_have_their_own_object() {
+    let eviction = Eviction::Scheduled { every: 3 };
+    let config = TreeConfig { eviction, leaf_steps: true, ..TreeConfig::new(16 << 10, 1 << 10) };
+    let engine = TreeOram::new(config, 1 << 10, TreeKeys::from_seed(1)).expect("sound");
+    let len = |slots: usize| config.geometry(0).bucket_bytes_with(slots);
+    let (store, mut slab) = (MemoryStore::new(), Slab::of(&engine, PAGE));
+    for bucket in 1..256 {
+        let slots = 1 + bucket as usize % 4;
+        put(&mut slab, &store, BucketId(bucket), &vec![bucket as u8; len(slots)]);
+    }
+    slab.committed();
+    for bucket in 1..256 {
+        let slots = 1 + bucket as usize % 4;
+        let object = if slots == 4 { "slab".into() } else { format!("slab-{slots}") };
+        assert_eq!(slab.place(BucketId(bucket)).expect("stored").0, object);
+        let mut bytes = vec![0; len(4)];
+        slab.read(&store, &[BucketId(bucket)], &mut bytes).expect("stored");
+        assert!(bytes[..len(slots)].iter().all(|&byte| byte == bucket as u8));
+    }
+    let missing = |bucket: BucketId| 3 - bucket.0 as usize % 4;
+    let mut table = SlotTable(slab.table().collect());
+    let bytes = |object: &str| Ok(store.len(object)?.unwrap_or(0));
+    let mut again = Slab::of(&engine, PAGE);
+    again.restore(SlotTable(table.0.clone()), missing, bytes).expect("sound");
+    assert_eq!(again.slots, slab.slots);
+    assert!(Slab::of(&engine, PAGE).restore(SlotTable(table.0.clone()), |_| 0, bytes).is_err());
+    table.0[5] = 1 << 30;
+    assert!(Slab::of(&engine, PAGE).restore(table, missing, bytes).is_err());
+    for bucket in (1..256).filter(|bucket| bucket % 4 == 1) {
+        put(&mut slab, &store, BucketId(bucket), &vec![1; len(3)]);
+    }
+    slab.committed();
+    while slab.reclaim(&store, 64).expect("memory") {}
+    assert_eq!(store.len("slab-2").expect("memory"), Some(0));
+    assert_eq!(slab.stored_slots(4), 63 + 64 * 3 + 64 * 3 + 64 * 4);
+}
