@@ -73,7 +73,7 @@ fn the_tree_is_three_eighths_to_half_full() {
         volume.discard(&gone).expect("they exist");
         left -= STEP;
         look(&settle(&mut volume));
-        if left % 500 == 0 {
+        if left.is_multiple_of(500) {
             volume.finish().expect("memory");
             drop(volume);
             volume = open(&store);
