@@ -133,9 +133,9 @@ impl Life {
         let geometry = self.engine.config().geometry(0);
         let dropped = self.engine.dropped();
         for ((_, bucket), bytes) in &self.store.buckets {
-            let is_leaf = bucket.level() == shape.depth && !dropped.contains(bucket);
-            let most = if is_leaf { shape.leaf_slots } else { geometry.blocks_per_bucket };
-            assert!(bytes.len() <= geometry.bucket_bytes_with(most), "{bucket:?}");
+            let leaf = bucket.level() == shape.depth && !dropped.contains(bucket);
+            let most = geometry.bucket_bytes_with(if leaf { shape.leaf_slots } else { 4 });
+            assert!(bytes.len() <= most, "{bucket:?}");
         }
     }
 
@@ -146,10 +146,10 @@ impl Life {
             let below = match config.leaf_steps {
                 false => class / 2,
                 // One step, or many at once.
-                true if self.dice.below(3) > 0 => (1..class)
-                    .rev()
-                    .find(|&below| config.size_class_above(below - 1) == below)
-                    .expect("a class is below"),
+                true if self.dice.below(3) > 0 => {
+                    let is_class = |&below: &u64| config.size_class_above(below - 1) == below;
+                    (1..class).rev().find(is_class).expect("a class is below")
+                }
                 true => class / 2,
             };
             let margin = if config.leaf_steps { below.div_ceil(16) } else { below / 8 };
@@ -276,8 +276,7 @@ impl Onlooker {
 
     fn resize(&mut self, class: u64) {
         let before = std::mem::replace(&mut self.floor, shape_for(class, 4, 52, self.steps));
-        let stricter = self.kept(self.floor) < self.kept(before);
-        if self.floor >= self.shape || stricter {
+        if self.floor >= self.shape || self.kept(self.floor) < self.kept(before) {
             self.swept = 0;
         }
         self.shape = self.shape.max(self.floor);
@@ -315,8 +314,7 @@ impl Onlooker {
             self.stored.retain(|bucket, _| !pruned.contains(bucket));
         }
         for &bucket in &written {
-            let is_leaf = bucket >= 1 << depth.0;
-            self.stored.insert(bucket, if is_leaf { room } else { 4 });
+            self.stored.insert(bucket, if bucket >= 1 << depth.0 { room } else { 4 });
         }
         if self.shape > self.floor && self.swept >= 1 << depth.0 {
             self.swept = 0;

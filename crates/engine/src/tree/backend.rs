@@ -4,6 +4,7 @@
 //! One round is [`Backend::begin`], the read, [`Backend::absorb`], whatever the front end does to
 //! its targets, [`Backend::evict`], the write.
 
+mod lengths;
 mod write_back;
 
 use super::bitset::BitSet;
@@ -139,33 +140,6 @@ impl Backend {
             sealer,
             round: Round::default(),
         }
-    }
-
-    /// The shape of the tree, while it becomes smaller as it was.
-    pub fn shape(&self) -> Shape {
-        Shape { depth: self.depth, leaf_slots: self.leaf_slots }
-    }
-
-    /// Forgets what is known of stored buckets from heap index `first` on.
-    pub fn forget_from(&mut self, first: u64) {
-        self.present.truncate(first);
-        self.missing.truncate(first);
-        self.removed.truncate(first * self.geometry.blocks_per_bucket as u64);
-    }
-
-    /// Slots of the stored version of a bucket.
-    fn stored_slots(&self, bucket: BucketId) -> usize {
-        self.geometry.blocks_per_bucket - self.missing.get(bucket.0)
-    }
-
-    /// Bytes of the stored version of a bucket.
-    pub fn stored_bytes(&self, bucket: BucketId) -> usize {
-        self.geometry.bucket_bytes_with(self.stored_slots(bucket))
-    }
-
-    /// Slots of a bucket that is rewritten now.
-    fn room(&self, bucket: BucketId) -> usize {
-        if bucket.level() == self.depth { self.leaf_room } else { self.geometry.blocks_per_bucket }
     }
 
     /// Plans a round; afterwards [`Self::read_step`] says what to read.
@@ -429,12 +403,6 @@ impl Backend {
         let header = SlotHeader { id: block.id, label: block.label, mac: block.mac };
         let held = Held::Pool(block.payload);
         self.round.candidates.push(Candidate { header, held, next: NONE });
-    }
-
-    /// What the round or flush wants written.
-    pub fn write_step(&self) -> (&[BucketId], &[u32], &[u8]) {
-        let bytes = self.round.write_list.len() * self.geometry.bucket_bytes();
-        (&self.round.write_list, &self.round.write_lens, &self.round.write_buf[..bytes])
     }
 
     /// Changes how many buckets are cached; must follow a flush. Blocks that were taken out of a

@@ -7,15 +7,13 @@ use super::backend::{Backend, PathAccess};
 use super::batch::{Batch, Intent, Target};
 use super::config::{Recursion, TreeConfig};
 use super::eviction::reverse_lexicographic;
-use super::geometry::EMPTY;
-use super::geometry::Shape;
+use super::geometry::{EMPTY, Shape};
 use super::keys::TreeKeys;
 use super::plb::Plb;
 use super::position_map::{Counts, MapFormat};
 use super::verifier::Verifier;
 use crate::{
-    Action, BlockAnswer, BlockId, BlockOp, BucketId, Engine, EngineError, Level, Result, Step,
-    TreeId,
+    Action, BlockAnswer, BlockId, BlockOp, Engine, EngineError, Level, Result, Step, TreeId,
 };
 use oblivio_crypto::{Entropy, Mac, Prf};
 use std::collections::BTreeMap;
@@ -160,26 +158,6 @@ impl TreeOram {
     /// The depth of the (data) tree's leaves.
     pub fn depth(&self) -> Level {
         self.trees[0].depth
-    }
-
-    /// How large the (data) tree is; while it becomes smaller, the most that its leaves have.
-    pub fn shape(&self) -> Shape {
-        self.trees[0].shape()
-    }
-
-    /// What the size class asks for: the tree has this shape or is becoming smaller.
-    pub fn floor(&self) -> Shape {
-        self.floor
-    }
-
-    /// Scheduled paths of the sweep under way, since its leaf level began to become smaller.
-    pub fn swept(&self) -> u64 {
-        self.swept
-    }
-
-    /// How many slots the stored version of a bucket of the (data) tree lacks.
-    pub fn missing_slots(&self, bucket: BucketId) -> usize {
-        self.trees[0].missing.get(bucket.0)
     }
 
     /// Bytes of a bucket of tree `tree` with all its slots as the store sees it.

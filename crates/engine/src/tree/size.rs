@@ -122,6 +122,26 @@ impl TreeOram {
         self.size_class
     }
 
+    /// How large the (data) tree is; while it becomes smaller, the most that its leaves have.
+    pub fn shape(&self) -> Shape {
+        self.trees[0].shape()
+    }
+
+    /// What the size class asks for: the tree has this shape or is becoming smaller.
+    pub fn floor(&self) -> Shape {
+        self.floor
+    }
+
+    /// Scheduled paths of the sweep under way, since its leaf level began to become smaller.
+    pub fn swept(&self) -> u64 {
+        self.swept
+    }
+
+    /// How many slots the stored version of a bucket of the (data) tree lacks.
+    pub fn missing_slots(&self, bucket: BucketId) -> usize {
+        self.trees[0].missing.get(bucket.0)
+    }
+
     /// Scheduled paths until the tree has the shape that its size class asks for.
     pub fn shrink_left(&self) -> u64 {
         let (shape, floor) = (self.shape(), self.floor);

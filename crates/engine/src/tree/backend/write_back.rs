@@ -28,6 +28,12 @@ impl Backend {
         result
     }
 
+    /// What the round or flush wants written.
+    pub fn write_step(&self) -> (&[BucketId], &[u32], &[u8]) {
+        let bytes = self.round.write_list.len() * self.geometry.bucket_bytes();
+        (&self.round.write_list, &self.round.write_lens, &self.round.write_buf[..bytes])
+    }
+
     fn write_back(&mut self, round: &mut Round) -> Result<()> {
         let stride = self.geometry.bucket_bytes();
         let written = round.union.nodes().iter();
