@@ -131,11 +131,9 @@ impl Life {
     /// Every leaf had its turn, so none that is stored has more slots than the class asks for.
     fn check_lengths(&self, shape: Shape) {
         let geometry = self.engine.config().geometry(0);
-        let dropped = self.engine.dropped();
         for ((_, bucket), bytes) in &self.store.buckets {
-            let leaf = bucket.level() == shape.depth && !dropped.contains(bucket);
-            let most = geometry.bucket_bytes_with(if leaf { shape.leaf_slots } else { 4 });
-            assert!(bytes.len() <= most, "{bucket:?}");
+            let most = if bucket.level() == shape.depth { shape.leaf_slots } else { 4 };
+            assert!(bytes.len() <= geometry.bucket_bytes_with(most), "{bucket:?}");
         }
     }
 
@@ -152,7 +150,7 @@ impl Life {
                 }
                 true => class / 2,
             };
-            let margin = if config.leaf_steps { below.div_ceil(16) } else { below / 8 };
+            let margin = below / if config.leaf_steps { 16 } else { 8 };
             self.discard_to(below - margin - 1);
             let smaller = config.size_class_after(self.engine.live_blocks(), class);
             assert_eq!(smaller, below);
@@ -164,9 +162,8 @@ impl Life {
                 steps += 1;
             }
             // The tree is as deep as a new one, after the promised paths and not one access more.
-            let shape = shape_for(smaller, 4, 52, config.leaf_steps);
-            assert_eq!(self.engine.shape(), shape);
-            self.check_lengths(shape);
+            assert_eq!(self.engine.shape(), shape_for(smaller, 4, 52, config.leaf_steps));
+            self.check_lengths(self.engine.shape());
             let most = if matches!(workload, Workload::Idle) { 7 } else { 1 };
             assert!(steps <= paths * u64::from(EVERY).max(most), "{steps} steps, {paths} paths");
             for _ in 0..smaller / 4 {
@@ -364,7 +361,6 @@ proptest! {
     #[test]
     fn buckets_follow_from_leaves_counts_and_size(events in any_events(), steps in any::<bool>()) {
         let (engine, seen) = run(&events, true, steps);
-        let geometry = engine.config().geometry(0);
         let shape = shape_for(BLOCKS, 4, 52, steps);
         let mut onlooker = Onlooker {
             steps,
@@ -400,6 +396,7 @@ proptest! {
             let expected = onlooker.predict(leaves, drawn);
             prop_assert_eq!((numbers(read), numbers(&written)), expected);
             for (bucket, &slots) in &onlooker.stored {
+                let geometry = engine.config().geometry(0);
                 prop_assert_eq!(lens[bucket], geometry.bucket_bytes_with(slots));
             }
         }

@@ -171,8 +171,7 @@ impl Backend {
             if self.present.get(node.bucket.0) && !in_memory {
                 round.read_list.push(node.bucket);
                 round.read_nodes.push(index as u32);
-                let missing = self.missing.get(node.bucket.0);
-                let slots = self.geometry.blocks_per_bucket - missing;
+                let slots = self.geometry.blocks_per_bucket - self.missing.get(node.bucket.0);
                 let len = self.geometry.bucket_bytes_with(slots);
                 round.read_lens.push(len as u32);
                 moved += len as u64;
