@@ -29,7 +29,9 @@ fn config(choice: u8) -> TreeConfig {
         MapFormat::Compressed { .. } => MapFormat::Compressed { individual_bits: 2 },
         other => other,
     };
-    TreeConfig { recursion, eviction, cache_bytes, map_format, ..base }
+    // Some of those with a schedule, as in a volume: leaves of fewer slots.
+    let leaf_steps = choice & 6 == 6;
+    TreeConfig { recursion, eviction, leaf_steps, cache_bytes, map_format, ..base }
 }
 
 fn write(id: u64) -> BlockOp {

@@ -59,10 +59,26 @@ pub enum Kind {
 pub struct Rule {
     /// Addressable blocks, a power of two.
     pub blocks: u64,
+    /// Slots of a bucket that is no leaf's; 0 where all have the same.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub slots: u32,
+    /// Slots of a leaf's bucket; where the tree is becoming smaller, the most that one has.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub leaf_slots: u32,
     /// The leaf level that the size class asks for; a deeper tree is becoming smaller.
     pub floor: u32,
+    /// Slots of a leaf's bucket that the size class asks for; a tree of the same depth with more is
+    /// becoming smaller.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub floor_slots: u32,
     /// So many buckets, the first in heap order, are kept in memory once they were met.
     pub cached: u64,
+    /// Bytes of a bucket with all its slots; 0 where only their number is judged.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub bucket_bytes: u64,
+    /// Bytes by which it is shorter for each slot that it lacks.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub slot_bytes: u64,
     /// Scheduled paths so far.
     pub turn: u64,
     /// When there were so many, a commit is due. Cached buckets whose path has no other turn before
@@ -75,6 +91,13 @@ pub struct Rule {
     /// heap indices (the first of each, and how many).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stored: Option<Vec<(u64, u64)>>,
+    /// Then too: those of them that lack one slot, two and three, as runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lacking: Vec<Vec<(u64, u64)>>,
+}
+
+fn is_none(number: &u32) -> bool {
+    *number == 0
 }
 
 fn is_zero(number: &u64) -> bool {
@@ -307,10 +330,15 @@ mod tests {
     prop_compose! {
         fn a_rule()(
             blocks in any::<u64>(), floor in 0..=MAX_DEPTH, cached in any::<u64>(),
+            [slots, leaf_slots, floor_slots] in prop::array::uniform3(0u32..5),
             turn in any::<u64>(), flush_at in any::<u64>(), swept in 0u64..3,
             stored in prop::option::of(prop::collection::vec((any::<u64>(), any::<u64>()), 0..3)),
         ) -> Rule {
-            Rule { blocks, floor, cached, turn, flush_at, swept, stored }
+            Rule {
+                blocks, slots, leaf_slots, floor, floor_slots, cached, bucket_bytes: turn / 2,
+                slot_bytes: turn / 3, turn, flush_at, swept, lacking: stored.clone().into_iter().collect(),
+                stored,
+            }
         }
     }
 

@@ -19,7 +19,8 @@ pub fn run(args: &InfoArgs) -> Result<()> {
 /// What one access moves at the most, before the top of the tree is in memory: the path that is
 /// read, and its share of the paths that are rewritten.
 fn access_bytes(info: &VolumeInfo) -> (u64, u64) {
-    let path = (u64::from(info.depth) + 1) * info.bucket_bytes as u64;
+    let short = (info.blocks_per_bucket - info.leaf_slots) * info.block_bytes;
+    let path = (u64::from(info.depth) + 1) * info.bucket_bytes as u64 - short as u64;
     // One path in three is read once more and written (see the decision on eviction).
     (path + path / 3, path / 3)
 }
@@ -49,7 +50,9 @@ fn as_json(info: &VolumeInfo, usage: &Usage) -> Value {
         "files": usage.files,
         "directories": usage.directories,
         "stored_bytes": info.bytes_stored,
+        "tree_blocks": info.size_class,
         "depth": info.depth,
+        "leaf_slots": info.leaf_slots,
         "recursion_levels": info.recursion_levels,
         "epoch": info.epoch,
         "passphrases": info.passphrases,
@@ -90,7 +93,7 @@ fn what_leaks(info: &VolumeInfo, class: u64) -> Result<()> {
     )?;
     say("  - when something is synced, and roughly how much was written since the last time")?;
     say(format!(
-        "  - the size class: {} now ({} blocks of {}); it follows what is stored by powers of two",
+        "  - the size class: {} now ({} blocks of {}); it follows what is stored by eighths of a power of two",
         size(class),
         grouped(info.size_class),
         size(info.block_bytes as u64)

@@ -83,11 +83,17 @@ fn request(shown: &Shown, at: u64) -> Request {
 fn rule(rule: &oblivio_volume::Rule) -> Rule {
     Rule {
         blocks: rule.blocks,
+        slots: rule.slots,
+        leaf_slots: rule.leaf_slots,
         floor: rule.floor,
+        floor_slots: rule.floor_slots,
         cached: rule.cached,
+        bucket_bytes: rule.bucket_bytes,
+        slot_bytes: rule.slot_bytes,
         turn: rule.turn,
         flush_at: rule.flush_at,
         swept: rule.swept,
         stored: rule.stored.clone(),
+        lacking: rule.lacking.clone(),
     }
 }

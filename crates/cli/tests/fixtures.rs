@@ -49,11 +49,13 @@ fn a_newer_format_is_refused() {
     fs::write(&header, &bytes).expect("changed");
     assert!(scratch.bad(9, ["ls", "v"]).contains("format 2"));
     bytes[8] = 1;
-    bytes[12] = 2;
+    bytes[12] = 4;
     fs::write(&header, &bytes).expect("changed");
     assert!(scratch.bad(9, ["ls", "v"]).contains("does not know"));
-    // A flag that is known, but not this volume's.
-    bytes[12] = 1;
-    fs::write(&header, &bytes).expect("changed");
-    assert!(scratch.bad(5, ["ls", "v"]).contains("header"));
+    // Flags that are known, but not this volume's.
+    for flags in 1..4 {
+        bytes[12] = flags;
+        fs::write(&header, &bytes).expect("changed");
+        assert!(scratch.bad(5, ["ls", "v"]).contains("header"));
+    }
 }

@@ -22,6 +22,7 @@ pub struct Linear {
     buckets: Vec<BucketId>,
     descending: Vec<BucketId>,
     tags: Vec<Tag>,
+    lens: Vec<u32>,
     stored: bool,
     buf: Vec<u8>,
     ops: Vec<BlockOp>,
@@ -40,6 +41,7 @@ impl Linear {
             sealer,
             descending: buckets.iter().rev().copied().collect(),
             tags: vec![Tag::default(); buckets.len()],
+            lens: vec![stride as u32; buckets.len()],
             buf: vec![0; stride * buckets.len()],
             buckets,
             stored: false,
@@ -160,6 +162,7 @@ impl Engine for Linear {
                     shown: NO_LEAVES,
                     scheduled: 0,
                     buckets,
+                    lens: &self.lens,
                     into,
                 });
             }
@@ -170,7 +173,7 @@ impl Engine for Linear {
                 self.phase = if result.is_ok() { Phase::Writing } else { Phase::Closed };
                 result?;
                 let (buckets, from) = (&self.descending[..], &self.buf[..]);
-                Ok(Step::Write { tree: TreeId::DATA, buckets, from })
+                Ok(Step::Write { tree: TreeId::DATA, buckets, lens: &self.lens, from })
             }
             Phase::Closed => Err(EngineError::Closed),
             _ => {

@@ -38,11 +38,15 @@ impl MemoryBuckets {
         loop {
             match engine.step()? {
                 Step::Done => return Ok(()),
-                Step::Read { tree, shown, buckets, into, .. } => {
+                Step::Read { tree, shown, buckets, lens, into, .. } => {
                     let stride = into.len() / buckets.len().max(1);
-                    for (bucket, bytes) in buckets.iter().zip(into.chunks_mut(stride.max(1))) {
+                    let parts = into.chunks_mut(stride.max(1)).zip(lens);
+                    let parts = parts.map(|(part, &len)| &mut part[..len as usize]);
+                    for (bucket, bytes) in buckets.iter().zip(parts) {
                         match self.buckets.get(&(tree, *bucket)) {
-                            Some(stored) if stored.len() == stride => bytes.copy_from_slice(stored),
+                            Some(stored) if stored.len() == bytes.len() => {
+                                bytes.copy_from_slice(stored);
+                            }
                             // A bucket that was dropped or cut reads as zeros, which open nowhere.
                             _ => bytes.fill(0),
                         }
@@ -51,9 +55,11 @@ impl MemoryBuckets {
                         self.trace.push(Seen::Read(tree, shown.to_vec(), buckets.to_vec()));
                     }
                 }
-                Step::Write { tree, buckets, from } => {
+                Step::Write { tree, buckets, lens, from } => {
                     let stride = from.len() / buckets.len();
-                    for (bucket, bytes) in buckets.iter().zip(from.chunks(stride)) {
+                    let parts = from.chunks(stride).zip(lens);
+                    let parts = parts.map(|(part, &len)| &part[..len as usize]);
+                    for (bucket, bytes) in buckets.iter().zip(parts) {
                         self.buckets.insert((tree, *bucket), bytes.to_vec());
                     }
                     if self.keep_trace {

@@ -17,7 +17,7 @@ impl TreeId {
 /// What an engine wants done before it is called again.
 #[derive(Debug)]
 pub enum Step<'a> {
-    /// Fill `into` with the sealed buckets, one after the other; none when all are in memory.
+    /// Fill `into` with the sealed buckets; none when all are in memory.
     Read {
         /// The tree they belong to.
         tree: TreeId,
@@ -27,7 +27,9 @@ pub enum Step<'a> {
         scheduled: usize,
         /// The buckets, ascending.
         buckets: &'a [BucketId],
-        /// `buckets.len()` equal parts, one for each.
+        /// How many bytes each of them has: as many as when it was written.
+        lens: &'a [u32],
+        /// `buckets.len()` equal parts, one for each, which begins with it.
         into: &'a mut [u8],
     },
     /// Store the sealed buckets.
@@ -36,7 +38,9 @@ pub enum Step<'a> {
         tree: TreeId,
         /// The buckets, descending (children before parents).
         buckets: &'a [BucketId],
-        /// `buckets.len()` equal parts, one for each.
+        /// How many bytes each of them has.
+        lens: &'a [u32],
+        /// `buckets.len()` equal parts, one for each, which begins with it.
         from: &'a [u8],
     },
     /// Nothing is left to do.

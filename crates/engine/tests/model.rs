@@ -226,13 +226,13 @@ fn any_config() -> impl Strategy<Value = TreeConfig> {
     ];
     let on_chip = prop_oneof![Just(usize::MAX), Just(128usize), Just(0)];
     let cache = prop_oneof![Just(0usize), Just(3000), Just(1 << 20)];
-    (eviction, map, on_chip, cache, any::<[bool; 3]>(), 1usize..3, 3usize..6).prop_map(
+    (eviction, map, on_chip, cache, any::<[bool; 4]>(), 1usize..3, 3usize..6).prop_map(
         |(
             eviction,
             map_format,
             on_chip_bytes,
             cache_bytes,
-            [pmmac, tag_tree, separate],
+            [pmmac, tag_tree, separate, steps],
             ways,
             z,
         )| {
@@ -250,6 +250,7 @@ fn any_config() -> impl Strategy<Value = TreeConfig> {
                 tag_tree,
                 pmmac: pmmac && map_format != MapFormat::Label32,
                 blocks_per_bucket: z,
+                leaf_steps: steps && z <= 4,
                 fill_percent: 40,
                 ..TreeConfig::new(BYTES, BLOCKS)
             }

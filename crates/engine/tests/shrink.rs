@@ -3,17 +3,18 @@
 
 use oblivio_engine::memory::{MemoryBuckets, Seen};
 use oblivio_engine::tree::{
-    Eviction, STASH_BOUND, TreeConfig, TreeKeys, TreeOram, depth_for, size_class_after,
+    Eviction, STASH_BOUND, Shape, TreeConfig, TreeKeys, TreeOram, shape_for,
 };
-use oblivio_engine::{Action, BlockId, BlockOp, Leaf, Level, TreeId};
+use oblivio_engine::{Action, BlockId, BlockOp, BucketId, Leaf, Level, TreeId};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
 const BYTES: usize = 64;
 const EVERY: u32 = 3;
 
-fn config(capacity: u64) -> TreeConfig {
+fn config(capacity: u64, leaf_steps: bool) -> TreeConfig {
     TreeConfig {
+        leaf_steps,
         eviction: Eviction::Scheduled { every: EVERY },
         cache_bytes: 0,
         ..TreeConfig::new(BYTES, capacity)
@@ -63,9 +64,9 @@ struct Life {
 }
 
 impl Life {
-    fn new(log_blocks: u32, seed: u64) -> Self {
+    fn new(log_blocks: u32, seed: u64, steps: bool) -> Self {
         let blocks = 1 << log_blocks;
-        let engine = TreeOram::new(config(blocks), blocks, TreeKeys::from_seed(seed));
+        let engine = TreeOram::new(config(blocks, steps), blocks, TreeKeys::from_seed(seed));
         let engine = engine.expect("a sound config");
         let mut life = Self {
             engine,
@@ -127,12 +128,32 @@ impl Life {
         self.access(id, write);
     }
 
+    /// Every leaf had its turn, so none that is stored has more slots than the class asks for.
+    fn check_lengths(&self, shape: Shape) {
+        let geometry = self.engine.config().geometry(0);
+        for ((_, bucket), bytes) in &self.store.buckets {
+            let most = if bucket.level() == shape.depth { shape.leaf_slots } else { 4 };
+            assert!(bytes.len() <= geometry.bucket_bytes_with(most), "{bucket:?}");
+        }
+    }
+
     fn shrink(&mut self, workload: Workload, least: u64) {
         while self.engine.size_class() > least {
             let class = self.engine.size_class();
-            self.discard_to(class / 16 * 7 - 1);
-            let smaller = size_class_after(self.engine.live_blocks(), class);
-            assert_eq!(smaller, class / 2);
+            let config = *self.engine.config();
+            let below = match config.leaf_steps {
+                false => class / 2,
+                // One step, or many at once.
+                true if self.dice.below(3) > 0 => {
+                    let is_class = |&below: &u64| config.size_class_above(below - 1) == below;
+                    (1..class).rev().find(is_class).expect("a class is below")
+                }
+                true => class / 2,
+            };
+            let margin = below / if config.leaf_steps { 16 } else { 8 };
+            self.discard_to(below - margin - 1);
+            let smaller = config.size_class_after(self.engine.live_blocks(), class);
+            assert_eq!(smaller, below);
             self.engine.set_size_class(smaller).expect("idle");
             let paths = self.engine.shrink_left();
             let mut steps = 0;
@@ -141,7 +162,8 @@ impl Life {
                 steps += 1;
             }
             // The tree is as deep as a new one, after the promised paths and not one access more.
-            assert_eq!(self.engine.depth(), depth_for(smaller, 4, 52));
+            assert_eq!(self.engine.shape(), shape_for(smaller, 4, 52, config.leaf_steps));
+            self.check_lengths(self.engine.shape());
             let most = if matches!(workload, Workload::Idle) { 7 } else { 1 };
             assert!(steps <= paths * u64::from(EVERY).max(most), "{steps} steps, {paths} paths");
             for _ in 0..smaller / 4 {
@@ -152,12 +174,12 @@ impl Life {
     }
 }
 
-fn peaks(log_blocks: u32, seeds: std::ops::Range<u64>) -> [usize; 2] {
+fn peaks(log_blocks: u32, seeds: std::ops::Range<u64>, steps: bool) -> [usize; 2] {
     let mut most = [0; 2];
     for workload in WORKLOADS {
         let mut peaks = [0; 2];
         for seed in seeds.clone() {
-            let mut life = Life::new(log_blocks, seed);
+            let mut life = Life::new(log_blocks, seed, steps);
             life.shrink(workload, 16);
             peaks = [peaks[0].max(life.peaks[0]), peaks[1].max(life.peaks[1])];
             // What is left is all there, and nothing else.
@@ -179,8 +201,10 @@ fn peaks(log_blocks: u32, seeds: std::ops::Range<u64>) -> [usize; 2] {
 
 #[test]
 fn the_stash_stays_small_while_the_tree_shrinks() {
-    let [shrinking, _] = peaks(9, 0..4);
-    assert!(shrinking <= STASH_BOUND / 2, "{shrinking}");
+    for steps in [false, true] {
+        let [shrinking, _] = peaks(9, 0..4, steps);
+        assert!(shrinking <= STASH_BOUND / 2, "{shrinking}");
+    }
 }
 
 /// The same at full size: `just shrink`. Each of `OBLIVIO_SHRINK_SEEDS` (20) is a life with each
@@ -190,8 +214,10 @@ fn the_stash_stays_small_while_the_tree_shrinks() {
 #[expect(clippy::disallowed_methods, reason = "the recipe says how much in the environment")]
 fn the_stash_stays_small_while_a_large_tree_shrinks() {
     let seeds = std::env::var("OBLIVIO_SHRINK_SEEDS").ok().and_then(|text| text.parse().ok());
-    let [shrinking, _] = peaks(14, 0..seeds.unwrap_or(20));
-    assert!(shrinking <= STASH_BOUND / 2, "{shrinking}");
+    for steps in [false, true] {
+        let [shrinking, _] = peaks(14, 0..seeds.unwrap_or(20), steps);
+        assert!(shrinking <= STASH_BOUND / 2, "{shrinking}");
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -228,27 +254,34 @@ fn any_events() -> impl Strategy<Value = Vec<(Event, Vec<u64>)>> {
     })
 }
 
-/// What an onlooker knows: counts, the size, and which buckets are stored.
+/// What an onlooker knows: counts, the size, and which buckets are stored, with how many slots.
 struct Onlooker {
-    depth: Level,
-    floor: Level,
+    steps: bool,
+    shape: Shape,
+    floor: Shape,
     swept: u64,
     accesses: u64,
     requests: u64,
-    stored: BTreeSet<u64>,
+    stored: BTreeMap<u64, usize>,
 }
 
 impl Onlooker {
     fn path(&self, leaf: Leaf) -> impl Iterator<Item = u64> + use<> {
-        let depth = self.depth;
+        let depth = self.shape.depth;
         (0..=depth.0).map(move |level| leaf.bucket_at(Level(level), depth).0)
     }
 
     fn resize(&mut self, class: u64) {
-        self.floor = depth_for(class, 4, 52);
-        if self.floor >= self.depth {
-            (self.depth, self.swept) = (self.floor, 0);
+        let before = std::mem::replace(&mut self.floor, shape_for(class, 4, 52, self.steps));
+        if self.floor >= self.shape || self.kept(self.floor) < self.kept(before) {
+            self.swept = 0;
         }
+        self.shape = self.shape.max(self.floor);
+    }
+
+    /// Slots that leaves are to keep.
+    fn kept(&self, floor: Shape) -> usize {
+        if floor.depth < self.shape.depth { 0 } else { floor.leaf_slots }
     }
 
     /// How many of a round's paths are drawn and how many scheduled.
@@ -264,24 +297,38 @@ impl Onlooker {
     /// The buckets that are read and written in a round with these leaves.
     fn predict(&mut self, leaves: &[Leaf], drawn: u64) -> (Vec<u64>, Vec<u64>) {
         let all: BTreeSet<_> = leaves.iter().flat_map(|leaf| self.path(*leaf)).collect();
-        let read = all.intersection(&self.stored).copied().collect();
+        let read = all.iter().filter(|&bucket| self.stored.contains_key(bucket)).copied().collect();
         let scheduled = &leaves[drawn as usize..];
         let mut written: BTreeSet<_> = scheduled.iter().flat_map(|leaf| self.path(*leaf)).collect();
-        if self.depth > self.floor {
-            let pruned = written.split_off(&(1 << self.depth.0));
-            self.stored.retain(|bucket| !pruned.contains(bucket));
+        let depth = self.shape.depth;
+        let mut room = self.shape.leaf_slots;
+        if self.shape > self.floor {
+            room = self.kept(self.floor);
             self.swept += scheduled.len() as u64;
-            if self.swept >= 1 << self.depth.0 {
-                (self.depth.0, self.swept) = (self.depth.0 - 1, 0);
-            }
         }
-        self.stored.extend(&written);
+        if room == 0 {
+            let pruned = written.split_off(&(1 << depth.0));
+            self.stored.retain(|bucket, _| !pruned.contains(bucket));
+        }
+        for &bucket in &written {
+            self.stored.insert(bucket, if bucket >= 1 << depth.0 { room } else { 4 });
+        }
+        if self.shape > self.floor && self.swept >= 1 << depth.0 {
+            self.swept = 0;
+            self.shape = match room {
+                0 => Shape { depth: Level(depth.0 - 1), leaf_slots: 4 },
+                leaf_slots => Shape { depth, leaf_slots },
+            };
+        }
         (read, written.into_iter().rev().collect())
     }
 }
 
-fn run(events: &[(Event, Vec<u64>)], discards: bool) -> (TreeOram, Vec<Vec<Seen>>) {
-    let engine = TreeOram::new(config(BLOCKS), BLOCKS, TreeKeys::from_seed(3));
+/// What was seen of an event, and how long the buckets were that were stored after it.
+type Shown = (Vec<Seen>, BTreeMap<u64, usize>);
+
+fn run(events: &[(Event, Vec<u64>)], discards: bool, steps: bool) -> (TreeOram, Vec<Shown>) {
+    let engine = TreeOram::new(config(BLOCKS, steps), BLOCKS, TreeKeys::from_seed(3));
     let mut engine = engine.expect("a sound config");
     let mut store = MemoryBuckets::traced();
     let mut seen = Vec::new();
@@ -301,7 +348,8 @@ fn run(events: &[(Event, Vec<u64>)], discards: bool) -> (TreeOram, Vec<Vec<Seen>
             let dead: Vec<_> = dead.iter().map(|&id| BlockId(id)).collect();
             engine.discard(&dead).expect("addressable");
         }
-        seen.push(std::mem::take(&mut store.trace));
+        let lens = store.buckets.iter().map(|((_, bucket), bytes)| (bucket.0, bytes.len()));
+        seen.push((std::mem::take(&mut store.trace), lens.collect()));
     }
     (engine, seen)
 }
@@ -311,18 +359,19 @@ proptest! {
 
     /// Size, counts and leaves say which buckets are read and written; nothing else does.
     #[test]
-    fn buckets_follow_from_leaves_counts_and_size(events in any_events()) {
-        let (_, seen) = run(&events, true);
-        let depth = depth_for(BLOCKS, 4, 52);
+    fn buckets_follow_from_leaves_counts_and_size(events in any_events(), steps in any::<bool>()) {
+        let (engine, seen) = run(&events, true, steps);
+        let shape = shape_for(BLOCKS, 4, 52, steps);
         let mut onlooker = Onlooker {
-            depth,
-            floor: depth,
+            steps,
+            shape,
+            floor: shape,
             swept: 0,
             accesses: 0,
             requests: 0,
-            stored: BTreeSet::new(),
+            stored: BTreeMap::new(),
         };
-        for ((event, _), seen) in events.iter().zip(seen) {
+        for ((event, _), (seen, lens)) in events.iter().zip(seen) {
             let (asked, extra) = match event {
                 Event::SizeClass(class) => {
                     onlooker.resize(*class);
@@ -341,20 +390,24 @@ proptest! {
                 Some(Seen::Write(_, buckets)) => buckets.clone(),
                 _ => Vec::new(),
             };
-            let numbers = |buckets: &[oblivio_engine::BucketId]| -> Vec<u64> {
+            let numbers = |buckets: &[BucketId]| -> Vec<u64> {
                 buckets.iter().map(|bucket| bucket.0).collect()
             };
             let expected = onlooker.predict(leaves, drawn);
             prop_assert_eq!((numbers(read), numbers(&written)), expected);
+            for (bucket, &slots) in &onlooker.stored {
+                let geometry = engine.config().geometry(0);
+                prop_assert_eq!(lens[bucket], geometry.bucket_bytes_with(slots));
+            }
         }
     }
 
     /// With and without discards the very same leaves are shown and buckets moved, and the states
     /// have the same sizes.
     #[test]
-    fn discards_are_not_seen(events in any_events()) {
-        let (with, seen_with) = run(&events, true);
-        let (without, seen_without) = run(&events, false);
+    fn discards_are_not_seen(events in any_events(), steps in any::<bool>()) {
+        let (with, seen_with) = run(&events, true, steps);
+        let (without, seen_without) = run(&events, false, steps);
         prop_assert_eq!(seen_with, seen_without);
         let sizes = |engine: &TreeOram| {
             let (mut state, mut delta) = (Vec::new(), Vec::new());
@@ -372,7 +425,7 @@ proptest! {
 #[test]
 fn no_label_is_shown_twice() {
     const DEEP: u64 = 1 << 24;
-    let mut engine = TreeOram::new(config(DEEP), 64, TreeKeys::from_seed(9)).expect("sound");
+    let mut engine = TreeOram::new(config(DEEP, true), 64, TreeKeys::from_seed(9)).expect("sound");
     let mut store = MemoryBuckets::traced();
     let mut dice = Dice(5);
     let mut shown = BTreeMap::new();

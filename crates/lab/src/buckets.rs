@@ -95,11 +95,11 @@ impl LabBuckets {
         loop {
             match engine.step()? {
                 Step::Done => return Ok(()),
-                Step::Read { tree, shown, buckets, into, .. } => {
+                Step::Read { tree, shown, buckets, lens, into, .. } => {
                     see(tree, shown);
-                    self.read(tree, buckets, into);
+                    self.read(tree, buckets, lens, into);
                 }
-                Step::Write { tree, buckets, from } => self.write(tree, buckets, from),
+                Step::Write { tree, buckets, lens, from } => self.write(tree, buckets, lens, from),
             }
         }
     }
@@ -153,43 +153,49 @@ impl LabBuckets {
         &mut self.trees[at]
     }
 
-    /// Reads buckets into equal parts of `into`.
-    pub fn read(&mut self, tree: TreeId, buckets: &[BucketId], into: &mut [u8]) {
+    /// Reads buckets of these lengths into equal parts of `into`.
+    pub fn read(&mut self, tree: TreeId, buckets: &[BucketId], lens: &[u32], into: &mut [u8]) {
         // A round may be served from memory, or from buckets that were never stored.
         if buckets.is_empty() {
             return;
         }
-        self.bytes_read += into.len() as u64;
+        self.bytes_read += total(lens);
         self.reads += buckets.len() as u64;
         if let Some(steps) = &mut self.steps {
             steps.push((buckets.to_vec(), false));
         }
         let stride = into.len() / buckets.len();
         let tree = self.tree(tree);
-        for (bucket, bytes) in buckets.iter().zip(into.chunks_mut(stride)) {
+        let parts = into.chunks_mut(stride).zip(lens).map(|(part, &len)| &mut part[..len as usize]);
+        for (bucket, bytes) in buckets.iter().zip(parts) {
             match tree.find(bucket.0) {
-                Some(slot) => bytes.copy_from_slice(tree.bytes_mut(slot)),
+                Some(slot) => bytes.copy_from_slice(&tree.bytes_mut(slot)[..bytes.len()]),
                 // Zeros open nowhere.
                 None => bytes.fill(0),
             }
         }
     }
 
-    /// Writes buckets from equal parts of `from`.
-    pub fn write(&mut self, tree: TreeId, buckets: &[BucketId], from: &[u8]) {
+    /// Writes buckets of these lengths from equal parts of `from`.
+    pub fn write(&mut self, tree: TreeId, buckets: &[BucketId], lens: &[u32], from: &[u8]) {
         if buckets.is_empty() {
             return;
         }
-        self.bytes_written += from.len() as u64;
+        self.bytes_written += total(lens);
         self.writes += buckets.len() as u64;
         if let Some(steps) = &mut self.steps {
             steps.push((buckets.to_vec(), true));
         }
         let stride = from.len() / buckets.len();
         let tree = self.tree(tree);
-        for (bucket, bytes) in buckets.iter().zip(from.chunks(stride)) {
+        let parts = from.chunks(stride).zip(lens).map(|(part, &len)| &part[..len as usize]);
+        for (bucket, bytes) in buckets.iter().zip(parts) {
             let slot = tree.slot_for(bucket.0, stride);
-            tree.bytes_mut(slot).copy_from_slice(bytes);
+            tree.bytes_mut(slot)[..bytes.len()].copy_from_slice(bytes);
         }
     }
+}
+
+fn total(lens: &[u32]) -> u64 {
+    lens.iter().map(|&len| u64::from(len)).sum()
 }

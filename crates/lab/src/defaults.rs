@@ -9,6 +9,7 @@ use oblivio_volume::DEFAULT_MEMORY;
 pub fn volume_config(block_bytes: usize, blocks: u64) -> TreeConfig {
     let config = TreeConfig {
         eviction: Eviction::Scheduled { every: 3 },
+        leaf_steps: true,
         on_chip_bytes: 64 << 20,
         recursion: Recursion::Unified { plb_bytes: (4 << 20).max(64 * block_bytes), plb_ways: 8 },
         ..TreeConfig::new(block_bytes, blocks)

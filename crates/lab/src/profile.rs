@@ -186,7 +186,8 @@ impl Replay {
         let mut known = std::collections::BTreeSet::new();
         known.extend(steps.iter().flat_map(|step| step.0.iter().copied()));
         for bucket in known {
-            replay.store.write(TreeId::DATA, &[bucket], &replay.written[..stride]);
+            let lens = [stride as u32];
+            replay.store.write(TreeId::DATA, &[bucket], &lens, &replay.written[..stride]);
         }
         Ok(replay)
     }
@@ -195,6 +196,7 @@ impl Replay {
     fn run(&mut self, steps: &Steps, pass: usize) -> Result<()> {
         for (buckets, written) in steps {
             let bytes = buckets.len() * self.stride;
+            let lens = vec![self.stride as u32; buckets.len()];
             if *written {
                 if pass == 2 {
                     self.fill(buckets.len());
@@ -204,10 +206,10 @@ impl Replay {
                         self.sealer.seal(&ANYWHERE, part)?;
                     }
                 }
-                self.store.write(TreeId::DATA, buckets, &self.written[..bytes]);
+                self.store.write(TreeId::DATA, buckets, &lens, &self.written[..bytes]);
             } else {
                 let read = &mut self.read[..bytes];
-                self.store.read(TreeId::DATA, buckets, read);
+                self.store.read(TreeId::DATA, buckets, &lens, read);
                 if pass >= 1 {
                     for part in read.chunks_mut(self.stride) {
                         self.sealer.open(&ANYWHERE, part).context("what was sealed")?;

@@ -19,6 +19,9 @@ pub struct Args {
     /// Logarithm of the number of blocks.
     #[arg(long, default_value_t = 14)]
     log_blocks: u32,
+    /// Eighths of that, 5 to 8: the default's tree then has 1 to 4 slots in its leaves' buckets.
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u64).range(5..=8))]
+    eighths: u64,
     /// Bytes in a block.
     #[arg(long, default_value_t = 64)]
     block_bytes: usize,
@@ -32,11 +35,12 @@ pub struct Args {
 /// # Errors
 /// Those of the engine and of the page; a leak is told in the table and is an error too.
 pub fn run(args: &Args, write: bool) -> Result<()> {
-    let blocks = 1u64 << args.log_blocks;
+    let blocks = (1u64 << args.log_blocks) / 8 * args.eighths;
     let total = args.accesses * Pattern::ALL.len() as u64;
     let default = TreeConfig { cache_bytes: 0, ..volume_config(args.block_bytes, blocks) };
     let classic = TreeConfig {
         blocks_per_bucket: 5,
+        leaf_steps: false,
         eviction: Eviction::ReadPaths { extra_every: 0 },
         // The least at which 2^L blocks get a tree of depth L, as the theorem has it.
         fill_percent: 11,
@@ -45,7 +49,7 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
     ensure!(classic.depth(0, blocks) == Level(args.log_blocks), "N = 2^L");
     let mut report = Report::new("stash", "Stash occupancy and what the paths tell");
     report.text(&format!(
-        "{} accesses for each of five patterns ({} in all) and configuration, on 2^{} blocks of {} \
+        "{} accesses for each of five patterns ({} in all) and configuration, on {}/8 of 2^{} blocks of {} \
          bytes, all written before, a fresh engine for each pattern, no bucket cache so that the \
          store sees every bucket. `default` is the volume's configuration (Z = {}, one scheduled \
          path after every 3 accesses, tree at most 52 % full); `classic` is Path ORAM with Z = 5 and \
@@ -54,6 +58,7 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
          less likely than 2^-80. The state at rest pads the default's stash to {} blocks.",
         count(args.accesses as f64),
         count(total as f64),
+        args.eighths,
         args.log_blocks,
         args.block_bytes,
         default.blocks_per_bucket,

@@ -89,6 +89,7 @@ fn measure(
     let blocks = (args.data_mib << 20) / block_bytes as u64;
     let config = TreeConfig {
         blocks_per_bucket: slots,
+        leaf_steps: slots == 4,
         eviction,
         cache_bytes: args.cache_mib << 20,
         ..TreeConfig::new(block_bytes, blocks)

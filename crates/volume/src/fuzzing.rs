@@ -170,11 +170,14 @@ pub fn edit_state(
     write_commit(store, &mut commits, volume, &record)
 }
 
-/// The stored buckets of a volume, with where they are in the slab.
-pub fn places(volume: &mut Volume) -> Vec<(BucketId, Range<u64>)> {
-    let (_, slab, engine) = volume.parts();
-    let len = engine.bucket_bytes(TreeId::DATA) as u64;
-    slab.stored().filter_map(|id| slab.place(id).map(|at| (id, at..at + len))).collect()
+/// The stored buckets of a volume, with where they are: in which object of the slab, and there.
+pub fn places(volume: &mut Volume) -> Vec<(BucketId, &'static str, Range<u64>)> {
+    let (_, slab, _) = volume.parts();
+    let place = |bucket| {
+        let ((object, at), len) = (slab.place(bucket)?, slab.len_of(bucket)?);
+        Some((bucket, object, at..at + len as u64))
+    };
+    slab.stored().filter_map(place).collect()
 }
 
 /// Reads and checks the path from the root to a bucket, as [`Volume::verify`] does with all
@@ -189,7 +192,10 @@ pub fn check_path(volume: &mut Volume, bucket: BucketId) -> Result<()> {
     for up in (0..=bucket.level().0).rev() {
         let bucket = BucketId(bucket.0 >> up);
         slab.read(store, &[bucket], &mut bytes)?;
-        verifier.check(bucket, &mut bytes).map_err(|error| Error::Tampered(error.to_string()))?;
+        let len = slab.len_of(bucket).unwrap_or(0);
+        verifier
+            .check(bucket, &mut bytes[..len])
+            .map_err(|error| Error::Tampered(error.to_string()))?;
     }
     Ok(())
 }

@@ -21,7 +21,10 @@ const MAGIC: [u8; 8] = *b"OBLIVIO\n";
 const ENGINE_TREE: u32 = 1;
 /// A flag: the slots of the slab begin at multiples of 4,096 bytes, not of 512.
 const PAGE_SLOTS: u32 = 1;
-/// Block sizes from which this is so: with a tree's five blocks a bucket, a page more in each is a
+/// A flag: the buckets of leaves may have fewer slots than others; then they are in `slab-1` and
+/// so on, and the size class goes by eighths of a power of two.
+const LEAF_STEPS: u32 = 2;
+/// Block sizes from which slots begin at pages: with a tree's five blocks a bucket, a page more in each is a
 /// sixteenth of it at most.
 const PAGE_SLOTS_FROM: usize = 16 << 10;
 const MAC_BYTES: usize = 32;
@@ -109,7 +112,7 @@ impl Header {
                 "format {found} is not known to this version (it knows {FORMAT_VERSION})"
             ));
         }
-        if fields.flags.get() & !PAGE_SLOTS != 0 || fields.reserved.get() != 0 {
+        if fields.flags.get() & !(PAGE_SLOTS | LEAF_STEPS) != 0 || fields.reserved.get() != 0 {
             return refuse("the volume uses features that this version does not know".into());
         }
         if fields.engine.get() != ENGINE_TREE {
@@ -182,6 +185,7 @@ impl Header {
             blocks_per_bucket: fields.blocks_per_bucket.get() as usize,
             eviction: Eviction::Scheduled { every: fields.evict_every.get() },
             fill_percent: fields.fill_percent.get(),
+            leaf_steps: fields.flags.get() & LEAF_STEPS != 0,
             map_format: MapFormat::Compressed { individual_bits: fields.individual_bits.get() },
             on_chip_bytes: fields.on_chip_bytes.get() as usize,
             recursion: Recursion::Unified {
@@ -221,10 +225,12 @@ impl Fields {
         else {
             return Err(Error::Invalid("this configuration is for the lab only".into()));
         };
+        let page = if config.block_bytes < PAGE_SLOTS_FROM { 0 } else { PAGE_SLOTS };
+        let steps = if config.leaf_steps { LEAF_STEPS } else { 0 };
         Ok(Self {
             magic: MAGIC,
             format: U32::new(FORMAT_VERSION),
-            flags: U32::new(if config.block_bytes < PAGE_SLOTS_FROM { 0 } else { PAGE_SLOTS }),
+            flags: U32::new(page | steps),
             volume: volume.0,
             engine: U32::new(ENGINE_TREE),
             block_bytes: U32::new(config.block_bytes as u32),

@@ -59,10 +59,21 @@ pub enum ShownKind {
 pub struct Rule {
     /// Addressable blocks.
     pub blocks: u64,
+    /// Slots of a bucket that is no leaf's.
+    pub slots: u32,
+    /// Slots of a leaf's bucket; where the tree is becoming smaller, the most that one has.
+    pub leaf_slots: u32,
     /// The level of the leaves that the size class asks for; a deeper tree is becoming smaller.
     pub floor: u32,
+    /// Slots of a leaf's bucket that the size class asks for; a tree of the same depth with more is
+    /// becoming smaller.
+    pub floor_slots: u32,
     /// So many buckets, the first in heap order, are kept in memory once they were met.
     pub cached: u64,
+    /// Bytes of a bucket with all its slots.
+    pub bucket_bytes: u64,
+    /// Bytes by which it is shorter for each slot that it lacks.
+    pub slot_bytes: u64,
     /// Scheduled paths so far.
     pub turn: u64,
     /// When there were so many, a commit is due. Cached buckets whose path has no other turn before
@@ -73,6 +84,8 @@ pub struct Rule {
     /// At the beginning of a session: the stored buckets, as runs of heap indices (the first of
     /// each, and how many).
     pub stored: Option<Vec<(u64, u64)>>,
+    /// Then too: those of them that lack one slot, two and three, as runs.
+    pub lacking: Vec<Vec<(u64, u64)>>,
 }
 
 /// One thing that the store saw; the material of an audit.
@@ -99,9 +112,9 @@ pub struct Shown {
     pub bytes_written: u64,
     /// With [`ShownKind::Rule`], the rule.
     pub rule: Option<Rule>,
-    /// Byte offsets in the slab that were read, in order.
+    /// Byte offsets in the slab, its objects laid end to end, that were read, in order.
     pub places_read: Vec<u64>,
-    /// Byte offsets in the slab that were written, in order.
+    /// Byte offsets there that were written, in order.
     pub places_written: Vec<u64>,
 }
 
@@ -161,6 +174,10 @@ pub struct VolumeInfo {
     pub live_blocks: u64,
     /// The level of the tree's leaves.
     pub depth: u32,
+    /// Slots of the leaves' buckets; all others have [`Self::blocks_per_bucket`].
+    pub leaf_slots: usize,
+    /// Slots of all buckets that are stored.
+    pub stored_slots: u64,
     /// Levels of recursion of the position map; 1 when it is all in memory.
     pub recursion_levels: usize,
     /// The number of the last commit.

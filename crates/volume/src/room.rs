@@ -35,8 +35,8 @@ impl Volume {
         if !fits(class) {
             return 0;
         }
-        while class < capacity && fits(2 * class) {
-            class *= 2;
+        while class < capacity && fits(self.engine.config().size_class_above(class)) {
+            class = self.engine.config().size_class_above(class);
         }
         class.min(capacity).saturating_sub(self.engine.live_blocks())
     }
@@ -46,11 +46,14 @@ impl Volume {
     /// In the slab they are the tree and twice what is written between two commits: once because
     /// what a commit replaces stays until it is durable, and once because the slab becomes longer
     /// evenly, by as much as between the two commits before, although slots are free by then;
-    /// what is free after that is more than it had grown by, so it does not go on.
+    /// what is free after that is more than it had grown by, so it does not go on. Where buckets
+    /// of several lengths have objects of their own, those that are not written any more keep as
+    /// much for a while, and a commit leaves as much of what is free (see `give_back`).
     fn most_stored(&self, class: u64) -> u64 {
         let tree = self.tree_for(class);
         let written = self.written_between_commits(&tree);
-        let slab = tree.bytes + 2 * written;
+        let passing = if self.slab.has_short() { 4 } else { 2 } * written;
+        let slab = tree.bytes + passing + self.slab.stuck_bytes(self.engine.shape());
         // Twice the limit and a record of the longest sync, with its padding and pages.
         let journal = 2 * self.journal_limit_for(tree.bytes + written) + SYNC_BYTES as u64 * 5 / 4;
         // It grows with the map, and by a slot number and some bits for each bucket that is stored.
@@ -66,15 +69,16 @@ impl Volume {
     fn tree_for(&self, class: u64) -> Tree {
         let config = self.engine.config();
         let blocks = self.engine.capacity().max(class.min(config.capacity));
-        // One that becomes smaller is deeper until it is done.
-        let depth = config.depth_for_live(0, class, blocks).max(self.engine.depth());
+        // One that becomes smaller is larger until it is done.
+        let shape = config.shape_for_live(0, class, blocks).max(self.engine.shape());
+        let depth = shape.depth;
         let memory = cache_bytes(config, self.memory_bytes, blocks, depth).unwrap_or(0);
         let cached = TreeConfig { cache_bytes: memory, ..*config }.cached_buckets(depth);
         // The cache is fitted to the tree with a commit: until then it is the one there is.
         let cached = cached.min(self.engine.cached_buckets());
         let buckets = buckets_in(depth);
         Tree {
-            bytes: self.slab.rounded_up(buckets * self.bucket_bytes()),
+            bytes: self.slab.tree_bytes(shape),
             levels: u64::from(depth.0) + 1,
             buckets,
             cached_levels: u64::from((cached + 1).ilog2()).min(u64::from(depth.0) + 1),
@@ -92,7 +96,7 @@ impl Volume {
         let below = paths * (tree.levels - tree.cached_levels);
         let cached: u64 = (0..tree.cached_levels).map(|level| paths.min(1 << level)).sum();
         let late = self.paths_beyond_due(tree) * tree.levels;
-        self.slab.rounded_up((below + cached + late) * self.bucket_bytes())
+        self.slab.most_bytes(below + cached + late)
     }
 
     /// Scheduled paths that may follow the one after which a commit is due: those of the batch that

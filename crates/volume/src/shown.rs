@@ -19,22 +19,21 @@ impl Shown {
         &mut self,
         leaves: &[Leaf],
         scheduled: usize,
-        buckets: &[BucketId],
-        bytes: usize,
+        (buckets, lens): (&[BucketId], &[u32]),
         slab: &Slab,
     ) {
         self.leaves.extend(leaves.iter().map(|leaf| leaf.0));
         self.scheduled = scheduled;
         self.reads += buckets.len() as u32;
-        self.bytes_read += bytes as u64;
-        self.places_read.extend(buckets.iter().filter_map(|&bucket| slab.place(bucket)));
+        self.bytes_read += lens.iter().map(|&len| u64::from(len)).sum::<u64>();
+        self.places_read.extend(buckets.iter().filter_map(|&bucket| slab.place_in_all(bucket)));
     }
 
     /// Adds what was written.
-    pub(crate) fn wrote(&mut self, buckets: &[BucketId], bytes: usize, slab: &Slab) {
+    pub(crate) fn wrote(&mut self, (buckets, lens): (&[BucketId], &[u32]), slab: &Slab) {
         self.writes += buckets.len() as u32;
-        self.bytes_written += bytes as u64;
-        self.places_written.extend(buckets.iter().filter_map(|&bucket| slab.place(bucket)));
+        self.bytes_written += lens.iter().map(|&len| u64::from(len)).sum::<u64>();
+        self.places_written.extend(buckets.iter().filter_map(|&bucket| slab.place_in_all(bucket)));
     }
 }
 
@@ -55,27 +54,21 @@ impl Volume {
     /// As [`Self::report_rule`] when nothing is in memory yet, with what is stored.
     pub(crate) fn report_start(&mut self) {
         if self.options.on_shown.is_some() {
-            let depth = self.engine.depth().0;
             let mut rule = self.rule();
-            let levels = |above: u32| 2u64.checked_shl(above).unwrap_or(u64::MAX);
-            rule.swept = match self.engine.shrink_left() {
-                0 => 0,
-                left => levels(depth) - levels(rule.floor) - left,
-            };
+            rule.swept = self.engine.swept();
             rule.stored = Some(runs(self.slab.stored().map(|bucket| bucket.0)));
+            let lacking = |missing| {
+                let lacks = |bucket: &BucketId| self.engine.missing_slots(*bucket) == missing;
+                runs(self.slab.stored().filter(lacks).map(|bucket| bucket.0))
+            };
+            rule.lacking = (1..rule.slots as usize).map(lacking).collect();
             self.report(Shown { kind: ShownKind::Rule, rule: Some(rule), ..Shown::default() });
         }
     }
 
-    /// The level of the leaves that the size class asks for.
-    fn floor(&self) -> u32 {
-        let engine = &self.engine;
-        engine.config().depth_for_live(0, engine.size_class(), engine.capacity()).0
-    }
-
     /// Whether the tree is becoming smaller.
     pub(crate) fn sweeping(&self) -> bool {
-        self.engine.depth().0 > self.floor()
+        self.engine.shape() > self.engine.floor()
     }
 
     /// What is shown next, nothing yet.
@@ -86,10 +79,16 @@ impl Volume {
 
     fn rule(&self) -> Rule {
         let engine = &self.engine;
+        let geometry = engine.config().geometry(0);
         Rule {
             blocks: engine.capacity(),
-            floor: self.floor(),
+            floor: engine.floor().depth.0,
+            slots: engine.config().blocks_per_bucket as u32,
+            leaf_slots: engine.shape().leaf_slots as u32,
+            floor_slots: engine.floor().leaf_slots as u32,
             cached: engine.cached_buckets(),
+            bucket_bytes: geometry.bucket_bytes() as u64,
+            slot_bytes: (geometry.bucket_bytes_with(1) - geometry.bucket_bytes_with(0)) as u64,
             turn: engine.evictions(),
             flush_at: engine.flush_at(),
             ..Rule::default()

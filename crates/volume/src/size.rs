@@ -4,7 +4,6 @@
 use crate::Result;
 use crate::options::ShownKind;
 use crate::volume::{LEAST_BLOCKS, Volume, engine_error};
-use oblivio_engine::tree::size_class_after;
 use oblivio_engine::{Action, BlockId, BlockOp, Engine, TreeId};
 use std::ops::Range;
 
@@ -33,13 +32,14 @@ impl Volume {
         if live <= self.engine.size_class() {
             return Ok(());
         }
-        self.set_class(size_class_after(live, self.engine.size_class()))
+        let class = self.engine.config().size_class_after(live, self.engine.size_class());
+        self.set_class(class)
     }
 
     /// The class that the tree should have, for what exists.
     fn class_due(&self) -> u64 {
-        let class = self.engine.size_class();
-        size_class_after(self.engine.live_blocks(), class).max(LEAST_BLOCKS)
+        let (live, class) = (self.engine.live_blocks(), self.engine.size_class());
+        self.engine.config().size_class_after(live, class).max(LEAST_BLOCKS)
     }
 
     /// Whether the tree has become much too large.
@@ -63,7 +63,7 @@ impl Volume {
         Ok(())
     }
 
-    /// Takes the tree's old leaves away, `paths` of them at most.
+    /// Takes the tree's old leaves away, or slots of theirs, `paths` of them at most.
     fn sweep(&mut self, paths: u64) -> Result<()> {
         let paths = paths.min(self.engine.shrink_left());
         if paths == 0 {
@@ -107,6 +107,14 @@ impl Volume {
     pub(crate) fn reclaim(&mut self) -> Result<bool> {
         let most = if self.options.short_pauses { FEW_HOLES } else { MOST_HOLES };
         self.slab.reclaim(&*self.store, most)
+    }
+
+    /// Gives space back after a commit. Where buckets of another length cannot take what is free, no
+    /// more of it is left than is written between two commits.
+    pub(crate) fn give_back(&mut self) -> Result<()> {
+        let most = self.slab.most_bytes(self.evictions_between_commits());
+        while self.reclaim()? && self.slab.has_short() && self.slab.idle_bytes() > most {}
+        Ok(())
     }
 
     /// Sweeps at the end of a session, by an amount that depends on the size class alone.

@@ -1,15 +1,19 @@
-//! The slab: one object of equal slots, in which buckets are copied on write.
+//! The slab: objects of equal slots, one for each length of buckets, in which they are copied on
+//! write.
 //!
 //! A bucket is never written over: its new version goes to a free slot, and the old slot becomes
 //! free once the commit that makes the new one current is durable. The lowest free slot is taken
-//! (but in a slab that grows), so that one whose tree shrinks moves to its front; what is free at its end is cut off, and
-//! what is free in between is given back to the store. All of it follows from what was written
+//! (but in a slab that grows), so that one whose tree shrinks moves to its front; what is free at
+//! its end is cut off, and what is free in between is given back to the store. All of it follows from what was written
 //! and dropped before alone, so the places tell no more than the bucket numbers do.
+
+mod shelf;
 
 use crate::{Error, Result};
 use oblivio_engine::BucketId;
+use oblivio_engine::tree::{Shape, TreeOram, buckets_in};
 use oblivio_store::{ReadAt, Store, WriteAt};
-use std::collections::BTreeSet;
+use shelf::Shelf;
 
 /// The object that holds the slots.
 pub const SLAB_OBJECT: &str = "slab";
@@ -18,15 +22,6 @@ pub const SECTOR: usize = 512;
 /// Where that costs little space they begin at multiples of this: a system that keeps pages need not
 /// read the rest of one from the disk before it takes a part of it.
 pub const PAGE: usize = 4096;
-/// Free slots side by side are given back when they are at least so many bytes: less is not worth
-/// a hole.
-const LEAST_HOLE: u64 = 64 << 10;
-/// The end is cut off when it is free by at least so many bytes, and by an eighth of the slab.
-const LEAST_CUT: u64 = 1 << 20;
-/// The longest hole that is made at once, and the most that is cut off at a time: a disk that is
-/// told of what is free takes its time.
-const MOST_HOLE: u64 = 256 << 10;
-const MOST_CUT: u64 = 16 << 20;
 /// "Not stored" in the slot table.
 const NOWHERE: u32 = u32::MAX;
 
@@ -59,96 +54,109 @@ impl SlotTable {
     }
 }
 
+/// In memory an entry has the shelf, as many as slots that the bucket lacks, in its highest bits.
+const SHELF_SHIFT: u32 = 30;
+/// The objects of buckets that have fewer slots than others: 1, 2 and 3.
+const SHORT_OBJECTS: [&str; 3] = ["slab-1", "slab-2", "slab-3"];
+
 /// Where each bucket is.
 pub struct Slab {
-    bucket_bytes: usize,
-    slot_bytes: u64,
-    /// The slot of each bucket, by heap index.
+    /// The slot of each bucket, by heap index; of a slab with several shelves, with its shelf.
     slots: Vec<u32>,
-    /// Slots that may be written.
-    free: BTreeSet<u32>,
-    /// Others that may be written, whose space was given back.
-    holes: BTreeSet<u32>,
-    /// About the most slots that a commit wrote lately; as many free ones are kept.
-    busiest: u64,
-    /// A part of the free end was cut off, and the rest is to follow.
-    cutting: bool,
-    /// Slots of versions that the next commit makes old.
-    retired: Vec<u32>,
-    /// Slots written since the last commit.
-    fresh: u64,
+    /// Slots for buckets that lack none, one, and so on.
+    shelves: Vec<Shelf>,
     /// Buckets written since the last commit, with repeats.
     changed: Vec<u64>,
-    /// Slots that the object has.
-    end: u32,
-    /// Slots by which it became longer since the last commit, and by which it will until the next
-    /// if that is like the last. Space that was never written costs most, so it is taken evenly
-    /// and not when all that is free was used.
-    grown: u64,
-    expected: u64,
-    spans: Vec<(u64, usize)>,
 }
 
 impl Slab {
     /// An empty slab for buckets of `bucket_bytes`, each at a multiple of `align`.
     pub fn new(bucket_bytes: usize, align: usize) -> Self {
-        Self {
-            bucket_bytes,
-            slot_bytes: bucket_bytes.next_multiple_of(align) as u64,
-            slots: Vec::new(),
-            free: BTreeSet::new(),
-            holes: BTreeSet::new(),
-            busiest: 0,
-            cutting: false,
-            retired: Vec::new(),
-            fresh: 0,
-            changed: Vec::new(),
-            end: 0,
-            grown: 0,
-            expected: 0,
-            spans: Vec::new(),
+        let shelves = vec![Shelf::new(SLAB_OBJECT, bucket_bytes, align)];
+        Self { slots: Vec::new(), shelves, changed: Vec::new() }
+    }
+
+    /// An empty slab for the buckets of this engine.
+    pub fn of(engine: &TreeOram, align: usize) -> Self {
+        let (config, geometry) = (engine.config(), engine.config().geometry(0));
+        let mut slab = Self::new(geometry.bucket_bytes(), align);
+        if config.leaf_steps {
+            for slots in (1..config.blocks_per_bucket).rev() {
+                let (object, bytes) = (SHORT_OBJECTS[slots - 1], geometry.bucket_bytes_with(slots));
+                slab.shelves.push(Shelf::new(object, bytes, align));
+            }
         }
+        slab
     }
 
     /// Takes up a slot table while the slab is empty; slots that it does not name are free.
+    /// `missing` says how many slots a stored bucket lacks, `len` how long an object is.
     ///
     /// # Errors
-    /// `Tampered` when two buckets share a slot, or one lies beyond the slab's `slab_bytes`.
-    pub fn restore(&mut self, table: SlotTable, slab_bytes: u64) -> Result<()> {
+    /// `Tampered` when two buckets share a slot, or one lies beyond the end of its object.
+    pub fn restore(
+        &mut self,
+        table: SlotTable,
+        missing: impl Fn(BucketId) -> usize,
+        len: impl Fn(&str) -> Result<u64>,
+    ) -> Result<()> {
         let mut slots = table.0;
         cut_tail(&mut slots);
-        let used = slots.iter().filter(|&&slot| slot != NOWHERE);
-        let end = used.clone().max().map_or(0, |&slot| slot + 1);
-        if u64::from(end) * self.slot_bytes > slab_bytes.next_multiple_of(self.slot_bytes) {
-            return Err(Error::Tampered("a bucket lies beyond the end of the slab".into()));
-        }
-        let mut taken = vec![false; end as usize];
-        for &slot in used {
-            if std::mem::replace(&mut taken[slot as usize], true) {
-                return Err(Error::Tampered("two buckets share a slot".into()));
+        for (bucket, entry) in slots.iter_mut().enumerate().filter(|entry| *entry.1 != NOWHERE) {
+            let shelf = missing(BucketId(bucket as u64));
+            if *entry >= self.limit() || shelf >= self.shelves.len() {
+                return Err(Error::Tampered("a slot table entry is out of range".into()));
             }
+            *entry |= (shelf as u32) << SHELF_SHIFT;
         }
-        self.free = (0..end).filter(|&slot| !taken[slot as usize]).collect();
-        (self.slots, self.end) = (slots, end);
+        for at in 0..self.shelves.len() {
+            let split = |&entry: &u32| self.split(entry);
+            let used = slots.iter().filter(|&&entry| entry != NOWHERE).map(split);
+            let used: Vec<u32> =
+                used.filter(|&(shelf, _)| shelf == at).map(|(_, slot)| slot).collect();
+            let bytes = len(self.shelves[at].object)?;
+            self.shelves[at].restore(used.into_iter(), bytes)?;
+        }
+        self.slots = slots;
         Ok(())
     }
 
-    /// Gives back what a session that did not commit had added to the object; on a full disk there
+    /// Slots that a shelf may have: all but the last have a number that is not [`NOWHERE`].
+    fn limit(&self) -> u32 {
+        if self.shelves.len() > 1 { (1 << SHELF_SHIFT) - 1 } else { NOWHERE - 1 }
+    }
+
+    /// The shelf and the slot of an entry.
+    fn split(&self, entry: u32) -> (usize, u32) {
+        match self.shelves.len() {
+            1 => (0, entry),
+            _ => ((entry >> SHELF_SHIFT) as usize, entry & ((1 << SHELF_SHIFT) - 1)),
+        }
+    }
+
+    fn find(&self, bucket: BucketId) -> Option<(&Shelf, u32)> {
+        let entry = self.slots.get(bucket.0 as usize).copied().filter(|&slot| slot != NOWHERE)?;
+        let (shelf, slot) = self.split(entry);
+        Some((&self.shelves[shelf], slot))
+    }
+
+    /// Gives back what a session that did not commit had added to the objects; on a full disk there
     /// would be no room to go on otherwise.
     ///
     /// # Errors
     /// Those of the store.
     pub fn trim(&self, store: &dyn Store) -> Result<()> {
-        let used = u64::from(self.end) * self.slot_bytes;
-        match store.len(SLAB_OBJECT)? {
-            Some(len) if len > used => Ok(store.truncate(SLAB_OBJECT, used)?),
-            _ => Ok(()),
-        }
+        self.shelves.iter().try_for_each(|shelf| shelf.trim(store))
     }
 
     /// The slot of every bucket, by heap index.
-    pub fn table(&self) -> &[u32] {
-        &self.slots
+    pub fn table(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
+        self.slots.iter().map(|&entry| self.slot(entry))
+    }
+
+    /// An entry as it is stored: how many slots a bucket lacks, the engine's state says.
+    fn slot(&self, entry: u32) -> u32 {
+        if entry == NOWHERE { NOWHERE } else { self.split(entry).1 }
     }
 
     /// The buckets that changed their slots since the last commit.
@@ -156,14 +164,25 @@ impl Slab {
         let mut changed = self.changed.clone();
         changed.sort_unstable();
         changed.dedup();
-        let slot = |bucket| self.slots.get(bucket as usize).copied().unwrap_or(NOWHERE);
+        let slot = |bucket| self.slots.get(bucket as usize).map_or(NOWHERE, |&at| self.slot(at));
         changed.into_iter().map(|bucket| (bucket, slot(bucket))).collect()
     }
 
-    /// Where a bucket is, as a byte offset.
-    pub fn place(&self, bucket: BucketId) -> Option<u64> {
-        let slot = self.slots.get(bucket.0 as usize).copied().filter(|&slot| slot != NOWHERE)?;
-        Some(u64::from(slot) * self.slot_bytes)
+    /// The object that a bucket is in, and where, as a byte offset.
+    pub fn place(&self, bucket: BucketId) -> Option<(&'static str, u64)> {
+        self.find(bucket).map(|(shelf, slot)| (shelf.object, shelf.offset(slot)))
+    }
+
+    /// Where a bucket is when all objects are laid end to end, for a picture.
+    pub fn place_in_all(&self, bucket: BucketId) -> Option<u64> {
+        let (object, offset) = self.place(bucket)?;
+        let before = self.shelves.iter().take_while(|shelf| shelf.object != object);
+        Some(before.map(Shelf::bytes).sum::<u64>() + offset)
+    }
+
+    /// Bytes of a bucket that is stored.
+    pub fn len_of(&self, bucket: BucketId) -> Option<usize> {
+        self.find(bucket).map(|(shelf, _)| shelf.bucket_bytes)
     }
 
     /// All stored buckets.
@@ -177,95 +196,126 @@ impl Slab {
     /// # Errors
     /// Those of the store.
     pub fn sync(&self, store: &dyn Store) -> Result<()> {
-        if self.fresh > 0 {
-            store.sync(&[SLAB_OBJECT])?;
-        }
-        Ok(())
+        let written = self.shelves.iter().filter(|shelf| shelf.has_fresh());
+        let objects: Vec<_> = written.map(|shelf| shelf.object).collect();
+        if objects.is_empty() { Ok(()) } else { Ok(store.sync(&objects)?) }
     }
 
-    /// What so many bytes of buckets take.
-    pub fn rounded_up(&self, bucket_bytes: u64) -> u64 {
-        bucket_bytes / self.bucket_bytes as u64 * self.slot_bytes
+    /// What so many buckets take at most.
+    pub fn most_bytes(&self, buckets: u64) -> u64 {
+        buckets * self.shelves[0].slot_bytes
+    }
+
+    /// Whether buckets of several lengths have objects of their own.
+    pub fn has_short(&self) -> bool {
+        self.shelves.len() > 1
+    }
+
+    /// What a whole tree of this shape takes.
+    pub fn tree_bytes(&self, shape: Shape) -> u64 {
+        let leaves = shape.leaves();
+        let slots = |shelf: usize| self.shelves.len() - shelf == shape.leaf_slots;
+        let short = (1..self.shelves.len()).find(|&shelf| slots(shelf)).unwrap_or(0);
+        (buckets_in(shape.depth) - leaves) * self.shelves[0].slot_bytes
+            + leaves * self.shelves[short].slot_bytes
+    }
+
+    /// What leaves that had this shape may leave behind that is free and too short to be given
+    /// back, while they come to have another.
+    pub fn stuck_bytes(&self, shape: Shape) -> u64 {
+        let whole_pages = self.shelves[0].slot_bytes.is_multiple_of(PAGE as u64);
+        if whole_pages || !self.has_short() {
+            return 0;
+        }
+        shape.leaves() * self.shelves[self.shelves.len() - shape.leaf_slots].slot_bytes
     }
 
     /// Bytes of current versions.
     pub fn current_bytes(&self) -> u64 {
-        (u64::from(self.end) - (self.free.len() + self.holes.len()) as u64) * self.slot_bytes
+        self.shelves.iter().map(Shelf::current_bytes).sum()
+    }
+
+    /// Slots for blocks in all stored buckets, of which one has at most `full`.
+    pub fn stored_slots(&self, full: usize) -> u64 {
+        let slots = |(missing, shelf): (usize, &Shelf)| shelf.buckets() * (full - missing) as u64;
+        self.shelves.iter().enumerate().map(slots).sum()
     }
 
     /// Bytes of slots that are free and still take space in the store.
     pub fn free_bytes(&self) -> u64 {
-        self.free.len() as u64 * self.slot_bytes
+        self.shelves.iter().map(Shelf::free_bytes).sum()
     }
 
-    /// Reads buckets; `into` is cut into equal parts.
+    /// Of them those that the next commits will hardly take.
+    pub fn idle_bytes(&self) -> u64 {
+        self.shelves.iter().map(Shelf::idle_bytes).sum()
+    }
+
+    /// Reads buckets; `into` is cut into equal parts, each of which begins with one.
     ///
     /// # Errors
     /// Those of the store; `Tampered` for a bucket that was never stored.
     pub fn read(&self, store: &dyn Store, buckets: &[BucketId], into: &mut [u8]) -> Result<()> {
         let mut reads = Vec::with_capacity(buckets.len());
-        for (bucket, buf) in buckets.iter().zip(into.chunks_mut(self.bucket_bytes)) {
+        for (bucket, part) in buckets.iter().zip(into.chunks_mut(self.shelves[0].bucket_bytes)) {
             let missing = || Error::Tampered(format!("bucket {} has no place", bucket.0));
-            let offset = self.place(*bucket).ok_or_else(missing)?;
-            reads.push(ReadAt { object: SLAB_OBJECT, offset, buf });
+            let (shelf, slot) = self.find(*bucket).ok_or_else(missing)?;
+            let buf = &mut part[..shelf.bucket_bytes];
+            reads.push(ReadAt { object: shelf.object, offset: shelf.offset(slot), buf });
         }
         Ok(store.read(&mut reads)?)
     }
 
-    /// Writes new versions of buckets; `from` is cut into equal parts. Gives their places.
+    /// Writes new versions of buckets of these lengths; `from` is cut into equal parts, each of
+    /// which begins with one.
     ///
     /// # Errors
-    /// Those of the store; `Full` when the slab has 2^32 slots.
-    pub fn write(&mut self, store: &dyn Store, buckets: &[BucketId], from: &[u8]) -> Result<()> {
-        self.spans.clear();
-        for (index, bucket) in buckets.iter().enumerate() {
-            let slot = self.take(*bucket)?;
-            let offset = u64::from(slot) * self.slot_bytes;
-            self.spans.push((offset, index));
+    /// Those of the store; `Full` when a shelf has all the slots it can have.
+    pub fn write(
+        &mut self,
+        store: &dyn Store,
+        buckets: &[BucketId],
+        lens: &[u32],
+        from: &[u8],
+    ) -> Result<()> {
+        let mut writes = Vec::with_capacity(buckets.len());
+        let parts = from.chunks(self.shelves[0].bucket_bytes).zip(lens);
+        for (bucket, (part, &len)) in buckets.iter().zip(parts) {
+            let (object, offset) = self.take(*bucket, len as usize)?;
+            writes.push(WriteAt { object, offset, data: &part[..len as usize] });
         }
-        let data = |index: usize| &from[index * self.bucket_bytes..(index + 1) * self.bucket_bytes];
-        let write = |&(offset, index): &(u64, usize)| WriteAt {
-            object: SLAB_OBJECT,
-            offset,
-            data: data(index),
-        };
-        let writes: Vec<_> = self.spans.iter().map(write).collect();
         Ok(store.write(&writes)?)
     }
 
     /// Finds a slot for a new version of a bucket and notes it.
-    fn take(&mut self, bucket: BucketId) -> Result<u32> {
+    fn take(&mut self, bucket: BucketId, len: usize) -> Result<(&'static str, u64)> {
         let at = bucket.0 as usize;
         if at >= self.slots.len() {
             self.slots.resize(at + 1, NOWHERE);
         }
-        let lags = self.grown * self.busiest < self.expected * self.fresh;
-        let slot = match if lags { None } else { self.take_lowest() } {
-            Some(slot) => slot,
-            None if self.end == NOWHERE - 1 => {
-                return Err(Error::Full("the slab has all the slots it can have".into()));
-            }
-            None => {
-                self.end += 1;
-                self.grown += 1;
-                self.end - 1
-            }
-        };
-        let old = std::mem::replace(&mut self.slots[at], slot);
-        if old != NOWHERE {
-            self.retired.push(old);
-        }
-        self.fresh += 1;
+        let fits = |shelf: &Shelf| shelf.bucket_bytes == len;
+        let unknown = || Error::Invalid("no bucket has this length".into());
+        let number = self.shelves.iter().position(fits).ok_or_else(unknown)?;
+        let limit = self.limit();
+        let shelf = &mut self.shelves[number];
+        let full = || Error::Full("the slab has all the slots it can have".into());
+        let slot = shelf.take(limit).ok_or_else(full)?;
+        let place = (shelf.object, shelf.offset(slot));
+        let entry = slot | (number as u32) << SHELF_SHIFT;
+        let old = std::mem::replace(&mut self.slots[at], entry);
+        self.retire(old);
         self.changed.push(bucket.0);
-        Ok(slot)
+        Ok(place)
     }
 
-    fn take_lowest(&mut self) -> Option<u32> {
-        match (self.free.first(), self.holes.first()) {
-            (Some(free), Some(hole)) if hole < free => self.holes.pop_first(),
-            (Some(_), _) => self.free.pop_first(),
-            (None, _) => self.holes.pop_first(),
+    /// What an entry says is old once the next commit is durable; whether it said anything.
+    fn retire(&mut self, entry: u32) -> bool {
+        if entry == NOWHERE {
+            return false;
         }
+        let (shelf, slot) = self.split(entry);
+        self.shelves[shelf].retire(slot);
+        true
     }
 
     /// The tree dropped these buckets; what is stored of them is free after the next commit.
@@ -273,8 +323,7 @@ impl Slab {
         for bucket in buckets {
             let Some(slot) = self.slots.get_mut(bucket.0 as usize) else { continue };
             let old = std::mem::replace(slot, NOWHERE);
-            if old != NOWHERE {
-                self.retired.push(old);
+            if self.retire(old) {
                 self.changed.push(bucket.0);
             }
         }
@@ -283,11 +332,7 @@ impl Slab {
 
     /// The commit is durable: old versions are free.
     pub fn committed(&mut self) {
-        let unused = (self.free.len() + self.holes.len()) as u64;
-        (self.expected, self.grown) = (self.grown.saturating_sub(unused), 0);
-        self.free.extend(self.retired.drain(..));
-        self.busiest = self.fresh.max(self.busiest - self.busiest / 8);
-        self.fresh = 0;
+        self.shelves.iter_mut().for_each(Shelf::committed);
         self.changed.clear();
     }
 
@@ -297,68 +342,13 @@ impl Slab {
     /// # Errors
     /// Those of the store.
     pub fn reclaim(&mut self, store: &dyn Store, most_holes: usize) -> Result<bool> {
-        let spare = self.busiest as usize;
-        self.cut_end(store, spare)?;
-        if self.cutting {
-            return Ok(true);
-        }
-        let ranges = self.new_holes(spare, most_holes);
-        if ranges.is_empty() {
-            return Ok(false);
-        }
-        let bytes = |&(first, end): &(u32, u32)| {
-            let offset = u64::from(first) * self.slot_bytes;
-            (SLAB_OBJECT, offset, u64::from(end - first) * self.slot_bytes)
-        };
-        store.discard(&ranges.iter().map(bytes).collect::<Vec<_>>())?;
-        let more = ranges.len() == most_holes;
-        for slot in ranges.into_iter().flat_map(|(first, end)| first..end) {
-            self.free.remove(&slot);
-            self.holes.insert(slot);
-        }
-        Ok(more)
-    }
-
-    /// Cuts off the end when enough of it is free, beyond `spare` free slots; the rest is
-    /// to follow when that is much.
-    fn cut_end(&mut self, store: &dyn Store, spare: usize) -> Result<()> {
-        let mut beyond = (self.free.len() + self.holes.len()).saturating_sub(spare);
-        let mut end = self.end;
-        while beyond > 0 && (self.free.contains(&(end - 1)) || self.holes.contains(&(end - 1))) {
-            (end, beyond) = (end - 1, beyond - 1);
-        }
-        let free = self.end - end;
-        let enough = self.cutting || free >= self.end / 8;
-        if !enough || u64::from(free) * self.slot_bytes < LEAST_CUT {
-            self.cutting = false;
-            return Ok(());
-        }
-        let cut = (MOST_CUT / self.slot_bytes).clamp(1, u64::from(free)) as u32;
-        self.cutting = cut < free;
-        end = self.end - cut;
-        store.truncate(SLAB_OBJECT, u64::from(end) * self.slot_bytes)?;
-        self.free.split_off(&end);
-        self.holes.split_off(&end);
-        self.end = end;
-        Ok(())
-    }
-
-    /// Runs of free slots beyond the first `spare`.
-    fn new_holes(&self, spare: usize, most: usize) -> Vec<(u32, u32)> {
-        let mut runs: Vec<(u32, u32)> = Vec::new();
-        let bytes = |run: &(u32, u32)| u64::from(run.1 - run.0) * self.slot_bytes;
-        let long = |run: &(u32, u32)| bytes(run) >= LEAST_HOLE;
-        for &slot in self.free.iter().skip(spare) {
-            let full = runs.len() == most;
-            match runs.last_mut() {
-                Some(last) if last.1 == slot && bytes(last) < MOST_HOLE => last.1 += 1,
-                Some(last) if !long(last) => *last = (slot, slot + 1),
-                _ if full => break,
-                _ => runs.push((slot, slot + 1)),
+        // One shelf after the other, so that it does not take four times as long.
+        for shelf in &mut self.shelves {
+            if shelf.reclaim(store, most_holes)? {
+                return Ok(true);
             }
         }
-        runs.retain(long);
-        runs
+        Ok(false)
     }
 }
 

@@ -21,14 +21,14 @@ pub fn objects(generation: u64) -> [&'static str; 2] {
 /// The slots of buckets in a checkpoint or a delta.
 pub enum Slots<'a> {
     /// Of all buckets, by heap index; in checkpoints.
-    All(&'a [u32]),
+    All(Box<dyn ExactSizeIterator<Item = u32> + 'a>),
     /// Of the buckets that changed; in deltas.
     Changed(Vec<(u64, u32)>),
 }
 
 /// Begins a checkpoint or delta: room for the seal, the file layer's root, the slots. The engine's
 /// part is appended by the caller.
-pub fn begin(root: &[u8], slots: &Slots<'_>) -> Vec<u8> {
+pub fn begin(root: &[u8], slots: Slots<'_>) -> Vec<u8> {
     let mut out = vec![0; SEAL_HEADER];
     out.extend_from_slice(&(root.len() as u64).to_le_bytes());
     out.extend_from_slice(root);
@@ -36,7 +36,7 @@ pub fn begin(root: &[u8], slots: &Slots<'_>) -> Vec<u8> {
     match slots {
         Slots::All(table) => {
             out.extend_from_slice(&(table.len() as u64).to_le_bytes());
-            table.iter().for_each(|slot| out.extend_from_slice(&slot.to_le_bytes()));
+            table.for_each(|slot| out.extend_from_slice(&slot.to_le_bytes()));
         }
         Slots::Changed(changed) => {
             out.extend_from_slice(&(changed.len() as u64).to_le_bytes());

@@ -27,7 +27,10 @@ pub fn verify(
         let mut bytes = vec![0; chunk.len() * bucket_bytes];
         slab.read(store, chunk, &mut bytes)?;
         for (bucket, bytes) in chunk.iter().zip(bytes.chunks_mut(bucket_bytes)) {
-            verifier.check(*bucket, bytes).map_err(|error| Error::Tampered(error.to_string()))?;
+            let len = slab.len_of(*bucket).unwrap_or(0);
+            verifier
+                .check(*bucket, &mut bytes[..len])
+                .map_err(|error| Error::Tampered(error.to_string()))?;
         }
         done += chunk.len() as u64;
         progress(done, stored.len() as u64);

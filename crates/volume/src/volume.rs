@@ -12,7 +12,7 @@ use crate::options::{
     CreateOptions, DEFAULT_MEMORY, OpenOptions, Seen, Shown, ShownKind, VolumeInfo,
 };
 use crate::pacing::Pacer;
-use crate::slab::{SLAB_OBJECT, Slab, SlotTable};
+use crate::slab::{Slab, SlotTable};
 use crate::state::{Parts, Slots, StateLog, begin};
 use crate::{Error, Result};
 use oblivio_crypto::{MasterKey, OsEntropy, Passphrase, Sealer, VolumeId};
@@ -63,6 +63,7 @@ fn config_of(create: &CreateOptions) -> TreeConfig {
     let capacity = create.capacity_bytes.div_ceil(block_bytes as u64).max(LEAST_BLOCKS);
     TreeConfig {
         eviction: Eviction::Scheduled { every: 3 },
+        leaf_steps: true,
         // A map up to this size is all in memory, so that the count of accesses is the same for
         // every request; beyond it the map recurses through the PLB.
         on_chip_bytes: 64 << 20,
@@ -161,7 +162,7 @@ impl Volume {
             .map_err(|error| Error::Invalid(error.to_string()))?;
         let sealer = |root| Sealer::new(root, Box::new(OsEntropy));
         Ok(Self {
-            slab: Slab::new(engine.bucket_bytes(TreeId::DATA), header.slot_align()),
+            slab: Slab::of(&engine, header.slot_align()),
             journal: Journal::new(volume, sealer(master.intent_root(volume))),
             state: StateLog::new(volume, sealer(master.state_root(volume))),
             commit_sealer: sealer(master.commit_root(volume)),
@@ -201,8 +202,9 @@ impl Volume {
             .map_err(engine_error)?;
             table.apply(&parts.slots, buckets_in(self.engine.depth()))?;
         }
-        let slab_bytes = self.store.len(SLAB_OBJECT)?.unwrap_or(0);
-        self.slab.restore(table, slab_bytes)?;
+        let missing = |bucket| self.engine.missing_slots(bucket);
+        let len = |object: &str| Ok(self.store.len(object)?.unwrap_or(0));
+        self.slab.restore(table, missing, len)?;
         self.journal.restart(record.epoch(), &record.digest());
         self.begin_interval()
     }
@@ -307,10 +309,10 @@ impl Volume {
         loop {
             match self.engine.step().map_err(engine_error)? {
                 Step::Done => break,
-                Step::Read { shown, scheduled, buckets, into, .. } => {
+                Step::Read { shown, scheduled, buckets, lens, into, .. } => {
                     if let (Some(round), Some(report)) = (&mut round, &mut self.options.on_shown) {
                         round.next_round(report);
-                        round.read(shown, scheduled, buckets, into.len(), &self.slab);
+                        round.read(shown, scheduled, (buckets, lens), &self.slab);
                     }
                     self.slab.read(&*self.store, buckets, into)?;
                     // A round of the map may have taken the tree's last level away.
@@ -318,10 +320,10 @@ impl Volume {
                         (round.depth, round.sweep) = (self.engine.depth().0, self.sweeping());
                     }
                 }
-                Step::Write { buckets, from, .. } => {
-                    self.slab.write(&*self.store, buckets, from)?;
+                Step::Write { buckets, lens, from, .. } => {
+                    self.slab.write(&*self.store, buckets, lens, from)?;
                     if let Some(round) = &mut round {
-                        round.wrote(buckets, from.len(), &self.slab);
+                        round.wrote((buckets, lens), &self.slab);
                     }
                 }
             }
@@ -340,11 +342,11 @@ impl Volume {
         self.slab.forget(&self.engine.dropped());
         self.slab.sync(&*self.store)?;
         let record = if self.state.wants_checkpoint() {
-            let mut out = begin(&self.root, &Slots::All(self.slab.table()));
+            let mut out = begin(&self.root, Slots::All(Box::new(self.slab.table())));
             self.engine.checkpoint(&mut out).map_err(engine_error)?;
             self.state.write_checkpoint(&*self.store, out)?
         } else {
-            let mut out = begin(&self.root, &Slots::Changed(self.slab.changes()));
+            let mut out = begin(&self.root, Slots::Changed(self.slab.changes()));
             self.engine.delta(&mut out);
             self.state.write_delta(&*self.store, out)?
         };
@@ -354,7 +356,7 @@ impl Volume {
         self.slab.committed();
         self.journal.restart(record.epoch(), &record.digest());
         self.forget_unsynced();
-        self.reclaim()?;
+        self.give_back()?;
         self.begin_interval()?;
         self.report_rule();
         Ok(())
@@ -417,6 +419,8 @@ impl Volume {
             size_class: self.engine.size_class(),
             live_blocks: self.engine.live_blocks(),
             depth: self.engine.depth().0,
+            leaf_slots: self.engine.shape().leaf_slots,
+            stored_slots: self.slab.stored_slots(config.blocks_per_bucket),
             recursion_levels: config.levels_of_recursion(),
             epoch: self.state.record().epoch(),
             passphrases: self.passphrases,

@@ -49,7 +49,8 @@ const SAMPLE: Scale = Scale {
 };
 const FULL: Scale = Scale {
     block_bytes: 1024,
-    blocks: 1000,
+    // Not just below a power of two, so that leaves lack slots.
+    blocks: 880,
     memory_bytes: 1 << 20,
     commits: 50,
     step: 1,
@@ -311,7 +312,7 @@ fn part_of(object: &str, at: u64, world: &World) -> &'static str {
 /// One bit in each byte of everything but the slab, before an opening.
 fn change_bytes(world: &mut World, tally: &mut Tally) {
     for (object, len) in world.objects() {
-        if object == "slab" {
+        if object.starts_with("slab") {
             continue;
         }
         let void = world.is_void(&object);
@@ -339,53 +340,61 @@ fn change_bytes(world: &mut World, tally: &mut Tally) {
 fn change_slab_bytes(world: &mut World, tally: &mut Tally) {
     let store = Arc::new(world.disk.snapshot());
     let mut volume = world.open(store.clone()).expect("sound");
-    let len = store.len("slab").expect("memory").expect("it is there");
     let places = fuzzing::places(&mut volume);
-    let mut used = 0;
-    for (bucket, place) in &places {
+    let (mut used, mut objects) = (0, BTreeSet::new());
+    for (bucket, object, place) in &places {
         let mut at = place.start + world.dice.below(world.scale.step);
         while at < place.end {
             let bit = world.dice.bit();
-            store.corrupt("slab", at, |byte| *byte ^= bit).expect("in range");
+            store.corrupt(object, at, |byte| *byte ^= bit).expect("in range");
             let outcome = judge(|| fuzzing::check_path(&mut volume, *bucket));
             tally.count("byte of slab (bucket in use, under an open volume)", outcome);
-            store.corrupt("slab", at, |byte| *byte ^= bit).expect("in range");
+            store.corrupt(object, at, |byte| *byte ^= bit).expect("in range");
             at += world.scale.step;
         }
         used += place.end - place.start;
+        objects.insert(*object);
     }
     let sound = judge(|| {
         volume.verify(&mut |_, _| {})?;
         world.compare(&mut volume, (0..world.scale.blocks).collect())
     });
     assert_eq!(sound, Outcome::NoEffect, "all changes were taken back");
-    println!("slab: {len} bytes, {used} of them in {} buckets in use", places.len());
+    assert!(objects.len() > 1, "leaves lack slots: {objects:?}");
+    println!("slab: {used} bytes in {} buckets in use, in {objects:?}", places.len());
 }
 
 /// A sample of the slab's bytes, before an opening, and all that are not in use at once.
 fn change_slab_and_open(world: &mut World, tally: &mut Tally) {
+    for (object, len) in world.objects() {
+        if object.starts_with("slab") {
+            change_object_and_open(world, tally, &object, len);
+        }
+    }
+}
+
+fn change_object_and_open(world: &mut World, tally: &mut Tally, object: &str, len: u64) {
     let mut volume = world.open(Arc::new(world.disk.snapshot())).expect("sound");
-    let mut places: Vec<Range<u64>> =
-        fuzzing::places(&mut volume).into_iter().map(|(_, place)| place).collect();
+    let places = fuzzing::places(&mut volume).into_iter().filter(|place| place.1 == object);
+    let mut places: Vec<Range<u64>> = places.map(|(_, _, place)| place).collect();
     places.sort_by_key(|place| place.start);
     let in_use = |at: u64| {
         let next = places.partition_point(|place| place.end <= at);
         places.get(next).is_some_and(|place| place.contains(&at))
     };
-    let len = world.disk.len("slab").expect("memory").expect("it is there");
     let mut at = world.dice.below(world.scale.slab_step);
     while at < len {
         let (bit, disk) = (world.dice.bit(), world.disk.snapshot());
-        disk.corrupt("slab", at, |byte| *byte ^= bit).expect("in range");
+        disk.corrupt(object, at, |byte| *byte ^= bit).expect("in range");
         let part = if in_use(at) { "bucket in use" } else { "free slots and padding" };
         tally.count(&format!("byte of slab ({part}, before an opening)"), world.quick(disk, at));
         at += 1 + world.dice.below(2 * world.scale.slab_step - 1);
     }
-    let mut bytes = world.bytes(&world.disk, "slab");
+    let mut bytes = world.bytes(&world.disk, object);
     for (at, byte) in (0..).zip(&mut bytes).filter(|(at, _)| !in_use(*at)) {
         *byte ^= Dice(at).bit();
     }
-    tally.count("slab: all bytes not in use at once", world.whole(world.with("slab", &bytes)));
+    tally.count("slab: all bytes not in use at once", world.whole(world.with(object, &bytes)));
 }
 
 /// One byte of each bucket, under a volume that then reads all its blocks.
@@ -393,11 +402,11 @@ fn change_slab_and_read(world: &mut World, tally: &mut Tally) {
     let mut volume = world.open(Arc::new(world.disk.snapshot())).expect("sound");
     let places = fuzzing::places(&mut volume);
     let step = (places.len() / if world.scale.step == 1 { 256 } else { 8 }).max(1);
-    for (_, place) in places.into_iter().step_by(step) {
+    for (_, object, place) in places.into_iter().step_by(step) {
         let store = Arc::new(world.disk.snapshot());
         let mut volume = world.open(store.clone()).expect("sound");
         let at = place.start + world.dice.below(place.end - place.start);
-        store.corrupt("slab", at, |byte| *byte ^= 1).expect("in range");
+        store.corrupt(object, at, |byte| *byte ^= 1).expect("in range");
         let all = (0..world.scale.blocks).collect();
         let outcome = judge(|| world.compare(&mut volume, all));
         tally.count("byte of slab (bucket in use, then all blocks are read)", outcome);
@@ -406,13 +415,26 @@ fn change_slab_and_read(world: &mut World, tally: &mut Tally) {
 
 /// Every slot changed places with another one.
 fn swap_slots(world: &mut World, tally: &mut Tally) {
+    for (object, _) in world.objects() {
+        if object.starts_with("slab") {
+            swap_slots_of(world, tally, &object);
+        }
+    }
+}
+
+fn swap_slots_of(world: &mut World, tally: &mut Tally, object: &str) {
     let mut volume = world.open(Arc::new(world.disk.snapshot())).expect("sound");
-    let places = fuzzing::places(&mut volume);
-    let len = places[0].1.end - places[0].1.start;
+    let places = fuzzing::places(&mut volume).into_iter().filter(|place| place.1 == object);
+    let places: Vec<Range<u64>> = places.map(|(_, _, place)| place).collect();
+    // An object that had buckets while the tree grew may have none now.
+    let Some(len) = places.first().map(|place| place.end - place.start) else { return };
     let slot_bytes = len.next_multiple_of(512);
-    let bytes = world.bytes(&world.disk, "slab");
+    let bytes = world.bytes(&world.disk, object);
     let slots = bytes.len() as u64 / slot_bytes;
-    let used: BTreeSet<u64> = places.iter().map(|(_, at)| at.start / slot_bytes).collect();
+    if slots < 2 {
+        return;
+    }
+    let used: BTreeSet<u64> = places.iter().map(|at| at.start / slot_bytes).collect();
     let step = if world.scale.step == 1 { 1 } else { 16 };
     for one in (0..slots).step_by(step) {
         let other = (one + 1 + world.dice.below(slots - 1)) % slots;
@@ -422,7 +444,7 @@ fn swap_slots(world: &mut World, tally: &mut Tally) {
         }
         let any = used.contains(&one) || used.contains(&other);
         let what = if any { "slots swapped" } else { "free slots swapped" };
-        tally.count(what, world.quick(world.with("slab", &swapped), one));
+        tally.count(what, world.quick(world.with(object, &swapped), one));
     }
 }
 

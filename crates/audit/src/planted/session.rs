@@ -17,6 +17,9 @@ const BATCHES: u64 = 3600;
 const COMMIT: u64 = 150;
 /// Scheduled paths between two commits that are due; the last of those above come early.
 const INTERVAL: u64 = 140;
+/// Bytes of a bucket, and of one of its slots.
+const BUCKET: u64 = 4 * SLOT + 72;
+const SLOT: u64 = 4112;
 const FIRST_TURN: u64 = 1234;
 /// Files that are read; one of them is the secret.
 const FILES: u64 = 50;
@@ -36,6 +39,8 @@ enum Flaw {
     KeptLeaf,
     /// After a commit more is kept in memory when one file was read.
     OtherMemory,
+    /// Where leaves lose slots, one file's keep them.
+    LongLeaf,
     /// A sweep goes on for longer when one file was read.
     LongSweep,
 }
@@ -57,6 +62,7 @@ pub(super) fn cases(leaks: bool) -> Vec<Planted> {
         one("a leaf kept during a sweep, the flag lies", Flaw::KeptLeaf),
         one("memory that depends on what was read", Flaw::OtherMemory),
         one("a longer round of a sweep for one file", Flaw::LongSweep),
+        one("a leaf that keeps its slots for one file", Flaw::LongLeaf),
     ]
 }
 
@@ -81,7 +87,14 @@ impl Session {
     fn new(flaw: Flaw) -> Self {
         let rule = Rule {
             blocks: 1 << DEPTH,
+            slots: 4,
+            leaf_slots: 3,
             floor: DEPTH,
+            floor_slots: 3,
+            bucket_bytes: BUCKET,
+            slot_bytes: SLOT,
+            // From when leaves had two slots.
+            lacking: vec![Vec::new(), vec![(600, 50)], Vec::new()],
             cached: CACHED,
             turn: FIRST_TURN,
             flush_at: FIRST_TURN + INTERVAL,
@@ -106,9 +119,9 @@ impl Session {
         for at in 0..BATCHES {
             match at * 3 / BATCHES {
                 1 if self.rule.floor == DEPTH && self.model.depth() == DEPTH => {
-                    self.resize(DEPTH + 1)
+                    self.resize(DEPTH + 1, 1)
                 }
-                2 if self.rule.floor > DEPTH => self.resize(DEPTH),
+                2 if self.rule.floor > DEPTH => self.resize(DEPTH, 2),
                 _ => {}
             }
             let file = self.rng.below(FILES);
@@ -120,14 +133,16 @@ impl Session {
         self.trace
     }
 
-    fn resize(&mut self, floor: u32) {
-        self.rule.floor = floor;
+    fn resize(&mut self, floor: u32, slots: u32) {
+        (self.rule.floor, self.rule.floor_slots) = (floor, slots);
         self.state(None);
     }
 
     /// States the rule.
     fn state(&mut self, stored: Option<Vec<(u64, u64)>>) {
-        let depth = self.model.depth().max(self.rule.floor);
+        let shape = (self.model.depth(), self.model.leaf_slots());
+        let (depth, slots) = shape.max((self.rule.floor, self.rule.floor_slots));
+        self.rule.leaf_slots = slots;
         let rule = Some(Rule { stored, turn: self.turns, ..self.rule.clone() });
         let request = Request { kind: Kind::Rule, depth, rule, ..Request::default() };
         // A flaw in the rule itself is what the audit is to find, so its word is not asked for.
@@ -163,6 +178,7 @@ impl Session {
             Request { kind, leaves, scheduled: due, sweep, depth, ..Request::default() };
         let (reads, writes) = self.model.cost(&request);
         (request.reads, request.writes) = (reads as u32, writes as u32);
+        (request.bytes_read, request.bytes_written) = self.model.moved();
         if kind == Kind::Batch {
             self.spoil(&mut request, file);
         }
@@ -180,6 +196,9 @@ impl Session {
             Flaw::SecretSweep if certain && due > 0 && !request.sweep => {
                 (request.sweep, request.writes) = (true, request.writes - due);
             }
+            Flaw::LongLeaf if certain && due > 0 && self.losing_slots() => {
+                request.bytes_written += SLOT;
+            }
             Flaw::KeptLeaf if certain && due > 0 && request.sweep => {
                 (request.sweep, request.writes) = (false, request.writes + due);
             }
@@ -187,11 +206,17 @@ impl Session {
         }
     }
 
+    /// Whether leaves become shorter now.
+    fn losing_slots(&self) -> bool {
+        self.model.sweeping() && self.model.depth() == self.rule.floor
+    }
+
     fn commit(&mut self, file: u64) {
         let depth = self.model.depth();
         let sweep = self.model.sweeping();
         let mut request = Request { kind: Kind::Commit, depth, sweep, ..Request::default() };
         request.writes = self.model.cost(&request).1 as u32;
+        request.bytes_written = self.model.moved().1;
         self.trace.requests.push(request);
         self.committed = true;
         let more = self.flaw == Flaw::OtherMemory && file % 2 == 1;

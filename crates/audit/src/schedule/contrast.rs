@@ -60,9 +60,10 @@ fn word(request: &Request) -> &'static str {
     }
 }
 
-/// The depths that the tree had and was to have, one after the other.
-fn sizes(trace: &Trace) -> Vec<(u32, Option<u32>)> {
-    let floor = |request: &Request| request.rule.as_ref().map(|rule| rule.floor);
+/// The depth that the tree had, and the shape that it was to have, one after the other.
+fn sizes(trace: &Trace) -> Vec<(u32, Option<(u32, u32)>)> {
+    let floor =
+        |request: &Request| request.rule.as_ref().map(|rule| (rule.floor, rule.floor_slots));
     let mut sizes: Vec<_> = trace.requests.iter().map(|r| (r.depth, floor(r))).collect();
     // Between two rules the floor stands.
     let mut last = None;

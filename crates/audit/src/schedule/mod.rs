@@ -7,6 +7,7 @@
 //! reads and writes must follow from its paths and the rule (`model.rs`).
 
 mod contrast;
+mod lengths;
 mod model;
 mod stored;
 mod turn;

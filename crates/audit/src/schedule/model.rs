@@ -2,9 +2,11 @@
 //!
 //! A bucket is read when it is stored and not in memory. Those in memory are the first in heap
 //! order, once they were met; of those the ones whose path has no other turn before a commit is due are
-//! written with it, the others at the commit. While the tree becomes smaller, each scheduled path drops its leaf bucket. All
-//! of it follows from leaves, so nothing here is estimated: a request costs exactly this or leaks.
+//! written with it, the others at the commit. While the tree loses a level, each scheduled path
+//! drops its leaf bucket; while its leaves lose slots, it is written with fewer. All of it follows
+//! from leaves, so nothing here is estimated: a request costs exactly this or leaks.
 
+use super::lengths::Lengths;
 use super::stored::Stored;
 use crate::trace::{Kind, Request, Rule};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -20,8 +22,12 @@ const PAGE: u64 = 4 << 10;
 pub(crate) struct Model {
     rule: Rule,
     depth: u32,
+    leaf_slots: u32,
     swept: u64,
     stored: Stored,
+    lengths: Lengths,
+    /// Bytes of what the last request read and wrote.
+    moved: (u64, u64),
     loaded: HashSet<u64>,
     dirty: HashSet<u64>,
     /// Whether a session's beginning was seen; before it nothing is known.
@@ -51,6 +57,7 @@ impl Model {
         }
         let odd = self.odd(request);
         let (reads, writes) = self.cost(request);
+        let odd = odd.or_else(|| self.other_bytes(request));
         odd.or_else(|| {
             let costs = (u64::from(request.reads), u64::from(request.writes));
             (costs != (reads, writes)).then(|| {
@@ -62,9 +69,45 @@ impl Model {
         })
     }
 
+    /// What is wrong with the bytes of a request whose cost was counted, by the lengths of buckets.
+    fn other_bytes(&self, request: &Request) -> Option<String> {
+        let bytes = (request.bytes_read, request.bytes_written);
+        let judged = self.rule.bucket_bytes > 0 && request.kind != Kind::Sync;
+        (judged && bytes != self.moved).then(|| {
+            format!(
+                "{} bytes read and {} written, but its buckets have {} and {}",
+                bytes.0, bytes.1, self.moved.0, self.moved.1
+            )
+        })
+    }
+
+    /// Bytes of what the last request read and wrote, where the rule says them.
+    pub(crate) fn moved(&self) -> (u64, u64) {
+        self.moved
+    }
+
+    /// The most slots that a leaf's bucket has now.
+    pub(crate) fn leaf_slots(&self) -> u32 {
+        self.leaf_slots
+    }
+
     /// Whether the tree is becoming smaller.
     pub(crate) fn sweeping(&self) -> bool {
-        self.depth > self.rule.floor
+        self.shape() > self.floor()
+    }
+
+    /// How large the tree is, and what the size class asks for: the leaf level, and slots there.
+    fn shape(&self) -> (u32, u32) {
+        (self.depth, self.leaf_slots)
+    }
+
+    fn floor(&self) -> (u32, u32) {
+        (self.rule.floor, self.rule.floor_slots)
+    }
+
+    /// Slots that a bucket of the present leaves has at the end of the sweep, none if it is gone.
+    fn kept(&self, (floor, slots): (u32, u32)) -> u32 {
+        if floor < self.depth { 0 } else { slots }
     }
 
     /// The leaf level now.
@@ -72,12 +115,17 @@ impl Model {
         self.depth
     }
 
-    /// Scheduled paths until the tree has the depth that its size class asks for.
+    /// Scheduled paths until the tree has the shape that its size class asks for.
     pub(crate) fn sweep_left(&self) -> u64 {
         if !self.sweeping() {
             return 0;
         }
-        (end_of(self.depth) - end_of(self.rule.floor)).saturating_sub(self.swept)
+        // The leaves of each level that goes, and of the last once more for their slots.
+        let (floor, slots) = self.floor();
+        let before = if self.depth > floor { self.rule.slots } else { self.leaf_slots };
+        let last = if before > slots { end_of(floor) / 2 } else { 0 };
+        let levels = end_of(self.depth).saturating_sub(end_of(floor));
+        levels.saturating_add(last).saturating_sub(self.swept)
     }
 
     /// What about a request is wrong whatever it costs.
@@ -113,12 +161,16 @@ impl Model {
     /// How many buckets a request reads and writes; they are read and written then.
     pub(crate) fn cost(&mut self, request: &Request) -> (u64, u64) {
         self.last = Some(request.kind);
+        self.moved = (0, 0);
         match request.kind {
             Kind::Sync | Kind::Rule => (0, 0),
             Kind::Commit => {
                 self.settled = true;
                 let dirty = std::mem::take(&mut self.dirty);
-                dirty.iter().for_each(|&bucket| self.stored.set(bucket, true));
+                for &bucket in &dirty {
+                    self.stored.set(bucket, true);
+                    self.moved.1 += self.lengths.bytes(bucket, &self.rule);
+                }
                 (0, dirty.len() as u64)
             }
             Kind::Batch | Kind::Map | Kind::Maintenance => {
@@ -137,7 +189,10 @@ impl Model {
         let mut reads = 0;
         for bucket in buckets(leaves, self.depth) {
             let met = bucket <= self.rule.cached && !self.loaded.insert(bucket);
-            reads += u64::from(self.stored.contains(bucket) && !met);
+            if self.stored.contains(bucket) && !met {
+                reads += 1;
+                self.moved.0 += self.lengths.bytes(bucket, &self.rule);
+            }
         }
         reads
     }
@@ -145,9 +200,12 @@ impl Model {
     fn write(&mut self, scheduled: &[u64]) -> u64 {
         let mut writes = 0;
         self.turns = self.turns.saturating_add(scheduled.len() as u64);
+        let room = if self.sweeping() { self.kept(self.floor()) } else { self.leaf_slots };
         for bucket in buckets(scheduled, self.depth) {
             let level = bucket.ilog2();
-            if self.sweeping() && level == self.depth {
+            let slots = if level == self.depth { room } else { self.rule.slots };
+            self.lengths.set(bucket, slots, &self.rule);
+            if self.depth > self.rule.floor && level == self.depth {
                 self.stored.set(bucket, false);
                 self.loaded.remove(&bucket);
                 self.dirty.remove(&bucket);
@@ -156,6 +214,7 @@ impl Model {
             {
                 self.stored.set(bucket, true);
                 self.dirty.remove(&bucket);
+                self.moved.1 += self.lengths.bytes(bucket, &self.rule);
                 writes += 1;
             } else {
                 self.dirty.insert(bucket);
@@ -164,7 +223,7 @@ impl Model {
         writes
     }
 
-    /// The leaf level is gone once each of its buckets had its turn.
+    /// The leaves have lost their slots, or are gone, once each had its turn.
     fn count_swept(&mut self, paths: u64) {
         if !self.sweeping() {
             return;
@@ -173,10 +232,15 @@ impl Model {
         if self.swept < end_of(self.depth) / 2 {
             return;
         }
-        self.depth -= 1;
         self.swept = 0;
+        if self.depth == self.rule.floor {
+            self.leaf_slots = self.rule.floor_slots;
+            return;
+        }
+        (self.depth, self.leaf_slots) = (self.depth - 1, self.rule.slots);
         let end = end_of(self.depth);
         self.stored.cut(end);
+        self.lengths.cut(end);
         self.loaded.retain(|&bucket| bucket < end);
         self.dirty.retain(|&bucket| bucket < end);
     }
@@ -200,9 +264,14 @@ impl Model {
         let Some(stored) = Stored::of(stored) else {
             return Some("what it says was stored is no set of buckets".into());
         };
+        let Some(lengths) = Lengths::of(rule) else {
+            return Some("what it says of the lengths of buckets is no set of them".into());
+        };
         *self = Model {
-            rule: Rule { stored: None, ..rule.clone() },
+            lengths,
+            rule: Rule { stored: None, lacking: Vec::new(), ..rule.clone() },
             depth,
+            leaf_slots: rule.leaf_slots,
             swept: rule.swept,
             turns: rule.turn,
             stored,
@@ -214,9 +283,14 @@ impl Model {
 
     /// The rule changes: with the size class, or after a commit, when everything is stored.
     fn change(&mut self, rule: &Rule) -> Option<String> {
+        let kept = self.kept(self.floor());
         let before = std::mem::replace(&mut self.rule, rule.clone());
         let memory = |rule: &Rule| (rule.cached, rule.flush_at);
-        self.depth = self.depth.max(rule.floor);
+        // Where leaves are to keep less than before, those that had their turn have too much.
+        if self.kept(self.floor()) < kept {
+            self.swept = 0;
+        }
+        (self.depth, self.leaf_slots) = self.shape().max(self.floor());
         if !self.sweeping() {
             (self.swept, self.owed) = (0, 0);
         }
@@ -227,6 +301,13 @@ impl Model {
         }
         if rule.turn != self.turns {
             return Some(format!("{} scheduled paths so far, not {}", self.turns, rule.turn));
+        }
+        if rule.leaf_slots != self.leaf_slots {
+            return Some(format!("leaves of {} slots, not {}", rule.leaf_slots, self.leaf_slots));
+        }
+        let bucket = |rule: &Rule| (rule.slots, rule.bucket_bytes, rule.slot_bytes);
+        if bucket(rule) != bucket(&before) {
+            return Some("buckets are others than before".into());
         }
         (memory(rule) != memory(&before) && !after_commit)
             .then(|| "what memory holds changed without a commit".into())

@@ -47,7 +47,7 @@ impl From<&VolumeInfo> for Facts {
         Self {
             block_bytes: info.block_bytes as u64,
             bucket_bytes: info.bucket_bytes as u64,
-            size_class_bytes: info.addressable_blocks.saturating_mul(info.block_bytes as u64),
+            size_class_bytes: info.size_class.saturating_mul(info.block_bytes as u64),
             depth: info.depth,
         }
     }

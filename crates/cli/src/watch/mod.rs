@@ -100,7 +100,8 @@ fn measure(store: &dyn Store, hub: &Hub) {
         // A folder that is away for a while, say unmounted, is looked for again.
         if let Ok(objects) = store.list() {
             let all = objects.iter().map(|(_, len)| len).sum();
-            let slab = objects.iter().filter(|(name, _)| name == "slab").map(|(_, len)| len).sum();
+            let slab = objects.iter().filter(|(name, _)| name.starts_with("slab"));
+            let slab = slab.map(|(_, len)| len).sum();
             hub.stored(Stored { all, slab });
         }
         thread::sleep(LOOK_EVERY);

@@ -4,6 +4,7 @@
 //! One round is [`Backend::begin`], the read, [`Backend::absorb`], whatever the front end does to
 //! its targets, [`Backend::evict`], the write.
 
+mod lengths;
 mod write_back;
 
 use super::bitset::BitSet;
@@ -11,9 +12,10 @@ use super::block_pool::{BlockPool, Payload};
 use super::bucket_cache::{BucketCache, Resident};
 use super::delta::Changes;
 use super::frontend::LEVEL_SHIFT;
-use super::geometry::{EMPTY, Geometry, SlotHeader};
+use super::geometry::{EMPTY, Geometry, Shape, SlotHeader};
 use super::meters::Meters;
 use super::paths::{NONE, PathUnion};
+use super::short::Missing;
 use crate::{BucketId, EngineError, Leaf, Level, Result, TreeId};
 use oblivio_crypto::{Kind, Place, Sealer, Tag, VolumeId, tag_of};
 
@@ -50,19 +52,24 @@ pub struct Backend {
     pub(super) tree: TreeId,
     pub(super) geometry: Geometry,
     pub(super) depth: Level,
+    /// The most slots that a stored leaf bucket may have, all that were written before this.
+    pub(super) leaf_slots: usize,
+    /// The slots of leaf buckets that are rewritten now; fewer while the tree becomes smaller. With
+    /// none they are emptied and dropped.
+    pub(super) leaf_room: usize,
     pub(super) rewrites_reads: bool,
     pub(super) stash: Vec<Resident>,
     pub(super) pool: BlockPool,
     pub(super) cache: BucketCache,
     /// Buckets that were stored at least once.
     pub(super) present: BitSet,
+    /// Slots that the stored versions of buckets lack.
+    pub(super) missing: Missing,
     /// Slots whose block was taken out without rewriting the bucket: `bucket * Z + slot`.
     pub(super) removed: BitSet,
     /// Data blocks whose content is wanted. What the tree holds of others is dropped when it is
     /// met where that costs nothing: on a path that is rewritten, or by an access that asks for it.
     pub(super) live: BitSet,
-    /// Buckets at the leaves that are rewritten are emptied and dropped.
-    pub(super) pruning: bool,
     /// Turns of the eviction schedule so far, those of the round under way included.
     pub(super) turns: u64,
     /// The turn before which the next flush is due.
@@ -85,8 +92,10 @@ struct Round {
     scheduled: usize,
     read_list: Vec<BucketId>,
     read_nodes: Vec<u32>,
+    read_lens: Vec<u32>,
     read_buf: Vec<u8>,
     write_list: Vec<BucketId>,
+    write_lens: Vec<u32>,
     write_buf: Vec<u8>,
     node_tags: Vec<[Tag; 2]>,
     heads: Vec<u32>,
@@ -98,11 +107,11 @@ struct Round {
 }
 
 impl Backend {
-    /// An empty tree with leaves at `depth` and the first `cached_buckets` buckets in memory.
+    /// An empty tree of this shape and the first `cached_buckets` buckets in memory.
     pub fn new(
         tree: TreeId,
         geometry: Geometry,
-        depth: Level,
+        shape: Shape,
         cached_buckets: u64,
         rewrites_reads: bool,
         volume: VolumeId,
@@ -111,15 +120,17 @@ impl Backend {
         Self {
             tree,
             geometry,
-            depth,
+            depth: shape.depth,
+            leaf_slots: shape.leaf_slots,
+            leaf_room: shape.leaf_slots,
             rewrites_reads,
             stash: Vec::new(),
             pool: BlockPool::new(geometry.block_bytes),
             cache: BucketCache::new(geometry.blocks_per_bucket, cached_buckets),
             present: BitSet::default(),
+            missing: Missing::default(),
             removed: BitSet::default(),
             live: BitSet::default(),
-            pruning: false,
             turns: 0,
             flush_at: u64::MAX,
             root_tag: Tag::default(),
@@ -153,11 +164,17 @@ impl Backend {
         round.union.build(&mut round.paths, self.depth);
         round.read_list.clear();
         round.read_nodes.clear();
+        round.read_lens.clear();
+        let mut moved = 0;
         for (index, node) in round.union.nodes().iter().enumerate() {
             let in_memory = self.cache.holds(node.bucket.0) && self.cache.is_loaded(node.bucket.0);
             if self.present.get(node.bucket.0) && !in_memory {
                 round.read_list.push(node.bucket);
                 round.read_nodes.push(index as u32);
+                let slots = self.geometry.blocks_per_bucket - self.missing.get(node.bucket.0);
+                let len = self.geometry.bucket_bytes_with(slots);
+                round.read_lens.push(len as u32);
+                moved += len as u64;
             }
         }
         let bytes = round.read_list.len() * self.geometry.bucket_bytes();
@@ -167,7 +184,7 @@ impl Backend {
         self.meters.paths += accesses.len() as u64;
         self.changes.paths += accesses.len() as u64;
         self.meters.buckets_read += round.read_list.len() as u64;
-        self.meters.bytes_moved += bytes as u64;
+        self.meters.bytes_moved += moved;
     }
 
     /// How many of the leaves that the round shows, the last, follow the schedule.
@@ -175,11 +192,11 @@ impl Backend {
         self.round.scheduled
     }
 
-    /// What the round wants read: the leaves it shows, the buckets, and where they go.
-    pub fn read_step(&mut self) -> (&[Leaf], &[BucketId], &mut [u8]) {
+    /// What the round wants read: the leaves it shows, the buckets, their bytes, and where they go.
+    pub fn read_step(&mut self) -> (&[Leaf], &[BucketId], &[u32], &mut [u8]) {
         let round = &mut self.round;
         let bytes = round.read_list.len() * self.geometry.bucket_bytes();
-        (&round.shown, &round.read_list, &mut round.read_buf[..bytes])
+        (&round.shown, &round.read_list, &round.read_lens, &mut round.read_buf[..bytes])
     }
 
     /// Checks and opens what was read and gathers the blocks.
@@ -223,11 +240,12 @@ impl Backend {
             NONE => self.root_tag,
             parent => round.node_tags[parent as usize][node.bucket.side()],
         };
-        let bytes = &mut round.read_buf[base..base + stride];
+        let slots = self.stored_slots(node.bucket);
+        let bytes = &mut round.read_buf[base..base + round.read_lens[at] as usize];
         if self.geometry.tag_tree && tag_of(bytes) != Some(expected) {
             return Err(self.tampered(node.bucket, "it is not the version written last"));
         }
-        self.meters.tag_tree_bytes += stride as u64;
+        self.meters.tag_tree_bytes += bytes.len() as u64;
         round.node_tags[index] = self.open_bucket(node.bucket, bytes)?;
         let cached = self.cache.holds(node.bucket.0);
         if cached {
@@ -236,13 +254,13 @@ impl Backend {
             meta.child_tags = round.node_tags[index];
             meta.dirty = node.evict;
         }
-        for slot in 0..self.geometry.blocks_per_bucket {
+        for slot in 0..slots {
             let header = self.geometry.slot(&round.read_buf[base..base + stride], slot);
             let slot_index = node.bucket.0 * self.geometry.blocks_per_bucket as u64 + slot as u64;
             if header.id == EMPTY || self.removed.get(slot_index) {
                 continue;
             }
-            let payload = base + self.geometry.payload_at(slot);
+            let payload = base + self.geometry.payload_at(slots, slot);
             let wanted = wanted_by(&round.wants, header.id);
             if node.evict || wanted.is_some() {
                 if !node.evict {
@@ -386,12 +404,6 @@ impl Backend {
         self.round.candidates.push(Candidate { header, held, next: NONE });
     }
 
-    /// What the round or flush wants written.
-    pub fn write_step(&self) -> (&[BucketId], &[u8]) {
-        let bytes = self.round.write_list.len() * self.geometry.bucket_bytes();
-        (&self.round.write_list, &self.round.write_buf[..bytes])
-    }
-
     /// Changes how many buckets are cached; must follow a flush. Blocks that were taken out of a
     /// bucket are known by their slots, so what is stored stands for what is dropped.
     pub fn set_cached_buckets(&mut self, limit: u64) {
@@ -407,6 +419,7 @@ impl Backend {
             + self.round.read_buf.capacity()
             + self.round.write_buf.capacity()
             + self.present.bytes()
+            + self.missing.bytes()
             + self.removed.bytes()
             + self.live.bytes()
     }

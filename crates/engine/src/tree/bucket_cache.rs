@@ -32,6 +32,8 @@ pub struct Meta {
     pub child_tags: [Tag; 2],
     /// How many blocks it holds.
     len: u8,
+    /// How many slots it has when it is written: as many as when it was rewritten last.
+    pub slots: u8,
     /// Whether the content is in memory (or was never stored).
     pub loaded: bool,
     /// Whether it differs from what is stored, by more than blocks that were taken out.

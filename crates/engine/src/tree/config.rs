@@ -2,12 +2,15 @@
 
 use super::bucket_cache::BucketCache;
 use super::eviction::Eviction;
-use super::geometry::{Geometry, buckets_in, depth_for};
+use super::geometry::{Geometry, Shape, buckets_in, shape_for};
 use super::position_map::MapFormat;
 use crate::{EngineError, Level, Result};
 
 /// The most bytes of a PLB: a header must not make us reserve what no machine has.
 const MOST_PLB: usize = 256 << 20;
+
+/// The most slots of a bucket where leaves may have fewer: 2 bits say how many are missing.
+const MOST_STEPPED: usize = 4;
 
 /// Levels at the bottom where blocks wait for room below; above them they only pass.
 const LEAF_LEVELS: u32 = 3;
@@ -40,6 +43,8 @@ pub struct TreeConfig {
     pub capacity: u64,
     /// How full the tree may become, in percent of its slots.
     pub fill_percent: u32,
+    /// Whether the tree's size goes in steps of a slot of its leaves, not of a level.
+    pub leaf_steps: bool,
     /// Which paths are written back.
     pub eviction: Eviction,
     /// Whether blocks carry PMMAC tags (Freecursive §6).
@@ -66,6 +71,7 @@ impl TreeConfig {
             // Just over half, so that a power of two of blocks does not need another level for
             // the one bucket that a full tree lacks.
             fill_percent: 52,
+            leaf_steps: false,
             eviction: Eviction::ReadPaths { extra_every: 0 },
             pmmac: false,
             tag_tree: true,
@@ -140,6 +146,9 @@ impl TreeConfig {
         if !(1..=64).contains(&self.blocks_per_bucket) || !(1..=100).contains(&self.fill_percent) {
             return refuse("a bucket has 1 to 64 slots, filled to 1 to 100 %");
         }
+        if self.leaf_steps && self.blocks_per_bucket > MOST_STEPPED {
+            return refuse("a tree whose leaves grow by slots has at most 4 of them in a bucket");
+        }
         if self.pmmac && self.map_format == MapFormat::Label32 {
             return refuse("PMMAC needs counters in the position map");
         }
@@ -208,15 +217,20 @@ impl TreeConfig {
     }
 
     /// The depth of that tree when `ids` data blocks are addressable, of which `live` may exist
-    /// at a time. The map's own blocks stay in the tree whether or not what they map exists.
+    /// at a time.
     pub fn depth_for_live(&self, level: usize, live: u64, ids: u64) -> Level {
+        self.shape_for_live(level, live, ids).depth
+    }
+
+    /// The shape of that tree. The map's own blocks stay in it whether or not what they map exists.
+    pub fn shape_for_live(&self, level: usize, live: u64, ids: u64) -> Shape {
         let counts = self.blocks_by_level(ids);
         let held = match self.recursion {
             Recursion::Unified { .. } => live + counts[1..].iter().sum::<u64>(),
             Recursion::Separate { .. } if level == 0 => live,
             Recursion::Separate { .. } => counts[level],
         };
-        depth_for(held, self.blocks_per_bucket, self.fill_percent)
+        shape_for(held, self.blocks_per_bucket, self.fill_percent, self.leaf_steps)
     }
 
     /// How many of the first buckets are kept in memory when the leaves are at `depth`.
@@ -233,11 +247,11 @@ impl TreeConfig {
 
     /// Bytes of a tree that has stored every bucket.
     pub fn tree_bytes(&self, level: usize, blocks: u64) -> u64 {
-        buckets_in(self.depth(level, blocks)) * self.geometry(level).bucket_bytes() as u64
+        self.geometry(level).tree_bytes(self.shape_for_live(level, blocks, blocks))
     }
 
     /// As [`Self::tree_bytes`] of the data's tree when only `live` of its blocks may exist.
     pub fn tree_bytes_for(&self, blocks: u64, live: u64) -> u64 {
-        buckets_in(self.depth_for_live(0, live, blocks)) * self.geometry(0).bucket_bytes() as u64
+        self.geometry(0).tree_bytes(self.shape_for_live(0, live, blocks))
     }
 }

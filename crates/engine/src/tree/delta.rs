@@ -5,8 +5,8 @@
 //! written, and the bounds of stash, backlog and PLB. Layout in docs/format.md §"Delta".
 
 use super::frontend::TreeOram;
-use super::geometry::EMPTY;
-use super::state::{FIRST_VERSION, Reader, VERSION, Writer, padded};
+use super::geometry::{EMPTY, Shape};
+use super::state::{FIRST_VERSION, Reader, STEPPED_VERSION, VERSION, Writer, padded};
 use crate::{EngineError, Level, Result};
 
 /// Words of liveness bits beyond one for each request, of which a delta has a multiple: discarding
@@ -14,6 +14,8 @@ use crate::{EngineError, Level, Result};
 const LIVE_BOUND: usize = 1024;
 /// Set in the number of a bucket that was dropped.
 const DROPPED: u64 = 1 << 63;
+/// From where on it says how many slots the bucket lacks, with leaf steps.
+const MISSING_SHIFT: u32 = 56;
 /// No counter of accesses comes this far; beyond it sums would overflow.
 const MOST_COUNT: u64 = 1 << 56;
 
@@ -61,7 +63,11 @@ impl TreeOram {
         for &bucket in &written {
             let bits = (0..slots).map(|slot| u64::from(tree.removed.get(bucket * slots + slot)));
             let dropped = if tree.present.get(bucket) { 0 } else { DROPPED };
-            out.words(&[bucket | dropped, bits.rev().fold(0, |word, bit| word << 1 | bit)]);
+            let missing = (tree.missing.get(bucket) as u64) << MISSING_SHIFT;
+            out.words(&[
+                bucket | missing | dropped,
+                bits.rev().fold(0, |word, bit| word << 1 | bit),
+            ]);
         }
         let mut removed = distinct(&changes.removed);
         removed.retain(|&slot| tree.removed.get(slot));
@@ -134,6 +140,12 @@ impl TreeOram {
             let (bucket, bits) = (input.u64()?, input.u64()?);
             let stored = bucket & DROPPED == 0;
             let bucket = bucket & !DROPPED;
+            let missing = (bucket >> MISSING_SHIFT) as usize;
+            let most = if self.config.leaf_steps { self.config.blocks_per_bucket } else { 1 };
+            if missing >= most {
+                return Err(EngineError::State("a bucket has no slots"));
+            }
+            let bucket = bucket & ((1 << MISSING_SHIFT) - 1);
             // What was dropped may have been deeper than the tree is now, and is no longer known.
             if bucket == 0 || stored && bucket > buckets {
                 return Err(EngineError::State("a bucket is out of range"));
@@ -142,6 +154,7 @@ impl TreeOram {
                 continue;
             }
             self.trees[0].present.set(bucket, stored);
+            self.trees[0].missing.set(bucket, missing);
             for slot in 0..slots {
                 self.trees[0].removed.set(bucket * slots + slot, bits >> slot & 1 == 1);
             }
@@ -167,8 +180,11 @@ impl TreeOram {
     /// The numbers that every state and delta begins with.
     pub(super) fn write_scalars(&self, out: &mut Writer<'_>) {
         let tree = &self.trees[0];
-        out.u64(VERSION);
+        out.u64(if self.config.leaf_steps { STEPPED_VERSION } else { VERSION });
         out.words(&[self.blocks, self.size_class, u64::from(tree.depth.0), self.swept]);
+        if self.config.leaf_steps {
+            out.u64(tree.leaf_slots as u64);
+        }
         out.words(&[self.accesses[0], self.turns[0], self.requests]);
         out.bytes(&tree.root_tag.0);
     }
@@ -177,7 +193,13 @@ impl TreeOram {
     /// blocks exist.
     pub(super) fn read_scalars(&mut self, input: &mut Reader<'_>) -> Result<u64> {
         let version = input.u64()?;
-        if version != VERSION && (version != FIRST_VERSION || self.config.pmmac) {
+        let known = match version {
+            FIRST_VERSION => !self.config.pmmac && !self.config.leaf_steps,
+            VERSION => !self.config.leaf_steps,
+            STEPPED_VERSION => self.config.leaf_steps,
+            _ => false,
+        };
+        if !known {
             return Err(EngineError::State("unknown version"));
         }
         let first = version == FIRST_VERSION;
@@ -191,7 +213,9 @@ impl TreeOram {
         self.grow(blocks)?;
         let depth = input.u64()?;
         let swept = if first { 0 } else { input.u64()? };
-        self.take_depth(depth, swept)?;
+        let full = self.config.blocks_per_bucket as u64;
+        let leaf_slots = if self.config.leaf_steps { input.u64()? } else { full };
+        self.take_shape(depth, leaf_slots, swept)?;
         (self.accesses[0], self.turns[0]) = (input.u64()?, input.u64()?);
         self.requests = input.u64()?;
         if [self.accesses[0], self.turns[0], self.requests].iter().any(|&count| count > MOST_COUNT)
@@ -202,21 +226,24 @@ impl TreeOram {
         Ok(version)
     }
 
-    /// The depth may be less than it was: buckets of a level that is gone are forgotten.
-    fn take_depth(&mut self, depth: u64, swept: u64) -> Result<()> {
-        self.floor = self.config.depth_for_live(0, self.size_class, self.blocks);
+    /// The tree may be smaller than it was: buckets of a level that is gone are forgotten.
+    fn take_shape(&mut self, depth: u64, leaf_slots: u64, swept: u64) -> Result<()> {
+        self.floor = self.config.shape_for_live(0, self.size_class, self.blocks);
         let deepest = self.config.depth(0, self.config.capacity);
-        if depth > u64::from(deepest.0) || depth < u64::from(self.floor.0) {
+        let full = self.config.blocks_per_bucket as u64;
+        if depth > u64::from(deepest.0) || !(1..=full).contains(&leaf_slots) {
             return Err(EngineError::State("the depth is out of range"));
         }
-        if swept >= 1 << depth || swept > 0 && depth == u64::from(self.floor.0) {
+        let shape = Shape { depth: Level(depth as u32), leaf_slots: leaf_slots as usize };
+        if shape < self.floor {
+            return Err(EngineError::State("the depth is out of range"));
+        }
+        if swept >= 1 << depth || swept > 0 && shape == self.floor {
             return Err(EngineError::State("the shrinking is out of range"));
         }
         let tree = &mut self.trees[0];
-        tree.depth = Level(depth as u32);
-        let buckets = super::geometry::buckets_in(tree.depth) + 1;
-        tree.present.truncate(buckets);
-        tree.removed.truncate(buckets * self.config.blocks_per_bucket as u64);
+        (tree.depth, tree.leaf_slots) = (shape.depth, shape.leaf_slots);
+        tree.forget_from(super::geometry::buckets_in(shape.depth) + 1);
         self.swept = swept;
         Ok(())
     }

@@ -7,7 +7,7 @@ use super::backend::{Backend, PathAccess};
 use super::batch::{Batch, Intent, Target};
 use super::config::{Recursion, TreeConfig};
 use super::eviction::reverse_lexicographic;
-use super::geometry::EMPTY;
+use super::geometry::{EMPTY, Shape};
 use super::keys::TreeKeys;
 use super::plb::Plb;
 use super::position_map::{Counts, MapFormat};
@@ -57,9 +57,9 @@ pub struct TreeOram {
     pub(super) blocks: u64,
     /// Data blocks that the tree is made for.
     pub(super) size_class: u64,
-    /// The depth that the size class asks for; while the data tree is deeper it is shrinking.
-    pub(super) floor: Level,
-    /// Turns of the schedule since the leaf level began to be pruned.
+    /// What the size class asks for; while the data tree is larger it is shrinking.
+    pub(super) floor: Shape,
+    /// Turns of the schedule since the leaves began to be dropped or to lose slots.
     pub(super) swept: u64,
     /// Data blocks whose content is wanted.
     pub(super) live_blocks: u64,
@@ -104,12 +104,12 @@ impl TreeOram {
         };
         let rewrites = config.eviction.rewrites_reads();
         let trees = (0..tree_count).map(|level| {
-            let depth = config.depth(level, blocks);
-            let cached = if level == 0 { config.cached_buckets(depth) } else { 0 };
+            let shape = config.shape_for_live(level, blocks, blocks);
+            let cached = if level == 0 { config.cached_buckets(shape.depth) } else { 0 };
             let sealer = (keys.sealers)();
             let tree = TreeId(level as u8);
             let geometry = config.geometry(level);
-            Backend::new(tree, geometry, depth, cached, rewrites, keys.volume, sealer)
+            Backend::new(tree, geometry, shape, cached, rewrites, keys.volume, sealer)
         });
         let plb = match config.recursion {
             Recursion::Unified { plb_bytes, plb_ways } if levels > 1 => {
@@ -122,7 +122,7 @@ impl TreeOram {
             levels,
             blocks: 0,
             size_class: blocks,
-            floor: Level(0),
+            floor: Shape { depth: Level(0), leaf_slots: config.blocks_per_bucket },
             swept: 0,
             live_blocks: 0,
             trees: trees.collect(),
@@ -160,7 +160,7 @@ impl TreeOram {
         self.trees[0].depth
     }
 
-    /// Bytes of a bucket of tree `tree` as the store sees it.
+    /// Bytes of a bucket of tree `tree` with all its slots as the store sees it.
     pub fn bucket_bytes(&self, tree: TreeId) -> usize {
         self.trees[tree.0 as usize].geometry.bucket_bytes()
     }
@@ -178,7 +178,7 @@ impl TreeOram {
         self.expect_idle()?;
         self.config.cache_bytes = bytes;
         // While the tree shrinks, what it becomes: its lower levels fill.
-        let limit = self.config.cached_buckets(self.floor);
+        let limit = self.config.cached_buckets(self.floor.depth);
         self.trees[0].set_cached_buckets(limit);
         Ok(())
     }
@@ -361,7 +361,7 @@ impl TreeOram {
             self.refill_plb();
         }
         self.trees[tree].evict()?;
-        self.drop_swept_level(tree);
+        self.end_sweep(tree);
         if level > 0 {
             self.map_bytes += self.trees[tree].meters.bytes_moved - moved;
         }
@@ -422,12 +422,12 @@ impl Engine for TreeOram {
             Due::Read(tree) => {
                 let id = TreeId(tree as u8);
                 let scheduled = self.trees[tree].scheduled();
-                let (shown, buckets, into) = self.trees[tree].read_step();
-                Step::Read { tree: id, shown, scheduled, buckets, into }
+                let (shown, buckets, lens, into) = self.trees[tree].read_step();
+                Step::Read { tree: id, shown, scheduled, buckets, lens, into }
             }
             Due::Write(tree) => {
-                let (buckets, from) = self.trees[tree].write_step();
-                Step::Write { tree: TreeId(tree as u8), buckets, from }
+                let (buckets, lens, from) = self.trees[tree].write_step();
+                Step::Write { tree: TreeId(tree as u8), buckets, lens, from }
             }
         })
     }

@@ -1,13 +1,37 @@
 //! The shape of a tree and the bytes of a bucket.
 //!
-//! A sealed bucket is `seal header | [left tag, right tag] | Z slot headers | Z payloads | tag`.
-//! A slot header is `block id | label | [PMMAC tag]`; an empty slot has id [`EMPTY`].
+//! A sealed bucket is `seal header | [left tag, right tag] | z slot headers | z payloads | tag`.
+//! A slot header is `block id | label | [PMMAC tag]`; an empty slot has id [`EMPTY`]. Buckets have
+//! Z slots; with leaf steps those that were written as leaves may have fewer, and are as much
+//! shorter (docs/decisions/0010-leaf-slots.md).
 
 use crate::Level;
 use oblivio_crypto::{SEAL_HEADER, SEAL_OVERHEAD, TAG_BYTES, Tag};
 
 /// The id that marks an empty slot.
 pub const EMPTY: u64 = u64::MAX;
+
+/// How large a tree is: how deep its leaves stand, and how many slots a leaf's bucket has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Shape {
+    /// The level of the leaves.
+    pub depth: Level,
+    /// Slots of each bucket there; all above have as many as a bucket can.
+    pub leaf_slots: usize,
+}
+
+impl Shape {
+    /// Slots of the whole tree when the other buckets have `full`.
+    pub fn slots(&self, full: usize) -> u64 {
+        (buckets_in(self.depth) - self.leaves()) * full as u64
+            + self.leaves() * self.leaf_slots as u64
+    }
+
+    /// How many leaves there are.
+    pub fn leaves(&self) -> u64 {
+        1 << self.depth.0
+    }
+}
 
 /// Sizes of one tree, all public.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,11 +56,16 @@ impl Geometry {
         if self.tag_tree { 2 * TAG_BYTES } else { 0 }
     }
 
-    /// Bytes of a bucket as the store sees it.
+    /// Bytes of a bucket with all its slots as the store sees it.
     pub fn bucket_bytes(&self) -> usize {
+        self.bucket_bytes_with(self.blocks_per_bucket)
+    }
+
+    /// Bytes of a bucket with so many slots.
+    pub fn bucket_bytes_with(&self, slots: usize) -> usize {
         SEAL_OVERHEAD
             + self.child_tag_bytes()
-            + self.blocks_per_bucket * (self.slot_header_bytes() + self.block_bytes)
+            + slots * (self.slot_header_bytes() + self.block_bytes)
     }
 
     /// Where slot `slot`'s header begins in a sealed bucket's buffer.
@@ -44,9 +73,15 @@ impl Geometry {
         SEAL_HEADER + self.child_tag_bytes() + slot * self.slot_header_bytes()
     }
 
-    /// Where slot `slot`'s payload begins in a sealed bucket's buffer.
-    pub fn payload_at(&self, slot: usize) -> usize {
-        self.header_at(self.blocks_per_bucket) + slot * self.block_bytes
+    /// Where slot `slot`'s payload begins in the buffer of a sealed bucket of `slots` slots.
+    pub fn payload_at(&self, slots: usize, slot: usize) -> usize {
+        self.header_at(slots) + slot * self.block_bytes
+    }
+
+    /// Bytes of all buckets of a tree.
+    pub fn tree_bytes(&self, shape: Shape) -> u64 {
+        (buckets_in(shape.depth) - shape.leaves()) * self.bucket_bytes() as u64
+            + shape.leaves() * self.bucket_bytes_with(shape.leaf_slots) as u64
     }
 
     /// The children's tags of an opened bucket.
@@ -127,6 +162,18 @@ pub fn depth_for(blocks: u64, blocks_per_bucket: usize, percent: u32) -> Level {
         depth.0 += 1;
     }
     depth
+}
+
+/// As [`depth_for`] with leaf steps: the least depth at which leaves that may have all their slots
+/// suffice, and the fewest that they then need.
+pub fn shape_for(blocks: u64, blocks_per_bucket: usize, percent: u32, steps: bool) -> Shape {
+    let depth = depth_for(blocks, blocks_per_bucket, percent);
+    let fits = |leaf_slots: &usize| {
+        let slots = Shape { depth, leaf_slots: *leaf_slots }.slots(blocks_per_bucket);
+        blocks as u128 * 100 <= u128::from(slots) * u128::from(percent)
+    };
+    let fewest = if steps { (1..blocks_per_bucket).find(fits) } else { None };
+    Shape { depth, leaf_slots: fewest.unwrap_or(blocks_per_bucket) }
 }
 
 /// Reads a little-endian number at `at`; the caller knows that it is there.

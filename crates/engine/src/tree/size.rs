@@ -3,11 +3,14 @@
 //! A tree grows by a level at once: labels have 64 bits, so nothing that is stored moves. It
 //! shrinks by a level in one sweep of the eviction schedule: each path that has its turn leaves
 //! nothing at the old leaves and its leaf bucket is dropped, so that after as many turns as there
-//! are leaves the level is gone (docs/decisions/0006-shrinking.md). All of it is public.
+//! are leaves the level is gone (docs/decisions/0006-shrinking.md). With leaf steps it grows and
+//! shrinks by a slot of each leaf in the same way: a leaf's bucket has more or fewer from its next
+//! turn on (docs/decisions/0010-leaf-slots.md). All of it is public.
 
+use super::config::TreeConfig;
 use super::delta::distinct;
 use super::frontend::{LEVEL_SHIFT, TreeOram};
-use super::geometry::buckets_in;
+use super::geometry::{Shape, buckets_in};
 use crate::{BucketId, EngineError, Result};
 
 /// The size class that follows when `live` blocks exist and the tree is made for `class`.
@@ -26,6 +29,48 @@ pub fn size_class_after(live: u64, class: u64) -> u64 {
             return class;
         }
         class = below;
+    }
+}
+
+/// The least class that holds `live` blocks where classes are eighths of a power of two: 5, 6, 7
+/// and 8 of them, and each number below 8. A tree whose leaves have 1, 2, 3 or 4 of 4 slots is
+/// about half full with so many.
+pub fn step_above(live: u64) -> u64 {
+    let live = live.max(1);
+    live.next_multiple_of((live.next_power_of_two() / 8).max(1))
+}
+
+/// The class below `class`, or below what the capacity left of one; 0 below 1.
+fn step_below(class: u64) -> u64 {
+    let step = (class.next_power_of_two() / 8).max(1);
+    (class - 1) / step * step
+}
+
+/// As [`size_class_after`] for classes that are steps: a tree shrinks when the class below would
+/// be filled to less than fifteen sixteenths.
+fn step_after(live: u64, class: u64) -> u64 {
+    if live > class {
+        return step_above(live);
+    }
+    let mut class = class.max(1);
+    loop {
+        let below = step_below(class);
+        if below == 0 || live >= below - below / 16 {
+            return class;
+        }
+        class = below;
+    }
+}
+
+impl TreeConfig {
+    /// The size class that follows when `live` blocks exist and the tree is made for `class`.
+    pub fn size_class_after(&self, live: u64, class: u64) -> u64 {
+        if self.leaf_steps { step_after(live, class) } else { size_class_after(live, class) }
+    }
+
+    /// The next larger size class.
+    pub fn size_class_above(&self, class: u64) -> u64 {
+        if self.leaf_steps { step_above(class + 1) } else { (class + 1).next_power_of_two() }
     }
 }
 
@@ -51,13 +96,14 @@ impl TreeOram {
             let first = ((self.levels - 1) as u64) << LEVEL_SHIFT;
             self.config.map_format.fill_fresh(&mut self.on_chip, before, first, &self.prf);
         }
-        self.fit_depth();
+        self.fit_shape();
         Ok(())
     }
 
-    /// Makes the tree as deep as so many existing blocks need; no more must exist at a time. A
-    /// deeper tree is there at once. A shallower one comes with the eviction schedule, a level in
-    /// as many scheduled paths as it has leaves; [`Self::shrink_left`] says how many are left.
+    /// Makes the tree as large as so many existing blocks need; no more must exist at a time. A
+    /// larger tree is there at once. A smaller one comes with the eviction schedule, a level, or
+    /// some slots of all leaves, in as many scheduled paths as it has leaves;
+    /// [`Self::shrink_left`] says how many are left.
     /// To be followed by a commit before the next batch, as a replay stands on the size it had,
     /// and by [`Self::set_cache_bytes`], as the same memory holds other buckets.
     ///
@@ -67,7 +113,7 @@ impl TreeOram {
         self.expect_idle()?;
         self.check_capacity(blocks)?;
         self.size_class = blocks.max(1);
-        self.fit_depth();
+        self.fit_shape();
         Ok(())
     }
 
@@ -76,10 +122,47 @@ impl TreeOram {
         self.size_class
     }
 
-    /// Scheduled paths until the tree has the depth that its size class asks for.
+    /// How large the (data) tree is; while it becomes smaller, the most that its leaves have.
+    pub fn shape(&self) -> Shape {
+        self.trees[0].shape()
+    }
+
+    /// What the size class asks for: the tree has this shape or is becoming smaller.
+    pub fn floor(&self) -> Shape {
+        self.floor
+    }
+
+    /// Scheduled paths of the sweep under way, since its leaf level began to become smaller.
+    pub fn swept(&self) -> u64 {
+        self.swept
+    }
+
+    /// How many slots the stored version of a bucket of the (data) tree lacks.
+    pub fn missing_slots(&self, bucket: BucketId) -> usize {
+        self.trees[0].missing.get(bucket.0)
+    }
+
+    /// Scheduled paths until the tree has the shape that its size class asks for.
     pub fn shrink_left(&self) -> u64 {
-        let (depth, floor) = (self.depth().0, self.floor.0);
-        if depth <= floor { 0 } else { (2 << depth) - (2 << floor) - self.swept }
+        let (shape, floor) = (self.shape(), self.floor);
+        if shape <= floor {
+            return 0;
+        }
+        // The leaves of each level that goes, and of the last once more for their slots.
+        let levels = (2 << shape.depth.0) - (2 << floor.depth.0);
+        let before = if shape.depth > floor.depth { self.full_leaf() } else { shape.leaf_slots };
+        let last = if before > floor.leaf_slots { floor.leaves() } else { 0 };
+        levels + last - self.swept
+    }
+
+    /// Slots of a leaf that has all it can.
+    fn full_leaf(&self) -> usize {
+        self.config.blocks_per_bucket
+    }
+
+    /// Slots that a leaf of the present depth keeps in a tree that is to have the shape `floor`.
+    fn kept(&self, floor: Shape) -> usize {
+        if floor.depth < self.depth() { 0 } else { floor.leaf_slots }
     }
 
     /// Buckets that were dropped since [`Self::committed`] was called last, ascending: what is
@@ -127,42 +210,55 @@ impl TreeOram {
         Err(EngineError::Invalid(format!("{blocks} blocks are more than the capacity of {most}")))
     }
 
-    /// Brings depths to what ids and size class ask for, or begins to.
-    pub(super) fn fit_depth(&mut self) {
-        for (level, tree) in self.trees.iter_mut().enumerate() {
-            let needed = self.config.depth_for_live(level, self.size_class, self.blocks);
+    /// Brings shapes to what ids and size class ask for, or begins to.
+    pub(super) fn fit_shape(&mut self) {
+        for level in 0..self.trees.len() {
+            let needed = self.config.shape_for_live(level, self.size_class, self.blocks);
+            let shape = self.trees[level].shape();
             if level == 0 {
-                self.floor = needed;
-                if needed >= tree.depth {
-                    // Leaves that were pruned are as good as leaves that never were.
+                // Leaves that were dropped are as good as leaves that never were, and those with
+                // fewer slots than they may have do no harm. But where less is kept than was to
+                // be, those that had their turn have too many.
+                let stricter = self.kept(needed) < self.kept(self.floor);
+                if needed >= shape || stricter {
                     self.swept = 0;
                 }
+                self.floor = needed;
             }
-            tree.depth = tree.depth.max(needed);
+            let tree = &mut self.trees[level];
+            let shape = shape.max(needed);
+            (tree.depth, tree.leaf_slots) = (shape.depth, shape.leaf_slots);
         }
     }
 
     /// So many paths of the schedule have their turn now.
     pub(super) fn sweep(&mut self, tree: usize, turns: u64) {
-        let shrinking = tree == 0 && self.trees[0].depth > self.floor;
-        self.trees[tree].pruning = shrinking;
+        let shape = self.trees[tree].shape();
+        let shrinking = tree == 0 && shape > self.floor;
+        self.trees[tree].leaf_room =
+            if shrinking { self.kept(self.floor) } else { shape.leaf_slots };
         if shrinking {
             self.swept += turns;
         }
     }
 
-    /// The leaf level is gone once each of its buckets had its turn. Turns beyond that, in the
-    /// same round, do not count for the next level: they left blocks in it.
-    pub(super) fn drop_swept_level(&mut self, tree: usize) {
+    /// The leaves have lost their slots, or are gone, once each had its turn. Turns beyond that,
+    /// in the same round, do not count for the next level: they left blocks in it.
+    pub(super) fn end_sweep(&mut self, tree: usize) {
+        let full = self.full_leaf();
         let tree = &mut self.trees[tree];
-        if !tree.pruning || self.swept < 1 << tree.depth.0 {
+        if tree.leaf_room >= tree.leaf_slots || self.swept < 1 << tree.depth.0 {
+            return;
+        }
+        self.swept = 0;
+        if tree.leaf_room > 0 {
+            tree.leaf_slots = tree.leaf_room;
             return;
         }
         tree.depth.0 -= 1;
-        self.swept = 0;
+        tree.leaf_slots = full;
         let buckets = buckets_in(tree.depth) + 1;
-        tree.present.truncate(buckets);
-        tree.removed.truncate(buckets * tree.geometry.blocks_per_bucket as u64);
+        tree.forget_from(buckets);
         tree.cache.forget_from(buckets);
     }
 }
@@ -184,7 +280,60 @@ mod tests {
         assert_eq!(size_class_after(55, 100), 64);
     }
 
+    #[test]
+    fn steps_are_eighths_with_room_between() {
+        assert_eq!([64, 65, 80, 81, 97, 113, 129].map(step_above), [64, 80, 80, 96, 112, 128, 160]);
+        assert_eq!([0, 1, 2, 3, 5, 8, 9].map(step_above), [1, 1, 2, 3, 5, 8, 10]);
+        assert_eq!([1, 2, 64, 65, 80, 128, 100].map(step_below), [0, 1, 56, 64, 64, 112, 96]);
+        assert_eq!(step_after(113, 112), 128);
+        assert_eq!(step_after(105, 128), 128, "the class below would be more than 15/16 full");
+        assert_eq!(step_after(104, 128), 112);
+        assert_eq!(step_after(20, 128), 24);
+        assert_eq!(step_after(0, 1 << 40), 1);
+        assert_eq!(step_after(95, 100), 100, "a class cut by the capacity");
+        assert_eq!(step_after(89, 100), 96);
+    }
+
+    /// The tree of each class is about half full, and a slot of each leaf larger than the one before.
+    #[test]
+    fn a_step_is_a_slot_of_each_leaf() {
+        let config = TreeConfig { leaf_steps: true, ..TreeConfig::new(64, 1 << 30) };
+        let mut class = 80;
+        while class < 1 << 29 {
+            let shape = config.shape_for_live(0, class, class);
+            let slots = shape.slots(4);
+            assert!(class.abs_diff(slots / 2) <= 2, "{class} of {slots}");
+            let above = config.size_class_above(class);
+            let next = config.shape_for_live(0, above, above);
+            let steps = |shape: Shape| 4 * shape.depth.0 as usize + shape.leaf_slots;
+            assert_eq!(steps(next), steps(shape) + 1);
+            class = above;
+        }
+    }
+
     proptest! {
+        /// As below, for steps and a sixteenth.
+        #[test]
+        fn steps_do_not_flap(
+            at in 1u64..1 << 30,
+            live in 0u64..1 << 31,
+            later in 0u64..1 << 31,
+            near in prop::bool::ANY,
+        ) {
+            let class = step_above(at);
+            // Far apart they are mostly; so they are brought close as often.
+            let [live, later] = [live, later].map(|x| if near { class / 2 + x % class } else { x });
+            let next = step_after(live, class);
+            prop_assert!(live <= next);
+            prop_assert_eq!(step_after(live, next), next);
+            prop_assert_eq!(step_above(next), next);
+            let last = step_after(later, next);
+            let turned = (class < next && last < next) || (class > next && last > next);
+            if turned {
+                prop_assert!(live.abs_diff(later) >= next.min(last) / 16);
+            }
+        }
+
         /// The class always holds what lives, settles at once, and to turn back it takes an
         /// eighth of the smaller class.
         #[test]

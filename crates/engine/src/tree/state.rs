@@ -13,6 +13,7 @@ use super::frontend::TreeOram;
 use super::geometry::{EMPTY, buckets_in};
 use super::plb::PlbEntry;
 use super::position_map::Counts;
+use super::short::{Missing, PLANES};
 use crate::{EngineError, Result};
 use oblivio_crypto::{TAG_BYTES, Tag};
 
@@ -22,6 +23,9 @@ use oblivio_crypto::{TAG_BYTES, Tag};
 pub const STASH_BOUND: usize = 64;
 /// Entries to which the backlog of group remaps is padded.
 const BACKLOG_BOUND: usize = 512;
+/// Of states of trees with leaf steps.
+pub(super) const STEPPED_VERSION: u64 = 3;
+/// Of states of all others.
 pub(super) const VERSION: u64 = 2;
 /// Still read: states without size class and liveness.
 pub(super) const FIRST_VERSION: u64 = 1;
@@ -92,6 +96,9 @@ impl TreeOram {
         let buckets = buckets_in(tree.depth) + 1;
         out.words(&tree.present.to_words(buckets));
         out.words(&tree.removed.to_words(buckets * self.config.blocks_per_bucket as u64));
+        if self.config.leaf_steps {
+            out.words(&tree.missing.to_words(buckets));
+        }
         self.write_residents(&mut out);
         Ok(())
     }
@@ -120,7 +127,7 @@ impl TreeOram {
     /// About the bytes of a checkpoint.
     pub fn state_bytes(&self) -> usize {
         let blocks = STASH_BOUND + self.plb.capacity() + 2;
-        let slots = buckets_in(self.trees[0].depth) as usize * (self.config.blocks_per_bucket + 1);
+        let slots = buckets_in(self.trees[0].depth) as usize * (self.config.blocks_per_bucket + 3);
         let bits = slots / 8 + self.blocks as usize / 8;
         self.on_chip.len() + bits + blocks * (self.config.block_bytes + 40) + (64 << 10)
     }
@@ -177,8 +184,22 @@ impl TreeOram {
         let slots = buckets * self.config.blocks_per_bucket as u64;
         self.trees[0].present = BitSet::from_words(input.words(buckets)?);
         self.trees[0].removed = BitSet::from_words(input.words(slots)?);
+        if self.config.leaf_steps {
+            let bits = buckets.div_ceil(64) * 64 * PLANES as u64;
+            self.trees[0].missing = Missing::from_words(input.words(bits)?);
+            self.check_missing(buckets)?;
+        }
         self.read_residents(&mut input)?;
         if input.0.is_empty() { Ok(()) } else { Err(EngineError::State("too long")) }
+    }
+
+    /// A bucket has a slot at least.
+    fn check_missing(&self, buckets: u64) -> Result<()> {
+        let full = self.config.blocks_per_bucket;
+        match (0..buckets).all(|bucket| self.trees[0].missing.get(bucket) < full) {
+            true => Ok(()),
+            false => Err(EngineError::State("a bucket has no slots")),
+        }
     }
 
     fn read_backlog(&mut self, input: &mut Reader<'_>) -> Result<()> {

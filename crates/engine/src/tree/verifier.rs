@@ -24,6 +24,9 @@ impl<'a> Verifier<'a> {
     /// `Tampered` when it is not what was written last.
     pub fn check(&mut self, bucket: BucketId, sealed: &mut [u8]) -> Result<()> {
         let expected = self.expected.remove(&bucket.0).unwrap_or_default();
+        if sealed.len() != self.tree.stored_bytes(bucket) {
+            return Err(self.tree.tampered(bucket, "it has another length"));
+        }
         if self.tree.geometry.tag_tree && tag_of(sealed) != Some(expected) {
             return Err(self.tree.tampered(bucket, "it is not the version written last"));
         }

@@ -151,14 +151,14 @@ impl Batched {
         loop {
             match self.engine.step()? {
                 Step::Done => break,
-                Step::Read { tree, shown, buckets, into, .. } => {
+                Step::Read { tree, shown, buckets, lens, into, .. } => {
                     drawn.extend(shown.iter().map(|leaf| leaf.0));
                     self.calls += 1;
-                    self.store.read(tree, buckets, into);
+                    self.store.read(tree, buckets, lens, into);
                 }
-                Step::Write { tree, buckets, from } => {
+                Step::Write { tree, buckets, lens, from } => {
                     self.calls += u64::from(!buckets.is_empty());
-                    self.store.write(tree, buckets, from);
+                    self.store.write(tree, buckets, lens, from);
                 }
             }
         }

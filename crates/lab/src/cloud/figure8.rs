@@ -1,6 +1,6 @@
 //! Figure 8: a tree that grows and shrinks with what is stored.
 
-use super::watched::{Watched, look};
+use super::watched::{Watched, look, slots_of};
 use crate::plot::{Axis, Chart, Look};
 use crate::report::{Report, Table, bytes, count};
 use crate::workload::Rng;
@@ -19,7 +19,10 @@ struct Moment {
     live: f64,
     class: f64,
     depth: u32,
+    leaf_slots: usize,
+    /// Slots of the whole tree, and of its stored buckets.
     slots: f64,
+    stored_slots: f64,
     stored: u64,
 }
 
@@ -44,7 +47,9 @@ pub fn run(quick: bool, write: bool) -> Result<()> {
             live: info.live_blocks as f64,
             class: info.size_class as f64,
             depth: info.depth,
-            slots: (info.blocks_per_bucket * ((2 << info.depth) - 1)) as f64,
+            leaf_slots: info.leaf_slots,
+            slots: slots_of(&info),
+            stored_slots: info.stored_slots as f64,
             stored: info.bytes_stored,
         })
     };
@@ -75,31 +80,37 @@ pub fn run(quick: bool, write: bool) -> Result<()> {
     report(&moments, write)
 }
 
-fn report(moments: &[Moment], write: bool) -> Result<()> {
-    let used: Vec<f64> = moments.iter().map(|now| now.live / now.slots).collect();
-    // Beyond the smallest tree there is nothing to shrink to.
-    let grown: Vec<f64> =
-        moments.iter().filter(|now| now.class > 64.0).map(|now| now.live / now.slots).collect();
-    let least = grown.iter().copied().fold(1.0, f64::min);
+/// How full something was, over time, in percent.
+fn range(used: impl Iterator<Item = f64>) -> String {
+    let used: Vec<f64> = used.map(|used| 100.0 * used).collect();
+    let least = used.iter().copied().fold(100.0, f64::min);
     let most = used.iter().copied().fold(0.0, f64::max);
-    let mean = grown.iter().sum::<f64>() / grown.len().max(1) as f64;
-    let resizes = moments.windows(2).filter(|pair| pair[0].depth != pair[1].depth).count();
+    let mean = used.iter().sum::<f64>() / used.len().max(1) as f64;
+    format!("{least:.0} to {most:.0} %, {mean:.0} % on the average")
+}
+
+fn report(moments: &[Moment], write: bool) -> Result<()> {
+    // Beyond the smallest tree there is nothing to shrink to.
+    let grown = || moments.iter().filter(|now| now.class > 64.0);
+    let of_tree = range(grown().map(|now| now.live / now.slots));
+    let of_stored = range(grown().map(|now| now.live / now.stored_slots));
+    let shape = |now: &Moment| (now.depth, now.leaf_slots);
+    let resizes = moments.windows(2).filter(|pair| shape(&pair[0]) != shape(&pair[1])).count();
     let mut report = Report::on("cloud-paper.md", "resizing", "Figure 8: a tree that follows");
     report.text(&format!(
         "{ACTIONS} files of random sizes added and deleted, segments of 64 KiB; after each action a \
          commit, and quiet moments until no sweep is left. `blocks` exist, `tree` is all slots of \
-         all buckets. The tree has another depth after {resizes} of the actions. Beyond the smallest \
-         class, {:.0} to {:.0} % of the slots are used, {:.0} % on the average. The paper adds and \
-         removes single buckets at the end of the tree and stays between 45 and 55 %; ours is always \
-         a full binary tree, so it doubles when it is half full and halves when the blocks would \
-         fill the smaller one to less than seven eighths of that. That costs space (at worst a \
-         fifth of the slots are used) and tells the store less: the class, not each bucket.",
-        100.0 * least,
-        100.0 * most,
-        100.0 * mean
+         all buckets, of which leaves have `leaf` and others 4. The tree has another shape after \
+         {resizes} of the actions. Beyond the smallest class, of the slots of the tree are used: \
+         {of_tree}; of those of buckets that are stored (some of a tree that grew were not written \
+         yet, some still as short as before): {of_stored}. The paper adds and removes single buckets \
+         at the end of the tree and stays between 45 and 55 %; ours gives each leaf a slot more when \
+         it is half full, and takes one back when the blocks would fill the smaller tree to less \
+         than 15/16 of that (docs/decisions/0010-leaf-slots.md). It tells the store less: the class, \
+         one of four for each power of two, not each bucket."
     ));
-    let mut table =
-        Table::new(["action", "what", "blocks", "class", "depth", "tree", "used, %", "stored"]);
+    let head = ["action", "what", "blocks", "class", "depth", "leaf", "tree", "used, %"];
+    let mut table = Table::new(head.into_iter().chain(["of stored, %", "stored"]));
     for (at, now) in moments.iter().enumerate() {
         table.row([
             at.to_string(),
@@ -107,8 +118,13 @@ fn report(moments: &[Moment], write: bool) -> Result<()> {
             count(now.live),
             count(now.class),
             now.depth.to_string(),
+            now.leaf_slots.to_string(),
             count(now.slots),
-            format!("{:.0}", 100.0 * used[at]),
+            format!("{:.0}", 100.0 * now.live / now.slots),
+            match now.stored_slots {
+                0.0 => "-".into(),
+                stored => format!("{:.0}", 100.0 * now.live / stored),
+            },
             bytes(now.stored),
         ]);
     }
@@ -125,7 +141,7 @@ fn report(moments: &[Moment], write: bool) -> Result<()> {
         (0..moments.len()).map(|at| if at % 4 == 0 { at.to_string() } else { String::new() });
     let most = moments.iter().map(|now| now.slots).fold(0.0, f64::max);
     let mut chart = Chart::new(
-        "The tree follows the blocks, by powers of two",
+        "The tree follows the blocks, by eighths of a power of two",
         Axis::names("actions", names),
         Axis::linear("blocks of 64 KiB", most),
     );

@@ -5,7 +5,7 @@
 
 use crate::buckets::LabBuckets;
 use anyhow::Result;
-use oblivio_engine::tree::{TreeConfig, TreeKeys, TreeOram, size_class_after};
+use oblivio_engine::tree::{TreeConfig, TreeKeys, TreeOram};
 use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp, Engine};
 use oblivio_volume::{BlockSpace, Error};
 use std::sync::{Arc, Mutex};
@@ -135,7 +135,7 @@ impl LabSpace {
         let fresh = ops.iter().filter(writes).filter(|op| !self.engine.is_live(op.id)).count();
         let live = self.engine.live_blocks() + fresh as u64;
         if live > self.engine.size_class() {
-            let class = size_class_after(live, self.engine.size_class());
+            let class = self.engine.config().size_class_after(live, self.engine.size_class());
             self.engine.set_size_class(class.min(self.engine.config().capacity))?;
         }
         self.counts.accesses += ops.len() as u64;
@@ -144,14 +144,14 @@ impl LabSpace {
         loop {
             match self.engine.step()? {
                 oblivio_engine::Step::Done => break,
-                oblivio_engine::Step::Read { tree, shown, buckets, into, .. } => {
+                oblivio_engine::Step::Read { tree, shown, buckets, lens, into, .. } => {
                     self.counts.paths += shown.len() as u64;
                     calls.0 += u64::from(!buckets.is_empty());
-                    self.store.read(tree, buckets, into);
+                    self.store.read(tree, buckets, lens, into);
                 }
-                oblivio_engine::Step::Write { tree, buckets, from } => {
+                oblivio_engine::Step::Write { tree, buckets, lens, from } => {
                     calls.1 += u64::from(!buckets.is_empty());
-                    self.store.write(tree, buckets, from);
+                    self.store.write(tree, buckets, lens, from);
                 }
             }
         }

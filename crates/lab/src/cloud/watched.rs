@@ -2,7 +2,8 @@
 
 use anyhow::Result;
 use oblivio_crypto::{KdfParams, Passphrase};
-use oblivio_engine::{BlockAnswer, BlockOp};
+use oblivio_engine::tree::Shape;
+use oblivio_engine::{BlockAnswer, BlockOp, Level};
 use oblivio_store::Store;
 use oblivio_volume::{BlockSpace, CreateOptions, OpenOptions, Shown, Volume, VolumeInfo};
 use std::sync::{Arc, Mutex};
@@ -27,6 +28,12 @@ pub type View = Arc<Mutex<Seen>>;
 /// A copy of what is seen now.
 pub fn look(view: &View) -> Seen {
     view.lock().map_or_else(|poisoned| poisoned.into_inner().clone(), |seen| seen.clone())
+}
+
+/// Slots of a volume's whole tree.
+pub fn slots_of(info: &VolumeInfo) -> f64 {
+    let shape = Shape { depth: Level(info.depth), leaf_slots: info.leaf_slots };
+    shape.slots(info.blocks_per_bucket) as f64
 }
 
 /// The volume.

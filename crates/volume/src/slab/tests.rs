@@ -1,23 +1,28 @@
 //! The slab by itself, and under an engine that shrinks.
 
+use super::shelf::{MOST_CUT, MOST_HOLE};
 use super::*;
 use oblivio_engine::tree::{Eviction, TreeConfig, TreeKeys, TreeOram, buckets_in};
-use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp, Engine, Step, TreeId};
+use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp, Engine, Step};
 use oblivio_store::record::Op;
 use oblivio_store::{MemoryStore, RecordStore};
+
+fn put(slab: &mut Slab, store: &dyn Store, bucket: BucketId, bytes: &[u8]) {
+    slab.write(store, &[bucket], &[bytes.len() as u32], bytes).expect("memory");
+}
 
 #[test]
 fn committed_versions_are_not_written_over() {
     let store = MemoryStore::new();
     let mut slab = Slab::new(600, SECTOR);
     let bucket = BucketId(3);
-    slab.write(&store, &[bucket], &[1; 600]).expect("memory");
+    put(&mut slab, &store, bucket, &[1; 600]);
     slab.committed();
     assert!(slab.changes().is_empty());
-    let first = slab.place(bucket).expect("stored");
+    let first = slab.place(bucket).expect("stored").1;
     for version in 2..5 {
-        slab.write(&store, &[bucket], &[version; 600]).expect("memory");
-        assert_ne!(slab.place(bucket), Some(first));
+        put(&mut slab, &store, bucket, &[version; 600]);
+        assert_ne!(slab.place(bucket), Some((SLAB_OBJECT, first)));
     }
     let mut old = [0; 600];
     store
@@ -27,7 +32,7 @@ fn committed_versions_are_not_written_over() {
     let mut table = SlotTable::default();
     table.apply(&slab.changes(), 7).expect("sound");
     let mut again = Slab::new(600, SECTOR);
-    again.restore(table, 4 * 1024).expect("sound");
+    again.restore(table, |_| 0, |_| Ok(4 * 1024)).expect("sound");
     assert_eq!(again.place(bucket), slab.place(bucket));
     assert_eq!(again.stored().collect::<Vec<_>>(), [bucket]);
 }
@@ -44,7 +49,7 @@ fn a_slab_shrinks_with_its_tree() {
     };
     let rewrite = |slab: &mut Slab, buckets: std::ops::Range<u64>| {
         for bucket in buckets.map(BucketId) {
-            slab.write(&store, &[bucket], &[bucket.0 as u8; 60_000]).expect("memory");
+            put(slab, &store, bucket, &[bucket.0 as u8; 60_000]);
         }
     };
     rewrite(&mut slab, 1..256);
@@ -63,7 +68,7 @@ fn a_slab_shrinks_with_its_tree() {
     let holes: Vec<_> = holes.map(|event| event.offset..event.offset + event.len).collect();
     assert!(holes.iter().map(|hole| hole.end - hole.start).sum::<u64>() > 60 * 60_000);
     for &bucket in &stored {
-        let place = slab.place(bucket).expect("stored");
+        let (_, place) = slab.place(bucket).expect("stored");
         assert!(holes.iter().all(|hole| !hole.contains(&place)));
     }
     slab.forget(&(64..256).map(BucketId).collect::<Vec<_>>());
@@ -94,12 +99,12 @@ fn a_slab_grows_evenly() {
             let new = interval < 12 && n % 4 == 0;
             buckets += u64::from(new);
             let bucket = if new { buckets } else { 1 + n % buckets.min(30) };
-            slab.write(&store, &[BucketId(bucket)], &[1; 600]).expect("memory");
+            put(&mut slab, &store, BucketId(bucket), &[1; 600]);
             if n == 19 {
-                ends.push(slab.end);
+                ends.push(slab.shelves[0].end);
             }
         }
-        ends.push(slab.end);
+        ends.push(slab.shelves[0].end);
         slab.committed();
     }
     let grown: Vec<_> = ends.windows(2).map(|pair| pair[1] - pair[0]).collect();
@@ -116,7 +121,7 @@ fn space_is_given_back_in_parts() {
         let store = RecordStore::new(MemoryStore::new());
         let mut slab = Slab::new(60_000, SECTOR);
         for bucket in (1..1024).map(BucketId) {
-            slab.write(&store, &[bucket], &[1; 60_000]).expect("memory");
+            put(&mut slab, &store, bucket, &[1; 60_000]);
             slab.committed();
         }
         let gone = |n: &u64| *n > 256 || n % 5 > 1;
@@ -135,7 +140,8 @@ fn space_is_given_back_in_parts() {
             assert!(holes.iter().all(|len| *len < 2 * MOST_HOLE));
             assert!(before - len <= MOST_CUT);
             before = len;
-            left = len - slab.holes.len() as u64 * slab.slot_bytes;
+            let shelf = &slab.shelves[0];
+            left = len - shelf.holes.len() as u64 * shelf.slot_bytes;
             parts += 1;
         }
         (left, parts)
@@ -150,7 +156,7 @@ fn space_is_given_back_in_parts() {
 fn a_table_with_a_shared_slot_is_refused() {
     let mut table = SlotTable::default();
     table.apply(&[(1, 4), (2, 4)], 3).expect("in range");
-    assert!(Slab::new(600, SECTOR).restore(table, 1 << 20).is_err());
+    assert!(Slab::new(600, SECTOR).restore(table, |_| 0, |_| Ok(1 << 20)).is_err());
 }
 
 #[test]
@@ -158,7 +164,7 @@ fn a_table_that_leads_out_of_the_tree_or_the_slab_is_refused() {
     let mut table = SlotTable::default();
     assert!(table.apply(&[(4, 0)], 3).is_err());
     table.apply(&[(3, NOWHERE - 1)], 3).expect("a bucket of the tree");
-    assert!(Slab::new(600, SECTOR).restore(table, 1 << 20).is_err());
+    assert!(Slab::new(600, SECTOR).restore(table, |_| 0, |_| Ok(1 << 20)).is_err());
 }
 
 /// An engine over a slab, committed as a volume does it.
@@ -183,8 +189,8 @@ impl Run {
                 Step::Read { buckets, into, .. } => {
                     self.slab.read(&self.store, buckets, into).expect("stored");
                 }
-                Step::Write { buckets, from, .. } => {
-                    self.slab.write(&self.store, buckets, from).expect("memory");
+                Step::Write { buckets, lens, from, .. } => {
+                    self.slab.write(&self.store, buckets, lens, from).expect("memory");
                 }
             }
         }
@@ -201,21 +207,28 @@ impl Run {
         self.slab.committed();
         self.slab.reclaim(&self.store, 1024).expect("memory");
         let table = SlotTable(self.table.0.clone());
-        let bytes = self.store.len(SLAB_OBJECT).expect("memory").unwrap_or(0);
-        let mut again = Slab::new(self.slab.bucket_bytes, SECTOR);
-        again.restore(table, bytes).expect("sound");
-        assert_eq!(again.table(), self.slab.table());
+        let mut again = Slab::of(&self.engine, SECTOR);
+        let missing = |bucket| self.engine.missing_slots(bucket);
+        let len = |object: &str| Ok(self.store.len(object)?.unwrap_or(0));
+        again.restore(table, missing, len).expect("sound");
+        assert_eq!(again.slots, self.slab.slots);
         assert!(again.table().len() as u64 <= buckets + 1);
     }
 }
 
 #[test]
 fn an_engine_that_shrinks_makes_the_slab_smaller() {
+    shrink_under_an_engine(false);
+    shrink_under_an_engine(true);
+}
+
+fn shrink_under_an_engine(leaf_steps: bool) {
     const BLOCKS: u64 = 1 << 10;
     let eviction = Eviction::Scheduled { every: 3 };
-    let config = TreeConfig { eviction, cache_bytes: 100 << 10, ..TreeConfig::new(4096, BLOCKS) };
+    let cache_bytes = 100 << 10;
+    let config = TreeConfig { eviction, leaf_steps, cache_bytes, ..TreeConfig::new(4096, BLOCKS) };
     let engine = TreeOram::new(config, BLOCKS, TreeKeys::from_seed(1)).expect("sound");
-    let slab = Slab::new(engine.bucket_bytes(TreeId::DATA), SECTOR);
+    let slab = Slab::of(&engine, SECTOR);
     let table = SlotTable::default();
     let mut run = Run { engine, slab, store: MemoryStore::new(), table };
     let op = |id, action| BlockOp { id: BlockId(id), action };
@@ -247,4 +260,44 @@ fn an_engine_that_shrinks_makes_the_slab_smaller() {
         let expected = (id < left).then(|| vec![id as u8; 4096]);
         assert_eq!(run.access(vec![op(id, Action::Read)]), [expected]);
     }
+}
+
+/// Each length has an object of its own; a version of another length leaves the old one's slot, and
+/// an object that no bucket is in takes no space.
+#[test]
+fn buckets_of_each_length_have_their_own_object() {
+    let eviction = Eviction::Scheduled { every: 3 };
+    let config = TreeConfig { eviction, leaf_steps: true, ..TreeConfig::new(16 << 10, 1 << 10) };
+    let engine = TreeOram::new(config, 1 << 10, TreeKeys::from_seed(1)).expect("sound");
+    let len = |slots: usize| config.geometry(0).bucket_bytes_with(slots);
+    let (store, mut slab) = (MemoryStore::new(), Slab::of(&engine, PAGE));
+    for bucket in 1..256 {
+        let slots = 1 + bucket as usize % 4;
+        put(&mut slab, &store, BucketId(bucket), &vec![bucket as u8; len(slots)]);
+    }
+    slab.committed();
+    for bucket in 1..256 {
+        let slots = 1 + bucket as usize % 4;
+        let object = if slots == 4 { "slab".into() } else { format!("slab-{slots}") };
+        assert_eq!(slab.place(BucketId(bucket)).expect("stored").0, object);
+        let mut bytes = vec![0; len(4)];
+        slab.read(&store, &[BucketId(bucket)], &mut bytes).expect("stored");
+        assert!(bytes[..len(slots)].iter().all(|&byte| byte == bucket as u8));
+    }
+    let missing = |bucket: BucketId| 3 - bucket.0 as usize % 4;
+    let mut table = SlotTable(slab.table().collect());
+    let bytes = |object: &str| Ok(store.len(object)?.unwrap_or(0));
+    let mut again = Slab::of(&engine, PAGE);
+    again.restore(SlotTable(table.0.clone()), missing, bytes).expect("sound");
+    assert_eq!(again.slots, slab.slots);
+    assert!(Slab::of(&engine, PAGE).restore(SlotTable(table.0.clone()), |_| 0, bytes).is_err());
+    table.0[5] = 1 << 30;
+    assert!(Slab::of(&engine, PAGE).restore(table, missing, bytes).is_err());
+    for bucket in (1..256).filter(|bucket| bucket % 4 == 1) {
+        put(&mut slab, &store, BucketId(bucket), &vec![1; len(3)]);
+    }
+    slab.committed();
+    while slab.reclaim(&store, 64).expect("memory") {}
+    assert_eq!(store.len("slab-2").expect("memory"), Some(0));
+    assert_eq!(slab.stored_slots(4), 63 + 64 * 3 + 64 * 3 + 64 * 4);
 }

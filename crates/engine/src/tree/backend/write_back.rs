@@ -7,7 +7,7 @@ use crate::tree::bucket_cache::Meta;
 use crate::tree::eviction::next_turn;
 use crate::tree::geometry::{EMPTY, SlotHeader};
 use crate::tree::paths::NONE;
-use crate::{BucketId, Level, Result};
+use crate::{BucketId, Result};
 use oblivio_crypto::Tag;
 
 impl Backend {
@@ -17,8 +17,7 @@ impl Backend {
     /// Those of the sealer.
     pub fn evict(&mut self) -> Result<()> {
         let mut round = std::mem::take(&mut self.round);
-        let pruned = self.pruning.then_some(self.depth);
-        place_blocks(&mut round, self.geometry.blocks_per_bucket, pruned);
+        self.place_blocks(&mut round);
         let result = self.write_back(&mut round);
         for candidate in round.candidates.iter().filter(|c| c.header.id != EMPTY) {
             let payload = self.keep(candidate.held, &round.read_buf);
@@ -29,6 +28,12 @@ impl Backend {
         result
     }
 
+    /// What the round or flush wants written.
+    pub fn write_step(&self) -> (&[BucketId], &[u32], &[u8]) {
+        let bytes = self.round.write_list.len() * self.geometry.bucket_bytes();
+        (&self.round.write_list, &self.round.write_lens, &self.round.write_buf[..bytes])
+    }
+
     fn write_back(&mut self, round: &mut Round) -> Result<()> {
         let stride = self.geometry.bucket_bytes();
         let written = round.union.nodes().iter();
@@ -37,12 +42,13 @@ impl Backend {
             round.write_buf.resize(written * stride, 0);
         }
         round.write_list.clear();
+        round.write_lens.clear();
         for index in (0..round.union.nodes().len()).rev() {
             let node = round.union.nodes()[index];
             if !node.evict {
                 continue;
             }
-            let tag = if self.pruning && node.bucket.level() == self.depth {
+            let tag = if self.room(node.bucket) == 0 {
                 self.prune(node.bucket);
                 Tag::default()
             } else if !self.cache.holds(node.bucket.0) {
@@ -62,6 +68,29 @@ impl Backend {
         Ok(())
     }
 
+    /// Gives each node a list of as many candidates as its bucket has room for, each as deep as it
+    /// can go; the others are in no list.
+    fn place_blocks(&self, round: &mut Round) {
+        round.heads.clear();
+        round.heads.resize(round.union.nodes().len(), NONE);
+        for index in 0..round.candidates.len() {
+            let header = round.candidates[index].header;
+            if header.id == EMPTY {
+                continue;
+            }
+            if let Some(node) = round.union.deepest(header.label) {
+                round.candidates[index].next = round.heads[node as usize];
+                round.heads[node as usize] = index as u32;
+            }
+        }
+        for index in (0..round.heads.len()).rev() {
+            let node = round.union.nodes()[index];
+            if node.evict {
+                overflow_to_parent(round, index, self.room(node.bucket));
+            }
+        }
+    }
+
     /// Whether a bucket that is rewritten goes to the store at once: a cached one does when its
     /// next turn comes after the next flush. Those below it come by no sooner than it does, so it
     /// never stands over one that waits.
@@ -76,13 +105,15 @@ impl Backend {
         }
         if self.present.get(bucket.0) {
             self.present.set(bucket.0, false);
+            self.missing.set(bucket.0, 0);
             self.clear_removed(bucket);
             self.changes.written.push(bucket.0);
         }
     }
 
     fn fill_cached(&mut self, round: &mut Round, index: usize) {
-        let bucket = round.union.nodes()[index].bucket.0;
+        let bucket = round.union.nodes()[index].bucket;
+        let (room, bucket) = (self.room(bucket), bucket.0);
         let mut next = round.heads[index];
         while next != NONE {
             let candidate = &mut round.candidates[next as usize];
@@ -91,18 +122,21 @@ impl Backend {
             candidate.header.id = EMPTY;
             next = candidate.next;
         }
-        self.cache.meta_mut(bucket).child_tags = round.node_tags[index];
+        let meta = self.cache.meta_mut(bucket);
+        (meta.child_tags, meta.slots) = (round.node_tags[index], room as u8);
     }
 
     fn fill_stored(&mut self, round: &mut Round, index: usize) -> Result<Tag> {
         let bucket = round.union.nodes()[index].bucket;
         let stride = self.geometry.bucket_bytes();
         let base = round.write_list.len() * stride;
-        let bytes = &mut round.write_buf[base..base + stride];
+        let slots = self.room(bucket);
+        let len = self.geometry.bucket_bytes_with(slots);
+        let bytes = &mut round.write_buf[base..base + len];
         self.geometry.set_child_tags(bytes, &round.node_tags[index]);
         let mut next = round.heads[index];
-        for slot in 0..self.geometry.blocks_per_bucket {
-            let at = self.geometry.payload_at(slot);
+        for slot in 0..slots {
+            let at = self.geometry.payload_at(slots, slot);
             let payload = &mut bytes[at..at + self.geometry.block_bytes];
             if next == NONE {
                 payload.fill(0);
@@ -124,13 +158,15 @@ impl Backend {
             next = candidate.next;
         }
         round.write_list.push(bucket);
-        self.seal(bucket, &mut round.write_buf[base..base + stride])
+        round.write_lens.push(len as u32);
+        self.seal(bucket, slots, &mut round.write_buf[base..base + len])
     }
 
-    fn seal(&mut self, bucket: BucketId, bytes: &mut [u8]) -> Result<Tag> {
+    fn seal(&mut self, bucket: BucketId, slots: usize, bytes: &mut [u8]) -> Result<Tag> {
         let place = self.place(bucket);
         let tag = self.sealer.seal(&place, bytes)?;
         self.present.set(bucket.0, true);
+        self.missing.set(bucket.0, self.geometry.blocks_per_bucket - slots);
         self.changes.written.push(bucket.0);
         self.clear_removed(bucket);
         self.meters.buckets_written += 1;
@@ -166,6 +202,7 @@ impl Backend {
             round.write_buf.resize(count * stride, 0);
         }
         round.write_list.clear();
+        round.write_lens.clear();
         for bucket in dirty.drain(..count) {
             let tag = self.seal_cached(&mut round, BucketId(bucket))?;
             match BucketId(bucket).parent() {
@@ -183,19 +220,22 @@ impl Backend {
     fn seal_cached(&mut self, round: &mut Round, bucket: BucketId) -> Result<Tag> {
         let stride = self.geometry.bucket_bytes();
         let base = round.write_list.len() * stride;
+        let slots = usize::from(self.cache.meta_mut(bucket.0).slots);
+        let len = self.geometry.bucket_bytes_with(slots);
         round.write_list.push(bucket);
-        let bytes = &mut round.write_buf[base..base + stride];
-        self.copy_cached(bucket.0, bytes);
-        self.seal(bucket, bytes)
+        round.write_lens.push(len as u32);
+        let bytes = &mut round.write_buf[base..base + len];
+        self.copy_cached(bucket.0, slots, bytes);
+        self.seal(bucket, slots, bytes)
     }
 
-    fn copy_cached(&mut self, bucket: u64, bytes: &mut [u8]) {
+    fn copy_cached(&mut self, bucket: u64, slots: usize, bytes: &mut [u8]) {
         let meta = self.cache.meta_mut(bucket);
         meta.dirty = false;
         self.geometry.set_child_tags(bytes, &meta.child_tags);
         let blocks = self.cache.blocks_mut(bucket);
-        for slot in 0..self.geometry.blocks_per_bucket {
-            let at = self.geometry.payload_at(slot);
+        for slot in 0..slots {
+            let at = self.geometry.payload_at(slots, slot);
             let payload = &mut bytes[at..at + self.geometry.block_bytes];
             let header = match blocks.get_mut(slot) {
                 None => {
@@ -209,30 +249,6 @@ impl Backend {
                 }
             };
             self.geometry.set_slot(bytes, slot, &header);
-        }
-    }
-}
-
-/// Gives each node a list of at most `slots` candidates, each as deep as it can go; the others
-/// are in no list. Nodes of the level `pruned` get none.
-fn place_blocks(round: &mut Round, slots: usize, pruned: Option<Level>) {
-    round.heads.clear();
-    round.heads.resize(round.union.nodes().len(), NONE);
-    for index in 0..round.candidates.len() {
-        let header = round.candidates[index].header;
-        if header.id == EMPTY {
-            continue;
-        }
-        if let Some(node) = round.union.deepest(header.label) {
-            round.candidates[index].next = round.heads[node as usize];
-            round.heads[node as usize] = index as u32;
-        }
-    }
-    for index in (0..round.heads.len()).rev() {
-        let node = round.union.nodes()[index];
-        if node.evict {
-            let slots = if pruned == Some(node.bucket.level()) { 0 } else { slots };
-            overflow_to_parent(round, index, slots);
         }
     }
 }

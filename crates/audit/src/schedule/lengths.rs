@@ -1,0 +1,48 @@
+//! How long each stored bucket is: as many slots as its level had when it was written last.
+
+use super::stored::Stored;
+use crate::trace::Rule;
+
+/// The most slots that a bucket can lack.
+const MOST: usize = 3;
+
+/// Which buckets lack slots.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Lengths([Stored; MOST]);
+
+impl Lengths {
+    /// As a rule says at the beginning of a session; `None` when it makes no sense.
+    pub(super) fn of(rule: &Rule) -> Option<Self> {
+        let mut lengths = Lengths::default();
+        if rule.lacking.len() > MOST || rule.slots as usize > MOST + 1 {
+            return None;
+        }
+        for (lacking, runs) in lengths.0.iter_mut().zip(&rule.lacking) {
+            *lacking = Stored::of(runs)?;
+        }
+        Some(lengths)
+    }
+
+    /// Notes that a bucket was written with so many of `rule`'s slots.
+    pub(super) fn set(&mut self, bucket: u64, slots: u32, rule: &Rule) {
+        let missing = rule.slots.saturating_sub(slots) as usize;
+        for (at, lacking) in self.0.iter_mut().enumerate() {
+            // Most buckets lack nothing and never did; those take no room here.
+            if lacking.contains(bucket) != (at + 1 == missing) {
+                lacking.set(bucket, at + 1 == missing);
+            }
+        }
+    }
+
+    /// Bytes of a bucket.
+    pub(super) fn bytes(&self, bucket: u64, rule: &Rule) -> u64 {
+        let missing = self.0.iter().position(|lacking| lacking.contains(bucket));
+        let missing = missing.map_or(0, |at| at as u64 + 1);
+        rule.bucket_bytes.saturating_sub(missing.saturating_mul(rule.slot_bytes))
+    }
+
+    /// Forgets the buckets from `end` on.
+    pub(super) fn cut(&mut self, end: u64) {
+        self.0.iter_mut().for_each(|lacking| lacking.cut(end));
+    }
+}

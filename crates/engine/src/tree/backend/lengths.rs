@@ -1,0 +1,34 @@
+//! How many slots buckets have: those that are stored, and those that are rewritten now.
+
+use super::Backend;
+use crate::BucketId;
+use crate::tree::geometry::Shape;
+
+impl Backend {
+    /// The shape of the tree, while it becomes smaller as it was.
+    pub fn shape(&self) -> Shape {
+        Shape { depth: self.depth, leaf_slots: self.leaf_slots }
+    }
+
+    /// Forgets what is known of stored buckets from heap index `first` on.
+    pub fn forget_from(&mut self, first: u64) {
+        self.present.truncate(first);
+        self.missing.truncate(first);
+        self.removed.truncate(first * self.geometry.blocks_per_bucket as u64);
+    }
+
+    /// Slots of the stored version of a bucket.
+    pub(super) fn stored_slots(&self, bucket: BucketId) -> usize {
+        self.geometry.blocks_per_bucket - self.missing.get(bucket.0)
+    }
+
+    /// Bytes of the stored version of a bucket.
+    pub fn stored_bytes(&self, bucket: BucketId) -> usize {
+        self.geometry.bucket_bytes_with(self.stored_slots(bucket))
+    }
+
+    /// Slots of a bucket that is rewritten now.
+    pub(super) fn room(&self, bucket: BucketId) -> usize {
+        if bucket.level() == self.depth { self.leaf_room } else { self.geometry.blocks_per_bucket }
+    }
+}

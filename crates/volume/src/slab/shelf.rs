@@ -1,0 +1,255 @@
+//! One object of equal slots: which of them are free, and what is given back to the store.
+//!
+//! The lowest free slot is taken (but in an object that grows), so that one whose tree shrinks moves
+//! to its front; what is free at its end is cut off, and what is free in between is given back.
+
+use super::PAGE;
+use crate::{Error, Result};
+use oblivio_store::Store;
+use std::collections::BTreeSet;
+
+/// Free slots side by side are given back when they are at least so many bytes, or a slot of whole
+/// pages: less is not worth a hole.
+const LEAST_HOLE: u64 = 64 << 10;
+/// The end is cut off when it is free by at least so many bytes, and by an eighth of the slab.
+const LEAST_CUT: u64 = 1 << 20;
+/// The longest hole that is made at once, and the most that is cut off at a time: a disk that is
+/// told of what is free takes its time.
+pub(super) const MOST_HOLE: u64 = 256 << 10;
+pub(super) const MOST_CUT: u64 = 16 << 20;
+/// Slots for buckets of one length.
+pub(super) struct Shelf {
+    /// The object that holds them.
+    pub object: &'static str,
+    /// Bytes of a bucket.
+    pub bucket_bytes: usize,
+    /// From one slot to the next.
+    pub slot_bytes: u64,
+    /// Slots that may be written.
+    pub free: BTreeSet<u32>,
+    /// Others that may be written, whose space was given back.
+    pub holes: BTreeSet<u32>,
+    /// About the most slots that a commit wrote lately; as many free ones are kept.
+    busiest: u64,
+    /// A part of the free end was cut off, and the rest is to follow.
+    cutting: bool,
+    /// Slots of versions that the next commit makes old.
+    retired: Vec<u32>,
+    /// Slots written since the last commit.
+    fresh: u64,
+    /// Slots that the object has.
+    pub end: u32,
+    /// Slots by which it became longer since the last commit, and by which it will until the next
+    /// if that is like the last. Space that was never written costs most, so it is taken evenly
+    /// and not when all that is free was used.
+    grown: u64,
+    expected: u64,
+}
+
+impl Shelf {
+    /// No slots, for buckets of `bucket_bytes`, each at a multiple of `align`.
+    pub fn new(object: &'static str, bucket_bytes: usize, align: usize) -> Self {
+        Self {
+            object,
+            bucket_bytes,
+            slot_bytes: bucket_bytes.next_multiple_of(align) as u64,
+            free: BTreeSet::new(),
+            holes: BTreeSet::new(),
+            busiest: 0,
+            cutting: false,
+            retired: Vec::new(),
+            fresh: 0,
+            end: 0,
+            grown: 0,
+            expected: 0,
+        }
+    }
+
+    /// Takes up the slots that hold buckets; the others are free.
+    ///
+    /// # Errors
+    /// `Tampered` when two buckets share a slot, or one lies beyond the object's `bytes`.
+    pub fn restore(&mut self, used: impl Iterator<Item = u32> + Clone, bytes: u64) -> Result<()> {
+        let end = used.clone().max().map_or(0, |slot| slot + 1);
+        if u64::from(end) * self.slot_bytes > bytes.next_multiple_of(self.slot_bytes) {
+            return Err(Error::Tampered("a bucket lies beyond the end of the slab".into()));
+        }
+        let mut taken = vec![false; end as usize];
+        for slot in used {
+            if std::mem::replace(&mut taken[slot as usize], true) {
+                return Err(Error::Tampered("two buckets share a slot".into()));
+            }
+        }
+        self.free = (0..end).filter(|&slot| !taken[slot as usize]).collect();
+        self.end = end;
+        Ok(())
+    }
+
+    /// Gives back what lies beyond the slots.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn trim(&self, store: &dyn Store) -> Result<()> {
+        let used = self.bytes();
+        match store.len(self.object)? {
+            Some(len) if len > used => Ok(store.truncate(self.object, used)?),
+            _ => Ok(()),
+        }
+    }
+
+    /// Where a slot begins, in bytes.
+    pub fn offset(&self, slot: u32) -> u64 {
+        u64::from(slot) * self.slot_bytes
+    }
+
+    /// Bytes of all slots.
+    pub fn bytes(&self) -> u64 {
+        u64::from(self.end) * self.slot_bytes
+    }
+
+    /// Whether something was written since the last commit.
+    pub fn has_fresh(&self) -> bool {
+        self.fresh > 0
+    }
+
+    /// How many buckets are in it.
+    pub fn buckets(&self) -> u64 {
+        self.held() - self.retired.len() as u64
+    }
+
+    /// How many versions it holds that are current, or were at the last commit.
+    pub fn held(&self) -> u64 {
+        u64::from(self.end) - (self.free.len() + self.holes.len()) as u64
+    }
+
+    /// Bytes of current versions.
+    pub fn current_bytes(&self) -> u64 {
+        self.held() * self.slot_bytes
+    }
+
+    /// Bytes of slots that are free and still take space in the store.
+    pub fn free_bytes(&self) -> u64 {
+        self.free.len() as u64 * self.slot_bytes
+    }
+
+    /// Of them those that the next commits will hardly take.
+    pub fn idle_bytes(&self) -> u64 {
+        self.free.len().saturating_sub(self.spare()) as u64 * self.slot_bytes
+    }
+
+    /// Free slots to keep. What no bucket is in was left by leaves that have another number of
+    /// slots now.
+    fn spare(&self) -> usize {
+        if self.held() == 0 { 0 } else { self.busiest as usize }
+    }
+
+    /// A slot for a new version, below `limit`.
+    pub fn take(&mut self, limit: u32) -> Option<u32> {
+        let lags = self.grown * self.busiest < self.expected * self.fresh;
+        let slot = match if lags { None } else { self.take_lowest() } {
+            Some(slot) => slot,
+            None if self.end == limit => return None,
+            None => {
+                self.end += 1;
+                self.grown += 1;
+                self.end - 1
+            }
+        };
+        self.fresh += 1;
+        Some(slot)
+    }
+
+    fn take_lowest(&mut self) -> Option<u32> {
+        match (self.free.first(), self.holes.first()) {
+            (Some(free), Some(hole)) if hole < free => self.holes.pop_first(),
+            (Some(_), _) => self.free.pop_first(),
+            (None, _) => self.holes.pop_first(),
+        }
+    }
+
+    /// What is in a slot is old once the next commit is durable.
+    pub fn retire(&mut self, slot: u32) {
+        self.retired.push(slot);
+    }
+
+    /// The commit is durable: old versions are free.
+    pub fn committed(&mut self) {
+        let unused = (self.free.len() + self.holes.len()) as u64;
+        (self.expected, self.grown) = (self.grown.saturating_sub(unused), 0);
+        self.free.extend(self.retired.drain(..));
+        self.busiest = self.fresh.max(self.busiest - self.busiest / 8);
+        self.fresh = 0;
+    }
+
+    /// Gives space back that the next commits will not need, making at most so many holes; says
+    /// whether there may be more. What is free, no durable commit refers to.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn reclaim(&mut self, store: &dyn Store, most_holes: usize) -> Result<bool> {
+        let spare = self.spare();
+        self.cut_end(store, spare)?;
+        if self.cutting {
+            return Ok(true);
+        }
+        let ranges = self.new_holes(spare, most_holes);
+        if ranges.is_empty() {
+            return Ok(false);
+        }
+        let bytes = |&(first, end): &(u32, u32)| {
+            let offset = u64::from(first) * self.slot_bytes;
+            (self.object, offset, u64::from(end - first) * self.slot_bytes)
+        };
+        store.discard(&ranges.iter().map(bytes).collect::<Vec<_>>())?;
+        let more = ranges.len() == most_holes;
+        for slot in ranges.into_iter().flat_map(|(first, end)| first..end) {
+            self.free.remove(&slot);
+            self.holes.insert(slot);
+        }
+        Ok(more)
+    }
+
+    /// Cuts off the end when enough of it is free, beyond `spare` free slots; the rest is
+    /// to follow when that is much.
+    fn cut_end(&mut self, store: &dyn Store, spare: usize) -> Result<()> {
+        let mut beyond = (self.free.len() + self.holes.len()).saturating_sub(spare);
+        let mut end = self.end;
+        while beyond > 0 && (self.free.contains(&(end - 1)) || self.holes.contains(&(end - 1))) {
+            (end, beyond) = (end - 1, beyond - 1);
+        }
+        let free = self.end - end;
+        let enough = self.cutting || free >= self.end / 8;
+        if !enough || u64::from(free) * self.slot_bytes < LEAST_CUT {
+            self.cutting = false;
+            return Ok(());
+        }
+        let cut = (MOST_CUT / self.slot_bytes).clamp(1, u64::from(free)) as u32;
+        self.cutting = cut < free;
+        end = self.end - cut;
+        store.truncate(self.object, u64::from(end) * self.slot_bytes)?;
+        self.free.split_off(&end);
+        self.holes.split_off(&end);
+        self.end = end;
+        Ok(())
+    }
+
+    /// Runs of free slots beyond the first `spare`.
+    fn new_holes(&self, spare: usize, most: usize) -> Vec<(u32, u32)> {
+        let mut runs: Vec<(u32, u32)> = Vec::new();
+        let bytes = |run: &(u32, u32)| u64::from(run.1 - run.0) * self.slot_bytes;
+        let pages = self.slot_bytes.is_multiple_of(PAGE as u64);
+        let least = if pages { LEAST_HOLE.min(self.slot_bytes) } else { LEAST_HOLE };
+        let long = |run: &(u32, u32)| bytes(run) >= least;
+        for &slot in self.free.iter().skip(spare) {
+            let full = runs.len() == most;
+            match runs.last_mut() {
+                Some(last) if last.1 == slot && bytes(last) < MOST_HOLE => last.1 += 1,
+                Some(last) if !long(last) => *last = (slot, slot + 1),
+                _ if full => break,
+                _ => runs.push((slot, slot + 1)),
+            }
+        }
+        runs.retain(long);
+        runs
+    }
+}
