@@ -43,14 +43,14 @@ fn as_json(info: &VolumeInfo, usage: &Usage) -> Value {
         "blocks_per_bucket": info.blocks_per_bucket,
         "bucket_bytes": info.bucket_bytes,
         "capacity_bytes": capacity(info),
-        "size_class_bytes": info.addressable_blocks * info.block_bytes as u64,
-        "size_class_blocks": info.addressable_blocks,
+        "size_class_bytes": info.size_class * info.block_bytes as u64,
+        "size_class_blocks": info.size_class,
+        "addressable_blocks": info.addressable_blocks,
         "used_bytes": used(usage),
         "file_bytes": usage.logical_bytes,
         "files": usage.files,
         "directories": usage.directories,
         "stored_bytes": info.bytes_stored,
-        "tree_blocks": info.size_class,
         "depth": info.depth,
         "leaf_slots": info.leaf_slots,
         "recursion_levels": info.recursion_levels,
@@ -65,7 +65,7 @@ fn as_json(info: &VolumeInfo, usage: &Usage) -> Value {
 
 fn in_words(info: &VolumeInfo, usage: &Usage) -> Result<()> {
     let row = |name: &str, value: String| say(format!("  {name:<14}{value}"));
-    let class = info.addressable_blocks * info.block_bytes as u64;
+    let class = info.size_class * info.block_bytes as u64;
     say("The volume")?;
     row("identity", info.volume.to_string())?;
     row("engine", format!("{}, format {}", info.engine, info.format))?;
