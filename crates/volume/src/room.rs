@@ -48,7 +48,8 @@ impl Volume {
     /// evenly, by as much as between the two commits before, although slots are free by then;
     /// what is free after that is more than it had grown by, so it does not go on. Where buckets
     /// of several lengths have objects of their own, those that are not written any more keep as
-    /// much for a while, and a commit leaves as much of what is free (see `give_back`).
+    /// much for a while, and where little room is left a commit leaves no more of what is free
+    /// than that (see `give_back`).
     fn most_stored(&self, class: u64) -> u64 {
         let tree = self.tree_for(class);
         let written = self.written_between_commits(&tree);

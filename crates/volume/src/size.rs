@@ -109,11 +109,17 @@ impl Volume {
         self.slab.reclaim(&*self.store, most)
     }
 
-    /// Gives space back after a commit. Where buckets of another length cannot take what is free, no
-    /// more of it is left than is written between two commits.
+    /// Gives space back after a commit: a little, as somebody may wait. Buckets of another length
+    /// cannot take what is free, so where the store has not much left no more of that is kept than
+    /// is written between two commits.
     pub(crate) fn give_back(&mut self) -> Result<()> {
         let most = self.slab.most_bytes(self.evictions_between_commits());
-        while self.reclaim()? && self.slab.has_short() && self.slab.idle_bytes() > most {}
+        while self.reclaim()? && self.slab.idle_bytes() > most {
+            if !self.slab.has_short() || self.store.free_bytes()?.is_none_or(|free| free > 8 * most)
+            {
+                break;
+            }
+        }
         Ok(())
     }
 

@@ -15,9 +15,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 /// The most bytes that wait while others are under way; a write that would make it more waits.
-const MOST: usize = 8 << 20;
+const MOST: usize = 4 << 20;
 /// The thread begins when so many bytes wait.
-const ENOUGH: usize = 2 << 20;
+const ENOUGH: usize = 1 << 20;
 
 #[derive(Debug, Default)]
 struct State {
