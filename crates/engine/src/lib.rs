@@ -9,6 +9,7 @@ mod ids;
 pub mod linear;
 pub mod memory;
 mod ops;
+pub mod sequential;
 mod step;
 pub mod tree;
 

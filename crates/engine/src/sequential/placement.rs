@@ -1,0 +1,281 @@
+//! Which block goes where: Algorithm 2 without its bytes. The engine puts reads, writes and sealing
+//! around it; the model test drives it alone.
+//!
+//! A flush goes: [`Placement::wanted`] names the map leaves to read, [`Placement::supply`] takes
+//! them, [`Placement::plan`] says what each slot of each scheduled bucket gets, and
+//! [`Placement::done`] counts the flush.
+
+use super::access_time_map::{AccessTimeMap, Accessed};
+use super::ids::{Bucket, Flush, Slot, Turn};
+use super::merge_buffer::{Entry, MergeBuffer, Origin, Pick};
+use super::schedule::{Home, Schedule};
+use super::write_queue::WriteQueue;
+use crate::{BlockId, EngineError, Level, Result};
+
+/// What a flush writes to one bucket: a block, or a fake, for each slot.
+#[derive(Clone, Debug)]
+pub struct Planned<T> {
+    /// The bucket.
+    pub bucket: Bucket,
+    /// Its slots; `None` gets a fake.
+    pub slots: Vec<Option<Pick<T>>>,
+}
+
+/// Where a block is to be looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found<'a, P> {
+    /// In memory; `None` when it was discarded.
+    Queued(Option<&'a P>),
+    /// In this generation, or in a bucket of the last level.
+    Stored(Home),
+    /// Nowhere: it was never written.
+    Nowhere,
+}
+
+/// The state of the placement; `T` is what it takes to open a stored block, `P` what the queue
+/// holds of one.
+#[derive(Clone, Debug)]
+pub struct Placement<T, P> {
+    schedule: Schedule,
+    flush: Flush,
+    /// Writes since the last flush.
+    writes: u64,
+    queue: WriteQueue<P>,
+    times: AccessTimeMap,
+    /// What becomes a generation of level 1, 2, ..., and of the last level.
+    merges: Vec<MergeBuffer<T>>,
+    /// The leaf, of the sweep before, of the bucket of the last level that is due.
+    settled: Option<Vec<Option<Entry<T>>>>,
+}
+
+impl<T: Copy, P> Placement<T, P> {
+    /// Nothing written yet.
+    pub fn new(schedule: Schedule) -> Self {
+        let times = AccessTimeMap::new(schedule.blocks());
+        Self::resume(schedule, Flush(0), times, &[])
+    }
+
+    /// As it was after `flush` flushes, when the merges had taken this many slots of their sources,
+    /// level by level. The queue is empty: what was in it is written again with
+    /// [`Self::write_again`].
+    pub(super) fn resume(
+        schedule: Schedule,
+        flush: Flush,
+        times: AccessTimeMap,
+        taken: &[Vec<u64>],
+    ) -> Self {
+        let queue = WriteQueue::default();
+        let mut placement =
+            Self { schedule, flush, writes: 0, queue, times, merges: Vec::new(), settled: None };
+        for (merge, level) in placement.schedule.levels().skip(1).enumerate() {
+            let begun = placement.merge_of(level, taken.get(merge));
+            placement.merges.push(begun);
+        }
+        placement
+    }
+
+    /// The merge that makes the generation which the next flush belongs to.
+    fn merge_of(&self, level: Level, taken: Option<&Vec<u64>>) -> MergeBuffer<T> {
+        let above = Level(level.0 - 1);
+        let buckets = self.schedule.generation_buckets(above);
+        let bucket_blocks = self.schedule.bucket_blocks(above);
+        let generation = self.schedule.generation_at(level, self.flush);
+        let sources = generation.map_or_else(Vec::new, |it| self.schedule.sources(it));
+        match taken {
+            Some(taken) => MergeBuffer::resume(sources, buckets, bucket_blocks, taken),
+            None => MergeBuffer::new(sources, buckets, bucket_blocks),
+        }
+    }
+
+    /// The schedule.
+    pub fn schedule(&self) -> &Schedule {
+        &self.schedule
+    }
+
+    /// How many flushes there were.
+    pub fn flush(&self) -> Flush {
+        self.flush
+    }
+
+    /// The present turn.
+    pub fn now(&self) -> Turn {
+        self.schedule.turn(self.flush)
+    }
+
+    /// Writes since the last flush.
+    pub fn writes(&self) -> u64 {
+        self.writes
+    }
+
+    /// The queue.
+    pub fn queue(&self) -> &WriteQueue<P> {
+        &self.queue
+    }
+
+    /// The access times.
+    pub fn times(&self) -> &AccessTimeMap {
+        &self.times
+    }
+
+    /// The merges, from that into level 1 on.
+    pub fn merges(&self) -> &[MergeBuffer<T>] {
+        &self.merges
+    }
+
+    /// Whether a flush must come before the next write.
+    pub fn flush_due(&self) -> bool {
+        self.writes >= self.schedule.writes_per_flush()
+    }
+
+    /// Takes a block into the queue; `None` discards it.
+    ///
+    /// # Errors
+    /// `Invalid` when a flush is due or the access times are used up.
+    pub fn write(&mut self, block: BlockId, content: Option<P>) -> Result<()> {
+        self.count_write()?;
+        self.times.set(block, self.now())?;
+        self.queue.push(block, content);
+        Ok(())
+    }
+
+    /// Counts a write of nothing, so that a flush comes nearer.
+    ///
+    /// # Errors
+    /// `Invalid` when a flush is due.
+    pub fn pad(&mut self) -> Result<()> {
+        self.count_write()
+    }
+
+    fn count_write(&mut self) -> Result<()> {
+        if self.flush_due() {
+            return Err(EngineError::Invalid("the queue must be flushed first".into()));
+        }
+        self.writes += 1;
+        Ok(())
+    }
+
+    /// Where a block is.
+    pub fn find(&self, block: BlockId) -> Found<'_, P> {
+        let home = match self.times.get(block) {
+            Accessed::Never => return Found::Nowhere,
+            Accessed::At(time) => self.schedule.home(time, self.now()),
+            Accessed::Settled => match self.schedule.swept(0, self.flush) {
+                Some(sweep) => Home::Stored(sweep),
+                None => return Found::Nowhere,
+            },
+        };
+        let queued = match home {
+            Home::Front => self.queue.front(block),
+            Home::Back => self.queue.back(block),
+            Home::Stored(_) => return Found::Stored(home),
+        };
+        queued.map_or(Found::Stored(home), |content| Found::Queued(content.as_ref()))
+    }
+
+    /// The slot of a block in the last level, as the newest sweep that passed it left it.
+    pub fn settled_slot(&self, block: BlockId) -> Option<Slot> {
+        let (bucket, _) = self.schedule.last_bucket(block);
+        let generation = self.schedule.swept(bucket, self.flush)?;
+        Some(Slot { generation, index: block.0 })
+    }
+
+    /// The map leaves that the next flush needs.
+    pub fn wanted(&self) -> Vec<Bucket> {
+        let mut wanted = Vec::new();
+        for bucket in self.schedule.buckets(self.flush) {
+            let level = bucket.generation.level;
+            if level > Level(0) {
+                let count = self.schedule.bucket_blocks(level);
+                wanted.extend(self.merges[level.0 as usize - 1].wanted(count));
+            }
+            wanted.extend(self.swept_before(bucket).filter(|_| self.settled.is_none()));
+        }
+        wanted
+    }
+
+    /// The bucket that a sweep rewrites, as the sweep before left it.
+    fn swept_before(&self, bucket: Bucket) -> Option<Bucket> {
+        if bucket.generation.level != self.schedule.last() {
+            return None;
+        }
+        let generation = self.schedule.swept(bucket.index, self.flush)?;
+        Some(Bucket { generation, index: bucket.index })
+    }
+
+    /// Takes in a leaf that was wanted, in the order of [`Self::wanted`].
+    pub fn supply(&mut self, bucket: Bucket, entries: &[Option<Entry<T>>]) {
+        let level = bucket.generation.level;
+        match self.merges.get_mut(level.0 as usize) {
+            Some(merge) => merge.supply(bucket, entries),
+            None => self.settled = Some(entries.to_vec()),
+        }
+    }
+
+    /// What every slot of every scheduled bucket gets, from the top level down.
+    pub fn plan(&mut self) -> Vec<Planned<T>> {
+        let buckets: Vec<Bucket> = self.schedule.buckets(self.flush).collect();
+        buckets.into_iter().map(|bucket| self.plan_bucket(bucket)).collect()
+    }
+
+    fn plan_bucket(&mut self, bucket: Bucket) -> Planned<T> {
+        let level = bucket.generation.level;
+        let count = self.schedule.bucket_blocks(level);
+        let slots = if level == Level(0) {
+            let queued = |(block, present)| Pick { block, present, origin: Origin::Queue };
+            (0..count).map(|_| self.queue.drain_next().map(queued)).collect()
+        } else if level == self.schedule.last() {
+            self.plan_last(bucket, count)
+        } else {
+            let merge = &mut self.merges[level.0 as usize - 1];
+            (0..count).map(|_| merge.take_next()).collect()
+        };
+        Planned { bucket, slots }
+    }
+
+    /// Last level writes (§6.1): at its turn an address gets its newest block, or what it had.
+    fn plan_last(&mut self, bucket: Bucket, count: u64) -> Vec<Option<Pick<T>>> {
+        let before = self.swept_before(bucket).map(|before| before.generation);
+        let settled = self.settled.take().unwrap_or_default();
+        let merge = &mut self.merges[bucket.generation.level.0 as usize - 1];
+        let slot = |at: u64| {
+            let index = bucket.index * count + at;
+            merge.take_at(BlockId(index)).or_else(|| {
+                let entry = (*settled.get(at as usize)?)?;
+                let slot = Slot { generation: before?, index };
+                let origin = Origin::Slot(slot, entry.sealed);
+                Some(Pick { block: entry.block, present: entry.present, origin })
+            })
+        };
+        (0..count).map(slot).collect()
+    }
+
+    /// Counts the flush that was planned.
+    pub fn done(&mut self) {
+        let ends = self.schedule.ends_turn(self.flush);
+        self.flush.0 += 1;
+        self.writes = 0;
+        if !ends {
+            return;
+        }
+        self.queue.turn();
+        for level in self.schedule.levels().skip(1) {
+            if self.schedule.bucket(level, self.flush).is_some_and(|bucket| bucket.index == 0) {
+                debug_assert!(self.merges[level.0 as usize - 1].is_done());
+                self.merges[level.0 as usize - 1] = self.merge_of(level, None);
+            }
+        }
+    }
+
+    /// Takes up again a write of the turn before or of this one, after a restart, in the order in
+    /// which they were made; `None` counts for nothing but its place.
+    pub(super) fn write_again(
+        &mut self,
+        block: BlockId,
+        content: Option<P>,
+        time: Turn,
+    ) -> Result<()> {
+        self.times.set(block, time)?;
+        self.queue.push(block, content);
+        Ok(())
+    }
+}
