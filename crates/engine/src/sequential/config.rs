@@ -1,6 +1,6 @@
 //! The parameters of a sequential engine, and the levels that follow from them.
 
-use super::seal::{LEAF_FIXED, NODE_ENTRY, NODE_FIXED};
+use super::map_node::{LEAF_FIXED, NODE_ENTRY, NODE_FIXED};
 use crate::{EngineError, Result};
 
 /// The parameters. All of them are public.

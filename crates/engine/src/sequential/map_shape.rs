@@ -58,6 +58,12 @@ impl MapShape {
         self.counts[1..node.height].iter().sum::<u64>() + node.index
     }
 
+    /// How many children an inner node has when it is whole.
+    pub fn children(&self, node: NodeAt) -> u64 {
+        let from = node.index * self.fan_out;
+        self.counts[node.height - 1].min(from + self.fan_out) - from
+    }
+
     /// The ancestor of a leaf at a height.
     pub fn ancestor(&self, leaf: u64, height: usize) -> NodeAt {
         let index = (0..height).fold(leaf, |index, _| index / self.fan_out);
@@ -92,8 +98,7 @@ mod tests {
                     closed.insert(NodeAt { height: 0, index: leaf });
                     for node in shape.closed_by(leaf) {
                         let from = node.index * fan_out;
-                        let below = shape.counts[node.height - 1].min(from + fan_out);
-                        for index in from..below {
+                        for index in from..from + shape.children(node) {
                             assert!(closed.contains(&NodeAt { height: node.height - 1, index }));
                         }
                         assert!(closed.insert(node), "{node:?} closed twice");

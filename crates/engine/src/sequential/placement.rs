@@ -257,6 +257,7 @@ impl<T: Copy, P> Placement<T, P> {
         if !ends {
             return;
         }
+        debug_assert!(self.queue.is_drained());
         self.queue.turn();
         for level in self.schedule.levels().skip(1) {
             if self.schedule.bucket(level, self.flush).is_some_and(|bucket| bucket.index == 0) {
@@ -266,16 +267,47 @@ impl<T: Copy, P> Placement<T, P> {
         }
     }
 
-    /// Takes up again a write of the turn before or of this one, after a restart, in the order in
-    /// which they were made; `None` counts for nothing but its place.
+    /// Writes that a restart loses: those of this turn and of the one before, by number.
+    pub(super) fn lost_writes(
+        flush: Flush,
+        writes: u64,
+        schedule: &Schedule,
+    ) -> std::ops::Range<u64> {
+        let turn = schedule.writes_per_flush() * schedule.queue_buckets();
+        let from = schedule.turn(flush).0.saturating_sub(1) * turn;
+        from..flush.0 * schedule.writes_per_flush() + writes
+    }
+
+    /// Takes up again write number `number`, after a restart: those of [`Self::lost_writes`], in
+    /// order. None was a write of nothing.
     pub(super) fn write_again(
         &mut self,
-        block: BlockId,
-        content: Option<P>,
-        time: Turn,
+        number: u64,
+        write: Option<(BlockId, Option<P>)>,
     ) -> Result<()> {
+        let flush = Flush(number / self.schedule.writes_per_flush());
+        let time = self.schedule.turn(flush);
+        if flush == self.flush {
+            self.writes += 1;
+        }
+        let Some((block, content)) = write else { return Ok(()) };
         self.times.set(block, time)?;
-        self.queue.push(block, content);
+        if time == self.now() {
+            self.queue.push(block, content);
+        } else {
+            self.queue.push_back(block, content);
+        }
         Ok(())
+    }
+
+    /// Ends what [`Self::write_again`] began.
+    pub(super) fn written_again(&mut self) {
+        let flushes = self.flush.0 % self.schedule.queue_buckets();
+        self.queue.skip_drained(flushes * self.schedule.writes_per_flush());
+    }
+
+    /// Notes that a block is in a generation, when access times are found again.
+    pub(super) fn found_in(&mut self, block: BlockId, time: Turn) -> Result<()> {
+        self.times.set(block, time)
     }
 }

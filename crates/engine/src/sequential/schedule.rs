@@ -151,6 +151,12 @@ impl Schedule {
         Generation { level, number: time.0 / self.periods[level.0 as usize] }
     }
 
+    /// The oldest access time that a generation may hold. Any other that it may hold leads to the
+    /// same places from there on.
+    pub fn oldest_time(&self, generation: Generation) -> Turn {
+        Turn(generation.number * self.periods[generation.level.0 as usize])
+    }
+
     /// Where a block is that was last written at `time` when it is `now` (the paper's Algorithm 3
     /// and Equation 1 in closed form).
     pub fn home(&self, time: Turn, now: Turn) -> Home {

@@ -1,0 +1,522 @@
+//! The sequential engine with its bytes: what is read, what is written where, and what a restart
+//! brings back.
+
+use oblivio_engine::sequential::memory::MemoryDisk;
+use oblivio_engine::sequential::{
+    AccessTimeMap, Extent, Flush, Layout, Sequential, SequentialConfig, SequentialKeys, Step,
+};
+use oblivio_engine::{BlockId, Level};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+const BYTES: usize = 16;
+const SEED: u64 = 3;
+
+type Write = Option<(BlockId, Option<Vec<u8>>)>;
+
+fn config(blocks: u64, bucket: u64, queue: u64, fan_out: u64, last_ratio: u64) -> SequentialConfig {
+    SequentialConfig {
+        block_bytes: BYTES,
+        blocks,
+        bucket_blocks: bucket,
+        queue_buckets: queue,
+        fan_out,
+        last_ratio,
+        sector_bytes: 128,
+        cached_nodes: 4,
+        cached_leaves: 2,
+    }
+}
+
+/// An engine, its disk, and what must be read from it.
+struct Run {
+    engine: Sequential,
+    disk: MemoryDisk,
+    newest: BTreeMap<BlockId, Vec<u8>>,
+    /// All writes so far: the volume's log, never cut.
+    log: Vec<Write>,
+    sessions: u64,
+}
+
+impl Run {
+    fn new(config: SequentialConfig) -> Self {
+        let engine = Sequential::new(config, SequentialKeys::from_seed(SEED, 0));
+        let engine = engine.expect("sound parameters");
+        let (disk, newest) = (MemoryDisk::new(&engine), BTreeMap::new());
+        Self { engine, disk, newest, log: Vec::new(), sessions: 0 }
+    }
+
+    /// A write that every time has another content.
+    fn content(&self) -> Vec<u8> {
+        let mut content = vec![0xa5; BYTES];
+        content[..8].copy_from_slice(&(self.log.len() as u64 + 1).to_le_bytes());
+        content
+    }
+
+    /// Puts it into the queue, and into the log.
+    fn enqueue(&mut self, write: Write) {
+        match &write {
+            None => self.engine.pad().expect("no flush is due"),
+            Some((block, Some(content))) => {
+                self.engine.write(*block, content.clone()).expect("no flush is due");
+                self.newest.insert(*block, content.clone());
+            }
+            Some((block, None)) => {
+                self.engine.discard(*block).expect("no flush is due");
+                self.newest.remove(block);
+            }
+        }
+        self.log.push(write);
+    }
+
+    fn apply(&mut self, write: Write) {
+        self.enqueue(write);
+        self.disk.flush_if_due(&mut self.engine).expect("nothing was tampered with");
+    }
+
+    fn write(&mut self, block: u64) {
+        let content = self.content();
+        self.apply(Some((BlockId(block), Some(content))));
+    }
+
+    fn blocks(&self) -> Vec<BlockId> {
+        (0..self.engine.config().blocks).map(BlockId).collect()
+    }
+
+    fn expected(&self, blocks: &[BlockId]) -> Vec<Option<Vec<u8>>> {
+        blocks.iter().map(|block| self.newest.get(block).cloned()).collect()
+    }
+
+    fn check(&mut self, blocks: Vec<BlockId>) {
+        let expected = self.expected(&blocks);
+        let read = self.disk.read(&mut self.engine, blocks.clone());
+        assert_eq!(read.expect("nothing was tampered with"), expected, "{blocks:?}");
+    }
+
+    fn check_all(&mut self) {
+        self.check(self.blocks());
+    }
+
+    /// Opens the state in a new session and makes the log's lost writes again.
+    fn restore(&mut self, state: &[u8], times: Option<AccessTimeMap>) {
+        self.sessions += 1;
+        let keys = SequentialKeys::from_seed(SEED, self.sessions);
+        let config = *self.engine.config();
+        let rebuild = times.is_none();
+        self.engine = Sequential::restore(config, keys, state, times).expect("its own state");
+        if rebuild && self.engine.flushes() > Flush(0) {
+            self.disk.rebuild(&mut self.engine).expect("nothing was tampered with");
+        }
+        for number in self.engine.lost_writes() {
+            let write = self.log[number as usize].clone();
+            self.engine.write_again(write).expect("it was lost");
+        }
+        for write in self.log.split_off(self.engine.writes() as usize) {
+            self.apply(write);
+        }
+    }
+}
+
+/// Reproducible numbers (SplitMix64).
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % bound
+    }
+
+    fn write(&mut self, run: &Run) -> Write {
+        let block = BlockId(self.below(run.engine.config().blocks));
+        match self.below(10) {
+            0 => None,
+            1 => Some((block, None)),
+            _ => Some((block, Some(run.content()))),
+        }
+    }
+}
+
+fn any_config() -> impl Strategy<Value = SequentialConfig> {
+    let sizes = (1..80u64, 1..7u64, 1..5u64);
+    (sizes, 2..17u64, 30..300u64).prop_map(|((blocks, bucket, queue), fan_out, last_ratio)| {
+        config(blocks, bucket, queue, fan_out, last_ratio)
+    })
+}
+
+#[derive(Clone, Debug)]
+enum Event {
+    Write(u64),
+    Discard(u64),
+    Pad,
+    Read(Vec<u64>),
+    Restore { times_kept: bool },
+}
+
+fn any_event() -> impl Strategy<Value = Event> {
+    let block = prop_oneof![Just(3u64), 0..8u64, any::<u64>()];
+    prop_oneof![
+        12 => block.clone().prop_map(Event::Write),
+        2 => block.clone().prop_map(Event::Discard),
+        1 => Just(Event::Pad),
+        4 => prop::collection::vec(block, 0..6).prop_map(Event::Read),
+        1 => any::<bool>().prop_map(|times_kept| Event::Restore { times_kept }),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn every_read_is_right(
+        config in any_config(),
+        events in prop::collection::vec(any_event(), 1..400),
+    ) {
+        let mut run = Run::new(config);
+        let within = |block: u64| BlockId(block % config.blocks);
+        for event in events {
+            match event {
+                Event::Write(block) => run.write(block % config.blocks),
+                Event::Discard(block) => run.apply(Some((within(block), None))),
+                Event::Pad => run.apply(None),
+                Event::Read(blocks) => run.check(blocks.into_iter().map(within).collect()),
+                Event::Restore { times_kept } => {
+                    let state = run.engine.state().expect("idle");
+                    let times = times_kept.then(|| run.engine.access_times().clone());
+                    run.restore(&state, times);
+                }
+            }
+        }
+        run.check_all();
+    }
+
+    /// Two runs of equal length, whatever they do, write the same places in the same order, and
+    /// these are the schedule's.
+    #[test]
+    fn the_trace_follows_from_the_number_of_writes(
+        config in any_config(),
+        pairs in prop::collection::vec((any_event(), any_event()), 1..500),
+    ) {
+        let (mut one, mut other) = (Run::new(config), Run::new(config));
+        let mut writes = 0;
+        for (mine, theirs) in pairs {
+            // Reads and restores are no part of the workload's length: they may differ.
+            for (run, event) in [(&mut one, mine), (&mut other, theirs)] {
+                match event {
+                    Event::Discard(block) => run.apply(Some((BlockId(block % config.blocks), None))),
+                    Event::Write(block) => run.write(block % config.blocks),
+                    Event::Read(blocks) => {
+                        run.check(blocks.iter().map(|it| BlockId(it % config.blocks)).collect());
+                        run.apply(None);
+                    }
+                    Event::Pad => run.apply(None),
+                    Event::Restore { .. } => {
+                        let state = run.engine.state().expect("idle");
+                        run.restore(&state, None);
+                        run.write(0);
+                    }
+                }
+            }
+            writes += 1;
+        }
+        prop_assert_eq!(&one.disk.trace, &other.disk.trace);
+        let layout = Layout::new(&config).expect("sound parameters");
+        let flushes = writes / config.bucket_blocks;
+        let scheduled: Vec<Extent> =
+            (0..flushes).flat_map(|flush| layout.writes(Flush(flush))).collect();
+        prop_assert_eq!(&one.disk.trace, &scheduled);
+        prop_assert_eq!(one.engine.state().expect("idle").len(), other.engine.state().expect("idle").len());
+    }
+}
+
+/// What stands where never overlaps, fills the disk, and costs what [`Layout::cost`] says.
+#[test]
+fn places_are_disjoint_and_their_cost_is_counted_right() {
+    for (blocks, bucket, queue, fan_out, ratio) in
+        [(60, 2, 3, 3, 100), (1000, 5, 2, 4, 100), (999, 7, 3, 8, 230), (64, 1, 1, 2, 60)]
+    {
+        let config = config(blocks, bucket, queue, fan_out, ratio);
+        let layout = Layout::new(&config).expect("sound parameters");
+        let schedule = layout.schedule();
+        let last = schedule.last();
+        // From the first flush at which every level is in use, over a whole sweep and ring.
+        let begin = (0..).find(|&flush| schedule.bucket(last, Flush(flush)).is_some());
+        let begin = begin.expect("there is a first");
+        let sweeps = schedule.flushes_of(last) * 4;
+        let mut seen: BTreeMap<u64, u64> = BTreeMap::new();
+        let mut written = 0;
+        for flush in begin..begin + sweeps {
+            for extent in layout.writes(Flush(flush)) {
+                assert!(extent.bytes > 0 && extent.end() <= layout.bytes());
+                assert_eq!(*seen.entry(extent.offset).or_insert(extent.bytes), extent.bytes);
+                written += extent.bytes;
+            }
+        }
+        let mut end = 0;
+        for (offset, bytes) in seen {
+            assert!(offset >= end, "two things at {offset}");
+            end = offset + bytes;
+        }
+        let user = sweeps * bucket * BYTES as u64;
+        let cost = layout.cost();
+        let off = (written as f64 / user as f64 - cost.written).abs();
+        assert!(off < 1e-9, "{written} for {user} is not {cost:?}");
+        assert!(
+            (cost.stored - layout.bytes() as f64 / (blocks * BYTES as u64) as f64).abs() < 1e-9
+        );
+        let levels: u64 = schedule.levels().map(|level| layout.level_bytes(level)).sum();
+        assert_eq!(levels, layout.bytes());
+    }
+}
+
+/// Reads that began before a flush end after it, and are right.
+#[test]
+fn reads_run_beside_flushes() {
+    let mut run = Run::new(config(60, 2, 2, 3, 100));
+    let mut dice = Dice(1);
+    let mut overtaken = 0;
+    for _ in 0..3000 {
+        let blocks: Vec<BlockId> = (0..4).map(|_| BlockId(dice.below(60))).collect();
+        let expected = run.expected(&blocks);
+        let mut batch = run.engine.begin_read(blocks).expect("no such block");
+        let located = run.engine.flushes();
+        // A step of the read, then some flushes, then the rest of it. Other blocks are written.
+        for _ in 0..dice.below(4) {
+            run.disk.carry_out(run.engine.read_step(&mut batch).expect("untampered"));
+        }
+        let (engine, disk) = (&mut run.engine, &mut run.disk);
+        for _ in 0..dice.below(300) / (1 + dice.below(40)) {
+            engine.pad().expect("idle");
+            if engine.flush_due() {
+                engine.begin_flush().expect("due");
+                while disk.carry_out(engine.step().expect("untampered")) {
+                    if dice.below(8) == 0 {
+                        disk.carry_out(engine.read_step(&mut batch).expect("untampered"));
+                    }
+                }
+            }
+        }
+        overtaken += u32::from(engine.flushes() > located);
+        while disk.carry_out(engine.read_step(&mut batch).expect("untampered")) {}
+        assert_eq!(batch.into_answers(), expected);
+        run.log.resize(run.engine.writes() as usize, None);
+        for _ in 0..2 {
+            if !run.engine.flush_due() {
+                let write = dice.write(&run);
+                run.apply(write);
+            }
+        }
+    }
+    assert!(overtaken > 500);
+}
+
+#[test]
+fn a_run_is_restored_at_every_flush() {
+    for (at, times_kept) in [(0, true), (1, false)] {
+        let mut run = Run::new(config(70, 3, 2, 3, 120));
+        let mut dice = Dice(at);
+        let mut size = None;
+        for _ in 0..1200 {
+            let write = dice.write(&run);
+            let before = run.engine.flushes();
+            run.apply(write);
+            if run.engine.flushes() > before {
+                let state = run.engine.state().expect("idle");
+                assert_eq!(*size.get_or_insert(state.len()), state.len(), "its size tells");
+                let times = times_kept.then(|| run.engine.access_times().clone());
+                run.restore(&state, times);
+                run.check_all();
+            }
+        }
+        assert_eq!(run.sessions, 400);
+    }
+}
+
+/// After a crash at any write since the state of the turn's beginning, sectors torn, all is there.
+#[test]
+fn a_crash_within_a_turn_loses_nothing() {
+    for (bucket, queue, fan_out, ratio) in [(2, 3, 3, 100), (1, 4, 2, 150), (4, 1, 3, 70)] {
+        let mut run = Run::new(config(90, bucket, queue, fan_out, ratio));
+        let mut dice = Dice(bucket);
+        for _ in 0..300 {
+            // To the beginning of a turn.
+            while run.engine.writes() % (bucket * queue) != 0 || dice.below(3) > 0 {
+                let write = dice.write(&run);
+                run.apply(write);
+            }
+            let state = run.engine.state().expect("idle");
+            for _ in 0..dice.below(bucket * queue) {
+                let write = dice.write(&run);
+                run.apply(write);
+            }
+            tear_a_flush(&mut run, &mut dice);
+            run.restore(&state, None);
+            run.check_all();
+        }
+    }
+}
+
+/// Writes on until a flush is due, and carries out only a part of its writes.
+fn tear_a_flush(run: &mut Run, dice: &mut Dice) {
+    while !run.engine.flush_due() {
+        let write = dice.write(run);
+        run.enqueue(write);
+    }
+    run.engine.begin_flush().expect("due");
+    loop {
+        let step = run.engine.step().expect("untampered");
+        if let Step::Write { extents, .. } = step {
+            for extent in extents {
+                let part = &mut run.disk.bytes[extent.offset as usize..extent.end() as usize];
+                let torn = dice.below(part.len() as u64 + 1) as usize;
+                part[..torn].iter_mut().for_each(|byte| *byte = dice.below(256) as u8);
+            }
+            return;
+        }
+        run.disk.carry_out(step);
+    }
+}
+
+/// Every read of an intact disk is right; of one that was changed it is right or refused.
+fn never_wrong(run: &mut Run) -> u32 {
+    let mut refused = 0;
+    for block in run.blocks() {
+        match run.disk.read(&mut run.engine, vec![block]) {
+            Ok(read) => assert_eq!(read, run.expected(&[block]), "{block:?} is wrong"),
+            Err(_) => refused += 1,
+        }
+    }
+    refused
+}
+
+fn uncached() -> SequentialConfig {
+    SequentialConfig { cached_nodes: 0, cached_leaves: 0, ..config(30, 2, 2, 3, 100) }
+}
+
+#[test]
+fn no_flipped_bit_gives_wrong_data() {
+    let mut run = Run::new(uncached());
+    let mut dice = Dice(5);
+    for _ in 0..700 {
+        let write = dice.write(&run);
+        run.apply(write);
+    }
+    let mut found = 0;
+    for at in 0..run.disk.bytes.len() {
+        let bit = 1 << dice.below(8);
+        run.disk.bytes[at] ^= bit;
+        found += u32::from(never_wrong(&mut run) > 0);
+        run.disk.bytes[at] ^= bit;
+    }
+    assert_eq!(never_wrong(&mut run), 0);
+    // What is current is a good part of the disk.
+    assert!(found as usize > run.disk.bytes.len() / 6, "{found} of {}", run.disk.bytes.len());
+}
+
+#[test]
+fn no_part_replayed_from_before_gives_wrong_data() {
+    let mut run = Run::new(uncached());
+    let mut dice = Dice(6);
+    let mut old: Vec<Vec<u8>> = Vec::new();
+    let mut refused = 0;
+    for _ in 0..40 {
+        for _ in 0..37 {
+            let write = dice.write(&run);
+            run.apply(write);
+        }
+        let now = run.disk.bytes.clone();
+        for old in &old {
+            // Each thing that a flush writes at once, then whole levels, then all.
+            let flushes = run.engine.flushes().0.saturating_sub(12)..run.engine.flushes().0;
+            let layout = run.engine.layout();
+            let mut parts: Vec<Extent> =
+                flushes.flat_map(|flush| layout.writes(Flush(flush))).collect();
+            let mut offset = 0;
+            for level in layout.schedule().levels() {
+                let bytes = layout.level_bytes(level);
+                parts.push(Extent { offset, bytes });
+                offset += bytes;
+            }
+            parts.push(Extent { offset: 0, bytes: now.len() as u64 });
+            for part in parts {
+                let range = part.offset as usize..part.end() as usize;
+                run.disk.bytes[range.clone()].copy_from_slice(&old[range.clone()]);
+                refused += never_wrong(&mut run);
+                run.disk.bytes[range.clone()].copy_from_slice(&now[range]);
+            }
+        }
+        old.push(now);
+        if old.len() > 4 {
+            old.remove(0);
+        }
+    }
+    assert!(refused > 1000, "only {refused} reads refused");
+    assert_eq!(never_wrong(&mut run), 0);
+}
+
+/// Where a flush reads what was changed, it stops, and says where.
+#[test]
+fn a_flush_carries_no_changed_block_on() {
+    let mut dice = Dice(7);
+    let mut stopped = 0;
+    for round in 0..400 {
+        let mut run = Run::new(uncached());
+        for _ in 0..250 + round {
+            let write = dice.write(&run);
+            run.apply(write);
+        }
+        let at = dice.below(run.disk.bytes.len() as u64) as usize;
+        run.disk.bytes[at] ^= 1 << dice.below(8);
+        let mut closed = false;
+        for _ in 0..200 {
+            let block = BlockId(dice.below(30));
+            let content = run.content();
+            let (engine, disk) = (&mut run.engine, &mut run.disk);
+            if disk.write(engine, block, Some(content.clone())).is_err() {
+                assert!(engine.pad().is_err(), "it goes on after what was changed");
+                closed = true;
+                break;
+            }
+            run.newest.insert(block, content.clone());
+            run.log.push(Some((block, Some(content))));
+        }
+        stopped += u32::from(closed);
+        if !closed {
+            never_wrong(&mut run);
+        }
+    }
+    assert!(stopped > 40, "{stopped} stopped");
+}
+
+#[test]
+fn foreign_states_are_refused() {
+    let mut run = Run::new(config(30, 2, 2, 3, 100));
+    (0..100).for_each(|block| run.write(block % 30));
+    let state = run.engine.state().expect("idle");
+    let restore = |config, state: &[u8]| {
+        Sequential::restore(config, SequentialKeys::from_seed(SEED, 9), state, None).map(|_| ())
+    };
+    restore(config(30, 2, 2, 3, 100), &state).expect("its own");
+    for other in [config(31, 2, 2, 3, 100), config(30, 3, 2, 3, 100), config(30, 2, 2, 4, 100)] {
+        assert!(restore(other, &state).is_err());
+    }
+    for length in [0, 8, 100, state.len() - 1] {
+        assert!(restore(config(30, 2, 2, 3, 100), &state[..length]).is_err());
+    }
+    let longer: Vec<u8> = state.iter().copied().chain([0]).collect();
+    assert!(restore(config(30, 2, 2, 3, 100), &longer).is_err());
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let mut run = Run::new(config(30, 2, 2, 3, 100));
+    let engine = &mut run.engine;
+    assert!(engine.write(BlockId(30), vec![0; BYTES]).is_err());
+    assert!(engine.write(BlockId(0), vec![0; BYTES - 1]).is_err());
+    assert!(engine.begin_read(vec![BlockId(30)]).is_err());
+    assert!(engine.begin_flush().is_err() && engine.begin_rebuild().is_err());
+    assert!(engine.write_again(None).is_err());
+    (0..2).for_each(|_| engine.pad().expect("idle"));
+    assert!(engine.pad().is_err(), "a flush is due");
+    assert_eq!(engine.layout().schedule().ring(Level(0)), 6);
+}
