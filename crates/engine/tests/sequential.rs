@@ -1,143 +1,15 @@
 //! The sequential engine with its bytes: what is read, what is written where, and what a restart
 //! brings back.
 
-use oblivio_engine::sequential::memory::MemoryDisk;
+mod sequential_run;
+
 use oblivio_engine::sequential::{
-    AccessTimeMap, Extent, Flush, Layout, Sequential, SequentialConfig, SequentialKeys, Step,
+    Extent, Flush, Layout, Sequential, SequentialConfig, SequentialKeys, Step,
 };
 use oblivio_engine::{BlockId, Level};
 use proptest::prelude::*;
+use sequential_run::{BYTES, Dice, Run, SEED, config};
 use std::collections::BTreeMap;
-
-const BYTES: usize = 16;
-const SEED: u64 = 3;
-
-type Write = Option<(BlockId, Option<Vec<u8>>)>;
-
-fn config(blocks: u64, bucket: u64, queue: u64, fan_out: u64, last_ratio: u64) -> SequentialConfig {
-    SequentialConfig {
-        block_bytes: BYTES,
-        blocks,
-        bucket_blocks: bucket,
-        queue_buckets: queue,
-        fan_out,
-        last_ratio,
-        sector_bytes: 128,
-        cached_nodes: 4,
-        cached_leaves: 2,
-    }
-}
-
-/// An engine, its disk, and what must be read from it.
-struct Run {
-    engine: Sequential,
-    disk: MemoryDisk,
-    newest: BTreeMap<BlockId, Vec<u8>>,
-    /// All writes so far: the volume's log, never cut.
-    log: Vec<Write>,
-    sessions: u64,
-}
-
-impl Run {
-    fn new(config: SequentialConfig) -> Self {
-        let engine = Sequential::new(config, SequentialKeys::from_seed(SEED, 0));
-        let engine = engine.expect("sound parameters");
-        let (disk, newest) = (MemoryDisk::new(&engine), BTreeMap::new());
-        Self { engine, disk, newest, log: Vec::new(), sessions: 0 }
-    }
-
-    /// A write that every time has another content.
-    fn content(&self) -> Vec<u8> {
-        let mut content = vec![0xa5; BYTES];
-        content[..8].copy_from_slice(&(self.log.len() as u64 + 1).to_le_bytes());
-        content
-    }
-
-    /// Puts it into the queue, and into the log.
-    fn enqueue(&mut self, write: Write) {
-        match &write {
-            None => self.engine.pad().expect("no flush is due"),
-            Some((block, Some(content))) => {
-                self.engine.write(*block, content.clone()).expect("no flush is due");
-                self.newest.insert(*block, content.clone());
-            }
-            Some((block, None)) => {
-                self.engine.discard(*block).expect("no flush is due");
-                self.newest.remove(block);
-            }
-        }
-        self.log.push(write);
-    }
-
-    fn apply(&mut self, write: Write) {
-        self.enqueue(write);
-        self.disk.flush_if_due(&mut self.engine).expect("nothing was tampered with");
-    }
-
-    fn write(&mut self, block: u64) {
-        let content = self.content();
-        self.apply(Some((BlockId(block), Some(content))));
-    }
-
-    fn blocks(&self) -> Vec<BlockId> {
-        (0..self.engine.config().blocks).map(BlockId).collect()
-    }
-
-    fn expected(&self, blocks: &[BlockId]) -> Vec<Option<Vec<u8>>> {
-        blocks.iter().map(|block| self.newest.get(block).cloned()).collect()
-    }
-
-    fn check(&mut self, blocks: Vec<BlockId>) {
-        let expected = self.expected(&blocks);
-        let read = self.disk.read(&mut self.engine, blocks.clone());
-        assert_eq!(read.expect("nothing was tampered with"), expected, "{blocks:?}");
-    }
-
-    fn check_all(&mut self) {
-        self.check(self.blocks());
-    }
-
-    /// Opens the state in a new session and makes the log's lost writes again.
-    fn restore(&mut self, state: &[u8], times: Option<AccessTimeMap>) {
-        self.sessions += 1;
-        let keys = SequentialKeys::from_seed(SEED, self.sessions);
-        let config = *self.engine.config();
-        let rebuild = times.is_none();
-        self.engine = Sequential::restore(config, keys, state, times).expect("its own state");
-        if rebuild && self.engine.flushes() > Flush(0) {
-            self.disk.rebuild(&mut self.engine).expect("nothing was tampered with");
-        }
-        for number in self.engine.lost_writes() {
-            let write = self.log[number as usize].clone();
-            self.engine.write_again(write).expect("it was lost");
-        }
-        for write in self.log.split_off(self.engine.writes() as usize) {
-            self.apply(write);
-        }
-    }
-}
-
-/// Reproducible numbers (SplitMix64).
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % bound
-    }
-
-    fn write(&mut self, run: &Run) -> Write {
-        let block = BlockId(self.below(run.engine.config().blocks));
-        match self.below(10) {
-            0 => None,
-            1 => Some((block, None)),
-            _ => Some((block, Some(run.content()))),
-        }
-    }
-}
 
 fn any_config() -> impl Strategy<Value = SequentialConfig> {
     let sizes = (1..80u64, 1..7u64, 1..5u64);
@@ -340,7 +212,7 @@ fn a_crash_within_a_turn_loses_nothing() {
         let mut dice = Dice(bucket);
         for _ in 0..300 {
             // To the beginning of a turn.
-            while run.engine.writes() % (bucket * queue) != 0 || dice.below(3) > 0 {
+            while !run.engine.writes().is_multiple_of(bucket * queue) || dice.below(3) > 0 {
                 let write = dice.write(&run);
                 run.apply(write);
             }
@@ -375,117 +247,6 @@ fn tear_a_flush(run: &mut Run, dice: &mut Dice) {
         }
         run.disk.carry_out(step);
     }
-}
-
-/// Every read of an intact disk is right; of one that was changed it is right or refused.
-fn never_wrong(run: &mut Run) -> u32 {
-    let mut refused = 0;
-    for block in run.blocks() {
-        match run.disk.read(&mut run.engine, vec![block]) {
-            Ok(read) => assert_eq!(read, run.expected(&[block]), "{block:?} is wrong"),
-            Err(_) => refused += 1,
-        }
-    }
-    refused
-}
-
-fn uncached() -> SequentialConfig {
-    SequentialConfig { cached_nodes: 0, cached_leaves: 0, ..config(30, 2, 2, 3, 100) }
-}
-
-#[test]
-fn no_flipped_bit_gives_wrong_data() {
-    let mut run = Run::new(uncached());
-    let mut dice = Dice(5);
-    for _ in 0..700 {
-        let write = dice.write(&run);
-        run.apply(write);
-    }
-    let mut found = 0;
-    for at in 0..run.disk.bytes.len() {
-        let bit = 1 << dice.below(8);
-        run.disk.bytes[at] ^= bit;
-        found += u32::from(never_wrong(&mut run) > 0);
-        run.disk.bytes[at] ^= bit;
-    }
-    assert_eq!(never_wrong(&mut run), 0);
-    // What is current is a good part of the disk.
-    assert!(found as usize > run.disk.bytes.len() / 6, "{found} of {}", run.disk.bytes.len());
-}
-
-#[test]
-fn no_part_replayed_from_before_gives_wrong_data() {
-    let mut run = Run::new(uncached());
-    let mut dice = Dice(6);
-    let mut old: Vec<Vec<u8>> = Vec::new();
-    let mut refused = 0;
-    for _ in 0..40 {
-        for _ in 0..37 {
-            let write = dice.write(&run);
-            run.apply(write);
-        }
-        let now = run.disk.bytes.clone();
-        for old in &old {
-            // Each thing that a flush writes at once, then whole levels, then all.
-            let flushes = run.engine.flushes().0.saturating_sub(12)..run.engine.flushes().0;
-            let layout = run.engine.layout();
-            let mut parts: Vec<Extent> =
-                flushes.flat_map(|flush| layout.writes(Flush(flush))).collect();
-            let mut offset = 0;
-            for level in layout.schedule().levels() {
-                let bytes = layout.level_bytes(level);
-                parts.push(Extent { offset, bytes });
-                offset += bytes;
-            }
-            parts.push(Extent { offset: 0, bytes: now.len() as u64 });
-            for part in parts {
-                let range = part.offset as usize..part.end() as usize;
-                run.disk.bytes[range.clone()].copy_from_slice(&old[range.clone()]);
-                refused += never_wrong(&mut run);
-                run.disk.bytes[range.clone()].copy_from_slice(&now[range]);
-            }
-        }
-        old.push(now);
-        if old.len() > 4 {
-            old.remove(0);
-        }
-    }
-    assert!(refused > 1000, "only {refused} reads refused");
-    assert_eq!(never_wrong(&mut run), 0);
-}
-
-/// Where a flush reads what was changed, it stops, and says where.
-#[test]
-fn a_flush_carries_no_changed_block_on() {
-    let mut dice = Dice(7);
-    let mut stopped = 0;
-    for round in 0..400 {
-        let mut run = Run::new(uncached());
-        for _ in 0..250 + round {
-            let write = dice.write(&run);
-            run.apply(write);
-        }
-        let at = dice.below(run.disk.bytes.len() as u64) as usize;
-        run.disk.bytes[at] ^= 1 << dice.below(8);
-        let mut closed = false;
-        for _ in 0..200 {
-            let block = BlockId(dice.below(30));
-            let content = run.content();
-            let (engine, disk) = (&mut run.engine, &mut run.disk);
-            if disk.write(engine, block, Some(content.clone())).is_err() {
-                assert!(engine.pad().is_err(), "it goes on after what was changed");
-                closed = true;
-                break;
-            }
-            run.newest.insert(block, content.clone());
-            run.log.push(Some((block, Some(content))));
-        }
-        stopped += u32::from(closed);
-        if !closed {
-            never_wrong(&mut run);
-        }
-    }
-    assert!(stopped > 40, "{stopped} stopped");
 }
 
 #[test]

@@ -4,12 +4,15 @@
 //! merged into what. The engine's formula must always point at the same slot, and no slot that is
 //! current may be written over.
 
+mod sequential_run;
+
 use oblivio_engine::sequential::{
     Bucket, Entry, Found, Generation, Home, Layout, Origin, Placement, Planned, SequentialConfig,
     Slot,
 };
 use oblivio_engine::{BlockId, Level};
 use proptest::prelude::*;
+use sequential_run::{Dice, config};
 use std::collections::BTreeMap;
 
 /// Bytes of a block; everything on the disk is a multiple of it, so that an offset is an index.
@@ -294,33 +297,6 @@ impl Model {
             }
         }
         None
-    }
-}
-
-/// Reproducible numbers (SplitMix64).
-struct Dice(u64);
-
-impl Dice {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-}
-
-fn config(blocks: u64, bucket: u64, queue: u64, fan_out: u64, last_ratio: u64) -> SequentialConfig {
-    SequentialConfig {
-        bucket_blocks: bucket,
-        queue_buckets: queue,
-        fan_out,
-        last_ratio,
-        ..SequentialConfig::new(1, blocks)
     }
 }
 

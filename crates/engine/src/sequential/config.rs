@@ -29,20 +29,27 @@ pub struct SequentialConfig {
 }
 
 impl SequentialConfig {
-    /// The defaults for so many blocks (docs/sequential.md says where they come from).
+    /// The defaults for so many blocks; docs/sequential.md says where they come from.
+    ///
+    /// Levels grow by 16. The queue is the smallest that saves a level, as long as that is at most
+    /// 64 MiB and a 64th of the volume. A bucket is as large as lets its map leaf fill a sector.
     pub fn new(block_bytes: usize, blocks: u64) -> Self {
-        let bucket_blocks = 168;
-        // 32 MiB of queue, less for what is smaller than 2 GiB.
-        let queue_bytes = (blocks.saturating_mul(block_bytes as u64) / 64).min(32 << 20);
-        let bucket_bytes = bucket_blocks * block_bytes.max(1) as u64;
+        let (fan_out, sector_bytes) = (16, 4096);
+        let bucket_blocks = ((sector_bytes - LEAF_FIXED) / NODE_ENTRY) as u64;
+        let most = (64 << 20) / block_bytes.max(1) as u64;
+        let most = most.min(blocks / 64).max(1);
+        let mut queue_blocks = blocks.div_ceil(fan_out);
+        while queue_blocks > most {
+            queue_blocks = queue_blocks.div_ceil(fan_out);
+        }
         Self {
             block_bytes,
             blocks,
             bucket_blocks,
-            queue_buckets: (queue_bytes / bucket_bytes).max(1),
-            fan_out: 16,
+            queue_buckets: queue_blocks.div_ceil(bucket_blocks).max(1),
+            fan_out,
             last_ratio: 100,
-            sector_bytes: 4096,
+            sector_bytes,
             cached_nodes: 512,
             cached_leaves: 256,
         }
@@ -150,6 +157,19 @@ mod tests {
         assert_eq!(config(4096, 1, 8, 100).fan_outs(), [8, 8, 8, 8]);
         assert_eq!(config(9, 1, 8, 100).fan_outs(), [3, 3]);
         assert_eq!(config(3, 5, 8, 100).fan_outs(), [1]);
+    }
+
+    #[test]
+    fn the_defaults_use_the_whole_fan_out() {
+        for gib in [1u64, 2, 16, 40, 100, 256, 1024] {
+            let config = SequentialConfig::new(4096, gib << 18);
+            config.check().expect("the defaults make sense");
+            let fan_outs = config.fan_outs();
+            let bytes = config.queue_blocks() * 4096;
+            assert!(bytes <= 65 << 20, "{gib} GiB with a queue of {bytes}");
+            assert!(fan_outs.iter().all(|&fan_out| fan_out >= 14), "{gib} GiB: {fan_outs:?}");
+        }
+        assert_eq!(SequentialConfig::new(4096, 256 << 18).fan_outs().len(), 3);
     }
 
     #[test]
