@@ -54,8 +54,8 @@ proptest! {
                 Event::Read(blocks) => run.check(blocks.into_iter().map(within).collect()),
                 Event::Restore { times_kept } => {
                     let state = run.engine.state().expect("idle");
-                    let times = times_kept.then(|| run.engine.access_times().clone());
-                    run.restore(&state, times);
+                    let times = times_kept.then(|| run.engine.access_times().to_bytes());
+                    run.restore(&state, times.as_deref());
                 }
             }
         }
@@ -195,8 +195,8 @@ fn a_run_is_restored_at_every_flush() {
             if run.engine.flushes() > before {
                 let state = run.engine.state().expect("idle");
                 assert_eq!(*size.get_or_insert(state.len()), state.len(), "its size tells");
-                let times = times_kept.then(|| run.engine.access_times().clone());
-                run.restore(&state, times);
+                let times = times_kept.then(|| run.engine.access_times().to_bytes());
+                run.restore(&state, times.as_deref());
                 run.check_all();
             }
         }

@@ -93,15 +93,22 @@ impl SequentialConfig {
         if self.map_fan_out() < 2 || self.sector_bytes > 1 << 20 {
             return invalid("a node of a buffer map has at least 2 children and at most 1 MiB");
         }
+        if self.turns_of_a_sweep() > 1 << 29 {
+            return invalid("the queue is too small for so many blocks");
+        }
         Ok(())
+    }
+
+    /// Turns that a sweep of the last level must take at least.
+    fn turns_of_a_sweep(&self) -> u64 {
+        let queue = self.queue_blocks().saturating_mul(self.last_ratio);
+        self.blocks.saturating_mul(100).div_ceil(queue).max(1)
     }
 
     /// The fan-outs of the levels, from the top: as few levels as the largest fan-out allows, and
     /// then as even as they get, so that a size that is no power wastes no space.
     pub fn fan_outs(&self) -> Vec<u64> {
-        let queue = self.queue_blocks().saturating_mul(self.last_ratio);
-        // Turns that a sweep of the last level must take at least.
-        let mut turns = self.blocks.saturating_mul(100).div_ceil(queue).max(1);
+        let mut turns = self.turns_of_a_sweep();
         let mut levels = 1;
         while self.fan_out.saturating_pow(levels) < turns {
             levels += 1;

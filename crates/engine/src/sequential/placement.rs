@@ -51,7 +51,7 @@ pub struct Placement<T, P> {
 impl<T: Copy, P> Placement<T, P> {
     /// Nothing written yet.
     pub fn new(schedule: Schedule) -> Self {
-        let times = AccessTimeMap::new(schedule.blocks());
+        let times = AccessTimeMap::new(schedule.blocks(), schedule.oldest());
         Self::resume(schedule, Flush(0), times, &[])
     }
 
@@ -130,10 +130,10 @@ impl<T: Copy, P> Placement<T, P> {
     /// Takes a block into the queue; `None` discards it.
     ///
     /// # Errors
-    /// `Invalid` when a flush is due or the access times are used up.
+    /// `Invalid` when a flush is due.
     pub fn write(&mut self, block: BlockId, content: Option<P>) -> Result<()> {
         self.count_write()?;
-        self.times.set(block, self.now())?;
+        self.times.set(block, self.now());
         self.queue.push(block, content);
         Ok(())
     }
@@ -156,7 +156,7 @@ impl<T: Copy, P> Placement<T, P> {
 
     /// Where a block is.
     pub fn find(&self, block: BlockId) -> Found<'_, P> {
-        let home = match self.times.get(block) {
+        let home = match self.times.get(block, self.now()) {
             Accessed::Never => return Found::Nowhere,
             Accessed::At(time) => self.schedule.home(time, self.now()),
             Accessed::Settled => match self.schedule.swept(0, self.flush) {
@@ -232,8 +232,23 @@ impl<T: Copy, P> Placement<T, P> {
         Planned { bucket, slots }
     }
 
+    /// Marks what is in the last level of the addresses that have their turn, so that access times
+    /// may be short.
+    fn settle(&mut self, bucket: Bucket, count: u64) {
+        let now = self.now();
+        let end = ((bucket.index + 1) * count).min(self.schedule.blocks());
+        for block in (bucket.index * count..end).map(BlockId) {
+            if let Accessed::At(time) = self.times.get(block, now)
+                && self.schedule.is_settled(time, now)
+            {
+                self.times.settle(block);
+            }
+        }
+    }
+
     /// Last level writes (§6.1): at its turn an address gets its newest block, or what it had.
     fn plan_last(&mut self, bucket: Bucket, count: u64) -> Vec<Option<Pick<T>>> {
+        self.settle(bucket, count);
         let before = self.swept_before(bucket).map(|before| before.generation);
         let settled = self.settled.take().unwrap_or_default();
         let merge = &mut self.merges[bucket.generation.level.0 as usize - 1];
@@ -280,24 +295,19 @@ impl<T: Copy, P> Placement<T, P> {
 
     /// Takes up again write number `number`, after a restart: those of [`Self::lost_writes`], in
     /// order. None was a write of nothing.
-    pub(super) fn write_again(
-        &mut self,
-        number: u64,
-        write: Option<(BlockId, Option<P>)>,
-    ) -> Result<()> {
+    pub(super) fn write_again(&mut self, number: u64, write: Option<(BlockId, Option<P>)>) {
         let flush = Flush(number / self.schedule.writes_per_flush());
         let time = self.schedule.turn(flush);
         if flush == self.flush {
             self.writes += 1;
         }
-        let Some((block, content)) = write else { return Ok(()) };
-        self.times.set(block, time)?;
+        let Some((block, content)) = write else { return };
+        self.times.set(block, time);
         if time == self.now() {
             self.queue.push(block, content);
         } else {
             self.queue.push_back(block, content);
         }
-        Ok(())
     }
 
     /// Ends what [`Self::write_again`] began.
@@ -307,7 +317,7 @@ impl<T: Copy, P> Placement<T, P> {
     }
 
     /// Notes that a block is in a generation, when access times are found again.
-    pub(super) fn found_in(&mut self, block: BlockId, time: Turn) -> Result<()> {
-        self.times.set(block, time)
+    pub(super) fn found_in(&mut self, block: BlockId, time: Turn) {
+        self.times.set(block, time);
     }
 }

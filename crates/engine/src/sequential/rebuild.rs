@@ -55,7 +55,7 @@ impl Sequential {
                     rebuild.walk = Some(walk);
                     return Ok(Step::Read { extents: &rebuild.extents, into: &mut rebuild.bytes });
                 }
-                self.take_times(rebuild, &walk)?;
+                self.take_times(rebuild, &walk);
             }
             let Some(next) = rebuild.left.last_mut() else {
                 self.times_lost = false;
@@ -76,13 +76,13 @@ impl Sequential {
         }
     }
 
-    fn take_times(&mut self, rebuild: &mut Rebuild, walk: &MapWalk) -> Result<()> {
+    fn take_times(&mut self, rebuild: &mut Rebuild, walk: &MapWalk) {
         let mut fakes = false;
         for (bucket, (_, leaf)) in rebuild.now.iter().zip(walk.leaves()) {
             let time = self.placement.schedule().oldest_time(bucket.generation);
             for entry in leaf.entries() {
                 match entry {
-                    Some(entry) => self.placement.found_in(entry.block, time)?,
+                    Some(entry) => self.placement.found_in(entry.block, time),
                     None => fakes = true,
                 }
             }
@@ -92,6 +92,5 @@ impl Sequential {
         if fakes && rebuild.left.last().map(|next| next.generation) == generation {
             rebuild.left.pop();
         }
-        Ok(())
     }
 }

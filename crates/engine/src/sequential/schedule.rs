@@ -4,8 +4,8 @@
 //! `p_i` (`periods`) is how many turns a generation of level i takes, `d_i` (`delays`) by how many
 //! turns the level lags behind. The last level is level L in the same formulas.
 
-use super::SequentialConfig;
 use super::ids::{Bucket, Flush, Generation, Turn};
+use super::{AccessTimeMap, SequentialConfig};
 use crate::{BlockId, Level, Result};
 
 /// Where a block is (§6.2, "identifying level, buffer, generation").
@@ -155,6 +155,23 @@ impl Schedule {
     /// same places from there on.
     pub fn oldest_time(&self, generation: Generation) -> Turn {
         Turn(generation.number * self.periods[generation.level.0 as usize])
+    }
+
+    /// No block that is not yet settled, that is passed by a sweep after it came to the last level,
+    /// was written more turns ago than this.
+    pub fn oldest(&self) -> u64 {
+        let last = self.fan_outs.len();
+        3 * self.periods[last] + self.delays[last]
+    }
+
+    /// Bytes of the access time map in memory.
+    pub fn access_time_bytes(&self) -> u64 {
+        self.blocks * AccessTimeMap::code_bytes(self.oldest())
+    }
+
+    /// Whether a block of this access time is in the last level.
+    pub fn is_settled(&self, time: Turn, now: Turn) -> bool {
+        now >= self.complete(self.generation(self.last(), time))
     }
 
     /// Where a block is that was last written at `time` when it is `now` (the paper's Algorithm 3

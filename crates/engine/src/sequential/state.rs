@@ -54,7 +54,8 @@ impl Sequential {
         Ok(bytes)
     }
 
-    /// The engine that gave this state, with the access times that were kept with it. Without them
+    /// The engine that gave this state, with the access times that were kept with it
+    /// ([`AccessTimeMap::to_bytes`]). Without them
     /// [`Self::begin_rebuild`] must follow, and then in any case [`Self::write_again`] for all of
     /// [`Self::lost_writes`].
     ///
@@ -64,7 +65,7 @@ impl Sequential {
         config: SequentialConfig,
         keys: SequentialKeys,
         state: &[u8],
-        times: Option<AccessTimeMap>,
+        times: Option<&[u8]>,
     ) -> Result<Self> {
         let layout = Layout::new(&config)?;
         let mut input = Reader(state);
@@ -80,13 +81,12 @@ impl Sequential {
         let schedule = layout.schedule().clone();
         let again = Placement::<(), ()>::lost_writes(flush, writes, &schedule);
         let times_lost = times.is_none() && flush > Flush(0);
-        let times = match times {
-            Some(times) if times.bytes() as u64 == config.blocks * 4 => times,
-            Some(_) => return Err(EngineError::State("access times of another size")),
-            None if schedule.swept(0, flush).is_some() => AccessTimeMap::settled(config.blocks),
-            None => AccessTimeMap::new(config.blocks),
+        let mut map = match schedule.swept(0, flush) {
+            Some(_) if times_lost => AccessTimeMap::settled(config.blocks, schedule.oldest()),
+            _ => AccessTimeMap::new(config.blocks, schedule.oldest()),
         };
-        let placement = Placement::resume(schedule, flush, times, &taken);
+        times.map_or(Ok(()), |times| map.load(times))?;
+        let placement = Placement::resume(schedule, flush, map, &taken);
         let mut vault = Vault::new(&config, layout, keys.volume, keys.sealer);
         vault.maps.iter_mut().try_for_each(|maps| maps.load(&mut input))?;
         if !input.0.is_empty() {
@@ -121,7 +121,7 @@ impl Sequential {
                 return Err(EngineError::State("a write of another engine is made again"));
             }
         }
-        self.placement.write_again(number, write)?;
+        self.placement.write_again(number, write);
         again.start += 1;
         if again.is_empty() {
             self.again = None;

@@ -3,9 +3,7 @@
 
 use oblivio_engine::BlockId;
 use oblivio_engine::sequential::memory::MemoryDisk;
-use oblivio_engine::sequential::{
-    AccessTimeMap, Flush, Sequential, SequentialConfig, SequentialKeys,
-};
+use oblivio_engine::sequential::{Flush, Sequential, SequentialConfig, SequentialKeys};
 use std::collections::BTreeMap;
 
 pub const BYTES: usize = 16;
@@ -103,7 +101,7 @@ impl Run {
     }
 
     /// Opens the state in a new session and makes the log's lost writes again.
-    pub fn restore(&mut self, state: &[u8], times: Option<AccessTimeMap>) {
+    pub fn restore(&mut self, state: &[u8], times: Option<&[u8]>) {
         self.sessions += 1;
         let keys = SequentialKeys::from_seed(SEED, self.sessions);
         let config = *self.engine.config();

@@ -47,7 +47,8 @@ fn count(config: &SequentialConfig) -> Result<Counted> {
         written: cost.written,
         stored: cost.stored,
         flush: flush.max().unwrap_or(0),
-        memory: config.blocks * 4 + 2 * config.queue_blocks() * config.block_bytes as u64,
+        memory: layout.schedule().access_time_bytes()
+            + 2 * config.queue_blocks() * config.block_bytes as u64,
     })
 }
 
