@@ -163,8 +163,8 @@ fn defaults(report: &mut Report) -> Result<()> {
     }
     report.text(
         "**The defaults.** Levels grow by 16; the queue is the smallest that saves a level, at most \
-         64 MiB and a 64th of the volume. A larger fan-out hardly saves a level more, and makes each \
-         merge read from more places; 8 needs a level more at 256 GiB. `memory` is the access time \
+         64 MiB and a 64th of the volume. A fan-out of 32 would save a level at some sizes, and makes each \
+         merge read from twice as many places; 8 needs a level more at 256 GiB. `memory` is the access time \
          map and both halves of the queue; `a flush` the most that one writes, after every 168 blocks.",
     );
     report.table(&table);
