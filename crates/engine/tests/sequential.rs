@@ -8,14 +8,17 @@ use oblivio_engine::sequential::{
 };
 use oblivio_engine::{BlockId, Level};
 use proptest::prelude::*;
-use sequential_run::{BYTES, Dice, Run, SEED, config};
+use sequential_run::{BYTES, Dice, Run, SEED, config, paged};
 use std::collections::BTreeMap;
 
 fn any_config() -> impl Strategy<Value = SequentialConfig> {
     let sizes = (1..80u64, 1..7u64, 1..5u64);
-    (sizes, 2..17u64, 30..300u64).prop_map(|((blocks, bucket, queue), fan_out, last_ratio)| {
-        config(blocks, bucket, queue, fan_out, last_ratio)
-    })
+    (sizes, 2..17u64, 30..300u64, 0..4u64).prop_map(
+        |((blocks, bucket, queue), fan_out, last_ratio, pages)| {
+            let config = config(blocks, bucket, queue, fan_out, last_ratio);
+            paged(config, pages.min(bucket - 1))
+        },
+    )
 }
 
 #[derive(Clone, Debug)]
@@ -54,7 +57,8 @@ proptest! {
                 Event::Read(blocks) => run.check(blocks.into_iter().map(within).collect()),
                 Event::Restore { times_kept } => {
                     let state = run.engine.state().expect("idle");
-                    let times = times_kept.then(|| run.engine.access_times().to_bytes());
+                    let times = run.engine.access_times().filter(|_| times_kept);
+                    let times = times.map(|times| times.to_bytes());
                     run.restore(&state, times.as_deref());
                 }
             }
@@ -93,7 +97,7 @@ proptest! {
         }
         prop_assert_eq!(&one.disk.trace, &other.disk.trace);
         let layout = Layout::new(&config).expect("sound parameters");
-        let flushes = writes / config.bucket_blocks;
+        let flushes = writes / layout.schedule().writes_per_flush();
         let scheduled: Vec<Extent> =
             (0..flushes).flat_map(|flush| layout.writes(Flush(flush))).collect();
         prop_assert_eq!(&one.disk.trace, &scheduled);
@@ -104,10 +108,13 @@ proptest! {
 /// What stands where never overlaps, fills the disk, and costs what [`Layout::cost`] says.
 #[test]
 fn places_are_disjoint_and_their_cost_is_counted_right() {
-    for (blocks, bucket, queue, fan_out, ratio) in
-        [(60, 2, 3, 3, 100), (1000, 5, 2, 4, 100), (999, 7, 3, 8, 230), (64, 1, 1, 2, 60)]
-    {
-        let config = config(blocks, bucket, queue, fan_out, ratio);
+    for (blocks, bucket, queue, fan_out, ratio, pages) in [
+        (60, 2, 3, 3, 100, 0),
+        (1000, 5, 2, 4, 100, 0),
+        (999, 7, 3, 8, 230, 2),
+        (64, 1, 1, 2, 60, 0),
+    ] {
+        let config = paged(config(blocks, bucket, queue, fan_out, ratio), pages);
         let layout = Layout::new(&config).expect("sound parameters");
         let schedule = layout.schedule();
         let last = schedule.last();
@@ -129,7 +136,7 @@ fn places_are_disjoint_and_their_cost_is_counted_right() {
             assert!(offset >= end, "two things at {offset}");
             end = offset + bytes;
         }
-        let user = sweeps * bucket * BYTES as u64;
+        let user = sweeps * (bucket - pages) * BYTES as u64;
         let cost = layout.cost();
         let off = (written as f64 / user as f64 - cost.written).abs();
         assert!(off < 1e-9, "{written} for {user} is not {cost:?}");
@@ -144,7 +151,12 @@ fn places_are_disjoint_and_their_cost_is_counted_right() {
 /// Reads that began before a flush end after it, and are right.
 #[test]
 fn reads_run_beside_flushes() {
-    let mut run = Run::new(config(60, 2, 2, 3, 100));
+    for pages in [0, 1] {
+        reads_beside_flushes(Run::new(paged(config(60, 2, 2, 3, 100), pages)));
+    }
+}
+
+fn reads_beside_flushes(mut run: Run) {
     let mut dice = Dice(1);
     let mut overtaken = 0;
     for _ in 0..3000 {
@@ -184,8 +196,8 @@ fn reads_run_beside_flushes() {
 
 #[test]
 fn a_run_is_restored_at_every_flush() {
-    for (at, times_kept) in [(0, true), (1, false)] {
-        let mut run = Run::new(config(70, 3, 2, 3, 120));
+    for (at, times_kept, pages) in [(0, true, 0), (1, false, 0), (2, false, 1), (3, false, 2)] {
+        let mut run = Run::new(paged(config(70, 3, 2, 3, 120), pages));
         let mut dice = Dice(at);
         let mut size = None;
         for _ in 0..1200 {
@@ -195,29 +207,37 @@ fn a_run_is_restored_at_every_flush() {
             if run.engine.flushes() > before {
                 let state = run.engine.state().expect("idle");
                 assert_eq!(*size.get_or_insert(state.len()), state.len(), "its size tells");
-                let times = times_kept.then(|| run.engine.access_times().to_bytes());
+                let times = run.engine.access_times().filter(|_| times_kept);
+                let times = times.map(|times| times.to_bytes());
                 run.restore(&state, times.as_deref());
                 run.check_all();
             }
         }
-        assert_eq!(run.sessions, 400);
+        assert_eq!(run.sessions, 1200 / (3 - pages));
     }
 }
 
 /// After a crash at any write since the state of the turn's beginning, sectors torn, all is there.
 #[test]
 fn a_crash_within_a_turn_loses_nothing() {
-    for (bucket, queue, fan_out, ratio) in [(2, 3, 3, 100), (1, 4, 2, 150), (4, 1, 3, 70)] {
-        let mut run = Run::new(config(90, bucket, queue, fan_out, ratio));
+    for (bucket, queue, fan_out, ratio, pages) in [
+        (2, 3, 3, 100, 0),
+        (1, 4, 2, 150, 0),
+        (4, 1, 3, 70, 0),
+        (2, 3, 3, 100, 1),
+        (5, 1, 3, 70, 2),
+    ] {
+        let mut run = Run::new(paged(config(90, bucket, queue, fan_out, ratio), pages));
+        let turn = (bucket - pages) * queue;
         let mut dice = Dice(bucket);
         for _ in 0..300 {
             // To the beginning of a turn.
-            while !run.engine.writes().is_multiple_of(bucket * queue) || dice.below(3) > 0 {
+            while !run.engine.writes().is_multiple_of(turn) || dice.below(3) > 0 {
                 let write = dice.write(&run);
                 run.apply(write);
             }
             let state = run.engine.state().expect("idle");
-            for _ in 0..dice.below(bucket * queue) {
+            for _ in 0..dice.below(turn) {
                 let write = dice.write(&run);
                 run.apply(write);
             }

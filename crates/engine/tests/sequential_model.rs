@@ -449,7 +449,7 @@ fn a_formula_that_is_off_by_a_turn_names_other_places() {
         let generation = model.disk[at].expect("a block is there").generation;
         let (schedule, now) = (model.layout.schedule(), model.placement.now());
         let known = model.placement.times().get(BlockId(block), now);
-        let (Accessed::At(time), true) = (known, generation.level < schedule.last()) else {
+        let (Ok(Accessed::At(time)), true) = (known, generation.level < schedule.last()) else {
             continue;
         };
         let home = Home::Stored(generation);

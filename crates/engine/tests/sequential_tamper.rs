@@ -4,7 +4,7 @@ mod sequential_run;
 
 use oblivio_engine::BlockId;
 use oblivio_engine::sequential::{Extent, Flush, SequentialConfig};
-use sequential_run::{Dice, Run, config};
+use sequential_run::{Dice, Run, config, paged};
 
 /// Every read of an intact disk is right; of one that was changed it is right or refused.
 fn never_wrong(run: &mut Run) -> u32 {
@@ -24,7 +24,12 @@ fn uncached() -> SequentialConfig {
 
 #[test]
 fn no_flipped_bit_gives_wrong_data() {
-    let mut run = Run::new(uncached());
+    for pages in [0, 1] {
+        flip_every_byte(Run::new(paged(uncached(), pages)));
+    }
+}
+
+fn flip_every_byte(mut run: Run) {
     let mut dice = Dice(5);
     for _ in 0..700 {
         let write = dice.write(&run);

@@ -1,7 +1,7 @@
 //! The access time map (§6.3): when each block was written last, which is all it takes to know
 //! where it is.
 //!
-//! It is kept in memory, two bytes for a block: times are kept modulo a number that is larger than
+//! Here it is in memory, two bytes for a block (`time_pages` keeps it in the ORAM): times are kept modulo a number that is larger than
 //! any age that matters, because a block that has come to the last level is marked as settled when
 //! the next sweep passes it. It need not be stored: the buffer maps list what is in every generation,
 //! so it is found again in one pass over them (§4.3).
@@ -31,9 +31,9 @@ enum Codes {
     Long(Vec<u32>),
 }
 
-const NEVER: u32 = 0;
-const SETTLED: u32 = 1;
-const FIRST: u32 = 2;
+pub(super) const NEVER: u32 = 0;
+pub(super) const SETTLED: u32 = 1;
+pub(super) const FIRST: u32 = 2;
 
 impl AccessTimeMap {
     /// The map of blocks that were never written, when no block that is not settled is older than

@@ -1,6 +1,7 @@
 //! The parameters of a sequential engine, and the levels that follow from them.
 
 use super::map_node::{LEAF_FIXED, NODE_ENTRY, NODE_FIXED};
+use super::time_pages::{Pages, TIME_BYTES};
 use crate::{EngineError, Result};
 
 /// The parameters. All of them are public.
@@ -20,6 +21,9 @@ pub struct SequentialConfig {
     /// How many blocks of the last level may be rewritten for each block that is written, at most,
     /// in percent. More writes, less space.
     pub last_ratio: u64,
+    /// Pages of the access time map that each flush writes, when the map is kept in the ORAM; 0
+    /// keeps it in memory. They take the place of as many writes.
+    pub time_pages: u64,
     /// Bytes to which the nodes of buffer maps are rounded up: the disk's sector.
     pub sector_bytes: usize,
     /// Inner nodes of buffer maps kept in memory (§6.3, map caches).
@@ -49,6 +53,7 @@ impl SequentialConfig {
             queue_buckets: queue_blocks.div_ceil(bucket_blocks).max(1),
             fan_out,
             last_ratio: 100,
+            time_pages: 0,
             sector_bytes,
             cached_nodes: 512,
             cached_leaves: 256,
@@ -93,7 +98,15 @@ impl SequentialConfig {
         if self.map_fan_out() < 2 || self.sector_bytes > 1 << 20 {
             return invalid("a node of a buffer map has at least 2 children and at most 1 MiB");
         }
-        if self.turns_of_a_sweep() > 1 << 29 {
+        if self.time_pages >= self.bucket_blocks && self.time_pages > 0 {
+            return invalid("a flush writes fewer pages of access times than a bucket has blocks");
+        }
+        if self.time_pages > 0 && self.block_bytes < TIME_BYTES {
+            return invalid("a page of access times has room for at least one");
+        }
+        let pages = self.pages();
+        let round = pages.count / (pages.each_flush.max(1) * self.queue_buckets);
+        if self.turns_of_a_sweep() > 1 << 28 || round > 1 << 28 {
             return invalid("the queue is too small for so many blocks");
         }
         Ok(())
@@ -102,7 +115,24 @@ impl SequentialConfig {
     /// Turns that a sweep of the last level must take at least.
     fn turns_of_a_sweep(&self) -> u64 {
         let queue = self.queue_blocks().saturating_mul(self.last_ratio);
-        self.blocks.saturating_mul(100).div_ceil(queue).max(1)
+        self.addresses().saturating_mul(100).div_ceil(queue).max(1)
+    }
+
+    /// The pages of the access time map.
+    pub(super) fn pages(&self) -> Pages {
+        let times_per_page = (self.block_bytes / TIME_BYTES).max(1) as u64;
+        let (mut count, mut each_flush) = (self.blocks.div_ceil(times_per_page), self.time_pages);
+        if each_flush == 0 {
+            count = 0;
+        }
+        // No page has two turns in a flush.
+        each_flush = each_flush.min(count);
+        Pages { first: self.blocks, count, each_flush, times_per_page }
+    }
+
+    /// Blocks of data and pages of access times.
+    pub(super) fn addresses(&self) -> u64 {
+        self.blocks + self.pages().count
     }
 
     /// The fan-outs of the levels, from the top: as few levels as the largest fan-out allows, and

@@ -4,6 +4,7 @@ use super::flush::Phase;
 use super::keys::SequentialKeys;
 use super::layout::Layout;
 use super::map_node::SealedAt;
+use super::page_cache::PageCache;
 use super::placement::Placement;
 use super::vault::Vault;
 use super::{AccessTimeMap, Flush, SequentialConfig, Turn};
@@ -19,6 +20,10 @@ pub struct Sequential {
     pub(super) again: Option<std::ops::Range<u64>>,
     /// Whether the access times must be found again.
     pub(super) times_lost: bool,
+    /// Pages of access times that were in the queue before a restart, as they are on the disk.
+    pub(super) lost_pages: Vec<(BlockId, Turn, Vec<u8>)>,
+    /// Pages that were read lately.
+    pub(super) page_cache: PageCache,
 }
 
 impl Sequential {
@@ -30,8 +35,24 @@ impl Sequential {
         let layout = Layout::new(&config)?;
         let placement = Placement::new(layout.schedule().clone());
         let vault = Vault::new(&config, layout, keys.volume, keys.sealer);
-        let phase = Phase::Idle;
-        Ok(Self { config, placement, vault, phase, again: None, times_lost: false })
+        Ok(Self::assemble(config, placement, vault))
+    }
+
+    pub(super) fn assemble(
+        config: SequentialConfig,
+        placement: Placement<SealedAt, Vec<u8>>,
+        vault: Vault,
+    ) -> Self {
+        Self {
+            config,
+            placement,
+            vault,
+            phase: Phase::Idle,
+            again: None,
+            times_lost: false,
+            lost_pages: Vec::new(),
+            page_cache: PageCache::default(),
+        }
     }
 
     /// The parameters.
@@ -56,12 +77,13 @@ impl Sequential {
 
     /// How many writes there were, with padding.
     pub fn writes(&self) -> u64 {
-        self.flushes().0 * self.config.bucket_blocks + self.placement.writes()
+        self.flushes().0 * self.placement.schedule().writes_per_flush() + self.placement.writes()
     }
 
-    /// The access times, to be kept on a clean end ([`AccessTimeMap::to_bytes`]).
-    pub fn access_times(&self) -> &AccessTimeMap {
-        self.placement.times()
+    /// The access times, to be kept on a clean end ([`AccessTimeMap::to_bytes`]); none when they are
+    /// in the ORAM.
+    pub fn access_times(&self) -> Option<&AccessTimeMap> {
+        (self.config.time_pages == 0).then(|| self.placement.times().map())
     }
 
     /// Whether a flush must come before the next write.

@@ -10,6 +10,7 @@ use super::map_shape::NodeAt;
 use super::map_walk::{Goal, MapWalk};
 use super::merge_buffer::{Origin, Pick};
 use super::placement::Planned;
+use super::read::ReadBatch;
 use super::step::{Step, total};
 use crate::{EngineError, Result};
 
@@ -18,6 +19,8 @@ use crate::{EngineError, Result};
 pub(super) enum Phase {
     #[default]
     Idle,
+    /// Pages of access times that have their turn are on their way.
+    Pages { batch: ReadBatch },
     /// Map leaves of what is merged are on their way.
     Leaves { wanted: Vec<Bucket>, walk: MapWalk, extents: Vec<Extent>, bytes: Vec<u8> },
     /// Blocks of what is merged are on their way.
@@ -38,11 +41,22 @@ impl Sequential {
         if !self.placement.flush_due() {
             return Err(EngineError::Invalid("no flush is due".into()));
         }
+        self.phase = Phase::Pages { batch: ReadBatch::new(self.placement.pages_due()) };
+        Ok(())
+    }
+
+    /// With the pages up to date and in the queue, what the flush reads is known.
+    fn begin_merge(&mut self, batch: ReadBatch) -> Result<Phase> {
+        for (page, content) in self.placement.pages_due().into_iter().zip(batch.into_answers()) {
+            let content = content.unwrap_or_else(|| vec![0; self.config.block_bytes]);
+            self.page_cache.forget(page);
+            self.placement.push_page(page, content);
+        }
         let wanted = self.placement.wanted();
         let goals: Vec<_> = wanted.iter().map(|it| (it.generation, Goal::Leaf(it.index))).collect();
         let walk = MapWalk::new(&self.vault, &goals, false)?;
-        self.phase = Phase::Leaves { wanted, walk, extents: Vec::new(), bytes: Vec::new() };
-        Ok(())
+        let nothing = Phase::Leaves { wanted, walk, extents: Vec::new(), bytes: Vec::new() };
+        self.advance(nothing)
     }
 
     /// The next step of the flush; calling it again says that the step before was carried out.
@@ -56,6 +70,7 @@ impl Sequential {
         let phase = std::mem::replace(&mut self.phase, Phase::Closed);
         self.phase = self.advance(phase)?;
         Ok(match &mut self.phase {
+            Phase::Pages { batch } => batch.as_step(),
             Phase::Leaves { extents, bytes, .. } => Step::Read { extents, into: bytes },
             Phase::Blocks { reads, .. } => {
                 let (extents, into) = reads.parts();
@@ -70,6 +85,13 @@ impl Sequential {
         match phase {
             Phase::Idle => Ok(Phase::Idle),
             Phase::Closed => Err(EngineError::Closed),
+            Phase::Pages { mut batch } => {
+                self.advance_batch(&mut batch)?;
+                if batch.is_done() {
+                    return self.begin_merge(batch);
+                }
+                Ok(Phase::Pages { batch })
+            }
             Phase::Leaves { wanted, mut walk, mut bytes, .. } => {
                 walk.supply(&mut self.vault, &mut bytes)?;
                 let extents = walk.missing(&mut self.vault)?;

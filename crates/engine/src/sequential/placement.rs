@@ -6,9 +6,10 @@
 //! [`Placement::done`] counts the flush.
 
 use super::access_time_map::{AccessTimeMap, Accessed};
-use super::ids::{Bucket, Flush, Slot, Turn};
+use super::ids::{Bucket, Flush, Generation, Slot, Turn};
 use super::merge_buffer::{Entry, MergeBuffer, Origin, Pick};
 use super::schedule::{Home, Schedule};
+use super::time_pages::Times;
 use super::write_queue::WriteQueue;
 use crate::{BlockId, EngineError, Level, Result};
 
@@ -30,6 +31,8 @@ pub enum Found<'a, P> {
     Stored(Home),
     /// Nowhere: it was never written.
     Nowhere,
+    /// This page of the access time map knows.
+    InPage(BlockId),
 }
 
 /// The state of the placement; `T` is what it takes to open a stored block, `P` what the queue
@@ -41,7 +44,7 @@ pub struct Placement<T, P> {
     /// Writes since the last flush.
     writes: u64,
     queue: WriteQueue<P>,
-    times: AccessTimeMap,
+    times: Times,
     /// What becomes a generation of level 1, 2, ..., and of the last level.
     merges: Vec<MergeBuffer<T>>,
     /// The leaf, of the sweep before, of the bucket of the last level that is due.
@@ -51,7 +54,7 @@ pub struct Placement<T, P> {
 impl<T: Copy, P> Placement<T, P> {
     /// Nothing written yet.
     pub fn new(schedule: Schedule) -> Self {
-        let times = AccessTimeMap::new(schedule.blocks(), schedule.oldest());
+        let times = AccessTimeMap::new(schedule.timed_in_memory(), schedule.oldest());
         Self::resume(schedule, Flush(0), times, &[])
     }
 
@@ -64,7 +67,7 @@ impl<T: Copy, P> Placement<T, P> {
         times: AccessTimeMap,
         taken: &[Vec<u64>],
     ) -> Self {
-        let queue = WriteQueue::default();
+        let (queue, times) = (WriteQueue::default(), Times::new(schedule.pages(), times));
         let mut placement =
             Self { schedule, flush, writes: 0, queue, times, merges: Vec::new(), settled: None };
         for (merge, level) in placement.schedule.levels().skip(1).enumerate() {
@@ -113,7 +116,7 @@ impl<T: Copy, P> Placement<T, P> {
     }
 
     /// The access times.
-    pub fn times(&self) -> &AccessTimeMap {
+    pub fn times(&self) -> &Times {
         &self.times
     }
 
@@ -156,7 +159,15 @@ impl<T: Copy, P> Placement<T, P> {
 
     /// Where a block is.
     pub fn find(&self, block: BlockId) -> Found<'_, P> {
-        let home = match self.times.get(block, self.now()) {
+        match self.times.get(block, self.now()) {
+            Ok(known) => self.find_known(block, known),
+            Err(page) => Found::InPage(page),
+        }
+    }
+
+    /// Where a block is of which this is known.
+    pub(super) fn find_known(&self, block: BlockId, known: Accessed) -> Found<'_, P> {
+        let home = match known {
             Accessed::Never => return Found::Nowhere,
             Accessed::At(time) => self.schedule.home(time, self.now()),
             Accessed::Settled => match self.schedule.swept(0, self.flush) {
@@ -236,13 +247,9 @@ impl<T: Copy, P> Placement<T, P> {
     /// may be short.
     fn settle(&mut self, bucket: Bucket, count: u64) {
         let now = self.now();
-        let end = ((bucket.index + 1) * count).min(self.schedule.blocks());
+        let end = ((bucket.index + 1) * count).min(self.schedule.addresses());
         for block in (bucket.index * count..end).map(BlockId) {
-            if let Accessed::At(time) = self.times.get(block, now)
-                && self.schedule.is_settled(time, now)
-            {
-                self.times.settle(block);
-            }
+            self.times.settle(block, &self.schedule, now);
         }
     }
 
@@ -313,11 +320,56 @@ impl<T: Copy, P> Placement<T, P> {
     /// Ends what [`Self::write_again`] began.
     pub(super) fn written_again(&mut self) {
         let flushes = self.flush.0 % self.schedule.queue_buckets();
-        self.queue.skip_drained(flushes * self.schedule.writes_per_flush());
+        self.queue.skip_drained(flushes * self.schedule.bucket_blocks(Level(0)));
     }
 
     /// Notes that a block is in a generation, when access times are found again.
-    pub(super) fn found_in(&mut self, block: BlockId, time: Turn) {
-        self.times.set(block, time);
+    pub(super) fn found_in(&mut self, block: BlockId, generation: Generation) {
+        let schedule = &self.schedule;
+        let paged = schedule.pages().count > 0 && block.0 < schedule.blocks();
+        // What is older than any page on the disk is in its page.
+        let newest =
+            schedule.oldest_time(Generation { number: generation.number + 1, ..generation });
+        if !paged || newest.0 + schedule.page_round() + 3 >= self.now().0 {
+            self.times.set(block, schedule.oldest_time(generation));
+        }
+    }
+}
+
+impl<T: Copy> Placement<T, Vec<u8>> {
+    /// The pages of the access time map that the next flush writes.
+    pub(super) fn pages_due(&self) -> Vec<BlockId> {
+        self.times.pages().due(self.flush).collect()
+    }
+
+    /// Puts a page that is due into the queue, brought up to date.
+    pub(super) fn push_page(&mut self, page: BlockId, mut content: Vec<u8>) {
+        let now = self.now();
+        self.times.update_page(page, &mut content, &self.schedule, now, false);
+        self.times.set(page, now);
+        self.queue.push(page, Some(content));
+    }
+
+    /// The pages that were in the queue before a restart, and the turns in which they got there.
+    pub(super) fn lost_pages(&self) -> Vec<(BlockId, Turn)> {
+        let from = self.now().0.saturating_sub(1) * self.schedule.queue_buckets();
+        let pages = |flush| {
+            let turn = self.schedule.turn(Flush(flush));
+            self.times.pages().due(Flush(flush)).map(move |page| (page, turn))
+        };
+        (from..self.flush.0).flat_map(pages).collect()
+    }
+
+    /// Puts such a page there again. What is on its way to level 0 of it may be older than this, so
+    /// nothing that was written since is forgotten.
+    pub(super) fn push_page_again(&mut self, page: BlockId, turn: Turn, mut content: Vec<u8>) {
+        let now = self.now();
+        self.times.update_page(page, &mut content, &self.schedule, now, true);
+        self.times.set(page, turn);
+        if turn == now {
+            self.queue.push(page, Some(content));
+        } else {
+            self.queue.push_back(page, Some(content));
+        }
     }
 }

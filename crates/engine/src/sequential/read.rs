@@ -11,26 +11,64 @@ use super::placement::Found;
 use super::schedule::Home;
 use super::step::{Step, total};
 use crate::{BlockAnswer, BlockId, EngineError, Result};
+use std::collections::BTreeMap;
 
 /// A batch of blocks that is being read.
+#[derive(Default)]
 pub struct ReadBatch {
     blocks: Vec<BlockId>,
     answers: Vec<BlockAnswer>,
     /// Which of them are on the disk, and the way to each.
     stored: Vec<(usize, Generation, Goal)>,
+    /// The pages of access times that it took, of that version of the times.
+    pages: BTreeMap<BlockId, Vec<u8>>,
+    version: u64,
     /// The flush before which they were located: their places may be written over after it.
     located: Flush,
     phase: Phase,
 }
 
+#[derive(Default)]
 enum Phase {
+    #[default]
     Locate,
-    Leaves { walk: MapWalk, extents: Vec<Extent>, bytes: Vec<u8> },
-    Blocks { found: Vec<(usize, Slot)>, reads: BlockReads },
+    /// Pages of access times are on their way.
+    Pages(Box<ReadBatch>),
+    Leaves {
+        walk: MapWalk,
+        extents: Vec<Extent>,
+        bytes: Vec<u8>,
+    },
+    Blocks {
+        found: Vec<(usize, Slot)>,
+        reads: BlockReads,
+    },
     Done,
 }
 
 impl ReadBatch {
+    pub(super) fn new(blocks: Vec<BlockId>) -> Self {
+        let answers = vec![None; blocks.len()];
+        Self { blocks, answers, ..Self::default() }
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        matches!(self.phase, Phase::Done)
+    }
+
+    /// What is to be read now.
+    pub(super) fn as_step(&mut self) -> Step<'_> {
+        match &mut self.phase {
+            Phase::Pages(inner) => inner.as_step(),
+            Phase::Leaves { extents, bytes, .. } => Step::Read { extents, into: bytes },
+            Phase::Blocks { reads, .. } => {
+                let (extents, into) = reads.parts();
+                Step::Read { extents, into }
+            }
+            Phase::Locate | Phase::Done => Step::Done,
+        }
+    }
+
     /// The answers, in the order of the blocks: none for one that is absent.
     pub fn into_answers(self) -> Vec<BlockAnswer> {
         self.answers
@@ -45,9 +83,7 @@ impl Sequential {
     pub fn begin_read(&self, blocks: Vec<BlockId>) -> Result<ReadBatch> {
         self.expect_whole()?;
         blocks.iter().try_for_each(|block| self.expect_block(*block))?;
-        let answers = vec![None; blocks.len()];
-        let (stored, located) = (Vec::new(), self.flushes());
-        Ok(ReadBatch { blocks, answers, stored, located, phase: Phase::Locate })
+        Ok(ReadBatch::new(blocks))
     }
 
     /// The next step of a batch, a read or the end.
@@ -55,6 +91,12 @@ impl Sequential {
     /// # Errors
     /// `TamperedExtent` when what was read is not what was written last.
     pub fn read_step<'b>(&mut self, batch: &'b mut ReadBatch) -> Result<Step<'b>> {
+        self.advance_batch(batch)?;
+        Ok(batch.as_step())
+    }
+
+    /// A batch as far as it goes without reading.
+    pub(super) fn advance_batch(&mut self, batch: &mut ReadBatch) -> Result<()> {
         let phase = std::mem::replace(&mut batch.phase, Phase::Done);
         batch.phase = match self.advance_read(batch, phase) {
             // A flush came between: the place may be another block's now. Look again.
@@ -63,21 +105,35 @@ impl Sequential {
             }
             advanced => advanced?,
         };
-        Ok(match &mut batch.phase {
-            Phase::Leaves { extents, bytes, .. } => Step::Read { extents, into: bytes },
-            Phase::Blocks { reads, .. } => {
-                let (extents, into) = reads.parts();
-                Step::Read { extents, into }
-            }
-            Phase::Locate | Phase::Done => Step::Done,
-        })
+        Ok(())
     }
 
     fn advance_read(&mut self, batch: &mut ReadBatch, phase: Phase) -> Result<Phase> {
         match phase {
             Phase::Done => Ok(Phase::Done),
+            Phase::Pages(mut inner) => {
+                self.advance_batch(&mut inner)?;
+                if !inner.is_done() {
+                    return Ok(Phase::Pages(inner));
+                }
+                // A page that had its turn meanwhile is old: what it lacks is no longer remembered.
+                if batch.version == self.placement.times().version() {
+                    for (page, content) in
+                        std::mem::take(&mut inner.blocks).into_iter().zip(inner.into_answers())
+                    {
+                        let content = content.unwrap_or_default();
+                        self.page_cache.insert(page, content.clone());
+                        batch.pages.insert(page, content);
+                    }
+                }
+                self.advance_read(batch, Phase::Locate)
+            }
             Phase::Locate => {
-                self.locate(batch);
+                let pages = self.locate(batch);
+                if !pages.is_empty() {
+                    let inner = Box::new(ReadBatch::new(pages));
+                    return self.advance_read(batch, Phase::Pages(inner));
+                }
                 let goals: Vec<_> = batch.stored.iter().map(|it| (it.1, it.2)).collect();
                 let walk = MapWalk::new(&self.vault, &goals, true)?;
                 self.go_on(batch, walk, Vec::new())
@@ -96,12 +152,28 @@ impl Sequential {
         }
     }
 
-    /// Answers what is in memory and finds the ways to the rest.
-    fn locate(&self, batch: &mut ReadBatch) {
+    /// Answers what is in memory and finds the ways to the rest, or else the pages of access times
+    /// that must be read first.
+    fn locate(&self, batch: &mut ReadBatch) -> Vec<BlockId> {
         batch.located = self.flushes();
         batch.stored.clear();
+        let version = self.placement.times().version();
+        if std::mem::replace(&mut batch.version, version) != version {
+            batch.pages.clear();
+        }
+        let mut pages = Vec::new();
         for (at, &block) in batch.blocks.iter().enumerate() {
-            match self.placement.find(block) {
+            let mut found = self.placement.find(block);
+            if let Found::InPage(page) = found
+                && let Some(content) =
+                    batch.pages.get(&page).map(Vec::as_slice).or(self.page_cache.get(page))
+            {
+                let now = self.placement.now();
+                let known = self.placement.times().in_page(content, block, now);
+                found = self.placement.find_known(block, known);
+            }
+            match found {
+                Found::InPage(page) => pages.push(page),
                 Found::Nowhere => batch.answers[at] = None,
                 Found::Queued(content) => batch.answers[at] = content.cloned(),
                 Found::Stored(home) => {
@@ -112,6 +184,9 @@ impl Sequential {
                 }
             }
         }
+        pages.sort_unstable();
+        pages.dedup();
+        pages
     }
 
     /// Which leaf lists a block that is on the disk; none for one that never came to the last level.

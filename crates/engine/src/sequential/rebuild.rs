@@ -5,6 +5,7 @@ use super::engine::Sequential;
 use super::ids::Bucket;
 use super::layout::Extent;
 use super::map_walk::{Goal, MapWalk};
+use super::read::ReadBatch;
 use super::step::{Step, total};
 use crate::{EngineError, Level, Result};
 
@@ -19,6 +20,8 @@ pub struct Rebuild {
     walk: Option<MapWalk>,
     extents: Vec<Extent>,
     bytes: Vec<u8>,
+    /// The pages of access times that were lost with the queue, at last.
+    pages: Option<ReadBatch>,
 }
 
 impl Sequential {
@@ -38,7 +41,14 @@ impl Sequential {
             }
         }
         left.reverse();
-        Ok(Rebuild { left, now: Vec::new(), walk: None, extents: Vec::new(), bytes: Vec::new() })
+        Ok(Rebuild {
+            left,
+            now: Vec::new(),
+            walk: None,
+            extents: Vec::new(),
+            bytes: Vec::new(),
+            pages: None,
+        })
     }
 
     /// The next step of the pass, a read or the end.
@@ -46,6 +56,9 @@ impl Sequential {
     /// # Errors
     /// `TamperedExtent` when what was read is not what was written last.
     pub fn rebuild_step<'r>(&mut self, rebuild: &'r mut Rebuild) -> Result<Step<'r>> {
+        if rebuild.pages.is_some() {
+            return self.read_lost_pages(rebuild);
+        }
         loop {
             if let Some(mut walk) = rebuild.walk.take() {
                 walk.supply(&mut self.vault, &mut rebuild.bytes)?;
@@ -58,8 +71,9 @@ impl Sequential {
                 self.take_times(rebuild, &walk);
             }
             let Some(next) = rebuild.left.last_mut() else {
-                self.times_lost = false;
-                return Ok(Step::Done);
+                let pages = self.placement.lost_pages().into_iter().map(|(page, _)| page);
+                rebuild.pages = Some(ReadBatch::new(pages.collect()));
+                return self.read_lost_pages(rebuild);
             };
             let end = self.placement.schedule().generation_buckets(next.generation.level);
             let generation = next.generation;
@@ -76,13 +90,31 @@ impl Sequential {
         }
     }
 
+    /// Reads what is on the disk of the pages that were in the queue.
+    fn read_lost_pages<'r>(&mut self, rebuild: &'r mut Rebuild) -> Result<Step<'r>> {
+        let batch = rebuild.pages.get_or_insert_with(|| ReadBatch::new(Vec::new()));
+        if self.times_lost {
+            self.advance_batch(batch)?;
+            if batch.is_done() {
+                self.times_lost = false;
+                let contents = std::mem::take(batch).into_answers();
+                let lost = self.placement.lost_pages().into_iter().zip(contents);
+                let none = || vec![0; self.config.block_bytes];
+                self.lost_pages = lost
+                    .map(|((page, turn), content)| (page, turn, content.unwrap_or_else(none)))
+                    .collect();
+                return Ok(Step::Done);
+            }
+        }
+        Ok(batch.as_step())
+    }
+
     fn take_times(&mut self, rebuild: &mut Rebuild, walk: &MapWalk) {
         let mut fakes = false;
         for (bucket, (_, leaf)) in rebuild.now.iter().zip(walk.leaves()) {
-            let time = self.placement.schedule().oldest_time(bucket.generation);
             for entry in leaf.entries() {
                 match entry {
-                    Some(entry) => self.placement.found_in(entry.block, time),
+                    Some(entry) => self.placement.found_in(entry.block, bucket.generation),
                     None => fakes = true,
                 }
             }

@@ -5,6 +5,7 @@
 //! turns the level lags behind. The last level is level L in the same formulas.
 
 use super::ids::{Bucket, Flush, Generation, Turn};
+use super::time_pages::Pages;
 use super::{AccessTimeMap, SequentialConfig};
 use crate::{BlockId, Level, Result};
 
@@ -23,6 +24,7 @@ pub enum Home {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
     blocks: u64,
+    pages: Pages,
     bucket_blocks: u64,
     queue_buckets: u64,
     fan_outs: Vec<u64>,
@@ -46,22 +48,44 @@ impl Schedule {
             delays.push(delays[level] + periods[level]);
         }
         let flushes = config.queue_buckets * periods[fan_outs.len()];
-        let sweep_blocks = config.blocks.div_ceil(flushes);
+        let addresses = config.addresses();
+        let sweep_blocks = addresses.div_ceil(flushes);
         Ok(Self {
             blocks: config.blocks,
+            pages: config.pages(),
             bucket_blocks: config.bucket_blocks,
             queue_buckets: config.queue_buckets,
             fan_outs,
             periods,
             delays,
             sweep_blocks,
-            sweep_buckets: config.blocks.div_ceil(sweep_blocks),
+            sweep_buckets: addresses.div_ceil(sweep_blocks),
         })
     }
 
-    /// Addressable blocks.
+    /// Addressable blocks of data.
     pub fn blocks(&self) -> u64 {
         self.blocks
+    }
+
+    /// Addresses: blocks of data, and behind them the pages of the access time map.
+    pub fn addresses(&self) -> u64 {
+        self.blocks + self.pages.count
+    }
+
+    /// The pages of the access time map.
+    pub(super) fn pages(&self) -> Pages {
+        self.pages
+    }
+
+    /// Blocks whose time is in memory: all, or the pages.
+    pub(super) fn timed_in_memory(&self) -> u64 {
+        if self.pages.count == 0 { self.blocks } else { self.pages.count }
+    }
+
+    /// How long a page may wait for its turn, in turns of the queue.
+    pub(super) fn page_round(&self) -> u64 {
+        self.pages.count.div_ceil(self.pages.each_flush.max(1) * self.queue_buckets) + 1
     }
 
     /// The last level, below all levels with buffers.
@@ -95,9 +119,9 @@ impl Schedule {
         self.queue_buckets
     }
 
-    /// How many writes there are between two flushes.
+    /// How many writes there are between two flushes: a bucket, less the pages of access times.
     pub fn writes_per_flush(&self) -> u64 {
-        self.bucket_blocks
+        self.bucket_blocks - self.pages.each_flush
     }
 
     /// Flushes during which a generation is written.
@@ -166,7 +190,7 @@ impl Schedule {
 
     /// Bytes of the access time map in memory.
     pub fn access_time_bytes(&self) -> u64 {
-        self.blocks * AccessTimeMap::code_bytes(self.oldest())
+        self.timed_in_memory() * AccessTimeMap::code_bytes(self.oldest())
     }
 
     /// Whether a block of this access time is in the last level.

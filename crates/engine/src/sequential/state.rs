@@ -7,7 +7,6 @@
 //! says which writes must be made again.
 
 use super::engine::Sequential;
-use super::flush::Phase;
 use super::keys::SequentialKeys;
 use super::layout::Layout;
 use super::placement::Placement;
@@ -20,7 +19,7 @@ use std::ops::Range;
 const VERSION: u64 = 1;
 
 /// What must be the same when the engine is opened again.
-fn parameters(config: &SequentialConfig) -> [u64; 8] {
+fn parameters(config: &SequentialConfig) -> [u64; 9] {
     [
         VERSION,
         config.block_bytes as u64,
@@ -29,6 +28,7 @@ fn parameters(config: &SequentialConfig) -> [u64; 8] {
         config.queue_buckets,
         config.fan_out,
         config.last_ratio,
+        config.time_pages,
         config.sector_bytes as u64,
     ]
 }
@@ -80,10 +80,15 @@ impl Sequential {
             .collect::<Result<_>>()?;
         let schedule = layout.schedule().clone();
         let again = Placement::<(), ()>::lost_writes(flush, writes, &schedule);
+        if times.is_some() && config.time_pages > 0 {
+            return Err(EngineError::Invalid("the access times are in the ORAM".into()));
+        }
         let times_lost = times.is_none() && flush > Flush(0);
         let mut map = match schedule.swept(0, flush) {
-            Some(_) if times_lost => AccessTimeMap::settled(config.blocks, schedule.oldest()),
-            _ => AccessTimeMap::new(config.blocks, schedule.oldest()),
+            Some(_) if times_lost => {
+                AccessTimeMap::settled(schedule.timed_in_memory(), schedule.oldest())
+            }
+            _ => AccessTimeMap::new(schedule.timed_in_memory(), schedule.oldest()),
         };
         times.map_or(Ok(()), |times| map.load(times))?;
         let placement = Placement::resume(schedule, flush, map, &taken);
@@ -93,7 +98,7 @@ impl Sequential {
             return Err(EngineError::State("too long"));
         }
         let again = Some(again).filter(|again| !again.is_empty());
-        Ok(Self { config, placement, vault, phase: Phase::Idle, again, times_lost })
+        Ok(Self { again, times_lost, ..Self::assemble(config, placement, vault) })
     }
 
     /// The numbers of the writes that a restart now would lose, or that one has lost: those of this
@@ -125,6 +130,9 @@ impl Sequential {
         again.start += 1;
         if again.is_empty() {
             self.again = None;
+            for (page, turn, content) in std::mem::take(&mut self.lost_pages) {
+                self.placement.push_page_again(page, turn, content);
+            }
             self.placement.written_again();
         }
         Ok(())

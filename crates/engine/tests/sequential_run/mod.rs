@@ -25,10 +25,16 @@ pub fn config(
         queue_buckets: queue,
         fan_out,
         last_ratio,
+        time_pages: 0,
         sector_bytes: 128,
         cached_nodes: 4,
         cached_leaves: 2,
     }
+}
+
+/// The same with the access times in the ORAM, so many pages each flush.
+pub fn paged(config: SequentialConfig, time_pages: u64) -> SequentialConfig {
+    SequentialConfig { time_pages, ..config }
 }
 
 /// An engine, its disk, and what must be read from it.
