@@ -7,6 +7,9 @@
 //! plans by the [`Schedule`] and the `merge_buffer`s; `read` finds a block by its access time alone.
 //! Below, `vault` seals, `buffer_map` and `map_walk` know the maps, [`Layout`] the places.
 //!
+//! It is no [`crate::Engine`]: reads and writes are separate here, and what is written has places in
+//! bytes instead of buckets of a tree.
+//!
 //! # What a volume must do
 //!
 //! - *Order.* Carry out a flush's steps in order, and its [`Step::Write`] before the flush is over.
@@ -18,9 +21,10 @@
 //!   turn, before the first write of the next turn's first flush. More often is allowed. What is
 //!   written after a durable state stands only where that state has nothing current, for as long
 //!   as one turn, so a crash at any write leaves what the state names whole, torn sectors included.
-//! - *Recovery.* Restore the state, find the access times again unless they were kept, make the lost
-//!   writes again, then make what the log has beyond them as ordinary writes. Their flushes write
-//!   the same places in the same order as before the crash.
+//! - *Recovery.* Restore the state, find the access times again unless they were kept (those in the
+//!   ORAM always are to be found again), make the lost writes again, then make what the log has
+//!   beyond them as ordinary writes. Their flushes write the same places in the same order as before
+//!   the crash.
 //! - *Seal the state*, and refuse an older one: its roots are what authenticates the disk.
 //! - *Fill the disk* with random bytes when it is created, if what was not yet written shall not show.
 

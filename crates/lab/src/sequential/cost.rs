@@ -75,6 +75,7 @@ pub fn run(write: bool) -> Result<()> {
     sweep(&mut report)?;
     ratios(&mut report)?;
     defaults(&mut report)?;
+    in_the_oram(&mut report)?;
     report.picture("sequential-cost.svg", &chart()?);
     report.finish(write)
 }
@@ -166,6 +167,39 @@ fn defaults(report: &mut Report) -> Result<()> {
          64 MiB and a 64th of the volume. A fan-out of 32 would save a level at some sizes, and makes each \
          merge read from twice as many places; 8 needs a level more at 256 GiB. `memory` is the access time \
          map and both halves of the queue; `a flush` the most that one writes, after every 168 blocks.",
+    );
+    report.table(&table);
+    Ok(())
+}
+
+/// Bytes in memory for a block that is remembered until its page has its turn: a B-tree's entry.
+const REMEMBERED: u64 = 24;
+
+fn in_the_oram(report: &mut Report) -> Result<()> {
+    let mut table =
+        Table::new(["volume", "pages a flush", "written", "stored", "in memory", "remembered"]);
+    for gib in [40, 256, 1024] {
+        for time_pages in [0, 4, 8, 16, 32] {
+            let config = SequentialConfig { time_pages, ..SequentialConfig::new(BLOCK, gib << 18) };
+            let counted = count(&config)?;
+            let layout = Layout::new(&config)?;
+            let pages = config.blocks.div_ceil(BLOCK as u64 / 4);
+            let round = pages.div_ceil(time_pages.max(1));
+            let remembered = round * layout.schedule().writes_per_flush() * REMEMBERED;
+            table.row([
+                bytes(gib << 30),
+                time_pages.to_string(),
+                format!("{:.2}", counted.written),
+                format!("{:.2}", counted.stored),
+                bytes(layout.schedule().access_time_bytes()),
+                if time_pages == 0 { String::new() } else { bytes(remembered) },
+            ]);
+        }
+    }
+    report.text(
+        "The access time map in the ORAM, the rest as by default. `in memory` is the map itself, or the \
+         times of its pages; `remembered` what was written since its page had its turn, at most. The \
+         queue comes to both.",
     );
     report.table(&table);
     Ok(())
