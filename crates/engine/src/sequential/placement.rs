@@ -283,7 +283,7 @@ impl<T: Copy, P> Placement<T, P> {
         self.queue.turn();
         for level in self.schedule.levels().skip(1) {
             if self.schedule.bucket(level, self.flush).is_some_and(|bucket| bucket.index == 0) {
-                debug_assert!(self.merges[level.0 as usize - 1].is_done());
+                debug_assert_eq!(self.merges[level.0 as usize - 1].head(), None);
                 self.merges[level.0 as usize - 1] = self.merge_of(level, None);
             }
         }
