@@ -1,6 +1,8 @@
 //! A sequential engine, its disk, the log of its volume, and what must be read from it.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
+pub mod model;
+
 use oblivio_engine::BlockId;
 use oblivio_engine::sequential::memory::MemoryDisk;
 use oblivio_engine::sequential::{Flush, Sequential, SequentialConfig, SequentialKeys};
