@@ -20,6 +20,12 @@ crash seconds="600":
 model cases="20000":
     PROPTEST_CASES={{cases}} cargo test --release -p oblivio-engine --test model
 
+# The sequential engine's placement against a model of every block, this many operations; then pairs of
+# workloads whose traces must be equal.
+sequential-model ops="100000000" pairs="10000":
+    OBLIVIO_SEQUENTIAL_OPS={{ops}} cargo test --release -p oblivio-engine --test sequential_model -- --nocapture
+    PROPTEST_CASES={{pairs}} cargo test --release -p oblivio-engine --test sequential
+
 # The stash while a tree of 2^14 blocks shrinks, this many lives with each of five workloads.
 shrink seeds="20":
     OBLIVIO_SHRINK_SEEDS={{seeds}} cargo test --release -p oblivio-engine --test shrink -- --ignored --nocapture
@@ -35,6 +41,7 @@ mount-kills times="200" outage="60":
 
 # One table of docs/benchmarks.md: engine, profile, growth, stash, integrity, figure7, files, sweep,
 # breathe, mounted, latency.
+# Two of docs/sequential.md: `just lab sequential cost`, speed.
 # One of docs/cloud-paper.md: `just lab cloud figure4`, table1, figure5, figure6, figure7, figure8, total.
 lab experiment *args:
     cargo run --release -p oblivio-lab --features rivals -- {{experiment}} --write {{args}}

@@ -71,6 +71,11 @@ impl MasterKey {
         SealRoot(self.derive(labels::INTENT_ROOT, volume))
     }
 
+    /// Root of the keys that seal a sequential engine's blocks and buffer maps.
+    pub fn sequential_root(&self, volume: VolumeId) -> SealRoot {
+        SealRoot(self.derive(labels::SEQUENTIAL_ROOT, volume))
+    }
+
     /// The PRF that draws block labels.
     pub fn label_prf(&self, volume: VolumeId) -> Prf {
         Prf::new(self.derive(labels::LABEL_PRF, volume))
@@ -132,6 +137,7 @@ mod tests {
             master.state_root(volume),
             master.commit_root(volume),
             master.intent_root(volume),
+            master.sequential_root(volume),
         ];
         let mut keys: Vec<_> = roots.iter().map(|root| *root.expose()).collect();
         keys.push(*master.label_prf(volume).key());
@@ -151,7 +157,7 @@ mod tests {
             }
             seen.insert(*master.expose());
         }
-        assert_eq!(seen.len(), 2 * (2 * 7 + 1));
+        assert_eq!(seen.len(), 2 * (2 * 8 + 1));
     }
 
     #[test]

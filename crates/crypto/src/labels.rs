@@ -11,6 +11,8 @@ pub const STATE_ROOT: &str = "oblivio v1 2026 state sealing";
 pub const COMMIT_ROOT: &str = "oblivio v1 2026 commit sealing";
 /// Root of the keys that seal intents.
 pub const INTENT_ROOT: &str = "oblivio v1 2026 intent sealing";
+/// Root of the keys that seal the sequential engine's blocks and buffer maps.
+pub const SEQUENTIAL_ROOT: &str = "oblivio v1 2026 sequential sealing";
 /// Key of the PRF that draws block labels.
 pub const LABEL_PRF: &str = "oblivio v1 2026 block labels";
 /// Key of the MAC over blocks (PMMAC).
@@ -25,11 +27,12 @@ pub const TEST_ENTROPY: &str = "oblivio v1 2026 TEST ONLY entropy";
 pub const TEST_KEY: &str = "oblivio v1 2026 TEST ONLY key";
 
 /// All labels above, for the test that holds them distinct and for auditors.
-pub const ALL: [&str; 10] = [
+pub const ALL: [&str; 11] = [
     BUCKET_ROOT,
     STATE_ROOT,
     COMMIT_ROOT,
     INTENT_ROOT,
+    SEQUENTIAL_ROOT,
     LABEL_PRF,
     BLOCK_MAC,
     HEADER_MAC,

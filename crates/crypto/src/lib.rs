@@ -15,6 +15,7 @@
 
 mod entropy;
 mod error;
+mod group;
 mod keys;
 pub mod labels;
 mod mac;
@@ -28,6 +29,7 @@ mod slots;
 
 pub use entropy::{Entropy, OsEntropy, SeededEntropy};
 pub use error::CryptoError;
+pub use group::{GROUP_MARK_BYTES, Group, GroupMark};
 pub use keys::{MasterKey, SealRoot, VOLUME_ID_BYTES, VolumeId};
 pub use mac::Mac;
 pub use passphrase::{KdfParams, Passphrase};

@@ -23,6 +23,10 @@ pub enum Kind {
     Header = 6,
     /// A record of an audit.
     Audit = 7,
+    /// A block of the sequential engine.
+    Slot = 8,
+    /// A node of a buffer map of the sequential engine.
+    MapNode = 9,
 }
 
 /// The place and version of a sealed object. A ciphertext opens there and nowhere else.

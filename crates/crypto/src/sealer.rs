@@ -113,18 +113,36 @@ impl Sealer {
     ) -> Result<&'a mut [u8], CryptoError> {
         let Parts { salt, counter, data, tag } = Parts::of(buf)?;
         let (counter, aad) = (u64::from_le_bytes(*counter), place.encode());
+        self.open_parts(salt, counter, &aad, data, tag)?;
+        Ok(data)
+    }
+
+    /// Decrypts `data` in place under the session key of `salt`.
+    pub(crate) fn open_parts(
+        &mut self,
+        salt: &Salt,
+        counter: u64,
+        aad: &[u8],
+        data: &mut [u8],
+        tag: &[u8],
+    ) -> Result<(), CryptoError> {
         // Most objects are of this session; its key needs no search.
         if *salt == self.session.salt {
-            self.session.open(counter, &aad, data, tag)?;
+            self.session.open(counter, aad, data, tag)
         } else if let Some(key) = self.others.find(salt) {
-            key.open(counter, &aad, data, tag)?;
+            key.open(counter, aad, data, tag)
         } else {
             let key = SessionKey::derive(&self.root, *salt);
-            key.open(counter, &aad, data, tag)?;
+            key.open(counter, aad, data, tag)?;
             // Kept only now: invented salts must not push out keys that are in use.
             self.others.insert(key);
+            Ok(())
         }
-        Ok(data)
+    }
+
+    /// The key that seals now.
+    pub(crate) fn session(&self) -> &SessionKey {
+        &self.session
     }
 
     /// Seals a copy of `plaintext`; for the rare objects where an allocation does not matter.
@@ -149,17 +167,24 @@ impl Sealer {
     /// Takes the next nonce, after a change of key if one is due.
     #[inline]
     fn next_counter(&mut self, len: u64) -> Result<u64, CryptoError> {
+        self.take_counters(1, len)
+    }
+
+    /// Takes so many nonces of one session, for plaintext of so many bytes in all.
+    #[inline]
+    pub(crate) fn take_counters(&mut self, count: u64, len: u64) -> Result<u64, CryptoError> {
         let limits = self.limits;
         if self.messages >= limits.soft_messages || self.bytes >= limits.soft_bytes {
             self.rekey();
         }
         let bytes = self.bytes.saturating_add(len);
-        if self.messages >= limits.hard_messages || bytes > limits.hard_bytes {
+        let messages = self.messages.saturating_add(count);
+        if messages > limits.hard_messages || bytes > limits.hard_bytes {
             return Err(CryptoError::KeyExhausted);
         }
         // Taken even if the sealing fails: a skipped nonce costs nothing, a repeated one everything.
         let counter = self.messages;
-        self.messages += 1;
+        self.messages = messages;
         self.bytes = bytes;
         Ok(counter)
     }

@@ -19,6 +19,16 @@ pub enum EngineError {
         /// How it was found out.
         reason: &'static str,
     },
+    /// A part of a sequential engine's disk is not the one that was written last.
+    #[error("{bytes} bytes at {offset} of the disk are not what was written: {reason}")]
+    TamperedExtent {
+        /// Where on the disk.
+        offset: u64,
+        /// How much of it.
+        bytes: u64,
+        /// How it was found out.
+        reason: &'static str,
+    },
     /// A block failed its own check (PMMAC, Freecursive §6).
     #[error("block {0} is not what was written last")]
     TamperedBlock(u64),

@@ -1,7 +1,7 @@
 //! Oblivious-RAM engines as pure state machines: they name what to read and write and do no I/O.
 //!
-//! [`tree`] is Path ORAM with Freecursive's front end; [`linear`] reads and writes everything and
-//! is the oracle for the others. A caller submits a batch of [`BlockOp`]s and carries out the
+//! [`tree`] is Path ORAM with Freecursive's front end; [`sequential`] is SqORAM, for an adversary who
+//! sees writes only; [`linear`] reads and writes everything and is the oracle for the others. A caller submits a batch of [`BlockOp`]s and carries out the
 //! [`Step`]s until [`Step::Done`].
 
 mod error;
@@ -9,8 +9,10 @@ mod ids;
 pub mod linear;
 pub mod memory;
 mod ops;
+pub mod sequential;
 mod step;
 pub mod tree;
+mod wire;
 
 pub use error::{EngineError, Result};
 pub use ids::{BlockId, BucketId, Label, Leaf, Level};

@@ -22,6 +22,7 @@ mod profile;
 mod report;
 #[cfg(feature = "rivals")]
 mod rivals;
+mod sequential;
 mod stash;
 mod sweep;
 mod tool;
@@ -63,6 +64,8 @@ enum Experiment {
     Breathe(breathe::Args),
     /// The tables and figures of "Optimizing Path ORAM for Cloud Storage Applications".
     Cloud(cloud::Args),
+    /// The sequential engine: what it writes and stores, and how fast it is.
+    Sequential(sequential::Args),
     /// Block size against bucket size and eviction.
     Sweep(sweep::Args),
     /// Random operations on files, compared with a model; prints no table.
@@ -83,6 +86,7 @@ fn main() -> anyhow::Result<()> {
         Experiment::Latency(args) => latency::run(args, cli.write),
         Experiment::Breathe(args) => breathe::run(args, cli.write),
         Experiment::Cloud(args) => cloud::run(args, cli.write),
+        Experiment::Sequential(args) => sequential::run(args, cli.write),
         Experiment::Sweep(args) => sweep::run(args, cli.write),
         Experiment::Exercise(args) => exercise::run(args),
     }

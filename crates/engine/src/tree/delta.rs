@@ -6,7 +6,8 @@
 
 use super::frontend::TreeOram;
 use super::geometry::{EMPTY, Shape};
-use super::state::{FIRST_VERSION, Reader, STEPPED_VERSION, VERSION, Writer, padded};
+use super::state::{FIRST_VERSION, STEPPED_VERSION, VERSION, padded};
+use crate::wire::{Reader, Writer};
 use crate::{EngineError, Level, Result};
 
 /// Words of liveness bits beyond one for each request, of which a delta has a multiple: discarding

@@ -14,8 +14,9 @@ use super::geometry::{EMPTY, buckets_in};
 use super::plb::PlbEntry;
 use super::position_map::Counts;
 use super::short::{Missing, PLANES};
+use crate::wire::{Reader, Writer};
 use crate::{EngineError, Result};
-use oblivio_crypto::{TAG_BYTES, Tag};
+use oblivio_crypto::TAG_BYTES;
 
 /// Blocks to which the stash is padded at rest. More than this many after an eviction is less
 /// likely than 2^-80 by extrapolation from simulation, which no theorem covers
@@ -29,47 +30,6 @@ pub(super) const STEPPED_VERSION: u64 = 3;
 pub(super) const VERSION: u64 = 2;
 /// Still read: states without size class and liveness.
 pub(super) const FIRST_VERSION: u64 = 1;
-
-pub(super) struct Writer<'a>(pub &'a mut Vec<u8>);
-
-impl Writer<'_> {
-    pub fn u64(&mut self, value: u64) {
-        self.0.extend_from_slice(&value.to_le_bytes());
-    }
-    pub fn bytes(&mut self, bytes: &[u8]) {
-        self.0.extend_from_slice(bytes);
-    }
-    pub fn zeros(&mut self, count: usize) {
-        let len = self.0.len() + count;
-        self.0.resize(len, 0);
-    }
-    pub fn words(&mut self, words: &[u64]) {
-        for &word in words {
-            self.u64(word);
-        }
-    }
-}
-
-pub(super) struct Reader<'a>(pub &'a [u8]);
-
-impl<'a> Reader<'a> {
-    pub fn bytes(&mut self, len: usize) -> Result<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(len).ok_or(EngineError::State("too short"))?;
-        self.0 = rest;
-        Ok(taken)
-    }
-    pub fn u64(&mut self) -> Result<u64> {
-        Ok(super::geometry::read_u64(self.bytes(8)?, 0))
-    }
-    pub fn words(&mut self, bits: u64) -> Result<Vec<u64>> {
-        (0..bits.div_ceil(64)).map(|_| self.u64()).collect()
-    }
-    pub fn tag(&mut self) -> Result<Tag> {
-        let mut tag = Tag::default();
-        tag.0.copy_from_slice(self.bytes(TAG_BYTES)?);
-        Ok(tag)
-    }
-}
 
 /// The least multiple of `bound` that holds `count`, at least `bound`.
 pub(super) fn padded(count: usize, bound: usize) -> usize {

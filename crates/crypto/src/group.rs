@@ -1,0 +1,93 @@
+//! Groups: many small objects sealed under consecutive nonces of one session, so that what is
+//! stored of each is as long as its plaintext.
+//!
+//! Whoever keeps a group keeps its [`GroupMark`] once and a [`Tag`] for each object, both sealed
+//! themselves (in a node of a buffer map, say). There is no table of nonces.
+
+use crate::session::{SALT_BYTES, Salt, SessionKey};
+use crate::{CryptoError, Place, Sealer, TAG_BYTES, Tag};
+
+/// Bytes of a group's mark.
+pub const GROUP_MARK_BYTES: usize = SALT_BYTES + 8;
+
+/// Under which session and from which nonce on a group was sealed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GroupMark(pub [u8; GROUP_MARK_BYTES]);
+
+impl GroupMark {
+    fn new(salt: &Salt, counter: u64) -> Self {
+        let mut mark = [0; GROUP_MARK_BYTES];
+        mark[..SALT_BYTES].copy_from_slice(salt);
+        mark[SALT_BYTES..].copy_from_slice(&counter.to_le_bytes());
+        Self(mark)
+    }
+
+    fn parts(&self) -> (Salt, u64) {
+        let (mut salt, mut counter) = ([0; SALT_BYTES], [0; 8]);
+        salt.copy_from_slice(&self.0[..SALT_BYTES]);
+        counter.copy_from_slice(&self.0[SALT_BYTES..]);
+        (salt, u64::from_le_bytes(counter))
+    }
+}
+
+/// A group that is being sealed.
+pub struct Group<'a> {
+    session: &'a SessionKey,
+    mark: GroupMark,
+    next: u64,
+    end: u64,
+    most_bytes: u64,
+}
+
+impl Group<'_> {
+    /// What it takes, with the tags, to open what is sealed here.
+    pub fn mark(&self) -> GroupMark {
+        self.mark
+    }
+
+    /// Seals the next object in place.
+    ///
+    /// # Errors
+    /// `Malformed` for one object more, or one longer, than was said.
+    pub fn seal(&mut self, place: &Place, data: &mut [u8]) -> Result<Tag, CryptoError> {
+        if self.next == self.end || data.len() as u64 > self.most_bytes {
+            return Err(CryptoError::Malformed("more in a group than was said"));
+        }
+        let counter = self.next;
+        self.next += 1;
+        let mut tag = [0; TAG_BYTES];
+        self.session.seal(counter, &place.encode(), data, &mut tag)?;
+        Ok(Tag(tag))
+    }
+}
+
+impl Sealer {
+    /// Begins a group of so many objects of at most so many bytes each. Their nonces are taken at
+    /// once; those of objects that are never sealed are lost, which costs nothing.
+    ///
+    /// # Errors
+    /// `KeyExhausted` when no key may seal so much.
+    pub fn begin_group(&mut self, objects: u64, most_bytes: u64) -> Result<Group<'_>, CryptoError> {
+        let next = self.take_counters(objects, objects.saturating_mul(most_bytes))?;
+        let session = self.session();
+        let mark = GroupMark::new(&session.salt, next);
+        Ok(Group { session, mark, next, end: next + objects, most_bytes })
+    }
+
+    /// Opens in place the object that was sealed as number `index` of a group.
+    ///
+    /// # Errors
+    /// `Forged` when it is not that object; what was in `data` is then lost.
+    pub fn open_in_group(
+        &mut self,
+        mark: &GroupMark,
+        index: u64,
+        place: &Place,
+        tag: &Tag,
+        data: &mut [u8],
+    ) -> Result<(), CryptoError> {
+        let (salt, first) = mark.parts();
+        let counter = first.checked_add(index).ok_or(CryptoError::Forged)?;
+        self.open_parts(&salt, counter, &place.encode(), data, &tag.0)
+    }
+}

@@ -1,0 +1,148 @@
+//! The engine: placement, disk and memory put together.
+
+use super::flush::Phase;
+use super::keys::SequentialKeys;
+use super::layout::Layout;
+use super::map_node::SealedAt;
+use super::page_cache::PageCache;
+use super::placement::Placement;
+use super::vault::Vault;
+use super::{AccessTimeMap, Flush, SequentialConfig, Turn};
+use crate::{BlockId, EngineError, Result};
+
+/// A SqORAM engine.
+pub struct Sequential {
+    pub(super) config: SequentialConfig,
+    pub(super) placement: Placement<SealedAt, Vec<u8>>,
+    pub(super) vault: Vault,
+    pub(super) phase: Phase,
+    /// Writes that must be made again after a restart, and where they begin.
+    pub(super) again: Option<std::ops::Range<u64>>,
+    /// Whether the access times must be found again.
+    pub(super) times_lost: bool,
+    /// Pages of access times that were in the queue before a restart, as they are on the disk.
+    pub(super) lost_pages: Vec<(BlockId, Turn, Vec<u8>)>,
+    /// Pages that were read lately.
+    pub(super) page_cache: PageCache,
+}
+
+impl Sequential {
+    /// An engine whose blocks were never written.
+    ///
+    /// # Errors
+    /// `Invalid` when the parameters make no sense.
+    pub fn new(config: SequentialConfig, keys: SequentialKeys) -> Result<Self> {
+        let layout = Layout::new(&config)?;
+        let placement = Placement::new(layout.schedule().clone());
+        let vault = Vault::new(&config, layout, keys.volume, keys.sealer);
+        Ok(Self::assemble(config, placement, vault))
+    }
+
+    pub(super) fn assemble(
+        config: SequentialConfig,
+        placement: Placement<SealedAt, Vec<u8>>,
+        vault: Vault,
+    ) -> Self {
+        Self {
+            config,
+            placement,
+            vault,
+            phase: Phase::Idle,
+            again: None,
+            times_lost: false,
+            lost_pages: Vec::new(),
+            page_cache: PageCache::default(),
+        }
+    }
+
+    /// The parameters.
+    pub fn config(&self) -> &SequentialConfig {
+        &self.config
+    }
+
+    /// Where everything is, and what is written when.
+    pub fn layout(&self) -> &Layout {
+        &self.vault.layout
+    }
+
+    /// How many flushes there were.
+    pub fn flushes(&self) -> Flush {
+        self.placement.flush()
+    }
+
+    /// The turn of the queue.
+    pub fn turn(&self) -> Turn {
+        self.placement.now()
+    }
+
+    /// How many writes there were, with padding.
+    pub fn writes(&self) -> u64 {
+        self.flushes().0 * self.placement.schedule().writes_per_flush() + self.placement.writes()
+    }
+
+    /// The access times, to be kept on a clean end ([`AccessTimeMap::to_bytes`]); none when they are
+    /// in the ORAM.
+    pub fn access_times(&self) -> Option<&AccessTimeMap> {
+        (self.config.time_pages == 0).then(|| self.placement.times().map())
+    }
+
+    /// Whether a flush must come before the next write.
+    pub fn flush_due(&self) -> bool {
+        self.placement.flush_due()
+    }
+
+    /// Puts a block into the queue.
+    ///
+    /// # Errors
+    /// `Invalid` when there is no such block, the content has another length, or a flush is due.
+    pub fn write(&mut self, block: BlockId, content: Vec<u8>) -> Result<()> {
+        self.expect_idle()?;
+        self.expect_block(block)?;
+        if content.len() != self.config.block_bytes {
+            return Err(EngineError::Invalid("a block is written whole".into()));
+        }
+        self.placement.write(block, Some(content))
+    }
+
+    /// Makes a block absent, at the cost of a write.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    pub fn discard(&mut self, block: BlockId) -> Result<()> {
+        self.expect_idle()?;
+        self.expect_block(block)?;
+        self.placement.write(block, None)
+    }
+
+    /// Counts a write of nothing, to bring the next flush nearer.
+    ///
+    /// # Errors
+    /// `Invalid` when a flush is due or under way.
+    pub fn pad(&mut self) -> Result<()> {
+        self.expect_idle()?;
+        self.placement.pad()
+    }
+
+    pub(super) fn expect_block(&self, block: BlockId) -> Result<()> {
+        if block.0 >= self.config.blocks {
+            return Err(EngineError::Invalid(format!("there is no block {}", block.0)));
+        }
+        Ok(())
+    }
+
+    pub(super) fn expect_whole(&self) -> Result<()> {
+        if self.again.is_some() || self.times_lost {
+            return Err(EngineError::Invalid("the restored engine is not yet complete".into()));
+        }
+        Ok(())
+    }
+
+    pub(super) fn expect_idle(&self) -> Result<()> {
+        self.expect_whole()?;
+        match self.phase {
+            Phase::Idle => Ok(()),
+            Phase::Closed => Err(EngineError::Closed),
+            _ => Err(EngineError::Invalid("a flush is under way".into())),
+        }
+    }
+}

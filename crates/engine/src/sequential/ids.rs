@@ -1,0 +1,40 @@
+//! Newtypes of the sequential engine's numbers.
+
+use crate::Level;
+
+/// A number of flushes: the paper's global access counter g (§6.1), in flushes of one bucket.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Flush(pub u64);
+
+/// A turn of the queue: as many flushes as the queue has buckets. A block's access time is the
+/// turn in which it was written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Turn(pub u64);
+
+/// A generation of a level, counted from the first that the level ever had; in the last level, a
+/// sweep. Numbers are never used again, places are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Generation {
+    /// The level; 0 is the top.
+    pub level: Level,
+    /// Which of its generations.
+    pub number: u64,
+}
+
+/// A bucket of a generation, counted from the lowest address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Bucket {
+    /// The generation.
+    pub generation: Generation,
+    /// Which of its buckets.
+    pub index: u64,
+}
+
+/// A place for one block in a generation; in the last level, the block's address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Slot {
+    /// The generation.
+    pub generation: Generation,
+    /// Which of its slots.
+    pub index: u64,
+}

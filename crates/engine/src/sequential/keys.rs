@@ -1,0 +1,24 @@
+//! The keys that a sequential engine is made with.
+
+use oblivio_crypto::{MasterKey, OsEntropy, SealRoot, Sealer, SeededEntropy, VolumeId};
+
+/// What the engine takes from the crypto crate; it derives nothing itself.
+pub struct SequentialKeys {
+    pub(super) volume: VolumeId,
+    pub(super) sealer: Sealer,
+}
+
+impl SequentialKeys {
+    /// The keys of a volume, with the operating system's randomness.
+    pub fn of_volume(master: &MasterKey, volume: VolumeId) -> Self {
+        let sealer = Sealer::new(master.sequential_root(volume), Box::new(OsEntropy));
+        Self { volume, sealer }
+    }
+
+    /// Reproducible keys, **for tests and the lab only**; another `session`, the same volume.
+    pub fn from_seed(seed: u64, session: u64) -> Self {
+        let entropy = Box::new(SeededEntropy::new(session));
+        let sealer = Sealer::new(SealRoot::from_seed(seed), entropy);
+        Self { volume: VolumeId([7; 16]), sealer }
+    }
+}

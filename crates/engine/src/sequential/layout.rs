@@ -1,0 +1,204 @@
+//! Where everything stands on the disk, in bytes: the levels' rings from the top down, then the
+//! last level. All of it follows from the parameters.
+//!
+//! A bucket is its blocks, each of its own length, and the map leaf that lists and authenticates
+//! them. Inner nodes stand behind the buckets of their generation.
+
+use super::SequentialConfig;
+use super::ids::{Bucket, Flush, Generation, Slot};
+use super::map_shape::{MapShape, NodeAt};
+use super::schedule::Schedule;
+use crate::{Level, Result};
+
+/// A range of bytes on the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Extent {
+    /// Where it begins.
+    pub offset: u64,
+    /// Its length.
+    pub bytes: u64,
+}
+
+impl Extent {
+    /// Where it ends.
+    pub fn end(&self) -> u64 {
+        self.offset + self.bytes
+    }
+}
+
+/// One level's part of the disk.
+#[derive(Clone, Debug)]
+struct Region {
+    offset: u64,
+    /// Bytes of a bucket's blocks.
+    blocks_bytes: u64,
+    leaf_bytes: u64,
+    shape: MapShape,
+    /// From one generation of the ring to the next; in the last level, to the other node area.
+    stride: u64,
+}
+
+/// The places of an engine's disk.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    schedule: Schedule,
+    block_bytes: u64,
+    node_bytes: u64,
+    regions: Vec<Region>,
+    /// Buckets that the last level has room for.
+    last_places: u64,
+    bytes: u64,
+}
+
+impl Layout {
+    /// The disk of an engine with these parameters.
+    ///
+    /// # Errors
+    /// `Invalid` when they make no sense.
+    pub fn new(config: &SequentialConfig) -> Result<Self> {
+        let schedule = Schedule::new(config)?;
+        let (block_bytes, node_bytes) = (config.block_bytes as u64, config.sector_bytes as u64);
+        // The last level slides by a turn's buckets with each sweep, so that what a turn writes
+        // never stands where something was current when the turn began.
+        let last_places = schedule.generation_buckets(schedule.last()) + schedule.queue_buckets();
+        let mut regions = Vec::new();
+        let mut offset = 0;
+        for level in schedule.levels() {
+            let blocks = schedule.bucket_blocks(level);
+            let (blocks_bytes, leaf_bytes) = (blocks * block_bytes, config.leaf_bytes(blocks));
+            let buckets = schedule.generation_buckets(level);
+            let shape = MapShape::new(buckets, config.map_fan_out());
+            let nodes = shape.inner_nodes() * node_bytes;
+            let bucket_bytes = blocks_bytes + leaf_bytes;
+            let last = level == schedule.last();
+            let stride = if last { nodes } else { buckets * bucket_bytes + nodes };
+            regions.push(Region { offset, blocks_bytes, leaf_bytes, shape, stride });
+            offset += if last { last_places * bucket_bytes } else { 0 };
+            offset += schedule.ring(level) * stride;
+        }
+        Ok(Self { schedule, block_bytes, node_bytes, regions, last_places, bytes: offset })
+    }
+
+    /// The schedule that goes with it.
+    pub fn schedule(&self) -> &Schedule {
+        &self.schedule
+    }
+
+    /// Bytes of the whole disk.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Bytes of a level's part of it.
+    pub fn level_bytes(&self, level: Level) -> u64 {
+        let end = self.regions.get(level.0 as usize + 1).map_or(self.bytes, |next| next.offset);
+        end - self.region(level).offset
+    }
+
+    /// The form of the buffer maps of a level.
+    pub fn shape(&self, level: Level) -> &MapShape {
+        &self.region(level).shape
+    }
+
+    /// Bytes of a map leaf of that level.
+    pub fn leaf_bytes(&self, level: Level) -> usize {
+        self.region(level).leaf_bytes as usize
+    }
+
+    /// Bytes of an inner node.
+    pub fn node_bytes(&self) -> usize {
+        self.node_bytes as usize
+    }
+
+    fn region(&self, level: Level) -> &Region {
+        &self.regions[level.0 as usize]
+    }
+
+    /// A bucket with its leaf.
+    pub fn bucket(&self, bucket: Bucket) -> Extent {
+        let Generation { level, number } = bucket.generation;
+        let region = self.region(level);
+        let bytes = region.blocks_bytes + region.leaf_bytes;
+        let within = if level == self.schedule.last() {
+            let places = self.last_places;
+            let slid = u128::from(number) * u128::from(self.schedule.queue_buckets());
+            let slid = (slid % u128::from(places)) as u64;
+            (bucket.index + places - slid) % places * bytes
+        } else {
+            number % self.schedule.ring(level) * region.stride + bucket.index * bytes
+        };
+        Extent { offset: region.offset + within, bytes }
+    }
+
+    /// One block.
+    pub fn slot(&self, slot: Slot) -> Extent {
+        let per_bucket = self.schedule.bucket_blocks(slot.generation.level);
+        let index = slot.index / per_bucket;
+        let bucket = self.bucket(Bucket { generation: slot.generation, index });
+        let offset = bucket.offset + slot.index % per_bucket * self.block_bytes;
+        Extent { offset, bytes: self.block_bytes }
+    }
+
+    /// A node of a generation's buffer map.
+    pub fn node(&self, generation: Generation, node: NodeAt) -> Extent {
+        let region = self.region(generation.level);
+        if node.height == 0 {
+            let bucket = self.bucket(Bucket { generation, index: node.index });
+            let offset = bucket.offset + region.blocks_bytes;
+            return Extent { offset, bytes: region.leaf_bytes };
+        }
+        let bucket_bytes = region.blocks_bytes + region.leaf_bytes;
+        let ring = generation.number % self.schedule.ring(generation.level) * region.stride;
+        let buckets = if generation.level == self.schedule.last() {
+            self.last_places
+        } else {
+            region.shape.leaves()
+        };
+        let nodes = region.offset + ring + buckets * bucket_bytes;
+        let offset = nodes + region.shape.inner_place(node) * self.node_bytes;
+        Extent { offset, bytes: self.node_bytes }
+    }
+
+    /// Everything that a flush writes, in the order in which it writes it. An audit compares a
+    /// recorded trace with this.
+    pub fn writes(&self, flush: Flush) -> Vec<Extent> {
+        let mut writes = Vec::new();
+        for bucket in self.schedule.buckets(flush) {
+            let generation = bucket.generation;
+            writes.push(self.bucket(bucket));
+            let closed = self.shape(generation.level).closed_by(bucket.index);
+            writes.extend(closed.map(|node| self.node(generation, node)));
+        }
+        writes
+    }
+}
+
+/// What is written for each byte that a user writes once every level is in use, and what is stored
+/// for each byte that a user may store.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cost {
+    /// Bytes written for a byte.
+    pub written: f64,
+    /// Bytes on the disk for a byte.
+    pub stored: f64,
+}
+
+impl Layout {
+    /// The cost, exactly, over a whole sweep of the last level, in closed form (the schedule's
+    /// extents add up to it, which a test checks).
+    pub fn cost(&self) -> Cost {
+        let schedule = &self.schedule;
+        let mut written = 0.0;
+        for level in schedule.levels() {
+            let region = self.region(level);
+            let buckets = region.shape.leaves() as f64;
+            let bytes = buckets * (region.blocks_bytes + region.leaf_bytes) as f64
+                + (region.shape.inner_nodes() * self.node_bytes) as f64;
+            let user = schedule.flushes_of(level) as f64
+                * (schedule.writes_per_flush() * self.block_bytes) as f64;
+            written += bytes / user;
+        }
+        let user = schedule.blocks() as f64 * self.block_bytes as f64;
+        Cost { written, stored: self.bytes as f64 / user }
+    }
+}

@@ -1,0 +1,187 @@
+//! The nodes of a buffer map (§4.1): what they say, and as bytes.
+//!
+//! A leaf lists the blocks of its bucket in the order of their slots, with the tag of each and the
+//! mark under which all of them were sealed. An inner node lists its children's lowest addresses and
+//! tags. So whoever knows the root's tag knows every byte of the generation.
+
+use super::merge_buffer::Entry;
+use crate::BlockId;
+use oblivio_crypto::{GROUP_MARK_BYTES, GroupMark, SEAL_HEADER, SEAL_OVERHEAD, TAG_BYTES, Tag};
+
+/// Bytes of an entry: an address and a tag.
+pub(super) const NODE_ENTRY: usize = 8 + TAG_BYTES;
+/// Bytes of an inner node beside its entries.
+pub(super) const NODE_FIXED: usize = SEAL_OVERHEAD;
+/// Bytes of a leaf beside its entries.
+pub(super) const LEAF_FIXED: usize = SEAL_OVERHEAD + GROUP_MARK_BYTES;
+
+/// The address of a fake: above all others, so that fakes are last.
+const FAKE: u64 = u64::MAX;
+/// Set in the address of a block that was discarded.
+const DISCARDED: u64 = 1 << 63;
+
+/// A slot of a bucket, or a child of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Line {
+    /// The address, or the child's lowest, with [`DISCARDED`] and [`FAKE`].
+    word: u64,
+    /// The tag of the block, or of the child.
+    pub tag: Tag,
+}
+
+impl Line {
+    /// A fake, or a child that has only fakes.
+    pub fn fake(tag: Tag) -> Self {
+        Self { word: FAKE, tag }
+    }
+
+    /// A block.
+    pub fn block(block: BlockId, present: bool, tag: Tag) -> Self {
+        Self { word: block.0 | if present { 0 } else { DISCARDED }, tag }
+    }
+
+    /// A child with this lowest address.
+    pub fn child(lowest: Option<BlockId>, tag: Tag) -> Self {
+        lowest.map_or(Self::fake(tag), |block| Self::block(block, true, tag))
+    }
+
+    /// The address; none for a fake.
+    pub fn address(&self) -> Option<BlockId> {
+        (self.word != FAKE).then_some(BlockId(self.word & !DISCARDED))
+    }
+
+    fn is_present(&self) -> bool {
+        self.word & DISCARDED == 0
+    }
+
+    pub fn word(&self) -> u64 {
+        self.word
+    }
+
+    pub fn from_word(word: u64, tag: Tag) -> Self {
+        Self { word, tag }
+    }
+}
+
+/// What it takes to open a stored block, beside its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SealedAt {
+    /// Of its bucket.
+    pub(super) mark: GroupMark,
+    /// Its own.
+    pub(super) tag: Tag,
+}
+
+/// A node in memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct MapNode {
+    /// The mark of the bucket's blocks; of a leaf only.
+    mark: Option<GroupMark>,
+    lines: Vec<Line>,
+}
+
+impl MapNode {
+    pub fn leaf(mark: GroupMark, lines: Vec<Line>) -> Self {
+        Self { mark: Some(mark), lines }
+    }
+
+    pub fn inner(lines: Vec<Line>) -> Self {
+        Self { mark: None, lines }
+    }
+
+    /// Writes the node into the plaintext part of a sealed one.
+    pub fn encode(&self, sealed: &mut [u8]) {
+        let mut at = SEAL_HEADER;
+        let mut put = |bytes: &[u8]| {
+            sealed[at..at + bytes.len()].copy_from_slice(bytes);
+            at += bytes.len();
+        };
+        self.mark.iter().for_each(|mark| put(&mark.0));
+        for line in &self.lines {
+            put(&line.word.to_le_bytes());
+            put(&line.tag.0);
+        }
+        let end = sealed.len() - TAG_BYTES;
+        sealed[at..end].fill(0);
+    }
+
+    /// Reads a node with so many lines, which [`Self::encode`] wrote.
+    pub fn decode(plain: &[u8], leaf: bool, lines: usize) -> Option<Self> {
+        let (mark, rest) = if leaf {
+            let (mark, rest) = plain.split_first_chunk()?;
+            (Some(GroupMark(*mark)), rest)
+        } else {
+            (None, plain)
+        };
+        let line = |entry: &[u8; NODE_ENTRY]| {
+            let (word, tag) = entry.split_first_chunk()?;
+            let tag = Tag(*tag.first_chunk()?);
+            Some(Line { word: u64::from_le_bytes(*word), tag })
+        };
+        let entries = rest.as_chunks::<NODE_ENTRY>().0.get(..lines)?;
+        Some(Self { mark, lines: entries.iter().map(line).collect::<Option<_>>()? })
+    }
+
+    /// The lines.
+    pub fn lines(&self) -> &[Line] {
+        &self.lines
+    }
+
+    /// The lowest address in it; none when all are fakes.
+    pub fn lowest(&self) -> Option<BlockId> {
+        self.lines.iter().find_map(Line::address)
+    }
+
+    /// The line whose part of the addresses this block is in: the last that does not begin beyond.
+    pub fn find(&self, block: BlockId) -> Option<usize> {
+        let up_to = |line: &Line| line.address().is_some_and(|lowest| lowest <= block);
+        self.lines.partition_point(up_to).checked_sub(1)
+    }
+
+    /// What a leaf says of a slot; none for a fake.
+    pub fn entry(&self, at: usize) -> Option<Entry<SealedAt>> {
+        let (line, mark) = (self.lines.get(at)?, self.mark?);
+        let sealed = SealedAt { mark, tag: line.tag };
+        line.address().map(|block| Entry { block, present: line.is_present(), sealed })
+    }
+
+    /// What a leaf says of all its slots.
+    pub fn entries(&self) -> Vec<Option<Entry<SealedAt>>> {
+        (0..self.lines.len()).map(|at| self.entry(at)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn leaf() -> MapNode {
+        let line = |(at, block)| Line::block(BlockId(block), at != 1, Tag([at as u8; 16]));
+        let mut lines: Vec<_> = [3, 5, 9].into_iter().enumerate().map(line).collect();
+        lines.push(Line::fake(Tag([9; 16])));
+        MapNode::leaf(GroupMark([4; 24]), lines)
+    }
+
+    #[test]
+    fn nodes_come_back_from_their_bytes() {
+        for (node, is_leaf) in [(leaf(), true), (MapNode::inner(leaf().lines), false)] {
+            let mut sealed = vec![0xff; 256];
+            node.encode(&mut sealed);
+            let plain = &sealed[SEAL_HEADER..256 - TAG_BYTES];
+            assert_eq!(MapNode::decode(plain, is_leaf, 4), Some(node));
+            assert_eq!(MapNode::decode(&plain[..80], is_leaf, 4), None);
+        }
+    }
+
+    #[test]
+    fn blocks_are_found_by_address() {
+        let leaf = leaf();
+        let found: Vec<_> = (0..11).map(|block| leaf.find(BlockId(block))).collect();
+        let expected = [None, None, None, Some(0), Some(0), Some(1), Some(1), Some(1), Some(1)];
+        assert_eq!(found[..9], expected);
+        assert_eq!(found[9..], [Some(2), Some(2)]);
+        assert_eq!(leaf.lowest(), Some(BlockId(3)));
+        let present: Vec<_> = leaf.entries().iter().map(|it| it.map(|it| it.present)).collect();
+        assert_eq!(present, [Some(true), Some(false), Some(true), None]);
+    }
+}

@@ -1,0 +1,121 @@
+//! Ways down buffer maps: which nodes must be read to come to certain leaves, all ways together, a
+//! height at a time.
+
+use super::ids::Generation;
+use super::layout::Extent;
+use super::map_cache::NodeKey;
+use super::map_node::MapNode;
+use super::map_shape::NodeAt;
+use super::vault::Vault;
+use crate::{BlockId, EngineError, Result};
+use oblivio_crypto::Tag;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What a way leads to.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Goal {
+    /// The leaf of this bucket.
+    Leaf(u64),
+    /// The leaf that lists this block.
+    Block(BlockId),
+}
+
+/// One way down.
+struct Way {
+    generation: Generation,
+    goal: Goal,
+    at: NodeAt,
+    tag: Tag,
+    leaf: Option<Arc<MapNode>>,
+}
+
+/// Several ways down.
+pub(super) struct MapWalk {
+    ways: Vec<Way>,
+    keep_leaves: bool,
+    wanted: BTreeMap<NodeKey, Tag>,
+}
+
+impl MapWalk {
+    /// Ways to these goals; with `keep_leaves` the leaves are kept for the next reader.
+    pub fn new(vault: &Vault, goals: &[(Generation, Goal)], keep_leaves: bool) -> Result<Self> {
+        let way = |&(generation, goal): &(Generation, Goal)| {
+            let maps = &vault.maps[generation.level.0 as usize];
+            let (at, tag) = match goal {
+                Goal::Leaf(leaf) => maps.way_to(generation, leaf)?,
+                Goal::Block(_) => maps.root(generation)?,
+            };
+            Ok(Way { generation, goal, at, tag, leaf: None })
+        };
+        let ways = goals.iter().map(way).collect::<Result<_>>()?;
+        Ok(Self { ways, keep_leaves, wanted: BTreeMap::new() })
+    }
+
+    /// Goes down as far as the caches lead. Then these nodes must be read, in this order; none when
+    /// all ways are at their leaves.
+    pub fn missing(&mut self, vault: &mut Vault) -> Result<Vec<Extent>> {
+        self.wanted.clear();
+        for way in &mut self.ways {
+            while way.leaf.is_none() {
+                let key = (way.generation, way.at);
+                match vault.cached(&key) {
+                    Some(node) => way.go_down(vault, node)?,
+                    None => {
+                        self.wanted.insert(key, way.tag);
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(self
+            .wanted
+            .keys()
+            .map(|(generation, node)| vault.layout.node(*generation, *node))
+            .collect())
+    }
+
+    /// Takes in the nodes that were missing.
+    pub fn supply(&mut self, vault: &mut Vault, mut bytes: &mut [u8]) -> Result<()> {
+        let mut read = BTreeMap::new();
+        for (key, tag) in std::mem::take(&mut self.wanted) {
+            let extent = vault.layout.node(key.0, key.1);
+            let (node, rest) = std::mem::take(&mut bytes).split_at_mut(extent.bytes as usize);
+            bytes = rest;
+            read.insert(key, vault.open_node(key, tag, node, self.keep_leaves)?);
+        }
+        for way in self.ways.iter_mut().filter(|way| way.leaf.is_none()) {
+            if let Some(node) = read.get(&(way.generation, way.at)) {
+                way.go_down(vault, node.clone())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The leaves, in the order of the goals, with the numbers of their buckets.
+    pub fn leaves(&self) -> impl Iterator<Item = (u64, &MapNode)> {
+        self.ways.iter().filter_map(|way| Some((way.at.index, way.leaf.as_deref()?)))
+    }
+}
+
+impl Way {
+    /// From a node to its child, or to the end.
+    fn go_down(&mut self, vault: &Vault, node: Arc<MapNode>) -> Result<()> {
+        if self.at.height == 0 {
+            self.leaf = Some(node);
+            return Ok(());
+        }
+        let shape = vault.layout.shape(self.generation.level);
+        let first = self.at.index * shape.fan_out();
+        let child = match self.goal {
+            Goal::Leaf(leaf) => (shape.ancestor(leaf, self.at.height - 1).index - first) as usize,
+            Goal::Block(block) => node.find(block).ok_or(NOT_LISTED)?,
+        };
+        self.tag = node.lines().get(child).ok_or(NOT_LISTED)?.tag;
+        self.at = NodeAt { height: self.at.height - 1, index: first + child as u64 };
+        Ok(())
+    }
+}
+
+/// What the formula promises does not hold: a fault of the engine, or of a state that is not its own.
+pub(super) const NOT_LISTED: EngineError = EngineError::State("a block is not where it should be");

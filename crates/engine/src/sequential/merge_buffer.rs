@@ -1,0 +1,229 @@
+//! The merge of a level's merge buffer into the next level (§5.1 and Algorithm 2), for any number
+//! of generations: the paper's queues q_x0, q_x1, ... and what is taken from their heads.
+//!
+//! Of two copies of a block the newer is kept, and in the last level a block waits for its turn.
+//! Algorithm 2 as printed does neither (docs/decisions/0009-sequential.md).
+
+use super::ids::{Bucket, Generation, Slot};
+use crate::BlockId;
+use std::collections::VecDeque;
+
+/// What a map leaf says of a slot; `T` is what it takes to open the block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry<T> {
+    /// The block's address.
+    pub block: BlockId,
+    /// False when it was discarded.
+    pub present: bool,
+    /// How it is sealed.
+    pub sealed: T,
+}
+
+/// Where a block of the next bucket comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin<T> {
+    /// The back of the queue.
+    Queue,
+    /// A slot on the disk.
+    Slot(Slot, T),
+}
+
+/// A block of the next bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pick<T> {
+    /// Its address.
+    pub block: BlockId,
+    /// False when it was discarded.
+    pub present: bool,
+    /// Where its content is now.
+    pub origin: Origin<T>,
+}
+
+/// One generation that is merged: a queue of entries read ahead.
+#[derive(Clone, Debug)]
+struct Source<T> {
+    generation: Generation,
+    ahead: VecDeque<Entry<T>>,
+    /// Slots that left the head.
+    taken: u64,
+    /// The next bucket to read the leaf of; beyond the end when nothing real is left.
+    next: u64,
+}
+
+/// The generations of a merge buffer while they are merged.
+#[derive(Clone, Debug)]
+pub struct MergeBuffer<T> {
+    /// Oldest first.
+    sources: Vec<Source<T>>,
+    buckets: u64,
+    bucket_blocks: u64,
+}
+
+impl<T: Copy> MergeBuffer<T> {
+    /// A merge that begins, of generations with so many buckets of so many blocks.
+    pub fn new(generations: Vec<Generation>, buckets: u64, bucket_blocks: u64) -> Self {
+        let taken = vec![0; generations.len()];
+        Self::resume(generations, buckets, bucket_blocks, &taken)
+    }
+
+    /// A merge that has already taken so many slots of each generation.
+    pub fn resume(
+        generations: Vec<Generation>,
+        buckets: u64,
+        bucket_blocks: u64,
+        taken: &[u64],
+    ) -> Self {
+        let source = |(generation, &taken): (Generation, &u64)| Source {
+            generation,
+            ahead: VecDeque::new(),
+            taken,
+            next: taken / bucket_blocks,
+        };
+        let sources = generations.into_iter().zip(taken).map(source).collect();
+        Self { sources, buckets, bucket_blocks }
+    }
+
+    /// How many slots of each generation were taken: all that must be kept of a merge.
+    pub fn taken(&self) -> impl Iterator<Item = u64> + use<'_, T> {
+        self.sources.iter().map(|source| source.taken)
+    }
+
+    /// The leaves that must be supplied before `count` blocks can be taken.
+    pub fn wanted(&self, count: u64) -> impl Iterator<Item = Bucket> + use<'_, T> {
+        self.sources.iter().flat_map(move |source| {
+            // What of the next leaf was taken before a restart is missing in it.
+            let lost = source.taken % self.bucket_blocks;
+            let have = source.ahead.len() as u64;
+            let short = (count + if have == 0 { lost } else { 0 }).saturating_sub(have);
+            let end = (source.next + short.div_ceil(self.bucket_blocks)).min(self.buckets);
+            let generation = source.generation;
+            (source.next..end).map(move |index| Bucket { generation, index })
+        })
+    }
+
+    /// Takes in a leaf that was wanted, in order. Real blocks stand before fakes.
+    pub fn supply(&mut self, bucket: Bucket, entries: &[Option<Entry<T>>]) {
+        let sources = self.sources.iter_mut();
+        // Not one behind a leaf that turned out to end in fakes.
+        let next = |source: &&mut Source<T>| {
+            source.generation == bucket.generation && source.next == bucket.index
+        };
+        for source in sources.filter(next) {
+            let first = source.taken + source.ahead.len() as u64;
+            let skip = (first - bucket.index * self.bucket_blocks) as usize;
+            let real = entries.iter().skip(skip).map_while(|entry| *entry);
+            source.ahead.extend(real);
+            let whole = entries.last().is_some_and(Option::is_some);
+            source.next = if whole { bucket.index + 1 } else { self.buckets };
+        }
+    }
+
+    /// The smallest address at the heads.
+    pub fn head(&self) -> Option<BlockId> {
+        let heads = self.sources.iter().filter_map(|source| source.ahead.front());
+        heads.map(|entry| entry.block).min()
+    }
+
+    /// Takes the block with the smallest address: the newest copy; the older ones are dropped.
+    pub fn take_next(&mut self) -> Option<Pick<T>> {
+        let block = self.head()?;
+        let mut newest = None;
+        for source in &mut self.sources {
+            if source.ahead.front().is_some_and(|entry| entry.block == block) {
+                let slot = Slot { generation: source.generation, index: source.taken };
+                newest = source.ahead.pop_front().map(|entry| (slot, entry));
+                source.taken += 1;
+            }
+        }
+        newest.map(|(slot, entry)| Pick {
+            block,
+            present: entry.present,
+            origin: Origin::Slot(slot, entry.sealed),
+        })
+    }
+
+    /// Takes this block if it is next. In the last level every address has its turn.
+    pub fn take_at(&mut self, block: BlockId) -> Option<Pick<T>> {
+        if self.head() == Some(block) { self.take_next() } else { None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Level;
+
+    fn entries(blocks: &[u64]) -> Vec<Option<Entry<u64>>> {
+        let entry = |&block| Some(Entry { block: BlockId(block), present: true, sealed: block });
+        blocks.iter().map(entry).chain(std::iter::repeat(None)).take(4).collect()
+    }
+
+    /// Two generations of two buckets of four slots.
+    fn leaves(number: u64, index: u64) -> Vec<Option<Entry<u64>>> {
+        match (number, index) {
+            (0, 0) => entries(&[1, 3, 5, 7]),
+            (0, _) => entries(&[9, 11]),
+            (_, 0) => entries(&[3, 4, 9, 20]),
+            _ => entries(&[]),
+        }
+    }
+
+    fn generation(number: u64) -> Generation {
+        Generation { level: Level(0), number }
+    }
+
+    fn load(merge: &mut MergeBuffer<u64>, count: u64) -> usize {
+        let wanted: Vec<_> = merge.wanted(count).collect();
+        for bucket in &wanted {
+            merge.supply(*bucket, &leaves(bucket.generation.number, bucket.index));
+        }
+        wanted.len()
+    }
+
+    #[test]
+    fn the_newer_copy_is_kept_and_nothing_is_left_over() {
+        let all = [(1, 0), (3, 1), (4, 1), (5, 0), (7, 0), (9, 1), (11, 0), (20, 1)];
+        // Cut off and resumed after every number of blocks.
+        for cut in 0..=all.len() {
+            let mut merge = MergeBuffer::new(vec![generation(0), generation(1)], 2, 4);
+            let mut got = Vec::new();
+            for at in 0..16 {
+                if at == cut {
+                    let taken: Vec<_> = merge.taken().collect();
+                    let generations = vec![generation(0), generation(1)];
+                    merge = MergeBuffer::resume(generations, 2, 4, &taken);
+                }
+                load(&mut merge, 1);
+                if let Some(pick) = merge.take_next() {
+                    let Origin::Slot(slot, _) = pick.origin else { panic!("from a slot") };
+                    got.push((pick.block.0, slot.generation.number));
+                }
+            }
+            assert_eq!(got, all);
+            assert_eq!(merge.head(), None);
+        }
+    }
+
+    #[test]
+    fn a_block_waits_for_its_turn() {
+        let mut merge = MergeBuffer::new(vec![generation(0), generation(1)], 2, 4);
+        let mut got = Vec::new();
+        for address in 0..=20 {
+            load(&mut merge, 1);
+            if let Some(pick) = merge.take_at(BlockId(address)) {
+                assert_eq!(pick.block, BlockId(address));
+                got.push(address);
+            }
+        }
+        assert_eq!(got, [1, 3, 4, 5, 7, 9, 11, 20]);
+    }
+
+    #[test]
+    fn enough_is_read_ahead_for_a_whole_bucket_and_no_more() {
+        let mut merge = MergeBuffer::new(vec![generation(0), generation(1)], 2, 4);
+        assert_eq!(load(&mut merge, 4), 2);
+        assert_eq!(load(&mut merge, 4), 0);
+        assert!(merge.take_next().is_some());
+        assert_eq!(load(&mut merge, 4), 1, "only the first is a block short");
+    }
+}

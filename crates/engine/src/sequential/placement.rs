@@ -1,0 +1,375 @@
+//! Which block goes where: Algorithm 2 without its bytes. The engine puts reads, writes and sealing
+//! around it; the model test drives it alone.
+//!
+//! A flush goes: [`Placement::wanted`] names the map leaves to read, [`Placement::supply`] takes
+//! them, [`Placement::plan`] says what each slot of each scheduled bucket gets, and
+//! [`Placement::done`] counts the flush.
+
+use super::access_time_map::{AccessTimeMap, Accessed};
+use super::ids::{Bucket, Flush, Generation, Slot, Turn};
+use super::merge_buffer::{Entry, MergeBuffer, Origin, Pick};
+use super::schedule::{Home, Schedule};
+use super::time_pages::Times;
+use super::write_queue::WriteQueue;
+use crate::{BlockId, EngineError, Level, Result};
+
+/// What a flush writes to one bucket: a block, or a fake, for each slot.
+#[derive(Clone, Debug)]
+pub struct Planned<T> {
+    /// The bucket.
+    pub bucket: Bucket,
+    /// Its slots; `None` gets a fake.
+    pub slots: Vec<Option<Pick<T>>>,
+}
+
+/// Where a block is to be looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found<'a, P> {
+    /// In memory; `None` when it was discarded.
+    Queued(Option<&'a P>),
+    /// In this generation, or in a bucket of the last level.
+    Stored(Home),
+    /// Nowhere: it was never written.
+    Nowhere,
+    /// This page of the access time map knows.
+    InPage(BlockId),
+}
+
+/// The state of the placement; `T` is what it takes to open a stored block, `P` what the queue
+/// holds of one.
+#[derive(Clone, Debug)]
+pub struct Placement<T, P> {
+    schedule: Schedule,
+    flush: Flush,
+    /// Writes since the last flush.
+    writes: u64,
+    queue: WriteQueue<P>,
+    times: Times,
+    /// What becomes a generation of level 1, 2, ..., and of the last level.
+    merges: Vec<MergeBuffer<T>>,
+    /// The leaf, of the sweep before, of the bucket of the last level that is due.
+    settled: Option<Vec<Option<Entry<T>>>>,
+}
+
+impl<T: Copy, P> Placement<T, P> {
+    /// Nothing written yet.
+    pub fn new(schedule: Schedule) -> Self {
+        let times = AccessTimeMap::new(schedule.timed_in_memory(), schedule.oldest());
+        Self::resume(schedule, Flush(0), times, &[])
+    }
+
+    /// As it was after `flush` flushes, when the merges had taken this many slots of their sources,
+    /// level by level. The queue is empty: what was in it is written again with
+    /// [`Self::write_again`].
+    pub(super) fn resume(
+        schedule: Schedule,
+        flush: Flush,
+        times: AccessTimeMap,
+        taken: &[Vec<u64>],
+    ) -> Self {
+        let (queue, times) = (WriteQueue::default(), Times::new(schedule.pages(), times));
+        let mut placement =
+            Self { schedule, flush, writes: 0, queue, times, merges: Vec::new(), settled: None };
+        for (merge, level) in placement.schedule.levels().skip(1).enumerate() {
+            let begun = placement.merge_of(level, taken.get(merge));
+            placement.merges.push(begun);
+        }
+        placement
+    }
+
+    /// The merge that makes the generation which the next flush belongs to.
+    fn merge_of(&self, level: Level, taken: Option<&Vec<u64>>) -> MergeBuffer<T> {
+        let above = Level(level.0 - 1);
+        let buckets = self.schedule.generation_buckets(above);
+        let bucket_blocks = self.schedule.bucket_blocks(above);
+        let generation = self.schedule.generation_at(level, self.flush);
+        let sources = generation.map_or_else(Vec::new, |it| self.schedule.sources(it));
+        match taken {
+            Some(taken) => MergeBuffer::resume(sources, buckets, bucket_blocks, taken),
+            None => MergeBuffer::new(sources, buckets, bucket_blocks),
+        }
+    }
+
+    /// The schedule.
+    pub fn schedule(&self) -> &Schedule {
+        &self.schedule
+    }
+
+    /// How many flushes there were.
+    pub fn flush(&self) -> Flush {
+        self.flush
+    }
+
+    /// The present turn.
+    pub fn now(&self) -> Turn {
+        self.schedule.turn(self.flush)
+    }
+
+    /// Writes since the last flush.
+    pub fn writes(&self) -> u64 {
+        self.writes
+    }
+
+    /// The queue.
+    pub fn queue(&self) -> &WriteQueue<P> {
+        &self.queue
+    }
+
+    /// The access times.
+    pub fn times(&self) -> &Times {
+        &self.times
+    }
+
+    /// The merges, from that into level 1 on.
+    pub fn merges(&self) -> &[MergeBuffer<T>] {
+        &self.merges
+    }
+
+    /// Whether a flush must come before the next write.
+    pub fn flush_due(&self) -> bool {
+        self.writes >= self.schedule.writes_per_flush()
+    }
+
+    /// Takes a block into the queue; `None` discards it.
+    ///
+    /// # Errors
+    /// `Invalid` when a flush is due.
+    pub fn write(&mut self, block: BlockId, content: Option<P>) -> Result<()> {
+        self.count_write()?;
+        self.times.set(block, self.now());
+        self.queue.push(block, content);
+        Ok(())
+    }
+
+    /// Counts a write of nothing, so that a flush comes nearer.
+    ///
+    /// # Errors
+    /// `Invalid` when a flush is due.
+    pub fn pad(&mut self) -> Result<()> {
+        self.count_write()
+    }
+
+    fn count_write(&mut self) -> Result<()> {
+        if self.flush_due() {
+            return Err(EngineError::Invalid("the queue must be flushed first".into()));
+        }
+        self.writes += 1;
+        Ok(())
+    }
+
+    /// Where a block is.
+    pub fn find(&self, block: BlockId) -> Found<'_, P> {
+        match self.times.get(block, self.now()) {
+            Ok(known) => self.find_known(block, known),
+            Err(page) => Found::InPage(page),
+        }
+    }
+
+    /// Where a block is of which this is known.
+    pub(super) fn find_known(&self, block: BlockId, known: Accessed) -> Found<'_, P> {
+        let home = match known {
+            Accessed::Never => return Found::Nowhere,
+            Accessed::At(time) => self.schedule.home(time, self.now()),
+            Accessed::Settled => match self.schedule.swept(0, self.flush) {
+                Some(sweep) => Home::Stored(sweep),
+                None => return Found::Nowhere,
+            },
+        };
+        let queued = match home {
+            Home::Front => self.queue.front(block),
+            Home::Back => self.queue.back(block),
+            Home::Stored(_) => return Found::Stored(home),
+        };
+        queued.map_or(Found::Stored(home), |content| Found::Queued(content.as_ref()))
+    }
+
+    /// The slot of a block in the last level, as the newest sweep that passed it left it.
+    pub fn settled_slot(&self, block: BlockId) -> Option<Slot> {
+        let (bucket, _) = self.schedule.last_bucket(block);
+        let generation = self.schedule.swept(bucket, self.flush)?;
+        Some(Slot { generation, index: block.0 })
+    }
+
+    /// The map leaves that the next flush needs.
+    pub fn wanted(&self) -> Vec<Bucket> {
+        let mut wanted = Vec::new();
+        for bucket in self.schedule.buckets(self.flush) {
+            let level = bucket.generation.level;
+            if level > Level(0) {
+                let count = self.schedule.bucket_blocks(level);
+                wanted.extend(self.merges[level.0 as usize - 1].wanted(count));
+            }
+            wanted.extend(self.swept_before(bucket).filter(|_| self.settled.is_none()));
+        }
+        wanted
+    }
+
+    /// The bucket that a sweep rewrites, as the sweep before left it.
+    fn swept_before(&self, bucket: Bucket) -> Option<Bucket> {
+        if bucket.generation.level != self.schedule.last() {
+            return None;
+        }
+        let generation = self.schedule.swept(bucket.index, self.flush)?;
+        Some(Bucket { generation, index: bucket.index })
+    }
+
+    /// Takes in a leaf that was wanted, in the order of [`Self::wanted`].
+    pub fn supply(&mut self, bucket: Bucket, entries: &[Option<Entry<T>>]) {
+        let level = bucket.generation.level;
+        match self.merges.get_mut(level.0 as usize) {
+            Some(merge) => merge.supply(bucket, entries),
+            None => self.settled = Some(entries.to_vec()),
+        }
+    }
+
+    /// What every slot of every scheduled bucket gets, from the top level down.
+    pub fn plan(&mut self) -> Vec<Planned<T>> {
+        let buckets: Vec<Bucket> = self.schedule.buckets(self.flush).collect();
+        buckets.into_iter().map(|bucket| self.plan_bucket(bucket)).collect()
+    }
+
+    fn plan_bucket(&mut self, bucket: Bucket) -> Planned<T> {
+        let level = bucket.generation.level;
+        let count = self.schedule.bucket_blocks(level);
+        let slots = if level == Level(0) {
+            let queued = |(block, present)| Pick { block, present, origin: Origin::Queue };
+            (0..count).map(|_| self.queue.drain_next().map(queued)).collect()
+        } else if level == self.schedule.last() {
+            self.plan_last(bucket, count)
+        } else {
+            let merge = &mut self.merges[level.0 as usize - 1];
+            (0..count).map(|_| merge.take_next()).collect()
+        };
+        Planned { bucket, slots }
+    }
+
+    /// Marks what is in the last level of the addresses that have their turn, so that access times
+    /// may be short.
+    fn settle(&mut self, bucket: Bucket, count: u64) {
+        let now = self.now();
+        let end = ((bucket.index + 1) * count).min(self.schedule.addresses());
+        for block in (bucket.index * count..end).map(BlockId) {
+            self.times.settle(block, &self.schedule, now);
+        }
+    }
+
+    /// Last level writes (§6.1): at its turn an address gets its newest block, or what it had.
+    fn plan_last(&mut self, bucket: Bucket, count: u64) -> Vec<Option<Pick<T>>> {
+        self.settle(bucket, count);
+        let before = self.swept_before(bucket).map(|before| before.generation);
+        let settled = self.settled.take().unwrap_or_default();
+        let merge = &mut self.merges[bucket.generation.level.0 as usize - 1];
+        let slot = |at: u64| {
+            let index = bucket.index * count + at;
+            merge.take_at(BlockId(index)).or_else(|| {
+                let entry = (*settled.get(at as usize)?)?;
+                let slot = Slot { generation: before?, index };
+                let origin = Origin::Slot(slot, entry.sealed);
+                Some(Pick { block: entry.block, present: entry.present, origin })
+            })
+        };
+        (0..count).map(slot).collect()
+    }
+
+    /// Counts the flush that was planned.
+    pub fn done(&mut self) {
+        let ends = self.schedule.ends_turn(self.flush);
+        self.flush.0 += 1;
+        self.writes = 0;
+        if !ends {
+            return;
+        }
+        debug_assert!(self.queue.is_drained());
+        self.queue.turn();
+        for level in self.schedule.levels().skip(1) {
+            if self.schedule.bucket(level, self.flush).is_some_and(|bucket| bucket.index == 0) {
+                debug_assert_eq!(self.merges[level.0 as usize - 1].head(), None);
+                self.merges[level.0 as usize - 1] = self.merge_of(level, None);
+            }
+        }
+    }
+
+    /// Writes that a restart loses: those of this turn and of the one before, by number.
+    pub(super) fn lost_writes(
+        flush: Flush,
+        writes: u64,
+        schedule: &Schedule,
+    ) -> std::ops::Range<u64> {
+        let turn = schedule.writes_per_flush() * schedule.queue_buckets();
+        let from = schedule.turn(flush).0.saturating_sub(1) * turn;
+        from..flush.0 * schedule.writes_per_flush() + writes
+    }
+
+    /// Takes up again write number `number`, after a restart: those of [`Self::lost_writes`], in
+    /// order. None was a write of nothing.
+    pub(super) fn write_again(&mut self, number: u64, write: Option<(BlockId, Option<P>)>) {
+        let flush = Flush(number / self.schedule.writes_per_flush());
+        let time = self.schedule.turn(flush);
+        if flush == self.flush {
+            self.writes += 1;
+        }
+        let Some((block, content)) = write else { return };
+        self.times.set(block, time);
+        if time == self.now() {
+            self.queue.push(block, content);
+        } else {
+            self.queue.push_back(block, content);
+        }
+    }
+
+    /// Ends what [`Self::write_again`] began.
+    pub(super) fn written_again(&mut self) {
+        let flushes = self.flush.0 % self.schedule.queue_buckets();
+        self.queue.skip_drained(flushes * self.schedule.bucket_blocks(Level(0)));
+    }
+
+    /// Notes that a block is in a generation, when access times are found again.
+    pub(super) fn found_in(&mut self, block: BlockId, generation: Generation) {
+        let schedule = &self.schedule;
+        let paged = schedule.pages().count > 0 && block.0 < schedule.blocks();
+        // What is older than any page on the disk is in its page.
+        let newest =
+            schedule.oldest_time(Generation { number: generation.number + 1, ..generation });
+        if !paged || newest.0 + schedule.page_round() + 3 >= self.now().0 {
+            self.times.set(block, schedule.oldest_time(generation));
+        }
+    }
+}
+
+impl<T: Copy> Placement<T, Vec<u8>> {
+    /// The pages of the access time map that the next flush writes.
+    pub(super) fn pages_due(&self) -> Vec<BlockId> {
+        self.times.pages().due(self.flush).collect()
+    }
+
+    /// Puts a page that is due into the queue, brought up to date.
+    pub(super) fn push_page(&mut self, page: BlockId, mut content: Vec<u8>) {
+        let now = self.now();
+        self.times.update_page(page, &mut content, &self.schedule, now, false);
+        self.times.set(page, now);
+        self.queue.push(page, Some(content));
+    }
+
+    /// The pages that were in the queue before a restart, and the turns in which they got there.
+    pub(super) fn lost_pages(&self) -> Vec<(BlockId, Turn)> {
+        let from = self.now().0.saturating_sub(1) * self.schedule.queue_buckets();
+        let pages = |flush| {
+            let turn = self.schedule.turn(Flush(flush));
+            self.times.pages().due(Flush(flush)).map(move |page| (page, turn))
+        };
+        (from..self.flush.0).flat_map(pages).collect()
+    }
+
+    /// Puts such a page there again. What is on its way to level 0 of it may be older than this, so
+    /// nothing that was written since is forgotten.
+    pub(super) fn push_page_again(&mut self, page: BlockId, turn: Turn, mut content: Vec<u8>) {
+        let now = self.now();
+        self.times.update_page(page, &mut content, &self.schedule, now, true);
+        self.times.set(page, turn);
+        if turn == now {
+            self.queue.push(page, Some(content));
+        } else {
+            self.queue.push_back(page, Some(content));
+        }
+    }
+}

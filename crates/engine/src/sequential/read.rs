@@ -1,0 +1,239 @@
+//! Reading blocks. The adversary sees no reads, so each goes straight to its block, and several
+//! batches may be under way while a flush is.
+
+use super::block_reads::BlockReads;
+use super::engine::Sequential;
+use super::ids::{Flush, Generation, Slot};
+use super::layout::Extent;
+use super::map_node::SealedAt;
+use super::map_walk::{Goal, MapWalk, NOT_LISTED};
+use super::placement::Found;
+use super::schedule::Home;
+use super::step::{Step, total};
+use crate::{BlockAnswer, BlockId, EngineError, Result};
+use std::collections::BTreeMap;
+
+/// A batch of blocks that is being read.
+#[derive(Default)]
+pub struct ReadBatch {
+    blocks: Vec<BlockId>,
+    answers: Vec<BlockAnswer>,
+    /// Which of them are on the disk, and the way to each.
+    stored: Vec<(usize, Generation, Goal)>,
+    /// The pages of access times that it took, of that version of the times.
+    pages: BTreeMap<BlockId, Vec<u8>>,
+    version: u64,
+    /// The flush before which they were located: their places may be written over after it.
+    located: Flush,
+    phase: Phase,
+}
+
+#[derive(Default)]
+enum Phase {
+    #[default]
+    Locate,
+    /// Pages of access times are on their way.
+    Pages(Box<ReadBatch>),
+    Leaves {
+        walk: MapWalk,
+        extents: Vec<Extent>,
+        bytes: Vec<u8>,
+    },
+    Blocks {
+        found: Vec<(usize, Slot)>,
+        reads: BlockReads,
+    },
+    Done,
+}
+
+impl ReadBatch {
+    pub(super) fn new(blocks: Vec<BlockId>) -> Self {
+        let answers = vec![None; blocks.len()];
+        Self { blocks, answers, ..Self::default() }
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        matches!(self.phase, Phase::Done)
+    }
+
+    /// What is to be read now.
+    pub(super) fn as_step(&mut self) -> Step<'_> {
+        match &mut self.phase {
+            Phase::Pages(inner) => inner.as_step(),
+            Phase::Leaves { extents, bytes, .. } => Step::Read { extents, into: bytes },
+            Phase::Blocks { reads, .. } => {
+                let (extents, into) = reads.parts();
+                Step::Read { extents, into }
+            }
+            Phase::Locate | Phase::Done => Step::Done,
+        }
+    }
+
+    /// The answers, in the order of the blocks: none for one that is absent.
+    pub fn into_answers(self) -> Vec<BlockAnswer> {
+        self.answers
+    }
+}
+
+impl Sequential {
+    /// Begins to read these blocks.
+    ///
+    /// # Errors
+    /// `Invalid` when there is no such block.
+    pub fn begin_read(&self, blocks: Vec<BlockId>) -> Result<ReadBatch> {
+        self.expect_whole()?;
+        blocks.iter().try_for_each(|block| self.expect_block(*block))?;
+        Ok(ReadBatch::new(blocks))
+    }
+
+    /// The next step of a batch, a read or the end.
+    ///
+    /// # Errors
+    /// `TamperedExtent` when what was read is not what was written last.
+    pub fn read_step<'b>(&mut self, batch: &'b mut ReadBatch) -> Result<Step<'b>> {
+        self.advance_batch(batch)?;
+        Ok(batch.as_step())
+    }
+
+    /// A batch as far as it goes without reading.
+    pub(super) fn advance_batch(&mut self, batch: &mut ReadBatch) -> Result<()> {
+        let phase = std::mem::replace(&mut batch.phase, Phase::Done);
+        batch.phase = match self.advance_read(batch, phase) {
+            // A flush came between: the place may be another block's now. Look again.
+            Err(EngineError::TamperedExtent { .. }) if batch.located != self.flushes() => {
+                self.advance_read(batch, Phase::Locate)?
+            }
+            advanced => advanced?,
+        };
+        Ok(())
+    }
+
+    fn advance_read(&mut self, batch: &mut ReadBatch, phase: Phase) -> Result<Phase> {
+        match phase {
+            Phase::Done => Ok(Phase::Done),
+            Phase::Pages(mut inner) => {
+                self.advance_batch(&mut inner)?;
+                if !inner.is_done() {
+                    return Ok(Phase::Pages(inner));
+                }
+                // A page that had its turn meanwhile is old: what it lacks is no longer remembered.
+                if batch.version == self.placement.times().version() {
+                    for (page, content) in
+                        std::mem::take(&mut inner.blocks).into_iter().zip(inner.into_answers())
+                    {
+                        let content = content.unwrap_or_default();
+                        self.page_cache.insert(page, content.clone());
+                        batch.pages.insert(page, content);
+                    }
+                }
+                self.advance_read(batch, Phase::Locate)
+            }
+            Phase::Locate => {
+                let pages = self.locate(batch);
+                if !pages.is_empty() {
+                    let inner = Box::new(ReadBatch::new(pages));
+                    return self.advance_read(batch, Phase::Pages(inner));
+                }
+                let goals: Vec<_> = batch.stored.iter().map(|it| (it.1, it.2)).collect();
+                let walk = MapWalk::new(&self.vault, &goals, true)?;
+                self.go_on(batch, walk, Vec::new())
+            }
+            Phase::Leaves { mut walk, mut bytes, .. } => {
+                walk.supply(&mut self.vault, &mut bytes)?;
+                self.go_on(batch, walk, bytes)
+            }
+            Phase::Blocks { found, mut reads } => {
+                reads.open(&mut self.vault)?;
+                for (at, slot) in found {
+                    batch.answers[at] = reads.content(&self.vault, slot).map(<[u8]>::to_vec);
+                }
+                Ok(Phase::Done)
+            }
+        }
+    }
+
+    /// Answers what is in memory and finds the ways to the rest, or else the pages of access times
+    /// that must be read first.
+    fn locate(&self, batch: &mut ReadBatch) -> Vec<BlockId> {
+        batch.located = self.flushes();
+        batch.stored.clear();
+        let version = self.placement.times().version();
+        if std::mem::replace(&mut batch.version, version) != version {
+            batch.pages.clear();
+        }
+        let mut pages = Vec::new();
+        for (at, &block) in batch.blocks.iter().enumerate() {
+            let mut found = self.placement.find(block);
+            if let Found::InPage(page) = found
+                && let Some(content) =
+                    batch.pages.get(&page).map(Vec::as_slice).or(self.page_cache.get(page))
+            {
+                let now = self.placement.now();
+                let known = self.placement.times().in_page(content, block, now);
+                found = self.placement.find_known(block, known);
+            }
+            match found {
+                Found::InPage(page) => pages.push(page),
+                Found::Nowhere => batch.answers[at] = None,
+                Found::Queued(content) => batch.answers[at] = content.cloned(),
+                Found::Stored(home) => {
+                    batch.answers[at] = None;
+                    if let Some((generation, goal)) = self.way_to(block, home) {
+                        batch.stored.push((at, generation, goal));
+                    }
+                }
+            }
+        }
+        pages.sort_unstable();
+        pages.dedup();
+        pages
+    }
+
+    /// Which leaf lists a block that is on the disk; none for one that never came to the last level.
+    fn way_to(&self, block: BlockId, home: Home) -> Option<(Generation, Goal)> {
+        let schedule = self.placement.schedule();
+        match home {
+            Home::Stored(generation) if generation.level < schedule.last() => {
+                Some((generation, Goal::Block(block)))
+            }
+            _ => {
+                let slot = self.placement.settled_slot(block)?;
+                Some((slot.generation, Goal::Leaf(schedule.last_bucket(block).0)))
+            }
+        }
+    }
+
+    /// Further down the maps, or to the blocks when all leaves are there.
+    fn go_on(&mut self, batch: &ReadBatch, mut walk: MapWalk, mut bytes: Vec<u8>) -> Result<Phase> {
+        let extents = walk.missing(&mut self.vault)?;
+        if !extents.is_empty() {
+            bytes.resize(total(&extents), 0);
+            return Ok(Phase::Leaves { walk, extents, bytes });
+        }
+        let (mut found, mut wanted) = (Vec::new(), Vec::new());
+        for (&(at, generation, _), (bucket, leaf)) in batch.stored.iter().zip(walk.leaves()) {
+            let block = batch.blocks[at];
+            let schedule = self.placement.schedule();
+            let last = generation.level == schedule.last();
+            let line =
+                if last { Some(schedule.last_bucket(block).1 as usize) } else { leaf.find(block) };
+            let entry = line.and_then(|line| leaf.entry(line)).filter(|it| it.block == block);
+            let Some((line, entry)) = line.zip(entry) else {
+                // Only the last level may have nothing at an address.
+                if last { continue } else { return Err(NOT_LISTED) }
+            };
+            if entry.present {
+                let index = bucket * schedule.bucket_blocks(generation.level) + line as u64;
+                let slot = Slot { generation, index };
+                found.push((at, slot));
+                wanted.push((slot, entry.sealed));
+            }
+        }
+        let wanted: Vec<(Slot, SealedAt)> = wanted;
+        if wanted.is_empty() {
+            return Ok(Phase::Done);
+        }
+        let reads = BlockReads::new(&self.vault, wanted.into_iter());
+        Ok(Phase::Blocks { found, reads })
+    }
+}

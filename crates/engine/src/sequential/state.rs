@@ -1,0 +1,147 @@
+//! The engine at rest: what a volume keeps so that it can be opened again.
+//!
+//! The state holds the flush counter, how far each merge has come, the roots of all buffer maps, and
+//! the map nodes that are not yet whole. Its size follows from the parameters alone. Two things are
+//! not in it. The access times are kept beside it on a clean end, or found again
+//! ([`Sequential::begin_rebuild`]). The queue is in the volume's log: [`Sequential::lost_writes`]
+//! says which writes must be made again.
+
+use super::engine::Sequential;
+use super::keys::SequentialKeys;
+use super::layout::Layout;
+use super::placement::Placement;
+use super::vault::Vault;
+use super::{AccessTimeMap, Flush, SequentialConfig};
+use crate::wire::{Reader, Writer};
+use crate::{BlockId, EngineError, Level, Result};
+use std::ops::Range;
+
+const VERSION: u64 = 1;
+
+/// What must be the same when the engine is opened again.
+fn parameters(config: &SequentialConfig) -> [u64; 9] {
+    [
+        VERSION,
+        config.block_bytes as u64,
+        config.blocks,
+        config.bucket_blocks,
+        config.queue_buckets,
+        config.fan_out,
+        config.last_ratio,
+        config.time_pages,
+        config.sector_bytes as u64,
+    ]
+}
+
+impl Sequential {
+    /// The state, between two flushes.
+    ///
+    /// # Errors
+    /// `Invalid` while a flush is under way.
+    pub fn state(&self) -> Result<Vec<u8>> {
+        self.expect_idle()?;
+        let mut bytes = Vec::new();
+        let mut out = Writer(&mut bytes);
+        out.words(&parameters(&self.config));
+        out.words(&[self.flushes().0, self.placement.writes()]);
+        for (merge, sources) in self.placement.merges().iter().zip(sources(self.layout())) {
+            let before = out.0.len();
+            merge.taken().for_each(|taken| out.u64(taken));
+            // A merge that has not begun has no sources yet.
+            out.zeros(sources * 8 - (out.0.len() - before));
+        }
+        self.vault.maps.iter().for_each(|maps| maps.save(&mut out));
+        Ok(bytes)
+    }
+
+    /// The engine that gave this state, with the access times that were kept with it
+    /// ([`AccessTimeMap::to_bytes`]). Without them
+    /// [`Self::begin_rebuild`] must follow, and then in any case [`Self::write_again`] for all of
+    /// [`Self::lost_writes`].
+    ///
+    /// # Errors
+    /// `State` when the bytes are not the state of an engine with these parameters.
+    pub fn restore(
+        config: SequentialConfig,
+        keys: SequentialKeys,
+        state: &[u8],
+        times: Option<&[u8]>,
+    ) -> Result<Self> {
+        let layout = Layout::new(&config)?;
+        let mut input = Reader(state);
+        for parameter in parameters(&config) {
+            if input.u64()? != parameter {
+                return Err(EngineError::State("it is of an engine with other parameters"));
+            }
+        }
+        let (flush, writes) = (Flush(input.u64()?), input.u64()?);
+        let taken: Vec<Vec<u64>> = sources(&layout)
+            .map(|sources| (0..sources).map(|_| input.u64()).collect())
+            .collect::<Result<_>>()?;
+        let schedule = layout.schedule().clone();
+        let again = Placement::<(), ()>::lost_writes(flush, writes, &schedule);
+        if times.is_some() && config.time_pages > 0 {
+            return Err(EngineError::Invalid("the access times are in the ORAM".into()));
+        }
+        let times_lost = times.is_none() && flush > Flush(0);
+        let mut map = match schedule.swept(0, flush) {
+            Some(_) if times_lost => {
+                AccessTimeMap::settled(schedule.timed_in_memory(), schedule.oldest())
+            }
+            _ => AccessTimeMap::new(schedule.timed_in_memory(), schedule.oldest()),
+        };
+        times.map_or(Ok(()), |times| map.load(times))?;
+        let placement = Placement::resume(schedule, flush, map, &taken);
+        let mut vault = Vault::new(&config, layout, keys.volume, keys.sealer);
+        vault.maps.iter_mut().try_for_each(|maps| maps.load(&mut input))?;
+        if !input.0.is_empty() {
+            return Err(EngineError::State("too long"));
+        }
+        let again = Some(again).filter(|again| !again.is_empty());
+        Ok(Self { again, times_lost, ..Self::assemble(config, placement, vault) })
+    }
+
+    /// The numbers of the writes that a restart now would lose, or that one has lost: those of this
+    /// turn and of the one before. The volume's log must hold them, padding too.
+    pub fn lost_writes(&self) -> Range<u64> {
+        self.again.clone().unwrap_or_else(|| {
+            let schedule = self.placement.schedule();
+            Placement::<(), ()>::lost_writes(self.flushes(), self.placement.writes(), schedule)
+        })
+    }
+
+    /// Makes the next of the lost writes again: a block and its content, none for a discard; or
+    /// nothing, for padding. No flush follows: they were counted.
+    ///
+    /// # Errors
+    /// `Invalid` when none is left, or the access times must be found first.
+    pub fn write_again(&mut self, write: Option<(BlockId, Option<Vec<u8>>)>) -> Result<()> {
+        let Some(again) = self.again.as_mut().filter(|_| !self.times_lost) else {
+            return Err(EngineError::Invalid("there is no write to make again now".into()));
+        };
+        let number = again.start;
+        if let Some((block, content)) = &write {
+            let whole = content.as_ref().is_none_or(|it| it.len() == self.config.block_bytes);
+            if block.0 >= self.config.blocks || !whole {
+                return Err(EngineError::State("a write of another engine is made again"));
+            }
+        }
+        self.placement.write_again(number, write);
+        again.start += 1;
+        if again.is_empty() {
+            self.again = None;
+            for (page, turn, content) in std::mem::take(&mut self.lost_pages) {
+                self.placement.push_page_again(page, turn, content);
+            }
+            self.placement.written_again();
+        }
+        Ok(())
+    }
+}
+
+/// How many generations are merged into each level below the top.
+fn sources(layout: &Layout) -> impl Iterator<Item = usize> + use<> {
+    let schedule = layout.schedule();
+    let sources = |level: u32| (schedule.ring(Level(level)) / 2) as usize;
+    (0..schedule.last().0).map(sources).collect::<Vec<_>>().into_iter()
+}

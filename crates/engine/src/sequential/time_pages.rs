@@ -1,0 +1,170 @@
+//! The access time map in the ORAM itself (§6.3), by pages, or in memory: by a switch.
+//!
+//! A page holds the access times of neighbouring blocks and is a block like any other, at an address
+//! behind the data. With each flush a fixed number of pages has its turn, round and round, whatever
+//! they hold: what a flush writes tells nothing, and no write waits for a page. What was written since
+//! its page's last turn is remembered here. The pages' own times stay in memory.
+
+use super::access_time_map::{AccessTimeMap, Accessed, FIRST, NEVER, SETTLED};
+use super::ids::{Flush, Turn};
+use super::schedule::Schedule;
+use crate::BlockId;
+use std::collections::BTreeMap;
+
+/// Bytes of a time in a page.
+pub(super) const TIME_BYTES: usize = 4;
+/// Times in pages are told apart modulo this number.
+const MODULUS: u64 = (1 << 32) - FIRST as u64;
+
+/// The pages of an engine; there are none when the map is in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Pages {
+    /// The address of the first, behind the last block of data.
+    pub first: u64,
+    pub count: u64,
+    /// How many have their turn in each flush.
+    pub each_flush: u64,
+    pub times_per_page: u64,
+}
+
+impl Pages {
+    /// The page with the time of a block.
+    fn of(&self, block: BlockId) -> BlockId {
+        BlockId(self.first + block.0 / self.times_per_page)
+    }
+
+    /// The pages that have their turn in a flush.
+    pub fn due(&self, flush: Flush) -> impl Iterator<Item = BlockId> + use<> {
+        let Pages { first, count, each_flush, .. } = *self;
+        let from = u128::from(flush.0) * u128::from(each_flush);
+        let due = from..from + u128::from(each_flush);
+        due.filter(move |_| count > 0)
+            .map(move |at| BlockId(first + (at % u128::from(count)) as u64))
+    }
+
+    /// The data blocks whose times are in a page.
+    fn blocks(&self, page: BlockId) -> std::ops::Range<u64> {
+        let from = (page.0 - self.first) * self.times_per_page;
+        from..(from + self.times_per_page).min(self.first)
+    }
+}
+
+/// What is known of when blocks were written.
+#[derive(Clone, Debug)]
+pub struct Times {
+    pages: Pages,
+    /// The times of all blocks, or of the pages only.
+    map: AccessTimeMap,
+    /// Blocks of data written since their page had its turn.
+    recent: BTreeMap<BlockId, Turn>,
+    /// Turns of pages so far: what was read of a page before is old after.
+    version: u64,
+}
+
+impl Times {
+    pub(super) fn new(pages: Pages, map: AccessTimeMap) -> Self {
+        Self { pages, map, recent: BTreeMap::new(), version: 0 }
+    }
+
+    pub(super) fn pages(&self) -> &Pages {
+        &self.pages
+    }
+
+    /// The map in memory: of all blocks, or of the pages.
+    pub fn map(&self) -> &AccessTimeMap {
+        &self.map
+    }
+
+    /// The place of an address in the map in memory; none when its time is in a page.
+    fn in_map(&self, block: BlockId) -> Option<BlockId> {
+        if self.pages.count == 0 {
+            return Some(block);
+        }
+        block.0.checked_sub(self.pages.first).map(BlockId)
+    }
+
+    /// What is known of a block when it is `now`, or else the page that knows.
+    pub fn get(&self, block: BlockId, now: Turn) -> Result<Accessed, BlockId> {
+        match (self.in_map(block), self.recent.get(&block)) {
+            (Some(at), _) => Ok(self.map.get(at, now)),
+            (None, Some(time)) => Ok(Accessed::At(*time)),
+            (None, None) => Err(self.pages.of(block)),
+        }
+    }
+
+    /// Notes that a block was written.
+    pub(super) fn set(&mut self, block: BlockId, time: Turn) {
+        match self.in_map(block) {
+            Some(at) => self.map.set(at, time),
+            None => {
+                self.recent.insert(block, time);
+            }
+        }
+    }
+
+    /// Marks a block as settled if it has come to the last level. In pages that is done when they
+    /// have their turn.
+    pub(super) fn settle(&mut self, block: BlockId, schedule: &Schedule, now: Turn) {
+        if let Some(at) = self.in_map(block)
+            && let Accessed::At(time) = self.map.get(at, now)
+            && schedule.is_settled(time, now)
+        {
+            self.map.settle(at);
+        }
+    }
+
+    /// Blocks of data whose times are remembered until their page has its turn.
+    pub fn recent(&self) -> usize {
+        self.recent.len()
+    }
+
+    pub(super) fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// What a page says of a block. One that it does not know may still have come to the last level:
+    /// written, settled and its time lost in a restart before the page had its turn.
+    pub(super) fn in_page(&self, page: &[u8], block: BlockId, now: Turn) -> Accessed {
+        let at = (block.0 % self.pages.times_per_page) as usize * TIME_BYTES;
+        let bytes = page.get(at..).and_then(|rest| rest.first_chunk());
+        match bytes.map_or(NEVER, |bytes| u32::from_le_bytes(*bytes)) {
+            NEVER | SETTLED => Accessed::Settled,
+            code => {
+                let age = (now.0 % MODULUS + MODULUS - u64::from(code - FIRST)) % MODULUS;
+                Accessed::At(Turn(now.0.saturating_sub(age)))
+            }
+        }
+    }
+
+    /// Brings a page up to date with what was written since its last turn; it is forgotten here
+    /// unless `keep`.
+    pub(super) fn update_page(
+        &mut self,
+        page: BlockId,
+        content: &mut [u8],
+        schedule: &Schedule,
+        now: Turn,
+        keep: bool,
+    ) {
+        let blocks = self.pages.blocks(page);
+        for block in blocks.clone().map(BlockId) {
+            let known = match self.recent.get(&block) {
+                Some(time) => Accessed::At(*time),
+                None => self.in_page(content, block, now),
+            };
+            let code = match known {
+                Accessed::Never | Accessed::Settled => SETTLED,
+                Accessed::At(time) if schedule.is_settled(time, now) => SETTLED,
+                Accessed::At(time) => (time.0 % MODULUS) as u32 + FIRST,
+            };
+            let at = (block.0 - blocks.start) as usize * TIME_BYTES;
+            content[at..at + TIME_BYTES].copy_from_slice(&code.to_le_bytes());
+        }
+        self.version += 1;
+        if !keep {
+            let mut later = self.recent.split_off(&BlockId(blocks.start));
+            let mut beyond = later.split_off(&BlockId(blocks.end));
+            self.recent.append(&mut beyond);
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! The disk through its seals: opens and seals blocks and map nodes, each tied to its place and its
+//! generation.
+//!
+//! A block is stored as long as it is. Its nonce follows from the mark of its bucket and its slot in
+//! it, its tag stands in the bucket's leaf, the leaf's in the node above, and the root's in the
+//! engine's state: what is stored is what was written last, or does not open.
+
+use super::SequentialConfig;
+use super::buffer_map::BufferMaps;
+use super::ids::{Bucket, Generation, Slot};
+use super::layout::{Extent, Layout};
+use super::map_cache::{MapCache, NodeKey};
+use super::map_node::{Line, MapNode, SealedAt};
+use super::map_shape::NodeAt;
+use crate::{BlockId, EngineError, Level, Result};
+use oblivio_crypto::{GroupMark, Kind, Place, Sealer, Tag, VolumeId, tag_of};
+use std::sync::Arc;
+
+pub(super) struct Vault {
+    pub layout: Layout,
+    pub maps: Vec<BufferMaps>,
+    sealer: Sealer,
+    volume: VolumeId,
+    inner: MapCache,
+    leaves: MapCache,
+}
+
+fn tampered(extent: Extent, reason: &'static str) -> EngineError {
+    EngineError::TamperedExtent { offset: extent.offset, bytes: extent.bytes, reason }
+}
+
+impl Vault {
+    pub fn new(
+        config: &SequentialConfig,
+        layout: Layout,
+        volume: VolumeId,
+        sealer: Sealer,
+    ) -> Self {
+        let schedule = layout.schedule();
+        let maps = |level: Level| {
+            BufferMaps::new(level, layout.shape(level).clone(), schedule.ring(level))
+        };
+        let maps = schedule.levels().map(maps).collect();
+        let (inner, leaves) =
+            (MapCache::new(config.cached_nodes), MapCache::new(config.cached_leaves));
+        Self { layout, maps, sealer, volume, inner, leaves }
+    }
+
+    pub fn maps(&mut self, level: Level) -> &mut BufferMaps {
+        &mut self.maps[level.0 as usize]
+    }
+
+    fn place(&self, kind: Kind, generation: Generation, extent: Extent) -> Place {
+        Place { volume: self.volume, kind, index: extent.offset, version: generation.number }
+    }
+
+    /// A node that was read lately.
+    pub fn cached(&mut self, key: &NodeKey) -> Option<Arc<MapNode>> {
+        if key.1.height == 0 { self.leaves.get(key) } else { self.inner.get(key) }
+    }
+
+    /// Opens a node whose tag is known, and keeps it in the caches; leaves only if they are wanted
+    /// again.
+    pub fn open_node(
+        &mut self,
+        key: NodeKey,
+        tag: Tag,
+        bytes: &mut [u8],
+        keep_leaf: bool,
+    ) -> Result<Arc<MapNode>> {
+        let (generation, node) = key;
+        let extent = self.layout.node(generation, node);
+        if tag_of(bytes) != Some(tag) {
+            return Err(tampered(extent, "it is not the version written last"));
+        }
+        let place = self.place(Kind::MapNode, generation, extent);
+        let forged = |_| tampered(extent, "it is not authentic");
+        let plain = self.sealer.open(&place, bytes).map_err(forged)?;
+        let leaf = node.height == 0;
+        let lines = match leaf {
+            true => self.layout.schedule().bucket_blocks(generation.level),
+            false => self.layout.shape(generation.level).children(node),
+        };
+        let decoded = MapNode::decode(plain, leaf, lines as usize);
+        let decoded = Arc::new(decoded.ok_or(EngineError::State("a map node does not parse"))?);
+        if !leaf {
+            self.inner.insert(key, decoded.clone());
+        } else if keep_leaf {
+            self.leaves.insert(key, decoded.clone());
+        }
+        Ok(decoded)
+    }
+
+    /// Opens a block in place.
+    pub fn open_block(&mut self, slot: Slot, sealed: SealedAt, data: &mut [u8]) -> Result<()> {
+        let extent = self.layout.slot(slot);
+        let place = self.place(Kind::Slot, slot.generation, extent);
+        let index = slot.index % self.layout.schedule().bucket_blocks(slot.generation.level);
+        let opened = self.sealer.open_in_group(&sealed.mark, index, &place, &sealed.tag, data);
+        opened.map_err(|_| tampered(extent, "it is not the block written last"))
+    }
+
+    /// Seals the blocks of a bucket in place, one after the other, and then its leaf behind them.
+    /// `blocks` says what each is: none for a fake, and whether it is present.
+    pub fn seal_bucket(
+        &mut self,
+        bucket: Bucket,
+        blocks: &[Option<(BlockId, bool)>],
+        bytes: &mut [u8],
+    ) -> Result<()> {
+        let level = bucket.generation.level;
+        let leaf_bytes = self.layout.leaf_bytes(level);
+        let (data, leaf) = bytes.split_at_mut(bytes.len() - leaf_bytes);
+        let block_bytes = data.len() / blocks.len();
+        let first = self.layout.bucket(bucket).offset;
+        let mut lines = Vec::with_capacity(blocks.len());
+        let mut group = self.sealer.begin_group(blocks.len() as u64, block_bytes as u64)?;
+        for (at, (block, data)) in blocks.iter().zip(data.chunks_mut(block_bytes)).enumerate() {
+            let place = Place {
+                volume: self.volume,
+                kind: Kind::Slot,
+                index: first + (at * block_bytes) as u64,
+                version: bucket.generation.number,
+            };
+            let tag = group.seal(&place, data)?;
+            lines.push(match *block {
+                Some((block, present)) => Line::block(block, present, tag),
+                None => Line::fake(tag),
+            });
+        }
+        let mark: GroupMark = group.mark();
+        let node = NodeAt { height: 0, index: bucket.index };
+        self.seal_node(bucket.generation, node, &MapNode::leaf(mark, lines), leaf)
+    }
+
+    /// Seals an inner node that is whole now.
+    pub fn seal_closed(
+        &mut self,
+        generation: Generation,
+        node: NodeAt,
+        bytes: &mut [u8],
+    ) -> Result<()> {
+        let lines = self.maps(generation.level).close(node);
+        self.seal_node(generation, node, &MapNode::inner(lines), bytes)
+    }
+
+    fn seal_node(
+        &mut self,
+        generation: Generation,
+        node: NodeAt,
+        content: &MapNode,
+        bytes: &mut [u8],
+    ) -> Result<()> {
+        content.encode(bytes);
+        let extent = self.layout.node(generation, node);
+        let tag = self.sealer.seal(&self.place(Kind::MapNode, generation, extent), bytes)?;
+        self.maps(generation.level).add(node, Line::child(content.lowest(), tag));
+        Ok(())
+    }
+}

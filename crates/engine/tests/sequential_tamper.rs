@@ -1,0 +1,161 @@
+//! A disk that was changed, a bit or a part replayed from before: never wrong data.
+
+mod sequential_run;
+
+use oblivio_engine::BlockId;
+use oblivio_engine::sequential::{Extent, Flush, SequentialConfig};
+use sequential_run::{Dice, Run, config, paged};
+
+/// Every read of an intact disk is right; of one that was changed it is right or refused.
+fn never_wrong(run: &mut Run) -> u32 {
+    let mut refused = 0;
+    for block in run.blocks() {
+        match run.disk.read(&mut run.engine, vec![block]) {
+            Ok(read) => assert_eq!(read, run.expected(&[block]), "{block:?} is wrong"),
+            Err(_) => refused += 1,
+        }
+    }
+    refused
+}
+
+fn uncached() -> SequentialConfig {
+    SequentialConfig { cached_nodes: 0, cached_leaves: 0, ..config(30, 2, 2, 3, 100) }
+}
+
+#[test]
+fn no_flipped_bit_gives_wrong_data() {
+    for pages in [0, 1] {
+        flip_every_byte(Run::new(paged(uncached(), pages)));
+    }
+}
+
+fn flip_every_byte(mut run: Run) {
+    let mut dice = Dice(5);
+    for _ in 0..700 {
+        let write = dice.write(&run);
+        run.apply(write);
+    }
+    let mut found = 0;
+    for at in 0..run.disk.bytes.len() {
+        let bit = 1 << dice.below(8);
+        run.disk.bytes[at] ^= bit;
+        found += u32::from(never_wrong(&mut run) > 0);
+        run.disk.bytes[at] ^= bit;
+    }
+    assert_eq!(never_wrong(&mut run), 0);
+    // What is current is a good part of the disk.
+    assert!(found as usize > run.disk.bytes.len() / 6, "{found} of {}", run.disk.bytes.len());
+}
+
+#[test]
+fn no_part_replayed_from_before_gives_wrong_data() {
+    let mut run = Run::new(uncached());
+    let mut dice = Dice(6);
+    let mut old: Vec<Vec<u8>> = Vec::new();
+    let mut refused = 0;
+    for _ in 0..40 {
+        for _ in 0..37 {
+            let write = dice.write(&run);
+            run.apply(write);
+        }
+        let now = run.disk.bytes.clone();
+        for old in &old {
+            // Each thing that a flush writes at once, then whole levels, then all.
+            let flushes = run.engine.flushes().0.saturating_sub(12)..run.engine.flushes().0;
+            let layout = run.engine.layout();
+            let mut parts: Vec<Extent> =
+                flushes.flat_map(|flush| layout.writes(Flush(flush))).collect();
+            let mut offset = 0;
+            for level in layout.schedule().levels() {
+                let bytes = layout.level_bytes(level);
+                parts.push(Extent { offset, bytes });
+                offset += bytes;
+            }
+            parts.push(Extent { offset: 0, bytes: now.len() as u64 });
+            for part in parts {
+                let range = part.offset as usize..part.end() as usize;
+                run.disk.bytes[range.clone()].copy_from_slice(&old[range.clone()]);
+                refused += never_wrong(&mut run);
+                run.disk.bytes[range.clone()].copy_from_slice(&now[range]);
+            }
+        }
+        old.push(now);
+        if old.len() > 4 {
+            old.remove(0);
+        }
+    }
+    assert!(refused > 1000, "only {refused} reads refused");
+    assert_eq!(never_wrong(&mut run), 0);
+}
+
+/// Where a flush reads what was changed, it stops, and says where.
+#[test]
+fn a_flush_carries_no_changed_block_on() {
+    let mut dice = Dice(7);
+    let mut stopped = 0;
+    for round in 0..400 {
+        let mut run = Run::new(uncached());
+        for _ in 0..250 + round {
+            let write = dice.write(&run);
+            run.apply(write);
+        }
+        let at = dice.below(run.disk.bytes.len() as u64) as usize;
+        run.disk.bytes[at] ^= 1 << dice.below(8);
+        let mut closed = false;
+        for _ in 0..200 {
+            let block = BlockId(dice.below(30));
+            let content = run.content();
+            let (engine, disk) = (&mut run.engine, &mut run.disk);
+            if disk.write(engine, block, Some(content.clone())).is_err() {
+                assert!(engine.pad().is_err(), "it goes on after what was changed");
+                closed = true;
+                break;
+            }
+            run.newest.insert(block, content.clone());
+            run.log.push(Some((block, Some(content))));
+        }
+        stopped += u32::from(closed);
+        if !closed {
+            never_wrong(&mut run);
+        }
+    }
+    assert!(stopped > 40, "{stopped} stopped");
+}
+
+/// A flush that a crash undid is made again in the same places, for the same generation. What is left
+/// of the first one must not pass for the second, whatever it holds: the maps name exact bytes.
+#[test]
+fn what_a_crash_left_behind_does_not_come_back() {
+    let mut run = Run::new(uncached());
+    let mut dice = Dice(8);
+    let mut refused = 0;
+    let mut write = |run: &mut Run, count: u64| {
+        for _ in 0..count {
+            let write = dice.write(run);
+            run.apply(write);
+        }
+    };
+    for _ in 0..100 {
+        // To the beginning of a turn of two flushes of two writes.
+        write(&mut run, 12);
+        let state = run.engine.state().expect("idle");
+        let (durable, newest) = (run.log.len(), run.newest.clone());
+        write(&mut run, 2);
+        let undone = run.disk.bytes.clone();
+        let extents = run.engine.layout().writes(Flush(run.engine.flushes().0 - 1));
+        run.log.truncate(durable);
+        run.newest = newest;
+        run.restore(&state, None);
+        // On until the generation of these flushes is read from.
+        write(&mut run, 4);
+        let now = run.disk.bytes.clone();
+        for part in extents {
+            let range = part.offset as usize..part.end() as usize;
+            run.disk.bytes[range.clone()].copy_from_slice(&undone[range.clone()]);
+            refused += never_wrong(&mut run);
+            run.disk.bytes[range.clone()].copy_from_slice(&now[range]);
+        }
+        assert_eq!(never_wrong(&mut run), 0);
+    }
+    assert!(refused > 100, "only {refused} reads refused");
+}
