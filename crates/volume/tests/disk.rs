@@ -125,7 +125,7 @@ fn apply(event: Event, disk: &mut Disk, model: &mut [u8]) -> Result<(), TestCase
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
     #[test]
     fn a_disk_is_a_vector_of_bytes(events in proptest::collection::vec(event(), 1..40)) {
         let store = Arc::new(MemoryStore::new());
@@ -187,7 +187,7 @@ fn a_volume_says_what_it_holds() {
     assert_eq!(size_in(volume.root()).expect("a root"), Some(1 << 20));
     assert!(matches!(FileSystem::open(volume), Err(Error::HoldsDisk)));
 
-    let files = create(&Arc::new(MemoryStore::new()), 1 << 20);
+    let files = create(&Arc::new(MemoryStore::new()), 64 << 20);
     let volume = FileSystem::format(Box::new(files)).expect("files").into_blocks().expect("memory");
     assert_eq!(size_in(volume.root()).expect("a root"), None);
     assert!(matches!(Disk::open(volume), Err(Error::HoldsFiles)));

@@ -31,7 +31,7 @@ pub struct NbdArgs {
     pub listen: Option<String>,
     /// Listen on an address that others can reach: whoever gets there reads and writes the disk,
     /// and the network sees it all
-    #[arg(long, requires = "listen")]
+    #[arg(long)]
     pub insecure: bool,
     /// Let nothing be changed
     #[arg(short, long)]

@@ -72,6 +72,10 @@ pub fn run(args: &NbdArgs) -> Result<()> {
 
 fn place(args: &NbdArgs) -> Result<Place> {
     match (&args.socket, &args.listen) {
+        (Some(_), _) if args.insecure => {
+            let hint = "Leave it out: only this user can reach a socket.";
+            Err(usage("--insecure is for --listen", hint))
+        }
         (Some(path), _) => Place::socket(path),
         (None, Some(address)) => Place::address(address, args.insecure),
         (None, None) => Err(usage("where to serve it?", "Say --socket PATH or --listen ADDR.")),

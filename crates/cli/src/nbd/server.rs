@@ -23,7 +23,7 @@ const CHANGE_BYTES: u64 = 4 << 10;
 const READ_BYTES: u64 = 16 << 20;
 /// Zeros that are to stay are written so many bytes at a time: a request may ask for 4 GiB, and
 /// others are served in between.
-const ZERO_BYTES: u32 = 4 << 20;
+const ZERO_BYTES: u32 = 512 << 10;
 /// More extents are not told at once.
 const MOST_EXTENTS: usize = 4096;
 
