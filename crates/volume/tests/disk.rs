@@ -4,7 +4,7 @@ use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_store::{MemoryStore, Store};
 use oblivio_volume::disk::{Disk, size_in};
 use oblivio_volume::fs::FileSystem;
-use oblivio_volume::{BlockSpace, CreateOptions, Error, OpenOptions, Shown, ShownKind, Volume};
+use oblivio_volume::{CreateOptions, Error, OpenOptions, Shown, ShownKind, Volume};
 use proptest::prelude::*;
 use std::sync::{Arc, Mutex};
 

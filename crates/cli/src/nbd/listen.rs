@@ -35,7 +35,8 @@ impl Place {
                 let what = format!("another server listens on {shown}");
                 return Err(fault(Code::Busy, what, "Choose another path, or end that server."));
             }
-            found => drop(found.with_context(|| shown.to_string())?),
+            Ok(_) => {}
+            Err(error) => return Err(error).with_context(|| shown.to_string()),
         }
         // It is removed at the end, wherever we are by then.
         let path = std::path::absolute(path)?;

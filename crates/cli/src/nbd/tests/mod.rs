@@ -172,8 +172,11 @@ fn talk(said: &[u8]) -> (Vec<u8>, io::Result<Option<Agreed>>) {
     (line.1, ended)
 }
 
-/// The replies to options among what the server said after its greeting: option, kind, data.
-fn replies(mut said: &[u8]) -> Vec<(u32, u32, Vec<u8>)> {
+/// A reply to an option: option, kind, data.
+type Said = (u32, u32, Vec<u8>);
+
+/// The replies to options in what the server said after its greeting.
+fn replies(mut said: &[u8]) -> Vec<Said> {
     let mut replies = Vec::new();
     while !said.is_empty() {
         assert_eq!(said[..8], OPTION_REPLY_MAGIC.to_be_bytes());

@@ -1,7 +1,7 @@
 //! The greeting and the options.
 
 use super::super::wire::{OPTION_MAGIC, export, info, option as opt, reply};
-use super::{Agreed, BLOCK, PLAIN, SIZE, STRUCTURED, option, replies, talk};
+use super::{Agreed, BLOCK, PLAIN, SIZE, STRUCTURED, Said, option, replies, talk};
 use std::io::ErrorKind;
 
 /// The client's flags: fixed newstyle, no zeros.
@@ -29,7 +29,7 @@ fn contexts(name: &[u8], queries: &[&str]) -> Vec<u8> {
 }
 
 /// What is said to options, and what was agreed on in the end.
-fn agree(options: &[Vec<u8>]) -> (Vec<(u32, u32, Vec<u8>)>, Option<Agreed>) {
+fn agree(options: &[Vec<u8>]) -> (Vec<Said>, Option<Agreed>) {
     let (said, ended) = talk(&[&FLAGS[..], &options.concat()].concat());
     (replies(&said[GREETING..]), ended.expect("a client that behaves"))
 }
