@@ -1,10 +1,11 @@
 //! A disk on a volume against a plain vector of bytes.
 
 use oblivio_crypto::{KdfParams, Passphrase};
+use oblivio_engine::{BlockAnswer, BlockOp};
 use oblivio_store::{MemoryStore, Store};
 use oblivio_volume::disk::{Disk, size_in};
 use oblivio_volume::fs::FileSystem;
-use oblivio_volume::{CreateOptions, Error, OpenOptions, Shown, ShownKind, Volume};
+use oblivio_volume::{BlockSpace, CreateOptions, Error, OpenOptions, Shown, ShownKind, Volume};
 use proptest::prelude::*;
 use std::sync::{Arc, Mutex};
 
@@ -201,6 +202,71 @@ fn a_volume_says_what_it_holds() {
 /// A root as the format page has it.
 fn size_in_root(size: u64) -> Vec<u8> {
     [&b"OBLDISK\n"[..], &[1, 0, 0, 0, 0, 0, 0, 0], &size.to_le_bytes()].concat()
+}
+
+/// A volume in a store that tells of little space.
+struct Narrow(Volume, u64);
+
+impl BlockSpace for Narrow {
+    fn block_bytes(&self) -> usize {
+        self.0.block_bytes()
+    }
+    fn capacity_blocks(&self) -> u64 {
+        self.0.capacity_blocks()
+    }
+    fn reserve(&mut self, blocks: u64) -> Result<(), Error> {
+        self.0.reserve(blocks)
+    }
+    fn access(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>, Error> {
+        self.0.access(ops)
+    }
+    fn root(&self) -> &[u8] {
+        self.0.root()
+    }
+    fn set_root(&mut self, root: &[u8]) {
+        self.0.set_root(root);
+    }
+    fn room(&self) -> Result<Option<u64>, Error> {
+        let exist = (0..self.capacity_blocks()).filter(|&id| self.0.exists(id)).count() as u64;
+        Ok(Some(self.1.saturating_sub(exist)))
+    }
+    fn exists(&self, id: u64) -> bool {
+        self.0.exists(id)
+    }
+    fn commit(&mut self) -> Result<(), Error> {
+        self.0.commit()
+    }
+    fn discard(&mut self, ids: &[u64]) -> Result<(), Error> {
+        self.0.discard(ids)
+    }
+    fn cache_budget(&self) -> usize {
+        self.0.cache_budget()
+    }
+}
+
+#[test]
+fn a_full_store_refuses_new_blocks_and_nothing_else() {
+    let volume = create(&Arc::new(MemoryStore::new()), 1 << 20);
+    let mut disk = Disk::format(Box::new(Narrow(volume, 4)), 1 << 20).expect("a disk");
+    let block = BLOCK as u64;
+    let full = |result: Result<(), Error>| assert!(matches!(result, Err(Error::Full(_))));
+    disk.write(0, &[1; 3 * BLOCK]).expect("room for three");
+    full(disk.write(9 * block - 1, &[2; 2]));
+    full(disk.write_zeroes(9 * block, 2 * block, true));
+    // The edges would need two new blocks; nothing of it is done.
+    full(disk.write_zeroes(8 * block - 1, block + 2, false));
+    disk.write_zeroes(block - 1, block + 2, false).expect("these exist");
+    assert_eq!(disk.read_many(&[(0, 4 * BLOCK)]).expect("inside")[0], {
+        let mut model = [[1; 3 * BLOCK].to_vec(), vec![0; BLOCK]].concat();
+        model[BLOCK - 1..2 * BLOCK + 1].fill(0);
+        model
+    });
+    disk.write(9 * block - 1, &[2; 2]).expect("what was given back can be taken");
+    full(disk.write(20 * block, &[3]));
+    disk.write(0, &[4; 1]).expect("a block that exists");
+    disk.trim(0, block).expect("inside");
+    disk.write(20 * block, &[3]).expect("room again");
+    disk.flush().expect("memory");
 }
 
 /// The disk's requests and their cost in accesses: the rows of SECURITY.md.

@@ -3,6 +3,7 @@
 mod clients;
 #[path = "../common/mod.rs"]
 mod common;
+mod ext4;
 mod kills;
 mod life;
 
