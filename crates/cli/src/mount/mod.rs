@@ -22,7 +22,7 @@ mod server;
 mod session;
 mod stop;
 #[cfg(test)]
-mod tests;
+pub mod tests;
 mod umount;
 pub mod within;
 mod writers;

@@ -1,7 +1,7 @@
 //! The queue, its deadline and the server without a kernel, over a volume that stalls.
 
 mod deadline;
-mod flaky;
+pub mod flaky;
 mod mounted;
 mod outage;
 mod serving;

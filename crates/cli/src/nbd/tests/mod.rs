@@ -2,6 +2,7 @@
 
 mod negotiating;
 mod nonsense;
+mod outage;
 mod requests;
 mod serving;
 

@@ -8,17 +8,17 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 
 /// Queues a request; its answer comes here.
-fn ask(queue: &Queue, op: Op) -> Receiver<Result<Answer, Errno>> {
+pub fn ask(queue: &Queue, op: Op) -> Receiver<Result<Answer, Errno>> {
     let (tell, answer) = channel();
     queue.push(op, Box::new(move |result| drop(tell.send(result))));
     answer
 }
 
-fn write(offset: u64, data: &[u8], durable: bool) -> Op {
+pub fn write(offset: u64, data: &[u8], durable: bool) -> Op {
     Op::Write { offset, data: data.to_vec(), durable }
 }
 
-fn done(answer: &Receiver<Result<Answer, Errno>>) -> Answer {
+pub fn done(answer: &Receiver<Result<Answer, Errno>>) -> Answer {
     answer.recv().expect("an answer").expect("a good one")
 }
 
