@@ -39,6 +39,10 @@ mount-kills times="200" outage="60":
     OBLIVIO_MOUNT_KILLS={{times}} cargo test --release -p oblivio --test mount kills -- --nocapture
     OBLIVIO_OUTAGE_SECONDS={{outage}} cargo test --release -p oblivio --lib outage -- --nocapture
 
+# The server of a disk killed under an ext4, this many times (needs root and loop devices).
+nbd-kills times="100":
+    OBLIVIO_NBD_KILLS={{times}} cargo test --release -p oblivio --test nbd ext4 -- --nocapture
+
 # One table of docs/benchmarks.md: engine, profile, growth, stash, integrity, figure7, files, sweep,
 # breathe, mounted, latency.
 # Two of docs/sequential.md: `just lab sequential cost`, speed.

@@ -6,6 +6,8 @@ use crate::human::{self, say, say_json};
 use crate::open;
 use crate::progress::Progress;
 use anyhow::{Error, Result};
+use oblivio_volume::BlockSpace;
+use oblivio_volume::disk::{self, Disk};
 use oblivio_volume::fs::CheckReport;
 use serde_json::json;
 
@@ -15,11 +17,11 @@ pub fn run(args: &CheckArgs) -> Result<()> {
     if args.json {
         tell_json(&found)?;
     }
-    let (buckets, report) = found?;
+    let (buckets, contents) = found?;
     if !args.json {
-        tell(buckets, &report)?;
+        tell(buckets, &contents)?;
     }
-    match report.problems.len() {
+    match contents.problems().len() {
         0 => Ok(()),
         n => Err(fault(
             Code::Tampered,
@@ -29,41 +31,74 @@ pub fn run(args: &CheckArgs) -> Result<()> {
     }
 }
 
+/// What was found behind the buckets.
+enum Contents {
+    Files(CheckReport),
+    /// A disk of so many bytes: what is on it, only its user can tell.
+    Disk(u64),
+}
+
+impl Contents {
+    fn problems(&self) -> &[String] {
+        match self {
+            Contents::Files(report) => &report.problems,
+            Contents::Disk(_) => &[],
+        }
+    }
+}
+
 /// All buckets first: what lies in none of the files is checked too.
-fn look(args: &CheckArgs) -> Result<(u64, CheckReport)> {
+fn look(args: &CheckArgs) -> Result<(u64, Contents)> {
     let quiet = args.open.quiet;
     let recorder = None;
     let (mut volume, publisher) = open::volume(&args.volume, &args.open, recorder)?;
     let mut progress = Progress::steps(quiet, "buckets");
     let buckets = volume.verify(&mut |done, total| progress.at(done, total))?;
     drop(progress);
+    if let Some(size) = disk::size_in(volume.root())? {
+        Disk::open(Box::new(volume))?.into_blocks()?;
+        return Ok((buckets, Contents::Disk(size)));
+    }
     let session = open::file_system((volume, publisher), 0)?;
     let mut progress = Progress::steps(quiet, "files");
     let report = session.fs.check_with(true, &mut |done, total| progress.at(done, total))?;
     drop(progress);
     session.fs.into_blocks()?;
-    Ok((buckets, report))
+    Ok((buckets, Contents::Files(report)))
 }
 
-fn tell(buckets: u64, report: &CheckReport) -> Result<()> {
-    for problem in &report.problems {
+fn tell(buckets: u64, contents: &Contents) -> Result<()> {
+    for problem in contents.problems() {
         say(human::plain(problem))?;
     }
-    if report.problems.is_empty() {
-        say(format!(
-            "clean: {}, {}, {} and {} are as they were written",
-            human::count(buckets, "bucket"),
+    let buckets = human::count(buckets, "bucket");
+    match contents {
+        Contents::Files(report) if report.problems.is_empty() => say(format!(
+            "clean: {buckets}, {}, {} and {} are as they were written",
             human::count(report.blocks, "block"),
             human::count(report.files, "file"),
             human::count(report.directories, "directory"),
-        ))?;
+        )),
+        Contents::Files(_) => Ok(()),
+        Contents::Disk(size) => {
+            say(format!(
+                "clean: {buckets} of a disk of {} are as they were written",
+                human::size(*size)
+            ))?;
+            say("A file system on it has a check of its own: serve the disk, then run fsck.")
+        }
     }
-    Ok(())
 }
 
-fn tell_json(found: &Result<(u64, CheckReport)>) -> Result<()> {
+fn tell_json(found: &Result<(u64, Contents)>) -> Result<()> {
     match found {
-        Ok((buckets, report)) => say_json(&json!({
+        Ok((buckets, Contents::Disk(size))) => say_json(&json!({
+            "clean": true,
+            "buckets": buckets,
+            "disk_bytes": size,
+            "problems": [],
+        })),
+        Ok((buckets, Contents::Files(report))) => say_json(&json!({
             "clean": report.problems.is_empty(),
             "buckets": buckets,
             "blocks": report.blocks,

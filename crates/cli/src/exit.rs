@@ -95,6 +95,14 @@ fn of_volume(error: &VolumeError) -> (Code, &'static str) {
             Code::NotAVolume,
             "Check the folder's name, or update oblivio if a newer version made the volume.",
         ),
+        E::HoldsDisk => (
+            Code::NotAVolume,
+            "Serve it and use it like any disk: oblivio nbd VOLUME --socket PATH",
+        ),
+        E::HoldsFiles => (
+            Code::NotAVolume,
+            "Mount it: oblivio mount VOLUME DIR. A disk is made by `oblivio init --disk SIZE`.",
+        ),
         E::Tampered(_) => (
             Code::Tampered,
             "Nothing wrong was handed out. `oblivio check VOLUME` tells more; restore a backup if \

@@ -8,6 +8,7 @@ use crate::passphrase;
 use anyhow::{Context, Result};
 use oblivio_crypto::Passphrase;
 use oblivio_store::{LocalStore, Store};
+use oblivio_volume::disk::{Disk, SECTOR};
 use oblivio_volume::fs::FileSystem;
 use oblivio_volume::{CreateOptions, Volume, read_header};
 use std::sync::Arc;
@@ -38,8 +39,17 @@ pub fn run(args: &InitArgs) -> Result<()> {
 
 fn say(args: &InitArgs) -> Result<()> {
     let shown = args.volume.display();
-    human::say(format!("Made a volume in {shown}, for up to {}.", human::size(args.size)))?;
+    match args.disk {
+        Some(size) => human::say(format!("Made a disk of {} in {shown}.", human::size(size)))?,
+        None => {
+            let size = human::size(args.size);
+            human::say(format!("Made a volume in {shown}, for up to {size}."))?;
+        }
+    }
     human::say("Without the passphrase nobody can read it, you included: keep it well.")?;
+    if args.disk.is_some() {
+        return human::say(format!("Serve it: oblivio nbd {shown} --socket PATH"));
+    }
     human::say(format!("Store something: oblivio put -r {shown} FOLDER /"))
 }
 
@@ -52,8 +62,14 @@ fn create_options(args: &InitArgs) -> Result<CreateOptions> {
     if args.size == 0 {
         return Err(usage("a volume of no size holds nothing", "Try --size 10G."));
     }
+    if let Some(size) = args.disk
+        && (size == 0 || !size.is_multiple_of(SECTOR))
+    {
+        let what = "a disk's size is a multiple of 512 bytes";
+        return Err(usage(what, "Try --disk 10G."));
+    }
     let (block_bytes, kdf) = (block_bytes as usize, args.kdf.params()?);
-    Ok(CreateOptions { block_bytes, capacity_bytes: args.size, kdf })
+    Ok(CreateOptions { block_bytes, capacity_bytes: args.disk.unwrap_or(args.size), kdf })
 }
 
 fn refuse_what_is_there(args: &InitArgs) -> Result<()> {
@@ -83,6 +99,9 @@ fn make(
 ) -> Result<()> {
     let options = open::options(&args.open, None, None)?;
     let volume = Volume::create(Arc::clone(store), passphrase, create, options)?;
-    drop(FileSystem::format(Box::new(volume))?.into_blocks()?);
+    match args.disk {
+        Some(size) => drop(Disk::format(Box::new(volume), size)?),
+        None => drop(FileSystem::format(Box::new(volume))?.into_blocks()?),
+    }
     Ok(())
 }

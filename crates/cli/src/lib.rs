@@ -16,11 +16,13 @@ mod info;
 mod init;
 mod list;
 mod mount;
+mod nbd;
 mod open;
 mod passphrase;
 mod passphrases;
 mod progress;
 mod put;
+mod queue;
 mod recorder;
 mod remembered;
 mod remote;
@@ -71,6 +73,7 @@ fn run(command: &Command) -> Result<()> {
         Command::Check(args) => check::run(args),
         Command::Mount(args) => mount::run(args),
         Command::Umount(args) => mount::umount(args),
+        Command::Nbd(args) => nbd::run(args),
         Command::Passphrase(command) => passphrases::run(command),
         Command::Audit(args) => audit::run(args),
         Command::Demo(args) => demo::run(args),

@@ -8,9 +8,11 @@ use crate::remembered::{self, Remembered};
 use crate::watch::Publisher;
 use anyhow::{Context, Result};
 use oblivio_store::{LocalStore, Store};
+use oblivio_volume::disk::{self, Disk};
 use oblivio_volume::fs::{FileSystem, Timestamp};
 use oblivio_volume::{
-    DEFAULT_MEMORY, OnShown, OpenOptions, Pace, Seen, Volume, VolumeInfo, read_header,
+    BlockSpace, DEFAULT_MEMORY, Error as VolumeError, OnShown, OpenOptions, Pace, Seen, Volume,
+    VolumeInfo, read_header,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -128,10 +130,30 @@ pub fn with<T>(
     args: &OpenArgs,
     work: impl FnOnce(&Session) -> Result<T>,
 ) -> Result<T> {
+    with_either(folder, args, work, |_, _| Err(VolumeError::HoldsDisk.into()))
+}
+
+/// As [`with`], of a command that knows what to do with a disk as well.
+pub fn with_either<T>(
+    folder: &Path,
+    args: &OpenArgs,
+    files: impl FnOnce(&Session) -> Result<T>,
+    disk: impl FnOnce(&Disk, &VolumeInfo) -> Result<T>,
+) -> Result<T> {
     let recorder = args.trace_out.as_deref().map(Recorder::to_file).transpose()?;
-    let session = file_system(volume(folder, args, recorder.as_ref())?, 0)?;
-    let done = work(&session);
-    let closed = close(session, &done);
+    let opened = volume(folder, args, recorder.as_ref())?;
+    let (done, closed) = if disk::size_in(opened.0.root())?.is_some() {
+        let info = opened.0.info()?;
+        let opened = Disk::open(Box::new(opened.0))?;
+        let done = disk(&opened, &info);
+        let closed = close(&done, || opened.into_blocks());
+        (done, closed)
+    } else {
+        let session = file_system(opened, 0)?;
+        let done = files(&session);
+        let closed = close(&done, || session.fs.into_blocks());
+        (done, closed)
+    };
     // What was shown was shown, however the command ended.
     let recorded = recorder.map_or(Ok(()), Recorder::finish);
     let value = done?;
@@ -141,10 +163,13 @@ pub fn with<T>(
 }
 
 /// Commits what a command did, unless the volume itself has failed.
-fn close<T>(session: Session, done: &Result<T>) -> Result<()> {
+fn close<T>(
+    done: &Result<T>,
+    finish: impl FnOnce() -> oblivio_volume::Result<Box<dyn BlockSpace>>,
+) -> Result<()> {
     match done {
         Err(error) if crate::exit::fatal(error) => Ok(()),
-        _ => Ok(session.fs.into_blocks().map(drop)?),
+        _ => Ok(finish().map(drop)?),
     }
 }
 

@@ -85,6 +85,16 @@ impl Deferred {
         self.blocks.contains_key(&id)
     }
 
+    /// Whether a block will exist once what waits for it is carried out; `None` when nothing waits.
+    pub fn exists(&self, id: u64) -> Option<bool> {
+        self.blocks.get(&id).map(|pending| pending.base != Base::Absent)
+    }
+
+    /// The blocks that something waits for.
+    pub fn ids(&self) -> impl Iterator<Item = u64> {
+        self.blocks.keys().copied()
+    }
+
     /// Operations that wait.
     pub fn len(&self) -> usize {
         self.order.len()

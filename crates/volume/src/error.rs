@@ -38,6 +38,12 @@ pub enum Error {
     /// Not a volume, or one of a format this version does not know.
     #[error("{0}")]
     Unsupported(String),
+    /// Files were asked for.
+    #[error("the volume holds a disk, not files")]
+    HoldsDisk,
+    /// A disk was asked for.
+    #[error("the volume holds files, not a disk")]
+    HoldsFiles,
     /// The stored bytes are not what was written.
     #[error("tampered or damaged: {0}")]
     Tampered(String),

@@ -3,6 +3,7 @@
 pub mod block;
 mod commit;
 mod deferred;
+pub mod disk;
 mod error;
 pub mod fs;
 #[doc(hidden)]

@@ -131,6 +131,13 @@ impl Volume {
         self.most_deferred_ops().min(MOST_WAITING)
     }
 
+    /// Blocks that exist as soon as what waits is carried out, and do not yet.
+    fn coming_blocks(&self) -> u64 {
+        let comes = |&id: &u64| self.deferred.exists(id) == Some(true);
+        let coming = self.deferred.ids().filter(comes);
+        coming.filter(|&id| !self.engine.is_live(BlockId(id))).count() as u64
+    }
+
     fn paths_since_commit(&self) -> u64 {
         self.engine.evictions() - self.committed_at
     }
@@ -253,7 +260,12 @@ impl BlockSpace for Volume {
 
     fn room(&self) -> Result<Option<u64>> {
         let free = self.store.free_bytes()?;
-        Ok(free.map(|free| self.room_in(free)))
+        Ok(free.map(|free| self.room_in(free).saturating_sub(self.coming_blocks())))
+    }
+
+    fn exists(&self, id: u64) -> bool {
+        let stored = || id < self.engine.capacity() && self.engine.is_live(BlockId(id));
+        self.deferred.exists(id).unwrap_or_else(stored)
     }
 
     fn root(&self) -> &[u8] {

@@ -2,6 +2,7 @@
 
 mod care;
 mod mount;
+mod nbd;
 mod transfer;
 mod tree;
 mod watch;
@@ -11,6 +12,7 @@ pub use care::{
     PassphraseNew, PassphraseRemove,
 };
 pub use mount::{MountArgs, UmountArgs};
+pub use nbd::NbdArgs;
 pub use transfer::{CatArgs, GetArgs, InitArgs, PutArgs};
 pub use tree::{CpArgs, DuArgs, LsArgs, MkdirArgs, MvArgs, RmArgs, StatArgs};
 pub use watch::WatchArgs;
@@ -28,6 +30,7 @@ Examples:
   oblivio ls -l ~/vault /Documents
   oblivio get -r ~/vault /Documents back    bring it back
   oblivio mount ~/vault ~/private           use it as a directory, with any program
+  oblivio nbd ~/disk --socket ~/disk.sock   serve a volume that holds a disk
   oblivio check ~/vault                     is everything as it was written?
 
 A path inside a volume begins with `/`. The passphrase is asked for, or comes from
@@ -35,7 +38,7 @@ OBLIVIO_PASSPHRASE, --passphrase-file or --passphrase-fd; never from the command
 
 Exit codes: 0 all went well, 1 failed, 2 the command line makes no sense, 3 not found or there
 already, 4 wrong passphrase, 5 tampered or damaged, 6 rolled back, 7 no space, 8 in use, 9 not a
-volume, 10 some files could not be dealt with.";
+volume, or one that holds something else, 10 some files could not be dealt with.";
 
 /// Storage that does not learn what you touch
 ///
@@ -65,6 +68,7 @@ pub enum Command {
     Check(CheckArgs),
     Mount(MountArgs),
     Umount(UmountArgs),
+    Nbd(NbdArgs),
     /// Add, remove, change or count the passphrases that open a volume
     #[command(subcommand)]
     Passphrase(PassphraseCommand),

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 Examples:
   oblivio init ~/vault
   oblivio init --size 50G --passphrase-file secret.txt /mnt/stick/vault
+  oblivio init --disk 20G ~/disk                       a disk, for `oblivio nbd`
 
 The size is only a limit: the folder grows as the volume fills. There is no way in without the
 passphrase, and nobody can reset it.")]
@@ -21,6 +22,9 @@ pub struct InitArgs {
     /// The most that the volume may ever hold
     #[arg(long, value_name = "SIZE", default_value = "256G", value_parser = parse_size)]
     pub size: u64,
+    /// Make a disk of this size instead of room for files; `oblivio nbd` serves it
+    #[arg(long, value_name = "SIZE", conflicts_with = "size", value_parser = parse_size)]
+    pub disk: Option<u64>,
     /// Bytes in a block: larger is faster for large files, smaller for small ones
     #[arg(long, value_name = "SIZE", default_value = "16K", value_parser = parse_size)]
     pub block_size: u64,

@@ -1,10 +1,9 @@
-//! `--background`: the command starts itself once more, waits until the mount is up, and ends.
+//! `--background`: the command starts itself once more, waits until its server is up, and ends.
 //!
 //! The second process asks for the passphrase and tells of errors on the terminal as usual. Only
-//! when the mount works does it leave the terminal.
+//! when the mount (or the disk) works does it leave the terminal.
 
 use super::log;
-use crate::args::MountArgs;
 use crate::exit::{Code, fault};
 use anyhow::{Context, Result};
 use std::fs::File;
@@ -13,7 +12,7 @@ use std::process::{Command, Stdio};
 
 const UP: &[u8] = b"up\n";
 
-/// In the first process: ends when the mount is up, or with the second one's exit code.
+/// In the first process: ends when the server is up, or with the second one's exit code.
 pub fn start() -> Result<()> {
     let mut args = super::as_mount_helper(std::env::args_os().collect()).into_iter().skip(1);
     let command = args.next().context("no command")?;
@@ -42,15 +41,15 @@ pub fn start() -> Result<()> {
     }
 }
 
-/// In the second process: the mount is up, so the terminal is left and the first one let go.
-pub fn up(args: &MountArgs) -> Result<()> {
+/// In the second process: the server is up, so the terminal is left and the first one let go, with
+/// a line to print.
+pub fn up(line: Option<String>) -> Result<()> {
     // It fails only for who leads a session already.
     let _ = rustix::process::setsid();
     std::env::set_current_dir("/")?;
     let mut out = std::io::stdout().lock();
-    if !args.open.quiet {
-        let (volume, dir) = (args.volume.display(), args.dir.display());
-        writeln!(out, "Mounted {volume} on {dir}. `oblivio umount {dir}` unmounts.")?;
+    if let Some(line) = line {
+        writeln!(out, "{}", crate::human::plain(&line))?;
     }
     out.write_all(UP)?;
     out.flush()?;

@@ -6,10 +6,9 @@
 //! it: what it has in memory need not be fetched, and what it copies is written in large pieces.
 
 use super::convert;
-use super::queue::Queue;
 use super::references::References;
 use super::reply::{self, GENERATION, TTL, answer};
-use super::request::{Answer, Caller, Change, Op, Place, Replier};
+use super::request::{Answer, Caller, Change, Op, Place, Queue, Replier};
 use super::writers::Writers;
 use fuser::{
     BsdFileFlags, Errno, FileHandle, FopenFlags, INodeNo, IoctlFlags, KernelConfig, LockOwner,

@@ -1,22 +1,21 @@
 //! `mount` and `umount`: a volume as a directory, through FUSE.
 //!
-//! `fuse` decodes what the kernel asks for into a [`queue`], one [`server`] works through it;
+//! `fuse` decodes what the kernel asks for into a queue, one [`server`] works through it;
 //! `names`, `data` and `directories` are what it does. `session` holds the threads together,
 //! `stop` ends them well, `attach` and `umount` deal with the mount itself.
 
 mod attach;
-mod background;
+pub mod background;
 mod busy;
 mod convert;
 mod data;
 mod directories;
 mod errno;
 mod fuse;
-mod log;
+pub mod log;
 mod names;
 mod options;
 mod pulse;
-mod queue;
 mod references;
 mod reply;
 mod request;
@@ -24,26 +23,27 @@ mod server;
 mod session;
 mod stop;
 #[cfg(test)]
-mod tests;
+pub mod tests;
 mod umount;
 pub mod within;
 mod writers;
 
 pub use attach::Look;
 pub use options::as_mount_helper;
+pub use stop::signals;
 pub use umount::run as umount;
 
 use crate::args::MountArgs;
 use crate::exit::{Code, fault, usage};
 use crate::human;
 use crate::open;
+use crate::queue::Pulse;
 use crate::recorder::Recorder;
 use crate::watch::{OrdinaryEvent, Publisher};
 use anyhow::{Context, Result};
 use oblivio_store::{Patience, RetryStore, Store, StoreError};
 use oblivio_volume::fs::{FileSystem, ROOT_INO, SetAttr, Timestamp};
 use pulse::PulseStore;
-use queue::Pulse;
 use request::RequestKind;
 use session::Options;
 use std::fs;
@@ -66,7 +66,7 @@ pub fn run(args: &MountArgs) -> Result<()> {
     let (store, pulse) = layers(open::store(&volume)?);
     let opened = open::volume_over(store, &args.volume, &args.open, recorder.as_ref(), true)?;
     // From here on a signal ends the mount in good order, not the process.
-    let signals = stop::signals()?;
+    let signals = signals()?;
     // Padded operations that need no access show none: so that which names are looked up does not
     // decide that, all metadata is read then, as far as memory takes it.
     let ahead = if args.open.pad { usize::MAX } else { READ_AHEAD };
@@ -76,7 +76,9 @@ pub fn run(args: &MountArgs) -> Result<()> {
     }
     let mounted = session::serve(fs, &dir, mount_options(&args, &volume, pulse, publisher))?;
     if args.child {
-        background::up(&args)?;
+        let (volume, dir) = (args.volume.display(), args.dir.display());
+        let line = format!("Mounted {volume} on {dir}. `oblivio umount {dir}` unmounts.");
+        background::up((!args.open.quiet).then_some(line))?;
     } else if !args.open.quiet {
         let (volume, dir) = (args.volume.display(), args.dir.display());
         human::say(format!(
@@ -90,8 +92,8 @@ pub fn run(args: &MountArgs) -> Result<()> {
     recorded
 }
 
-/// What every mount has between the volume and its store.
-fn layers(store: Arc<dyn Store>) -> (Arc<dyn Store>, Pulse) {
+/// What every server has between the volume and its store.
+pub fn layers(store: Arc<dyn Store>) -> (Arc<dyn Store>, Pulse) {
     let pulse = Pulse::default();
     let store = Arc::new(PulseStore::new(store, Arc::clone(&pulse)));
     let store = RetryStore::new(store, Patience::default(), Box::new(tell_outage));

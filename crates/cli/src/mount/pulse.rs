@@ -1,7 +1,7 @@
 //! A layer that tells whether the store is at work, so that a long commit to a slow store is not
 //! taken for one that has stopped answering.
 
-use super::queue::Pulse;
+use crate::queue::Pulse;
 use oblivio_store::{PutMode, ReadAt, Result, Store, WriteAt};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,8 +1,8 @@
 //! What the kernel asks for, as plain data, and what it is answered.
 
+use crate::queue::{self, Refusal};
 use fuser::Errno;
 use oblivio_volume::fs::{Attr, Ino, RenameMode, Timestamp, Usage};
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// Who asks; new files are theirs.
 #[derive(Clone, Copy, Debug, Default)]
@@ -242,44 +242,13 @@ pub enum Answer {
     Offset(u64),
 }
 
+impl Refusal for Errno {
+    const STALLED: Self = Errno::EIO;
+}
+
 /// Hands the answer over.
-pub type Replier = Box<dyn FnOnce(Result<Answer, Errno>) + Send>;
-
-/// Sees to it that a request is answered once, by whoever comes first.
-#[derive(Clone)]
-pub struct Slot(Arc<Mutex<Option<Replier>>>);
-
-impl Slot {
-    pub fn new(replier: Replier) -> Self {
-        Slot(Arc::new(Mutex::new(Some(replier))))
-    }
-
-    /// Answers; `false` when somebody did before.
-    pub fn answer(&self, result: Result<Answer, Errno>) -> bool {
-        let replier = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        match replier {
-            Some(replier) => {
-                replier(result);
-                true
-            }
-            None => false,
-        }
-    }
-
-    pub fn answered(&self) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_none()
-    }
-}
-
-impl std::fmt::Debug for Slot {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Slot").field(&self.answered()).finish()
-    }
-}
-
+pub type Replier = queue::Replier<Answer, Errno>;
 /// A request that waits.
-#[derive(Debug)]
-pub struct Request {
-    pub op: Op,
-    pub slot: Slot,
-}
+pub type Request = queue::Request<Op, Answer, Errno>;
+/// Where requests wait for the server.
+pub type Queue = queue::Queue<Op, Answer, Errno>;

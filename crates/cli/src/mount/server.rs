@@ -7,8 +7,8 @@
 use super::directories::Directories;
 use super::errno::{self, Fail};
 use super::log;
-use super::queue::{Queue, Taken};
-use super::request::{Answer, Op, Request, RequestKind};
+use super::request::{Answer, Op, Queue, Request, RequestKind};
+use crate::queue::Taken;
 use fuser::Errno;
 use oblivio_volume::fs::{FileSystem, Handle, Ino};
 use oblivio_volume::{Error, Result};

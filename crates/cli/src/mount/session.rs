@@ -3,11 +3,11 @@
 use super::attach::{self, Look};
 use super::fuse::Kernel;
 use super::log;
-use super::queue::{Pulse, Queue};
 use super::references::References;
-use super::request::Op;
+use super::request::{Op, Queue};
 use super::server::{Late, OnRequest, Server, Settings};
 use super::writers::{self, Writers};
+use crate::queue::Pulse;
 use anyhow::{Context, Result};
 use fuser::INodeNo;
 use oblivio_volume::fs::{FileSystem, ROOT_INO};

@@ -6,7 +6,7 @@
 use super::attach::{self, Stuck};
 use super::busy;
 use super::log;
-use super::queue::Queue;
+use super::request::Queue;
 use super::session::Mounted;
 use crate::exit::{Code, fault};
 use anyhow::Result;

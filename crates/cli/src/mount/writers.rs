@@ -4,8 +4,7 @@
 //! asks where data and holes are. So it is told to, or a file that was just written would seem
 //! to be one hole.
 
-use super::queue::Queue;
-use super::request::{Op, Replier};
+use super::request::{Op, Queue, Replier};
 use fuser::INodeNo;
 use oblivio_volume::fs::Ino;
 use std::collections::HashMap;

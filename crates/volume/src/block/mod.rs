@@ -70,6 +70,13 @@ pub trait BlockSpace: Send {
         Ok(())
     }
 
+    /// Whether a block may exist, with all that was accepted so far. An absent one reads as zeros;
+    /// asking costs no access. By default every block may.
+    fn exists(&self, id: u64) -> bool {
+        let _ = id;
+        true
+    }
+
     /// Says that one of the caller's operations is over: its accesses may be padded now.
     ///
     /// # Errors

@@ -80,6 +80,9 @@ impl MetadataFile {
         budget: usize,
     ) -> Result<Self> {
         let mut file = MetadataFile::new(block_bytes, budget);
+        if crate::disk::size_in(root)?.is_some() {
+            return Err(Error::HoldsDisk);
+        }
         if root.len() < ROOT_HEADER || root[..8] != MAGIC {
             return Err(Error::Unsupported("the volume holds no file system".to_string()));
         }
@@ -341,6 +344,11 @@ impl Pool {
             false => self.blocks()?.discard(&freed).and_then(|()| self.blocks()?.commit()),
         }
     }
+}
+
+/// Whether a root is one of a file system, of whatever version.
+pub(crate) fn is_root(root: &[u8]) -> bool {
+    root.starts_with(&MAGIC)
 }
 
 fn u64_at(bytes: &[u8], at: usize) -> u64 {

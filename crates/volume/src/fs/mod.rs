@@ -35,6 +35,7 @@ mod types;
 mod xattr;
 
 pub use api::FileSystem;
+pub(crate) use metadata_file::is_root;
 pub use types::{
     Attr, CheckReport, DirEntry, FileKind, Handle, Ino, LINK_BYTES, MAX_FILE, NAME_BYTES, NewNode,
     ROOT_INO, RenameMode, SeekWhence, SetAttr, Timestamp, Usage, XATTR_NAME_BYTES,

@@ -1,14 +1,14 @@
 //! The queue, its deadline and the server without a kernel, over a volume that stalls.
 
 mod deadline;
-mod flaky;
+pub mod flaky;
 mod mounted;
 mod outage;
 mod serving;
 
-use super::queue::{Pulse, Queue};
-use super::request::{Answer, Caller, Op, Place};
+use super::request::{Answer, Caller, Op, Place, Queue};
 use super::server::{Late, OnRequest, Server, Settings};
+use crate::queue::Pulse;
 use fuser::Errno;
 use oblivio_engine::{BlockAnswer, BlockOp};
 use oblivio_volume::fs::testing::MemoryBlocks;

@@ -1,21 +1,72 @@
 //! Where requests wait for the one server, and the clock that answers for a store that does not.
 //!
 //! A request is given up when it has waited for the time limit and nothing at all was finished
-//! meanwhile. A store that is slow but at work is never cut off: the kernel may have many
+//! meanwhile. A store that is slow but at work is never cut off: the callers may have many
 //! megabytes under way, and an error would lose them.
 
-use super::request::{Op, Replier, Request, Slot};
-use fuser::Errno;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+/// An error as callers know it.
+pub trait Refusal: Copy + Send + 'static {
+    /// The one for a store that does not answer.
+    const STALLED: Self;
+}
+
+/// Hands the answer over.
+pub type Replier<A, E> = Box<dyn FnOnce(Result<A, E>) + Send>;
+
+/// Sees to it that a request is answered once, by whoever comes first.
+pub struct Slot<A, E>(Arc<Mutex<Option<Replier<A, E>>>>);
+
+impl<A, E> Clone for Slot<A, E> {
+    fn clone(&self) -> Self {
+        Slot(Arc::clone(&self.0))
+    }
+}
+
+impl<A, E> Slot<A, E> {
+    pub fn new(replier: Replier<A, E>) -> Self {
+        Slot(Arc::new(Mutex::new(Some(replier))))
+    }
+
+    /// Answers; `false` when somebody did before.
+    pub fn answer(&self, result: Result<A, E>) -> bool {
+        let replier = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match replier {
+            Some(replier) => {
+                replier(result);
+                true
+            }
+            None => false,
+        }
+    }
+
+    pub fn answered(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+    }
+}
+
+impl<A, E> std::fmt::Debug for Slot<A, E> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Slot").field(&self.answered()).finish()
+    }
+}
+
+/// A request that waits.
+#[derive(Debug)]
+pub struct Request<Op, A, E> {
+    pub op: Op,
+    pub slot: Slot<A, E>,
+}
+
 /// What the server gets.
 #[derive(Debug)]
-pub enum Taken {
+pub enum Taken<Op, A, E> {
     /// All that waited.
-    Requests(Vec<Request>),
+    Requests(Vec<Request<Op, A, E>>),
     /// Nothing came in time.
     Nothing,
     /// No more will come.
@@ -25,10 +76,10 @@ pub enum Taken {
 /// A sign of life of the store: it grows whenever a call to it ends well.
 pub type Pulse = Arc<AtomicU64>;
 
-struct Inner {
-    waiting: VecDeque<Request>,
+struct Inner<Op, A, E> {
+    waiting: VecDeque<Request<Op, A, E>>,
     /// Everything unanswered in the order it came; the answered are dropped from the front.
-    watched: VecDeque<(Instant, Slot)>,
+    watched: VecDeque<(Instant, Slot<A, E>)>,
     /// When the server or the store last got something done.
     progress: Instant,
     pulse: u64,
@@ -41,15 +92,15 @@ struct Inner {
 }
 
 /// The queue. Any thread may push, one serves.
-pub struct Queue {
-    inner: Mutex<Inner>,
+pub struct Queue<Op, A, E> {
+    inner: Mutex<Inner<Op, A, E>>,
     ready: Condvar,
     watch: Condvar,
     timeout: Duration,
     pulse: Pulse,
 }
 
-impl Queue {
+impl<Op, A, E: Refusal> Queue<Op, A, E> {
     pub fn new(timeout: Duration, pulse: Pulse) -> Self {
         let inner = Inner {
             waiting: VecDeque::new(),
@@ -65,17 +116,17 @@ impl Queue {
         Queue { inner: Mutex::new(inner), ready, watch, timeout, pulse }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, Inner<Op, A, E>> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Lets a request wait for the server; after the end it is refused at once.
-    pub fn push(&self, op: Op, replier: Replier) {
+    pub fn push(&self, op: Op, replier: Replier<A, E>) {
         let slot = Slot::new(replier);
         let mut inner = self.lock();
         if inner.dead {
             drop(inner);
-            slot.answer(Err(Errno::EIO));
+            slot.answer(Err(E::STALLED));
             return;
         }
         inner.forget_answered();
@@ -90,7 +141,7 @@ impl Queue {
     }
 
     /// All requests that wait, or the first to come before `until`.
-    pub fn take(&self, until: Instant) -> Taken {
+    pub fn take(&self, until: Instant) -> Taken<Op, A, E> {
         let mut inner = self.lock();
         loop {
             if !inner.waiting.is_empty() {
@@ -123,7 +174,7 @@ impl Queue {
         inner.progress.elapsed()
     }
 
-    fn feel_pulse(&self, inner: &mut Inner) {
+    fn feel_pulse(&self, inner: &mut Inner<Op, A, E>) {
         let pulse = self.pulse.load(Ordering::Relaxed);
         if pulse != inner.pulse {
             inner.pulse = pulse;
@@ -131,7 +182,7 @@ impl Queue {
         }
     }
 
-    /// No more requests will come: the mount has ended.
+    /// No more requests will come: the session has ended.
     pub fn close(&self) {
         self.lock().closed = true;
         self.ready.notify_all();
@@ -149,7 +200,7 @@ impl Queue {
         self.ready.notify_all();
         self.watch.notify_all();
         for (_, slot) in watched {
-            slot.answer(Err(Errno::EIO));
+            slot.answer(Err(E::STALLED));
         }
     }
 
@@ -192,7 +243,7 @@ impl Queue {
                         stalled(self.timeout);
                     }
                     if let Some((_, slot)) = late {
-                        slot.answer(Err(Errno::EIO));
+                        slot.answer(Err(E::STALLED));
                     }
                     inner = self.lock();
                 }
@@ -201,7 +252,7 @@ impl Queue {
     }
 }
 
-impl Inner {
+impl<Op, A, E> Inner<Op, A, E> {
     fn forget_answered(&mut self) {
         while self.watched.front().is_some_and(|(_, slot)| slot.answered()) {
             self.watched.pop_front();

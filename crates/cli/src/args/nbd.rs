@@ -1,0 +1,53 @@
+//! A volume as a disk.
+
+use super::OpenArgs;
+use clap::{ArgGroup, Args};
+use std::path::PathBuf;
+
+/// Serve a volume that holds a disk to any NBD client
+#[derive(Args, Clone, Debug)]
+#[command(
+    group = ArgGroup::new("place").required(true).args(["socket", "listen"]),
+    after_help = "\
+Examples:
+  oblivio init --disk 20G ~/disk
+  oblivio nbd ~/disk --socket ~/disk.sock         until Ctrl-C
+  oblivio nbd -b ~/disk --listen 127.0.0.1:10809  in the background, until it gets SIGTERM
+  nbdcopy image.raw 'nbd+unix:///?socket=disk.sock'
+  qemu-system-x86_64 -drive file='nbd:unix:disk.sock',format=raw
+
+What a client flushes is safe; everything else is committed every few seconds and at the end. The
+connection itself is not encrypted. docs/nbd.md tells how to use the disk with qemu, nbdfuse and
+nbd-client."
+)]
+pub struct NbdArgs {
+    /// The volume's folder
+    pub volume: PathBuf,
+    /// Serve on a Unix socket that is made here, for this user alone
+    #[arg(long, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
+    /// Serve on this address and port of this computer, as in 127.0.0.1:10809 or [::1]:10809
+    #[arg(long, value_name = "ADDR")]
+    pub listen: Option<String>,
+    /// Listen on an address that others can reach: whoever gets there reads and writes the disk,
+    /// and the network sees it all
+    #[arg(long)]
+    pub insecure: bool,
+    /// Let nothing be changed
+    #[arg(short, long)]
+    pub read_only: bool,
+    /// Come back when the disk can be used, and serve it in the background
+    #[arg(short, long)]
+    pub background: bool,
+    /// Commit what changed every so many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 5)]
+    pub commit_every: u64,
+    /// Answer with an error when the storage did nothing for so many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 20)]
+    pub timeout: u64,
+    /// The process that a server in the background goes on in
+    #[arg(long, hide = true)]
+    pub child: bool,
+    #[command(flatten)]
+    pub open: OpenArgs,
+}

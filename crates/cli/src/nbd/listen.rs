@@ -1,0 +1,217 @@
+//! Where clients find the disk: a socket for this user alone, or an address.
+
+use crate::exit::{Code, fault, usage};
+use anyhow::{Context, Result};
+use rustix::fs::Mode;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Where to listen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    Socket(PathBuf),
+    Address(SocketAddr),
+}
+
+impl Place {
+    /// A socket at a path, which must be free or left over by a server that has gone.
+    ///
+    /// # Errors
+    /// Says what is there.
+    pub fn socket(path: &Path) -> Result<Self> {
+        let shown = path.display();
+        match std::fs::symlink_metadata(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Ok(found) if !found.file_type().is_socket() => {
+                let hint = "Choose another path; it was left as it is.";
+                return Err(fault(Code::Path, format!("{shown} is there already"), hint));
+            }
+            Ok(_) if UnixStream::connect(path).is_ok() => {
+                let what = format!("another server listens on {shown}");
+                return Err(fault(Code::Busy, what, "Choose another path, or end that server."));
+            }
+            Ok(_) => {}
+            Err(error) => return Err(error).with_context(|| shown.to_string()),
+        }
+        // It is removed at the end, wherever we are by then.
+        let path = std::path::absolute(path)?;
+        if !path.parent().is_some_and(Path::is_dir) {
+            let what = format!("there is no folder for {shown}");
+            return Err(fault(Code::Path, what, "Make it first, or choose another path."));
+        }
+        Ok(Place::Socket(path))
+    }
+
+    /// An address of this computer that others cannot reach, or any with `insecure`.
+    ///
+    /// # Errors
+    /// Says what is wrong with it.
+    pub fn address(text: &str, insecure: bool) -> Result<Self> {
+        let hint = "Write it as 127.0.0.1:10809 or [::1]:10809.";
+        let found = text.to_socket_addrs().map(|mut found| found.next());
+        let Ok(Some(address)) = found else {
+            return Err(usage(format!("{text} is no address with a port"), hint));
+        };
+        if !insecure && !address.ip().is_loopback() {
+            let what = format!("{text} can be reached from other computers");
+            let hint = "The connection is not encrypted, and whoever reaches it has the disk. \
+                        Listen on 127.0.0.1 and let others in through a tunnel (ssh -L, WireGuard), \
+                        or say --insecure.";
+            return Err(usage(what, hint));
+        }
+        Ok(Place::Address(address))
+    }
+}
+
+/// An open listener. Dropped, it takes its socket away.
+pub struct Listener {
+    inner: Inner,
+}
+
+enum Inner {
+    Unix { listener: UnixListener, path: PathBuf, id: (u64, u64) },
+    Tcp(TcpListener),
+}
+
+impl Listener {
+    /// Begins to listen.
+    ///
+    /// # Errors
+    /// Those of the system, with the place.
+    pub fn open(place: &Place) -> Result<Self> {
+        let inner = match place {
+            Place::Address(address) => {
+                let listener = TcpListener::bind(address).map_err(|error| match error.kind() {
+                    ErrorKind::AddrInUse => {
+                        let what = format!("{address} is in use already");
+                        fault(Code::Busy, what, "Choose another port, or end what uses it.")
+                    }
+                    _ => anyhow::Error::new(error).context(format!("listening on {address}")),
+                })?;
+                Inner::Tcp(listener)
+            }
+            Place::Socket(path) => {
+                if path.symlink_metadata().is_ok() {
+                    // Looked at before: whoever made it has gone.
+                    std::fs::remove_file(path)?;
+                }
+                // Nobody else may come in, not even for a moment.
+                let before = rustix::process::umask(Mode::RWXG | Mode::RWXO | Mode::XUSR);
+                let bound = UnixListener::bind(path);
+                rustix::process::umask(before);
+                let listener = bound.with_context(|| format!("listening on {}", path.display()))?;
+                let made = path.symlink_metadata()?;
+                Inner::Unix { listener, path: path.clone(), id: (made.dev(), made.ino()) }
+            }
+        };
+        Ok(Self { inner })
+    }
+
+    /// The address, with the port that the system chose if it was to choose one.
+    pub fn address(&self) -> Option<SocketAddr> {
+        match &self.inner {
+            Inner::Tcp(listener) => listener.local_addr().ok(),
+            Inner::Unix { .. } => None,
+        }
+    }
+
+    /// The next client.
+    ///
+    /// # Errors
+    /// Those of the system; one after [`Self::stop`].
+    pub fn accept(&self) -> io::Result<Conn> {
+        match &self.inner {
+            Inner::Unix { listener, .. } => Ok(Conn::Unix(listener.accept()?.0)),
+            Inner::Tcp(listener) => {
+                let stream = listener.accept()?.0;
+                // Replies are small and awaited.
+                stream.set_nodelay(true)?;
+                Ok(Conn::Tcp(stream))
+            }
+        }
+    }
+
+    /// Takes no more clients; whoever waits in [`Self::accept`] comes back.
+    pub fn stop(&self) {
+        let fd = match &self.inner {
+            Inner::Unix { listener, .. } => listener.as_fd(),
+            Inner::Tcp(listener) => listener.as_fd(),
+        };
+        let _ = rustix::net::shutdown(fd, rustix::net::Shutdown::Both);
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Inner::Unix { path, id, .. } = &self.inner
+            && path.symlink_metadata().is_ok_and(|found| (found.dev(), found.ino()) == *id)
+        {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// A connection.
+pub enum Conn {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+impl Conn {
+    /// One more handle of the same connection.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn again(&self) -> io::Result<Self> {
+        match self {
+            Conn::Unix(stream) => stream.try_clone().map(Conn::Unix),
+            Conn::Tcp(stream) => stream.try_clone().map(Conn::Tcp),
+        }
+    }
+
+    /// Ends one or both directions.
+    pub fn shutdown(&self, how: Shutdown) {
+        let _ = match self {
+            Conn::Unix(stream) => stream.shutdown(how),
+            Conn::Tcp(stream) => stream.shutdown(how),
+        };
+    }
+
+    /// How long a read may wait.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn set_patience(&self, time: Option<Duration>) -> io::Result<()> {
+        match self {
+            Conn::Unix(stream) => stream.set_read_timeout(time),
+            Conn::Tcp(stream) => stream.set_read_timeout(time),
+        }
+    }
+}
+
+impl Read for Conn {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Conn::Unix(stream) => stream.read(into),
+            Conn::Tcp(stream) => stream.read(into),
+        }
+    }
+}
+
+impl Write for Conn {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Conn::Unix(stream) => stream.write(bytes),
+            Conn::Tcp(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

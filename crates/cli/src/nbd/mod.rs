@@ -1,0 +1,94 @@
+//! `nbd`: a volume as a disk, for any client of the network block device protocol.
+//!
+//! A connection is agreed on in `negotiation`; then `transmission` decodes its requests into one
+//! queue for all connections, and one `server` works through it on a
+//! [`Disk`](oblivio_volume::disk::Disk). `session` holds the threads together, `listen` is where
+//! clients come in, `stop` ends it well, `wire` has the protocol's numbers.
+
+mod listen;
+mod negotiation;
+mod request;
+mod server;
+mod session;
+mod stop;
+#[cfg(test)]
+mod tests;
+mod transmission;
+mod wire;
+
+use crate::args::NbdArgs;
+use crate::exit::usage;
+use crate::human;
+use crate::mount::{self, background, log};
+use crate::open;
+use crate::queue::Pulse;
+use crate::recorder::Recorder;
+use crate::watch::Publisher;
+use anyhow::{Context, Result};
+use listen::{Listener, Place};
+use oblivio_volume::disk::Disk;
+use session::Options;
+use std::time::Duration;
+
+/// Runs `oblivio nbd`.
+pub fn run(args: &NbdArgs) -> Result<()> {
+    if args.commit_every == 0 || args.timeout == 0 {
+        return Err(usage("a time of 0 seconds makes no sense", "Use 1 or more."));
+    }
+    let place = place(args)?;
+    let store = open::store(&args.volume)?;
+    if args.background && !args.child {
+        return background::start();
+    }
+    let recorder = args.open.trace_out.as_deref().map(Recorder::to_file).transpose()?;
+    let (store, pulse) = mount::layers(store);
+    let opened = open::volume_over(store, &args.volume, &args.open, recorder.as_ref(), true);
+    let (volume, publisher) = opened?;
+    // From here on a signal ends the server in good order, not the process.
+    let signals = mount::signals()?;
+    publisher.describe(&volume.info()?);
+    let disk = Disk::open(Box::new(volume)).with_context(|| args.volume.display().to_string())?;
+    let size = human::size(disk.size());
+    let listener = Listener::open(&place)?;
+    let shown = match &place {
+        Place::Socket(path) => path.display().to_string(),
+        Place::Address(address) => listener.address().unwrap_or(*address).to_string(),
+    };
+    let serving = session::serve(disk, listener, options(args, pulse, publisher))?;
+    let line = format!("Serving {}, a disk of {size}, on {shown}.", args.volume.display());
+    if args.child {
+        let id = std::process::id();
+        let line = format!("{line} `kill {id}` ends it.");
+        background::up((!args.open.quiet).then_some(line))?;
+    } else if !args.open.quiet {
+        human::say(format!("{line} Ctrl-C ends it."))?;
+    }
+    log::ready();
+    let ended = stop::until_ended(serving, signals);
+    let recorded = recorder.map_or(Ok(()), Recorder::finish);
+    ended?;
+    recorded
+}
+
+fn place(args: &NbdArgs) -> Result<Place> {
+    match (&args.socket, &args.listen) {
+        (Some(_), _) if args.insecure => {
+            let hint = "Leave it out: only this user can reach a socket.";
+            Err(usage("--insecure is for --listen", hint))
+        }
+        (Some(path), _) => Place::socket(path),
+        (None, Some(address)) => Place::address(address, args.insecure),
+        (None, None) => Err(usage("where to serve it?", "Say --socket PATH or --listen ADDR.")),
+    }
+}
+
+fn options(args: &NbdArgs, pulse: Pulse, publisher: Publisher) -> Options {
+    Options {
+        read_only: args.read_only,
+        commit_every: Duration::from_secs(args.commit_every),
+        paced: args.open.pace.is_some(),
+        timeout: Duration::from_secs(args.timeout),
+        on_request: Some(Box::new(move |event| publisher.ordinary(event))),
+        pulse,
+    }
+}

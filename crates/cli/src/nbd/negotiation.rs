@@ -1,0 +1,268 @@
+//! How a connection begins: fixed newstyle negotiation.
+//!
+//! There is one disk, and its name is empty. A client that says what makes no sense gets the
+//! protocol's error and may go on; one that does not keep to the form of messages is let go.
+
+use super::wire::{
+    Fields, INIT_MAGIC, MOST_PAYLOAD, OPTION_MAGIC, export, handshake, info, option, option_reply,
+    read_array, reply,
+};
+use std::io::{self, Read, Write};
+
+/// The most bytes that come with an option: a name of 4,096 bytes and a few queries.
+const MOST_DATA: u32 = 64 << 10;
+/// A client that has not chosen after so many options is let go.
+const MOST_OPTIONS: usize = 256;
+const DESCRIPTION: &[u8] = b"a disk that its storage cannot watch";
+const ALLOCATION: &[u8] = b"base:allocation";
+/// What stands for `base:allocation` in replies.
+pub const ALLOCATION_ID: u32 = 1;
+
+/// What is offered.
+#[derive(Clone, Copy, Debug)]
+pub struct Export {
+    pub size: u64,
+    /// Requests that begin and end at multiples of it cost least.
+    pub block_bytes: u64,
+    pub read_only: bool,
+}
+
+/// What was agreed on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Agreed {
+    pub structured: bool,
+    /// Whether the client may ask which parts exist.
+    pub allocation: bool,
+}
+
+impl Export {
+    fn flags(&self, structured: bool) -> u16 {
+        let mut flags = export::HAS_FLAGS
+            | export::SEND_FLUSH
+            | export::SEND_FUA
+            | export::SEND_TRIM
+            | export::SEND_WRITE_ZEROES
+            | export::SEND_FAST_ZERO
+            // One server works for all connections, and a flush makes everything durable.
+            | export::CAN_MULTI_CONN;
+        if self.read_only {
+            flags |= export::READ_ONLY;
+        }
+        if structured {
+            flags |= export::SEND_DF;
+        }
+        flags
+    }
+
+    fn info(&self, kind: u16, structured: bool) -> Option<Vec<u8>> {
+        let mut data = kind.to_be_bytes().to_vec();
+        match kind {
+            info::EXPORT => {
+                data.extend_from_slice(&self.size.to_be_bytes());
+                data.extend_from_slice(&self.flags(structured).to_be_bytes());
+            }
+            info::NAME => {}
+            info::DESCRIPTION => data.extend_from_slice(DESCRIPTION),
+            info::BLOCK_SIZE => {
+                let preferred = u32::try_from(self.block_bytes).unwrap_or(MOST_PAYLOAD);
+                for bytes in [1, preferred, MOST_PAYLOAD] {
+                    data.extend_from_slice(&bytes.to_be_bytes());
+                }
+            }
+            _ => return None,
+        }
+        Some(data)
+    }
+}
+
+/// Agrees with a client; `None` when it left in good order.
+///
+/// # Errors
+/// Those of the connection; `InvalidData` for a client that does not speak the protocol.
+pub fn negotiate<S: Read + Write>(stream: &mut S, export: Export) -> io::Result<Option<Agreed>> {
+    let mut hello = INIT_MAGIC.to_be_bytes().to_vec();
+    hello.extend_from_slice(&OPTION_MAGIC.to_be_bytes());
+    let ours = handshake::FIXED_NEWSTYLE | handshake::NO_ZEROES;
+    hello.extend_from_slice(&ours.to_be_bytes());
+    stream.write_all(&hello)?;
+    let theirs = u32::from_be_bytes(read_array(stream)?);
+    if theirs & !u32::from(ours) != 0 || theirs & u32::from(handshake::FIXED_NEWSTYLE) == 0 {
+        return Err(refused("the client does not speak the newer form of the protocol"));
+    }
+    let zeroes = theirs & u32::from(handshake::NO_ZEROES) == 0;
+    let mut talk = Talk { stream, export, agreed: Agreed::default(), zeroes };
+    for _ in 0..MOST_OPTIONS {
+        match talk.option()? {
+            Next::Option => {}
+            Next::Transmission => return Ok(Some(talk.agreed)),
+            Next::End => return Ok(None),
+        }
+    }
+    Err(refused("the client does not choose"))
+}
+
+fn refused(why: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, why)
+}
+
+enum Next {
+    Option,
+    Transmission,
+    End,
+}
+
+struct Talk<'s, S> {
+    stream: &'s mut S,
+    export: Export,
+    agreed: Agreed,
+    /// Whether the client wants 124 zeros where older servers had room for more.
+    zeroes: bool,
+}
+
+impl<S: Read + Write> Talk<'_, S> {
+    fn option(&mut self) -> io::Result<Next> {
+        let head: [u8; 16] = read_array(self.stream)?;
+        let mut fields = Fields(&head);
+        if fields.u64() != Some(OPTION_MAGIC) {
+            return Err(refused("an option does not begin as options do"));
+        }
+        let (option, len) = (fields.u32().unwrap_or(0), fields.u32().unwrap_or(u32::MAX));
+        if len > MOST_DATA {
+            self.error(option, reply::ERR_TOO_BIG, "that is too much for an option")?;
+            return Err(refused("an option is too long"));
+        }
+        let mut data = vec![0; len as usize];
+        self.stream.read_exact(&mut data)?;
+        match option {
+            option::EXPORT_NAME => self.export_name(&data),
+            option::ABORT => {
+                // It may have gone already.
+                let _ = self.reply(option, reply::ACK, &[]);
+                Ok(Next::End)
+            }
+            option::LIST if data.is_empty() => {
+                // The length of a name that is empty.
+                self.reply(option, reply::SERVER, &[0; 4])?;
+                self.ack(option)
+            }
+            option::STRUCTURED_REPLY if data.is_empty() => {
+                self.agreed.structured = true;
+                self.ack(option)
+            }
+            option::LIST | option::STRUCTURED_REPLY => self.invalid(option),
+            option::INFO | option::GO => self.info_or_go(option, &data),
+            option::LIST_META_CONTEXT | option::SET_META_CONTEXT => self.contexts(option, &data),
+            _ => {
+                self.error(option, reply::ERR_UNSUP, "this server does not know that option")?;
+                Ok(Next::Option)
+            }
+        }
+    }
+
+    /// The old way to choose, which has no errors.
+    fn export_name(&mut self, name: &[u8]) -> io::Result<Next> {
+        if !name.is_empty() {
+            return Err(refused("there is one disk here, and its name is empty"));
+        }
+        let mut out = self.export.size.to_be_bytes().to_vec();
+        out.extend_from_slice(&self.export.flags(self.agreed.structured).to_be_bytes());
+        if self.zeroes {
+            out.resize(out.len() + 124, 0);
+        }
+        self.stream.write_all(&out)?;
+        Ok(Next::Transmission)
+    }
+
+    fn info_or_go(&mut self, option: u32, data: &[u8]) -> io::Result<Next> {
+        let Some((name, wanted)) = info_request(data) else { return self.invalid(option) };
+        if !name.is_empty() {
+            return self.unknown(option);
+        }
+        let (export, structured) = (self.export, self.agreed.structured);
+        let mut kinds = vec![info::EXPORT];
+        for kind in wanted {
+            if !kinds.contains(&kind) {
+                kinds.push(kind);
+            }
+        }
+        for info in kinds.into_iter().filter_map(|kind| export.info(kind, structured)) {
+            self.reply(option, reply::INFO, &info)?;
+        }
+        self.ack(option)?;
+        Ok(if option == option::GO { Next::Transmission } else { Next::Option })
+    }
+
+    fn contexts(&mut self, option: u32, data: &[u8]) -> io::Result<Next> {
+        let list = option == option::LIST_META_CONTEXT;
+        if !list {
+            // Whatever comes of this one, those before are over.
+            self.agreed.allocation = false;
+        }
+        let Some((name, queries)) = context_request(data) else { return self.invalid(option) };
+        if !self.agreed.structured {
+            return self.invalid(option);
+        }
+        if !name.is_empty() {
+            return self.unknown(option);
+        }
+        let found = match list {
+            true => {
+                queries.is_empty()
+                    || queries.iter().any(|query| [ALLOCATION, b"base:"].contains(query))
+            }
+            false => queries.contains(&ALLOCATION),
+        };
+        if found {
+            let id = if list { 0 } else { ALLOCATION_ID };
+            let context = [&id.to_be_bytes()[..], ALLOCATION].concat();
+            self.reply(option, reply::META_CONTEXT, &context)?;
+            self.agreed.allocation |= !list;
+        }
+        self.ack(option)
+    }
+
+    fn reply(&mut self, option: u32, kind: u32, data: &[u8]) -> io::Result<()> {
+        self.stream.write_all(&option_reply(option, kind, data))
+    }
+
+    fn ack(&mut self, option: u32) -> io::Result<Next> {
+        self.reply(option, reply::ACK, &[])?;
+        Ok(Next::Option)
+    }
+
+    fn error(&mut self, option: u32, kind: u32, why: &str) -> io::Result<()> {
+        self.reply(option, kind, why.as_bytes())
+    }
+
+    fn invalid(&mut self, option: u32) -> io::Result<Next> {
+        self.error(option, reply::ERR_INVALID, "that option makes no sense as it is")?;
+        Ok(Next::Option)
+    }
+
+    fn unknown(&mut self, option: u32) -> io::Result<Next> {
+        self.error(option, reply::ERR_UNKNOWN, "there is one disk here, and its name is empty")?;
+        Ok(Next::Option)
+    }
+}
+
+/// The name and what is asked about it.
+fn info_request(data: &[u8]) -> Option<(&[u8], Vec<u16>)> {
+    let mut fields = Fields(data);
+    let name = fields.string()?;
+    let count = fields.u16()?;
+    let wanted = (0..count).map(|_| fields.u16()).collect::<Option<Vec<_>>>()?;
+    fields.0.is_empty().then_some((name, wanted))
+}
+
+/// The name and the queries.
+fn context_request(data: &[u8]) -> Option<(&[u8], Vec<&[u8]>)> {
+    let mut fields = Fields(data);
+    let name = fields.string()?;
+    let count = fields.u32()?;
+    // Ends at the first that is not there, so what is kept is bounded by the data.
+    let mut queries = Vec::new();
+    for _ in 0..count {
+        queries.push(fields.string()?);
+    }
+    fields.0.is_empty().then_some((name, queries))
+}

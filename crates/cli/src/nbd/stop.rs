@@ -1,0 +1,79 @@
+//! How a served disk ends: by a signal, or because its volume failed.
+//!
+//! The first signal takes no more requests, answers those that wait, and commits. The second one,
+//! or ten seconds without a sign of life from the store, ends at any price.
+
+use super::session::{Ending, Serving};
+use crate::exit::{Code, fault};
+use anyhow::Result;
+use signal_hook::iterator::Signals;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// So long may clients take for their replies, and a store do nothing, while the server ends.
+const GRACE: Duration = Duration::from_secs(10);
+/// How often the clients that are left are counted.
+const OFTEN: Duration = Duration::from_millis(50);
+
+enum Event {
+    Signal,
+    Ended(Result<()>),
+}
+
+/// Serves until it has ended and all is committed, or until it must be given up.
+pub fn until_ended(serving: Serving, mut signals: Signals) -> Result<()> {
+    let ending = serving.ending();
+    let (tell, events) = channel();
+    let signal = tell.clone();
+    thread::Builder::new().name("signals".into()).spawn(move || {
+        for _ in signals.forever() {
+            let _ = signal.send(Event::Signal);
+        }
+    })?;
+    thread::Builder::new().name("end".into()).spawn(move || {
+        let _ = tell.send(Event::Ended(serving.wait()));
+    })?;
+    watch(&ending, &events)
+}
+
+fn watch(ending: &Ending, events: &Receiver<Event>) -> Result<()> {
+    let mut since: Option<Instant> = None;
+    loop {
+        let pause = if since.is_some() { OFTEN } else { Duration::from_secs(3600) };
+        match events.recv_timeout(pause) {
+            Ok(Event::Signal) if since.is_some() => return give_up(ending),
+            Ok(Event::Signal) => {
+                since = Some(Instant::now());
+                ending.begin();
+            }
+            Ok(Event::Ended(result)) => {
+                ending.begin();
+                ending.leave_clients();
+                return result.map_err(|error| {
+                    error.context("the server ended, and what was not flushed is lost")
+                });
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Ok(()),
+        }
+        let Some(since) = since else { continue };
+        if ending.alone() {
+            ending.queue.close();
+        }
+        if since.elapsed() >= GRACE {
+            if ending.queue.idle_for() >= GRACE {
+                return give_up(ending);
+            }
+            ending.leave_clients();
+        }
+    }
+}
+
+/// The store does not answer; everybody who waits is told so.
+fn give_up(ending: &Ending) -> Result<()> {
+    ending.queue.kill();
+    ending.leave_clients();
+    let what = "ended while the store did not answer: what was not flushed is lost";
+    Err(fault(Code::General, what, "What was flushed before is safe."))
+}

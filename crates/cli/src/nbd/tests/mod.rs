@@ -1,0 +1,190 @@
+//! Negotiation, transmission and the server over a disk in memory, with bytes made by hand.
+
+mod negotiating;
+mod nonsense;
+mod outage;
+mod requests;
+mod serving;
+
+use super::negotiation::{Agreed, Export, negotiate};
+use super::request::Queue;
+use super::server::{Server, Settings};
+use super::transmission::transmit;
+use super::wire::{
+    Header, OPTION_MAGIC, OPTION_REPLY_MAGIC, REQUEST_MAGIC, SIMPLE_REPLY_MAGIC,
+    STRUCTURED_REPLY_MAGIC, read_array,
+};
+use oblivio_crypto::{KdfParams, Passphrase};
+use oblivio_store::MemoryStore;
+use oblivio_volume::disk::Disk;
+use oblivio_volume::{CreateOptions, OpenOptions, Shown, Volume};
+use std::io::{self, Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+const BLOCK: usize = 1024;
+const SIZE: u64 = 1 << 20;
+const EXPORT: Export = Export { size: SIZE, block_bytes: BLOCK as u64, read_only: false };
+const PLAIN: Agreed = Agreed { structured: false, allocation: false };
+const STRUCTURED: Agreed = Agreed { structured: true, allocation: true };
+
+/// An empty disk in memory, and what its store is shown from now on.
+fn disk() -> (Disk, Arc<Mutex<Vec<Shown>>>) {
+    let shown: Arc<Mutex<Vec<Shown>>> = Arc::default();
+    let seen = Arc::clone(&shown);
+    let on_shown = Box::new(move |event: &Shown| seen.lock().expect("alone").push(event.clone()));
+    let create = CreateOptions { block_bytes: BLOCK, capacity_bytes: SIZE, kdf: KdfParams::TEST };
+    let open =
+        OpenOptions { memory_bytes: 16 << 20, on_shown: Some(on_shown), ..OpenOptions::default() };
+    let (store, secret) = (Arc::new(MemoryStore::new()), Passphrase::new("x"));
+    let volume = Volume::create(store, &secret, create, open).expect("a volume");
+    let disk = Disk::format(Box::new(volume), SIZE).expect("a disk");
+    shown.lock().expect("alone").clear();
+    (disk, shown)
+}
+
+fn settings() -> Settings {
+    // The timer never comes: only what is asked for happens.
+    Settings { commit_every: Duration::from_secs(3600), paced: false, on_request: None }
+}
+
+fn queue() -> Arc<Queue> {
+    Arc::new(Queue::new(Duration::from_secs(3600), Arc::default()))
+}
+
+/// A client of a server in memory.
+struct Client {
+    stream: UnixStream,
+    queue: Arc<Queue>,
+    server: Option<JoinHandle<()>>,
+    connection: Option<JoinHandle<io::Result<()>>>,
+}
+
+impl Client {
+    fn new(export: Export, agreed: Agreed) -> Self {
+        let queue = queue();
+        let server = Server::new(disk().0, Arc::clone(&queue), settings());
+        let server = thread::spawn(move || server.run().expect("memory"));
+        let (stream, theirs) = UnixStream::pair().expect("a pair");
+        let served = Arc::clone(&queue);
+        let connection = thread::spawn(move || {
+            let (to, whole) = (theirs.try_clone()?, theirs.try_clone()?);
+            let close = move || drop(whole.shutdown(Shutdown::Both));
+            let ended = transmit(&theirs, to, close, (export, agreed), &served);
+            let _ = theirs.shutdown(Shutdown::Both);
+            ended
+        });
+        Client { stream, queue, server: Some(server), connection: Some(connection) }
+    }
+
+    fn send(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).expect("the server reads");
+    }
+
+    fn ask(&mut self, flags: u16, command: u16, offset: u64, len: u32, data: &[u8]) {
+        self.send(&[&request(flags, command, 7, offset, len)[..], data].concat());
+    }
+
+    /// The error of a simple reply.
+    fn simple(&mut self) -> u32 {
+        let head: [u8; 16] = read_array(&mut self.stream).expect("a reply");
+        assert_eq!(head[..4], SIMPLE_REPLY_MAGIC.to_be_bytes());
+        assert_eq!(head[8..], 7u64.to_be_bytes());
+        u32::from_be_bytes(head[4..8].try_into().expect("four bytes"))
+    }
+
+    /// Type and payload of the only chunk of a structured reply.
+    fn chunk(&mut self) -> (u16, Vec<u8>) {
+        let head: [u8; 20] = read_array(&mut self.stream).expect("a reply");
+        assert_eq!(head[..4], STRUCTURED_REPLY_MAGIC.to_be_bytes());
+        assert_eq!(head[4..6], [0, 1], "it is the last");
+        assert_eq!(head[8..16], 7u64.to_be_bytes());
+        let len = u32::from_be_bytes(head[16..].try_into().expect("four bytes"));
+        let mut payload = vec![0; len as usize];
+        self.stream.read_exact(&mut payload).expect("its payload");
+        (u16::from_be_bytes([head[6], head[7]]), payload)
+    }
+
+    fn data(&mut self, len: usize) -> Vec<u8> {
+        let mut data = vec![0; len];
+        self.stream.read_exact(&mut data).expect("data");
+        data
+    }
+
+    /// Nothing more comes; how the connection ended.
+    fn end(&mut self) -> io::Result<()> {
+        let mut rest = Vec::new();
+        self.stream.read_to_end(&mut rest).expect("an end");
+        assert!(rest.is_empty(), "nothing that was not asked for: {rest:?}");
+        self.connection.take().expect("once").join().expect("no panic")
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        let _ = self.stream.shutdown(Shutdown::Both);
+        self.queue.close();
+        if let Some(server) = self.server.take() {
+            let ended = server.join();
+            assert!(ended.is_ok() || thread::panicking(), "the server panicked");
+        }
+    }
+}
+
+fn request(flags: u16, command: u16, cookie: u64, offset: u64, len: u32) -> [u8; Header::BYTES] {
+    let mut out = REQUEST_MAGIC.to_be_bytes().to_vec();
+    out.extend_from_slice(&flags.to_be_bytes());
+    out.extend_from_slice(&command.to_be_bytes());
+    out.extend_from_slice(&cookie.to_be_bytes());
+    out.extend_from_slice(&offset.to_be_bytes());
+    out.extend_from_slice(&len.to_be_bytes());
+    out.try_into().expect("28 bytes")
+}
+
+fn option(kind: u32, data: &[u8]) -> Vec<u8> {
+    let mut out = OPTION_MAGIC.to_be_bytes().to_vec();
+    out.extend_from_slice(&kind.to_be_bytes());
+    out.extend_from_slice(&(data.len() as u32).to_be_bytes());
+    out.extend_from_slice(data);
+    out
+}
+
+/// What the server says and how it ends, when the client sends all this at once and leaves.
+fn talk(said: &[u8]) -> (Vec<u8>, io::Result<Option<Agreed>>) {
+    struct Line<'b>(&'b [u8], Vec<u8>);
+    impl Read for Line<'_> {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            self.0.read(into)
+        }
+    }
+    impl Write for Line<'_> {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.1.write(bytes)
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut line = Line(said, Vec::new());
+    let ended = negotiate(&mut line, EXPORT);
+    (line.1, ended)
+}
+
+/// A reply to an option: option, kind, data.
+type Said = (u32, u32, Vec<u8>);
+
+/// The replies to options in what the server said after its greeting.
+fn replies(mut said: &[u8]) -> Vec<Said> {
+    let mut replies = Vec::new();
+    while !said.is_empty() {
+        assert_eq!(said[..8], OPTION_REPLY_MAGIC.to_be_bytes());
+        let word = |at: usize| u32::from_be_bytes(said[at..at + 4].try_into().expect("four bytes"));
+        let len = word(16) as usize;
+        replies.push((word(8), word(12), said[20..20 + len].to_vec()));
+        said = &said[20 + len..];
+    }
+    replies
+}

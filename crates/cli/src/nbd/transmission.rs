@@ -1,0 +1,235 @@
+//! One connection after it was agreed on: requests in, replies out.
+//!
+//! One thread reads requests and queues them, another writes replies as they come, in whatever
+//! order. How much a client may have under way is bounded, so one that asks for much and reads
+//! nothing holds up itself alone.
+
+use super::negotiation::{ALLOCATION_ID, Agreed, Export};
+use super::request::{Answer, Op, Queue, Replier, checked};
+use super::wire::{
+    Errno, Header, chunk, command, error_chunk, only_chunk, read_array, simple_reply, state,
+};
+use oblivio_volume::disk::Extent;
+use std::io::{self, Read, Write};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
+
+/// Requests of a connection under way.
+const MOST_REQUESTS: usize = 256;
+/// Bytes that they read and write; the largest request fits.
+const MOST_BYTES: usize = 40 << 20;
+/// Replies up to this size are sent in one piece with their head.
+const SMALL: usize = 64 << 10;
+
+/// What a connection may still have under way.
+struct Budget {
+    left: Mutex<(usize, usize)>,
+    more: Condvar,
+}
+
+impl Budget {
+    fn new() -> Self {
+        Self { left: Mutex::new((MOST_REQUESTS, MOST_BYTES)), more: Condvar::new() }
+    }
+
+    /// Waits until one more request of so many bytes may be under way.
+    fn take(&self, bytes: usize) {
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        while left.0 == 0 || left.1 < bytes {
+            left = self.more.wait(left).unwrap_or_else(PoisonError::into_inner);
+        }
+        left.0 -= 1;
+        left.1 -= bytes;
+    }
+
+    fn give_back(&self, bytes: usize) {
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        left.0 += 1;
+        left.1 += bytes;
+        self.more.notify_one();
+    }
+}
+
+/// A reply on its way to the client.
+struct Reply {
+    head: Vec<u8>,
+    data: Vec<u8>,
+    /// What it gives back to the budget.
+    bytes: usize,
+}
+
+/// Serves a connection until the client leaves or breaks the protocol; comes back when everything
+/// that was asked for is answered. `close` ends both directions, for a client that does not take
+/// its replies.
+///
+/// # Errors
+/// Those of the connection; `InvalidData` for a client that does not speak the protocol.
+pub fn transmit<R: Read, W: Write + Send + 'static>(
+    mut from: R,
+    to: W,
+    close: impl Fn() + Send + 'static,
+    (export, agreed): (Export, Agreed),
+    queue: &Queue,
+) -> io::Result<()> {
+    let (outbox, replies) = channel();
+    let budget = Arc::new(Budget::new());
+    let giving = Arc::clone(&budget);
+    let writer = thread::Builder::new()
+        .name("nbd replies".into())
+        .spawn(move || write_replies(&replies, to, &giving, close))?;
+    let session = Session { export, agreed, queue, outbox, budget };
+    let ended = session.requests(&mut from);
+    // Whoever still waits for an answer holds a line to the writer.
+    drop(session);
+    let _ = writer.join();
+    ended
+}
+
+struct Session<'q> {
+    export: Export,
+    agreed: Agreed,
+    queue: &'q Queue,
+    outbox: Sender<Reply>,
+    budget: Arc<Budget>,
+}
+
+impl Session<'_> {
+    fn requests(&self, from: &mut impl Read) -> io::Result<()> {
+        loop {
+            let Some(header) = next_header(from)? else { return Ok(()) };
+            if header.command == command::DISC {
+                return Ok(());
+            }
+            self.request(&header, from)?;
+        }
+    }
+
+    fn request(&self, header: &Header, from: &mut impl Read) -> io::Result<()> {
+        let op = checked(header, &self.export, self.agreed);
+        let bytes = match (&op, header.command) {
+            (Ok(_), command::READ | command::WRITE) => header.len as usize,
+            _ => 0,
+        };
+        self.budget.take(bytes);
+        let replier = self.replier(*header, bytes);
+        let op = match op {
+            Ok(Op::Write { offset, durable, .. }) => {
+                let mut data = vec![0; bytes];
+                from.read_exact(&mut data)?;
+                Op::Write { offset, data, durable }
+            }
+            Ok(op) => op,
+            Err(errno) => {
+                if header.command == command::WRITE {
+                    // Its bytes come whatever we think of it, and the next request after them.
+                    let len = u64::from(header.len);
+                    if io::copy(&mut from.by_ref().take(len), &mut io::sink())? < len {
+                        return Err(io::ErrorKind::UnexpectedEof.into());
+                    }
+                }
+                replier(Err(errno));
+                return Ok(());
+            }
+        };
+        self.queue.push(op, replier);
+        Ok(())
+    }
+
+    fn replier(&self, header: Header, bytes: usize) -> Replier {
+        let (outbox, agreed) = (self.outbox.clone(), self.agreed);
+        Box::new(move |result| {
+            let (head, data) = encode(&header, agreed, result);
+            // When the writer has ended, nobody is left to be told.
+            let _ = outbox.send(Reply { head, data, bytes });
+        })
+    }
+}
+
+/// The next request; `None` when the client has gone between two.
+fn next_header(from: &mut impl Read) -> io::Result<Option<Header>> {
+    let mut first = [0; 1];
+    loop {
+        match from.read(&mut first) {
+            Ok(0) => return Ok(None),
+            Ok(_) => break,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let rest: [u8; Header::BYTES - 1] = read_array(from)?;
+    let mut bytes = [first[0]; Header::BYTES];
+    bytes[1..].copy_from_slice(&rest);
+    let header = Header::parse(&bytes).ok_or_else(|| {
+        io::Error::new(io::ErrorKind::InvalidData, "a request does not begin as requests do")
+    })?;
+    Ok(Some(header))
+}
+
+/// A reply as bytes: its head, and data that follows.
+fn encode(header: &Header, agreed: Agreed, result: Result<Answer, Errno>) -> (Vec<u8>, Vec<u8>) {
+    let cookie = header.cookie;
+    match result {
+        Err(errno) if agreed.structured => {
+            (error_chunk(errno, cookie, in_words(errno)), Vec::new())
+        }
+        Err(errno) => (simple_reply(Some(errno), cookie), Vec::new()),
+        // A chunk of data holds one byte at least.
+        Ok(Answer::Data(data)) if agreed.structured && data.is_empty() => {
+            (only_chunk(chunk::NONE, cookie, &[], 0), data)
+        }
+        Ok(Answer::Data(data)) if agreed.structured => {
+            let offset = header.offset.to_be_bytes();
+            (only_chunk(chunk::OFFSET_DATA, cookie, &offset, data.len()), data)
+        }
+        Ok(Answer::Data(data)) => (simple_reply(None, cookie), data),
+        Ok(Answer::Extents(extents)) => {
+            (only_chunk(chunk::BLOCK_STATUS, cookie, &status(&extents), 0), Vec::new())
+        }
+        Ok(Answer::Done) => (simple_reply(None, cookie), Vec::new()),
+    }
+}
+
+/// What is told of extents: what is absent is a hole and reads as zeros.
+fn status(extents: &[Extent]) -> Vec<u8> {
+    let mut payload = ALLOCATION_ID.to_be_bytes().to_vec();
+    for extent in extents {
+        // No request is longer, so no extent is.
+        let len = u32::try_from(extent.len).unwrap_or(u32::MAX);
+        payload.extend_from_slice(&len.to_be_bytes());
+        let flags = if extent.exists { 0 } else { state::HOLE | state::ZERO };
+        payload.extend_from_slice(&flags.to_be_bytes());
+    }
+    payload
+}
+
+fn in_words(errno: Errno) -> &'static str {
+    match errno {
+        Errno::Perm => "the disk is served read-only",
+        Errno::Io => "the volume or its storage failed; the server's log says more",
+        Errno::Invalid => "the request makes no sense for this disk",
+        Errno::NoSpace => "beyond the end of the disk, or no space left where the volume is",
+        Errno::NotSupported => "zeros over less than a block cost as much as a write",
+    }
+}
+
+fn write_replies(replies: &Receiver<Reply>, mut to: impl Write, budget: &Budget, close: impl Fn()) {
+    let mut broken = false;
+    while let Ok(Reply { mut head, data, bytes }) = replies.recv() {
+        if !broken {
+            let sent = if data.len() <= SMALL {
+                head.extend_from_slice(&data);
+                to.write_all(&head)
+            } else {
+                to.write_all(&head).and_then(|()| to.write_all(&data))
+            };
+            broken = sent.is_err();
+            if broken {
+                // The reader may wait for requests that will not come.
+                close();
+            }
+        }
+        drop(data);
+        budget.give_back(bytes);
+    }
+}

@@ -1,0 +1,106 @@
+//! Real servers. Where a client's program is missing, its tests are skipped and say so.
+
+mod clients;
+#[path = "../common/mod.rs"]
+mod common;
+mod ext4;
+mod kills;
+mod life;
+
+use common::Scratch;
+use std::io::{BufRead, BufReader};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// A volume `d` with a disk in it, and a server on the socket `s`.
+pub(crate) struct Rig {
+    pub(crate) scratch: Scratch,
+    server: Option<Child>,
+}
+
+impl Rig {
+    pub(crate) fn new(size: &str) -> Self {
+        let scratch = Scratch::new();
+        scratch.good(["init", "--kdf-memory", "32K", "--kdf-passes", "1", "--disk", size, "d"]);
+        Rig { scratch, server: None }
+    }
+
+    /// A rig whose tests need these programs; `None`, with a printed reason, where one is missing.
+    pub(crate) fn with(size: &str, programs: &[&str]) -> Option<Self> {
+        for program in programs {
+            let found = Command::new(program).arg("--version").output();
+            if !found.is_ok_and(|output| output.status.success()) {
+                eprintln!("skipped: there is no {program}");
+                return None;
+            }
+        }
+        Some(Self::new(size))
+    }
+
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.scratch.path("s")
+    }
+
+    pub(crate) fn uri(&self) -> String {
+        format!("nbd+unix:///?socket={}", self.socket().display())
+    }
+
+    /// Serves the disk, with further options, until [`Self::end`] or [`Self::kill`].
+    pub(crate) fn serve(&mut self, options: &[&str]) {
+        let args = ["nbd", "d", "--socket", "s"].iter().chain(options);
+        let mut command = self.scratch.command(args);
+        command.stdout(Stdio::piped()).stderr(Stdio::inherit());
+        let mut child = command.spawn().expect("the command runs");
+        let mut line = String::new();
+        let out = child.stdout.take().expect("a pipe");
+        BufReader::new(out).read_line(&mut line).expect("a line");
+        assert!(line.starts_with("Serving d, a disk of "), "{line:?}");
+        assert!(UnixStream::connect(self.socket()).is_ok(), "it can be reached");
+        self.server = Some(child);
+    }
+
+    fn signal(&self, signal: rustix::process::Signal) {
+        let server = self.server.as_ref().expect("a server");
+        let id = rustix::process::Pid::from_child(server);
+        rustix::process::kill_process(id, signal).expect("it is there");
+    }
+
+    /// Ends the server as a user would; gives its exit code.
+    pub(crate) fn end(&mut self) -> Option<i32> {
+        self.signal(rustix::process::Signal::TERM);
+        self.server.take().expect("a server").wait().expect("it ends").code()
+    }
+
+    pub(crate) fn kill(&mut self) {
+        let mut server = self.server.take().expect("a server");
+        server.kill().expect("it is there");
+        server.wait().expect("it ends");
+    }
+}
+
+impl Drop for Rig {
+    fn drop(&mut self) {
+        if self.server.is_some() {
+            self.kill();
+        }
+    }
+}
+
+/// Runs a client that must succeed; gives what it says.
+pub(crate) fn good(program: &str, args: &[&str]) -> String {
+    common::succeeded(run(program, args))
+}
+
+pub(crate) fn run(program: &str, args: &[&str]) -> Output {
+    Command::new(program).args(args).output().expect("the program runs")
+}
+
+pub(crate) fn until(mut done: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !done() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "it never came");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
