@@ -20,7 +20,8 @@ use oblivio_crypto::TAG_BYTES;
 
 /// Blocks to which the stash is padded at rest. More than this many after an eviction is less
 /// likely than 2^-80 by extrapolation from simulation, which no theorem covers
-/// (docs/decisions/0003-eviction.md); it would show as twice the padding.
+/// (docs/decisions/0003-eviction.md); with leaves of two slots, and blocks asked for in one certain
+/// rhythm, 2^-69 (0010). It would show as twice the padding.
 pub const STASH_BOUND: usize = 64;
 /// Entries to which the backlog of group remaps is padded.
 const BACKLOG_BOUND: usize = 512;
