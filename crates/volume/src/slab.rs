@@ -90,7 +90,7 @@ impl Slab {
     }
 
     /// Takes up a slot table while the slab is empty; slots that it does not name are free.
-    /// `missing` says how many slots a stored bucket lacks, `len` how long an object is.
+    /// `missing` says how many slots a stored bucket lacks, `there` how long each object is.
     ///
     /// # Errors
     /// `Tampered` when two buckets share a slot, or one lies beyond the end of its object.
@@ -98,7 +98,7 @@ impl Slab {
         &mut self,
         table: SlotTable,
         missing: impl Fn(BucketId) -> usize,
-        len: impl Fn(&str) -> Result<u64>,
+        there: &[(String, u64)],
     ) -> Result<()> {
         let mut slots = table.0;
         cut_tail(&mut slots);
@@ -114,7 +114,7 @@ impl Slab {
             let used = slots.iter().filter(|&&entry| entry != NOWHERE).map(split);
             let used: Vec<u32> =
                 used.filter(|&(shelf, _)| shelf == at).map(|(_, slot)| slot).collect();
-            let bytes = len(self.shelves[at].object)?;
+            let bytes = len_of(there, self.shelves[at].object);
             self.shelves[at].restore(used.into_iter(), bytes)?;
         }
         self.slots = slots;
@@ -146,7 +146,10 @@ impl Slab {
     /// # Errors
     /// Those of the store.
     pub fn trim(&self, store: &dyn Store) -> Result<()> {
-        self.shelves.iter().try_for_each(|shelf| shelf.trim(store))
+        // In one trip, where asking for each would take four.
+        let there = store.list()?;
+        let trim = |shelf: &Shelf| shelf.trim(store, len_of(&there, shelf.object));
+        self.shelves.iter().try_for_each(trim)
     }
 
     /// The slot of every bucket, by heap index.
@@ -350,6 +353,11 @@ impl Slab {
         }
         Ok(false)
     }
+}
+
+/// How long an object is; one that is not there is empty.
+fn len_of(there: &[(String, u64)], object: &str) -> u64 {
+    there.iter().find(|(name, _)| name == object).map_or(0, |&(_, len)| len)
 }
 
 /// Forgets buckets at the end that are not stored.

@@ -203,8 +203,7 @@ impl Volume {
             table.apply(&parts.slots, buckets_in(self.engine.depth()))?;
         }
         let missing = |bucket| self.engine.missing_slots(bucket);
-        let len = |object: &str| Ok(self.store.len(object)?.unwrap_or(0));
-        self.slab.restore(table, missing, len)?;
+        self.slab.restore(table, missing, &self.store.list()?)?;
         self.journal.restart(record.epoch(), &record.digest());
         self.begin_interval()
     }

@@ -85,16 +85,13 @@ impl Shelf {
         Ok(())
     }
 
-    /// Gives back what lies beyond the slots.
+    /// Gives back what lies beyond the slots of an object that is `len` bytes long.
     ///
     /// # Errors
     /// Those of the store.
-    pub fn trim(&self, store: &dyn Store) -> Result<()> {
+    pub fn trim(&self, store: &dyn Store, len: u64) -> Result<()> {
         let used = self.bytes();
-        match store.len(self.object)? {
-            Some(len) if len > used => Ok(store.truncate(self.object, used)?),
-            _ => Ok(()),
-        }
+        if len > used { Ok(store.truncate(self.object, used)?) } else { Ok(()) }
     }
 
     /// Where a slot begins, in bytes.

@@ -32,7 +32,7 @@ fn committed_versions_are_not_written_over() {
     let mut table = SlotTable::default();
     table.apply(&slab.changes(), 7).expect("sound");
     let mut again = Slab::new(600, SECTOR);
-    again.restore(table, |_| 0, |_| Ok(4 * 1024)).expect("sound");
+    again.restore(table, |_| 0, &[(SLAB_OBJECT.into(), 4 * 1024)]).expect("sound");
     assert_eq!(again.place(bucket), slab.place(bucket));
     assert_eq!(again.stored().collect::<Vec<_>>(), [bucket]);
 }
@@ -156,7 +156,9 @@ fn space_is_given_back_in_parts() {
 fn a_table_with_a_shared_slot_is_refused() {
     let mut table = SlotTable::default();
     table.apply(&[(1, 4), (2, 4)], 3).expect("in range");
-    assert!(Slab::new(600, SECTOR).restore(table, |_| 0, |_| Ok(1 << 20)).is_err());
+    assert!(
+        Slab::new(600, SECTOR).restore(table, |_| 0, &[(SLAB_OBJECT.into(), 1 << 20)]).is_err()
+    );
 }
 
 #[test]
@@ -164,7 +166,9 @@ fn a_table_that_leads_out_of_the_tree_or_the_slab_is_refused() {
     let mut table = SlotTable::default();
     assert!(table.apply(&[(4, 0)], 3).is_err());
     table.apply(&[(3, NOWHERE - 1)], 3).expect("a bucket of the tree");
-    assert!(Slab::new(600, SECTOR).restore(table, |_| 0, |_| Ok(1 << 20)).is_err());
+    assert!(
+        Slab::new(600, SECTOR).restore(table, |_| 0, &[(SLAB_OBJECT.into(), 1 << 20)]).is_err()
+    );
 }
 
 /// An engine over a slab, committed as a volume does it.
@@ -209,8 +213,8 @@ impl Run {
         let table = SlotTable(self.table.0.clone());
         let mut again = Slab::of(&self.engine, SECTOR);
         let missing = |bucket| self.engine.missing_slots(bucket);
-        let len = |object: &str| Ok(self.store.len(object)?.unwrap_or(0));
-        again.restore(table, missing, len).expect("sound");
+        let there = self.store.list().expect("memory");
+        again.restore(table, missing, &there).expect("sound");
         assert_eq!(again.slots, self.slab.slots);
         assert!(again.table().len() as u64 <= buckets + 1);
     }
@@ -286,13 +290,13 @@ fn buckets_of_each_length_have_their_own_object() {
     }
     let missing = |bucket: BucketId| 3 - bucket.0 as usize % 4;
     let mut table = SlotTable(slab.table().collect());
-    let bytes = |object: &str| Ok(store.len(object)?.unwrap_or(0));
+    let there = store.list().expect("memory");
     let mut again = Slab::of(&engine, PAGE);
-    again.restore(SlotTable(table.0.clone()), missing, bytes).expect("sound");
+    again.restore(SlotTable(table.0.clone()), missing, &there).expect("sound");
     assert_eq!(again.slots, slab.slots);
-    assert!(Slab::of(&engine, PAGE).restore(SlotTable(table.0.clone()), |_| 0, bytes).is_err());
+    assert!(Slab::of(&engine, PAGE).restore(SlotTable(table.0.clone()), |_| 0, &there).is_err());
     table.0[5] = 1 << 30;
-    assert!(Slab::of(&engine, PAGE).restore(table, missing, bytes).is_err());
+    assert!(Slab::of(&engine, PAGE).restore(table, missing, &there).is_err());
     for bucket in (1..256).filter(|bucket| bucket % 4 == 1) {
         put(&mut slab, &store, BucketId(bucket), &vec![1; len(3)]);
     }
