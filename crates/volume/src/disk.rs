@@ -308,11 +308,8 @@ impl Disk {
     }
 
     /// Refuses what the store has no space for while it can still be refused: what was accepted
-    /// must be stored.
+    /// must be stored. The store is asked whether anything is new or not: it may see that it is.
     fn expect_room(&self, new: u64) -> Result<()> {
-        if new == 0 {
-            return Ok(());
-        }
         match self.blocks.room()? {
             Some(room) if room < new => Err(Error::Full("the store has no space left".into())),
             _ => Ok(()),

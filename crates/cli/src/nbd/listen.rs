@@ -96,8 +96,9 @@ impl Listener {
                 Inner::Tcp(listener)
             }
             Place::Socket(path) => {
+                // Somebody may have come while the passphrase was typed.
+                Place::socket(path)?;
                 if path.symlink_metadata().is_ok() {
-                    // Looked at before: whoever made it has gone.
                     std::fs::remove_file(path)?;
                 }
                 // Nobody else may come in, not even for a moment.

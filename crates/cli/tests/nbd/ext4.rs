@@ -30,6 +30,10 @@ impl Device {
         let fuse = command.stderr(Stdio::null()).spawn().expect("the program runs");
         let mut device = Device { fuse, file, device: String::new(), dir };
         until(|| device.file.metadata().is_ok_and(|found| found.len() > 0) || device.ended());
+        if device.ended() {
+            eprintln!("skipped: nbdfuse cannot serve here (is there FUSE?)");
+            return None;
+        }
         let said = run("losetup", &["-f", "--show", device.file.to_str().expect("text")]);
         if !said.status.success() {
             eprintln!("skipped: {}", String::from_utf8_lossy(&said.stderr));

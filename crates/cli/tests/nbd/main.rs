@@ -1,5 +1,6 @@
 //! Real servers. Where a client's program is missing, its tests are skipped and say so.
 
+mod audits;
 mod clients;
 #[path = "../common/mod.rs"]
 mod common;
@@ -49,14 +50,19 @@ impl Rig {
 
     /// Serves the disk, with further options, until [`Self::end`] or [`Self::kill`].
     pub(crate) fn serve(&mut self, options: &[&str]) {
-        let args = ["nbd", "d", "--socket", "s"].iter().chain(options);
+        self.serve_volume("d", options);
+    }
+
+    /// Serves the disk in another volume.
+    pub(crate) fn serve_volume(&mut self, volume: &str, options: &[&str]) {
+        let args = ["nbd", volume, "--socket", "s"].into_iter().chain(options.iter().copied());
         let mut command = self.scratch.command(args);
         command.stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut child = command.spawn().expect("the command runs");
         let mut line = String::new();
         let out = child.stdout.take().expect("a pipe");
         BufReader::new(out).read_line(&mut line).expect("a line");
-        assert!(line.starts_with("Serving d, a disk of "), "{line:?}");
+        assert!(line.starts_with(&format!("Serving {volume}, a disk of ")), "{line:?}");
         assert!(UnixStream::connect(self.socket()).is_ok(), "it can be reached");
         self.server = Some(child);
     }
