@@ -132,7 +132,8 @@ pub type Result<T> = std::result::Result<T, StoreError>;
 /// A flat set of named byte objects.
 ///
 /// A write is durable only after [`Store::sync`] of its object returned; until then a crash may
-/// keep, lose, tear or reorder it. [`Store::put`], [`Store::delete`] and [`Store::truncate`] are
+/// keep, lose, tear or reorder it. An error of a write may be told by a later write or by that sync
+/// only, and then by each until it has passed. [`Store::put`], [`Store::delete`] and [`Store::truncate`] are
 /// durable when they return.
 pub trait Store: Send + Sync {
     /// Reads many ranges; all are filled, or an error is returned.

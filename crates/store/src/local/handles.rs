@@ -69,7 +69,9 @@ impl Handle {
 
     /// Cuts the file, or makes it longer, durably.
     pub(super) fn truncate(&self, len: u64) -> io::Result<()> {
-        self.for_writing()?.truncate(len)
+        self.for_writing()?.truncate(len)?;
+        self.dirty.store(false, Ordering::Release);
+        Ok(())
     }
 
     /// The file, to change a range in which nothing waits to be written.
