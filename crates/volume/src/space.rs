@@ -210,7 +210,6 @@ impl BlockSpace for Volume {
     fn access(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
         self.refuse_misfits(&ops)?;
         self.guarded(|volume| {
-            volume.note(&ops);
             if ops.iter().any(|op| op.action != Action::Read) {
                 volume.drain(|_| 0)?;
             }
@@ -219,6 +218,8 @@ impl BlockSpace for Volume {
             let mut ops = ops.into_iter().peekable();
             while ops.peek().is_some() {
                 let batch: Vec<_> = ops.by_ref().take(limit).collect();
+                // Not all at the beginning: a commit in between forgets what was noted before it.
+                volume.note(&batch);
                 let reads = |op: &BlockOp| (op.action == Action::Read).then_some(op.id.0);
                 let read: Vec<_> = batch.iter().map(reads).collect();
                 for (answer, read) in volume.serve_batch(batch)?.into_iter().zip(read) {
@@ -237,8 +238,9 @@ impl BlockSpace for Volume {
     fn defer(&mut self, ops: Vec<BlockOp>) -> Result<()> {
         self.refuse_misfits(&ops)?;
         self.guarded(|volume| {
-            volume.note(&ops);
             for op in ops {
+                // One by one: a commit in between forgets what was noted before it.
+                volume.note(std::slice::from_ref(&op));
                 volume.deferred.add(op);
                 if volume.deferred.len() > volume.most_deferred_ops() {
                     volume.tick()?;

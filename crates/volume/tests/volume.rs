@@ -423,3 +423,35 @@ fn the_capacity_is_a_limit_and_not_a_reservation() {
     assert!(matches!(volume.reserve((1 << 28) + 1), Err(Error::Full(_))));
     volume.reserve(100).expect("an earlier refusal closes nothing");
 }
+
+/// What comes after the commit in the same list is for the next sync to make durable.
+#[test]
+fn a_commit_within_a_long_list_forgets_nothing() {
+    const BLOCK: usize = 4096;
+    let create =
+        CreateOptions { block_bytes: BLOCK, capacity_bytes: 64 << 20, kdf: KdfParams::TEST };
+    let open = || OpenOptions { memory_bytes: 8 << 20, ..OpenOptions::default() };
+    let fill = |id: u64| vec![id as u8 | 1; BLOCK];
+    for later in [false, true] {
+        let store = Arc::new(MemoryStore::new());
+        let mut volume =
+            Volume::create(store.clone(), &passphrase(), create.clone(), open()).expect("empty");
+        volume.reserve(2300).expect("within the capacity");
+        let before = volume.seen().epoch;
+        let write = |id| BlockOp { id: BlockId(id), action: Action::Write(fill(id)) };
+        let ops = (0..2300).map(write).collect();
+        match later {
+            true => volume.defer(ops).expect("sound"),
+            false => drop(volume.access(ops).expect("sound")),
+        }
+        assert!(volume.seen().epoch > before, "a commit was due within the list");
+        volume.commit().expect("sound");
+        // The process is gone, and with it all that waited.
+        drop(volume);
+        let mut volume = Volume::open(store, &passphrase(), open()).expect("sound");
+        let blocks = volume.access((0..2300).map(read).collect()).expect("sound");
+        for (id, block) in (0..).zip(blocks) {
+            assert_eq!(block, Some(fill(id)), "block {id}, later: {later}");
+        }
+    }
+}

@@ -74,7 +74,8 @@ impl Scratch {
 
 pub fn succeeded(output: Output) -> String {
     let error = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{:?}: {error}", output.status);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{:?}: {error}\n{said}", output.status);
     String::from_utf8(output.stdout).expect("text")
 }
 
