@@ -435,7 +435,7 @@ fn a_commit_within_a_long_list_forgets_nothing() {
     for later in [false, true] {
         let store = Arc::new(MemoryStore::new());
         let mut volume =
-            Volume::create(store.clone(), &passphrase(), create.clone(), open()).expect("empty");
+            Volume::create(store.clone(), &passphrase(), create, open()).expect("empty");
         volume.reserve(2300).expect("within the capacity");
         let before = volume.seen().epoch;
         let write = |id| BlockOp { id: BlockId(id), action: Action::Write(fill(id)) };
@@ -451,7 +451,7 @@ fn a_commit_within_a_long_list_forgets_nothing() {
         let mut volume = Volume::open(store, &passphrase(), open()).expect("sound");
         let blocks = volume.access((0..2300).map(read).collect()).expect("sound");
         for (id, block) in (0..).zip(blocks) {
-            assert_eq!(block, Some(fill(id)), "block {id}, later: {later}");
+            assert!(block == Some(fill(id)), "block {id} is lost, later: {later}");
         }
     }
 }
