@@ -2,7 +2,8 @@
 //! With `OBLIVIO_WRITE_SEEDS=1` the seeds are written anew.
 
 use oblivio_crypto::{KdfParams, KeySlots, MasterKey, Passphrase, SeededEntropy, VolumeId};
-use oblivio_store::{MemoryStore, ReadAt, Store};
+use oblivio_store::partition::Existing;
+use oblivio_store::{MemoryStore, PartitionStore, Place, PutMode, ReadAt, Store};
 use oblivio_volume::fs::FileSystem;
 use oblivio_volume::fs::testing::MemoryBlocks;
 use oblivio_volume::fuzzing::{self, Key};
@@ -13,7 +14,7 @@ use std::sync::Arc;
 
 type Target = (&'static str, fn(&[u8]), fn() -> Vec<Vec<u8>>);
 
-const TARGETS: [Target; 9] = [
+const TARGETS: [Target; 10] = [
     ("header", oblivio_fuzz::header, header_seeds),
     ("key_slots", oblivio_fuzz::key_slots, slot_seeds),
     ("commit", oblivio_fuzz::commit, commit_seeds),
@@ -23,6 +24,7 @@ const TARGETS: [Target; 9] = [
     ("volume_state", oblivio_fuzz::volume_state, volume_state_seeds),
     ("trace", oblivio_fuzz::trace, trace_seeds),
     ("fs_root", oblivio_fuzz::fs_root, fs_root_seeds),
+    ("partition_table", oblivio_fuzz::partition_table, partition_seeds),
 ];
 
 fn here(folder: &str, target: &str) -> PathBuf {
@@ -158,4 +160,17 @@ fn fs_root_seeds() -> Vec<Vec<u8>> {
     let root = fs.into_blocks().expect("sound").root().to_vec();
     let edit = |at: u8| vec![1, at, 0, 1, 255];
     [tagged(0, &root), vec![1]].into_iter().chain([8, 10, 12, 16, 19, 32, 40].map(edit)).collect()
+}
+
+/// The newer table of a store with one object of each kind.
+fn partition_seeds() -> Vec<Vec<u8>> {
+    let path = std::env::temp_dir().join(format!("oblivio-seed-{}", std::process::id()));
+    let places =
+        [Place::new("header", 1144), Place::new("log", 1 << 20), Place::fixed("disk", 5000)];
+    let store = PartitionStore::create(&path, &places, Existing::Overwrite).expect("a file");
+    store.put("header", &[1; 1144], PutMode::Replace).expect("room");
+    store.allocate("disk", 5000).expect("room");
+    let bytes = fs::read(&path).expect("readable");
+    fs::remove_file(&path).expect("removable");
+    vec![bytes[4096..8192].to_vec()]
 }

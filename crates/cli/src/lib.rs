@@ -26,6 +26,8 @@ mod queue;
 mod recorder;
 mod remembered;
 mod remote;
+mod server;
+mod signals;
 mod staging;
 mod tree;
 mod watch;

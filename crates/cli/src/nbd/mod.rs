@@ -23,6 +23,7 @@ use crate::mount::{self, background, log};
 use crate::open;
 use crate::queue::Pulse;
 use crate::recorder::Recorder;
+use crate::signals;
 use crate::watch::Publisher;
 use anyhow::{Context, Result};
 use listen::{Listener, Place};
@@ -45,7 +46,7 @@ pub fn run(args: &NbdArgs) -> Result<()> {
     let opened = open::volume_over(store, &args.volume, &args.open, recorder.as_ref(), true);
     let (volume, publisher) = opened?;
     // From here on a signal ends the server in good order, not the process.
-    let signals = mount::signals()?;
+    let signals = signals::catch()?;
     publisher.describe(&volume.info()?);
     let disk = Disk::open(Box::new(volume)).with_context(|| args.volume.display().to_string())?;
     let size = human::size(disk.size());

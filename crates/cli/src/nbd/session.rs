@@ -7,6 +7,7 @@ use super::server::{OnRequest, Server, Settings};
 use super::transmission::transmit;
 use crate::mount::log;
 use crate::queue::Pulse;
+use crate::server::Running;
 use anyhow::Result;
 use oblivio_volume::disk::Disk;
 use std::collections::HashMap;
@@ -14,7 +15,7 @@ use std::io::{self, BufReader, ErrorKind};
 use std::net::Shutdown;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::Duration;
 
 /// Clients at the same time. Each may have 40 MiB under way.
@@ -73,7 +74,7 @@ pub struct Serving {
     pub queue: Arc<Queue>,
     clients: Arc<Clients>,
     listener: Arc<Listener>,
-    server: JoinHandle<oblivio_volume::Result<()>>,
+    server: Running,
 }
 
 /// What is needed to end it, while somebody waits for the end.
@@ -91,42 +92,18 @@ pub fn serve(disk: Disk, listener: Listener, options: Options) -> Result<Serving
     let queue = Arc::new(Queue::new(options.timeout, options.pulse));
     let (clients, listener) = (Arc::new(Clients::default()), Arc::new(listener));
 
-    let watched = Arc::clone(&queue);
-    thread::Builder::new().name("deadline".into()).spawn(move || {
-        watched.watch(|waited| {
-            log::note(&format!(
-                "the store has not answered for {} seconds; until it does, whoever waits gets an \
-                 error",
-                waited.as_secs_f64()
-            ));
-        });
-    })?;
-
-    let end = End(Arc::clone(&queue));
     let settings = Settings {
         commit_every: options.commit_every,
         paced: options.paced,
         on_request: options.on_request,
     };
     let server = Server::new(disk, Arc::clone(&queue), settings);
-    let server = thread::Builder::new().name("server".into()).spawn(move || {
-        // Whatever ends the server, nobody waits for it any longer.
-        let _end = end;
-        server.run()
-    })?;
+    let server = Running::start(&queue, move || server.run())?;
 
     let serving = Serving { queue, clients, listener, server };
     let ending = serving.ending();
     thread::Builder::new().name("nbd clients".into()).spawn(move || ending.accept(export))?;
     Ok(serving)
-}
-
-struct End(Arc<Queue>);
-
-impl Drop for End {
-    fn drop(&mut self) {
-        self.0.kill();
-    }
 }
 
 impl Serving {
@@ -141,10 +118,7 @@ impl Serving {
 
     /// Waits until everything is committed.
     pub fn wait(self) -> Result<()> {
-        match self.server.join() {
-            Ok(ended) => Ok(ended?),
-            Err(_) => anyhow::bail!("the server of the disk panicked"),
-        }
+        self.server.wait()
     }
 }
 
