@@ -1,22 +1,24 @@
 //! A disk that is served: the threads, the clients, and how it ends.
 
 use super::listen::{Conn, Listener};
-use super::negotiation::{Export, negotiate};
+use super::negotiation::{Export, choose, negotiate, until_tls};
 use super::request::Queue;
 use super::server::{OnRequest, Server, Settings};
+use super::tls::{self, Hurried};
 use super::transmission::transmit;
 use crate::mount::log;
 use crate::queue::Pulse;
 use crate::server::Running;
 use anyhow::Result;
 use oblivio_volume::disk::Disk;
+use rustls::ServerConfig;
 use std::collections::HashMap;
 use std::io::{self, BufReader, ErrorKind};
 use std::net::Shutdown;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Clients at the same time. Each may have 40 MiB under way.
 const MOST_CLIENTS: usize = 16;
@@ -158,9 +160,9 @@ impl Ending {
             log::note("there are too many clients; one was turned away");
             return Ok(());
         };
-        let (clients, queue) = (Arc::clone(&self.clients), Arc::clone(&self.queue));
+        let Ending { queue, clients, listener } = self.clone();
         let spawned = thread::Builder::new().name("nbd client".into()).spawn(move || {
-            let ended = attend(&conn, export, &queue);
+            let ended = attend(&conn, export, listener.tls(), &queue);
             conn.shutdown(Shutdown::Both);
             clients.leave(id);
             // Clients come and go as they like; only nonsense is worth a line.
@@ -178,10 +180,33 @@ impl Ending {
 }
 
 /// All of one client.
-fn attend(conn: &Conn, export: Export, queue: &Queue) -> io::Result<()> {
+fn attend(
+    conn: &Conn,
+    export: Export,
+    tls: Option<&Arc<ServerConfig>>,
+    queue: &Queue,
+) -> io::Result<()> {
+    let whole = conn.again()?;
+    let close = move || whole.shutdown(Shutdown::Both);
+    let Some(config) = tls else {
+        conn.set_patience(Some(NEGOTIATION))?;
+        let Some(agreed) = negotiate(&mut conn.again()?, export)? else { return Ok(()) };
+        conn.set_patience(None)?;
+        let (from, to) = (BufReader::new(conn.again()?), conn.again()?);
+        return transmit(from, to, close, (export, agreed), queue);
+    };
+    // Until here anybody may have come, so all of it has one limit.
+    let until = Instant::now() + NEGOTIATION;
+    let mut hurried = Hurried { conn: conn.again()?, until };
+    let Some(greeted) = until_tls(&mut hurried)? else { return Ok(()) };
+    let (mut from, mut to, goodbye) = tls::accept(conn, config, until)?;
     conn.set_patience(Some(NEGOTIATION))?;
-    let Some(agreed) = negotiate(&mut conn.again()?, export)? else { return Ok(()) };
+    let chosen = choose(&mut tls::Both(&mut from, &mut to), export, greeted);
     conn.set_patience(None)?;
-    let (from, to, whole) = (BufReader::new(conn.again()?), conn.again()?, conn.again()?);
-    transmit(from, to, move || whole.shutdown(Shutdown::Both), (export, agreed), queue)
+    let ended = match chosen {
+        Ok(Some(agreed)) => transmit(BufReader::new(from), to, close, (export, agreed), queue),
+        chosen => chosen.map(drop),
+    };
+    goodbye.say();
+    ended
 }
