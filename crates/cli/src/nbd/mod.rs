@@ -3,7 +3,8 @@
 //! A connection is agreed on in `negotiation`; then `transmission` decodes its requests into one
 //! queue for all connections, and one `server` works through it on a
 //! [`Disk`](oblivio_volume::disk::Disk). `session` holds the threads together, `listen` is where
-//! clients come in, `stop` ends it well, `wire` has the protocol's numbers.
+//! clients come in, `stop` ends it well, `wire` has the protocol's numbers; `within` is the door
+//! for whoever has blocks of another kind.
 
 mod listen;
 mod negotiation;
@@ -15,6 +16,7 @@ mod stop;
 mod tests;
 mod transmission;
 mod wire;
+pub mod within;
 
 use crate::args::NbdArgs;
 use crate::exit::usage;
