@@ -43,6 +43,10 @@ pub struct TwoAreas {
     written: u64,
     /// The main area is written with every so many writes.
     every: u64,
+    /// What is on its way to the main and the holding area; kept, as so much memory costs more to
+    /// be had than to be filled.
+    main: Vec<u8>,
+    held: Vec<u8>,
 }
 
 impl DetWo {
@@ -63,7 +67,8 @@ impl DetWo {
         }
         let area = Area::new(store, blocks * (1 + HOLDING));
         let map = vec![ABSENT; blocks as usize];
-        Ok(Waiting::new(TwoAreas { area, map, written: 0, every }))
+        let (main, held) = Default::default();
+        Ok(Waiting::new(TwoAreas { area, map, written: 0, every, main, held }))
     }
 }
 
@@ -90,19 +95,18 @@ impl TwoAreas {
         ring(first, end - first, self.blocks())
     }
 
-    /// What these blocks hold once the writes are made.
-    fn gather(&mut self, ids: &[u64], writes: &Writes) -> Result<Vec<u8>> {
-        let mut bytes = vec![0; ids.len() * BLOCK];
+    /// Puts into `bytes` what these blocks hold once the writes are made.
+    fn gather(&mut self, ids: &[u64], writes: &Writes, bytes: &mut Vec<u8>) -> Result<()> {
+        bytes.resize(ids.len() * BLOCK, 0);
         let mut stored = Vec::with_capacity(ids.len());
         for (at, &id) in ids.iter().enumerate() {
             match (writes.newest(id), self.slot(id)) {
-                (Some(Some(block)), _) => block_of(&mut bytes, at).copy_from_slice(block),
+                (Some(Some(block)), _) => block_of(bytes, at).copy_from_slice(block),
                 (None, Some(slot)) => stored.push(Wanted { at, slot }),
-                (Some(None), _) | (None, None) => {}
+                (Some(None), _) | (None, None) => block_of(bytes, at).fill(0),
             }
         }
-        self.area.read_into(&stored, &mut bytes)?;
-        Ok(bytes)
+        self.area.read_into(&stored, bytes)
     }
 
     fn note(&mut self, writes: &Writes, renewed: &[u64]) {
@@ -142,8 +146,9 @@ impl Scheme for TwoAreas {
         let turns = self.turns(count);
         let renewed: Vec<u64> =
             turns.iter().flat_map(|&(first, count)| first..first + count as u64).collect();
-        let mut main = self.gather(&renewed, writes)?;
-        let mut held = Vec::with_capacity(writes.all().len() * BLOCK);
+        let (mut main, mut held) = (std::mem::take(&mut self.main), std::mem::take(&mut self.held));
+        self.gather(&renewed, writes, &mut main)?;
+        held.clear();
         for (_, block) in writes.all() {
             match block {
                 Some(block) => held.extend_from_slice(block),
@@ -151,16 +156,17 @@ impl Scheme for TwoAreas {
             }
         }
         let places = ring(self.written, count, HOLDING * blocks);
-        let (main, main_again) = main.split_at_mut(turns[0].1 * BLOCK);
-        let (held, held_again) = held.split_at_mut(places[0].1 * BLOCK);
+        let (first_main, again_main) = main.split_at_mut(turns[0].1 * BLOCK);
+        let (first_held, again_held) = held.split_at_mut(places[0].1 * BLOCK);
         let mut runs = vec![
-            (turns[0].0, main),
-            (turns[1].0, main_again),
-            (blocks + places[0].0, held),
-            (blocks + places[1].0, held_again),
+            (turns[0].0, first_main),
+            (turns[1].0, again_main),
+            (blocks + places[0].0, first_held),
+            (blocks + places[1].0, again_held),
         ];
         runs.retain(|(_, data)| !data.is_empty());
         self.area.write(&mut runs)?;
+        (self.main, self.held) = (main, held);
         self.note(writes, &renewed);
         self.written += count;
         Ok(())

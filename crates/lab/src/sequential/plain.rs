@@ -15,13 +15,15 @@ pub type Plain = Waiting<InPlace>;
 pub struct InPlace {
     area: Area,
     exists: Vec<bool>,
+    /// What is on its way; kept, as so much memory costs more to be had than to be filled.
+    bytes: Vec<u8>,
 }
 
 impl Plain {
     /// An empty disk of so many blocks.
     pub fn create(store: Arc<dyn Store>, blocks: u64) -> Self {
         let exists = vec![false; blocks as usize];
-        Waiting::new(InPlace { area: Area::new(store, blocks), exists })
+        Waiting::new(InPlace { area: Area::new(store, blocks), exists, bytes: Vec::new() })
     }
 }
 
@@ -46,9 +48,9 @@ impl Scheme for InPlace {
         ids.dedup();
         let block = |&id: &u64| writes.newest(id).and_then(Option::as_deref).map(|it| (id, it));
         let blocks: Vec<(u64, &[u8])> = ids.iter().filter_map(block).collect();
-        let mut bytes = Vec::with_capacity(blocks.len() * BLOCK);
-        blocks.iter().for_each(|(_, block)| bytes.extend_from_slice(block));
-        let (mut runs, mut rest) = (Vec::new(), &mut bytes[..]);
+        self.bytes.clear();
+        blocks.iter().for_each(|(_, block)| self.bytes.extend_from_slice(block));
+        let (mut runs, mut rest) = (Vec::new(), &mut self.bytes[..]);
         for run in blocks.chunk_by(|a, b| a.0 + 1 == b.0) {
             let (data, later) = rest.split_at_mut(run.len() * BLOCK);
             runs.push((run[0].0, data));
