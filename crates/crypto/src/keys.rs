@@ -76,6 +76,16 @@ impl MasterKey {
         SealRoot(self.derive(labels::SEQUENTIAL_ROOT, volume))
     }
 
+    /// Root of the keys that seal the access times of a sequential volume.
+    pub fn times_root(&self, volume: VolumeId) -> SealRoot {
+        SealRoot(self.derive(labels::TIMES_ROOT, volume))
+    }
+
+    /// Root of the keys whose output fills what a sequential volume has not yet written.
+    pub fn fill_root(&self, volume: VolumeId) -> SealRoot {
+        SealRoot(self.derive(labels::FILL_ROOT, volume))
+    }
+
     /// The PRF that draws block labels.
     pub fn label_prf(&self, volume: VolumeId) -> Prf {
         Prf::new(self.derive(labels::LABEL_PRF, volume))
@@ -138,6 +148,8 @@ mod tests {
             master.commit_root(volume),
             master.intent_root(volume),
             master.sequential_root(volume),
+            master.times_root(volume),
+            master.fill_root(volume),
         ];
         let mut keys: Vec<_> = roots.iter().map(|root| *root.expose()).collect();
         keys.push(*master.label_prf(volume).key());

@@ -13,6 +13,10 @@ pub const COMMIT_ROOT: &str = "oblivio v1 2026 commit sealing";
 pub const INTENT_ROOT: &str = "oblivio v1 2026 intent sealing";
 /// Root of the keys that seal the sequential engine's blocks and buffer maps.
 pub const SEQUENTIAL_ROOT: &str = "oblivio v1 2026 sequential sealing";
+/// Root of the keys that seal the access times of a sequential volume.
+pub const TIMES_ROOT: &str = "oblivio v1 2026 access times sealing";
+/// Root of the keys whose output fills what a sequential volume has not yet written.
+pub const FILL_ROOT: &str = "oblivio v1 2026 filling";
 /// Key of the PRF that draws block labels.
 pub const LABEL_PRF: &str = "oblivio v1 2026 block labels";
 /// Key of the MAC over blocks (PMMAC).
@@ -27,12 +31,14 @@ pub const TEST_ENTROPY: &str = "oblivio v1 2026 TEST ONLY entropy";
 pub const TEST_KEY: &str = "oblivio v1 2026 TEST ONLY key";
 
 /// All labels above, for the test that holds them distinct and for auditors.
-pub const ALL: [&str; 11] = [
+pub const ALL: [&str; 13] = [
     BUCKET_ROOT,
     STATE_ROOT,
     COMMIT_ROOT,
     INTENT_ROOT,
     SEQUENTIAL_ROOT,
+    TIMES_ROOT,
+    FILL_ROOT,
     LABEL_PRF,
     BLOCK_MAC,
     HEADER_MAC,

@@ -27,6 +27,8 @@ pub enum Kind {
     Slot = 8,
     /// A node of a buffer map of the sequential engine.
     MapNode = 9,
+    /// A part of the access times of a sequential volume that was closed well.
+    Times = 10,
 }
 
 /// The place and version of a sealed object. A ciphertext opens there and nowhere else.

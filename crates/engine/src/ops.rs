@@ -45,8 +45,9 @@ impl Action {
         }
     }
 
-    /// Does to a block what a write or patch asks for; anything else leaves it alone.
-    pub(crate) fn write_to(&self, block: &mut [u8]) {
+    /// Does to a block what a write or patch asks for; anything else leaves it alone. The block
+    /// must reach to [`Self::end`].
+    pub fn write_to(&self, block: &mut [u8]) {
         let mut patch = |offset: usize, bytes: &[u8]| {
             block[offset..offset + bytes.len()].copy_from_slice(bytes);
         };

@@ -10,7 +10,8 @@ use oblivio_engine::tree::STASH_BOUND;
 use oblivio_engine::{BlockAnswer, BlockOp};
 use oblivio_store::LocalStore;
 use oblivio_volume::fs::{FileSystem, NewNode, ROOT_INO};
-use oblivio_volume::{BlockSpace, CreateOptions, OpenOptions, Volume, VolumeInfo};
+use oblivio_volume::tree::TreeVolume;
+use oblivio_volume::{BlockSpace, CreateOptions, OpenOptions, TreeInfo};
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -53,11 +54,11 @@ fn size(text: &str) -> Result<u64, String> {
 
 /// A volume that the experiment can look at while a file system works on it.
 struct Watched {
-    volume: Arc<Mutex<Volume>>,
+    volume: Arc<Mutex<TreeVolume>>,
     root: Vec<u8>,
 }
 
-fn lock(volume: &Mutex<Volume>) -> MutexGuard<'_, Volume> {
+fn lock(volume: &Mutex<TreeVolume>) -> MutexGuard<'_, TreeVolume> {
     volume.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -134,14 +135,15 @@ impl Times {
 struct Point {
     files: u64,
     allocated: u64,
-    info: VolumeInfo,
+    info: TreeInfo,
+    bytes_stored: u64,
     stash_peak: u64,
     times: Times,
 }
 
 struct Breath {
     fs: FileSystem,
-    volume: Arc<Mutex<Volume>>,
+    volume: Arc<Mutex<TreeVolume>>,
     dir: PathBuf,
     rng: Rng,
     files: u64,
@@ -185,7 +187,7 @@ impl Breath {
         let store = Arc::new(LocalStore::create(&dir)?);
         let create = CreateOptions { kdf: KdfParams::TEST, ..CreateOptions::default() };
         let open = OpenOptions { memory_bytes, short_pauses: true, ..OpenOptions::default() };
-        let volume = Volume::create(store, &Passphrase::new("lab"), create, open)?;
+        let volume = TreeVolume::create(store, &Passphrase::new("lab"), create, open)?;
         let volume = Arc::new(Mutex::new(volume));
         let watched = Watched { volume: Arc::clone(&volume), root: Vec::new() };
         let fs = FileSystem::format(Box::new(watched))?;
@@ -256,7 +258,8 @@ impl Breath {
         let point = Point {
             files: self.files * FILE,
             allocated: on_disk(&self.dir)?,
-            info: volume.info()?,
+            info: volume.tree_info(),
+            bytes_stored: volume.info()?.bytes_stored,
             stash_peak: volume.meters().stash_peak,
             times,
         };
@@ -280,7 +283,7 @@ fn cells(point: &Point) -> Vec<String> {
     };
     let mut cells = vec![
         bytes(point.files),
-        bytes(point.info.bytes_stored),
+        bytes(point.bytes_stored),
         bytes(point.allocated),
         factor,
         point.info.size_class.to_string(),
@@ -361,7 +364,7 @@ fn plots(points: &[Point]) -> Vec<Plot> {
     let space = vec![
         line("files", &|point| gib(point.files)),
         line("allocated on disk", &|point| gib(point.allocated)),
-        line("length of objects", &|point| gib(point.info.bytes_stored)),
+        line("length of objects", &|point| gib(point.bytes_stored)),
     ];
     let waits = KINDS.into_iter().map(|kind| line(kind, &|point| point.times.highest(kind)));
     vec![

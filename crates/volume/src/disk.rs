@@ -4,7 +4,7 @@
 //! A block that was never written, or was given back, is absent: it reads as zeros and takes no
 //! space. What an operation costs follows from its offset and length alone: a read costs one
 //! access for each block it touches, present or absent; a write costs as much, later; giving whole
-//! blocks back costs none.
+//! blocks back costs none, or on a sequential volume as much as writing them.
 //!
 //! The volume's root says that it holds a disk: `OBLDISK\n | version 2 | zeros 6 | size 8`.
 
@@ -351,7 +351,7 @@ impl Disk {
         let mut next = blocks.start;
         while next < blocks.end {
             let end = blocks.end.min(next + DISCARD_BLOCKS as u64);
-            self.blocks.discard(&(next..end).collect::<Vec<_>>())?;
+            self.blocks.erase(&(next..end).collect::<Vec<_>>())?;
             next = end;
         }
         Ok(())

@@ -4,10 +4,10 @@
 //! what must hold of the outcome is said by the target. The keys are known and fixed, so that a
 //! target can seal hostile plaintexts: an adversary without keys never gets this far.
 
-use crate::commit::{COMMIT_OBJECT, CommitRecord, read_commit, write_commit};
 use crate::header::Header;
-use crate::journal::{JOURNAL_OBJECT, Journal, parse};
-use crate::state::StateLog;
+use crate::tree::commit::{COMMIT_OBJECT, CommitRecord, read_commit, write_commit};
+use crate::tree::journal::{JOURNAL_OBJECT, Journal, parse};
+use crate::tree::state::StateLog;
 use crate::{Error, Result, Volume};
 use oblivio_crypto::{
     Kind, OsEntropy, Passphrase, Place, SEAL_HEADER, SealRoot, Sealer, SeededEntropy, TAG_BYTES,
@@ -85,8 +85,8 @@ pub fn read_commits(key: Key, object: &[u8]) -> Result<u64> {
     Ok(read_commit(&store, &mut key.sealer(3), VOLUME)?.epoch())
 }
 
-pub use crate::deferred::Writes;
-pub use crate::journal::Record;
+pub use crate::tree::deferred::Writes;
+pub use crate::tree::journal::Record;
 
 /// Parses an opened journal record.
 pub fn journal_record(plain: &[u8]) -> Option<Record> {
@@ -172,6 +172,7 @@ pub fn edit_state(
 
 /// The stored buckets of a volume, with where they are: in which object of the slab, and there.
 pub fn places(volume: &mut Volume) -> Vec<(BucketId, &'static str, Range<u64>)> {
+    let Some(volume) = volume.tree() else { return Vec::new() };
     let (_, slab, _) = volume.parts();
     let place = |bucket| {
         let ((object, at), len) = (slab.place(bucket)?, slab.len_of(bucket)?);
@@ -186,6 +187,7 @@ pub fn places(volume: &mut Volume) -> Vec<(BucketId, &'static str, Range<u64>)> 
 /// # Errors
 /// `Tampered` names the bucket.
 pub fn check_path(volume: &mut Volume, bucket: BucketId) -> Result<()> {
+    let Some(volume) = volume.tree() else { return Ok(()) };
     let (store, slab, engine) = volume.parts();
     let mut bytes = vec![0; engine.bucket_bytes(TreeId::DATA)];
     let mut verifier = engine.verifier();

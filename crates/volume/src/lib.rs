@@ -1,33 +1,26 @@
 //! Durable oblivious volumes, and the file system on them.
 
 pub mod block;
-mod commit;
-mod deferred;
 pub mod disk;
 mod error;
 pub mod fs;
 #[doc(hidden)]
 pub mod fuzzing;
 mod header;
-mod journal;
 mod options;
-mod pacing;
 mod ranges;
-mod room;
-mod shown;
-mod size;
-mod slab;
-mod space;
-mod state;
-mod verify;
+pub mod sequential;
+pub mod tree;
 mod volume;
 
 pub use block::{BlockSpace, ROOT_BYTES};
 pub use error::{Error, Result};
-pub use header::{PublicHeader, add_passphrase, change_passphrase, read_header, remove_passphrase};
-pub use options::{
-    CreateOptions, DEFAULT_MEMORY, OnCommit, OnShown, OpenOptions, Rule, Seen, Shown, ShownKind,
-    VolumeInfo,
+pub use header::{
+    EngineKind, PublicHeader, add_passphrase, change_passphrase, read_header, remove_passphrase,
 };
-pub use pacing::Pace;
+pub use options::{
+    CreateOptions, DEFAULT_MEMORY, EngineInfo, OnCommit, OnShown, OpenOptions, Rule, Seen,
+    SequentialInfo, Shown, ShownKind, TreeInfo, VolumeInfo,
+};
+pub use tree::Pace;
 pub use volume::Volume;

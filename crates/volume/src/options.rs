@@ -1,7 +1,7 @@
 //! What a caller chooses when a volume is created or opened, and what it is told.
 
 use crate::Result;
-use crate::pacing::Pace;
+use crate::tree::Pace;
 use oblivio_crypto::{KdfParams, VolumeId};
 
 /// What is fixed when a volume is created.
@@ -150,22 +150,65 @@ pub struct OpenOptions {
 pub const DEFAULT_MEMORY: usize = 448 << 20;
 
 /// What can be told about an open volume.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct VolumeInfo {
     /// Its identity.
     pub volume: VolumeId,
     /// The format's version.
     pub format: u32,
-    /// The engine's name.
-    pub engine: &'static str,
     /// Bytes of user data in a block.
     pub block_bytes: usize,
+    /// The most blocks that the volume may hold.
+    pub capacity_blocks: u64,
+    /// The number of the last commit; of a sequential volume, of its last state.
+    pub epoch: u64,
+    /// Passphrases that open the volume.
+    pub passphrases: usize,
+    /// Bytes in the store, all objects together.
+    pub bytes_stored: u64,
+    /// The memory budget.
+    pub memory_bytes: usize,
+    /// What of a session that did not end well was done again when the volume was opened: batches,
+    /// or writes of a sequential volume.
+    pub replayed: u64,
+    /// What its engine has to say.
+    pub engine: EngineInfo,
+}
+
+/// What is told of an engine.
+#[derive(Clone, Debug, PartialEq)]
+pub enum EngineInfo {
+    /// The store sees every read and every write.
+    Tree(TreeInfo),
+    /// Whoever looks sees writes only.
+    Sequential(SequentialInfo),
+}
+
+impl VolumeInfo {
+    /// The engine's name.
+    pub fn engine_name(&self) -> &'static str {
+        match self.engine {
+            EngineInfo::Tree(_) => "tree",
+            EngineInfo::Sequential(_) => "sequential",
+        }
+    }
+
+    /// The tree, if there is one.
+    pub fn tree(&self) -> Option<&TreeInfo> {
+        match &self.engine {
+            EngineInfo::Tree(tree) => Some(tree),
+            EngineInfo::Sequential(_) => None,
+        }
+    }
+}
+
+/// What can be told about a tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TreeInfo {
     /// Slots in a bucket.
     pub blocks_per_bucket: usize,
     /// Bytes of a bucket in the store.
     pub bucket_bytes: usize,
-    /// The most blocks that the volume may hold.
-    pub capacity_blocks: u64,
     /// Blocks addressable now (the size class that the store can see).
     pub addressable_blocks: u64,
     /// Blocks that the tree is made for now.
@@ -180,14 +223,25 @@ pub struct VolumeInfo {
     pub stored_slots: u64,
     /// Levels of recursion of the position map; 1 when it is all in memory.
     pub recursion_levels: usize,
-    /// The number of the last commit.
-    pub epoch: u64,
-    /// Passphrases that open the volume.
-    pub passphrases: usize,
-    /// Bytes in the store, all objects together.
-    pub bytes_stored: u64,
-    /// The memory budget.
-    pub memory_bytes: usize,
-    /// Batches of a crashed session that were replayed when the volume was opened.
-    pub replayed_batches: u64,
+}
+
+/// What can be told about a sequential engine. All of it but the last line never changes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SequentialInfo {
+    /// The fan-outs of the levels, from the top.
+    pub fan_outs: Vec<u64>,
+    /// Bytes of one half of the write queue.
+    pub queue_bytes: u64,
+    /// Bytes of the log.
+    pub log_bytes: u64,
+    /// Bytes of all levels.
+    pub disk_bytes: u64,
+    /// Bytes written to the levels for each byte that is written, once all are in use.
+    pub written_per_byte: f64,
+    /// Whether the access time map is in the ORAM.
+    pub map_on_disk: bool,
+    /// Flushes so far; whoever looks at the disk can count them.
+    pub flushes: u64,
+    /// Writes so far, padding included.
+    pub writes: u64,
 }

@@ -518,7 +518,7 @@ fn roll_back(world: &mut World, tally: &mut Tally) {
 /// damaged record is replayed; the last commit's content is there in any case.
 fn change_live_journal(world: &mut World, tally: &mut Tally) {
     let volume = world.open(Arc::new(world.crashed.snapshot())).expect("a crash is recovered");
-    let records = volume.info().expect("memory").replayed_batches;
+    let records = volume.info().expect("memory").replayed;
     let len = records * 4096;
     println!("journal of the crashed session: {records} records, {len} bytes");
     let mut at = world.dice.below(world.scale.step);

@@ -4,7 +4,8 @@ use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::tree::Shape;
 use oblivio_engine::{Action, BlockId, BlockOp, Level};
 use oblivio_store::{MemoryStore, Store};
-use oblivio_volume::{BlockSpace, CreateOptions, OpenOptions, Volume, VolumeInfo};
+use oblivio_volume::tree::TreeVolume;
+use oblivio_volume::{BlockSpace, CreateOptions, OpenOptions, TreeInfo};
 use std::sync::Arc;
 
 const BYTES: usize = 4096;
@@ -15,25 +16,25 @@ fn passphrase() -> Passphrase {
     Passphrase::new("correct horse")
 }
 
-fn open(store: &Arc<MemoryStore>) -> Volume {
+fn open(store: &Arc<MemoryStore>) -> TreeVolume {
     let options = OpenOptions { memory_bytes: 1 << 20, ..OpenOptions::default() };
-    Volume::open(store.clone(), &passphrase(), options).expect("sound")
+    TreeVolume::open(store.clone(), &passphrase(), options).expect("sound")
 }
 
-fn new_volume(store: &Arc<MemoryStore>) -> Volume {
+fn new_volume(store: &Arc<MemoryStore>) -> TreeVolume {
     let create =
         CreateOptions { block_bytes: BYTES, capacity_bytes: 64 << 20, kdf: KdfParams::TEST };
     let options = OpenOptions { memory_bytes: 1 << 20, ..OpenOptions::default() };
-    Volume::create(store.clone(), &passphrase(), create, options).expect("an empty store")
+    TreeVolume::create(store.clone(), &passphrase(), create, options).expect("an empty store")
 }
 
-fn settle(volume: &mut Volume) -> VolumeInfo {
+fn settle(volume: &mut TreeVolume) -> TreeInfo {
     volume.commit().expect("memory");
     while volume.idle().expect("memory").is_some() {}
-    volume.info().expect("memory")
+    volume.tree_info()
 }
 
-fn check(volume: &mut Volume, live: u64) {
+fn check(volume: &mut TreeVolume, live: u64) {
     volume.verify(&mut |_, _| {}).expect("every bucket is the last version");
     let read = |id| BlockOp { id: BlockId(id), action: Action::Read };
     for first in (0..BLOCKS).step_by(200) {
@@ -53,7 +54,7 @@ fn the_tree_is_three_eighths_to_half_full() {
     volume.reserve(BLOCKS).expect("room");
     let write = |id| BlockOp { id: BlockId(id), action: Action::Write(vec![id as u8; BYTES]) };
     let mut shapes = std::collections::BTreeSet::new();
-    let mut look = |info: &VolumeInfo| {
+    let mut look = |info: &TreeInfo| {
         let shape = Shape { depth: Level(info.depth), leaf_slots: info.leaf_slots };
         let slots = shape.slots(info.blocks_per_bucket);
         shapes.insert(shape);

@@ -71,7 +71,8 @@ fn second_half(&(id, fill): &(u64, u8)) -> BlockOp {
 
 impl Run {
     fn on(volume: &Volume, committed: &Model) -> Self {
-        let addressable = volume.info().expect("memory").addressable_blocks;
+        let info = volume.info().expect("memory");
+        let addressable = info.tree().expect("a tree").addressable_blocks;
         Self { model: committed.clone(), committed: committed.clone(), addressable }
     }
 

@@ -7,7 +7,8 @@ use oblivio_audit::planted::{SplitMix64, Workload};
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::MemoryStore;
-use oblivio_volume::{BlockSpace, CreateOptions, OpenOptions, Volume};
+use oblivio_volume::tree::TreeVolume;
+use oblivio_volume::{BlockSpace, CreateOptions, OpenOptions};
 use std::sync::Arc;
 
 /// Small, for speed: what is seen does not depend on what is in the blocks.
@@ -46,7 +47,7 @@ pub fn run(
 
 /// A volume whose every block and every bucket has been written, so that what is shown from then
 /// on does not depend on how it came to be.
-fn filled(blocks: u64, recorder: &Recorder) -> Result<Volume> {
+fn filled(blocks: u64, recorder: &Recorder) -> Result<TreeVolume> {
     let create = CreateOptions {
         block_bytes: BLOCK_BYTES,
         capacity_bytes: blocks.saturating_mul(BLOCK_BYTES as u64),
@@ -58,13 +59,13 @@ fn filled(blocks: u64, recorder: &Recorder) -> Result<Volume> {
         ..OpenOptions::default()
     };
     let store = Arc::new(MemoryStore::new());
-    let mut volume = Volume::create(store, &Passphrase::new("audit"), create, open)?;
+    let mut volume = TreeVolume::create(store, &Passphrase::new("audit"), create, open)?;
     volume.reserve(blocks)?;
     let op = |id, action| BlockOp { id: BlockId(id), action };
     let write = |id: u64| op(id, Action::Write(id.to_le_bytes().to_vec()));
     volume.access((0..blocks).map(write).collect())?;
     // The schedule has gone round once when every leaf had its turn.
-    let round = 4u64 << volume.info()?.depth;
+    let round = 4u64 << volume.depth();
     volume.access((0..round).map(|at| op(at % blocks, Action::Read)).collect())?;
     volume.commit()?;
     Ok(volume)

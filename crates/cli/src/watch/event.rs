@@ -42,14 +42,16 @@ pub struct Facts {
     pub depth: u32,
 }
 
-impl From<&VolumeInfo> for Facts {
-    fn from(info: &VolumeInfo) -> Self {
-        Self {
-            block_bytes: info.block_bytes as u64,
-            bucket_bytes: info.bucket_bytes as u64,
-            size_class_bytes: info.size_class.saturating_mul(info.block_bytes as u64),
-            depth: info.depth,
-        }
+impl Facts {
+    /// Those of a tree; there is nothing to watch of reads that nobody sees.
+    pub fn of(info: &VolumeInfo) -> Option<Self> {
+        let (block_bytes, tree) = (info.block_bytes as u64, info.tree()?);
+        Some(Self {
+            block_bytes,
+            bucket_bytes: tree.bucket_bytes as u64,
+            size_class_bytes: tree.size_class.saturating_mul(block_bytes),
+            depth: tree.depth,
+        })
     }
 }
 

@@ -51,7 +51,7 @@ impl Publisher {
 
     /// What the volume is; kept for watchers that come later.
     pub fn describe(&self, info: &VolumeInfo) {
-        let facts = Facts::from(info);
+        let Some(facts) = Facts::of(info) else { return };
         self.tell(|line| {
             line.facts = Some(facts.clone());
             Event::Facts(facts)

@@ -76,6 +76,11 @@ impl ReadBatch {
 }
 
 impl Sequential {
+    /// Whether a block may be present, as far as memory knows; false is certain.
+    pub fn may_exist(&self, block: BlockId) -> bool {
+        !matches!(self.placement.find(block), Found::Nowhere | Found::Queued(None))
+    }
+
     /// Begins to read these blocks.
     ///
     /// # Errors

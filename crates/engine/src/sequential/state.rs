@@ -10,7 +10,7 @@ use super::engine::Sequential;
 use super::keys::SequentialKeys;
 use super::layout::Layout;
 use super::placement::Placement;
-use super::vault::Vault;
+use super::vault::{Vault, maps_of};
 use super::{AccessTimeMap, Flush, SequentialConfig};
 use crate::wire::{Reader, Writer};
 use crate::{BlockId, EngineError, Level, Result};
@@ -110,6 +110,16 @@ impl Sequential {
         })
     }
 
+    /// Whether the access times must be found again before anything else.
+    pub fn times_are_lost(&self) -> bool {
+        self.times_lost
+    }
+
+    /// The number of the next lost write that is to be made again; none when all were.
+    pub fn next_again(&self) -> Option<u64> {
+        self.again.as_ref().map(|again| again.start)
+    }
+
     /// Makes the next of the lost writes again: a block and its content, none for a discard; or
     /// nothing, for padding. No flush follows: they were counted.
     ///
@@ -136,6 +146,19 @@ impl Sequential {
             self.placement.written_again();
         }
         Ok(())
+    }
+}
+
+impl Layout {
+    /// Bytes of the state of an engine with this layout, which never change.
+    pub fn state_bytes(&self) -> usize {
+        let counters = size_of_val(&parameters(&SequentialConfig::new(1, 1))) + 2 * 8;
+        let taken: usize = sources(self).map(|sources| sources * 8).sum();
+        let mut maps = Vec::new();
+        for level in self.schedule().levels() {
+            maps_of(self, level).save(&mut Writer(&mut maps));
+        }
+        counters + taken + maps.len()
     }
 }
 

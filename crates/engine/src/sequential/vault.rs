@@ -25,6 +25,11 @@ pub(super) struct Vault {
     leaves: MapCache,
 }
 
+/// The maps of a level in which nothing was written.
+pub(super) fn maps_of(layout: &Layout, level: Level) -> BufferMaps {
+    BufferMaps::new(level, layout.shape(level).clone(), layout.schedule().ring(level))
+}
+
 fn tampered(extent: Extent, reason: &'static str) -> EngineError {
     EngineError::TamperedExtent { offset: extent.offset, bytes: extent.bytes, reason }
 }
@@ -36,11 +41,7 @@ impl Vault {
         volume: VolumeId,
         sealer: Sealer,
     ) -> Self {
-        let schedule = layout.schedule();
-        let maps = |level: Level| {
-            BufferMaps::new(level, layout.shape(level).clone(), schedule.ring(level))
-        };
-        let maps = schedule.levels().map(maps).collect();
+        let maps = layout.schedule().levels().map(|level| maps_of(&layout, level)).collect();
         let (inner, leaves) =
             (MapCache::new(config.cached_nodes), MapCache::new(config.cached_leaves));
         Self { layout, maps, sealer, volume, inner, leaves }

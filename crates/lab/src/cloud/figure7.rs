@@ -6,7 +6,7 @@ use crate::plot::{Axis, Chart, Look};
 use crate::report::{Report, Table, bytes, count, median};
 use anyhow::{Context, Result};
 use oblivio_store::MemoryStore;
-use oblivio_volume::VolumeInfo;
+use oblivio_volume::TreeInfo;
 use oblivio_volume::fs::FileSystem;
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ struct Filled {
     corpus: Corpus,
     fs: FileSystem,
     view: View,
-    info: VolumeInfo,
+    info: TreeInfo,
     rates: Vec<f64>,
     moved: f64,
 }

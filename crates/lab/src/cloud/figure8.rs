@@ -41,7 +41,8 @@ pub fn run(quick: bool, write: bool) -> Result<()> {
             fs.commit()?;
             while fs.idle()?.is_some() {}
         }
-        let info = look(&view).info.context("a quiet moment shows the volume")?;
+        let seen = look(&view);
+        let info = seen.info.context("a quiet moment shows the volume")?;
         Ok(Moment {
             what,
             live: info.live_blocks as f64,
@@ -50,7 +51,7 @@ pub fn run(quick: bool, write: bool) -> Result<()> {
             leaf_slots: info.leaf_slots,
             slots: slots_of(&info),
             stored_slots: info.stored_slots as f64,
-            stored: info.bytes_stored,
+            stored: seen.stored,
         })
     };
     let mut moments = vec![moment("empty".into())?];

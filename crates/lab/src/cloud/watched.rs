@@ -5,7 +5,8 @@ use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::tree::Shape;
 use oblivio_engine::{BlockAnswer, BlockOp, Level};
 use oblivio_store::Store;
-use oblivio_volume::{BlockSpace, CreateOptions, OpenOptions, Shown, Volume, VolumeInfo};
+use oblivio_volume::tree::TreeVolume;
+use oblivio_volume::{BlockSpace, CreateOptions, OpenOptions, Shown, TreeInfo};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -13,7 +14,9 @@ use std::time::Duration;
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
     /// The volume, after its last commit or quiet moment.
-    pub info: Option<VolumeInfo>,
+    pub info: Option<TreeInfo>,
+    /// Bytes in the store then.
+    pub stored: u64,
     /// Paths shown.
     pub paths: u64,
     /// Buckets read and written.
@@ -31,14 +34,14 @@ pub fn look(view: &View) -> Seen {
 }
 
 /// Slots of a volume's whole tree.
-pub fn slots_of(info: &VolumeInfo) -> f64 {
+pub fn slots_of(info: &TreeInfo) -> f64 {
     let shape = Shape { depth: Level(info.depth), leaf_slots: info.leaf_slots };
     shape.slots(info.blocks_per_bucket) as f64
 }
 
 /// The volume.
 pub struct Watched {
-    volume: Volume,
+    volume: TreeVolume,
     view: View,
 }
 
@@ -68,14 +71,15 @@ impl Watched {
             on_shown: Some(Box::new(on_shown)),
             ..OpenOptions::default()
         };
-        let volume = Volume::create(store, &Passphrase::new("lab"), create, open)?;
+        let volume = TreeVolume::create(store, &Passphrase::new("lab"), create, open)?;
         Ok((Self { volume, view: view.clone() }, view))
     }
 
     fn show(&self) -> oblivio_volume::Result<()> {
-        let info = self.volume.info()?;
+        let (info, stored) = (self.volume.tree_info(), self.volume.info()?.bytes_stored);
         if let Ok(mut seen) = self.view.lock() {
             seen.info = Some(info);
+            seen.stored = stored;
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! The block view: what the file layer asks of a volume, whatever engine serves it.
 
 use crate::Result;
-use oblivio_engine::{BlockAnswer, BlockOp};
+use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp};
 
 /// Numbered blocks behind an engine, with one atomic commit over all of them.
 ///
@@ -68,6 +68,15 @@ pub trait BlockSpace: Send {
     fn discard(&mut self, ids: &[u64]) -> Result<()> {
         let _ = ids;
         Ok(())
+    }
+
+    /// Makes these blocks absent: they read so from now on. By default each costs an operation.
+    ///
+    /// # Errors
+    /// Those of an access.
+    fn erase(&mut self, ids: &[u64]) -> Result<()> {
+        let op = |&id: &u64| BlockOp { id: BlockId(id), action: Action::Remove };
+        self.defer(ids.iter().map(op).collect())
     }
 
     /// Whether a block may exist, with all that was accepted so far. An absent one reads as zeros;

@@ -110,7 +110,7 @@ impl Session {
     /// Plays events until one fails, as after a crash all do.
     fn play(&mut self, volume: &mut Volume, events: &[Event]) -> Result<(), Error> {
         for event in events {
-            let next = after(&self.model, event, volume.info()?.addressable_blocks);
+            let next = after(&self.model, event, addressable(volume)?);
             let commits = matches!(event, Event::Commit | Event::Finish | Event::Verify);
             if commits || self.setup.pace.is_some() {
                 self.possible.push(next.clone());
@@ -145,7 +145,7 @@ impl Session {
 
     fn defer(&mut self, volume: &mut Volume, writes: &[(u64, u8)]) -> Result<(), Error> {
         let bytes = self.setup.block_bytes;
-        let addressable = volume.info()?.addressable_blocks;
+        let addressable = addressable(volume)?;
         let writes = writes.iter().filter(|(id, _)| *id < addressable);
         let op = |(id, fill): &(u64, u8)| BlockOp {
             id: BlockId(*id),
@@ -163,7 +163,7 @@ impl Session {
 
     fn access(&mut self, volume: &mut Volume, ops: &[(u64, Option<u8>)]) -> Result<(), Error> {
         let bytes = self.setup.block_bytes;
-        let addressable = volume.info()?.addressable_blocks;
+        let addressable = addressable(volume)?;
         let ops: Vec<_> = ops.iter().filter(|(id, _)| *id < addressable).collect();
         let op = |(id, fill): &&(u64, Option<u8>)| BlockOp {
             id: BlockId(*id),
@@ -318,7 +318,7 @@ impl Campaign<'_> {
             Err(error) => panic!("{what} does not open: {error} ({setup:?})"),
         };
         let info = volume.info().expect("memory");
-        self.counts.replayed += u64::from(info.replayed_batches > 0);
+        self.counts.replayed += u64::from(info.replayed > 0);
         volume.verify(&mut |_, _| {}).unwrap_or_else(|error| panic!("{what}: {error}"));
         let found = content(&mut volume);
         assert!(possible.contains(&found), "{what}: found {found:?}, expected of {possible:?}");
@@ -366,4 +366,8 @@ fn crashes_at_every_operation_of_random_workloads_lose_nothing() {
 #[test]
 fn crashes_at_every_operation_lose_nothing_at_a_pace() {
     campaigns(Setup::paced);
+}
+
+fn addressable(volume: &Volume) -> Result<u64, Error> {
+    Ok(volume.info()?.tree().map_or(0, |tree| tree.addressable_blocks))
 }

@@ -1,9 +1,9 @@
 //! How much the store below has room for, with all that passes through it meanwhile.
 
-use crate::size::{SWEEP_BATCH, SWEEP_IDLE};
-use crate::space::SYNC_BYTES;
-use crate::state::LEAST_LOG;
-use crate::volume::{Volume, cache_bytes};
+use crate::tree::size::{SWEEP_BATCH, SWEEP_IDLE};
+use crate::tree::space::SYNC_BYTES;
+use crate::tree::state::LEAST_LOG;
+use crate::tree::volume::{TreeVolume, cache_bytes};
 use oblivio_engine::Engine;
 use oblivio_engine::tree::{TreeConfig, buckets_in};
 
@@ -22,7 +22,7 @@ struct Tree {
     blocks: u64,
 }
 
-impl Volume {
+impl TreeVolume {
     /// Blocks that may still come into being when the store has so many bytes left: up to the
     /// largest class whose whole tree fits. Less would do for a while, but the buckets of a tree
     /// are stored as paths come by, whatever is asked for, and must not be refused then.

@@ -4,7 +4,7 @@
 //! by the next checkpoint. All sizes follow from public numbers (docs/format.md §"State").
 
 use crate::block::ROOT_BYTES;
-use crate::commit::CommitRecord;
+use crate::tree::commit::CommitRecord;
 use crate::{Error, Result};
 use oblivio_crypto::{Kind, Place, SEAL_HEADER, Sealer, TAG_BYTES, VolumeId, digest};
 use oblivio_store::{ReadAt, Store, StoreError};

@@ -3,7 +3,8 @@
 
 use crate::Result;
 use crate::options::ShownKind;
-use crate::volume::{LEAST_BLOCKS, Volume, engine_error};
+use crate::tree::volume::{LEAST_BLOCKS, TreeVolume};
+use crate::volume::engine_error;
 use oblivio_engine::{Action, BlockId, BlockOp, Engine, TreeId};
 use std::ops::Range;
 
@@ -23,7 +24,7 @@ pub(crate) const SWEEP_BATCH: u64 = 2;
 pub(crate) const SWEEP_IDLE: u64 = 32;
 const SWEEP_LAST: u64 = 4096;
 
-impl Volume {
+impl TreeVolume {
     /// Grows the tree when these operations make more blocks exist than it is made for.
     pub(crate) fn grow_for(&mut self, ops: &[BlockOp]) -> Result<()> {
         let writes = |op: &&BlockOp| !matches!(op.action, Action::Read | Action::Remove);

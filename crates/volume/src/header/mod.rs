@@ -3,14 +3,18 @@
 //! Layout in docs/format.md §"Header". Everything but the passphrase slots is covered by a MAC
 //! under the master key; the slots are sealed one by one.
 
-use crate::slab::{PAGE, SECTOR};
+mod sequential;
+mod tree;
+
+pub use sequential::SequentialHeader;
+
 use crate::{Error, Result};
 use oblivio_crypto::{
     CryptoError, KEY_SLOTS_BYTES, KdfParams, KeySlots, MasterKey, OsEntropy, Passphrase, VolumeId,
 };
-use oblivio_engine::tree::{Eviction, MapFormat, Recursion, TreeConfig};
+use oblivio_engine::tree::TreeConfig;
 use oblivio_store::{PutMode, Store};
-use zerocopy::little_endian::{U32, U64};
+use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// The object that holds the header.
@@ -19,14 +23,9 @@ pub const HEADER_OBJECT: &str = "header";
 pub const FORMAT_VERSION: u32 = 1;
 const MAGIC: [u8; 8] = *b"OBLIVIO\n";
 const ENGINE_TREE: u32 = 1;
-/// A flag: the slots of the slab begin at multiples of 4,096 bytes, not of 512.
-const PAGE_SLOTS: u32 = 1;
-/// A flag: the buckets of leaves may have fewer slots than others; then they are in `slab-1` and
-/// so on, and the size class goes by eighths of a power of two.
-const LEAF_STEPS: u32 = 2;
-/// Block sizes from which slots begin at pages: with a tree's five blocks a bucket, a page more in each is a
-/// sixteenth of it at most.
-const PAGE_SLOTS_FROM: usize = 16 << 10;
+const ENGINE_SEQUENTIAL: u32 = 2;
+/// Bytes of an engine's own fields.
+const PARAMETER_BYTES: usize = 48;
 const MAC_BYTES: usize = 32;
 
 /// The fixed fields, as stored.
@@ -41,15 +40,17 @@ struct Fields {
     volume: [u8; 16],
     engine: U32,
     block_bytes: U32,
-    blocks_per_bucket: U32,
-    evict_every: U32,
-    fill_percent: U32,
-    individual_bits: U32,
-    capacity_blocks: U64,
-    on_chip_bytes: U64,
-    plb_bytes: U64,
-    plb_ways: U32,
-    reserved: U32,
+    /// What the engine is made with; each engine has fields of its own.
+    parameters: [u8; PARAMETER_BYTES],
+}
+
+/// Which engine serves a volume, and so from whom it hides what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EngineKind {
+    /// For a store that sees every read and every write.
+    Tree,
+    /// For whoever sees the store's writes only.
+    Sequential,
 }
 
 /// What can be read of a volume without a passphrase.
@@ -59,6 +60,8 @@ pub struct PublicHeader {
     pub volume: VolumeId,
     /// The format's version.
     pub format: u32,
+    /// Its engine.
+    pub engine: EngineKind,
     /// Bytes of user data in a block.
     pub block_bytes: usize,
     /// The declared capacity in bytes.
@@ -75,7 +78,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// The header of a new volume that opens with `passphrase`.
+    /// The header of a new volume on the tree engine that opens with `passphrase`.
     ///
     /// # Errors
     /// `Invalid` for an engine configuration that cannot work.
@@ -84,10 +87,25 @@ impl Header {
         passphrase: &Passphrase,
         kdf: KdfParams,
     ) -> Result<(Self, MasterKey)> {
-        config.validate().map_err(|error| Error::Invalid(error.to_string()))?;
+        Self::with(tree::fields_of(config)?, passphrase, kdf)
+    }
+
+    /// The header of a new volume on the sequential engine.
+    ///
+    /// # Errors
+    /// `Invalid` for parameters that cannot work.
+    pub fn create_sequential(
+        layout: &SequentialHeader,
+        passphrase: &Passphrase,
+        kdf: KdfParams,
+    ) -> Result<(Self, MasterKey)> {
+        Self::with(sequential::fields_of(layout)?, passphrase, kdf)
+    }
+
+    fn with(fields: Fields, passphrase: &Passphrase, kdf: KdfParams) -> Result<(Self, MasterKey)> {
         let volume = VolumeId::generate(&mut OsEntropy);
         let master = MasterKey::generate(&mut OsEntropy);
-        let fields = Fields::of(config, volume)?;
+        let fields = Fields { volume: volume.0, ..fields };
         let mut slots = KeySlots::new();
         slots.add(&master, volume, passphrase, kdf, &mut OsEntropy).map_err(unlock_error)?;
         let mac = master.header_mac(volume).bytes(&[fields.as_bytes()]);
@@ -112,11 +130,10 @@ impl Header {
                 "format {found} is not known to this version (it knows {FORMAT_VERSION})"
             ));
         }
-        if fields.flags.get() & !(PAGE_SLOTS | LEAF_STEPS) != 0 || fields.reserved.get() != 0 {
-            return refuse("the volume uses features that this version does not know".into());
-        }
-        if fields.engine.get() != ENGINE_TREE {
-            return refuse(format!("engine {} is not known", fields.engine.get()));
+        match fields.engine.get() {
+            ENGINE_TREE => tree::refuse_unknown(&fields)?,
+            ENGINE_SEQUENTIAL => sequential::refuse_unknown(&fields)?,
+            other => return refuse(format!("engine {other} is not known")),
         }
         if rest.len() != KEY_SLOTS_BYTES + MAC_BYTES {
             return refuse("the header has the wrong length".into());
@@ -126,9 +143,7 @@ impl Header {
             .map_err(|error| Error::Unsupported(format!("passphrase slots: {error}")))?;
         let mut mac = [0; MAC_BYTES];
         mac.copy_from_slice(stored_mac);
-        let header = Self { fields, slots, mac };
-        header.config().validate().map_err(|error| Error::Unsupported(error.to_string()))?;
-        Ok(header)
+        Ok(Self { fields, slots, mac })
     }
 
     /// The header as stored.
@@ -178,28 +193,27 @@ impl Header {
         VolumeId(self.fields.volume)
     }
 
-    /// The engine that the header describes (without memory for its cache).
-    pub fn config(&self) -> TreeConfig {
-        let fields = &self.fields;
-        TreeConfig {
-            blocks_per_bucket: fields.blocks_per_bucket.get() as usize,
-            eviction: Eviction::Scheduled { every: fields.evict_every.get() },
-            fill_percent: fields.fill_percent.get(),
-            leaf_steps: fields.flags.get() & LEAF_STEPS != 0,
-            map_format: MapFormat::Compressed { individual_bits: fields.individual_bits.get() },
-            on_chip_bytes: fields.on_chip_bytes.get() as usize,
-            recursion: Recursion::Unified {
-                plb_bytes: fields.plb_bytes.get() as usize,
-                plb_ways: fields.plb_ways.get() as usize,
-            },
-            cache_bytes: 0,
-            ..TreeConfig::new(fields.block_bytes.get() as usize, fields.capacity_blocks.get())
+    /// Its engine.
+    pub fn engine(&self) -> EngineKind {
+        match self.fields.engine.get() {
+            ENGINE_SEQUENTIAL => EngineKind::Sequential,
+            _ => EngineKind::Tree,
         }
     }
 
-    /// What the slots of the slab are multiples of, in bytes.
+    /// The tree engine that the header describes (without memory for its cache).
+    pub fn config(&self) -> TreeConfig {
+        tree::config(&self.fields)
+    }
+
+    /// What the slots of a tree's slab are multiples of, in bytes.
     pub fn slot_align(&self) -> usize {
-        if self.fields.flags.get() & PAGE_SLOTS == 0 { SECTOR } else { PAGE }
+        tree::slot_align(&self.fields)
+    }
+
+    /// The sequential engine and the log that the header describes.
+    pub fn sequential(&self) -> SequentialHeader {
+        sequential::layout(&self.fields)
     }
 
     /// What can be told without a passphrase.
@@ -208,43 +222,40 @@ impl Header {
         PublicHeader {
             volume: self.volume(),
             format: self.fields.format.get(),
+            engine: self.engine(),
             block_bytes,
-            capacity_bytes: self.fields.capacity_blocks.get().saturating_mul(block_bytes as u64),
+            capacity_bytes: self.capacity_blocks().saturating_mul(block_bytes as u64),
             passphrases: self.slots.used().count(),
         }
     }
 }
 
+impl Header {
+    fn capacity_blocks(&self) -> u64 {
+        match self.engine() {
+            EngineKind::Tree => self.config().capacity,
+            EngineKind::Sequential => self.sequential().engine.blocks,
+        }
+    }
+}
+
 impl Fields {
-    fn of(config: &TreeConfig, volume: VolumeId) -> Result<Self> {
-        let (
-            Eviction::Scheduled { every },
-            MapFormat::Compressed { individual_bits },
-            Recursion::Unified { plb_bytes, plb_ways },
-        ) = (config.eviction, config.map_format, config.recursion)
-        else {
-            return Err(Error::Invalid("this configuration is for the lab only".into()));
-        };
-        let page = if config.block_bytes < PAGE_SLOTS_FROM { 0 } else { PAGE_SLOTS };
-        let steps = if config.leaf_steps { LEAF_STEPS } else { 0 };
-        Ok(Self {
+    /// The fields of a volume without a name yet.
+    fn new(engine: u32, flags: u32, block_bytes: u32, parameters: [u8; PARAMETER_BYTES]) -> Self {
+        Self {
             magic: MAGIC,
             format: U32::new(FORMAT_VERSION),
-            flags: U32::new(page | steps),
-            volume: volume.0,
-            engine: U32::new(ENGINE_TREE),
-            block_bytes: U32::new(config.block_bytes as u32),
-            blocks_per_bucket: U32::new(config.blocks_per_bucket as u32),
-            evict_every: U32::new(every),
-            fill_percent: U32::new(config.fill_percent),
-            individual_bits: U32::new(individual_bits),
-            capacity_blocks: U64::new(config.capacity),
-            on_chip_bytes: U64::new(config.on_chip_bytes as u64),
-            plb_bytes: U64::new(plb_bytes as u64),
-            plb_ways: U32::new(plb_ways as u32),
-            reserved: U32::new(0),
-        })
+            flags: U32::new(flags),
+            volume: [0; 16],
+            engine: U32::new(engine),
+            block_bytes: U32::new(block_bytes),
+            parameters,
+        }
     }
+}
+
+fn unknown_features() -> Error {
+    Error::Unsupported("the volume uses features that this version does not know".into())
 }
 
 fn unlock_error(error: CryptoError) -> Error {

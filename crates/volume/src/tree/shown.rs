@@ -1,8 +1,8 @@
 //! Tells whoever listens what the store was shown, and by which public rule.
 
 use crate::options::{OnShown, Rule, Shown, ShownKind};
-use crate::slab::Slab;
-use crate::volume::Volume;
+use crate::tree::slab::Slab;
+use crate::tree::volume::TreeVolume;
 use oblivio_engine::{BucketId, Engine, Leaf};
 
 impl Shown {
@@ -37,7 +37,7 @@ impl Shown {
     }
 }
 
-impl Volume {
+impl TreeVolume {
     /// Tells of a record of written bytes.
     pub(crate) fn report_sync(&mut self, bytes_written: u64) {
         self.report(Shown { kind: ShownKind::Sync, bytes_written, ..Shown::default() });

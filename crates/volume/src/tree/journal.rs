@@ -10,7 +10,7 @@
 //! Each record begins with the tag of the one before it, the first one with half of its commit's
 //! digest: whoever kept journals of two forks of a volume cannot put one together from both.
 
-use crate::deferred::Writes;
+use crate::tree::deferred::Writes;
 use crate::{Error, Result};
 use oblivio_crypto::{Kind, Place, SEAL_OVERHEAD, Sealer, TAG_BYTES, Tag, VolumeId, tag_of};
 use oblivio_engine::tree::Intent;

@@ -7,9 +7,9 @@
 //! commits follow from the number of ticks.
 
 use crate::Result;
-use crate::deferred::Writes;
-use crate::journal::LEAST_SYNC;
-use crate::volume::Volume;
+use crate::tree::deferred::Writes;
+use crate::tree::journal::LEAST_SYNC;
+use crate::tree::volume::TreeVolume;
 use oblivio_crypto::{Entropy, OsEntropy};
 use oblivio_engine::{Action, BlockId, BlockOp, Engine};
 use std::time::{Duration, Instant};
@@ -53,7 +53,7 @@ impl Pacer {
     }
 }
 
-impl Volume {
+impl TreeVolume {
     /// Brings a batch to its public size and waits for its time.
     pub(crate) fn fill_batch(&mut self, ops: &mut Vec<BlockOp>) {
         let missing = self.fixed_batch().unwrap_or(0).saturating_sub(ops.len());
@@ -178,13 +178,13 @@ mod tests {
     use oblivio_store::{MemoryStore, RecordStore, Store};
     use std::sync::Arc;
 
-    fn volume(options: OpenOptions) -> (Volume, Arc<RecordStore<MemoryStore>>) {
+    fn volume(options: OpenOptions) -> (TreeVolume, Arc<RecordStore<MemoryStore>>) {
         let store = Arc::new(RecordStore::new(MemoryStore::new()));
         let create =
             CreateOptions { block_bytes: 512, capacity_bytes: 1 << 20, kdf: KdfParams::TEST };
         let passphrase = Passphrase::new("pace");
         let shared: Arc<dyn Store> = store.clone();
-        let mut volume = Volume::create(shared, &passphrase, create, options).expect("memory");
+        let mut volume = TreeVolume::create(shared, &passphrase, create, options).expect("memory");
         volume.reserve(256).expect("room");
         (volume, store)
     }

@@ -1,6 +1,6 @@
 //! Reading and authenticating every stored bucket.
 
-use crate::slab::Slab;
+use crate::tree::slab::Slab;
 use crate::{Error, Result};
 use oblivio_engine::tree::TreeOram;
 use oblivio_engine::{BucketId, TreeId};

@@ -1,10 +1,11 @@
 //! The volume as a block space: batches, writes that wait, durability.
 
 use crate::block::{BlockSpace, ROOT_BYTES};
-use crate::deferred::Writes;
 use crate::options::ShownKind;
-use crate::shown::runs;
-use crate::volume::{Volume, engine_error};
+use crate::tree::deferred::Writes;
+use crate::tree::shown::runs;
+use crate::tree::volume::TreeVolume;
+use crate::volume::engine_error;
 use crate::{Error, Result};
 use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp, Engine, TreeId};
 use std::time::{Duration, Instant};
@@ -25,7 +26,7 @@ const LEAST_DEFERRED: usize = 256 << 10;
 /// The most blocks that wait: many may have little written to them.
 const MOST_WAITING: usize = 128;
 
-impl Volume {
+impl TreeVolume {
     /// Runs `work` unless an earlier failure closed this handle; a failure closes it.
     fn guarded<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if let Some(why) = &self.failed {
@@ -177,7 +178,7 @@ impl Volume {
     }
 }
 
-impl BlockSpace for Volume {
+impl BlockSpace for TreeVolume {
     fn block_bytes(&self) -> usize {
         self.engine.block_bytes()
     }
@@ -337,8 +338,12 @@ impl BlockSpace for Volume {
         })
     }
 
+    fn erase(&mut self, ids: &[u64]) -> Result<()> {
+        self.discard(ids)
+    }
+
     fn end_operation(&mut self) -> Result<()> {
-        self.guarded(Volume::pad_operation)
+        self.guarded(TreeVolume::pad_operation)
     }
 
     fn idle(&mut self) -> Result<Option<Duration>> {

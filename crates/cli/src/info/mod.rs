@@ -1,0 +1,111 @@
+//! `info`: what a volume is, what it costs, and what its storage learns.
+
+mod sequential;
+mod tree;
+
+use crate::args::InfoArgs;
+use crate::human::{self, grouped, say, say_json, size};
+use crate::open;
+use anyhow::Result;
+use oblivio_volume::fs::Usage;
+use oblivio_volume::{EngineInfo, VolumeInfo};
+use serde_json::{Value, json};
+
+/// Runs the command.
+pub fn run(args: &InfoArgs) -> Result<()> {
+    let (info, holds) = open::with_either(
+        &args.volume,
+        &args.open,
+        |session| Ok((session.info.clone(), Holds::Files(session.fs.usage()?))),
+        |disk, info| Ok((info.clone(), Holds::Disk(disk.size()))),
+    )?;
+    if args.json { say_json(&as_json(&info, &holds)) } else { in_words(&info, &holds) }
+}
+
+/// What a volume is used for.
+enum Holds {
+    Files(Usage),
+    /// A disk of so many bytes.
+    Disk(u64),
+}
+
+fn capacity(info: &VolumeInfo) -> u64 {
+    info.capacity_blocks.saturating_mul(info.block_bytes as u64)
+}
+
+fn used(usage: &Usage) -> u64 {
+    (usage.data_blocks + usage.metadata_blocks) * usage.block_bytes
+}
+
+fn as_json(info: &VolumeInfo, holds: &Holds) -> Value {
+    let mut value = json!({
+        "volume": info.volume.to_string(),
+        "format": info.format,
+        "engine": info.engine_name(),
+        "block_bytes": info.block_bytes,
+        "capacity_bytes": capacity(info),
+        "stored_bytes": info.bytes_stored,
+        "epoch": info.epoch,
+        "passphrases": info.passphrases,
+        "memory_bytes": info.memory_bytes,
+    });
+    match &info.engine {
+        EngineInfo::Tree(tree) => tree::as_json(&mut value, info, tree),
+        EngineInfo::Sequential(engine) => sequential::as_json(&mut value, info, engine),
+    }
+    match holds {
+        Holds::Files(usage) => {
+            value["used_bytes"] = used(usage).into();
+            value["file_bytes"] = usage.logical_bytes.into();
+            value["files"] = usage.files.into();
+            value["directories"] = usage.directories.into();
+        }
+        Holds::Disk(size) => {
+            value["disk_bytes"] = (*size).into();
+            if let Some(used) = disk_used(info, *size) {
+                value["used_bytes"] = used.into();
+            }
+        }
+    }
+    value
+}
+
+/// Bytes of a disk that take space; none where all of it always does.
+fn disk_used(info: &VolumeInfo, size: u64) -> Option<u64> {
+    let live = info.tree()?.live_blocks;
+    Some(live.saturating_mul(info.block_bytes as u64).min(size))
+}
+
+fn row(name: &str, value: String) -> Result<()> {
+    say(format!("  {name:<14}{value}"))
+}
+
+fn in_words(info: &VolumeInfo, holds: &Holds) -> Result<()> {
+    say("The volume")?;
+    row("identity", info.volume.to_string())?;
+    row("engine", format!("{}, format {}", info.engine_name(), info.format))?;
+    match holds {
+        Holds::Files(usage) => {
+            row("may grow to", size(capacity(info)))?;
+            let files = human::count(usage.files, "file");
+            let directories = human::count(usage.directories, "directory");
+            row("files", format!("{files}, {directories}, {}", size(usage.logical_bytes)))?;
+            row("in use", format!("{} of blocks, metadata included", size(used(usage))))?;
+        }
+        Holds::Disk(disk) => {
+            row("holds", format!("a disk of {} ({} bytes)", size(*disk), grouped(*disk)))?;
+            if let Some(used) = disk_used(info, *disk) {
+                row("in use", format!("{} of blocks", size(used)))?;
+            }
+        }
+    }
+    match &info.engine {
+        EngineInfo::Tree(tree) => tree::rows(info, tree)?,
+        EngineInfo::Sequential(engine) => sequential::rows(info, engine)?,
+    }
+    row("passphrases", info.passphrases.to_string())?;
+    match &info.engine {
+        EngineInfo::Tree(tree) => tree::in_words(info, tree, holds),
+        EngineInfo::Sequential(engine) => sequential::in_words(info, engine, holds),
+    }
+}

@@ -1,0 +1,106 @@
+//! The header's fields of the sequential engine.
+
+use super::{ENGINE_SEQUENTIAL, Fields, PARAMETER_BYTES, unknown_features};
+use crate::{Error, Result};
+use oblivio_engine::sequential::SequentialConfig;
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute};
+
+/// What a sequential volume is made with. All of it is public.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SequentialHeader {
+    /// The engine.
+    pub engine: SequentialConfig,
+    /// Writes that a quantum of the log has room for.
+    pub quantum_writes: u64,
+    /// Quanta that the log has room for.
+    pub log_quanta: u64,
+}
+
+impl SequentialHeader {
+    /// Refuses what cannot work.
+    ///
+    /// # Errors
+    /// `Invalid` says what.
+    pub fn check(&self) -> Result<()> {
+        self.engine.check().map_err(|error| Error::Invalid(error.to_string()))?;
+        let writes = self.engine.queue_blocks();
+        // A turn needs a quantum for each of its writes' share and one to end it; two turns stay.
+        let least = 2 * (writes.div_ceil(self.quantum_writes.max(1)) + 2);
+        if !(1..=1 << 12).contains(&self.quantum_writes) {
+            return Err(Error::Invalid(
+                "a quantum of the log has room for 1 to 4096 writes".into(),
+            ));
+        }
+        if !(least..=1 << 32).contains(&self.log_quanta) {
+            return Err(Error::Invalid(format!("the log needs {least} quanta or more")));
+        }
+        Ok(())
+    }
+}
+
+/// As stored.
+#[derive(Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct Parameters {
+    blocks: U64,
+    bucket_blocks: U32,
+    queue_buckets: U32,
+    fan_out: U32,
+    last_ratio: U32,
+    time_pages: U32,
+    sector_bytes: U32,
+    quantum_writes: U32,
+    reserved: U32,
+    log_quanta: U64,
+}
+
+const _: () = assert!(size_of::<Parameters>() == PARAMETER_BYTES);
+
+/// The fields of a new volume.
+pub(super) fn fields_of(layout: &SequentialHeader) -> Result<Fields> {
+    layout.check()?;
+    let SequentialHeader { engine, quantum_writes, log_quanta } = layout;
+    let parameters = Parameters {
+        blocks: U64::new(engine.blocks),
+        bucket_blocks: U32::new(engine.bucket_blocks as u32),
+        queue_buckets: U32::new(engine.queue_buckets as u32),
+        fan_out: U32::new(engine.fan_out as u32),
+        last_ratio: U32::new(engine.last_ratio as u32),
+        time_pages: U32::new(engine.time_pages as u32),
+        sector_bytes: U32::new(engine.sector_bytes as u32),
+        quantum_writes: U32::new(*quantum_writes as u32),
+        reserved: U32::new(0),
+        log_quanta: U64::new(*log_quanta),
+    };
+    let block_bytes = engine.block_bytes as u32;
+    Ok(Fields::new(ENGINE_SEQUENTIAL, 0, block_bytes, transmute!(parameters)))
+}
+
+/// Refuses what this version does not know.
+pub(super) fn refuse_unknown(fields: &Fields) -> Result<()> {
+    let own: Parameters = transmute!(fields.parameters);
+    if fields.flags.get() != 0 || own.reserved.get() != 0 {
+        return Err(unknown_features());
+    }
+    layout(fields).check().map_err(|error| Error::Unsupported(error.to_string()))
+}
+
+/// What the fields say.
+pub(super) fn layout(fields: &Fields) -> SequentialHeader {
+    let own: Parameters = transmute!(fields.parameters);
+    let block_bytes = fields.block_bytes.get() as usize;
+    SequentialHeader {
+        engine: SequentialConfig {
+            bucket_blocks: own.bucket_blocks.get().into(),
+            queue_buckets: own.queue_buckets.get().into(),
+            fan_out: own.fan_out.get().into(),
+            last_ratio: own.last_ratio.get().into(),
+            time_pages: own.time_pages.get().into(),
+            sector_bytes: own.sector_bytes.get() as usize,
+            ..SequentialConfig::new(block_bytes, own.blocks.get())
+        },
+        quantum_writes: own.quantum_writes.get().into(),
+        log_quanta: own.log_quanta.get(),
+    }
+}

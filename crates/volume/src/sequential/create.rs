@@ -1,0 +1,194 @@
+//! Making a volume: its parameters, its objects, what it holds at first.
+
+use super::log::{LOG_OBJECT, RingLog};
+use super::quantum::Form;
+use super::state::{STATE_OBJECT, StatePlaces};
+use super::times::{self, TIMES_OBJECT};
+use super::{DISK_OBJECT, SequentialVolume};
+use crate::header::{Header, SequentialHeader};
+use crate::options::OpenOptions;
+use crate::{Error, Result};
+use oblivio_crypto::{
+    KdfParams, Kind, MasterKey, OsEntropy, Passphrase, Place, SEAL_HEADER, Sealer, TAG_BYTES,
+    VolumeId,
+};
+use oblivio_engine::sequential::{Layout, SequentialConfig};
+use oblivio_store::{PutMode, Store, WriteAt};
+use std::sync::Arc;
+
+/// Bytes of a quantum of the log, about.
+const QUANTUM_BYTES: usize = 64 << 10;
+/// Turns of writes that the log has room for when nothing is synced: so much is left for padding
+/// before a turn is cut short.
+const LOG_TURNS: u64 = 8;
+/// Pages of access times that each flush writes when they are in the ORAM (docs/sequential.md).
+const TIME_PAGES: u64 = 8;
+
+/// What a sequential volume is made with.
+#[derive(Clone, Copy, Debug)]
+pub struct SequentialOptions {
+    /// The engine's parameters.
+    pub engine: SequentialConfig,
+    /// Writes that a quantum of the log has room for.
+    pub quantum_writes: u64,
+    /// Quanta that the log has room for.
+    pub log_quanta: u64,
+    /// Fill the disk with random bytes first, so that it does not show how much was ever written.
+    pub fill: bool,
+}
+
+impl SequentialOptions {
+    /// The defaults for blocks of so many bytes and a volume of so many.
+    pub fn new(block_bytes: usize, capacity_bytes: u64) -> Self {
+        let blocks = capacity_bytes.div_ceil(block_bytes.max(1) as u64).max(1);
+        Self::of(SequentialConfig::new(block_bytes, blocks))
+    }
+
+    /// The defaults for an engine.
+    pub fn of(engine: SequentialConfig) -> Self {
+        let quantum_writes = (QUANTUM_BYTES / engine.block_bytes.max(1)).saturating_sub(1).max(1);
+        let quantum_writes = quantum_writes as u64;
+        let turn = engine.queue_blocks().div_ceil(quantum_writes) + 2;
+        Self { engine, quantum_writes, log_quanta: LOG_TURNS * turn, fill: false }
+    }
+
+    /// With the access time map in the ORAM: a twentieth more is written, and memory does not grow
+    /// with the volume.
+    #[must_use]
+    pub fn map_on_disk(mut self) -> Self {
+        self.engine.time_pages = TIME_PAGES;
+        self
+    }
+
+    /// Bytes in the store.
+    ///
+    /// # Errors
+    /// `Invalid` for parameters that cannot work.
+    pub fn stored_bytes(&self) -> Result<u64> {
+        let header = self.header();
+        header.check()?;
+        let objects = objects(&header)?.into_iter();
+        Ok(objects.map(|(_, bytes)| bytes).sum())
+    }
+
+    /// Bytes written to the disk and the log for each byte that is written to the volume, once
+    /// every level is in use.
+    ///
+    /// # Errors
+    /// As [`Self::stored_bytes`].
+    pub fn written_per_byte(&self) -> Result<f64> {
+        let layout =
+            Layout::new(&self.engine).map_err(|error| Error::Invalid(error.to_string()))?;
+        let form = form_of(&self.header());
+        let log = form.bytes() as f64 / (form.writes * form.block_bytes) as f64;
+        Ok(layout.cost().written + log)
+    }
+
+    fn header(&self) -> SequentialHeader {
+        let Self { engine, quantum_writes, log_quanta, .. } = *self;
+        SequentialHeader { engine, quantum_writes, log_quanta }
+    }
+}
+
+/// The form of a volume's quanta.
+pub(super) fn form_of(header: &SequentialHeader) -> Form {
+    Form { block_bytes: header.engine.block_bytes, writes: header.quantum_writes as usize }
+}
+
+/// The objects of a volume beside its header, and their lengths, which never change.
+pub(super) fn objects(header: &SequentialHeader) -> Result<Vec<(&'static str, u64)>> {
+    let invalid = |error: oblivio_engine::EngineError| Error::Invalid(error.to_string());
+    let layout = Layout::new(&header.engine).map_err(invalid)?;
+    let engine_bytes = layout.state_bytes();
+    let mut objects = vec![
+        (DISK_OBJECT, layout.bytes()),
+        (LOG_OBJECT, RingLog::object_bytes(form_of(header), header.log_quanta)),
+        (STATE_OBJECT, StatePlaces::object_bytes(engine_bytes)),
+    ];
+    if header.engine.time_pages == 0 {
+        let times = layout.schedule().access_time_bytes();
+        objects.push((TIMES_OBJECT, times::object_bytes(times)));
+    }
+    Ok(objects)
+}
+
+impl SequentialVolume {
+    /// Creates a volume in an empty store and opens it. `progress` hears of the bytes that are
+    /// filled, if they are.
+    ///
+    /// # Errors
+    /// `Exists` when there is a volume already, `Invalid` when there is something else or the
+    /// options make no sense, `Full` when the store has no space for it.
+    pub fn create(
+        store: Arc<dyn Store>,
+        passphrase: &Passphrase,
+        kdf: KdfParams,
+        create: SequentialOptions,
+        open: OpenOptions,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Self> {
+        store.lock()?;
+        crate::volume::expect_empty(&*store)?;
+        let layout = create.header();
+        let (header, master) = Header::create_sequential(&layout, passphrase, kdf)?;
+        let objects = objects(&layout)?;
+        for (object, bytes) in &objects {
+            store.write(&[WriteAt { object, offset: bytes - 1, data: &[0] }])?;
+        }
+        if create.fill {
+            fill(&*store, &objects, &master, header.volume(), progress)?;
+        }
+        let mut volume = Self::assemble(store, &header, &master, open)?;
+        volume.write_first_state()?;
+        // The header comes last: before it there is no volume.
+        header.save(&*volume.store, PutMode::IfAbsent)?;
+        volume.announce()?;
+        Ok(volume)
+    }
+}
+
+/// Bytes that are made random at a time.
+const FILL_BYTES: usize = 4 << 20;
+
+/// Fills the objects with what nobody can tell from sealed data: zeros, sealed, of which only the
+/// ciphertext is written, under a key that is used for nothing else.
+fn fill(
+    store: &dyn Store,
+    objects: &[(&str, u64)],
+    master: &MasterKey,
+    volume: VolumeId,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<()> {
+    let mut sealer = Sealer::new(master.fill_root(volume), Box::new(OsEntropy));
+    let total = objects.iter().map(|(_, bytes)| bytes).sum();
+    let mut done = 0;
+    for (object, bytes) in objects {
+        for offset in (0..*bytes).step_by(FILL_BYTES) {
+            let len = FILL_BYTES.min((bytes - offset) as usize);
+            let mut buf = vec![0; SEAL_HEADER + len + TAG_BYTES];
+            let place = Place { volume, kind: Kind::Slot, index: offset, version: 0 };
+            let sealed = sealer.seal(&place, &mut buf);
+            sealed.map_err(|error| Error::Closed(error.to_string()))?;
+            let data = &buf[SEAL_HEADER..SEAL_HEADER + len];
+            store.write(&[WriteAt { object, offset, data }])?;
+            done += len as u64;
+            progress(done, total);
+        }
+    }
+    let names: Vec<&str> = objects.iter().map(|(object, _)| *object).collect();
+    Ok(store.sync(&names)?)
+}
+
+/// Refuses a volume whose objects are not as long as they must be.
+pub(super) fn expect_objects(store: &dyn Store, header: &SequentialHeader) -> Result<()> {
+    let there = store.list()?;
+    for (object, bytes) in objects(header)? {
+        let found = there.iter().find(|(name, _)| name == object).map(|(_, len)| *len);
+        if found.is_none_or(|found| found < bytes) {
+            let found = found.unwrap_or(0);
+            let why = format!("object {object:?} has {found} bytes and should have {bytes}");
+            return Err(Error::Tampered(why));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,282 @@
+//! The ring log: every write, in order, in sealed quanta of one size.
+//!
+//! Quantum `n` stands in place `n` modulo their number. It opens only there and as number `n`, and
+//! names the tag of the one before it, so that nobody can put a log together from two. Each says
+//! how many were durable when it was written: one that is missing although it was durable is
+//! damage, and no torn end.
+
+use super::quantum::{Entry, Filling, Form, Quantum};
+use crate::{Error, Result};
+use oblivio_crypto::{Kind, Place, SEAL_HEADER, Sealer, TAG_BYTES, Tag, VolumeId, tag_of};
+use oblivio_store::{ReadAt, Store, WriteAt};
+
+/// The object that holds the log.
+pub const LOG_OBJECT: &str = "log";
+/// Sealed quanta are handed to the store when they come to so many bytes.
+const TOGETHER: usize = 512 << 10;
+/// So many bytes are read at a time.
+const WINDOW: usize = 4 << 20;
+
+/// A place in the log from which it can be read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mark {
+    /// The number of a quantum.
+    pub number: u64,
+    /// The tag of the quantum before it.
+    pub before: Tag,
+}
+
+/// The log of one session.
+pub struct RingLog {
+    volume: VolumeId,
+    sealer: Sealer,
+    form: Form,
+    /// Quanta that there is room for.
+    quanta: u64,
+    /// The next quantum.
+    next: Mark,
+    /// Quanta below this are durable.
+    durable: u64,
+    filling: Option<Filling>,
+    /// Sealed quanta that the store has not yet got.
+    sealed: Vec<u8>,
+}
+
+impl RingLog {
+    /// An empty log.
+    pub fn new(volume: VolumeId, sealer: Sealer, form: Form, quanta: u64) -> Self {
+        Self {
+            volume,
+            sealer,
+            form,
+            quanta,
+            next: Mark::default(),
+            durable: 0,
+            filling: None,
+            sealed: Vec::new(),
+        }
+    }
+
+    /// Bytes of the object.
+    pub fn object_bytes(form: Form, quanta: u64) -> u64 {
+        quanta * form.bytes() as u64
+    }
+
+    /// Where the next quantum will stand. Nothing must be waiting to become one.
+    pub fn end(&self) -> Mark {
+        self.next
+    }
+
+    /// Goes on from here; what is below is durable.
+    pub fn resume(&mut self, end: Mark) {
+        (self.next, self.durable) = (end, end.number);
+    }
+
+    /// Quanta that are known to be durable.
+    pub fn durable(&self) -> u64 {
+        self.durable
+    }
+
+    /// Quanta since a mark.
+    pub fn since(&self, mark: Mark) -> u64 {
+        self.next.number - mark.number
+    }
+
+    /// Whether something waits for its quantum to be full.
+    pub fn is_filling(&self) -> bool {
+        self.filling.is_some()
+    }
+
+    /// Takes up an entry, whose number among all writes is `write`.
+    ///
+    /// # Errors
+    /// Those of the store and of the sealer.
+    pub fn add(&mut self, store: &dyn Store, write: u64, entry: Entry<'_>) -> Result<()> {
+        let form = self.form;
+        let filling = self.filling.get_or_insert_with(|| Filling::new(form, write));
+        filling.add(entry);
+        if filling.is_full() {
+            self.close(write)?;
+        }
+        match self.sealed.len() >= TOGETHER {
+            true => self.hand_over(store),
+            false => Ok(()),
+        }
+    }
+
+    /// Takes up the root; it stands behind all writes so far. `write` is the number of the next.
+    pub fn set_root(&mut self, write: u64, root: &[u8]) {
+        let form = self.form;
+        self.filling.get_or_insert_with(|| Filling::new(form, write)).set_root(root);
+    }
+
+    /// Ends the quantum that is being filled; an empty one if nothing waits.
+    ///
+    /// # Errors
+    /// Those of the sealer.
+    pub fn close(&mut self, write: u64) -> Result<()> {
+        let filling = self.filling.take().unwrap_or_else(|| Filling::new(self.form, write));
+        let mut quantum = filling.finish(self.next.before, self.durable);
+        let place = self.place(self.next.number);
+        let sealed = self.sealer.seal(&place, &mut quantum);
+        let before = sealed.map_err(|error| Error::Closed(error.to_string()))?;
+        self.next = Mark { number: self.next.number + 1, before };
+        self.sealed.extend_from_slice(&quantum);
+        Ok(())
+    }
+
+    /// Hands all sealed quanta to the store.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn hand_over(&mut self, store: &dyn Store) -> Result<()> {
+        if !self.sealed.is_empty() {
+            store.write(&self.writes())?;
+            self.sealed.clear();
+        }
+        Ok(())
+    }
+
+    /// Makes all closed quanta durable.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn sync(&mut self, store: &dyn Store) -> Result<()> {
+        match self.writes()[..] {
+            [WriteAt { object, offset, data }] => store.write_durable(object, offset, data)?,
+            ref writes => {
+                store.write(writes)?;
+                store.sync(&[LOG_OBJECT])?;
+            }
+        }
+        self.sealed.clear();
+        self.durable = self.next.number;
+        Ok(())
+    }
+
+    /// Everything handed over so far was made durable by somebody else.
+    pub fn synced(&mut self) {
+        self.durable = self.next.number - self.sealed.len() as u64 / self.form.bytes() as u64;
+    }
+
+    /// The sealed quanta at their places: in two parts where the ring begins again.
+    fn writes(&self) -> Vec<WriteAt<'_>> {
+        let bytes = self.form.bytes();
+        let first = self.next.number - (self.sealed.len() / bytes) as u64;
+        let until_end = (self.quanta - first % self.quanta).saturating_mul(bytes as u64);
+        let cut = usize::try_from(until_end).unwrap_or(usize::MAX).min(self.sealed.len());
+        let (data, again) = self.sealed.split_at(cut);
+        let object = LOG_OBJECT;
+        let offset = first % self.quanta * bytes as u64;
+        let parts = [WriteAt { object, offset, data }, WriteAt { object, offset: 0, data: again }];
+        parts.into_iter().filter(|part| !part.data.is_empty()).collect()
+    }
+
+    fn place(&self, number: u64) -> Place {
+        let index = number % self.quanta;
+        Place { volume: self.volume, kind: Kind::Journal, index, version: number }
+    }
+
+    /// The log ends at `end`, unless a later quantum knows that it went on.
+    ///
+    /// # Errors
+    /// `Tampered` when one does; those of the store.
+    pub fn refuse_hole(&mut self, store: &dyn Store, from: Mark, end: Mark) -> Result<()> {
+        let mut window = Window::default();
+        let most = (from.number + self.quanta).min(end.number + self.quanta / 2);
+        for number in end.number + 1..most {
+            let mut sealed = window.get(store, self.form, self.quanta, number)?;
+            let place = self.place(number);
+            let Ok(plain) = self.sealer.open(&place, &mut sealed) else { continue };
+            let later = Quantum::parse(self.form, plain);
+            if later.is_some_and(|later| later.durable > end.number) {
+                let why = format!("{LOG_OBJECT}: quantum {} is not what was synced", end.number);
+                return Err(Error::Tampered(why));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads a log from a mark on.
+pub struct Reader {
+    from: Mark,
+    /// The next quantum.
+    at: Mark,
+    window: Window,
+}
+
+impl Reader {
+    /// From here on.
+    pub fn new(from: Mark) -> Self {
+        Self { from, at: from, window: Window::default() }
+    }
+
+    /// Where it is.
+    pub fn at(&self) -> Mark {
+        self.at
+    }
+
+    /// The next quantum, none at the end.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn next(&mut self, log: &mut RingLog, store: &dyn Store) -> Result<Option<Opened>> {
+        let number = self.at.number;
+        if number - self.from.number == log.quanta {
+            return Ok(None);
+        }
+        let mut sealed = self.window.get(store, log.form, log.quanta, number)?;
+        let tag = tag_of(&sealed);
+        let whole = log.sealer.open(&log.place(number), &mut sealed).is_ok();
+        let opened = Opened { form: log.form, sealed };
+        let follows = opened.quantum().is_some_and(|it| it.before == self.at.before);
+        match tag.filter(|_| whole && follows) {
+            Some(before) => {
+                self.at = Mark { number: number + 1, before };
+                Ok(Some(opened))
+            }
+            None => Ok(None),
+        }
+    }
+}
+
+/// A quantum that was read.
+pub struct Opened {
+    form: Form,
+    /// Opened in place.
+    sealed: Vec<u8>,
+}
+
+impl Opened {
+    /// What it says; none for nonsense.
+    pub fn quantum(&self) -> Option<Quantum<'_>> {
+        let plain = self.sealed.get(SEAL_HEADER..self.sealed.len().checked_sub(TAG_BYTES)?)?;
+        Quantum::parse(self.form, plain)
+    }
+}
+
+/// A part of the log in memory.
+#[derive(Default)]
+struct Window {
+    first: u64,
+    bytes: Vec<u8>,
+}
+
+impl Window {
+    /// A copy of the quantum with this number, sealed.
+    fn get(&mut self, store: &dyn Store, form: Form, quanta: u64, number: u64) -> Result<Vec<u8>> {
+        let size = form.bytes();
+        let held = (self.bytes.len() / size) as u64;
+        if number < self.first || number >= self.first + held {
+            let until_end = quanta - number % quanta;
+            let count = until_end.min((WINDOW / size).max(1) as u64);
+            self.bytes.resize(count as usize * size, 0);
+            let offset = number % quanta * size as u64;
+            store.read(&mut [ReadAt { object: LOG_OBJECT, offset, buf: &mut self.bytes }])?;
+            self.first = number;
+        }
+        let at = (number - self.first) as usize * size;
+        Ok(self.bytes[at..at + size].to_vec())
+    }
+}

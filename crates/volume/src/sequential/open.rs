@@ -1,0 +1,170 @@
+//! Opening a volume: the newest state, the access times, and what the log has beyond them.
+
+use super::create::expect_objects;
+use super::log::{LOG_OBJECT, Mark, Reader};
+use super::quantum::Entry;
+use super::state::State;
+use super::times;
+use super::volume::{SequentialVolume, carry_out, engine_error};
+use crate::header::Header;
+use crate::options::OpenOptions;
+use crate::{Error, Result};
+use oblivio_crypto::{MasterKey, Passphrase};
+use oblivio_engine::sequential::{Sequential, SequentialKeys};
+use oblivio_store::Store;
+use std::sync::Arc;
+
+impl SequentialVolume {
+    /// Opens a volume; makes again what the log has of a session that did not end well.
+    ///
+    /// # Errors
+    /// `WrongPassphrase`, `Unsupported`, `Tampered`, `RolledBack`, `Busy`.
+    pub fn open(store: Arc<dyn Store>, passphrase: &Passphrase, open: OpenOptions) -> Result<Self> {
+        store.lock()?;
+        let header = Header::load(&*store)?;
+        let master = header.unlock(passphrase)?;
+        Self::open_with(store, &header, &master, open)
+    }
+
+    /// Opens a volume whose header was read and unlocked.
+    pub(crate) fn open_with(
+        store: Arc<dyn Store>,
+        header: &Header,
+        master: &MasterKey,
+        open: OpenOptions,
+    ) -> Result<Self> {
+        expect_objects(&*store, &header.sequential())?;
+        let mut volume = Self::assemble(store, header, master, open)?;
+        let (state, identity) = volume.states.read(&*volume.store)?;
+        volume.current = (state.epoch, identity);
+        volume.refuse_rollback()?;
+        volume.expect_log(state.log)?;
+        volume.restore(&state, master)?;
+        volume.replay(state.log)?;
+        volume.announce()?;
+        Ok(volume)
+    }
+
+    /// Compares the state with what this computer has seen.
+    fn refuse_rollback(&self) -> Result<()> {
+        let Some(seen) = self.options.last_seen else { return Ok(()) };
+        if seen.volume != self.volume || self.options.accept_rollback {
+            return Ok(());
+        }
+        let (epoch, digest) = self.current;
+        if epoch < seen.epoch {
+            return Err(Error::RolledBack(format!(
+                "the volume is at state {epoch}, but this computer saw state {}",
+                seen.epoch
+            )));
+        }
+        if epoch == seen.epoch && digest != seen.digest {
+            let why = format!("state {epoch} is another one than the one this computer saw");
+            return Err(Error::RolledBack(why));
+        }
+        Ok(())
+    }
+
+    /// Finds where the log ends, and compares that with what this computer has seen.
+    fn expect_log(&mut self, from: Mark) -> Result<()> {
+        let mut reader = Reader::new(from);
+        while reader.next(&mut self.log, &*self.store)?.is_some() {}
+        let end = reader.at();
+        self.log.refuse_hole(&*self.store, from, end)?;
+        let Some(seen) = self.options.last_seen else { return Ok(()) };
+        let same = (seen.volume, (seen.epoch, seen.digest)) == (self.volume, self.current);
+        if same && end.number < seen.syncs && !self.options.accept_rollback {
+            return Err(Error::RolledBack(format!(
+                "the end of the log is missing: {} quanta that this computer saw",
+                seen.syncs - end.number
+            )));
+        }
+        Ok(())
+    }
+
+    /// Brings the engine to where the state left it.
+    fn restore(&mut self, state: &State, master: &MasterKey) -> Result<()> {
+        let config = self.header.engine;
+        let times = match state.times {
+            Some(identity) if config.time_pages == 0 => {
+                let bytes = self.engine.layout().schedule().access_time_bytes() as usize;
+                let of = (self.volume, state.epoch);
+                times::read(&*self.store, &mut self.times_sealer, of, identity, bytes)?
+            }
+            _ => None,
+        };
+        let keys = SequentialKeys::of_volume(master, self.volume);
+        let restored = Sequential::restore(config, keys, &state.engine, times.as_deref());
+        self.engine = restored.map_err(engine_error)?;
+        self.root.clone_from(&state.root);
+        self.turns = [state.log; 2];
+        if !self.engine.times_are_lost() {
+            return Ok(());
+        }
+        let mut rebuild = self.engine.begin_rebuild().map_err(engine_error)?;
+        while carry_out(&*self.store, self.engine.rebuild_step(&mut rebuild))? {}
+        Ok(())
+    }
+
+    /// Makes the writes of the log again: first those of the queue, then those beyond the state.
+    fn replay(&mut self, from: Mark) -> Result<()> {
+        let schedule = self.engine.layout().schedule();
+        let turn_writes = schedule.writes_per_flush() * schedule.queue_buckets();
+        let turn_start = self.engine.turn().0 * turn_writes;
+        let (mut reader, mut found) = (Reader::new(from), false);
+        loop {
+            let begin = reader.at();
+            let Some(opened) = reader.next(&mut self.log, &*self.store)? else { break };
+            let quantum = opened.quantum().ok_or_else(nonsense)?;
+            let expected = self.engine.next_again().unwrap_or_else(|| self.engine.writes());
+            if quantum.first_write != expected {
+                return Err(nonsense());
+            }
+            if quantum.first_write == turn_start && !std::mem::replace(&mut found, true) {
+                self.turns[1] = begin;
+            }
+            // A turn ends with a quantum: its mark is where the next one begins.
+            self.log.resume(reader.at());
+            if let Some(root) = quantum.root() {
+                self.root = root.to_vec();
+            }
+            for entry in quantum.entries() {
+                self.again(entry.ok_or_else(nonsense)?)?;
+            }
+        }
+        if self.engine.next_again().is_some() {
+            return Err(Error::Tampered(format!("{LOG_OBJECT}: writes of the queue are missing")));
+        }
+        if !found {
+            self.turns[1] = reader.at();
+        }
+        self.log.resume(reader.at());
+        Ok(())
+    }
+
+    /// One entry of the log.
+    fn again(&mut self, entry: Entry<'_>) -> Result<()> {
+        let (block, content) = match entry {
+            Entry::Write(block, content) => (block, Some(content.to_vec())),
+            Entry::Discard(block) => (block, None),
+            Entry::Padding(count) => {
+                for _ in 0..count {
+                    match self.engine.next_again() {
+                        Some(_) => self.engine.write_again(None).map_err(engine_error)?,
+                        None => self.pad(1)?,
+                    }
+                }
+                return Ok(());
+            }
+        };
+        if self.engine.next_again().is_some() {
+            return self.engine.write_again(Some((block, content))).map_err(engine_error);
+        }
+        self.replayed += 1;
+        self.take(block, content)
+    }
+}
+
+fn nonsense() -> Error {
+    Error::Tampered(format!("{LOG_OBJECT} does not parse"))
+}

@@ -1,0 +1,145 @@
+//! The volume as a block space. Nobody sees its reads, so each takes what it takes; what is written
+//! follows from how many writes there are.
+
+use super::SequentialVolume;
+use crate::block::{BlockSpace, ROOT_BYTES};
+use crate::{Error, Result};
+use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp};
+use std::collections::HashMap;
+
+/// Operations that are served together: so much may be in memory twice.
+const TOGETHER: usize = 256;
+
+impl SequentialVolume {
+    /// Refuses what no engine would take.
+    fn refuse_misfits(&self, ops: &[BlockOp]) -> Result<()> {
+        let (blocks, bytes) = (self.capacity_blocks(), self.block_bytes());
+        match ops.iter().find(|op| op.id.0 >= blocks || op.action.end() > bytes) {
+            Some(op) => Err(Error::Invalid(format!("block {} of {blocks} of {bytes}", op.id.0))),
+            None => Ok(()),
+        }
+    }
+
+    /// The blocks that must be read before these operations can be carried out.
+    fn read_for(&mut self, ops: &[BlockOp]) -> Result<HashMap<BlockId, BlockAnswer>> {
+        let mut seen = HashMap::new();
+        for op in ops {
+            let needed = !matches!(op.action, Action::Write(_) | Action::Remove);
+            seen.entry(op.id).or_insert(needed);
+        }
+        let mut wanted: Vec<BlockId> =
+            seen.into_iter().filter_map(|(id, needed)| needed.then_some(id)).collect();
+        // By address: then what lies side by side is read in one piece.
+        wanted.sort_unstable();
+        let answers = self.read_blocks(&wanted)?;
+        Ok(wanted.into_iter().zip(answers).collect())
+    }
+
+    fn serve(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
+        let block_bytes = self.block_bytes();
+        let mut blocks = self.read_for(&ops)?;
+        let last = last_uses(&ops);
+        let mut answers = Vec::with_capacity(ops.len());
+        for (at, BlockOp { id, action }) in ops.into_iter().enumerate() {
+            let again = last[&id] != at;
+            if action == Action::Read {
+                answers.push(match again {
+                    true => blocks.get(&id).cloned().flatten(),
+                    false => blocks.remove(&id).flatten(),
+                });
+                continue;
+            }
+            let content = changed(blocks.remove(&id).flatten(), action, block_bytes);
+            if again {
+                blocks.insert(id, content.clone());
+            }
+            self.write_block(id, content)?;
+            answers.push(None);
+        }
+        Ok(answers)
+    }
+}
+
+/// Where in a list each block is used last.
+fn last_uses(ops: &[BlockOp]) -> HashMap<BlockId, usize> {
+    ops.iter().enumerate().map(|(at, op)| (op.id, at)).collect()
+}
+
+/// What an operation makes of a block.
+fn changed(block: BlockAnswer, action: Action, block_bytes: usize) -> BlockAnswer {
+    match action {
+        Action::Remove => None,
+        Action::Write(mut bytes) => {
+            bytes.resize(block_bytes, 0);
+            Some(bytes)
+        }
+        patches => {
+            let mut block = block.unwrap_or_else(|| vec![0; block_bytes]);
+            patches.write_to(&mut block);
+            Some(block)
+        }
+    }
+}
+
+impl BlockSpace for SequentialVolume {
+    fn block_bytes(&self) -> usize {
+        self.header.engine.block_bytes
+    }
+
+    fn capacity_blocks(&self) -> u64 {
+        self.header.engine.blocks
+    }
+
+    /// All are addressable from the beginning.
+    fn reserve(&mut self, blocks: u64) -> Result<()> {
+        if blocks > self.capacity_blocks() {
+            return Err(Error::Full(format!(
+                "the volume was made with {} blocks of {} bytes",
+                self.capacity_blocks(),
+                self.block_bytes()
+            )));
+        }
+        Ok(())
+    }
+
+    fn access(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
+        self.refuse_misfits(&ops)?;
+        self.guarded(|volume| {
+            let mut answers = Vec::with_capacity(ops.len());
+            let mut ops = ops.into_iter().peekable();
+            while ops.peek().is_some() {
+                answers.extend(volume.serve(ops.by_ref().take(TOGETHER).collect())?);
+            }
+            Ok(answers)
+        })
+    }
+
+    fn root(&self) -> &[u8] {
+        &self.root
+    }
+
+    fn set_root(&mut self, root: &[u8]) {
+        debug_assert!(root.len() <= ROOT_BYTES, "the caller keeps to ROOT_BYTES");
+        if self.root != root {
+            self.root = root.to_vec();
+            // Into the log at once: what is written from now on must not become durable without it.
+            self.log.set_root(self.engine.writes(), root);
+        }
+    }
+
+    fn commit(&mut self) -> Result<()> {
+        self.guarded(Self::sync)
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        self.guarded(Self::rest)
+    }
+
+    fn exists(&self, id: u64) -> bool {
+        id < self.capacity_blocks() && self.engine.may_exist(BlockId(id))
+    }
+
+    fn cache_budget(&self) -> usize {
+        self.memory_bytes() / 8
+    }
+}

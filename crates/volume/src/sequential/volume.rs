@@ -1,0 +1,323 @@
+//! A sequential volume: the engine's disk and log in a store, and what is done between them.
+
+use super::create::form_of;
+use super::log::{LOG_OBJECT, Mark, RingLog};
+use super::quantum::Entry;
+use super::state::{State, StatePlaces};
+use super::{DISK_OBJECT, times};
+use crate::header::{FORMAT_VERSION, Header, SequentialHeader};
+use crate::options::{EngineInfo, OpenOptions, Seen, SequentialInfo, VolumeInfo};
+use crate::{Error, Result};
+use oblivio_crypto::{MasterKey, OsEntropy, Sealer, VolumeId};
+use oblivio_engine::sequential::{Extent, Sequential, SequentialKeys, Step};
+use oblivio_engine::{BlockAnswer, BlockId, EngineError};
+use oblivio_store::{ReadAt, Store, WriteAt};
+use std::sync::Arc;
+
+/// Blocks that are read together.
+const TOGETHER: usize = 1024;
+/// The memory that the caller's caches may go by, unless it is said.
+const MEMORY: usize = 128 << 20;
+
+/// An open volume on the sequential engine.
+pub struct SequentialVolume {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) volume: VolumeId,
+    passphrases: usize,
+    pub(super) header: SequentialHeader,
+    pub(super) engine: Sequential,
+    pub(super) log: RingLog,
+    /// Where the log of the turn before, and of this one, begins.
+    pub(super) turns: [Mark; 2],
+    pub(super) states: StatePlaces,
+    pub(super) times_sealer: Sealer,
+    /// The number of the newest state and what identifies it.
+    pub(super) current: (u64, [u8; 32]),
+    pub(super) root: Vec<u8>,
+    pub(super) replayed: u64,
+    pub(super) options: OpenOptions,
+    /// Why this handle is unusable, if it is.
+    pub(super) failed: Option<String>,
+}
+
+impl SequentialVolume {
+    /// The parts, of a volume in which nothing was written.
+    pub(super) fn assemble(
+        store: Arc<dyn Store>,
+        header: &Header,
+        master: &MasterKey,
+        options: OpenOptions,
+    ) -> Result<Self> {
+        if options.pad || options.pace.is_some() {
+            let why = "padding and pacing hide reads; nobody sees those of this volume";
+            return Err(Error::Invalid(why.into()));
+        }
+        let (volume, layout) = (header.volume(), header.sequential());
+        let keys = SequentialKeys::of_volume(master, volume);
+        let engine = Sequential::new(layout.engine, keys).map_err(engine_error)?;
+        let sealer = |root| Sealer::new(root, Box::new(OsEntropy));
+        let (log, state) = (sealer(master.intent_root(volume)), sealer(master.state_root(volume)));
+        Ok(Self {
+            log: RingLog::new(volume, log, form_of(&layout), layout.log_quanta),
+            states: StatePlaces::new(volume, state, engine.layout().state_bytes()),
+            times_sealer: sealer(master.times_root(volume)),
+            store,
+            volume,
+            passphrases: header.public().passphrases,
+            header: layout,
+            engine,
+            turns: [Mark::default(); 2],
+            current: (0, [0; 32]),
+            root: Vec::new(),
+            replayed: 0,
+            options,
+            failed: None,
+        })
+    }
+
+    /// Runs `work` unless an earlier failure closed this handle; a failure closes it.
+    pub(super) fn guarded<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        if let Some(why) = &self.failed {
+            return Err(Error::Closed(why.clone()));
+        }
+        let result = work(self);
+        if let Err(error) = &result
+            && !matches!(error, Error::Invalid(_))
+        {
+            self.failed = Some(error.to_string());
+        }
+        result
+    }
+
+    /// Reads blocks.
+    pub(super) fn read_blocks(&mut self, blocks: &[BlockId]) -> Result<Vec<BlockAnswer>> {
+        let mut answers = Vec::with_capacity(blocks.len());
+        for blocks in blocks.chunks(TOGETHER) {
+            let mut batch = self.engine.begin_read(blocks.to_vec()).map_err(engine_error)?;
+            while carry_out(&*self.store, self.engine.read_step(&mut batch))? {}
+            answers.extend(batch.into_answers());
+        }
+        Ok(answers)
+    }
+
+    /// Writes a block, or makes it absent: to the log, to the engine, and what is due then.
+    pub(super) fn write_block(&mut self, block: BlockId, content: Option<Vec<u8>>) -> Result<()> {
+        let entry = match &content {
+            Some(content) => Entry::Write(block, content),
+            None => Entry::Discard(block),
+        };
+        self.log.add(&*self.store, self.engine.writes(), entry)?;
+        self.take(block, content)?;
+        self.pad_if_long()
+    }
+
+    /// A write as the engine takes it, and the flush that is due then.
+    pub(super) fn take(&mut self, block: BlockId, content: Option<Vec<u8>>) -> Result<()> {
+        let taken = match content {
+            Some(content) => self.engine.write(block, content),
+            None => self.engine.discard(block),
+        };
+        taken.map_err(engine_error)?;
+        self.flush_if_due()
+    }
+
+    /// Makes the flush that is due, if one is, and with the last one of a turn ends it.
+    fn flush_if_due(&mut self) -> Result<()> {
+        if !self.engine.flush_due() {
+            return Ok(());
+        }
+        self.engine.begin_flush().map_err(engine_error)?;
+        while carry_out(&*self.store, self.engine.step())? {}
+        let flushes = self.engine.flushes().0;
+        match flushes.is_multiple_of(self.engine.layout().schedule().queue_buckets()) {
+            true => self.end_turn(),
+            false => Ok(()),
+        }
+    }
+
+    /// Makes durable what the state names, and then the state itself.
+    fn end_turn(&mut self) -> Result<()> {
+        self.close_quantum()?;
+        self.log.hand_over(&*self.store)?;
+        self.store.sync(&[DISK_OBJECT, LOG_OBJECT])?;
+        self.log.synced();
+        self.turns = [self.turns[1], self.log.end()];
+        self.write_state(None)?;
+        self.announce()
+    }
+
+    /// Ends the quantum that is being filled, if one is.
+    fn close_quantum(&mut self) -> Result<()> {
+        match self.log.is_filling() {
+            true => self.log.close(self.engine.writes()),
+            false => Ok(()),
+        }
+    }
+
+    /// Two turns must find room in the log. One with so many syncs that its half is used up is
+    /// padded to its end.
+    fn pad_if_long(&mut self) -> Result<()> {
+        if self.log.since(self.turns[1]) + 2 < self.header.log_quanta / 2 {
+            return Ok(());
+        }
+        let schedule = self.engine.layout().schedule();
+        let turn = schedule.writes_per_flush() * schedule.queue_buckets();
+        let left = turn - self.engine.writes() % turn;
+        self.log.add(&*self.store, self.engine.writes(), Entry::Padding(left))?;
+        self.pad(left)
+    }
+
+    /// So many writes of nothing.
+    pub(super) fn pad(&mut self, count: u64) -> Result<()> {
+        for _ in 0..count {
+            self.engine.pad().map_err(engine_error)?;
+            self.flush_if_due()?;
+        }
+        Ok(())
+    }
+
+    /// Makes everything accepted so far durable.
+    pub(super) fn sync(&mut self) -> Result<()> {
+        self.close_quantum()?;
+        if self.log.durable() == self.log.end().number {
+            return Ok(());
+        }
+        self.log.sync(&*self.store)?;
+        self.announce()?;
+        self.pad_if_long()
+    }
+
+    /// Writes the next state; it and all that it names are durable then.
+    fn write_state(&mut self, times: Option<[u8; 32]>) -> Result<()> {
+        let state = State {
+            epoch: self.current.0 + 1,
+            log: self.turns[0],
+            times,
+            root: self.root.clone(),
+            engine: self.engine.state().map_err(engine_error)?,
+        };
+        self.current = (state.epoch, self.states.write(&*self.store, &state)?);
+        Ok(())
+    }
+
+    /// The first state of a volume.
+    pub(super) fn write_first_state(&mut self) -> Result<()> {
+        self.write_state(None)
+    }
+
+    /// Leaves as little as can be to the next opening.
+    pub(super) fn rest(&mut self) -> Result<()> {
+        self.sync()?;
+        self.store.sync(&[DISK_OBJECT])?;
+        let epoch = self.current.0 + 1;
+        let times = match self.engine.access_times().map(|times| times.to_bytes()) {
+            Some(bytes) => {
+                let of = (self.volume, epoch);
+                Some(times::write(&*self.store, &mut self.times_sealer, of, &bytes)?)
+            }
+            None => None,
+        };
+        self.write_state(times)?;
+        self.announce()
+    }
+
+    pub(super) fn announce(&mut self) -> Result<()> {
+        let seen = self.seen();
+        match &mut self.options.on_commit {
+            Some(report) => report(&seen),
+            None => Ok(()),
+        }
+    }
+
+    /// What this computer has now seen of the volume.
+    pub fn seen(&self) -> Seen {
+        let (epoch, digest) = self.current;
+        Seen { volume: self.volume, epoch, digest, syncs: self.log.durable() }
+    }
+
+    /// Reads and authenticates every block, in the order of their addresses; gives their number.
+    ///
+    /// # Errors
+    /// `Tampered` names the first place that is not what was written.
+    pub fn verify(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<u64> {
+        let blocks = self.header.engine.blocks;
+        for first in (0..blocks).step_by(TOGETHER) {
+            let end = blocks.min(first + TOGETHER as u64);
+            let ids: Vec<BlockId> = (first..end).map(BlockId).collect();
+            self.guarded(|volume| volume.read_blocks(&ids))?;
+            progress(end, blocks);
+        }
+        Ok(blocks)
+    }
+
+    /// The memory that the caller's caches may go by.
+    pub(super) fn memory_bytes(&self) -> usize {
+        if self.options.memory_bytes == 0 { MEMORY } else { self.options.memory_bytes }
+    }
+
+    /// What can be told about the volume.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn info(&self) -> Result<VolumeInfo> {
+        let layout = self.engine.layout();
+        let engine = SequentialInfo {
+            fan_outs: self.header.engine.fan_outs(),
+            queue_bytes: self.header.engine.queue_blocks() * self.header.engine.block_bytes as u64,
+            log_bytes: RingLog::object_bytes(form_of(&self.header), self.header.log_quanta),
+            disk_bytes: layout.bytes(),
+            written_per_byte: layout.cost().written,
+            map_on_disk: self.header.engine.time_pages > 0,
+            flushes: self.engine.flushes().0,
+            writes: self.engine.writes(),
+        };
+        Ok(VolumeInfo {
+            volume: self.volume,
+            format: FORMAT_VERSION,
+            block_bytes: self.header.engine.block_bytes,
+            capacity_blocks: self.header.engine.blocks,
+            epoch: self.current.0,
+            passphrases: self.passphrases,
+            bytes_stored: self.store.list()?.iter().map(|(_, len)| len).sum(),
+            memory_bytes: self.memory_bytes(),
+            replayed: self.replayed,
+            engine: EngineInfo::Sequential(engine),
+        })
+    }
+}
+
+/// Carries out one step of the engine; false when there was nothing to do.
+pub(super) fn carry_out(store: &dyn Store, step: oblivio_engine::Result<Step<'_>>) -> Result<bool> {
+    let object = DISK_OBJECT;
+    match step.map_err(engine_error)? {
+        Step::Read { extents, mut into } => {
+            let part = |Extent { offset, bytes }: &Extent| {
+                let (buf, rest) = std::mem::take(&mut into).split_at_mut(*bytes as usize);
+                into = rest;
+                ReadAt { object, offset: *offset, buf }
+            };
+            let mut reads: Vec<_> = extents.iter().map(part).collect();
+            store.read(&mut reads)?;
+        }
+        Step::Write { extents, mut from } => {
+            let part = |Extent { offset, bytes }: &Extent| {
+                let (data, rest) = from.split_at(*bytes as usize);
+                from = rest;
+                WriteAt { object, offset: *offset, data }
+            };
+            let writes: Vec<_> = extents.iter().map(part).collect();
+            store.write(&writes)?;
+        }
+        Step::Done => return Ok(false),
+    }
+    Ok(true)
+}
+
+pub(super) fn engine_error(error: EngineError) -> Error {
+    match error {
+        EngineError::TamperedExtent { offset, bytes, reason } => {
+            Error::Tampered(format!("{bytes} bytes of {DISK_OBJECT} from {offset} on: {reason}"))
+        }
+        other => crate::volume::engine_error(other),
+    }
+}

@@ -1,0 +1,21 @@
+//! Volumes on the tree engine, for a store that sees every read and every write.
+//!
+//! Its buckets are in a `slab`, its memory in a sealed `state`; a `commit` makes both current. What
+//! happens between two commits stands in the `journal`.
+
+pub(crate) mod commit;
+pub(crate) mod deferred;
+pub(crate) mod journal;
+mod pacing;
+mod room;
+mod shown;
+mod size;
+pub(crate) mod slab;
+mod space;
+pub(crate) mod state;
+mod verify;
+pub(crate) mod volume;
+
+pub use pacing::Pace;
+
+pub use volume::TreeVolume;

@@ -1,0 +1,449 @@
+//! A volume: an engine's buckets in a slab, its memory in a sealed state, commits over both.
+//!
+//! A commit writes, in this order, each durable before the next: buckets (to free slots), the
+//! sealed state (a delta on its log, or a new checkpoint), the commit record. Until the record is
+//! durable a crash leaves the commit before, whole.
+
+use crate::header::{FORMAT_VERSION, Header};
+use crate::options::{
+    CreateOptions, DEFAULT_MEMORY, EngineInfo, OpenOptions, Seen, Shown, ShownKind, TreeInfo,
+    VolumeInfo,
+};
+use crate::tree::commit::{read_commit, write_commit};
+use crate::tree::deferred::{Deferred, Entry, Writes};
+use crate::tree::journal::{Journal, Record};
+use crate::tree::pacing::Pacer;
+use crate::tree::slab::{Slab, SlotTable};
+use crate::tree::state::{Parts, Slots, StateLog, begin};
+use crate::volume::{engine_error, expect_empty};
+use crate::{Error, Result};
+use oblivio_crypto::{MasterKey, OsEntropy, Passphrase, Sealer, VolumeId};
+use oblivio_engine::tree::{
+    Eviction, Recursion, STASH_BOUND, TreeConfig, TreeKeys, TreeOram, buckets_in,
+};
+use oblivio_engine::{Engine, Level, Step, TreeId};
+use oblivio_store::{PutMode, Store};
+use std::sync::Arc;
+
+/// The smallest number of blocks that a tree is made for.
+pub(crate) const LEAST_BLOCKS: u64 = 64;
+
+/// An open volume.
+pub struct TreeVolume {
+    pub(crate) store: Arc<dyn Store>,
+    volume: VolumeId,
+    passphrases: usize,
+    pub(crate) engine: TreeOram,
+    pub(crate) slab: Slab,
+    pub(crate) journal: Journal,
+    pub(crate) state: StateLog,
+    commit_sealer: Sealer,
+    pub(crate) root: Vec<u8>,
+    pub(crate) memory_bytes: usize,
+    /// Writes that are accepted but not yet carried out.
+    pub(crate) deferred: Deferred,
+    /// What was written since the last sync; `None` when it is too much for the journal.
+    pub(crate) unsynced: Option<Writes>,
+    pub(crate) root_changed: bool,
+    /// The constant rate of accesses, if there is one.
+    pub(crate) pacer: Option<Pacer>,
+    /// Accesses of the caller's operation under way.
+    pub(crate) accesses: u64,
+    /// Scheduled paths at the last commit.
+    pub(crate) committed_at: u64,
+    /// Bytes that the slab held then.
+    pub(crate) stored_at_commit: u64,
+    replayed: u64,
+    pub(crate) options: OpenOptions,
+    /// Why this handle is unusable, if it is.
+    pub(crate) failed: Option<String>,
+}
+
+/// The engine of a new volume.
+fn config_of(create: &CreateOptions) -> TreeConfig {
+    let block_bytes = create.block_bytes;
+    let capacity = create.capacity_bytes.div_ceil(block_bytes as u64).max(LEAST_BLOCKS);
+    TreeConfig {
+        eviction: Eviction::Scheduled { every: 3 },
+        leaf_steps: true,
+        // A map up to this size is all in memory, so that the count of accesses is the same for
+        // every request; beyond it the map recurses through the PLB.
+        on_chip_bytes: 64 << 20,
+        recursion: Recursion::Unified { plb_bytes: (4 << 20).max(64 * block_bytes), plb_ways: 8 },
+        ..TreeConfig::new(block_bytes, capacity)
+    }
+}
+
+/// What the budget leaves for the top of the tree: all but a quarter (batches and the file
+/// layer's caches), what is known of each block and bucket, and a checkpoint while it is written.
+pub(crate) fn cache_bytes(
+    config: &TreeConfig,
+    memory_bytes: usize,
+    blocks: u64,
+    depth: Level,
+) -> Result<usize> {
+    let counts = config.blocks_by_level(blocks);
+    let map = config.map_format.bytes_for(counts[counts.len() - 1]);
+    let buckets = buckets_in(depth) as usize;
+    // Slot table, free list and bits in memory; table and bits again in the checkpoint.
+    let known = 2 * map + buckets * (4 + 4 + 4 + config.blocks_per_bucket / 4 + 1);
+    let stash = STASH_BOUND * config.block_bytes;
+    let needed = known + stash + memory_bytes / 4;
+    memory_bytes.checked_sub(needed).ok_or_else(|| {
+        let least = ((known + stash) / 3 * 4 / (1 << 20) + 1).next_power_of_two();
+        Error::Invalid(format!("this volume needs more memory; give it --memory {least}M or more"))
+    })
+}
+
+impl TreeVolume {
+    /// Creates a volume in an empty store and opens it.
+    ///
+    /// # Errors
+    /// `Exists` when there is a volume already, `Invalid` when there is something else or the
+    /// options make no sense.
+    pub fn create(
+        store: Arc<dyn Store>,
+        passphrase: &Passphrase,
+        create: CreateOptions,
+        open: OpenOptions,
+    ) -> Result<TreeVolume> {
+        store.lock()?;
+        expect_empty(&*store)?;
+        let (header, master) = Header::create(&config_of(&create), passphrase, create.kdf)?;
+        let mut volume = Self::assemble(store, &header, &master, open)?;
+        volume.report_start();
+        volume.checkpoint()?;
+        // The header comes last: before it there is no volume.
+        header.save(&*volume.store, PutMode::IfAbsent)?;
+        volume.announce()?;
+        Ok(volume)
+    }
+
+    /// Opens a volume; replays what a crashed session had shown.
+    ///
+    /// # Errors
+    /// `WrongPassphrase`, `Unsupported`, `Tampered`, `RolledBack`, `Busy`.
+    pub fn open(
+        store: Arc<dyn Store>,
+        passphrase: &Passphrase,
+        open: OpenOptions,
+    ) -> Result<TreeVolume> {
+        store.lock()?;
+        let header = Header::load(&*store)?;
+        let master = header.unlock(passphrase)?;
+        Self::open_with(store, &header, &master, open)
+    }
+
+    /// Opens a volume whose header was read and unlocked.
+    pub(crate) fn open_with(
+        store: Arc<dyn Store>,
+        header: &Header,
+        master: &MasterKey,
+        open: OpenOptions,
+    ) -> Result<TreeVolume> {
+        let mut volume = Self::assemble(store, header, master, open)?;
+        volume.load()?;
+        volume.report_start();
+        volume.refuse_rollback()?;
+        volume.slab.trim(&*volume.store)?;
+        volume.replay()?;
+        volume.announce()?;
+        Ok(volume)
+    }
+
+    fn assemble(
+        store: Arc<dyn Store>,
+        header: &Header,
+        master: &MasterKey,
+        options: OpenOptions,
+    ) -> Result<Self> {
+        let volume = header.volume();
+        let memory_bytes =
+            if options.memory_bytes == 0 { DEFAULT_MEMORY } else { options.memory_bytes };
+        let config = header.config();
+        let blocks = LEAST_BLOCKS.min(config.capacity);
+        let cache_bytes = cache_bytes(&config, memory_bytes, blocks, config.depth(0, blocks))?;
+        let config = TreeConfig { cache_bytes, ..config };
+        let engine = TreeOram::new(config, blocks, TreeKeys::of_volume(master, volume))
+            .map_err(|error| Error::Invalid(error.to_string()))?;
+        let sealer = |root| Sealer::new(root, Box::new(OsEntropy));
+        Ok(Self {
+            slab: Slab::of(&engine, header.slot_align()),
+            journal: Journal::new(volume, sealer(master.intent_root(volume))),
+            state: StateLog::new(volume, sealer(master.state_root(volume))),
+            commit_sealer: sealer(master.commit_root(volume)),
+            store,
+            volume,
+            passphrases: header.public().passphrases,
+            engine,
+            root: Vec::new(),
+            memory_bytes,
+            deferred: Deferred::default(),
+            unsynced: Some(Writes::default()),
+            root_changed: false,
+            pacer: options.pace.map(Pacer::new),
+            accesses: 0,
+            committed_at: 0,
+            stored_at_commit: 0,
+            replayed: 0,
+            options,
+            failed: None,
+        })
+    }
+
+    /// Reads the newest commit and the state that it names.
+    fn load(&mut self) -> Result<()> {
+        let record = read_commit(&*self.store, &mut self.commit_sealer, self.volume)?;
+        let mut table = SlotTable::default();
+        for (index, plain) in self.state.load(&*self.store, record)?.iter().enumerate() {
+            let parts = match index {
+                0 => Parts::of_checkpoint(plain)?,
+                _ => Parts::of_delta(plain)?,
+            };
+            self.root = parts.root.to_vec();
+            match index {
+                0 => self.engine.restore(parts.engine),
+                _ => self.engine.apply_delta(parts.engine),
+            }
+            .map_err(engine_error)?;
+            table.apply(&parts.slots, buckets_in(self.engine.depth()))?;
+        }
+        let missing = |bucket| self.engine.missing_slots(bucket);
+        self.slab.restore(table, missing, &self.store.list()?)?;
+        self.journal.restart(record.epoch(), &record.digest());
+        self.begin_interval()
+    }
+
+    /// What follows a commit: everything is flushed, so the cache may change.
+    fn begin_interval(&mut self) -> Result<()> {
+        self.committed_at = self.engine.evictions();
+        self.stored_at_commit = self.slab.current_bytes();
+        self.fit_cache()?;
+        self.engine.expect_flush_after(self.evictions_between_commits()).map_err(engine_error)
+    }
+
+    /// Gives the cache what the budget leaves for a tree of this size.
+    pub(crate) fn fit_cache(&mut self) -> Result<()> {
+        let (blocks, depth) = (self.engine.capacity(), self.engine.depth());
+        let bytes = cache_bytes(self.engine.config(), self.memory_bytes, blocks, depth)?;
+        self.engine.set_cache_bytes(bytes).map_err(engine_error)
+    }
+
+    /// Compares with what this computer has seen.
+    fn refuse_rollback(&self) -> Result<()> {
+        let Some(seen) = self.options.last_seen else { return Ok(()) };
+        if seen.volume != self.volume || self.options.accept_rollback {
+            return Ok(());
+        }
+        let now = self.seen();
+        if now.epoch < seen.epoch {
+            return Err(Error::RolledBack(format!(
+                "the volume is at commit {}, but this computer saw commit {}",
+                now.epoch, seen.epoch
+            )));
+        }
+        if now.epoch == seen.epoch && now.digest != seen.digest {
+            return Err(Error::RolledBack(format!(
+                "commit {} is another one than the one this computer saw",
+                now.epoch
+            )));
+        }
+        Ok(())
+    }
+
+    /// Compares the journal with what this computer has seen of it.
+    fn refuse_lost_syncs(&self) -> Result<()> {
+        let (now, Some(seen)) = (self.seen(), self.options.last_seen) else { return Ok(()) };
+        let same = (seen.volume, seen.epoch, seen.digest) == (now.volume, now.epoch, now.digest);
+        if same && now.syncs < seen.syncs && !self.options.accept_rollback {
+            return Err(Error::RolledBack(format!(
+                "the end of the journal is missing: {} of {} syncs that this computer saw",
+                seen.syncs - now.syncs,
+                seen.syncs
+            )));
+        }
+        Ok(())
+    }
+
+    /// Shows again what a crashed session showed since its last commit, writes again what it had
+    /// made durable, and commits.
+    fn replay(&mut self) -> Result<()> {
+        let records = self.journal.load(&*self.store)?;
+        self.refuse_lost_syncs()?;
+        if records.is_empty() {
+            return Ok(());
+        }
+        for record in records {
+            match record {
+                Record::Intent(intent) => {
+                    self.engine.replay(&intent).map_err(engine_error)?;
+                    self.run(match intent.ids.is_empty() {
+                        true => ShownKind::Maintenance,
+                        false => ShownKind::Batch,
+                    })?;
+                    self.engine.take_answers();
+                    self.replayed += 1;
+                }
+                Record::Resize { blocks, class } => {
+                    self.engine.grow(blocks).map_err(engine_error)?;
+                    self.engine.set_size_class(class).map_err(engine_error)?;
+                    self.report_rule();
+                }
+                Record::Sync { root, writes } => {
+                    let entries = writes.entries(self.engine.capacity(), self.engine.block_bytes());
+                    for entry in
+                        entries.ok_or_else(|| Error::Tampered("a journal record".into()))?
+                    {
+                        match entry {
+                            Entry::Op(op) => self.deferred.add(op),
+                            Entry::Discard(first, count) => {
+                                self.drop_blocks(first..first + count)?
+                            }
+                        }
+                    }
+                    self.root = root;
+                }
+            }
+        }
+        self.checkpoint()
+    }
+
+    /// Carries out what the engine wants.
+    pub(crate) fn run(&mut self, kind: ShownKind) -> Result<()> {
+        let mut round = self.options.on_shown.is_some().then(|| self.shown(kind));
+        loop {
+            match self.engine.step().map_err(engine_error)? {
+                Step::Done => break,
+                Step::Read { shown, scheduled, buckets, lens, into, .. } => {
+                    if let (Some(round), Some(report)) = (&mut round, &mut self.options.on_shown) {
+                        round.next_round(report);
+                        round.read(shown, scheduled, (buckets, lens), &self.slab);
+                    }
+                    self.slab.read(&*self.store, buckets, into)?;
+                    // A round of the map may have taken the tree's last level away.
+                    if let Some(round) = &mut round {
+                        (round.depth, round.sweep) = (self.engine.depth().0, self.sweeping());
+                    }
+                }
+                Step::Write { buckets, lens, from, .. } => {
+                    self.slab.write(&*self.store, buckets, lens, from)?;
+                    if let Some(round) = &mut round {
+                        round.wrote((buckets, lens), &self.slab);
+                    }
+                }
+            }
+        }
+        if let (Some(round), Some(report)) = (round, &mut self.options.on_shown) {
+            report(&Shown { kind, ..round });
+        }
+        Ok(())
+    }
+
+    /// Flushes the engine, stores the state, and makes both current. Nothing may be deferred.
+    pub(crate) fn write_commit(&mut self) -> Result<()> {
+        self.shrink_if_due()?;
+        self.engine.begin_flush().map_err(engine_error)?;
+        self.run(ShownKind::Commit)?;
+        self.slab.forget(&self.engine.dropped());
+        self.slab.sync(&*self.store)?;
+        let record = if self.state.wants_checkpoint() {
+            let mut out = begin(&self.root, Slots::All(Box::new(self.slab.table())));
+            self.engine.checkpoint(&mut out).map_err(engine_error)?;
+            self.state.write_checkpoint(&*self.store, out)?
+        } else {
+            let mut out = begin(&self.root, Slots::Changed(self.slab.changes()));
+            self.engine.delta(&mut out);
+            self.state.write_delta(&*self.store, out)?
+        };
+        write_commit(&*self.store, &mut self.commit_sealer, self.volume, &record)?;
+        self.state.committed(record);
+        self.engine.committed();
+        self.slab.committed();
+        self.journal.restart(record.epoch(), &record.digest());
+        self.forget_unsynced();
+        self.give_back()?;
+        self.begin_interval()?;
+        self.report_rule();
+        Ok(())
+    }
+
+    pub(crate) fn announce(&mut self) -> Result<()> {
+        let seen = self.seen();
+        match &mut self.options.on_commit {
+            Some(report) => report(&seen),
+            None => Ok(()),
+        }
+    }
+
+    /// What this computer has now seen of the volume.
+    pub fn seen(&self) -> Seen {
+        let record = self.state.record();
+        Seen {
+            volume: self.volume,
+            epoch: record.epoch(),
+            digest: record.digest(),
+            syncs: self.journal.syncs(),
+        }
+    }
+
+    /// Reads and authenticates every stored bucket; gives their number. The order is that of the
+    /// heap, so it tells nothing.
+    ///
+    /// # Errors
+    /// `Tampered` names the first that is not what was written.
+    pub fn verify(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<u64> {
+        self.checkpoint()?;
+        crate::tree::verify::verify(&*self.store, &self.slab, &mut self.engine, progress)
+    }
+
+    /// The level of the tree's leaves.
+    pub fn depth(&self) -> u32 {
+        self.engine.depth().0
+    }
+
+    /// What the engine counted since the volume was opened.
+    pub fn meters(&self) -> oblivio_engine::tree::Meters {
+        self.engine.meters()
+    }
+
+    /// What stands between a stored bucket and its content; for [`crate::fuzzing`].
+    pub(crate) fn parts(&mut self) -> (&dyn Store, &Slab, &mut TreeOram) {
+        (&*self.store, &self.slab, &mut self.engine)
+    }
+
+    /// What can be told about the tree.
+    pub fn tree_info(&self) -> TreeInfo {
+        let config = self.engine.config();
+        TreeInfo {
+            blocks_per_bucket: config.blocks_per_bucket,
+            bucket_bytes: self.engine.bucket_bytes(TreeId::DATA),
+            addressable_blocks: self.engine.capacity(),
+            size_class: self.engine.size_class(),
+            live_blocks: self.engine.live_blocks(),
+            depth: self.engine.depth().0,
+            leaf_slots: self.engine.shape().leaf_slots,
+            stored_slots: self.slab.stored_slots(config.blocks_per_bucket),
+            recursion_levels: config.levels_of_recursion(),
+        }
+    }
+
+    /// What can be told about the volume.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn info(&self) -> Result<VolumeInfo> {
+        let config = self.engine.config();
+        Ok(VolumeInfo {
+            volume: self.volume,
+            format: FORMAT_VERSION,
+            block_bytes: config.block_bytes,
+            capacity_blocks: config.capacity,
+            epoch: self.state.record().epoch(),
+            passphrases: self.passphrases,
+            bytes_stored: self.store.list()?.iter().map(|(_, len)| len).sum(),
+            memory_bytes: self.memory_bytes,
+            replayed: self.replayed,
+            engine: EngineInfo::Tree(self.tree_info()),
+        })
+    }
+}

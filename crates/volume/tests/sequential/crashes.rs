@@ -1,0 +1,171 @@
+//! A crash at every storage operation of a session, torn and reordered writes too, session after
+//! session; crashes of the recovery too.
+
+use super::dice::{Dice, told};
+use super::model::{Event, Model, act, any_event, any_events, content};
+use super::{Memory, any_options, create, open};
+use oblivio_store::{CrashStore, MemoryStore};
+use oblivio_volume::{BlockSpace, Error};
+use std::sync::Arc;
+
+/// Sessions one after the other; each begins on what a crash of the one before left.
+const SESSIONS: u64 = 3;
+const EVENTS: u64 = 25;
+
+/// A store and what may be in it.
+struct Left {
+    store: MemoryStore,
+    memory: Memory,
+    possible: Vec<Model>,
+}
+
+/// What a session that was cut short may have left: the state of the last sync that returned, or
+/// any that came after it.
+fn play(store: &Arc<CrashStore>, memory: &Memory, at: &Model, events: &[Event]) -> Vec<Model> {
+    let (mut model, mut possible) = (at.clone(), vec![at.clone()]);
+    let Ok(mut volume) = open(store.clone(), memory) else { return possible };
+    for event in events {
+        let mut next = model.clone();
+        possible.extend(next.play(event));
+        if act(&mut volume, &model, event).is_err() {
+            return possible;
+        }
+        model = next;
+        if matches!(event, Event::Commit | Event::Finish) {
+            possible = vec![model.clone()];
+        }
+    }
+    possible
+}
+
+/// Opens what a crash left, and gives what is in it.
+fn look(left: &Left, what: &str) -> Model {
+    let store = Arc::new(left.store.snapshot());
+    let mut volume = match open(store, &left.memory.copy()) {
+        Ok(volume) => volume,
+        Err(error) => panic!("{what}: {error}"),
+    };
+    let found = content(&mut volume).unwrap_or_else(|error| panic!("{what}: {error}"));
+    assert!(left.possible.contains(&found), "{what}: it is no state that was ever asked for");
+    found
+}
+
+/// A campaign; gives the number of states that were opened.
+fn campaign(seed: u64, most: u64) -> u64 {
+    let mut dice = Dice(seed);
+    let options = any_options(&mut dice);
+    let blocks = options.engine.blocks;
+    let memory = Memory::default();
+    let store = Arc::new(MemoryStore::new());
+    create(store.clone(), options, &memory).expect("a volume");
+    let mut left = Left { store: store.snapshot(), memory, possible: vec![Model::default()] };
+    let mut states = 0;
+    for session in 0..SESSIONS {
+        let what = format!("seed {seed}, session {session}");
+        let at = look(&left, &what);
+        let events = any_events(&mut dice, blocks, EVENTS);
+        // Once to the end, to know how many operations there are.
+        let whole = Arc::new(CrashStore::holding(&left.store));
+        play(&whole, &left.memory.copy(), &at, &events);
+        let mut next = None;
+        for operation in 0..=whole.operations() {
+            let memory = left.memory.copy();
+            let store = Arc::new(CrashStore::holding(&left.store));
+            store.crash_after(operation);
+            let possible = play(&store, &memory, &at, &events);
+            store.crash();
+            let mut survivors: Vec<_> =
+                store.extremes().into_iter().map(|(_, survivor)| survivor).collect();
+            survivors.extend((0..2).map(|_| store.survivors(dice.next())));
+            for (way, survivor) in survivors.into_iter().enumerate() {
+                let left =
+                    Left { store: survivor, memory: memory.copy(), possible: possible.clone() };
+                look(&left, &format!("{what}, operation {operation}, way {way}"));
+                states += 1;
+                if dice.below(whole.operations() + 1) == 0 || next.is_none() {
+                    next = Some(left);
+                }
+            }
+            if states >= most {
+                return states;
+            }
+        }
+        if let Some(next) = next {
+            left = next;
+        }
+    }
+    states
+}
+
+#[test]
+fn no_crash_loses_what_was_synced() {
+    let (mut states, mut seed) = (0, told("OBLIVIO_CRASH_SEED", 1));
+    let most = told("OBLIVIO_CRASH_STATES", 1500);
+    while states < most {
+        states += campaign(seed, most - states);
+        seed += 1;
+    }
+    println!("{states} crash states opened, seeds up to {seed}, nothing lost");
+}
+
+/// A crash while a crash is recovered from.
+#[test]
+fn no_crash_of_a_recovery_loses_anything() {
+    let (mut states, mut seed) = (0, told("OBLIVIO_CRASH_SEED", 1));
+    let most = told("OBLIVIO_CRASH_STATES", 1500) / 3;
+    while states < most {
+        let mut dice = Dice(seed ^ 0x5eed);
+        let options = any_options(&mut dice);
+        let memory = Memory::default();
+        let store = Arc::new(MemoryStore::new());
+        create(store.clone(), options, &memory).expect("a volume");
+        let events = any_events(&mut dice, options.engine.blocks, 2 * EVENTS);
+        let whole = Arc::new(CrashStore::holding(&store));
+        play(&whole, &memory.copy(), &Model::default(), &events);
+        let cut = Arc::new(CrashStore::holding(&store));
+        cut.crash_after(dice.below(whole.operations() + 1));
+        let possible = play(&cut, &memory, &Model::default(), &events);
+        cut.crash();
+        let first = cut.survivors(dice.next());
+        let whole = Arc::new(CrashStore::holding(&first));
+        drop(open(whole.clone(), &memory.copy()));
+        for operation in 0..=whole.operations() {
+            let (memory, again) = (memory.copy(), Arc::new(CrashStore::holding(&first)));
+            again.crash_after(operation);
+            drop(open(again.clone(), &memory));
+            again.crash();
+            let store = again.survivors(dice.next());
+            let left = Left { store, memory, possible: possible.clone() };
+            look(&left, &format!("seed {seed}, recovery cut at {operation}"));
+            states += 1;
+        }
+        seed += 1;
+    }
+    println!("{states} crash states of recoveries opened, nothing lost");
+}
+
+#[test]
+fn a_volume_that_is_older_is_refused() {
+    let (memory, store) = (Memory::default(), Arc::new(MemoryStore::new()));
+    let options = any_options(&mut Dice(5));
+    let mut volume = create(store.clone(), options, &memory).expect("a volume");
+    let mut dice = Dice(1);
+    let mut act_some = |volume: &mut dyn BlockSpace| {
+        let mut model = content(volume).expect("readable");
+        for _ in 0..40 {
+            let event = any_event(&mut dice, options.engine.blocks);
+            act(volume, &model, &event).expect("works");
+            model.play(&event);
+        }
+        volume.commit().expect("works");
+    };
+    act_some(&mut volume);
+    let old = store.snapshot();
+    act_some(&mut volume);
+    drop(volume);
+    let error = open(Arc::new(old.snapshot()), &memory.copy()).err().expect("refused");
+    assert!(matches!(error, Error::RolledBack(_)), "{error}");
+    let other = Memory::default();
+    open(Arc::new(old), &other).expect("another computer knows nothing of it");
+    open(store, &memory).expect("the newest is fine");
+}

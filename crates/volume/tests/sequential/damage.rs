@@ -1,0 +1,165 @@
+//! Whatever of the stored bytes is changed, or replayed from an older state: the volume says so, or
+//! nothing that it says is wrong.
+
+use super::dice::{Dice, told};
+use super::model::{Model, act, any_event, content};
+use super::{Memory, any_options, create, open};
+use oblivio_engine::sequential::SequentialConfig;
+use oblivio_engine::{Action, BlockId, BlockOp};
+use oblivio_store::{MemoryStore, ReadAt, Store, WriteAt};
+use oblivio_volume::sequential::SequentialOptions;
+use oblivio_volume::{BlockSpace, Error};
+use std::sync::Arc;
+
+/// A volume with a history: a store of some time ago, the store now, and what is in it.
+struct Aged {
+    old: MemoryStore,
+    now: MemoryStore,
+    memory: Memory,
+    model: Model,
+}
+
+fn aged(options: SequentialOptions, dice: &mut Dice, finish: bool) -> Aged {
+    let (memory, store) = (Memory::default(), Arc::new(MemoryStore::new()));
+    let mut volume = create(store.clone(), options, &memory).expect("a volume");
+    let (mut model, mut old) = (Model::default(), store.snapshot());
+    for at in 0..120 {
+        let event = any_event(dice, options.engine.blocks);
+        act(&mut volume, &model, &event).expect("works");
+        model.play(&event);
+        if at == 80 {
+            volume.commit().expect("works");
+            old = store.snapshot();
+        }
+    }
+    if finish { volume.finish() } else { volume.commit() }.expect("works");
+    drop(volume);
+    Aged { old, now: store.snapshot(), memory, model }
+}
+
+/// Opens and reads everything: an error, or what is right.
+fn examine(store: &MemoryStore, aged: &Aged, what: &str) -> bool {
+    let opened = open(Arc::new(store.snapshot()), &aged.memory.copy());
+    let found = opened.and_then(|mut volume| content(&mut volume));
+    if let Ok(found) = &found {
+        assert!(*found == aged.model, "{what}: wrong data");
+    }
+    found.is_err()
+}
+
+#[test]
+fn no_changed_byte_is_believed() {
+    let full = std::env::var("OBLIVIO_DAMAGE").is_ok_and(|how| how == "full");
+    let (mut changed, mut noticed) = (0u64, 0u64);
+    for seed in 0..told("OBLIVIO_DAMAGE_VOLUMES", 4) {
+        let mut dice = Dice(seed + 31);
+        let options = any_options(&mut dice);
+        let aged = aged(options, &mut dice, seed % 2 == 0);
+        for (object, len) in aged.now.list().expect("a list") {
+            let step = if full { 1 } else { 1 + dice.below(2 * (len / 60).max(1)) };
+            let mut offset = dice.below(step);
+            while offset < len {
+                let store = aged.now.snapshot();
+                let bit = 1 << dice.below(8);
+                store.corrupt(&object, offset, |byte| *byte ^= bit).expect("there is such a byte");
+                noticed += u64::from(examine(&store, &aged, &format!("{seed}: {object} {offset}")));
+                changed += 1;
+                offset += if full { 1 } else { 1 + dice.below(2 * step) };
+            }
+        }
+    }
+    println!("{changed} bytes changed, {noticed} noticed, none believed");
+    assert!(noticed * 20 > changed, "hardly any change was noticed");
+}
+
+/// Every object, and every page of every object, as it was some time ago.
+#[test]
+fn nothing_older_is_believed() {
+    let (mut replayed, mut noticed) = (0u64, 0u64);
+    for seed in 0..told("OBLIVIO_DAMAGE_VOLUMES", 4) {
+        let mut dice = Dice(seed + 77);
+        let options = any_options(&mut dice);
+        let aged = aged(options, &mut dice, seed % 2 == 0);
+        for (object, len) in aged.now.list().expect("a list") {
+            for page in [512, 4096, len.max(1)] {
+                for offset in (0..len).step_by(page as usize) {
+                    let store = aged.now.snapshot();
+                    let mut old = vec![0; page.min(len - offset) as usize];
+                    let from = ReadAt { object: &object, offset, buf: &mut old };
+                    aged.old.read(&mut [from]).expect("as long as now");
+                    let write = WriteAt { object: &object, offset, data: &old };
+                    store.write(&[write]).expect("memory");
+                    let what = format!("{seed}: {object} from {offset}, {page}");
+                    noticed += u64::from(examine(&store, &aged, &what));
+                    replayed += 1;
+                }
+            }
+        }
+        assert!(examine(&aged.old, &aged, "all of it"), "an older volume was believed");
+    }
+    println!("{replayed} parts replayed, {noticed} noticed, none believed");
+    assert!(noticed > 0);
+}
+
+/// A volume whose first turn is long, so that all quanta of a test are in use.
+fn long_turn() -> SequentialOptions {
+    let engine = SequentialConfig {
+        bucket_blocks: 50,
+        queue_buckets: 2,
+        sector_bytes: 2048,
+        ..SequentialConfig::new(64, 200)
+    };
+    SequentialOptions { engine, quantum_writes: 2, log_quanta: 220, fill: false }
+}
+
+fn write_and_sync(volume: &mut dyn BlockSpace, id: u64, byte: u8) {
+    let action = Action::Write(vec![byte; 64]);
+    volume.access(vec![BlockOp { id: BlockId(id), action }]).expect("works");
+    volume.commit().expect("works");
+}
+
+/// Bytes of the quanta of [`long_turn`].
+const QUANTUM: u64 = 4096;
+
+/// Somebody who remembers nothing must still not be told that the log ends where it was damaged.
+#[test]
+fn a_hole_in_the_log_is_no_end() {
+    let store = Arc::new(MemoryStore::new());
+    let mut volume = create(store.clone(), long_turn(), &Memory::default()).expect("a volume");
+    (0..10).for_each(|id| write_and_sync(&mut volume, id, 7));
+    drop(volume);
+    for quantum in 0..10 {
+        let damaged = store.snapshot();
+        damaged.corrupt("log", quantum * QUANTUM + 99, |byte| *byte ^= 1).expect("a byte");
+        let opened = open(Arc::new(damaged), &Memory::default());
+        match opened.map(|mut volume| content(&mut volume).expect("readable").blocks.len()) {
+            // Of the last one nobody can know without a memory.
+            Ok(left) => assert_eq!((quantum, left), (9, 9)),
+            Err(error) => assert!(matches!(error, Error::Tampered(_)), "{quantum}: {error}"),
+        }
+    }
+}
+
+/// Two histories parted; the log of one must not go on with that of the other.
+#[test]
+fn a_log_put_together_from_two_is_not_believed() {
+    let store = Arc::new(MemoryStore::new());
+    let mut volume = create(store.clone(), long_turn(), &Memory::default()).expect("a volume");
+    write_and_sync(&mut volume, 0, 1);
+    drop(volume);
+    let fork = |byte| {
+        let store = Arc::new(store.snapshot());
+        let mut volume = open(store.clone(), &Memory::default()).expect("it opens");
+        (1..5).for_each(|id| write_and_sync(&mut volume, id, byte));
+        store
+    };
+    let (one, other) = (fork(2), fork(3));
+    let mut theirs = vec![0; 2 * QUANTUM as usize];
+    let offset = 3 * QUANTUM;
+    other.read(&mut [ReadAt { object: "log", offset, buf: &mut theirs }]).expect("written");
+    one.write(&[WriteAt { object: "log", offset, data: &theirs }]).expect("memory");
+    if let Ok(mut volume) = open(one, &Memory::default()) {
+        let found = content(&mut volume).expect("readable");
+        assert!(found.blocks.values().all(|block| block[0] != 3), "both histories in one");
+    }
+}

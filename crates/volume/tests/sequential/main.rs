@@ -1,0 +1,99 @@
+//! Volumes on the sequential engine: right, durable at every crash, the same trace for every
+//! workload of the same length, and nothing that was changed is believed.
+//!
+//! `cargo test` plays for a second each; `OBLIVIO_CRASH_STATES`, `OBLIVIO_TRACE_PAIRS` and
+//! `OBLIVIO_DAMAGE=full` (`just sequential-volume`) for as long as told.
+
+#![expect(clippy::print_stdout, reason = "the outcome of a long run is its numbers")]
+
+mod crashes;
+mod damage;
+mod dice;
+mod model;
+mod traces;
+
+use dice::Dice;
+use oblivio_crypto::{KdfParams, Passphrase};
+use oblivio_engine::sequential::SequentialConfig;
+use oblivio_store::Store;
+use oblivio_volume::sequential::{SequentialOptions, SequentialVolume};
+use oblivio_volume::{OpenOptions, Result, Seen};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A small volume of any form.
+pub fn any_options(dice: &mut Dice) -> SequentialOptions {
+    let blocks = 1 + dice.below(60);
+    let engine = SequentialConfig {
+        bucket_blocks: 1 + dice.below(5),
+        queue_buckets: 1 + dice.below(4),
+        fan_out: 2 + dice.below(4),
+        last_ratio: [40, 100, 250][dice.below(3) as usize],
+        sector_bytes: [128, 256, 512][dice.below(3) as usize],
+        cached_nodes: dice.below(8) as usize,
+        cached_leaves: dice.below(8) as usize,
+        ..SequentialConfig::new(64, blocks)
+    };
+    // With pages in the ORAM a bucket has room for them and for data.
+    let time_pages = if dice.below(3) == 0 { 1 } else { 0 };
+    let bucket_blocks = engine.bucket_blocks.max(1 + time_pages);
+    let engine = SequentialConfig { time_pages, bucket_blocks, ..engine };
+    let quantum_writes = 1 + dice.below(5);
+    let turn = engine.queue_blocks().div_ceil(quantum_writes) + 2;
+    let log_quanta = (2 + dice.below(3)) * turn;
+    let fill = dice.below(2) == 0;
+    SequentialOptions { engine, quantum_writes, log_quanta, fill }
+}
+
+/// What a computer remembers of the volume.
+#[derive(Clone, Default)]
+pub struct Memory(Arc<Mutex<Option<Seen>>>);
+
+impl Memory {
+    pub fn get(&self) -> Option<Seen> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set(&self, seen: Seen) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(seen);
+    }
+
+    pub fn copy(&self) -> Memory {
+        Memory(Arc::new(Mutex::new(self.get())))
+    }
+
+    fn options(&self) -> OpenOptions {
+        let announced = self.clone();
+        OpenOptions {
+            last_seen: self.get(),
+            on_commit: Some(Box::new(move |now| {
+                announced.set(*now);
+                Ok(())
+            })),
+            ..OpenOptions::default()
+        }
+    }
+}
+
+pub fn passphrase() -> Passphrase {
+    Passphrase::new("correct horse")
+}
+
+pub fn create(
+    store: Arc<dyn Store>,
+    options: SequentialOptions,
+    memory: &Memory,
+) -> Result<SequentialVolume> {
+    let quiet = &mut |_, _| {};
+    SequentialVolume::create(
+        store,
+        &passphrase(),
+        KdfParams::TEST,
+        options,
+        memory.options(),
+        quiet,
+    )
+}
+
+pub fn open(store: Arc<dyn Store>, memory: &Memory) -> Result<SequentialVolume> {
+    SequentialVolume::open(store, &passphrase(), memory.options())
+}

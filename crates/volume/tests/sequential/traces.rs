@@ -1,0 +1,162 @@
+//! The trace of writes of two workloads of equal length is the same, place by place, crashes and
+//! recoveries included.
+
+use super::dice::{Dice, told};
+use super::model::{Event, any_op};
+use super::{Memory, any_options, create, open};
+use oblivio_engine::{Action, BlockId, BlockOp};
+use oblivio_store::record::{Event as Seen, Op};
+use oblivio_store::{CrashStore, MemoryStore, RecordStore, Store};
+use oblivio_volume::{BlockSpace, Result};
+use std::sync::Arc;
+
+/// What is public of a workload: so many writes, a sync, an end.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Writes(u64),
+    Sync,
+    Finish,
+}
+
+fn any_steps(dice: &mut Dice) -> Vec<Step> {
+    let step = |dice: &mut Dice| match dice.below(6) {
+        0 => Step::Sync,
+        1 if dice.below(5) == 0 => Step::Finish,
+        _ => Step::Writes(1 + dice.below(20)),
+    };
+    if dice.below(3) == 0 {
+        // So many syncs that turns are padded to their end.
+        return (0..40).flat_map(|_| [Step::Writes(1), Step::Sync]).collect();
+    }
+    (0..12).map(|_| step(dice)).collect()
+}
+
+/// One of the workloads of that length: sequential, the same block again and again, discards only,
+/// or anything, with reads in between.
+fn workload(steps: &[Step], dice: &mut Dice, blocks: u64) -> Vec<Event> {
+    let (kind, mut next) = (dice.below(4), dice.below(blocks));
+    let mut write = |dice: &mut Dice| {
+        next = (next + 1) % blocks;
+        let content = vec![dice.next() as u8; 64];
+        let op = |id, action| BlockOp { id: BlockId(id), action };
+        match kind {
+            0 => op(next, Action::Write(content)),
+            1 => op(7 % blocks, Action::Write(content)),
+            2 => op(dice.below(blocks), Action::Remove),
+            _ => loop {
+                let any = any_op(dice, blocks);
+                if any.action != Action::Read {
+                    break any;
+                }
+            },
+        }
+    };
+    let mut events = Vec::new();
+    for step in steps {
+        match step {
+            Step::Writes(count) => {
+                let mut ops = Vec::new();
+                for _ in 0..*count {
+                    if dice.below(3) == 0 {
+                        let id = BlockId(dice.below(blocks));
+                        ops.push(BlockOp { id, action: Action::Read });
+                    }
+                    ops.push(write(dice));
+                }
+                events.push(Event::Ops(ops));
+            }
+            Step::Sync => events.push(Event::Commit),
+            Step::Finish => events.push(Event::Finish),
+        }
+    }
+    events
+}
+
+fn act(volume: &mut dyn BlockSpace, event: &Event) -> Result<()> {
+    match event {
+        Event::Ops(ops) => volume.access(ops.clone()).map(drop),
+        Event::Finish => volume.finish(),
+        _ => volume.commit(),
+    }
+}
+
+/// What somebody with every snapshot may know: all that was written or made durable, in order.
+fn writes(events: Vec<Seen>) -> Vec<(Op, Arc<str>, u64, u64)> {
+    let written = |event: &Seen| !matches!(event.op, Op::Read | Op::List | Op::Len);
+    let seen = |event: Seen| (event.op, event.object, event.offset, event.len);
+    events.into_iter().filter(written).map(seen).collect()
+}
+
+/// Plays a workload until the power fails, opens what is left, and plays the rest.
+fn trace(
+    start: &MemoryStore,
+    memory: &Memory,
+    events: &[Event],
+    (cut, chance): (u64, u64),
+) -> Vec<(Op, Arc<str>, u64, u64)> {
+    let memory = memory.copy();
+    let disk = CrashStore::holding(start);
+    disk.crash_after(cut);
+    let store = Arc::new(RecordStore::new(disk));
+    let mut rest = events;
+    if let Ok(mut volume) = open(store.clone(), &memory) {
+        while let [event, later @ ..] = rest {
+            if act(&mut volume, event).is_err() {
+                break;
+            }
+            rest = later;
+        }
+    }
+    store.inner().crash();
+    let mut seen = writes(store.take());
+    let left = store.inner().survivors(chance);
+    let store = Arc::new(RecordStore::new(left));
+    let mut volume = open(store.clone(), &memory).expect("it opens after a crash");
+    for event in rest {
+        act(&mut volume, event).expect("it works after a crash");
+    }
+    drop(volume);
+    seen.extend(writes(store.take()));
+    seen
+}
+
+#[test]
+fn equal_lengths_leave_equal_traces() {
+    let (pairs, seed) = (told("OBLIVIO_TRACE_PAIRS", 150), told("OBLIVIO_TRACE_SEED", 1));
+    let (mut events_seen, mut crashed) = (0, 0);
+    for pair in 0..pairs {
+        let mut dice = Dice(seed.wrapping_mul(0x1_0000_0001).wrapping_add(pair));
+        let options = any_options(&mut dice);
+        let (memory, store) = (Memory::default(), Arc::new(MemoryStore::new()));
+        create(store.clone(), options, &memory).expect("a volume");
+        let steps = any_steps(&mut dice);
+        let blocks = options.engine.blocks;
+        let events = [0, 1].map(|_| workload(&steps, &mut dice, blocks));
+        let cut = (if dice.below(4) == 0 { u64::MAX } else { dice.below(60) }, dice.next());
+        let [one, other] = events.each_ref().map(|events| trace(&store, &memory, events, cut));
+        assert!(!one.is_empty(), "something is written in any case");
+        for (at, (one, other)) in one.iter().zip(&other).enumerate() {
+            assert_eq!(one, other, "pair {pair}, write {at}, {steps:?}");
+        }
+        assert_eq!(one.len(), other.len(), "pair {pair}, {steps:?}");
+        events_seen += one.len();
+        crashed += u64::from(cut.0 != u64::MAX);
+    }
+    println!("{pairs} pairs, {crashed} with a crash, {events_seen} writes: equal");
+}
+
+/// The test above can fail: without the padding of quanta a sync shows how much waits for it.
+#[test]
+fn another_length_leaves_another_trace() {
+    let mut dice = Dice(9);
+    let options = any_options(&mut dice);
+    let (memory, store) = (Memory::default(), Arc::new(MemoryStore::new()));
+    create(store.clone(), options, &memory).expect("a volume");
+    let trace_of = |count, dice: &mut Dice| {
+        let events = workload(&[Step::Writes(count), Step::Sync], dice, options.engine.blocks);
+        trace(&store, &memory, &events, (u64::MAX, 1))
+    };
+    assert_ne!(trace_of(100, &mut dice), trace_of(140, &mut dice));
+    let len = |store: &dyn Store| store.list().map(|objects| objects.len());
+    assert!(len(&*store).is_ok_and(|objects| objects >= 4));
+}
