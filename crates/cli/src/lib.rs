@@ -1,6 +1,7 @@
 //! The `oblivio` command: the only crate that knows terminals, the environment and local files.
 //!
-//! It is a library so that a mount can be measured over any store; nothing else is for others.
+//! It is a library so that a mount can be measured over any store, and the server of disks over any
+//! blocks; nothing else is for others.
 #![allow(clippy::print_stdout, reason = "a command writes to standard output")]
 
 mod args;
@@ -33,6 +34,7 @@ mod tree;
 mod watch;
 
 pub use mount::within::{Within, mount_within};
+pub use nbd::within::{Served, nbd_within};
 
 use anyhow::Result;
 use args::{Cli, Command, CompletionsArgs};

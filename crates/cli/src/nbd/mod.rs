@@ -4,7 +4,8 @@
 //! queue for all connections, and one `server` works through it on a
 //! [`Disk`](oblivio_volume::disk::Disk). `session` holds the threads together, `listen` is where
 //! clients come in, `tls` is what their connections go through if `certificates` says so, `stop`
-//! ends it well, `wire` has the protocol's numbers.
+//! ends it well, `wire` has the protocol's numbers; `within` is the door for whoever has blocks of
+//! another kind.
 
 mod certificates;
 mod listen;
@@ -18,6 +19,7 @@ mod tests;
 mod tls;
 mod transmission;
 mod wire;
+pub mod within;
 
 use crate::args::NbdArgs;
 use crate::exit::usage;

@@ -1,7 +1,18 @@
-//! The sequential engine (SqORAM): what it costs, counted on its schedule and measured in memory.
+//! The sequential engine (SqORAM): what it costs, counted on its schedule and measured in memory;
+//! and disks of it beside others, over NBD.
 
+mod area;
+mod bench;
 mod cost;
+mod detwo;
+mod disk;
+mod fio;
+mod paper;
+mod plain;
+mod served;
 mod speed;
+mod systems;
+mod waiting;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -19,6 +30,19 @@ enum Part {
     Cost,
     /// The engine over plain memory: megabytes a second, and what it reads for them.
     Speed(speed::Args),
+    /// Disks side by side: fio's jobs over NBD.
+    Disk(bench::Bench),
+    /// The same, beside the figures of the authors' own code; for `--size 1G --warm`.
+    OwnCode(bench::Bench),
+    /// Sequential reads before and after random writes (the paper's Table 2).
+    Ageing(paper::Ageing),
+    /// Sequential and random access (the paper's Table 1).
+    Table1(bench::Bench),
+    /// Sequential, random and mixed access, plotted (the paper's Figure 7).
+    Figure7(bench::Bench),
+    /// What the others start to serve a disk.
+    #[command(hide = true)]
+    Serve(served::Args),
 }
 
 /// Runs one.
@@ -29,5 +53,11 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
     match &args.part {
         Part::Cost => cost::run(write),
         Part::Speed(args) => speed::run(args, write),
+        Part::Disk(bench) => disk::run(bench, write),
+        Part::OwnCode(bench) => disk::own_code(bench, write),
+        Part::Ageing(args) => paper::ageing(args, write),
+        Part::Table1(bench) => paper::table1(bench, write),
+        Part::Figure7(bench) => paper::figure7(bench, write),
+        Part::Serve(args) => served::run(args),
     }
 }

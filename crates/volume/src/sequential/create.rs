@@ -60,15 +60,22 @@ impl SequentialOptions {
         self
     }
 
-    /// Bytes in the store.
+    /// The objects beside the header, and their lengths, which never change.
     ///
     /// # Errors
     /// `Invalid` for parameters that cannot work.
-    pub fn stored_bytes(&self) -> Result<u64> {
+    pub fn objects(&self) -> Result<Vec<(&'static str, u64)>> {
         let header = self.header();
         header.check()?;
-        let objects = objects(&header)?.into_iter();
-        Ok(objects.map(|(_, bytes)| bytes).sum())
+        objects(&header)
+    }
+
+    /// Bytes in the store.
+    ///
+    /// # Errors
+    /// As [`Self::objects`].
+    pub fn stored_bytes(&self) -> Result<u64> {
+        Ok(self.objects()?.into_iter().map(|(_, bytes)| bytes).sum())
     }
 
     /// Bytes written to the disk and the log for each byte that is written to the volume, once
@@ -133,7 +140,7 @@ impl SequentialVolume {
         let (header, master) = Header::create_sequential(&layout, passphrase, kdf)?;
         let objects = objects(&layout)?;
         for (object, bytes) in &objects {
-            store.write(&[WriteAt { object, offset: bytes - 1, data: &[0] }])?;
+            store.allocate(object, *bytes)?;
         }
         if create.fill {
             fill(&*store, &objects, &master, header.volume(), progress)?;

@@ -1,0 +1,152 @@
+//! Blocks sealed at places of their own in one object: what the lab's own disks have in common.
+//!
+//! The object holds all blocks, one after the other and as long as their plaintext, then the seal
+//! of each: the group mark and tag of the crypto crate, 40 bytes. So blocks lie where the system's
+//! pages do, and no write has to read first what surrounds it.
+
+use oblivio_crypto::{
+    GROUP_MARK_BYTES, GroupMark, Kind, MasterKey, OsEntropy, Place, Sealer, TAG_BYTES, Tag,
+    VolumeId,
+};
+use oblivio_store::{ReadAt, Store, WriteAt};
+use oblivio_volume::{Error, Result};
+use std::sync::Arc;
+
+/// Bytes of a block.
+pub const BLOCK: usize = 4096;
+const SEAL: usize = GROUP_MARK_BYTES + TAG_BYTES;
+const OBJECT: &str = "blocks";
+/// So many are read in one call: more would fall out of the processor's caches before they are
+/// opened.
+const MOST: usize = 256;
+
+/// The sealed blocks.
+pub struct Area {
+    store: Arc<dyn Store>,
+    slots: u64,
+    volume: VolumeId,
+    sealer: Sealer,
+    scratch: Vec<u8>,
+}
+
+/// Where a block goes in the caller's buffer, and where it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// Its number in the buffer, counted in blocks.
+    pub at: usize,
+    /// Its place in the area.
+    pub slot: u64,
+}
+
+impl Area {
+    /// Room for so many blocks, none of them written, under a key that nobody keeps.
+    pub fn new(store: Arc<dyn Store>, slots: u64) -> Self {
+        let volume = VolumeId::generate(&mut OsEntropy);
+        let root = MasterKey::generate(&mut OsEntropy).sequential_root(volume);
+        let sealer = Sealer::new(root, Box::new(OsEntropy));
+        Self { store, slots, volume, sealer, scratch: Vec::new() }
+    }
+
+    fn place(&self, slot: u64) -> Place {
+        Place { volume: self.volume, kind: Kind::Slot, index: slot, version: 0 }
+    }
+
+    /// Where the seal of a block is, in bytes.
+    fn seal_at(&self, slot: u64) -> u64 {
+        self.slots * BLOCK as u64 + slot * SEAL as u64
+    }
+
+    /// Reads blocks that were written.
+    ///
+    /// # Errors
+    /// `Tampered` when one is not what was written last; those of the store.
+    pub fn read(&mut self, slots: &[u64]) -> Result<Vec<Vec<u8>>> {
+        let mut found = Vec::with_capacity(slots.len());
+        let mut scratch = std::mem::take(&mut self.scratch);
+        for slots in slots.chunks(MOST) {
+            let wanted = slots.iter().enumerate().map(|(at, &slot)| Wanted { at, slot });
+            scratch.resize(slots.len() * BLOCK, 0);
+            self.read_into(&wanted.collect::<Vec<_>>(), &mut scratch)?;
+            found.extend(scratch.chunks_exact(BLOCK).map(<[u8]>::to_vec));
+        }
+        self.scratch = scratch;
+        Ok(found)
+    }
+
+    /// Reads blocks that were written to where each goes in `buf`; `wanted` is sorted by that.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn read_into(&mut self, wanted: &[Wanted], buf: &mut [u8]) -> Result<()> {
+        let mut seals = vec![0; wanted.len() * SEAL];
+        self.load(wanted, buf, &mut seals)?;
+        for (wanted, seal) in wanted.iter().zip(seals.chunks_exact(SEAL)) {
+            let (mark, tag) = (seal.first_chunk().copied(), seal.last_chunk().copied());
+            let (mark, tag) = (GroupMark(mark.unwrap_or_default()), Tag(tag.unwrap_or_default()));
+            let (block, place) = (block_of(buf, wanted.at), self.place(wanted.slot));
+            self.sealer.open_in_group(&mark, 0, &place, &tag, block).map_err(|error| {
+                Error::Tampered(format!("block {} of {OBJECT:?}: {error}", wanted.slot))
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Neighbours in one read, all reads in one call.
+    fn load(&self, wanted: &[Wanted], mut buf: &mut [u8], mut seals: &mut [u8]) -> Result<()> {
+        let mut reads = Vec::new();
+        let mut passed = 0;
+        for run in wanted.chunk_by(|a, b| (a.at + 1, a.slot + 1) == (b.at, b.slot)) {
+            let Wanted { at, slot } = run[0];
+            let (_, from) = buf.split_at_mut((at - passed) * BLOCK);
+            let (data, rest) = from.split_at_mut(run.len() * BLOCK);
+            let (seal, later) = seals.split_at_mut(run.len() * SEAL);
+            (buf, seals, passed) = (rest, later, at + run.len());
+            reads.push(ReadAt { object: OBJECT, offset: slot * BLOCK as u64, buf: data });
+            reads.push(ReadAt { object: OBJECT, offset: self.seal_at(slot), buf: seal });
+        }
+        Ok(self.store.read(&mut reads)?)
+    }
+
+    /// Seals blocks in place and writes them: runs of neighbours, each with its first slot, in one
+    /// call.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn write(&mut self, runs: &mut [(u64, &mut [u8])]) -> Result<()> {
+        let mut seals = Vec::with_capacity(runs.len());
+        for (first, data) in &mut *runs {
+            let mut run = Vec::with_capacity(data.len() / BLOCK * SEAL);
+            for (slot, block) in (*first..).zip(data.chunks_exact_mut(BLOCK)) {
+                let place = self.place(slot);
+                let group = self.sealer.begin_group(1, BLOCK as u64);
+                let sealed = group.and_then(|mut it| Ok((it.mark(), it.seal(&place, block)?)));
+                let (mark, tag) = sealed.map_err(|error| Error::Invalid(error.to_string()))?;
+                run.extend_from_slice(&mark.0);
+                run.extend_from_slice(&tag.0);
+            }
+            seals.push((self.seal_at(*first), run));
+        }
+        let data = runs.iter().map(|(first, data)| (*first * BLOCK as u64, &**data));
+        let seals = seals.iter().map(|(offset, run)| (*offset, &run[..]));
+        let writes = data.chain(seals);
+        let writes = writes.map(|(offset, data)| WriteAt { object: OBJECT, offset, data });
+        Ok(self.store.write(&writes.collect::<Vec<_>>())?)
+    }
+
+    /// Makes everything written durable.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn sync(&self) -> Result<()> {
+        // Nothing was written yet.
+        if self.store.len(OBJECT)?.is_none() {
+            return Ok(());
+        }
+        Ok(self.store.sync(&[OBJECT])?)
+    }
+}
+
+/// A block of a buffer.
+pub fn block_of(buf: &mut [u8], at: usize) -> &mut [u8] {
+    &mut buf[at * BLOCK..(at + 1) * BLOCK]
+}

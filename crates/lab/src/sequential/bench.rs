@@ -1,0 +1,255 @@
+//! The same jobs on several disks, over the same server.
+
+use super::fio::{Job, Limit, Rate};
+use super::served::Running;
+use super::systems::{BASELINE, RIVAL, System, USUAL};
+use crate::report::{Table, bytes, count, median};
+use anyhow::{Context, Result, ensure};
+use std::path::PathBuf;
+
+/// What all comparisons of disks can be told.
+#[derive(clap::Args, Debug)]
+pub struct Bench {
+    /// The size of each disk, as in 512M or 8G.
+    #[arg(long, default_value = "8G", value_parser = size)]
+    pub size: u64,
+    /// Rounds, the disks by turns, of which the median is told.
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// Seconds of a job.
+    #[arg(long, default_value_t = 20)]
+    seconds: u64,
+    /// Times that a disk is written from beginning to end before anything is measured.
+    #[arg(long, default_value_t = 3)]
+    fill: u64,
+    /// The disks: plain, detwo, detwo-thirds, tree.
+    #[arg(long, value_delimiter = ',', default_value = USUAL)]
+    systems: Vec<String>,
+    /// A folder on the storage to measure; by default the system's for temporary files.
+    #[arg(long)]
+    dir: Option<PathBuf>,
+    /// Keep all disks through all rounds and change from one to the other with each job, where
+    /// there is room for them; else each is made anew for each round.
+    #[arg(long)]
+    together: bool,
+    /// Leave in the system's page cache what is there; else it is emptied before each job, as far
+    /// as this user may.
+    #[arg(long)]
+    warm: bool,
+}
+
+/// What was measured of one disk.
+#[derive(Clone, Debug, Default)]
+struct Found {
+    /// For each job, the rates of all rounds.
+    rates: Vec<Vec<Rate>>,
+    /// Bytes of memory of the process at its peak, and on the storage, in each round.
+    memory: Vec<f64>,
+    stored: Vec<f64>,
+}
+
+/// What was measured.
+pub struct Measured {
+    pub systems: Vec<&'static System>,
+    jobs: Vec<Job>,
+    found: Vec<Found>,
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    let (digits, unit) = match text.char_indices().last() {
+        Some((at, 'K')) => (&text[..at], 1 << 10),
+        Some((at, 'M')) => (&text[..at], 1 << 20),
+        Some((at, 'G')) => (&text[..at], 1 << 30),
+        _ => (text, 1),
+    };
+    let number = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(unit));
+    let number = number.filter(|bytes| *bytes > 0 && bytes.is_multiple_of(1 << 20));
+    number.ok_or_else(|| "write a multiple of 1 MiB as 512M or 8G".into())
+}
+
+impl Bench {
+    /// In which way it was measured, for the page.
+    pub fn text(&self) -> String {
+        let cold = match self.warm {
+            true => "The page cache is left as it is.",
+            false => "The page cache is emptied before each job.",
+        };
+        let turns = match self.together {
+            true => "all disks are there at once, and change with each job",
+            false => "each disk is made anew for each round",
+        };
+        format!(
+            "Disks of {}, each served by a process of its own with the server of `oblivio nbd`, on \
+             the same store layer, sealed with the same cipher; fio's `nbd` engine on a Unix socket. \
+             Before anything is measured each disk is written from beginning to end {} times. Jobs \
+             that are told in a time run {} seconds, and a flush at the end counts where they write. \
+             Median of {} rounds; {turns}. {cold}",
+            bytes(self.size),
+            self.fill,
+            self.seconds,
+            self.rounds,
+        )
+    }
+
+    /// Measures the jobs.
+    ///
+    /// # Errors
+    /// Those of fio and the disks.
+    pub fn measure(&self, jobs: Vec<Job>) -> Result<Measured> {
+        let systems: Vec<_> =
+            self.systems.iter().map(|key| System::find(key)).collect::<Result<_>>()?;
+        ensure!(!systems.is_empty() && self.rounds > 0, "there is nothing to measure");
+        let empty = Found { rates: vec![Vec::new(); jobs.len()], ..Found::default() };
+        let found = vec![empty; systems.len()];
+        let mut measured = Measured { systems, jobs, found };
+        if self.together {
+            let rounds: Vec<usize> = (0..self.rounds).collect();
+            self.some(&mut measured, &(0..self.systems.len()).collect::<Vec<_>>(), &rounds)?;
+        } else {
+            for round in 0..self.rounds {
+                for system in 0..self.systems.len() {
+                    self.some(&mut measured, &[system], &[round])?;
+                }
+            }
+        }
+        Ok(measured)
+    }
+
+    /// Some of the disks at once, job by job by turns.
+    fn some(&self, measured: &mut Measured, systems: &[usize], rounds: &[usize]) -> Result<()> {
+        let mut running = Vec::new();
+        for &at in systems {
+            running.push((at, self.start(measured.systems[at])?));
+        }
+        for &round in rounds {
+            for (number, job) in measured.jobs.iter().enumerate() {
+                for (at, disk) in &running {
+                    self.cool();
+                    let rate = job.run(&disk.uri(), self.size, self.seconds, round)?;
+                    eprintln!("{}, {}: {}", disk.system.name, job.name, shown(job, rate));
+                    measured.found[*at].rates[number].push(rate);
+                }
+            }
+        }
+        for (at, disk) in running {
+            measured.found[at].memory.push(disk.peak_memory()? as f64);
+            measured.found[at].stored.push(disk.stored()? as f64);
+            disk.end()?;
+        }
+        Ok(())
+    }
+
+    fn start(&self, system: &'static System) -> Result<Running> {
+        let dir = self.dir.clone().unwrap_or_else(std::env::temp_dir);
+        let disk = Running::start(system, &dir, self.size)?;
+        if self.fill > 0 {
+            let limit = Limit::Bytes(self.fill * self.size);
+            let fill = Job { limit, ..Job::sequential("write") };
+            let rate = fill.run(&disk.uri(), self.size, self.seconds, 0).context("filling")?;
+            eprintln!("{}, filled: {}", system.name, shown(&fill, rate));
+        }
+        Ok(disk)
+    }
+
+    fn cool(&self) {
+        if !self.warm {
+            rustix::fs::sync();
+            // Only the administrator may; everybody else measures warm.
+            std::fs::write("/proc/sys/vm/drop_caches", "3").ok();
+        }
+    }
+}
+
+impl Measured {
+    /// The median rate of a job on a disk, in the job's unit.
+    pub fn value(&self, system: usize, job: usize) -> f64 {
+        self.median(system, job, |rate| self.jobs[job].value(rate))
+    }
+
+    /// The same in bytes a second, whatever the unit.
+    pub fn bytes(&self, system: usize, job: usize) -> f64 {
+        self.median(system, job, |rate| rate.bytes)
+    }
+
+    fn median(&self, system: usize, job: usize, value: impl Fn(Rate) -> f64) -> f64 {
+        let rates = &self.found[system].rates[job];
+        median(&rates.iter().map(|rate| value(*rate)).collect::<Vec<_>>())
+    }
+
+    /// Which disk stands for a name, if it was measured.
+    pub fn at(&self, key: &str) -> Option<usize> {
+        self.systems.iter().position(|system| system.key == key)
+    }
+
+    /// The ratios that are told: all to the plain disk, and those that are ours to the rival.
+    fn ratios(&self) -> Vec<(usize, usize)> {
+        let (baseline, rival) = (self.at(BASELINE), self.at(RIVAL));
+        let all = 0..self.systems.len();
+        let ours = |at: &usize| {
+            let key = self.systems[*at].key;
+            key != BASELINE && !key.starts_with(RIVAL)
+        };
+        let others = all.clone().filter(|at| Some(*at) != baseline);
+        let to_baseline = others.filter_map(|at| Some((at, baseline?)));
+        let to_rival = all.filter(ours).filter_map(|at| Some((at, rival?)));
+        to_baseline.chain(to_rival).collect()
+    }
+
+    /// All jobs, with ratios, and what memory and space it took.
+    pub fn table(&self) -> Table {
+        let name = |at: usize| self.systems[at].name;
+        let mut head = vec!["job".to_owned()];
+        head.extend((0..self.systems.len()).map(|at| name(at).to_owned()));
+        let ratios = self.ratios();
+        head.extend(ratios.iter().map(|&(at, to)| format!("{} / {}", name(at), name(to))));
+        let mut table = Table::new(head);
+        for (number, job) in self.jobs.iter().enumerate() {
+            let mut row = vec![job.name.clone()];
+            let values = (0..self.systems.len()).map(|at| self.value(at, number));
+            row.extend(values.map(|value| in_unit(job, value)));
+            let ratio = |&(at, to): &(usize, usize)| {
+                format!("{:.2}", self.value(at, number) / self.value(to, number))
+            };
+            row.extend(ratios.iter().map(ratio));
+            table.row(row);
+        }
+        type Kept = fn(&Found) -> &[f64];
+        let kept: [(&str, Kept); 2] = [
+            ("memory of the server at its peak", |found| &found.memory),
+            ("stored", |found| &found.stored),
+        ];
+        for (what, values) in kept {
+            let mut row = vec![what.to_owned()];
+            row.extend(self.found.iter().map(|found| bytes(median(values(found)) as u64)));
+            row.extend(ratios.iter().map(|_| String::new()));
+            table.row(row);
+        }
+        table
+    }
+}
+
+fn shown(job: &Job, rate: Rate) -> String {
+    in_unit(job, job.value(rate))
+}
+
+/// A rate for people.
+fn in_unit(job: &Job, value: f64) -> String {
+    match job.in_bytes() {
+        true => format!("{} MB/s", count(value / 1e6)),
+        false => format!("{}/s", count(value)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read() {
+        assert_eq!(size("8G"), Ok(8 << 30));
+        assert_eq!(size("3145728"), Ok(3 << 20));
+        for nonsense in ["", "G", "1", "0M", "-1G", "8T", "99999999999G", "1.5G", "é"] {
+            assert!(size(nonsense).is_err(), "{nonsense}");
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! fio's jobs over NBD.
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use std::process::{Command, Stdio};
+
+/// How long a job goes on.
+#[derive(Clone, Copy, Debug)]
+pub enum Limit {
+    /// As long as was asked for on the command line; from the beginning again where it ends.
+    Time,
+    /// Until so many bytes are moved.
+    Bytes(u64),
+}
+
+/// A job.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// What it is called in tables.
+    pub name: String,
+    /// fio's name of the pattern.
+    pub rw: &'static str,
+    /// Of a mix, which part are reads, in percent.
+    pub reads: u32,
+    /// Bytes of a request.
+    pub request: u64,
+    /// Requests under way.
+    pub depth: u32,
+    /// The part of the disk that it works on, from its beginning, in bytes; all of it when `None`.
+    pub area: Option<u64>,
+    pub limit: Limit,
+}
+
+/// What was moved in a second, read and written together.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Rate {
+    pub bytes: f64,
+    pub requests: f64,
+}
+
+const LARGE: u64 = 1 << 20;
+const SMALL: u64 = 4096;
+/// Large requests under way, as a kernel has when it reads ahead or writes back.
+const SEQUENTIAL_DEPTH: u32 = 4;
+
+impl Job {
+    /// Large requests, one after the other: `read` or `write`.
+    pub fn sequential(rw: &'static str) -> Self {
+        Self {
+            name: format!("sequential {rw}, 1 MiB"),
+            rw,
+            reads: 0,
+            request: LARGE,
+            depth: SEQUENTIAL_DEPTH,
+            area: None,
+            limit: Limit::Time,
+        }
+    }
+
+    /// Requests of 4 KiB anywhere: `randread` or `randwrite`, so many under way.
+    pub fn random(rw: &'static str, depth: u32) -> Self {
+        let what = rw.trim_start_matches("rand");
+        let name = format!("random {what}, 4 KiB, {depth} at a time");
+        Self { name, rw, request: SMALL, depth, ..Self::sequential("read") }
+    }
+
+    /// Requests of 4 KiB anywhere, so many percent of them reads.
+    pub fn mixed(reads: u32, depth: u32) -> Self {
+        let name = format!("{reads} % reads, 4 KiB, {depth} at a time");
+        Self { name, reads, ..Self::random("randrw", depth) }
+    }
+
+    /// Whether its rate is told in bytes and not in requests.
+    pub fn in_bytes(&self) -> bool {
+        self.request >= LARGE
+    }
+
+    /// Its rate in the unit that it is told in.
+    pub fn value(&self, rate: Rate) -> f64 {
+        if self.in_bytes() { rate.bytes } else { rate.requests }
+    }
+
+    fn writes(&self) -> bool {
+        self.rw != "read" && self.rw != "randread"
+    }
+
+    /// Runs it on a disk of so many bytes; the same seed makes the same requests.
+    ///
+    /// # Errors
+    /// Those of fio.
+    pub fn run(&self, uri: &str, size: u64, seconds: u64, seed: usize) -> Result<Rate> {
+        let mut fio = Command::new("fio");
+        fio.args(["--name=job", "--ioengine=nbd", "--output-format=json", "--norandommap"]);
+        fio.arg(format!("--uri={uri}")).arg(format!("--rw={}", self.rw));
+        fio.arg(format!("--bs={}", self.request)).arg(format!("--iodepth={}", self.depth));
+        fio.arg(format!("--size={}", self.area.unwrap_or(size)));
+        fio.arg(format!("--randseed={}", seed + 1)).arg(format!("--rwmixread={}", self.reads));
+        match self.limit {
+            Limit::Time => fio.arg("--time_based").arg(format!("--runtime={seconds}")),
+            Limit::Bytes(bytes) => fio.arg(format!("--io_size={bytes}")),
+        };
+        if self.writes() {
+            // Its time counts: what is not durable was not written.
+            fio.arg("--end_fsync=1");
+        }
+        let output = fio.stderr(Stdio::inherit()).output().context("fio (is it installed?)")?;
+        ensure!(output.status.success(), "fio failed: {}", self.name);
+        // Its engine greets before it answers.
+        let text = String::from_utf8_lossy(&output.stdout);
+        let answer = text.find("{\n").map(|at| &text[at..]).context("fio gave no answer")?;
+        let answer: Value = serde_json::from_str(answer)?;
+        let job = &answer["jobs"][0];
+        ensure!(job["error"].as_i64() == Some(0), "fio had an error: {}", self.name);
+        let both = |field: &str| {
+            let side = |side: &str| job[side][field].as_f64().context("fio gave no rate");
+            Ok::<_, anyhow::Error>(side("read")? + side("write")?)
+        };
+        Ok(Rate { bytes: both("bw_bytes")?, requests: both("iops")? })
+    }
+}

@@ -1,0 +1,192 @@
+//! The SqORAM paper's tables and its Figure 7 (Chakraborti and Sion, PoPETs 2020), measured here.
+
+use super::bench::{Bench, Measured};
+use super::disk::{DEPTH, PAGE};
+use super::fio::{Job, Limit};
+use super::systems::{BASELINE, RIVAL};
+use crate::plot::{Axis, Chart, Look};
+use crate::report::{Report, Table, bytes};
+use anyhow::{Result, ensure};
+
+/// The paper's Table 1 in MB/s: dm-crypt, SqORAM, HIVE, DataLair.
+const TABLE1: [(&str, [f64; 4]); 4] = [
+    ("sequential read", [91.0, 21.0, 0.135, 0.200]),
+    ("sequential write", [88.0, 1.5, 0.016, 0.110]),
+    ("random read", [5.0, 0.055, 0.120, 0.105]),
+    ("random write", [4.3, 1.0, 0.014, 0.2]),
+];
+
+/// The paper's Table 2 in MB/s, before and after.
+const TABLE2: [(&str, f64, f64); 3] =
+    [("the paper's baseline", 61.0, 60.7), ("SqORAM", 47.2, 42.0), ("DetWoORAM", 18.7, 10.2)];
+
+/// The paper's random writes in Table 2: "around 100MB".
+const AGEING_BYTES: u64 = 100_000_000 / 4096 * 4096;
+
+/// What ageing can be told.
+#[derive(clap::Args, Debug)]
+pub struct Ageing {
+    #[command(flatten)]
+    bench: Bench,
+    /// MiB that are written in sequence, aged and read again, as the paper's file.
+    #[arg(long, default_value_t = 1024)]
+    area_mib: u64,
+}
+
+fn megabytes(rate: f64) -> String {
+    let rate = rate / 1e6;
+    format!("{rate:.0$}", if rate < 10.0 { 2 } else { 0 })
+}
+
+/// Table 1.
+///
+/// # Errors
+/// Those of the measurement and of the page.
+pub fn table1(bench: &Bench, write: bool) -> Result<()> {
+    let mut report = Report::on(PAGE, "table1", "The paper's Table 1");
+    report.text(
+        "Sequential requests of 1 MiB and random ones of 4 KiB, one at a time. The paper's disks \
+         were kernel modules on a hard disk that turns; what can be compared is each disk's part of \
+         the encrypted one that its own table begins with (dm-crypt there, the plain sealed one \
+         here). HIVE and DataLair were not built here.",
+    );
+    report.text(&bench.text());
+    let one = |rw| Job { depth: 1, ..Job::sequential(rw) };
+    let jobs =
+        vec![one("read"), one("write"), Job::random("randread", 1), Job::random("randwrite", 1)];
+    let measured = bench.measure(jobs)?;
+    let mut head = vec!["MB/s".to_owned()];
+    head.extend(measured.systems.iter().map(|system| system.name.to_owned()));
+    let mut table = Table::new(head.clone());
+    for (job, (name, _)) in TABLE1.iter().enumerate() {
+        let rates = (0..measured.systems.len()).map(|at| megabytes(measured.bytes(at, job)));
+        table.row([(*name).to_owned()].into_iter().chain(rates));
+    }
+    report.table(&table);
+    if let Some(baseline) = measured.at(BASELINE) {
+        head[0] = "part of the plain one".into();
+        head.extend(["SqORAM", "HIVE", "DataLair"].map(|name| format!("paper: {name}")));
+        head.remove(1 + baseline);
+        report.table(&parts(&measured, baseline, head));
+    }
+    report.finish(write)
+}
+
+fn parts(measured: &Measured, baseline: usize, head: Vec<String>) -> Table {
+    let mut table = Table::new(head);
+    for (job, (name, [plain, others @ ..])) in TABLE1.into_iter().enumerate() {
+        let here = (0..measured.systems.len()).filter(|at| *at != baseline);
+        let here = here.map(|at| measured.bytes(at, job) / measured.bytes(baseline, job));
+        let there = others.into_iter().map(|other| other / plain);
+        let cells = here.chain(there).map(|part| format!("{part:.3}"));
+        table.row([name.to_owned()].into_iter().chain(cells));
+    }
+    table
+}
+
+/// Table 2: sequential reads before and after random writes.
+///
+/// # Errors
+/// Those of the measurement and of the page.
+pub fn ageing(args: &Ageing, write: bool) -> Result<()> {
+    let (bench, area) = (&args.bench, args.area_mib << 20);
+    ensure!(area <= bench.size, "the area is larger than the disk; make --size larger");
+    let mut report = Report::on(PAGE, "ageing", "Ageing (the paper's Table 2)");
+    report.text(&format!(
+        "{} of each disk are written in sequence, and read; then {} MB of random writes of 4 KiB go \
+         to them, {DEPTH} at a time, with a flush at the end; then they are read again.",
+        bytes(area),
+        AGEING_BYTES.div_ceil(1_000_000),
+    ));
+    report.text(&bench.text());
+    let part = |job, bytes| Job { area: Some(area), limit: Limit::Bytes(bytes), ..job };
+    let named = |job, name: &str| Job { name: name.into(), ..job };
+    let jobs = vec![
+        part(Job::sequential("write"), area),
+        named(part(Job::sequential("read"), area), "sequential read before"),
+        part(Job::random("randwrite", DEPTH), AGEING_BYTES),
+        named(part(Job::sequential("read"), area), "sequential read after"),
+    ];
+    let measured = bench.measure(jobs)?;
+    report.table(&measured.table());
+    let mut table = Table::new(["MB/s", "before", "after", "change", "after / DetWoORAM after"]);
+    let change = |before: f64, after: f64| format!("{:+.1} %", (after / before - 1.0) * 100.0);
+    for (at, system) in measured.systems.iter().enumerate() {
+        let (before, after) = (measured.bytes(at, 1), measured.bytes(at, 3));
+        let rival = measured.at(RIVAL).map(|rival| after / measured.bytes(rival, 3));
+        table.row([
+            system.name.to_owned(),
+            megabytes(before),
+            megabytes(after),
+            change(before, after),
+            rival.map_or_else(String::new, |times| format!("{times:.2}")),
+        ]);
+    }
+    for (name, before, after) in TABLE2 {
+        let times = after / TABLE2[2].2;
+        table.row([
+            format!("paper: {name}"),
+            format!("{before:.1}"),
+            format!("{after:.1}"),
+            change(before, after),
+            format!("{times:.2}"),
+        ]);
+    }
+    report.table(&table);
+    report.finish(write)
+}
+
+/// Of the mixes in Figure 7 (c), which part are reads, in percent.
+const MIXES: [u32; 4] = [90, 70, 50, 30];
+
+/// Figure 7: sequential, random, and mixed.
+///
+/// # Errors
+/// Those of the measurement and of the page.
+pub fn figure7(bench: &Bench, write: bool) -> Result<()> {
+    let mut report = Report::on(PAGE, "figure7", "The paper's Figure 7");
+    report.text(
+        "(a) sequential requests of 1 MiB, (b) random ones of 4 KiB, (c) mixes of random reads and \
+         writes of 4 KiB, read and written bytes together. The paper ran FileBench in an ext4 on \
+         each disk; these are the disks themselves. What it found: SqORAM with the map in memory \
+         reads nearly as fast as its baseline, and at 70 % reads it is 1.6 times as fast as \
+         DetWoORAM.",
+    );
+    report.text(&bench.text());
+    let mut jobs = vec![
+        Job::sequential("read"),
+        Job::sequential("write"),
+        Job::random("randread", DEPTH),
+        Job::random("randwrite", DEPTH),
+    ];
+    jobs.extend(MIXES.map(|reads| Job::mixed(reads, DEPTH)));
+    let measured = bench.measure(jobs)?;
+    report.table(&measured.table());
+    let names = |from: &[&str]| from.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+    let mixes = MIXES.map(|reads| format!("{reads} % reads")).to_vec();
+    let parts = [
+        ("a", "Sequential requests of 1 MiB", names(&["read", "write"]), 0),
+        ("b", "Random requests of 4 KiB", names(&["read", "write"]), 2),
+        ("c", "Random requests of 4 KiB, reads and writes mixed", mixes, 4),
+    ];
+    for (letter, title, names, first) in parts {
+        let file = format!("sequential-figure7{letter}.svg");
+        report.picture(&file, &chart(&measured, title, names, first));
+    }
+    report.finish(write)
+}
+
+/// Bars for the jobs from `first` on, one for each disk.
+fn chart(measured: &Measured, title: &str, names: Vec<String>, first: usize) -> Chart {
+    let disks = 0..measured.systems.len();
+    let jobs = first..first + names.len();
+    let rate = |at, job| measured.bytes(at, job) / 1e6;
+    let all = disks.clone().flat_map(|at| jobs.clone().map(move |job| rate(at, job)));
+    let most = all.fold(0.0, f64::max);
+    let mut chart = Chart::new(title, Axis::names("", names), Axis::linear("MB/s", most));
+    for at in disks {
+        let bars = jobs.clone().map(|job| ((job - first) as f64, rate(at, job)));
+        chart.add(measured.systems[at].name, Look::Bar, bars);
+    }
+    chart
+}

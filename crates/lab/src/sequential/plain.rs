@@ -1,0 +1,69 @@
+//! A plain sealed disk: each block is sealed where it belongs and nowhere else. What the disk's
+//! storage sees is all that there is to see; it is what obliviousness is measured against.
+
+use super::area::{Area, BLOCK};
+use super::waiting::{Scheme, Waiting, Writes};
+use oblivio_engine::BlockAnswer;
+use oblivio_store::Store;
+use oblivio_volume::Result;
+use std::sync::Arc;
+
+/// The disk.
+pub type Plain = Waiting<InPlace>;
+
+/// Blocks in their places.
+pub struct InPlace {
+    area: Area,
+    exists: Vec<bool>,
+    /// What is on its way; kept, as so much memory costs more to be had than to be filled.
+    bytes: Vec<u8>,
+}
+
+impl Plain {
+    /// An empty disk of so many blocks.
+    pub fn create(store: Arc<dyn Store>, blocks: u64) -> Self {
+        let exists = vec![false; blocks as usize];
+        Waiting::new(InPlace { area: Area::new(store, blocks), exists, bytes: Vec::new() })
+    }
+}
+
+impl Scheme for InPlace {
+    fn blocks(&self) -> u64 {
+        self.exists.len() as u64
+    }
+
+    fn exists(&self, id: u64) -> bool {
+        self.exists[id as usize]
+    }
+
+    fn read(&mut self, ids: &[u64]) -> Result<Vec<BlockAnswer>> {
+        let there: Vec<u64> = ids.iter().copied().filter(|&id| self.exists(id)).collect();
+        let mut found = self.area.read(&there)?.into_iter();
+        Ok(ids.iter().map(|&id| if self.exists(id) { found.next() } else { None }).collect())
+    }
+
+    fn write(&mut self, writes: &Writes) -> Result<()> {
+        let mut ids: Vec<u64> = writes.all().iter().map(|(id, _)| *id).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let block = |&id: &u64| writes.newest(id).and_then(Option::as_deref).map(|it| (id, it));
+        let blocks: Vec<(u64, &[u8])> = ids.iter().filter_map(block).collect();
+        self.bytes.clear();
+        blocks.iter().for_each(|(_, block)| self.bytes.extend_from_slice(block));
+        let (mut runs, mut rest) = (Vec::new(), &mut self.bytes[..]);
+        for run in blocks.chunk_by(|a, b| a.0 + 1 == b.0) {
+            let (data, later) = rest.split_at_mut(run.len() * BLOCK);
+            runs.push((run[0].0, data));
+            rest = later;
+        }
+        self.area.write(&mut runs)?;
+        for id in ids {
+            self.exists[id as usize] = writes.newest(id).is_some_and(Option::is_some);
+        }
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        self.area.sync()
+    }
+}

@@ -1,0 +1,112 @@
+//! A disk served by a process of its own, so that its memory can be told from everybody else's.
+
+use super::systems::System;
+use anyhow::{Context, Result, ensure};
+use oblivio::nbd_within;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use tempfile::TempDir;
+
+const READY: &str = "ready";
+
+/// What the process is told.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// The disk to make.
+    system: String,
+    /// Its size in bytes.
+    size: u64,
+    /// An empty folder for it.
+    dir: PathBuf,
+    /// The socket to serve it on.
+    socket: PathBuf,
+}
+
+/// Serves a disk until standard input ends.
+///
+/// # Errors
+/// Those of the disk.
+pub fn run(args: &Args) -> Result<()> {
+    let blocks = (System::find(&args.system)?.create)(&args.dir, args.size)?;
+    let served = nbd_within(blocks, args.size, &args.socket)?;
+    println!("{READY}");
+    std::io::stdin().read_to_end(&mut Vec::new())?;
+    served.end()
+}
+
+/// A disk that is served. Dropped, it is given up and removed.
+pub struct Running {
+    pub system: &'static System,
+    child: Child,
+    scratch: TempDir,
+}
+
+impl Running {
+    /// Makes a disk in a new folder in `dir` and has it served.
+    ///
+    /// # Errors
+    /// Those of the process.
+    pub fn start(system: &'static System, dir: &Path, size: u64) -> Result<Self> {
+        let scratch = tempfile::tempdir_in(dir).with_context(|| dir.display().to_string())?;
+        let disk = scratch.path().join("disk");
+        std::fs::create_dir(&disk)?;
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["sequential", "serve", system.key, &size.to_string()]);
+        command.arg(disk).arg(scratch.path().join("socket"));
+        let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let mut running = Self { system, child, scratch };
+        let stdout = running.child.stdout.take().context("no output")?;
+        let mut line = String::new();
+        BufReader::new(stdout).read_line(&mut line)?;
+        ensure!(line.trim_end() == READY, "the server of {} did not begin", system.name);
+        Ok(running)
+    }
+
+    /// Where it is served.
+    pub fn uri(&self) -> String {
+        format!("nbd+unix:///?socket={}", self.scratch.path().join("socket").display())
+    }
+
+    /// The most memory that its process ever had, in bytes.
+    ///
+    /// # Errors
+    /// When the system does not tell.
+    pub fn peak_memory(&self) -> Result<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let line = line.context("the system does not tell a process's memory")?;
+        let kilobytes: u64 = line.trim().trim_end_matches(" kB").parse()?;
+        Ok(kilobytes << 10)
+    }
+
+    /// Bytes that it takes on its storage.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn stored(&self) -> Result<u64> {
+        let files = std::fs::read_dir(self.scratch.path().join("disk"))?;
+        let sizes = files.map(|file| Ok(file?.metadata()?.blocks() * 512));
+        sizes.sum::<Result<u64>>()
+    }
+
+    /// Ends it in good order.
+    ///
+    /// # Errors
+    /// Those of its last commit.
+    pub fn end(mut self) -> Result<()> {
+        drop(self.child.stdin.take());
+        let status = self.child.wait()?;
+        ensure!(status.success(), "the server of {} failed", self.system.name);
+        Ok(())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,294 @@
+//! The lab's own disks as block spaces: writes wait until there are enough for one call of the
+//! store, and reads see what waits.
+//!
+//! They are for comparisons within one process: the key, the root and what is known of each block
+//! are in memory only, and such a disk cannot be opened again.
+
+use super::area::BLOCK;
+use oblivio_engine::{Action, BlockAnswer, BlockOp};
+use oblivio_volume::{BlockSpace, Error, ROOT_BYTES, Result};
+use std::collections::HashMap;
+
+/// So many blocks wait: the store's thread takes writes from 256 KiB on.
+const ENOUGH: usize = 256;
+
+/// A write in its turn; `None` makes a block absent.
+pub type Write = (u64, Option<Vec<u8>>);
+
+/// Writes that wait, the oldest first.
+#[derive(Debug, Default)]
+pub struct Writes {
+    all: Vec<Write>,
+    newest: HashMap<u64, usize>,
+}
+
+impl Writes {
+    /// All of them, also those that a later one replaces.
+    pub fn all(&self) -> &[Write] {
+        &self.all
+    }
+
+    /// What a block is to hold, if it is to be written.
+    pub fn newest(&self, id: u64) -> Option<&Option<Vec<u8>>> {
+        self.newest.get(&id).map(|&at| &self.all[at].1)
+    }
+
+    fn push(&mut self, id: u64, block: Option<Vec<u8>>) {
+        self.newest.insert(id, self.all.len());
+        self.all.push((id, block));
+    }
+}
+
+/// Where a disk puts its blocks.
+pub trait Scheme: Send {
+    /// Blocks that it has room for.
+    fn blocks(&self) -> u64;
+    /// Whether one was written.
+    fn exists(&self, id: u64) -> bool;
+    /// Reads blocks; absent ones are `None`.
+    ///
+    /// # Errors
+    /// `Tampered` when one is not what was written last; those of the store.
+    fn read(&mut self, ids: &[u64]) -> Result<Vec<BlockAnswer>>;
+    /// Carries out writes, at most as many as there are blocks.
+    ///
+    /// # Errors
+    /// Those of [`Self::read`].
+    fn write(&mut self, writes: &Writes) -> Result<()>;
+    /// Makes all that was written durable.
+    ///
+    /// # Errors
+    /// Those of the store.
+    fn sync(&mut self) -> Result<()>;
+}
+
+/// A scheme and what waits for it.
+pub struct Waiting<S> {
+    scheme: S,
+    writes: Writes,
+    enough: usize,
+    root: Vec<u8>,
+}
+
+impl<S: Scheme> Waiting<S> {
+    /// An empty disk.
+    pub fn new(scheme: S) -> Self {
+        let enough = scheme.blocks().clamp(1, ENOUGH as u64) as usize;
+        Self { scheme, writes: Writes::default(), enough, root: Vec::new() }
+    }
+
+    fn carry_out(&mut self) -> Result<()> {
+        if !self.writes.all.is_empty() {
+            self.scheme.write(&self.writes)?;
+            self.writes = Writes::default();
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, ids: &[u64]) -> Result<Vec<BlockAnswer>> {
+        let stored: Vec<u64> =
+            ids.iter().copied().filter(|&id| self.writes.newest(id).is_none()).collect();
+        let mut stored = self.scheme.read(&stored)?.into_iter();
+        let answer = |&id: &u64| match self.writes.newest(id) {
+            Some(waits) => waits.clone(),
+            None => stored.next().flatten(),
+        };
+        Ok(ids.iter().map(answer).collect())
+    }
+
+    fn write(&mut self, id: u64, action: Action) -> Result<()> {
+        let block = match action {
+            Action::Read => return Ok(()),
+            Action::Remove => None,
+            Action::Write(mut bytes) => {
+                bytes.resize(BLOCK, 0);
+                Some(bytes)
+            }
+            Action::Patch { offset, bytes } => Some(self.patched(id, &[(offset, bytes)])?),
+            Action::Patches(patches) => Some(self.patched(id, &patches)?),
+        };
+        self.writes.push(id, block);
+        if self.writes.all.len() >= self.enough { self.carry_out() } else { Ok(()) }
+    }
+
+    fn patched(&mut self, id: u64, patches: &[(usize, Vec<u8>)]) -> Result<Vec<u8>> {
+        let found = self.read(&[id])?.pop().flatten();
+        let mut block = found.unwrap_or_else(|| vec![0; BLOCK]);
+        for (offset, bytes) in patches {
+            block[*offset..offset + bytes.len()].copy_from_slice(bytes);
+        }
+        Ok(block)
+    }
+}
+
+impl<S: Scheme> BlockSpace for Waiting<S> {
+    fn block_bytes(&self) -> usize {
+        BLOCK
+    }
+
+    fn capacity_blocks(&self) -> u64 {
+        self.scheme.blocks()
+    }
+
+    fn reserve(&mut self, blocks: u64) -> Result<()> {
+        match blocks <= self.scheme.blocks() {
+            true => Ok(()),
+            false => Err(Error::Full(format!("the disk has {} blocks", self.scheme.blocks()))),
+        }
+    }
+
+    fn access(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
+        let blocks = self.scheme.blocks();
+        if let Some(op) = ops.iter().find(|op| op.id.0 >= blocks || op.action.end() > BLOCK) {
+            return Err(Error::Invalid(format!("block {} of {blocks} of {BLOCK}", op.id.0)));
+        }
+        let mut answers = Vec::with_capacity(ops.len());
+        let mut reads = Vec::new();
+        for op in ops {
+            if op.action == Action::Read {
+                reads.push(op.id.0);
+                continue;
+            }
+            answers.extend(self.read(&std::mem::take(&mut reads))?);
+            self.write(op.id.0, op.action)?;
+            answers.push(None);
+        }
+        answers.extend(self.read(&reads)?);
+        Ok(answers)
+    }
+
+    fn root(&self) -> &[u8] {
+        &self.root
+    }
+
+    fn set_root(&mut self, root: &[u8]) {
+        debug_assert!(root.len() <= ROOT_BYTES, "the caller keeps to ROOT_BYTES");
+        self.root = root.to_vec();
+    }
+
+    fn commit(&mut self) -> Result<()> {
+        self.carry_out()?;
+        self.scheme.sync()
+    }
+
+    fn exists(&self, id: u64) -> bool {
+        let waits = self.writes.newest(id).map(Option::is_some);
+        waits.unwrap_or_else(|| self.scheme.exists(id))
+    }
+
+    fn discard(&mut self, ids: &[u64]) -> Result<()> {
+        ids.iter().try_for_each(|&id| self.write(id, Action::Remove))
+    }
+
+    fn cache_budget(&self) -> usize {
+        0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sequential::detwo::DetWo;
+    use crate::sequential::plain::Plain;
+    use oblivio_engine::BlockId;
+    use oblivio_store::MemoryStore;
+    use proptest::prelude::*;
+    use std::sync::Arc;
+
+    #[derive(Clone, Debug)]
+    enum Act {
+        Write(u64, u8),
+        Patch(u64, usize, u8),
+        Discard(u64, u64),
+        Remove(u64),
+        Read(Vec<u64>),
+        Commit,
+    }
+
+    fn act(blocks: u64) -> impl Strategy<Value = Act> {
+        let id = 0..blocks;
+        prop_oneof![
+            12 => (id.clone(), any::<u8>()).prop_map(|(id, byte)| Act::Write(id, byte)),
+            3 => (id.clone(), 0..BLOCK - 100, any::<u8>()).prop_map(|(id, at, byte)| Act::Patch(id, at, byte)),
+            1 => (id.clone(), 1..9u64).prop_map(|(id, count)| Act::Discard(id, count)),
+            1 => id.clone().prop_map(Act::Remove),
+            4 => prop::collection::vec(id, 1..20).prop_map(Act::Read),
+            2 => Just(Act::Commit),
+        ]
+    }
+
+    fn case() -> impl Strategy<Value = (u64, Vec<Act>)> {
+        (1u64..40)
+            .prop_flat_map(|blocks| (Just(blocks), prop::collection::vec(act(blocks), 1..400)))
+    }
+
+    fn check(disk: &mut dyn BlockSpace, blocks: u64, acts: &[Act]) -> Result<()> {
+        let mut model: HashMap<u64, Vec<u8>> = HashMap::new();
+        let read = |id: &u64| BlockOp { id: BlockId(*id), action: Action::Read };
+        for act in acts {
+            match act {
+                Act::Write(id, byte) => {
+                    let action = Action::Write(vec![*byte; BLOCK - 7]);
+                    disk.defer(vec![BlockOp { id: BlockId(*id), action }])?;
+                    model.insert(*id, [vec![*byte; BLOCK - 7], vec![0; 7]].concat());
+                }
+                Act::Patch(id, offset, byte) => {
+                    let action = Action::Patch { offset: *offset, bytes: vec![*byte; 99] };
+                    disk.defer(vec![BlockOp { id: BlockId(*id), action }])?;
+                    let block = model.entry(*id).or_insert_with(|| vec![0; BLOCK]);
+                    block[*offset..offset + 99].fill(*byte);
+                }
+                Act::Discard(id, count) => {
+                    let ids: Vec<u64> = (*id..blocks.min(id + count)).collect();
+                    disk.discard(&ids)?;
+                    ids.iter().for_each(|id| drop(model.remove(id)));
+                }
+                Act::Remove(id) => {
+                    disk.defer(vec![BlockOp { id: BlockId(*id), action: Action::Remove }])?;
+                    model.remove(id);
+                }
+                Act::Read(ids) => {
+                    let found = disk.access(ids.iter().map(read).collect())?;
+                    let wanted: Vec<_> = ids.iter().map(|id| model.get(id).cloned()).collect();
+                    assert_eq!(found, wanted);
+                }
+                Act::Commit => disk.commit()?,
+            }
+        }
+        let ids: Vec<u64> = (0..blocks).collect();
+        for _ in 0..2 {
+            let found = disk.access(ids.iter().map(read).collect())?;
+            assert_eq!(found, ids.iter().map(|id| model.get(id).cloned()).collect::<Vec<_>>());
+            assert!(ids.iter().all(|id| disk.exists(*id) == model.contains_key(id)));
+            disk.commit()?;
+        }
+        Ok(())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+
+        #[test]
+        fn each_is_a_disk((blocks, acts) in case()) {
+            let store = || Arc::new(MemoryStore::new());
+            let mut disks: Vec<Box<dyn BlockSpace>> = vec![Box::new(Plain::create(store(), blocks))];
+            for every in [1, 2, 3] {
+                disks.push(Box::new(DetWo::create(store(), blocks, every).expect("a disk")));
+            }
+            for disk in &mut disks {
+                let done = check(&mut **disk, blocks, &acts);
+                prop_assert!(done.is_ok(), "{done:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_block_is_refused() {
+        let mut disk = Plain::create(Arc::new(MemoryStore::new()), 4);
+        let op = |id, bytes| BlockOp { id: BlockId(id), action: Action::Write(vec![1; bytes]) };
+        for op in [op(4, 1), op(0, BLOCK + 1)] {
+            assert!(matches!(disk.access(vec![op]), Err(Error::Invalid(_))));
+        }
+        assert!(matches!(disk.reserve(5), Err(Error::Full(_))));
+    }
+}
