@@ -56,7 +56,7 @@ impl SequentialOptions {
     /// with the volume.
     #[must_use]
     pub fn map_on_disk(mut self) -> Self {
-        self.engine.time_pages = TIME_PAGES;
+        self.engine = self.engine.map_on_disk(TIME_PAGES);
         self
     }
 
