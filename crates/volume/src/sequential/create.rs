@@ -146,6 +146,7 @@ impl SequentialVolume {
             fill(&*store, &objects, &master, header.volume(), progress)?;
         }
         let mut volume = Self::assemble(store, &header, &master, open)?;
+        volume.make_durable()?;
         volume.write_first_state()?;
         // The header comes last: before it there is no volume.
         header.save(&*volume.store, PutMode::IfAbsent)?;
@@ -182,8 +183,7 @@ fn fill(
             progress(done, total);
         }
     }
-    let names: Vec<&str> = objects.iter().map(|(object, _)| *object).collect();
-    Ok(store.sync(&names)?)
+    Ok(())
 }
 
 /// Refuses a volume whose objects are not as long as they must be.

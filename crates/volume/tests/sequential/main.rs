@@ -9,6 +9,7 @@
 mod crashes;
 mod damage;
 mod dice;
+mod interrupted;
 mod model;
 mod traces;
 
