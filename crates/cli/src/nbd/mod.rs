@@ -7,6 +7,7 @@
 //! ends it well, `wire` has the protocol's numbers.
 
 mod certificates;
+pub mod fuzzing;
 mod listen;
 mod negotiation;
 mod request;
