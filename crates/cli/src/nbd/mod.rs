@@ -8,6 +8,7 @@
 //! another kind.
 
 mod certificates;
+pub mod fuzzing;
 mod listen;
 mod negotiation;
 mod request;

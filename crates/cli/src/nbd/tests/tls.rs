@@ -12,7 +12,11 @@ use crate::queue::Pulse;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, StreamOwned};
+use rustls::version::{TLS12, TLS13};
+use rustls::{
+    ClientConfig, ClientConnection, RootCertStore, ServerConfig, StreamOwned,
+    SupportedProtocolVersion,
+};
 use std::fs::Permissions;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -114,12 +118,20 @@ impl Drop for Rig {
 }
 
 fn client_config(trusted: &Authority, own: Option<&Identity>) -> Arc<ClientConfig> {
+    client_of(rustls::DEFAULT_VERSIONS, trusted, own)
+}
+
+fn client_of(
+    versions: &[&'static SupportedProtocolVersion],
+    trusted: &Authority,
+    own: Option<&Identity>,
+) -> Arc<ClientConfig> {
     let mut roots = RootCertStore::empty();
     let cert = |pem: &str| CertificateDer::from_pem_slice(pem.as_bytes()).expect("a certificate");
     roots.add(cert(&trusted.pem)).expect("an authority");
     let provider = Arc::new(aws_lc_rs::default_provider());
     let builder = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
+        .with_protocol_versions(versions)
         .expect("versions")
         .with_root_certificates(roots);
     let config = match own {
@@ -175,8 +187,14 @@ fn serves(rig: &Rig, config: Arc<ClientConfig>) {
 #[test]
 fn a_disk_is_written_and_read_and_left() {
     let authority = Authority::new("a");
-    let rig = Rig::new(server_config(&authority, None));
-    let mut client = rig.client(client_config(&authority, None));
+    for version in [&TLS12, &TLS13] {
+        let rig = Rig::new(server_config(&authority, Some(&authority)));
+        let own = authority.client();
+        served_well(rig.client(client_of(&[version], &authority, Some(&own))));
+    }
+}
+
+fn served_well(mut client: Secure) {
     let data = noise(SIZE as usize - 1);
     ask(&mut client, command::WRITE, 1, data.len() as u32, &data);
     answer(&mut client, 0);
