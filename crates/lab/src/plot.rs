@@ -140,7 +140,7 @@ impl Chart {
             self.draw(&mut out, series, index, colour);
             key(&mut out, series.look, (legend, 50.0), index, colour);
             text(&mut out, (legend + 28.0, 54.0), "start", "", &series.name);
-            legend += 48.0 + 6.7 * series.name.chars().count() as f64;
+            legend += 48.0 + width(&series.name);
         }
         out.push_str("</svg>\n");
         out
@@ -218,6 +218,11 @@ impl Chart {
             text(out, (left + wide / 2.0, top - 5.0), "middle", " font-size=\"12\"", &value);
         }
     }
+}
+
+/// About how wide a name is.
+fn width(name: &str) -> f64 {
+    name.chars().map(|letter| if letter.is_uppercase() { 9.5 } else { 6.7 }).sum()
 }
 
 /// What a series looks like in the legend.

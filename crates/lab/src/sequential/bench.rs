@@ -2,7 +2,7 @@
 
 use super::fio::{Job, Limit, Rate};
 use super::served::Running;
-use super::systems::{BASELINE, RIVAL, System, USUAL};
+use super::systems::{BASELINE, RIVAL, System};
 use crate::report::{Table, bytes, count, median};
 use anyhow::{Context, Result, ensure};
 use std::path::PathBuf;
@@ -22,8 +22,8 @@ pub struct Bench {
     /// Times that a disk is written from beginning to end before anything is measured.
     #[arg(long, default_value_t = 3)]
     fill: u64,
-    /// The disks: plain, detwo, detwo-thirds, tree.
-    #[arg(long, value_delimiter = ',', default_value = USUAL)]
+    /// The disks, of plain, detwo, detwo-thirds, sequential, sequential-map and tree.
+    #[arg(long, value_delimiter = ',')]
     systems: Vec<String>,
     /// A folder on the storage to measure; by default the system's for temporary files.
     #[arg(long)]
@@ -91,23 +91,25 @@ impl Bench {
         )
     }
 
-    /// Measures the jobs.
+    /// Measures the jobs, on the usual disks if no others were asked for.
     ///
     /// # Errors
     /// Those of fio and the disks.
-    pub fn measure(&self, jobs: Vec<Job>) -> Result<Measured> {
-        let systems: Vec<_> =
-            self.systems.iter().map(|key| System::find(key)).collect::<Result<_>>()?;
+    pub fn measure(&self, usual: &[&str], jobs: Vec<Job>) -> Result<Measured> {
+        let usual = usual.iter().filter(|_| self.systems.is_empty()).copied();
+        let keys = self.systems.iter().map(String::as_str).chain(usual);
+        let systems: Vec<_> = keys.map(System::find).collect::<Result<_>>()?;
         ensure!(!systems.is_empty() && self.rounds > 0, "there is nothing to measure");
         let empty = Found { rates: vec![Vec::new(); jobs.len()], ..Found::default() };
         let found = vec![empty; systems.len()];
         let mut measured = Measured { systems, jobs, found };
         if self.together {
             let rounds: Vec<usize> = (0..self.rounds).collect();
-            self.some(&mut measured, &(0..self.systems.len()).collect::<Vec<_>>(), &rounds)?;
+            let all: Vec<usize> = (0..measured.systems.len()).collect();
+            self.some(&mut measured, &all, &rounds)?;
         } else {
             for round in 0..self.rounds {
-                for system in 0..self.systems.len() {
+                for system in 0..measured.systems.len() {
                     self.some(&mut measured, &[system], &[round])?;
                 }
             }

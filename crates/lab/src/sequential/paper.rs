@@ -3,7 +3,7 @@
 use super::bench::{Bench, Measured};
 use super::disk::{DEPTH, PAGE};
 use super::fio::{Job, Limit};
-use super::systems::{BASELINE, RIVAL};
+use super::systems::{BASELINE, BOTH_MAPS, RIVAL};
 use crate::plot::{Axis, Chart, Look};
 use crate::report::{Report, Table, bytes};
 use anyhow::{Result, ensure};
@@ -54,7 +54,7 @@ pub fn table1(bench: &Bench, write: bool) -> Result<()> {
     let one = |rw| Job { depth: 1, ..Job::sequential(rw) };
     let jobs =
         vec![one("read"), one("write"), Job::random("randread", 1), Job::random("randwrite", 1)];
-    let measured = bench.measure(jobs)?;
+    let measured = bench.measure(&BOTH_MAPS, jobs)?;
     let mut head = vec!["MB/s".to_owned()];
     head.extend(measured.systems.iter().map(|system| system.name.to_owned()));
     let mut table = Table::new(head.clone());
@@ -107,7 +107,7 @@ pub fn ageing(args: &Ageing, write: bool) -> Result<()> {
         part(Job::random("randwrite", DEPTH), AGEING_BYTES),
         named(part(Job::sequential("read"), area), "sequential read after"),
     ];
-    let measured = bench.measure(jobs)?;
+    let measured = bench.measure(&BOTH_MAPS, jobs)?;
     report.table(&measured.table());
     let mut table = Table::new(["MB/s", "before", "after", "change", "after / DetWoORAM after"]);
     let change = |before: f64, after: f64| format!("{:+.1} %", (after / before - 1.0) * 100.0);
@@ -160,7 +160,7 @@ pub fn figure7(bench: &Bench, write: bool) -> Result<()> {
         Job::random("randwrite", DEPTH),
     ];
     jobs.extend(MIXES.map(|reads| Job::mixed(reads, DEPTH)));
-    let measured = bench.measure(jobs)?;
+    let measured = bench.measure(&BOTH_MAPS, jobs)?;
     report.table(&measured.table());
     let names = |from: &[&str]| from.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
     let mixes = MIXES.map(|reads| format!("{reads} % reads")).to_vec();

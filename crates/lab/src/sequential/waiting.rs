@@ -104,20 +104,15 @@ impl<S: Scheme> Waiting<S> {
                 bytes.resize(BLOCK, 0);
                 Some(bytes)
             }
-            Action::Patch { offset, bytes } => Some(self.patched(id, &[(offset, bytes)])?),
-            Action::Patches(patches) => Some(self.patched(id, &patches)?),
+            patches => {
+                let found = self.read(&[id])?.pop().flatten();
+                let mut block = found.unwrap_or_else(|| vec![0; BLOCK]);
+                patches.write_to(&mut block);
+                Some(block)
+            }
         };
         self.writes.push(id, block);
         if self.writes.all.len() >= self.enough { self.carry_out() } else { Ok(()) }
-    }
-
-    fn patched(&mut self, id: u64, patches: &[(usize, Vec<u8>)]) -> Result<Vec<u8>> {
-        let found = self.read(&[id])?.pop().flatten();
-        let mut block = found.unwrap_or_else(|| vec![0; BLOCK]);
-        for (offset, bytes) in patches {
-            block[*offset..offset + bytes.len()].copy_from_slice(bytes);
-        }
-        Ok(block)
     }
 }
 
@@ -176,10 +171,6 @@ impl<S: Scheme> BlockSpace for Waiting<S> {
         waits.unwrap_or_else(|| self.scheme.exists(id))
     }
 
-    fn discard(&mut self, ids: &[u64]) -> Result<()> {
-        ids.iter().try_for_each(|&id| self.write(id, Action::Remove))
-    }
-
     fn cache_budget(&self) -> usize {
         0
     }
@@ -199,7 +190,7 @@ mod tests {
     enum Act {
         Write(u64, u8),
         Patch(u64, usize, u8),
-        Discard(u64, u64),
+        Erase(u64, u64),
         Remove(u64),
         Read(Vec<u64>),
         Commit,
@@ -210,7 +201,7 @@ mod tests {
         prop_oneof![
             12 => (id.clone(), any::<u8>()).prop_map(|(id, byte)| Act::Write(id, byte)),
             3 => (id.clone(), 0..BLOCK - 100, any::<u8>()).prop_map(|(id, at, byte)| Act::Patch(id, at, byte)),
-            1 => (id.clone(), 1..9u64).prop_map(|(id, count)| Act::Discard(id, count)),
+            1 => (id.clone(), 1..9u64).prop_map(|(id, count)| Act::Erase(id, count)),
             1 => id.clone().prop_map(Act::Remove),
             4 => prop::collection::vec(id, 1..20).prop_map(Act::Read),
             2 => Just(Act::Commit),
@@ -238,9 +229,9 @@ mod tests {
                     let block = model.entry(*id).or_insert_with(|| vec![0; BLOCK]);
                     block[*offset..offset + 99].fill(*byte);
                 }
-                Act::Discard(id, count) => {
+                Act::Erase(id, count) => {
                     let ids: Vec<u64> = (*id..blocks.min(id + count)).collect();
-                    disk.discard(&ids)?;
+                    disk.erase(&ids)?;
                     ids.iter().for_each(|id| drop(model.remove(id)));
                 }
                 Act::Remove(id) => {
