@@ -17,9 +17,9 @@ pub fn run(args: &CheckArgs) -> Result<()> {
     if args.json {
         tell_json(&found)?;
     }
-    let (buckets, contents) = found?;
+    let (read, contents) = found?;
     if !args.json {
-        tell(buckets, &contents)?;
+        tell(&read, &contents)?;
     }
     match contents.problems().len() {
         0 => Ok(()),
@@ -47,34 +47,43 @@ impl Contents {
     }
 }
 
+/// What was read and authenticated, one by one.
+struct Read {
+    count: u64,
+    /// What one of them is.
+    unit: &'static str,
+}
+
 /// All buckets first: what lies in none of the files is checked too.
-fn look(args: &CheckArgs) -> Result<(u64, Contents)> {
+fn look(args: &CheckArgs) -> Result<(Read, Contents)> {
     let quiet = args.open.quiet;
     let recorder = None;
     let (mut volume, publisher) = open::volume(&args.volume, &args.open, recorder)?;
-    let mut progress = Progress::steps(quiet, "buckets");
-    let buckets = volume.verify(&mut |done, total| progress.at(done, total))?;
+    let unit = if volume.tree().is_some() { "bucket" } else { "block" };
+    let mut progress = Progress::steps(quiet, &format!("{unit}s"));
+    let count = volume.verify(&mut |done, total| progress.at(done, total))?;
     drop(progress);
+    let read = Read { count, unit };
     if let Some(size) = disk::size_in(volume.root())? {
         Disk::open(Box::new(volume))?.into_blocks()?;
-        return Ok((buckets, Contents::Disk(size)));
+        return Ok((read, Contents::Disk(size)));
     }
     let session = open::file_system((volume, publisher), 0)?;
     let mut progress = Progress::steps(quiet, "files");
     let report = session.fs.check_with(true, &mut |done, total| progress.at(done, total))?;
     drop(progress);
     session.fs.into_blocks()?;
-    Ok((buckets, Contents::Files(report)))
+    Ok((read, Contents::Files(report)))
 }
 
-fn tell(buckets: u64, contents: &Contents) -> Result<()> {
+fn tell(read: &Read, contents: &Contents) -> Result<()> {
     for problem in contents.problems() {
         say(human::plain(problem))?;
     }
-    let buckets = human::count(buckets, "bucket");
+    let read = format!("{} read", human::count(read.count, read.unit));
     match contents {
         Contents::Files(report) if report.problems.is_empty() => say(format!(
-            "clean: {buckets}, {}, {} and {} are as they were written",
+            "clean: {read}; {}, {} and {} are as they were written",
             human::count(report.blocks, "block"),
             human::count(report.files, "file"),
             human::count(report.directories, "directory"),
@@ -82,7 +91,7 @@ fn tell(buckets: u64, contents: &Contents) -> Result<()> {
         Contents::Files(_) => Ok(()),
         Contents::Disk(size) => {
             say(format!(
-                "clean: {buckets} of a disk of {} are as they were written",
+                "clean: {read} of a disk of {} are as they were written",
                 human::size(*size)
             ))?;
             say("A file system on it has a check of its own: serve the disk, then run fsck.")
@@ -90,17 +99,17 @@ fn tell(buckets: u64, contents: &Contents) -> Result<()> {
     }
 }
 
-fn tell_json(found: &Result<(u64, Contents)>) -> Result<()> {
+fn tell_json(found: &Result<(Read, Contents)>) -> Result<()> {
     match found {
-        Ok((buckets, Contents::Disk(size))) => say_json(&json!({
+        Ok((read, Contents::Disk(size))) => say_json(&json!({
             "clean": true,
-            "buckets": buckets,
+            "buckets": read.count,
             "disk_bytes": size,
             "problems": [],
         })),
-        Ok((buckets, Contents::Files(report))) => say_json(&json!({
+        Ok((read, Contents::Files(report))) => say_json(&json!({
             "clean": report.problems.is_empty(),
-            "buckets": buckets,
+            "buckets": read.count,
             "blocks": report.blocks,
             "files": report.files,
             "directories": report.directories,

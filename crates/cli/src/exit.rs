@@ -126,7 +126,7 @@ fn of_store(error: &StoreError) -> (Code, &'static str) {
         StoreError::Busy => (Code::Busy, "Wait until the other oblivio is done, or unmount it."),
         StoreError::Exists { .. } => (Code::Path, "Choose an empty or a new folder."),
         StoreError::Occupied { .. } => {
-            (Code::Path, "Choose another place, or say that what is there may be lost.")
+            (Code::Path, "Choose another place, or say --overwrite if what is there may be lost.")
         }
         StoreError::Missing { .. } | StoreError::Short { .. } => {
             (Code::Tampered, "A part of the volume is gone. Restore it from a backup.")

@@ -7,7 +7,7 @@ use crate::recorder::Recorder;
 use crate::remembered::{self, Remembered};
 use crate::watch::Publisher;
 use anyhow::{Context, Result};
-use oblivio_store::{LocalStore, Store};
+use oblivio_store::{LocalStore, PartitionStore, Store};
 use oblivio_volume::disk::{self, Disk};
 use oblivio_volume::fs::{FileSystem, Timestamp};
 use oblivio_volume::{
@@ -26,7 +26,7 @@ pub struct Session {
     pub publisher: Publisher,
 }
 
-/// The store in an existing folder.
+/// The store in an existing folder, file or partition.
 pub fn store(folder: &Path) -> Result<Arc<dyn Store>> {
     let shown = folder.display();
     match std::fs::metadata(folder) {
@@ -34,11 +34,12 @@ pub fn store(folder: &Path) -> Result<Arc<dyn Store>> {
             let hint = format!("Check the path, or make a volume there: oblivio init {shown}");
             return Err(fault(Code::Path, format!("{shown}: there is no such folder"), hint));
         }
-        Ok(found) if !found.is_dir() => {
-            let hint = "A volume is a folder; name the folder that `oblivio init` made.";
-            return Err(fault(Code::NotAVolume, format!("{shown} is not a folder"), hint));
+        Ok(found) if found.is_dir() => {}
+        _ if PartitionStore::is_one(folder)? => return Ok(Arc::new(PartitionStore::open(folder)?)),
+        _ => {
+            let hint = "Name the folder, file or partition that `oblivio init` made.";
+            return Err(fault(Code::NotAVolume, format!("{shown} is no volume"), hint));
         }
-        _ => {}
     }
     Ok(Arc::new(LocalStore::open(folder)?))
 }

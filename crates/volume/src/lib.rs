@@ -16,7 +16,8 @@ mod volume;
 pub use block::{BlockSpace, ROOT_BYTES};
 pub use error::{Error, Result};
 pub use header::{
-    EngineKind, PublicHeader, add_passphrase, change_passphrase, read_header, remove_passphrase,
+    EngineKind, HEADER_BYTES, HEADER_OBJECT, PublicHeader, add_passphrase, change_passphrase,
+    read_header, remove_passphrase,
 };
 pub use options::{
     CreateOptions, DEFAULT_MEMORY, EngineInfo, OnCommit, OnShown, OpenOptions, Rule, Seen,

@@ -14,13 +14,15 @@ Examples:
   oblivio init --seen-by storage --size 50G /mnt/cloud/vault
   oblivio init --seen-by snapshots --size 20G ~/disk   a disk, for `oblivio nbd`
   oblivio init --seen-by snapshots --size 20G --files ~/private
+  oblivio init --seen-by snapshots --size 20G --one-file ~/disk.img
+  sudo oblivio init --seen-by snapshots --size 100G --fill /dev/sdb1
   oblivio init --seen-by storage --disk 20G ~/disk     a disk in a cloud
 
 Against storage that sees every read and write, the size is only a limit: the folder grows as the
 volume fills. Against snapshots all of the space is taken at once. There is no way in without the
 passphrase, and nobody can reset it.")]
 pub struct InitArgs {
-    /// Where to make it: a new or empty folder
+    /// Where to make it: a new or empty folder; against snapshots also an empty file or a partition
     pub volume: PathBuf,
     /// Who may see the storage [default: storage, or asked for]
     #[arg(long, value_name = "WHO")]
@@ -38,6 +40,12 @@ pub struct InitArgs {
     /// smaller for small ones
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub block_size: Option<u64>,
+    /// Against snapshots: keep all of it in one new file instead of a folder
+    #[arg(long)]
+    pub one_file: bool,
+    /// The file or partition may be overwritten, whatever is in it
+    #[arg(long)]
+    pub overwrite: bool,
     /// Against snapshots: write random bytes over all of it first, so that nobody can tell how much
     /// was ever written
     #[arg(long)]

@@ -2,27 +2,28 @@
 
 mod choice;
 mod cost;
+mod place;
 mod plan;
 
 use crate::args::InitArgs;
-use crate::exit::{Code, fault};
 use crate::human;
 use crate::open;
 use crate::passphrase;
 use crate::progress::Progress;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use oblivio_crypto::Passphrase;
-use oblivio_store::{LocalStore, Store};
+use oblivio_store::Store;
+use oblivio_volume::Volume;
 use oblivio_volume::disk::Disk;
 use oblivio_volume::fs::FileSystem;
-use oblivio_volume::{Volume, read_header};
+use place::Made;
 use plan::{Engine, Plan};
 use std::sync::Arc;
 
 /// Runs the command.
 pub fn run(args: &InitArgs) -> Result<()> {
     // Before anything is asked for, and again when the folder is made.
-    refuse_what_is_there(args)?;
+    place::refuse_what_is_there(args)?;
     let Some(seen_by) = choice::seen_by(args)? else {
         return human::say(choice::ENCRYPTION_ONLY);
     };
@@ -31,16 +32,9 @@ pub fn run(args: &InitArgs) -> Result<()> {
         cost::say(&plan)?;
     }
     let passphrase = passphrase::first(&args.open.passphrase)?;
-    let new = !args.volume.exists();
-    let store: Arc<dyn Store> = Arc::new(LocalStore::create(&args.volume)?);
-    if let Err(error) = make(args, &store, &plan, &passphrase) {
-        if new {
-            // Nothing but a part of what could not be made is in it.
-            let _ = std::fs::remove_dir_all(&args.volume);
-        } else if let Ok(objects) = store.list() {
-            let names: Vec<&str> = objects.iter().map(|(name, _)| name.as_str()).collect();
-            let _ = store.delete(&names);
-        }
+    let made = Made::new(args, &plan)?;
+    if let Err(error) = make(args, &made.store, &plan, &passphrase) {
+        made.undo(args);
         return Err(error);
     }
     if !args.open.quiet {
@@ -65,25 +59,6 @@ fn say(args: &InitArgs, plan: &Plan) -> Result<()> {
         return human::say(format!("Serve it: oblivio nbd {shown} --socket PATH"));
     }
     human::say(format!("Store something: oblivio put -r {shown} FOLDER /"))
-}
-
-fn refuse_what_is_there(args: &InitArgs) -> Result<()> {
-    let shown = args.volume.display();
-    let Ok(found) = args.volume.metadata() else { return Ok(()) };
-    if !found.is_dir() {
-        let what = format!("{shown} is there already and not a folder");
-        return Err(fault(Code::Path, what, "Choose a new or an empty folder."));
-    }
-    if LocalStore::open(&args.volume).is_ok_and(|store| read_header(&store).is_ok()) {
-        let what = format!("there is a volume in {shown} already");
-        return Err(fault(Code::Path, what, "Choose another folder; this one was left as it is."));
-    }
-    let mut entries = args.volume.read_dir().with_context(|| shown.to_string())?;
-    if entries.next().is_some() {
-        let what = format!("the folder {shown} is not empty");
-        return Err(fault(Code::Path, what, "Choose a new or an empty folder."));
-    }
-    Ok(())
 }
 
 fn make(

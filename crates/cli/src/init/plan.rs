@@ -43,8 +43,9 @@ impl Plan {
         }
         let engine = match seen_by {
             SeenBy::Storage => {
-                if args.fill || args.map_on_disk {
-                    let what = "--fill and --map-on-disk go with --seen-by snapshots";
+                if args.fill || args.map_on_disk || args.one_file || args.overwrite {
+                    let what = "--fill, --map-on-disk, --one-file and --overwrite go with --seen-by \
+                                snapshots";
                     return Err(usage(what, "Leave them out: this volume grows with its content."));
                 }
                 let block_bytes = block_bytes(args, TREE_BLOCK)?;

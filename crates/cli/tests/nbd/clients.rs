@@ -1,6 +1,6 @@
 //! Other people's clients: libnbd's tools and qemu's.
 
-use super::{Rig, common, good, run};
+use super::{ONE_FILE, Rig, SNAPSHOTS, TREE, common, good, run};
 use std::fs;
 
 /// An image with holes: noise, nothing, noise.
@@ -45,7 +45,13 @@ fn images_go_in_and_out() {
 
 #[test]
 fn qemu_writes_zeroes_discards_and_compares() {
-    let Some(mut rig) = Rig::with("16M", &["qemu-io", "qemu-img"]) else { return };
+    for how in [TREE, SNAPSHOTS, ONE_FILE] {
+        zeroes_and_discards(how);
+    }
+}
+
+fn zeroes_and_discards(how: &[&str]) {
+    let Some(mut rig) = Rig::with_disk(how, "16M", &["qemu-io", "qemu-img"]) else { return };
     rig.serve(&[]);
     let uri = rig.uri();
     let io = |commands: &[&str]| {
@@ -77,7 +83,9 @@ fn qemu_writes_zeroes_discards_and_compares() {
         };
         extents.iter().find(holds).expect("all of it is told")["zero"] == true
     };
-    assert!(hole(200 << 10) && hole(300 << 10) && hole(8 << 20) && !hole(0) && !hole(600 << 10));
+    assert!(!hole(0) && !hole(600 << 10));
+    // On the sequential engine a block that was given back is one that was written.
+    assert!(how != TREE || (hole(200 << 10) && hole(300 << 10) && hole(8 << 20)));
     let copy = rig.scratch.path("copy");
     let copy = copy.to_str().expect("text");
     good("qemu-img", &["convert", "-f", "raw", "-O", "qcow2", &uri, copy]);

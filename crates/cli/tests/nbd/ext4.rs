@@ -2,7 +2,7 @@
 //! killed under it. Needs root and loop devices; skipped, with a printed reason, where there are
 //! none.
 
-use super::{Rig, common, good, run, until};
+use super::{Rig, SNAPSHOTS, TREE, common, good, run, until};
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -72,7 +72,7 @@ impl Drop for Device {
     }
 }
 
-fn rig() -> Option<Rig> {
+fn rig(how: &[&str]) -> Option<Rig> {
     if !rustix::process::geteuid().is_root() || !Path::new("/dev/loop-control").exists() {
         eprintln!("skipped: loop devices need root and /dev/loop-control");
         return None;
@@ -81,7 +81,7 @@ fn rig() -> Option<Rig> {
         eprintln!("skipped: there is no mkfs.ext4, no e2fsck or no fusermount3");
         return None;
     }
-    Rig::with("96M", &["nbdfuse", "losetup"])
+    Rig::with_disk(how, "96M", &["nbdfuse", "losetup"])
 }
 
 /// A file that was synced, made again from its number.
@@ -133,7 +133,16 @@ fn all_there(dir: &Path, synced: &[Synced]) {
 
 #[test]
 fn what_ext4_synced_survives_kills_of_the_server() {
-    let Some(mut rig) = rig() else { return };
+    survives(TREE);
+}
+
+#[test]
+fn against_snapshots_what_ext4_synced_survives_kills_of_the_server() {
+    survives(SNAPSHOTS);
+}
+
+fn survives(how: &[&str]) {
+    let Some(mut rig) = rig(how) else { return };
     let kills: u64 = std::env::var("OBLIVIO_NBD_KILLS").map_or(2, |n| n.parse().expect("a number"));
     rig.serve(&[]);
     {

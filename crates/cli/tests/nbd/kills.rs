@@ -1,6 +1,6 @@
 //! A server that is killed: what was flushed is there.
 
-use super::{Rig, run};
+use super::{ONE_FILE, Rig, SNAPSHOTS, TREE, run};
 
 /// Runs qemu-io's commands; whether all went well.
 fn io(rig: &Rig, commands: &[String]) -> bool {
@@ -14,7 +14,21 @@ fn io(rig: &Rig, commands: &[String]) -> bool {
 
 #[test]
 fn what_was_flushed_survives_a_kill() {
-    let Some(mut rig) = Rig::with("16M", &["qemu-io"]) else { return };
+    survives(TREE);
+}
+
+#[test]
+fn against_snapshots_what_was_flushed_survives_a_kill() {
+    survives(SNAPSHOTS);
+}
+
+#[test]
+fn in_one_file_what_was_flushed_survives_a_kill() {
+    survives(ONE_FILE);
+}
+
+fn survives(how: &[&str]) {
+    let Some(mut rig) = Rig::with_disk(how, "16M", &["qemu-io"]) else { return };
     let mut flushed: Vec<String> = Vec::new();
     for round in 1..=6u64 {
         rig.serve(&[]);

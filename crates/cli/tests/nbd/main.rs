@@ -24,15 +24,30 @@ pub(crate) struct Rig {
     server: Option<Child>,
 }
 
+/// How a disk is made, for `init`: on the tree, on the sequential engine in a folder, and in one file.
+pub(crate) const TREE: &[&str] = &["--seen-by", "storage"];
+pub(crate) const SNAPSHOTS: &[&str] = &["--seen-by", "snapshots"];
+pub(crate) const ONE_FILE: &[&str] = &["--seen-by", "snapshots", "--one-file", "--map-on-disk"];
+
 impl Rig {
     pub(crate) fn new(size: &str) -> Self {
+        Self::made(TREE, size)
+    }
+
+    fn made(how: &[&str], size: &str) -> Self {
         let scratch = Scratch::new();
-        scratch.good(["init", "--kdf-memory", "32K", "--kdf-passes", "1", "--disk", size, "d"]);
+        let cheap = ["init", "--kdf-memory", "32K", "--kdf-passes", "1"];
+        scratch.good([&cheap, how, &["--disk", size, "d"]].concat());
         Rig { scratch, server: None }
     }
 
     /// A rig whose tests need these programs; `None`, with a printed reason, where one is missing.
     pub(crate) fn with(size: &str, programs: &[&str]) -> Option<Self> {
+        Self::with_disk(TREE, size, programs)
+    }
+
+    /// The same with a disk that is made like this.
+    pub(crate) fn with_disk(how: &[&str], size: &str, programs: &[&str]) -> Option<Self> {
         for program in programs {
             let found = Command::new(program).arg("--version").output();
             if !found.is_ok_and(|output| output.status.success()) {
@@ -40,7 +55,7 @@ impl Rig {
                 return None;
             }
         }
-        Some(Self::new(size))
+        Some(Self::made(how, size))
     }
 
     pub(crate) fn socket(&self) -> PathBuf {

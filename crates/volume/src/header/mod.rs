@@ -19,6 +19,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// The object that holds the header.
 pub const HEADER_OBJECT: &str = "header";
+/// Its length.
+pub const HEADER_BYTES: usize = size_of::<Fields>() + KEY_SLOTS_BYTES + MAC_BYTES;
 /// The format that this version writes, and the only one that it reads.
 pub const FORMAT_VERSION: u32 = 1;
 const MAGIC: [u8; 8] = *b"OBLIVIO\n";

@@ -1,0 +1,80 @@
+//! Where a volume is made: a folder, a file, or a partition.
+
+use super::plan::{Engine, Plan};
+use crate::args::InitArgs;
+use crate::exit::{Code, fault, usage};
+use anyhow::{Context, Result};
+use oblivio_store::partition::{Existing, Place};
+use oblivio_store::{LocalStore, PartitionStore, Store};
+use oblivio_volume::{HEADER_BYTES, HEADER_OBJECT, read_header};
+use std::os::unix::fs::FileTypeExt;
+use std::sync::Arc;
+
+/// Refuses what is in the way, before anything is asked for.
+pub fn refuse_what_is_there(args: &InitArgs) -> Result<()> {
+    let shown = args.volume.display();
+    let Ok(found) = args.volume.metadata() else { return Ok(()) };
+    if !found.is_dir() {
+        // What is in a file or partition is looked at when the store is made in it.
+        if found.is_file() || found.file_type().is_block_device() {
+            return Ok(());
+        }
+        let what = format!("{shown} is there already and not a folder");
+        return Err(fault(Code::Path, what, "Choose a new or an empty folder."));
+    }
+    if LocalStore::open(&args.volume).is_ok_and(|store| read_header(&store).is_ok()) {
+        let what = format!("there is a volume in {shown} already");
+        return Err(fault(Code::Path, what, "Choose another folder; this one was left as it is."));
+    }
+    let mut entries = args.volume.read_dir().with_context(|| shown.to_string())?;
+    if entries.next().is_some() {
+        let what = format!("the folder {shown} is not empty");
+        return Err(fault(Code::Path, what, "Choose a new or an empty folder."));
+    }
+    Ok(())
+}
+
+/// A store that was made for a volume.
+pub struct Made {
+    pub store: Arc<dyn Store>,
+    /// Whether its folder or file was not there before.
+    new: bool,
+}
+
+impl Made {
+    /// Makes the store that was planned.
+    pub fn new(args: &InitArgs, plan: &Plan) -> Result<Self> {
+        let new = !args.volume.exists();
+        let in_one = args.one_file || (!new && !args.volume.is_dir());
+        let store: Arc<dyn Store> = match (&plan.engine, in_one) {
+            (_, false) => Arc::new(LocalStore::create(&args.volume)?),
+            (Engine::Tree(_), true) => {
+                let what = "a volume that grows with its content needs a folder";
+                return Err(usage(what, "Name a new folder, or say --seen-by snapshots."));
+            }
+            (Engine::Sequential(create), true) => {
+                let objects = create.objects()?;
+                let fixed = objects.iter().map(|(name, bytes)| Place::fixed(name, *bytes));
+                let header = Place::new(HEADER_OBJECT, HEADER_BYTES as u64);
+                let places: Vec<_> = [header].into_iter().chain(fixed).collect();
+                let existing = if args.overwrite { Existing::Overwrite } else { Existing::Refuse };
+                Arc::new(PartitionStore::create(&args.volume, &places, existing)?)
+            }
+        };
+        Ok(Self { store, new })
+    }
+
+    /// Takes away what could not be made.
+    pub fn undo(self, args: &InitArgs) {
+        if self.new {
+            // Nothing but a part of it is there.
+            let _ = match args.volume.is_dir() {
+                true => std::fs::remove_dir_all(&args.volume),
+                false => std::fs::remove_file(&args.volume),
+            };
+        } else if let Ok(objects) = self.store.list() {
+            let names: Vec<&str> = objects.iter().map(|(name, _)| name.as_str()).collect();
+            let _ = self.store.delete(&names);
+        }
+    }
+}
