@@ -203,6 +203,31 @@ fn a_file_system_is_not_torn_away() {
     rig.end();
 }
 
+/// The second signal takes the device from a file system, which gets errors from then on.
+#[test]
+fn a_second_signal_does_not_wait() {
+    let Some(mut rig) = Rig::new() else { return };
+    let device = rig.serve(&[]);
+    let dir = rig.scratch.path("m");
+    fs::create_dir_all(&dir).expect("a directory");
+    let at = dir.to_str().expect("text").to_owned();
+    good("mkfs.ext4", &["-q", &device]);
+    good("mount", &["-t", "ext4", &device, &at]);
+    fs::write(dir.join("file"), pattern(MIB, 4)).expect("write");
+    good("sync", &[]);
+    rig.signal();
+    thread::sleep(Duration::from_millis(500));
+    rig.signal();
+    let (mut server, _) = rig.server.take().expect("a server");
+    let ended = server.wait();
+    good("umount", &[&at]);
+    assert_eq!(ended.expect("it ends").code(), Some(0));
+    let again = rig.serve(&[]);
+    assert!(run("e2fsck", &["-p", &again]).status.code().is_some_and(|code| code <= 1));
+    good("e2fsck", &["-f", "-n", &again]);
+    rig.end();
+}
+
 /// A server that is killed: the device goes, and what was flushed is there when it is served again.
 #[test]
 fn what_was_flushed_outlives_the_server() {

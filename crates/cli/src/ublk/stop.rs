@@ -12,7 +12,6 @@ use crate::signals::{GRACE, forward};
 use anyhow::Result;
 use oblivio_ublk::Device;
 use signal_hook::iterator::Signals;
-use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
@@ -20,6 +19,9 @@ use std::time::{Duration, Instant};
 
 /// How often it is looked whether the device is still in use.
 const OFTEN: Duration = Duration::from_millis(100);
+
+/// So long may whoever has the device open take to let it go.
+const LETTING_GO: Duration = Duration::from_secs(2);
 
 enum Event {
     Signal,
@@ -67,14 +69,24 @@ fn leave(device: &Arc<Device>, events: &Receiver<Event>, mut unanswered: bool) -
     while !unanswered && since.elapsed() < GRACE {
         unanswered = matches!(events.recv_timeout(OFTEN), Ok(Event::Requests(_)));
     }
-    let deleted = match unanswered {
-        // The driver waits for the queue to be gone.
-        false => Err(io::Error::from(io::ErrorKind::ResourceBusy)),
-        true => device.delete(),
-    };
-    if let Err(error) = deleted {
-        let path = device.path();
-        log::note(&format!("what is left of {} could not be deleted: {error}", path.display()));
+    let path = device.path();
+    if !unanswered {
+        // The driver would wait for those who answer.
+        log::note(&format!("what is left of {} is not deleted", path.display()));
+        return Ok(());
+    }
+    let (tell, deleted) = channel();
+    let device = Arc::clone(device);
+    thread::Builder::new().name("ublk delete".into()).spawn(move || {
+        let _ = tell.send(device.delete());
+    })?;
+    match deleted.recv_timeout(LETTING_GO) {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => {
+            log::note(&format!("{} could not be deleted: {error}", path.display()));
+        }
+        // It is as good as deleted: what waits is the answer.
+        Err(_) => log::note(&format!("{} goes when it is unmounted", path.display())),
     }
     Ok(())
 }
