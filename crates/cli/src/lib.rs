@@ -32,6 +32,8 @@ mod server;
 mod signals;
 mod staging;
 mod tree;
+#[cfg(all(feature = "ublk", target_os = "linux"))]
+mod ublk;
 mod watch;
 
 pub use mount::within::{Within, mount_within};
@@ -79,6 +81,8 @@ fn run(command: &Command) -> Result<()> {
         Command::Mount(args) => mount::run(args),
         Command::Umount(args) => mount::umount(args),
         Command::Nbd(args) => nbd::run(args),
+        #[cfg(all(feature = "ublk", target_os = "linux"))]
+        Command::Ublk(args) => ublk::run(args),
         Command::Passphrase(command) => passphrases::run(command),
         Command::Audit(args) => audit::run(args),
         Command::Demo(args) => demo::run(args),

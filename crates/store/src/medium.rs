@@ -97,6 +97,10 @@ pub(crate) fn expect_random_reads(file: &File) {
 
 /// Makes a file at least `len` bytes long, with zeros, and takes the space for all of it.
 pub(crate) fn reserve(file: &File, len: u64) -> io::Result<()> {
+    if len == 0 {
+        // The system takes that for a mistake.
+        return Ok(());
+    }
     let held = file.metadata()?.len();
     match retry_on_intr(|| rustix::fs::fallocate(file, FallocateFlags::empty(), 0, len)) {
         Err(Errno::OPNOTSUPP | Errno::NOSYS) => write_zeros(file, held, len),

@@ -341,5 +341,7 @@ fn what_is_allocated_has_its_space() -> Result<()> {
     store.allocate("b", 400 << 10)?;
     assert_eq!(store.len("b")?, Some(400 << 10));
     assert_eq!(read(&store, "b", 300 << 10)?, vec![1; 300 << 10]);
+    store.allocate("c", 0)?;
+    assert_eq!(store.len("c")?, Some(0));
     Ok(())
 }

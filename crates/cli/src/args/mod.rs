@@ -5,6 +5,8 @@ mod mount;
 mod nbd;
 mod transfer;
 mod tree;
+#[cfg(all(feature = "ublk", target_os = "linux"))]
+mod ublk;
 mod watch;
 
 pub use care::{
@@ -15,6 +17,8 @@ pub use mount::{MountArgs, UmountArgs};
 pub use nbd::NbdArgs;
 pub use transfer::{CatArgs, GetArgs, InitArgs, PutArgs, SeenBy};
 pub use tree::{CpArgs, DuArgs, LsArgs, MkdirArgs, MvArgs, RmArgs, StatArgs};
+#[cfg(all(feature = "ublk", target_os = "linux"))]
+pub use ublk::UblkArgs;
 pub use watch::WatchArgs;
 
 use crate::human::parse_size;
@@ -69,6 +73,8 @@ pub enum Command {
     Mount(MountArgs),
     Umount(UmountArgs),
     Nbd(NbdArgs),
+    #[cfg(all(feature = "ublk", target_os = "linux"))]
+    Ublk(UblkArgs),
     /// Add, remove, change or count the passphrases that open a volume
     #[command(subcommand)]
     Passphrase(PassphraseCommand),

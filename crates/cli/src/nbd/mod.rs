@@ -11,15 +11,15 @@ mod certificates;
 pub mod fuzzing;
 mod listen;
 mod negotiation;
-mod request;
-mod server;
+pub(crate) mod request;
+pub(crate) mod server;
 mod session;
 mod stop;
 #[cfg(test)]
 mod tests;
 mod tls;
 mod transmission;
-mod wire;
+pub(crate) mod wire;
 pub mod within;
 
 use crate::args::NbdArgs;

@@ -9,10 +9,15 @@ use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// So much of a partition is looked at before a store is made there, and wiped: whatever a
 /// system would recognise it by lies within.
 const BEGINNING: u64 = 1 << 20;
+
+/// So long may a partition seem to be in use that is not.
+const LINGERING: Duration = Duration::from_millis(300);
 
 /// What programs leave on a partition: where it is in bytes, and what it says.
 const SIGNS: [(usize, &[u8], &str); 18] = [
@@ -103,7 +108,19 @@ impl Target {
     /// Takes the exclusive right to write: a lock on a file; on a partition, what mounting takes.
     pub(super) fn lock(self, path: &Path) -> Result<Lock> {
         let flags = if self.device { OFlags::RDWR | OFlags::EXCL } else { OFlags::RDWR };
-        let file = open(path, flags).map_err(|error| about(path, error))?;
+        let since = Instant::now();
+        let file = loop {
+            match open(path, flags) {
+                // Whoever had it may be gone, and a child that was just started may still have a
+                // copy of the open file, until it runs its program.
+                Err(error)
+                    if error.kind() == ErrorKind::ResourceBusy && since.elapsed() < LINGERING =>
+                {
+                    thread::sleep(Duration::from_millis(20));
+                }
+                file => break file.map_err(|error| about(path, error))?,
+            }
+        };
         // What watches for new disks locks them for a moment, so that tells nothing there.
         let taken = if self.device { Ok(Some(Lock::open(file))) } else { Lock::take(file) };
         taken.map_err(|error| about(path, error))?.ok_or(StoreError::Busy)

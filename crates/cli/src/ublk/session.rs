@@ -1,0 +1,139 @@
+//! A block device that is served: its threads, and what its requests become.
+
+use super::explain;
+use crate::nbd::request::{Answer, Op, Queue};
+use crate::nbd::server::{OnRequest, Server, Settings};
+use crate::queue::Pulse;
+use crate::server::Running;
+use anyhow::{Error, Result};
+use oblivio_ublk::{self as ublk, Answers, Device, Parameters};
+use oblivio_volume::disk::Disk;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// How a disk is served.
+pub struct Options {
+    pub parameters: Parameters,
+    pub commit_every: Duration,
+    /// Whether the volume works at a pace.
+    pub paced: bool,
+    /// So long a request waits for a store that does nothing.
+    pub timeout: Duration,
+    /// Hears of each request, for whoever wants to show what ordinary encryption would show.
+    pub on_request: Option<OnRequest>,
+    /// Grows while the store is at work.
+    pub pulse: Pulse,
+}
+
+/// A disk that is being served.
+pub struct Serving {
+    pub queue: Arc<Queue>,
+    pub device: Arc<Device>,
+    /// What the kernel asks for; it ends when the device was stopped.
+    pub requests: JoinHandle<io::Result<()>>,
+    pub server: Running,
+}
+
+impl Serving {
+    /// What the device is called.
+    pub fn path(&self) -> PathBuf {
+        self.device.path()
+    }
+}
+
+/// Makes the device and serves it on threads of its own.
+pub fn serve(disk: Disk, options: Options) -> Result<Serving> {
+    let device = Arc::new(Device::add(&options.parameters).map_err(explain)?);
+    let (kernel, answers) = match device.queue() {
+        Ok(queue) => queue,
+        Err(error) => {
+            // The first error is the one to tell.
+            let _ = device.delete();
+            return Err(explain(error));
+        }
+    };
+    let queue = Arc::new(Queue::new(options.timeout, options.pulse));
+    let settings = Settings {
+        commit_every: options.commit_every,
+        paced: options.paced,
+        on_request: options.on_request,
+    };
+    let server = Server::new(disk, Arc::clone(&queue), settings);
+    let server = Running::start(&queue, move || server.run())?;
+
+    let (tell, first) = channel();
+    let (asked, ended) = (Arc::clone(&queue), tell.clone());
+    let requests = thread::Builder::new().name("ublk requests".into()).spawn(move || {
+        let result = kernel.serve(|request| ask(&asked, &answers, request));
+        let error = result.as_ref().err();
+        let _ = ended.send(First::Ended(error.map_or_else(String::new, ToString::to_string)));
+        result
+    })?;
+    let starting = Arc::clone(&device);
+    thread::Builder::new().name("ublk start".into()).spawn(move || {
+        let _ = tell.send(First::Started(starting.start()));
+    })?;
+    match first.recv()? {
+        First::Started(Ok(())) => Ok(Serving { queue, device, requests, server }),
+        First::Started(Err(error)) => {
+            queue.kill();
+            if device.stop().is_ok() && joined(requests).is_ok() {
+                let _ = device.delete();
+            }
+            Err(explain(error))
+        }
+        First::Ended(why) => {
+            queue.kill();
+            anyhow::bail!("the driver takes no answers: {why}")
+        }
+    }
+}
+
+/// What happened first. The driver waits for the queue when it is told to start, and does not say
+/// so if the queue has ended.
+enum First {
+    Started(io::Result<()>),
+    Ended(String),
+}
+
+/// Puts a request of the kernel into the server's queue.
+fn ask(queue: &Queue, answers: &Answers, request: ublk::Request) {
+    let answers = answers.clone();
+    let ublk::Request { tag, op } = request;
+    queue.push(
+        op_of(op),
+        Box::new(move |answer| {
+            let result = match answer {
+                Ok(Answer::Data(data)) => Ok(data),
+                Ok(Answer::Done | Answer::Extents(_)) => Ok(Vec::new()),
+                // The protocol's numbers are Linux's.
+                Err(errno) => Err(errno as i32),
+            };
+            answers.answer(tag, result);
+        }),
+    );
+}
+
+fn op_of(op: ublk::Op) -> Op {
+    match op {
+        ublk::Op::Read { offset, len } => Op::Read { offset, len },
+        ublk::Op::Write { offset, data, durable } => Op::Write { offset, data, durable },
+        ublk::Op::Flush => Op::Flush,
+        ublk::Op::Discard { offset, len } => Op::Trim { offset, len, durable: false },
+        ublk::Op::Zeroes { offset, len, stay, durable } => {
+            Op::Zeroes { offset, len, stay, only_fast: false, durable }
+        }
+    }
+}
+
+/// What a thread ended by.
+pub fn joined(thread: JoinHandle<io::Result<()>>) -> Result<()> {
+    match thread.join() {
+        Ok(result) => result.map_err(|error| Error::new(error).context("the driver failed")),
+        Err(_) => anyhow::bail!("the thread that answers the kernel panicked"),
+    }
+}

@@ -1,0 +1,144 @@
+//! A device from its addition to its end.
+
+use crate::abi::{self, Control, INFO_BYTES, Numbering, Parameters};
+use crate::queue::{Answers, Queue};
+use crate::raw::ControlRing;
+use rustix::fs::{Mode, OFlags};
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// What the driver is reached by.
+pub const CONTROL: &str = "/dev/ublk-control";
+
+/// So long may the system take to make the names of a new device.
+const NAMING: Duration = Duration::from_secs(5);
+/// The errors by which a driver says that it does not know how a command is numbered.
+const UNKNOWN: [i32; 3] = [95, 524, 22];
+
+/// A block device that this process answers for.
+///
+/// It is not deleted when it is dropped: say [`Device::delete`].
+pub struct Device {
+    control: File,
+    numbering: Numbering,
+    id: u32,
+    depth: u16,
+}
+
+impl Device {
+    /// Adds a device; nobody sees it before it is started.
+    ///
+    /// # Errors
+    /// `NotFound` when the system has no ublk driver; `PermissionDenied` when this user may not add
+    /// devices, or `io_uring` is not allowed; `InvalidInput` when the parameters make no sense;
+    /// else the driver's error.
+    pub fn add(parameters: &Parameters) -> io::Result<Self> {
+        let parameters = parameters.bytes()?;
+        let control = OpenOptions::new().read(true).write(true).open(CONTROL)?;
+        let mut ring = ControlRing::new()?;
+        let mut info = abi::info();
+        let mut numbering = Numbering::Ioctl;
+        let mut added = add(&mut ring, &control, numbering, &mut info);
+        if added.as_ref().is_err_and(is_unknown) {
+            numbering = Numbering::Plain;
+            info = abi::info();
+            added = add(&mut ring, &control, numbering, &mut info);
+        }
+        added?;
+        let (id, depth) = abi::told(&info);
+        let device = Self { control, numbering, id, depth };
+        let set = device.command(Control::SetParameters, 0, &mut parameters.to_vec());
+        if set.is_err() {
+            // The first error is the one that counts.
+            let _ = device.delete();
+        }
+        set.map(|()| device)
+    }
+
+    /// What the device is called.
+    #[must_use]
+    pub fn path(&self) -> PathBuf {
+        format!("/dev/ublkb{}", self.id).into()
+    }
+
+    /// The queue of its requests, to be served on a thread of its own before the device is started.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn queue(&self) -> io::Result<(Queue, Answers)> {
+        let path = format!("/dev/ublkc{}", self.id);
+        let since = Instant::now();
+        let file = loop {
+            // Whoever names devices may still be about to, and to say who may open it.
+            match OpenOptions::new().read(true).write(true).open(&path) {
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        ErrorKind::NotFound | ErrorKind::PermissionDenied
+                    ) && since.elapsed() < NAMING =>
+                {
+                    thread::sleep(Duration::from_millis(20));
+                }
+                opened => break opened?,
+            }
+        };
+        Queue::new(file, self.numbering, self.depth)
+    }
+
+    /// Shows the device to the system, once its queue is served; the system begins to read it
+    /// before this returns.
+    ///
+    /// # Errors
+    /// Those of the driver. It does not return while the queue is not served.
+    pub fn start(&self) -> io::Result<()> {
+        self.command(Control::Start, u64::from(std::process::id()), &mut [])
+    }
+
+    /// Whether somebody has it mounted, or uses it otherwise for himself alone.
+    #[must_use]
+    pub fn in_use(&self) -> bool {
+        let flags = OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC;
+        let opened = rustix::fs::open(self.path(), flags, Mode::empty());
+        opened.is_err_and(|error| error == rustix::io::Errno::BUSY)
+    }
+
+    /// Takes the device from the system, which first has what it keeps of it written; then its
+    /// queue ends.
+    ///
+    /// # Errors
+    /// Those of the driver.
+    pub fn stop(&self) -> io::Result<()> {
+        self.command(Control::Stop, 0, &mut [])
+    }
+
+    /// Deletes what is left of it, after its queue was dropped.
+    ///
+    /// # Errors
+    /// Those of the driver.
+    pub fn delete(&self) -> io::Result<()> {
+        self.command(Control::Delete, 0, &mut [])
+    }
+
+    fn command(&self, command: Control, value: u64, data: &mut [u8]) -> io::Result<()> {
+        let head = abi::control(self.id, data.len(), value);
+        // A ring of its own for each: one may wait for what another brings about.
+        ControlRing::new()?.command(&self.control, self.numbering.control(command), head, data)
+    }
+}
+
+fn add(
+    ring: &mut ControlRing,
+    control: &File,
+    numbering: Numbering,
+    info: &mut [u8; INFO_BYTES],
+) -> io::Result<()> {
+    let head = abi::control(u32::MAX, INFO_BYTES, 0);
+    ring.command(control, numbering.control(Control::Add), head, info)
+}
+
+fn is_unknown(error: &io::Error) -> bool {
+    error.raw_os_error().is_some_and(|code| UNKNOWN.contains(&code))
+}

@@ -1,0 +1,224 @@
+//! The requests of a device, and their answers.
+
+use crate::abi::{Command, Description, Numbering};
+use crate::raw::{Event, QueueRing};
+use crate::{DEPTH, MOST_BYTES};
+use rustix::event::{EventfdFlags, eventfd};
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+/// The system's error for what failed below.
+const EIO: i32 = 5;
+/// The system's error for what a device does not know.
+const EOPNOTSUPP: i32 = 95;
+
+/// Which request is answered.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Tag {
+    number: u16,
+    /// Bytes that it is about.
+    len: u64,
+}
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// So many bytes are to be read.
+    Read {
+        /// Where, in bytes.
+        offset: u64,
+        /// How many, in bytes: at most [`MOST_BYTES`].
+        len: u32,
+    },
+    /// These bytes are to be written.
+    Write {
+        /// Where, in bytes.
+        offset: u64,
+        /// What.
+        data: Vec<u8>,
+        /// Whether they are to be durable when it is answered.
+        durable: bool,
+    },
+    /// What was written is to be durable.
+    Flush,
+    /// These bytes are not wanted any more.
+    Discard {
+        /// Where, in bytes.
+        offset: u64,
+        /// How many, in bytes: at most a gibibyte.
+        len: u32,
+    },
+    /// These bytes are to be zero.
+    Zeroes {
+        /// Where, in bytes.
+        offset: u64,
+        /// How many, in bytes: at most a gibibyte.
+        len: u32,
+        /// Whether they are to take their space.
+        stay: bool,
+        /// Whether they are to be durable when it is answered.
+        durable: bool,
+    },
+}
+
+/// Something is asked of the device.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Request {
+    /// By which it is answered.
+    pub tag: Tag,
+    /// What is asked for.
+    pub op: Op,
+}
+
+struct Answer {
+    tag: Tag,
+    result: Result<Vec<u8>, i32>,
+}
+
+/// Where requests are answered: once each, on any thread.
+#[derive(Clone)]
+pub struct Answers {
+    to: Sender<Answer>,
+    wake: Arc<OwnedFd>,
+}
+
+impl Answers {
+    /// Answers a request: with what was read, which is empty for everything else, or with the
+    /// system's number of an error.
+    pub fn answer(&self, tag: Tag, result: Result<Vec<u8>, i32>) {
+        // When nobody takes it the device is gone, and so is whoever asked.
+        if self.to.send(Answer { tag, result }).is_ok() {
+            let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+        }
+    }
+}
+
+/// The requests of a device.
+pub struct Queue {
+    ring: QueueRing,
+    depth: u16,
+    answers: Receiver<Answer>,
+    wake: Arc<OwnedFd>,
+}
+
+impl Queue {
+    pub(crate) fn new(
+        device: File,
+        numbering: Numbering,
+        depth: u16,
+    ) -> io::Result<(Self, Answers)> {
+        if depth == 0 || depth > DEPTH {
+            return Err(io::Error::other("the driver wants another number of requests than asked"));
+        }
+        let wake = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        let ring =
+            QueueRing::new(device, Arc::clone(&wake), numbering, depth, MOST_BYTES as usize)?;
+        let (to, answers) = channel();
+        let queue = Self { ring, depth, answers, wake: Arc::clone(&wake) };
+        Ok((queue, Answers { to, wake }))
+    }
+
+    /// Hands every request to `handle`, which should not take long, until the device was stopped.
+    /// One thread must do all of it.
+    ///
+    /// # Errors
+    /// Those of the system; then nobody answers for the device any more.
+    pub fn serve(mut self, mut handle: impl FnMut(Request)) -> io::Result<()> {
+        for tag in 0..self.depth {
+            self.ring.command(Command::Fetch, tag, 0)?;
+        }
+        self.ring.listen()?;
+        let mut live = self.depth;
+        while live > 0 {
+            for event in self.ring.wait()? {
+                match event {
+                    Event::Done(tag, 0) => self.hand_out(tag, &mut handle)?,
+                    // The device was stopped: by this tag nothing is asked for any more.
+                    Event::Done(..) => live -= 1,
+                    Event::Wake => {
+                        // It counts what was sent; that it could be read is all that matters.
+                        let _ = rustix::io::read(&self.wake, &mut [0; 8]);
+                        self.ring.listen()?;
+                    }
+                }
+            }
+            while let Ok(answer) = self.answers.try_recv() {
+                self.tell(answer)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn hand_out(&mut self, number: u16, handle: &mut impl FnMut(Request)) -> io::Result<()> {
+        let description = self.ring.description(number);
+        let written = |len| self.ring.written(number, len);
+        match op(&description, written) {
+            Some(op) => {
+                handle(Request { tag: Tag { number, len: description.len }, op });
+                Ok(())
+            }
+            None => self.ring.command(Command::CommitAndFetch, number, -EOPNOTSUPP),
+        }
+    }
+
+    fn tell(&mut self, answer: Answer) -> io::Result<()> {
+        let Tag { number, len } = answer.tag;
+        let result = match answer.result {
+            Ok(data) => {
+                self.ring.lay_ready(number, &data);
+                let done = if data.is_empty() { len } else { len.min(data.len() as u64) };
+                i32::try_from(done).unwrap_or(i32::MAX)
+            }
+            Err(error) if error > 0 => -error,
+            Err(_) => -EIO,
+        };
+        self.ring.command(Command::CommitAndFetch, number, result)
+    }
+}
+
+/// What a description asks for, with the bytes of a write; `None` when that is not known here.
+fn op(asked: &Description, written: impl Fn(usize) -> Vec<u8>) -> Option<Op> {
+    let Description { offset, durable, no_unmap: stay, .. } = *asked;
+    let len = u32::try_from(asked.len).ok()?;
+    match asked.op {
+        0 if len <= MOST_BYTES => Some(Op::Read { offset, len }),
+        1 if len <= MOST_BYTES => Some(Op::Write { offset, data: written(len as usize), durable }),
+        2 => Some(Op::Flush),
+        3 => Some(Op::Discard { offset, len }),
+        5 => Some(Op::Zeroes { offset, len, stay, durable }),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(op: u8, len: u64) -> Description {
+        Description { op, durable: true, no_unmap: true, offset: 4096, len }
+    }
+
+    #[test]
+    fn descriptions_become_requests() {
+        let bytes = |len| vec![7; len];
+        let offset = 4096;
+        let zeroes = Op::Zeroes { offset, len: 1 << 30, stay: true, durable: true };
+        let all = [
+            (asked(0, 512), Some(Op::Read { offset, len: 512 })),
+            (asked(0, u64::from(MOST_BYTES) + 512), None),
+            (asked(1, 1024), Some(Op::Write { offset, data: vec![7; 1024], durable: true })),
+            (asked(2, 0), Some(Op::Flush)),
+            (asked(3, 1 << 30), Some(Op::Discard { offset, len: 1 << 30 })),
+            (asked(4, 512), None),
+            (asked(5, 1 << 30), Some(zeroes)),
+            (asked(5, 1 << 33), None),
+            (asked(15, 0), None),
+        ];
+        for (description, expected) in all {
+            assert_eq!(op(&description, bytes), expected);
+        }
+    }
+}

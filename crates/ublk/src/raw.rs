@@ -1,0 +1,217 @@
+//! Memory that is shared with the kernel, and the commands that name it: all unsafe code.
+//!
+//! Nothing here hands out a reference into shared memory: the kernel may change it at any time, so
+//! bytes are copied out of it and into it. What a command names by its address belongs to the
+//! ring that the command is given to, and is dropped after it.
+#![allow(unsafe_code)]
+
+use crate::abi::{
+    CONTROL_ADDRESS, CONTROL_BYTES, Command, DESCRIPTION_BYTES, Description, Numbering, queue,
+};
+use io_uring::types::Fd;
+use io_uring::{IoUring, cqueue, opcode, squeue};
+use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::ptr;
+use std::sync::Arc;
+
+/// Commands to the control device, one at a time.
+pub(crate) struct ControlRing(IoUring<squeue::Entry128>);
+
+impl ControlRing {
+    pub(crate) fn new() -> io::Result<Self> {
+        IoUring::builder().build(2).map(Self)
+    }
+
+    /// Gives one command and waits for its result; the driver reads and writes `data` meanwhile.
+    pub(crate) fn command(
+        &mut self,
+        control: &File,
+        number: u32,
+        mut head: [u8; CONTROL_BYTES],
+        data: &mut [u8],
+    ) -> io::Result<()> {
+        if !data.is_empty() {
+            let address = data.as_mut_ptr() as u64;
+            head[CONTROL_ADDRESS..CONTROL_ADDRESS + 8].copy_from_slice(&address.to_ne_bytes());
+        }
+        let mut command = [0; 80];
+        command[..CONTROL_BYTES].copy_from_slice(&head);
+        let entry = opcode::UringCmd80::new(Fd(control.as_raw_fd()), number).cmd(command).build();
+        // SAFETY: the command names `data` only, which is borrowed until its result is here; and
+        // `control`, which is open as long.
+        unsafe { self.0.submission().push(&entry) }.map_err(io::Error::other)?;
+        loop {
+            match self.0.submit_and_wait(1) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => drop(result?),
+            }
+            if let Some(done) = self.0.completion().next() {
+                return result(done.result());
+            }
+        }
+    }
+}
+
+fn result(result: i32) -> io::Result<()> {
+    if result < 0 { Err(io::Error::from_raw_os_error(-result)) } else { Ok(()) }
+}
+
+/// A range of memory that is mapped, and not touched but by copying.
+struct Mapping {
+    start: *mut u8,
+    len: usize,
+}
+
+// SAFETY: it is plain memory that belongs to this value alone on our side.
+unsafe impl Send for Mapping {}
+
+impl Mapping {
+    /// Memory of our own, whole pages.
+    fn anonymous(len: usize) -> io::Result<Self> {
+        let rights = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping anywhere touches no memory that is in use.
+        let start = unsafe { mmap_anonymous(ptr::null_mut(), len, rights, MapFlags::PRIVATE) }?;
+        Ok(Self { start: start.cast(), len })
+    }
+
+    /// The beginning of a file, to be read.
+    fn of(file: &File, len: usize) -> io::Result<Self> {
+        let flags = MapFlags::SHARED | MapFlags::POPULATE;
+        // SAFETY: as above; what the driver writes there is only ever copied out.
+        let start = unsafe { mmap(ptr::null_mut(), len, ProtFlags::READ, flags, file, 0) }?;
+        Ok(Self { start: start.cast(), len })
+    }
+
+    /// Where a range begins.
+    ///
+    /// # Panics
+    /// When it is not within.
+    fn at(&self, offset: usize, len: usize) -> *mut u8 {
+        assert!(offset.checked_add(len).is_some_and(|end| end <= self.len), "within the mapping");
+        // SAFETY: it is within.
+        unsafe { self.start.add(offset) }
+    }
+
+    fn copy_out(&self, offset: usize, to: &mut [u8]) {
+        // SAFETY: the range is within, and `to` is other memory.
+        unsafe { ptr::copy_nonoverlapping(self.at(offset, to.len()), to.as_mut_ptr(), to.len()) }
+    }
+
+    fn copy_in(&self, offset: usize, from: &[u8]) {
+        // SAFETY: the range is within, and `from` is other memory.
+        unsafe { ptr::copy_nonoverlapping(from.as_ptr(), self.at(offset, from.len()), from.len()) }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: nothing points into it any more: its owner drops the ring first.
+        let _ = unsafe { munmap(self.start.cast(), self.len) };
+    }
+}
+
+/// The commands of a queue, and the memory that they and their results name.
+pub(crate) struct QueueRing {
+    // The order counts: first the ring goes, by which the driver knows of the rest.
+    ring: IoUring<squeue::Entry>,
+    device: File,
+    wake: Arc<OwnedFd>,
+    numbering: Numbering,
+    descriptions: Mapping,
+    buffers: Mapping,
+    /// Bytes of each request's buffer.
+    room: usize,
+}
+
+/// What a result is of that is no request.
+const WAKE: u64 = u64::MAX;
+
+/// Something has happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// A command of this tag is done, with this result.
+    Done(u16, i32),
+    /// The file that is waited for can be read.
+    Wake,
+}
+
+impl QueueRing {
+    /// The ring of a device's only queue of so many requests, with so many bytes for each.
+    pub(crate) fn new(
+        device: File,
+        wake: Arc<OwnedFd>,
+        numbering: Numbering,
+        depth: u16,
+        room: usize,
+    ) -> io::Result<Self> {
+        let pages = (usize::from(depth) * DESCRIPTION_BYTES).next_multiple_of(4096);
+        let descriptions = Mapping::of(&device, pages)?;
+        let buffers = Mapping::anonymous(usize::from(depth) * room)?;
+        let ring = IoUring::new(u32::from(depth) + 1)?;
+        Ok(Self { ring, device, wake, numbering, descriptions, buffers, room })
+    }
+
+    /// What the driver asks for by this tag.
+    pub(crate) fn description(&self, tag: u16) -> Description {
+        let mut bytes = [0; DESCRIPTION_BYTES];
+        self.descriptions.copy_out(usize::from(tag) * DESCRIPTION_BYTES, &mut bytes);
+        Description::read(&bytes)
+    }
+
+    /// The bytes that are to be written.
+    pub(crate) fn written(&self, tag: u16, len: usize) -> Vec<u8> {
+        let mut bytes = vec![0; len.min(self.room)];
+        self.buffers.copy_out(usize::from(tag) * self.room, &mut bytes);
+        bytes
+    }
+
+    /// Lays ready what was read.
+    pub(crate) fn lay_ready(&self, tag: u16, data: &[u8]) {
+        let data = &data[..data.len().min(self.room)];
+        self.buffers.copy_in(usize::from(tag) * self.room, data);
+    }
+
+    /// Tells the driver the result of a request, if there was one, and asks for the next by this
+    /// tag.
+    pub(crate) fn command(&mut self, command: Command, tag: u16, result: i32) -> io::Result<()> {
+        let buffer = self.buffers.at(usize::from(tag) * self.room, self.room) as u64;
+        let number = self.numbering.queue(command);
+        let entry = opcode::UringCmd16::new(Fd(self.device.as_raw_fd()), number)
+            .cmd(queue(tag, result, buffer))
+            .build()
+            .user_data(u64::from(tag));
+        self.push(&entry)
+    }
+
+    /// Has the next [`Event::Wake`] come when `wake` can be read.
+    pub(crate) fn listen(&mut self) -> io::Result<()> {
+        let readable = 1;
+        let file = Fd(self.wake.as_raw_fd());
+        self.push(&opcode::PollAdd::new(file, readable).build().user_data(WAKE))
+    }
+
+    /// Waits until something has happened.
+    pub(crate) fn wait(&mut self) -> io::Result<Vec<Event>> {
+        match self.ring.submit_and_wait(1) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => drop(result?),
+        }
+        let event = |done: cqueue::Entry| match done.user_data() {
+            WAKE => Event::Wake,
+            tag => Event::Done(tag as u16, done.result()),
+        };
+        Ok(self.ring.completion().map(event).collect())
+    }
+
+    fn push(&mut self, entry: &squeue::Entry) -> io::Result<()> {
+        // SAFETY: a command names its buffer and open files, which belong to this value, are there
+        // until the ring is dropped and are never moved.
+        while unsafe { self.ring.submission().push(entry) }.is_err() {
+            self.ring.submit()?;
+        }
+        Ok(())
+    }
+}
