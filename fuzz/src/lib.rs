@@ -5,11 +5,15 @@
 
 mod engine;
 mod input;
+mod partition;
+mod nbd;
 mod records;
 mod texts;
 mod volume;
 
 pub use engine::{bucket, engine_state};
+pub use partition::partition_table;
+pub use nbd::{choice, nbd};
 pub use records::{commit, header, journal, key_slots};
 pub use texts::trace;
 pub use volume::{fs_root, volume_state};

@@ -2,7 +2,8 @@
 //! With `OBLIVIO_WRITE_SEEDS=1` the seeds are written anew.
 
 use oblivio_crypto::{KdfParams, KeySlots, MasterKey, Passphrase, SeededEntropy, VolumeId};
-use oblivio_store::{MemoryStore, ReadAt, Store};
+use oblivio_store::partition::Existing;
+use oblivio_store::{MemoryStore, PartitionStore, Place, PutMode, ReadAt, Store};
 use oblivio_volume::fs::FileSystem;
 use oblivio_volume::fs::testing::MemoryBlocks;
 use oblivio_volume::fuzzing::{self, Key};
@@ -13,7 +14,7 @@ use std::sync::Arc;
 
 type Target = (&'static str, fn(&[u8]), fn() -> Vec<Vec<u8>>);
 
-const TARGETS: [Target; 9] = [
+const TARGETS: [Target; 11] = [
     ("header", oblivio_fuzz::header, header_seeds),
     ("key_slots", oblivio_fuzz::key_slots, slot_seeds),
     ("commit", oblivio_fuzz::commit, commit_seeds),
@@ -23,6 +24,8 @@ const TARGETS: [Target; 9] = [
     ("volume_state", oblivio_fuzz::volume_state, volume_state_seeds),
     ("trace", oblivio_fuzz::trace, trace_seeds),
     ("fs_root", oblivio_fuzz::fs_root, fs_root_seeds),
+    ("partition_table", oblivio_fuzz::partition_table, partition_seeds),
+    ("nbd", oblivio_fuzz::nbd, nbd_seeds),
 ];
 
 fn here(folder: &str, target: &str) -> PathBuf {
@@ -158,4 +161,60 @@ fn fs_root_seeds() -> Vec<Vec<u8>> {
     let root = fs.into_blocks().expect("sound").root().to_vec();
     let edit = |at: u8| vec![1, at, 0, 1, 255];
     [tagged(0, &root), vec![1]].into_iter().chain([8, 10, 12, 16, 19, 32, 40].map(edit)).collect()
+}
+
+/// The newer table of a store with one object of each kind.
+fn partition_seeds() -> Vec<Vec<u8>> {
+    let path = std::env::temp_dir().join(format!("oblivio-seed-{}", std::process::id()));
+    let places =
+        [Place::new("header", 1144), Place::new("log", 1 << 20), Place::fixed("disk", 5000)];
+    let store = PartitionStore::create(&path, &places, Existing::Overwrite).expect("a file");
+    store.put("header", &[1; 1144], PutMode::Replace).expect("room");
+    store.allocate("disk", 5000).expect("room");
+    let bytes = fs::read(&path).expect("readable");
+    fs::remove_file(&path).expect("removable");
+    vec![bytes[4096..8192].to_vec()]
+}
+
+/// Negotiations as clients have them, with and without TLS; requests of every kind.
+fn nbd_seeds() -> Vec<Vec<u8>> {
+    use oblivio_fuzz::choice::{BRIEF, READ_ONLY, STRUCTURED, TLS, TRANSMISSION};
+    let option = |kind: u32, data: &[u8]| {
+        let len = data.len() as u32;
+        [b"IHAVEOPT", &kind.to_be_bytes()[..], &len.to_be_bytes(), data].concat()
+    };
+    let request = |flags: u16, command: u16, offset: u64, len: u32| {
+        let (flags, command) = (flags.to_be_bytes(), command.to_be_bytes());
+        let (offset, len) = (offset.to_be_bytes(), len.to_be_bytes());
+        [&0x2560_9513u32.to_be_bytes()[..], &flags, &command, &[0; 8], &offset, &len].concat()
+    };
+    // The empty name and `base:allocation`; the empty name and four kinds of information.
+    let context = [&[0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 15][..], b"base:allocation"].concat();
+    let about = [0, 0, 0, 0, 0, 4, 0, 0, 0, 1, 0, 2, 0, 3];
+    let modern = [option(8, &[]), option(9, &context), option(10, &context), option(6, &about)];
+    let modern = [modern.concat(), option(3, &[]), option(77, b"what"), option(7, &about)].concat();
+    let read = request(0, 0, 5, 5000);
+    let write = [request(1, 1, 3, 10), b"0123456789".to_vec()].concat();
+    let rest = [request(0, 3, 0, 0), request(0, 7, 0, 1 << 20), request(0, 2, 0, 0)].concat();
+    let all = [read, write, rest].concat();
+    let flags = [0, 0, 0, 3];
+    let named = [&[READ_ONLY, 0, 0, 0, 1][..], &option(1, &[]), &all].concat();
+    let secure = [&[TLS][..], &flags, &option(3, &[]), &option(5, &[]), &modern, &all].concat();
+    // In brief: reads, writes, trims, zeroes of all kinds, and what goes beyond the end.
+    let kinds = [[0, 0], [0, 1], [1, 1], [0, 3], [0, 4], [0, 6], [2, 6], [18, 6], [0, 7], [8, 7]];
+    let places = [[0, 0, 0, 0, 16, 0], [1, 2, 3, 8, 0, 0], [15, 255, 255, 0, 0, 2]];
+    let brief = kinds.iter().flat_map(|kind| places.iter().map(move |at| [&kind[..], at].concat()));
+    let brief = brief.collect::<Vec<_>>().concat();
+    vec![
+        [&[0][..], &flags, &modern, &all].concat(),
+        named,
+        secure,
+        [&[TLS][..], &flags, &option(7, &about), &option(2, &[])].concat(),
+        [&[TRANSMISSION][..], &all].concat(),
+        [&[TRANSMISSION | STRUCTURED][..], &all].concat(),
+        [&[TRANSMISSION | BRIEF][..], &brief].concat(),
+        [&[TRANSMISSION | BRIEF | STRUCTURED][..], &brief].concat(),
+        [&[TRANSMISSION | BRIEF | STRUCTURED | READ_ONLY][..], &brief].concat(),
+        [&[TRANSMISSION][..], &[9; 28]].concat(),
+    ]
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 /// So many bytes at the most go into one commit.
 pub const COMMIT_BYTES: u64 = 64 << 20;
 /// What one change of the tree counts for: about what its metadata takes.
-const CHANGE_BYTES: u64 = 4 << 10;
+pub const CHANGE_BYTES: u64 = 4 << 10;
 /// So long at the most until the next commit.
 const COMMIT_EVERY: Duration = Duration::from_secs(5);
 

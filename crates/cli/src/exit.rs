@@ -125,6 +125,9 @@ fn of_store(error: &StoreError) -> (Code, &'static str) {
         StoreError::Full => (Code::Full, "Free some space where the volume is and try again."),
         StoreError::Busy => (Code::Busy, "Wait until the other oblivio is done, or unmount it."),
         StoreError::Exists { .. } => (Code::Path, "Choose an empty or a new folder."),
+        StoreError::Occupied { .. } => {
+            (Code::Path, "Choose another place, or say that what is there may be lost.")
+        }
         StoreError::Missing { .. } | StoreError::Short { .. } => {
             (Code::Tampered, "A part of the volume is gone. Restore it from a backup.")
         }

@@ -1,7 +1,7 @@
 //! The `oblivio` command: the only crate that knows terminals, the environment and local files.
 //!
-//! It is a library so that a mount can be measured over any store, and the server of disks over any
-//! blocks; nothing else is for others.
+//! It is a library so that a mount can be measured over any store, the server of disks over any
+//! blocks, and what clients say fuzzed; nothing else is for others.
 #![allow(clippy::print_stdout, reason = "a command writes to standard output")]
 
 mod args;
@@ -11,6 +11,7 @@ mod committer;
 mod copy;
 mod demo;
 mod exit;
+pub mod fuzzing;
 mod get;
 mod human;
 mod info;
@@ -27,6 +28,8 @@ mod queue;
 mod recorder;
 mod remembered;
 mod remote;
+mod server;
+mod signals;
 mod staging;
 mod tree;
 mod watch;

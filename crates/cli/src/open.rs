@@ -1,7 +1,7 @@
 //! Opening a volume for a command, and closing it again whatever happens.
 
 use crate::args::OpenArgs;
-use crate::exit::{Code, fault};
+use crate::exit::{Code, fault, usage};
 use crate::passphrase;
 use crate::recorder::Recorder;
 use crate::remembered::{self, Remembered};
@@ -11,7 +11,7 @@ use oblivio_store::{LocalStore, Store};
 use oblivio_volume::disk::{self, Disk};
 use oblivio_volume::fs::{FileSystem, Timestamp};
 use oblivio_volume::{
-    BlockSpace, DEFAULT_MEMORY, Error as VolumeError, OnShown, OpenOptions, Pace, Seen, Volume,
+    BlockSpace, EngineKind, Error as VolumeError, OnShown, OpenOptions, Pace, Seen, Volume,
     VolumeInfo, read_header,
 };
 use std::path::Path;
@@ -72,7 +72,8 @@ pub fn pace(accesses: u32) -> Pace {
 }
 
 fn memory(args: &OpenArgs) -> Result<usize> {
-    let bytes = args.memory.unwrap_or(DEFAULT_MEMORY as u64);
+    // Without being told each engine takes what suits it.
+    let bytes = args.memory.unwrap_or(0);
     usize::try_from(bytes).context("more memory than this computer can address")
 }
 
@@ -96,6 +97,9 @@ pub fn volume_over(
 ) -> Result<(Volume, Publisher)> {
     // Before the passphrase is asked for: whoever mistyped the folder should hear of it first.
     let header = read_header(store.as_ref()).with_context(|| folder.display().to_string())?;
+    if header.engine == EngineKind::Sequential {
+        refuse_what_hides_reads(args)?;
+    }
     let last_seen = Remembered::of(header.volume)?.load()?;
     let publisher = Publisher::of(header.volume);
     let on_shown = both(publisher.callback(), recorder.map(Recorder::callback));
@@ -104,6 +108,22 @@ pub fn volume_over(
     let volume = Volume::open(store, &passphrase, options)?;
     remembered::note(&volume.seen())?;
     Ok((volume, publisher))
+}
+
+/// A volume whose reads nobody sees has no use for what hides or shows them.
+fn refuse_what_hides_reads(args: &OpenArgs) -> Result<()> {
+    let given = [
+        (args.pad, "--pad"),
+        (args.pace.is_some(), "--pace"),
+        (args.trace_out.is_some(), "--trace-out"),
+    ];
+    match given.into_iter().find(|(given, _)| *given) {
+        Some((_, option)) => {
+            let what = format!("{option} is about reads, which this volume does not hide");
+            Err(usage(what, "Leave it out; what is written tells nothing of what was done."))
+        }
+        None => Ok(()),
+    }
 }
 
 fn both(mut one: OnShown, other: Option<OnShown>) -> OnShown {

@@ -4,6 +4,7 @@
 //! meanwhile. A store that is slow but at work is never cut off: the callers may have many
 //! megabytes under way, and an error would lose them.
 
+use oblivio_volume::Error;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -13,6 +14,10 @@ use std::time::{Duration, Instant};
 pub trait Refusal: Copy + Send + 'static {
     /// The one for a store that does not answer.
     const STALLED: Self;
+
+    /// Whether this is a failure of the volume or its store, and not of the request: worth a line
+    /// to whoever looks after it.
+    fn is_failure(error: &Error) -> bool;
 }
 
 /// Hands the answer over.

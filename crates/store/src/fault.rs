@@ -213,6 +213,10 @@ impl<S: Store> Store for FaultStore<S> {
         self.single(object, || self.inner.truncate(object, len))
     }
 
+    fn allocate(&self, object: &str, len: u64) -> Result<()> {
+        self.single(object, || self.inner.allocate(object, len))
+    }
+
     fn discard(&self, ranges: &[(&str, u64, u64)]) -> Result<()> {
         let verdict = self.plan.judge(ranges.len());
         self.inner.discard(&ranges[..verdict.applied])?;
@@ -291,13 +295,14 @@ mod tests {
     #[test]
     fn every_operation_can_fail() -> Result<()> {
         type Call = fn(&dyn Store) -> Result<()>;
-        let calls: [Call; 9] = [
+        let calls: [Call; 10] = [
             |store| store.read(&mut [ReadAt { object: "a", offset: 0, buf: &mut [0] }]),
             |store| store.write(&[WriteAt { object: "a", offset: 0, data: b"y" }]),
             |store| store.sync(&["a"]),
             |store| store.len("a").map(drop),
             |store| store.put("a", b"z", PutMode::Replace),
             |store| store.truncate("a", 0),
+            |store| store.allocate("a", 2),
             |store| store.discard(&[("a", 0, 1)]),
             |store| store.delete(&["a"]),
             |store| store.list().map(drop),

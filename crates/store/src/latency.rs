@@ -100,6 +100,11 @@ impl<S: Store> Store for LatencyStore<S> {
         self.inner.truncate(object, len)
     }
 
+    fn allocate(&self, object: &str, len: u64) -> Result<()> {
+        self.wait(0, 0);
+        self.inner.allocate(object, len)
+    }
+
     fn discard(&self, ranges: &[(&str, u64, u64)]) -> Result<()> {
         self.wait(0, 0);
         self.inner.discard(ranges)

@@ -4,12 +4,15 @@
 //! test doubles for everything that can go wrong ([`fault`], [`crash`], [`latency`]) and a
 //! [`record`] layer that keeps the trace an adversary would keep.
 
+mod behind;
 pub mod crash;
 pub mod fault;
 pub mod latency;
 pub mod local;
+mod medium;
 pub mod memory;
 mod name;
+pub mod partition;
 mod pointer;
 pub mod record;
 pub mod retry;
@@ -20,6 +23,7 @@ pub use latency::LatencyStore;
 pub use local::LocalStore;
 pub use memory::MemoryStore;
 pub use name::{MAX_NAME, check_name};
+pub use partition::{Kind, PartitionStore, Place};
 pub use record::RecordStore;
 pub use retry::{Patience, RetryStore};
 
@@ -81,8 +85,16 @@ pub enum StoreError {
         /// Its name.
         object: String,
     },
-    /// Somebody else has the store open for writing.
-    #[error("the store is in use by another process")]
+    /// Where a store was to be made there is something already, and nothing of it was changed.
+    #[error("{object} is not empty: it holds {what}")]
+    Occupied {
+        /// The file or partition.
+        object: String,
+        /// What it holds, as far as can be told.
+        what: &'static str,
+    },
+    /// Somebody else has the store open for writing, or the partition is mounted.
+    #[error("the store is in use by another process, or mounted")]
     Busy,
     /// The space is used up.
     #[error("no space left in the store")]
@@ -119,10 +131,15 @@ impl StoreError {
         Self::Short { object: object.to_owned(), len, wanted }
     }
 
+    /// What cannot be asked of this object, and why.
+    pub(crate) fn refused(object: &str, why: &'static str) -> Self {
+        let source = io::Error::new(io::ErrorKind::InvalidInput, why);
+        Self::Io { object: object.to_owned(), source }
+    }
+
     /// A range that no file system could hold.
     pub(crate) fn out_of_range(object: &str) -> Self {
-        let source = io::Error::new(io::ErrorKind::InvalidInput, "range beyond the largest offset");
-        Self::Io { object: object.to_owned(), source }
+        Self::refused(object, "range beyond the largest offset")
     }
 }
 
@@ -154,6 +171,17 @@ pub trait Store: Send + Sync {
     fn put(&self, object: &str, data: &[u8], mode: PutMode) -> Result<()>;
     /// Cuts an object to `len` bytes (or extends it with zeros).
     fn truncate(&self, object: &str, len: u64) -> Result<()>;
+    /// Makes an object at least `len` bytes long, with zeros, creates it if need be, and takes the
+    /// space for all of it where the store can, so that no later write in it finds the store full.
+    /// Durable when it returns. (In the place that a partition reserves for an object of fixed
+    /// length, what was there before may be read instead of zeros.)
+    fn allocate(&self, object: &str, len: u64) -> Result<()> {
+        self.write(&[WriteAt { object, offset: 0, data: &[] }])?;
+        match self.len(object)? {
+            Some(held) if held >= len => self.sync(&[object]),
+            _ => self.truncate(object, len),
+        }
+    }
     /// The contents of these ranges (object, offset, length) are no longer wanted: a store may give
     /// their space back. Until they are written again they read as zeros or as before, and after
     /// a crash too; no object changes its length.

@@ -4,20 +4,16 @@
 //! special files are refused, and a file that was replaced behind our back is opened anew. All
 //! files are reached from the open directory, so moving it does not confuse a running store.
 
-mod behind;
 mod directory;
 mod handles;
-mod kept;
 mod temp;
 
+use crate::medium::{Lock, Medium, announce, read_cached, sync_directory};
 use crate::{PutMode, ReadAt, Result, Store, StoreError, WriteAt, check_name};
-use directory::{Directory, Lock};
+use directory::Directory;
 use handles::{Handle, Handles};
-use rustix::fs::{Advice, FallocateFlags};
-use rustix::io::Errno;
 use std::fs::{DirBuilder, File};
 use std::io;
-use std::num::NonZeroU64;
 use std::os::unix::fs::{DirBuilderExt, FileExt};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -119,8 +115,8 @@ impl Store for LocalStore {
             }
             if alone {
                 read_range(handle, end, read)?;
-            } else if !read_cached(handle, read) {
-                announce(handle, read);
+            } else if !read_cached(handle.file(), read.buf, read.offset) {
+                announce(handle.file(), read.offset, read.buf.len());
                 cold.push((index, end));
             }
         }
@@ -199,17 +195,17 @@ impl Store for LocalStore {
         self.directory.sync()
     }
 
+    fn allocate(&self, object: &str, len: u64) -> Result<()> {
+        let handle = self.handles.created(&self.directory, object)?;
+        handle.reserve(len).map_err(|error| StoreError::io(object, error))?;
+        self.directory.sync()
+    }
+
     fn discard(&self, ranges: &[(&str, u64, u64)]) -> Result<()> {
         for &(object, offset, len) in ranges.iter().filter(|range| range.2 > 0) {
             let (handle, _) = self.handles.existing(&self.directory, object)?;
-            let file =
-                handle.settled(offset, len).map_err(|error| StoreError::io(object, error))?;
-            let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-            match rustix::fs::fallocate(file, flags, offset, len) {
-                // The file system knows no holes, so the space stays taken.
-                Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
-                Err(error) => return Err(StoreError::io(object, error.into())),
-            }
+            let punched = handle.settled(offset, len).and_then(|file| file.punch(offset, len));
+            punched.map_err(|error| StoreError::io(object, error))?;
         }
         Ok(())
     }
@@ -256,37 +252,6 @@ fn wanted(len: u64, read: &ReadAt<'_>) -> Result<u64> {
     if end > len { Err(StoreError::short(read.object, len, end)) } else { Ok(end) }
 }
 
-/// Reads what the system has in memory; whether that was all of it.
-fn read_cached(handle: &Handle, read: &mut ReadAt<'_>) -> bool {
-    let (want, offset) = (read.buf.len(), read.offset);
-    read_at_once(handle.file(), read.buf, offset) == Some(want)
-}
-
-/// Bytes that could be read without waiting for the disk; `None` for any error, since whoever
-/// reads them again hears of it.
-#[cfg(any(target_os = "linux", target_os = "android"))]
-fn read_at_once(file: &File, buf: &mut [u8], offset: u64) -> Option<usize> {
-    use rustix::io::{ReadWriteFlags, preadv2};
-    let buf = &mut [io::IoSliceMut::new(buf)];
-    preadv2(file, buf, offset, ReadWriteFlags::NOWAIT).ok()
-}
-
-/// Not every system can tell.
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-fn read_at_once(_file: &File, _buf: &mut [u8], _offset: u64) -> Option<usize> {
-    None
-}
-
-/// Has the disk begin with a range that is read later: a batch of 20 cold reads of 16 KiB takes a
-/// third of the time.
-fn announce(handle: &Handle, read: &ReadAt<'_>) {
-    // Without a length the system would fetch the rest of the file.
-    if let Some(len) = NonZeroU64::new(read.buf.len() as u64) {
-        // An error is told by the read itself.
-        let _ = rustix::fs::fadvise(handle.file(), read.offset, Some(len), Advice::WillNeed);
-    }
-}
-
 fn read_range(handle: &Handle, end: u64, read: &mut ReadAt<'_>) -> Result<()> {
     let mut result = handle.file().read_exact_at(read.buf, read.offset);
     if result.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::UnexpectedEof) {
@@ -319,5 +284,5 @@ fn make_directory(dir: &Path) -> io::Result<()> {
         }
         result => result?,
     }
-    directory::sync(&File::open(parent)?)
+    sync_directory(&File::open(parent)?)
 }

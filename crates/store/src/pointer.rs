@@ -28,6 +28,9 @@ macro_rules! forward {
             fn truncate(&self, object: &str, len: u64) -> Result<()> {
                 (**self).truncate(object, len)
             }
+            fn allocate(&self, object: &str, len: u64) -> Result<()> {
+                (**self).allocate(object, len)
+            }
             fn discard(&self, ranges: &[(&str, u64, u64)]) -> Result<()> {
                 (**self).discard(ranges)
             }

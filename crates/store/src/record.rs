@@ -22,6 +22,8 @@ pub enum Op {
     Put,
     /// An object was cut or extended.
     Truncate,
+    /// An object was made so long, and space taken for it.
+    Allocate,
     /// A range's content was said to be no longer wanted.
     Discard,
     /// An object was deleted.
@@ -43,7 +45,8 @@ pub struct Event {
     pub object: Arc<str>,
     /// Where a range begins; 0 where there is none.
     pub offset: u64,
-    /// The bytes read, written, put or discarded; the new length for [`Op::Truncate`]; else 0.
+    /// The bytes read, written, put or discarded; the length asked for by
+    /// [`Op::Truncate`] and [`Op::Allocate`]; else 0.
     pub len: u64,
     /// When it was asked, in nanoseconds, if the recorder has a clock.
     pub time: Option<u64>,
@@ -197,6 +200,11 @@ impl<S: Store> Store for RecordStore<S> {
         self.inner.truncate(object, len)
     }
 
+    fn allocate(&self, object: &str, len: u64) -> Result<()> {
+        self.note(Op::Allocate, [(object, 0, len)].into_iter());
+        self.inner.allocate(object, len)
+    }
+
     fn discard(&self, ranges: &[(&str, u64, u64)]) -> Result<()> {
         self.note(Op::Discard, ranges.iter().copied());
         self.inner.discard(ranges)
@@ -239,6 +247,7 @@ mod tests {
         store.read(&mut [ReadAt { object: "b", offset: 8, buf: &mut [0; 2] }])?;
         store.put("c", b"12345", PutMode::Replace)?;
         store.truncate("a", 2)?;
+        store.allocate("a", 9)?;
         store.discard(&[("b", 7, 2), ("c", 0, 1)])?;
         store.len("a")?;
         store.list()?;
@@ -255,16 +264,17 @@ mod tests {
             (2, Op::Read, "b", 8, 2),
             (3, Op::Put, "c", 0, 5),
             (4, Op::Truncate, "a", 0, 2),
-            (5, Op::Discard, "b", 7, 2),
-            (5, Op::Discard, "c", 0, 1),
-            (6, Op::Len, "a", 0, 0),
-            (7, Op::List, "", 0, 0),
-            (8, Op::Delete, "a", 0, 0),
+            (5, Op::Allocate, "a", 0, 9),
+            (6, Op::Discard, "b", 7, 2),
+            (6, Op::Discard, "c", 0, 1),
+            (7, Op::Len, "a", 0, 0),
+            (8, Op::List, "", 0, 0),
+            (9, Op::Delete, "a", 0, 0),
         ];
         assert_eq!(plain, expected);
         assert!(seen.iter().all(|event| event.time.is_none()));
         assert!(store.take().is_empty());
-        assert_eq!(store.calls(), 9);
+        assert_eq!(store.calls(), 10);
         Ok(())
     }
 

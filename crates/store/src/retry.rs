@@ -117,6 +117,10 @@ impl Store for RetryStore {
         self.persist(|| self.inner.truncate(object, len))
     }
 
+    fn allocate(&self, object: &str, len: u64) -> Result<()> {
+        self.persist(|| self.inner.allocate(object, len))
+    }
+
     fn discard(&self, ranges: &[(&str, u64, u64)]) -> Result<()> {
         self.persist(|| self.inner.discard(ranges))
     }

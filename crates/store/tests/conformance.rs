@@ -2,8 +2,8 @@
 
 use oblivio_store::latency::Latency;
 use oblivio_store::{
-    CrashStore, FaultStore, LatencyStore, LocalStore, MemoryStore, PutMode, ReadAt, RecordStore,
-    Store, StoreError, WriteAt,
+    CrashStore, FaultStore, Kind, LatencyStore, LocalStore, MemoryStore, PartitionStore, Place,
+    PutMode, ReadAt, RecordStore, Store, StoreError, WriteAt, partition::Existing,
 };
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
@@ -23,6 +23,7 @@ enum Step {
     Sync(Vec<usize>),
     Put(usize, Vec<u8>, bool),
     Truncate(usize, u64),
+    Allocate(usize, u64),
     Discard(Vec<(usize, u64, u64)>),
     Delete(Vec<usize>),
 }
@@ -52,6 +53,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => prop::collection::vec(name(), few.clone()).prop_map(Step::Sync),
         2 => (name(), bytes(), any::<bool>()).prop_map(|(n, b, r)| Step::Put(n, b, r)),
         2 => (name(), place()).prop_map(|(n, l)| Step::Truncate(n, l)),
+        1 => (name(), place()).prop_map(|(n, l)| Step::Allocate(n, l)),
         1 => prop::collection::vec((name(), place(), 0..9000_u64), few.clone())
             .prop_map(Step::Discard),
         1 => prop::collection::vec(name(), few).prop_map(Step::Delete),
@@ -186,6 +188,11 @@ fn apply(store: &dyn Store, model: &mut Model, step: &Step) -> TestCaseResult {
                 }
             }
         }
+        Step::Allocate(name, len) => {
+            prop_assert!(store.allocate(NAMES[*name], *len).is_ok());
+            let held = model.entry(NAMES[*name].to_owned()).or_default();
+            held.resize(held.len().max(*len as usize), 0);
+        }
         Step::Discard(ranges) => discard(store, model, ranges)?,
         Step::Delete(list) => {
             prop_assert!(store.delete(&names(list)).is_ok());
@@ -273,6 +280,27 @@ proptest! {
         drop(store);
         same(&LocalStore::open(dir.path()).expect("open"), &model)?;
     }
+
+    #[test]
+    fn a_store_in_one_file_is_a_map_of_bytes(steps in prop::collection::vec(step(), 1..25)) {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let path = dir.path().join("volume");
+        let store = PartitionStore::create(&path, &places(), Existing::Refuse).expect("create");
+        let mut model = Model::new();
+        for step in &steps {
+            apply(&store, &mut model, step)?;
+        }
+        same(&store, &model)?;
+        let names: Vec<&str> = model.keys().map(String::as_str).collect();
+        prop_assert!(store.sync(&names).is_ok());
+        drop(store);
+        same(&PartitionStore::open(&path).expect("open"), &model)?;
+    }
+}
+
+/// Room for all that the steps do.
+fn places() -> [Place<'static>; 4] {
+    NAMES.map(|name| Place { name, capacity: 2 << 20, kind: Kind::Twice })
 }
 
 #[test]
@@ -280,7 +308,10 @@ fn all_stores_refuse_the_same_names_and_ranges() {
     let dir = tempfile::tempdir().expect("tempdir");
     let local = LocalStore::open(dir.path()).expect("open");
     let (memory, crash) = (MemoryStore::new(), CrashStore::new());
-    let stores: [&dyn Store; 3] = [&local, &memory, &crash];
+    let places = ["a", "b"].map(|name| Place::new(name, 100));
+    let file = dir.path().join("volume");
+    let partition = PartitionStore::create(&file, &places, Existing::Refuse).expect("create");
+    let stores: [&dyn Store; 4] = [&local, &memory, &crash, &partition];
     let invalid = |result: Outcome<()>| match result {
         Err(StoreError::Io { source, .. }) => source.kind() == std::io::ErrorKind::InvalidInput,
         _ => false,

@@ -326,3 +326,20 @@ fn discarded_ranges_give_their_space_back() -> Result<()> {
     assert!(matches!(store.discard(&[("b", 0, 1)]), Err(StoreError::Missing { .. })));
     Ok(())
 }
+
+/// On a file system that can reserve; elsewhere zeros are written, which comes to the same.
+#[test]
+fn what_is_allocated_has_its_space() -> Result<()> {
+    let (dir, store) = new();
+    store.allocate("a", 1 << 20)?;
+    assert_eq!(store.len("a")?, Some(1 << 20));
+    assert!(fs::metadata(dir.path().join("a")).expect("metadata").blocks() >= 2048);
+    assert_eq!(read(&store, "a", 1 << 20)?, vec![0; 1 << 20]);
+    write(&store, "b", &vec![1; 300 << 10])?;
+    store.allocate("b", 200 << 10)?;
+    assert_eq!(read(&store, "b", 300 << 10)?, vec![1; 300 << 10], "it is not cut");
+    store.allocate("b", 400 << 10)?;
+    assert_eq!(store.len("b")?, Some(400 << 10));
+    assert_eq!(read(&store, "b", 300 << 10)?, vec![1; 300 << 10]);
+    Ok(())
+}

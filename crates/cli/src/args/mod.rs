@@ -13,7 +13,7 @@ pub use care::{
 };
 pub use mount::{MountArgs, UmountArgs};
 pub use nbd::NbdArgs;
-pub use transfer::{CatArgs, GetArgs, InitArgs, PutArgs};
+pub use transfer::{CatArgs, GetArgs, InitArgs, PutArgs, SeenBy};
 pub use tree::{CpArgs, DuArgs, LsArgs, MkdirArgs, MvArgs, RmArgs, StatArgs};
 pub use watch::WatchArgs;
 

@@ -17,8 +17,8 @@ Examples:
   qemu-system-x86_64 -drive file='nbd:unix:disk.sock',format=raw
 
 What a client flushes is safe; everything else is committed every few seconds and at the end. The
-connection itself is not encrypted. docs/nbd.md tells how to use the disk with qemu, nbdfuse and
-nbd-client."
+connection itself is encrypted with --tls-cert only. docs/nbd.md tells how to make certificates, and
+how to use the disk with qemu, nbdfuse and nbd-client."
 )]
 pub struct NbdArgs {
     /// The volume's folder
@@ -33,6 +33,16 @@ pub struct NbdArgs {
     /// and the network sees it all
     #[arg(long)]
     pub insecure: bool,
+    /// Let clients in by TLS only, with the certificate in this PEM file; the authorities between
+    /// it and the one that clients know follow it there
+    #[arg(long, value_name = "FILE", requires = "tls_key", conflicts_with = "insecure")]
+    pub tls_cert: Option<PathBuf>,
+    /// The certificate's private key, a PEM file without a passphrase
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
+    /// Let in only clients with a certificate by an authority in this PEM file
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub tls_client_ca: Option<PathBuf>,
     /// Let nothing be changed
     #[arg(short, long)]
     pub read_only: bool,

@@ -2,36 +2,64 @@
 
 use super::{KdfArgs, OpenArgs};
 use crate::human::parse_size;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Make a volume in a new or empty folder
+/// Make a volume
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  oblivio init ~/vault
-  oblivio init --size 50G --passphrase-file secret.txt /mnt/stick/vault
-  oblivio init --disk 20G ~/disk                       a disk, for `oblivio nbd`
+  oblivio init ~/vault                                 asks who can see the storage
+  oblivio init --seen-by storage --size 50G /mnt/cloud/vault
+  oblivio init --seen-by snapshots --size 20G ~/disk   a disk, for `oblivio nbd`
+  oblivio init --seen-by snapshots --size 20G --files ~/private
+  oblivio init --seen-by storage --disk 20G ~/disk     a disk in a cloud
 
-The size is only a limit: the folder grows as the volume fills. There is no way in without the
+Against storage that sees every read and write, the size is only a limit: the folder grows as the
+volume fills. Against snapshots all of the space is taken at once. There is no way in without the
 passphrase, and nobody can reset it.")]
 pub struct InitArgs {
-    /// The folder to make it in
+    /// Where to make it: a new or empty folder
     pub volume: PathBuf,
-    /// The most that the volume may ever hold
-    #[arg(long, value_name = "SIZE", default_value = "256G", value_parser = parse_size)]
-    pub size: u64,
+    /// Who may see the storage [default: storage, or asked for]
+    #[arg(long, value_name = "WHO")]
+    pub seen_by: Option<SeenBy>,
+    /// The most that the volume may ever hold [default: 256G; against snapshots it must be said]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub size: Option<u64>,
     /// Make a disk of this size instead of room for files; `oblivio nbd` serves it
-    #[arg(long, value_name = "SIZE", conflicts_with = "size", value_parser = parse_size)]
+    #[arg(long, value_name = "SIZE", conflicts_with_all = ["size", "files"], value_parser = parse_size)]
     pub disk: Option<u64>,
-    /// Bytes in a block: larger is faster for large files, smaller for small ones
-    #[arg(long, value_name = "SIZE", default_value = "16K", value_parser = parse_size)]
-    pub block_size: u64,
+    /// Make room for files; against snapshots a disk is made otherwise
+    #[arg(long)]
+    pub files: bool,
+    /// Bytes in a block [default: 16K, against snapshots 4K]: larger is faster for large files,
+    /// smaller for small ones
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub block_size: Option<u64>,
+    /// Against snapshots: write random bytes over all of it first, so that nobody can tell how much
+    /// was ever written
+    #[arg(long)]
+    pub fill: bool,
+    /// Against snapshots: keep the map of blocks on the disk, for little memory (two bytes a block
+    /// otherwise) and a twentieth more writing
+    #[arg(long)]
+    pub map_on_disk: bool,
     #[command(flatten)]
     pub kdf: KdfArgs,
     #[command(flatten)]
     pub open: OpenArgs,
+}
+
+/// Who may see the storage of a volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SeenBy {
+    /// Whoever keeps it, and every read and write: a cloud, a server, a stick that is not yours
+    Storage,
+    /// Somebody who sees what was written, but never a read: who images the disk, or a service that
+    /// syncs a folder of this computer
+    Snapshots,
 }
 
 /// Store files in a volume

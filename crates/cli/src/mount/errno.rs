@@ -48,22 +48,9 @@ pub fn of(error: &Error) -> Errno {
     }
 }
 
-/// What to do about a failure that the mount does not get over by itself. It does not open the volume
-/// again on its own: programs and the kernel have been told of writes that only the state that
-/// failed knows, and going back to what is stored would take them back without a word.
-pub fn advice(error: &Error) -> Option<&'static str> {
-    match error {
-        Error::Tampered(_) | Error::RolledBack(_) | Error::Closed(_) => Some(
-            "nothing more is read or written until the volume is mounted again; what was synced is \
-             kept, what was not is lost. Put back what is missing, if anything is; then unmount \
-             (`oblivio umount DIR`, with --lazy if somebody works in it) and mount. If it fails \
-             again, `oblivio check VOLUME` says what is damaged; restore a backup then",
-        ),
-        _ => None,
-    }
-}
-
-/// Whether the volume or its store has failed, which is worth a line to whoever looks after it.
-pub fn is_failure(error: &Error) -> bool {
-    of(error).code() == Errno::EIO.code()
-}
+/// What to do about a failure that the mount does not get over by itself.
+pub const ADVICE: &str = "nothing more is read or written until the volume is mounted again; what \
+                          was synced is kept, what was not is lost. Put back what is missing, if \
+                          anything is; then unmount (`oblivio umount DIR`, with --lazy if somebody \
+                          works in it) and mount. If it fails again, `oblivio check VOLUME` says \
+                          what is damaged; restore a backup then";

@@ -30,7 +30,6 @@ mod writers;
 
 pub use attach::Look;
 pub use options::as_mount_helper;
-pub use stop::signals;
 pub use umount::run as umount;
 
 use crate::args::MountArgs;
@@ -39,6 +38,7 @@ use crate::human;
 use crate::open;
 use crate::queue::Pulse;
 use crate::recorder::Recorder;
+use crate::signals;
 use crate::watch::{OrdinaryEvent, Publisher};
 use anyhow::{Context, Result};
 use oblivio_store::{Patience, RetryStore, Store, StoreError};
@@ -66,7 +66,7 @@ pub fn run(args: &MountArgs) -> Result<()> {
     let (store, pulse) = layers(open::store(&volume)?);
     let opened = open::volume_over(store, &args.volume, &args.open, recorder.as_ref(), true)?;
     // From here on a signal ends the mount in good order, not the process.
-    let signals = signals()?;
+    let signals = signals::catch()?;
     // Padded operations that need no access show none: so that which names are looked up does not
     // decide that, all metadata is read then, as far as memory takes it.
     let ahead = if args.open.pad { usize::MAX } else { READ_AHEAD };

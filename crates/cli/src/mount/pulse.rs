@@ -54,6 +54,10 @@ impl Store for PulseStore {
         self.beat(self.inner.truncate(object, len))
     }
 
+    fn allocate(&self, object: &str, len: u64) -> Result<()> {
+        self.beat(self.inner.allocate(object, len))
+    }
+
     fn discard(&self, ranges: &[(&str, u64, u64)]) -> Result<()> {
         self.beat(self.inner.discard(ranges))
     }

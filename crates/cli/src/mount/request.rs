@@ -1,7 +1,9 @@
 //! What the kernel asks for, as plain data, and what it is answered.
 
+use super::errno;
 use crate::queue::{self, Refusal};
 use fuser::Errno;
+use oblivio_volume::Error;
 use oblivio_volume::fs::{Attr, Ino, RenameMode, Timestamp, Usage};
 
 /// Who asks; new files are theirs.
@@ -244,6 +246,10 @@ pub enum Answer {
 
 impl Refusal for Errno {
     const STALLED: Self = Errno::EIO;
+
+    fn is_failure(error: &Error) -> bool {
+        errno::of(error).code() == Errno::EIO.code()
+    }
 }
 
 /// Hands the answer over.

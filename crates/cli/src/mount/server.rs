@@ -6,29 +6,21 @@
 
 use super::directories::Directories;
 use super::errno::{self, Fail};
-use super::log;
 use super::request::{Answer, Op, Queue, Request, RequestKind};
-use crate::queue::Taken;
+use crate::server::{CHANGE_BYTES, Habits, READ_BYTES, Upkeep};
 use fuser::Errno;
+use oblivio_volume::Result;
 use oblivio_volume::fs::{FileSystem, Handle, Ino};
-use oblivio_volume::{Error, Result};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How an operation ends.
 pub type Served = std::result::Result<Answer, Fail>;
 
 /// Hears of each request before it is served: kind, inode, offset, length.
 pub type OnRequest = Box<dyn Fn(RequestKind, Ino, u64, u64) + Send>;
-
-/// So many bytes at the most go into one commit, so that memory stays bounded.
-const COMMIT_BYTES: u64 = 64 << 20;
-/// What a change of names or attributes counts for.
-const CHANGE_BYTES: u64 = 4 << 10;
-/// So many bytes at the most are read in one batch.
-const READ_BYTES: u64 = 16 << 20;
 
 /// What took effect after the kernel had been told that it failed; it must forget what it knows.
 #[derive(Debug, PartialEq, Eq)]
@@ -49,100 +41,38 @@ pub struct Settings {
 /// The server and all that it keeps between requests.
 pub struct Server {
     pub(super) fs: FileSystem,
-    queue: Arc<Queue>,
-    settings: Settings,
+    upkeep: Upkeep<Op, Answer, Errno>,
+    on_request: Option<OnRequest>,
+    late: Option<Sender<Late>>,
     pub(super) files: HashMap<u64, Handle>,
     pub(super) directories: Directories,
     next_fh: u64,
     /// Grows with each change, so that what was listed before is known to be old.
     pub(super) changes: u64,
-    /// Bytes that are not committed; 0 when nothing is to be done.
-    uncommitted: u64,
-    next_commit: Instant,
-    last_failure: String,
-    /// When the volume wants to be asked for what it put off.
-    idle_at: Option<Instant>,
 }
 
 impl Server {
     pub fn new(fs: FileSystem, queue: Arc<Queue>, settings: Settings) -> Self {
-        let now = Instant::now();
-        let next_commit = now + settings.commit_every;
-        let idle_at = Some(if settings.paced { now } else { next_commit });
+        let Settings { commit_every, paced, on_request, late } = settings;
+        let habits = Habits { commit_every, paced, advice: errno::ADVICE };
         Server {
             fs,
-            queue,
-            settings,
+            upkeep: Upkeep::new(queue, habits),
+            on_request,
+            late,
             files: HashMap::new(),
             directories: Directories::default(),
             next_fh: 1,
             changes: 0,
-            uncommitted: 0,
-            next_commit,
-            last_failure: String::new(),
-            idle_at,
         }
     }
 
     /// Serves until the queue is closed, then commits and gives the volume back.
     pub fn run(mut self) -> Result<()> {
-        loop {
-            let idle_at = self.idle_at.unwrap_or(self.next_commit);
-            match self.queue.take(self.next_commit.min(idle_at)) {
-                Taken::Requests(batch) => {
-                    self.serve(batch);
-                    // A tick is due at its time, also while there is work that needs no access.
-                    if self.settings.paced {
-                        self.idle();
-                    }
-                }
-                Taken::Nothing => self.idle(),
-                Taken::Closed => break,
-            }
-            self.commit_if_due();
+        while let Some(batch) = self.upkeep.next(&mut self.fs) {
+            self.serve(batch);
         }
         self.fs.into_blocks().map(drop)
-    }
-
-    /// A quiet moment: what the volume puts off is done, a little of it at a time.
-    fn idle(&mut self) {
-        if self.idle_at.is_none_or(|at| at > Instant::now()) {
-            return;
-        }
-        let done = self.fs.idle();
-        self.judge(done.as_ref().err());
-        self.idle_at = done.ok().flatten().map(|pause| Instant::now() + pause);
-    }
-
-    /// The timer is public: it runs at the same pace whatever was asked for.
-    fn commit_if_due(&mut self) {
-        let now = Instant::now();
-        let due = now >= self.next_commit;
-        if due {
-            self.next_commit = now + self.settings.commit_every;
-        }
-        if self.uncommitted >= COMMIT_BYTES || (due && self.uncommitted > 0) {
-            let committed = self.commit();
-            self.judge(committed.as_ref().err());
-            // Nobody waits for this commit, so nobody else would hear of it.
-            if let Err(error) = committed.map_err(|error| error.to_string())
-                && error != self.last_failure
-            {
-                log::note(&format!("what was changed could not be committed: {error}"));
-                self.last_failure = error;
-            }
-        }
-    }
-
-    pub(super) fn commit(&mut self) -> Result<()> {
-        self.fs.commit()?;
-        self.uncommitted = 0;
-        self.idle_at.get_or_insert_with(Instant::now);
-        // Only now: what lies in memory can be read while the store is away.
-        if !std::mem::take(&mut self.last_failure).is_empty() {
-            log::note("the store answers again, and everything is committed");
-        }
-        Ok(())
     }
 
     fn serve(&mut self, batch: Vec<Request>) {
@@ -180,8 +110,7 @@ impl Server {
             return;
         }
         waiting.iter().for_each(|request| self.tell(&request.op));
-        let committed = self.commit();
-        self.judge(committed.as_ref().err());
+        let committed = self.upkeep.commit(&mut self.fs);
         let errno = committed.err().map(|error| errno::of(&error));
         for request in waiting {
             request.slot.answer(errno.map_or(Ok(Answer::Done), Err));
@@ -210,7 +139,7 @@ impl Server {
             return;
         }
         let answers = self.fs.read_many(&wanted);
-        self.judge(answers.iter().find_map(|answer| answer.as_ref().err()));
+        self.upkeep.judge(answers.iter().find_map(|answer| answer.as_ref().err()));
         for (slot, answer) in slots.into_iter().zip(answers) {
             slot.answer(answer.map(Answer::Data).map_err(|error| errno::of(&error)));
         }
@@ -226,17 +155,17 @@ impl Server {
         if op.changes() {
             self.changes += 1;
             if served.is_ok() {
-                self.uncommitted += match op.seen() {
-                    (RequestKind::Write, _, _, len) => len.max(CHANGE_BYTES),
+                self.upkeep.changed(match op.seen() {
+                    (RequestKind::Write, _, _, len) => len,
                     _ => CHANGE_BYTES,
-                };
+                });
             }
         }
         let volume = match &served {
             Err(Fail::Volume(error)) => Some(error),
             _ => None,
         };
-        self.judge(volume);
+        self.upkeep.judge(volume);
         let opened = match &served {
             Ok(Answer::Created(_, fh) | Answer::Opened(fh)) => Some(*fh),
             _ => None,
@@ -253,9 +182,9 @@ impl Server {
     fn came_late(&mut self, op: &Op, opened: Option<u64>) {
         if let Some(fh) = opened {
             let closed = self.close_dir(fh);
-            self.judge(closed.err().as_ref());
+            self.upkeep.judge(closed.err().as_ref());
         }
-        let Some(late) = &self.settings.late else { return };
+        let Some(late) = &self.late else { return };
         let name = |at: &super::request::Place| Late::Name(at.parent, at.name.clone());
         let forget = match op {
             Op::MkNod { at, .. }
@@ -275,29 +204,9 @@ impl Server {
     }
 
     fn tell(&self, op: &Op) {
-        if let Some(hook) = &self.settings.on_request {
+        if let Some(hook) = &self.on_request {
             let (kind, ino, offset, len) = op.seen();
             hook(kind, ino, offset, len);
-        }
-    }
-
-    /// Notes that something was finished, and says so when the volume or its store failed or is
-    /// back.
-    fn judge(&mut self, error: Option<&Error>) {
-        let was_stalled = self.queue.progressed();
-        match error.filter(|error| errno::is_failure(error)) {
-            Some(error) => {
-                let what = error.to_string();
-                if what != self.last_failure {
-                    log::note(&format!("the volume cannot be reached: {what}"));
-                    if let Some(advice) = errno::advice(error) {
-                        log::note(advice);
-                    }
-                    self.last_failure = what;
-                }
-            }
-            None if was_stalled => log::note("the store answers again"),
-            None => {}
         }
     }
 

@@ -8,6 +8,7 @@ use super::request::{Op, Queue};
 use super::server::{Late, OnRequest, Server, Settings};
 use super::writers::{self, Writers};
 use crate::queue::Pulse;
+use crate::server::Running;
 use anyhow::{Context, Result};
 use fuser::INodeNo;
 use oblivio_volume::fs::{FileSystem, ROOT_INO};
@@ -16,7 +17,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::Duration;
 
 /// How a mount behaves.
@@ -49,7 +50,7 @@ impl Default for Options {
 /// A mount that is up. It ends when the directory is unmounted, by whomever.
 pub struct Mounted {
     pub queue: Arc<Queue>,
-    server: JoinHandle<oblivio_volume::Result<()>>,
+    server: Running,
 }
 
 /// Mounts a file system and serves it on threads of its own.
@@ -84,7 +85,7 @@ fn start(
     queue: &Arc<Queue>,
     settings: Settings,
     forget: Receiver<Late>,
-) -> Result<JoinHandle<oblivio_volume::Result<()>>> {
+) -> Result<Running> {
     let (flush, unflushed) = channel();
     let references = References::default();
     let known = references.clone();
@@ -105,17 +106,6 @@ fn start(
         .name("flush".into())
         .spawn(move || writers::flush(&unflushed, &notifier, &flushed))?;
 
-    let watched = Arc::clone(queue);
-    thread::Builder::new().name("deadline".into()).spawn(move || {
-        watched.watch(|waited| {
-            log::note(&format!(
-                "the store has not answered for {} seconds; until it does, whoever waits gets an \
-                 error",
-                waited.as_secs_f64()
-            ));
-        });
-    })?;
-
     let ended = Arc::clone(queue);
     thread::Builder::new().name("kernel".into()).spawn(move || {
         if let Err(error) = session.run() {
@@ -124,22 +114,8 @@ fn start(
         ended.close();
     })?;
 
-    let end = End(Arc::clone(queue));
     let server = Server::new(fs, Arc::clone(queue), settings);
-    let server = thread::Builder::new().name("server".into()).spawn(move || {
-        // Whatever ends the server, nobody waits for it any longer.
-        let _end = end;
-        server.run()
-    })?;
-    Ok(server)
-}
-
-struct End(Arc<Queue>);
-
-impl Drop for End {
-    fn drop(&mut self) {
-        self.0.kill();
-    }
+    Ok(Running::start(queue, move || server.run())?)
 }
 
 /// On a thread of its own: the kernel may make us wait for an inode that waits for the server.
@@ -158,10 +134,7 @@ fn forget_late(forget: &Receiver<Late>, notifier: &fuser::Notifier) {
 impl Mounted {
     /// Waits until the mount has ended and everything is committed.
     pub fn wait(self) -> Result<()> {
-        match self.server.join() {
-            Ok(ended) => Ok(ended?),
-            Err(_) => anyhow::bail!("the server of the mount panicked"),
-        }
+        self.server.wait()
     }
 
     /// Asks for a commit; the answer comes when it is done.

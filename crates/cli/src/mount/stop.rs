@@ -9,8 +9,8 @@ use super::log;
 use super::request::Queue;
 use super::session::Mounted;
 use crate::exit::{Code, fault};
+use crate::signals::{GRACE, forward};
 use anyhow::Result;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,18 +18,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// So long may a store do nothing while the mount is being ended.
-const GRACE: Duration = Duration::from_secs(10);
-
 enum Event {
     Signal,
     Detached(Result<(), Stuck>),
     Ended(Result<()>),
-}
-
-/// From now on signals to end wait for [`until_ended`].
-pub fn signals() -> Result<Signals> {
-    Ok(Signals::new([SIGINT, SIGTERM, SIGHUP])?)
 }
 
 /// What is being done about ending.
@@ -46,14 +38,10 @@ enum Stage {
 }
 
 /// Serves until the mount has ended and all is committed, or until it must be given up.
-pub fn until_ended(mounted: Mounted, dir: &Path, mut signals: Signals) -> Result<()> {
+pub fn until_ended(mounted: Mounted, dir: &Path, signals: Signals) -> Result<()> {
     let (tell, events) = channel();
     let signal = tell.clone();
-    thread::Builder::new().name("signals".into()).spawn(move || {
-        for _ in signals.forever() {
-            let _ = signal.send(Event::Signal);
-        }
-    })?;
+    forward(signals, move || drop(signal.send(Event::Signal)))?;
     with_events(mounted, dir, tell, &events)
 }
 

@@ -3,12 +3,14 @@
 use crate::exit::{Code, fault, usage};
 use anyhow::{Context, Result};
 use rustix::fs::Mode;
+use rustls::ServerConfig;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Where to listen.
@@ -47,21 +49,21 @@ impl Place {
         Ok(Place::Socket(path))
     }
 
-    /// An address of this computer that others cannot reach, or any with `insecure`.
+    /// An address of this computer that others cannot reach; any with TLS, or with `insecure`.
     ///
     /// # Errors
     /// Says what is wrong with it.
-    pub fn address(text: &str, insecure: bool) -> Result<Self> {
+    pub fn address(text: &str, tls: bool, insecure: bool) -> Result<Self> {
         let hint = "Write it as 127.0.0.1:10809 or [::1]:10809.";
         let found = text.to_socket_addrs().map(|mut found| found.next());
         let Ok(Some(address)) = found else {
             return Err(usage(format!("{text} is no address with a port"), hint));
         };
-        if !insecure && !address.ip().is_loopback() {
+        if !tls && !insecure && !address.ip().is_loopback() {
             let what = format!("{text} can be reached from other computers");
-            let hint = "The connection is not encrypted, and whoever reaches it has the disk. \
-                        Listen on 127.0.0.1 and let others in through a tunnel (ssh -L, WireGuard), \
-                        or say --insecure.";
+            let hint = "The connection is not encrypted, and whoever reaches it has the disk. Use \
+                        TLS (--tls-cert, --tls-key, --tls-client-ca), or listen on 127.0.0.1 and let \
+                        others in through a tunnel (ssh -L, WireGuard), or say --insecure.";
             return Err(usage(what, hint));
         }
         Ok(Place::Address(address))
@@ -71,6 +73,7 @@ impl Place {
 /// An open listener. Dropped, it takes its socket away.
 pub struct Listener {
     inner: Inner,
+    tls: Option<Arc<ServerConfig>>,
 }
 
 enum Inner {
@@ -110,7 +113,18 @@ impl Listener {
                 Inner::Unix { listener, path: path.clone(), id: (made.dev(), made.ino()) }
             }
         };
-        Ok(Self { inner })
+        Ok(Self { inner, tls: None })
+    }
+
+    /// From now on clients have to speak TLS.
+    pub fn with_tls(mut self, config: Arc<ServerConfig>) -> Self {
+        self.tls = Some(config);
+        self
+    }
+
+    /// How TLS is spoken, if clients have to.
+    pub fn tls(&self) -> Option<&Arc<ServerConfig>> {
+        self.tls.as_ref()
     }
 
     /// The address, with the port that the system chose if it was to choose one.
@@ -191,6 +205,17 @@ impl Conn {
         match self {
             Conn::Unix(stream) => stream.set_read_timeout(time),
             Conn::Tcp(stream) => stream.set_read_timeout(time),
+        }
+    }
+
+    /// How long a write may wait.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn set_write_patience(&self, time: Option<Duration>) -> io::Result<()> {
+        match self {
+            Conn::Unix(stream) => stream.set_write_timeout(time),
+            Conn::Tcp(stream) => stream.set_write_timeout(time),
         }
     }
 }

@@ -3,9 +3,12 @@
 //! A connection is agreed on in `negotiation`; then `transmission` decodes its requests into one
 //! queue for all connections, and one `server` works through it on a
 //! [`Disk`](oblivio_volume::disk::Disk). `session` holds the threads together, `listen` is where
-//! clients come in, `stop` ends it well, `wire` has the protocol's numbers; `within` is the door
-//! for whoever has blocks of another kind.
+//! clients come in, `tls` is what their connections go through if `certificates` says so, `stop`
+//! ends it well, `wire` has the protocol's numbers; `within` is the door for whoever has blocks of
+//! another kind.
 
+mod certificates;
+pub mod fuzzing;
 mod listen;
 mod negotiation;
 mod request;
@@ -14,6 +17,7 @@ mod session;
 mod stop;
 #[cfg(test)]
 mod tests;
+mod tls;
 mod transmission;
 mod wire;
 pub mod within;
@@ -25,11 +29,14 @@ use crate::mount::{self, background, log};
 use crate::open;
 use crate::queue::Pulse;
 use crate::recorder::Recorder;
+use crate::signals;
 use crate::watch::Publisher;
 use anyhow::{Context, Result};
 use listen::{Listener, Place};
 use oblivio_volume::disk::Disk;
+use rustls::ServerConfig;
 use session::Options;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Runs `oblivio nbd`.
@@ -42,20 +49,34 @@ pub fn run(args: &NbdArgs) -> Result<()> {
     if args.background && !args.child {
         return background::start();
     }
+    let tls = tls_config(args)?;
     let recorder = args.open.trace_out.as_deref().map(Recorder::to_file).transpose()?;
     let (store, pulse) = mount::layers(store);
     let opened = open::volume_over(store, &args.volume, &args.open, recorder.as_ref(), true);
     let (volume, publisher) = opened?;
     // From here on a signal ends the server in good order, not the process.
-    let signals = mount::signals()?;
+    let signals = signals::catch()?;
     publisher.describe(&volume.info()?);
     let disk = Disk::open(Box::new(volume)).with_context(|| args.volume.display().to_string())?;
     let size = human::size(disk.size());
-    let listener = Listener::open(&place)?;
+    let mut listener = Listener::open(&place)?;
+    if let Some(tls) = tls {
+        listener = listener.with_tls(tls);
+    }
     let shown = match &place {
         Place::Socket(path) => path.display().to_string(),
         Place::Address(address) => listener.address().unwrap_or(*address).to_string(),
     };
+    if let Place::Address(address) = &place
+        && args.tls_cert.is_some()
+        && args.tls_client_ca.is_none()
+        && !address.ip().is_loopback()
+    {
+        log::note(&format!(
+            "the connection is encrypted, but whoever reaches {shown} has the disk; with \
+             --tls-client-ca only those who have a certificate"
+        ));
+    }
     let serving = session::serve(disk, listener, options(args, pulse, publisher))?;
     let line = format!("Serving {}, a disk of {size}, on {shown}.", args.volume.display());
     if args.child {
@@ -72,14 +93,24 @@ pub fn run(args: &NbdArgs) -> Result<()> {
     recorded
 }
 
+/// How TLS is spoken, if it is asked for.
+fn tls_config(args: &NbdArgs) -> Result<Option<Arc<ServerConfig>>> {
+    let (Some(cert), Some(key)) = (&args.tls_cert, &args.tls_key) else { return Ok(None) };
+    certificates::config(cert, key, args.tls_client_ca.as_deref()).map(Some)
+}
+
 fn place(args: &NbdArgs) -> Result<Place> {
     match (&args.socket, &args.listen) {
+        (Some(_), _) if args.tls_cert.is_some() => {
+            let hint = "Leave it out: only this user can reach a socket.";
+            Err(usage("TLS is for --listen", hint))
+        }
         (Some(_), _) if args.insecure => {
             let hint = "Leave it out: only this user can reach a socket.";
             Err(usage("--insecure is for --listen", hint))
         }
         (Some(path), _) => Place::socket(path),
-        (None, Some(address)) => Place::address(address, args.insecure),
+        (None, Some(address)) => Place::address(address, args.tls_cert.is_some(), args.insecure),
         (None, None) => Err(usage("where to serve it?", "Say --socket PATH or --listen ADDR.")),
     }
 }

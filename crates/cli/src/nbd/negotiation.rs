@@ -75,11 +75,25 @@ impl Export {
     }
 }
 
+/// What was said before the first option.
+#[derive(Clone, Copy, Debug)]
+pub struct Greeted {
+    /// Whether the client wants 124 zeros where older servers had room for more.
+    zeroes: bool,
+    /// Whether what follows is within TLS.
+    secure: bool,
+}
+
 /// Agrees with a client; `None` when it left in good order.
 ///
 /// # Errors
 /// Those of the connection; `InvalidData` for a client that does not speak the protocol.
 pub fn negotiate<S: Read + Write>(stream: &mut S, export: Export) -> io::Result<Option<Agreed>> {
+    let greeted = greet(stream)?;
+    choose(stream, export, greeted)
+}
+
+fn greet<S: Read + Write>(stream: &mut S) -> io::Result<Greeted> {
     let mut hello = INIT_MAGIC.to_be_bytes().to_vec();
     hello.extend_from_slice(&OPTION_MAGIC.to_be_bytes());
     let ours = handshake::FIXED_NEWSTYLE | handshake::NO_ZEROES;
@@ -90,7 +104,49 @@ pub fn negotiate<S: Read + Write>(stream: &mut S, export: Export) -> io::Result<
         return Err(refused("the client does not speak the newer form of the protocol"));
     }
     let zeroes = theirs & u32::from(handshake::NO_ZEROES) == 0;
-    let mut talk = Talk { stream, export, agreed: Agreed::default(), zeroes };
+    Ok(Greeted { zeroes, secure: false })
+}
+
+/// Talks to a client until it asks for TLS, which it must; everything else is refused. TLS begins
+/// with the next byte in both directions, and [`choose`] goes on within it: nothing that was said
+/// before counts. `None` when the client left in good order.
+///
+/// # Errors
+/// As [`negotiate`]; also `InvalidData` for a client that chooses without TLS.
+pub fn until_tls<S: Read + Write>(stream: &mut S) -> io::Result<Option<Greeted>> {
+    let greeted = greet(stream)?;
+    for _ in 0..MOST_OPTIONS {
+        let (option, data) = next_option(stream)?;
+        let (kind, why) = match option {
+            option::STARTTLS if data.is_empty() => {
+                stream.write_all(&option_reply(option, reply::ACK, &[]))?;
+                return Ok(Some(Greeted { secure: true, ..greeted }));
+            }
+            option::STARTTLS => (reply::ERR_INVALID, "that option makes no sense as it is"),
+            option::ABORT => {
+                // It may have gone already.
+                let _ = stream.write_all(&option_reply(option, reply::ACK, &[]));
+                return Ok(None);
+            }
+            // There is no way to refuse it but to leave.
+            option::EXPORT_NAME => return Err(refused("the client does not ask for TLS")),
+            _ => (reply::ERR_TLS_REQD, "this server is to be spoken to by TLS"),
+        };
+        stream.write_all(&option_reply(option, kind, why.as_bytes()))?;
+    }
+    Err(refused("the client does not choose"))
+}
+
+/// Agrees with a client that was greeted; `None` when it left in good order.
+///
+/// # Errors
+/// As [`negotiate`].
+pub fn choose<S: Read + Write>(
+    stream: &mut S,
+    export: Export,
+    greeted: Greeted,
+) -> io::Result<Option<Agreed>> {
+    let mut talk = Talk { stream, export, agreed: Agreed::default(), greeted };
     for _ in 0..MOST_OPTIONS {
         match talk.option()? {
             Next::Option => {}
@@ -99,6 +155,24 @@ pub fn negotiate<S: Read + Write>(stream: &mut S, export: Export) -> io::Result<
         }
     }
     Err(refused("the client does not choose"))
+}
+
+/// An option and its data.
+fn next_option<S: Read + Write>(stream: &mut S) -> io::Result<(u32, Vec<u8>)> {
+    let head: [u8; 16] = read_array(stream)?;
+    let mut fields = Fields(&head);
+    if fields.u64() != Some(OPTION_MAGIC) {
+        return Err(refused("an option does not begin as options do"));
+    }
+    let (option, len) = (fields.u32().unwrap_or(0), fields.u32().unwrap_or(u32::MAX));
+    if len > MOST_DATA {
+        let why = b"that is too much for an option";
+        stream.write_all(&option_reply(option, reply::ERR_TOO_BIG, why))?;
+        return Err(refused("an option is too long"));
+    }
+    let mut data = vec![0; len as usize];
+    stream.read_exact(&mut data)?;
+    Ok((option, data))
 }
 
 fn refused(why: &str) -> io::Error {
@@ -115,24 +189,12 @@ struct Talk<'s, S> {
     stream: &'s mut S,
     export: Export,
     agreed: Agreed,
-    /// Whether the client wants 124 zeros where older servers had room for more.
-    zeroes: bool,
+    greeted: Greeted,
 }
 
 impl<S: Read + Write> Talk<'_, S> {
     fn option(&mut self) -> io::Result<Next> {
-        let head: [u8; 16] = read_array(self.stream)?;
-        let mut fields = Fields(&head);
-        if fields.u64() != Some(OPTION_MAGIC) {
-            return Err(refused("an option does not begin as options do"));
-        }
-        let (option, len) = (fields.u32().unwrap_or(0), fields.u32().unwrap_or(u32::MAX));
-        if len > MOST_DATA {
-            self.error(option, reply::ERR_TOO_BIG, "that is too much for an option")?;
-            return Err(refused("an option is too long"));
-        }
-        let mut data = vec![0; len as usize];
-        self.stream.read_exact(&mut data)?;
+        let (option, data) = next_option(self.stream)?;
         match option {
             option::EXPORT_NAME => self.export_name(&data),
             option::ABORT => {
@@ -149,6 +211,7 @@ impl<S: Read + Write> Talk<'_, S> {
                 self.agreed.structured = true;
                 self.ack(option)
             }
+            option::STARTTLS if self.greeted.secure => self.invalid(option),
             option::LIST | option::STRUCTURED_REPLY => self.invalid(option),
             option::INFO | option::GO => self.info_or_go(option, &data),
             option::LIST_META_CONTEXT | option::SET_META_CONTEXT => self.contexts(option, &data),
@@ -166,7 +229,7 @@ impl<S: Read + Write> Talk<'_, S> {
         }
         let mut out = self.export.size.to_be_bytes().to_vec();
         out.extend_from_slice(&self.export.flags(self.agreed.structured).to_be_bytes());
-        if self.zeroes {
+        if self.greeted.zeroes {
             out.resize(out.len() + 124, 0);
         }
         self.stream.write_all(&out)?;

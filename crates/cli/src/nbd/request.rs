@@ -1,8 +1,10 @@
 //! What clients ask for, as plain data, checked before it is queued.
 
 use super::negotiation::{Agreed, Export};
+use super::server::errno_of;
 use super::wire::{Errno, Header, MOST_PAYLOAD, command, flag};
 use crate::queue::{self, Refusal};
+use oblivio_volume::Error;
 use oblivio_volume::disk::Extent;
 
 /// One request for the disk.
@@ -26,6 +28,10 @@ pub enum Answer {
 
 impl Refusal for Errno {
     const STALLED: Self = Errno::Io;
+
+    fn is_failure(error: &Error) -> bool {
+        errno_of(error) == Errno::Io
+    }
 }
 
 pub type Replier = queue::Replier<Answer, Errno>;

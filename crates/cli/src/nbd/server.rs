@@ -7,25 +7,25 @@
 
 use super::request::{Answer, Op, Queue, Request, Slot};
 use super::wire::Errno;
-use crate::mount::log;
-use crate::queue::Taken;
+use crate::server::{CHANGE_BYTES, Habits, READ_BYTES, Upkeep};
 use crate::watch::OrdinaryEvent;
 use oblivio_volume::disk::Disk;
 use oblivio_volume::{Error, Result};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// So many bytes at the most go into one commit, so that memory stays bounded.
-const COMMIT_BYTES: u64 = 64 << 20;
-/// What giving blocks back counts for.
-const CHANGE_BYTES: u64 = 4 << 10;
-/// So many bytes at the most are read in one batch, unless one request alone wants more.
-const READ_BYTES: u64 = 16 << 20;
 /// Zeros that are to stay are written so many bytes at a time: a request may ask for 4 GiB, and
 /// others are served in between.
 const ZERO_BYTES: u32 = 512 << 10;
 /// More extents are not told at once.
 const MOST_EXTENTS: usize = 4096;
+
+/// What to do about a failure that the server does not get over by itself.
+const ADVICE: &str = "nothing more is read or written until the disk is served again; what was \
+                      flushed is kept, what was not is lost. Put back what is missing, if anything \
+                      is; then end this server, as its clients let go, and start it again. If it \
+                      fails again, `oblivio check VOLUME` says what is damaged; restore a backup \
+                      then";
 
 /// Hears of each read and write before it is served.
 pub type OnRequest = Box<dyn Fn(OrdinaryEvent) + Send>;
@@ -41,93 +41,23 @@ pub struct Settings {
 /// The server and all that it keeps between requests.
 pub struct Server {
     disk: Disk,
-    queue: Arc<Queue>,
-    settings: Settings,
-    /// Bytes that are not committed; 0 when nothing is to be done.
-    uncommitted: u64,
-    next_commit: Instant,
-    last_failure: String,
-    /// What is left of long requests.
-    later: Vec<Request>,
-    /// When the volume wants to be asked for what it put off.
-    idle_at: Option<Instant>,
+    upkeep: Upkeep<Op, Answer, Errno>,
+    on_request: Option<OnRequest>,
 }
 
 impl Server {
     pub fn new(disk: Disk, queue: Arc<Queue>, settings: Settings) -> Self {
-        let now = Instant::now();
-        let next_commit = now + settings.commit_every;
-        let idle_at = Some(if settings.paced { now } else { next_commit });
-        Server {
-            disk,
-            queue,
-            settings,
-            uncommitted: 0,
-            next_commit,
-            last_failure: String::new(),
-            later: Vec::new(),
-            idle_at,
-        }
+        let Settings { commit_every, paced, on_request } = settings;
+        let upkeep = Upkeep::new(queue, Habits { commit_every, paced, advice: ADVICE });
+        Server { disk, upkeep, on_request }
     }
 
     /// Serves until the queue is closed, then commits and gives the volume back.
     pub fn run(mut self) -> Result<()> {
-        loop {
-            let later = std::mem::take(&mut self.later);
-            let until = match later.is_empty() {
-                true => self.next_commit.min(self.idle_at.unwrap_or(self.next_commit)),
-                false => Instant::now(),
-            };
-            match self.queue.take(until) {
-                Taken::Requests(mut batch) => {
-                    batch.extend(later);
-                    self.serve(batch);
-                    // A tick is due at its time, also while there is work that needs no access.
-                    if self.settings.paced {
-                        self.idle();
-                    }
-                }
-                Taken::Nothing | Taken::Closed if !later.is_empty() => self.serve(later),
-                Taken::Nothing => self.idle(),
-                Taken::Closed => break,
-            }
-            self.commit_if_due();
+        while let Some(batch) = self.upkeep.next(&mut self.disk) {
+            self.serve(batch);
         }
         self.disk.into_blocks().map(drop)
-    }
-
-    /// A quiet moment: what the volume puts off is done, a little of it at a time.
-    fn idle(&mut self) {
-        if self.idle_at.is_none_or(|at| at > Instant::now()) {
-            return;
-        }
-        let done = self.disk.idle();
-        self.judge(done.as_ref().err());
-        self.idle_at = done.ok().flatten().map(|pause| Instant::now() + pause);
-    }
-
-    /// The timer is public: it runs at the same pace whatever was asked for.
-    fn commit_if_due(&mut self) {
-        let now = Instant::now();
-        let due = now >= self.next_commit;
-        if due {
-            self.next_commit = now + self.settings.commit_every;
-        }
-        if self.uncommitted >= COMMIT_BYTES || (due && self.uncommitted > 0) {
-            let committed = self.commit();
-            self.judge(committed.as_ref().err());
-        }
-    }
-
-    fn commit(&mut self) -> Result<()> {
-        self.disk.flush()?;
-        self.disk.end_operation()?;
-        self.uncommitted = 0;
-        self.idle_at.get_or_insert_with(Instant::now);
-        if !std::mem::take(&mut self.last_failure).is_empty() {
-            log::note("the store answers again, and everything is committed");
-        }
-        Ok(())
     }
 
     fn serve(&mut self, batch: Vec<Request>) {
@@ -183,10 +113,10 @@ impl Server {
             Op::Read { .. } | Op::Status { .. } | Op::Flush => return,
         };
         let done = done.and_then(|()| self.disk.end_operation());
-        self.judge(done.as_ref().err());
+        self.upkeep.judge(done.as_ref().err());
         match done {
             Ok(()) => {
-                self.uncommitted += bytes.max(CHANGE_BYTES);
+                self.upkeep.changed(bytes);
                 if waits {
                     durable.push(slot);
                 } else {
@@ -203,15 +133,15 @@ impl Server {
     fn long_zeroes(&mut self, offset: u64, len: u32, durable: bool, slot: Slot) {
         let done = self.disk.write_zeroes(offset, u64::from(ZERO_BYTES), true);
         let done = done.and_then(|()| self.disk.end_operation());
-        self.judge(done.as_ref().err());
+        self.upkeep.judge(done.as_ref().err());
         if let Err(error) = done {
             slot.answer(Err(errno_of(&error)));
             return;
         }
-        self.uncommitted += u64::from(ZERO_BYTES);
+        self.upkeep.changed(u64::from(ZERO_BYTES));
         let (offset, len) = (offset + u64::from(ZERO_BYTES), len - ZERO_BYTES);
         let op = Op::Zeroes { offset, len, stay: true, only_fast: false, durable };
-        self.later.push(Request { op, slot });
+        self.upkeep.put_off(Request { op, slot });
     }
 
     /// One batch for all these reads.
@@ -219,7 +149,7 @@ impl Server {
         let ranges: Vec<_> = reads.iter().map(|&(offset, len, _)| (offset, len)).collect();
         let answers = self.disk.read_many(&ranges);
         let answers = answers.and_then(|answers| self.disk.end_operation().map(|()| answers));
-        self.judge(answers.as_ref().err());
+        self.upkeep.judge(answers.as_ref().err());
         match answers {
             Ok(answers) => {
                 for ((.., slot), data) in reads.into_iter().zip(answers) {
@@ -236,8 +166,7 @@ impl Server {
 
     /// One commit for everybody who waits for one. It covers all connections.
     fn make_durable(&mut self, waiting: Vec<Slot>) {
-        let committed = self.commit();
-        self.judge(committed.as_ref().err());
+        let committed = self.upkeep.commit(&mut self.disk);
         let errno = committed.err().map(|error| errno_of(&error));
         for slot in waiting {
             slot.answer(errno.map_or(Ok(Answer::Done), Err));
@@ -245,7 +174,7 @@ impl Server {
     }
 
     fn tell(&self, op: &Op) {
-        let Some(hook) = &self.settings.on_request else { return };
+        let Some(hook) = &self.on_request else { return };
         let size = self.disk.size();
         match op {
             Op::Read { offset, len } => {
@@ -255,23 +184,6 @@ impl Server {
                 hook(OrdinaryEvent::write(1, size, *offset, data.len() as u64));
             }
             _ => {}
-        }
-    }
-
-    /// Notes that something was finished, and says so when the volume or its store failed or is
-    /// back.
-    fn judge(&mut self, error: Option<&Error>) {
-        let was_stalled = self.queue.progressed();
-        match error.filter(|error| errno_of(error) == Errno::Io) {
-            Some(error) => {
-                let what = error.to_string();
-                if what != self.last_failure {
-                    log::note(&format!("the volume cannot be reached: {what}"));
-                    self.last_failure = what;
-                }
-            }
-            None if was_stalled => log::note("the store answers again"),
-            None => {}
         }
     }
 }
@@ -286,7 +198,7 @@ fn first_batch(reads: &[(u64, usize, Slot)]) -> usize {
     reads.iter().take_while(fits).count().max(1)
 }
 
-fn errno_of(error: &Error) -> Errno {
+pub fn errno_of(error: &Error) -> Errno {
     match error {
         Error::Full(_) => Errno::NoSpace,
         Error::Invalid(_) => Errno::Invalid,

@@ -1,21 +1,24 @@
 //! A disk that is served: the threads, the clients, and how it ends.
 
 use super::listen::{Conn, Listener};
-use super::negotiation::{Export, negotiate};
+use super::negotiation::{Export, choose, negotiate, until_tls};
 use super::request::Queue;
 use super::server::{OnRequest, Server, Settings};
+use super::tls::{self, Hurried};
 use super::transmission::transmit;
 use crate::mount::log;
 use crate::queue::Pulse;
+use crate::server::Running;
 use anyhow::Result;
 use oblivio_volume::disk::Disk;
+use rustls::ServerConfig;
 use std::collections::HashMap;
 use std::io::{self, BufReader, ErrorKind};
 use std::net::Shutdown;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// Clients at the same time. Each may have 40 MiB under way.
 const MOST_CLIENTS: usize = 16;
@@ -73,7 +76,7 @@ pub struct Serving {
     pub queue: Arc<Queue>,
     clients: Arc<Clients>,
     listener: Arc<Listener>,
-    server: JoinHandle<oblivio_volume::Result<()>>,
+    server: Running,
 }
 
 /// What is needed to end it, while somebody waits for the end.
@@ -91,42 +94,18 @@ pub fn serve(disk: Disk, listener: Listener, options: Options) -> Result<Serving
     let queue = Arc::new(Queue::new(options.timeout, options.pulse));
     let (clients, listener) = (Arc::new(Clients::default()), Arc::new(listener));
 
-    let watched = Arc::clone(&queue);
-    thread::Builder::new().name("deadline".into()).spawn(move || {
-        watched.watch(|waited| {
-            log::note(&format!(
-                "the store has not answered for {} seconds; until it does, whoever waits gets an \
-                 error",
-                waited.as_secs_f64()
-            ));
-        });
-    })?;
-
-    let end = End(Arc::clone(&queue));
     let settings = Settings {
         commit_every: options.commit_every,
         paced: options.paced,
         on_request: options.on_request,
     };
     let server = Server::new(disk, Arc::clone(&queue), settings);
-    let server = thread::Builder::new().name("server".into()).spawn(move || {
-        // Whatever ends the server, nobody waits for it any longer.
-        let _end = end;
-        server.run()
-    })?;
+    let server = Running::start(&queue, move || server.run())?;
 
     let serving = Serving { queue, clients, listener, server };
     let ending = serving.ending();
     thread::Builder::new().name("nbd clients".into()).spawn(move || ending.accept(export))?;
     Ok(serving)
-}
-
-struct End(Arc<Queue>);
-
-impl Drop for End {
-    fn drop(&mut self) {
-        self.0.kill();
-    }
 }
 
 impl Serving {
@@ -141,10 +120,7 @@ impl Serving {
 
     /// Waits until everything is committed.
     pub fn wait(self) -> Result<()> {
-        match self.server.join() {
-            Ok(ended) => Ok(ended?),
-            Err(_) => anyhow::bail!("the server of the disk panicked"),
-        }
+        self.server.wait()
     }
 }
 
@@ -184,9 +160,9 @@ impl Ending {
             log::note("there are too many clients; one was turned away");
             return Ok(());
         };
-        let (clients, queue) = (Arc::clone(&self.clients), Arc::clone(&self.queue));
+        let Ending { queue, clients, listener } = self.clone();
         let spawned = thread::Builder::new().name("nbd client".into()).spawn(move || {
-            let ended = attend(&conn, export, &queue);
+            let ended = attend(&conn, export, listener.tls(), &queue);
             conn.shutdown(Shutdown::Both);
             clients.leave(id);
             // Clients come and go as they like; only nonsense is worth a line.
@@ -204,10 +180,33 @@ impl Ending {
 }
 
 /// All of one client.
-fn attend(conn: &Conn, export: Export, queue: &Queue) -> io::Result<()> {
+fn attend(
+    conn: &Conn,
+    export: Export,
+    tls: Option<&Arc<ServerConfig>>,
+    queue: &Queue,
+) -> io::Result<()> {
+    let whole = conn.again()?;
+    let close = move || whole.shutdown(Shutdown::Both);
+    let Some(config) = tls else {
+        conn.set_patience(Some(NEGOTIATION))?;
+        let Some(agreed) = negotiate(&mut conn.again()?, export)? else { return Ok(()) };
+        conn.set_patience(None)?;
+        let (from, to) = (BufReader::new(conn.again()?), conn.again()?);
+        return transmit(from, to, close, (export, agreed), queue);
+    };
+    // Until here anybody may have come, so all of it has one limit.
+    let until = Instant::now() + NEGOTIATION;
+    let mut hurried = Hurried { conn: conn.again()?, until };
+    let Some(greeted) = until_tls(&mut hurried)? else { return Ok(()) };
+    let (mut from, mut to, goodbye) = tls::accept(conn, config, until)?;
     conn.set_patience(Some(NEGOTIATION))?;
-    let Some(agreed) = negotiate(&mut conn.again()?, export)? else { return Ok(()) };
+    let chosen = choose(&mut tls::Both(&mut from, &mut to), export, greeted);
     conn.set_patience(None)?;
-    let (from, to, whole) = (BufReader::new(conn.again()?), conn.again()?, conn.again()?);
-    transmit(from, to, move || whole.shutdown(Shutdown::Both), (export, agreed), queue)
+    let ended = match chosen {
+        Ok(Some(agreed)) => transmit(BufReader::new(from), to, close, (export, agreed), queue),
+        chosen => chosen.map(drop),
+    };
+    goodbye.say();
+    ended
 }

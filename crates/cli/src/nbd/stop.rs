@@ -5,14 +5,13 @@
 
 use super::session::{Ending, Serving};
 use crate::exit::{Code, fault};
+use crate::signals::{GRACE, forward};
 use anyhow::Result;
 use signal_hook::iterator::Signals;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// So long may clients take for their replies, and a store do nothing, while the server ends.
-const GRACE: Duration = Duration::from_secs(10);
 /// How often the clients that are left are counted.
 const OFTEN: Duration = Duration::from_millis(50);
 
@@ -22,15 +21,11 @@ enum Event {
 }
 
 /// Serves until it has ended and all is committed, or until it must be given up.
-pub fn until_ended(serving: Serving, mut signals: Signals) -> Result<()> {
+pub fn until_ended(serving: Serving, signals: Signals) -> Result<()> {
     let ending = serving.ending();
     let (tell, events) = channel();
     let signal = tell.clone();
-    thread::Builder::new().name("signals".into()).spawn(move || {
-        for _ in signals.forever() {
-            let _ = signal.send(Event::Signal);
-        }
-    })?;
+    forward(signals, move || drop(signal.send(Event::Signal)))?;
     thread::Builder::new().name("end".into()).spawn(move || {
         let _ = tell.send(Event::Ended(serving.wait()));
     })?;

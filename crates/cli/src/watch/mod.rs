@@ -18,6 +18,7 @@ use crate::args::WatchArgs;
 use crate::exit::{Code, fault};
 use crate::human::{plain, say};
 use crate::open;
+use crate::signals;
 use anyhow::{Context, Result};
 use door::Door;
 use http::Site;
@@ -26,8 +27,6 @@ use meeting::Meeting;
 use oblivio_store::Store;
 use oblivio_volume::read_header;
 use page::Page;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener};
@@ -47,7 +46,7 @@ pub fn run(args: &WatchArgs) -> Result<()> {
     let shown = args.volume.display().to_string();
     let header = read_header(store.as_ref()).with_context(|| shown.clone())?;
     // From here on a stop is heard, and not the end of the process in the middle of something.
-    let mut stop = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    let mut stop = signals::catch()?;
     let meeting = Meeting::begin(header.volume)?;
     let (socket, launcher) = (meeting.path().to_owned(), meeting.beside("watch.html"));
     let (listener, door) = listen(args.port)?;

@@ -1,12 +1,15 @@
 //! Real servers. Where a client's program is missing, its tests are skipped and say so.
 
 mod audits;
+#[path = "../../src/nbd/tests/authority.rs"]
+mod authority;
 mod clients;
 #[path = "../common/mod.rs"]
 mod common;
 mod ext4;
 mod kills;
 mod life;
+mod tls;
 
 use common::Scratch;
 use std::io::{BufRead, BufReader};

@@ -6,13 +6,20 @@ use super::map_node::SealedAt;
 use super::step::{joined, total};
 use super::vault::Vault;
 use crate::Result;
-use std::collections::BTreeMap;
+
+/// A block to read.
+#[derive(Clone, Copy)]
+struct Wanted {
+    offset: u64,
+    slot: Slot,
+    sealed: SealedAt,
+}
 
 /// Blocks to read, and their bytes once they are read.
 #[derive(Default)]
 pub(super) struct BlockReads {
-    /// By offset: their slots, how they are sealed, and the order among them.
-    blocks: BTreeMap<u64, (Slot, SealedAt, usize)>,
+    /// By offset.
+    blocks: Vec<Wanted>,
     extents: Vec<Extent>,
     bytes: Vec<u8>,
     block_bytes: usize,
@@ -20,14 +27,16 @@ pub(super) struct BlockReads {
 
 impl BlockReads {
     /// The read of these blocks.
-    pub fn new(vault: &Vault, wanted: impl Iterator<Item = (Slot, SealedAt)>) -> Self {
-        let place = |(slot, sealed)| (vault.layout.slot(slot).offset, (slot, sealed, 0));
-        let mut blocks: BTreeMap<_, _> = wanted.map(place).collect();
-        for (order, (_, _, at)) in blocks.values_mut().enumerate() {
-            *at = order;
-        }
-        let extents = joined(blocks.values().map(|(slot, _, _)| vault.layout.slot(*slot)));
-        let bytes = vec![0; total(&extents)];
+    pub fn new(vault: &mut Vault, wanted: impl Iterator<Item = (Slot, SealedAt)>) -> Self {
+        let layout = &vault.layout;
+        let place = |(slot, sealed)| Wanted { offset: layout.slot(slot).offset, slot, sealed };
+        let mut blocks: Vec<_> = wanted.map(place).collect();
+        blocks.sort_unstable_by_key(|block| block.offset);
+        blocks.dedup_by_key(|block| block.offset);
+        let extents = joined(blocks.iter().map(|block| layout.slot(block.slot)));
+        // What was in the buffer before is read over.
+        let mut bytes = std::mem::take(&mut vault.spare);
+        bytes.resize(total(&extents), 0);
         let block_bytes = bytes.len() / blocks.len().max(1);
         Self { blocks, extents, bytes, block_bytes }
     }
@@ -43,16 +52,21 @@ impl BlockReads {
 
     /// Opens all of them, once they are read.
     pub fn open(&mut self, vault: &mut Vault) -> Result<()> {
-        for (slot, sealed, at) in self.blocks.values() {
-            let from = at * self.block_bytes;
-            vault.open_block(*slot, *sealed, &mut self.bytes[from..from + self.block_bytes])?;
+        for (block, bytes) in self.blocks.iter().zip(self.bytes.chunks_mut(self.block_bytes)) {
+            vault.open_block(block.slot, block.sealed, bytes)?;
         }
         Ok(())
     }
 
     /// The content of one of them.
     pub fn content(&self, vault: &Vault, slot: Slot) -> Option<&[u8]> {
-        let (_, _, at) = self.blocks.get(&vault.layout.slot(slot).offset)?;
+        let offset = vault.layout.slot(slot).offset;
+        let at = self.blocks.binary_search_by_key(&offset, |block| block.offset).ok()?;
         self.bytes.get(at * self.block_bytes..(at + 1) * self.block_bytes)
+    }
+
+    /// Leaves the buffer to the next one.
+    pub fn end(self, vault: &mut Vault) {
+        vault.spare = self.bytes;
     }
 }

@@ -56,8 +56,15 @@ impl SequentialConfig {
             time_pages: 0,
             sector_bytes,
             cached_nodes: 512,
-            cached_leaves: 256,
+            cached_leaves: 2048,
         }
+    }
+
+    /// With the access time map in the ORAM, so many pages of it in each flush: for little memory, so
+    /// caches are small too.
+    #[must_use]
+    pub fn map_on_disk(self, time_pages: u64) -> Self {
+        Self { time_pages, cached_leaves: self.cached_leaves / 8, ..self }
     }
 
     /// Blocks of one half of the queue.

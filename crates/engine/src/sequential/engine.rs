@@ -16,6 +16,8 @@ pub struct Sequential {
     pub(super) placement: Placement<SealedAt, Vec<u8>>,
     pub(super) vault: Vault,
     pub(super) phase: Phase,
+    /// The buffer of the flush before.
+    pub(super) sealed: Vec<u8>,
     /// Writes that must be made again after a restart, and where they begin.
     pub(super) again: Option<std::ops::Range<u64>>,
     /// Whether the access times must be found again.
@@ -48,6 +50,7 @@ impl Sequential {
             placement,
             vault,
             phase: Phase::Idle,
+            sealed: Vec::new(),
             again: None,
             times_lost: false,
             lost_pages: Vec::new(),

@@ -103,17 +103,18 @@ impl Sequential {
                     self.placement.supply(*bucket, &leaf.entries());
                 }
                 let plan = self.placement.plan();
-                let reads = BlockReads::new(&self.vault, stored(&plan));
+                let reads = BlockReads::new(&mut self.vault, stored(&plan));
                 if reads.is_empty() {
-                    return self.seal(&plan, &reads);
+                    return self.seal(&plan, reads);
                 }
                 Ok(Phase::Blocks { plan, reads })
             }
             Phase::Blocks { plan, mut reads } => {
                 reads.open(&mut self.vault)?;
-                self.seal(&plan, &reads)
+                self.seal(&plan, reads)
             }
-            Phase::Writing { .. } => {
+            Phase::Writing { bytes, .. } => {
+                self.sealed = bytes;
                 self.placement.done();
                 Ok(Phase::Idle)
             }
@@ -121,17 +122,19 @@ impl Sequential {
     }
 
     /// Seals everything that the flush writes.
-    fn seal(&mut self, plan: &[Planned<SealedAt>], reads: &BlockReads) -> Result<Phase> {
+    fn seal(&mut self, plan: &[Planned<SealedAt>], reads: BlockReads) -> Result<Phase> {
         let extents = self.vault.layout.writes(self.placement.flush());
-        let mut bytes = vec![0; total(&extents)];
+        let mut bytes = std::mem::take(&mut self.sealed);
+        bytes.resize(total(&extents), 0);
         let mut rest = &mut bytes[..];
         for Planned { bucket, slots } in plan {
             let generation = bucket.generation;
             let length = self.vault.layout.bucket(*bucket).bytes as usize;
             let (out, behind) = std::mem::take(&mut rest).split_at_mut(length);
             for (slot, out) in slots.iter().zip(out.chunks_mut(self.config.block_bytes)) {
-                if let Some(content) = slot.as_ref().and_then(|pick| self.content(pick, reads)) {
-                    out[..content.len()].copy_from_slice(content);
+                match slot.as_ref().and_then(|pick| self.content(pick, &reads)) {
+                    Some(content) => out.copy_from_slice(content),
+                    None => out.fill(0),
                 }
             }
             if bucket.index == 0 {
@@ -150,6 +153,7 @@ impl Sequential {
                 rest = behind;
             }
         }
+        reads.end(&mut self.vault);
         Ok(Phase::Writing { extents, bytes })
     }
 

@@ -56,11 +56,22 @@ impl MapWalk {
     /// all ways are at their leaves.
     pub fn missing(&mut self, vault: &mut Vault) -> Result<Vec<Extent>> {
         self.wanted.clear();
+        // Neighbours have the same leaf.
+        let mut last: Option<(NodeKey, Arc<MapNode>)> = None;
         for way in &mut self.ways {
             while way.leaf.is_none() {
                 let key = (way.generation, way.at);
-                match vault.cached(&key) {
-                    Some(node) => way.go_down(vault, node)?,
+                let node = match &last {
+                    Some((same, node)) if *same == key => Some(node.clone()),
+                    _ => vault.cached(&key),
+                };
+                match node {
+                    Some(node) => {
+                        if way.at.height == 0 {
+                            last = Some((key, node.clone()));
+                        }
+                        way.go_down(vault, node)?;
+                    }
                     None => {
                         self.wanted.insert(key, way.tag);
                         break;

@@ -152,6 +152,7 @@ impl Sequential {
                 for (at, slot) in found {
                     batch.answers[at] = reads.content(&self.vault, slot).map(<[u8]>::to_vec);
                 }
+                reads.end(&mut self.vault);
                 Ok(Phase::Done)
             }
         }
@@ -238,7 +239,7 @@ impl Sequential {
         if wanted.is_empty() {
             return Ok(Phase::Done);
         }
-        let reads = BlockReads::new(&self.vault, wanted.into_iter());
+        let reads = BlockReads::new(&mut self.vault, wanted.into_iter());
         Ok(Phase::Blocks { found, reads })
     }
 }

@@ -23,6 +23,8 @@ pub(super) struct Vault {
     volume: VolumeId,
     inner: MapCache,
     leaves: MapCache,
+    /// A buffer that nobody uses: a new one for each read would have to be cleared.
+    pub spare: Vec<u8>,
 }
 
 /// The maps of a level in which nothing was written.
@@ -44,7 +46,7 @@ impl Vault {
         let maps = layout.schedule().levels().map(|level| maps_of(&layout, level)).collect();
         let (inner, leaves) =
             (MapCache::new(config.cached_nodes), MapCache::new(config.cached_leaves));
-        Self { layout, maps, sealer, volume, inner, leaves }
+        Self { layout, maps, sealer, volume, inner, leaves, spare: Vec::new() }
     }
 
     pub fn maps(&mut self, level: Level) -> &mut BufferMaps {

@@ -1,7 +1,8 @@
 //! The open directory that all of a store's files are reached from.
 
+use crate::medium::{Lock, sync_directory};
 use crate::{Result, StoreError};
-use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 use std::fs::File;
 use std::io;
@@ -115,7 +116,7 @@ impl Directory {
     pub(super) fn sync(&self) -> Result<()> {
         let mut dirty = self.dirty();
         if *dirty {
-            sync(&self.file).map_err(|error| self.failed(error))?;
+            sync_directory(&self.file).map_err(|error| self.failed(error))?;
             *dirty = false;
         }
         Ok(())
@@ -126,9 +127,8 @@ impl Directory {
         let file = self
             .open_file(name, OFlags::RDWR | OFlags::CREATE)
             .map_err(|error| StoreError::io(name, error))?;
-        match try_lock(&file) {
-            Ok(true) => Ok(Lock(file)),
-            Ok(false) => Err(StoreError::Busy),
+        match Lock::take(file) {
+            Ok(lock) => lock.ok_or(StoreError::Busy),
             Err(error) => Err(StoreError::io(name, error)),
         }
     }
@@ -139,36 +139,6 @@ impl Directory {
 
     fn failed(&self, error: io::Error) -> StoreError {
         StoreError::io(&self.name, error)
-    }
-}
-
-/// An exclusive lock, held until dropped.
-#[derive(Debug)]
-pub(super) struct Lock(File);
-
-impl Drop for Lock {
-    fn drop(&mut self) {
-        // Closing is not enough: a child that another thread is just starting has a copy of the
-        // file, and would hold the lock until it runs its program.
-        let _ = rustix::fs::flock(&self.0, FlockOperation::Unlock);
-    }
-}
-
-/// Takes the exclusive lock on a file, or tells that another has it.
-pub(super) fn try_lock(file: &File) -> io::Result<bool> {
-    match retry_on_intr(|| rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive)) {
-        Ok(()) => Ok(true),
-        Err(Errno::WOULDBLOCK) => Ok(false),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Syncs an open directory.
-pub(super) fn sync(directory: &File) -> io::Result<()> {
-    match retry_on_intr(|| rustix::fs::fsync(directory)) {
-        // Some network and user-space file systems cannot sync a directory; nothing is to be done.
-        Ok(()) | Err(Errno::INVAL | Errno::BADF) => Ok(()),
-        Err(error) => Err(error.into()),
     }
 }
 

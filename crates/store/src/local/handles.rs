@@ -1,9 +1,10 @@
 //! Open files, kept because opening one costs more than reading a bucket.
 
-use super::behind::Behind;
 use super::directory::{Directory, not_a_file};
+use crate::behind::Behind;
+use crate::medium::{expect_random_reads, reserve};
 use crate::{Result, StoreError, check_name};
-use rustix::fs::{Advice, OFlags};
+use rustix::fs::OFlags;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
@@ -26,7 +27,7 @@ pub(super) struct Handle {
 
 impl Handle {
     pub(super) fn file(&self) -> &File {
-        self.behind.file()
+        self.behind.medium()
     }
 
     /// What was written and is not durable, when the file is about to be changed.
@@ -72,6 +73,15 @@ impl Handle {
         self.for_writing()?.truncate(len)?;
         self.dirty.store(false, Ordering::Release);
         Ok(())
+    }
+
+    /// Makes the file at least so long and takes the space for it, durably.
+    pub(super) fn reserve(&self, len: u64) -> io::Result<()> {
+        // What waits may make the file longer, and zeros must not come after it.
+        let behind = self.for_writing()?;
+        behind.sync()?;
+        reserve(self.file(), len)?;
+        self.sync()
     }
 
     /// The file, to change a range in which nothing waits to be written.
@@ -173,9 +183,7 @@ fn keep(open: &mut Open, name: &str, (file, refused): Opened) -> Result<(Arc<Han
         return Ok((Arc::clone(handle), len));
     }
     make_room(open);
-    // What is read is at random places; to read more of it ahead costs the disk and saves nothing.
-    // A system that does not know the advice does as it likes.
-    let _ = rustix::fs::fadvise(&file, 0, None, Advice::Random);
+    expect_random_reads(&file);
     let behind = Behind::new(file);
     let handle = Arc::new(Handle { behind, refused, dirty: AtomicBool::default() });
     open.insert(name.to_owned(), Arc::clone(&handle));

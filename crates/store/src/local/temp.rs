@@ -1,6 +1,7 @@
 //! Temporary files, from which `put` makes objects appear whole.
 
-use super::directory::{Directory, try_lock};
+use super::directory::Directory;
+use crate::medium::try_lock;
 use rustix::fs::OFlags;
 use std::fs::File;
 use std::io::{self, Write};

@@ -90,15 +90,18 @@ pub(super) fn refuse_unknown(fields: &Fields) -> Result<()> {
 pub(super) fn layout(fields: &Fields) -> SequentialHeader {
     let own: Parameters = transmute!(fields.parameters);
     let block_bytes = fields.block_bytes.get() as usize;
+    let mut caches = SequentialConfig::new(block_bytes, own.blocks.get());
+    if own.time_pages.get() > 0 {
+        caches = caches.map_on_disk(own.time_pages.get().into());
+    }
     SequentialHeader {
         engine: SequentialConfig {
             bucket_blocks: own.bucket_blocks.get().into(),
             queue_buckets: own.queue_buckets.get().into(),
             fan_out: own.fan_out.get().into(),
             last_ratio: own.last_ratio.get().into(),
-            time_pages: own.time_pages.get().into(),
             sector_bytes: own.sector_bytes.get() as usize,
-            ..SequentialConfig::new(block_bytes, own.blocks.get())
+            ..caches
         },
         quantum_writes: own.quantum_writes.get().into(),
         log_quanta: own.log_quanta.get(),

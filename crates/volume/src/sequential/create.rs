@@ -56,19 +56,26 @@ impl SequentialOptions {
     /// with the volume.
     #[must_use]
     pub fn map_on_disk(mut self) -> Self {
-        self.engine.time_pages = TIME_PAGES;
+        self.engine = self.engine.map_on_disk(TIME_PAGES);
         self
+    }
+
+    /// The objects beside the header, and their lengths, which never change.
+    ///
+    /// # Errors
+    /// `Invalid` for parameters that cannot work.
+    pub fn objects(&self) -> Result<Vec<(&'static str, u64)>> {
+        let header = self.header();
+        header.check()?;
+        objects(&header)
     }
 
     /// Bytes in the store.
     ///
     /// # Errors
-    /// `Invalid` for parameters that cannot work.
+    /// As [`Self::objects`].
     pub fn stored_bytes(&self) -> Result<u64> {
-        let header = self.header();
-        header.check()?;
-        let objects = objects(&header)?.into_iter();
-        Ok(objects.map(|(_, bytes)| bytes).sum())
+        Ok(self.objects()?.into_iter().map(|(_, bytes)| bytes).sum())
     }
 
     /// Bytes written to the disk and the log for each byte that is written to the volume, once
@@ -133,12 +140,13 @@ impl SequentialVolume {
         let (header, master) = Header::create_sequential(&layout, passphrase, kdf)?;
         let objects = objects(&layout)?;
         for (object, bytes) in &objects {
-            store.write(&[WriteAt { object, offset: bytes - 1, data: &[0] }])?;
+            store.allocate(object, *bytes)?;
         }
         if create.fill {
             fill(&*store, &objects, &master, header.volume(), progress)?;
         }
         let mut volume = Self::assemble(store, &header, &master, open)?;
+        volume.make_durable()?;
         volume.write_first_state()?;
         // The header comes last: before it there is no volume.
         header.save(&*volume.store, PutMode::IfAbsent)?;
@@ -175,8 +183,7 @@ fn fill(
             progress(done, total);
         }
     }
-    let names: Vec<&str> = objects.iter().map(|(object, _)| *object).collect();
-    Ok(store.sync(&names)?)
+    Ok(())
 }
 
 /// Refuses a volume whose objects are not as long as they must be.

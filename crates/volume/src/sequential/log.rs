@@ -69,7 +69,13 @@ impl RingLog {
 
     /// Goes on from here; what is below is durable.
     pub fn resume(&mut self, end: Mark) {
-        (self.next, self.durable) = (end, end.number);
+        self.next = end;
+        self.set_durable(end.number);
+    }
+
+    /// The quanta below this number are durable.
+    pub fn set_durable(&mut self, end: u64) {
+        self.durable = self.durable.max(end);
     }
 
     /// Quanta that are known to be durable.
@@ -156,7 +162,7 @@ impl RingLog {
 
     /// Everything handed over so far was made durable by somebody else.
     pub fn synced(&mut self) {
-        self.durable = self.next.number - self.sealed.len() as u64 / self.form.bytes() as u64;
+        self.set_durable(self.next.number - self.sealed.len() as u64 / self.form.bytes() as u64);
     }
 
     /// The sealed quanta at their places: in two parts where the ring begins again.

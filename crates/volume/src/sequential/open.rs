@@ -1,6 +1,6 @@
 //! Opening a volume: the newest state, the access times, and what the log has beyond them.
 
-use super::create::expect_objects;
+use super::create::{expect_objects, objects};
 use super::log::{LOG_OBJECT, Mark, Reader};
 use super::quantum::Entry;
 use super::state::State;
@@ -35,14 +35,26 @@ impl SequentialVolume {
     ) -> Result<Self> {
         expect_objects(&*store, &header.sequential())?;
         let mut volume = Self::assemble(store, header, master, open)?;
+        volume.make_durable()?;
         let (state, identity) = volume.states.read(&*volume.store)?;
         volume.current = (state.epoch, identity);
         volume.refuse_rollback()?;
         volume.expect_log(state.log)?;
         volume.restore(&state, master)?;
         volume.replay(state.log)?;
+        // A session that died while it padded a long turn leaves that to this one, which must not
+        // make the turn longer still.
+        volume.pad_if_long()?;
         volume.announce()?;
         Ok(volume)
+    }
+
+    /// A process that was killed may have left in the system's cache what no disk has yet. What is
+    /// believed from now on must not be lost after that.
+    pub(super) fn make_durable(&self) -> Result<()> {
+        let objects = objects(&self.header)?;
+        let names: Vec<&str> = objects.iter().map(|(object, _)| *object).collect();
+        Ok(self.store.sync(&names)?)
     }
 
     /// Compares the state with what this computer has seen.
@@ -71,8 +83,10 @@ impl SequentialVolume {
         while reader.next(&mut self.log, &*self.store)?.is_some() {}
         let end = reader.at();
         self.log.refuse_hole(&*self.store, from, end)?;
+        // Before the states that a recovery writes are announced: nobody shall forget the end.
+        self.log.set_durable(end.number);
         let Some(seen) = self.options.last_seen else { return Ok(()) };
-        let same = (seen.volume, (seen.epoch, seen.digest)) == (self.volume, self.current);
+        let same = seen.volume == self.volume;
         if same && end.number < seen.syncs && !self.options.accept_rollback {
             return Err(Error::RolledBack(format!(
                 "the end of the log is missing: {} quanta that this computer saw",

@@ -156,7 +156,7 @@ impl SequentialVolume {
 
     /// Two turns must find room in the log. One with so many syncs that its half is used up is
     /// padded to its end.
-    fn pad_if_long(&mut self) -> Result<()> {
+    pub(super) fn pad_if_long(&mut self) -> Result<()> {
         if self.log.since(self.turns[1]) + 2 < self.header.log_quanta / 2 {
             return Ok(());
         }

@@ -396,6 +396,14 @@ impl TreeVolume {
         crate::tree::verify::verify(&*self.store, &self.slab, &mut self.engine, progress)
     }
 
+    /// Bytes of one path of a volume that is made so, once it holds so many bytes.
+    pub fn path_bytes(create: &CreateOptions, stored_bytes: u64) -> u64 {
+        let config = config_of(create);
+        let blocks = stored_bytes.div_ceil(config.block_bytes as u64).clamp(1, config.capacity);
+        let levels = u64::from(config.depth(0, blocks).0) + 1;
+        levels * (config.blocks_per_bucket * config.block_bytes) as u64
+    }
+
     /// The level of the tree's leaves.
     pub fn depth(&self) -> u32 {
         self.engine.depth().0

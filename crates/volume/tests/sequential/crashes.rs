@@ -4,7 +4,7 @@
 use super::dice::{Dice, told};
 use super::model::{Event, Model, act, any_event, any_events, content};
 use super::{Memory, any_options, create, open};
-use oblivio_store::{CrashStore, MemoryStore};
+use oblivio_store::{CrashStore, MemoryStore, Store};
 use oblivio_volume::{BlockSpace, Error};
 use std::sync::Arc;
 
@@ -13,15 +13,20 @@ const SESSIONS: u64 = 3;
 const EVENTS: u64 = 25;
 
 /// A store and what may be in it.
-struct Left {
-    store: MemoryStore,
-    memory: Memory,
-    possible: Vec<Model>,
+pub struct Left {
+    pub store: MemoryStore,
+    pub memory: Memory,
+    pub possible: Vec<Model>,
 }
 
 /// What a session that was cut short may have left: the state of the last sync that returned, or
 /// any that came after it.
-fn play(store: &Arc<CrashStore>, memory: &Memory, at: &Model, events: &[Event]) -> Vec<Model> {
+pub fn play(
+    store: &Arc<impl Store + 'static>,
+    memory: &Memory,
+    at: &Model,
+    events: &[Event],
+) -> Vec<Model> {
     let (mut model, mut possible) = (at.clone(), vec![at.clone()]);
     let Ok(mut volume) = open(store.clone(), memory) else { return possible };
     for event in events {
@@ -39,7 +44,7 @@ fn play(store: &Arc<CrashStore>, memory: &Memory, at: &Model, events: &[Event]) 
 }
 
 /// Opens what a crash left, and gives what is in it.
-fn look(left: &Left, what: &str) -> Model {
+pub fn look(left: &Left, what: &str) -> Model {
     let store = Arc::new(left.store.snapshot());
     let mut volume = match open(store, &left.memory.copy()) {
         Ok(volume) => volume,

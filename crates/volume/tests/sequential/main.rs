@@ -9,6 +9,7 @@
 mod crashes;
 mod damage;
 mod dice;
+mod interrupted;
 mod model;
 mod traces;
 
@@ -21,7 +22,7 @@ use oblivio_volume::{OpenOptions, Result, Seen};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A small volume of any form.
-pub fn any_options(dice: &mut Dice) -> SequentialOptions {
+fn any_options(dice: &mut Dice) -> SequentialOptions {
     let blocks = 1 + dice.below(60);
     let engine = SequentialConfig {
         bucket_blocks: 1 + dice.below(5),
@@ -46,10 +47,10 @@ pub fn any_options(dice: &mut Dice) -> SequentialOptions {
 
 /// What a computer remembers of the volume.
 #[derive(Clone, Default)]
-pub struct Memory(Arc<Mutex<Option<Seen>>>);
+struct Memory(Arc<Mutex<Option<Seen>>>);
 
 impl Memory {
-    pub fn get(&self) -> Option<Seen> {
+    fn get(&self) -> Option<Seen> {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -57,7 +58,7 @@ impl Memory {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(seen);
     }
 
-    pub fn copy(&self) -> Memory {
+    fn copy(&self) -> Memory {
         Memory(Arc::new(Mutex::new(self.get())))
     }
 
@@ -74,11 +75,11 @@ impl Memory {
     }
 }
 
-pub fn passphrase() -> Passphrase {
+fn passphrase() -> Passphrase {
     Passphrase::new("correct horse")
 }
 
-pub fn create(
+fn create(
     store: Arc<dyn Store>,
     options: SequentialOptions,
     memory: &Memory,
@@ -94,6 +95,6 @@ pub fn create(
     )
 }
 
-pub fn open(store: Arc<dyn Store>, memory: &Memory) -> Result<SequentialVolume> {
+fn open(store: Arc<dyn Store>, memory: &Memory) -> Result<SequentialVolume> {
     SequentialVolume::open(store, &passphrase(), memory.options())
 }

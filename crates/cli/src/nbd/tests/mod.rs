@@ -1,10 +1,12 @@
 //! Negotiation, transmission and the server over a disk in memory, with bytes made by hand.
 
+mod authority;
 mod negotiating;
 mod nonsense;
 mod outage;
 mod requests;
 mod serving;
+mod tls;
 
 use super::negotiation::{Agreed, Export, negotiate};
 use super::request::Queue;
@@ -152,22 +154,27 @@ fn option(kind: u32, data: &[u8]) -> Vec<u8> {
     out
 }
 
+/// What a client says, and what it is told.
+struct Line<'b>(&'b [u8], Vec<u8>);
+
+impl Read for Line<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.0.read(into)
+    }
+}
+
+impl Write for Line<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.1.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// What the server says and how it ends, when the client sends all this at once and leaves.
 fn talk(said: &[u8]) -> (Vec<u8>, io::Result<Option<Agreed>>) {
-    struct Line<'b>(&'b [u8], Vec<u8>);
-    impl Read for Line<'_> {
-        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-            self.0.read(into)
-        }
-    }
-    impl Write for Line<'_> {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.1.write(bytes)
-        }
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
     let mut line = Line(said, Vec::new());
     let ended = negotiate(&mut line, EXPORT);
     (line.1, ended)

@@ -7,10 +7,12 @@
 //!
 //! An error of the thread stays until somebody tries again: the next that writes much, or syncs.
 
-use super::kept::{Found, Kept};
+mod kept;
+
+use crate::medium::Medium;
+use kept::{Found, Kept};
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
@@ -39,31 +41,31 @@ impl State {
 }
 
 #[derive(Debug)]
-struct Shared {
-    file: File,
+struct Shared<M> {
+    medium: M,
     state: Mutex<State>,
     changed: Condvar,
 }
 
-/// A file, and what was written to it and is not durable.
+/// A file (or what stands for one), and what was written to it and is not durable.
 #[derive(Debug)]
-pub(super) struct Behind {
-    shared: Arc<Shared>,
+pub(crate) struct Behind<M: Medium = File> {
+    shared: Arc<Shared<M>>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl Behind {
-    pub(super) fn new(file: File) -> Self {
+impl<M: Medium> Behind<M> {
+    pub(crate) fn new(medium: M) -> Self {
         let (state, changed) = (Mutex::default(), Condvar::new());
-        Self { shared: Arc::new(Shared { file, state, changed }), thread: Mutex::default() }
+        Self { shared: Arc::new(Shared { medium, state, changed }), thread: Mutex::default() }
     }
 
-    pub(super) fn file(&self) -> &File {
-        &self.shared.file
+    pub(crate) fn medium(&self) -> &M {
+        &self.shared.medium
     }
 
     /// Writes a range; `later` lets a thread do it.
-    pub(super) fn write(&self, offset: u64, data: &[u8], later: bool) -> io::Result<()> {
+    pub(crate) fn write(&self, offset: u64, data: &[u8], later: bool) -> io::Result<()> {
         let mut state = self.shared.state();
         if state.failed {
             state = self.shared.make_durable(state)?;
@@ -79,34 +81,22 @@ impl Behind {
             }
             return Ok(());
         }
-        self.file().write_all_at(data, offset)?;
+        self.medium().write_at(data, offset)?;
         state.waiting.add_given(offset, data);
         Ok(())
     }
 
     /// Makes everything durable.
-    pub(super) fn sync(&self) -> io::Result<()> {
+    pub(crate) fn sync(&self) -> io::Result<()> {
         let state = self.shared.state();
         if state.is_empty() {
-            return sync(self.file());
+            return self.medium().sync();
         }
         self.shared.make_durable(state).map(drop)
     }
 
-    /// Cuts the file, or makes it longer, durably.
-    pub(super) fn truncate(&self, len: u64) -> io::Result<()> {
-        let mut state = self.shared.idle();
-        self.file().set_len(len)?;
-        state.waiting.cut(len);
-        if let Some(underway) = Arc::get_mut(&mut state.underway) {
-            underway.cut(len);
-        }
-        drop(self.shared.make_durable(state)?);
-        sync(self.file())
-    }
-
     /// Fills `buf` from what is kept; says whether that was possible. If not, the file has it.
-    pub(super) fn read(&self, offset: u64, buf: &mut [u8]) -> io::Result<bool> {
+    pub(crate) fn read(&self, offset: u64, buf: &mut [u8]) -> io::Result<bool> {
         let state = self.shared.state();
         let found = match state.waiting.read(offset, buf) {
             Found::Nothing => state.underway.read(offset, buf),
@@ -120,7 +110,7 @@ impl Behind {
     }
 
     /// Nothing that waits is in this range when this returns.
-    pub(super) fn settle(&self, offset: u64, len: u64) -> io::Result<()> {
+    pub(crate) fn settle(&self, offset: u64, len: u64) -> io::Result<()> {
         let state = self.shared.state();
         if state.waiting.touches(offset, len) || state.underway.touches(offset, len) {
             drop(self.shared.make_durable(state)?);
@@ -129,19 +119,19 @@ impl Behind {
     }
 
     /// Where the file ends once all is written that waits; 0 when nothing does.
-    pub(super) fn end(&self) -> u64 {
+    pub(crate) fn end(&self) -> u64 {
         let state = self.shared.state();
         state.waiting.end().max(state.underway.end())
     }
 
     /// Bytes that may not have taken their space yet.
-    pub(super) fn waiting(&self) -> usize {
+    pub(crate) fn waiting(&self) -> usize {
         let state = self.shared.state();
         state.waiting.waiting() + state.underway.len()
     }
 
     /// Whether everything is durable.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.shared.state().is_empty()
     }
 
@@ -156,7 +146,21 @@ impl Behind {
     }
 }
 
-impl Drop for Behind {
+impl Behind {
+    /// Cuts the file, or makes it longer, durably.
+    pub(crate) fn truncate(&self, len: u64) -> io::Result<()> {
+        let mut state = self.shared.idle();
+        self.medium().set_len(len)?;
+        state.waiting.cut(len);
+        if let Some(underway) = Arc::get_mut(&mut state.underway) {
+            underway.cut(len);
+        }
+        drop(self.shared.make_durable(state)?);
+        self.medium().sync()
+    }
+}
+
+impl<M: Medium> Drop for Behind<M> {
     /// Whoever opens the file next sees what was written, durable or not.
     fn drop(&mut self) {
         self.shared.state().closing = true;
@@ -167,11 +171,12 @@ impl Drop for Behind {
         }
         let state = self.shared.state();
         // It was not promised to be there; an error was told, or nobody asked for it.
-        let _ = state.underway.give(self.file()).and_then(|()| state.waiting.give(self.file()));
+        let medium = self.medium();
+        let _ = state.underway.give(medium).and_then(|()| state.waiting.give(medium));
     }
 }
 
-impl Shared {
+impl<M: Medium> Shared<M> {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -237,7 +242,7 @@ impl Shared {
         state.busy = true;
         let batch = Arc::clone(&state.underway);
         drop(state);
-        let result = batch.give(&self.file).and_then(|()| sync(&self.file));
+        let result = batch.give(&self.medium).and_then(|()| self.medium.sync());
         drop(batch);
         let mut state = self.state();
         state.busy = false;
@@ -250,14 +255,11 @@ impl Shared {
     }
 }
 
-fn sync(file: &File) -> io::Result<()> {
-    Ok(rustix::io::retry_on_intr(|| rustix::fs::fdatasync(file))?)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::os::unix::fs::FileExt;
 
     fn open(content: &[u8]) -> io::Result<Behind> {
         let file = tempfile::tempfile()?;
@@ -266,8 +268,8 @@ mod tests {
     }
 
     fn content(behind: &Behind) -> io::Result<Vec<u8>> {
-        let mut bytes = vec![0; behind.file().metadata()?.len() as usize];
-        behind.file().read_exact_at(&mut bytes, 0)?;
+        let mut bytes = vec![0; behind.medium().metadata()?.len() as usize];
+        behind.medium().read_exact_at(&mut bytes, 0)?;
         Ok(bytes)
     }
 
@@ -275,8 +277,8 @@ mod tests {
     fn failed(writes: &[(u64, &[u8])]) -> io::Result<Behind> {
         let behind = open(b"first")?;
         writes.iter().try_for_each(|(at, data)| behind.write(*at, data, false))?;
-        behind.file().write_all_at(b"first", 0)?;
-        behind.file().set_len(5)?;
+        behind.medium().write_all_at(b"first", 0)?;
+        behind.medium().set_len(5)?;
         let mut state = behind.shared.state();
         state.waiting.take_back();
         (state.underway, state.failed) = (Arc::new(std::mem::take(&mut state.waiting)), true);
@@ -386,11 +388,11 @@ mod tests {
                 Act::Read { at, len } if at as usize + len <= model.len() => {
                     let mut buf = vec![0; len];
                     if !behind.read(at, &mut buf)? {
-                        let end = behind.file().metadata()?.len();
+                        let end = behind.medium().metadata()?.len();
                         if end < at + len as u64 {
                             behind.sync()?;
                         }
-                        behind.file().read_exact_at(&mut buf, at)?;
+                        behind.medium().read_exact_at(&mut buf, at)?;
                     }
                     assert_eq!(buf, model[at as usize..][..len]);
                 }
@@ -405,7 +407,7 @@ mod tests {
                 }
                 Act::Fail => lose(&behind)?,
             }
-            let end = behind.file().metadata()?.len().max(behind.end());
+            let end = behind.medium().metadata()?.len().max(behind.end());
             assert_eq!(end as usize, model.len());
         }
         behind.sync()?;
@@ -419,9 +421,9 @@ mod tests {
         if state.underway.is_empty() {
             state.underway = Arc::new(std::mem::take(&mut state.waiting));
         }
-        let len = behind.file().metadata()?.len();
+        let len = behind.medium().metadata()?.len();
         let lost = (0..len).filter(|&at| state.underway.touches(at, 1));
-        lost.clone().try_for_each(|at| behind.file().write_all_at(&[0xee], at))?;
+        lost.clone().try_for_each(|at| behind.medium().write_all_at(&[0xee], at))?;
         state.failed = !state.underway.is_empty();
         if let Some(underway) = Arc::get_mut(&mut state.underway) {
             underway.take_back();

@@ -1,8 +1,7 @@
 //! Copies of what was written to a file and is not durable yet.
 
-use std::fs::File;
+use crate::medium::Medium;
 use std::io;
-use std::os::unix::fs::FileExt;
 
 /// Writes in order, with what they wrote.
 #[derive(Debug, Default)]
@@ -117,7 +116,7 @@ impl Kept {
     }
 
     /// Gives the system what it was not given.
-    pub(super) fn give(&self, file: &File) -> io::Result<()> {
-        self.each().skip(self.given).try_for_each(|(offset, data)| file.write_all_at(data, offset))
+    pub(super) fn give(&self, medium: &impl Medium) -> io::Result<()> {
+        self.each().skip(self.given).try_for_each(|(offset, data)| medium.write_at(data, offset))
     }
 }

@@ -1,27 +1,39 @@
 //! `init`: a new volume.
 
+mod choice;
+mod cost;
+mod plan;
+
 use crate::args::InitArgs;
-use crate::exit::{Code, fault, usage};
+use crate::exit::{Code, fault};
 use crate::human;
 use crate::open;
 use crate::passphrase;
+use crate::progress::Progress;
 use anyhow::{Context, Result};
 use oblivio_crypto::Passphrase;
 use oblivio_store::{LocalStore, Store};
-use oblivio_volume::disk::{Disk, SECTOR};
+use oblivio_volume::disk::Disk;
 use oblivio_volume::fs::FileSystem;
-use oblivio_volume::{CreateOptions, Volume, read_header};
+use oblivio_volume::{Volume, read_header};
+use plan::{Engine, Plan};
 use std::sync::Arc;
 
 /// Runs the command.
 pub fn run(args: &InitArgs) -> Result<()> {
-    let create = create_options(args)?;
-    // Before the passphrase is asked for, and again when the folder is made.
+    // Before anything is asked for, and again when the folder is made.
     refuse_what_is_there(args)?;
+    let Some(seen_by) = choice::seen_by(args)? else {
+        return human::say(choice::ENCRYPTION_ONLY);
+    };
+    let plan = Plan::new(args, seen_by)?;
+    if !args.open.quiet {
+        cost::say(&plan)?;
+    }
     let passphrase = passphrase::first(&args.open.passphrase)?;
     let new = !args.volume.exists();
     let store: Arc<dyn Store> = Arc::new(LocalStore::create(&args.volume)?);
-    if let Err(error) = make(args, &store, create, &passphrase) {
+    if let Err(error) = make(args, &store, &plan, &passphrase) {
         if new {
             // Nothing but a part of what could not be made is in it.
             let _ = std::fs::remove_dir_all(&args.volume);
@@ -32,44 +44,27 @@ pub fn run(args: &InitArgs) -> Result<()> {
         return Err(error);
     }
     if !args.open.quiet {
-        say(args)?;
+        say(args, &plan)?;
     }
     Ok(())
 }
 
-fn say(args: &InitArgs) -> Result<()> {
-    let shown = args.volume.display();
-    match args.disk {
-        Some(size) => human::say(format!("Made a disk of {} in {shown}.", human::size(size)))?,
-        None => {
-            let size = human::size(args.size);
+fn say(args: &InitArgs, plan: &Plan) -> Result<()> {
+    let (shown, size) = (args.volume.display(), human::size(plan.size));
+    match (plan.disk, &plan.engine) {
+        (true, _) => human::say(format!("Made a disk of {size} in {shown}."))?,
+        (false, Engine::Tree(_)) => {
             human::say(format!("Made a volume in {shown}, for up to {size}."))?;
+        }
+        (false, Engine::Sequential(_)) => {
+            human::say(format!("Made a volume of {size} in {shown}."))?;
         }
     }
     human::say("Without the passphrase nobody can read it, you included: keep it well.")?;
-    if args.disk.is_some() {
+    if plan.disk {
         return human::say(format!("Serve it: oblivio nbd {shown} --socket PATH"));
     }
     human::say(format!("Store something: oblivio put -r {shown} FOLDER /"))
-}
-
-fn create_options(args: &InitArgs) -> Result<CreateOptions> {
-    let block_bytes = args.block_size;
-    if !block_bytes.is_power_of_two() || !(1 << 10..=1 << 20).contains(&block_bytes) {
-        let hint = "Use 1K, 2K, 4K and so on up to 1M; 16K is a good choice.";
-        return Err(usage("the block size must be a power of two from 1K to 1M", hint));
-    }
-    if args.size == 0 {
-        return Err(usage("a volume of no size holds nothing", "Try --size 10G."));
-    }
-    if let Some(size) = args.disk
-        && (size == 0 || !size.is_multiple_of(SECTOR))
-    {
-        let what = "a disk's size is a multiple of 512 bytes";
-        return Err(usage(what, "Try --disk 10G."));
-    }
-    let (block_bytes, kdf) = (block_bytes as usize, args.kdf.params()?);
-    Ok(CreateOptions { block_bytes, capacity_bytes: args.disk.unwrap_or(args.size), kdf })
 }
 
 fn refuse_what_is_there(args: &InitArgs) -> Result<()> {
@@ -94,14 +89,22 @@ fn refuse_what_is_there(args: &InitArgs) -> Result<()> {
 fn make(
     args: &InitArgs,
     store: &Arc<dyn Store>,
-    create: CreateOptions,
+    plan: &Plan,
     passphrase: &Passphrase,
 ) -> Result<()> {
-    let options = open::options(&args.open, None, None)?;
-    let volume = Volume::create(Arc::clone(store), passphrase, create, options)?;
-    match args.disk {
-        Some(size) => drop(Disk::format(Box::new(volume), size)?),
-        None => drop(FileSystem::format(Box::new(volume))?.into_blocks()?),
+    let (store, options) = (Arc::clone(store), open::options(&args.open, None, None)?);
+    let volume = match plan.engine {
+        Engine::Tree(create) => Volume::create(store, passphrase, create, options)?,
+        Engine::Sequential(create) => {
+            let mut progress = Progress::bytes(args.open.quiet, Some(create.stored_bytes()?));
+            let mut before = 0;
+            let hear = &mut |done, _| progress.add(done - std::mem::replace(&mut before, done));
+            Volume::create_sequential(store, passphrase, plan.kdf, create, options, hear)?
+        }
+    };
+    match plan.disk {
+        true => drop(Disk::format(Box::new(volume), plan.size)?),
+        false => drop(FileSystem::format(Box::new(volume))?.into_blocks()?),
     }
     Ok(())
 }

@@ -1,0 +1,29 @@
+//! Doors for the fuzz targets in `fuzz/` to what reads the words of NBD's clients.
+//!
+//! **Not part of the API.** What must hold of the outcome is said by the target.
+
+use crate::nbd::fuzzing as nbd;
+use oblivio_volume::disk::Disk;
+use std::io;
+
+pub use nbd::{Agreement, Negotiated};
+
+/// A negotiation about a disk of `size` bytes with a client that says all this and leaves. With
+/// `tls` it has to ask for TLS first; what follows is taken for what it says within TLS.
+pub fn nbd_negotiation(said: &[u8], size: u64, read_only: bool, tls: bool) -> Negotiated {
+    nbd::negotiation(said, size, read_only, tls)
+}
+
+/// A connection that was agreed on, to a client that says all this and leaves: what it is told, and
+/// how the connection ends.
+///
+/// # Panics
+/// If the server of the disk does, or ends with an error.
+pub fn nbd_transmission(
+    disk: Disk,
+    said: &[u8],
+    agreement: Agreement,
+    read_only: bool,
+) -> (Vec<u8>, io::Result<()>) {
+    nbd::transmission(disk, said, agreement, read_only)
+}

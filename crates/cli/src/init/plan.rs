@@ -1,0 +1,90 @@
+//! What is to be made, as far as the command line says it.
+
+use crate::args::{InitArgs, SeenBy};
+use crate::exit::usage;
+use anyhow::Result;
+use oblivio_crypto::KdfParams;
+use oblivio_volume::CreateOptions;
+use oblivio_volume::disk::SECTOR;
+use oblivio_volume::sequential::SequentialOptions;
+
+const TREE_BLOCK: u64 = 16 << 10;
+const SEQUENTIAL_BLOCK: u64 = 4 << 10;
+const TREE_SIZE: u64 = 256 << 30;
+
+/// What is to be made.
+pub struct Plan {
+    pub engine: Engine,
+    /// Bytes that the volume may hold, or of the disk.
+    pub size: u64,
+    /// Whether it is to hold a disk, not files.
+    pub disk: bool,
+    pub kdf: KdfParams,
+}
+
+/// On which engine.
+pub enum Engine {
+    Tree(CreateOptions),
+    Sequential(SequentialOptions),
+}
+
+impl Plan {
+    /// Refuses what makes no sense.
+    pub fn new(args: &InitArgs, seen_by: SeenBy) -> Result<Self> {
+        let kdf = args.kdf.params()?;
+        let size = size(args, seen_by)?;
+        let disk = args.disk.is_some() || (seen_by == SeenBy::Snapshots && !args.files);
+        if disk && !size.is_multiple_of(SECTOR) {
+            return Err(usage("a disk's size is a multiple of 512 bytes", "Try 10G."));
+        }
+        if args.open.pad || args.open.pace.is_some() {
+            let what = "--pad and --pace are for a volume that is opened";
+            return Err(usage(what, "Leave them out here; nothing of them is kept."));
+        }
+        let engine = match seen_by {
+            SeenBy::Storage => {
+                if args.fill || args.map_on_disk {
+                    let what = "--fill and --map-on-disk go with --seen-by snapshots";
+                    return Err(usage(what, "Leave them out: this volume grows with its content."));
+                }
+                let block_bytes = block_bytes(args, TREE_BLOCK)?;
+                Engine::Tree(CreateOptions { block_bytes, capacity_bytes: size, kdf })
+            }
+            SeenBy::Snapshots => {
+                let block_bytes = block_bytes(args, SEQUENTIAL_BLOCK)?;
+                let mut create = SequentialOptions::new(block_bytes, size);
+                if args.map_on_disk {
+                    create = create.map_on_disk();
+                }
+                Engine::Sequential(SequentialOptions { fill: args.fill, ..create })
+            }
+        };
+        Ok(Self { engine, size, disk, kdf })
+    }
+}
+
+fn size(args: &InitArgs, seen_by: SeenBy) -> Result<u64> {
+    let size = match (args.disk.or(args.size), seen_by) {
+        (Some(size), _) => size,
+        (None, SeenBy::Storage) => TREE_SIZE,
+        (None, SeenBy::Snapshots) => {
+            let hint = "All of it is taken at once, and more than three times as much in the \
+                        store. Try --size 10G.";
+            return Err(usage("how large is it to be?", hint));
+        }
+    };
+    match size {
+        0 => Err(usage("a volume of no size holds nothing", "Try --size 10G.")),
+        size => Ok(size),
+    }
+}
+
+fn block_bytes(args: &InitArgs, default: u64) -> Result<usize> {
+    let block_bytes = args.block_size.unwrap_or(default);
+    if !block_bytes.is_power_of_two() || !(1 << 10..=1 << 20).contains(&block_bytes) {
+        let hint =
+            format!("Use 1K, 2K, 4K and so on up to 1M; {}K is a good choice.", default >> 10);
+        return Err(usage("the block size must be a power of two from 1K to 1M", hint));
+    }
+    Ok(block_bytes as usize)
+}

@@ -1,0 +1,100 @@
+//! What TLS needs from files: the server's certificate and its key, and who may come in.
+//!
+//! This key proves to clients who the server is, and TLS uses it alone. No volume's key is made
+//! from it, and nothing that is stored depends on it: it can be replaced at any time.
+
+use crate::exit::usage;
+use crate::mount::log;
+use anyhow::{Context, Result};
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use rustls::{Error, InconsistentKeys, RootCertStore, ServerConfig};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Arc;
+use zeroize::Zeroizing;
+
+/// The bits by which every user of the computer may read a file.
+const OTHERS_READ: u32 = 0o004;
+
+/// How TLS is spoken. Clients need a certificate by one of the authorities in `client_ca`, if that
+/// is given. A key that others may read is used, with a warning.
+///
+/// # Errors
+/// Says which file cannot be read, does not hold what it should, or does not go with the other.
+pub fn config(cert: &Path, key: &Path, client_ca: Option<&Path>) -> Result<Arc<ServerConfig>> {
+    let chain = certificates(cert)?;
+    let secret = private_key(key)?;
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .context("TLS")?;
+    let builder = match client_ca {
+        None => builder.with_no_client_auth(),
+        Some(path) => {
+            let mut roots = RootCertStore::empty();
+            for authority in certificates(path)? {
+                roots.add(authority).map_err(|error| unfit(path, &error))?;
+            }
+            let verifier = WebPkiClientVerifier::builder_with_provider(roots.into(), provider);
+            builder.with_client_cert_verifier(verifier.build().context("TLS")?)
+        }
+    };
+    let mut config = builder.with_single_cert(chain, secret).map_err(|error| match error {
+        Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
+            let what = format!("{} is not the key of {}", key.display(), cert.display());
+            let hint = "The first certificate of --tls-cert is the server's own; its authorities \
+                        follow it.";
+            usage(what, hint)
+        }
+        Error::InvalidCertificate(_) => unfit(cert, &error),
+        _ => unfit(key, &error),
+    })?;
+    // Clients connect once and stay, so there is nothing to gain from remembering them.
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.send_tls13_tickets = 0;
+    Ok(Arc::new(config))
+}
+
+fn unfit(path: &Path, error: &Error) -> anyhow::Error {
+    let what = format!("{} cannot be used for TLS: {error}", path.display());
+    usage(what, "docs/nbd.md has commands that make certificates.")
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
+    let text = fs::read(path).with_context(|| format!("the certificate {}", path.display()))?;
+    let found: std::result::Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
+    match found {
+        Ok(found) if !found.is_empty() => Ok(found),
+        _ => {
+            let what = format!("{} holds no certificate", path.display());
+            let hint = "A certificate in the PEM form begins with -----BEGIN CERTIFICATE-----.";
+            Err(usage(what, hint))
+        }
+    }
+}
+
+fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>> {
+    let shown = path.display();
+    let text = fs::read(path).with_context(|| format!("the key {shown}"))?;
+    let text = Zeroizing::new(text);
+    let mode = fs::metadata(path).with_context(|| format!("the key {shown}"))?.permissions().mode();
+    if mode & OTHERS_READ != 0 {
+        log::note(&format!(
+            "every user of this computer can read the key {shown}, and pretend to be this server; \
+             `chmod 600` it"
+        ));
+    }
+    // What is wrong with it in detail is not told: the text of an error might hold parts of it.
+    PrivateKeyDer::from_pem_slice(&text).map_err(|_| {
+        if text.windows(9).any(|part| part == b"ENCRYPTED") {
+            let what = format!("the key {shown} is protected by a passphrase");
+            return usage(what, "`openssl pkey -in KEY -out PLAIN` writes it without one.");
+        }
+        let hint = "A private key in the PEM form begins with -----BEGIN PRIVATE KEY-----.";
+        usage(format!("{shown} holds no private key"), hint)
+    })
+}

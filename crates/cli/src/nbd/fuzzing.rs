@@ -1,0 +1,111 @@
+//! A client and a server that share memory instead of a connection.
+
+use super::negotiation::{Agreed, Export, choose, negotiate, until_tls};
+use super::request::Queue;
+use super::server::{Server, Settings};
+use super::transmission::transmit;
+use oblivio_volume::disk::Disk;
+use std::io::{self, Read, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// More than anything takes.
+const LONG: Duration = Duration::from_secs(3600);
+
+/// What a client and the server agreed on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Agreement {
+    /// Whether replies have structure.
+    pub structured: bool,
+    /// Whether the client may ask which parts exist.
+    pub allocation: bool,
+}
+
+/// How a negotiation went.
+#[derive(Debug)]
+pub struct Negotiated {
+    /// What the client was told.
+    pub told: Vec<u8>,
+    /// So many bytes of what it said were taken.
+    pub used: usize,
+    /// `None` when it left.
+    pub ended: io::Result<Option<Agreement>>,
+}
+
+struct Line<'b> {
+    said: &'b [u8],
+    told: Vec<u8>,
+}
+
+impl Read for Line<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.said.read(into)
+    }
+}
+
+impl Write for Line<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.told.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+pub fn negotiation(said: &[u8], size: u64, read_only: bool, tls: bool) -> Negotiated {
+    let export = Export { size, block_bytes: 4096, read_only };
+    let mut line = Line { said, told: Vec::new() };
+    let ended = match tls {
+        false => negotiate(&mut line, export),
+        true => match until_tls(&mut line) {
+            Ok(Some(greeted)) => choose(&mut line, export, greeted),
+            Ok(None) => Ok(None),
+            Err(error) => Err(error),
+        },
+    };
+    let ended = ended.map(|agreed| {
+        let told = |agreed: Agreed| Agreement {
+            structured: agreed.structured,
+            allocation: agreed.allocation,
+        };
+        agreed.map(told)
+    });
+    Negotiated { told: line.told, used: said.len() - line.said.len(), ended }
+}
+
+/// What is told, in memory.
+#[derive(Clone, Default)]
+struct Told(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Told {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+pub fn transmission(
+    disk: Disk,
+    said: &[u8],
+    agreement: Agreement,
+    read_only: bool,
+) -> (Vec<u8>, io::Result<()>) {
+    let export = Export { size: disk.size(), block_bytes: disk.block_bytes(), read_only };
+    let agreed = Agreed { structured: agreement.structured, allocation: agreement.allocation };
+    let queue = Arc::new(Queue::new(LONG, Arc::default()));
+    let settings = Settings { commit_every: LONG, paced: false, on_request: None };
+    let server = Server::new(disk, Arc::clone(&queue), settings);
+    let server = thread::spawn(move || server.run());
+    let told = Told::default();
+    let ended = transmit(said, told.clone(), || (), (export, agreed), &queue);
+    queue.close();
+    let served = server.join();
+    assert!(matches!(served, Ok(Ok(()))), "the server ended badly: {served:?}");
+    let told = std::mem::take(&mut *told.0.lock().unwrap_or_else(PoisonError::into_inner));
+    (told, ended)
+}

@@ -1,0 +1,223 @@
+//! A connection within TLS: one thread reads from it while another writes.
+//!
+//! The state of TLS stands behind a lock that is held for work in memory alone, never while anybody
+//! waits for the network. So a client that sends without reading holds up its replies and nothing
+//! else, as without TLS. What is to be sent keeps its order by a lock of its own, which only whoever
+//! writes waits for: the reader sends nothing, for whatever TLS itself wants to say may go out
+//! before the next reply.
+
+use super::listen::Conn;
+use rustls::{ServerConfig, ServerConnection};
+use std::io::{self, ErrorKind, Read, Write};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// So many bytes at the most are taken from the network at once.
+const RAW_BYTES: usize = 64 << 10;
+/// So long the last word may take; the client may not listen any more.
+const LAST_WORD: Duration = Duration::from_secs(1);
+
+/// What both directions share.
+struct Line {
+    tls: Mutex<ServerConnection>,
+    sending: Mutex<Sending>,
+}
+
+struct Sending {
+    conn: Conn,
+    /// Ciphertext on its way.
+    out: Vec<u8>,
+}
+
+/// What the client says.
+pub struct Reader {
+    line: Arc<Line>,
+    conn: Conn,
+    raw: Box<[u8]>,
+    /// The part of `raw` that TLS has not seen.
+    left: std::ops::Range<usize>,
+}
+
+/// What the client is told.
+pub struct Writer(Arc<Line>);
+
+/// Ends TLS in good order when both directions have ended.
+pub struct Goodbye(Arc<Line>);
+
+/// Both directions at once, for the negotiation.
+pub struct Both<'l>(pub &'l mut Reader, pub &'l mut Writer);
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Agrees on TLS with a client that may begin now, and has until a moment.
+///
+/// # Errors
+/// Those of the connection; `TimedOut` when it takes too long; `InvalidData` with the reason when
+/// the client does not speak TLS, has no certificate that is good enough or does not like ours.
+pub fn accept(
+    conn: &Conn,
+    config: &Arc<ServerConfig>,
+    until: Instant,
+) -> io::Result<(Reader, Writer, Goodbye)> {
+    let mut tls = ServerConnection::new(Arc::clone(config)).map_err(refused)?;
+    let mut hurried = Hurried { conn: conn.again()?, until };
+    while tls.is_handshaking() {
+        tls.complete_io(&mut hurried).map_err(|error| match error.kind() {
+            ErrorKind::InvalidData => refused(error),
+            _ => error,
+        })?;
+    }
+    hurried.conn.set_patience(None)?;
+    hurried.conn.set_write_patience(None)?;
+    let sending = Sending { conn: conn.again()?, out: Vec::new() };
+    let line = Arc::new(Line { tls: Mutex::new(tls), sending: Mutex::new(sending) });
+    let raw = vec![0; RAW_BYTES].into_boxed_slice();
+    let reader = Reader { line: Arc::clone(&line), conn: hurried.conn, raw, left: 0..0 };
+    Ok((reader, Writer(Arc::clone(&line)), Goodbye(line)))
+}
+
+fn refused(why: impl std::fmt::Display) -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, format!("no TLS with it: {why}"))
+}
+
+impl Line {
+    /// Says what TLS still has to say, if the client listens.
+    fn last_word(&self) {
+        // A reply that is on its way waits for the client; nothing can overtake it.
+        let Ok(mut sending) = self.sending.try_lock() else { return };
+        let mut tls = lock(&self.tls);
+        tls.send_close_notify();
+        let encrypted = encrypted(&mut tls, &mut sending.out);
+        drop(tls);
+        if encrypted.is_ok() && sending.conn.set_write_patience(Some(LAST_WORD)).is_ok() {
+            let _ = sending.send();
+        }
+    }
+}
+
+/// Takes out what is to be sent.
+fn encrypted(tls: &mut ServerConnection, out: &mut Vec<u8>) -> io::Result<()> {
+    while tls.wants_write() {
+        tls.write_tls(out)?;
+    }
+    Ok(())
+}
+
+impl Sending {
+    fn send(&mut self) -> io::Result<()> {
+        let sent = self.conn.write_all(&self.out);
+        self.out.clear();
+        sent
+    }
+}
+
+impl Read for Reader {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let mut tls = lock(&self.line.tls);
+            match tls.reader().read(into) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                done => return done,
+            }
+            if self.left.is_empty() {
+                drop(tls);
+                let came = self.conn.read(&mut self.raw)?;
+                self.left = 0..came;
+                if came == 0 {
+                    // TLS knows whether this is an end or a cut.
+                    lock(&self.line.tls).read_tls(&mut io::empty())?;
+                }
+                continue;
+            }
+            self.left.start += tls.read_tls(&mut &self.raw[self.left.clone()])?;
+            let understood = tls.process_new_packets();
+            drop(tls);
+            if let Err(error) = understood {
+                self.line.last_word();
+                return Err(refused(error));
+            }
+        }
+    }
+}
+
+impl Write for Writer {
+    /// Sends some of these bytes; they are with the system when it comes back.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut sending = lock(&self.0.sending);
+        let mut tls = lock(&self.0.tls);
+        let taken = tls.writer().write(bytes)?;
+        encrypted(&mut tls, &mut sending.out)?;
+        drop(tls);
+        sending.send()?;
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Goodbye {
+    /// Tells the client that nothing more comes.
+    pub fn say(self) {
+        self.0.last_word();
+    }
+}
+
+impl Read for Both<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.0.read(into)
+    }
+}
+
+impl Write for Both<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.1.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A connection whose client has until a moment, however it divides its time.
+pub struct Hurried {
+    pub conn: Conn,
+    pub until: Instant,
+}
+
+impl Hurried {
+    fn left(&self) -> io::Result<Option<Duration>> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        if left.is_zero() { Err(late()) } else { Ok(Some(left)) }
+    }
+}
+
+fn late() -> io::Error {
+    io::Error::new(ErrorKind::TimedOut, "the client takes too long")
+}
+
+/// The system's word for a time that is up is also that for a socket that does not wait.
+fn in_time(done: io::Result<usize>) -> io::Result<usize> {
+    done.map_err(|error| if error.kind() == ErrorKind::WouldBlock { late() } else { error })
+}
+
+impl Read for Hurried {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.conn.set_patience(self.left()?)?;
+        in_time(self.conn.read(into))
+    }
+}
+
+impl Write for Hurried {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.conn.set_write_patience(self.left()?)?;
+        in_time(self.conn.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,396 @@
+//! The objects in their places, and the table that says what is in them.
+//!
+//! What a running program sees (`view`) and what the table on the disk says (`Writer::entries`)
+//! differ by what was written and not synced. The order of writes is what a crash relies on:
+//! first bytes become durable, then a table that names them; and before anything is written
+//! over that the last table may name, the table after it is durable.
+
+use super::Kind;
+use super::table::{self, BLOCK, Entry, FRONT, Layout};
+use crate::behind::Behind;
+use crate::medium::Medium;
+use crate::{PutMode, ReadAt, Result, StoreError, WriteAt, check_name};
+use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+/// Calls that write at least so many bytes do not wait for the system to take them.
+const LONG: usize = 256 << 10;
+/// Long pieces of a `put`, or zeros, are written so many bytes at a time.
+const PIECE: usize = 256 << 10;
+
+/// The table's place in all messages.
+const TABLE: &str = "table of contents";
+
+/// Objects in the places of a layout.
+#[derive(Debug)]
+pub(super) struct Objects<M: Medium> {
+    behind: Behind<M>,
+    layout: Layout,
+    /// What a running program sees. It is held for reading while bytes are read, so that nobody
+    /// reads a place that is written for the second `put` from then.
+    view: RwLock<Vec<Entry>>,
+    /// Held by whoever writes the table.
+    writer: Mutex<Writer>,
+}
+
+/// The table as it was written last.
+#[derive(Debug)]
+struct Writer {
+    number: u64,
+    entries: Vec<Entry>,
+    /// It is not known to be durable: the sync after it failed.
+    unsettled: bool,
+    /// It was found on the disk. If its writer's last sync failed, the system may show it and the
+    /// disk may have lost it; so it is written once more before the other copy is touched.
+    found: bool,
+}
+
+type Change = (usize, Entry);
+
+impl<M: Medium> Objects<M> {
+    /// Writes the first table; whatever the places hold is void.
+    pub(super) fn create(medium: M, layout: Layout) -> io::Result<Self> {
+        let entries = vec![Entry::default(); layout.reserved.len()];
+        // The second first: while there is one that is whole, no older one below may be found.
+        for number in [1, 0] {
+            let bytes = table::encode(number, &layout, &entries);
+            medium.write_at(&bytes, table::copy(number))?;
+        }
+        medium.sync()?;
+        Ok(Self::new(medium, layout, Writer { number: 1, entries, unsettled: false, found: false }))
+    }
+
+    /// Reads the table.
+    ///
+    /// # Errors
+    /// `InvalidData` when neither copy is whole.
+    pub(super) fn open(medium: M) -> io::Result<Self> {
+        let mut front = vec![0; FRONT as usize];
+        medium.read_at(&mut [(0, &mut front)])?;
+        let found = front.chunks_exact(BLOCK as usize).filter_map(table::decode);
+        let (number, layout, entries) = found.max_by_key(|found| found.0).ok_or_else(|| {
+            let kind = io::ErrorKind::InvalidData;
+            io::Error::new(kind, "no table of contents that is whole: damaged, or made otherwise")
+        })?;
+        Ok(Self::new(medium, layout, Writer { number, entries, unsettled: true, found: true }))
+    }
+
+    fn new(medium: M, layout: Layout, writer: Writer) -> Self {
+        let view = RwLock::new(writer.entries.clone());
+        Self { behind: Behind::new(medium), layout, view, writer: Mutex::new(writer) }
+    }
+
+    /// Bytes from the front to the end of the last place.
+    pub(super) fn size(&self) -> u64 {
+        self.layout.size
+    }
+
+    pub(super) fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
+        let object = reads.first().map_or("", |read| read.object);
+        let view = self.shared();
+        let mut cold = Vec::new();
+        for read in reads {
+            let (index, entry) = self.existing(&view, read.object)?;
+            let end = range_end(read.object, read.offset, read.buf.len())?;
+            if end > entry.len {
+                return Err(StoreError::short(read.object, entry.len, end));
+            }
+            let at = self.layout.reserved[index].begin(&entry) + read.offset;
+            let kept = self.behind.read(at, read.buf);
+            if !kept.map_err(|error| StoreError::io(read.object, error))? {
+                cold.push((at, &mut *read.buf));
+            }
+        }
+        let read = self.behind.medium().read_at(&mut cold);
+        read.map_err(|error| StoreError::io(object, error))
+    }
+
+    /// Nothing is written when one of the ranges does not fit.
+    pub(super) fn write(&self, writes: &[WriteAt<'_>]) -> Result<()> {
+        let mut places = Vec::with_capacity(writes.len());
+        for write in writes {
+            let index = self.placed(write.object)?;
+            let end = range_end(write.object, write.offset, write.data.len())?;
+            if end > self.layout.reserved[index].capacity {
+                return Err(StoreError::Full);
+            }
+            places.push((index, end));
+        }
+        let later = writes.iter().map(|write| write.data.len()).sum::<usize>() >= LONG;
+        let view = self.shared();
+        let within = |&(index, end): &(usize, u64)| view[index].exists && end <= view[index].len;
+        if places.iter().all(within) {
+            let mut all = writes.iter().zip(&places);
+            return all.try_for_each(|(write, (index, _))| {
+                let at = self.layout.reserved[*index].begin(&view[*index]) + write.offset;
+                self.give(write.object, at, write.data, later)
+            });
+        }
+        drop(view);
+        let mut view = self.exclusive();
+        let mut all = writes.iter().zip(&places);
+        all.try_for_each(|(write, (index, _))| self.extend(&mut view[*index], *index, write, later))
+    }
+
+    /// Writes a range of an object that need not be there yet, or not so long.
+    fn extend(
+        &self,
+        entry: &mut Entry,
+        index: usize,
+        write: &WriteAt<'_>,
+        later: bool,
+    ) -> Result<()> {
+        let place = &self.layout.reserved[index];
+        let fixed = place.kind == Kind::Fixed;
+        let begin = place.begin(entry);
+        if !fixed && !write.data.is_empty() {
+            self.zero(write.object, begin, entry.len, write.offset)?;
+        }
+        self.give(write.object, begin + write.offset, write.data, later)?;
+        entry.exists = true;
+        if fixed {
+            entry.len = place.capacity;
+        } else if !write.data.is_empty() {
+            entry.len = entry.len.max(write.offset + write.data.len() as u64);
+        }
+        Ok(())
+    }
+
+    pub(super) fn sync(&self, objects: &[&str]) -> Result<()> {
+        let Some(first) = objects.first() else { return Ok(()) };
+        let mut writer = self.writer();
+        let mut changes = Vec::new();
+        {
+            let view = self.shared();
+            for object in objects {
+                let (index, entry) = self.existing(&view, object)?;
+                if entry != writer.entries[index] {
+                    changes.push((index, entry));
+                }
+            }
+        }
+        if changes.is_empty() {
+            // The usual case, in which others need not wait.
+            drop(writer);
+            return self.flush(first);
+        }
+        self.flush(first)?;
+        self.note(&mut writer, &changes)?;
+        self.settle(&mut writer)
+    }
+
+    pub(super) fn len(&self, object: &str) -> Result<Option<u64>> {
+        let Some(index) = self.layout.find(object) else {
+            return check_name(object).map(|()| None);
+        };
+        let entry = self.shared()[index];
+        Ok(entry.exists.then_some(entry.len))
+    }
+
+    pub(super) fn put(&self, object: &str, data: &[u8], mode: PutMode) -> Result<()> {
+        let index = self.placed(object)?;
+        let place = &self.layout.reserved[index];
+        let mut writer = self.writer();
+        let held = self.shared()[index];
+        if held.exists && mode == PutMode::IfAbsent {
+            return Err(StoreError::Exists { object: object.to_owned() });
+        }
+        let len = data.len() as u64;
+        if len > place.capacity {
+            return Err(StoreError::Full);
+        }
+        if place.kind != Kind::Twice && held.exists {
+            return Err(StoreError::refused(object, "it has one place only: delete it first"));
+        }
+        if place.kind == Kind::Fixed && len != place.capacity {
+            return Err(StoreError::refused(object, "its length is fixed"));
+        }
+        // The other place is the one that the table before last names.
+        self.settle_if_needed(&mut writer)?;
+        let second = place.kind == Kind::Twice && !held.second;
+        let new = Entry { exists: true, second, len };
+        for (number, piece) in data.chunks(PIECE).enumerate() {
+            self.give(object, place.begin(&new) + (number * PIECE) as u64, piece, true)?;
+        }
+        self.flush(object)?;
+        self.change(&mut writer, &[(index, new)])
+    }
+
+    pub(super) fn truncate(&self, object: &str, len: u64) -> Result<()> {
+        range_end(object, len, 0)?;
+        let mut writer = self.writer();
+        let (index, held) = self.existing(&self.shared(), object)?;
+        let place = &self.layout.reserved[index];
+        if len > place.capacity {
+            return Err(StoreError::Full);
+        }
+        if place.kind == Kind::Fixed && len != place.capacity {
+            return Err(StoreError::refused(object, "its length is fixed"));
+        }
+        if len > held.len {
+            self.zero(object, place.begin(&held), held.len, len)?;
+        }
+        // A length is durable after the bytes that it covers.
+        self.flush(object)?;
+        self.change(&mut writer, &[(index, Entry { len, ..held })])
+    }
+
+    /// Gives the space of ranges back, if that is `wanted`.
+    pub(super) fn discard(&self, ranges: &[(&str, u64, u64)], wanted: bool) -> Result<()> {
+        for &(object, offset, len) in ranges {
+            let view = self.shared();
+            let (index, entry) = self.existing(&view, object)?;
+            let begin = self.layout.reserved[index].begin(&entry);
+            // Only whole blocks, and never the neighbour's.
+            let from = offset.min(entry.len).next_multiple_of(BLOCK);
+            let to = offset.saturating_add(len).min(entry.len) / BLOCK * BLOCK;
+            if wanted && from < to {
+                let (at, len) = (begin + from, to - from);
+                let settled = self.behind.settle(at, len);
+                let punched = settled.and_then(|()| self.behind.medium().punch(at, len));
+                punched.map_err(|error| StoreError::io(object, error))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What may be added to the objects that are there and not fixed, and all of those that are
+    /// not.
+    pub(super) fn free_bytes(&self) -> u64 {
+        let view = self.shared();
+        let places = self.layout.reserved.iter().zip(view.iter());
+        places.map(|(place, entry)| place.capacity - entry.len).sum()
+    }
+
+    pub(super) fn delete(&self, objects: &[&str]) -> Result<()> {
+        objects.iter().try_for_each(|object| check_name(object))?;
+        let mut writer = self.writer();
+        let mut changes: Vec<Change> = Vec::new();
+        {
+            let view = self.shared();
+            for index in objects.iter().filter_map(|object| self.layout.find(object)) {
+                let known = view[index].exists || writer.entries[index].exists;
+                if known && changes.iter().all(|change| change.0 != index) {
+                    changes.push((index, Entry { exists: false, len: 0, ..view[index] }));
+                }
+            }
+        }
+        if changes.is_empty() {
+            return self.settle_if_needed(&mut writer);
+        }
+        self.change(&mut writer, &changes)
+    }
+
+    /// All objects that are there, sorted.
+    pub(super) fn list(&self) -> Vec<(String, u64)> {
+        let view = self.shared();
+        let places = self.layout.reserved.iter().zip(view.iter());
+        let present = places.filter(|(_, entry)| entry.exists);
+        let mut found: Vec<_> =
+            present.map(|(place, entry)| (place.name.clone(), entry.len)).collect();
+        found.sort();
+        found
+    }
+
+    /// Changes what is seen and what is durable.
+    fn change(&self, writer: &mut Writer, changes: &[Change]) -> Result<()> {
+        self.note(writer, changes)?;
+        let mut view = self.exclusive();
+        changes.iter().for_each(|(index, entry)| view[*index] = *entry);
+        drop(view);
+        self.settle(writer)
+    }
+
+    /// Writes a new table, to be durable once `writer` is settled. After an error the table is as
+    /// it was.
+    fn note(&self, writer: &mut Writer, changes: &[Change]) -> Result<()> {
+        self.settle_if_needed(writer)?;
+        let mut entries = writer.entries.clone();
+        changes.iter().for_each(|(index, entry)| entries[*index] = *entry);
+        let number = writer.number + 1;
+        self.write_table(number, &entries)?;
+        *writer = Writer { number, entries, unsettled: true, found: false };
+        Ok(())
+    }
+
+    fn write_table(&self, number: u64, entries: &[Entry]) -> Result<()> {
+        let bytes = table::encode(number, &self.layout, entries);
+        // Written later, it is refused now or kept until it is durable: never half.
+        self.give(TABLE, table::copy(number), &bytes, true)
+    }
+
+    fn settle_if_needed(&self, writer: &mut Writer) -> Result<()> {
+        if writer.found {
+            self.write_table(writer.number, &writer.entries)?;
+            writer.found = false;
+        }
+        if writer.unsettled { self.settle(writer) } else { Ok(()) }
+    }
+
+    fn settle(&self, writer: &mut Writer) -> Result<()> {
+        self.flush(TABLE)?;
+        writer.unsettled = false;
+        Ok(())
+    }
+
+    /// Makes everything durable that was written to any object.
+    fn flush(&self, object: &str) -> Result<()> {
+        self.behind.sync().map_err(|error| StoreError::io(object, error))
+    }
+
+    fn give(&self, object: &str, at: u64, data: &[u8], later: bool) -> Result<()> {
+        if data.is_empty() {
+            return Ok(());
+        }
+        self.behind.write(at, data, later).map_err(|error| StoreError::io(object, error))
+    }
+
+    /// Zeros from one offset to another in the place that begins at `begin`.
+    fn zero(&self, object: &str, begin: u64, from: u64, to: u64) -> Result<()> {
+        let zeros = [0; 16 << 10];
+        let mut at = from;
+        while at < to {
+            let len = zeros.len().min(usize::try_from(to - at).unwrap_or(usize::MAX));
+            self.give(object, begin + at, &zeros[..len], true)?;
+            at += len as u64;
+        }
+        Ok(())
+    }
+
+    /// An object that can be there.
+    fn placed(&self, object: &str) -> Result<usize> {
+        self.layout.find(object).map_or_else(
+            || {
+                check_name(object)?;
+                Err(StoreError::refused(object, "no place is reserved for it in this partition"))
+            },
+            Ok,
+        )
+    }
+
+    fn existing(&self, view: &[Entry], object: &str) -> Result<(usize, Entry)> {
+        let found = self.layout.find(object).map(|index| (index, view[index]));
+        found.filter(|found| found.1.exists).ok_or_else(|| {
+            // An invalid name is told apart only when nothing was found, off the fast path.
+            check_name(object).err().unwrap_or_else(|| StoreError::missing(object))
+        })
+    }
+
+    fn shared(&self) -> RwLockReadGuard<'_, Vec<Entry>> {
+        self.view.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn exclusive(&self) -> RwLockWriteGuard<'_, Vec<Entry>> {
+        self.view.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn writer(&self) -> MutexGuard<'_, Writer> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Where a range ends, if a file could be so long.
+fn range_end(object: &str, offset: u64, len: usize) -> Result<u64> {
+    let end = offset.checked_add(len as u64).filter(|end| i64::try_from(*end).is_ok());
+    end.ok_or_else(|| StoreError::out_of_range(object))
+}
