@@ -89,6 +89,29 @@ fn a_tree_comes_back_as_it_was() {
     assert_eq!(describe(&scratch.path("all/tree")), describe(&scratch.path("tree")));
 }
 
+/// On the sequential engine, in a folder and in one file, with the map on the disk.
+#[test]
+fn a_tree_comes_back_from_a_volume_made_against_snapshots() {
+    let scratch = Scratch::new();
+    make_tree(&scratch);
+    let cheap = ["init", "--kdf-memory", "32K", "--kdf-passes", "1"];
+    let against = ["--seen-by", "snapshots", "--size", "24M", "--files"];
+    for (volume, more) in [("v", &[][..]), ("f", &["--one-file", "--map-on-disk", "--fill"])] {
+        scratch.good([&cheap, &against, more, &[volume]].concat());
+        scratch.good(["put", "-r", volume, "tree", "/"]);
+        scratch.good(["put", "-r", volume, "tree", "/again"]);
+        scratch.good(["rm", "-r", volume, "/tree"]);
+        let back = format!("back-{volume}");
+        scratch.good(["get", "-r", volume, "/again", &back]);
+        assert_eq!(describe(&scratch.path(&back)), describe(&scratch.path("tree")));
+        assert!(scratch.good(["check", volume]).starts_with("clean"));
+        let told = json(&scratch.good(["info", "--json", volume]));
+        assert_eq!(told["engine"], "sequential");
+        assert_eq!(told["map_on_disk"], volume == "f");
+    }
+    assert!(scratch.path("f").is_file());
+}
+
 #[test]
 fn what_is_put_again_is_replaced() {
     let scratch = Scratch::with_volume();

@@ -27,6 +27,7 @@ pub fn run(args: &InitArgs) -> Result<()> {
     let Some(seen_by) = choice::seen_by(args)? else {
         return human::say(choice::ENCRYPTION_ONLY);
     };
+    place::refuse_file(args, seen_by)?;
     let plan = Plan::new(args, seen_by)?;
     if !args.open.quiet {
         cost::say(&plan)?;

@@ -1,8 +1,8 @@
 //! Where a volume is made: a folder, a file, or a partition.
 
 use super::plan::{Engine, Plan};
-use crate::args::InitArgs;
-use crate::exit::{Code, fault, usage};
+use crate::args::{InitArgs, SeenBy};
+use crate::exit::{Code, fault};
 use anyhow::{Context, Result};
 use oblivio_store::partition::{Existing, Place};
 use oblivio_store::{LocalStore, PartitionStore, Store};
@@ -19,8 +19,7 @@ pub fn refuse_what_is_there(args: &InitArgs) -> Result<()> {
         if found.is_file() || found.file_type().is_block_device() {
             return Ok(());
         }
-        let what = format!("{shown} is there already and not a folder");
-        return Err(fault(Code::Path, what, "Choose a new or an empty folder."));
+        return Err(no_folder(args));
     }
     if LocalStore::open(&args.volume).is_ok_and(|store| read_header(&store).is_ok()) {
         let what = format!("there is a volume in {shown} already");
@@ -32,6 +31,19 @@ pub fn refuse_what_is_there(args: &InitArgs) -> Result<()> {
         return Err(fault(Code::Path, what, "Choose a new or an empty folder."));
     }
     Ok(())
+}
+
+/// Refuses a file or partition for a volume that grows with its content.
+pub fn refuse_file(args: &InitArgs, seen_by: SeenBy) -> Result<()> {
+    match args.volume.metadata() {
+        Ok(found) if seen_by == SeenBy::Storage && !found.is_dir() => Err(no_folder(args)),
+        _ => Ok(()),
+    }
+}
+
+fn no_folder(args: &InitArgs) -> anyhow::Error {
+    let what = format!("{} is there already and not a folder", args.volume.display());
+    fault(Code::Path, what, "Choose a new or an empty folder.")
 }
 
 /// A store that was made for a volume.
@@ -47,11 +59,6 @@ impl Made {
         let new = !args.volume.exists();
         let in_one = args.one_file || (!new && !args.volume.is_dir());
         let store: Arc<dyn Store> = match (&plan.engine, in_one) {
-            (_, false) => Arc::new(LocalStore::create(&args.volume)?),
-            (Engine::Tree(_), true) => {
-                let what = "a volume that grows with its content needs a folder";
-                return Err(usage(what, "Name a new folder, or say --seen-by snapshots."));
-            }
             (Engine::Sequential(create), true) => {
                 let objects = create.objects()?;
                 let fixed = objects.iter().map(|(name, bytes)| Place::fixed(name, *bytes));
@@ -60,6 +67,7 @@ impl Made {
                 let existing = if args.overwrite { Existing::Overwrite } else { Existing::Refuse };
                 Arc::new(PartitionStore::create(&args.volume, &places, existing)?)
             }
+            _ => Arc::new(LocalStore::create(&args.volume)?),
         };
         Ok(Self { store, new })
     }

@@ -34,8 +34,12 @@ impl Plan {
         let kdf = args.kdf.params()?;
         let size = size(args, seen_by)?;
         let disk = args.disk.is_some() || (seen_by == SeenBy::Snapshots && !args.files);
-        if disk && !size.is_multiple_of(SECTOR) {
-            return Err(usage("a disk's size is a multiple of 512 bytes", "Try 10G."));
+        if size == 0 || (disk && !size.is_multiple_of(SECTOR)) {
+            let what = match disk {
+                true => "a disk's size is a multiple of 512 bytes, and not zero",
+                false => "a volume of no size holds nothing",
+            };
+            return Err(usage(what, "Try 10G."));
         }
         if args.open.pad || args.open.pace.is_some() {
             let what = "--pad and --pace are for a volume that is opened";
@@ -65,18 +69,14 @@ impl Plan {
 }
 
 fn size(args: &InitArgs, seen_by: SeenBy) -> Result<u64> {
-    let size = match (args.disk.or(args.size), seen_by) {
-        (Some(size), _) => size,
-        (None, SeenBy::Storage) => TREE_SIZE,
+    match (args.disk.or(args.size), seen_by) {
+        (Some(size), _) => Ok(size),
+        (None, SeenBy::Storage) => Ok(TREE_SIZE),
         (None, SeenBy::Snapshots) => {
             let hint = "All of it is taken at once, and more than three times as much in the \
                         store. Try --size 10G.";
-            return Err(usage("how large is it to be?", hint));
+            Err(usage("how large is it to be?", hint))
         }
-    };
-    match size {
-        0 => Err(usage("a volume of no size holds nothing", "Try --size 10G.")),
-        size => Ok(size),
     }
 }
 

@@ -20,6 +20,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
+/// Room below which a new file is staged.
+const SCARCE: u64 = 8 << 20;
+
 /// How a file is named once it is safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Announce {
@@ -232,7 +235,8 @@ impl<'s> Put<'s> {
         if !self.committer.has_room(found.len()) {
             self.commit()?;
         }
-        let staged = there.is_some() || found.len() > COMMIT_BYTES;
+        let staged =
+            there.is_some() || found.len() > COMMIT_BYTES || self.is_scarce(found.len())?;
         let node = source::node(found);
         self.written(place, staged, node, |put, ino, handle| {
             let fs = put.fs;
@@ -273,6 +277,14 @@ impl<'s> Put<'s> {
         self.summary.files += 1;
         self.waiting.push((place, len));
         Ok(())
+    }
+
+    /// Whether a file of this length leaves little room, or finds none: then the file system commits
+    /// when it must, and not only when it is told.
+    fn is_scarce(&self, len: u64) -> Result<bool> {
+        let usage = self.fs.usage()?;
+        let free = usage.free_blocks.saturating_mul(usage.block_bytes);
+        Ok(free < len.saturating_mul(2).saturating_add(SCARCE))
     }
 
     /// Creates a file, has it filled, and puts it in its place; nothing of it stays on failure.

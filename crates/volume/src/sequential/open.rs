@@ -37,7 +37,7 @@ impl SequentialVolume {
         let mut volume = Self::assemble(store, header, master, open)?;
         volume.make_durable()?;
         let (state, identity) = volume.states.read(&*volume.store)?;
-        volume.current = (state.epoch, identity);
+        (volume.current, volume.state_end) = ((state.epoch, identity), state.end);
         volume.refuse_rollback()?;
         volume.expect_log(state.log)?;
         volume.restore(&state, master)?;
@@ -86,11 +86,12 @@ impl SequentialVolume {
         // Before the states that a recovery writes are announced: nobody shall forget the end.
         self.log.set_durable(end.number);
         let Some(seen) = self.options.last_seen else { return Ok(()) };
-        let same = seen.volume == self.volume;
-        if same && end.number < seen.syncs && !self.options.accept_rollback {
+        let same = (seen.volume, (seen.epoch, seen.digest)) == (self.volume, self.current);
+        let found = end.number.saturating_sub(self.state_end);
+        if same && found < seen.syncs && !self.options.accept_rollback {
             return Err(Error::RolledBack(format!(
                 "the end of the log is missing: {} quanta that this computer saw",
-                seen.syncs - end.number
+                seen.syncs - found
             )));
         }
         Ok(())

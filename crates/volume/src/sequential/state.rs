@@ -1,8 +1,8 @@
 //! The state at rest: two places that take turns, so that a crash while one is written leaves the
 //! other.
 //!
-//! `version 8 | epoch 8 | log: number 8, tag 16 | times: kept 8, digest 32 | root: length 8, 1024 |
-//! the engine's state`, sealed, and padded to pages. Its size follows from the header.
+//! `version 8 | epoch 8 | log: number 8, tag 16, end 8 | times: kept 8, digest 32 | root: length 8,
+//! 1024 | the engine's state`, sealed, and padded to pages. Its size follows from the header.
 
 use super::PAGE;
 use super::log::Mark;
@@ -14,7 +14,7 @@ use oblivio_store::{ReadAt, Store};
 /// The object that holds both places.
 pub const STATE_OBJECT: &str = "state";
 const VERSION: u64 = 1;
-const FIXED: usize = 8 + 8 + 8 + TAG_BYTES + 8 + 32 + 8 + ROOT_BYTES;
+const FIXED: usize = 8 + 8 + 8 + TAG_BYTES + 8 + 8 + 32 + 8 + ROOT_BYTES;
 
 /// What a state says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub struct State {
     pub epoch: u64,
     /// The first quantum with a write that a restart loses.
     pub log: Mark,
+    /// Where the log ended.
+    pub end: u64,
     /// What identifies the access times that are kept beside it, if they are.
     pub times: Option<[u8; 32]>,
     /// The caller's root.
@@ -38,6 +40,7 @@ impl State {
             out.extend_from_slice(&word.to_le_bytes());
         }
         out.extend_from_slice(&self.log.before.0);
+        out.extend_from_slice(&self.end.to_le_bytes());
         out.extend_from_slice(&u64::from(self.times.is_some()).to_le_bytes());
         out.extend_from_slice(&self.times.unwrap_or_default());
         out.extend_from_slice(&(self.root.len() as u64).to_le_bytes());
@@ -58,12 +61,13 @@ impl State {
         let mut log = Mark { number: word(16), before: Tag::default() };
         log.before.0.copy_from_slice(&fixed[24..24 + TAG_BYTES]);
         let mut times = [0; 32];
-        times.copy_from_slice(&fixed[48..80]);
-        let root = fixed[88..].get(..word(80) as usize).ok_or_else(broken)?;
+        times.copy_from_slice(&fixed[56..88]);
+        let root = fixed[96..].get(..word(88) as usize).ok_or_else(broken)?;
         Ok(Self {
             epoch: word(8),
             log,
-            times: (word(40) == 1).then_some(times),
+            end: word(40),
+            times: (word(48) == 1).then_some(times),
             root: root.to_vec(),
             engine: rest.get(..engine_bytes).ok_or_else(broken)?.to_vec(),
         })

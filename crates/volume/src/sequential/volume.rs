@@ -13,9 +13,13 @@ use oblivio_engine::sequential::{Extent, Sequential, SequentialKeys, Step};
 use oblivio_engine::{BlockAnswer, BlockId, EngineError};
 use oblivio_store::{ReadAt, Store, WriteAt};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Blocks that are read together.
 const TOGETHER: usize = 1024;
+/// States come and go quickly under load, and whoever remembers one syncs a file. So often is
+/// enough: every sync announces the newest.
+const ANNOUNCE_EVERY: Duration = Duration::from_secs(1);
 /// The memory that the caller's caches may go by, unless it is said.
 const MEMORY: usize = 128 << 20;
 
@@ -33,6 +37,10 @@ pub struct SequentialVolume {
     pub(super) times_sealer: Sealer,
     /// The number of the newest state and what identifies it.
     pub(super) current: (u64, [u8; 32]),
+    /// Where the log ended when it was written.
+    pub(super) state_end: u64,
+    /// The state that was announced last, and when.
+    announced: Option<(u64, Instant)>,
     pub(super) root: Vec<u8>,
     pub(super) replayed: u64,
     pub(super) options: OpenOptions,
@@ -68,6 +76,8 @@ impl SequentialVolume {
             engine,
             turns: [Mark::default(); 2],
             current: (0, [0; 32]),
+            state_end: 0,
+            announced: None,
             root: Vec::new(),
             replayed: 0,
             options,
@@ -143,7 +153,10 @@ impl SequentialVolume {
         self.log.synced();
         self.turns = [self.turns[1], self.log.end()];
         self.write_state(None)?;
-        self.announce()
+        match self.announced {
+            Some((_, at)) if at.elapsed() < ANNOUNCE_EVERY => Ok(()),
+            _ => self.announce(),
+        }
     }
 
     /// Ends the quantum that is being filled, if one is.
@@ -192,11 +205,13 @@ impl SequentialVolume {
         let state = State {
             epoch: self.current.0 + 1,
             log: self.turns[0],
+            end: self.log.end().number,
             times,
             root: self.root.clone(),
             engine: self.engine.state().map_err(engine_error)?,
         };
         self.current = (state.epoch, self.states.write(&*self.store, &state)?);
+        self.state_end = state.end;
         Ok(())
     }
 
@@ -221,18 +236,23 @@ impl SequentialVolume {
         self.announce()
     }
 
+    /// Announces what is durable: a new state first, then what was synced since.
     pub(super) fn announce(&mut self) -> Result<()> {
         let seen = self.seen();
-        match &mut self.options.on_commit {
-            Some(report) => report(&seen),
-            None => Ok(()),
+        let known = self.announced.is_some_and(|(epoch, _)| epoch == seen.epoch);
+        let Some(report) = &mut self.options.on_commit else { return Ok(()) };
+        if !known {
+            report(&Seen { syncs: 0, ..seen })?;
+            self.announced = Some((seen.epoch, Instant::now()));
         }
+        if seen.syncs > 0 { report(&seen) } else { Ok(()) }
     }
 
     /// What this computer has now seen of the volume.
     pub fn seen(&self) -> Seen {
         let (epoch, digest) = self.current;
-        Seen { volume: self.volume, epoch, digest, syncs: self.log.durable() }
+        let syncs = self.log.durable().saturating_sub(self.state_end);
+        Seen { volume: self.volume, epoch, digest, syncs }
     }
 
     /// Reads and authenticates every block, in the order of their addresses; gives their number.
@@ -250,6 +270,9 @@ impl SequentialVolume {
         Ok(blocks)
     }
 
+    /// States come and go quickly under load, and whoever remembers one syncs a file. So often is
+    /// enough: every sync announces the newest.
+    const ANNOUNCE_EVERY: Duration = Duration::from_secs(1);
     /// The memory that the caller's caches may go by.
     pub(super) fn memory_bytes(&self) -> usize {
         if self.options.memory_bytes == 0 { MEMORY } else { self.options.memory_bytes }
