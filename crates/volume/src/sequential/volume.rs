@@ -55,7 +55,7 @@ impl SequentialVolume {
         let (volume, layout) = (header.volume(), header.sequential());
         let keys = SequentialKeys::of_volume(master, volume);
         let engine = Sequential::new(layout.engine, keys).map_err(engine_error)?;
-        let sealer = |root| Sealer::new(root, Box::new(OsEntropy));
+        let sealer = |root| Sealer::new(root, Box::new(OsEntropy)).hiding();
         let (log, state) = (sealer(master.intent_root(volume)), sealer(master.state_root(volume)));
         Ok(Self {
             log: RingLog::new(volume, log, form_of(&layout), layout.log_quanta),
