@@ -11,6 +11,7 @@ mod damage;
 mod dice;
 mod interrupted;
 mod model;
+mod stored;
 mod traces;
 
 use dice::Dice;
@@ -50,7 +51,7 @@ pub fn any_options(dice: &mut Dice) -> SequentialOptions {
 pub struct Memory(Arc<Mutex<Option<Seen>>>);
 
 impl Memory {
-    pub fn get(&self) -> Option<Seen> {
+    fn get(&self) -> Option<Seen> {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -58,7 +59,7 @@ impl Memory {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(seen);
     }
 
-    pub fn copy(&self) -> Memory {
+    pub(crate) fn copy(&self) -> Memory {
         Memory(Arc::new(Mutex::new(self.get())))
     }
 
@@ -75,11 +76,11 @@ impl Memory {
     }
 }
 
-pub fn passphrase() -> Passphrase {
+fn passphrase() -> Passphrase {
     Passphrase::new("correct horse")
 }
 
-pub fn create(
+pub(crate) fn create(
     store: Arc<dyn Store>,
     options: SequentialOptions,
     memory: &Memory,
@@ -95,6 +96,6 @@ pub fn create(
     )
 }
 
-pub fn open(store: Arc<dyn Store>, memory: &Memory) -> Result<SequentialVolume> {
+pub(crate) fn open(store: Arc<dyn Store>, memory: &Memory) -> Result<SequentialVolume> {
     SequentialVolume::open(store, &passphrase(), memory.options())
 }
