@@ -26,6 +26,21 @@ sequential-model ops="100000000" pairs="10000":
     OBLIVIO_SEQUENTIAL_OPS={{ops}} cargo test --release -p oblivio-engine --test sequential_model -- --nocapture
     PROPTEST_CASES={{pairs}} cargo test --release -p oblivio-engine --test sequential
 
+# Volumes on the sequential engine: so many crash states, and pairs of workloads whose traces must be equal.
+sequential-volume states="100000" pairs="10000":
+    OBLIVIO_CRASH_STATES={{states}} OBLIVIO_TRACE_PAIRS={{pairs}} cargo test --release -p oblivio-volume --test sequential -- --nocapture
+    OBLIVIO_CRASH_STEP=1 cargo test --release -p oblivio-volume --test fs sequential -- --nocapture
+
+# Every byte of a sequential disk with 4 MiB of data changed and every extent replayed; then every byte and
+# every region of so many small volumes, log, states and header too.
+sequential-damage volumes="4":
+    OBLIVIO_DAMAGE=full cargo test --release -p oblivio-engine --test sequential_damage -- --nocapture
+    OBLIVIO_DAMAGE=full OBLIVIO_DAMAGE_VOLUMES={{volumes}} cargo test --release -p oblivio-volume --test sequential damage -- --nocapture
+
+# What a sequential volume of zeros stores (three times its size), as files for a randomness battery.
+sequential-stored dir mib="384":
+    OBLIVIO_STORED={{dir}} OBLIVIO_STORED_MIB={{mib}} cargo test --release -p oblivio-volume --test sequential stored -- --ignored --nocapture
+
 # The stash while a tree of 2^14 blocks shrinks, this many lives with each of five workloads.
 shrink seeds="20":
     OBLIVIO_SHRINK_SEEDS={{seeds}} cargo test --release -p oblivio-engine --test shrink -- --ignored --nocapture

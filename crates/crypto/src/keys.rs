@@ -169,7 +169,7 @@ mod tests {
             }
             seen.insert(*master.expose());
         }
-        assert_eq!(seen.len(), 2 * (2 * 8 + 1));
+        assert_eq!(seen.len(), 2 * (2 * 10 + 1));
     }
 
     #[test]

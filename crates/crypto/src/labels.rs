@@ -17,6 +17,8 @@ pub const SEQUENTIAL_ROOT: &str = "oblivio v1 2026 sequential sealing";
 pub const TIMES_ROOT: &str = "oblivio v1 2026 access times sealing";
 /// Root of the keys whose output fills what a sequential volume has not yet written.
 pub const FILL_ROOT: &str = "oblivio v1 2026 filling";
+/// Key of the pads that hide the salts and counters of sealed objects.
+pub const SEAL_MASK: &str = "oblivio v1 2026 hidden salts and counters";
 /// Key of the PRF that draws block labels.
 pub const LABEL_PRF: &str = "oblivio v1 2026 block labels";
 /// Key of the MAC over blocks (PMMAC).
@@ -31,7 +33,7 @@ pub const TEST_ENTROPY: &str = "oblivio v1 2026 TEST ONLY entropy";
 pub const TEST_KEY: &str = "oblivio v1 2026 TEST ONLY key";
 
 /// All labels above, for the test that holds them distinct and for auditors.
-pub const ALL: [&str; 13] = [
+pub const ALL: [&str; 14] = [
     BUCKET_ROOT,
     STATE_ROOT,
     COMMIT_ROOT,
@@ -39,6 +41,7 @@ pub const ALL: [&str; 13] = [
     SEQUENTIAL_ROOT,
     TIMES_ROOT,
     FILL_ROOT,
+    SEAL_MASK,
     LABEL_PRF,
     BLOCK_MAC,
     HEADER_MAC,

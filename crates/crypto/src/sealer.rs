@@ -5,10 +5,15 @@
 //! salt, counts up from zero and never goes back: no (key, nonce) pair repeats after a restart, a
 //! restored backup, or with two computers at work. The one case it cannot see is a running process
 //! that is itself cloned, as with a virtual machine resumed twice from one snapshot.
+//!
+//! Salt and counter tell which objects one session sealed, and in which order. Where nobody may see
+//! that, [`Sealer::hiding`] stores both under a pad that follows from the object's tag, which no
+//! two objects share. Which nonces are used does not change, and a salt or counter that somebody
+//! altered opens nothing, with a pad or without.
 
 use crate::secret::same_bytes;
 use crate::session::{KeyCache, SALT_BYTES, Salt, SessionKey};
-use crate::{CryptoError, Entropy, Place, SealRoot};
+use crate::{CryptoError, Entropy, Place, SealRoot, Secret, keys::derive_key, labels};
 use std::fmt;
 
 /// Free bytes a sealed object has in front: salt and counter.
@@ -72,6 +77,8 @@ pub struct Sealer {
     entropy: Box<dyn Entropy>,
     limits: SealLimits,
     session: SessionKey,
+    /// Of the pads over salts and counters, if there are any.
+    mask: Option<Secret<32>>,
     /// Messages sealed under `session`: the next counter.
     messages: u64,
     /// Bytes of plaintext sealed under `session`.
@@ -89,7 +96,25 @@ impl Sealer {
     /// A sealer with other limits than the default ones.
     pub fn with_limits(root: SealRoot, mut entropy: Box<dyn Entropy>, limits: SealLimits) -> Self {
         let session = SessionKey::derive(&root, draw_salt(&mut *entropy));
-        Self { root, entropy, limits, session, messages: 0, bytes: 0, others: KeyCache::new() }
+        let others = KeyCache::new();
+        Self { root, entropy, limits, session, mask: None, messages: 0, bytes: 0, others }
+    }
+
+    /// The same, but what it seals shows neither salt nor counter: to whoever has no key all of it
+    /// looks random. It opens only what was sealed so.
+    #[must_use]
+    pub fn hiding(mut self) -> Self {
+        self.mask = Some(derive_key(labels::SEAL_MASK, &[self.root.expose()]));
+        self
+    }
+
+    /// Puts the pad over a salt and a counter, or takes it off.
+    #[inline]
+    fn mask(&self, salt: &mut Salt, counter: &mut [u8; 8], tag: &[u8; TAG_BYTES]) {
+        let Some(key) = &self.mask else { return };
+        let pad = blake3::keyed_hash(key.expose(), tag);
+        let hidden = salt.iter_mut().chain(counter);
+        hidden.zip(pad.as_bytes()).for_each(|(byte, pad)| *byte ^= pad);
     }
 
     /// Seals in place what stands between [`SEAL_HEADER`] free bytes in front and [`TAG_BYTES`]
@@ -100,6 +125,7 @@ impl Sealer {
         *parts.salt = self.session.salt;
         *parts.counter = counter.to_le_bytes();
         self.session.seal(counter, &place.encode(), parts.data, parts.tag)?;
+        self.mask(parts.salt, parts.counter, parts.tag);
         Ok(Tag(*parts.tag))
     }
 
@@ -112,6 +138,7 @@ impl Sealer {
         buf: &'a mut [u8],
     ) -> Result<&'a mut [u8], CryptoError> {
         let Parts { salt, counter, data, tag } = Parts::of(buf)?;
+        self.mask(salt, counter, tag);
         let (counter, aad) = (u64::from_le_bytes(*counter), place.encode());
         self.open_parts(salt, counter, &aad, data, tag)?;
         Ok(data)
@@ -264,6 +291,30 @@ mod tests {
             assert_eq!(reader.open_vec(&PLACE, &forged), Err(CryptoError::Forged));
         }
         assert!(reader.others.find(&salt).is_some());
+    }
+
+    #[test]
+    fn a_hiding_sealer_shows_neither_salt_nor_counter() {
+        let (mut plain, mut hiding) = (sealer(1), sealer(1).hiding());
+        let shown = plain.seal_vec(&PLACE, b"kept").expect("seals");
+        let hidden = hiding.seal_vec(&PLACE, b"kept").expect("seals");
+        // The same salt and nonce, so the same ciphertext and tag.
+        assert_eq!(shown[SEAL_HEADER..], hidden[SEAL_HEADER..]);
+        let next = hiding.seal_vec(&PLACE, b"kept").expect("seals");
+        for (one, other) in [(&hidden, &shown), (&hidden, &next)] {
+            let equal = (0..SEAL_HEADER).filter(|&at| one[at] == other[at]).count();
+            assert!(equal < 6, "{equal} bytes are the same");
+        }
+        let mut reader = sealer(2).hiding();
+        assert_eq!(reader.open_vec(&PLACE, &hidden).expect("opens"), b"kept");
+        assert_eq!(reader.open_vec(&PLACE, &next).expect("opens"), b"kept");
+        for at in 0..hidden.len() {
+            let mut changed = hidden.clone();
+            changed[at] ^= 1;
+            assert_eq!(reader.open_vec(&PLACE, &changed), Err(CryptoError::Forged), "byte {at}");
+        }
+        assert_eq!(reader.open_vec(&PLACE, &shown), Err(CryptoError::Forged));
+        assert_eq!(plain.open_vec(&PLACE, &hidden), Err(CryptoError::Forged));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_store::{MemoryStore, PutMode, ReadAt, Result, Store, StoreError, WriteAt};
 use oblivio_volume::fs::{FileSystem, NewNode, ROOT_INO};
+use oblivio_volume::sequential::SequentialOptions;
 use oblivio_volume::{BlockSpace, CreateOptions, Error, OpenOptions, Volume};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -168,12 +169,13 @@ fn check(fs: &FileSystem, names: &[String]) {
     }
 }
 
-/// Fills a store that is just large enough for so many blocks, and works on it for several commits.
-fn to_the_limit(blocks: u64, memory: usize) {
-    // Slots of this size do not begin at pages: of each hole, parts of pages are not given back.
-    let size = just_enough(blocks, memory) + (2 << 20);
-    let store = Limited::new(size);
-    let mut fs = FileSystem::format(Box::new(create(&store, memory))).expect("room");
+/// Fills a file system of so many blocks, works on it when it is full, and opens it as after a crash;
+/// three times. Gives what is left.
+fn rounds(
+    mut fs: FileSystem,
+    blocks: u64,
+    open: &dyn Fn() -> FileSystem,
+) -> (FileSystem, Vec<String>) {
     let mut names = Vec::new();
     for round in 0..3 {
         fill(&fs, &mut names, round);
@@ -191,20 +193,61 @@ fn to_the_limit(blocks: u64, memory: usize) {
         fs.commit().expect("room for what was accepted");
         // As after a crash.
         drop(fs);
-        let volume = Volume::open(Arc::clone(&store) as _, &secret(), options(memory));
-        fs = FileSystem::open(Box::new(volume.expect("room to replay"))).expect("there");
+        fs = open();
         check(&fs, &names);
         for name in names.split_off(names.len() / 3 * (round + 1) / 2) {
             fs.unlink(ROOT_INO, name.as_bytes()).expect("deleting needs no room");
         }
         fs.commit().expect("room for what was accepted");
     }
+    (fs, names)
+}
+
+/// Fills a store that is just large enough for so many blocks, and works on it for several commits.
+fn to_the_limit(blocks: u64, memory: usize) {
+    // Slots of this size do not begin at pages: of each hole, parts of pages are not given back.
+    let size = just_enough(blocks, memory) + (2 << 20);
+    let store = Limited::new(size);
+    let fs = FileSystem::format(Box::new(create(&store, memory))).expect("room");
+    let open = || {
+        let volume = Volume::open(Arc::clone(&store) as _, &secret(), options(memory));
+        FileSystem::open(Box::new(volume.expect("room to replay"))).expect("there")
+    };
+    let (fs, names) = rounds(fs, blocks, &open);
     let free = store.least_free.load(Relaxed);
     eprintln!("{blocks} blocks, memory {memory}: {size} bytes, {free} never used");
     assert_eq!(store.refused.load(Relaxed), 0, "told in advance");
     drop(fs.into_blocks().expect("room for the end"));
-    let volume = Volume::open(Arc::clone(&store) as _, &secret(), options(memory)).expect("opens");
-    check(&FileSystem::open(Box::new(volume)).expect("there"), &names);
+    check(&open(), &names);
+}
+
+/// A sequential volume takes all of its space when it is made: there is enough for it or not, and
+/// later only the file system may be full.
+#[test]
+fn a_sequential_volume_is_used_up_to_its_capacity() {
+    let blocks = 3_000;
+    let create = SequentialOptions::new(BLOCK, blocks * BLOCK as u64);
+    // With room for the header, which is replaced as a whole.
+    let size = create.stored_bytes().expect("it can work") + (64 << 10);
+    let make = |size| {
+        let store = Limited::new(size);
+        let (to, quiet) = (Arc::clone(&store) as _, &mut |_, _| {});
+        let kdf = KdfParams::TEST;
+        let volume = Volume::create_sequential(to, &secret(), kdf, create, options(0), quiet);
+        (store, volume)
+    };
+    let refused = make(size / 2).1.err().expect("no space for it");
+    assert!(matches!(refused, Error::Full(_) | Error::Store(StoreError::Full)), "{refused}");
+    let (store, volume) = make(size);
+    let fs = FileSystem::format(Box::new(volume.expect("room"))).expect("room");
+    let open = || {
+        let volume = Volume::open(Arc::clone(&store) as _, &secret(), options(0));
+        FileSystem::open(Box::new(volume.expect("room to replay"))).expect("there")
+    };
+    let (fs, names) = rounds(fs, blocks, &open);
+    assert_eq!(store.refused.load(Relaxed), 0, "nothing grows");
+    drop(fs.into_blocks().expect("room for the end"));
+    check(&open(), &names);
 }
 
 #[test]

@@ -11,14 +11,14 @@ pub struct SequentialKeys {
 impl SequentialKeys {
     /// The keys of a volume, with the operating system's randomness.
     pub fn of_volume(master: &MasterKey, volume: VolumeId) -> Self {
-        let sealer = Sealer::new(master.sequential_root(volume), Box::new(OsEntropy));
+        let sealer = Sealer::new(master.sequential_root(volume), Box::new(OsEntropy)).hiding();
         Self { volume, sealer }
     }
 
     /// Reproducible keys, **for tests and the lab only**; another `session`, the same volume.
     pub fn from_seed(seed: u64, session: u64) -> Self {
         let entropy = Box::new(SeededEntropy::new(session));
-        let sealer = Sealer::new(SealRoot::from_seed(seed), entropy);
+        let sealer = Sealer::new(SealRoot::from_seed(seed), entropy).hiding();
         Self { volume: VolumeId([7; 16]), sealer }
     }
 }

@@ -59,7 +59,7 @@ impl Run {
 
     /// A write that every time has another content.
     pub fn content(&self) -> Vec<u8> {
-        let mut content = vec![0xa5; BYTES];
+        let mut content = vec![0xa5; self.engine.config().block_bytes];
         content[..8].copy_from_slice(&(self.log.len() as u64 + 1).to_le_bytes());
         content
     }

@@ -63,7 +63,7 @@ impl SequentialVolume {
         let (volume, layout) = (header.volume(), header.sequential());
         let keys = SequentialKeys::of_volume(master, volume);
         let engine = Sequential::new(layout.engine, keys).map_err(engine_error)?;
-        let sealer = |root| Sealer::new(root, Box::new(OsEntropy));
+        let sealer = |root| Sealer::new(root, Box::new(OsEntropy)).hiding();
         let (log, state) = (sealer(master.intent_root(volume)), sealer(master.state_root(volume)));
         Ok(Self {
             log: RingLog::new(volume, log, form_of(&layout), layout.log_quanta),
@@ -270,9 +270,6 @@ impl SequentialVolume {
         Ok(blocks)
     }
 
-    /// States come and go quickly under load, and whoever remembers one syncs a file. So often is
-    /// enough: every sync announces the newest.
-    const ANNOUNCE_EVERY: Duration = Duration::from_secs(1);
     /// The memory that the caller's caches may go by.
     pub(super) fn memory_bytes(&self) -> usize {
         if self.options.memory_bytes == 0 { MEMORY } else { self.options.memory_bytes }

@@ -1,6 +1,10 @@
 //! What a crash, or a store that fails, leaves.
 
+use super::disks::{open, sequential};
 use super::*;
+use oblivio_store::CrashStore;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Other files' new data must not reach what a crash brings back, although the volume commits
 /// blocks on its own between our commits.
@@ -8,28 +12,47 @@ use super::*;
 fn a_crash_keeps_committed_files_among_uncommitted_changes() {
     for seed in 0..20u64 {
         let disk = MemoryBlocks::new(4096, 20_000, 128 << 10);
-        let fs = FileSystem::format(disk.boxed()).unwrap();
-        let old = |i: usize| vec![i as u8 | 1; 200 + i * 37];
-        for i in 0..200 {
-            put(&fs, ROOT_INO, &format!("f{i}"), &old(i)).unwrap();
-        }
-        fs.commit().unwrap();
-        disk.auto_commit(seed * 77 + 1, 2);
-        for i in (0..200).filter(|i| i % 3 != seed as usize % 3) {
-            fs.unlink(ROOT_INO, format!("f{i}").as_bytes()).unwrap();
-            put(&fs, ROOT_INO, &format!("n{i}"), &vec![0xee; i * 61]).unwrap();
-        }
-        drop(fs);
-        disk.crash();
-        disk.auto_commit(1, 0);
-        let fs = FileSystem::open(disk.boxed()).unwrap();
-        assert_eq!(fs.usage().unwrap().files, 200);
-        for i in 0..200 {
-            let ino = fs.lookup(ROOT_INO, format!("f{i}").as_bytes()).unwrap().ino;
-            assert!(get(&fs, ino) == old(i), "seed {seed} file {i}");
-        }
-        assert_clean(&fs);
+        let auto_commit = || disk.auto_commit(seed * 77 + 1, 2);
+        keeps_committed_files(&disk, seed as usize, auto_commit, || disk.auto_commit(1, 0));
     }
+}
+
+/// This one commits whenever a turn of its queue ends, and a crash keeps by chance what came after.
+#[test]
+fn a_crash_keeps_committed_files_on_a_sequential_volume() {
+    for seed in 0..12 {
+        let disk = SequentialDisk::new(4096, 20_000, seed);
+        keeps_committed_files(&disk, seed as usize, || (), || ());
+    }
+}
+
+fn keeps_committed_files(
+    disk: &dyn TestDisk,
+    seed: usize,
+    before_changes: impl FnOnce(),
+    after_crash: impl FnOnce(),
+) {
+    let fs = FileSystem::format(disk.boxed()).unwrap();
+    let old = |i: usize| vec![i as u8 | 1; 200 + i * 37];
+    for i in 0..200 {
+        put(&fs, ROOT_INO, &format!("f{i}"), &old(i)).unwrap();
+    }
+    fs.commit().unwrap();
+    before_changes();
+    for i in (0..200).filter(|i| i % 3 != seed % 3) {
+        fs.unlink(ROOT_INO, format!("f{i}").as_bytes()).unwrap();
+        put(&fs, ROOT_INO, &format!("n{i}"), &vec![0xee; i * 61]).unwrap();
+    }
+    drop(fs);
+    disk.crash();
+    after_crash();
+    let fs = FileSystem::open(disk.boxed()).unwrap();
+    assert_eq!(fs.usage().unwrap().files, 200);
+    for i in 0..200 {
+        let ino = fs.lookup(ROOT_INO, format!("f{i}").as_bytes()).unwrap().ino;
+        assert!(get(&fs, ino) == old(i), "seed {seed} file {i}");
+    }
+    assert_clean(&fs);
 }
 
 #[test]
@@ -59,7 +82,11 @@ fn a_failing_store_loses_nothing_that_was_committed() {
 
 #[test]
 fn data_outlives_its_name_while_it_is_open() {
-    let disk = MemoryBlocks::new(4096, 2_000, 1 << 20);
+    outlives_its_name(&MemoryBlocks::new(4096, 2_000, 1 << 20));
+    outlives_its_name(&SequentialDisk::new(4096, 2_000, 1));
+}
+
+fn outlives_its_name(disk: &dyn TestDisk) {
     let fs = FileSystem::format(disk.boxed()).unwrap();
     let (attr, handle) = fs.create(ROOT_INO, b"f", NewNode::default()).unwrap();
     fs.write(handle, 0, &[9; 10_000]).unwrap();
@@ -74,4 +101,71 @@ fn data_outlives_its_name_while_it_is_open() {
     fs.commit().unwrap();
     assert_eq!(fs.usage().unwrap().data_blocks, 0, "lost with the crash");
     assert_clean(&fs);
+}
+
+/// The files of a directory, with their content.
+type Files = BTreeMap<String, Vec<u8>>;
+
+fn files(fs: &FileSystem) -> Files {
+    let entries = fs.read_dir(ROOT_INO, None, usize::MAX).unwrap().into_iter();
+    entries.map(|it| (String::from_utf8(it.name).unwrap(), get(fs, it.ino))).collect()
+}
+
+/// Rounds of changes, each with a commit at its end; `committed` hears of each that returned.
+fn rounds(fs: &FileSystem, committed: &mut dyn FnMut()) -> oblivio_volume::Result<()> {
+    for round in 0..4u8 {
+        for i in 0..12u8 {
+            let data = vec![round ^ 0x5a; 300 + usize::from(i) * 700];
+            put(fs, ROOT_INO, &format!("{round}-{i}"), &data)?;
+        }
+        for i in (0..12).filter(|i| round > 0 && i % 2 == 0) {
+            fs.unlink(ROOT_INO, format!("{}-{i}", round - 1).as_bytes())?;
+        }
+        if round > 0 {
+            let name = |what: &str| format!("{}-{what}", round - 1).into_bytes();
+            fs.rename(ROOT_INO, &name("1"), ROOT_INO, &name("new"), RenameMode::Replace)?;
+            let kept = fs.lookup(ROOT_INO, &name("3"))?.ino;
+            let size = Some(if round == 2 { 20_000 } else { 1000 });
+            fs.set_attr(kept, SetAttr { size, ..SetAttr::default() })?;
+        }
+        fs.commit()?;
+        committed();
+    }
+    Ok(())
+}
+
+/// The power fails at each operation that the store sees.
+#[test]
+fn a_crash_at_any_operation_of_a_sequential_volume_leaves_the_last_commit() {
+    let told = std::env::var("OBLIVIO_CRASH_STEP").ok().and_then(|text| text.parse().ok());
+    let start = sequential(2048, 20_000);
+    let (mut states, mut now) = (vec![Files::new()], 0);
+    let whole = Arc::new(CrashStore::holding(&start));
+    let fs = FileSystem::format(open(whole.clone()).unwrap()).unwrap();
+    fs.commit().unwrap();
+    let formatted = whole.operations();
+    rounds(&fs, &mut || states.push(files(&fs))).unwrap();
+    drop(fs);
+    for cut in (formatted..=whole.operations()).step_by(told.unwrap_or(3)) {
+        let store = Arc::new(CrashStore::holding(&start));
+        let fs = FileSystem::format(open(store.clone()).unwrap()).unwrap();
+        fs.commit().unwrap();
+        store.crash_after(cut);
+        let mut done = 0;
+        let ended = rounds(&fs, &mut || done += 1);
+        assert_eq!(ended.is_ok(), cut == whole.operations());
+        drop(fs);
+        store.crash();
+        let mut left: Vec<_> = store.extremes().into_iter().map(|(_, left)| left).collect();
+        left.push(store.survivors(cut));
+        for left in left {
+            let fs = FileSystem::open(open(Arc::new(left)).unwrap()).unwrap();
+            assert_clean(&fs);
+            let found = files(&fs);
+            let next = states.get(done + 1);
+            assert!(found == states[done] || Some(&found) == next, "cut {cut}, {done} commits");
+            now += 1;
+        }
+    }
+    assert!(now > 0, "nothing was looked at");
 }

@@ -1,5 +1,8 @@
 //! The promises of the file system, one by one.
 
+#[path = "../common/disks.rs"]
+mod disks;
+
 mod crashes;
 mod holes;
 mod links;
@@ -11,6 +14,7 @@ mod space;
 mod times;
 mod xattrs;
 
+use disks::{SequentialDisk, TestDisk};
 use oblivio_volume::Error;
 use oblivio_volume::fs::testing::MemoryBlocks;
 use oblivio_volume::fs::{

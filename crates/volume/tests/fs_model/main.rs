@@ -1,10 +1,14 @@
 //! The file system against a plain model, with crashes and commits at bad moments.
 
+#[path = "../common/disks.rs"]
+mod disks;
+
 mod data;
 mod model;
 mod names;
 mod pair;
 
+use disks::{SequentialDisk, TestDisk};
 use model::{Model, Node, path, split};
 use oblivio_volume::fs::testing::MemoryBlocks;
 use pair::Pair;
@@ -91,7 +95,7 @@ proptest! {
 
     #[test]
     fn behaves_like_the_model(ops in prop::collection::vec(op(), 1..160)) {
-        let mut pair = Pair::new(MemoryBlocks::new(BLOCK, 8192, 256 << 10), false);
+        let mut pair = Pair::new(Box::new(MemoryBlocks::new(BLOCK, 8192, 256 << 10)), false);
         for op in &ops {
             pair.apply(op);
         }
@@ -107,11 +111,30 @@ proptest! {
         seed in any::<u64>(),
     ) {
         let disk = MemoryBlocks::new(BLOCK, 8192, 64 << 10);
-        let mut pair = Pair::new(disk.clone(), true);
+        let mut pair = Pair::new(Box::new(disk.clone()), true);
         disk.auto_commit(seed, 3);
         for op in &ops {
             pair.apply(op);
         }
+        pair.apply(&Op::Crash);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
+
+    /// A volume on the sequential engine commits of its own accord too, at the end of each turn.
+    /// What was freed keeps its content there, and comes back with it.
+    #[test]
+    fn behaves_like_the_model_on_a_sequential_volume(
+        ops in prop::collection::vec(op(), 1..120),
+        chance in any::<u64>(),
+    ) {
+        let mut pair = Pair::new(Box::new(SequentialDisk::new(BLOCK, 4096, chance)), true);
+        for op in &ops {
+            pair.apply(op);
+        }
+        pair.compare();
         pair.apply(&Op::Crash);
     }
 }

@@ -1,11 +1,11 @@
 //! A file system beside its model.
 
-use super::{MemoryBlocks, Model, Node, Op, path, split};
+use super::{Model, Node, Op, TestDisk, path, split};
 use oblivio_volume::fs::{FileKind, FileSystem, Handle, Ino, ROOT_INO};
 
 /// A file system and what it should be.
 pub struct Pair {
-    disk: MemoryBlocks,
+    disk: Box<dyn TestDisk>,
     fs: Option<FileSystem>,
     pub model: Model,
     /// The handles of the inodes that the model holds.
@@ -17,7 +17,7 @@ pub struct Pair {
 }
 
 impl Pair {
-    pub fn new(disk: MemoryBlocks, careful: bool) -> Self {
+    pub fn new(disk: Box<dyn TestDisk>, careful: bool) -> Self {
         let fs = FileSystem::format(disk.boxed()).unwrap();
         Pair {
             disk,

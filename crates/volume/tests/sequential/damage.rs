@@ -4,11 +4,12 @@
 use super::dice::{Dice, told};
 use super::model::{Model, act, any_event, content};
 use super::{Memory, any_options, create, open};
-use oblivio_engine::sequential::SequentialConfig;
+use oblivio_engine::sequential::{Extent, Flush, Layout, SequentialConfig};
 use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::{MemoryStore, ReadAt, Store, WriteAt};
 use oblivio_volume::sequential::SequentialOptions;
 use oblivio_volume::{BlockSpace, Error};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A volume with a history: a store of some time ago, the store now, and what is in it.
@@ -72,7 +73,25 @@ fn no_changed_byte_is_believed() {
     assert!(noticed * 20 > changed, "hardly any change was noticed");
 }
 
-/// Every object, and every page of every object, as it was some time ago.
+/// Sectors, pages, all that a flush writes at a time, each state, each quantum, and the whole.
+fn regions(object: &str, len: u64, options: &SequentialOptions) -> BTreeSet<Extent> {
+    let mut sizes = vec![512, 4096, len.max(1)];
+    if object == "state" {
+        sizes.push(len / 2);
+    }
+    let all_of = |size: u64| {
+        let region = move |offset| Extent { offset, bytes: size.min(len - offset) };
+        (0..len).step_by(size as usize).map(region)
+    };
+    let mut regions: BTreeSet<Extent> = sizes.into_iter().flat_map(all_of).collect();
+    if object == "disk" {
+        let layout = Layout::new(&options.engine).expect("it was made with these");
+        regions.extend((0..500).flat_map(|flush| layout.writes(Flush(flush))));
+    }
+    regions
+}
+
+/// Every object, and every region of every object, as it was some time ago.
 #[test]
 fn nothing_older_is_believed() {
     let (mut replayed, mut noticed) = (0u64, 0u64);
@@ -81,23 +100,21 @@ fn nothing_older_is_believed() {
         let options = any_options(&mut dice);
         let aged = aged(options, &mut dice, seed % 2 == 0);
         for (object, len) in aged.now.list().expect("a list") {
-            for page in [512, 4096, len.max(1)] {
-                for offset in (0..len).step_by(page as usize) {
-                    let store = aged.now.snapshot();
-                    let mut old = vec![0; page.min(len - offset) as usize];
-                    let from = ReadAt { object: &object, offset, buf: &mut old };
-                    aged.old.read(&mut [from]).expect("as long as now");
-                    let write = WriteAt { object: &object, offset, data: &old };
-                    store.write(&[write]).expect("memory");
-                    let what = format!("{seed}: {object} from {offset}, {page}");
-                    noticed += u64::from(examine(&store, &aged, &what));
-                    replayed += 1;
-                }
+            for Extent { offset, bytes } in regions(&object, len, &options) {
+                let store = aged.now.snapshot();
+                let mut old = vec![0; bytes as usize];
+                let from = ReadAt { object: &object, offset, buf: &mut old };
+                aged.old.read(&mut [from]).expect("as long as now");
+                let write = WriteAt { object: &object, offset, data: &old };
+                store.write(&[write]).expect("memory");
+                let what = format!("{seed}: {object} from {offset}, {bytes}");
+                noticed += u64::from(examine(&store, &aged, &what));
+                replayed += 1;
             }
         }
         assert!(examine(&aged.old, &aged, "all of it"), "an older volume was believed");
     }
-    println!("{replayed} parts replayed, {noticed} noticed, none believed");
+    println!("{replayed} regions replayed, {noticed} noticed, none believed");
     assert!(noticed > 0);
 }
 

@@ -11,6 +11,7 @@ mod damage;
 mod dice;
 mod interrupted;
 mod model;
+mod stored;
 mod traces;
 
 use dice::Dice;
@@ -22,7 +23,7 @@ use oblivio_volume::{OpenOptions, Result, Seen};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A small volume of any form.
-fn any_options(dice: &mut Dice) -> SequentialOptions {
+pub fn any_options(dice: &mut Dice) -> SequentialOptions {
     let blocks = 1 + dice.below(60);
     let engine = SequentialConfig {
         bucket_blocks: 1 + dice.below(5),
@@ -47,7 +48,7 @@ fn any_options(dice: &mut Dice) -> SequentialOptions {
 
 /// What a computer remembers of the volume.
 #[derive(Clone, Default)]
-struct Memory(Arc<Mutex<Option<Seen>>>);
+pub struct Memory(Arc<Mutex<Option<Seen>>>);
 
 impl Memory {
     fn get(&self) -> Option<Seen> {
@@ -58,7 +59,7 @@ impl Memory {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(seen);
     }
 
-    fn copy(&self) -> Memory {
+    pub(crate) fn copy(&self) -> Memory {
         Memory(Arc::new(Mutex::new(self.get())))
     }
 
@@ -79,7 +80,7 @@ fn passphrase() -> Passphrase {
     Passphrase::new("correct horse")
 }
 
-fn create(
+pub(crate) fn create(
     store: Arc<dyn Store>,
     options: SequentialOptions,
     memory: &Memory,
@@ -95,6 +96,6 @@ fn create(
     )
 }
 
-fn open(store: Arc<dyn Store>, memory: &Memory) -> Result<SequentialVolume> {
+pub(crate) fn open(store: Arc<dyn Store>, memory: &Memory) -> Result<SequentialVolume> {
     SequentialVolume::open(store, &passphrase(), memory.options())
 }

@@ -5,22 +5,27 @@ use super::dice::{Dice, told};
 use super::model::{Event, any_op};
 use super::{Memory, any_options, create, open};
 use oblivio_engine::{Action, BlockId, BlockOp};
-use oblivio_store::record::{Event as Seen, Op};
+use oblivio_store::record::{Event as Recorded, Op};
 use oblivio_store::{CrashStore, MemoryStore, RecordStore, Store};
 use oblivio_volume::{BlockSpace, Result};
 use std::sync::Arc;
 
-/// What is public of a workload: so many writes, a sync, an end.
+/// What is public of a workload: so many writes, a new root, a sync, an end.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Writes(u64),
+    Root,
     Sync,
     Finish,
 }
 
+/// One change of what is stored: the operation, the object, where in it, how long.
+type Seen = (Op, Arc<str>, u64, u64);
+
 fn any_steps(dice: &mut Dice) -> Vec<Step> {
-    let step = |dice: &mut Dice| match dice.below(6) {
+    let step = |dice: &mut Dice| match dice.below(7) {
         0 => Step::Sync,
+        2 => Step::Root,
         1 if dice.below(5) == 0 => Step::Finish,
         _ => Step::Writes(1 + dice.below(20)),
     };
@@ -31,10 +36,10 @@ fn any_steps(dice: &mut Dice) -> Vec<Step> {
     (0..12).map(|_| step(dice)).collect()
 }
 
-/// One of the workloads of that length: sequential, the same block again and again, discards only,
-/// or anything, with reads in between.
+/// One of the workloads of that length: sequential, random, the same block again and again, discards
+/// only, or anything, with reads in between.
 fn workload(steps: &[Step], dice: &mut Dice, blocks: u64) -> Vec<Event> {
-    let (kind, mut next) = (dice.below(4), dice.below(blocks));
+    let (kind, mut next) = (dice.below(5), dice.below(blocks));
     let mut write = |dice: &mut Dice| {
         next = (next + 1) % blocks;
         let content = vec![dice.next() as u8; 64];
@@ -43,6 +48,7 @@ fn workload(steps: &[Step], dice: &mut Dice, blocks: u64) -> Vec<Event> {
             0 => op(next, Action::Write(content)),
             1 => op(7 % blocks, Action::Write(content)),
             2 => op(dice.below(blocks), Action::Remove),
+            3 => op(dice.below(blocks), Action::Write(content)),
             _ => loop {
                 let any = any_op(dice, blocks);
                 if any.action != Action::Read {
@@ -65,6 +71,10 @@ fn workload(steps: &[Step], dice: &mut Dice, blocks: u64) -> Vec<Event> {
                 }
                 events.push(Event::Ops(ops));
             }
+            Step::Root => {
+                let root = (0..8 + dice.below(900)).map(|_| dice.next() as u8).collect();
+                events.push(Event::Root(root));
+            }
             Step::Sync => events.push(Event::Commit),
             Step::Finish => events.push(Event::Finish),
         }
@@ -75,49 +85,60 @@ fn workload(steps: &[Step], dice: &mut Dice, blocks: u64) -> Vec<Event> {
 fn act(volume: &mut dyn BlockSpace, event: &Event) -> Result<()> {
     match event {
         Event::Ops(ops) => volume.access(ops.clone()).map(drop),
+        Event::Root(root) => {
+            volume.set_root(root);
+            Ok(())
+        }
+        Event::Commit => volume.commit(),
         Event::Finish => volume.finish(),
-        _ => volume.commit(),
     }
 }
 
 /// What somebody with every snapshot may know: all that was written or made durable, in order.
-fn writes(events: Vec<Seen>) -> Vec<(Op, Arc<str>, u64, u64)> {
-    let written = |event: &Seen| !matches!(event.op, Op::Read | Op::List | Op::Len);
-    let seen = |event: Seen| (event.op, event.object, event.offset, event.len);
+fn writes(events: Vec<Recorded>) -> Vec<Seen> {
+    let written = |event: &Recorded| !matches!(event.op, Op::Read | Op::List | Op::Len);
+    let seen = |event: Recorded| (event.op, event.object, event.offset, event.len);
     events.into_iter().filter(written).map(seen).collect()
 }
 
-/// Plays a workload until the power fails, opens what is left, and plays the rest.
+/// Plays a workload. The power fails as often as there are `cuts`, each after so many operations
+/// of the store, in a recovery too; what is left is opened, and the workload goes on.
 fn trace(
     start: &MemoryStore,
     memory: &Memory,
     events: &[Event],
-    (cut, chance): (u64, u64),
-) -> Vec<(Op, Arc<str>, u64, u64)> {
-    let memory = memory.copy();
-    let disk = CrashStore::holding(start);
-    disk.crash_after(cut);
-    let store = Arc::new(RecordStore::new(disk));
-    let mut rest = events;
-    if let Ok(mut volume) = open(store.clone(), &memory) {
-        while let [event, later @ ..] = rest {
-            if act(&mut volume, event).is_err() {
-                break;
-            }
-            rest = later;
-        }
+    cuts: &[(u64, u64)],
+) -> Result<Vec<Seen>> {
+    let (memory, mut rest, mut seen) = (memory.copy(), events, Vec::new());
+    let mut left = start.snapshot();
+    for &(cut, chance) in cuts {
+        let disk = CrashStore::holding(&left);
+        disk.crash_after(cut);
+        let store = Arc::new(RecordStore::new(disk));
+        // The power fails in it, unless there is less to do.
+        drop(session(&store, &memory, &mut rest));
+        store.inner().crash();
+        seen.extend(writes(store.take()));
+        left = store.inner().survivors(chance);
     }
-    store.inner().crash();
-    let mut seen = writes(store.take());
-    let left = store.inner().survivors(chance);
     let store = Arc::new(RecordStore::new(left));
-    let mut volume = open(store.clone(), &memory).expect("it opens after a crash");
-    for event in rest {
-        act(&mut volume, event).expect("it works after a crash");
-    }
-    drop(volume);
+    session(&store, &memory, &mut rest)?;
     seen.extend(writes(store.take()));
-    seen
+    Ok(seen)
+}
+
+/// Opens a volume and plays what is left of a workload.
+fn session<S: Store + 'static>(
+    store: &Arc<RecordStore<S>>,
+    memory: &Memory,
+    rest: &mut &[Event],
+) -> Result<()> {
+    let mut volume = open(store.clone(), memory)?;
+    while let [event, later @ ..] = *rest {
+        act(&mut volume, event)?;
+        *rest = later;
+    }
+    Ok(())
 }
 
 #[test]
@@ -132,17 +153,19 @@ fn equal_lengths_leave_equal_traces() {
         let steps = any_steps(&mut dice);
         let blocks = options.engine.blocks;
         let events = [0, 1].map(|_| workload(&steps, &mut dice, blocks));
-        let cut = (if dice.below(4) == 0 { u64::MAX } else { dice.below(60) }, dice.next());
-        let [one, other] = events.each_ref().map(|events| trace(&store, &memory, events, cut));
+        let cuts: Vec<_> = (0..dice.below(4)).map(|_| (dice.below(60), dice.next())).collect();
+        let [one, other] = events
+            .each_ref()
+            .map(|events| trace(&store, &memory, events, &cuts).expect("it works after crashes"));
         assert!(!one.is_empty(), "something is written in any case");
         for (at, (one, other)) in one.iter().zip(&other).enumerate() {
             assert_eq!(one, other, "pair {pair}, write {at}, {steps:?}");
         }
         assert_eq!(one.len(), other.len(), "pair {pair}, {steps:?}");
         events_seen += one.len();
-        crashed += u64::from(cut.0 != u64::MAX);
+        crashed += u64::from(!cuts.is_empty());
     }
-    println!("{pairs} pairs, {crashed} with a crash, {events_seen} writes: equal");
+    println!("{pairs} pairs, {crashed} with crashes, {events_seen} writes: equal");
 }
 
 /// The test above can fail: without the padding of quanta a sync shows how much waits for it.
@@ -154,7 +177,7 @@ fn another_length_leaves_another_trace() {
     create(store.clone(), options, &memory).expect("a volume");
     let trace_of = |count, dice: &mut Dice| {
         let events = workload(&[Step::Writes(count), Step::Sync], dice, options.engine.blocks);
-        trace(&store, &memory, &events, (u64::MAX, 1))
+        trace(&store, &memory, &events, &[]).expect("it works")
     };
     assert_ne!(trace_of(100, &mut dice), trace_of(140, &mut dice));
     let len = |store: &dyn Store| store.list().map(|objects| objects.len());
