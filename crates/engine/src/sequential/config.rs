@@ -56,7 +56,7 @@ impl SequentialConfig {
             time_pages: 0,
             sector_bytes,
             cached_nodes: 512,
-            cached_leaves: 16 << 10,
+            cached_leaves: 12 << 10,
         }
     }
 

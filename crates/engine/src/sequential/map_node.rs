@@ -113,13 +113,15 @@ impl MapNode {
         } else {
             (None, plain)
         };
-        let line = |entry: &[u8; NODE_ENTRY]| {
+        let entries = rest.as_chunks::<NODE_ENTRY>().0.get(..lines)?;
+        // Thousands are kept: in no more memory than they need.
+        let mut read = Vec::with_capacity(lines);
+        for entry in entries {
             let (word, tag) = entry.split_first_chunk()?;
             let tag = Tag(*tag.first_chunk()?);
-            Some(Line { word: u64::from_le_bytes(*word), tag })
-        };
-        let entries = rest.as_chunks::<NODE_ENTRY>().0.get(..lines)?;
-        Some(Self { mark, lines: entries.iter().map(line).collect::<Option<_>>()? })
+            read.push(Line { word: u64::from_le_bytes(*word), tag });
+        }
+        Some(Self { mark, lines: read })
     }
 
     /// The lines.
