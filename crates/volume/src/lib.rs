@@ -9,6 +9,7 @@ pub mod fuzzing;
 mod header;
 mod options;
 mod ranges;
+mod rollback;
 pub mod sequential;
 pub mod tree;
 mod volume;

@@ -68,9 +68,7 @@ impl Volume {
     /// # Errors
     /// `WrongPassphrase`, `Unsupported`, `Tampered`, `RolledBack`, `Busy`.
     pub fn open(store: Arc<dyn Store>, passphrase: &Passphrase, open: OpenOptions) -> Result<Self> {
-        store.lock()?;
-        let header = Header::load(&*store)?;
-        let master = header.unlock(passphrase)?;
+        let (header, master) = Header::open(&*store, passphrase)?;
         match header.engine() {
             EngineKind::Tree => {
                 TreeVolume::open_with(store, &header, &master, open).map(Self::from)

@@ -45,7 +45,5 @@ fn sequential(create: &SequentialOptions) -> Result<()> {
         "  bandwidth  each byte is written {:.1} times, and read once",
         create.written_per_byte()?
     ))?;
-    human::say(
-        "  time       writes some 3 to 6 times that of encryption alone, reads about as long",
-    )
+    human::say("  time       writes up to 5 times that of encryption alone, reads about as long")
 }

@@ -1,6 +1,6 @@
 //! The block view: what the file layer asks of a volume, whatever engine serves it.
 
-use crate::Result;
+use crate::{Error, Result};
 use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp};
 
 /// Numbered blocks behind an engine, with one atomic commit over all of them.
@@ -105,6 +105,14 @@ pub trait BlockSpace: Send {
 
     /// The bytes of memory that the caller may use for caches of its own.
     fn cache_budget(&self) -> usize;
+}
+
+/// Refuses operations for blocks that a space has not, before anything of them is remembered.
+pub(crate) fn refuse_misfits(ops: &[BlockOp], blocks: u64, block_bytes: usize) -> Result<()> {
+    match ops.iter().find(|op| op.id.0 >= blocks || op.action.end() > block_bytes) {
+        Some(op) => Err(Error::Invalid(format!("block {} of {blocks} of {block_bytes}", op.id.0))),
+        None => Ok(()),
+    }
 }
 
 /// The most bytes that [`BlockSpace::root`] holds.

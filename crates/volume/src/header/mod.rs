@@ -190,6 +190,33 @@ impl Header {
         Ok(master)
     }
 
+    /// Locks the store of a volume on this engine, and opens its master key.
+    ///
+    /// # Errors
+    /// `Busy`, `Unsupported` (a volume on another engine too), `WrongPassphrase`, `Tampered`.
+    pub fn open_as(
+        engine: EngineKind,
+        store: &dyn Store,
+        passphrase: &Passphrase,
+    ) -> Result<(Self, MasterKey)> {
+        let (header, master) = Self::open(store, passphrase)?;
+        if header.engine() != engine {
+            return Err(Error::Unsupported("the volume is on another engine".into()));
+        }
+        Ok((header, master))
+    }
+
+    /// As [`Self::open_as`], of a volume on any engine.
+    ///
+    /// # Errors
+    /// As [`Self::open_as`].
+    pub fn open(store: &dyn Store, passphrase: &Passphrase) -> Result<(Self, MasterKey)> {
+        store.lock()?;
+        let header = Self::load(store)?;
+        let master = header.unlock(passphrase)?;
+        Ok((header, master))
+    }
+
     /// The volume's identity.
     pub fn volume(&self) -> VolumeId {
         VolumeId(self.fields.volume)

@@ -147,7 +147,7 @@ impl SequentialVolume {
         }
         let mut volume = Self::assemble(store, &header, &master, open)?;
         volume.make_durable()?;
-        volume.write_first_state()?;
+        volume.write_state(None)?;
         // The header comes last: before it there is no volume.
         header.save(&*volume.store, PutMode::IfAbsent)?;
         volume.announce()?;

@@ -88,11 +88,6 @@ impl RingLog {
         self.next.number - mark.number
     }
 
-    /// Whether something waits for its quantum to be full.
-    pub fn is_filling(&self) -> bool {
-        self.filling.is_some()
-    }
-
     /// Takes up an entry, whose number among all writes is `write`.
     ///
     /// # Errors
@@ -102,7 +97,7 @@ impl RingLog {
         let filling = self.filling.get_or_insert_with(|| Filling::new(form, write));
         filling.add(entry);
         if filling.is_full() {
-            self.close(write)?;
+            self.close()?;
         }
         match self.sealed.len() >= TOGETHER {
             true => self.hand_over(store),
@@ -116,12 +111,12 @@ impl RingLog {
         self.filling.get_or_insert_with(|| Filling::new(form, write)).set_root(root);
     }
 
-    /// Ends the quantum that is being filled; an empty one if nothing waits.
+    /// Ends the quantum that is being filled, if one is.
     ///
     /// # Errors
     /// Those of the sealer.
-    pub fn close(&mut self, write: u64) -> Result<()> {
-        let filling = self.filling.take().unwrap_or_else(|| Filling::new(self.form, write));
+    pub fn close(&mut self) -> Result<()> {
+        let Some(filling) = self.filling.take() else { return Ok(()) };
         let mut quantum = filling.finish(self.next.before, self.durable);
         let place = self.place(self.next.number);
         let sealed = self.sealer.seal(&place, &mut quantum);

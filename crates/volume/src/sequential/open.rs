@@ -6,8 +6,9 @@ use super::quantum::Entry;
 use super::state::State;
 use super::times;
 use super::volume::{SequentialVolume, carry_out, engine_error};
-use crate::header::Header;
+use crate::header::{EngineKind, Header};
 use crate::options::OpenOptions;
+use crate::rollback::{refuse_lost_syncs, refuse_older};
 use crate::{Error, Result};
 use oblivio_crypto::{MasterKey, Passphrase};
 use oblivio_engine::sequential::{Sequential, SequentialKeys};
@@ -20,9 +21,7 @@ impl SequentialVolume {
     /// # Errors
     /// `WrongPassphrase`, `Unsupported`, `Tampered`, `RolledBack`, `Busy`.
     pub fn open(store: Arc<dyn Store>, passphrase: &Passphrase, open: OpenOptions) -> Result<Self> {
-        store.lock()?;
-        let header = Header::load(&*store)?;
-        let master = header.unlock(passphrase)?;
+        let (header, master) = Header::open_as(EngineKind::Sequential, &*store, passphrase)?;
         Self::open_with(store, &header, &master, open)
     }
 
@@ -38,7 +37,7 @@ impl SequentialVolume {
         volume.make_durable()?;
         let (state, identity) = volume.states.read(&*volume.store)?;
         (volume.current, volume.state_end) = ((state.epoch, identity), state.end);
-        volume.refuse_rollback()?;
+        refuse_older(&volume.options, &volume.seen())?;
         volume.expect_log(state.log)?;
         volume.restore(&state, master)?;
         volume.replay(state.log)?;
@@ -57,26 +56,6 @@ impl SequentialVolume {
         Ok(self.store.sync(&names)?)
     }
 
-    /// Compares the state with what this computer has seen.
-    fn refuse_rollback(&self) -> Result<()> {
-        let Some(seen) = self.options.last_seen else { return Ok(()) };
-        if seen.volume != self.volume || self.options.accept_rollback {
-            return Ok(());
-        }
-        let (epoch, digest) = self.current;
-        if epoch < seen.epoch {
-            return Err(Error::RolledBack(format!(
-                "the volume is at state {epoch}, but this computer saw state {}",
-                seen.epoch
-            )));
-        }
-        if epoch == seen.epoch && digest != seen.digest {
-            let why = format!("state {epoch} is another one than the one this computer saw");
-            return Err(Error::RolledBack(why));
-        }
-        Ok(())
-    }
-
     /// Finds where the log ends, and compares that with what this computer has seen.
     fn expect_log(&mut self, from: Mark) -> Result<()> {
         let mut reader = Reader::new(from);
@@ -85,16 +64,7 @@ impl SequentialVolume {
         self.log.refuse_hole(&*self.store, from, end)?;
         // Before the states that a recovery writes are announced: nobody shall forget the end.
         self.log.set_durable(end.number);
-        let Some(seen) = self.options.last_seen else { return Ok(()) };
-        let same = (seen.volume, (seen.epoch, seen.digest)) == (self.volume, self.current);
-        let found = end.number.saturating_sub(self.state_end);
-        if same && found < seen.syncs && !self.options.accept_rollback {
-            return Err(Error::RolledBack(format!(
-                "the end of the log is missing: {} quanta that this computer saw",
-                seen.syncs - found
-            )));
-        }
-        Ok(())
+        refuse_lost_syncs(&self.options, &self.seen())
     }
 
     /// Brings the engine to where the state left it.

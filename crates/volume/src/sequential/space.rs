@@ -2,7 +2,7 @@
 //! follows from how many writes there are.
 
 use super::SequentialVolume;
-use crate::block::{BlockSpace, ROOT_BYTES};
+use crate::block::{BlockSpace, ROOT_BYTES, refuse_misfits};
 use crate::{Error, Result};
 use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp};
 use std::collections::HashMap;
@@ -11,15 +11,6 @@ use std::collections::HashMap;
 const TOGETHER: usize = 256;
 
 impl SequentialVolume {
-    /// Refuses what no engine would take.
-    fn refuse_misfits(&self, ops: &[BlockOp]) -> Result<()> {
-        let (blocks, bytes) = (self.capacity_blocks(), self.block_bytes());
-        match ops.iter().find(|op| op.id.0 >= blocks || op.action.end() > bytes) {
-            Some(op) => Err(Error::Invalid(format!("block {} of {blocks} of {bytes}", op.id.0))),
-            None => Ok(()),
-        }
-    }
-
     /// The blocks that must be read before these operations can be carried out.
     fn read_for(&mut self, ops: &[BlockOp]) -> Result<HashMap<BlockId, BlockAnswer>> {
         let mut seen = HashMap::new();
@@ -103,7 +94,7 @@ impl BlockSpace for SequentialVolume {
     }
 
     fn access(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
-        self.refuse_misfits(&ops)?;
+        refuse_misfits(&ops, self.capacity_blocks(), self.block_bytes())?;
         self.guarded(|volume| {
             let mut answers = Vec::with_capacity(ops.len());
             let mut ops = ops.into_iter().peekable();

@@ -147,7 +147,7 @@ impl SequentialVolume {
 
     /// Makes durable what the state names, and then the state itself.
     fn end_turn(&mut self) -> Result<()> {
-        self.close_quantum()?;
+        self.log.close()?;
         self.log.hand_over(&*self.store)?;
         self.store.sync(&[DISK_OBJECT, LOG_OBJECT])?;
         self.log.synced();
@@ -156,14 +156,6 @@ impl SequentialVolume {
         match self.announced {
             Some((_, at)) if at.elapsed() < ANNOUNCE_EVERY => Ok(()),
             _ => self.announce(),
-        }
-    }
-
-    /// Ends the quantum that is being filled, if one is.
-    fn close_quantum(&mut self) -> Result<()> {
-        match self.log.is_filling() {
-            true => self.log.close(self.engine.writes()),
-            false => Ok(()),
         }
     }
 
@@ -191,7 +183,7 @@ impl SequentialVolume {
 
     /// Makes everything accepted so far durable.
     pub(super) fn sync(&mut self) -> Result<()> {
-        self.close_quantum()?;
+        self.log.close()?;
         if self.log.durable() == self.log.end().number {
             return Ok(());
         }
@@ -201,7 +193,7 @@ impl SequentialVolume {
     }
 
     /// Writes the next state; it and all that it names are durable then.
-    fn write_state(&mut self, times: Option<[u8; 32]>) -> Result<()> {
+    pub(super) fn write_state(&mut self, times: Option<[u8; 32]>) -> Result<()> {
         let state = State {
             epoch: self.current.0 + 1,
             log: self.turns[0],
@@ -213,11 +205,6 @@ impl SequentialVolume {
         self.current = (state.epoch, self.states.write(&*self.store, &state)?);
         self.state_end = state.end;
         Ok(())
-    }
-
-    /// The first state of a volume.
-    pub(super) fn write_first_state(&mut self) -> Result<()> {
-        self.write_state(None)
     }
 
     /// Leaves as little as can be to the next opening.

@@ -1,6 +1,6 @@
 //! The volume as a block space: batches, writes that wait, durability.
 
-use crate::block::{BlockSpace, ROOT_BYTES};
+use crate::block::{BlockSpace, ROOT_BYTES, refuse_misfits};
 use crate::options::ShownKind;
 use crate::tree::deferred::Writes;
 use crate::tree::shown::runs;
@@ -87,15 +87,6 @@ impl TreeVolume {
         ops.iter().for_each(|op| writes.add(op));
         if writes.bytes().len() > SYNC_BYTES && self.pacer.is_none() {
             self.unsynced = None;
-        }
-    }
-
-    /// Refuses what no engine would take, before anything of it is remembered.
-    fn refuse_misfits(&self, ops: &[BlockOp]) -> Result<()> {
-        let (blocks, bytes) = (self.engine.capacity(), self.engine.block_bytes());
-        match ops.iter().find(|op| op.id.0 >= blocks || op.action.end() > bytes) {
-            Some(op) => Err(Error::Invalid(format!("block {} of {blocks} of {bytes}", op.id.0))),
-            None => Ok(()),
         }
     }
 
@@ -209,7 +200,7 @@ impl BlockSpace for TreeVolume {
     }
 
     fn access(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
-        self.refuse_misfits(&ops)?;
+        refuse_misfits(&ops, self.engine.capacity(), self.engine.block_bytes())?;
         self.guarded(|volume| {
             if ops.iter().any(|op| op.action != Action::Read) {
                 volume.drain(|_| 0)?;
@@ -237,7 +228,7 @@ impl BlockSpace for TreeVolume {
     }
 
     fn defer(&mut self, ops: Vec<BlockOp>) -> Result<()> {
-        self.refuse_misfits(&ops)?;
+        refuse_misfits(&ops, self.engine.capacity(), self.engine.block_bytes())?;
         self.guarded(|volume| {
             for op in ops {
                 // One by one: a commit in between forgets what was noted before it.

@@ -4,11 +4,12 @@
 //! sealed state (a delta on its log, or a new checkpoint), the commit record. Until the record is
 //! durable a crash leaves the commit before, whole.
 
-use crate::header::{FORMAT_VERSION, Header};
+use crate::header::{EngineKind, FORMAT_VERSION, Header};
 use crate::options::{
     CreateOptions, DEFAULT_MEMORY, EngineInfo, OpenOptions, Seen, Shown, ShownKind, TreeInfo,
     VolumeInfo,
 };
+use crate::rollback::{refuse_lost_syncs, refuse_older};
 use crate::tree::commit::{read_commit, write_commit};
 use crate::tree::deferred::{Deferred, Entry, Writes};
 use crate::tree::journal::{Journal, Record};
@@ -128,9 +129,7 @@ impl TreeVolume {
         passphrase: &Passphrase,
         open: OpenOptions,
     ) -> Result<TreeVolume> {
-        store.lock()?;
-        let header = Header::load(&*store)?;
-        let master = header.unlock(passphrase)?;
+        let (header, master) = Header::open_as(EngineKind::Tree, &*store, passphrase)?;
         Self::open_with(store, &header, &master, open)
     }
 
@@ -144,7 +143,7 @@ impl TreeVolume {
         let mut volume = Self::assemble(store, header, master, open)?;
         volume.load()?;
         volume.report_start();
-        volume.refuse_rollback()?;
+        refuse_older(&volume.options, &volume.seen())?;
         volume.slab.trim(&*volume.store)?;
         volume.replay()?;
         volume.announce()?;
@@ -229,47 +228,11 @@ impl TreeVolume {
         self.engine.set_cache_bytes(bytes).map_err(engine_error)
     }
 
-    /// Compares with what this computer has seen.
-    fn refuse_rollback(&self) -> Result<()> {
-        let Some(seen) = self.options.last_seen else { return Ok(()) };
-        if seen.volume != self.volume || self.options.accept_rollback {
-            return Ok(());
-        }
-        let now = self.seen();
-        if now.epoch < seen.epoch {
-            return Err(Error::RolledBack(format!(
-                "the volume is at commit {}, but this computer saw commit {}",
-                now.epoch, seen.epoch
-            )));
-        }
-        if now.epoch == seen.epoch && now.digest != seen.digest {
-            return Err(Error::RolledBack(format!(
-                "commit {} is another one than the one this computer saw",
-                now.epoch
-            )));
-        }
-        Ok(())
-    }
-
-    /// Compares the journal with what this computer has seen of it.
-    fn refuse_lost_syncs(&self) -> Result<()> {
-        let (now, Some(seen)) = (self.seen(), self.options.last_seen) else { return Ok(()) };
-        let same = (seen.volume, seen.epoch, seen.digest) == (now.volume, now.epoch, now.digest);
-        if same && now.syncs < seen.syncs && !self.options.accept_rollback {
-            return Err(Error::RolledBack(format!(
-                "the end of the journal is missing: {} of {} syncs that this computer saw",
-                seen.syncs - now.syncs,
-                seen.syncs
-            )));
-        }
-        Ok(())
-    }
-
     /// Shows again what a crashed session showed since its last commit, writes again what it had
     /// made durable, and commits.
     fn replay(&mut self) -> Result<()> {
         let records = self.journal.load(&*self.store)?;
-        self.refuse_lost_syncs()?;
+        refuse_lost_syncs(&self.options, &self.seen())?;
         if records.is_empty() {
             return Ok(());
         }

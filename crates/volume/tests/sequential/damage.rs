@@ -3,12 +3,14 @@
 
 use super::dice::{Dice, told};
 use super::model::{Model, act, any_event, content};
-use super::{Memory, any_options, create, open};
+use super::{Memory, any_options, create, open, passphrase};
+use oblivio_crypto::KdfParams;
 use oblivio_engine::sequential::{Extent, Flush, Layout, SequentialConfig};
 use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::{MemoryStore, ReadAt, Store, WriteAt};
 use oblivio_volume::sequential::SequentialOptions;
-use oblivio_volume::{BlockSpace, Error};
+use oblivio_volume::tree::TreeVolume;
+use oblivio_volume::{BlockSpace, CreateOptions, Error, OpenOptions};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -179,4 +181,17 @@ fn a_log_put_together_from_two_is_not_believed() {
         let found = content(&mut volume).expect("readable");
         assert!(found.blocks.values().all(|block| block[0] != 3), "both histories in one");
     }
+}
+
+/// Fields of one engine must never be taken for those of another.
+#[test]
+fn a_volume_opens_on_its_own_engine_only() {
+    let (trees, disks) = (Arc::new(MemoryStore::new()), Arc::new(MemoryStore::new()));
+    drop(create(disks.clone(), long_turn(), &Memory::default()).expect("a volume"));
+    let tree = CreateOptions { block_bytes: 512, capacity_bytes: 1 << 20, kdf: KdfParams::TEST };
+    let made = TreeVolume::create(trees.clone(), &passphrase(), tree, OpenOptions::default());
+    drop(made.expect("a volume"));
+    let refused = |error: Option<Error>| matches!(error, Some(Error::Unsupported(_)));
+    assert!(refused(open(trees, &Memory::default()).err()));
+    assert!(refused(TreeVolume::open(disks, &passphrase(), OpenOptions::default()).err()));
 }
