@@ -29,8 +29,9 @@ pub(super) struct Shelf {
     pub free: BTreeSet<u32>,
     /// Others that may be written, whose space was given back.
     pub holes: BTreeSet<u32>,
-    /// About the most slots that a commit wrote lately; as many free ones are kept.
-    busiest: u64,
+    /// Slots that were written before each of the last commits. Commits come at several rhythms, so
+    /// the last alone says little; as many free ones are kept as the busiest of them took.
+    lately: [u64; 4],
     /// A part of the free end was cut off, and the rest is to follow.
     cutting: bool,
     /// Slots of versions that the next commit makes old.
@@ -39,11 +40,8 @@ pub(super) struct Shelf {
     fresh: u64,
     /// Slots that the object has.
     pub end: u32,
-    /// Slots by which it became longer since the last commit, and by which it will until the next
-    /// if that is like the last. Space that was never written costs most, so it is taken evenly
-    /// and not when all that is free was used.
-    grown: u64,
-    expected: u64,
+    /// What is owed of the slots by which it must become longer until the commit.
+    owed: u64,
 }
 
 impl Shelf {
@@ -55,13 +53,12 @@ impl Shelf {
             slot_bytes: bucket_bytes.next_multiple_of(align) as u64,
             free: BTreeSet::new(),
             holes: BTreeSet::new(),
-            busiest: 0,
+            lately: [0; 4],
             cutting: false,
             retired: Vec::new(),
             fresh: 0,
             end: 0,
-            grown: 0,
-            expected: 0,
+            owed: 0,
         }
     }
 
@@ -137,23 +134,39 @@ impl Shelf {
     /// Free slots to keep. What no bucket is in was left by leaves that have another number of
     /// slots now.
     fn spare(&self) -> usize {
-        if self.held() == 0 { 0 } else { self.busiest as usize }
+        if self.held() == 0 { 0 } else { self.busiest() as usize }
+    }
+
+    fn busiest(&self) -> u64 {
+        self.lately.into_iter().fold(0, u64::max)
     }
 
     /// A slot for a new version, below `limit`.
     pub fn take(&mut self, limit: u32) -> Option<u32> {
-        let lags = self.grown * self.busiest < self.expected * self.fresh;
-        let slot = match if lags { None } else { self.take_lowest() } {
+        let longer = self.end < limit && self.owes_a_slot();
+        let slot = match if longer { None } else { self.take_lowest() } {
             Some(slot) => slot,
             None if self.end == limit => return None,
             None => {
                 self.end += 1;
-                self.grown += 1;
                 self.end - 1
             }
         };
         self.fresh += 1;
         Some(slot)
+    }
+
+    /// Whether it is time for a slot beyond the end. Space that was never written costs most, so
+    /// when what is free will not do until the commit, if that is a busy one, the rest is taken
+    /// evenly, and not when all that is free was used.
+    fn owes_a_slot(&mut self) -> bool {
+        let left = self.busiest().saturating_sub(self.fresh);
+        self.owed += left.saturating_sub((self.free.len() + self.holes.len()) as u64);
+        let owes = left > 0 && self.owed >= left;
+        if owes {
+            self.owed -= left;
+        }
+        owes
     }
 
     fn take_lowest(&mut self) -> Option<u32> {
@@ -171,11 +184,10 @@ impl Shelf {
 
     /// The commit is durable: old versions are free.
     pub fn committed(&mut self) {
-        let unused = (self.free.len() + self.holes.len()) as u64;
-        (self.expected, self.grown) = (self.grown.saturating_sub(unused), 0);
+        self.owed = 0;
         self.free.extend(self.retired.drain(..));
-        self.busiest = self.fresh.max(self.busiest - self.busiest / 8);
-        self.fresh = 0;
+        self.lately.rotate_right(1);
+        self.lately[0] = std::mem::take(&mut self.fresh);
     }
 
     /// Gives space back that the next commits will not need, making at most so many holes; says

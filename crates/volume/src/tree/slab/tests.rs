@@ -114,6 +114,30 @@ fn a_slab_grows_evenly() {
     assert!(grown[27..].iter().all(|by| *by == 0), "{grown:?}");
 }
 
+/// Commits at two rhythms: a short interval says nothing about what a long one needs.
+#[test]
+fn a_slab_grows_evenly_between_commits_of_any_distance() {
+    let store = MemoryStore::new();
+    let mut slab = Slab::new(600, SECTOR);
+    let mut buckets = 30;
+    for interval in 0..24u64 {
+        let (mut ends, writes) =
+            (vec![slab.shelves[0].end], if interval % 2 == 0 { 80 } else { 20 });
+        for n in 0..writes {
+            let new = n % 4 == 0;
+            buckets += u64::from(new);
+            let bucket = if new { buckets } else { 1 + n % 30 };
+            put(&mut slab, &store, BucketId(bucket), &[1; 600]);
+            if n % (writes / 4) == writes / 4 - 1 {
+                ends.push(slab.shelves[0].end);
+            }
+        }
+        slab.committed();
+        let grown: Vec<_> = ends.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert!(interval < 6 || grown.iter().all(|&by| by <= 8), "{interval}: {grown:?}");
+    }
+}
+
 /// In small parts all space comes back that comes back at once.
 #[test]
 fn space_is_given_back_in_parts() {
