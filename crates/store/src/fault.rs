@@ -240,6 +240,10 @@ impl<S: Store> Store for FaultStore<S> {
     fn lock(&self) -> Result<()> {
         self.single("", || self.inner.lock())
     }
+
+    fn save_memory(&self) {
+        self.inner.save_memory();
+    }
 }
 
 #[cfg(test)]

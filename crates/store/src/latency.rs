@@ -128,6 +128,10 @@ impl<S: Store> Store for LatencyStore<S> {
         self.wait(0, 0);
         self.inner.lock()
     }
+
+    fn save_memory(&self) {
+        self.inner.save_memory();
+    }
 }
 
 #[cfg(test)]

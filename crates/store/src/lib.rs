@@ -198,4 +198,6 @@ pub trait Store: Send + Sync {
     /// Takes the exclusive right to write, until the store is dropped; [`StoreError::Busy`] when
     /// another process has it.
     fn lock(&self) -> Result<()>;
+    /// Asks to keep little in memory from now on, though that makes long writes wait more often.
+    fn save_memory(&self) {}
 }

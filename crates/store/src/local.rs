@@ -102,6 +102,10 @@ impl LocalStore {
 }
 
 impl Store for LocalStore {
+    fn save_memory(&self) {
+        self.handles.save_memory();
+    }
+
     fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
         let mut last = None;
         let alone = reads.len() == 1;

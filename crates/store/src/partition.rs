@@ -178,6 +178,10 @@ impl PartitionStore {
 }
 
 impl Store for PartitionStore {
+    fn save_memory(&self) {
+        self.objects.save_memory();
+    }
+
     fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
         self.objects.read(reads)
     }

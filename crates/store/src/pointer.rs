@@ -46,6 +46,9 @@ macro_rules! forward {
             fn lock(&self) -> Result<()> {
                 (**self).lock()
             }
+            fn save_memory(&self) {
+                (**self).save_memory();
+            }
         }
     )*};
 }

@@ -227,6 +227,10 @@ impl<S: Store> Store for RecordStore<S> {
     fn lock(&self) -> Result<()> {
         self.inner.lock()
     }
+
+    fn save_memory(&self) {
+        self.inner.save_memory();
+    }
 }
 
 #[cfg(test)]

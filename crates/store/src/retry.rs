@@ -140,6 +140,10 @@ impl Store for RetryStore {
     fn lock(&self) -> Result<()> {
         self.inner.lock()
     }
+
+    fn save_memory(&self) {
+        self.inner.save_memory();
+    }
 }
 
 #[cfg(test)]

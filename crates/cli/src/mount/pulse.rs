@@ -78,4 +78,8 @@ impl Store for PulseStore {
     fn lock(&self) -> Result<()> {
         self.inner.lock()
     }
+
+    fn save_memory(&self) {
+        self.inner.save_memory();
+    }
 }

@@ -117,6 +117,8 @@ type Open = HashMap<String, Arc<Handle>>;
 #[derive(Debug, Default)]
 pub(super) struct Handles {
     open: RwLock<Open>,
+    /// Whether files keep little in memory.
+    little: AtomicBool,
 }
 
 impl Handles {
@@ -131,7 +133,7 @@ impl Handles {
             io::ErrorKind::NotFound => StoreError::missing(name),
             _ => StoreError::io(name, error),
         })?;
-        keep(&mut open, name, file)
+        self.keep(&mut open, name, file)
     }
 
     /// The file of an object that is created if need be.
@@ -142,7 +144,7 @@ impl Handles {
         check_name(name)?;
         let mut open = self.exclusive();
         let file = open_or_create(dir, name).map_err(|error| StoreError::io(name, error))?;
-        Ok(keep(&mut open, name, (file, None))?.0)
+        Ok(self.keep(&mut open, name, (file, None))?.0)
     }
 
     /// The length of an object that may be open, if more than the file's own is known.
@@ -157,6 +159,12 @@ impl Handles {
         open.values().map(|handle| handle.behind.waiting() as u64).sum()
     }
 
+    /// All files keep less in memory from now on.
+    pub(super) fn save_memory(&self) {
+        self.little.store(true, Ordering::Relaxed);
+        self.exclusive().values().for_each(|handle| handle.behind.save_memory());
+    }
+
     /// Nobody opens a file while this is held.
     pub(super) fn exclusive(&self) -> RwLockWriteGuard<'_, Open> {
         self.open.write().unwrap_or_else(PoisonError::into_inner)
@@ -168,26 +176,34 @@ impl Handles {
         let len = handle.named_len().map_err(|error| StoreError::io(name, error))?;
         Ok(len.map(|len| (Arc::clone(handle), len)))
     }
-}
 
-/// Puts an open file into the cache, unless another thread was faster.
-fn keep(open: &mut Open, name: &str, (file, refused): Opened) -> Result<(Arc<Handle>, u64)> {
-    let named = |error| StoreError::io(name, error);
-    let found = file.metadata().map_err(named)?;
-    if !found.is_file() {
-        return Err(named(not_a_file()));
+    /// Puts an open file into the cache, unless another thread was faster.
+    fn keep(
+        &self,
+        open: &mut Open,
+        name: &str,
+        (file, refused): Opened,
+    ) -> Result<(Arc<Handle>, u64)> {
+        let named = |error| StoreError::io(name, error);
+        let found = file.metadata().map_err(named)?;
+        if !found.is_file() {
+            return Err(named(not_a_file()));
+        }
+        if let Some(handle) = open.get(name)
+            && let Some(len) = handle.named_len().map_err(named)?
+        {
+            return Ok((Arc::clone(handle), len));
+        }
+        make_room(open);
+        expect_random_reads(&file);
+        let behind = Behind::new(file);
+        if self.little.load(Ordering::Relaxed) {
+            behind.save_memory();
+        }
+        let handle = Arc::new(Handle { behind, refused, dirty: AtomicBool::default() });
+        open.insert(name.to_owned(), Arc::clone(&handle));
+        Ok((handle, found.len()))
     }
-    if let Some(handle) = open.get(name)
-        && let Some(len) = handle.named_len().map_err(named)?
-    {
-        return Ok((Arc::clone(handle), len));
-    }
-    make_room(open);
-    expect_random_reads(&file);
-    let behind = Behind::new(file);
-    let handle = Arc::new(Handle { behind, refused, dirty: AtomicBool::default() });
-    open.insert(name.to_owned(), Arc::clone(&handle));
-    Ok((handle, found.len()))
 }
 
 /// Closes an idle file when there are too many; when none is idle there is one more.

@@ -48,6 +48,11 @@ struct Writer {
 type Change = (usize, Entry);
 
 impl<M: Medium> Objects<M> {
+    /// Keeps less in memory from now on.
+    pub(super) fn save_memory(&self) {
+        self.behind.save_memory();
+    }
+
     /// Writes the first table; whatever the places hold is void.
     pub(super) fn create(medium: M, layout: Layout) -> io::Result<Self> {
         let entries = vec![Entry::default(); layout.reserved.len()];

@@ -61,6 +61,10 @@ impl SequentialVolume {
             return Err(Error::Invalid(why.into()));
         }
         let (volume, layout) = (header.volume(), header.sequential());
+        if layout.engine.time_pages > 0 {
+            // Its map is on the disk because there is little memory.
+            store.save_memory();
+        }
         let keys = SequentialKeys::of_volume(master, volume);
         let engine = Sequential::new(layout.engine, keys).map_err(engine_error)?;
         let sealer = |root| Sealer::new(root, Box::new(OsEntropy)).hiding();

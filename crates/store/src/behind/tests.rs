@@ -1,0 +1,188 @@
+use super::*;
+use proptest::prelude::*;
+use std::os::unix::fs::FileExt;
+
+fn open(content: &[u8]) -> io::Result<Behind> {
+    let file = tempfile::tempfile()?;
+    file.write_all_at(content, 0)?;
+    Ok(Behind::new(file))
+}
+
+fn content(behind: &Behind) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; behind.medium().metadata()?.len() as usize];
+    behind.medium().read_exact_at(&mut bytes, 0)?;
+    Ok(bytes)
+}
+
+/// The sync of these writes failed, and the system dropped them.
+fn failed(writes: &[(u64, &[u8])]) -> io::Result<Behind> {
+    let behind = open(b"first")?;
+    writes.iter().try_for_each(|(at, data)| behind.write(*at, data, false))?;
+    behind.medium().write_all_at(b"first", 0)?;
+    behind.medium().set_len(5)?;
+    let mut state = behind.shared.state();
+    state.waiting.take_back();
+    (state.underway, state.failed) = (Arc::new(std::mem::take(&mut state.waiting)), true);
+    drop(state);
+    Ok(behind)
+}
+
+#[test]
+fn after_a_failed_sync_what_was_lost_is_written_again() -> io::Result<()> {
+    let behind = failed(&[(0, b"second"), (2, b"X")])?;
+    behind.sync()?;
+    assert_eq!(content(&behind)?, b"seXond");
+    assert!(behind.is_empty(), "nothing is kept any more");
+    let behind = failed(&[(3, b"old")])?;
+    behind.write(4, b"new", false)?;
+    assert_eq!(content(&behind)?, b"fironew", "what is kept is older");
+    let behind = failed(&[(3, b"long"), (6, b"er")])?;
+    behind.truncate(6)?;
+    assert_eq!(content(&behind)?, b"firlon", "lost, written again and cut");
+    let behind = failed(&[(3, b"long")])?;
+    let mut buf = [0; 3];
+    assert!(behind.read(4, &mut buf)? && &buf == b"ong", "reads see what was written");
+    assert!(!behind.read(0, &mut [0; 5])?, "partly kept, so it was written first");
+    assert_eq!(content(&behind)?, b"firlong");
+    Ok(())
+}
+
+#[test]
+fn an_error_stays_until_it_is_gone_and_nothing_is_forgotten() -> io::Result<()> {
+    let path = tempfile::NamedTempFile::new()?;
+    let behind = Behind::new(File::open(path.path())?);
+    // Whoever writes later hears of it later, and of no success before.
+    behind.write(0, &[7; 100], true)?;
+    for _ in 0..3 {
+        assert!(behind.sync().is_err());
+        assert!(behind.write(5, &[8; 10], true).is_err());
+        let mut buf = [0; 100];
+        assert!(behind.read(0, &mut buf)? && buf == [7; 100]);
+        assert_eq!(behind.end(), 100);
+    }
+    Ok(())
+}
+
+#[test]
+fn much_is_written_by_the_thread_and_bounded() -> io::Result<()> {
+    let behind = open(b"")?;
+    let piece = vec![7; 3 << 20];
+    for round in 0..30 {
+        let most = if round < 20 { MOST } else { LITTLE.max(piece.len()) };
+        if round == 20 {
+            behind.save_memory();
+            behind.sync()?;
+        }
+        behind.write(round * 11, &piece, true)?;
+        assert!(behind.waiting() <= 2 * most);
+    }
+    behind.sync()?;
+    assert_eq!((behind.waiting(), behind.end()), (0, 0));
+    assert_eq!(content(&behind)?.len(), 29 * 11 + piece.len());
+    Ok(())
+}
+
+#[test]
+fn what_was_not_durable_is_there_when_it_is_closed() -> io::Result<()> {
+    let path = tempfile::NamedTempFile::new()?;
+    let behind = Behind::new(path.reopen()?);
+    behind.write(2, b"later", true)?;
+    drop(behind);
+    assert_eq!(std::fs::read(path.path())?, b"\0\0later");
+    Ok(())
+}
+
+#[derive(Clone, Debug)]
+enum Act {
+    Write {
+        at: u64,
+        len: usize,
+        later: bool,
+    },
+    Read {
+        at: u64,
+        len: usize,
+    },
+    Truncate(u64),
+    Sync,
+    /// The last sync failed, and the file has nothing of what was not durable.
+    Fail,
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        6 => (0u64..200, 1usize..60, any::<bool>())
+            .prop_map(|(at, len, later)| Act::Write { at, len, later }),
+        4 => (0u64..200, 1usize..60).prop_map(|(at, len)| Act::Read { at, len }),
+        1 => (0u64..250).prop_map(Act::Truncate),
+        1 => Just(Act::Sync),
+        1 => Just(Act::Fail),
+    ]
+}
+
+fn run(acts: &[Act]) -> io::Result<()> {
+    let behind = open(b"")?;
+    let mut model = Vec::new();
+    for (index, act) in acts.iter().enumerate() {
+        match *act {
+            Act::Write { at, len, later } => {
+                let data = vec![index as u8 + 1; len];
+                behind.write(at, &data, later)?;
+                model.resize(model.len().max(at as usize + len), 0);
+                model[at as usize..][..len].copy_from_slice(&data);
+            }
+            Act::Read { at, len } if at as usize + len <= model.len() => {
+                let mut buf = vec![0; len];
+                if !behind.read(at, &mut buf)? {
+                    let end = behind.medium().metadata()?.len();
+                    if end < at + len as u64 {
+                        behind.sync()?;
+                    }
+                    behind.medium().read_exact_at(&mut buf, at)?;
+                }
+                assert_eq!(buf, model[at as usize..][..len]);
+            }
+            Act::Read { .. } => {}
+            Act::Truncate(len) => {
+                behind.truncate(len)?;
+                model.resize(len as usize, 0);
+            }
+            Act::Sync => {
+                behind.sync()?;
+                assert_eq!(content(&behind)?, model);
+            }
+            Act::Fail => lose(&behind)?,
+        }
+        let end = behind.medium().metadata()?.len().max(behind.end());
+        assert_eq!(end as usize, model.len());
+    }
+    behind.sync()?;
+    assert_eq!(content(&behind)?, model);
+    Ok(())
+}
+
+/// What a failed sync leaves, at its worst: nothing of what was not durable.
+fn lose(behind: &Behind) -> io::Result<()> {
+    let mut state = behind.shared.idle();
+    if state.underway.is_empty() {
+        state.underway = Arc::new(std::mem::take(&mut state.waiting));
+    }
+    let len = behind.medium().metadata()?.len();
+    let lost = (0..len).filter(|&at| state.underway.touches(at, 1));
+    lost.clone().try_for_each(|at| behind.medium().write_all_at(&[0xee], at))?;
+    state.failed = !state.underway.is_empty();
+    if let Some(underway) = Arc::get_mut(&mut state.underway) {
+        underway.take_back();
+    }
+    Ok(())
+}
+
+proptest! {
+    // Each case syncs a real file.
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn a_file_written_behind_is_a_file(acts in prop::collection::vec(act(), 1..60)) {
+        prop_assert!(run(&acts).is_ok());
+    }
+}
