@@ -2,7 +2,7 @@
 
 use super::fio::{Job, Limit, Rate};
 use super::served::Running;
-use super::systems::{BASELINE, RIVAL, System};
+use super::systems::{BASELINE, System};
 use crate::report::{Table, bytes, count, median};
 use anyhow::{Context, Result, ensure};
 use std::path::PathBuf;
@@ -22,7 +22,8 @@ pub struct Bench {
     /// Times that a disk is written from beginning to end before anything is measured.
     #[arg(long, default_value_t = 3)]
     fill: u64,
-    /// The disks, of plain, detwo, detwo-thirds, sequential, sequential-map and tree.
+    /// The disks, of plain, detwo, detwo-thirds, sequential, detwo-map,
+    /// detwo-published, sequential-map and tree.
     #[arg(long, value_delimiter = ',')]
     systems: Vec<String>,
     /// A folder on the storage to measure; by default the system's for temporary files.
@@ -183,37 +184,30 @@ impl Measured {
         self.systems.iter().position(|system| system.key == key)
     }
 
-    /// The ratios that are told: all to the plain disk, and those that are ours to the rival.
-    fn ratios(&self) -> Vec<(usize, usize)> {
-        let (baseline, rival) = (self.at(BASELINE), self.at(RIVAL));
-        let all = 0..self.systems.len();
-        let ours = |at: &usize| {
-            let key = self.systems[*at].key;
-            key != BASELINE && !key.starts_with(RIVAL)
-        };
-        let others = all.clone().filter(|at| Some(*at) != baseline);
-        let to_baseline = others.filter_map(|at| Some((at, baseline?)));
-        let to_rival = all.filter(ours).filter_map(|at| Some((at, rival?)));
-        to_baseline.chain(to_rival).collect()
+    /// The disks that this one is told in multiples of, beside the plain one.
+    pub fn rivals(&self, system: usize) -> impl Iterator<Item = usize> + '_ {
+        self.systems[system].rivals.iter().filter_map(|rival| self.at(rival))
     }
 
-    /// All jobs, with ratios, and what memory and space it took.
+    /// The ratios that are told: all to the plain disk, and ours to their rivals.
+    fn ratio_pairs(&self) -> Vec<(usize, usize)> {
+        let baseline = self.at(BASELINE);
+        let all = 0..self.systems.len();
+        let others = all.clone().filter(|at| Some(*at) != baseline);
+        let to_baseline = others.filter_map(|at| Some((at, baseline?)));
+        let to_rivals = all.flat_map(|at| self.rivals(at).map(move |rival| (at, rival)));
+        to_baseline.chain(to_rivals).collect()
+    }
+
+    /// All jobs, and what memory and space it took.
     pub fn table(&self) -> Table {
-        let name = |at: usize| self.systems[at].name;
         let mut head = vec!["job".to_owned()];
-        head.extend((0..self.systems.len()).map(|at| name(at).to_owned()));
-        let ratios = self.ratios();
-        head.extend(ratios.iter().map(|&(at, to)| format!("{} / {}", name(at), name(to))));
+        head.extend(self.systems.iter().map(|system| system.name.to_owned()));
         let mut table = Table::new(head);
         for (number, job) in self.jobs.iter().enumerate() {
-            let mut row = vec![job.name.clone()];
             let values = (0..self.systems.len()).map(|at| self.value(at, number));
-            row.extend(values.map(|value| in_unit(job, value)));
-            let ratio = |&(at, to): &(usize, usize)| {
-                format!("{:.2}", self.value(at, number) / self.value(to, number))
-            };
-            row.extend(ratios.iter().map(ratio));
-            table.row(row);
+            let cells = values.map(|value| in_unit(job, value));
+            table.row([job.name.clone()].into_iter().chain(cells));
         }
         type Kept = fn(&Found) -> &[f64];
         let kept: [(&str, Kept); 2] = [
@@ -221,10 +215,23 @@ impl Measured {
             ("stored", |found| &found.stored),
         ];
         for (what, values) in kept {
-            let mut row = vec![what.to_owned()];
-            row.extend(self.found.iter().map(|found| bytes(median(values(found)) as u64)));
-            row.extend(ratios.iter().map(|_| String::new()));
-            table.row(row);
+            let cells = self.found.iter().map(|found| bytes(median(values(found)) as u64));
+            table.row([what.to_owned()].into_iter().chain(cells));
+        }
+        table
+    }
+
+    /// How the disks are to each other in all jobs.
+    pub fn ratios(&self) -> Table {
+        let name = |at: usize| self.systems[at].name;
+        let pairs = self.ratio_pairs();
+        let head = pairs.iter().map(|&(at, to)| format!("{} / {}", name(at), name(to)));
+        let mut table = Table::new(["job".to_owned()].into_iter().chain(head));
+        for (number, job) in self.jobs.iter().enumerate() {
+            let ratio = |&(at, to): &(usize, usize)| {
+                format!("{:.2}", self.value(at, number) / self.value(to, number))
+            };
+            table.row([job.name.clone()].into_iter().chain(pairs.iter().map(ratio)));
         }
         table
     }

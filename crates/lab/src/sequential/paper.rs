@@ -3,7 +3,7 @@
 use super::bench::{Bench, Measured};
 use super::disk::{DEPTH, PAGE};
 use super::fio::{Job, Limit};
-use super::systems::{BASELINE, BOTH_MAPS, RIVAL};
+use super::systems::{BASELINE, BOTH_MAPS};
 use crate::plot::{Axis, Chart, Look};
 use crate::report::{Report, Table, bytes};
 use anyhow::{Result, ensure};
@@ -109,17 +109,19 @@ pub fn ageing(args: &Ageing, write: bool) -> Result<()> {
     ];
     let measured = bench.measure(&BOTH_MAPS, jobs)?;
     report.table(&measured.table());
-    let mut table = Table::new(["MB/s", "before", "after", "change", "after / DetWoORAM after"]);
+    report.table(&measured.ratios());
+    let mut table = Table::new(["MB/s", "before", "after", "change", "after / rivals' after"]);
     let change = |before: f64, after: f64| format!("{:+.1} %", (after / before - 1.0) * 100.0);
     for (at, system) in measured.systems.iter().enumerate() {
         let (before, after) = (measured.bytes(at, 1), measured.bytes(at, 3));
-        let rival = measured.at(RIVAL).map(|rival| after / measured.bytes(rival, 3));
+        let times = measured.rivals(at).map(|rival| after / measured.bytes(rival, 3));
+        let times: Vec<String> = times.map(|times| format!("{times:.2}")).collect();
         table.row([
             system.name.to_owned(),
             megabytes(before),
             megabytes(after),
             change(before, after),
-            rival.map_or_else(String::new, |times| format!("{times:.2}")),
+            times.join(", "),
         ]);
     }
     for (name, before, after) in TABLE2 {
@@ -162,6 +164,7 @@ pub fn figure7(bench: &Bench, write: bool) -> Result<()> {
     jobs.extend(MIXES.map(|reads| Job::mixed(reads, DEPTH)));
     let measured = bench.measure(&BOTH_MAPS, jobs)?;
     report.table(&measured.table());
+    report.table(&measured.ratios());
     let names = |from: &[&str]| from.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
     let mixes = MIXES.map(|reads| format!("{reads} % reads")).to_vec();
     let parts = [

@@ -1,7 +1,7 @@
 //! What is compared: disks by name, each made in an empty folder.
 
 use super::area::BLOCK;
-use super::detwo::DetWo;
+use super::detwo::{Areas, DetWo, DetWoMap, Reads, Shape};
 use super::plain::Plain;
 use anyhow::{Result, bail};
 use oblivio_crypto::{KdfParams, Passphrase};
@@ -18,34 +18,60 @@ pub struct System {
     pub key: &'static str,
     /// What it is called in tables.
     pub name: &'static str,
+    /// Those that ours is told in multiples of: they keep their maps as it does.
+    pub rivals: &'static [&'static str],
     /// Makes it in an empty folder, for a disk of so many bytes.
     pub create: fn(&Path, u64) -> Result<Box<dyn BlockSpace>>,
 }
 
 /// The one that all others are told in parts of.
 pub const BASELINE: &str = "plain";
-/// The one that ours are told in multiples of.
-pub const RIVAL: &str = "detwo";
+/// DetWoORAM, with its map in memory.
+const RIVAL: &str = "detwo";
+/// The same with its map on the disk.
+const RIVAL_MAP: &str = "detwo-map";
+/// And with reads as published.
+const PUBLISHED: &str = "detwo-published";
 /// What is measured when nothing else is asked for.
 pub const USUAL: [&str; 3] = [BASELINE, RIVAL, "sequential"];
-/// The same with the access times in memory and on the disk.
-pub const BOTH_MAPS: [&str; 4] = [BASELINE, RIVAL, "sequential", "sequential-map"];
+/// The same, each with its map in memory and on the disk, and the rival as it was published.
+pub const BOTH_MAPS: [&str; 6] =
+    [BASELINE, RIVAL, "sequential", RIVAL_MAP, PUBLISHED, "sequential-map"];
 
-const SYSTEMS: [System; 6] = [
-    System { key: BASELINE, name: "plain sealed", create: plain },
-    System { key: RIVAL, name: "DetWoORAM", create: |dir, size| detwo(dir, size, 1) },
-    System { key: "detwo-thirds", name: "DetWoORAM 4/3", create: |dir, size| detwo(dir, size, 3) },
+const SYSTEMS: [System; 8] = [
+    System { key: BASELINE, name: "plain sealed", rivals: &[], create: plain },
+    System { key: RIVAL, name: "DetWoORAM", rivals: &[], create: |dir, size| detwo(dir, size, 1) },
+    System {
+        key: "detwo-thirds",
+        name: "DetWoORAM 4/3",
+        rivals: &[],
+        create: |dir, size| detwo(dir, size, 3),
+    },
     System {
         key: "sequential",
         name: "sequential",
+        rivals: &[RIVAL],
         create: |dir, size| sequential(dir, size, false),
+    },
+    System {
+        key: RIVAL_MAP,
+        name: "DetWoORAM, map on disk",
+        rivals: &[],
+        create: |dir, size| detwo_map(dir, size, Reads::Known),
+    },
+    System {
+        key: PUBLISHED,
+        name: "DetWoORAM, as published",
+        rivals: &[],
+        create: |dir, size| detwo_map(dir, size, Reads::Compared),
     },
     System {
         key: "sequential-map",
         name: "sequential, map on disk",
+        rivals: &[RIVAL_MAP, PUBLISHED],
         create: |dir, size| sequential(dir, size, true),
     },
-    System { key: "tree", name: "tree", create: tree },
+    System { key: "tree", name: "tree", rivals: &[], create: tree },
 ];
 
 impl System {
@@ -71,7 +97,13 @@ fn plain(dir: &Path, size: u64) -> Result<Box<dyn BlockSpace>> {
 }
 
 fn detwo(dir: &Path, size: u64, every: u64) -> Result<Box<dyn BlockSpace>> {
-    Ok(Box::new(DetWo::create(store(dir)?, size.div_ceil(BLOCK as u64), every)?))
+    let areas = Areas { blocks: size.div_ceil(BLOCK as u64), every, reads: Reads::Known };
+    Ok(Box::new(DetWo::create(store(dir)?, areas)?))
+}
+
+fn detwo_map(dir: &Path, size: u64, reads: Reads) -> Result<Box<dyn BlockSpace>> {
+    let areas = Areas { blocks: size.div_ceil(BLOCK as u64), every: 1, reads };
+    Ok(Box::new(DetWoMap::create(store(dir)?, areas, Shape::default())?))
 }
 
 fn sequential(dir: &Path, size: u64, map_on_disk: bool) -> Result<Box<dyn BlockSpace>> {
