@@ -3,12 +3,13 @@
 use super::fio::{Job, Limit, Rate};
 use super::served::Running;
 use super::systems::{BASELINE, System};
+use super::turning::{CACHED, RATE};
 use crate::report::{Table, bytes, count, median};
 use anyhow::{Context, Result, ensure};
 use std::path::PathBuf;
 
 /// What all comparisons of disks can be told.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Clone, Debug)]
 pub struct Bench {
     /// The size of each disk, as in 512M or 8G.
     #[arg(long, default_value = "8G", value_parser = size)]
@@ -37,6 +38,10 @@ pub struct Bench {
     /// as this user may.
     #[arg(long)]
     warm: bool,
+    /// Below every disk alike, the model of a disk that turns, whose seeks take so many microseconds;
+    /// 0 is without.
+    #[arg(long, default_value_t = 0)]
+    pub seek: u64,
 }
 
 /// What was measured of one disk.
@@ -79,12 +84,24 @@ impl Bench {
             true => "all disks are there at once, and change with each job",
             false => "each disk is made anew for each round",
         };
+        let model = match self.seek {
+            0 => String::new(),
+            seek => format!(
+                " **The storage is a model**: below every disk alike, a disk that turns is imitated, \
+                 with seeks of {:.1} ms, {} MB/s and a page cache of a {}th of the disk, empty before each \
+                 job; it does not turn while the disk is filled.",
+                seek as f64 / 1e3,
+                RATE / 1_000_000,
+                CACHED
+            ),
+        };
         format!(
             "Disks of {}, each served by a process of its own with the server of `oblivio nbd`, on \
              the same store layer, sealed with the same cipher; fio's `nbd` engine on a Unix socket. \
-             Before anything is measured each disk is written from beginning to end {} times. Jobs \
+             Before anything is measured half of each disk is written, and then all of it, from beginning \
+             to end, {} times, so that no write is in step with DetWoORAM's turns. Jobs \
              that are told in a time run {} seconds, and a flush at the end counts where they write. \
-             Median of {} rounds; {turns}. {cold}",
+             Median of {} rounds; {turns}. {cold}{model}",
             bytes(self.size),
             self.fill,
             self.seconds,
@@ -128,6 +145,7 @@ impl Bench {
             for (number, job) in measured.jobs.iter().enumerate() {
                 for (at, disk) in &running {
                     self.cool();
+                    disk.turn()?;
                     let rate = job.run(&disk.uri(), self.size, self.seconds, round)?;
                     eprintln!("{}, {}: {}", disk.system.name, job.name, shown(job, rate));
                     measured.found[*at].rates[number].push(rate);
@@ -144,12 +162,15 @@ impl Bench {
 
     fn start(&self, system: &'static System) -> Result<Running> {
         let dir = self.dir.clone().unwrap_or_else(std::env::temp_dir);
-        let disk = Running::start(system, &dir, self.size)?;
-        if self.fill > 0 {
-            let limit = Limit::Bytes(self.fill * self.size);
-            let fill = Job { limit, ..Job::sequential("write") };
-            let rate = fill.run(&disk.uri(), self.size, self.seconds, 0).context("filling")?;
-            eprintln!("{}, filled: {}", system.name, shown(&fill, rate));
+        let disk = Running::start(system, &dir, self.size, self.seek)?;
+        // Half of it first: else each write would be in step with DetWoORAM's turns, and what it
+        // writes stand in the main area at once, which happens to nobody's files.
+        for (bytes, what) in [(self.size / 2, "half filled"), (self.fill * self.size, "filled")] {
+            let fill = Job { limit: Limit::Bytes(bytes), ..Job::sequential("write") };
+            if self.fill > 0 {
+                let rate = fill.run(&disk.uri(), self.size, self.seconds, 0).context(what)?;
+                eprintln!("{}, {what}: {}", system.name, shown(&fill, rate));
+            }
         }
         Ok(disk)
     }
