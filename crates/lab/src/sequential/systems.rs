@@ -10,6 +10,8 @@ use oblivio_volume::sequential::{SequentialOptions, SequentialVolume};
 use oblivio_volume::{BlockSpace, CreateOptions, OpenOptions, Volume};
 use std::sync::Arc;
 
+type Made = Result<Box<dyn BlockSpace>>;
+
 /// One of them.
 #[derive(Debug)]
 pub struct System {
@@ -20,7 +22,7 @@ pub struct System {
     /// Those that ours is told in multiples of: they keep their maps as it does.
     pub rivals: &'static [&'static str],
     /// Makes it in an empty store, for a disk of so many bytes.
-    pub create: fn(Arc<dyn Store>, u64) -> Result<Box<dyn BlockSpace>>,
+    pub create: fn(Arc<dyn Store>, u64) -> Made,
 }
 
 /// The one that all others are told in parts of.

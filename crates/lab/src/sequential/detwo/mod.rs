@@ -296,8 +296,6 @@ mod tests {
     /// Few entries a leaf and hardly a cache, so that little data has many leaves.
     const SMALL: Shape = Shape { fan_out: 7, step: 3, cached: 2 };
 
-    const WAYS: [Way; 3] = [None, Some((SMALL, Reads::Known)), Some((SMALL, Reads::Compared))];
-
     /// The map in memory, or on the disk with reads of either kind.
     type Way = Option<(Shape, Reads)>;
 
