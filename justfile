@@ -61,7 +61,7 @@ nbd-kills times="100":
 # One table of docs/benchmarks.md: engine, profile, growth, stash, integrity, figure7, files, sweep,
 # breathe, mounted, latency.
 # Two of docs/sequential.md: `just lab sequential cost`, speed. Those of docs/sequential-disk.md: disk,
-# own-code, ageing, table1, figure7.
+# own-code, ageing, table1, figure7, seeks.
 # One of docs/cloud-paper.md: `just lab cloud figure4`, table1, figure5, figure6, figure7, figure8, total.
 lab experiment *args:
     cargo run --release -p oblivio-lab --features rivals -- {{experiment}} --write {{args}}

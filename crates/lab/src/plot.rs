@@ -6,7 +6,12 @@ const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 430.0;
 const LEFT: f64 = 78.0;
 const RIGHT: f64 = 24.0;
+/// Where the plot begins when the legend has one line.
 const TOP: f64 = 78.0;
+/// A line of the legend.
+const LINE: f64 = 20.0;
+/// Bars narrower than this have no room for their value.
+const NARROW: f64 = 26.0;
 const BOTTOM: f64 = 60.0;
 /// Told apart without seeing red and green, and each with a mark of its own.
 const COLOURS: [&str; 6] = ["#1f6fb2", "#d2691e", "#2e8b57", "#7b4fa3", "#555555", "#b8860b"];
@@ -115,8 +120,27 @@ impl Chart {
     }
 
     fn at(&self, (x, y): (f64, f64)) -> (f64, f64) {
-        let (wide, high) = (WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM);
+        let (wide, high) = (WIDTH - LEFT - RIGHT, HEIGHT - self.top() - BOTTOM);
         (LEFT + self.x.place(x) * wide, HEIGHT - BOTTOM - self.y.place(y) * high)
+    }
+
+    /// Where each series has its place in the legend, and in which line.
+    fn legend(&self) -> Vec<(f64, usize)> {
+        let (mut x, mut line) = (LEFT, 0);
+        let place = |series: &Series| {
+            let wide = 28.0 + width(&series.name);
+            if x > LEFT && x + wide > WIDTH - RIGHT {
+                (x, line) = (LEFT, line + 1);
+            }
+            let place = (x, line);
+            x += wide + 20.0;
+            place
+        };
+        self.series.iter().map(place).collect()
+    }
+
+    fn top(&self) -> f64 {
+        TOP + LINE * self.legend().last().map_or(0, |(_, line)| *line) as f64
     }
 
     /// The picture.
@@ -134,20 +158,19 @@ impl Chart {
             &self.title,
         );
         self.axes(&mut out);
-        let mut legend = LEFT;
-        for (index, series) in self.series.iter().enumerate() {
+        let legend = self.legend().into_iter().map(|(x, line)| (x, 50.0 + LINE * line as f64));
+        for ((index, series), (x, y)) in self.series.iter().enumerate().zip(legend) {
             let colour = COLOURS[index % COLOURS.len()];
             self.draw(&mut out, series, index, colour);
-            key(&mut out, series.look, (legend, 50.0), index, colour);
-            text(&mut out, (legend + 28.0, 54.0), "start", "", &series.name);
-            legend += 48.0 + width(&series.name);
+            key(&mut out, series.look, (x, y), index, colour);
+            text(&mut out, (x + 28.0, y + 4.0), "start", "", &series.name);
         }
         out.push_str("</svg>\n");
         out
     }
 
     fn axes(&self, out: &mut String) {
-        let (right, bottom) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
+        let (right, bottom, top) = (WIDTH - RIGHT, HEIGHT - BOTTOM, self.top());
         for (value, name) in &self.y.ticks {
             let (_, y) = self.at((self.x.from, *value));
             let _ = writeln!(
@@ -163,11 +186,11 @@ impl Chart {
         }
         let _ = writeln!(
             out,
-            "<path d=\"M{LEFT} {TOP}V{bottom}H{right}\" stroke=\"#222\" fill=\"none\"/>"
+            "<path d=\"M{LEFT} {top}V{bottom}H{right}\" stroke=\"#222\" fill=\"none\"/>"
         );
         let middle = (LEFT + right) / 2.0;
         text(out, (middle, HEIGHT - 14.0), "middle", "", &self.x.label);
-        let (x, y) = (20.0, (TOP + bottom) / 2.0);
+        let (x, y) = (20.0, (top + bottom) / 2.0);
         let turn = format!(" transform=\"rotate(-90 {x} {y})\"");
         text(out, (x, y), "middle", &turn, &self.y.label);
     }
@@ -213,6 +236,9 @@ impl Chart {
                 wide - 2.0,
                 (HEIGHT - BOTTOM - top).max(0.0)
             );
+            if wide < NARROW {
+                continue;
+            }
             let digits = if y >= 100.0 || y.fract() == 0.0 { 0 } else { 1 + usize::from(y < 10.0) };
             let value = format!("{y:.digits$}");
             text(out, (left + wide / 2.0, top - 5.0), "middle", " font-size=\"12\"", &value);
@@ -284,6 +310,17 @@ mod tests {
         assert_eq!(Axis::linear("", 0.0).to, 1.0);
         let log = Axis::log("", [0.1, 100.0].map(|tick| (tick, String::new())));
         assert!((log.place(1.0) - 1.0 / 3.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_long_legend_has_lines() {
+        let mut chart = Chart::new("", Axis::names("", ["one"]), Axis::linear("", 1.0));
+        for _ in 0..6 {
+            chart.add("a name that is long enough", Look::Bar, [(0.0, 1.0)]);
+        }
+        let lines: Vec<usize> = chart.legend().into_iter().map(|(_, line)| line).collect();
+        assert_eq!(lines, [0, 0, 0, 1, 1, 1]);
+        assert_eq!(chart.top(), TOP + LINE);
     }
 
     #[test]

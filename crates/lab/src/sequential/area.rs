@@ -15,14 +15,14 @@ use std::sync::Arc;
 /// Bytes of a block.
 pub const BLOCK: usize = 4096;
 const SEAL: usize = GROUP_MARK_BYTES + TAG_BYTES;
-const OBJECT: &str = "blocks";
 /// So many are read in one call: more would fall out of the processor's caches before they are
 /// opened.
-const MOST: usize = 256;
+pub const MOST: usize = 256;
 
 /// The sealed blocks.
 pub struct Area {
     store: Arc<dyn Store>,
+    object: &'static str,
     slots: u64,
     volume: VolumeId,
     sealer: Sealer,
@@ -39,12 +39,12 @@ pub struct Wanted {
 }
 
 impl Area {
-    /// Room for so many blocks, none of them written, under a key that nobody keeps.
-    pub fn new(store: Arc<dyn Store>, slots: u64) -> Self {
+    /// Room for so many blocks in an object, none of them written, under a key that nobody keeps.
+    pub fn new(store: Arc<dyn Store>, object: &'static str, slots: u64) -> Self {
         let volume = VolumeId::generate(&mut OsEntropy);
         let root = MasterKey::generate(&mut OsEntropy).sequential_root(volume);
         let sealer = Sealer::new(root, Box::new(OsEntropy));
-        Self { store, slots, volume, sealer, scratch: Vec::new() }
+        Self { store, object, slots, volume, sealer, scratch: Vec::new() }
     }
 
     fn place(&self, slot: u64) -> Place {
@@ -85,7 +85,7 @@ impl Area {
             let (mark, tag) = (GroupMark(mark.unwrap_or_default()), Tag(tag.unwrap_or_default()));
             let (block, place) = (block_of(buf, wanted.at), self.place(wanted.slot));
             self.sealer.open_in_group(&mark, 0, &place, &tag, block).map_err(|error| {
-                Error::Tampered(format!("block {} of {OBJECT:?}: {error}", wanted.slot))
+                Error::Tampered(format!("block {} of {:?}: {error}", wanted.slot, self.object))
             })?;
         }
         Ok(())
@@ -101,8 +101,8 @@ impl Area {
             let (data, rest) = from.split_at_mut(run.len() * BLOCK);
             let (seal, later) = seals.split_at_mut(run.len() * SEAL);
             (buf, seals, passed) = (rest, later, at + run.len());
-            reads.push(ReadAt { object: OBJECT, offset: slot * BLOCK as u64, buf: data });
-            reads.push(ReadAt { object: OBJECT, offset: self.seal_at(slot), buf: seal });
+            reads.push(ReadAt { object: self.object, offset: slot * BLOCK as u64, buf: data });
+            reads.push(ReadAt { object: self.object, offset: self.seal_at(slot), buf: seal });
         }
         Ok(self.store.read(&mut reads)?)
     }
@@ -129,7 +129,7 @@ impl Area {
         let data = runs.iter().map(|(first, data)| (*first * BLOCK as u64, &**data));
         let seals = seals.iter().map(|(offset, run)| (*offset, &run[..]));
         let writes = data.chain(seals);
-        let writes = writes.map(|(offset, data)| WriteAt { object: OBJECT, offset, data });
+        let writes = writes.map(|(offset, data)| WriteAt { object: self.object, offset, data });
         Ok(self.store.write(&writes.collect::<Vec<_>>())?)
     }
 
@@ -139,10 +139,10 @@ impl Area {
     /// Those of the store.
     pub fn sync(&self) -> Result<()> {
         // Nothing was written yet.
-        if self.store.len(OBJECT)?.is_none() {
+        if self.store.len(self.object)?.is_none() {
             return Ok(());
         }
-        Ok(self.store.sync(&[OBJECT])?)
+        Ok(self.store.sync(&[self.object])?)
     }
 }
 

@@ -2,13 +2,14 @@
 
 use super::fio::{Job, Limit, Rate};
 use super::served::Running;
-use super::systems::{BASELINE, RIVAL, System};
+use super::systems::{BASELINE, System};
+use super::turning::{CACHED, RATE};
 use crate::report::{Table, bytes, count, median};
 use anyhow::{Context, Result, ensure};
 use std::path::PathBuf;
 
 /// What all comparisons of disks can be told.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Clone, Debug)]
 pub struct Bench {
     /// The size of each disk, as in 512M or 8G.
     #[arg(long, default_value = "8G", value_parser = size)]
@@ -22,7 +23,8 @@ pub struct Bench {
     /// Times that a disk is written from beginning to end before anything is measured.
     #[arg(long, default_value_t = 3)]
     fill: u64,
-    /// The disks, of plain, detwo, detwo-thirds, sequential, sequential-map and tree.
+    /// The disks, of plain, detwo, detwo-thirds, sequential, detwo-map,
+    /// detwo-published, sequential-map and tree.
     #[arg(long, value_delimiter = ',')]
     systems: Vec<String>,
     /// A folder on the storage to measure; by default the system's for temporary files.
@@ -36,6 +38,10 @@ pub struct Bench {
     /// as this user may.
     #[arg(long)]
     warm: bool,
+    /// Below every disk alike, the model of a disk that turns, whose seeks take so many microseconds;
+    /// 0 is without.
+    #[arg(long, default_value_t = 0)]
+    pub seek: u64,
 }
 
 /// What was measured of one disk.
@@ -78,12 +84,24 @@ impl Bench {
             true => "all disks are there at once, and change with each job",
             false => "each disk is made anew for each round",
         };
+        let model = match self.seek {
+            0 => String::new(),
+            seek => format!(
+                " **The storage is a model**: below every disk alike, a disk that turns is imitated, \
+                 with seeks of {:.1} ms, {} MB/s and a page cache of a {}th of the disk, empty before each \
+                 job; it does not turn while the disk is filled.",
+                seek as f64 / 1e3,
+                RATE / 1_000_000,
+                CACHED
+            ),
+        };
         format!(
             "Disks of {}, each served by a process of its own with the server of `oblivio nbd`, on \
              the same store layer, sealed with the same cipher; fio's `nbd` engine on a Unix socket. \
-             Before anything is measured each disk is written from beginning to end {} times. Jobs \
+             Before anything is measured half of each disk is written, and then all of it, from beginning \
+             to end, {} times, so that no write is in step with DetWoORAM's turns. Jobs \
              that are told in a time run {} seconds, and a flush at the end counts where they write. \
-             Median of {} rounds; {turns}. {cold}",
+             Median of {} rounds; {turns}. {cold}{model}",
             bytes(self.size),
             self.fill,
             self.seconds,
@@ -127,6 +145,7 @@ impl Bench {
             for (number, job) in measured.jobs.iter().enumerate() {
                 for (at, disk) in &running {
                     self.cool();
+                    disk.turn()?;
                     let rate = job.run(&disk.uri(), self.size, self.seconds, round)?;
                     eprintln!("{}, {}: {}", disk.system.name, job.name, shown(job, rate));
                     measured.found[*at].rates[number].push(rate);
@@ -143,12 +162,15 @@ impl Bench {
 
     fn start(&self, system: &'static System) -> Result<Running> {
         let dir = self.dir.clone().unwrap_or_else(std::env::temp_dir);
-        let disk = Running::start(system, &dir, self.size)?;
-        if self.fill > 0 {
-            let limit = Limit::Bytes(self.fill * self.size);
-            let fill = Job { limit, ..Job::sequential("write") };
-            let rate = fill.run(&disk.uri(), self.size, self.seconds, 0).context("filling")?;
-            eprintln!("{}, filled: {}", system.name, shown(&fill, rate));
+        let disk = Running::start(system, &dir, self.size, self.seek)?;
+        // Half of it first: else each write would be in step with DetWoORAM's turns, and what it
+        // writes stand in the main area at once, which happens to nobody's files.
+        for (bytes, what) in [(self.size / 2, "half filled"), (self.fill * self.size, "filled")] {
+            let fill = Job { limit: Limit::Bytes(bytes), ..Job::sequential("write") };
+            if self.fill > 0 {
+                let rate = fill.run(&disk.uri(), self.size, self.seconds, 0).context(what)?;
+                eprintln!("{}, {what}: {}", system.name, shown(&fill, rate));
+            }
         }
         Ok(disk)
     }
@@ -183,37 +205,30 @@ impl Measured {
         self.systems.iter().position(|system| system.key == key)
     }
 
-    /// The ratios that are told: all to the plain disk, and those that are ours to the rival.
-    fn ratios(&self) -> Vec<(usize, usize)> {
-        let (baseline, rival) = (self.at(BASELINE), self.at(RIVAL));
-        let all = 0..self.systems.len();
-        let ours = |at: &usize| {
-            let key = self.systems[*at].key;
-            key != BASELINE && !key.starts_with(RIVAL)
-        };
-        let others = all.clone().filter(|at| Some(*at) != baseline);
-        let to_baseline = others.filter_map(|at| Some((at, baseline?)));
-        let to_rival = all.filter(ours).filter_map(|at| Some((at, rival?)));
-        to_baseline.chain(to_rival).collect()
+    /// The disks that this one is told in multiples of, beside the plain one.
+    pub fn rivals(&self, system: usize) -> impl Iterator<Item = usize> + '_ {
+        self.systems[system].rivals.iter().filter_map(|rival| self.at(rival))
     }
 
-    /// All jobs, with ratios, and what memory and space it took.
+    /// The ratios that are told: all to the plain disk, and ours to their rivals.
+    fn ratio_pairs(&self) -> Vec<(usize, usize)> {
+        let baseline = self.at(BASELINE);
+        let all = 0..self.systems.len();
+        let others = all.clone().filter(|at| Some(*at) != baseline);
+        let to_baseline = others.filter_map(|at| Some((at, baseline?)));
+        let to_rivals = all.flat_map(|at| self.rivals(at).map(move |rival| (at, rival)));
+        to_baseline.chain(to_rivals).collect()
+    }
+
+    /// All jobs, and what memory and space it took.
     pub fn table(&self) -> Table {
-        let name = |at: usize| self.systems[at].name;
         let mut head = vec!["job".to_owned()];
-        head.extend((0..self.systems.len()).map(|at| name(at).to_owned()));
-        let ratios = self.ratios();
-        head.extend(ratios.iter().map(|&(at, to)| format!("{} / {}", name(at), name(to))));
+        head.extend(self.systems.iter().map(|system| system.name.to_owned()));
         let mut table = Table::new(head);
         for (number, job) in self.jobs.iter().enumerate() {
-            let mut row = vec![job.name.clone()];
             let values = (0..self.systems.len()).map(|at| self.value(at, number));
-            row.extend(values.map(|value| in_unit(job, value)));
-            let ratio = |&(at, to): &(usize, usize)| {
-                format!("{:.2}", self.value(at, number) / self.value(to, number))
-            };
-            row.extend(ratios.iter().map(ratio));
-            table.row(row);
+            let cells = values.map(|value| in_unit(job, value));
+            table.row([job.name.clone()].into_iter().chain(cells));
         }
         type Kept = fn(&Found) -> &[f64];
         let kept: [(&str, Kept); 2] = [
@@ -221,10 +236,23 @@ impl Measured {
             ("stored", |found| &found.stored),
         ];
         for (what, values) in kept {
-            let mut row = vec![what.to_owned()];
-            row.extend(self.found.iter().map(|found| bytes(median(values(found)) as u64)));
-            row.extend(ratios.iter().map(|_| String::new()));
-            table.row(row);
+            let cells = self.found.iter().map(|found| bytes(median(values(found)) as u64));
+            table.row([what.to_owned()].into_iter().chain(cells));
+        }
+        table
+    }
+
+    /// How the disks are to each other in all jobs.
+    pub fn ratios(&self) -> Table {
+        let name = |at: usize| self.systems[at].name;
+        let pairs = self.ratio_pairs();
+        let head = pairs.iter().map(|&(at, to)| format!("{} / {}", name(at), name(to)));
+        let mut table = Table::new(["job".to_owned()].into_iter().chain(head));
+        for (number, job) in self.jobs.iter().enumerate() {
+            let ratio = |&(at, to): &(usize, usize)| {
+                format!("{:.2}", self.value(at, number) / self.value(to, number))
+            };
+            table.row([job.name.clone()].into_iter().chain(pairs.iter().map(ratio)));
         }
         table
     }

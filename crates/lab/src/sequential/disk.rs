@@ -33,7 +33,7 @@ fn four() -> Vec<Job> {
 /// Those of the measurement and of the page.
 pub fn run(bench: &Bench, write: bool) -> Result<()> {
     let mut jobs = four();
-    jobs.extend([Job::mixed(70, 1), Job::mixed(70, DEPTH)]);
+    jobs.extend([Job::mixed(70, 1), Job::mixed(70, DEPTH), Job::flushed()]);
     let mut report = Report::on(PAGE, "disk", "Disks side by side");
     report.text(&bench.text());
     report.text(
@@ -42,6 +42,7 @@ pub fn run(bench: &Bench, write: bool) -> Result<()> {
     );
     let measured = bench.measure(&BOTH_MAPS, jobs)?;
     report.table(&measured.table());
+    report.table(&measured.ratios());
     report.finish(write)
 }
 
@@ -61,6 +62,7 @@ pub fn own_code(bench: &Bench, write: bool) -> Result<()> {
     );
     let measured = bench.measure(&USUAL, jobs.clone())?;
     report.table(&measured.table());
+    report.table(&measured.ratios());
     let last = measured.systems.len() - 1;
     let ours = measured.systems[last].name;
     let mut table =

@@ -30,6 +30,8 @@ pub struct Job {
     /// The part of the disk that it works on, from its beginning, in bytes; all of it when `None`.
     pub area: Option<u64>,
     pub limit: Limit,
+    /// A flush after each write.
+    pub flushes: bool,
 }
 
 /// What was moved in a second, read and written together.
@@ -57,6 +59,7 @@ impl Job {
             depth: SEQUENTIAL_DEPTH,
             area: None,
             limit: Limit::Time,
+            flushes: false,
         }
     }
 
@@ -71,6 +74,12 @@ impl Job {
     pub fn mixed(reads: u32, depth: u32) -> Self {
         let name = format!("{reads} % reads, 4 KiB, {depth} at a time");
         Self { name, reads, ..Self::random("randrw", depth) }
+    }
+
+    /// Writes of 4 KiB anywhere, one at a time, each with a flush.
+    pub fn flushed() -> Self {
+        let name = "random write, 4 KiB, a flush after each".into();
+        Self { name, flushes: true, ..Self::random("randwrite", 1) }
     }
 
     /// Whether its rate is told in bytes and not in requests.
@@ -117,6 +126,9 @@ impl Job {
             Limit::Time => fio.arg("--time_based").arg(format!("--runtime={seconds}")),
             Limit::Bytes(bytes) => fio.arg(format!("--io_size={bytes}")),
         };
+        if self.flushes {
+            fio.arg("--fsync=1");
+        }
         if self.writes() {
             // Its time counts: what is not durable was not written.
             fio.arg("--end_fsync=1");

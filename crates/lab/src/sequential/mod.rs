@@ -12,6 +12,7 @@ mod plain;
 mod served;
 mod speed;
 mod systems;
+mod turning;
 mod waiting;
 
 use anyhow::Result;
@@ -40,6 +41,8 @@ enum Part {
     Table1(bench::Bench),
     /// Sequential, random and mixed access, plotted (the paper's Figure 7).
     Figure7(bench::Bench),
+    /// Ageing and the mix of 70 % reads, on the model of a disk that turns.
+    Seeks(paper::Ageing),
     /// What the others start to serve a disk.
     #[command(hide = true)]
     Serve(served::Args),
@@ -58,6 +61,7 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
         Part::Ageing(args) => paper::ageing(args, write),
         Part::Table1(bench) => paper::table1(bench, write),
         Part::Figure7(bench) => paper::figure7(bench, write),
+        Part::Seeks(args) => paper::seeks(args, write),
         Part::Serve(args) => served::run(args),
     }
 }

@@ -23,7 +23,8 @@ impl Plain {
     /// An empty disk of so many blocks.
     pub fn create(store: Arc<dyn Store>, blocks: u64) -> Self {
         let exists = vec![false; blocks as usize];
-        Waiting::new(InPlace { area: Area::new(store, blocks), exists, bytes: Vec::new() })
+        let area = Area::new(store, "blocks", blocks);
+        Waiting::new(InPlace { area, exists, bytes: Vec::new() })
     }
 }
 

@@ -1,15 +1,21 @@
 //! A disk served by a process of its own, so that its memory can be told from everybody else's.
 
 use super::systems::System;
+use super::turning::{CACHED, Turning};
 use anyhow::{Context, Result, ensure};
 use oblivio::nbd_within;
-use std::io::{BufRead, BufReader, Read};
+use oblivio_store::{LocalStore, Store};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
 use tempfile::TempDir;
 
 const READY: &str = "ready";
+/// Said to the process: from now on its storage turns, with an empty cache.
+const TURN: &str = "turn";
 
 /// What the process is told.
 #[derive(clap::Args, Debug)]
@@ -18,6 +24,8 @@ pub struct Args {
     system: String,
     /// Its size in bytes.
     size: u64,
+    /// Microseconds of a seek, or 0.
+    seek: u64,
     /// An empty folder for it.
     dir: PathBuf,
     /// The socket to serve it on.
@@ -29,10 +37,25 @@ pub struct Args {
 /// # Errors
 /// Those of the disk.
 pub fn run(args: &Args) -> Result<()> {
-    let blocks = (System::find(&args.system)?.create)(&args.dir, args.size)?;
-    let served = nbd_within(blocks, args.size, &args.socket)?;
+    let system = System::find(&args.system)?;
+    let local = LocalStore::open(&args.dir)?;
+    let (turning, store): (Option<Arc<Turning<LocalStore>>>, Arc<dyn Store>) = match args.seek {
+        0 => (None, Arc::new(local)),
+        seek => {
+            let seek = Duration::from_micros(seek);
+            let turning = Arc::new(Turning::new(local, seek, args.size / CACHED));
+            (Some(turning.clone()), turning)
+        }
+    };
+    let served = nbd_within((system.create)(store, args.size)?, args.size, &args.socket)?;
     println!("{READY}");
-    std::io::stdin().read_to_end(&mut Vec::new())?;
+    for line in std::io::stdin().lines() {
+        if line? == TURN
+            && let Some(turning) = &turning
+        {
+            turning.turn();
+        }
+    }
     served.end()
 }
 
@@ -48,12 +71,12 @@ impl Running {
     ///
     /// # Errors
     /// Those of the process.
-    pub fn start(system: &'static System, dir: &Path, size: u64) -> Result<Self> {
+    pub fn start(system: &'static System, dir: &Path, size: u64, seek: u64) -> Result<Self> {
         let scratch = tempfile::tempdir_in(dir).with_context(|| dir.display().to_string())?;
         let disk = scratch.path().join("disk");
         std::fs::create_dir(&disk)?;
         let mut command = Command::new(std::env::current_exe()?);
-        command.args(["sequential", "serve", system.key, &size.to_string()]);
+        command.args(["sequential", "serve", system.key, &size.to_string(), &seek.to_string()]);
         command.arg(disk).arg(scratch.path().join("socket"));
         let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let mut running = Self { system, child, scratch };
@@ -67,6 +90,15 @@ impl Running {
     /// Where it is served.
     pub fn uri(&self) -> String {
         format!("nbd+unix:///?socket={}", self.scratch.path().join("socket").display())
+    }
+
+    /// Its storage, if it is to turn at all, does so from now on, with an empty cache.
+    ///
+    /// # Errors
+    /// When the process has ended.
+    pub fn turn(&self) -> Result<()> {
+        let mut stdin = self.child.stdin.as_ref().context("no input")?;
+        Ok(writeln!(stdin, "{TURN}")?)
     }
 
     /// The most memory that its process ever had, in bytes.

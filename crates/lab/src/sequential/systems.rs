@@ -1,15 +1,16 @@
-//! What is compared: disks by name, each made in an empty folder.
+//! What is compared: disks by name, each made in an empty store.
 
 use super::area::BLOCK;
-use super::detwo::DetWo;
+use super::detwo::{Areas, DetWo, DetWoMap, Reads, Shape};
 use super::plain::Plain;
 use anyhow::{Result, bail};
 use oblivio_crypto::{KdfParams, Passphrase};
-use oblivio_store::{LocalStore, Store};
+use oblivio_store::Store;
 use oblivio_volume::sequential::{SequentialOptions, SequentialVolume};
 use oblivio_volume::{BlockSpace, CreateOptions, OpenOptions, Volume};
-use std::path::Path;
 use std::sync::Arc;
+
+type Made = Result<Box<dyn BlockSpace>>;
 
 /// One of them.
 #[derive(Debug)]
@@ -18,34 +19,65 @@ pub struct System {
     pub key: &'static str,
     /// What it is called in tables.
     pub name: &'static str,
-    /// Makes it in an empty folder, for a disk of so many bytes.
-    pub create: fn(&Path, u64) -> Result<Box<dyn BlockSpace>>,
+    /// Those that ours is told in multiples of: they keep their maps as it does.
+    pub rivals: &'static [&'static str],
+    /// Makes it in an empty store, for a disk of so many bytes.
+    pub create: fn(Arc<dyn Store>, u64) -> Made,
 }
 
 /// The one that all others are told in parts of.
 pub const BASELINE: &str = "plain";
-/// The one that ours are told in multiples of.
-pub const RIVAL: &str = "detwo";
+/// DetWoORAM, with its map in memory.
+const RIVAL: &str = "detwo";
+/// The same with its map on the disk.
+const RIVAL_MAP: &str = "detwo-map";
+/// And with reads as published.
+const PUBLISHED: &str = "detwo-published";
 /// What is measured when nothing else is asked for.
 pub const USUAL: [&str; 3] = [BASELINE, RIVAL, "sequential"];
-/// The same with the access times in memory and on the disk.
-pub const BOTH_MAPS: [&str; 4] = [BASELINE, RIVAL, "sequential", "sequential-map"];
+/// The same, each with its map in memory and on the disk, and the rival as it was published.
+pub const BOTH_MAPS: [&str; 6] =
+    [BASELINE, RIVAL, "sequential", RIVAL_MAP, PUBLISHED, "sequential-map"];
 
-const SYSTEMS: [System; 6] = [
-    System { key: BASELINE, name: "plain sealed", create: plain },
-    System { key: RIVAL, name: "DetWoORAM", create: |dir, size| detwo(dir, size, 1) },
-    System { key: "detwo-thirds", name: "DetWoORAM 4/3", create: |dir, size| detwo(dir, size, 3) },
+const SYSTEMS: [System; 8] = [
+    System { key: BASELINE, name: "plain sealed", rivals: &[], create: plain },
+    System {
+        key: RIVAL,
+        name: "DetWoORAM",
+        rivals: &[],
+        create: |store, size| detwo(store, size, 1),
+    },
+    System {
+        key: "detwo-thirds",
+        name: "DetWoORAM 4/3",
+        rivals: &[],
+        create: |store, size| detwo(store, size, 3),
+    },
     System {
         key: "sequential",
         name: "sequential",
-        create: |dir, size| sequential(dir, size, false),
+        rivals: &[RIVAL],
+        create: |store, size| sequential(store, size, false),
+    },
+    System {
+        key: RIVAL_MAP,
+        name: "DetWoORAM, map on disk",
+        rivals: &[],
+        create: |store, size| detwo_map(store, size, Reads::Known),
+    },
+    System {
+        key: PUBLISHED,
+        name: "DetWoORAM, as published",
+        rivals: &[],
+        create: |store, size| detwo_map(store, size, Reads::Compared),
     },
     System {
         key: "sequential-map",
         name: "sequential, map on disk",
-        create: |dir, size| sequential(dir, size, true),
+        rivals: &[RIVAL_MAP, PUBLISHED],
+        create: |store, size| sequential(store, size, true),
     },
-    System { key: "tree", name: "tree", create: tree },
+    System { key: "tree", name: "tree", rivals: &[], create: tree },
 ];
 
 impl System {
@@ -61,30 +93,30 @@ impl System {
     }
 }
 
-/// The layer that all of them are stored on.
-fn store(dir: &Path) -> Result<Arc<dyn Store>> {
-    Ok(Arc::new(LocalStore::open(dir)?))
+fn plain(store: Arc<dyn Store>, size: u64) -> Result<Box<dyn BlockSpace>> {
+    Ok(Box::new(Plain::create(store, size.div_ceil(BLOCK as u64))))
 }
 
-fn plain(dir: &Path, size: u64) -> Result<Box<dyn BlockSpace>> {
-    Ok(Box::new(Plain::create(store(dir)?, size.div_ceil(BLOCK as u64))))
+fn detwo(store: Arc<dyn Store>, size: u64, every: u64) -> Result<Box<dyn BlockSpace>> {
+    let areas = Areas { blocks: size.div_ceil(BLOCK as u64), every, reads: Reads::Known };
+    Ok(Box::new(DetWo::create(store, areas)?))
 }
 
-fn detwo(dir: &Path, size: u64, every: u64) -> Result<Box<dyn BlockSpace>> {
-    Ok(Box::new(DetWo::create(store(dir)?, size.div_ceil(BLOCK as u64), every)?))
+fn detwo_map(store: Arc<dyn Store>, size: u64, reads: Reads) -> Result<Box<dyn BlockSpace>> {
+    let areas = Areas { blocks: size.div_ceil(BLOCK as u64), every: 1, reads };
+    Ok(Box::new(DetWoMap::create(store, areas, Shape::default())?))
 }
 
-fn sequential(dir: &Path, size: u64, map_on_disk: bool) -> Result<Box<dyn BlockSpace>> {
+fn sequential(store: Arc<dyn Store>, size: u64, map_on_disk: bool) -> Result<Box<dyn BlockSpace>> {
     let options = SequentialOptions::new(BLOCK, size);
     let options = if map_on_disk { options.map_on_disk() } else { options };
     let (secret, open) = (Passphrase::new("lab"), OpenOptions::default());
-    let store = store(dir)?;
     let (kdf, progress) = (KdfParams::TEST, &mut |_, _| {});
     Ok(Box::new(SequentialVolume::create(store, &secret, kdf, options, open, progress)?))
 }
 
-fn tree(dir: &Path, size: u64) -> Result<Box<dyn BlockSpace>> {
+fn tree(store: Arc<dyn Store>, size: u64) -> Result<Box<dyn BlockSpace>> {
     let create = CreateOptions { block_bytes: BLOCK, capacity_bytes: size, kdf: KdfParams::TEST };
     let open = OpenOptions { short_pauses: true, ..OpenOptions::default() };
-    Ok(Box::new(Volume::create(store(dir)?, &Passphrase::new("lab"), create, open)?))
+    Ok(Box::new(Volume::create(store, &Passphrase::new("lab"), create, open)?))
 }

@@ -10,7 +10,7 @@ use oblivio_volume::{BlockSpace, Error, ROOT_BYTES, Result};
 use std::collections::HashMap;
 
 /// So many blocks wait: the store's thread takes writes from 256 KiB on.
-const ENOUGH: usize = 256;
+pub const ENOUGH: usize = 256;
 
 /// A write in its turn; `None` makes a block absent.
 pub type Write = (u64, Option<Vec<u8>>);
@@ -33,7 +33,8 @@ impl Writes {
         self.newest.get(&id).map(|&at| &self.all[at].1)
     }
 
-    fn push(&mut self, id: u64, block: Option<Vec<u8>>) {
+    /// One more, after all others.
+    pub fn push(&mut self, id: u64, block: Option<Vec<u8>>) {
         self.newest.insert(id, self.all.len());
         self.all.push((id, block));
     }
@@ -179,7 +180,7 @@ impl<S: Scheme> BlockSpace for Waiting<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sequential::detwo::DetWo;
+    use crate::sequential::detwo::{Areas, DetWo, DetWoMap, Reads, Shape};
     use crate::sequential::plain::Plain;
     use oblivio_engine::BlockId;
     use oblivio_store::MemoryStore;
@@ -264,7 +265,20 @@ mod tests {
             let store = || Arc::new(MemoryStore::new());
             let mut disks: Vec<Box<dyn BlockSpace>> = vec![Box::new(Plain::create(store(), blocks))];
             for every in [1, 2, 3] {
-                disks.push(Box::new(DetWo::create(store(), blocks, every).expect("a disk")));
+                let areas = Areas { blocks, every, reads: Reads::Known };
+                disks.push(Box::new(DetWo::create(store(), areas).expect("a disk")));
+                for (fan_out, step, cached) in [(1024, 16, 64), (5, 2, 2), (3, 7, 1)] {
+                    let shape = Shape { fan_out, step, cached };
+                    for reads in [Reads::Known, Reads::Compared] {
+                        if reads == Reads::Known && every > 1 {
+                            // So few blocks are not renewed in time to be known from the writes.
+                            continue;
+                        }
+                        let areas = Areas { reads, ..areas };
+                        let disk = DetWoMap::create(store(), areas, shape).expect("a disk");
+                        disks.push(Box::new(disk));
+                    }
+                }
             }
             for disk in &mut disks {
                 let done = check(&mut **disk, blocks, &acts);

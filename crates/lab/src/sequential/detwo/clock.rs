@@ -1,0 +1,113 @@
+//! What the number of writes tells: which places have their turn, and which blocks were renewed
+//! since they were written.
+
+/// Times the main area that the holding area has.
+pub const HOLDING: u64 = 3;
+/// An entry of the map: the block is absent.
+pub const ABSENT: u32 = u32::MAX;
+/// An entry of the map: the block is in its place in the main area.
+pub const MAIN: u32 = u32::MAX - 1;
+
+/// How far two areas are.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    /// Blocks of the main area.
+    pub blocks: u64,
+    /// The main area is written with every so many writes.
+    pub every: u64,
+    /// Writes so far.
+    pub written: u64,
+}
+
+/// `count` numbers from `first` on modulo `all`, as runs: at most two, as `count <= all`.
+fn ring(first: u64, count: u64, all: u64) -> [(u64, usize); 2] {
+    let (first, count) = (first % all, count.min(all));
+    let straight = count.min(all - first);
+    [(first, straight as usize), (0, (count - straight) as usize)]
+}
+
+impl Clock {
+    /// Places of the holding area.
+    pub fn holding(&self) -> u64 {
+        HOLDING * self.blocks
+    }
+
+    /// The same after so many writes more.
+    pub fn after(&self, writes: u64) -> Self {
+        Self { written: self.written + writes, ..*self }
+    }
+
+    /// Blocks of the main area that were renewed so far, one that was renewed twice counted twice.
+    pub fn renewals(&self) -> u64 {
+        self.written.div_ceil(self.every)
+    }
+
+    /// The blocks of the main area that have their turn while so many writes are made.
+    pub fn turns(&self, writes: u64) -> [(u64, usize); 2] {
+        let first = self.renewals();
+        ring(first, self.after(writes).renewals() - first, self.blocks)
+    }
+
+    /// The places of the holding area that so many writes go to.
+    pub fn places(&self, writes: u64) -> [(u64, usize); 2] {
+        ring(self.written, writes, self.holding())
+    }
+
+    /// Whether a block whose newest version went to this place of the holding area stands in the
+    /// main area too by now. The place tells the number of the write, as long as it was one of the
+    /// last that the holding area has room for: whoever keeps entries longer asks before that.
+    pub fn settled(&self, id: u64, place: u32) -> bool {
+        let (holding, renewals) = (self.holding(), self.renewals());
+        if id >= renewals {
+            return false;
+        }
+        let last = self.written - 1;
+        let age = (last % holding + holding - u64::from(place)) % holding;
+        // Renewal number t is that of block t modulo N, and comes with write number t * every.
+        let renewal = id + (renewals - 1 - id) / self.blocks * self.blocks;
+        renewal * self.every >= last - age.min(last)
+    }
+
+    /// An entry of the map, told as a place in both areas, the main one before the other.
+    pub fn slot(&self, id: u64, entry: u32) -> Option<u64> {
+        match entry {
+            ABSENT => None,
+            MAIN => Some(id),
+            place if self.settled(id, place) => Some(id),
+            place => Some(self.blocks + u64::from(place)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each block's renewal in turn, write by write, against the formula.
+    #[test]
+    fn what_was_renewed_is_known_from_the_number_of_writes() {
+        for (blocks, every) in [(1, 1), (5, 1), (5, 2), (5, 3), (16, 3)] {
+            let mut clock = Clock { blocks, every, written: 0 };
+            let mut place = vec![None; blocks as usize];
+            for written in 0..20 * blocks {
+                let id = (written * written + 7) % blocks;
+                place[id as usize] = Some(((written % clock.holding()) as u32, false));
+                for (first, count) in clock.turns(1) {
+                    for entry in place[first as usize..].iter_mut().take(count).flatten() {
+                        entry.1 = true;
+                    }
+                }
+                clock = clock.after(1);
+                for (id, entry) in place.iter_mut().enumerate() {
+                    if let Some((place, settled)) = *entry {
+                        assert_eq!(clock.settled(id as u64, place), settled);
+                        // As the map does it, long before the place is taken by another block.
+                        if settled {
+                            *entry = None;
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

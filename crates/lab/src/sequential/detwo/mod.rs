@@ -1,0 +1,423 @@
+//! DetWoORAM (Roche, Aviv, Choi and Mayberry, "Deterministic, Stash-Free Write-Only ORAM", CCS
+//! 2017): the rival.
+//!
+//! N blocks have their places in the main area; behind it is a holding area of 3 N. Write number i
+//! goes to place i modulo 3 N of the holding area, whatever it writes. By turns, round and round,
+//! each place of the main area is written anew with what its block holds by then, so that no block
+//! is still needed in the holding area when its place there is written again: the storage sees two
+//! pointers move. That needs one write of the main area for every third write, and the authors' own
+//! code (github.com/dsroche/detworam) does so. The paper's typical setting, and what SqORAM is
+//! compared with, is one for every write: two block writes for each. Both are here.
+//!
+//! The map of where each block is stands in memory, four bytes a block ([`map`]), or on the disk, as
+//! published ([`nodes`]): ours is measured beside the one that keeps its map as it does.
+//!
+//! As published, a read reads the block in the main area first and then, unless it is the newest
+//! version, the one in the holding area; and each write reads the main area, for a bit that tells the
+//! two apart ([`Reads::Compared`]). Both can be saved, as the number of writes tells what was renewed
+//! ([`Reads::Known`]): so it is measured too, and as the faster rival.
+//!
+//! What else makes it fast here: writes that came one after the other are stored together, which the
+//! storage is free to see, since how many go together does not depend on what they write.
+//!
+//! **A flush** writes what waits and syncs: two blocks for one that was written, where ours appends 64
+//! KiB to its log. **A crash** it does not survive. The map, or what of it is not on the disk, would
+//! have to be found again from addresses and numbers beside the blocks, as ours finds its access
+//! times again: some twelve bytes more in a seal of 40, and for a flush nothing. A block of the main
+//! area that is torn while it is renewed, though, is lost unless it also stands in the holding area:
+//! the main area would have to move by a little with each round, as our last level does. Nothing of
+//! that would take much time, so that it is left out changes no comparison; that an old block in
+//! its old place is taken for a new one, which ours notices, is in its favour too.
+
+mod clock;
+mod map;
+mod nodes;
+
+use super::area::{Area, BLOCK, MOST, Wanted, block_of};
+use super::waiting::{Scheme, Waiting, Writes};
+use clock::{Clock, HOLDING, MAIN};
+use map::{Entry, Map, Memory};
+use nodes::Nodes;
+pub use nodes::Shape;
+use oblivio_engine::BlockAnswer;
+use oblivio_store::Store;
+use oblivio_volume::{Error, Result};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+const OBJECT: &str = "blocks";
+
+/// The disk with its map in memory.
+pub type DetWo = Waiting<TwoAreas<Memory>>;
+/// The disk with its map on the disk.
+pub type DetWoMap = Waiting<TwoAreas<Nodes>>;
+
+/// How large the areas are, and how often the main one is renewed.
+#[derive(Clone, Copy, Debug)]
+pub struct Areas {
+    /// Blocks of the main area.
+    pub blocks: u64,
+    /// One of them is written with every so many writes: 1 to 3.
+    pub every: u64,
+    pub reads: Reads,
+}
+
+/// How a read knows whether the newest version of a block is in the main area by now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reads {
+    /// As published: it reads the main area, and the map has a bit to compare with.
+    Compared,
+    /// From the number of the writes since: it reads one area.
+    Known,
+}
+
+impl Areas {
+    fn clock(&self) -> Clock {
+        Clock { blocks: self.blocks, every: self.every, written: 0 }
+    }
+}
+
+/// Main and holding area, one behind the other.
+pub struct TwoAreas<M> {
+    area: Area,
+    map: M,
+    reads: Reads,
+    clock: Clock,
+    /// What is on its way to the main and the holding area; kept, as so much memory costs more to
+    /// be had than to be filled.
+    main: Vec<u8>,
+    held: Vec<u8>,
+}
+
+impl DetWo {
+    /// An empty disk.
+    ///
+    /// # Errors
+    /// `Invalid` when the holding area is too small for that, or the map's entries are.
+    pub fn create(store: Arc<dyn Store>, areas: Areas) -> Result<Self> {
+        let areas = Areas { reads: Reads::Known, ..areas };
+        let map = Memory::new(areas.blocks);
+        Ok(Waiting::new(TwoAreas::create(store, OBJECT, areas, map)?))
+    }
+}
+
+impl DetWoMap {
+    /// An empty disk.
+    ///
+    /// # Errors
+    /// As [`DetWo::create`].
+    pub fn create(store: Arc<dyn Store>, areas: Areas, shape: Shape) -> Result<Self> {
+        let map = Nodes::create(store.clone(), areas, shape)?;
+        Ok(Waiting::new(TwoAreas::create(store, OBJECT, areas, map)?))
+    }
+}
+
+impl<M: Map> TwoAreas<M> {
+    /// Empty areas in an object of this name.
+    fn create(store: Arc<dyn Store>, object: &'static str, areas: Areas, map: M) -> Result<Self> {
+        let Areas { blocks, every, reads } = areas;
+        if blocks == 0 || !(1..=HOLDING).contains(&every) {
+            let why = format!("{blocks} blocks, one written anew with every {every} writes");
+            return Err(Error::Invalid(why));
+        }
+        if blocks * HOLDING >= u64::from(MAIN) {
+            return Err(Error::Invalid(format!(
+                "{blocks} blocks; the map has four bytes for each"
+            )));
+        }
+        let area = Area::new(store, object, blocks * (1 + HOLDING));
+        let (main, held) = Default::default();
+        Ok(TwoAreas { area, map, reads, clock: areas.clock(), main, held })
+    }
+
+    /// Puts the newest versions of blocks where each goes in `bytes`, sorted by that; zeros for
+    /// absent ones. Tells which there are.
+    fn fetch(&mut self, wanted: &[(usize, u64)], bytes: &mut [u8]) -> Result<Vec<bool>> {
+        let ids: Vec<u64> = wanted.iter().map(|(_, id)| *id).collect();
+        let entries = self.map.entries(&ids)?;
+        let (mut first, mut second) = (Vec::new(), Vec::new());
+        for (&(at, id), entry) in wanted.iter().zip(&entries) {
+            match self.clock.slot(id, entry.place) {
+                None => block_of(bytes, at).fill(0),
+                Some(_) if self.compares(id) => first.push(Wanted { at, slot: id }),
+                Some(slot) => first.push(Wanted { at, slot }),
+            }
+        }
+        self.area.read_into(&first, bytes)?;
+        for (&(at, id), entry) in wanted.iter().zip(&entries) {
+            let there = *entry != Entry::ABSENT && self.compares(id);
+            if there && bit_of(block_of(bytes, at), entry.bit / 2) != entry.bit % 2 {
+                second.push(Wanted { at, slot: self.clock.blocks + u64::from(entry.place) });
+            }
+        }
+        self.area.read_into(&second, bytes)?;
+        Ok(entries.iter().map(|entry| *entry != Entry::ABSENT).collect())
+    }
+
+    /// Whether the main area has to be read to know where a block is: it is always known that it
+    /// holds nothing at first.
+    fn compares(&self, id: u64) -> bool {
+        self.reads == Reads::Compared && id < self.clock.renewals()
+    }
+
+    /// Puts into `bytes` what these blocks hold once the writes are made.
+    fn gather(&mut self, ids: &[u64], writes: &Writes, bytes: &mut Vec<u8>) -> Result<()> {
+        bytes.resize(ids.len() * BLOCK, 0);
+        let mut kept = Vec::with_capacity(ids.len());
+        for (at, &id) in ids.iter().enumerate() {
+            match writes.newest(id) {
+                Some(Some(block)) => block_of(bytes, at).copy_from_slice(block),
+                Some(None) => block_of(bytes, at).fill(0),
+                None => kept.push((at, id)),
+            }
+        }
+        self.fetch(&kept, bytes)?;
+        Ok(())
+    }
+
+    /// The entries that the writes make, when these blocks are renewed with them.
+    fn entries(&mut self, writes: &Writes, renewed: &[u64]) -> Result<Vec<(u64, Entry)>> {
+        let bits = match self.reads {
+            Reads::Known => HashMap::new(),
+            Reads::Compared => self.differences(writes, renewed)?,
+        };
+        let holding = self.clock.holding();
+        let made = (self.clock.written..).zip(writes.all()).map(|(number, (id, block))| {
+            let bit = bits.get(id).copied().unwrap_or(0);
+            let place = (number % holding) as u32;
+            (*id, if block.is_some() { Entry { place, bit } } else { Entry::ABSENT })
+        });
+        Ok(made.collect())
+    }
+
+    /// For each block, a bit that tells its newest version from what the main area will hold: any
+    /// bit, where it will hold that version or nothing.
+    fn differences(&mut self, writes: &Writes, renewed: &[u64]) -> Result<HashMap<u64, u16>> {
+        let renewed: HashSet<u64> = renewed.iter().copied().collect();
+        let ids: HashSet<u64> = writes.all().iter().map(|(id, _)| *id).collect();
+        let read = |id: &u64| self.compares(*id) && !renewed.contains(id);
+        let mut slots: Vec<u64> = ids.iter().copied().filter(read).collect();
+        slots.sort_unstable();
+        let main: HashMap<u64, Vec<u8>> =
+            slots.iter().copied().zip(self.area.read(&slots)?).collect();
+        let block = |id: u64| Some((id, writes.newest(id)?.as_deref()?));
+        let bit = |(id, block): (u64, &[u8])| {
+            let differs = main.get(&id).and_then(|main| difference(block, main)).unwrap_or(0);
+            (id, differs * 2 + bit_of(block, differs))
+        };
+        Ok(ids.into_iter().filter_map(block).map(bit).collect())
+    }
+}
+
+/// A bit of a block.
+fn bit_of(block: &[u8], number: u16) -> u16 {
+    u16::from(block[usize::from(number / 8)] >> (number % 8) & 1)
+}
+
+/// The first bit in which two blocks differ; none where they are the same.
+fn difference(one: &[u8], other: &[u8]) -> Option<u16> {
+    let byte = one.iter().zip(other).position(|(one, other)| one != other)?;
+    Some((byte * 8) as u16 + (one[byte] ^ other[byte]).trailing_zeros() as u16)
+}
+
+impl<M: Map> Scheme for TwoAreas<M> {
+    fn blocks(&self) -> u64 {
+        self.clock.blocks
+    }
+
+    fn exists(&self, id: u64) -> bool {
+        self.map.exists(id)
+    }
+
+    fn read(&mut self, ids: &[u64]) -> Result<Vec<BlockAnswer>> {
+        let mut found = Vec::with_capacity(ids.len());
+        let mut bytes = std::mem::take(&mut self.main);
+        for ids in ids.chunks(MOST) {
+            let wanted: Vec<(usize, u64)> = ids.iter().copied().enumerate().collect();
+            bytes.resize(ids.len() * BLOCK, 0);
+            let there = self.fetch(&wanted, &mut bytes)?;
+            let blocks = bytes.chunks_exact(BLOCK).zip(there);
+            found.extend(blocks.map(|(block, there)| there.then(|| block.to_vec())));
+        }
+        self.main = bytes;
+        Ok(found)
+    }
+
+    /// What is to be written to the main area is read before any of the holding area is written:
+    /// the last turn that a block has before its place there is needed may be among these writes.
+    fn write(&mut self, writes: &Writes) -> Result<()> {
+        let (blocks, count) = (self.clock.blocks, writes.all().len() as u64);
+        let (turns, places) = (self.clock.turns(count), self.clock.places(count));
+        let renewed: Vec<u64> =
+            turns.iter().flat_map(|&(first, count)| first..first + count as u64).collect();
+        let (mut main, mut held) = (std::mem::take(&mut self.main), std::mem::take(&mut self.held));
+        self.gather(&renewed, writes, &mut main)?;
+        let made = self.entries(writes, &renewed)?;
+        held.clear();
+        for (_, block) in writes.all() {
+            match block {
+                Some(block) => held.extend_from_slice(block),
+                None => held.resize(held.len() + BLOCK, 0),
+            }
+        }
+        let (first_main, again_main) = main.split_at_mut(turns[0].1 * BLOCK);
+        let (first_held, again_held) = held.split_at_mut(places[0].1 * BLOCK);
+        let mut runs = vec![
+            (turns[0].0, first_main),
+            (turns[1].0, again_main),
+            (blocks + places[0].0, first_held),
+            (blocks + places[1].0, again_held),
+        ];
+        runs.retain(|(_, data)| !data.is_empty());
+        self.area.write(&mut runs)?;
+        (self.main, self.held) = (main, held);
+        self.map.note(self.clock.written, &made, &renewed)?;
+        self.clock = self.clock.after(count);
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        self.area.sync()?;
+        self.map.sync()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::Rng;
+    use oblivio_engine::{Action, BlockId, BlockOp};
+    use oblivio_store::record::Op;
+    use oblivio_store::{MemoryStore, RecordStore};
+    use oblivio_volume::BlockSpace;
+
+    const BLOCKS: u64 = 100;
+
+    /// Few entries a leaf and hardly a cache, so that little data has many leaves.
+    const SMALL: Shape = Shape { fan_out: 7, step: 3, cached: 2 };
+
+    /// The map in memory, or on the disk with reads of either kind.
+    type Way = Option<(Shape, Reads)>;
+
+    fn ways() -> [(u64, Way); 5] {
+        let (known, compared) = (Some((SMALL, Reads::Known)), Some((SMALL, Reads::Compared)));
+        [(1, None), (3, None), (1, known), (1, compared), (3, compared)]
+    }
+
+    fn disk(store: Arc<dyn Store>, every: u64, way: Way) -> Box<dyn BlockSpace> {
+        let areas = Areas { blocks: BLOCKS, every, reads: Reads::Known };
+        match way {
+            None => Box::new(DetWo::create(store, areas).expect("a disk")),
+            Some((shape, reads)) => {
+                let areas = Areas { reads, ..areas };
+                Box::new(DetWoMap::create(store, areas, shape).expect("a disk"))
+            }
+        }
+    }
+
+    /// What the storage sees of so many writes: which places of which object, in which order.
+    fn trace(every: u64, way: Way, writes: u64, seed: u64) -> Vec<(Op, String, u64, u64)> {
+        let store = Arc::new(RecordStore::new(MemoryStore::new()));
+        let mut disk = disk(store.clone(), every, way);
+        let mut rng = Rng::new(seed);
+        for turn in 0..writes {
+            let id = BlockId(if seed == 0 { 7 } else { rng.below(BLOCKS) });
+            let action = match rng.below(8) {
+                0 => Action::Remove,
+                _ => Action::Write(vec![rng.next() as u8; BLOCK]),
+            };
+            disk.access(vec![BlockOp { id, action }]).expect("memory");
+            if seed > 0 && rng.below(5) == 0 {
+                let id = BlockId(rng.below(BLOCKS));
+                disk.access(vec![BlockOp { id, action: Action::Read }]).expect("memory");
+            }
+            if turn % 37 == 0 {
+                disk.commit().expect("memory");
+            }
+        }
+        disk.commit().expect("memory");
+        let seen = store.take().into_iter();
+        let writes = seen.filter(|event| matches!(event.op, Op::Write | Op::Sync));
+        writes.map(|event| (event.op, event.object.to_string(), event.offset, event.len)).collect()
+    }
+
+    #[test]
+    fn what_is_written_where_says_nothing() {
+        for (every, way) in ways() {
+            let one = trace(every, way, 1000, 0);
+            assert!(!one.is_empty());
+            for seed in 1..4 {
+                assert_eq!(trace(every, way, 1000, seed), one);
+            }
+        }
+    }
+
+    #[test]
+    fn two_blocks_are_written_for_each_or_four_for_three_and_as_many_for_a_leaf() {
+        let blocks = |every, way, object| {
+            let events = trace(every, way, 900, 1).into_iter();
+            let written = events.filter(|event| event.1 == object).map(|event| event.3);
+            written.sum::<u64>() / (BLOCK as u64 + 40)
+        };
+        for (every, way) in ways() {
+            assert_eq!(blocks(every, way, "blocks"), if every == 1 { 1800 } else { 1200 });
+            // A leaf after every third write.
+            if way.is_some() {
+                assert_eq!(blocks(every, way, "nodes"), if every == 1 { 600 } else { 400 });
+            }
+        }
+        let usual = Some((Shape::default(), Reads::Known));
+        assert_eq!(blocks(1, usual, "nodes"), 2 * (900 / 16));
+    }
+
+    /// What was written since its leaf's last turn waits in memory: no more than a round's writes.
+    #[test]
+    fn what_waits_for_its_leaf_is_bounded() {
+        let areas = Areas { blocks: BLOCKS, every: 1, reads: Reads::Known };
+        let mut map = Nodes::create(Arc::new(MemoryStore::new()), areas, SMALL).expect("a map");
+        let mut rng = Rng::new(1);
+        let most = BLOCKS.div_ceil(SMALL.fan_out) * SMALL.step;
+        for written in 0..2000 {
+            let place = (written % (HOLDING * BLOCKS)) as u32;
+            let made = [(rng.below(BLOCKS), Entry { place, bit: 0 })];
+            map.note(written, &made, &[]).expect("memory");
+            assert!(map.waits() as u64 <= most);
+        }
+    }
+
+    /// Nobody could tell a place from the same place a round of the holding area later.
+    #[test]
+    fn leaves_that_come_too_late_are_refused() {
+        let areas = Areas { blocks: BLOCKS, every: 3, reads: Reads::Known };
+        let made = DetWoMap::create(Arc::new(MemoryStore::new()), areas, SMALL);
+        assert!(matches!(made, Err(Error::Invalid(_))));
+    }
+
+    #[test]
+    fn the_first_bit_that_differs_is_found() {
+        let mut one = vec![0; BLOCK];
+        assert_eq!(difference(&one, &vec![0; BLOCK]), None);
+        one[BLOCK - 1] = 0x80;
+        assert_eq!(difference(&one, &vec![0; BLOCK]), Some((BLOCK * 8 - 1) as u16));
+        assert_eq!(bit_of(&one, (BLOCK * 8 - 1) as u16), 1);
+        one[1] = 0b100;
+        assert_eq!(difference(&one, &vec![0; BLOCK]), Some(10));
+    }
+
+    #[test]
+    fn a_block_in_anothers_place_is_refused() {
+        let store = Arc::new(MemoryStore::new());
+        let mut disk = disk(store.clone(), 1, None);
+        let write = |id| BlockOp { id: BlockId(id), action: Action::Write(vec![id as u8; BLOCK]) };
+        disk.access((0..BLOCKS).map(write).collect()).expect("memory");
+        disk.commit().expect("memory");
+        let mut bytes = vec![0; 2 * BLOCK];
+        let at = |offset, buf| oblivio_store::ReadAt { object: "blocks", offset, buf };
+        store.read(&mut [at(0, &mut bytes)]).expect("there");
+        bytes.rotate_left(BLOCK);
+        let write = oblivio_store::WriteAt { object: "blocks", offset: 0, data: &bytes };
+        store.write(&[write]).expect("memory");
+        let read = disk.access(vec![BlockOp { id: BlockId(1), action: Action::Read }]);
+        assert!(matches!(read, Err(Error::Tampered(_))), "{read:?}");
+    }
+}
