@@ -9,6 +9,7 @@ use crate::open;
 use crate::queue::Pulse;
 use crate::recorder::Recorder;
 use crate::signals;
+use crate::watch::Holds;
 use anyhow::{Context, Result};
 use oblivio_store::Store;
 use oblivio_volume::disk::Disk;
@@ -53,7 +54,7 @@ pub fn open(args: &ServeArgs, store: Arc<dyn Store>) -> Result<Opened> {
     let opened = open::volume_over(store, &args.volume, &args.open, recorder.as_ref(), true);
     let (volume, publisher) = opened?;
     let signals = signals::catch()?;
-    publisher.describe(&volume.info()?);
+    publisher.describe(&volume.info()?, Holds::Disk);
     let disk = Disk::open(Box::new(volume)).with_context(|| args.volume.display().to_string())?;
     let on_request = Box::new(move |event| publisher.ordinary(event));
     Ok(Opened { disk, pulse, on_request, signals, recorder })
