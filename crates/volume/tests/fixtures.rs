@@ -207,7 +207,7 @@ fn make_disk(volume: Volume, clean: bool) {
 fn new_fixtures() {
     let dir = PathBuf::from(std::env::var("OBLIVIO_WRITE_FIXTURES").expect("a folder to make"));
     let folder = |name: &str| -> Arc<dyn Store> {
-        Arc::new(LocalStore::create(&dir.join(name)).expect("a new folder"))
+        Arc::new(LocalStore::create(dir.join(name)).expect("a new folder"))
     };
     let blocks = DISK / BLOCK as u64;
     let tree = CreateOptions { block_bytes: BLOCK, capacity_bytes: DISK, kdf: KdfParams::TEST };
