@@ -10,6 +10,7 @@ mod check;
 mod committer;
 mod copy;
 mod demo;
+mod disk;
 mod exit;
 pub mod fuzzing;
 mod get;

@@ -5,7 +5,7 @@ use crate::exit::{Code, fault, usage};
 use crate::passphrase;
 use crate::recorder::Recorder;
 use crate::remembered::{self, Remembered};
-use crate::watch::Publisher;
+use crate::watch::{Holds, Publisher};
 use anyhow::{Context, Result};
 use oblivio_store::{LocalStore, PartitionStore, Store};
 use oblivio_volume::disk::{self, Disk};
@@ -98,11 +98,15 @@ pub fn volume_over(
 ) -> Result<(Volume, Publisher)> {
     // Before the passphrase is asked for: whoever mistyped the folder should hear of it first.
     let header = read_header(store.as_ref()).with_context(|| folder.display().to_string())?;
-    if header.engine == EngineKind::Sequential {
-        refuse_what_hides_reads(args)?;
-    }
     let last_seen = Remembered::of(header.volume)?.load()?;
     let publisher = Publisher::of(header.volume);
+    let store = match header.engine {
+        EngineKind::Tree => store,
+        EngineKind::Sequential => {
+            refuse_what_hides_reads(args)?;
+            publisher.over(store)?
+        }
+    };
     let on_shown = both(publisher.callback(), recorder.map(Recorder::callback));
     let options = OpenOptions { short_pauses, ..options(args, last_seen, Some(on_shown))? };
     let passphrase = passphrase::known(&args.passphrase)?;
@@ -139,7 +143,7 @@ fn both(mut one: OnShown, other: Option<OnShown>) -> OnShown {
 /// before they are asked for.
 pub fn file_system((volume, publisher): (Volume, Publisher), read_ahead: usize) -> Result<Session> {
     let info = volume.info()?;
-    publisher.describe(&info);
+    publisher.describe(&info, Holds::Files);
     let fs = FileSystem::open_ahead(Box::new(volume), read_ahead)?;
     fs.set_clock(Box::new(now));
     Ok(Session { fs, info, publisher })

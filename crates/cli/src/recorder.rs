@@ -55,6 +55,15 @@ impl Recorder {
             None => Ok(()),
         }
     }
+
+    /// Writes the file, if there is one, however that ended which was recorded: what was shown was
+    /// shown.
+    pub fn finish_after<T>(recorder: Option<Self>, ended: Result<T>) -> Result<T> {
+        let recorded = recorder.map_or(Ok(()), Self::finish);
+        let value = ended?;
+        recorded?;
+        Ok(value)
+    }
 }
 
 fn request(shown: &Shown, at: u64) -> Request {

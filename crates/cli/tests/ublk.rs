@@ -9,7 +9,7 @@ use common::Scratch;
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -164,16 +164,23 @@ fn a_disk_to_be_read_only_is() {
     rig.end();
 }
 
-/// A file system that is mounted when the signal comes: the server waits for it.
-#[test]
-fn a_file_system_is_not_torn_away() {
-    let Some(mut rig) = Rig::new() else { return };
+/// A disk that is served, with an ext4 on it that is mounted: on a directory, which is also told as
+/// text.
+fn mounted() -> Option<(Rig, PathBuf, String)> {
+    let mut rig = Rig::new()?;
     let device = rig.serve(&[]);
     let dir = rig.scratch.path("m");
     fs::create_dir_all(&dir).expect("a directory");
     let at = dir.to_str().expect("text").to_owned();
     good("mkfs.ext4", &["-q", &device]);
     good("mount", &["-t", "ext4", &device, &at]);
+    Some((rig, dir, at))
+}
+
+/// A file system that is mounted when the signal comes: the server waits for it.
+#[test]
+fn a_file_system_is_not_torn_away() {
+    let Some((mut rig, dir, at)) = mounted() else { return };
     let data = pattern(5 * MIB, 2);
     fs::write(dir.join("file"), &data).expect("write");
     rig.signal();
@@ -206,13 +213,7 @@ fn a_file_system_is_not_torn_away() {
 /// The second signal takes the device from a file system, which gets errors from then on.
 #[test]
 fn a_second_signal_does_not_wait() {
-    let Some(mut rig) = Rig::new() else { return };
-    let device = rig.serve(&[]);
-    let dir = rig.scratch.path("m");
-    fs::create_dir_all(&dir).expect("a directory");
-    let at = dir.to_str().expect("text").to_owned();
-    good("mkfs.ext4", &["-q", &device]);
-    good("mount", &["-t", "ext4", &device, &at]);
+    let Some((mut rig, dir, at)) = mounted() else { return };
     fs::write(dir.join("file"), pattern(MIB, 4)).expect("write");
     good("sync", &[]);
     rig.signal();

@@ -3,6 +3,7 @@
 use crate::Result;
 use crate::tree::Pace;
 use oblivio_crypto::{KdfParams, VolumeId};
+use oblivio_engine::sequential::SequentialConfig;
 
 /// What is fixed when a volume is created.
 #[derive(Clone, Copy, Debug)]
@@ -228,6 +229,8 @@ pub struct TreeInfo {
 /// What can be told about a sequential engine. All of it but the last line never changes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SequentialInfo {
+    /// The engine's parameters; they stand in the header.
+    pub parameters: SequentialConfig,
     /// The fan-outs of the levels, from the top.
     pub fan_outs: Vec<u64>,
     /// Bytes of one half of the write queue.

@@ -3,6 +3,7 @@
 mod care;
 mod mount;
 mod nbd;
+mod serve;
 mod transfer;
 mod tree;
 #[cfg(all(feature = "ublk", target_os = "linux"))]
@@ -15,6 +16,7 @@ pub use care::{
 };
 pub use mount::{MountArgs, UmountArgs};
 pub use nbd::NbdArgs;
+pub use serve::ServeArgs;
 pub use transfer::{CatArgs, GetArgs, InitArgs, PutArgs, SeenBy};
 pub use tree::{CpArgs, DuArgs, LsArgs, MkdirArgs, MvArgs, RmArgs, StatArgs};
 #[cfg(all(feature = "ublk", target_os = "linux"))]

@@ -1,6 +1,6 @@
 //! A volume as a disk.
 
-use super::OpenArgs;
+use super::ServeArgs;
 use clap::{ArgGroup, Args};
 use std::path::PathBuf;
 
@@ -21,8 +21,6 @@ connection itself is encrypted with --tls-cert only. docs/nbd.md tells how to ma
 how to use the disk with qemu, nbdfuse and nbd-client."
 )]
 pub struct NbdArgs {
-    /// The volume's folder
-    pub volume: PathBuf,
     /// Serve on a Unix socket that is made here, for this user alone
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
@@ -43,21 +41,10 @@ pub struct NbdArgs {
     /// Let in only clients with a certificate by an authority in this PEM file
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub tls_client_ca: Option<PathBuf>,
-    /// Let nothing be changed
-    #[arg(short, long)]
-    pub read_only: bool,
-    /// Come back when the disk can be used, and serve it in the background
-    #[arg(short, long)]
-    pub background: bool,
-    /// Commit what changed every so many seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 5)]
-    pub commit_every: u64,
-    /// Answer with an error when the storage did nothing for so many seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 20)]
-    pub timeout: u64,
-    /// The process that a server in the background goes on in
-    #[arg(long, hide = true)]
-    pub child: bool,
+    /// Let in any client that speaks TLS, on an address that others can reach: whoever gets there
+    /// reads and writes the disk
+    #[arg(long, requires = "tls_cert", conflicts_with = "tls_client_ca")]
+    pub any_client: bool,
     #[command(flatten)]
-    pub open: OpenArgs,
+    pub serve: ServeArgs,
 }

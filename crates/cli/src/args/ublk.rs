@@ -1,8 +1,7 @@
 //! A volume as a block device of this computer.
 
-use super::OpenArgs;
+use super::ServeArgs;
 use clap::Args;
-use std::path::PathBuf;
 
 /// Make a volume that holds a disk a block device of this computer
 #[derive(Args, Clone, Debug)]
@@ -17,26 +16,9 @@ It needs Linux 6.0 or later with the ublk driver (modprobe ublk_drv) and the rig
 flushed is safe; everything else is committed every few seconds and at the end. docs/ublk.md tells
 more.")]
 pub struct UblkArgs {
-    /// The volume's folder
-    pub volume: PathBuf,
-    /// Let nothing be changed
-    #[arg(short, long)]
-    pub read_only: bool,
-    /// Come back when the device can be used, and serve it in the background
-    #[arg(short, long)]
-    pub background: bool,
     /// The smallest read or write, in bytes: 512 to 4096 [default: 4096, if the size allows it]
     #[arg(long, value_name = "BYTES")]
     pub block_size: Option<u32>,
-    /// Commit what changed every so many seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 5)]
-    pub commit_every: u64,
-    /// Answer with an error when the storage did nothing for so many seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 20)]
-    pub timeout: u64,
-    /// The process that a server in the background goes on in
-    #[arg(long, hide = true)]
-    pub child: bool,
     #[command(flatten)]
-    pub open: OpenArgs,
+    pub serve: ServeArgs,
 }

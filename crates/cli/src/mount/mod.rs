@@ -86,10 +86,7 @@ pub fn run(args: &MountArgs) -> Result<()> {
         ))?;
     }
     log::ready();
-    let ended = stop::until_ended(mounted, &dir, signals);
-    let recorded = recorder.map_or(Ok(()), Recorder::finish);
-    ended?;
-    recorded
+    Recorder::finish_after(recorder, stop::until_ended(mounted, &dir, signals))
 }
 
 /// What every server has between the volume and its store.

@@ -20,6 +20,17 @@ pub enum Place {
     Address(SocketAddr),
 }
 
+/// What is between a disk and whoever reaches its address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Guard {
+    /// Nothing.
+    None,
+    /// Encryption, but anybody may come in.
+    Encryption,
+    /// Clients have to show who they are, or the user said that nobody needs to.
+    AsAsked,
+}
+
 impl Place {
     /// A socket at a path, which must be free or left over by a server that has gone.
     ///
@@ -49,24 +60,31 @@ impl Place {
         Ok(Place::Socket(path))
     }
 
-    /// An address of this computer that others cannot reach; any with TLS, or with `insecure`.
+    /// An address of this computer. One that others can reach needs to be guarded as well as the
+    /// user can have wished.
     ///
     /// # Errors
     /// Says what is wrong with it.
-    pub fn address(text: &str, tls: bool, insecure: bool) -> Result<Self> {
+    pub fn address(text: &str, guard: Guard) -> Result<Self> {
         let hint = "Write it as 127.0.0.1:10809 or [::1]:10809.";
         let found = text.to_socket_addrs().map(|mut found| found.next());
         let Ok(Some(address)) = found else {
             return Err(usage(format!("{text} is no address with a port"), hint));
         };
-        if !tls && !insecure && !address.ip().is_loopback() {
-            let what = format!("{text} can be reached from other computers");
-            let hint = "The connection is not encrypted, and whoever reaches it has the disk. Use \
-                        TLS (--tls-cert, --tls-key, --tls-client-ca), or listen on 127.0.0.1 and let \
-                        others in through a tunnel (ssh -L, WireGuard), or say --insecure.";
-            return Err(usage(what, hint));
-        }
-        Ok(Place::Address(address))
+        let hint = match guard {
+            _ if address.ip().is_loopback() => return Ok(Place::Address(address)),
+            Guard::AsAsked => return Ok(Place::Address(address)),
+            Guard::Encryption => {
+                "The connection is encrypted, but whoever reaches it has the disk. Say who may come \
+                 in (--tls-client-ca FILE), or that anybody may (--any-client)."
+            }
+            Guard::None => {
+                "The connection is not encrypted, and whoever reaches it has the disk. Use TLS \
+                 (--tls-cert, --tls-key, --tls-client-ca), or listen on 127.0.0.1 and let others in \
+                 through a tunnel (ssh -L, WireGuard), or say --insecure."
+            }
+        };
+        Err(usage(format!("{text} can be reached from other computers"), hint))
     }
 }
 

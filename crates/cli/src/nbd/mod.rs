@@ -23,17 +23,12 @@ pub(crate) mod wire;
 pub mod within;
 
 use crate::args::NbdArgs;
+use crate::disk::{self, Opened};
 use crate::exit::usage;
 use crate::human;
-use crate::mount::{self, background, log};
-use crate::open;
-use crate::queue::Pulse;
 use crate::recorder::Recorder;
-use crate::signals;
-use crate::watch::Publisher;
-use anyhow::{Context, Result};
-use listen::{Listener, Place};
-use oblivio_volume::disk::Disk;
+use anyhow::Result;
+use listen::{Guard, Listener, Place};
 use rustls::ServerConfig;
 use session::Options;
 use std::sync::Arc;
@@ -41,23 +36,10 @@ use std::time::Duration;
 
 /// Runs `oblivio nbd`.
 pub fn run(args: &NbdArgs) -> Result<()> {
-    if args.commit_every == 0 || args.timeout == 0 {
-        return Err(usage("a time of 0 seconds makes no sense", "Use 1 or more."));
-    }
-    let place = place(args)?;
-    let store = open::store(&args.volume)?;
-    if args.background && !args.child {
-        return background::start();
-    }
+    let (serve, place) = (&args.serve, place(args)?);
+    let Some(store) = disk::begin(serve)? else { return Ok(()) };
     let tls = tls_config(args)?;
-    let recorder = args.open.trace_out.as_deref().map(Recorder::to_file).transpose()?;
-    let (store, pulse) = mount::layers(store);
-    let opened = open::volume_over(store, &args.volume, &args.open, recorder.as_ref(), true);
-    let (volume, publisher) = opened?;
-    // From here on a signal ends the server in good order, not the process.
-    let signals = signals::catch()?;
-    publisher.describe(&volume.info()?);
-    let disk = Disk::open(Box::new(volume)).with_context(|| args.volume.display().to_string())?;
+    let Opened { disk, pulse, on_request, signals, recorder } = disk::open(serve, store)?;
     let size = human::size(disk.size());
     let mut listener = Listener::open(&place)?;
     if let Some(tls) = tls {
@@ -67,30 +49,18 @@ pub fn run(args: &NbdArgs) -> Result<()> {
         Place::Socket(path) => path.display().to_string(),
         Place::Address(address) => listener.address().unwrap_or(*address).to_string(),
     };
-    if let Place::Address(address) = &place
-        && args.tls_cert.is_some()
-        && args.tls_client_ca.is_none()
-        && !address.ip().is_loopback()
-    {
-        log::note(&format!(
-            "the connection is encrypted, but whoever reaches {shown} has the disk; with \
-             --tls-client-ca only those who have a certificate"
-        ));
-    }
-    let serving = session::serve(disk, listener, options(args, pulse, publisher))?;
-    let line = format!("Serving {}, a disk of {size}, on {shown}.", args.volume.display());
-    if args.child {
-        let id = std::process::id();
-        let line = format!("{line} `kill {id}` ends it.");
-        background::up((!args.open.quiet).then_some(line))?;
-    } else if !args.open.quiet {
-        human::say(format!("{line} Ctrl-C ends it."))?;
-    }
-    log::ready();
-    let ended = stop::until_ended(serving, signals);
-    let recorded = recorder.map_or(Ok(()), Recorder::finish);
-    ended?;
-    recorded
+    let options = Options {
+        read_only: serve.read_only,
+        commit_every: Duration::from_secs(serve.commit_every),
+        paced: serve.open.pace.is_some(),
+        timeout: Duration::from_secs(serve.timeout),
+        on_request: Some(on_request),
+        pulse,
+    };
+    let serving = session::serve(disk, listener, options)?;
+    let volume = serve.volume.display();
+    disk::announce(serve, &format!("Serving {volume}, a disk of {size}, on {shown}."))?;
+    Recorder::finish_after(recorder, stop::until_ended(serving, signals))
 }
 
 /// How TLS is spoken, if it is asked for.
@@ -110,18 +80,18 @@ fn place(args: &NbdArgs) -> Result<Place> {
             Err(usage("--insecure is for --listen", hint))
         }
         (Some(path), _) => Place::socket(path),
-        (None, Some(address)) => Place::address(address, args.tls_cert.is_some(), args.insecure),
+        (None, Some(address)) => Place::address(address, guard(args)),
         (None, None) => Err(usage("where to serve it?", "Say --socket PATH or --listen ADDR.")),
     }
 }
 
-fn options(args: &NbdArgs, pulse: Pulse, publisher: Publisher) -> Options {
-    Options {
-        read_only: args.read_only,
-        commit_every: Duration::from_secs(args.commit_every),
-        paced: args.open.pace.is_some(),
-        timeout: Duration::from_secs(args.timeout),
-        on_request: Some(Box::new(move |event| publisher.ordinary(event))),
-        pulse,
+/// What keeps others from the disk, or that nothing is meant to.
+fn guard(args: &NbdArgs) -> Guard {
+    if args.insecure || args.any_client || args.tls_client_ca.is_some() {
+        Guard::AsAsked
+    } else if args.tls_cert.is_some() {
+        Guard::Encryption
+    } else {
+        Guard::None
     }
 }

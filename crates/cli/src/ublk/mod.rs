@@ -7,13 +7,11 @@ mod session;
 mod stop;
 
 use crate::args::UblkArgs;
+use crate::disk::{self, Opened};
 use crate::exit::{Code, fault, usage};
 use crate::human;
-use crate::mount::{self, background, log};
-use crate::open;
 use crate::recorder::Recorder;
-use crate::signals;
-use anyhow::{Context, Error, Result};
+use anyhow::{Error, Result};
 use oblivio_ublk::{CONTROL, Parameters};
 use oblivio_volume::disk::Disk;
 use session::Options;
@@ -23,48 +21,25 @@ use std::time::Duration;
 
 /// Runs `oblivio ublk`.
 pub fn run(args: &UblkArgs) -> Result<()> {
-    if args.commit_every == 0 || args.timeout == 0 {
-        return Err(usage("a time of 0 seconds makes no sense", "Use 1 or more."));
-    }
     if !Path::new(CONTROL).exists() {
         return Err(not_there());
     }
-    let store = open::store(&args.volume)?;
-    if args.background && !args.child {
-        return background::start();
-    }
-    let recorder = args.open.trace_out.as_deref().map(Recorder::to_file).transpose()?;
-    let (store, pulse) = mount::layers(store);
-    let opened = open::volume_over(store, &args.volume, &args.open, recorder.as_ref(), true);
-    let (volume, publisher) = opened?;
-    // From here on a signal ends the server in good order, not the process.
-    let signals = signals::catch()?;
-    publisher.describe(&volume.info()?);
-    let disk = Disk::open(Box::new(volume)).with_context(|| args.volume.display().to_string())?;
+    let serve = &args.serve;
+    let Some(store) = disk::begin(serve)? else { return Ok(()) };
+    let Opened { disk, pulse, on_request, signals, recorder } = disk::open(serve, store)?;
     let size = human::size(disk.size());
     let options = Options {
         parameters: parameters(args, &disk)?,
-        commit_every: Duration::from_secs(args.commit_every),
-        paced: args.open.pace.is_some(),
-        timeout: Duration::from_secs(args.timeout),
-        on_request: Some(Box::new(move |event| publisher.ordinary(event))),
+        commit_every: Duration::from_secs(serve.commit_every),
+        paced: serve.open.pace.is_some(),
+        timeout: Duration::from_secs(serve.timeout),
+        on_request: Some(on_request),
         pulse,
     };
     let serving = session::serve(disk, options)?;
-    let path = serving.path();
-    let line = format!("{} is a disk of {size} at {}.", args.volume.display(), path.display());
-    if args.child {
-        let id = std::process::id();
-        let line = format!("{line} `kill {id}` ends it.");
-        background::up((!args.open.quiet).then_some(line))?;
-    } else if !args.open.quiet {
-        human::say(format!("{line} Ctrl-C ends it."))?;
-    }
-    log::ready();
-    let ended = stop::until_ended(serving, signals);
-    let recorded = recorder.map_or(Ok(()), Recorder::finish);
-    ended?;
-    recorded
+    let (volume, path) = (serve.volume.display(), serving.path());
+    disk::announce(serve, &format!("{volume} is a disk of {size} at {}.", path.display()))?;
+    Recorder::finish_after(recorder, stop::until_ended(serving, signals))
 }
 
 /// What the device is to be like.
@@ -86,7 +61,12 @@ fn parameters(args: &UblkArgs, disk: &Disk) -> Result<Parameters> {
     }
     // What is written costs whole blocks of the volume, so others should know of them.
     let best = u32::try_from(block.next_power_of_two()).unwrap_or(1 << 20).clamp(logical, 1 << 20);
-    Ok(Parameters { size, logical_block: logical, best_block: best, read_only: args.read_only })
+    Ok(Parameters {
+        size,
+        logical_block: logical,
+        best_block: best,
+        read_only: args.serve.read_only,
+    })
 }
 
 fn not_there() -> Error {

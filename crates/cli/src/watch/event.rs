@@ -1,13 +1,13 @@
 //! What goes from a command at work to `oblivio watch`: a length and one JSON object, again and
 //! again, over a socket that only the same user can reach.
 
-use oblivio_volume::{Shown, VolumeInfo};
+use oblivio_volume::Shown;
 use serde::{Deserialize, Serialize};
 use std::io::{self, ErrorKind, Read, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What both sides speak; another number ends the connection.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// The longest frame: well above the largest event that a publisher makes.
 const MOST_BYTES: u32 = 256 << 10;
 /// Places of one batch that are told. A larger batch is thinned evenly: it is for the eye.
@@ -23,6 +23,8 @@ pub enum Event {
     Facts(Facts),
     /// One batch as the store saw it.
     Shown(Batch),
+    /// What was written at once, of a volume that hides writes.
+    Written(Written),
     /// The same work as ordinary encryption would have shown it.
     Ordinary {
         at: u64,
@@ -33,26 +35,43 @@ pub enum Event {
     Dropped { count: u64 },
 }
 
-/// What is public of a volume that is open.
+/// What is public of a volume that is open, and whether it holds a disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Facts {
     pub block_bytes: u64,
-    pub bucket_bytes: u64,
-    pub size_class_bytes: u64,
-    pub depth: u32,
+    pub holds: Holds,
+    #[serde(flatten)]
+    pub engine: EngineFacts,
 }
 
-impl Facts {
-    /// Those of a tree; there is nothing to watch of reads that nobody sees.
-    pub fn of(info: &VolumeInfo) -> Option<Self> {
-        let (block_bytes, tree) = (info.block_bytes as u64, info.tree()?);
-        Some(Self {
-            block_bytes,
-            bucket_bytes: tree.bucket_bytes as u64,
-            size_class_bytes: tree.size_class.saturating_mul(block_bytes),
-            depth: tree.depth,
-        })
-    }
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Holds {
+    Files,
+    Disk,
+}
+
+/// What belongs to an engine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "engine", rename_all = "snake_case")]
+pub enum EngineFacts {
+    Tree {
+        bucket_bytes: u64,
+        size_class_bytes: u64,
+        depth: u32,
+    },
+    Sequential {
+        capacity_bytes: u64,
+        /// What lies in the store, end to end.
+        parts: Vec<Part>,
+    },
+}
+
+/// A part of the store.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    pub name: String,
+    pub bytes: u64,
 }
 
 /// A [`Shown`] with its time, thinned to what a page can draw.
@@ -88,11 +107,32 @@ impl Batch {
     }
 }
 
-fn thinned(places: &[u64]) -> Vec<u64> {
+fn thinned<T: Copy>(places: &[T]) -> Vec<T> {
     if places.len() <= MOST_PLACES {
         return places.to_vec();
     }
     (0..MOST_PLACES).filter_map(|at| places.get(at * places.len() / MOST_PLACES)).copied().collect()
+}
+
+/// Writes that the store was given together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Written {
+    /// Milliseconds since 1970.
+    pub at: u64,
+    pub writes: u64,
+    pub bytes: u64,
+    /// Places in the store and lengths there; all of them, or evenly chosen ones.
+    pub places: Vec<(u64, u64)>,
+    /// Flushes seen so far, once it is known how many there were before.
+    pub flushes: Option<u64>,
+}
+
+impl Written {
+    pub fn of(places: &[(u64, u64)], flushes: Option<u64>) -> Self {
+        let bytes = places.iter().map(|(_, len)| len).sum();
+        let writes = places.len() as u64;
+        Self { at: now(), writes, bytes, places: thinned(places), flushes }
+    }
 }
 
 /// What was done to a file.
@@ -187,11 +227,16 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() -> io::Result<()> {
-        let facts = Facts { block_bytes: 1, bucket_bytes: 2, size_class_bytes: u64::MAX, depth: 3 };
+        let tree = EngineFacts::Tree { bucket_bytes: 2, size_class_bytes: u64::MAX, depth: 3 };
+        let parts = vec![Part { name: "log".into(), bytes: u64::MAX }];
+        let sequential = EngineFacts::Sequential { capacity_bytes: 4, parts };
         let events = [
             Event::Hello { version: VERSION, command: "put".into(), pid: 7 },
-            Event::Facts(facts),
+            Event::Facts(Facts { block_bytes: 1, holds: Holds::Files, engine: tree }),
+            Event::Facts(Facts { block_bytes: 1, holds: Holds::Disk, engine: sequential }),
             Event::Shown(Batch::of(&shown(3))),
+            Event::Written(Written::of(&[(0, 4096), (1 << 60, 1)], None)),
+            Event::Written(Written::of(&[], Some(9))),
             Event::Ordinary { at: 5, event: OrdinaryEvent::read(1, 2, 3, 4) },
             Event::Dropped { count: 9 },
         ];
@@ -213,7 +258,10 @@ mod tests {
         let batch = Batch::of(&all);
         assert_eq!(batch.places_read.len(), MOST_PLACES);
         assert_eq!(batch.reads, 100_000);
-        write(&mut io::sink(), &Event::Shown(batch))
+        write(&mut io::sink(), &Event::Shown(batch))?;
+        let all = Written::of(&vec![(u64::MAX, 1 << 50); 9999], Some(u64::MAX));
+        assert_eq!((all.places.len(), all.writes), (MOST_PLACES, 9999));
+        write(&mut io::sink(), &Event::Written(all))
     }
 
     #[test]

@@ -10,8 +10,9 @@ mod hub;
 mod meeting;
 mod page;
 mod publisher;
+mod written;
 
-pub use event::OrdinaryEvent;
+pub use event::{Holds, OrdinaryEvent};
 pub use publisher::Publisher;
 
 use crate::args::WatchArgs;
@@ -52,7 +53,7 @@ pub fn run(args: &WatchArgs) -> Result<()> {
     let (listener, door) = listen(args.port)?;
     let url = door.url();
     let hub = Arc::new(Hub::default());
-    let page = Page::new(&name(&args.volume), &header.volume.to_string());
+    let page = Page::new(&name(&args.volume), &header.volume.to_string(), header.engine);
     let site = Arc::new(Site { door, page, hub: Arc::clone(&hub) });
     spawn("pages", move || http::serve(&listener, &site))?;
     let of_feeds = Arc::clone(&hub);

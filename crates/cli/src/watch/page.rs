@@ -1,6 +1,7 @@
 //! The page: one document, put together from its parts, that loads nothing from elsewhere.
 
 use crate::human;
+use oblivio_volume::EngineKind;
 
 const HTML: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/style.css");
@@ -20,10 +21,15 @@ pub struct Page(String);
 
 impl Page {
     /// `name` is what the user calls the volume, `identity` what it calls itself.
-    pub fn new(name: &str, identity: &str) -> Self {
+    pub fn new(name: &str, identity: &str, engine: EngineKind) -> Self {
+        let engine = match engine {
+            EngineKind::Tree => "tree",
+            EngineKind::Sequential => "sequential",
+        };
         let html = HTML
             .replace("@STYLE@", STYLE)
             .replace("@SCRIPT@", &SCRIPTS.concat())
+            .replace("@ENGINE@", engine)
             .replace("@VOLUME@", &escaped(&human::plain(name)))
             .replace("@IDENTITY@", &escaped(identity));
         Self(html)
@@ -59,7 +65,8 @@ mod tests {
 
     #[test]
     fn a_name_is_no_markup() {
-        let page = Page::new("<script nonce=@NONCE@>'\"&", "0102").with_nonce("n0nce");
+        let page =
+            Page::new("<script nonce=@NONCE@>'\"&", "0102", EngineKind::Tree).with_nonce("n0nce");
         assert!(page.contains("&lt;script nonce=&#64;NONCE&#64;&gt;&#39;&quot;&amp;"));
         assert_eq!(page.matches("<script").count(), 1);
         assert_eq!(page.matches("n0nce").count(), 2);
@@ -68,7 +75,7 @@ mod tests {
 
     #[test]
     fn nothing_comes_from_elsewhere() {
-        let page = Page::new("vault", "0102");
+        let page = Page::new("vault", "0102", EngineKind::Sequential);
         for word in ["http:", "https:", "src=", "url(", "@import", "innerHTML", "eval("] {
             assert!(!page.0.contains(word), "{word}");
         }

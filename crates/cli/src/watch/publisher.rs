@@ -4,10 +4,12 @@
 //! name of its socket; what is told goes through a queue of bounded length to a thread that does
 //! the waiting, and what does not fit is counted and left out. Without a watcher nothing is kept.
 
-use super::event::{self, Batch, Event, Facts, OrdinaryEvent, VERSION};
+use super::event::{self, Batch, EngineFacts, Event, Facts, Holds, OrdinaryEvent, VERSION};
 use super::meeting;
+use super::written::{Places, WatchedStore};
 use oblivio_crypto::VolumeId;
-use oblivio_volume::{OnShown, Shown, VolumeInfo};
+use oblivio_store::Store;
+use oblivio_volume::{EngineInfo, OnShown, Shown, VolumeInfo};
 use std::fmt;
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -45,16 +47,39 @@ impl Publisher {
     }
 
     fn at(socket: PathBuf) -> Self {
-        let line = Line { socket, looked: None, open: None, facts: None, dropped: 0 };
+        let (facts, places) = (None, Places::default());
+        let line = Line { socket, looked: None, open: None, facts, places, dropped: 0 };
         Self(Some(Arc::new(Mutex::new(line))))
     }
 
+    /// A layer that tells of what is written to this store, for a volume that hides writes.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn over(&self, store: Arc<dyn Store>) -> oblivio_store::Result<Arc<dyn Store>> {
+        let places = Places::of(store.list()?);
+        self.with(|line| line.places = places);
+        Ok(Arc::new(WatchedStore::new(store, self.clone())))
+    }
+
     /// What the volume is; kept for watchers that come later.
-    pub fn describe(&self, info: &VolumeInfo) {
-        let Some(facts) = Facts::of(info) else { return };
-        self.tell(|line| {
+    pub fn describe(&self, info: &VolumeInfo, holds: Holds) {
+        self.with(|line| {
+            let block_bytes = info.block_bytes as u64;
+            let engine = match &info.engine {
+                EngineInfo::Tree(tree) => EngineFacts::Tree {
+                    bucket_bytes: tree.bucket_bytes as u64,
+                    size_class_bytes: tree.size_class.saturating_mul(block_bytes),
+                    depth: tree.depth,
+                },
+                EngineInfo::Sequential(engine) => EngineFacts::Sequential {
+                    capacity_bytes: info.capacity_blocks.saturating_mul(block_bytes),
+                    parts: line.places.describe(engine),
+                },
+            };
+            let facts = Facts { block_bytes, holds, engine };
             line.facts = Some(facts.clone());
-            Event::Facts(facts)
+            line.tell(|| Event::Facts(facts));
         });
     }
 
@@ -62,13 +87,24 @@ impl Publisher {
     pub fn shown(&self, shown: &Shown) {
         // The page draws paths.
         if !shown.leaves.is_empty() {
-            self.tell(|_| Event::Shown(Batch::of(shown)));
+            self.with(|line| line.tell(|| Event::Shown(Batch::of(shown))));
         }
+    }
+
+    /// What the store was given together: objects, and offsets and lengths in them.
+    pub fn written<'w>(&self, writes: impl Iterator<Item = (&'w str, (u64, u64))>) {
+        self.with(|line| {
+            // Flushes are counted for a watcher that comes later, too.
+            let written = line.places.see(writes);
+            if written.writes > 0 {
+                line.tell(|| Event::Written(written));
+            }
+        });
     }
 
     /// One request as ordinary encryption would have shown it; the time is now.
     pub fn ordinary(&self, event: OrdinaryEvent) {
-        self.tell(|_| Event::Ordinary { at: event::now(), event });
+        self.with(|line| line.tell(|| Event::Ordinary { at: event::now(), event }));
     }
 
     /// What the volume calls after each batch.
@@ -77,13 +113,9 @@ impl Publisher {
         Box::new(move |shown| publisher.shown(shown))
     }
 
-    /// `make` runs only if somebody is there to be told.
-    fn tell(&self, make: impl FnOnce(&mut Line) -> Event) {
-        let Some(line) = &self.0 else { return };
-        let mut line = line.lock().unwrap_or_else(PoisonError::into_inner);
-        if line.is_open() {
-            let event = make(&mut line);
-            line.send(event);
+    fn with(&self, work: impl FnOnce(&mut Line)) {
+        if let Some(line) = &self.0 {
+            work(&mut line.lock().unwrap_or_else(PoisonError::into_inner));
         }
     }
 }
@@ -94,6 +126,7 @@ struct Line {
     looked: Option<Instant>,
     open: Option<Open>,
     facts: Option<Facts>,
+    places: Places,
     dropped: u64,
 }
 
@@ -104,6 +137,13 @@ struct Open {
 }
 
 impl Line {
+    /// `make` runs only if somebody is there to be told.
+    fn tell(&mut self, make: impl FnOnce() -> Event) {
+        if self.is_open() {
+            self.send(make());
+        }
+    }
+
     fn is_open(&mut self) -> bool {
         if self.open.is_some() {
             return true;
@@ -212,7 +252,7 @@ mod tests {
         let dir = tempfile::tempdir()?;
         let publisher = Publisher::at(dir.path().join("v.watch"));
         publisher.ordinary(read());
-        publisher.tell(|_| unreachable!("nobody is there"));
+        publisher.with(|line| line.tell(|| unreachable!("nobody is there")));
         Publisher::default().ordinary(read());
         Ok(())
     }

@@ -296,21 +296,29 @@ fn files_and_places_are_checked() {
     assert!(said.contains("is not the key of tls/server-cert.pem"), "{said}");
     let said = scratch.bad(3, with(&[&["--tls-key", "tls/none.pem"][..], &listen].concat()));
     assert!(said.contains("tls/none.pem"), "{said}");
-    // With a key that everybody can read it serves, and says so; others may reach it.
+    // On an address that others reach encryption is not enough, unless anybody is to have it.
+    let far = ["--listen", "0.0.0.0:0"];
+    let said = scratch.bad(2, with(&[&key[..], &far].concat()));
+    assert!(said.contains("--tls-client-ca") && said.contains("--any-client"), "{said}");
+    let both = ["--any-client", "--tls-client-ca", "tls/ca-cert.pem"];
+    scratch.bad(2, with(&[&key[..], &far, &both].concat()));
+    scratch.bad(2, ["nbd", "d", "--listen", "0.0.0.0:0", "--any-client"]);
+    // With a key that everybody can read it serves, and says so.
     let path = scratch.path("tls/server-key.pem");
     std::fs::set_permissions(&path, Permissions::from_mode(0o644)).expect("our file");
-    let mut command = scratch.command(with(&[&key[..], &["--listen", "0.0.0.0:0"]].concat()));
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().expect("the command runs");
-    let mut line = String::new();
-    let out = child.stdout.take().expect("a pipe");
-    BufReader::new(out).read_line(&mut line).expect("a line");
-    assert!(line.starts_with("Serving d, a disk of "), "{line}");
-    child.kill().expect("it is there");
-    let said = child.wait_with_output().expect("it ends").stderr;
-    let said = String::from_utf8(said).expect("text");
-    assert!(said.contains("can read the key tls/server-key.pem"), "{said}");
-    assert!(said.contains("--tls-client-ca"), "{said}");
-    let key = std::fs::read_to_string(path).expect("it");
-    assert!(!said.contains(&key[40..60]), "{said}");
+    let secret = std::fs::read_to_string(&path).expect("it");
+    for guard in [&["--any-client"][..], &["--tls-client-ca", "tls/ca-cert.pem"]] {
+        let mut command = scratch.command(with(&[&key[..], &far, guard].concat()));
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the command runs");
+        let mut line = String::new();
+        let out = child.stdout.take().expect("a pipe");
+        BufReader::new(out).read_line(&mut line).expect("a line");
+        assert!(line.starts_with("Serving d, a disk of "), "{line}");
+        child.kill().expect("it is there");
+        let said = child.wait_with_output().expect("it ends").stderr;
+        let said = String::from_utf8(said).expect("text");
+        assert!(said.contains("can read the key tls/server-key.pem"), "{said}");
+        assert!(!said.contains(&secret[40..60]), "{said}");
+    }
 }

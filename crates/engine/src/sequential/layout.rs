@@ -8,7 +8,10 @@ use super::SequentialConfig;
 use super::ids::{Bucket, Flush, Generation, Slot};
 use super::map_shape::{MapShape, NodeAt};
 use super::schedule::Schedule;
-use crate::{Level, Result};
+use crate::{EngineError, Level, Result};
+
+/// The largest disk: any place on it, and the end of what is there, is a file offset.
+pub const MOST_BYTES: u64 = 1 << 62;
 
 /// A range of bytes on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -54,29 +57,43 @@ impl Layout {
     /// The disk of an engine with these parameters.
     ///
     /// # Errors
-    /// `Invalid` when they make no sense.
+    /// `Invalid` when they make no sense, or ask for a disk of more than [`MOST_BYTES`].
     pub fn new(config: &SequentialConfig) -> Result<Self> {
         let schedule = Schedule::new(config)?;
+        let layout = Self::within_bounds(config, schedule);
+        layout.ok_or_else(|| EngineError::Invalid("a disk has at most 2^62 bytes".into()))
+    }
+
+    /// `None` when it would be too large.
+    fn within_bounds(config: &SequentialConfig, schedule: Schedule) -> Option<Self> {
         let (block_bytes, node_bytes) = (config.block_bytes as u64, config.sector_bytes as u64);
         // The last level slides by a turn's buckets with each sweep, so that what a turn writes
         // never stands where something was current when the turn began.
         let last_places = schedule.generation_buckets(schedule.last()) + schedule.queue_buckets();
         let mut regions = Vec::new();
-        let mut offset = 0;
+        let mut offset = 0u64;
         for level in schedule.levels() {
             let blocks = schedule.bucket_blocks(level);
-            let (blocks_bytes, leaf_bytes) = (blocks * block_bytes, config.leaf_bytes(blocks));
+            let blocks_bytes = blocks.checked_mul(block_bytes)?;
+            let leaf_bytes = config.leaf_bytes(blocks);
             let buckets = schedule.generation_buckets(level);
             let shape = MapShape::new(buckets, config.map_fan_out());
-            let nodes = shape.inner_nodes() * node_bytes;
-            let bucket_bytes = blocks_bytes + leaf_bytes;
-            let last = level == schedule.last();
-            let stride = if last { nodes } else { buckets * bucket_bytes + nodes };
+            let nodes = shape.inner_nodes().checked_mul(node_bytes)?;
+            let bucket_bytes = blocks_bytes.checked_add(leaf_bytes)?;
+            // A generation's buckets are where the ring says; those of the last level are in one
+            // place, and only its nodes take turns.
+            let (places, stride) = if level == schedule.last() {
+                (last_places.checked_mul(bucket_bytes)?, nodes)
+            } else {
+                (0, buckets.checked_mul(bucket_bytes)?.checked_add(nodes)?)
+            };
             regions.push(Region { offset, blocks_bytes, leaf_bytes, shape, stride });
-            offset += if last { last_places * bucket_bytes } else { 0 };
-            offset += schedule.ring(level) * stride;
+            let ring = schedule.ring(level).checked_mul(stride)?;
+            offset = offset.checked_add(places)?.checked_add(ring)?;
         }
-        Ok(Self { schedule, block_bytes, node_bytes, regions, last_places, bytes: offset })
+        let layout =
+            Self { schedule, block_bytes, node_bytes, regions, last_places, bytes: offset };
+        (offset <= MOST_BYTES).then_some(layout)
     }
 
     /// The schedule that goes with it.

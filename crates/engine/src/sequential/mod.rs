@@ -60,7 +60,7 @@ pub use config::SequentialConfig;
 pub use engine::Sequential;
 pub use ids::{Bucket, Flush, Generation, Slot, Turn};
 pub use keys::SequentialKeys;
-pub use layout::{Cost, Extent, Layout};
+pub use layout::{Cost, Extent, Layout, MOST_BYTES};
 pub use map_node::SealedAt;
 pub use map_shape::{MapShape, NodeAt};
 pub use merge_buffer::{Entry, MergeBuffer, Origin, Pick};

@@ -2,7 +2,7 @@
 
 use super::{ENGINE_SEQUENTIAL, Fields, PARAMETER_BYTES, unknown_features};
 use crate::{Error, Result};
-use oblivio_engine::sequential::SequentialConfig;
+use oblivio_engine::sequential::{Layout, MOST_BYTES, SequentialConfig};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute};
 
@@ -23,7 +23,7 @@ impl SequentialHeader {
     /// # Errors
     /// `Invalid` says what.
     pub fn check(&self) -> Result<()> {
-        self.engine.check().map_err(|error| Error::Invalid(error.to_string()))?;
+        Layout::new(&self.engine).map_err(|error| Error::Invalid(error.to_string()))?;
         let writes = self.engine.queue_blocks();
         // A turn needs a quantum for each of its writes' share and one to end it; two turns stay.
         let least = 2 * (writes.div_ceil(self.quantum_writes.max(1)) + 2);
@@ -34,6 +34,11 @@ impl SequentialHeader {
         }
         if !(least..=1 << 32).contains(&self.log_quanta) {
             return Err(Error::Invalid(format!("the log needs {least} quanta or more")));
+        }
+        // A quantum is its blocks, an entry for each, and a page or two.
+        let blocks = self.quantum_writes * (self.engine.block_bytes as u64 + 16);
+        if self.log_quanta.saturating_mul(blocks + (8 << 10)) > MOST_BYTES {
+            return Err(Error::Invalid("the log has at most 2^62 bytes".into()));
         }
         Ok(())
     }

@@ -273,6 +273,7 @@ impl SequentialVolume {
     pub fn info(&self) -> Result<VolumeInfo> {
         let layout = self.engine.layout();
         let engine = SequentialInfo {
+            parameters: self.header.engine,
             fan_outs: self.header.engine.fan_outs(),
             queue_bytes: self.header.engine.queue_blocks() * self.header.engine.block_bytes as u64,
             log_bytes: RingLog::object_bytes(form_of(&self.header), self.header.log_quanta),

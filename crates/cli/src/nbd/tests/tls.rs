@@ -1,7 +1,7 @@
 //! Connections within TLS, with rustls as the client.
 
 use super::super::certificates;
-use super::super::listen::{Conn, Listener, Place};
+use super::super::listen::{Conn, Guard, Listener, Place};
 use super::super::negotiation::until_tls;
 use super::super::session::{Options, Serving, serve};
 use super::super::tls::accept;
@@ -60,7 +60,7 @@ struct Rig {
 
 impl Rig {
     fn new(config: Arc<ServerConfig>) -> Self {
-        let place = Place::address("127.0.0.1:0", true, false).expect("an address");
+        let place = Place::address("127.0.0.1:0", Guard::Encryption).expect("an address");
         let listener = Listener::open(&place).expect("a port").with_tls(config);
         let address = listener.address().expect("an address");
         let options = Options {

@@ -42,7 +42,7 @@ function seconds(pen, box, colour) {
   }
 }
 
-// Reads are dots; writes are open diamonds.
+// Reads are dots; writes are open diamonds, or lines where they are longer than that.
 function mark(pen, x, y, write, radius) {
   if (!write && radius < 1.5) {
     // Too small to be round, and many.
@@ -75,16 +75,35 @@ function marks(pen, box, now, points, y, colour, radius) {
   pen.lineWidth = radius < 1.5 ? 1.1 : 1.6;
   for (const point of points) {
     const x = box.x + box.w * (1 - (now - point.at) / WINDOW);
-    mark(pen, x, box.y + box.h * y(point), point.write, radius);
+    const [from, to] = y(point).map((part) => box.y + box.h * part);
+    if (point.write && to - from > 3 * radius) {
+      pen.beginPath();
+      pen.moveTo(x, from);
+      pen.lineTo(x, to);
+      pen.stroke();
+    } else {
+      mark(pen, x, (from + to) / 2, point.write, radius);
+    }
   }
   pen.restore();
 }
 
-// Time against the place in the store.
-function drawStore(canvas, sight, now, colour) {
-  const { pen, box } = begin(canvas);
-  seconds(pen, box, colour);
-  const end = sight.end;
+// The names of the store's parts, and where one ends and the next begins. A part that is too thin
+// for its name has none.
+function partNames(pen, box, sight, colour) {
+  let free = -Infinity;
+  for (const part of sight.parts) {
+    const [from, to] = [part.from, part.end].map((place) => box.y + (box.h * place) / sight.end);
+    pen.fillStyle = colour.grid;
+    pen.fillRect(box.x, Math.round(to), box.w, 1);
+    const middle = (from + to) / 2;
+    if (to - from < 3 || middle - 8 < free) continue;
+    label(pen, part.name, box.x - 8, middle, "right", colour.soft);
+    free = middle + 8;
+  }
+}
+
+function sizes(pen, box, end, colour) {
   for (const part of [0, 0.25, 0.5, 0.75, 1]) {
     const y = box.y + box.h * part;
     pen.fillStyle = colour.grid;
@@ -92,8 +111,17 @@ function drawStore(canvas, sight, now, colour) {
     const text = end ? size(Math.round(end * part)) : part === 0 ? "start" : part === 1 ? "end" : "";
     label(pen, text, box.x - 8, y, "right", colour.soft);
   }
+}
+
+// Time against the place in the store, or in the disk.
+function drawPlaces(canvas, sight, end, now, colour) {
+  const { pen, box } = begin(canvas);
+  seconds(pen, box, colour);
+  if (sight.parts?.length) partNames(pen, box, sight, colour);
+  else sizes(pen, box, end, colour);
   const radius = sight.points.length > 6000 ? 0.9 : sight.points.length > 1200 ? 1.2 : 2;
-  marks(pen, box, now, sight.points, (point) => point.place / end, colour, radius);
+  const reach = (point) => [point.place / end, (point.place + (point.len ?? 0)) / end];
+  marks(pen, box, now, sight.points, reach, colour, radius);
 }
 
 // Time against files, each a row with its own offsets.
@@ -120,8 +148,9 @@ function drawFiles(canvas, sight, now, colour) {
   pen.fillStyle = colour.grid;
   pen.fillRect(box.x, box.y + box.h, box.w, 1);
   const inRow = (point) => {
-    const middle = (point.offset + point.len / 2) / point.file.size;
-    return (row.get(point.file) + 0.15 + 0.7 * Math.min(1, middle)) / rows;
+    const middle = (point.place + point.len / 2) / point.file.size;
+    const y = (row.get(point.file) + 0.15 + 0.7 * Math.min(1, middle)) / rows;
+    return [y, y];
   };
   marks(pen, box, now, sight.points, inRow, colour, sight.points.length > 1500 ? 1.5 : 2.8);
 }

@@ -1,8 +1,10 @@
 // The page itself: what comes from the stream goes into the two sights, and these are shown.
 
 const $ = (id) => document.getElementById(id);
-const left = new Oblivious();
-const right = new Ordinary();
+// Of a volume that hides writes, only what is written is drawn.
+const hidesWrites = document.body.dataset.engine === "sequential";
+const left = hidesWrites ? new Written() : new Oblivious();
+const right = new Ordinary(!hidesWrites);
 const calm = window.matchMedia("(prefers-reduced-motion: reduce)");
 const panels = { left: $("left"), right: $("right") };
 // What arrived while the page was paused; with more than this the oldest are left out.
@@ -15,18 +17,24 @@ const state = { paused: false, pausedAt: 0, tables: false, leftOut: 0, status: n
 function take(event) {
   switch (event.kind) {
     case "shown": left.add(event); learnDepth(event.depth); break;
+    case "written": left.add(event); break;
     case "ordinary": right.add(event); break;
-    case "facts":
-      state.facts = event;
-      left.bucket = event.bucket_bytes;
-      break;
+    case "facts": learn(event); break;
     case "dropped": state.leftOut += event.count; break;
     case "status":
       state.status = event;
-      left.end = Math.max(left.end, event.slab);
+      if (!hidesWrites) left.end = Math.max(left.end, event.slab);
       break;
     case "live": state.live = true; break;
   }
+}
+
+function learn(facts) {
+  state.facts = facts;
+  document.body.dataset.holds = facts.holds;
+  if (facts.holds === "disk") right.disk ??= 0;
+  if (hidesWrites) left.learn(facts.parts);
+  else left.bucket = facts.bucket_bytes;
 }
 
 function learnDepth(depth) {
@@ -37,7 +45,7 @@ function learnDepth(depth) {
 function arrive(message) {
   let event;
   try { event = JSON.parse(message.data); } catch { return; }
-  const isWork = event.kind === "shown" || event.kind === "ordinary" || event.kind === "dropped";
+  const isWork = ["shown", "written", "ordinary", "dropped"].includes(event.kind);
   if (state.paused && isWork) {
     held.push(event);
     if (held.length > MOST_HELD) { held.shift(); state.leftOut += 1; }
@@ -87,6 +95,9 @@ function showFacts() {
     put($("class-now"), ` (${size(facts.size_class_bytes)} now)`);
   }
   if (facts.depth) put($("fact-depth"), `${facts.depth} levels`);
+  if (facts.capacity_bytes) put($("fact-capacity"), size(facts.capacity_bytes));
+  if (facts.parts) put($("fact-levels"), grouped(facts.parts.filter((part) => part.name.includes("level")).length));
+  if (hidesWrites && left.flushes !== null) put($("fact-flushes"), grouped(left.flushes));
   if (state.status) put($("fact-stored"), size(state.status.stored));
 }
 
@@ -102,6 +113,7 @@ function showCounters(panel, sight, last) {
 function lastBatch(now) {
   const batch = left.last[0];
   if (!batch) return "none";
+  if (hidesWrites) return `${size(batch.bytes)} to ${left.partsOf(batch.places).join(", ")}, ${ago(batch.at, now)}`;
   const bytes = size(batch.bytes_read + batch.bytes_written);
   const buckets = count(batch.reads + batch.writes, "bucket");
   return `${count(batch.paths, "path")}, ${buckets}, ${bytes}, ${ago(batch.at, now)}`;
@@ -113,18 +125,23 @@ function lastRequest(now) {
   const event = right.last[0];
   if (!event) return "none";
   const what = event.len ? `${size(event.len)} ${WORK[event.what]} at ${size(event.offset)}` : WORK[event.what];
-  return `file ${event.file}: ${what}, ${ago(event.at, now)}`;
+  return `${right.disk === null ? `file ${event.file}` : "the disk"}: ${what}, ${ago(event.at, now)}`;
 }
 
 function leftSays(shares) {
+  if (hidesWrites) {
+    if (!left.requests) return "So far nothing was written.";
+    return `${count(left.requests, "write")} of ${size(left.written)}. The same would be written to the same places if it were other data for other ${right.disk === null ? "files" : "places of the disk"}.`;
+  }
   if (!left.requests) return left.paths ? "All paths were in memory: the storage was not even asked." : "So far nothing was asked for.";
   const most = Math.max(...shares);
   return `The busiest of ${STRETCHES} equal stretches has ${percent(most)} of all requests; ${percent(1 / STRETCHES)} each would be perfectly even.`;
 }
 
-function rightSays() {
+function rightSays(shares) {
   const file = right.busiest();
-  if (!file) return "So far nothing was asked for.";
+  if (!file) return hidesWrites ? "So far nothing was written." : "So far nothing was asked for.";
+  if (right.disk !== null) return `The busiest of ${STRETCHES} equal stretches of the disk has ${percent(Math.max(...shares))} of all requests. Anybody can see where on the disk you work.`;
   const share = percent(file.times / right.requests);
   if (right.files.size === 1) return `Only one file was touched, file ${file.number}, ${count(file.times, "time")}: anybody can see that.`;
   return `File ${file.number} has ${share} of all requests. Anybody can see which file you keep coming back to.`;
@@ -132,6 +149,7 @@ function rightSays() {
 
 function learned() {
   if (!left.batches) return "Once the volume is used, this says what its storage has learned.";
+  if (hidesWrites) return `So far: that ${size(left.written)} were written, and when. Not which ${right.disk === null ? "files" : "part of the disk"} they were for.`;
   const work = `${count(left.paths, "block operation")} in ${count(left.batches, "batch", "batches")}`;
   return `So far: that there were ${work}, and when. Not which ${right.files.size === 1 ? "file" : count(right.files.size, "file")} they were for.`;
 }
@@ -153,11 +171,13 @@ function rows(body, list, none) {
 }
 
 function showLast() {
-  rows($("last-left").tBodies[0], left.last.map((batch) => [
+  rows($("last-left").tBodies[0], left.last.map((batch) => hidesWrites ? [
+    clock(batch.at), grouped(batch.writes), left.partsOf(batch.places).join(", "), size(batch.bytes), grouped(batch.flushes ?? 0),
+  ] : [
     clock(batch.at), grouped(batch.paths), grouped(batch.reads), grouped(batch.writes), size(batch.bytes_read + batch.bytes_written),
   ]), "Nothing yet.");
   rows($("last-right").tBodies[0], right.last.map((event) => [
-    clock(event.at), WORK[event.what], String(event.file), event.len ? size(event.offset) : "–", event.len ? size(event.len) : "–",
+    clock(event.at), WORK[event.what], right.disk === null ? String(event.file) : "the disk", event.len ? size(event.offset) : "–", event.len ? size(event.len) : "–",
   ]), "Nothing yet.");
 }
 
@@ -182,20 +202,26 @@ function bySteps(points, now) {
   });
 }
 
+// The stretches that were most asked for, each as a range of bytes.
+function busiestStretches(shares, end) {
+  const most = shares.map((share, at) => [share, at]).filter(([share]) => share > 0).sort((a, b) => b[0] - a[0]).slice(0, 8);
+  const stretch = end / STRETCHES;
+  return most.map(([share, at]) => [range(at * stretch, (at + 1) * stretch, stretch), percent(share)]);
+}
+
 function showTables(now, shares) {
   const steps = ["When", "Read", "Written"];
-  const most = shares.map((share, at) => [share, at]).filter(([share]) => share > 0).sort((a, b) => b[0] - a[0]).slice(0, 8);
-  const stretch = left.end / STRETCHES;
-  const places = most.map(([share, at]) => [range(at * stretch, (at + 1) * stretch, stretch), percent(share)]);
   const files = [...right.files.values()].sort((a, b) => b.times - a.times).slice(0, 8);
   const named = files.map((file) => [`file ${file.number}, ${size(file.size)}`, grouped(file.times), percent(file.times / right.requests)]);
   panels.left.querySelector(".as-table").replaceChildren(
     table("Places drawn, in the last 60 seconds", steps, bySteps(left.points, now)),
-    table("The busiest stretches of the store", ["Stretch", "Share"], places),
+    table("The busiest stretches of the store", ["Stretch", "Share"], busiestStretches(shares[0], left.end)),
   );
   panels.right.querySelector(".as-table").replaceChildren(
     table("Requests in the last 60 seconds", steps, bySteps(right.points, now)),
-    table("The busiest files", ["File", "Requests", "Share"], named),
+    right.disk === null
+      ? table("The busiest files", ["File", "Requests", "Share"], named)
+      : table("The busiest stretches of the disk", ["Stretch", "Share"], busiestStretches(shares[1], right.disk)),
   );
 }
 
@@ -205,14 +231,16 @@ function showCharts(now) {
   for (const [panel, sight] of [[panels.left, left], [panels.right, right]]) {
     panel.querySelector(".empty").hidden = sight.points.length > 0;
   }
-  drawStore(panels.left.querySelector(".time"), left, now, state.colour);
-  drawFiles(panels.right.querySelector(".time"), right, now, state.colour);
+  drawPlaces(panels.left.querySelector(".time"), left, left.end, now, state.colour);
+  const ordinary = panels.right.querySelector(".time");
+  if (right.disk === null) drawFiles(ordinary, right, now, state.colour);
+  else drawPlaces(ordinary, right, right.disk, now, state.colour);
 }
 
 function showBars(leftShares, rightShares) {
   const most = Math.min(1, Math.max(0.1, ...leftShares, ...rightShares) * 1.05);
   const files = right.inOrder();
-  const ends = files.length ? [`file ${files[0].number}`, files.length > 1 ? `file ${files.at(-1).number}` : ""] : ["", ""];
+  const ends = right.disk !== null ? ["start of the disk", "end"] : files.length ? [`file ${files[0].number}`, files.length > 1 ? `file ${files.at(-1).number}` : ""] : ["", ""];
   drawBars(panels.left.querySelector(".bars"), leftShares, most, ["start of the store", "end"], state.colour);
   drawBars(panels.right.querySelector(".bars"), rightShares, most, ends, state.colour);
 }
@@ -221,8 +249,8 @@ function showBars(leftShares, rightShares) {
 function describe(leftWords, rightWords) {
   const drawn = (sight) => count(sight.points.length, "request");
   const words = [
-    [panels.left, `Places in the store over the last 60 seconds: ${drawn(left)}, all over the store`, leftWords],
-    [panels.right, `Files over the last 60 seconds: ${drawn(right)}`, rightWords],
+    [panels.left, `Places in the store over the last 60 seconds: ${drawn(left)}${hidesWrites ? "" : ", all over the store"}`, leftWords],
+    [panels.right, `${right.disk === null ? "Files" : "Places in the disk"} over the last 60 seconds: ${drawn(right)}`, rightWords],
   ];
   for (const [panel, time, bars] of words) {
     panel.querySelector(".time").setAttribute("aria-label", time);
@@ -238,7 +266,7 @@ function tell(now) {
   left.prune(now);
   right.prune(now);
   const shares = [left.shares(), right.shares()];
-  const says = [leftSays(shares[0]), rightSays()];
+  const says = [leftSays(shares[0]), rightSays(shares[1])];
   showCounters(panels.left, left, lastBatch(now));
   showCounters(panels.right, right, lastRequest(now));
   put(within(panels.left, "says"), says[0]);
@@ -246,7 +274,7 @@ function tell(now) {
   put($("learned"), learned());
   put($("left-out"), state.leftOut ? ` ${count(state.leftOut, "event was", "events were")} left out, because this page was slower than the work.` : "");
   showLast();
-  if (state.tables) showTables(now, shares[0]);
+  if (state.tables) showTables(now, shares);
   else showBars(...shares);
   if (now - describedAt > 5000) { describe(...says); describedAt = now; }
 }

@@ -19,6 +19,17 @@ class Bins {
     this.total += weight;
   }
 
+  // The weight spread evenly over a range.
+  addRange(from, len, weight) {
+    if (len <= this.width) return this.add(from, weight);
+    while (from + len > this.width * this.counts.length) this.double();
+    const step = this.width;
+    for (let at = from; at < from + len; at += step - (at % step)) {
+      const part = Math.min(step - (at % step), from + len - at);
+      this.add(at, (weight * part) / len);
+    }
+  }
+
   double() {
     const half = this.counts.length / 2;
     for (let at = 0; at < half; at++) this.counts[at] = this.counts[2 * at] + this.counts[2 * at + 1];
@@ -108,15 +119,62 @@ class Oblivious extends Sight {
   }
 }
 
-// The right side: requests for files.
-class Ordinary extends Sight {
+// The left side of a volume that hides writes: writes to parts of the store, laid end to end.
+class Written extends Sight {
   constructor() {
     super();
+    this.bins = new Bins();
+    this.end = 0;
+    this.parts = [];
+    this.batches = 0;
+    this.flushes = null;
+  }
+
+  learn(parts) {
+    let end = 0;
+    this.parts = parts.map(({ name, bytes }) => ({ name, from: end, end: (end += bytes) }));
+    this.end = Math.max(this.end, end);
+  }
+
+  add(event) {
+    this.requests += event.writes;
+    this.written += event.bytes;
+    this.batches += 1;
+    this.flushes = event.flushes ?? this.flushes;
+    for (const [place, len] of event.places) {
+      this.points.push({ at: event.at, place, len, write: true });
+      this.bins.addRange(place, len, len);
+      this.end = Math.max(this.end, place + len);
+    }
+    this.note(event);
+    this.bound();
+  }
+
+  // The parts in which these places are, each once, in their order.
+  partsOf(places) {
+    const inside = (part) => places.some(([place]) => place >= part.from && place < part.end);
+    return this.parts.filter(inside).map((part) => part.name);
+  }
+
+  shares() {
+    return this.bins.shares(this.end);
+  }
+}
+
+// The right side: requests for files, or for one disk. Of a volume that hides writes only what is
+// written: who sees no reads sees none here either.
+class Ordinary extends Sight {
+  constructor(withReads) {
+    super();
+    this.withReads = withReads;
+    this.disk = null;
+    this.bins = new Bins();
     this.files = new Map();
     this.sorted = [];
   }
 
   add(event) {
+    if (event.what === "read" && !this.withReads) return;
     this.requests += 1;
     if (event.what === "read") this.read += event.len;
     if (event.what === "write") this.written += event.len;
@@ -126,7 +184,9 @@ class Ordinary extends Sight {
     if (event.what === "read") file.reads += 1;
     this.files.set(event.file, file);
     const write = event.what !== "read";
-    this.points.push({ at: event.at, file, offset: event.offset, len: event.len, write });
+    this.points.push({ at: event.at, file, place: event.offset, len: event.len, write });
+    if (this.disk !== null) this.disk = Math.max(this.disk, event.size);
+    this.bins.addRange(event.offset, event.len, 1);
     this.note(event);
     this.bound();
   }
@@ -145,8 +205,10 @@ class Ordinary extends Sight {
     return most;
   }
 
-  // One bar for each file, or for neighbours together when there are more files than bars.
+  // One bar for each file, or for neighbours together when there are more files than bars; of a
+  // disk one for each stretch.
   shares() {
+    if (this.disk !== null) return this.bins.shares(this.disk);
     const files = this.inOrder();
     const shares = new Array(Math.max(1, Math.min(files.length, STRETCHES))).fill(0);
     files.forEach((file, at) => {

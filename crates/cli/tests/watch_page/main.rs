@@ -3,13 +3,16 @@
 //! docs/watch.md are drawn again.
 
 mod browser;
+#[path = "../common/mod.rs"]
 mod common;
+mod disk;
+#[path = "../watching/mod.rs"]
 mod watching;
 
 use browser::Browser;
 use common::{Scratch, noise};
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 use watching::Watching;
@@ -64,9 +67,8 @@ fn the_page_shows_what_commands_do() {
     };
     let scratch = volume();
     let watching = Watching::of(&scratch, "vault");
-    let shots = tempfile::tempdir().expect("a folder");
-    let shots = std::env::var_os("OBLIVIO_SCREENSHOTS")
-        .map_or_else(|| shots.path().to_owned(), PathBuf::from);
+    let temporary = tempfile::tempdir().expect("a folder");
+    let shots = shots(&temporary);
     browser.resize(1280, 800, 1);
     browser.prefer("light", "no-preference");
     browser.visit(&watching.url);
@@ -84,6 +86,12 @@ fn the_page_shows_what_commands_do() {
 
     assert_eq!(watching.stop(), Some(0));
     browser.wait("document.querySelector('#status').innerText.includes('No connection')");
+}
+
+/// Where pictures go.
+fn shots(temporary: &tempfile::TempDir) -> PathBuf {
+    std::env::var_os("OBLIVIO_SCREENSHOTS")
+        .map_or_else(|| temporary.path().to_owned(), PathBuf::from)
 }
 
 fn waits_for_work(browser: &Browser) {
@@ -225,7 +233,7 @@ fn less_motion(browser: &Browser) {
     browser.prefer("light", "no-preference");
 }
 
-fn take_pictures(browser: &Browser, scratch: &Scratch, shots: &std::path::Path) {
+fn take_pictures(browser: &Browser, scratch: &Scratch, shots: &Path) {
     std::fs::create_dir_all(shots).expect("a folder");
     // For docs: a minute of work, so that the pictures are full.
     if std::env::var_os("OBLIVIO_SCREENSHOTS").is_some() {
@@ -244,14 +252,25 @@ fn take_pictures(browser: &Browser, scratch: &Scratch, shots: &std::path::Path) 
         scratch.command(["put", "--quiet", "--memory", MEMORY, "vault", "-", "/live"]);
     let mut at_work = command.stdin(Stdio::piped()).spawn().expect("the command runs");
     browser.wait("document.querySelector('#status').innerText.includes('oblivio put')");
+    pictures_of(
+        browser,
+        shots,
+        &[
+            ("watch-desktop.png", 1280, 800, 1, "light"),
+            ("watch-dark.png", 1280, 800, 1, "dark"),
+            ("watch-phone.png", 390, 844, 2, "light"),
+        ],
+    );
+    drop(at_work.stdin.take());
+    assert!(at_work.wait().expect("its end").success());
+}
+
+/// Pictures of these names, at these widths and heights, with so many dots for each pixel.
+fn pictures_of(browser: &Browser, shots: &Path, pictures: &[(&str, u32, u32, u32, &str)]) {
     // Away from the buttons.
     let away = json!({ "type": "mouseMoved", "x": 0, "y": 0 });
     browser.tool("Input.dispatchMouseEvent", away);
-    for (name, width, height, ratio, scheme) in [
-        ("watch-desktop.png", 1280, 800, 1, "light"),
-        ("watch-dark.png", 1280, 800, 1, "dark"),
-        ("watch-phone.png", 390, 844, 2, "light"),
-    ] {
+    for &(name, width, height, ratio, scheme) in pictures {
         browser.resize(width, height, ratio);
         browser.prefer(scheme, "no-preference");
         browser.value("window.scrollTo(0, 0)");
@@ -260,6 +279,4 @@ fn take_pictures(browser: &Browser, scratch: &Scratch, shots: &std::path::Path) 
         let len = std::fs::metadata(shots.join(name)).expect("a picture").len();
         assert!(len > 10_000, "{name}: {len}");
     }
-    drop(at_work.stdin.take());
-    assert!(at_work.wait().expect("its end").success());
 }
