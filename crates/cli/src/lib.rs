@@ -16,6 +16,7 @@ mod get;
 mod human;
 mod info;
 mod init;
+mod judge;
 mod list;
 mod mount;
 mod nbd;

@@ -19,6 +19,7 @@ use oblivio_volume::disk::Disk;
 use session::Options;
 use std::io::{self, ErrorKind};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Runs `oblivio ublk`.
@@ -47,7 +48,7 @@ pub fn run(args: &UblkArgs) -> Result<()> {
         commit_every: Duration::from_secs(args.commit_every),
         paced: args.open.pace.is_some(),
         timeout: Duration::from_secs(args.timeout),
-        on_request: Some(Box::new(move |event| publisher.ordinary(event))),
+        on_request: Some(Arc::new(move |event| publisher.ordinary(event))),
         pulse,
     };
     let serving = session::serve(disk, options)?;
