@@ -317,3 +317,73 @@ impl<Op, A, E> Inner<Op, A, E> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    struct Refused;
+
+    impl Refusal for Refused {
+        const STALLED: Self = Refused;
+
+        fn is_failure(_: &Error) -> bool {
+            true
+        }
+    }
+
+    /// Requests are their own weight; those of 0 are for the server.
+    fn queue() -> Queue<u64, (), Refused> {
+        Queue::new(Duration::from_secs(3600), Pulse::default())
+    }
+
+    fn weigh(op: &u64) -> Option<u64> {
+        (*op > 0).then_some(*op)
+    }
+
+    fn ops(requests: Option<Vec<Request<u64, (), Refused>>>) -> Option<Vec<u64>> {
+        requests.map(|requests| requests.iter().map(|request| request.op).collect())
+    }
+
+    #[test]
+    fn what_waits_beside_is_shared_out_by_number_and_weight() {
+        let queue = queue();
+        let push = |op| queue.push(op, Box::new(|_| ()));
+        // Nobody is there for it yet.
+        push(9);
+        queue.serve_beside(weigh);
+        [1, 0, 1, 1, 1, 50, 60, 1].into_iter().for_each(push);
+        let Taken::Requests(served) = queue.take(Instant::now()) else { panic!("two wait") };
+        assert_eq!(ops(Some(served)), Some(vec![9, 0]));
+        queue.close();
+        let shares = std::iter::from_fn(|| ops(queue.take_beside(3, 10)));
+        let expected: [&[u64]; 5] = [&[1, 1, 1], &[1], &[50], &[60], &[1]];
+        assert_eq!(shares.collect::<Vec<_>>(), expected, "and what is heavy alone");
+        assert!(matches!(queue.take(Instant::now()), Taken::Closed));
+    }
+
+    #[test]
+    fn threads_that_wait_beside_hear_of_the_end() {
+        for kill in [false, true] {
+            let queue = queue();
+            queue.serve_beside(weigh);
+            let (answered, refused) = std::sync::mpsc::channel();
+            std::thread::scope(|scope| {
+                let threads: Vec<_> =
+                    (0..3).map(|_| scope.spawn(|| ops(queue.take_beside(3, 10)))).collect();
+                if kill {
+                    queue.kill();
+                    queue.push(1, Box::new(move |answer| answered.send(answer).expect("heard")));
+                } else {
+                    queue.close();
+                    drop(answered);
+                }
+                for thread in threads {
+                    assert_eq!(thread.join().expect("no panic"), None);
+                }
+            });
+            assert_eq!(refused.recv().ok(), kill.then_some(Err(Refused)));
+        }
+    }
+}

@@ -8,13 +8,15 @@ use oblivio_engine::{BlockId, EngineError};
 use sequential_run::{Dice, Run, Write, config, paged};
 use std::collections::BTreeMap;
 
+type Held = (usize, Option<Vec<u8>>);
+
 /// A run whose flushes are carried out a little at a time.
 struct Writer {
     run: Run,
     dice: Dice,
     flushing: Option<Flushing>,
     /// All that a block ever held, with the number of the write before which it did not.
-    held: BTreeMap<BlockId, Vec<(usize, Option<Vec<u8>>)>>,
+    held: BTreeMap<BlockId, Vec<Held>>,
     flushes: u64,
 }
 

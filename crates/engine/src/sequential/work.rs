@@ -42,7 +42,7 @@ impl Outcome {
 
     /// All of them together: the first error, if there is one.
     pub fn of_all(outcomes: Vec<Self>) -> Result<()> {
-        outcomes.into_iter().map(|outcome| outcome.0).collect()
+        outcomes.into_iter().try_for_each(|outcome| outcome.0)
     }
 }
 
