@@ -115,7 +115,7 @@ impl Sealing {
                 None => Line::fake(tag),
             };
             let lines = slots.iter().zip(tags).map(line).collect();
-            vault.seal_leaf(bucket, &MapNode::leaf(mark, lines), leaf)?;
+            vault.seal_leaf(bucket, MapNode::leaf(mark, lines), leaf)?;
             let node_bytes = vault.layout.node_bytes();
             for (node, out) in closes.into_iter().zip(nodes.chunks_mut(node_bytes)) {
                 vault.seal_closed(bucket.generation, node, out)?;

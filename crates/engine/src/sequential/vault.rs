@@ -115,13 +115,17 @@ impl Vault {
         Ok(self.sealer.begin_group(blocks, self.block_bytes as u64)?)
     }
 
-    /// Seals the leaf of a bucket whose blocks are sealed.
-    pub fn seal_leaf(&mut self, bucket: Bucket, leaf: &MapNode, bytes: &mut [u8]) -> Result<()> {
+    /// Seals the leaf of a bucket whose blocks are sealed. It is kept as if it had been read: whoever
+    /// reads what was written lately, or merges it, needs it soon.
+    pub fn seal_leaf(&mut self, bucket: Bucket, leaf: MapNode, bytes: &mut [u8]) -> Result<()> {
         let generation = bucket.generation;
         if bucket.index == 0 {
             self.maps(generation.level).begin(generation.number);
         }
-        self.seal_node(generation, NodeAt { height: 0, index: bucket.index }, leaf, bytes)
+        let node = NodeAt { height: 0, index: bucket.index };
+        self.seal_node(generation, node, &leaf, bytes)?;
+        self.leaves.insert((generation, node), Arc::new(leaf));
+        Ok(())
     }
 
     /// Seals an inner node that is whole now.
