@@ -56,7 +56,7 @@ pub fn open(args: &ServeArgs, store: Arc<dyn Store>) -> Result<Opened> {
     let signals = signals::catch()?;
     publisher.describe(&volume.info()?, Holds::Disk);
     let disk = Disk::open(Box::new(volume)).with_context(|| args.volume.display().to_string())?;
-    let on_request = Box::new(move |event| publisher.ordinary(event));
+    let on_request: OnRequest = Arc::new(move |event| publisher.ordinary(event));
     Ok(Opened { disk, pulse, on_request, signals, recorder })
 }
 

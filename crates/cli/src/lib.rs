@@ -17,6 +17,7 @@ mod get;
 mod human;
 mod info;
 mod init;
+mod judge;
 mod list;
 mod mount;
 mod nbd;

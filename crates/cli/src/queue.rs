@@ -1,5 +1,7 @@
 //! Where requests wait for the one server, and the clock that answers for a store that does not.
 //!
+//! Where there are threads beside the server, some requests wait in a line of their own for them.
+//!
 //! A request is given up when it has waited for the time limit and nothing at all was finished
 //! meanwhile. A store that is slow but at work is never cut off: the callers may have many
 //! megabytes under way, and an error would lose them.
@@ -78,11 +80,18 @@ pub enum Taken<Op, A, E> {
     Closed,
 }
 
+/// What a request weighs that may be served beside the server; `None` for all others.
+pub type Weigh<Op> = fn(&Op) -> Option<u64>;
+
 /// A sign of life of the store: it grows whenever a call to it ends well.
 pub type Pulse = Arc<AtomicU64>;
 
 struct Inner<Op, A, E> {
     waiting: VecDeque<Request<Op, A, E>>,
+    /// Those that need no server, with the weight of each.
+    beside: VecDeque<(u64, Request<Op, A, E>)>,
+    /// Which these are, once there is somebody for them.
+    weigh: Option<Weigh<Op>>,
     /// Everything unanswered in the order it came; the answered are dropped from the front.
     watched: VecDeque<(Instant, Slot<A, E>)>,
     /// When the server or the store last got something done.
@@ -96,10 +105,11 @@ struct Inner<Op, A, E> {
     asleep: bool,
 }
 
-/// The queue. Any thread may push, one serves.
+/// The queue. Any thread may push, one serves, and others beside it what may be served so.
 pub struct Queue<Op, A, E> {
     inner: Mutex<Inner<Op, A, E>>,
     ready: Condvar,
+    ready_beside: Condvar,
     watch: Condvar,
     timeout: Duration,
     pulse: Pulse,
@@ -109,6 +119,8 @@ impl<Op, A, E: Refusal> Queue<Op, A, E> {
     pub fn new(timeout: Duration, pulse: Pulse) -> Self {
         let inner = Inner {
             waiting: VecDeque::new(),
+            beside: VecDeque::new(),
+            weigh: None,
             watched: VecDeque::new(),
             progress: Instant::now(),
             pulse: 0,
@@ -117,8 +129,8 @@ impl<Op, A, E: Refusal> Queue<Op, A, E> {
             dead: false,
             asleep: false,
         };
-        let (ready, watch) = (Condvar::new(), Condvar::new());
-        Queue { inner: Mutex::new(inner), ready, watch, timeout, pulse }
+        let [ready, ready_beside, watch] = std::array::from_fn(|_| Condvar::new());
+        Queue { inner: Mutex::new(inner), ready, ready_beside, watch, timeout, pulse }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner<Op, A, E>> {
@@ -137,9 +149,20 @@ impl<Op, A, E: Refusal> Queue<Op, A, E> {
         inner.forget_answered();
         let asleep = std::mem::take(&mut inner.asleep);
         inner.watched.push_back((Instant::now(), slot.clone()));
-        inner.waiting.push_back(Request { op, slot });
+        let weight = inner.weigh.and_then(|weigh| weigh(&op));
+        let request = Request { op, slot };
+        let ready = match weight {
+            Some(weight) => {
+                inner.beside.push_back((weight, request));
+                &self.ready_beside
+            }
+            None => {
+                inner.waiting.push_back(request);
+                &self.ready
+            }
+        };
         drop(inner);
-        self.ready.notify_one();
+        ready.notify_one();
         if asleep {
             self.watch.notify_one();
         }
@@ -163,6 +186,33 @@ impl<Op, A, E: Refusal> Queue<Op, A, E> {
             let waited = self.ready.wait_timeout(inner, left);
             inner = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
+    }
+
+    /// From now on requests that weigh something wait for whoever calls [`Self::take_beside`].
+    pub fn serve_beside(&self, weigh: Weigh<Op>) {
+        self.lock().weigh = Some(weigh);
+    }
+
+    /// What one of so many threads beside the server has to do next: its share of what waits for
+    /// them, at most of this weight unless one request alone has more. `None` when no more will come.
+    pub fn take_beside(&self, threads: usize, most: u64) -> Option<Vec<Request<Op, A, E>>> {
+        let mut inner = self.lock();
+        while inner.beside.is_empty() {
+            if inner.closed {
+                return None;
+            }
+            inner = self.ready_beside.wait(inner).unwrap_or_else(PoisonError::into_inner);
+        }
+        let share = inner.beside.len().div_ceil(threads.max(1));
+        let (mut weight, mut fitting) = (0, 0);
+        for (next, _) in inner.beside.iter().take(share) {
+            weight += next;
+            if fitting > 0 && weight > most {
+                break;
+            }
+            fitting += 1;
+        }
+        Some(inner.beside.drain(..fitting).map(|(_, request)| request).collect())
     }
 
     /// The server got something done; tells whether the store was given up before.
@@ -191,6 +241,7 @@ impl<Op, A, E: Refusal> Queue<Op, A, E> {
     pub fn close(&self) {
         self.lock().closed = true;
         self.ready.notify_all();
+        self.ready_beside.notify_all();
         self.watch.notify_all();
     }
 
@@ -200,9 +251,11 @@ impl<Op, A, E: Refusal> Queue<Op, A, E> {
         inner.dead = true;
         inner.closed = true;
         inner.waiting.clear();
+        inner.beside.clear();
         let watched = std::mem::take(&mut inner.watched);
         drop(inner);
         self.ready.notify_all();
+        self.ready_beside.notify_all();
         self.watch.notify_all();
         for (_, slot) in watched {
             slot.answer(Err(E::STALLED));
@@ -261,6 +314,76 @@ impl<Op, A, E> Inner<Op, A, E> {
     fn forget_answered(&mut self) {
         while self.watched.front().is_some_and(|(_, slot)| slot.answered()) {
             self.watched.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    struct Refused;
+
+    impl Refusal for Refused {
+        const STALLED: Self = Refused;
+
+        fn is_failure(_: &Error) -> bool {
+            true
+        }
+    }
+
+    /// Requests are their own weight; those of 0 are for the server.
+    fn queue() -> Queue<u64, (), Refused> {
+        Queue::new(Duration::from_secs(3600), Pulse::default())
+    }
+
+    fn weigh(op: &u64) -> Option<u64> {
+        (*op > 0).then_some(*op)
+    }
+
+    fn ops(requests: Option<Vec<Request<u64, (), Refused>>>) -> Option<Vec<u64>> {
+        requests.map(|requests| requests.iter().map(|request| request.op).collect())
+    }
+
+    #[test]
+    fn what_waits_beside_is_shared_out_by_number_and_weight() {
+        let queue = queue();
+        let push = |op| queue.push(op, Box::new(|_| ()));
+        // Nobody is there for it yet.
+        push(9);
+        queue.serve_beside(weigh);
+        [1, 0, 1, 1, 1, 50, 60, 1].into_iter().for_each(push);
+        let Taken::Requests(served) = queue.take(Instant::now()) else { panic!("two wait") };
+        assert_eq!(ops(Some(served)), Some(vec![9, 0]));
+        queue.close();
+        let shares = std::iter::from_fn(|| ops(queue.take_beside(3, 10)));
+        let expected: [&[u64]; 5] = [&[1, 1, 1], &[1], &[50], &[60], &[1]];
+        assert_eq!(shares.collect::<Vec<_>>(), expected, "and what is heavy alone");
+        assert!(matches!(queue.take(Instant::now()), Taken::Closed));
+    }
+
+    #[test]
+    fn threads_that_wait_beside_hear_of_the_end() {
+        for kill in [false, true] {
+            let queue = queue();
+            queue.serve_beside(weigh);
+            let (answered, refused) = std::sync::mpsc::channel();
+            std::thread::scope(|scope| {
+                let threads: Vec<_> =
+                    (0..3).map(|_| scope.spawn(|| ops(queue.take_beside(3, 10)))).collect();
+                if kill {
+                    queue.kill();
+                    queue.push(1, Box::new(move |answer| answered.send(answer).expect("heard")));
+                } else {
+                    queue.close();
+                    drop(answered);
+                }
+                for thread in threads {
+                    assert_eq!(thread.join().expect("no panic"), None);
+                }
+            });
+            assert_eq!(refused.recv().ok(), kill.then_some(Err(Refused)));
         }
     }
 }

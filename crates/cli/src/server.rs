@@ -7,6 +7,7 @@
 
 pub use crate::committer::CHANGE_BYTES;
 use crate::committer::COMMIT_BYTES;
+pub use crate::judge::Judge;
 use crate::mount::log;
 use crate::queue::{Queue, Refusal, Request, Taken};
 use oblivio_volume::disk::Disk;
@@ -73,7 +74,7 @@ pub struct Upkeep<Op, A, E> {
     /// Bytes that are not committed; 0 when nothing is to be done.
     uncommitted: u64,
     next_commit: Instant,
-    last_failure: String,
+    judge: Arc<Judge<Op, A, E>>,
     /// What is left of long requests.
     later: Vec<Request<Op, A, E>>,
     /// When the volume wants to be asked for what it put off.
@@ -87,12 +88,13 @@ impl<Op, A, E: Refusal> Upkeep<Op, A, E> {
         let now = Instant::now();
         let next_commit = now + habits.commit_every;
         let idle_at = Some(if habits.paced { now } else { next_commit });
+        let judge = Arc::new(Judge::new(Arc::clone(&queue), habits.advice));
         Upkeep {
             queue,
             habits,
             uncommitted: 0,
             next_commit,
-            last_failure: String::new(),
+            judge,
             later: Vec::new(),
             idle_at,
             served: false,
@@ -165,10 +167,9 @@ impl<Op, A, E: Refusal> Upkeep<Op, A, E> {
         if self.uncommitted >= COMMIT_BYTES || (due && self.uncommitted > 0) {
             // Nobody waits for this commit, so nobody else would hear of it.
             if let Err(error) = self.commit(medium).map_err(|error| error.to_string())
-                && error != self.last_failure
+                && self.judge.is_news(&error)
             {
                 log::note(&format!("what was changed could not be committed: {error}"));
-                self.last_failure = error;
             }
         }
     }
@@ -183,7 +184,7 @@ impl<Op, A, E: Refusal> Upkeep<Op, A, E> {
             self.uncommitted = 0;
             self.idle_at.get_or_insert_with(Instant::now);
             // Only now: what lies in memory can be read while the store is away.
-            if !std::mem::take(&mut self.last_failure).is_empty() {
+            if self.judge.is_over() {
                 log::note("the store answers again, and everything is committed");
             }
         }
@@ -191,32 +192,15 @@ impl<Op, A, E: Refusal> Upkeep<Op, A, E> {
         committed
     }
 
-    /// Notes that something was finished, and says so when the volume or its store failed or is
-    /// back.
-    pub fn judge(&mut self, error: Option<&Error>) {
-        let was_stalled = self.queue.progressed();
-        match error.filter(|error| E::is_failure(error)) {
-            Some(error) => {
-                let what = error.to_string();
-                if what != self.last_failure {
-                    log::note(&format!("the volume cannot be reached: {what}"));
-                    if is_final(error) {
-                        log::note(self.habits.advice);
-                    }
-                    self.last_failure = what;
-                }
-            }
-            None if was_stalled => log::note("the store answers again"),
-            None => {}
-        }
+    /// Judges how something went ([`Judge::judge`]).
+    pub fn judge(&self, error: Option<&Error>) {
+        self.judge.judge(error);
     }
-}
 
-/// Whether the volume must be opened again. A server does not do that on its own: programs have been
-/// told of writes that only the state that failed knows, and going back to what is stored would
-/// take them back without a word.
-pub fn is_final(error: &Error) -> bool {
-    matches!(error, Error::Tampered(_) | Error::RolledBack(_) | Error::Closed(_))
+    /// The same, for threads beside the server.
+    pub fn judge_beside(&self) -> Arc<Judge<Op, A, E>> {
+        Arc::clone(&self.judge)
+    }
 }
 
 /// A server at work on a thread of its own.
@@ -354,11 +338,11 @@ mod tests {
         }
         assert!(upkeep.next(&mut counts).is_some());
         assert_eq!(counts.commits, 3);
-        assert!(upkeep.last_failure.contains("the store"), "{}", upkeep.last_failure);
+        assert!(upkeep.judge.failure().contains("the store"), "{}", upkeep.judge.failure());
         counts.full = false;
         upkeep.put_off(Request { op: (), slot: Slot::new(Box::new(|_| ())) });
         assert!(upkeep.next(&mut counts).is_some());
-        assert_eq!((upkeep.uncommitted, upkeep.last_failure.as_str()), (0, ""));
+        assert_eq!((upkeep.uncommitted, upkeep.judge.failure().as_str()), (0, ""));
         upkeep.changed(1);
         assert!(upkeep.next(&mut counts).is_none());
         assert_eq!(counts.commits, 4, "a little waits for its time");

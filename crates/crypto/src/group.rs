@@ -6,6 +6,7 @@
 
 use crate::session::{SALT_BYTES, Salt, SessionKey};
 use crate::{CryptoError, Place, Sealer, TAG_BYTES, Tag};
+use std::sync::Arc;
 
 /// Bytes of a group's mark.
 pub const GROUP_MARK_BYTES: usize = SALT_BYTES + 8;
@@ -22,6 +23,12 @@ impl GroupMark {
         Self(mark)
     }
 
+    /// The session, and the nonce of object number `index`.
+    pub(crate) fn object(&self, index: u64) -> Result<(Salt, u64), CryptoError> {
+        let (salt, first) = self.parts();
+        Ok((salt, first.checked_add(index).ok_or(CryptoError::Forged)?))
+    }
+
     fn parts(&self) -> (Salt, u64) {
         let (mut salt, mut counter) = ([0; SALT_BYTES], [0; 8]);
         salt.copy_from_slice(&self.0[..SALT_BYTES]);
@@ -30,16 +37,16 @@ impl GroupMark {
     }
 }
 
-/// A group that is being sealed.
-pub struct Group<'a> {
-    session: &'a SessionKey,
+/// A group that is being sealed, or a part of one.
+pub struct Group {
+    session: Arc<SessionKey>,
     mark: GroupMark,
     next: u64,
     end: u64,
     most_bytes: u64,
 }
 
-impl Group<'_> {
+impl Group {
     /// What it takes, with the tags, to open what is sealed here.
     pub fn mark(&self) -> GroupMark {
         self.mark
@@ -59,6 +66,16 @@ impl Group<'_> {
         self.session.seal(counter, &place.encode(), data, &mut tag)?;
         Ok(Tag(tag))
     }
+
+    /// Keeps what is left of the group but for its next `count` objects, which it gives away: both
+    /// parts may then be sealed at once, by two threads.
+    pub fn split_off_front(&mut self, count: u64) -> Self {
+        let end = self.next.saturating_add(count).min(self.end);
+        let session = Arc::clone(&self.session);
+        let front = Self { session, end, ..*self };
+        self.next = end;
+        front
+    }
 }
 
 impl Sealer {
@@ -67,9 +84,9 @@ impl Sealer {
     ///
     /// # Errors
     /// `KeyExhausted` when no key may seal so much.
-    pub fn begin_group(&mut self, objects: u64, most_bytes: u64) -> Result<Group<'_>, CryptoError> {
+    pub fn begin_group(&mut self, objects: u64, most_bytes: u64) -> Result<Group, CryptoError> {
         let next = self.take_counters(objects, objects.saturating_mul(most_bytes))?;
-        let session = self.session();
+        let session = Arc::clone(self.session());
         let mark = GroupMark::new(&session.salt, next);
         Ok(Group { session, mark, next, end: next + objects, most_bytes })
     }
@@ -86,8 +103,7 @@ impl Sealer {
         tag: &Tag,
         data: &mut [u8],
     ) -> Result<(), CryptoError> {
-        let (salt, first) = mark.parts();
-        let counter = first.checked_add(index).ok_or(CryptoError::Forged)?;
+        let (salt, counter) = mark.object(index)?;
         self.open_parts(&salt, counter, &place.encode(), data, &tag.0)
     }
 }

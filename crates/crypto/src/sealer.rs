@@ -13,8 +13,9 @@
 
 use crate::secret::same_bytes;
 use crate::session::{KeyCache, SALT_BYTES, Salt, SessionKey};
-use crate::{CryptoError, Entropy, Place, SealRoot, Secret, keys::derive_key, labels};
+use crate::{CryptoError, Entropy, Opener, Place, SealRoot, Secret, keys::derive_key, labels};
 use std::fmt;
+use std::sync::Arc;
 
 /// Free bytes a sealed object has in front: salt and counter.
 pub const SEAL_HEADER: usize = SALT_BYTES + 8;
@@ -73,10 +74,10 @@ impl Default for SealLimits {
 
 /// Seals and opens objects under one root.
 pub struct Sealer {
-    root: SealRoot,
+    root: Arc<SealRoot>,
     entropy: Box<dyn Entropy>,
     limits: SealLimits,
-    session: SessionKey,
+    session: Arc<SessionKey>,
     /// Of the pads over salts and counters, if there are any.
     mask: Option<Secret<32>>,
     /// Messages sealed under `session`: the next counter.
@@ -95,8 +96,8 @@ impl Sealer {
 
     /// A sealer with other limits than the default ones.
     pub fn with_limits(root: SealRoot, mut entropy: Box<dyn Entropy>, limits: SealLimits) -> Self {
-        let session = SessionKey::derive(&root, draw_salt(&mut *entropy));
-        let others = KeyCache::new();
+        let session = Arc::new(SessionKey::derive(&root, draw_salt(&mut *entropy)));
+        let (root, others) = (Arc::new(root), KeyCache::new());
         Self { root, entropy, limits, session, mask: None, messages: 0, bytes: 0, others }
     }
 
@@ -159,7 +160,7 @@ impl Sealer {
         } else if let Some(key) = self.others.find(salt) {
             key.open(counter, aad, data, tag)
         } else {
-            let key = SessionKey::derive(&self.root, *salt);
+            let key = Arc::new(SessionKey::derive(&self.root, *salt));
             key.open(counter, aad, data, tag)?;
             // Kept only now: invented salts must not push out keys that are in use.
             self.others.insert(key);
@@ -168,8 +169,13 @@ impl Sealer {
     }
 
     /// The key that seals now.
-    pub(crate) fn session(&self) -> &SessionKey {
+    pub(crate) fn session(&self) -> &Arc<SessionKey> {
         &self.session
+    }
+
+    /// What opens the groups that are sealed under the same root, here or in another session.
+    pub fn opener(&self) -> Opener {
+        Opener::new(Arc::clone(&self.root))
     }
 
     /// Seals a copy of `plaintext`; for the rare objects where an allocation does not matter.
@@ -224,7 +230,7 @@ impl Sealer {
         if salt == self.session.salt || self.others.find(&salt).is_some() {
             return;
         }
-        let fresh = SessionKey::derive(&self.root, salt);
+        let fresh = Arc::new(SessionKey::derive(&self.root, salt));
         self.others.insert(std::mem::replace(&mut self.session, fresh));
         (self.messages, self.bytes) = (0, 0);
     }

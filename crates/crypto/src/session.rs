@@ -2,6 +2,7 @@
 
 use crate::{CryptoError, SealRoot, TAG_BYTES};
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use std::sync::Arc;
 use zeroize::Zeroizing;
 
 /// Bytes of the random salt that makes a session key.
@@ -107,7 +108,7 @@ const WAYS: usize = 4;
 
 /// The session keys met when opening, at most `SETS * WAYS` of them: a volume that was mounted
 /// often holds objects of many sessions, and a key schedule costs more than a small bucket.
-pub(crate) struct KeyCache(Vec<Vec<SessionKey>>);
+pub(crate) struct KeyCache(Vec<Vec<Arc<SessionKey>>>);
 
 impl KeyCache {
     pub(crate) fn new() -> Self {
@@ -116,7 +117,7 @@ impl KeyCache {
 
     /// The key of `salt`, if it is here. One that is found moves a step away from being dropped.
     #[inline]
-    pub(crate) fn find(&mut self, salt: &Salt) -> Option<&SessionKey> {
+    pub(crate) fn find(&mut self, salt: &Salt) -> Option<&Arc<SessionKey>> {
         let set = &mut self.0[Self::set_of(salt)];
         let at = set.iter().position(|key| key.salt == *salt)?;
         let nearer = at.saturating_sub(1);
@@ -125,7 +126,7 @@ impl KeyCache {
     }
 
     /// Keeps `key`, dropping the one in its set that was least in use.
-    pub(crate) fn insert(&mut self, key: SessionKey) {
+    pub(crate) fn insert(&mut self, key: Arc<SessionKey>) {
         let set = &mut self.0[Self::set_of(&key.salt)];
         set.truncate(WAYS - 1);
         set.insert(0, key);
@@ -247,9 +248,9 @@ mod tests {
     fn the_cache_is_bounded_and_keeps_what_is_in_use() {
         let root = SealRoot::from_seed(1);
         let mut cache = KeyCache::new();
-        cache.insert(SessionKey::derive(&root, salt(0, 0)));
+        cache.insert(Arc::new(SessionKey::derive(&root, salt(0, 0))));
         for n in 1..100 {
-            cache.insert(SessionKey::derive(&root, salt(0, n)));
+            cache.insert(Arc::new(SessionKey::derive(&root, salt(0, n))));
             // Used twice between any two insertions: it stays in front of the rest.
             assert!(cache.find(&salt(0, 0)).is_some(), "lost at {n}");
             assert!(cache.find(&salt(0, 0)).is_some());
@@ -264,7 +265,7 @@ mod tests {
         let root = SealRoot::from_seed(1);
         let mut cache = KeyCache::new();
         for set in 0..=255 {
-            cache.insert(SessionKey::derive(&root, salt(set, 7)));
+            cache.insert(Arc::new(SessionKey::derive(&root, salt(set, 7))));
         }
         for set in 0..=255 {
             let mut sealed = [0; 16];

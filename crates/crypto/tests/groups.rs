@@ -75,6 +75,54 @@ fn every_flipped_bit_is_refused() {
     }
 }
 
+/// Several threads may open what was sealed in several sessions; wrong objects are refused as ever.
+#[test]
+fn openers_open_what_any_session_sealed() {
+    let mut writers = [sealer(1), sealer(2), sealer(3)];
+    let groups: Vec<_> = writers.iter_mut().map(seal_all).collect();
+    let opener = sealer(4).opener();
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            let (opener, groups) = (opener.clone(), &groups);
+            scope.spawn(move || {
+                let mut opening = opener.begin();
+                for index in 0..OBJECTS {
+                    for (mark, sealed) in groups {
+                        let (tag, data) = &sealed[index as usize];
+                        for other in 0..OBJECTS {
+                            let mut copy = data.clone();
+                            let opened = opening.open(mark, other, &place(index), tag, &mut copy);
+                            assert_eq!(opened.is_ok(), other == index);
+                            assert_eq!(copy == plain(index), other == index);
+                        }
+                        let opened = opening.open(mark, u64::MAX, &place(index), tag, &mut []);
+                        assert_eq!(opened, Err(CryptoError::Forged));
+                    }
+                }
+            });
+        }
+    });
+}
+
+/// A group that is sealed in parts is the same as one that is sealed in one piece.
+#[test]
+fn parts_of_a_group_seal_what_the_whole_would() {
+    let whole = seal_all(&mut sealer(1)).1;
+    let mut rest = sealer(1).begin_group(OBJECTS, BYTES as u64).expect("a fresh key");
+    let front = rest.split_off_front(2);
+    let mut found = vec![(Tag::default(), Vec::new()); OBJECTS as usize];
+    for (mut part, numbers) in [(rest, 2..OBJECTS), (front, 0..2)] {
+        for index in numbers {
+            let mut data = plain(index);
+            let tag = part.seal(&place(index), &mut data).expect("announced");
+            found[index as usize] = (tag, data);
+        }
+        assert!(part.seal(&place(9), &mut plain(9)).is_err(), "no nonce is left in the part");
+        assert!(part.split_off_front(3).seal(&place(9), &mut plain(9)).is_err());
+    }
+    assert_eq!(found, whole);
+}
+
 /// Groups, objects of groups that were given up, and single objects never share a nonce.
 #[test]
 fn no_nonce_is_used_twice() {

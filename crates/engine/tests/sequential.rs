@@ -172,8 +172,8 @@ fn reads_beside_flushes(mut run: Run) {
         for _ in 0..dice.below(300) / (1 + dice.below(40)) {
             engine.pad().expect("idle");
             if engine.flush_due() {
-                engine.begin_flush().expect("due");
-                while disk.carry_out(engine.step().expect("untampered")) {
+                let mut flushing = engine.begin_flush().expect("due");
+                while disk.carry_out(engine.flush_step(&mut flushing).expect("untampered")) {
                     if dice.below(8) == 0 {
                         disk.carry_out(engine.read_step(&mut batch).expect("untampered"));
                     }
@@ -254,9 +254,9 @@ fn tear_a_flush(run: &mut Run, dice: &mut Dice) {
         let write = dice.write(run);
         run.enqueue(write);
     }
-    run.engine.begin_flush().expect("due");
+    let mut flushing = run.engine.begin_flush().expect("due");
     loop {
-        let step = run.engine.step().expect("untampered");
+        let step = run.engine.flush_step(&mut flushing).expect("untampered");
         if let Step::Write { extents, .. } = step {
             for extent in extents {
                 let part = &mut run.disk.bytes[extent.offset as usize..extent.end() as usize];

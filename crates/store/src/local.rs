@@ -6,12 +6,14 @@
 
 mod directory;
 mod handles;
+mod runs;
 mod temp;
 
-use crate::medium::{Lock, Medium, announce, read_cached, sync_directory};
+use crate::medium::{Lock, Medium, announce, sync_directory};
 use crate::{PutMode, ReadAt, Result, Store, StoreError, WriteAt, check_name};
 use directory::Directory;
 use handles::{Handle, Handles};
+use runs::{near, read_run, span};
 use std::fs::{DirBuilder, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt};
@@ -108,26 +110,37 @@ impl Store for LocalStore {
 
     fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
         let mut last = None;
-        let alone = reads.len() == 1;
-        let mut cold = Vec::new();
+        let mut left = Vec::new();
         for (index, read) in reads.iter_mut().enumerate() {
             let (handle, len) = self.existing(&mut last, read.object)?;
-            let end = wanted(len, read)?;
+            wanted(len, read)?;
             let named = |error| StoreError::io(read.object, error);
-            if handle.read_kept(read.offset, read.buf).map_err(named)? {
-                continue;
-            }
-            if alone {
-                read_range(handle, end, read)?;
-            } else if !read_cached(handle.file(), read.buf, read.offset) {
-                announce(handle.file(), read.offset, read.buf.len());
-                cold.push((index, end));
+            if !handle.read_kept(read.offset, read.buf).map_err(named)? {
+                left.push(index);
             }
         }
-        for (index, end) in cold {
-            let read = &mut reads[index];
-            let (handle, _) = self.existing(&mut last, read.object)?;
-            read_range(handle, end, read)?;
+        let runs = near(reads, &left);
+        let alone = runs.len() == 1;
+        let mut cold = Vec::new();
+        for run in runs {
+            let (handle, _) = self.existing(&mut last, reads[run[0]].object)?;
+            if !alone {
+                if read_run(handle.file(), reads, &run, false) {
+                    continue;
+                }
+                let (begin, end) = span(reads, &run);
+                announce(handle.file(), begin, (end - begin) as usize);
+            }
+            cold.push(run);
+        }
+        for run in cold {
+            let (handle, len) = self.existing(&mut last, reads[run[0]].object)?;
+            if run.len() == 1 || !read_run(handle.file(), reads, &run, true) {
+                for index in run {
+                    let read = &mut reads[index];
+                    read_range(handle, wanted(len, read)?, read)?;
+                }
+            }
         }
         Ok(())
     }

@@ -61,21 +61,32 @@ impl Medium for File {
 /// Reads what the system has in memory; whether that was all of it.
 pub(crate) fn read_cached(file: &File, buf: &mut [u8], offset: u64) -> bool {
     let want = buf.len();
-    read_at_once(file, buf, offset) == Some(want)
+    read_scattered(file, &mut [io::IoSliceMut::new(buf)], offset, false) == Some(want)
 }
 
-/// Bytes that could be read without waiting for the disk; `None` for any error, since whoever
-/// reads them again hears of it.
+/// Fills buffers, one after the other, from an offset on: with what can be had without waiting for
+/// the disk, unless it may `wait`. Gives how many bytes; `None` for any error, since whoever reads
+/// them again hears of it.
 #[cfg(any(target_os = "linux", target_os = "android"))]
-fn read_at_once(file: &File, buf: &mut [u8], offset: u64) -> Option<usize> {
+pub(crate) fn read_scattered(
+    file: &File,
+    bufs: &mut [io::IoSliceMut<'_>],
+    offset: u64,
+    wait: bool,
+) -> Option<usize> {
     use rustix::io::{ReadWriteFlags, preadv2};
-    let buf = &mut [io::IoSliceMut::new(buf)];
-    preadv2(file, buf, offset, ReadWriteFlags::NOWAIT).ok()
+    let flags = if wait { ReadWriteFlags::empty() } else { ReadWriteFlags::NOWAIT };
+    preadv2(file, bufs, offset, flags).ok()
 }
 
-/// Not every system can tell.
+/// Not every system can.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-fn read_at_once(_file: &File, _buf: &mut [u8], _offset: u64) -> Option<usize> {
+pub(crate) fn read_scattered(
+    _file: &File,
+    _bufs: &mut [io::IoSliceMut<'_>],
+    _offset: u64,
+    _wait: bool,
+) -> Option<usize> {
     None
 }
 

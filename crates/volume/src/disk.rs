@@ -8,9 +8,15 @@
 //!
 //! The volume's root says that it holds a disk: `OBLDISK\n | version 2 | zeros 6 | size 8`.
 
+mod reader;
+mod shape;
+
+pub use reader::DiskReader;
+
 use crate::block::BlockSpace;
 use crate::{Error, Result};
 use oblivio_engine::{Action, BlockId, BlockOp};
+use shape::{Piece, Shape};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::time::Duration;
@@ -65,21 +71,10 @@ pub struct Extent {
     pub exists: bool,
 }
 
-/// The part of one block that a range of bytes touches.
-struct Piece {
-    block: u64,
-    /// Where in the block it begins.
-    at: usize,
-    len: usize,
-    /// Whether nothing of the disk in this block lies outside of it.
-    whole: bool,
-}
-
 /// A disk on a volume.
 pub struct Disk {
     blocks: Box<dyn BlockSpace>,
-    block_bytes: u64,
-    size: u64,
+    shape: Shape,
 }
 
 impl Disk {
@@ -96,7 +91,7 @@ impl Disk {
         blocks.reserve(size.div_ceil(block_bytes))?;
         blocks.set_root(&root_of(size));
         blocks.finish()?;
-        Ok(Self { blocks, block_bytes, size })
+        Ok(Self { blocks, shape: Shape { block_bytes, size } })
     }
 
     /// The disk in a volume.
@@ -114,17 +109,17 @@ impl Disk {
         if size.div_ceil(block_bytes) > blocks.capacity_blocks() {
             return Err(Error::Tampered("the disk is larger than its volume".into()));
         }
-        Ok(Self { blocks, block_bytes, size })
+        Ok(Self { blocks, shape: Shape { block_bytes, size } })
     }
 
     /// Its size in bytes.
     pub fn size(&self) -> u64 {
-        self.size
+        self.shape.size
     }
 
     /// Bytes in a block: requests that begin and end at multiples of it cost least.
     pub fn block_bytes(&self) -> u64 {
-        self.block_bytes
+        self.shape.block_bytes
     }
 
     /// Reads many ranges, given as offset and length. All their blocks are asked for together, and
@@ -136,8 +131,8 @@ impl Disk {
         let mut wanted = Vec::new();
         let mut places = HashMap::new();
         for &(offset, len) in ranges {
-            self.expect_inside(offset, len as u64)?;
-            for piece in self.pieces(offset, len as u64) {
+            self.shape.expect_inside(offset, len as u64)?;
+            for piece in self.shape.pieces(offset, len as u64) {
                 places.entry(piece.block).or_insert_with(|| {
                     wanted.push(BlockOp { id: BlockId(piece.block), action: Action::Read });
                     wanted.len() - 1
@@ -150,7 +145,7 @@ impl Disk {
         let blocks = self.blocks.access(wanted)?;
         let answer = |&(offset, len): &(u64, usize)| {
             let mut bytes = Vec::with_capacity(len);
-            for piece in self.pieces(offset, len as u64) {
+            for piece in self.shape.pieces(offset, len as u64) {
                 match &blocks[places[&piece.block]] {
                     Some(block) => bytes.extend_from_slice(&block[piece.at..piece.at + piece.len]),
                     None => bytes.resize(bytes.len() + piece.len, 0),
@@ -159,6 +154,12 @@ impl Disk {
             bytes
         };
         Ok(ranges.iter().map(answer).collect())
+    }
+
+    /// What other threads may read the disk with, beside all that goes on here; `None` where a read
+    /// has its turn like everything else.
+    pub fn reader(&self) -> Option<DiskReader> {
+        self.blocks.reader().map(|blocks| DiskReader::new(blocks, self.shape))
     }
 
     /// Writes bytes. Blocks of which only a part is written are not read first.
@@ -176,13 +177,14 @@ impl Disk {
     /// # Errors
     /// As [`Self::write`].
     pub fn write_zeroes(&mut self, offset: u64, len: u64, stay: bool) -> Result<()> {
-        let whole = self.whole_blocks(offset, len);
+        let whole = self.shape.whole_blocks(offset, len);
         if stay || whole.is_empty() {
             return self.write_with(offset, len, |_, len| vec![0; len]);
         }
-        self.expect_inside(offset, len)?;
-        let (first, last) = (whole.start * self.block_bytes, whole.end * self.block_bytes);
-        let (end, last) = (offset + len, last.min(self.size));
+        self.shape.expect_inside(offset, len)?;
+        let (first, last) =
+            (whole.start * self.shape.block_bytes, whole.end * self.shape.block_bytes);
+        let (end, last) = (offset + len, last.min(self.shape.size));
         // Both edges first: they may be refused, and then nothing has been changed.
         let edges = [(offset, first - offset), (last, end - last)];
         self.expect_room(edges.iter().map(|&(at, len)| self.absent(at, len)).sum())?;
@@ -198,8 +200,8 @@ impl Disk {
     /// # Errors
     /// `Invalid` beyond the end; those of an access.
     pub fn trim(&mut self, offset: u64, len: u64) -> Result<()> {
-        self.expect_inside(offset, len)?;
-        self.discard(self.whole_blocks(offset, len))
+        self.shape.expect_inside(offset, len)?;
+        self.discard(self.shape.whole_blocks(offset, len))
     }
 
     /// Makes everything accepted so far durable.
@@ -216,9 +218,9 @@ impl Disk {
     /// # Errors
     /// `Invalid` beyond the end.
     pub fn extents(&self, offset: u64, len: u64, most: usize) -> Result<Vec<Extent>> {
-        self.expect_inside(offset, len)?;
+        self.shape.expect_inside(offset, len)?;
         let mut extents: Vec<Extent> = Vec::new();
-        for piece in self.pieces(offset, len) {
+        for piece in self.shape.pieces(offset, len) {
             let (exists, len) = (self.blocks.exists(piece.block), piece.len as u64);
             let full = extents.len() == most;
             match extents.last_mut() {
@@ -232,7 +234,8 @@ impl Disk {
 
     /// Whether zeros over this range cost less than writing them: some of its blocks are whole.
     pub fn zeroes_fast(&self, offset: u64, len: u64) -> bool {
-        self.expect_inside(offset, len).is_ok() && !self.whole_blocks(offset, len).is_empty()
+        self.shape.expect_inside(offset, len).is_ok()
+            && !self.shape.whole_blocks(offset, len).is_empty()
     }
 
     /// As [`BlockSpace::end_operation`].
@@ -260,51 +263,10 @@ impl Disk {
         Ok(self.blocks)
     }
 
-    fn expect_inside(&self, offset: u64, len: u64) -> Result<()> {
-        match offset.checked_add(len) {
-            Some(end) if end <= self.size => Ok(()),
-            _ => Err(Error::Invalid(format!(
-                "{len} bytes from {offset} on do not lie on a disk of {} bytes",
-                self.size
-            ))),
-        }
-    }
-
-    /// The blocks that a range touches; it lies on the disk.
-    fn pieces(&self, offset: u64, len: u64) -> impl Iterator<Item = Piece> + use<> {
-        let (block_bytes, size, end) = (self.block_bytes, self.size, offset + len);
-        let mut at = offset;
-        std::iter::from_fn(move || {
-            if at >= end {
-                return None;
-            }
-            let (block, start) = (at / block_bytes, at);
-            let block_end = ((block + 1) * block_bytes).min(size);
-            at = block_end.min(end);
-            Some(Piece {
-                block,
-                at: (start % block_bytes) as usize,
-                len: (at - start) as usize,
-                whole: start.is_multiple_of(block_bytes) && at == block_end,
-            })
-        })
-    }
-
-    /// The blocks that lie in a range altogether; the last one of the disk may be short.
-    fn whole_blocks(&self, offset: u64, len: u64) -> Range<u64> {
-        let first = offset.div_ceil(self.block_bytes);
-        let end = offset.saturating_add(len);
-        let end = match end == self.size {
-            true => end.div_ceil(self.block_bytes),
-            false => end / self.block_bytes,
-        };
-        first..end.max(first)
-    }
-
     /// Blocks of a range that do not exist.
     fn absent(&self, offset: u64, len: u64) -> u64 {
         let absent = |piece: &Piece| !self.blocks.exists(piece.block);
-        self.pieces(offset, len).filter(absent).count() as u64
+        self.shape.pieces(offset, len).filter(absent).count() as u64
     }
 
     /// Refuses what the store has no space for while it can still be refused: what was accepted
@@ -323,16 +285,16 @@ impl Disk {
         len: u64,
         bytes: impl Fn(usize, usize) -> Vec<u8>,
     ) -> Result<()> {
-        self.expect_inside(offset, len)?;
+        self.shape.expect_inside(offset, len)?;
         self.expect_room(self.absent(offset, len))?;
-        let part = WRITE_BYTES.max(self.block_bytes);
+        let part = WRITE_BYTES.max(self.shape.block_bytes);
         let end = offset + len;
         let mut at = offset;
         while at < end {
             // Parts end where blocks do, so that no block is written twice.
-            let next = (at + part - at % self.block_bytes).min(end);
-            let ops = self.pieces(at, next - at).map(|piece| {
-                let from = piece.block * self.block_bytes + piece.at as u64 - offset;
+            let next = (at + part - at % self.shape.block_bytes).min(end);
+            let ops = self.shape.pieces(at, next - at).map(|piece| {
+                let from = piece.block * self.shape.block_bytes + piece.at as u64 - offset;
                 let bytes = bytes(from as usize, piece.len);
                 let action = match piece.whole {
                     true => Action::Write(bytes),

@@ -1,6 +1,6 @@
 //! A volume, whichever engine it is on.
 
-use crate::block::BlockSpace;
+use crate::block::{BlockReader, BlockSpace};
 use crate::header::{EngineKind, HEADER_OBJECT, Header};
 use crate::options::{CreateOptions, OpenOptions, Seen, VolumeInfo};
 use crate::sequential::{SequentialOptions, SequentialVolume};
@@ -189,6 +189,9 @@ impl BlockSpace for Volume {
     }
     fn cache_budget(&self) -> usize {
         self.space().cache_budget()
+    }
+    fn reader(&self) -> Option<Arc<dyn BlockReader>> {
+        self.space().reader()
     }
 }
 

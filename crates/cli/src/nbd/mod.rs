@@ -2,7 +2,7 @@
 //!
 //! A connection is agreed on in `negotiation`; then `transmission` decodes its requests into one
 //! queue for all connections, and one `server` works through it on a
-//! [`Disk`](oblivio_volume::disk::Disk). `session` holds the threads together, `listen` is where
+//! [`Disk`](oblivio_volume::disk::Disk), with `readers` beside it where reads are no accesses. `session` holds the threads together, `listen` is where
 //! clients come in, `tls` is what their connections go through if `certificates` says so, `stop`
 //! ends it well, `wire` has the protocol's numbers; `within` is the door for whoever has blocks of
 //! another kind.
@@ -11,6 +11,7 @@ mod certificates;
 pub mod fuzzing;
 mod listen;
 mod negotiation;
+mod readers;
 pub(crate) mod request;
 pub(crate) mod server;
 mod session;

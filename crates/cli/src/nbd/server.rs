@@ -1,13 +1,14 @@
-//! The one thread that works on the disk.
+//! The one thread that works on the disk, and `readers` beside it if the disk has them.
 //!
 //! It takes all requests that wait at once: first what changes the disk, in the order it came,
 //! then all reads by one oblivious batch, then one commit for everybody who waits for one. The
-//! protocol lets requests that wait together be served in any order, and a read that came after a
-//! write sees it.
+//! protocol lets requests that wait together be served in any order; a read that came after a write
+//! was answered sees it.
 
+use super::readers::{self, Readers};
 use super::request::{Answer, Op, Queue, Request, Slot};
 use super::wire::Errno;
-use crate::server::{CHANGE_BYTES, Habits, READ_BYTES, Upkeep};
+use crate::server::{CHANGE_BYTES, Habits, Upkeep};
 use crate::watch::OrdinaryEvent;
 use oblivio_volume::disk::Disk;
 use oblivio_volume::{Error, Result};
@@ -28,7 +29,7 @@ const ADVICE: &str = "nothing more is read or written until the disk is served a
                       then";
 
 /// Hears of each read and write before it is served.
-pub type OnRequest = Box<dyn Fn(OrdinaryEvent) + Send>;
+pub type OnRequest = Arc<dyn Fn(OrdinaryEvent) + Send + Sync>;
 
 /// What the server is told when it is made.
 pub struct Settings {
@@ -41,6 +42,7 @@ pub struct Settings {
 /// The server and all that it keeps between requests.
 pub struct Server {
     disk: Disk,
+    queue: Arc<Queue>,
     upkeep: Upkeep<Op, Answer, Errno>,
     on_request: Option<OnRequest>,
 }
@@ -48,16 +50,26 @@ pub struct Server {
 impl Server {
     pub fn new(disk: Disk, queue: Arc<Queue>, settings: Settings) -> Self {
         let Settings { commit_every, paced, on_request } = settings;
-        let upkeep = Upkeep::new(queue, Habits { commit_every, paced, advice: ADVICE });
-        Server { disk, upkeep, on_request }
+        let habits = Habits { commit_every, paced, advice: ADVICE };
+        let upkeep = Upkeep::new(Arc::clone(&queue), habits);
+        Server { disk, queue, upkeep, on_request }
     }
 
     /// Serves until the queue is closed, then commits and gives the volume back.
     pub fn run(mut self) -> Result<()> {
+        let readers = self.disk.reader().map_or_else(Readers::none, |reader| {
+            let hook = self.on_request.as_ref();
+            Readers::start(&reader, &self.queue, &self.upkeep.judge_beside(), hook)
+        });
         while let Some(batch) = self.upkeep.next(&mut self.disk) {
             self.serve(batch);
         }
-        self.disk.into_blocks().map(drop)
+        let read = readers.join();
+        let ended = self.disk.into_blocks().map(drop);
+        if let Err(panic) = read {
+            std::panic::resume_unwind(panic);
+        }
+        ended
     }
 
     fn serve(&mut self, batch: Vec<Request>) {
@@ -67,7 +79,7 @@ impl Server {
             if slot.answered() {
                 continue;
             }
-            self.tell(&op);
+            tell(self.on_request.as_ref(), self.disk.size(), &op);
             match op {
                 Op::Read { offset, len } => reads.push((offset, len as usize, slot)),
                 Op::Flush => durable.push(slot),
@@ -79,10 +91,7 @@ impl Server {
                 op => self.change(&op, slot, &mut durable),
             }
         }
-        while !reads.is_empty() {
-            let rest = reads.split_off(first_batch(&reads));
-            self.read(std::mem::replace(&mut reads, rest));
-        }
+        self.read(reads);
         if !durable.is_empty() {
             self.make_durable(durable);
         }
@@ -144,24 +153,14 @@ impl Server {
         self.upkeep.put_off(Request { op, slot });
     }
 
-    /// One batch for all these reads.
+    /// As few batches as can be for all these reads.
     fn read(&mut self, reads: Vec<(u64, usize, Slot)>) {
-        let ranges: Vec<_> = reads.iter().map(|&(offset, len, _)| (offset, len)).collect();
-        let answers = self.disk.read_many(&ranges);
-        let answers = answers.and_then(|answers| self.disk.end_operation().map(|()| answers));
-        self.upkeep.judge(answers.as_ref().err());
-        match answers {
-            Ok(answers) => {
-                for ((.., slot), data) in reads.into_iter().zip(answers) {
-                    slot.answer(Ok(Answer::Data(data)));
-                }
-            }
-            Err(error) => {
-                for (.., slot) in reads {
-                    slot.answer(Err(errno_of(&error)));
-                }
-            }
-        }
+        let (disk, upkeep) = (&mut self.disk, &self.upkeep);
+        let read = |ranges: &[_]| {
+            let answers = disk.read_many(ranges)?;
+            disk.end_operation().map(|()| answers)
+        };
+        readers::answer(reads, read, |error| upkeep.judge(error));
     }
 
     /// One commit for everybody who waits for one. It covers all connections.
@@ -172,30 +171,20 @@ impl Server {
             slot.answer(errno.map_or(Ok(Answer::Done), Err));
         }
     }
-
-    fn tell(&self, op: &Op) {
-        let Some(hook) = &self.on_request else { return };
-        let size = self.disk.size();
-        match op {
-            Op::Read { offset, len } => {
-                hook(OrdinaryEvent::read(1, size, *offset, u64::from(*len)));
-            }
-            Op::Write { offset, data, .. } => {
-                hook(OrdinaryEvent::write(1, size, *offset, data.len() as u64));
-            }
-            _ => {}
-        }
-    }
 }
 
-/// How many of these reads make a batch.
-fn first_batch(reads: &[(u64, usize, Slot)]) -> usize {
-    let mut bytes = 0;
-    let fits = |&(_, len, _): &&(u64, usize, Slot)| {
-        bytes += *len as u64;
-        bytes <= READ_BYTES
-    };
-    reads.iter().take_while(fits).count().max(1)
+/// Lets the hook, if there is one, hear of a read or a write on a disk of so many bytes.
+pub(super) fn tell(hook: Option<&OnRequest>, size: u64, op: &Op) {
+    let Some(hook) = hook else { return };
+    match op {
+        Op::Read { offset, len } => {
+            hook(OrdinaryEvent::read(1, size, *offset, u64::from(*len)));
+        }
+        Op::Write { offset, data, .. } => {
+            hook(OrdinaryEvent::write(1, size, *offset, data.len() as u64));
+        }
+        _ => {}
+    }
 }
 
 pub fn errno_of(error: &Error) -> Errno {

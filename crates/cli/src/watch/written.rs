@@ -83,6 +83,10 @@ impl Store for WatchedStore {
     fn lock(&self) -> Result<()> {
         self.inner.lock()
     }
+
+    fn save_memory(&self) {
+        self.inner.save_memory();
+    }
 }
 
 /// The objects of the store laid end to end, and what was seen to be written there.

@@ -4,41 +4,50 @@ use super::ids::Slot;
 use super::layout::Extent;
 use super::map_node::SealedAt;
 use super::step::{joined, total};
-use super::vault::Vault;
+use super::vault::{Vault, tampered};
+use super::work::{Outcome, Part, Work};
 use crate::Result;
+use oblivio_crypto::{Opener, Place};
 
 /// A block to read.
 #[derive(Clone, Copy)]
-struct Wanted {
-    offset: u64,
-    slot: Slot,
-    sealed: SealedAt,
+pub(super) struct Wanted {
+    /// Where it is on the disk, and whose.
+    pub place: Place,
+    /// Its number in its bucket.
+    pub index: u64,
+    pub sealed: SealedAt,
 }
 
 /// Blocks to read, and their bytes once they are read.
-#[derive(Default)]
 pub(super) struct BlockReads {
     /// By offset.
     blocks: Vec<Wanted>,
     extents: Vec<Extent>,
     bytes: Vec<u8>,
     block_bytes: usize,
+    opener: Opener,
+    /// Of the parts in which they are opened; none before that is begun.
+    outcomes: Vec<Outcome>,
 }
 
 impl BlockReads {
-    /// The read of these blocks.
-    pub fn new(vault: &mut Vault, wanted: impl Iterator<Item = (Slot, SealedAt)>) -> Self {
-        let layout = &vault.layout;
-        let place = |(slot, sealed)| Wanted { offset: layout.slot(slot).offset, slot, sealed };
-        let mut blocks: Vec<_> = wanted.map(place).collect();
-        blocks.sort_unstable_by_key(|block| block.offset);
-        blocks.dedup_by_key(|block| block.offset);
-        let extents = joined(blocks.iter().map(|block| layout.slot(block.slot)));
-        // What was in the buffer before is read over.
-        let mut bytes = std::mem::take(&mut vault.spare);
+    /// The read of these blocks, into a buffer of which everything is written over.
+    pub fn new(
+        vault: &Vault,
+        wanted: impl Iterator<Item = (Slot, SealedAt)>,
+        mut bytes: Vec<u8>,
+    ) -> Self {
+        let mut blocks: Vec<_> = wanted.map(|(slot, sealed)| vault.wanted(slot, sealed)).collect();
+        blocks.sort_unstable_by_key(|block| block.place.index);
+        blocks.dedup_by_key(|block| block.place.index);
+        let block_bytes = vault.block_bytes;
+        let extent =
+            |block: &Wanted| Extent { offset: block.place.index, bytes: block_bytes as u64 };
+        let extents = joined(blocks.iter().map(extent));
         bytes.resize(total(&extents), 0);
-        let block_bytes = bytes.len() / blocks.len().max(1);
-        Self { blocks, extents, bytes, block_bytes }
+        let (opener, outcomes) = (vault.opener.clone(), Vec::new());
+        Self { blocks, extents, bytes, block_bytes, opener, outcomes }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -46,27 +55,82 @@ impl BlockReads {
     }
 
     /// What is to be read, and where to.
-    pub fn parts(&mut self) -> (&[Extent], &mut [u8]) {
+    pub fn as_read(&mut self) -> (&[Extent], &mut [u8]) {
         (&self.extents, &mut self.bytes)
     }
 
-    /// Opens all of them, once they are read.
-    pub fn open(&mut self, vault: &mut Vault) -> Result<()> {
-        for (block, bytes) in self.blocks.iter().zip(self.bytes.chunks_mut(self.block_bytes)) {
-            vault.open_block(block.slot, block.sealed, bytes)?;
+    /// The work of opening them, once they are read, in so many parts at most; none when it was
+    /// given out before.
+    pub fn parts(&mut self, count: usize) -> Vec<Part<'_>> {
+        if !self.outcomes.is_empty() || self.blocks.is_empty() {
+            return Vec::new();
+        }
+        let each = self.blocks.len().div_ceil(count.max(1));
+        self.outcomes.resize_with(self.blocks.len().div_ceil(each), Outcome::default);
+        let blocks = self.blocks.chunks(each);
+        let bytes = self.bytes.chunks_mut(each * self.block_bytes);
+        let part = |((blocks, bytes), outcome)| {
+            Part::new(Work::Open(Opens { opener: &self.opener, blocks, bytes }), outcome)
+        };
+        blocks.zip(bytes).zip(&mut self.outcomes).map(part).collect()
+    }
+
+    /// Whether all of them were opened.
+    pub fn are_open(&self) -> bool {
+        let begun = !self.outcomes.is_empty() || self.blocks.is_empty();
+        begun && self.outcomes.iter().all(Outcome::is_good)
+    }
+
+    /// All of them, opened here unless they are.
+    pub fn opened(mut self) -> Result<OpenBlocks> {
+        self.parts(1).into_iter().for_each(Part::run);
+        Outcome::of_all(self.outcomes)?;
+        let offsets = self.blocks.iter().map(|block| block.place.index).collect();
+        Ok(OpenBlocks { offsets, bytes: self.bytes, block_bytes: self.block_bytes })
+    }
+}
+
+/// Some of the blocks, to be opened in place.
+pub(super) struct Opens<'a> {
+    opener: &'a Opener,
+    blocks: &'a [Wanted],
+    bytes: &'a mut [u8],
+}
+
+impl Opens<'_> {
+    pub fn run(self) -> Result<()> {
+        let mut opening = self.opener.begin();
+        let block_bytes = self.bytes.len() / self.blocks.len();
+        for (block, data) in self.blocks.iter().zip(self.bytes.chunks_mut(block_bytes)) {
+            let Wanted { place, index, sealed } = block;
+            let opened = opening.open(&sealed.mark, *index, place, &sealed.tag, data);
+            opened.map_err(|_| {
+                let extent = Extent { offset: place.index, bytes: block_bytes as u64 };
+                tampered(extent, "it is not the block written last")
+            })?;
         }
         Ok(())
     }
+}
 
-    /// The content of one of them.
-    pub fn content(&self, vault: &Vault, slot: Slot) -> Option<&[u8]> {
-        let offset = vault.layout.slot(slot).offset;
-        let at = self.blocks.binary_search_by_key(&offset, |block| block.offset).ok()?;
-        self.bytes.get(at * self.block_bytes..(at + 1) * self.block_bytes)
+/// Blocks that were read and opened.
+#[derive(Default)]
+pub(super) struct OpenBlocks {
+    /// Ascending.
+    offsets: Vec<u64>,
+    pub bytes: Vec<u8>,
+    block_bytes: usize,
+}
+
+impl OpenBlocks {
+    /// Where in the bytes the block is that is at this offset of the disk.
+    pub fn find(&self, offset: u64) -> Option<std::ops::Range<usize>> {
+        let at = self.offsets.binary_search(&offset).ok()? * self.block_bytes;
+        Some(at..at + self.block_bytes)
     }
 
-    /// Leaves the buffer to the next one.
-    pub fn end(self, vault: &mut Vault) {
-        vault.spare = self.bytes;
+    /// The content of the block at this offset of the disk.
+    pub fn content(&self, offset: u64) -> Option<&[u8]> {
+        self.bytes.get(self.find(offset)?)
     }
 }

@@ -1,6 +1,6 @@
 //! The engine: placement, disk and memory put together.
 
-use super::flush::Phase;
+use super::flush::FlushState;
 use super::keys::SequentialKeys;
 use super::layout::Layout;
 use super::map_node::SealedAt;
@@ -15,8 +15,10 @@ pub struct Sequential {
     pub(super) config: SequentialConfig,
     pub(super) placement: Placement<SealedAt, Vec<u8>>,
     pub(super) vault: Vault,
-    pub(super) phase: Phase,
-    /// The buffer of the flush before.
+    pub(super) flushing: FlushState,
+    /// The buffers of the flush before, of what it read and what it wrote: new ones would have to be
+    /// cleared.
+    pub(super) spare: Vec<u8>,
     pub(super) sealed: Vec<u8>,
     /// Writes that must be made again after a restart, and where they begin.
     pub(super) again: Option<std::ops::Range<u64>>,
@@ -49,7 +51,8 @@ impl Sequential {
             config,
             placement,
             vault,
-            phase: Phase::Idle,
+            flushing: FlushState::Idle,
+            spare: Vec::new(),
             sealed: Vec::new(),
             again: None,
             times_lost: false,
@@ -142,10 +145,10 @@ impl Sequential {
 
     pub(super) fn expect_idle(&self) -> Result<()> {
         self.expect_whole()?;
-        match self.phase {
-            Phase::Idle => Ok(()),
-            Phase::Closed => Err(EngineError::Closed),
-            _ => Err(EngineError::Invalid("a flush is under way".into())),
+        match self.flushing {
+            FlushState::Idle => Ok(()),
+            FlushState::Closed => Err(EngineError::Closed),
+            FlushState::UnderWay => Err(EngineError::Invalid("a flush is under way".into())),
         }
     }
 }

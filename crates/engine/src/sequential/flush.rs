@@ -1,34 +1,74 @@
 //! A flush: reads what is to be merged, seals it again with what is new, and writes one bucket to
 //! each level (Algorithm 2, with its bytes).
 
-use super::block_reads::BlockReads;
+use super::block_reads::{BlockReads, OpenBlocks};
 use super::engine::Sequential;
 use super::ids::Bucket;
 use super::layout::Extent;
 use super::map_node::SealedAt;
-use super::map_shape::NodeAt;
 use super::map_walk::{Goal, MapWalk};
 use super::merge_buffer::{Origin, Pick};
 use super::placement::Planned;
 use super::read::ReadBatch;
+use super::sealing::{Content, Sealing};
 use super::step::{Step, total};
+use super::work::Part;
 use crate::{EngineError, Result};
 
+/// A flush that is under way. It is no part of the engine, so that reads can go on while its steps
+/// are carried out.
+pub struct Flushing(Phase);
+
 /// How far a flush is.
-#[derive(Default)]
-pub(super) enum Phase {
-    #[default]
-    Idle,
+enum Phase {
     /// Pages of access times that have their turn are on their way.
     Pages { batch: ReadBatch },
     /// Map leaves of what is merged are on their way.
     Leaves { wanted: Vec<Bucket>, walk: MapWalk, extents: Vec<Extent>, bytes: Vec<u8> },
     /// Blocks of what is merged are on their way.
     Blocks { plan: Vec<Planned<SealedAt>>, reads: BlockReads },
+    /// What is written is sealed.
+    Sealing(Sealing),
     /// The writes are on their way.
     Writing { extents: Vec<Extent>, bytes: Vec<u8> },
-    /// An error ended it.
+    /// It is over, or an error ended it.
+    Over,
+}
+
+/// What the engine knows of flushes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum FlushState {
+    #[default]
+    Idle,
+    UnderWay,
+    /// An error ended one.
     Closed,
+}
+
+impl Flushing {
+    fn as_step(&mut self) -> Step<'_> {
+        match &mut self.0 {
+            Phase::Pages { batch } => batch.as_step(),
+            Phase::Leaves { extents, bytes, .. } => Step::Read { extents, into: bytes },
+            Phase::Blocks { reads, .. } => {
+                let (extents, into) = reads.as_read();
+                Step::Read { extents, into }
+            }
+            Phase::Sealing(_) => Step::Work,
+            Phase::Writing { extents, bytes } => Step::Write { extents, from: bytes },
+            Phase::Over => Step::Done,
+        }
+    }
+
+    /// What can be done without the engine once the step before was carried out, in at most so many
+    /// parts, which may be done at once. Without it, the next step of the engine does it.
+    pub fn parts(&mut self, count: usize) -> Vec<Part<'_>> {
+        match &mut self.0 {
+            Phase::Blocks { reads, .. } => reads.parts(count),
+            Phase::Sealing(sealing) => sealing.parts(count),
+            _ => Vec::new(),
+        }
+    }
 }
 
 impl Sequential {
@@ -36,13 +76,32 @@ impl Sequential {
     ///
     /// # Errors
     /// `Invalid` when none is, or one is under way.
-    pub fn begin_flush(&mut self) -> Result<()> {
+    pub fn begin_flush(&mut self) -> Result<Flushing> {
         self.expect_idle()?;
         if !self.placement.flush_due() {
             return Err(EngineError::Invalid("no flush is due".into()));
         }
-        self.phase = Phase::Pages { batch: ReadBatch::new(self.placement.pages_due()) };
-        Ok(())
+        self.flushing = FlushState::UnderWay;
+        Ok(Flushing(Phase::Pages { batch: ReadBatch::new(self.placement.pages_due()) }))
+    }
+
+    /// The next step of the flush; calling it again says that the step before was carried out.
+    ///
+    /// What [`Step::Write`] names must be written, whatever it takes: after a step that was not
+    /// carried out the engine must be dropped and restored.
+    ///
+    /// # Errors
+    /// `TamperedExtent` when what was read is not what was written last. The engine is then closed.
+    pub fn flush_step<'f>(&mut self, flushing: &'f mut Flushing) -> Result<Step<'f>> {
+        let phase = std::mem::replace(&mut flushing.0, Phase::Over);
+        match self.advance(phase) {
+            Ok(phase) => flushing.0 = phase,
+            Err(error) => {
+                self.flushing = FlushState::Closed;
+                return Err(error);
+            }
+        }
+        Ok(flushing.as_step())
     }
 
     /// With the pages up to date and in the queue, what the flush reads is known.
@@ -59,32 +118,9 @@ impl Sequential {
         self.advance(nothing)
     }
 
-    /// The next step of the flush; calling it again says that the step before was carried out.
-    ///
-    /// What [`Step::Write`] names must be written, whatever it takes: after a step that was not
-    /// carried out the engine must be dropped and restored.
-    ///
-    /// # Errors
-    /// `TamperedExtent` when what was read is not what was written last. The engine is then closed.
-    pub fn step(&mut self) -> Result<Step<'_>> {
-        let phase = std::mem::replace(&mut self.phase, Phase::Closed);
-        self.phase = self.advance(phase)?;
-        Ok(match &mut self.phase {
-            Phase::Pages { batch } => batch.as_step(),
-            Phase::Leaves { extents, bytes, .. } => Step::Read { extents, into: bytes },
-            Phase::Blocks { reads, .. } => {
-                let (extents, into) = reads.parts();
-                Step::Read { extents, into }
-            }
-            Phase::Writing { extents, bytes } => Step::Write { extents, from: bytes },
-            Phase::Idle | Phase::Closed => Step::Done,
-        })
-    }
-
     fn advance(&mut self, phase: Phase) -> Result<Phase> {
         match phase {
-            Phase::Idle => Ok(Phase::Idle),
-            Phase::Closed => Err(EngineError::Closed),
+            Phase::Over => Ok(Phase::Over),
             Phase::Pages { mut batch } => {
                 self.advance_batch(&mut batch)?;
                 if batch.is_done() {
@@ -103,65 +139,51 @@ impl Sequential {
                     self.placement.supply(*bucket, &leaf.entries());
                 }
                 let plan = self.placement.plan();
-                let reads = BlockReads::new(&mut self.vault, stored(&plan));
+                let reads =
+                    BlockReads::new(&self.vault, stored(&plan), std::mem::take(&mut self.spare));
                 if reads.is_empty() {
-                    return self.seal(&plan, reads);
+                    return self.begin_sealing(&plan, reads.opened()?);
                 }
                 Ok(Phase::Blocks { plan, reads })
             }
-            Phase::Blocks { plan, mut reads } => {
-                reads.open(&mut self.vault)?;
-                self.seal(&plan, reads)
+            Phase::Blocks { plan, reads } => self.begin_sealing(&plan, reads.opened()?),
+            Phase::Sealing(sealing) => {
+                let (extents, bytes) = sealing.finish(&mut self.vault)?;
+                Ok(Phase::Writing { extents, bytes })
             }
             Phase::Writing { bytes, .. } => {
                 self.sealed = bytes;
                 self.placement.done();
-                Ok(Phase::Idle)
+                self.flushing = FlushState::Idle;
+                Ok(Phase::Over)
             }
         }
     }
 
-    /// Seals everything that the flush writes.
-    fn seal(&mut self, plan: &[Planned<SealedAt>], reads: BlockReads) -> Result<Phase> {
+    /// Puts together everything that the flush writes, to be sealed.
+    fn begin_sealing(&mut self, plan: &[Planned<SealedAt>], blocks: OpenBlocks) -> Result<Phase> {
         let extents = self.vault.layout.writes(self.placement.flush());
-        let mut bytes = std::mem::take(&mut self.sealed);
-        bytes.resize(total(&extents), 0);
-        let mut rest = &mut bytes[..];
+        let mut sealing = Sealing::new(&self.vault, extents, std::mem::take(&mut self.sealed));
         for Planned { bucket, slots } in plan {
-            let generation = bucket.generation;
-            let length = self.vault.layout.bucket(*bucket).bytes as usize;
-            let (out, behind) = std::mem::take(&mut rest).split_at_mut(length);
-            for (slot, out) in slots.iter().zip(out.chunks_mut(self.config.block_bytes)) {
-                match slot.as_ref().and_then(|pick| self.content(pick, &reads)) {
+            let contents: Vec<Content> =
+                slots.iter().map(|slot| slot.as_ref().map(|it| (it.block, it.present))).collect();
+            let data = sealing.add(&mut self.vault, *bucket, contents)?;
+            for (slot, out) in slots.iter().zip(data.chunks_mut(self.config.block_bytes)) {
+                match slot.as_ref().and_then(|pick| self.content(pick, &blocks)) {
                     Some(content) => out.copy_from_slice(content),
                     None => out.fill(0),
                 }
             }
-            if bucket.index == 0 {
-                self.vault.maps(generation.level).begin(generation.number);
-            }
-            let blocks: Vec<_> =
-                slots.iter().map(|slot| slot.as_ref().map(|it| (it.block, it.present))).collect();
-            self.vault.seal_bucket(*bucket, &blocks, out)?;
-            rest = behind;
-            let shape = self.vault.layout.shape(generation.level);
-            let closed: Vec<NodeAt> = shape.closed_by(bucket.index).collect();
-            for node in closed {
-                let length = self.vault.layout.node_bytes();
-                let (out, behind) = std::mem::take(&mut rest).split_at_mut(length);
-                self.vault.seal_closed(generation, node, out)?;
-                rest = behind;
-            }
         }
-        reads.end(&mut self.vault);
-        Ok(Phase::Writing { extents, bytes })
+        self.spare = blocks.bytes;
+        Ok(Phase::Sealing(sealing))
     }
 
     /// The content of a block that goes into a bucket; none when it was discarded.
-    fn content<'a>(&'a self, pick: &Pick<SealedAt>, reads: &'a BlockReads) -> Option<&'a [u8]> {
+    fn content<'a>(&'a self, pick: &Pick<SealedAt>, blocks: &'a OpenBlocks) -> Option<&'a [u8]> {
         match pick.origin {
             Origin::Queue => self.placement.queue().back(pick.block)?.as_deref(),
-            Origin::Slot(slot, _) => reads.content(&self.vault, slot),
+            Origin::Slot(slot, _) => blocks.content(self.vault.layout.slot(slot).offset),
         }
     }
 }

@@ -44,6 +44,7 @@ impl MemoryDisk {
                 }
                 self.trace.extend(extents);
             }
+            Step::Work => {}
             Step::Done => return false,
         }
         true
@@ -55,8 +56,8 @@ impl MemoryDisk {
     /// Those of the engine.
     pub fn flush_if_due(&mut self, engine: &mut Sequential) -> Result<()> {
         if engine.flush_due() {
-            engine.begin_flush()?;
-            while self.carry_out(engine.step()?) {}
+            let mut flushing = engine.begin_flush()?;
+            while self.carry_out(engine.flush_step(&mut flushing)?) {}
         }
         Ok(())
     }

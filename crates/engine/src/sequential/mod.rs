@@ -5,7 +5,7 @@
 //! Read downwards as a request goes: [`Sequential`] takes writes into the `write_queue` and notes
 //! them in the `access_time_map`; after every bucket of them a `flush` carries out what [`Placement`]
 //! plans by the [`Schedule`] and the `merge_buffer`s; `read` finds a block by its access time alone.
-//! Below, `vault` seals, `buffer_map` and `map_walk` know the maps, [`Layout`] the places.
+//! Below, `vault` and `sealing` seal, `block_reads` opens, `buffer_map` and `map_walk` know the maps, [`Layout`] the places.
 //!
 //! It is no [`crate::Engine`]: reads and writes are separate here, and what is written has places in
 //! bytes instead of buckets of a tree.
@@ -13,7 +13,10 @@
 //! # What a volume must do
 //!
 //! - *Order.* Carry out a flush's steps in order, and its [`Step::Write`] before the flush is over.
-//!   Reads may go on meanwhile; writes wait.
+//!   Reads may go on meanwhile; writes wait. Batches and flushes are no part of the engine, and
+//!   what a step reads or writes belongs to them: several threads may share an engine behind a lock
+//!   that nobody holds while a step is carried out, or while blocks are opened and sealed
+//!   ([`Flushing::parts`], [`ReadBatch::open`]).
 //! - *Log.* A write is durable once it is in the volume's log. The log must hold
 //!   [`Sequential::lost_writes`], which are those of the queue, and everything since the state that
 //!   is durable.
@@ -49,15 +52,18 @@ mod placement;
 mod read;
 mod rebuild;
 mod schedule;
+mod sealing;
 mod state;
 mod step;
 mod time_pages;
 mod vault;
+mod work;
 mod write_queue;
 
 pub use access_time_map::{AccessTimeMap, Accessed};
 pub use config::SequentialConfig;
 pub use engine::Sequential;
+pub use flush::Flushing;
 pub use ids::{Bucket, Flush, Generation, Slot, Turn};
 pub use keys::SequentialKeys;
 pub use layout::{Cost, Extent, Layout, MOST_BYTES};
@@ -70,4 +76,5 @@ pub use rebuild::Rebuild;
 pub use schedule::{Home, Schedule};
 pub use step::Step;
 pub use time_pages::Times;
+pub use work::Part;
 pub use write_queue::WriteQueue;

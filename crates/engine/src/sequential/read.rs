@@ -1,7 +1,7 @@
 //! Reading blocks. The adversary sees no reads, so each goes straight to its block, and several
 //! batches may be under way while a flush is.
 
-use super::block_reads::BlockReads;
+use super::block_reads::{BlockReads, OpenBlocks};
 use super::engine::Sequential;
 use super::ids::{Flush, Generation, Slot};
 use super::layout::Extent;
@@ -10,14 +10,16 @@ use super::map_walk::{Goal, MapWalk, NOT_LISTED};
 use super::placement::Found;
 use super::schedule::Home;
 use super::step::{Step, total};
+use super::work::Part;
 use crate::{BlockAnswer, BlockId, EngineError, Result};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// A batch of blocks that is being read.
 #[derive(Default)]
 pub struct ReadBatch {
     blocks: Vec<BlockId>,
-    answers: Vec<BlockAnswer>,
+    answers: Vec<Answer>,
     /// Which of them are on the disk, and the way to each.
     stored: Vec<(usize, Generation, Goal)>,
     /// The pages of access times that it took, of that version of the times.
@@ -26,6 +28,19 @@ pub struct ReadBatch {
     /// The flush before which they were located: their places may be written over after it.
     located: Flush,
     phase: Phase,
+    /// The buffer for what is read of blocks, and in the end the contents of those that were stored.
+    bytes: Vec<u8>,
+}
+
+/// What is known of a block.
+#[derive(Clone, Default)]
+enum Answer {
+    #[default]
+    Absent,
+    /// It was in the queue.
+    Queued(Vec<u8>),
+    /// It is here in the batch's buffer.
+    Read(Range<usize>),
 }
 
 #[derive(Default)]
@@ -39,8 +54,9 @@ enum Phase {
         extents: Vec<Extent>,
         bytes: Vec<u8>,
     },
+    /// Blocks are on their way: which of those that are wanted, and the offset of each.
     Blocks {
-        found: Vec<(usize, Slot)>,
+        found: Vec<(usize, u64)>,
         reads: BlockReads,
     },
     Done,
@@ -48,12 +64,47 @@ enum Phase {
 
 impl ReadBatch {
     pub(super) fn new(blocks: Vec<BlockId>) -> Self {
-        let answers = vec![None; blocks.len()];
+        let answers = vec![Answer::Absent; blocks.len()];
         Self { blocks, answers, ..Self::default() }
     }
 
-    pub(super) fn is_done(&self) -> bool {
+    /// The same with a buffer that an earlier batch had ([`Self::into_buffer`]), which saves clearing
+    /// a new one.
+    #[must_use]
+    pub fn with_buffer(self, bytes: Vec<u8>) -> Self {
+        Self { bytes, ..self }
+    }
+
+    /// Whether all answers are there.
+    pub fn is_done(&self) -> bool {
         matches!(self.phase, Phase::Done)
+    }
+
+    /// Opens the blocks that were read, once that step was carried out, without the engine: most of
+    /// the work of a read. Without it, or where it fails, the next step does it or judges the failure.
+    pub fn open(&mut self) {
+        match &mut self.phase {
+            Phase::Pages(inner) => return inner.open(),
+            Phase::Blocks { reads, .. } => {
+                reads.parts(1).into_iter().for_each(Part::run);
+                if !reads.are_open() {
+                    return;
+                }
+            }
+            Phase::Locate | Phase::Leaves { .. } | Phase::Done => return,
+        }
+        if let Phase::Blocks { found, reads } = std::mem::replace(&mut self.phase, Phase::Done)
+            && let Ok(blocks) = reads.opened()
+        {
+            self.take_in(found, blocks);
+        }
+    }
+
+    fn take_in(&mut self, found: Vec<(usize, u64)>, blocks: OpenBlocks) {
+        for (at, offset) in found {
+            self.answers[at] = blocks.find(offset).map_or(Answer::Absent, Answer::Read);
+        }
+        self.bytes = blocks.bytes;
     }
 
     /// What is to be read now.
@@ -62,7 +113,7 @@ impl ReadBatch {
             Phase::Pages(inner) => inner.as_step(),
             Phase::Leaves { extents, bytes, .. } => Step::Read { extents, into: bytes },
             Phase::Blocks { reads, .. } => {
-                let (extents, into) = reads.parts();
+                let (extents, into) = reads.as_read();
                 Step::Read { extents, into }
             }
             Phase::Locate | Phase::Done => Step::Done,
@@ -70,8 +121,22 @@ impl ReadBatch {
     }
 
     /// The answers, in the order of the blocks: none for one that is absent.
+    pub fn answers(&self) -> impl Iterator<Item = Option<&[u8]>> {
+        self.answers.iter().map(|answer| match answer {
+            Answer::Absent => None,
+            Answer::Queued(content) => Some(&content[..]),
+            Answer::Read(range) => self.bytes.get(range.clone()),
+        })
+    }
+
+    /// The same, to keep.
     pub fn into_answers(self) -> Vec<BlockAnswer> {
-        self.answers
+        self.answers().map(|answer| answer.map(<[u8]>::to_vec)).collect()
+    }
+
+    /// Its buffer, for another batch.
+    pub fn into_buffer(self) -> Vec<u8> {
+        self.bytes
     }
 }
 
@@ -147,12 +212,8 @@ impl Sequential {
                 walk.supply(&mut self.vault, &mut bytes)?;
                 self.go_on(batch, walk, bytes)
             }
-            Phase::Blocks { found, mut reads } => {
-                reads.open(&mut self.vault)?;
-                for (at, slot) in found {
-                    batch.answers[at] = reads.content(&self.vault, slot).map(<[u8]>::to_vec);
-                }
-                reads.end(&mut self.vault);
+            Phase::Blocks { found, reads } => {
+                batch.take_in(found, reads.opened()?);
                 Ok(Phase::Done)
             }
         }
@@ -180,10 +241,13 @@ impl Sequential {
             }
             match found {
                 Found::InPage(page) => pages.push(page),
-                Found::Nowhere => batch.answers[at] = None,
-                Found::Queued(content) => batch.answers[at] = content.cloned(),
+                Found::Nowhere => batch.answers[at] = Answer::Absent,
+                Found::Queued(content) => {
+                    let content = content.cloned();
+                    batch.answers[at] = content.map_or(Answer::Absent, Answer::Queued);
+                }
                 Found::Stored(home) => {
-                    batch.answers[at] = None;
+                    batch.answers[at] = Answer::Absent;
                     if let Some((generation, goal)) = self.way_to(block, home) {
                         batch.stored.push((at, generation, goal));
                     }
@@ -210,7 +274,12 @@ impl Sequential {
     }
 
     /// Further down the maps, or to the blocks when all leaves are there.
-    fn go_on(&mut self, batch: &ReadBatch, mut walk: MapWalk, mut bytes: Vec<u8>) -> Result<Phase> {
+    fn go_on(
+        &mut self,
+        batch: &mut ReadBatch,
+        mut walk: MapWalk,
+        mut bytes: Vec<u8>,
+    ) -> Result<Phase> {
         let extents = walk.missing(&mut self.vault)?;
         if !extents.is_empty() {
             bytes.resize(total(&extents), 0);
@@ -231,7 +300,7 @@ impl Sequential {
             if entry.present {
                 let index = bucket * schedule.bucket_blocks(generation.level) + line as u64;
                 let slot = Slot { generation, index };
-                found.push((at, slot));
+                found.push((at, self.vault.layout.slot(slot).offset));
                 wanted.push((slot, entry.sealed));
             }
         }
@@ -239,7 +308,8 @@ impl Sequential {
         if wanted.is_empty() {
             return Ok(Phase::Done);
         }
-        let reads = BlockReads::new(&mut self.vault, wanted.into_iter());
+        let reads =
+            BlockReads::new(&self.vault, wanted.into_iter(), std::mem::take(&mut batch.bytes));
         Ok(Phase::Blocks { found, reads })
     }
 }

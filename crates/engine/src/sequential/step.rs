@@ -19,6 +19,8 @@ pub enum Step<'a> {
         /// As many bytes as they have together.
         from: &'a [u8],
     },
+    /// Nothing: there is [`super::Flushing::parts`] to be done.
+    Work,
     /// Nothing is left to do.
     Done,
 }

@@ -6,25 +6,27 @@
 //! engine's state: what is stored is what was written last, or does not open.
 
 use super::SequentialConfig;
+use super::block_reads::Wanted;
 use super::buffer_map::BufferMaps;
 use super::ids::{Bucket, Generation, Slot};
 use super::layout::{Extent, Layout};
 use super::map_cache::{MapCache, NodeKey};
 use super::map_node::{Line, MapNode, SealedAt};
 use super::map_shape::NodeAt;
-use crate::{BlockId, EngineError, Level, Result};
-use oblivio_crypto::{GroupMark, Kind, Place, Sealer, Tag, VolumeId, tag_of};
+use crate::{EngineError, Level, Result};
+use oblivio_crypto::{Group, Kind, Opener, Place, Sealer, Tag, VolumeId, tag_of};
 use std::sync::Arc;
 
 pub(super) struct Vault {
     pub layout: Layout,
     pub maps: Vec<BufferMaps>,
+    pub block_bytes: usize,
+    /// Opens blocks, for whoever has no vault at hand.
+    pub opener: Opener,
     sealer: Sealer,
     volume: VolumeId,
     inner: MapCache,
     leaves: MapCache,
-    /// A buffer that nobody uses: a new one for each read would have to be cleared.
-    pub spare: Vec<u8>,
 }
 
 /// The maps of a level in which nothing was written.
@@ -32,7 +34,7 @@ pub(super) fn maps_of(layout: &Layout, level: Level) -> BufferMaps {
     BufferMaps::new(level, layout.shape(level).clone(), layout.schedule().ring(level))
 }
 
-fn tampered(extent: Extent, reason: &'static str) -> EngineError {
+pub(super) fn tampered(extent: Extent, reason: &'static str) -> EngineError {
     EngineError::TamperedExtent { offset: extent.offset, bytes: extent.bytes, reason }
 }
 
@@ -46,7 +48,8 @@ impl Vault {
         let maps = layout.schedule().levels().map(|level| maps_of(&layout, level)).collect();
         let (inner, leaves) =
             (MapCache::new(config.cached_nodes), MapCache::new(config.cached_leaves));
-        Self { layout, maps, sealer, volume, inner, leaves, spare: Vec::new() }
+        let (block_bytes, opener) = (config.block_bytes, sealer.opener());
+        Self { layout, maps, block_bytes, opener, sealer, volume, inner, leaves }
     }
 
     pub fn maps(&mut self, level: Level) -> &mut BufferMaps {
@@ -94,46 +97,35 @@ impl Vault {
         Ok(decoded)
     }
 
-    /// Opens a block in place.
-    pub fn open_block(&mut self, slot: Slot, sealed: SealedAt, data: &mut [u8]) -> Result<()> {
-        let extent = self.layout.slot(slot);
-        let place = self.place(Kind::Slot, slot.generation, extent);
-        let index = slot.index % self.layout.schedule().bucket_blocks(slot.generation.level);
-        let opened = self.sealer.open_in_group(&sealed.mark, index, &place, &sealed.tag, data);
-        opened.map_err(|_| tampered(extent, "it is not the block written last"))
+    /// The place of a block at this offset.
+    pub fn block_place(&self, generation: Generation, offset: u64) -> Place {
+        let extent = Extent { offset, bytes: self.block_bytes as u64 };
+        self.place(Kind::Slot, generation, extent)
     }
 
-    /// Seals the blocks of a bucket in place, one after the other, and then its leaf behind them.
-    /// `blocks` says what each is: none for a fake, and whether it is present.
-    pub fn seal_bucket(
-        &mut self,
-        bucket: Bucket,
-        blocks: &[Option<(BlockId, bool)>],
-        bytes: &mut [u8],
-    ) -> Result<()> {
-        let level = bucket.generation.level;
-        let leaf_bytes = self.layout.leaf_bytes(level);
-        let (data, leaf) = bytes.split_at_mut(bytes.len() - leaf_bytes);
-        let block_bytes = data.len() / blocks.len();
-        let first = self.layout.bucket(bucket).offset;
-        let mut lines = Vec::with_capacity(blocks.len());
-        let mut group = self.sealer.begin_group(blocks.len() as u64, block_bytes as u64)?;
-        for (at, (block, data)) in blocks.iter().zip(data.chunks_mut(block_bytes)).enumerate() {
-            let place = Place {
-                volume: self.volume,
-                kind: Kind::Slot,
-                index: first + (at * block_bytes) as u64,
-                version: bucket.generation.number,
-            };
-            let tag = group.seal(&place, data)?;
-            lines.push(match *block {
-                Some((block, present)) => Line::block(block, present, tag),
-                None => Line::fake(tag),
-            });
+    /// All that it takes to read a block.
+    pub fn wanted(&self, slot: Slot, sealed: SealedAt) -> Wanted {
+        let place = self.block_place(slot.generation, self.layout.slot(slot).offset);
+        let index = slot.index % self.layout.schedule().bucket_blocks(slot.generation.level);
+        Wanted { place, index, sealed }
+    }
+
+    /// Takes the nonces for so many blocks of a bucket.
+    pub fn begin_bucket(&mut self, blocks: u64) -> Result<Group> {
+        Ok(self.sealer.begin_group(blocks, self.block_bytes as u64)?)
+    }
+
+    /// Seals the leaf of a bucket whose blocks are sealed. It is kept as if it had been read: whoever
+    /// reads what was written lately, or merges it, needs it soon.
+    pub fn seal_leaf(&mut self, bucket: Bucket, leaf: MapNode, bytes: &mut [u8]) -> Result<()> {
+        let generation = bucket.generation;
+        if bucket.index == 0 {
+            self.maps(generation.level).begin(generation.number);
         }
-        let mark: GroupMark = group.mark();
         let node = NodeAt { height: 0, index: bucket.index };
-        self.seal_node(bucket.generation, node, &MapNode::leaf(mark, lines), leaf)
+        self.seal_node(generation, node, &leaf, bytes)?;
+        self.leaves.insert((generation, node), Arc::new(leaf));
+        Ok(())
     }
 
     /// Seals an inner node that is whole now.

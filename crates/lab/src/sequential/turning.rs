@@ -202,6 +202,10 @@ impl<S: Store> Store for Turning<S> {
     fn lock(&self) -> Result<()> {
         self.inner.lock()
     }
+
+    fn save_memory(&self) {
+        self.inner.save_memory();
+    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use crate::{Error, Result};
 use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp};
+use std::sync::Arc;
 
 /// Numbered blocks behind an engine, with one atomic commit over all of them.
 ///
@@ -105,6 +106,24 @@ pub trait BlockSpace: Send {
 
     /// The bytes of memory that the caller may use for caches of its own.
     fn cache_budget(&self) -> usize;
+
+    /// What other threads may read blocks with, beside all that goes on here. By default nobody may:
+    /// where a read is an access, it has its turn like every other.
+    fn reader(&self) -> Option<Arc<dyn BlockReader>> {
+        None
+    }
+}
+
+/// Reads blocks of a space from any thread.
+///
+/// A read finds all that was accepted before it began, and of what is written meanwhile all or
+/// nothing of each block. What ends the space's handle ends its readers, and the other way round.
+pub trait BlockReader: Send + Sync {
+    /// Reads blocks. `take` gets each, in order, with its number in the list; absent ones are `None`.
+    ///
+    /// # Errors
+    /// `Invalid` when there is no such block; those of [`BlockSpace::access`].
+    fn read(&self, blocks: &[BlockId], take: &mut dyn FnMut(usize, Option<&[u8]>)) -> Result<()>;
 }
 
 /// Refuses operations for blocks that a space has not, before anything of them is remembered.

@@ -18,10 +18,17 @@
 //! was synced when, and how the session ended. Quanta have one size and are padded. A turn in which
 //! so much was synced that the log grows too long is padded to its end.
 
+//!
+//! # Who does what
+//!
+//! One thread owns the volume and writes. Others read beside it, through what they share: the engine
+//! behind a lock (docs/decisions/0015-reads-beside-writes.md).
+
 mod create;
 mod log;
 mod open;
 mod quantum;
+mod shared;
 mod space;
 mod state;
 mod times;

@@ -3,9 +3,10 @@
 use super::create::{expect_objects, objects};
 use super::log::{LOG_OBJECT, Mark, Reader};
 use super::quantum::Entry;
+use super::shared::carry_out;
 use super::state::State;
 use super::times;
-use super::volume::{SequentialVolume, carry_out, engine_error};
+use super::volume::{SequentialVolume, engine_error};
 use crate::header::{EngineKind, Header};
 use crate::options::OpenOptions;
 use crate::rollback::{refuse_lost_syncs, refuse_older};
@@ -72,7 +73,7 @@ impl SequentialVolume {
         let config = self.header.engine;
         let times = match state.times {
             Some(identity) if config.time_pages == 0 => {
-                let bytes = self.engine.layout().schedule().access_time_bytes() as usize;
+                let bytes = self.engine().layout().schedule().access_time_bytes() as usize;
                 let of = (self.volume, state.epoch);
                 times::read(&*self.store, &mut self.times_sealer, of, identity, bytes)?
             }
@@ -80,28 +81,36 @@ impl SequentialVolume {
         };
         let keys = SequentialKeys::of_volume(master, self.volume);
         let restored = Sequential::restore(config, keys, &state.engine, times.as_deref());
-        self.engine = restored.map_err(engine_error)?;
+        *self.engine() = restored.map_err(engine_error)?;
         self.root.clone_from(&state.root);
         self.turns = [state.log; 2];
-        if !self.engine.times_are_lost() {
+        // Nobody reads yet.
+        let mut engine = self.shared.engine();
+        if !engine.times_are_lost() {
             return Ok(());
         }
-        let mut rebuild = self.engine.begin_rebuild().map_err(engine_error)?;
-        while carry_out(&*self.store, self.engine.rebuild_step(&mut rebuild))? {}
-        Ok(())
+        let mut rebuild = engine.begin_rebuild().map_err(engine_error)?;
+        loop {
+            let step = engine.rebuild_step(&mut rebuild).map_err(engine_error)?;
+            if !carry_out(&*self.store, step)? {
+                return Ok(());
+            }
+        }
     }
 
     /// Makes the writes of the log again: first those of the queue, then those beyond the state.
     fn replay(&mut self, from: Mark) -> Result<()> {
-        let schedule = self.engine.layout().schedule();
-        let turn_writes = schedule.writes_per_flush() * schedule.queue_buckets();
-        let turn_start = self.engine.turn().0 * turn_writes;
+        let turn_start = {
+            let engine = self.engine();
+            let schedule = engine.layout().schedule();
+            engine.turn().0 * schedule.writes_per_flush() * schedule.queue_buckets()
+        };
         let (mut reader, mut found) = (Reader::new(from), false);
         loop {
             let begin = reader.at();
             let Some(opened) = reader.next(&mut self.log, &*self.store)? else { break };
             let quantum = opened.quantum().ok_or_else(nonsense)?;
-            let expected = self.engine.next_again().unwrap_or_else(|| self.engine.writes());
+            let expected = self.next_write();
             if quantum.first_write != expected {
                 return Err(nonsense());
             }
@@ -117,7 +126,7 @@ impl SequentialVolume {
                 self.again(entry.ok_or_else(nonsense)?)?;
             }
         }
-        if self.engine.next_again().is_some() {
+        if self.engine().next_again().is_some() {
             return Err(Error::Tampered(format!("{LOG_OBJECT}: writes of the queue are missing")));
         }
         if !found {
@@ -127,6 +136,12 @@ impl SequentialVolume {
         Ok(())
     }
 
+    /// The number of the write that must come next.
+    fn next_write(&self) -> u64 {
+        let engine = self.engine();
+        engine.next_again().unwrap_or_else(|| engine.writes())
+    }
+
     /// One entry of the log.
     fn again(&mut self, entry: Entry<'_>) -> Result<()> {
         let (block, content) = match entry {
@@ -134,16 +149,18 @@ impl SequentialVolume {
             Entry::Discard(block) => (block, None),
             Entry::Padding(count) => {
                 for _ in 0..count {
-                    match self.engine.next_again() {
-                        Some(_) => self.engine.write_again(None).map_err(engine_error)?,
+                    let next = self.engine().next_again();
+                    match next {
+                        Some(_) => self.engine().write_again(None).map_err(engine_error)?,
                         None => self.pad(1)?,
                     }
                 }
                 return Ok(());
             }
         };
-        if self.engine.next_again().is_some() {
-            return self.engine.write_again(Some((block, content))).map_err(engine_error);
+        let next = self.engine().next_again();
+        if next.is_some() {
+            return self.engine().write_again(Some((block, content))).map_err(engine_error);
         }
         self.replayed += 1;
         self.take(block, content)

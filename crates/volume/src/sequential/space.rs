@@ -2,10 +2,11 @@
 //! follows from how many writes there are.
 
 use super::SequentialVolume;
-use crate::block::{BlockSpace, ROOT_BYTES, refuse_misfits};
+use crate::block::{BlockReader, BlockSpace, ROOT_BYTES, refuse_misfits};
 use crate::{Error, Result};
 use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// Operations that are served together: so much may be in memory twice.
 const TOGETHER: usize = 256;
@@ -114,7 +115,8 @@ impl BlockSpace for SequentialVolume {
         if self.root != root {
             self.root = root.to_vec();
             // Into the log at once: what is written from now on must not become durable without it.
-            self.log.set_root(self.engine.writes(), root);
+            let number = self.engine().writes();
+            self.log.set_root(number, root);
         }
     }
 
@@ -127,10 +129,14 @@ impl BlockSpace for SequentialVolume {
     }
 
     fn exists(&self, id: u64) -> bool {
-        id < self.capacity_blocks() && self.engine.may_exist(BlockId(id))
+        id < self.capacity_blocks() && self.engine().may_exist(BlockId(id))
     }
 
     fn cache_budget(&self) -> usize {
         self.memory_bytes() / 8
+    }
+
+    fn reader(&self) -> Option<Arc<dyn BlockReader>> {
+        Some(Arc::clone(&self.shared) as Arc<dyn BlockReader>)
     }
 }

@@ -3,20 +3,20 @@
 use super::create::form_of;
 use super::log::{LOG_OBJECT, Mark, RingLog};
 use super::quantum::Entry;
+use super::shared::{Shared, TOGETHER, carry_out};
 use super::state::{State, StatePlaces};
 use super::{DISK_OBJECT, times};
 use crate::header::{FORMAT_VERSION, Header, SequentialHeader};
 use crate::options::{EngineInfo, OpenOptions, Seen, SequentialInfo, VolumeInfo};
 use crate::{Error, Result};
 use oblivio_crypto::{MasterKey, OsEntropy, Sealer, VolumeId};
-use oblivio_engine::sequential::{Extent, Sequential, SequentialKeys, Step};
+use oblivio_engine::sequential::{Part, Sequential, SequentialKeys};
 use oblivio_engine::{BlockAnswer, BlockId, EngineError};
-use oblivio_store::{ReadAt, Store, WriteAt};
-use std::sync::Arc;
+use oblivio_store::Store;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
-/// Blocks that are read together.
-const TOGETHER: usize = 1024;
 /// States come and go quickly under load, and whoever remembers one syncs a file. So often is
 /// enough: every sync announces the newest.
 const ANNOUNCE_EVERY: Duration = Duration::from_secs(1);
@@ -26,10 +26,10 @@ const MEMORY: usize = 128 << 20;
 /// An open volume on the sequential engine.
 pub struct SequentialVolume {
     pub(super) store: Arc<dyn Store>,
+    pub(super) shared: Arc<Shared>,
     pub(super) volume: VolumeId,
     passphrases: usize,
     pub(super) header: SequentialHeader,
-    pub(super) engine: Sequential,
     pub(super) log: RingLog,
     /// Where the log of the turn before, and of this one, begins.
     pub(super) turns: [Mark; 2],
@@ -44,8 +44,8 @@ pub struct SequentialVolume {
     pub(super) root: Vec<u8>,
     pub(super) replayed: u64,
     pub(super) options: OpenOptions,
-    /// Why this handle is unusable, if it is.
-    pub(super) failed: Option<String>,
+    /// Threads that a flush opens and seals blocks with.
+    hands: usize,
 }
 
 impl SequentialVolume {
@@ -73,11 +73,11 @@ impl SequentialVolume {
             log: RingLog::new(volume, log, form_of(&layout), layout.log_quanta),
             states: StatePlaces::new(volume, state, engine.layout().state_bytes()),
             times_sealer: sealer(master.times_root(volume)),
+            shared: Arc::new(Shared::new(Arc::clone(&store), engine)),
             store,
             volume,
             passphrases: header.public().passphrases,
             header: layout,
-            engine,
             turns: [Mark::default(); 2],
             current: (0, [0; 32]),
             state_end: 0,
@@ -85,32 +85,26 @@ impl SequentialVolume {
             root: Vec::new(),
             replayed: 0,
             options,
-            failed: None,
+            hands: hands(),
         })
+    }
+
+    /// The engine, for a moment ([`Shared::engine`]).
+    pub(super) fn engine(&self) -> MutexGuard<'_, Sequential> {
+        self.shared.engine()
     }
 
     /// Runs `work` unless an earlier failure closed this handle; a failure closes it.
     pub(super) fn guarded<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        if let Some(why) = &self.failed {
-            return Err(Error::Closed(why.clone()));
-        }
+        self.shared.expect_open()?;
         let result = work(self);
-        if let Err(error) = &result
-            && !matches!(error, Error::Invalid(_))
-        {
-            self.failed = Some(error.to_string());
-        }
-        result
+        self.shared.judged(result)
     }
 
     /// Reads blocks.
     pub(super) fn read_blocks(&mut self, blocks: &[BlockId]) -> Result<Vec<BlockAnswer>> {
         let mut answers = Vec::with_capacity(blocks.len());
-        for blocks in blocks.chunks(TOGETHER) {
-            let mut batch = self.engine.begin_read(blocks.to_vec()).map_err(engine_error)?;
-            while carry_out(&*self.store, self.engine.read_step(&mut batch))? {}
-            answers.extend(batch.into_answers());
-        }
+        self.shared.read_blocks(blocks, &mut |_, block| answers.push(block.map(<[u8]>::to_vec)))?;
         Ok(answers)
     }
 
@@ -120,32 +114,47 @@ impl SequentialVolume {
             Some(content) => Entry::Write(block, content),
             None => Entry::Discard(block),
         };
-        self.log.add(&*self.store, self.engine.writes(), entry)?;
+        let number = self.engine().writes();
+        self.log.add(&*self.store, number, entry)?;
         self.take(block, content)?;
         self.pad_if_long()
     }
 
     /// A write as the engine takes it, and the flush that is due then.
     pub(super) fn take(&mut self, block: BlockId, content: Option<Vec<u8>>) -> Result<()> {
+        let mut engine = self.engine();
         let taken = match content {
-            Some(content) => self.engine.write(block, content),
-            None => self.engine.discard(block),
+            Some(content) => engine.write(block, content),
+            None => engine.discard(block),
         };
+        drop(engine);
         taken.map_err(engine_error)?;
         self.flush_if_due()
     }
 
     /// Makes the flush that is due, if one is, and with the last one of a turn ends it.
     fn flush_if_due(&mut self) -> Result<()> {
-        if !self.engine.flush_due() {
+        if !self.engine().flush_due() {
             return Ok(());
         }
-        self.engine.begin_flush().map_err(engine_error)?;
-        while carry_out(&*self.store, self.engine.step())? {}
-        let flushes = self.engine.flushes().0;
-        match flushes.is_multiple_of(self.engine.layout().schedule().queue_buckets()) {
-            true => self.end_turn(),
-            false => Ok(()),
+        self.flush()?;
+        let ends_turn = {
+            let engine = self.engine();
+            engine.flushes().0.is_multiple_of(engine.layout().schedule().queue_buckets())
+        };
+        if ends_turn { self.end_turn() } else { Ok(()) }
+    }
+
+    /// A flush; the engine is free for readers while the store is at work, and while blocks are
+    /// opened and sealed, by all hands.
+    fn flush(&mut self) -> Result<()> {
+        let mut flushing = self.engine().begin_flush().map_err(engine_error)?;
+        loop {
+            let step = self.engine().flush_step(&mut flushing).map_err(engine_error)?;
+            if !carry_out(&*self.store, step)? {
+                return Ok(());
+            }
+            together(flushing.parts(self.hands));
         }
     }
 
@@ -169,17 +178,20 @@ impl SequentialVolume {
         if self.log.since(self.turns[1]) + 2 < self.header.log_quanta / 2 {
             return Ok(());
         }
-        let schedule = self.engine.layout().schedule();
-        let turn = schedule.writes_per_flush() * schedule.queue_buckets();
-        let left = turn - self.engine.writes() % turn;
-        self.log.add(&*self.store, self.engine.writes(), Entry::Padding(left))?;
+        let (writes, turn) = {
+            let engine = self.engine();
+            let schedule = engine.layout().schedule();
+            (engine.writes(), schedule.writes_per_flush() * schedule.queue_buckets())
+        };
+        let left = turn - writes % turn;
+        self.log.add(&*self.store, writes, Entry::Padding(left))?;
         self.pad(left)
     }
 
     /// So many writes of nothing.
     pub(super) fn pad(&mut self, count: u64) -> Result<()> {
         for _ in 0..count {
-            self.engine.pad().map_err(engine_error)?;
+            self.engine().pad().map_err(engine_error)?;
             self.flush_if_due()?;
         }
         Ok(())
@@ -204,7 +216,7 @@ impl SequentialVolume {
             end: self.log.end().number,
             times,
             root: self.root.clone(),
-            engine: self.engine.state().map_err(engine_error)?,
+            engine: self.engine().state().map_err(engine_error)?,
         };
         self.current = (state.epoch, self.states.write(&*self.store, &state)?);
         self.state_end = state.end;
@@ -216,7 +228,8 @@ impl SequentialVolume {
         self.sync()?;
         self.store.sync(&[DISK_OBJECT])?;
         let epoch = self.current.0 + 1;
-        let times = match self.engine.access_times().map(|times| times.to_bytes()) {
+        let times = self.engine().access_times().map(|times| times.to_bytes());
+        let times = match times {
             Some(bytes) => {
                 let of = (self.volume, epoch);
                 Some(times::write(&*self.store, &mut self.times_sealer, of, &bytes)?)
@@ -271,8 +284,9 @@ impl SequentialVolume {
     /// # Errors
     /// Those of the store.
     pub fn info(&self) -> Result<VolumeInfo> {
-        let layout = self.engine.layout();
-        let engine = SequentialInfo {
+        let engine = self.engine();
+        let layout = engine.layout();
+        let about = SequentialInfo {
             parameters: self.header.engine,
             fan_outs: self.header.engine.fan_outs(),
             queue_bytes: self.header.engine.queue_blocks() * self.header.engine.block_bytes as u64,
@@ -280,9 +294,10 @@ impl SequentialVolume {
             disk_bytes: layout.bytes(),
             written_per_byte: layout.cost().written,
             map_on_disk: self.header.engine.time_pages > 0,
-            flushes: self.engine.flushes().0,
-            writes: self.engine.writes(),
+            flushes: engine.flushes().0,
+            writes: engine.writes(),
         };
+        drop(engine);
         Ok(VolumeInfo {
             volume: self.volume,
             format: FORMAT_VERSION,
@@ -293,36 +308,34 @@ impl SequentialVolume {
             bytes_stored: self.store.list()?.iter().map(|(_, len)| len).sum(),
             memory_bytes: self.memory_bytes(),
             replayed: self.replayed,
-            engine: EngineInfo::Sequential(engine),
+            engine: EngineInfo::Sequential(about),
         })
     }
 }
 
-/// Carries out one step of the engine; false when there was nothing to do.
-pub(super) fn carry_out(store: &dyn Store, step: oblivio_engine::Result<Step<'_>>) -> Result<bool> {
-    let object = DISK_OBJECT;
-    match step.map_err(engine_error)? {
-        Step::Read { extents, mut into } => {
-            let part = |Extent { offset, bytes }: &Extent| {
-                let (buf, rest) = std::mem::take(&mut into).split_at_mut(*bytes as usize);
-                into = rest;
-                ReadAt { object, offset: *offset, buf }
-            };
-            let mut reads: Vec<_> = extents.iter().map(part).collect();
-            store.read(&mut reads)?;
+/// How many threads may work on a flush: two, where there are so many cores. More would wait for the
+/// store all the same.
+fn hands() -> usize {
+    thread::available_parallelism().map_or(1, |cores| cores.get().min(2))
+}
+
+/// Does all parts, one for each thread if the system has room for them.
+fn together(parts: Vec<Part<'_>>) {
+    let helpers = parts.len().saturating_sub(1);
+    let parts = Mutex::new(parts.into_iter());
+    let next = || parts.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let work = || {
+        while let Some(part) = next() {
+            part.run();
         }
-        Step::Write { extents, mut from } => {
-            let part = |Extent { offset, bytes }: &Extent| {
-                let (data, rest) = from.split_at(*bytes as usize);
-                from = rest;
-                WriteAt { object, offset: *offset, data }
-            };
-            let writes: Vec<_> = extents.iter().map(part).collect();
-            store.write(&writes)?;
+    };
+    thread::scope(|scope| {
+        for _ in 0..helpers {
+            // Whatever nobody else does is done here.
+            let _ = thread::Builder::new().name("sealing".into()).spawn_scoped(scope, work);
         }
-        Step::Done => return Ok(false),
-    }
-    Ok(true)
+        work();
+    });
 }
 
 pub(super) fn engine_error(error: EngineError) -> Error {

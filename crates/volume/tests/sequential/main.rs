@@ -6,6 +6,7 @@
 
 #![expect(clippy::print_stdout, reason = "the outcome of a long run is its numbers")]
 
+mod beside;
 mod bounds;
 mod crashes;
 mod damage;

@@ -20,7 +20,7 @@ enum Step {
 }
 
 /// One change of what is stored: the operation, the object, where in it, how long.
-type Seen = (Op, Arc<str>, u64, u64);
+pub type Seen = (Op, Arc<str>, u64, u64);
 
 fn any_steps(dice: &mut Dice) -> Vec<Step> {
     let step = |dice: &mut Dice| match dice.below(7) {
@@ -82,7 +82,7 @@ fn workload(steps: &[Step], dice: &mut Dice, blocks: u64) -> Vec<Event> {
     events
 }
 
-fn act(volume: &mut dyn BlockSpace, event: &Event) -> Result<()> {
+pub fn act(volume: &mut dyn BlockSpace, event: &Event) -> Result<()> {
     match event {
         Event::Ops(ops) => volume.access(ops.clone()).map(drop),
         Event::Root(root) => {
@@ -95,7 +95,7 @@ fn act(volume: &mut dyn BlockSpace, event: &Event) -> Result<()> {
 }
 
 /// What somebody with every snapshot may know: all that was written or made durable, in order.
-fn writes(events: Vec<Recorded>) -> Vec<Seen> {
+pub fn writes(events: Vec<Recorded>) -> Vec<Seen> {
     let written = |event: &Recorded| !matches!(event.op, Op::Read | Op::List | Op::Len);
     let seen = |event: Recorded| (event.op, event.object, event.offset, event.len);
     events.into_iter().filter(written).map(seen).collect()

@@ -4,8 +4,8 @@
 
 use super::flaky::{Call, Flaky, Trouble};
 use super::*;
+use crate::judge;
 use crate::mount::pulse::PulseStore;
-use crate::server;
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_store::{Patience, PutMode, ReadAt, RetryStore, Store};
 use oblivio_volume::{CreateOptions, OpenOptions, Volume, change_passphrase};
@@ -320,7 +320,7 @@ fn an_object_that_was_missing_takes_a_new_mount() {
     assert_eq!((storm.look(), storm.sync()), (Err(EIO), Err(EIO)));
     storm.queue.close();
     let ended = storm.server.join().expect("no panic").expect_err("closed");
-    assert!(server::is_final(&ended), "it is told what to do: {ended}");
+    assert!(judge::is_final(&ended), "it is told what to do: {ended}");
     Storm::check(disk, storm.sure);
 }
 

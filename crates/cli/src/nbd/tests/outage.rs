@@ -4,13 +4,15 @@
 use super::super::request::{Answer, Op, Queue};
 use super::super::wire::Errno;
 use super::serving::{ask, done, write};
-use super::{BLOCK, SIZE, Server, settings};
+use super::{BLOCK, SIZE, Server, Settings, settings};
 use crate::mount::{layers, tests::flaky::*};
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_store::Store;
 use oblivio_volume::disk::Disk;
+use oblivio_volume::sequential::{SequentialOptions, SequentialVolume};
 use oblivio_volume::{CreateOptions, OpenOptions, Volume};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -79,4 +81,60 @@ fn a_store_that_fails_or_hangs_is_taken_up_again() {
     ] {
         weathers(call, trouble);
     }
+}
+
+/// Where reads are no accesses, one waits for no write: not for one that the store does not answer,
+/// and not for a flush.
+#[test]
+fn reads_are_answered_while_a_write_hangs() {
+    let (store, secret) = (Flaky::new(false), Passphrase::new("x"));
+    let options = SequentialOptions::new(4096, SIZE);
+    let (kdf, open) = (KdfParams::TEST, OpenOptions::default());
+    let made = Arc::new(store.clone());
+    let volume = SequentialVolume::create(made, &secret, kdf, options, open, &mut |_, _| {});
+    let disk = Disk::format(Box::new(volume.expect("made")), SIZE).expect("a disk");
+    let queue = Arc::new(Queue::new(Duration::from_secs(60), Arc::default()));
+    let told: Arc<AtomicU64> = Arc::default();
+    let hook = Arc::clone(&told);
+    let on_request = Arc::new(move |_| {
+        hook.fetch_add(1, Ordering::SeqCst);
+    });
+    let server_settings = Settings { on_request: Some(on_request), ..settings() };
+    let server = Server::new(disk, Arc::clone(&queue), server_settings);
+    let server = thread::spawn(move || server.run());
+
+    let all: Vec<u8> = (0..SIZE).map(|at| (at / 13) as u8).collect();
+    for (at, part) in (0..).zip(all.chunks(SIZE as usize / 4)) {
+        done(&ask(&queue, write(at * SIZE / 4, part, true)));
+    }
+    store.set(Some((Call::Write, Trouble::Hangs)));
+    let before = store.hits.load(Ordering::Relaxed);
+    // So much that there are flushes, and a flush that waits behind it.
+    let changed = ask(&queue, write(0, &vec![7; SIZE as usize / 2], false));
+    let flushed = ask(&queue, Op::Flush);
+    while store.hits.load(Ordering::Relaxed) == before {
+        thread::yield_now();
+    }
+    let (second, len) = (SIZE / 2, SIZE as usize / 2);
+    let reads: Vec<_> = (0..64)
+        .map(|part| {
+            let offset = second + part * (len as u64 / 64) + part;
+            (offset, ask(&queue, Op::Read { offset, len: 5000 }))
+        })
+        .collect();
+    for (offset, read) in reads {
+        let at = offset as usize;
+        assert!(done(&read) == Answer::Data(all[at..at + 5000].to_vec()), "from {offset} on");
+    }
+    assert!(changed.try_recv().is_err() && flushed.try_recv().is_err(), "they hang");
+    assert_eq!(told.load(Ordering::SeqCst), 4 + 1 + 64, "the hook hears of each");
+    store.set(None);
+    assert_eq!((done(&changed), done(&flushed)), (Answer::Done, Answer::Done));
+    let late = ask(&queue, Op::Read { offset: 0, len: len as u32 });
+    queue.close();
+    assert!(done(&late) == Answer::Data(vec![7; len]), "what was asked for before the end");
+    server.join().expect("no panic").expect("everything is committed");
+    let refused = ask(&queue, Op::Read { offset: 0, len: 1 });
+    queue.kill();
+    assert_eq!(refused.recv().expect("an answer"), Err(Errno::Io));
 }

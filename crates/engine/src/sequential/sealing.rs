@@ -1,0 +1,146 @@
+//! Sealing what a flush writes: the blocks of all its buckets first, which several threads may do,
+//! then the nodes of the maps, which name their tags.
+
+use super::ids::Bucket;
+use super::layout::Extent;
+use super::map_node::{Line, MapNode};
+use super::map_shape::NodeAt;
+use super::step::total;
+use super::vault::Vault;
+use super::work::{Outcome, Part, Work};
+use crate::{BlockId, Result};
+use oblivio_crypto::{Group, GroupMark, Place, Tag};
+
+/// What a slot of a bucket holds: none for a fake, and whether the block is present.
+pub(super) type Content = Option<(BlockId, bool)>;
+
+/// A bucket that is being sealed.
+struct Open {
+    bucket: Bucket,
+    slots: Vec<Content>,
+    /// Of its first block.
+    place: Place,
+    mark: GroupMark,
+    /// The nonces of its blocks, until the work is given out.
+    group: Option<Group>,
+    tags: Vec<Tag>,
+    /// Inner nodes of the map that are whole with it.
+    closes: Vec<NodeAt>,
+    /// Its bytes, its leaf and those nodes included.
+    bytes: usize,
+}
+
+/// What a flush writes, while it is sealed.
+pub(super) struct Sealing {
+    buckets: Vec<Open>,
+    extents: Vec<Extent>,
+    bytes: Vec<u8>,
+    /// Bytes of the buckets so far.
+    filled: usize,
+    block_bytes: usize,
+    outcomes: Vec<Outcome>,
+}
+
+impl Sealing {
+    /// Of no bucket yet. All of the buffer is written over.
+    pub fn new(vault: &Vault, extents: Vec<Extent>, mut bytes: Vec<u8>) -> Self {
+        bytes.resize(total(&extents), 0);
+        let (buckets, outcomes) = (Vec::new(), Vec::new());
+        let block_bytes = vault.block_bytes;
+        Self { buckets, extents, bytes, filled: 0, block_bytes, outcomes }
+    }
+
+    /// Adds the next bucket, in the order of the extents, and takes the nonces of its blocks. Gives
+    /// where their contents go.
+    pub fn add(
+        &mut self,
+        vault: &mut Vault,
+        bucket: Bucket,
+        slots: Vec<Content>,
+    ) -> Result<&mut [u8]> {
+        let layout = &vault.layout;
+        let place = vault.block_place(bucket.generation, layout.bucket(bucket).offset);
+        let shape = layout.shape(bucket.generation.level);
+        let closes: Vec<NodeAt> = shape.closed_by(bucket.index).collect();
+        let bytes = layout.bucket(bucket).bytes as usize + closes.len() * layout.node_bytes();
+        let group = vault.begin_bucket(slots.len() as u64)?;
+        let (mark, tags) = (group.mark(), vec![Tag::default(); slots.len()]);
+        let data = self.filled..self.filled + slots.len() * self.block_bytes;
+        self.filled += bytes;
+        let group = Some(group);
+        self.buckets.push(Open { bucket, slots, place, mark, group, tags, closes, bytes });
+        Ok(&mut self.bytes[data])
+    }
+
+    /// The work of sealing the blocks, in so many parts; none when it was given out before.
+    pub fn parts(&mut self, count: usize) -> Vec<Part<'_>> {
+        if !self.outcomes.is_empty() {
+            return Vec::new();
+        }
+        let count = count.max(1);
+        let mut works: Vec<Vec<Seals<'_>>> = (0..count).map(|_| Vec::new()).collect();
+        let (mut rest, block_bytes) = (&mut self.bytes[..], self.block_bytes);
+        for open in &mut self.buckets {
+            let (bytes, behind) = std::mem::take(&mut rest).split_at_mut(open.bytes);
+            rest = behind;
+            let Some(mut group) = open.group.take() else { continue };
+            let each = open.tags.len().div_ceil(count).max(1);
+            let data = bytes[..open.tags.len() * block_bytes].chunks_mut(each * block_bytes);
+            let mut place = open.place;
+            for ((data, tags), work) in data.zip(open.tags.chunks_mut(each)).zip(&mut works) {
+                let group = group.split_off_front(tags.len() as u64);
+                let bytes = data.len() as u64;
+                work.push(Seals { group, place, data, tags });
+                place.index += bytes;
+            }
+        }
+        self.outcomes.resize_with(count, Outcome::default);
+        let parts = works.into_iter().zip(&mut self.outcomes);
+        parts.map(|(work, outcome)| Part::new(Work::Seal(work), outcome)).collect()
+    }
+
+    /// Seals the blocks here unless that was done, and then the nodes. Gives all that is to be
+    /// written.
+    pub fn finish(mut self, vault: &mut Vault) -> Result<(Vec<Extent>, Vec<u8>)> {
+        self.parts(1).into_iter().for_each(Part::run);
+        Outcome::of_all(self.outcomes)?;
+        let mut rest = &mut self.bytes[..];
+        for Open { bucket, slots, mark, tags, closes, bytes, .. } in self.buckets {
+            let (out, behind) = std::mem::take(&mut rest).split_at_mut(bytes);
+            rest = behind;
+            let (leaf, nodes) = out[slots.len() * self.block_bytes..]
+                .split_at_mut(vault.layout.leaf_bytes(bucket.generation.level));
+            let line = |(slot, tag): (&Content, Tag)| match *slot {
+                Some((block, present)) => Line::block(block, present, tag),
+                None => Line::fake(tag),
+            };
+            let lines = slots.iter().zip(tags).map(line).collect();
+            vault.seal_leaf(bucket, MapNode::leaf(mark, lines), leaf)?;
+            let node_bytes = vault.layout.node_bytes();
+            for (node, out) in closes.into_iter().zip(nodes.chunks_mut(node_bytes)) {
+                vault.seal_closed(bucket.generation, node, out)?;
+            }
+        }
+        Ok((self.extents, self.bytes))
+    }
+}
+
+/// Neighbours in a bucket, to be sealed in place.
+pub(super) struct Seals<'a> {
+    group: Group,
+    /// Of the first.
+    place: Place,
+    data: &'a mut [u8],
+    tags: &'a mut [Tag],
+}
+
+impl Seals<'_> {
+    pub fn run(mut self) -> Result<()> {
+        let block_bytes = self.data.len() / self.tags.len();
+        for (data, tag) in self.data.chunks_mut(block_bytes).zip(self.tags) {
+            *tag = self.group.seal(&self.place, data)?;
+            self.place.index += block_bytes as u64;
+        }
+        Ok(())
+    }
+}

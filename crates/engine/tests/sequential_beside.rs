@@ -1,0 +1,139 @@
+//! Reads beside writes and flushes, in any order: an answer is what a block held at some moment
+//! between the beginning and the end of the read, and nothing is ever taken for tampered with.
+
+mod sequential_run;
+
+use oblivio_engine::sequential::{Flushing, Part, SequentialConfig, Step};
+use oblivio_engine::{BlockId, EngineError};
+use sequential_run::{Dice, Run, Write, config, paged};
+use std::collections::BTreeMap;
+
+type Held = (usize, Option<Vec<u8>>);
+
+/// A run whose flushes are carried out a little at a time.
+struct Writer {
+    run: Run,
+    dice: Dice,
+    flushing: Option<Flushing>,
+    /// All that a block ever held, with the number of the write before which it did not.
+    held: BTreeMap<BlockId, Vec<Held>>,
+    flushes: u64,
+}
+
+impl Writer {
+    fn new(config: SequentialConfig, seed: u64) -> Self {
+        let (run, dice) = (Run::new(config), Dice(seed));
+        Self { run, dice, flushing: None, held: BTreeMap::new(), flushes: 0 }
+    }
+
+    /// One write, or one step of a flush.
+    fn go_on(&mut self) {
+        let Some(flushing) = &mut self.flushing else {
+            if self.run.engine.flush_due() {
+                self.flushing = Some(self.run.engine.begin_flush().expect("due"));
+                return;
+            }
+            let write: Write = self.dice.write(&self.run);
+            self.run.enqueue(write.clone());
+            if let Some((block, content)) = write {
+                let number = self.run.log.len();
+                self.held.entry(block).or_default().push((number, content));
+            }
+            return;
+        };
+        let step = self.run.engine.flush_step(flushing).expect("untampered");
+        let done = matches!(step, Step::Done);
+        self.run.disk.carry_out(step);
+        if self.dice.below(2) == 0 {
+            let mut parts = flushing.parts(1 + self.dice.below(4) as usize);
+            while !parts.is_empty() {
+                let next = self.dice.below(parts.len() as u64) as usize;
+                parts.swap_remove(next).run();
+            }
+        }
+        if done {
+            self.flushing = None;
+            self.flushes += 1;
+        }
+    }
+
+    fn meanwhile(&mut self) {
+        let most = [1, 3, 8, 30][self.dice.below(4) as usize];
+        (0..self.dice.below(most)).for_each(|_| self.go_on());
+    }
+
+    /// Reads blocks while all else goes on.
+    fn read(&mut self, blocks: Vec<BlockId>) {
+        let begun = self.run.log.len();
+        let mut batch = self.run.engine.begin_read(blocks.clone()).expect("they exist");
+        loop {
+            self.meanwhile();
+            let step = self.run.engine.read_step(&mut batch).expect("untampered");
+            self.meanwhile();
+            if !self.run.disk.carry_out(step) {
+                break;
+            }
+            self.meanwhile();
+            if self.dice.below(3) > 0 {
+                batch.open();
+            }
+        }
+        let answers = batch.into_answers();
+        for (block, answer) in blocks.iter().zip(answers) {
+            let held = self.held.get(block).map_or(&[][..], Vec::as_slice);
+            let before = held.partition_point(|(number, _)| *number <= begun);
+            let first = before.checked_sub(1).and_then(|at| held[at].1.clone());
+            let later = held[before..].iter().map(|(_, content)| content.clone());
+            assert!(
+                [first].into_iter().chain(later).any(|content| content == answer),
+                "{block:?} never held {answer:?} since write {begun}"
+            );
+        }
+    }
+}
+
+#[test]
+fn reads_beside_writes_and_flushes_are_right() {
+    for (seed, pages) in [(1, 0), (2, 1), (3, 0), (4, 2)] {
+        let mut writer = Writer::new(paged(config(60, 4, 2, 3, 100), pages), seed);
+        for _ in 0..250 {
+            let count = 1 + writer.dice.below(9);
+            let blocks = (0..count).map(|_| BlockId(writer.dice.below(60))).collect();
+            writer.read(blocks);
+        }
+        assert!(writer.flushes > 200, "{} flushes", writer.flushes);
+    }
+}
+
+/// A flush does not go on with blocks that nobody opened or sealed, and neither does the engine.
+#[test]
+fn work_that_was_never_done_ends_a_flush() {
+    let mut forgotten = 0;
+    for at in 0..6 {
+        let mut writer = Writer::new(config(60, 4, 2, 3, 100), 5);
+        while writer.flushes < 200 || !writer.run.engine.flush_due() {
+            writer.go_on();
+        }
+        let run = &mut writer.run;
+        let mut flushing = run.engine.begin_flush().expect("due");
+        for step in 0.. {
+            let todo = match run.engine.flush_step(&mut flushing) {
+                Ok(Step::Done) => break,
+                Ok(todo) => todo,
+                Err(error) => {
+                    assert!(matches!(error, EngineError::State(_)), "{error}");
+                    assert!(matches!(run.engine.pad(), Err(EngineError::Closed)));
+                    forgotten += 1;
+                    break;
+                }
+            };
+            run.disk.carry_out(todo);
+            let mut parts = flushing.parts(2);
+            if step == at {
+                parts.pop();
+            }
+            parts.into_iter().for_each(Part::run);
+        }
+    }
+    assert_eq!(forgotten, 2, "once what is opened, once what is sealed");
+}

@@ -1,0 +1,73 @@
+//! Reading a disk from any thread.
+
+use super::shape::Shape;
+use crate::Result;
+use crate::block::BlockReader;
+use oblivio_engine::BlockId;
+use std::sync::Arc;
+
+/// Reads a disk beside whoever owns it; a clone for each thread.
+#[derive(Clone)]
+pub struct DiskReader {
+    blocks: Arc<dyn BlockReader>,
+    shape: Shape,
+}
+
+/// Where a part of a block goes.
+struct Part {
+    block: u64,
+    /// Where in the block it begins.
+    at: usize,
+    len: usize,
+    /// Which range it belongs to, and where in its bytes it begins.
+    range: usize,
+    to: usize,
+}
+
+impl DiskReader {
+    pub(super) fn new(blocks: Arc<dyn BlockReader>, shape: Shape) -> Self {
+        Self { blocks, shape }
+    }
+
+    /// The disk's size in bytes.
+    pub fn size(&self) -> u64 {
+        self.shape.size
+    }
+
+    /// Reads many ranges, given as offset and length, each block once.
+    ///
+    /// What was written before the call is seen. What is written meanwhile is seen, or not, block by
+    /// block.
+    ///
+    /// # Errors
+    /// `Invalid` for a range beyond the end; those of [`BlockReader::read`].
+    pub fn read_many(&self, ranges: &[(u64, usize)]) -> Result<Vec<Vec<u8>>> {
+        let mut parts = Vec::new();
+        for (range, &(offset, len)) in ranges.iter().enumerate() {
+            self.shape.expect_inside(offset, len as u64)?;
+            let mut to = 0;
+            for piece in self.shape.pieces(offset, len as u64) {
+                parts.push(Part { block: piece.block, at: piece.at, len: piece.len, range, to });
+                to += piece.len;
+            }
+        }
+        // By address: what lies side by side is read in one piece.
+        parts.sort_by_key(|part| part.block);
+        let mut wanted: Vec<BlockId> = parts.iter().map(|part| BlockId(part.block)).collect();
+        wanted.dedup();
+        let mut answers: Vec<Vec<u8>> = ranges.iter().map(|&(_, len)| vec![0; len]).collect();
+        let mut left = &parts[..];
+        self.blocks.read(&wanted, &mut |at, block| {
+            let same = left.partition_point(|part| part.block <= wanted[at].0);
+            let (parts, rest) = left.split_at(same);
+            left = rest;
+            for part in parts {
+                if let Some(block) = block {
+                    let from = &block[part.at..part.at + part.len];
+                    answers[part.range][part.to..part.to + part.len].copy_from_slice(from);
+                }
+            }
+        })?;
+        Ok(answers)
+    }
+}

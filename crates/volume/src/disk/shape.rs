@@ -1,0 +1,64 @@
+//! Which blocks a range of a disk's bytes touches.
+
+use crate::{Error, Result};
+use std::ops::Range;
+
+/// A disk's size, and that of its blocks, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    pub block_bytes: u64,
+    pub size: u64,
+}
+
+/// The part of one block that a range of bytes touches.
+pub(super) struct Piece {
+    pub block: u64,
+    /// Where in the block it begins.
+    pub at: usize,
+    pub len: usize,
+    /// Whether nothing of the disk in this block lies outside of it.
+    pub whole: bool,
+}
+
+impl Shape {
+    pub fn expect_inside(&self, offset: u64, len: u64) -> Result<()> {
+        match offset.checked_add(len) {
+            Some(end) if end <= self.size => Ok(()),
+            _ => Err(Error::Invalid(format!(
+                "{len} bytes from {offset} on do not lie on a disk of {} bytes",
+                self.size
+            ))),
+        }
+    }
+
+    /// The blocks that a range touches; it lies on the disk.
+    pub fn pieces(&self, offset: u64, len: u64) -> impl Iterator<Item = Piece> + use<> {
+        let (block_bytes, size, end) = (self.block_bytes, self.size, offset + len);
+        let mut at = offset;
+        std::iter::from_fn(move || {
+            if at >= end {
+                return None;
+            }
+            let (block, start) = (at / block_bytes, at);
+            let block_end = ((block + 1) * block_bytes).min(size);
+            at = block_end.min(end);
+            Some(Piece {
+                block,
+                at: (start % block_bytes) as usize,
+                len: (at - start) as usize,
+                whole: start.is_multiple_of(block_bytes) && at == block_end,
+            })
+        })
+    }
+
+    /// The blocks that lie in a range altogether; the last one of the disk may be short.
+    pub fn whole_blocks(&self, offset: u64, len: u64) -> Range<u64> {
+        let first = offset.div_ceil(self.block_bytes);
+        let end = offset.saturating_add(len);
+        let end = match end == self.size {
+            true => end.div_ceil(self.block_bytes),
+            false => end / self.block_bytes,
+        };
+        first..end.max(first)
+    }
+}

@@ -1,0 +1,130 @@
+//! What readers share with the volume: the engine behind a lock that nobody holds while the store
+//! is at work or while blocks are opened and sealed.
+//!
+//! One thread writes, syncs and flushes; any number read meanwhile. A write is in the engine before
+//! it is acknowledged, so a read that begins then finds it.
+
+use super::DISK_OBJECT;
+use super::volume::engine_error;
+use crate::block::BlockReader;
+use crate::{Error, Result};
+use oblivio_engine::BlockId;
+use oblivio_engine::sequential::{Extent, ReadBatch, Sequential, Step};
+use oblivio_store::{ReadAt, Store, WriteAt};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// Blocks that are read together.
+pub(super) const TOGETHER: usize = 1024;
+/// Buffers of batches that are kept for the next ones.
+const BUFFERS: usize = 8;
+
+/// The engine, its store, and whether they may still be used.
+pub(super) struct Shared {
+    pub store: Arc<dyn Store>,
+    blocks: u64,
+    engine: Mutex<Sequential>,
+    /// Why all handles are unusable, if they are.
+    failed: OnceLock<String>,
+    buffers: Mutex<Vec<Vec<u8>>>,
+}
+
+impl Shared {
+    pub fn new(store: Arc<dyn Store>, engine: Sequential) -> Self {
+        let (blocks, failed, buffers) = (engine.config().blocks, OnceLock::new(), Mutex::default());
+        Self { store, blocks, engine: Mutex::new(engine), failed, buffers }
+    }
+
+    /// The engine, for a moment: never while anything is read, written or decrypted.
+    pub fn engine(&self) -> MutexGuard<'_, Sequential> {
+        self.engine.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Refuses everything once something failed.
+    pub fn expect_open(&self) -> Result<()> {
+        self.failed.get().map_or(Ok(()), |why| Err(Error::Closed(why.clone())))
+    }
+
+    /// Passes a result on; a failure closes all handles.
+    pub fn judged<T>(&self, result: Result<T>) -> Result<T> {
+        if let Err(error) = &result
+            && !matches!(error, Error::Invalid(_))
+        {
+            // The first failure is the one to tell.
+            let _ = self.failed.set(error.to_string());
+        }
+        result
+    }
+
+    /// Reads blocks, many at a time; `take` gets each with its number in the list.
+    pub fn read_blocks(
+        &self,
+        blocks: &[BlockId],
+        take: &mut dyn FnMut(usize, Option<&[u8]>),
+    ) -> Result<()> {
+        for (chunk, blocks) in blocks.chunks(TOGETHER).enumerate() {
+            let batch = self.read_batch(blocks)?;
+            for (at, answer) in batch.answers().enumerate() {
+                take(chunk * TOGETHER + at, answer);
+            }
+            let mut buffers = self.buffers();
+            if buffers.len() < BUFFERS {
+                buffers.push(batch.into_buffer());
+            }
+        }
+        Ok(())
+    }
+
+    fn read_batch(&self, blocks: &[BlockId]) -> Result<ReadBatch> {
+        let buffer = self.buffers().pop().unwrap_or_default();
+        let batch = self.engine().begin_read(blocks.to_vec()).map_err(engine_error)?;
+        let mut batch = batch.with_buffer(buffer);
+        while !batch.is_done() {
+            let step = self.engine().read_step(&mut batch).map_err(engine_error)?;
+            carry_out(&*self.store, step)?;
+            batch.open();
+        }
+        Ok(batch)
+    }
+
+    fn buffers(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
+        self.buffers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl BlockReader for Shared {
+    fn read(&self, blocks: &[BlockId], take: &mut dyn FnMut(usize, Option<&[u8]>)) -> Result<()> {
+        if let Some(block) = blocks.iter().find(|block| block.0 >= self.blocks) {
+            return Err(Error::Invalid(format!("block {} of {}", block.0, self.blocks)));
+        }
+        self.expect_open()?;
+        self.judged(self.read_blocks(blocks, take))
+    }
+}
+
+/// Carries out one step of the engine; false when there was nothing to do.
+pub(super) fn carry_out(store: &dyn Store, step: Step<'_>) -> Result<bool> {
+    let object = DISK_OBJECT;
+    match step {
+        Step::Read { extents, mut into } => {
+            let part = |Extent { offset, bytes }: &Extent| {
+                let (buf, rest) = std::mem::take(&mut into).split_at_mut(*bytes as usize);
+                into = rest;
+                ReadAt { object, offset: *offset, buf }
+            };
+            let mut reads: Vec<_> = extents.iter().map(part).collect();
+            store.read(&mut reads)?;
+        }
+        Step::Write { extents, mut from } => {
+            let part = |Extent { offset, bytes }: &Extent| {
+                let (data, rest) = from.split_at(*bytes as usize);
+                from = rest;
+                WriteAt { object, offset: *offset, data }
+            };
+            let writes: Vec<_> = extents.iter().map(part).collect();
+            store.write(&writes)?;
+        }
+        Step::Work => {}
+        Step::Done => return Ok(false),
+    }
+    Ok(true)
+}
