@@ -3,7 +3,7 @@
 
 mod sequential_run;
 
-use oblivio_engine::sequential::{Flushing, Part, SequentialConfig, Step};
+use oblivio_engine::sequential::{Extent, Flushing, Part, SequentialConfig, Step};
 use oblivio_engine::{BlockId, EngineError};
 use sequential_run::{Dice, Run, Write, config, paged};
 use std::collections::BTreeMap;
@@ -15,6 +15,8 @@ struct Writer {
     run: Run,
     dice: Dice,
     flushing: Option<Flushing>,
+    /// What the flush writes and the disk has not yet got.
+    late: Vec<(Extent, Vec<u8>)>,
     /// All that a block ever held, with the number of the write before which it did not.
     held: BTreeMap<BlockId, Vec<Held>>,
     flushes: u64,
@@ -23,7 +25,7 @@ struct Writer {
 impl Writer {
     fn new(config: SequentialConfig, seed: u64) -> Self {
         let (run, dice) = (Run::new(config), Dice(seed));
-        Self { run, dice, flushing: None, held: BTreeMap::new(), flushes: 0 }
+        Self { run, dice, flushing: None, late: Vec::new(), held: BTreeMap::new(), flushes: 0 }
     }
 
     /// One write, or one step of a flush.
@@ -41,9 +43,26 @@ impl Writer {
             }
             return;
         };
+        if !self.late.is_empty() {
+            for (extent, bytes) in self.late.drain(..) {
+                self.run.disk.carry_out(Step::Write { extents: &[extent], from: &bytes });
+            }
+            return;
+        }
         let step = self.run.engine.flush_step(flushing).expect("untampered");
         let done = matches!(step, Step::Done);
-        self.run.disk.carry_out(step);
+        match step {
+            Step::Write { extents, mut from } => {
+                for extent in extents {
+                    let (bytes, rest) = from.split_at(extent.bytes as usize);
+                    self.late.push((*extent, bytes.to_vec()));
+                    from = rest;
+                }
+            }
+            step => {
+                self.run.disk.carry_out(step);
+            }
+        }
         if self.dice.below(2) == 0 {
             let mut parts = flushing.parts(1 + self.dice.below(4) as usize);
             while !parts.is_empty() {

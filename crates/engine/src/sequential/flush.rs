@@ -2,6 +2,7 @@
 //! each level (Algorithm 2, with its bytes).
 
 use super::block_reads::{BlockReads, OpenBlocks};
+use super::buffer_map::BufferMaps;
 use super::engine::Sequential;
 use super::ids::Bucket;
 use super::layout::Extent;
@@ -29,8 +30,9 @@ enum Phase {
     Blocks { plan: Vec<Planned<SealedAt>>, reads: BlockReads },
     /// What is written is sealed.
     Sealing(Sealing),
-    /// The writes are on their way.
-    Writing { extents: Vec<Extent>, bytes: Vec<u8> },
+    /// The writes are on their way, and the maps are not yet those that name them: a read that begins
+    /// now must find its way through what is stored.
+    Writing { extents: Vec<Extent>, bytes: Vec<u8>, maps: Vec<BufferMaps> },
     /// It is over, or an error ended it.
     Over,
 }
@@ -55,7 +57,7 @@ impl Flushing {
                 Step::Read { extents, into }
             }
             Phase::Sealing(_) => Step::Work,
-            Phase::Writing { extents, bytes } => Step::Write { extents, from: bytes },
+            Phase::Writing { extents, bytes, .. } => Step::Write { extents, from: bytes },
             Phase::Over => Step::Done,
         }
     }
@@ -148,10 +150,13 @@ impl Sequential {
             }
             Phase::Blocks { plan, reads } => self.begin_sealing(&plan, reads.opened()?),
             Phase::Sealing(sealing) => {
+                let before = self.vault.maps.clone();
                 let (extents, bytes) = sealing.finish(&mut self.vault)?;
-                Ok(Phase::Writing { extents, bytes })
+                let maps = std::mem::replace(&mut self.vault.maps, before);
+                Ok(Phase::Writing { extents, bytes, maps })
             }
-            Phase::Writing { bytes, .. } => {
+            Phase::Writing { bytes, maps, .. } => {
+                self.vault.maps = maps;
                 self.sealed = bytes;
                 self.placement.done();
                 self.flushing = FlushState::Idle;

@@ -92,7 +92,7 @@ mod tests {
         let file = tempfile::tempfile().expect("a file");
         let content: Vec<u8> = (0..10_000u32).map(|at| (at / 3) as u8).collect();
         file.write_all_at(&content, 0).expect("room");
-        let mut bufs = vec![vec![0; 10], vec![0; 500], vec![0xaa; 300], vec![0; 2000]];
+        let mut bufs = [vec![0; 10], vec![0; 500], vec![0xaa; 300], vec![0; 2000]];
         let offsets = [5, 15, 600, 7000];
         let read = |(buf, offset): (_, u64)| ReadAt { object: "a", offset, buf };
         let mut reads: Vec<_> =
