@@ -9,19 +9,22 @@ use super::volume::engine_error;
 use crate::block::BlockReader;
 use crate::{Error, Result};
 use oblivio_engine::BlockId;
-use oblivio_engine::sequential::{Extent, ReadBatch, Sequential, Step};
+use oblivio_engine::sequential::{Extent, ReadBatch, Sequential, SequentialConfig, Step};
 use oblivio_store::{ReadAt, Store, WriteAt};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Blocks that are read together.
-pub(super) const TOGETHER: usize = 1024;
+/// Bytes of blocks that are read together.
+const TOGETHER: usize = 1 << 20;
 /// Buffers of batches that are kept for the next ones.
-const BUFFERS: usize = 8;
+const BUFFERS: usize = 4;
+/// After so many steps of a batch, many more than it needs by itself, flushes wait for it.
+const PATIENCE: usize = 100;
 
 /// The engine, its store, and whether they may still be used.
 pub(super) struct Shared {
     pub store: Arc<dyn Store>,
     blocks: u64,
+    block_bytes: usize,
     engine: Mutex<Sequential>,
     /// Why all handles are unusable, if they are.
     failed: OnceLock<String>,
@@ -30,11 +33,12 @@ pub(super) struct Shared {
 
 impl Shared {
     pub fn new(store: Arc<dyn Store>, engine: Sequential) -> Self {
-        let (blocks, failed, buffers) = (engine.config().blocks, OnceLock::new(), Mutex::default());
-        Self { store, blocks, engine: Mutex::new(engine), failed, buffers }
+        let SequentialConfig { blocks, block_bytes, .. } = *engine.config();
+        let (failed, buffers) = (OnceLock::new(), Mutex::default());
+        Self { store, blocks, block_bytes, engine: Mutex::new(engine), failed, buffers }
     }
 
-    /// The engine, for a moment: never while anything is read, written or decrypted.
+    /// The engine, for a moment: not while anything is read, written or decrypted.
     pub fn engine(&self) -> MutexGuard<'_, Sequential> {
         self.engine.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -61,10 +65,11 @@ impl Shared {
         blocks: &[BlockId],
         take: &mut dyn FnMut(usize, Option<&[u8]>),
     ) -> Result<()> {
-        for (chunk, blocks) in blocks.chunks(TOGETHER).enumerate() {
+        let together = self.together();
+        for (chunk, blocks) in blocks.chunks(together).enumerate() {
             let batch = self.read_batch(blocks)?;
             for (at, answer) in batch.answers().enumerate() {
-                take(chunk * TOGETHER + at, answer);
+                take(chunk * together + at, answer);
             }
             let mut buffers = self.buffers();
             if buffers.len() < BUFFERS {
@@ -78,12 +83,26 @@ impl Shared {
         let buffer = self.buffers().pop().unwrap_or_default();
         let batch = self.engine().begin_read(blocks.to_vec()).map_err(engine_error)?;
         let mut batch = batch.with_buffer(buffer);
-        while !batch.is_done() {
+        for _ in 0..PATIENCE {
+            if batch.is_done() {
+                return Ok(batch);
+            }
             let step = self.engine().read_step(&mut batch).map_err(engine_error)?;
             carry_out(&*self.store, step)?;
             batch.open();
         }
+        // One flush after the other moved what it was about to read. Now none does.
+        let mut engine = self.engine();
+        while !batch.is_done() {
+            carry_out(&*self.store, engine.read_step(&mut batch).map_err(engine_error)?)?;
+            batch.open();
+        }
         Ok(batch)
+    }
+
+    /// Blocks that are read together.
+    pub fn together(&self) -> usize {
+        (TOGETHER / self.block_bytes).max(1)
     }
 
     fn buffers(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {

@@ -3,7 +3,7 @@
 use super::create::form_of;
 use super::log::{LOG_OBJECT, Mark, RingLog};
 use super::quantum::Entry;
-use super::shared::{Shared, TOGETHER, carry_out};
+use super::shared::{Shared, carry_out};
 use super::state::{State, StatePlaces};
 use super::{DISK_OBJECT, times};
 use crate::header::{FORMAT_VERSION, Header, SequentialHeader};
@@ -264,9 +264,9 @@ impl SequentialVolume {
     /// # Errors
     /// `Tampered` names the first place that is not what was written.
     pub fn verify(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<u64> {
-        let blocks = self.header.engine.blocks;
-        for first in (0..blocks).step_by(TOGETHER) {
-            let end = blocks.min(first + TOGETHER as u64);
+        let (blocks, together) = (self.header.engine.blocks, self.shared.together());
+        for first in (0..blocks).step_by(together) {
+            let end = blocks.min(first + together as u64);
             let ids: Vec<BlockId> = (first..end).map(BlockId).collect();
             self.guarded(|volume| volume.read_blocks(&ids))?;
             progress(end, blocks);
