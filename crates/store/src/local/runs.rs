@@ -44,8 +44,9 @@ pub(super) fn read_run(file: &File, reads: &mut [ReadAt<'_>], run: &[usize], wai
     let mut between = vec![0; (end - begin) as usize - wanted];
     let (mut rest, mut at) = (&mut between[..], begin);
     let mut slices = Vec::with_capacity(2 * run.len());
-    let mut run = run.iter().copied().peekable();
-    for (index, read) in reads.iter_mut().enumerate() {
+    let (Some(&first), Some(&last)) = (run.first(), run.last()) else { return true };
+    let mut run = run.iter().map(|&index| index - first).peekable();
+    for (index, read) in reads[first..=last].iter_mut().enumerate() {
         if run.next_if_eq(&index).is_none() {
             continue;
         }
