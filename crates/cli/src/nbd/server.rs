@@ -57,7 +57,8 @@ impl Server {
 
     /// Serves until the queue is closed, then commits and gives the volume back.
     pub fn run(mut self) -> Result<()> {
-        let readers = self.disk.reader().map_or_else(Readers::none, |reader| {
+        let readers = self.disk.reader().filter(|reader| !reader.saves_memory());
+        let readers = readers.map_or_else(Readers::none, |reader| {
             let hook = self.on_request.as_ref();
             Readers::start(&reader, &self.queue, &self.upkeep.judge_beside(), hook)
         });

@@ -124,6 +124,11 @@ pub trait BlockReader: Send + Sync {
     /// # Errors
     /// `Invalid` when there is no such block; those of [`BlockSpace::access`].
     fn read(&self, blocks: &[BlockId], take: &mut dyn FnMut(usize, Option<&[u8]>)) -> Result<()>;
+
+    /// Whether the space is for little memory: each thread that reads takes some MiB.
+    fn saves_memory(&self) -> bool {
+        false
+    }
 }
 
 /// Refuses operations for blocks that a space has not, before anything of them is remembered.

@@ -34,6 +34,11 @@ impl DiskReader {
         self.shape.size
     }
 
+    /// Whether the disk is for little memory: each thread that reads takes some MiB.
+    pub fn saves_memory(&self) -> bool {
+        self.blocks.saves_memory()
+    }
+
     /// Reads many ranges, given as offset and length, each block once.
     ///
     /// What was written before the call is seen. What is written meanwhile is seen, or not, block by

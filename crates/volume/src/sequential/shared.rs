@@ -25,6 +25,8 @@ pub(super) struct Shared {
     pub store: Arc<dyn Store>,
     blocks: u64,
     block_bytes: usize,
+    /// Its map is on the disk.
+    saves_memory: bool,
     engine: Mutex<Sequential>,
     /// Why all handles are unusable, if they are.
     failed: OnceLock<String>,
@@ -33,9 +35,11 @@ pub(super) struct Shared {
 
 impl Shared {
     pub fn new(store: Arc<dyn Store>, engine: Sequential) -> Self {
-        let SequentialConfig { blocks, block_bytes, .. } = *engine.config();
+        let SequentialConfig { blocks, block_bytes, time_pages, .. } = *engine.config();
         let (failed, buffers) = (OnceLock::new(), Mutex::default());
-        Self { store, blocks, block_bytes, engine: Mutex::new(engine), failed, buffers }
+        let saves_memory = time_pages > 0;
+        let engine = Mutex::new(engine);
+        Self { store, blocks, block_bytes, saves_memory, engine, failed, buffers }
     }
 
     /// The engine, for a moment: not while anything is read, written or decrypted.
@@ -117,6 +121,10 @@ impl BlockReader for Shared {
         }
         self.expect_open()?;
         self.judged(self.read_blocks(blocks, take))
+    }
+
+    fn saves_memory(&self) -> bool {
+        self.saves_memory
     }
 }
 

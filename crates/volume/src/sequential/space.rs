@@ -136,8 +136,7 @@ impl BlockSpace for SequentialVolume {
         self.memory_bytes() / 8
     }
 
-    /// None with the map on the disk: threads that read take some MiB each, and there is little memory.
     fn reader(&self) -> Option<Arc<dyn BlockReader>> {
-        (self.header.engine.time_pages == 0).then(|| Arc::clone(&self.shared) as _)
+        Some(Arc::clone(&self.shared) as Arc<dyn BlockReader>)
     }
 }
