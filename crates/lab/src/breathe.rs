@@ -13,7 +13,8 @@ use oblivio_volume::fs::{FileSystem, NewNode, ROOT_INO};
 use oblivio_volume::tree::TreeVolume;
 use oblivio_volume::{BlockSpace, CreateOptions, OpenOptions, TreeInfo};
 use std::collections::BTreeMap;
-use std::os::unix::fs::MetadataExt;
+use std::fs::File;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -141,10 +142,43 @@ struct Point {
     times: Times,
 }
 
+/// What the disk does by itself: as much as a write of a MiB stores, in pieces as long as buckets,
+/// into a plain file, and a sync. A wait that this has too is not the volume's.
+struct Plain {
+    file: File,
+    turn: u64,
+}
+
+impl Plain {
+    const PIECES: u64 = 192;
+    const PIECE: usize = 64 << 10;
+    /// Then it begins again, as slots are used again.
+    const TURNS: u64 = 64;
+
+    fn new(path: &Path) -> Result<Self> {
+        Ok(Self { file: File::create_new(path)?, turn: 0 })
+    }
+
+    fn write(&mut self) -> Result<Duration> {
+        let begun = Instant::now();
+        let piece = vec![self.turn as u8; Self::PIECE];
+        let first = self.turn % Self::TURNS * Self::PIECES;
+        for at in first..first + Self::PIECES {
+            self.file.write_all_at(&piece, at * Self::PIECE as u64)?;
+        }
+        self.file.sync_data()?;
+        self.turn += 1;
+        Ok(begun.elapsed())
+    }
+}
+
 struct Breath {
     fs: FileSystem,
     volume: Arc<Mutex<TreeVolume>>,
     dir: PathBuf,
+    plain: Plain,
+    /// Milliseconds of each write of that.
+    plain_times: Vec<f64>,
     rng: Rng,
     files: u64,
     uncommitted: u64,
@@ -159,7 +193,8 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
     ensure!(args.step >= FILE && args.to >= args.step, "a step is a file of 16 MiB at least");
     let dir = args.dir.clone().unwrap_or_else(std::env::temp_dir);
     let scratch = tempfile::tempdir_in(&dir).with_context(|| dir.display().to_string())?;
-    let mut breath = Breath::new(scratch.path().join("v"), args.memory_mib << 20)?;
+    let plain = Plain::new(&scratch.path().join("plain"))?;
+    let mut breath = Breath::new(scratch.path().join("v"), args.memory_mib << 20, plain)?;
     breath.look(Times::default())?;
     while breath.files * FILE < args.to {
         breath.step("commit", |breath, times| {
@@ -179,11 +214,11 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
             Ok(())
         })?;
     }
-    report(args, &breath.points, write)
+    report(args, &breath, write)
 }
 
 impl Breath {
-    fn new(dir: PathBuf, memory_bytes: usize) -> Result<Self> {
+    fn new(dir: PathBuf, memory_bytes: usize, plain: Plain) -> Result<Self> {
         let store = Arc::new(LocalStore::create(&dir)?);
         let create = CreateOptions { kdf: KdfParams::TEST, ..CreateOptions::default() };
         let open = OpenOptions { memory_bytes, short_pauses: true, ..OpenOptions::default() };
@@ -191,8 +226,9 @@ impl Breath {
         let volume = Arc::new(Mutex::new(volume));
         let watched = Watched { volume: Arc::clone(&volume), root: Vec::new() };
         let fs = FileSystem::format(Box::new(watched))?;
-        let (rng, points) = (Rng::new(6), Vec::new());
-        Ok(Breath { fs, volume, dir, rng, files: 0, uncommitted: 0, points })
+        let (rng, plain_times, points) = (Rng::new(6), Vec::new(), Vec::new());
+        let (files, uncommitted) = (0, 0);
+        Ok(Breath { fs, volume, dir, plain, plain_times, rng, files, uncommitted, points })
     }
 
     /// Some work, a commit, and a quiet moment.
@@ -226,6 +262,7 @@ impl Breath {
     }
 
     fn read_something(&mut self, times: &mut Times) -> Result<()> {
+        self.plain_times.push(self.plain.write()?.as_secs_f64() * 1e3);
         let name = self.rng.below(self.files).to_string();
         let handle = self.fs.open_file(self.fs.lookup(ROOT_INO, name.as_bytes())?.ino)?;
         let at = self.rng.below(FILE / PIECE as u64) * PIECE as u64;
@@ -297,7 +334,8 @@ fn cells(point: &Point) -> Vec<String> {
     cells
 }
 
-fn report(args: &Args, points: &[Point], write: bool) -> Result<()> {
+fn report(args: &Args, breath: &Breath, write: bool) -> Result<()> {
+    let points = &breath.points[..];
     let mut report = Report::new("breathe", "A volume that grows and is emptied again");
     report.text(&format!(
         "Files of {} through the file system over a volume with blocks of 16 KiB and {} MiB of memory \
@@ -318,6 +356,13 @@ fn report(args: &Args, points: &[Point], write: bool) -> Result<()> {
     report.table(&table);
     KINDS.iter().for_each(|&kind| report.text(&waits(points, kind, &[kind])));
     report.text(&waits(points, "Any of these", &KINDS));
+    report.text(&format!(
+        "For comparison, the disk itself: {} written to a plain file in pieces of {} and synced, once for \
+         each read, in the same run. {}",
+        bytes(Plain::PIECES * Plain::PIECE as u64),
+        bytes(Plain::PIECE as u64),
+        of_all("plain file", &breath.plain_times)
+    ));
     report.text(&factors(points));
     let peak = points.iter().map(|point| point.stash_peak).max().unwrap_or(0);
     report.text(&format!("Largest stash: {peak} blocks; the bound is {STASH_BOUND}."));
@@ -334,8 +379,11 @@ fn report(args: &Args, points: &[Point], write: bool) -> Result<()> {
 fn waits(points: &[Point], name: &str, kinds: &[&str]) -> String {
     let times =
         points.iter().flat_map(|point| kinds.iter().filter_map(|kind| point.times.0.get(kind)));
-    let all: Vec<f64> = times.flatten().copied().collect();
-    let (middle, most) = (median(&all), all.iter().copied().fold(0.0, f64::max));
+    of_all(name, &times.flatten().copied().collect::<Vec<_>>())
+}
+
+fn of_all(name: &str, all: &[f64]) -> String {
+    let (middle, most) = (median(all), all.iter().copied().fold(0.0, f64::max));
     let ratio = most / middle;
     format!("{name}: median {middle:.2} ms, highest {most:.1} ms, {ratio:.1} times as much.")
 }
