@@ -162,8 +162,10 @@ pub fn ageing(args: &Ageing, write: bool) -> Result<()> {
         ]);
     }
     report.table(&table);
-    report.text("Sequential reads after ageing, beside the rivals:");
-    report.table(&beside_rivals(&measured, 3, WANTED.1));
+    if (0..measured.systems.len()).any(|at| measured.rivals(at).next().is_some()) {
+        report.text("Sequential reads after ageing, beside the rivals:");
+        report.table(&beside_rivals(&measured, 3, WANTED.1));
+    }
     report.finish(write)
 }
 
