@@ -1,27 +1,64 @@
 //! Opening objects of groups by several threads at once: it needs no nonce that nobody else takes.
 
-use crate::session::{KeyCache, SessionKey};
+use crate::session::{KeyCache, Salt, SessionKey};
 use crate::{CryptoError, GroupMark, Place, SealRoot, Tag};
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Opens objects of groups. Clones share the keys that they met.
 #[derive(Clone)]
 pub struct Opener(Arc<Shared>);
 
 struct Shared {
-    root: Arc<SealRoot>,
+    root: SealRoot,
     keys: Mutex<KeyCache>,
 }
 
 impl Opener {
-    pub(crate) fn new(root: Arc<SealRoot>) -> Self {
+    pub(crate) fn new(root: SealRoot) -> Self {
         Self(Arc::new(Shared { root, keys: Mutex::new(KeyCache::new()) }))
+    }
+
+    pub(crate) fn root(&self) -> &SealRoot {
+        &self.0.root
     }
 
     /// Begins a row of objects, which most often are of one session.
     pub fn begin(&self) -> Opening<'_> {
-        Opening { shared: &self.0, last: None }
+        Opening { opener: self, last: None }
+    }
+
+    /// Opens in place what was sealed under the session key of `salt`, and gives that key.
+    pub(crate) fn open(
+        &self,
+        salt: &Salt,
+        counter: u64,
+        aad: &[u8],
+        data: &mut [u8],
+        tag: &[u8],
+    ) -> Result<Arc<SessionKey>, CryptoError> {
+        let known = self.keys().find(salt).cloned();
+        if let Some(key) = known {
+            key.open(counter, aad, data, tag)?;
+            return Ok(key);
+        }
+        let key = Arc::new(SessionKey::derive(self.root(), *salt));
+        key.open(counter, aad, data, tag)?;
+        // Kept only now: invented salts must not push out keys that are in use.
+        self.keep(&key);
+        Ok(key)
+    }
+
+    pub(crate) fn knows(&self, salt: &Salt) -> bool {
+        self.keys().find(salt).is_some()
+    }
+
+    pub(crate) fn keep(&self, key: &Arc<SessionKey>) {
+        self.keys().insert(Arc::clone(key));
+    }
+
+    fn keys(&self) -> MutexGuard<'_, KeyCache> {
+        self.0.keys.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -33,7 +70,7 @@ impl fmt::Debug for Opener {
 
 /// A row of objects that one thread opens.
 pub struct Opening<'a> {
-    shared: &'a Shared,
+    opener: &'a Opener,
     last: Option<Arc<SessionKey>>,
 }
 
@@ -57,19 +94,7 @@ impl Opening<'_> {
         {
             return last.open(counter, &aad, data, &tag.0);
         }
-        let known = self.keys().find(&salt).cloned();
-        let new = known.is_none();
-        let key = known.unwrap_or_else(|| Arc::new(SessionKey::derive(&self.shared.root, salt)));
-        key.open(counter, &aad, data, &tag.0)?;
-        // Kept only now: invented salts must not push out keys that are in use.
-        if new {
-            self.keys().insert(Arc::clone(&key));
-        }
-        self.last = Some(key);
+        self.last = Some(self.opener.open(&salt, counter, &aad, data, &tag.0)?);
         Ok(())
-    }
-
-    fn keys(&self) -> std::sync::MutexGuard<'_, KeyCache> {
-        self.shared.keys.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

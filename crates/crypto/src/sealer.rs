@@ -12,7 +12,7 @@
 //! altered opens nothing, with a pad or without.
 
 use crate::secret::same_bytes;
-use crate::session::{KeyCache, SALT_BYTES, Salt, SessionKey};
+use crate::session::{SALT_BYTES, Salt, SessionKey};
 use crate::{CryptoError, Entropy, Opener, Place, SealRoot, Secret, keys::derive_key, labels};
 use std::fmt;
 use std::sync::Arc;
@@ -74,7 +74,6 @@ impl Default for SealLimits {
 
 /// Seals and opens objects under one root.
 pub struct Sealer {
-    root: Arc<SealRoot>,
     entropy: Box<dyn Entropy>,
     limits: SealLimits,
     session: Arc<SessionKey>,
@@ -84,8 +83,8 @@ pub struct Sealer {
     messages: u64,
     /// Bytes of plaintext sealed under `session`.
     bytes: u64,
-    /// Other sessions' keys, for opening only.
-    others: KeyCache,
+    /// Opens what other sessions sealed.
+    opener: Opener,
 }
 
 impl Sealer {
@@ -97,15 +96,15 @@ impl Sealer {
     /// A sealer with other limits than the default ones.
     pub fn with_limits(root: SealRoot, mut entropy: Box<dyn Entropy>, limits: SealLimits) -> Self {
         let session = Arc::new(SessionKey::derive(&root, draw_salt(&mut *entropy)));
-        let (root, others) = (Arc::new(root), KeyCache::new());
-        Self { root, entropy, limits, session, mask: None, messages: 0, bytes: 0, others }
+        let opener = Opener::new(root);
+        Self { entropy, limits, session, mask: None, messages: 0, bytes: 0, opener }
     }
 
     /// The same, but what it seals shows neither salt nor counter: to whoever has no key all of it
     /// looks random. It opens only what was sealed so.
     #[must_use]
     pub fn hiding(mut self) -> Self {
-        self.mask = Some(derive_key(labels::SEAL_MASK, &[self.root.expose()]));
+        self.mask = Some(derive_key(labels::SEAL_MASK, &[self.opener.root().expose()]));
         self
     }
 
@@ -157,14 +156,8 @@ impl Sealer {
         // Most objects are of this session; its key needs no search.
         if *salt == self.session.salt {
             self.session.open(counter, aad, data, tag)
-        } else if let Some(key) = self.others.find(salt) {
-            key.open(counter, aad, data, tag)
         } else {
-            let key = Arc::new(SessionKey::derive(&self.root, *salt));
-            key.open(counter, aad, data, tag)?;
-            // Kept only now: invented salts must not push out keys that are in use.
-            self.others.insert(key);
-            Ok(())
+            self.opener.open(salt, counter, aad, data, tag).map(drop)
         }
     }
 
@@ -175,7 +168,7 @@ impl Sealer {
 
     /// What opens the groups that are sealed under the same root, here or in another session.
     pub fn opener(&self) -> Opener {
-        Opener::new(Arc::clone(&self.root))
+        self.opener.clone()
     }
 
     /// Seals a copy of `plaintext`; for the rare objects where an allocation does not matter.
@@ -227,11 +220,11 @@ impl Sealer {
     #[cold]
     fn rekey(&mut self) {
         let salt = draw_salt(&mut *self.entropy);
-        if salt == self.session.salt || self.others.find(&salt).is_some() {
+        if salt == self.session.salt || self.opener.knows(&salt) {
             return;
         }
-        let fresh = Arc::new(SessionKey::derive(&self.root, salt));
-        self.others.insert(std::mem::replace(&mut self.session, fresh));
+        let fresh = Arc::new(SessionKey::derive(self.opener.root(), salt));
+        self.opener.keep(&std::mem::replace(&mut self.session, fresh));
         (self.messages, self.bytes) = (0, 0);
     }
 }
@@ -288,7 +281,7 @@ mod tests {
         let sealed = sealer(1).seal_vec(&PLACE, b"kept").expect("seals");
         let salt: Salt = sealed[..SALT_BYTES].try_into().expect("a salt");
         let (mut reader, mut entropy) = (sealer(2), SeededEntropy::new(3));
-        assert!(reader.others.find(&salt).is_none());
+        assert!(!reader.opener.knows(&salt));
         assert_eq!(reader.open_vec(&PLACE, &sealed).expect("opens"), b"kept");
         for _ in 0..100 {
             let mut forged = sealed.clone();
@@ -296,7 +289,7 @@ mod tests {
             entropy.fill(&mut forged[1..SALT_BYTES]);
             assert_eq!(reader.open_vec(&PLACE, &forged), Err(CryptoError::Forged));
         }
-        assert!(reader.others.find(&salt).is_some());
+        assert!(reader.opener.knows(&salt));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Every range of a read, write or discard, and every object of a sync or delete, is one operation: a
 //! call of many can fail in its middle, with the ranges before it done.
 
-use crate::{PutMode, ReadAt, Result, Store, StoreError, WriteAt};
+use crate::{PutMode, ReadAt, Result, Store, StoreError, WriteAt, pass_on};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -183,6 +183,8 @@ impl Kind {
 }
 
 impl<S: Store> Store for FaultStore<S> {
+    pass_on!(self => self.inner; free_bytes save_memory);
+
     fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
         let verdict = self.plan.judge(reads.len());
         self.inner.read(&mut reads[..verdict.applied])?;
@@ -223,10 +225,6 @@ impl<S: Store> Store for FaultStore<S> {
         verdict.check(|place| ranges[place].0)
     }
 
-    fn free_bytes(&self) -> Result<Option<u64>> {
-        self.inner.free_bytes()
-    }
-
     fn delete(&self, objects: &[&str]) -> Result<()> {
         let verdict = self.plan.judge(objects.len());
         self.inner.delete(&objects[..verdict.applied])?;
@@ -239,10 +237,6 @@ impl<S: Store> Store for FaultStore<S> {
 
     fn lock(&self) -> Result<()> {
         self.single("", || self.inner.lock())
-    }
-
-    fn save_memory(&self) {
-        self.inner.save_memory();
     }
 }
 

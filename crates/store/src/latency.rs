@@ -1,6 +1,6 @@
 //! [`LatencyStore`]: a store as slow as a network or a disk.
 
-use crate::{PutMode, ReadAt, Result, Store, WriteAt};
+use crate::{PutMode, ReadAt, Result, Store, WriteAt, pass_on};
 use std::thread;
 use std::time::Duration;
 
@@ -65,6 +65,8 @@ impl<S> LatencyStore<S> {
 }
 
 impl<S: Store> Store for LatencyStore<S> {
+    pass_on!(self => self.inner; free_bytes save_memory);
+
     fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
         self.wait(reads.iter().map(|read| read.buf.len() as u64).sum(), 0);
         self.inner.read(reads)
@@ -110,10 +112,6 @@ impl<S: Store> Store for LatencyStore<S> {
         self.inner.discard(ranges)
     }
 
-    fn free_bytes(&self) -> Result<Option<u64>> {
-        self.inner.free_bytes()
-    }
-
     fn delete(&self, objects: &[&str]) -> Result<()> {
         self.wait(0, 0);
         self.inner.delete(objects)
@@ -127,10 +125,6 @@ impl<S: Store> Store for LatencyStore<S> {
     fn lock(&self) -> Result<()> {
         self.wait(0, 0);
         self.inner.lock()
-    }
-
-    fn save_memory(&self) {
-        self.inner.save_memory();
     }
 }
 

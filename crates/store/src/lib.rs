@@ -13,6 +13,7 @@ mod medium;
 pub mod memory;
 mod name;
 pub mod partition;
+mod pass_on;
 mod pointer;
 pub mod record;
 pub mod retry;

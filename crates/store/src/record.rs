@@ -4,7 +4,7 @@
 //! becomes of it. Bytes are not kept; sealed content tells nothing, and a trace of millions of
 //! accesses must fit in memory.
 
-use crate::{PutMode, ReadAt, Result, Store, WriteAt};
+use crate::{PutMode, ReadAt, Result, Store, WriteAt, pass_on};
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -167,6 +167,8 @@ impl<S: fmt::Debug> fmt::Debug for RecordStore<S> {
 }
 
 impl<S: Store> Store for RecordStore<S> {
+    pass_on!(self => self.inner; free_bytes lock save_memory);
+
     fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
         let asked = reads.iter().map(|read| (read.object, read.offset, read.buf.len() as u64));
         self.note(Op::Read, asked);
@@ -210,10 +212,6 @@ impl<S: Store> Store for RecordStore<S> {
         self.inner.discard(ranges)
     }
 
-    fn free_bytes(&self) -> Result<Option<u64>> {
-        self.inner.free_bytes()
-    }
-
     fn delete(&self, objects: &[&str]) -> Result<()> {
         self.note(Op::Delete, objects.iter().map(|object| (*object, 0, 0)));
         self.inner.delete(objects)
@@ -222,14 +220,6 @@ impl<S: Store> Store for RecordStore<S> {
     fn list(&self) -> Result<Vec<(String, u64)>> {
         self.note(Op::List, [("", 0, 0)].into_iter());
         self.inner.list()
-    }
-
-    fn lock(&self) -> Result<()> {
-        self.inner.lock()
-    }
-
-    fn save_memory(&self) {
-        self.inner.save_memory();
     }
 }
 

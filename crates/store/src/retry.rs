@@ -4,7 +4,7 @@
 //! a slow store instead of a broken one, and goes on as if nothing had happened. What the adversary
 //! sees more is the same request again, after a failure that it saw itself.
 
-use crate::{PutMode, ReadAt, Result, Store, StoreError, WriteAt};
+use crate::{PutMode, ReadAt, Result, Store, StoreError, WriteAt, pass_on};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -85,6 +85,8 @@ fn may_pass(error: &StoreError) -> bool {
 }
 
 impl Store for RetryStore {
+    pass_on!(self => self.inner; free_bytes lock save_memory);
+
     fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
         self.persist(|| self.inner.read(reads))
     }
@@ -125,24 +127,12 @@ impl Store for RetryStore {
         self.persist(|| self.inner.discard(ranges))
     }
 
-    fn free_bytes(&self) -> Result<Option<u64>> {
-        self.inner.free_bytes()
-    }
-
     fn delete(&self, objects: &[&str]) -> Result<()> {
         self.persist(|| self.inner.delete(objects))
     }
 
     fn list(&self) -> Result<Vec<(String, u64)>> {
         self.persist(|| self.inner.list())
-    }
-
-    fn lock(&self) -> Result<()> {
-        self.inner.lock()
-    }
-
-    fn save_memory(&self) {
-        self.inner.save_memory();
     }
 }
 

@@ -1,7 +1,7 @@
 //! A store with little space: it ends in `Full`, told in advance, and never in a commit that fails.
 
 use oblivio_crypto::{KdfParams, Passphrase};
-use oblivio_store::{MemoryStore, PutMode, ReadAt, Result, Store, StoreError, WriteAt};
+use oblivio_store::{MemoryStore, PutMode, Result, Store, StoreError, WriteAt, pass_on};
 use oblivio_volume::fs::{FileSystem, NewNode, ROOT_INO};
 use oblivio_volume::sequential::SequentialOptions;
 use oblivio_volume::{BlockSpace, CreateOptions, Error, OpenOptions, Volume};
@@ -53,20 +53,13 @@ impl Limited {
 }
 
 impl Store for Limited {
-    fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
-        self.disk.read(reads)
-    }
+    pass_on!(self => self.disk; read sync len delete list lock save_memory);
+
     fn write(&self, writes: &[WriteAt<'_>]) -> Result<()> {
         writes.iter().try_for_each(|write| {
             self.expect(write.object, write.offset, write.data.len())?;
             self.disk.write(&[*write])
         })
-    }
-    fn sync(&self, objects: &[&str]) -> Result<()> {
-        self.disk.sync(objects)
-    }
-    fn len(&self, object: &str) -> Result<Option<u64>> {
-        self.disk.len(object)
     }
     fn put(&self, object: &str, data: &[u8], mode: PutMode) -> Result<()> {
         self.expect(object, 0, data.len())?;
@@ -87,15 +80,6 @@ impl Store for Limited {
     }
     fn free_bytes(&self) -> Result<Option<u64>> {
         self.free().map(Some)
-    }
-    fn delete(&self, objects: &[&str]) -> Result<()> {
-        self.disk.delete(objects)
-    }
-    fn list(&self) -> Result<Vec<(String, u64)>> {
-        self.disk.list()
-    }
-    fn lock(&self) -> Result<()> {
-        self.disk.lock()
     }
 }
 

@@ -2,7 +2,7 @@
 //! taken for one that has stopped answering.
 
 use crate::queue::Pulse;
-use oblivio_store::{PutMode, ReadAt, Result, Store, WriteAt};
+use oblivio_store::{PutMode, ReadAt, Result, Store, WriteAt, pass_on};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -26,6 +26,9 @@ impl PulseStore {
 }
 
 impl Store for PulseStore {
+    // A full disk tells its free space too: no sign of life.
+    pass_on!(self => self.inner; free_bytes lock save_memory);
+
     fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
         self.beat(self.inner.read(reads))
     }
@@ -62,24 +65,11 @@ impl Store for PulseStore {
         self.beat(self.inner.discard(ranges))
     }
 
-    // No sign of life: a full disk tells this too.
-    fn free_bytes(&self) -> Result<Option<u64>> {
-        self.inner.free_bytes()
-    }
-
     fn delete(&self, objects: &[&str]) -> Result<()> {
         self.beat(self.inner.delete(objects))
     }
 
     fn list(&self) -> Result<Vec<(String, u64)>> {
         self.beat(self.inner.list())
-    }
-
-    fn lock(&self) -> Result<()> {
-        self.inner.lock()
-    }
-
-    fn save_memory(&self) {
-        self.inner.save_memory();
     }
 }

@@ -5,7 +5,7 @@ use super::event::{Part, Written};
 use super::publisher::Publisher;
 use oblivio_engine::Level;
 use oblivio_engine::sequential::{Bucket, Generation, Layout};
-use oblivio_store::{PutMode, ReadAt, Result, Store, WriteAt};
+use oblivio_store::{PutMode, Result, Store, WriteAt, pass_on};
 use oblivio_volume::SequentialInfo;
 use std::sync::Arc;
 
@@ -25,9 +25,8 @@ impl WatchedStore {
 }
 
 impl Store for WatchedStore {
-    fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
-        self.inner.read(reads)
-    }
+    pass_on!(self => self.inner; read sync len truncate allocate discard free_bytes delete list lock);
+    pass_on!(self => self.inner; save_memory);
 
     fn write(&self, writes: &[WriteAt<'_>]) -> Result<()> {
         self.inner.write(writes)?;
@@ -42,50 +41,10 @@ impl Store for WatchedStore {
         Ok(())
     }
 
-    fn sync(&self, objects: &[&str]) -> Result<()> {
-        self.inner.sync(objects)
-    }
-
-    fn len(&self, object: &str) -> Result<Option<u64>> {
-        self.inner.len(object)
-    }
-
     fn put(&self, object: &str, data: &[u8], mode: PutMode) -> Result<()> {
         self.inner.put(object, data, mode)?;
         self.publisher.written([(object, (0, data.len() as u64))].into_iter());
         Ok(())
-    }
-
-    fn truncate(&self, object: &str, len: u64) -> Result<()> {
-        self.inner.truncate(object, len)
-    }
-
-    fn allocate(&self, object: &str, len: u64) -> Result<()> {
-        self.inner.allocate(object, len)
-    }
-
-    fn discard(&self, ranges: &[(&str, u64, u64)]) -> Result<()> {
-        self.inner.discard(ranges)
-    }
-
-    fn free_bytes(&self) -> Result<Option<u64>> {
-        self.inner.free_bytes()
-    }
-
-    fn delete(&self, objects: &[&str]) -> Result<()> {
-        self.inner.delete(objects)
-    }
-
-    fn list(&self) -> Result<Vec<(String, u64)>> {
-        self.inner.list()
-    }
-
-    fn lock(&self) -> Result<()> {
-        self.inner.lock()
-    }
-
-    fn save_memory(&self) {
-        self.inner.save_memory();
     }
 }
 

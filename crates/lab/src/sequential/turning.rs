@@ -9,7 +9,7 @@
 //!
 //! It is a model: no read-ahead beyond the 64 KiB, no queue in the disk, no journal of a file system.
 
-use oblivio_store::{PutMode, ReadAt, Result, Store, WriteAt};
+use oblivio_store::{PutMode, ReadAt, Result, Store, WriteAt, pass_on};
 use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -151,6 +151,9 @@ impl<S: Store> Turning<S> {
 }
 
 impl<S: Store> Store for Turning<S> {
+    pass_on!(self => self.inner; len truncate allocate discard free_bytes delete list lock);
+    pass_on!(self => self.inner; save_memory);
+
     fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
         self.wait(|head| head.read(reads.iter().map(|it| (it.object, it.offset, it.buf.len()))));
         self.inner.read(reads)
@@ -166,45 +169,9 @@ impl<S: Store> Store for Turning<S> {
         self.inner.sync(objects)
     }
 
-    fn len(&self, object: &str) -> Result<Option<u64>> {
-        self.inner.len(object)
-    }
-
     fn put(&self, object: &str, data: &[u8], mode: PutMode) -> Result<()> {
         self.wait(|head| head.write([(object, 0, data.len())].into_iter()) + head.flush());
         self.inner.put(object, data, mode)
-    }
-
-    fn truncate(&self, object: &str, len: u64) -> Result<()> {
-        self.inner.truncate(object, len)
-    }
-
-    fn allocate(&self, object: &str, len: u64) -> Result<()> {
-        self.inner.allocate(object, len)
-    }
-
-    fn discard(&self, ranges: &[(&str, u64, u64)]) -> Result<()> {
-        self.inner.discard(ranges)
-    }
-
-    fn free_bytes(&self) -> Result<Option<u64>> {
-        self.inner.free_bytes()
-    }
-
-    fn delete(&self, objects: &[&str]) -> Result<()> {
-        self.inner.delete(objects)
-    }
-
-    fn list(&self) -> Result<Vec<(String, u64)>> {
-        self.inner.list()
-    }
-
-    fn lock(&self) -> Result<()> {
-        self.inner.lock()
-    }
-
-    fn save_memory(&self) {
-        self.inner.save_memory();
     }
 }
 
