@@ -3,7 +3,6 @@
 #![allow(clippy::print_stdout, reason = "a program that prints tables")]
 
 mod breathe;
-mod breathe_plot;
 mod buckets;
 mod clock;
 mod cloud;

@@ -1,8 +1,11 @@
 //! A volume that grows from empty and is emptied again, step by step, on a real disk: what it takes
 //! there, and how long anybody waits.
 
-use crate::breathe_plot::{self as plot, Line, Plot};
-use crate::report::{self, Report, Table, bytes, median};
+mod plain;
+mod plot;
+mod times;
+
+use crate::report::{self, Report, Table, bytes};
 use crate::workload::Rng;
 use anyhow::{Context, Result, ensure};
 use oblivio_crypto::{KdfParams, Passphrase};
@@ -12,12 +15,13 @@ use oblivio_store::LocalStore;
 use oblivio_volume::fs::{FileSystem, NewNode, ROOT_INO};
 use oblivio_volume::tree::TreeVolume;
 use oblivio_volume::{BlockSpace, CreateOptions, OpenOptions, TreeInfo};
-use std::collections::BTreeMap;
-use std::fs::File;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use plain::Plain;
+use plot::{Line, Plot};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use times::{Times, Waits};
 
 /// One write, and one read.
 const PIECE: usize = 1 << 20;
@@ -111,27 +115,6 @@ impl BlockSpace for Watched {
     }
 }
 
-/// Milliseconds that each operation took, by kind.
-#[derive(Default)]
-struct Times(BTreeMap<&'static str, Vec<f64>>);
-
-impl Times {
-    fn time<T>(&mut self, kind: &'static str, work: impl FnOnce() -> Of<T>) -> Result<T> {
-        let begun = Instant::now();
-        let done = work()?;
-        self.0.entry(kind).or_default().push(begun.elapsed().as_secs_f64() * 1e3);
-        Ok(done)
-    }
-
-    fn median(&self, kind: &str) -> f64 {
-        self.0.get(kind).map_or(0.0, |times| median(times))
-    }
-
-    fn highest(&self, kind: &str) -> f64 {
-        self.0.get(kind).map_or(0.0, |times| times.iter().copied().fold(0.0, f64::max))
-    }
-}
-
 /// What was there after a step.
 struct Point {
     files: u64,
@@ -142,43 +125,11 @@ struct Point {
     times: Times,
 }
 
-/// What the disk does by itself: as much as a write of a MiB stores, in pieces as long as buckets,
-/// into a plain file, and a sync. A wait that this has too is not the volume's.
-struct Plain {
-    file: File,
-    turn: u64,
-}
-
-impl Plain {
-    const PIECES: u64 = 192;
-    const PIECE: usize = 64 << 10;
-    /// Then it begins again, as slots are used again.
-    const TURNS: u64 = 64;
-
-    fn new(path: &Path) -> Result<Self> {
-        Ok(Self { file: File::create_new(path)?, turn: 0 })
-    }
-
-    fn write(&mut self) -> Result<Duration> {
-        let begun = Instant::now();
-        let piece = vec![self.turn as u8; Self::PIECE];
-        let first = self.turn % Self::TURNS * Self::PIECES;
-        for at in first..first + Self::PIECES {
-            self.file.write_all_at(&piece, at * Self::PIECE as u64)?;
-        }
-        self.file.sync_data()?;
-        self.turn += 1;
-        Ok(begun.elapsed())
-    }
-}
-
 struct Breath {
     fs: FileSystem,
     volume: Arc<Mutex<TreeVolume>>,
     dir: PathBuf,
     plain: Plain,
-    /// Milliseconds of each write of that.
-    plain_times: Vec<f64>,
     rng: Rng,
     files: u64,
     uncommitted: u64,
@@ -226,9 +177,8 @@ impl Breath {
         let volume = Arc::new(Mutex::new(volume));
         let watched = Watched { volume: Arc::clone(&volume), root: Vec::new() };
         let fs = FileSystem::format(Box::new(watched))?;
-        let (rng, plain_times, points) = (Rng::new(6), Vec::new(), Vec::new());
-        let (files, uncommitted) = (0, 0);
-        Ok(Breath { fs, volume, dir, plain, plain_times, rng, files, uncommitted, points })
+        let (rng, files, uncommitted, points) = (Rng::new(6), 0, 0, Vec::new());
+        Ok(Breath { fs, volume, dir, plain, rng, files, uncommitted, points })
     }
 
     /// Some work, a commit, and a quiet moment.
@@ -262,7 +212,7 @@ impl Breath {
     }
 
     fn read_something(&mut self, times: &mut Times) -> Result<()> {
-        self.plain_times.push(self.plain.write()?.as_secs_f64() * 1e3);
+        self.plain.write()?;
         let name = self.rng.below(self.files).to_string();
         let handle = self.fs.open_file(self.fs.lookup(ROOT_INO, name.as_bytes())?.ino)?;
         let at = self.rng.below(FILE / PIECE as u64) * PIECE as u64;
@@ -287,7 +237,7 @@ impl Breath {
         if std::mem::take(&mut self.uncommitted) == 0 {
             return Ok(());
         }
-        times.time(kind, || self.fs.commit())
+        Ok(times.time(kind, || self.fs.commit())?)
     }
 
     fn look(&mut self, times: Times) -> Result<()> {
@@ -328,7 +278,7 @@ fn cells(point: &Point) -> Vec<String> {
         point.stash_peak.to_string(),
     ];
     for kind in KINDS {
-        let (median, highest) = (point.times.median(kind), point.times.highest(kind));
+        let Waits { median, highest, .. } = Waits::of(point.times.of(kind));
         cells.push(if highest == 0.0 { "-".into() } else { format!("{median:.0} / {highest:.0}") });
     }
     cells
@@ -354,14 +304,16 @@ fn report(args: &Args, breath: &Breath, write: bool) -> Result<()> {
     let mut table = Table::new(head.into_iter().chain(KINDS));
     points.iter().for_each(|point| table.row(cells(point)));
     report.table(&table);
-    KINDS.iter().for_each(|&kind| report.text(&waits(points, kind, &[kind])));
-    report.text(&waits(points, "Any of these", &KINDS));
+    report.text(
+        "Over all steps, in milliseconds. Disturbed are operations while which the host of this virtual \
+         machine took processors away from it, as it tells; the highest of the others is without them.",
+    );
+    report.table(&waits(points, &breath.plain));
     report.text(&format!(
-        "For comparison, the disk itself: {} written to a plain file in pieces of {} and synced, once for \
-         each read, in the same run. {}",
+        "The plain file is what the disk does by itself: {} written in pieces of {} to random places and \
+         synced, once for each read, in the same run.",
         bytes(Plain::PIECES * Plain::PIECE as u64),
-        bytes(Plain::PIECE as u64),
-        of_all("plain file", &breath.plain_times)
+        bytes(Plain::PIECE as u64)
     ));
     report.text(&factors(points));
     let peak = points.iter().map(|point| point.stash_peak).max().unwrap_or(0);
@@ -376,16 +328,16 @@ fn report(args: &Args, breath: &Breath, write: bool) -> Result<()> {
 }
 
 /// How long anybody waited, over all steps.
-fn waits(points: &[Point], name: &str, kinds: &[&str]) -> String {
-    let times =
-        points.iter().flat_map(|point| kinds.iter().filter_map(|kind| point.times.0.get(kind)));
-    of_all(name, &times.flatten().copied().collect::<Vec<_>>())
-}
-
-fn of_all(name: &str, all: &[f64]) -> String {
-    let (middle, most) = (median(all), all.iter().copied().fold(0.0, f64::max));
-    let ratio = most / middle;
-    format!("{name}: median {middle:.2} ms, highest {most:.1} ms, {ratio:.1} times as much.")
+fn waits(points: &[Point], plain: &Plain) -> Table {
+    let all = |kinds: &[&str]| {
+        let of = |times| kinds.iter().flat_map(move |kind| Times::of(times, kind)).copied();
+        points.iter().flat_map(|point| of(&point.times)).collect::<Vec<_>>()
+    };
+    let mut table = Table::new(times::HEAD);
+    KINDS.iter().for_each(|kind| table.row(Waits::of(&all(&[kind])).cells(kind)));
+    table.row(Waits::of(&all(&KINDS)).cells("any of these"));
+    table.row(Waits::of(&plain.took).cells("plain file"));
+    table
 }
 
 /// What the disk gave for each byte of files, at most.
@@ -414,7 +366,8 @@ fn plots(points: &[Point]) -> Vec<Plot> {
         line("allocated on disk", &|point| gib(point.allocated)),
         line("length of objects", &|point| gib(point.bytes_stored)),
     ];
-    let waits = KINDS.into_iter().map(|kind| line(kind, &|point| point.times.highest(kind)));
+    let waits =
+        KINDS.into_iter().map(|kind| line(kind, &|point| Waits::of(point.times.of(kind)).highest));
     vec![
         Plot { title: "Space", unit: "GiB", below: "step", lines: space },
         Plot {

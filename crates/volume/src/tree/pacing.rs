@@ -124,7 +124,7 @@ impl TreeVolume {
     pub(crate) fn tick(&mut self) -> Result<()> {
         let ops = self.deferred.drain(self.batch_limit());
         self.serve_batch(ops)?;
-        self.commit_if_due()
+        self.commit_if_due().map(drop)
     }
 
     /// The fixed number of ticks that carry out what waits before a commit.

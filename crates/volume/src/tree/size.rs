@@ -92,10 +92,13 @@ impl TreeVolume {
         if self.engine.shrink_left() == 0 {
             return self.reclaim();
         }
+        // A moment of its own, as whoever comes waits for its end.
+        if self.commit_if_due()? {
+            return Ok(true);
+        }
         self.sweep(SWEEP_IDLE)?;
         if self.engine.shrink_left() > 0 {
             self.reclaim()?;
-            self.commit_if_due()?;
         } else {
             // What the last paths gave back is free after a commit.
             self.checkpoint()?;

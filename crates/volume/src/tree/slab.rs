@@ -13,6 +13,7 @@ use crate::{Error, Result};
 use oblivio_engine::BucketId;
 use oblivio_engine::tree::{Shape, TreeOram, buckets_in};
 use oblivio_store::{ReadAt, Store, WriteAt};
+pub use shelf::Interval;
 use shelf::Shelf;
 
 /// The object that holds the slots.
@@ -67,13 +68,14 @@ pub struct Slab {
     shelves: Vec<Shelf>,
     /// Buckets written since the last commit, with repeats.
     changed: Vec<u64>,
+    interval: Interval,
 }
 
 impl Slab {
     /// An empty slab for buckets of `bucket_bytes`, each at a multiple of `align`.
     pub fn new(bucket_bytes: usize, align: usize) -> Self {
         let shelves = vec![Shelf::new(SLAB_OBJECT, bucket_bytes, align)];
-        Self { slots: Vec::new(), shelves, changed: Vec::new() }
+        Self { slots: Vec::new(), shelves, changed: Vec::new(), interval: Interval::default() }
     }
 
     /// An empty slab for the buckets of this engine.
@@ -290,6 +292,11 @@ impl Slab {
         Ok(store.write(&writes)?)
     }
 
+    /// Takes notice of how far it is to the next commit.
+    pub fn expect(&mut self, interval: Interval) {
+        self.interval = interval;
+    }
+
     /// Finds a slot for a new version of a bucket and notes it.
     fn take(&mut self, bucket: BucketId, len: usize) -> Result<(&'static str, u64)> {
         let at = bucket.0 as usize;
@@ -302,7 +309,7 @@ impl Slab {
         let limit = self.limit();
         let shelf = &mut self.shelves[number];
         let full = || Error::Full("the slab has all the slots it can have".into());
-        let slot = shelf.take(limit).ok_or_else(full)?;
+        let slot = shelf.take(limit, self.interval).ok_or_else(full)?;
         let place = (shelf.object, shelf.offset(slot));
         let entry = slot | (number as u32) << SHELF_SHIFT;
         let old = std::mem::replace(&mut self.slots[at], entry);

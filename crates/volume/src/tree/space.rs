@@ -130,19 +130,19 @@ impl TreeVolume {
         coming.filter(|&id| !self.engine.is_live(BlockId(id))).count() as u64
     }
 
-    fn paths_since_commit(&self) -> u64 {
+    pub(crate) fn paths_since_commit(&self) -> u64 {
         self.engine.evictions() - self.committed_at
     }
 
-    /// Commits when there were so many paths or so much journal that it is due.
-    pub(crate) fn commit_if_due(&mut self) -> Result<()> {
-        if self.paths_since_commit() >= self.evictions_between_commits()
-            || self.journal.bytes() > 2 * self.journal_limit()
-        {
+    /// Commits when there were so many paths or so much journal that it is due; whether it did.
+    pub(crate) fn commit_if_due(&mut self) -> Result<bool> {
+        let due = self.paths_since_commit() >= self.evictions_between_commits()
+            || self.journal.bytes() > 2 * self.journal_limit();
+        if due {
             self.checkpoint()?;
             self.announce()?;
         }
-        Ok(())
+        Ok(due)
     }
 
     pub(crate) fn journal_limit(&self) -> u64 {
@@ -248,7 +248,7 @@ impl BlockSpace for TreeVolume {
             if volume.pacer.is_some() {
                 volume.tick_until_synced(SYNC_BYTES / 2)?;
             }
-            volume.commit_if_due()
+            volume.commit_if_due().map(drop)
         })
     }
 

@@ -14,7 +14,7 @@ use crate::tree::commit::{read_commit, write_commit};
 use crate::tree::deferred::{Deferred, Entry, Writes};
 use crate::tree::journal::{Journal, Record};
 use crate::tree::pacing::Pacer;
-use crate::tree::slab::{Slab, SlotTable};
+use crate::tree::slab::{Interval, Slab, SlotTable};
 use crate::tree::state::{Parts, Slots, StateLog, begin};
 use crate::volume::{engine_error, expect_empty};
 use crate::{Error, Result};
@@ -274,6 +274,13 @@ impl TreeVolume {
     /// Carries out what the engine wants.
     pub(crate) fn run(&mut self, kind: ShownKind) -> Result<()> {
         let mut round = self.options.on_shown.is_some().then(|| self.shown(kind));
+        let done = self.paths_since_commit();
+        let planned = match kind {
+            // Nothing more is to come.
+            ShownKind::Commit => done,
+            _ => self.evictions_between_commits(),
+        };
+        self.slab.expect(Interval { done, planned });
         loop {
             match self.engine.step().map_err(engine_error)? {
                 Step::Done => break,

@@ -17,6 +17,27 @@ const LEAST_CUT: u64 = 1 << 20;
 /// told of what is free takes its time.
 pub(super) const MOST_HOLE: u64 = 256 << 10;
 pub(super) const MOST_CUT: u64 = 16 << 20;
+
+/// How far it is to the next commit.
+#[derive(Clone, Copy, Default)]
+pub struct Interval {
+    /// Scheduled paths since the last one.
+    pub done: u64,
+    /// Those after which the next one is due.
+    pub planned: u64,
+}
+
+impl Interval {
+    /// From `1 / EARLY` of the way on, what was done tells what is to come.
+    const EARLY: u64 = 16;
+
+    /// How much more is to be expected when there was so much.
+    fn to_come(self, so_far: u64) -> u64 {
+        let left = self.planned.saturating_sub(self.done);
+        if self.done * Self::EARLY < self.planned { 0 } else { so_far * left / self.done.max(1) }
+    }
+}
+
 /// Slots for buckets of one length.
 pub(super) struct Shelf {
     /// The object that holds them.
@@ -142,8 +163,8 @@ impl Shelf {
     }
 
     /// A slot for a new version, below `limit`.
-    pub fn take(&mut self, limit: u32) -> Option<u32> {
-        let longer = self.end < limit && self.owes_a_slot();
+    pub fn take(&mut self, limit: u32, interval: Interval) -> Option<u32> {
+        let longer = self.end < limit && self.owes_a_slot(interval);
         let slot = match if longer { None } else { self.take_lowest() } {
             Some(slot) => slot,
             None if self.end == limit => return None,
@@ -157,10 +178,11 @@ impl Shelf {
     }
 
     /// Whether it is time for a slot beyond the end. Space that was never written costs most, so
-    /// when what is free will not do until the commit, if that is a busy one, the rest is taken
-    /// evenly, and not when all that is free was used.
-    fn owes_a_slot(&mut self) -> bool {
-        let left = self.busiest().saturating_sub(self.fresh);
+    /// when what is free will not do until the commit, the rest is taken evenly, and not when all
+    /// that is free was used. How much that is, the busiest of the last intervals tells, or this one
+    /// when it is busier: a tree of another size has more buckets of some length.
+    fn owes_a_slot(&mut self, interval: Interval) -> bool {
+        let left = self.busiest().saturating_sub(self.fresh).max(interval.to_come(self.fresh));
         self.owed += left.saturating_sub((self.free.len() + self.holes.len()) as u64);
         let owes = left > 0 && self.owed >= left;
         if owes {

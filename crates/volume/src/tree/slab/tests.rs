@@ -138,6 +138,33 @@ fn a_slab_grows_evenly_between_commits_of_any_distance() {
     }
 }
 
+/// An interval with more writes than any before it, as when the tree gets another size: what it needs
+/// is seen from its own first part.
+#[test]
+fn a_slab_grows_evenly_in_an_interval_like_none_before() {
+    let store = MemoryStore::new();
+    let mut slab = Slab::new(600, SECTOR);
+    let mut buckets = 100;
+    for writes in [40, 40, 40, 160, 400] {
+        let mut ends = Vec::new();
+        for done in 0..writes {
+            slab.expect(Interval { done, planned: writes });
+            let new = writes > 40 && done % 2 == 0;
+            buckets += u64::from(new);
+            let bucket = if new { buckets } else { 1 + done % 100 };
+            put(&mut slab, &store, BucketId(bucket), &[1; 600]);
+            ends.push(slab.shelves[0].end);
+        }
+        slab.committed();
+        let parts: Vec<_> = ends.chunks(writes as usize / 8).collect();
+        let grown: Vec<_> = parts.windows(2).map(|pair| pair[1][0] - pair[0][0]).collect();
+        let (least, most) = (grown.iter().skip(1).min(), grown.iter().max());
+        assert!(writes == 40 || most <= least.map(|by| by + by / 4 + 1).as_ref(), "{grown:?}");
+        // All buckets, and an older version of each that was written.
+        assert!(u64::from(ends[ends.len() - 1]) <= buckets + writes);
+    }
+}
+
 /// In small parts all space comes back that comes back at once.
 #[test]
 fn space_is_given_back_in_parts() {
