@@ -5,7 +5,7 @@
 //! pages do, and no write has to read first what surrounds it.
 
 use oblivio_crypto::{
-    GROUP_MARK_BYTES, GroupMark, Kind, MasterKey, OsEntropy, Place, Sealer, TAG_BYTES, Tag,
+    GROUP_MARK_BYTES, GroupMark, Kind, MasterKey, Opener, OsEntropy, Place, Sealer, TAG_BYTES, Tag,
     VolumeId,
 };
 use oblivio_store::{ReadAt, Store, WriteAt};
@@ -21,12 +21,19 @@ pub const MOST: usize = 256;
 
 /// The sealed blocks.
 pub struct Area {
+    reader: AreaReader,
+    sealer: Sealer,
+    scratch: Vec<u8>,
+}
+
+/// Reads them, from any thread.
+#[derive(Clone)]
+pub struct AreaReader {
     store: Arc<dyn Store>,
     object: &'static str,
     slots: u64,
     volume: VolumeId,
-    sealer: Sealer,
-    scratch: Vec<u8>,
+    opener: Opener,
 }
 
 /// Where a block goes in the caller's buffer, and where it is.
@@ -44,9 +51,72 @@ impl Area {
         let volume = VolumeId::generate(&mut OsEntropy);
         let root = MasterKey::generate(&mut OsEntropy).sequential_root(volume);
         let sealer = Sealer::new(root, Box::new(OsEntropy));
-        Self { store, object, slots, volume, sealer, scratch: Vec::new() }
+        let reader = AreaReader { store, object, slots, volume, opener: sealer.opener() };
+        Self { reader, sealer, scratch: Vec::new() }
     }
 
+    /// What other threads read with.
+    pub fn reader(&self) -> &AreaReader {
+        &self.reader
+    }
+
+    /// Reads blocks that were written.
+    ///
+    /// # Errors
+    /// `Tampered` when one is not what was written last; those of the store.
+    pub fn read(&mut self, slots: &[u64]) -> Result<Vec<Vec<u8>>> {
+        let mut found = Vec::with_capacity(slots.len());
+        for slots in slots.chunks(MOST) {
+            let wanted = slots.iter().enumerate().map(|(at, &slot)| Wanted { at, slot });
+            self.scratch.resize(slots.len() * BLOCK, 0);
+            self.reader.read_into(&wanted.collect::<Vec<_>>(), &mut self.scratch)?;
+            found.extend(self.scratch.chunks_exact(BLOCK).map(<[u8]>::to_vec));
+        }
+        Ok(found)
+    }
+
+    /// Seals blocks in place and writes them: runs of neighbours, each with its first slot, in one
+    /// call.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn write(&mut self, runs: &mut [(u64, &mut [u8])]) -> Result<()> {
+        let mut seals = Vec::with_capacity(runs.len());
+        for (first, data) in &mut *runs {
+            let mut run = Vec::with_capacity(data.len() / BLOCK * SEAL);
+            for (slot, block) in (*first..).zip(data.chunks_exact_mut(BLOCK)) {
+                let place = self.reader.place(slot);
+                let group = self.sealer.begin_group(1, BLOCK as u64);
+                let sealed = group.and_then(|mut it| Ok((it.mark(), it.seal(&place, block)?)));
+                let (mark, tag) = sealed.map_err(|error| Error::Invalid(error.to_string()))?;
+                run.extend_from_slice(&mark.0);
+                run.extend_from_slice(&tag.0);
+            }
+            seals.push((self.reader.seal_at(*first), run));
+        }
+        let data = runs.iter().map(|(first, data)| (*first * BLOCK as u64, &**data));
+        let seals = seals.iter().map(|(offset, run)| (*offset, &run[..]));
+        let AreaReader { store, object, .. } = &self.reader;
+        let writes = data.chain(seals);
+        let writes = writes.map(|(offset, data)| WriteAt { object, offset, data });
+        Ok(store.write(&writes.collect::<Vec<_>>())?)
+    }
+
+    /// Makes everything written durable.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn sync(&self) -> Result<()> {
+        let AreaReader { store, object, .. } = &self.reader;
+        // Nothing was written yet.
+        if store.len(object)?.is_none() {
+            return Ok(());
+        }
+        Ok(store.sync(&[object])?)
+    }
+}
+
+impl AreaReader {
     fn place(&self, slot: u64) -> Place {
         Place { volume: self.volume, kind: Kind::Slot, index: slot, version: 0 }
     }
@@ -56,35 +126,19 @@ impl Area {
         self.slots * BLOCK as u64 + slot * SEAL as u64
     }
 
-    /// Reads blocks that were written.
-    ///
-    /// # Errors
-    /// `Tampered` when one is not what was written last; those of the store.
-    pub fn read(&mut self, slots: &[u64]) -> Result<Vec<Vec<u8>>> {
-        let mut found = Vec::with_capacity(slots.len());
-        let mut scratch = std::mem::take(&mut self.scratch);
-        for slots in slots.chunks(MOST) {
-            let wanted = slots.iter().enumerate().map(|(at, &slot)| Wanted { at, slot });
-            scratch.resize(slots.len() * BLOCK, 0);
-            self.read_into(&wanted.collect::<Vec<_>>(), &mut scratch)?;
-            found.extend(scratch.chunks_exact(BLOCK).map(<[u8]>::to_vec));
-        }
-        self.scratch = scratch;
-        Ok(found)
-    }
-
     /// Reads blocks that were written to where each goes in `buf`; `wanted` is sorted by that.
     ///
     /// # Errors
     /// As [`Self::read`].
-    pub fn read_into(&mut self, wanted: &[Wanted], buf: &mut [u8]) -> Result<()> {
+    pub fn read_into(&self, wanted: &[Wanted], buf: &mut [u8]) -> Result<()> {
         let mut seals = vec![0; wanted.len() * SEAL];
         self.load(wanted, buf, &mut seals)?;
+        let mut opening = self.opener.begin();
         for (wanted, seal) in wanted.iter().zip(seals.chunks_exact(SEAL)) {
             let (mark, tag) = (seal.first_chunk().copied(), seal.last_chunk().copied());
             let (mark, tag) = (GroupMark(mark.unwrap_or_default()), Tag(tag.unwrap_or_default()));
             let (block, place) = (block_of(buf, wanted.at), self.place(wanted.slot));
-            self.sealer.open_in_group(&mark, 0, &place, &tag, block).map_err(|error| {
+            opening.open(&mark, 0, &place, &tag, block).map_err(|error| {
                 Error::Tampered(format!("block {} of {:?}: {error}", wanted.slot, self.object))
             })?;
         }
@@ -105,44 +159,6 @@ impl Area {
             reads.push(ReadAt { object: self.object, offset: self.seal_at(slot), buf: seal });
         }
         Ok(self.store.read(&mut reads)?)
-    }
-
-    /// Seals blocks in place and writes them: runs of neighbours, each with its first slot, in one
-    /// call.
-    ///
-    /// # Errors
-    /// Those of the store.
-    pub fn write(&mut self, runs: &mut [(u64, &mut [u8])]) -> Result<()> {
-        let mut seals = Vec::with_capacity(runs.len());
-        for (first, data) in &mut *runs {
-            let mut run = Vec::with_capacity(data.len() / BLOCK * SEAL);
-            for (slot, block) in (*first..).zip(data.chunks_exact_mut(BLOCK)) {
-                let place = self.place(slot);
-                let group = self.sealer.begin_group(1, BLOCK as u64);
-                let sealed = group.and_then(|mut it| Ok((it.mark(), it.seal(&place, block)?)));
-                let (mark, tag) = sealed.map_err(|error| Error::Invalid(error.to_string()))?;
-                run.extend_from_slice(&mark.0);
-                run.extend_from_slice(&tag.0);
-            }
-            seals.push((self.seal_at(*first), run));
-        }
-        let data = runs.iter().map(|(first, data)| (*first * BLOCK as u64, &**data));
-        let seals = seals.iter().map(|(offset, run)| (*offset, &run[..]));
-        let writes = data.chain(seals);
-        let writes = writes.map(|(offset, data)| WriteAt { object: self.object, offset, data });
-        Ok(self.store.write(&writes.collect::<Vec<_>>())?)
-    }
-
-    /// Makes everything written durable.
-    ///
-    /// # Errors
-    /// Those of the store.
-    pub fn sync(&self) -> Result<()> {
-        // Nothing was written yet.
-        if self.store.len(self.object)?.is_none() {
-            return Ok(());
-        }
-        Ok(self.store.sync(&[self.object])?)
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod area;
 mod bench;
+mod beside;
 mod cost;
 mod detwo;
 mod disk;

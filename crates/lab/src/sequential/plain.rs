@@ -1,12 +1,14 @@
 //! A plain sealed disk: each block is sealed where it belongs and nowhere else. What the disk's
 //! storage sees is all that there is to see; it is what obliviousness is measured against.
 
-use super::area::{Area, BLOCK};
+use super::area::{Area, AreaReader, BLOCK};
+use super::beside::Places;
 use super::waiting::{Scheme, Waiting, Writes};
 use oblivio_engine::BlockAnswer;
 use oblivio_store::Store;
 use oblivio_volume::Result;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The disk.
 pub type Plain = Waiting<InPlace>;
@@ -14,15 +16,24 @@ pub type Plain = Waiting<InPlace>;
 /// Blocks in their places.
 pub struct InPlace {
     area: Area,
-    exists: Vec<bool>,
+    exists: Arc<Existing>,
     /// What is on its way; kept, as so much memory costs more to be had than to be filled.
     bytes: Vec<u8>,
+}
+
+/// Which blocks were written.
+struct Existing(Vec<AtomicBool>);
+
+impl Places for Existing {
+    fn slot(&self, id: u64) -> Option<u64> {
+        self.0[id as usize].load(Ordering::Acquire).then_some(id)
+    }
 }
 
 impl Plain {
     /// An empty disk of so many blocks.
     pub fn create(store: Arc<dyn Store>, blocks: u64) -> Self {
-        let exists = vec![false; blocks as usize];
+        let exists = Arc::new(Existing((0..blocks).map(|_| AtomicBool::new(false)).collect()));
         let area = Area::new(store, "blocks", blocks);
         Waiting::new(InPlace { area, exists, bytes: Vec::new() })
     }
@@ -30,11 +41,11 @@ impl Plain {
 
 impl Scheme for InPlace {
     fn blocks(&self) -> u64 {
-        self.exists.len() as u64
+        self.exists.0.len() as u64
     }
 
     fn exists(&self, id: u64) -> bool {
-        self.exists[id as usize]
+        self.exists.slot(id).is_some()
     }
 
     fn read(&mut self, ids: &[u64]) -> Result<Vec<BlockAnswer>> {
@@ -59,12 +70,17 @@ impl Scheme for InPlace {
         }
         self.area.write(&mut runs)?;
         for id in ids {
-            self.exists[id as usize] = writes.newest(id).is_some_and(Option::is_some);
+            let exists = writes.newest(id).is_some_and(Option::is_some);
+            self.exists.0[id as usize].store(exists, Ordering::Release);
         }
         Ok(())
     }
 
     fn sync(&mut self) -> Result<()> {
         self.area.sync()
+    }
+
+    fn beside(&self) -> Option<(Arc<dyn Places>, AreaReader)> {
+        Some((self.exists.clone(), self.area.reader().clone()))
     }
 }

@@ -4,10 +4,13 @@
 //! They are for comparisons within one process: the key, the root and what is known of each block
 //! are in memory only, and such a disk cannot be opened again.
 
-use super::area::BLOCK;
+use super::area::{AreaReader, BLOCK};
+use super::beside::{Beside, Places, Shared};
 use oblivio_engine::{Action, BlockAnswer, BlockOp};
-use oblivio_volume::{BlockSpace, Error, ROOT_BYTES, Result};
+use oblivio_volume::{BlockReader, BlockSpace, Error, ROOT_BYTES, Result};
 use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
 
 /// So many blocks wait: the store's thread takes writes from 256 KiB on.
 pub const ENOUGH: usize = 256;
@@ -61,12 +64,22 @@ pub trait Scheme: Send {
     /// # Errors
     /// Those of the store.
     fn sync(&mut self) -> Result<()>;
+    /// The places that change when so many writes are carried out, but for those of the blocks that
+    /// are written.
+    fn affects(&self, writes: u64) -> Vec<Range<u64>> {
+        let _ = writes;
+        Vec::new()
+    }
+    /// What other threads find blocks with, where that can be known without a read.
+    fn beside(&self) -> Option<(Arc<dyn Places>, AreaReader)> {
+        None
+    }
 }
 
 /// A scheme and what waits for it.
 pub struct Waiting<S> {
     scheme: S,
-    writes: Writes,
+    shared: Arc<Shared>,
     enough: usize,
     root: Vec<u8>,
 }
@@ -75,22 +88,25 @@ impl<S: Scheme> Waiting<S> {
     /// An empty disk.
     pub fn new(scheme: S) -> Self {
         let enough = scheme.blocks().clamp(1, ENOUGH as u64) as usize;
-        Self { scheme, writes: Writes::default(), enough, root: Vec::new() }
+        Self { scheme, shared: Arc::default(), enough, root: Vec::new() }
     }
 
     fn carry_out(&mut self) -> Result<()> {
-        if !self.writes.all.is_empty() {
-            self.scheme.write(&self.writes)?;
-            self.writes = Writes::default();
+        if let Some(writes) = self.shared.begin(|count| self.scheme.affects(count)) {
+            self.scheme.write(&writes)?;
+            self.shared.end();
         }
         Ok(())
     }
 
     fn read(&mut self, ids: &[u64]) -> Result<Vec<BlockAnswer>> {
+        let state = self.shared.state();
         let stored: Vec<u64> =
-            ids.iter().copied().filter(|&id| self.writes.newest(id).is_none()).collect();
+            ids.iter().copied().filter(|&id| state.newest(id).is_none()).collect();
+        drop(state);
         let mut stored = self.scheme.read(&stored)?.into_iter();
-        let answer = |&id: &u64| match self.writes.newest(id) {
+        let state = self.shared.state();
+        let answer = |&id: &u64| match state.newest(id) {
             Some(waits) => waits.clone(),
             None => stored.next().flatten(),
         };
@@ -112,8 +128,11 @@ impl<S: Scheme> Waiting<S> {
                 Some(block)
             }
         };
-        self.writes.push(id, block);
-        if self.writes.all.len() >= self.enough { self.carry_out() } else { Ok(()) }
+        let mut state = self.shared.state();
+        state.waiting.push(id, block);
+        let enough = state.waiting.all().len() >= self.enough;
+        drop(state);
+        if enough { self.carry_out() } else { Ok(()) }
     }
 }
 
@@ -168,12 +187,17 @@ impl<S: Scheme> BlockSpace for Waiting<S> {
     }
 
     fn exists(&self, id: u64) -> bool {
-        let waits = self.writes.newest(id).map(Option::is_some);
+        let waits = self.shared.state().newest(id).map(Option::is_some);
         waits.unwrap_or_else(|| self.scheme.exists(id))
     }
 
     fn cache_budget(&self) -> usize {
         0
+    }
+
+    fn reader(&self) -> Option<Arc<dyn BlockReader>> {
+        let found = self.scheme.beside()?;
+        Some(Arc::new(Beside::new(Arc::clone(&self.shared), found, self.scheme.blocks())))
     }
 }
 
@@ -185,7 +209,6 @@ mod tests {
     use oblivio_engine::BlockId;
     use oblivio_store::MemoryStore;
     use proptest::prelude::*;
-    use std::sync::Arc;
 
     #[derive(Clone, Debug)]
     enum Act {

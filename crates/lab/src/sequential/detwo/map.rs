@@ -2,6 +2,8 @@
 
 use super::clock::{ABSENT, MAIN};
 use oblivio_volume::Result;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Where the newest version of a block is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,35 +43,41 @@ pub trait Map: Send {
     /// # Errors
     /// As [`Self::entries`].
     fn sync(&mut self) -> Result<()>;
+
+    /// The places of all blocks, for other threads, where they are in memory.
+    fn in_memory(&self) -> Option<Arc<[AtomicU32]>> {
+        None
+    }
 }
 
 /// All in memory, four bytes a block, for reads that need not compare.
-pub struct Memory(Vec<u32>);
+pub struct Memory(Arc<[AtomicU32]>);
 
 impl Memory {
     /// So many absent blocks.
     pub fn new(blocks: u64) -> Self {
-        Self(vec![ABSENT; blocks as usize])
+        Self((0..blocks).map(|_| AtomicU32::new(ABSENT)).collect())
     }
 }
 
 impl Map for Memory {
     fn entries(&mut self, ids: &[u64]) -> Result<Vec<Entry>> {
-        Ok(ids.iter().map(|&id| Entry { place: self.0[id as usize], bit: 0 }).collect())
+        let place = |id: u64| self.0[id as usize].load(Ordering::Relaxed);
+        Ok(ids.iter().map(|&id| Entry { place: place(id), bit: 0 }).collect())
     }
 
     fn exists(&self, id: u64) -> bool {
-        self.0[id as usize] != ABSENT
+        self.0[id as usize].load(Ordering::Relaxed) != ABSENT
     }
 
     fn note(&mut self, _before: u64, made: &[(u64, Entry)], renewed: &[u64]) -> Result<()> {
         for (id, entry) in made {
-            self.0[*id as usize] = entry.place;
+            self.0[*id as usize].store(entry.place, Ordering::Release);
         }
         for &id in renewed {
-            let place = &mut self.0[id as usize];
-            if *place != ABSENT {
-                *place = MAIN;
+            let place = &self.0[id as usize];
+            if place.load(Ordering::Relaxed) != ABSENT {
+                place.store(MAIN, Ordering::Release);
             }
         }
         Ok(())
@@ -77,5 +85,9 @@ impl Map for Memory {
 
     fn sync(&mut self) -> Result<()> {
         Ok(())
+    }
+
+    fn in_memory(&self) -> Option<Arc<[AtomicU32]>> {
+        Some(Arc::clone(&self.0))
     }
 }

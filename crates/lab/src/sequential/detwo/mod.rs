@@ -33,7 +33,8 @@ mod clock;
 mod map;
 mod nodes;
 
-use super::area::{Area, BLOCK, MOST, Wanted, block_of};
+use super::area::{Area, AreaReader, BLOCK, MOST, Wanted, block_of};
+use super::beside::Places;
 use super::waiting::{Scheme, Waiting, Writes};
 use clock::{Clock, HOLDING, MAIN};
 use map::{Entry, Map, Memory};
@@ -43,7 +44,9 @@ use oblivio_engine::BlockAnswer;
 use oblivio_store::Store;
 use oblivio_volume::{Error, Result};
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 const OBJECT: &str = "blocks";
 
@@ -83,6 +86,8 @@ pub struct TwoAreas<M> {
     map: M,
     reads: Reads,
     clock: Clock,
+    /// What the clock says, for other threads.
+    written: Arc<AtomicU64>,
     /// What is on its way to the main and the holding area; kept, as so much memory costs more to
     /// be had than to be filled.
     main: Vec<u8>,
@@ -126,8 +131,8 @@ impl<M: Map> TwoAreas<M> {
             )));
         }
         let area = Area::new(store, object, blocks * (1 + HOLDING));
-        let (main, held) = Default::default();
-        Ok(TwoAreas { area, map, reads, clock: areas.clock(), main, held })
+        let (written, main, held) = Default::default();
+        Ok(TwoAreas { area, map, reads, clock: areas.clock(), written, main, held })
     }
 
     /// Puts the newest versions of blocks where each goes in `bytes`, sorted by that; zeros for
@@ -143,14 +148,14 @@ impl<M: Map> TwoAreas<M> {
                 Some(slot) => first.push(Wanted { at, slot }),
             }
         }
-        self.area.read_into(&first, bytes)?;
+        self.area.reader().read_into(&first, bytes)?;
         for (&(at, id), entry) in wanted.iter().zip(&entries) {
             let there = *entry != Entry::ABSENT && self.compares(id);
             if there && bit_of(block_of(bytes, at), entry.bit / 2) != entry.bit % 2 {
                 second.push(Wanted { at, slot: self.clock.blocks + u64::from(entry.place) });
             }
         }
-        self.area.read_into(&second, bytes)?;
+        self.area.reader().read_into(&second, bytes)?;
         Ok(entries.iter().map(|entry| *entry != Entry::ABSENT).collect())
     }
 
@@ -220,6 +225,21 @@ fn difference(one: &[u8], other: &[u8]) -> Option<u16> {
     Some((byte * 8) as u16 + (one[byte] ^ other[byte]).trailing_zeros() as u16)
 }
 
+/// Where blocks are, as the map in memory and the number of writes tell.
+struct Known {
+    map: Arc<[AtomicU32]>,
+    clock: Clock,
+    written: Arc<AtomicU64>,
+}
+
+impl Places for Known {
+    fn slot(&self, id: u64) -> Option<u64> {
+        let entry = self.map[id as usize].load(Ordering::Acquire);
+        let written = self.written.load(Ordering::Acquire);
+        Clock { written, ..self.clock }.slot(id, entry)
+    }
+}
+
 impl<M: Map> Scheme for TwoAreas<M> {
     fn blocks(&self) -> u64 {
         self.clock.blocks
@@ -273,12 +293,26 @@ impl<M: Map> Scheme for TwoAreas<M> {
         (self.main, self.held) = (main, held);
         self.map.note(self.clock.written, &made, &renewed)?;
         self.clock = self.clock.after(count);
+        self.written.store(self.clock.written, Ordering::Release);
         Ok(())
     }
 
     fn sync(&mut self) -> Result<()> {
         self.area.sync()?;
         self.map.sync()
+    }
+
+    fn affects(&self, writes: u64) -> Vec<Range<u64>> {
+        let blocks = self.clock.blocks;
+        let held = self.clock.places(writes).map(|(first, count)| (blocks + first, count));
+        let runs = self.clock.turns(writes).into_iter().chain(held);
+        runs.map(|(first, count)| first..first + count as u64).collect()
+    }
+
+    fn beside(&self) -> Option<(Arc<dyn Places>, AreaReader)> {
+        let known = self.map.in_memory().filter(|_| self.reads == Reads::Known)?;
+        let found = Known { map: known, clock: self.clock, written: Arc::clone(&self.written) };
+        Some((Arc::new(found), self.area.reader().clone()))
     }
 }
 

@@ -1,0 +1,247 @@
+//! Reading a lab disk from other threads beside the one that writes it, so that it is served like
+//! ours: nobody waits for writes that are under way, unless they go where the block is read.
+
+use super::area::{AreaReader, BLOCK, MOST, Wanted, block_of};
+use super::waiting::Writes;
+use oblivio_engine::BlockId;
+use oblivio_volume::{BlockReader, Error, Result};
+use std::ops::Range;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+/// After so many attempts that writes overtook, writes wait for the read.
+const PATIENCE: usize = 8;
+/// Buffers that are kept for the next reads.
+const BUFFERS: usize = 4;
+
+/// Where blocks are, for any thread.
+pub trait Places: Send + Sync {
+    /// The place of a block in its area; none for an absent one.
+    fn slot(&self, id: u64) -> Option<u64>;
+}
+
+/// What the writer and the readers of a disk share.
+#[derive(Default)]
+pub struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+/// Writes that wait, and those that are being carried out.
+#[derive(Default)]
+pub struct State {
+    pub waiting: Writes,
+    underway: Option<Arc<Writes>>,
+    /// Places that change meanwhile.
+    affected: Vec<Range<u64>>,
+    /// How often writes were begun to be carried out.
+    rounds: u64,
+}
+
+impl State {
+    /// What a block is to hold, if that is not stored yet.
+    pub fn newest(&self, id: u64) -> Option<&Option<Vec<u8>>> {
+        let underway = || self.underway.as_ref().and_then(|writes| writes.newest(id));
+        self.waiting.newest(id).or_else(underway)
+    }
+}
+
+impl Shared {
+    pub fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes what waits, to carry it out; that changes these places.
+    pub fn begin(&self, affects: impl FnOnce(u64) -> Vec<Range<u64>>) -> Option<Arc<Writes>> {
+        let mut state = self.state();
+        let count = state.waiting.all().len() as u64;
+        if count == 0 {
+            return None;
+        }
+        let writes = Arc::new(std::mem::take(&mut state.waiting));
+        state.underway = Some(Arc::clone(&writes));
+        state.affected = affects(count);
+        state.rounds += 1;
+        Some(writes)
+    }
+
+    /// They were carried out.
+    pub fn end(&self) {
+        let mut state = self.state();
+        state.underway = None;
+        state.affected.clear();
+        drop(state);
+        self.changed.notify_all();
+    }
+}
+
+/// Reads a disk.
+pub struct Beside {
+    shared: Arc<Shared>,
+    places: Arc<dyn Places>,
+    area: AreaReader,
+    blocks: u64,
+    buffers: Mutex<Vec<Vec<u8>>>,
+}
+
+/// What a read has to fetch, once it has what waits.
+struct Rest {
+    wanted: Vec<Wanted>,
+    there: Vec<bool>,
+}
+
+impl Beside {
+    pub fn new(shared: Arc<Shared>, found: (Arc<dyn Places>, AreaReader), blocks: u64) -> Self {
+        let (places, area) = found;
+        Self { shared, places, area, blocks, buffers: Mutex::default() }
+    }
+
+    fn buffers(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
+        self.buffers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Copies what waits, and says where the rest is; none when that is about to change.
+    fn look(&self, state: &State, ids: &[BlockId], bytes: &mut [u8]) -> Option<Rest> {
+        let (mut wanted, mut there) = (Vec::with_capacity(ids.len()), Vec::new());
+        for (at, id) in ids.iter().enumerate() {
+            let found = match state.newest(id.0) {
+                Some(block) => {
+                    if let Some(block) = block {
+                        block_of(bytes, at).copy_from_slice(block);
+                    }
+                    block.is_some()
+                }
+                None => {
+                    let slot = self.places.slot(id.0);
+                    wanted.extend(slot.map(|slot| Wanted { at, slot }));
+                    slot.is_some()
+                }
+            };
+            there.push(found);
+        }
+        let changes = |wanted: &Wanted| state.affected.iter().any(|it| it.contains(&wanted.slot));
+        if wanted.iter().any(changes) { None } else { Some(Rest { wanted, there }) }
+    }
+
+    /// Puts blocks into `bytes` and tells which there are.
+    fn fetch(&self, ids: &[BlockId], bytes: &mut [u8]) -> Result<Vec<bool>> {
+        for _ in 0..PATIENCE {
+            let mut state = self.shared.state();
+            let rest = loop {
+                match self.look(&state, ids, bytes) {
+                    Some(rest) => break rest,
+                    None => {
+                        let woken = self.shared.changed.wait(state);
+                        state = woken.unwrap_or_else(PoisonError::into_inner);
+                    }
+                }
+            };
+            let round = state.rounds;
+            drop(state);
+            let result = self.area.read_into(&rest.wanted, bytes);
+            // Writes that began later may have gone where it read, whatever that came to.
+            if self.shared.state().rounds == round {
+                return result.map(|()| rest.there);
+            }
+        }
+        // Now none begins.
+        let mut state = self.shared.state();
+        loop {
+            if let Some(rest) = self.look(&state, ids, bytes) {
+                return self.area.read_into(&rest.wanted, bytes).map(|()| rest.there);
+            }
+            state = self.shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl BlockReader for Beside {
+    fn read(&self, blocks: &[BlockId], take: &mut dyn FnMut(usize, Option<&[u8]>)) -> Result<()> {
+        if let Some(block) = blocks.iter().find(|block| block.0 >= self.blocks) {
+            return Err(Error::Invalid(format!("block {} of {}", block.0, self.blocks)));
+        }
+        let mut bytes = self.buffers().pop().unwrap_or_default();
+        for (chunk, ids) in blocks.chunks(MOST).enumerate() {
+            bytes.resize(ids.len() * BLOCK, 0);
+            let there = self.fetch(ids, &mut bytes)?;
+            for (at, (block, there)) in bytes.chunks_exact(BLOCK).zip(there).enumerate() {
+                take(chunk * MOST + at, there.then_some(block));
+            }
+        }
+        let mut buffers = self.buffers();
+        if buffers.len() < BUFFERS {
+            buffers.push(bytes);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::sequential::area::BLOCK;
+    use crate::sequential::detwo::{Areas, DetWo, Reads};
+    use crate::sequential::plain::Plain;
+    use crate::workload::Rng;
+    use oblivio_engine::{Action, BlockId, BlockOp};
+    use oblivio_store::MemoryStore;
+    use oblivio_volume::{BlockReader, BlockSpace};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+    const BLOCKS: u64 = 600;
+
+    /// A block says which it is, and how often it was written.
+    fn block(id: u64, version: u64) -> Vec<u8> {
+        [id.to_le_bytes(), version.to_le_bytes()].concat()
+    }
+
+    fn read(reader: &dyn BlockReader, sure: &[AtomicU64], rng: &mut Rng) {
+        let ids: Vec<BlockId> = (0..1 + rng.below(9)).map(|_| BlockId(rng.below(BLOCKS))).collect();
+        let before: Vec<u64> =
+            ids.iter().map(|id| sure[id.0 as usize].load(Ordering::SeqCst)).collect();
+        let check = &mut |at: usize, found: Option<&[u8]>| {
+            let Some(found) = found else { return assert_eq!(before[at], 0) };
+            let word =
+                |n: usize| found[8 * n..].first_chunk().copied().map_or(0, u64::from_le_bytes);
+            assert_eq!((found.len(), word(0)), (BLOCK, ids[at].0));
+            assert!(word(1) >= before[at], "version {} after {}", word(1), before[at]);
+        };
+        reader.read(&ids, check).expect("nothing was tampered with");
+    }
+
+    fn stress(mut disk: Box<dyn BlockSpace>) {
+        let (sure, ended): (Vec<_>, _) =
+            ((0..BLOCKS).map(|_| AtomicU64::new(0)).collect(), AtomicBool::new(false));
+        let reader = disk.reader().expect("others may read");
+        std::thread::scope(|scope| {
+            for seed in 1..4 {
+                let (reader, sure, ended) = (&*reader, &sure, &ended);
+                scope.spawn(move || {
+                    let mut rng = Rng::new(seed);
+                    while !ended.load(Ordering::SeqCst) {
+                        read(reader, sure, &mut rng);
+                    }
+                });
+            }
+            let mut rng = Rng::new(0);
+            for version in 1..30_000 {
+                let id = rng.below(BLOCKS);
+                let op = BlockOp { id: BlockId(id), action: Action::Write(block(id, version)) };
+                disk.access(vec![op]).expect("memory");
+                sure[id as usize].store(version, Ordering::SeqCst);
+            }
+            ended.store(true, Ordering::SeqCst);
+        });
+        let past = reader.read(&[BlockId(BLOCKS)], &mut |_, _| {});
+        assert!(past.is_err());
+    }
+
+    #[test]
+    fn what_was_written_before_a_read_is_read() {
+        let store = || Arc::new(MemoryStore::new());
+        stress(Box::new(Plain::create(store(), BLOCKS)));
+        for every in [1, 3] {
+            let areas = Areas { blocks: BLOCKS, every, reads: Reads::Known };
+            stress(Box::new(DetWo::create(store(), areas).expect("a disk")));
+        }
+    }
+}
