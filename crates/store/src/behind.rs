@@ -21,7 +21,7 @@ use std::thread::{self, JoinHandle};
 /// thread begins when a quarter of it waits.
 const MOST: usize = 4 << 20;
 /// The same for whoever wants little memory used.
-const LITTLE: usize = 1 << 20;
+const LITTLE: usize = 512 << 10;
 
 #[derive(Debug, Default)]
 struct State {

@@ -55,7 +55,7 @@ impl Write for Line<'_> {
 }
 
 pub fn negotiation(said: &[u8], size: u64, read_only: bool, tls: bool) -> Negotiated {
-    let export = Export { size, block_bytes: 4096, read_only };
+    let export = Export { size, block_bytes: 4096, read_only, little: false };
     let mut line = Line { said, told: Vec::new() };
     let ended = match tls {
         false => negotiate(&mut line, export),
@@ -95,7 +95,8 @@ pub fn transmission(
     agreement: Agreement,
     read_only: bool,
 ) -> (Vec<u8>, io::Result<()>) {
-    let export = Export { size: disk.size(), block_bytes: disk.block_bytes(), read_only };
+    let export =
+        Export { size: disk.size(), block_bytes: disk.block_bytes(), read_only, little: false };
     let agreed = Agreed { structured: agreement.structured, allocation: agreement.allocation };
     let queue = Arc::new(Queue::new(LONG, Arc::default()));
     let settings = Settings { commit_every: LONG, paced: false, on_request: None };

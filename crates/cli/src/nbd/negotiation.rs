@@ -25,6 +25,8 @@ pub struct Export {
     /// Requests that begin and end at multiples of it cost least.
     pub block_bytes: u64,
     pub read_only: bool,
+    /// The disk is for little memory.
+    pub little: bool,
 }
 
 /// What was agreed on.

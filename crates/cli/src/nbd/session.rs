@@ -89,8 +89,12 @@ pub struct Ending {
 
 /// Serves a disk on threads of its own.
 pub fn serve(disk: Disk, listener: Listener, options: Options) -> Result<Serving> {
-    let export =
-        Export { size: disk.size(), block_bytes: disk.block_bytes(), read_only: options.read_only };
+    let export = Export {
+        size: disk.size(),
+        block_bytes: disk.block_bytes(),
+        read_only: options.read_only,
+        little: disk.reader().is_some_and(|reader| reader.saves_memory()),
+    };
     let queue = Arc::new(Queue::new(options.timeout, options.pulse));
     let (clients, listener) = (Arc::new(Clients::default()), Arc::new(listener));
 

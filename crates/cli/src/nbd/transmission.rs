@@ -17,37 +17,40 @@ use std::thread;
 
 /// Requests of a connection under way.
 const MOST_REQUESTS: usize = 256;
-/// Bytes that they read and write; the largest request fits.
+/// Bytes that they read and write; a request that is larger is under way alone.
 const MOST_BYTES: usize = 40 << 20;
+/// The same of a disk for little memory.
+const LITTLE_BYTES: usize = 1 << 20;
 /// Replies up to this size are sent in one piece with their head.
 const SMALL: usize = 64 << 10;
 
-/// What a connection may still have under way.
+/// What a connection has under way, and how many bytes that may be.
 struct Budget {
-    left: Mutex<(usize, usize)>,
-    more: Condvar,
+    most: usize,
+    taken: Mutex<(usize, usize)>,
+    less: Condvar,
 }
 
 impl Budget {
-    fn new() -> Self {
-        Self { left: Mutex::new((MOST_REQUESTS, MOST_BYTES)), more: Condvar::new() }
+    fn new(most: usize) -> Self {
+        Self { most, taken: Mutex::default(), less: Condvar::new() }
     }
 
     /// Waits until one more request of so many bytes may be under way.
     fn take(&self, bytes: usize) {
-        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-        while left.0 == 0 || left.1 < bytes {
-            left = self.more.wait(left).unwrap_or_else(PoisonError::into_inner);
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        while taken.0 == MOST_REQUESTS || (taken.1 > 0 && taken.1 + bytes > self.most) {
+            taken = self.less.wait(taken).unwrap_or_else(PoisonError::into_inner);
         }
-        left.0 -= 1;
-        left.1 -= bytes;
+        taken.0 += 1;
+        taken.1 += bytes;
     }
 
     fn give_back(&self, bytes: usize) {
-        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-        left.0 += 1;
-        left.1 += bytes;
-        self.more.notify_one();
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        taken.0 -= 1;
+        taken.1 -= bytes;
+        self.less.notify_one();
     }
 }
 
@@ -73,7 +76,7 @@ pub fn transmit<R: Read, W: Write + Send + 'static>(
     queue: &Queue,
 ) -> io::Result<()> {
     let (outbox, replies) = channel();
-    let budget = Arc::new(Budget::new());
+    let budget = Arc::new(Budget::new(if export.little { LITTLE_BYTES } else { MOST_BYTES }));
     let giving = Arc::clone(&budget);
     let writer = thread::Builder::new()
         .name("nbd replies".into())
@@ -231,5 +234,40 @@ fn write_replies(replies: &Receiver<Reply>, mut to: impl Write, budget: &Budget,
         }
         drop(data);
         budget.give_back(bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[test]
+    fn a_request_that_is_larger_than_all_others_may_be_is_under_way_alone() {
+        let (budget, passed) = (Budget::new(4), AtomicUsize::new(0));
+        budget.take(9);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                for bytes in [3, 1, 0, 9] {
+                    budget.take(bytes);
+                    passed.fetch_add(1, Ordering::SeqCst);
+                }
+            });
+            let wait = |until| {
+                while passed.load(Ordering::SeqCst) < until {
+                    thread::yield_now();
+                }
+            };
+            thread::yield_now();
+            assert_eq!(passed.load(Ordering::SeqCst), 0);
+            budget.give_back(9);
+            wait(3);
+            for bytes in [1, 0, 3] {
+                assert_eq!(passed.load(Ordering::SeqCst), 3, "the next must be alone");
+                budget.give_back(bytes);
+            }
+            wait(4);
+        });
+        budget.give_back(9);
     }
 }

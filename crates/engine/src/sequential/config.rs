@@ -56,7 +56,7 @@ impl SequentialConfig {
             time_pages: 0,
             sector_bytes,
             cached_nodes: 512,
-            cached_leaves: 12 << 10,
+            cached_leaves: 8 << 10,
         }
     }
 
@@ -64,7 +64,8 @@ impl SequentialConfig {
     /// caches are small too.
     #[must_use]
     pub fn map_on_disk(self, time_pages: u64) -> Self {
-        Self { time_pages, cached_leaves: self.cached_leaves / 16, ..self }
+        let (cached_nodes, cached_leaves) = (self.cached_nodes / 4, self.cached_leaves / 64);
+        Self { time_pages, cached_nodes, cached_leaves, ..self }
     }
 
     /// Blocks of one half of the queue.

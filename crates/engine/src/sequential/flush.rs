@@ -157,7 +157,10 @@ impl Sequential {
             }
             Phase::Writing { bytes, maps, .. } => {
                 self.vault.maps = maps;
-                self.sealed = bytes;
+                // For little memory, reads may have it meanwhile.
+                if self.config.time_pages == 0 {
+                    self.sealed = bytes;
+                }
                 self.placement.done();
                 self.flushing = FlushState::Idle;
                 Ok(Phase::Over)

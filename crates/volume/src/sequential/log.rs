@@ -13,7 +13,7 @@ use oblivio_store::{ReadAt, Store, WriteAt};
 /// The object that holds the log.
 pub const LOG_OBJECT: &str = "log";
 /// Sealed quanta are handed to the store when they come to so many bytes.
-const TOGETHER: usize = 512 << 10;
+const TOGETHER: usize = 256 << 10;
 /// So many bytes are read at a time.
 const WINDOW: usize = 4 << 20;
 

@@ -15,6 +15,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Bytes of blocks that are read together.
 const TOGETHER: usize = 1 << 20;
+/// The same for little memory.
+const FEW: usize = 256 << 10;
 /// Buffers of batches that are kept for the next ones.
 const BUFFERS: usize = 4;
 /// After so many steps of a batch, many more than it needs by itself, flushes wait for it.
@@ -106,7 +108,8 @@ impl Shared {
 
     /// Blocks that are read together.
     pub fn together(&self) -> usize {
-        (TOGETHER / self.block_bytes).max(1)
+        let bytes = if self.saves_memory { FEW } else { TOGETHER };
+        (bytes / self.block_bytes).max(1)
     }
 
     fn buffers(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {

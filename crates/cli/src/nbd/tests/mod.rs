@@ -29,7 +29,8 @@ use std::time::Duration;
 
 const BLOCK: usize = 1024;
 const SIZE: u64 = 1 << 20;
-const EXPORT: Export = Export { size: SIZE, block_bytes: BLOCK as u64, read_only: false };
+const EXPORT: Export =
+    Export { size: SIZE, block_bytes: BLOCK as u64, read_only: false, little: false };
 const PLAIN: Agreed = Agreed { structured: false, allocation: false };
 const STRUCTURED: Agreed = Agreed { structured: true, allocation: true };
 
