@@ -115,12 +115,12 @@ impl Writer {
 fn reads_beside_writes_and_flushes_are_right() {
     for (seed, pages) in [(1, 0), (2, 1), (3, 0), (4, 2)] {
         let mut writer = Writer::new(paged(config(60, 4, 2, 3, 100), pages), seed);
-        for _ in 0..250 {
+        for _ in 0..1000 {
             let count = 1 + writer.dice.below(9);
             let blocks = (0..count).map(|_| BlockId(writer.dice.below(60))).collect();
             writer.read(blocks);
         }
-        assert!(writer.flushes > 200, "{} flushes", writer.flushes);
+        assert!(writer.flushes > 800, "{} flushes", writer.flushes);
     }
 }
 
