@@ -129,7 +129,7 @@ impl AreaReader {
     /// Reads blocks that were written to where each goes in `buf`; `wanted` is sorted by that.
     ///
     /// # Errors
-    /// As [`Self::read`].
+    /// As [`Area::read`].
     pub fn read_into(&self, wanted: &[Wanted], buf: &mut [u8]) -> Result<()> {
         let mut seals = vec![0; wanted.len() * SEAL];
         self.load(wanted, buf, &mut seals)?;

@@ -182,16 +182,22 @@ mod tests {
     use crate::sequential::plain::Plain;
     use crate::workload::Rng;
     use oblivio_engine::{Action, BlockId, BlockOp};
-    use oblivio_store::MemoryStore;
+    use oblivio_store::{MemoryStore, ReadAt, Result, Store, pass_on};
     use oblivio_volume::{BlockReader, BlockSpace};
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+    use std::sync::{Arc, Barrier};
+    use std::thread;
 
     const BLOCKS: u64 = 600;
 
     /// A block says which it is, and how often it was written.
     fn block(id: u64, version: u64) -> Vec<u8> {
         [id.to_le_bytes(), version.to_le_bytes()].concat()
+    }
+
+    fn write(disk: &mut dyn BlockSpace, id: u64, version: u64) {
+        let op = BlockOp { id: BlockId(id), action: Action::Write(block(id, version)) };
+        disk.access(vec![op]).expect("memory");
     }
 
     fn read(reader: &dyn BlockReader, sure: &[AtomicU64], rng: &mut Rng) {
@@ -212,7 +218,7 @@ mod tests {
         let (sure, ended): (Vec<_>, _) =
             ((0..BLOCKS).map(|_| AtomicU64::new(0)).collect(), AtomicBool::new(false));
         let reader = disk.reader().expect("others may read");
-        std::thread::scope(|scope| {
+        thread::scope(|scope| {
             for seed in 1..4 {
                 let (reader, sure, ended) = (&*reader, &sure, &ended);
                 scope.spawn(move || {
@@ -225,8 +231,7 @@ mod tests {
             let mut rng = Rng::new(0);
             for version in 1..30_000 {
                 let id = rng.below(BLOCKS);
-                let op = BlockOp { id: BlockId(id), action: Action::Write(block(id, version)) };
-                disk.access(vec![op]).expect("memory");
+                write(&mut *disk, id, version);
                 sure[id as usize].store(version, Ordering::SeqCst);
             }
             ended.store(true, Ordering::SeqCst);
@@ -243,5 +248,44 @@ mod tests {
             let areas = Areas { blocks: BLOCKS, every, reads: Reads::Known };
             stress(Box::new(DetWo::create(store(), areas).expect("a disk")));
         }
+    }
+
+    /// A store in which the first read of a thread with this name waits at both barriers.
+    struct Gate(MemoryStore, [Barrier; 2], AtomicBool);
+    const LATE: &str = "late";
+
+    impl Store for Gate {
+        pass_on!(self => self.0; write sync len put truncate allocate discard delete list lock);
+
+        fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
+            if thread::current().name() == Some(LATE) && !self.2.swap(true, Ordering::SeqCst) {
+                self.1.iter().for_each(|barrier| drop(barrier.wait()));
+            }
+            self.0.read(reads)
+        }
+    }
+
+    /// Between finding a block and reading it, its place became another block's.
+    #[test]
+    fn a_read_that_writes_overtook_is_made_again() {
+        let barriers = [Barrier::new(2), Barrier::new(2)];
+        let gate = Arc::new(Gate(MemoryStore::new(), barriers, AtomicBool::new(false)));
+        let areas = Areas { blocks: BLOCKS, every: 3, reads: Reads::Known };
+        let mut disk = DetWo::create(gate.clone(), areas).expect("a disk");
+        (0..BLOCKS).for_each(|id| write(&mut disk, id, 1));
+        // Stored, and in the holding area only.
+        let id = BLOCKS / 2;
+        let reader = disk.reader().expect("others may read");
+        let late = thread::Builder::new().name(LATE.into()).spawn(move || {
+            let mut found = Vec::new();
+            let take = &mut |_, block: Option<&[u8]>| found.extend(block.map(<[u8]>::to_vec));
+            reader.read(&[BlockId(id)], take).expect("nothing was tampered with");
+            found
+        });
+        gate.1[0].wait();
+        (0..5 * BLOCKS).for_each(|at| write(&mut disk, at % id, 2));
+        gate.1[1].wait();
+        let found = late.expect("a thread").join().expect("no panic");
+        assert_eq!(found[0][..16], block(id, 1));
     }
 }
