@@ -259,7 +259,9 @@ mod tests {
 
         fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
             if thread::current().name() == Some(LATE) && !self.2.swap(true, Ordering::SeqCst) {
-                self.1.iter().for_each(|barrier| drop(barrier.wait()));
+                for barrier in &self.1 {
+                    barrier.wait();
+                }
             }
             self.0.read(reads)
         }
