@@ -35,6 +35,8 @@ pub struct State {
     affected: Vec<Range<u64>>,
     /// How often writes were begun to be carried out.
     rounds: u64,
+    /// A write failed, so nobody knows what is stored where.
+    failed: bool,
 }
 
 impl State {
@@ -42,6 +44,10 @@ impl State {
     pub fn newest(&self, id: u64) -> Option<&Option<Vec<u8>>> {
         let underway = || self.underway.as_ref().and_then(|writes| writes.newest(id));
         self.waiting.newest(id).or_else(underway)
+    }
+
+    fn expect_whole(&self) -> Result<()> {
+        if self.failed { Err(Error::Closed("a write failed".into())) } else { Ok(()) }
     }
 }
 
@@ -51,24 +57,32 @@ impl Shared {
     }
 
     /// Takes what waits, to carry it out; that changes these places.
-    pub fn begin(&self, affects: impl FnOnce(u64) -> Vec<Range<u64>>) -> Option<Arc<Writes>> {
+    pub fn begin(
+        &self,
+        affects: impl FnOnce(u64) -> Vec<Range<u64>>,
+    ) -> Result<Option<Arc<Writes>>> {
         let mut state = self.state();
+        state.expect_whole()?;
         let count = state.waiting.all().len() as u64;
         if count == 0 {
-            return None;
+            return Ok(None);
         }
         let writes = Arc::new(std::mem::take(&mut state.waiting));
         state.underway = Some(Arc::clone(&writes));
         state.affected = affects(count);
         state.rounds += 1;
-        Some(writes)
+        Ok(Some(writes))
     }
 
-    /// They were carried out.
-    pub fn end(&self) {
+    /// They were carried out, or that failed.
+    pub fn end(&self, failed: bool) {
         let mut state = self.state();
-        state.underway = None;
-        state.affected.clear();
+        if failed {
+            state.failed = true;
+        } else {
+            state.underway = None;
+            state.affected.clear();
+        }
         drop(state);
         self.changed.notify_all();
     }
@@ -100,7 +114,8 @@ impl Beside {
     }
 
     /// Copies what waits, and says where the rest is; none when that is about to change.
-    fn look(&self, state: &State, ids: &[BlockId], bytes: &mut [u8]) -> Option<Rest> {
+    fn look(&self, state: &State, ids: &[BlockId], bytes: &mut [u8]) -> Result<Option<Rest>> {
+        state.expect_whole()?;
         let (mut wanted, mut there) = (Vec::with_capacity(ids.len()), Vec::new());
         for (at, id) in ids.iter().enumerate() {
             let found = match state.newest(id.0) {
@@ -119,22 +134,31 @@ impl Beside {
             there.push(found);
         }
         let changes = |wanted: &Wanted| state.affected.iter().any(|it| it.contains(&wanted.slot));
-        if wanted.iter().any(changes) { None } else { Some(Rest { wanted, there }) }
+        Ok(if wanted.iter().any(changes) { None } else { Some(Rest { wanted, there }) })
+    }
+
+    /// The same, once it does not change.
+    fn find<'s>(
+        &self,
+        mut state: MutexGuard<'s, State>,
+        ids: &[BlockId],
+        bytes: &mut [u8],
+    ) -> Result<(MutexGuard<'s, State>, Rest)> {
+        loop {
+            match self.look(&state, ids, bytes)? {
+                Some(rest) => return Ok((state, rest)),
+                None => {
+                    let woken = self.shared.changed.wait(state);
+                    state = woken.unwrap_or_else(PoisonError::into_inner);
+                }
+            }
+        }
     }
 
     /// Puts blocks into `bytes` and tells which there are.
     fn fetch(&self, ids: &[BlockId], bytes: &mut [u8]) -> Result<Vec<bool>> {
         for _ in 0..PATIENCE {
-            let mut state = self.shared.state();
-            let rest = loop {
-                match self.look(&state, ids, bytes) {
-                    Some(rest) => break rest,
-                    None => {
-                        let woken = self.shared.changed.wait(state);
-                        state = woken.unwrap_or_else(PoisonError::into_inner);
-                    }
-                }
-            };
+            let (state, rest) = self.find(self.shared.state(), ids, bytes)?;
             let round = state.rounds;
             drop(state);
             let result = self.area.read_into(&rest.wanted, bytes);
@@ -144,13 +168,8 @@ impl Beside {
             }
         }
         // Now none begins.
-        let mut state = self.shared.state();
-        loop {
-            if let Some(rest) = self.look(&state, ids, bytes) {
-                return self.area.read_into(&rest.wanted, bytes).map(|()| rest.there);
-            }
-            state = self.shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
+        let (_state, rest) = self.find(self.shared.state(), ids, bytes)?;
+        self.area.read_into(&rest.wanted, bytes).map(|()| rest.there)
     }
 }
 
@@ -247,6 +266,28 @@ mod tests {
         for every in [1, 3] {
             let areas = Areas { blocks: BLOCKS, every, reads: Reads::Known };
             stress(Box::new(DetWo::create(store(), areas).expect("a disk")));
+        }
+    }
+
+    #[test]
+    fn after_a_write_that_failed_nobody_waits_for_ever() {
+        let plan = FaultPlan::new();
+        let store = Arc::new(FaultStore::new(MemoryStore::new(), plan.clone()));
+        let areas = Areas { blocks: BLOCKS, every: 3, reads: Reads::Known };
+        let mut disk = DetWo::create(store, areas).expect("a disk");
+        (0..BLOCKS).for_each(|id| write(&mut disk, id, 1));
+        disk.commit().expect("memory");
+        let reader = disk.reader().expect("others may read");
+        plan.fail_in(0, Fault { repeat: Repeat::FromThenOn, ..Fault::once() });
+        let again = |disk: &mut DetWoDisk| {
+            let op = |id| BlockOp { id: BlockId(id), action: Action::Write(block(id, 2)) };
+            disk.access((0..BLOCKS).map(op).collect()).and_then(|_| disk.commit())
+        };
+        assert!(again(&mut disk).is_err());
+        plan.clear();
+        assert!(again(&mut disk).is_err(), "nobody knows what is stored");
+        for id in 0..BLOCKS {
+            assert!(reader.read(&[BlockId(id)], &mut |_, _| {}).is_err());
         }
     }
 

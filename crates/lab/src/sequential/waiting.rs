@@ -92,11 +92,12 @@ impl<S: Scheme> Waiting<S> {
     }
 
     fn carry_out(&mut self) -> Result<()> {
-        if let Some(writes) = self.shared.begin(|count| self.scheme.affects(count)) {
-            self.scheme.write(&writes)?;
-            self.shared.end();
-        }
-        Ok(())
+        let Some(writes) = self.shared.begin(|count| self.scheme.affects(count))? else {
+            return Ok(());
+        };
+        let result = self.scheme.write(&writes);
+        self.shared.end(result.is_err());
+        result
     }
 
     fn read(&mut self, ids: &[u64]) -> Result<Vec<BlockAnswer>> {
