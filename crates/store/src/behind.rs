@@ -16,12 +16,20 @@ use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
-/// The most bytes that wait while others are under way; a write that would make it more waits. The
-/// thread begins when a quarter of it waits.
-const MOST: usize = 4 << 20;
-/// The same for whoever wants little memory used.
-const LITTLE: usize = 512 << 10;
+/// The most bytes that are kept, unless it is said ([`Behind::may_keep`]); a write that would make it
+/// more waits.
+const MOST: usize = 8 << 20;
+/// The thread begins when so much waits, or an eighth of the most.
+const ENOUGH: usize = 1 << 20;
+/// It makes so much durable at a time, or half of the most: what is kept is given up by turns.
+const ROUND: usize = 8 << 20;
+/// A disk that takes longer for that has fallen behind.
+const STALLED: Duration = Duration::from_millis(30);
+/// Whoever writes to such a disk waits so long for each byte, once half of the most is kept: 8 ms for a
+/// MiB. Several writes then wait a little where one would wait until the disk is back.
+const PACE: Duration = Duration::from_nanos(8);
 
 #[derive(Debug, Default)]
 struct State {
@@ -29,8 +37,8 @@ struct State {
     waiting: Kept,
     /// Written before that, and about to be durable.
     underway: Arc<Kept>,
-    /// Somebody makes `underway` durable.
-    busy: bool,
+    /// Since when somebody makes `underway` durable, if anybody does.
+    busy: Option<Instant>,
     /// That failed, and `underway` is to be given to the system again.
     failed: bool,
     closing: bool,
@@ -39,6 +47,19 @@ struct State {
 impl State {
     fn is_empty(&self) -> bool {
         self.waiting.is_empty() && self.underway.is_empty()
+    }
+
+    /// The system may have lost what it was given.
+    fn take_back(&mut self) {
+        if let Some(underway) = Arc::get_mut(&mut self.underway) {
+            underway.take_back();
+        }
+        self.waiting.take_back();
+    }
+
+    /// Bytes that are kept.
+    fn kept(&self) -> usize {
+        self.waiting.len() + self.underway.len()
     }
 }
 
@@ -64,9 +85,9 @@ impl<M: Medium> Behind<M> {
         Self { shared: Arc::new(shared), thread: Mutex::default() }
     }
 
-    /// Keeps less in memory from now on.
-    pub(crate) fn save_memory(&self) {
-        self.shared.most.store(LITTLE, Ordering::Relaxed);
+    /// Keeps at most so many bytes from now on, or one write.
+    pub(crate) fn may_keep(&self, bytes: usize) {
+        self.shared.most.store(bytes, Ordering::Relaxed);
     }
 
     pub(crate) fn medium(&self) -> &M {
@@ -79,19 +100,22 @@ impl<M: Medium> Behind<M> {
         if state.failed {
             state = self.shared.make_durable(state)?;
         }
-        while !state.waiting.is_empty() && state.waiting.len() + data.len() > self.shared.most() {
+        while !state.is_empty() && state.kept() + data.len() > self.shared.most() {
             state = self.shared.next(state)?;
         }
+        if later && state.kept() > self.shared.most() / 2 {
+            state = self.shared.give_way(state, data.len());
+        }
         if later || !state.underway.is_empty() || state.waiting.waiting() > 0 {
-            state.waiting.add(offset, data);
-            if !state.busy && state.waiting.len() >= self.shared.enough() {
+            state.waiting.add(offset, data, false);
+            if state.busy.is_none() && state.waiting.len() >= self.shared.enough() {
                 self.shared.changed.notify_all();
                 self.start();
             }
             return Ok(());
         }
         self.medium().write_at(data, offset)?;
-        state.waiting.add_given(offset, data);
+        state.waiting.add(offset, data, true);
         Ok(())
     }
 
@@ -191,7 +215,7 @@ impl<M: Medium> Shared<M> {
     }
 
     fn enough(&self) -> usize {
-        self.most() / 4
+        ENOUGH.min(self.most() / 8)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -205,17 +229,28 @@ impl<M: Medium> Shared<M> {
     /// The state when nobody is making anything durable.
     fn idle(&self) -> MutexGuard<'_, State> {
         let mut state = self.state();
-        while state.busy {
+        while state.busy.is_some() {
             state = self.wait(state);
         }
         state
+    }
+
+    /// Somebody has so many bytes for a disk that has fallen behind: waits a little.
+    fn give_way<'s>(&self, state: MutexGuard<'s, State>, bytes: usize) -> MutexGuard<'s, State> {
+        if state.busy.is_none_or(|since| since.elapsed() < STALLED) {
+            return state;
+        }
+        let time = PACE * u32::try_from(bytes).unwrap_or(u32::MAX);
+        let waited = self.changed.wait_timeout(state, time);
+        waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
     /// What the thread does.
     fn work(&self) {
         let mut state = self.state();
         while !state.closing {
-            let begin = !state.busy && !state.failed && state.waiting.len() >= self.enough();
+            let begin =
+                state.busy.is_none() && !state.failed && state.waiting.len() >= self.enough();
             state = if begin {
                 // The error is kept, for whoever comes next.
                 self.round(state).0
@@ -227,7 +262,7 @@ impl<M: Medium> Shared<M> {
 
     /// One step towards nothing being under way: done here, or awaited.
     fn next<'s>(&'s self, state: MutexGuard<'s, State>) -> io::Result<MutexGuard<'s, State>> {
-        if state.busy {
+        if state.busy.is_some() {
             return Ok(self.wait(state));
         }
         let (state, result) = self.round(state);
@@ -238,7 +273,7 @@ impl<M: Medium> Shared<M> {
         &'s self,
         mut state: MutexGuard<'s, State>,
     ) -> io::Result<MutexGuard<'s, State>> {
-        while state.busy || !state.is_empty() {
+        while state.busy.is_some() || !state.is_empty() {
             state = self.next(state)?;
         }
         Ok(state)
@@ -250,22 +285,21 @@ impl<M: Medium> Shared<M> {
         mut state: MutexGuard<'s, State>,
     ) -> (MutexGuard<'s, State>, io::Result<()>) {
         if state.underway.is_empty() {
-            let State { waiting, underway, .. } = &mut *state;
-            // The last one is its only owner, as nobody is busy.
-            if let Some(underway) = Arc::get_mut(underway) {
-                std::mem::swap(waiting, underway);
-            }
+            let bytes = ROUND.min(self.most() / 2);
+            state.underway = Arc::new(state.waiting.take(bytes));
         }
-        state.busy = true;
+        state.busy = Some(Instant::now());
         let batch = Arc::clone(&state.underway);
         drop(state);
         let result = batch.give(&self.medium).and_then(|()| self.medium.sync());
-        drop(batch);
         let mut state = self.state();
-        state.busy = false;
+        state.busy = None;
         state.failed = result.is_err();
-        if let Some(underway) = Arc::get_mut(&mut state.underway) {
-            if result.is_ok() { underway.forget() } else { underway.take_back() }
+        if result.is_ok() {
+            state.underway = Arc::default();
+        } else {
+            drop(batch);
+            state.take_back();
         }
         self.changed.notify_all();
         (state, result)

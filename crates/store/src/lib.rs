@@ -199,6 +199,10 @@ pub trait Store: Send + Sync {
     /// Takes the exclusive right to write, until the store is dropped; [`StoreError::Busy`] when
     /// another process has it.
     fn lock(&self) -> Result<()>;
-    /// Asks to keep little in memory from now on, though that makes long writes wait more often.
-    fn save_memory(&self) {}
+    /// These ranges (object, offset, length) are likely to be read soon: a store may begin to fetch them.
+    /// Whoever sees reads sees this, so it must follow from what may be seen.
+    fn expect_reads(&self, _ranges: &[(&str, u64, u64)]) {}
+    /// Lets a store keep at most so many bytes of each object that were written and are not yet durable,
+    /// and no more. The more it keeps, the less a long write waits when the disk falls behind.
+    fn may_keep(&self, _bytes: usize) {}
 }

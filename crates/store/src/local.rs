@@ -33,7 +33,7 @@ type Last<'n> = Option<(&'n str, Arc<Handle>, u64)>;
 /// Objects as files in a directory.
 ///
 /// Files are created with mode 0600. What was written and is not durable is kept in memory, at most
-/// 8 MiB of an object; long writes are given to the system by a thread.
+/// 8 MiB of an object unless it is said ([`Store::may_keep`]); long writes are given to the system by a thread.
 #[derive(Debug)]
 pub struct LocalStore {
     directory: Directory,
@@ -104,8 +104,16 @@ impl LocalStore {
 }
 
 impl Store for LocalStore {
-    fn save_memory(&self) {
-        self.handles.save_memory();
+    fn may_keep(&self, bytes: usize) {
+        self.handles.may_keep(bytes);
+    }
+
+    fn expect_reads(&self, ranges: &[(&str, u64, u64)]) {
+        for &(object, offset, len) in ranges {
+            if let Ok((handle, _)) = self.handles.existing(&self.directory, object) {
+                announce(handle.file(), offset, len as usize);
+            }
+        }
     }
 
     fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {

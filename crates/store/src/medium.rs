@@ -15,6 +15,8 @@ pub(crate) trait Medium: Send + Sync + 'static {
     fn read_at(&self, reads: &mut [(u64, &mut [u8])]) -> io::Result<()>;
     /// Writes a whole range.
     fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()>;
+    /// Begins to fetch a range that is likely to be read.
+    fn expect(&self, _offset: u64, _len: usize) {}
     /// Makes durable all that was written.
     fn sync(&self) -> io::Result<()>;
     /// Gives the space of a range back, if that is possible; it reads as zeros or as before.
@@ -42,6 +44,10 @@ impl Medium for File {
 
     fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
         self.write_all_at(data, offset)
+    }
+
+    fn expect(&self, offset: u64, len: usize) {
+        announce(self, offset, len);
     }
 
     fn sync(&self) -> io::Result<()> {

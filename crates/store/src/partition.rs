@@ -178,8 +178,12 @@ impl PartitionStore {
 }
 
 impl Store for PartitionStore {
-    fn save_memory(&self) {
-        self.objects.save_memory();
+    fn may_keep(&self, bytes: usize) {
+        self.objects.may_keep(bytes);
+    }
+
+    fn expect_reads(&self, ranges: &[(&str, u64, u64)]) {
+        self.objects.expect_reads(ranges);
     }
 
     fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {

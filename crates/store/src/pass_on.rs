@@ -72,9 +72,14 @@ macro_rules! pass_on {
             $crate::Store::lock(&$inner)
         }
     };
-    (@ save_memory $this:ident $inner:expr) => {
-        fn save_memory(&$this) {
-            $crate::Store::save_memory(&$inner);
+    (@ may_keep $this:ident $inner:expr) => {
+        fn may_keep(&$this, bytes: usize) {
+            $crate::Store::may_keep(&$inner, bytes);
+        }
+    };
+    (@ expect_reads $this:ident $inner:expr) => {
+        fn expect_reads(&$this, ranges: &[(&str, u64, u64)]) {
+            $crate::Store::expect_reads(&$inner, ranges);
         }
     };
 }

@@ -27,7 +27,7 @@ impl PulseStore {
 
 impl Store for PulseStore {
     // A full disk tells its free space too: no sign of life.
-    pass_on!(self => self.inner; free_bytes lock save_memory);
+    pass_on!(self => self.inner; free_bytes lock may_keep expect_reads);
 
     fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
         self.beat(self.inner.read(reads))

@@ -7,6 +7,7 @@ use super::engine::Sequential;
 use super::ids::Bucket;
 use super::layout::Extent;
 use super::map_node::SealedAt;
+use super::map_shape::NodeAt;
 use super::map_walk::{Goal, MapWalk};
 use super::merge_buffer::{Origin, Pick};
 use super::placement::Planned;
@@ -104,6 +105,17 @@ impl Sequential {
             }
         }
         Ok(flushing.as_step())
+    }
+
+    /// While a flush is sealed: what the next ones are likely to read. It follows from what flushes
+    /// read before.
+    pub fn expected_reads(&self) -> Vec<Extent> {
+        let (merged, swept) = self.placement.expected();
+        let layout = &self.vault.layout;
+        let buckets = merged.into_iter().map(|bucket| layout.bucket(bucket));
+        let leaf =
+            |Bucket { generation, index }| layout.node(generation, NodeAt { height: 0, index });
+        buckets.chain(swept.map(leaf)).collect()
     }
 
     /// With the pages up to date and in the queue, what the flush reads is known.

@@ -101,6 +101,14 @@ impl<T: Copy> MergeBuffer<T> {
         })
     }
 
+    /// The buckets that come next, at most so many of each generation.
+    pub fn expected(&self, count: u64) -> impl Iterator<Item = Bucket> + use<'_, T> {
+        self.sources.iter().flat_map(move |&Source { generation, next, .. }| {
+            let end = next.saturating_add(count).min(self.buckets);
+            (next..end).map(move |index| Bucket { generation, index })
+        })
+    }
+
     /// Takes in a leaf that was wanted, in order. Real blocks stand before fakes.
     pub fn supply(&mut self, bucket: Bucket, entries: &[Option<Entry<T>>]) {
         let sources = self.sources.iter_mut();
@@ -224,6 +232,8 @@ mod tests {
         assert_eq!(load(&mut merge, 4), 2);
         assert_eq!(load(&mut merge, 4), 0);
         assert!(merge.take_next().is_some());
+        assert_eq!(merge.expected(2).collect::<Vec<_>>(), merge.wanted(8).collect::<Vec<_>>());
         assert_eq!(load(&mut merge, 4), 1, "only the first is a block short");
+        assert_eq!(merge.expected(2).count(), 1, "of two generations, one of which is at its end");
     }
 }

@@ -13,6 +13,10 @@ use super::time_pages::Times;
 use super::write_queue::WriteQueue;
 use crate::{BlockId, EngineError, Level, Result};
 
+/// So many buckets of each generation that is merged are expected to be read soon. Of several, in each
+/// of which blocks are in order, a flush uses up about one.
+const EXPECTED: u64 = 2;
+
 /// What a flush writes to one bucket: a block, or a fake, for each slot.
 #[derive(Clone, Debug)]
 pub struct Planned<T> {
@@ -211,6 +215,18 @@ impl<T: Copy, P> Placement<T, P> {
         }
         let generation = self.schedule.swept(bucket.index, self.flush)?;
         Some(Bucket { generation, index: bucket.index })
+    }
+
+    /// What the flushes after one that was planned read, as far as it can be told: the next buckets of
+    /// each merge, and the bucket that the sweep comes to, of which only the leaf may be needed.
+    pub fn expected(&self) -> (Vec<Bucket>, Option<Bucket>) {
+        let merged = self.merges.iter().flat_map(|merge| merge.expected(EXPECTED)).collect();
+        let next = Flush(self.flush.0 + 1);
+        let swept = self.schedule.bucket(self.schedule.last(), next).and_then(|bucket| {
+            let generation = self.schedule.swept(bucket.index, next)?;
+            Some(Bucket { generation, index: bucket.index })
+        });
+        (merged, swept)
     }
 
     /// Takes in a leaf that was wanted, in the order of [`Self::wanted`].

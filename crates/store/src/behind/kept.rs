@@ -1,19 +1,31 @@
 //! Copies of what was written to a file and is not durable yet.
 
 use crate::medium::Medium;
+use std::collections::BTreeMap;
 use std::io;
 
-/// Writes in order, with what they wrote.
+/// What ranges are to hold, of which no two overlap.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
-    /// The offset of each write, and its length.
-    writes: Vec<(u64, usize)>,
-    /// What they wrote, one after the other; it lasts, since fresh memory costs more than the copy.
-    bytes: Vec<u8>,
-    /// How many of the writes the system was given already.
-    given: usize,
-    /// Where the last byte ends.
-    end: u64,
+    /// By where they begin.
+    pieces: BTreeMap<u64, Piece>,
+    /// Bytes of all of them.
+    len: usize,
+    /// Bytes of those that the system was not given yet.
+    waiting: usize,
+}
+
+#[derive(Debug)]
+struct Piece {
+    data: Vec<u8>,
+    /// The system has it, but has not said that it is durable.
+    given: bool,
+}
+
+impl Piece {
+    fn waiting(&self) -> usize {
+        if self.given { 0 } else { self.data.len() }
+    }
 }
 
 /// What is kept of a range.
@@ -28,95 +40,114 @@ pub(super) enum Found {
 
 impl Kept {
     pub(super) fn is_empty(&self) -> bool {
-        self.writes.is_empty()
+        self.pieces.is_empty()
     }
 
     /// Bytes that are kept.
     pub(super) fn len(&self) -> usize {
-        self.bytes.len()
+        self.len
     }
 
     /// Bytes that the system was not given yet.
     pub(super) fn waiting(&self) -> usize {
-        self.writes[self.given..].iter().map(|write| write.1).sum()
+        self.waiting
     }
 
-    /// Where the last byte ends that was written.
+    /// Where the last byte ends; 0 when there is none.
     pub(super) fn end(&self) -> u64 {
-        self.end
+        self.pieces.last_key_value().map_or(0, |(at, piece)| at + piece.data.len() as u64)
     }
 
-    /// Keeps what is to be written later.
-    pub(super) fn add(&mut self, offset: u64, data: &[u8]) {
-        self.writes.push((offset, data.len()));
-        self.bytes.extend_from_slice(data);
-        self.end = self.end.max(offset.saturating_add(data.len() as u64));
+    /// Keeps what is to be written later, or what the system was just `given`.
+    pub(super) fn add(&mut self, offset: u64, data: &[u8], given: bool) {
+        if data.is_empty() {
+            return;
+        }
+        self.remove(offset, offset + data.len() as u64);
+        self.insert(offset, Piece { data: data.to_vec(), given });
     }
 
-    /// Keeps what the system was just given; nothing may wait.
-    pub(super) fn add_given(&mut self, offset: u64, data: &[u8]) {
-        self.add(offset, data);
-        self.given = self.writes.len();
+    fn insert(&mut self, offset: u64, piece: Piece) {
+        self.len += piece.data.len();
+        self.waiting += piece.waiting();
+        self.pieces.insert(offset, piece);
     }
 
-    /// Everything is durable.
-    pub(super) fn forget(&mut self) {
-        self.writes.clear();
-        self.bytes.clear();
-        (self.given, self.end) = (0, 0);
+    /// Forgets a range.
+    fn remove(&mut self, begin: u64, end: u64) {
+        self.split(begin);
+        self.split(end);
+        while let Some((&at, _)) = self.pieces.range(begin..end).next() {
+            if let Some(piece) = self.pieces.remove(&at) {
+                self.len -= piece.data.len();
+                self.waiting -= piece.waiting();
+            }
+        }
+    }
+
+    /// Makes two pieces of one that reaches over `at`.
+    fn split(&mut self, at: u64) {
+        let Some((begin, piece)) = self.pieces.range_mut(..at).next_back() else { return };
+        let before = (at - begin) as usize;
+        if before < piece.data.len() {
+            let rest = Piece { data: piece.data.split_off(before), given: piece.given };
+            self.pieces.insert(at, rest);
+        }
+    }
+
+    /// Takes some out, the first ones: so many bytes, or a piece more.
+    pub(super) fn take(&mut self, bytes: usize) -> Self {
+        let mut taken = Self::default();
+        while taken.len < bytes
+            && let Some((at, piece)) = self.pieces.pop_first()
+        {
+            self.len -= piece.data.len();
+            self.waiting -= piece.waiting();
+            taken.insert(at, piece);
+        }
+        taken
     }
 
     /// The system may have lost what it was given.
     pub(super) fn take_back(&mut self) {
-        self.given = 0;
+        self.pieces.values_mut().for_each(|piece| piece.given = false);
+        self.waiting = self.len;
     }
 
     /// The file was cut to so many bytes.
     pub(super) fn cut(&mut self, len: u64) {
-        let before = std::mem::take(self);
-        for (offset, data) in before.each() {
-            let left = usize::try_from(len.saturating_sub(offset)).unwrap_or(usize::MAX);
-            self.add(offset, &data[..left.min(data.len())]);
-        }
-        (self.given, self.end) = (before.given, self.end.min(len));
-    }
-
-    fn each(&self) -> impl Iterator<Item = (u64, &[u8])> {
-        let mut rest = self.bytes.as_slice();
-        self.writes.iter().map(move |&(offset, len)| {
-            let (data, others) = rest.split_at(len);
-            rest = others;
-            (offset, data)
-        })
+        self.remove(len, self.end().max(len));
     }
 
     /// Whether any of it is in this range.
     pub(super) fn touches(&self, offset: u64, len: u64) -> bool {
-        let end = offset.saturating_add(len);
-        self.writes.iter().any(|&(at, len)| at < end && offset < at + len as u64)
+        self.last_before(offset.saturating_add(len)).is_some_and(|(at, data)| at + data > offset)
     }
 
-    /// Fills `buf` if one write has all of the range and no later one has a part of it.
+    /// The last piece that begins before `end`, and its length.
+    fn last_before(&self, end: u64) -> Option<(u64, u64)> {
+        let (at, piece) = self.pieces.range(..end).next_back()?;
+        Some((*at, piece.data.len() as u64))
+    }
+
+    /// Fills `buf` if one piece has all of the range.
     pub(super) fn read(&self, offset: u64, buf: &mut [u8]) -> Found {
         let end = offset + buf.len() as u64;
-        let mut behind = self.bytes.len();
-        for &(at, len) in self.writes.iter().rev() {
-            behind -= len;
-            if at >= end || offset >= at + len as u64 {
-                continue;
+        let Some((at, len)) = self.last_before(end).filter(|(at, len)| at + len > offset) else {
+            return Found::Nothing;
+        };
+        match self.pieces.get(&at) {
+            Some(piece) if at <= offset && end <= at + len => {
+                buf.copy_from_slice(&piece.data[(offset - at) as usize..][..buf.len()]);
+                Found::All
             }
-            if offset < at || end > at + len as u64 {
-                return Found::Part;
-            }
-            let from = behind + (offset - at) as usize;
-            buf.copy_from_slice(&self.bytes[from..from + buf.len()]);
-            return Found::All;
+            _ => Found::Part,
         }
-        Found::Nothing
     }
 
     /// Gives the system what it was not given.
     pub(super) fn give(&self, medium: &impl Medium) -> io::Result<()> {
-        self.each().skip(self.given).try_for_each(|(offset, data)| medium.write_at(data, offset))
+        let mut waiting = self.pieces.iter().filter(|(_, piece)| !piece.given);
+        waiting.try_for_each(|(&at, piece)| medium.write_at(&piece.data, at))
     }
 }

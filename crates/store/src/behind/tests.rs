@@ -21,8 +21,8 @@ fn failed(writes: &[(u64, &[u8])]) -> io::Result<Behind> {
     behind.medium().write_all_at(b"first", 0)?;
     behind.medium().set_len(5)?;
     let mut state = behind.shared.state();
-    state.waiting.take_back();
     (state.underway, state.failed) = (Arc::new(std::mem::take(&mut state.waiting)), true);
+    state.take_back();
     drop(state);
     Ok(behind)
 }
@@ -68,17 +68,85 @@ fn much_is_written_by_the_thread_and_bounded() -> io::Result<()> {
     let behind = open(b"")?;
     let piece = vec![7; 3 << 20];
     for round in 0..30 {
-        let most = if round < 20 { MOST } else { LITTLE.max(piece.len()) };
+        let most = if round < 20 { MOST } else { piece.len() };
         if round == 20 {
-            behind.save_memory();
+            behind.may_keep(1 << 20);
             behind.sync()?;
         }
         behind.write(round * 11, &piece, true)?;
-        assert!(behind.waiting() <= 2 * most);
+        assert!(behind.shared.state().kept() <= most);
     }
     behind.sync()?;
     assert_eq!((behind.waiting(), behind.end()), (0, 0));
     assert_eq!(content(&behind)?.len(), 29 * 11 + piece.len());
+    Ok(())
+}
+
+/// A disk that writes nothing while somebody holds it.
+struct Stalls(Mutex<()>, Arc<AtomicUsize>);
+
+impl Medium for Stalls {
+    fn read_at(&self, _: &mut [(u64, &mut [u8])]) -> io::Result<()> {
+        Ok(())
+    }
+    fn write_at(&self, data: &[u8], _: u64) -> io::Result<()> {
+        drop(self.0.lock());
+        self.1.fetch_add(data.len(), Ordering::Relaxed);
+        Ok(())
+    }
+    fn sync(&self) -> io::Result<()> {
+        drop(self.0.lock());
+        Ok(())
+    }
+    fn punch(&self, _: u64, _: u64) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn as_much_is_written_as_may_be_kept_while_the_disk_stalls() -> io::Result<()> {
+    const PIECE: usize = 64 << 10;
+    let written = Arc::new(AtomicUsize::new(0));
+    let behind = Behind::new(Stalls(Mutex::default(), Arc::clone(&written)));
+    for most in [2 * PIECE, MOST, 3 * MOST] {
+        written.store(0, Ordering::Relaxed);
+        behind.may_keep(most);
+        let held = behind.medium().0.lock();
+        for at in 0..(most / PIECE) as u64 {
+            behind.write(at * PIECE as u64, &[1; PIECE], true)?;
+        }
+        assert_eq!((behind.waiting(), written.load(Ordering::Relaxed)), (most, 0));
+        // The next one finds no room before the disk is back.
+        thread::scope(|scope| {
+            let next = scope.spawn(|| behind.write(0, &[2; PIECE], true));
+            drop(held);
+            next.join().expect("no panic")
+        })?;
+        behind.sync()?;
+        assert!(behind.is_empty());
+        assert_eq!(written.load(Ordering::Relaxed), most + PIECE);
+    }
+    Ok(())
+}
+
+#[test]
+fn what_a_partial_sync_left_is_given_again_after_it_failed() -> io::Result<()> {
+    let behind = open(b"")?;
+    behind.may_keep(8);
+    // The system has both, and half of the most is made durable at a time.
+    for at in [0, 4] {
+        behind.write(at, &[at as u8 + 1; 4], false)?;
+    }
+    let mut state = behind.shared.state();
+    state.underway = Arc::new(state.waiting.take(4));
+    assert_eq!((state.underway.len(), state.waiting.len()), (4, 4));
+    // Its sync failed, and so did that of the others.
+    behind.medium().write_all_at(&[0xee; 8], 0)?;
+    state.failed = true;
+    state.take_back();
+    drop(state);
+    behind.sync()?;
+    assert_eq!(content(&behind)?, [1, 1, 1, 1, 5, 5, 5, 5]);
     Ok(())
 }
 
@@ -122,6 +190,8 @@ fn act() -> impl Strategy<Value = Act> {
 
 fn run(acts: &[Act]) -> io::Result<()> {
     let behind = open(b"")?;
+    // So that it is made durable in parts.
+    behind.may_keep(100);
     let mut model = Vec::new();
     for (index, act) in acts.iter().enumerate() {
         match *act {
@@ -165,15 +235,13 @@ fn run(acts: &[Act]) -> io::Result<()> {
 fn lose(behind: &Behind) -> io::Result<()> {
     let mut state = behind.shared.idle();
     if state.underway.is_empty() {
-        state.underway = Arc::new(std::mem::take(&mut state.waiting));
+        state.underway = Arc::new(state.waiting.take(50));
     }
     let len = behind.medium().metadata()?.len();
-    let lost = (0..len).filter(|&at| state.underway.touches(at, 1));
+    let lost = (0..len).filter(|&at| state.underway.touches(at, 1) || state.waiting.touches(at, 1));
     lost.clone().try_for_each(|at| behind.medium().write_all_at(&[0xee], at))?;
     state.failed = !state.underway.is_empty();
-    if let Some(underway) = Arc::get_mut(&mut state.underway) {
-        underway.take_back();
-    }
+    state.take_back();
     Ok(())
 }
 

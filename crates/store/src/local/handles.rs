@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 
 /// So many files stay open, far below the usual limit of 1,024 for a process.
@@ -117,8 +117,8 @@ type Open = HashMap<String, Arc<Handle>>;
 #[derive(Debug, Default)]
 pub(super) struct Handles {
     open: RwLock<Open>,
-    /// Whether files keep little in memory.
-    little: AtomicBool,
+    /// How much each may keep in memory; 0 as long as nothing was said.
+    most: AtomicUsize,
 }
 
 impl Handles {
@@ -159,10 +159,10 @@ impl Handles {
         open.values().map(|handle| handle.behind.waiting() as u64).sum()
     }
 
-    /// All files keep less in memory from now on.
-    pub(super) fn save_memory(&self) {
-        self.little.store(true, Ordering::Relaxed);
-        self.exclusive().values().for_each(|handle| handle.behind.save_memory());
+    /// All files keep at most so much in memory from now on.
+    pub(super) fn may_keep(&self, bytes: usize) {
+        self.most.store(bytes, Ordering::Relaxed);
+        self.exclusive().values().for_each(|handle| handle.behind.may_keep(bytes));
     }
 
     /// Nobody opens a file while this is held.
@@ -197,8 +197,9 @@ impl Handles {
         make_room(open);
         expect_random_reads(&file);
         let behind = Behind::new(file);
-        if self.little.load(Ordering::Relaxed) {
-            behind.save_memory();
+        match self.most.load(Ordering::Relaxed) {
+            0 => {}
+            bytes => behind.may_keep(bytes),
         }
         let handle = Arc::new(Handle { behind, refused, dirty: AtomicBool::default() });
         open.insert(name.to_owned(), Arc::clone(&handle));

@@ -48,9 +48,22 @@ struct Writer {
 type Change = (usize, Entry);
 
 impl<M: Medium> Objects<M> {
-    /// Keeps less in memory from now on.
-    pub(super) fn save_memory(&self) {
-        self.behind.save_memory();
+    /// Keeps at most so much in memory from now on.
+    pub(super) fn may_keep(&self, bytes: usize) {
+        self.behind.may_keep(bytes);
+    }
+
+    /// Begins to fetch these ranges (object, offset, length), as far as they are there.
+    pub(super) fn expect_reads(&self, ranges: &[(&str, u64, u64)]) {
+        let view = self.shared();
+        for &(object, offset, len) in ranges {
+            if let Ok((index, entry)) = self.existing(&view, object)
+                && offset.checked_add(len).is_some_and(|end| end <= entry.len)
+            {
+                let at = self.layout.reserved[index].begin(&entry) + offset;
+                self.behind.medium().expect(at, len as usize);
+            }
+        }
     }
 
     /// Writes the first table; whatever the places hold is void.

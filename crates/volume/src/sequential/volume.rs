@@ -10,7 +10,7 @@ use crate::header::{FORMAT_VERSION, Header, SequentialHeader};
 use crate::options::{EngineInfo, OpenOptions, Seen, SequentialInfo, VolumeInfo};
 use crate::{Error, Result};
 use oblivio_crypto::{MasterKey, OsEntropy, Sealer, VolumeId};
-use oblivio_engine::sequential::{Part, Sequential, SequentialKeys};
+use oblivio_engine::sequential::{Extent, Part, Sequential, SequentialKeys, Step};
 use oblivio_engine::{BlockAnswer, BlockId, EngineError};
 use oblivio_store::Store;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,6 +22,9 @@ use std::time::{Duration, Instant};
 const ANNOUNCE_EVERY: Duration = Duration::from_secs(1);
 /// The memory that the caller's caches may go by, unless it is said.
 const MEMORY: usize = 128 << 20;
+
+/// What the store may keep of each object for little memory.
+const LITTLE_KEPT: usize = 1 << 20;
 
 /// An open volume on the sequential engine.
 pub struct SequentialVolume {
@@ -63,7 +66,7 @@ impl SequentialVolume {
         let (volume, layout) = (header.volume(), header.sequential());
         if layout.engine.time_pages > 0 {
             // Its map is on the disk because there is little memory.
-            store.save_memory();
+            store.may_keep(LITTLE_KEPT);
         }
         let keys = SequentialKeys::of_volume(master, volume);
         let engine = Sequential::new(layout.engine, keys).map_err(engine_error)?;
@@ -146,11 +149,16 @@ impl SequentialVolume {
     }
 
     /// A flush; the engine is free for readers while the store is at work, and while blocks are
-    /// opened and sealed, by all hands.
+    /// opened and sealed, by all hands. While they are sealed, what the next flushes read is fetched.
     fn flush(&mut self) -> Result<()> {
         let mut flushing = self.engine().begin_flush().map_err(engine_error)?;
         loop {
             let step = self.engine().flush_step(&mut flushing).map_err(engine_error)?;
+            if matches!(step, Step::Work) {
+                let expected = self.engine().expected_reads();
+                let range = |Extent { offset, bytes }: &Extent| (DISK_OBJECT, *offset, *bytes);
+                self.store.expect_reads(&expected.iter().map(range).collect::<Vec<_>>());
+            }
             if !carry_out(&*self.store, step)? {
                 return Ok(());
             }

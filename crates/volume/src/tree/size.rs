@@ -90,7 +90,12 @@ impl TreeVolume {
             return Ok(true);
         }
         if self.engine.shrink_left() == 0 {
-            return self.reclaim();
+            let more = self.reclaim()?;
+            // Disks that are told of what is free are told with a sync: of a little, not of all.
+            if more {
+                self.slab.sync_all(&*self.store)?;
+            }
+            return Ok(more);
         }
         // A moment of its own, as whoever comes waits for its end.
         if self.commit_if_due()? {
@@ -99,6 +104,8 @@ impl TreeVolume {
         self.sweep(SWEEP_IDLE)?;
         if self.engine.shrink_left() > 0 {
             self.reclaim()?;
+            // Now, when nobody waits, rather than all of it in the next commit.
+            self.slab.sync_all(&*self.store)?;
         } else {
             // What the last paths gave back is free after a commit.
             self.checkpoint()?;

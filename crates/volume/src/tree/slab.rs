@@ -206,6 +206,15 @@ impl Slab {
         if objects.is_empty() { Ok(()) } else { Ok(store.sync(&objects)?) }
     }
 
+    /// Makes everything durable, what was given back too.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn sync_all(&self, store: &dyn Store) -> Result<()> {
+        let there = self.shelves.iter().filter(|shelf| shelf.bytes() > 0);
+        Ok(store.sync(&there.map(|shelf| shelf.object).collect::<Vec<_>>())?)
+    }
+
     /// What so many buckets take at most.
     pub fn most_bytes(&self, buckets: u64) -> u64 {
         buckets * self.shelves[0].slot_bytes

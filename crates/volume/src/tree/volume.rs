@@ -75,6 +75,10 @@ fn config_of(create: &CreateOptions) -> TreeConfig {
     }
 }
 
+/// The store keeps so much of an object, or a sixteenth of the budget, while the disk falls behind. It is
+/// two of them that are written much at the same time.
+const MOST_KEPT: usize = 32 << 20;
+
 /// What the budget leaves for the top of the tree: all but a quarter (batches and the file
 /// layer's caches), what is known of each block and bucket, and a checkpoint while it is written.
 pub(crate) fn cache_bytes(
@@ -165,6 +169,7 @@ impl TreeVolume {
         let config = TreeConfig { cache_bytes, ..config };
         let engine = TreeOram::new(config, blocks, TreeKeys::of_volume(master, volume))
             .map_err(|error| Error::Invalid(error.to_string()))?;
+        store.may_keep(MOST_KEPT.min(memory_bytes / 16));
         let sealer = |root| Sealer::new(root, Box::new(OsEntropy));
         Ok(Self {
             slab: Slab::of(&engine, header.slot_align()),
