@@ -201,7 +201,8 @@ mod tests {
     use crate::sequential::plain::Plain;
     use crate::workload::Rng;
     use oblivio_engine::{Action, BlockId, BlockOp};
-    use oblivio_store::{MemoryStore, ReadAt, Result, Store, pass_on};
+    use oblivio_store::fault::{Fault, FaultPlan, Repeat};
+    use oblivio_store::{FaultStore, MemoryStore, ReadAt, Result, Store, pass_on};
     use oblivio_volume::{BlockReader, BlockSpace};
     use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
     use std::sync::{Arc, Barrier};
@@ -279,7 +280,7 @@ mod tests {
         disk.commit().expect("memory");
         let reader = disk.reader().expect("others may read");
         plan.fail_in(0, Fault { repeat: Repeat::FromThenOn, ..Fault::once() });
-        let again = |disk: &mut DetWoDisk| {
+        let again = |disk: &mut DetWo| {
             let op = |id| BlockOp { id: BlockId(id), action: Action::Write(block(id, 2)) };
             disk.access((0..BLOCKS).map(op).collect()).and_then(|_| disk.commit())
         };
