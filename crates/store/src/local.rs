@@ -13,7 +13,7 @@ use crate::medium::{Lock, Medium, announce, sync_directory};
 use crate::{PutMode, ReadAt, Result, Store, StoreError, WriteAt, check_name};
 use directory::Directory;
 use handles::{Handle, Handles};
-use runs::{near, read_run, span};
+use runs::{joined, near, read_run, span};
 use std::fs::{DirBuilder, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt};
@@ -109,9 +109,10 @@ impl Store for LocalStore {
     }
 
     fn expect_reads(&self, ranges: &[(&str, u64, u64)]) {
-        for &(object, offset, len) in ranges {
-            if let Ok((handle, _)) = self.handles.existing(&self.directory, object) {
-                announce(handle.file(), offset, len as usize);
+        let mut last = None;
+        for (object, begin, end) in joined(ranges) {
+            if let Ok((handle, _)) = self.existing(&mut last, object) {
+                announce(handle.file(), begin, (end - begin) as usize);
             }
         }
     }

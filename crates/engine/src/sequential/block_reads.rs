@@ -90,6 +90,14 @@ impl BlockReads {
     }
 }
 
+/// Where these blocks are, in ascending order, neighbours together.
+pub(super) fn places(vault: &Vault, wanted: Vec<(Slot, SealedAt)>) -> Vec<Extent> {
+    let mut slots: Vec<_> = wanted.iter().map(|&(slot, _)| vault.layout.slot(slot)).collect();
+    slots.sort_unstable();
+    slots.dedup();
+    joined(slots)
+}
+
 /// Some of the blocks, to be opened in place.
 pub(super) struct Opens<'a> {
     opener: &'a Opener,

@@ -1,7 +1,7 @@
 //! Reading blocks. The adversary sees no reads, so each goes straight to its block, and several
 //! batches may be under way while a flush is.
 
-use super::block_reads::{BlockReads, OpenBlocks};
+use super::block_reads::{BlockReads, OpenBlocks, places};
 use super::engine::Sequential;
 use super::ids::{Flush, Generation, Slot};
 use super::layout::Extent;
@@ -28,6 +28,8 @@ pub struct ReadBatch {
     /// The flush before which they were located: their places may be written over after it.
     located: Flush,
     phase: Phase,
+    /// Only the places of the blocks are wanted.
+    only_places: bool,
     /// The buffer for what is read of blocks, and in the end the contents of those that were stored.
     bytes: Vec<u8>,
 }
@@ -60,6 +62,8 @@ enum Phase {
         reads: BlockReads,
     },
     Done,
+    /// That is where they are.
+    Places(Vec<Extent>),
 }
 
 impl ReadBatch {
@@ -75,9 +79,23 @@ impl ReadBatch {
         Self { bytes, ..self }
     }
 
+    /// The same, of which only [`Self::places`] is wanted: it ends before blocks are read.
+    #[must_use]
+    pub fn only_places(self) -> Self {
+        Self { only_places: true, ..self }
+    }
+
+    /// Where the blocks are that must be read, once it came so far.
+    pub fn places(&self) -> &[Extent] {
+        match &self.phase {
+            Phase::Places(extents) => extents,
+            _ => &[],
+        }
+    }
+
     /// Whether all answers are there.
     pub fn is_done(&self) -> bool {
-        matches!(self.phase, Phase::Done)
+        matches!(self.phase, Phase::Done | Phase::Places(_))
     }
 
     /// Opens the blocks that were read, once that step was carried out, without the engine: most of
@@ -91,7 +109,7 @@ impl ReadBatch {
                     return;
                 }
             }
-            Phase::Locate | Phase::Leaves { .. } | Phase::Done => return,
+            Phase::Locate | Phase::Leaves { .. } | Phase::Done | Phase::Places(_) => return,
         }
         if let Phase::Blocks { found, reads } = std::mem::replace(&mut self.phase, Phase::Done)
             && let Ok(blocks) = reads.opened()
@@ -116,7 +134,7 @@ impl ReadBatch {
                 let (extents, into) = reads.as_read();
                 Step::Read { extents, into }
             }
-            Phase::Locate | Phase::Done => Step::Done,
+            Phase::Locate | Phase::Done | Phase::Places(_) => Step::Done,
         }
     }
 
@@ -180,7 +198,7 @@ impl Sequential {
 
     fn advance_read(&mut self, batch: &mut ReadBatch, phase: Phase) -> Result<Phase> {
         match phase {
-            Phase::Done => Ok(Phase::Done),
+            Phase::Done | Phase::Places(_) => Ok(phase),
             Phase::Pages(mut inner) => {
                 self.advance_batch(&mut inner)?;
                 if !inner.is_done() {
@@ -242,6 +260,7 @@ impl Sequential {
             match found {
                 Found::InPage(page) => pages.push(page),
                 Found::Nowhere => batch.answers[at] = Answer::Absent,
+                Found::Queued(_) if batch.only_places => {}
                 Found::Queued(content) => {
                     let content = content.cloned();
                     batch.answers[at] = content.map_or(Answer::Absent, Answer::Queued);
@@ -307,6 +326,9 @@ impl Sequential {
         let wanted: Vec<(Slot, SealedAt)> = wanted;
         if wanted.is_empty() {
             return Ok(Phase::Done);
+        }
+        if batch.only_places {
+            return Ok(Phase::Places(places(&self.vault, wanted)));
         }
         let reads =
             BlockReads::new(&self.vault, wanted.into_iter(), std::mem::take(&mut batch.bytes));

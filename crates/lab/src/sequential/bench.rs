@@ -20,6 +20,9 @@ pub struct Bench {
     /// Seconds of a job.
     #[arg(long, default_value_t = 20)]
     seconds: u64,
+    /// Times that a job that only reads is run in a row, of which the median is its rate.
+    #[arg(long, default_value_t = 1)]
+    repeat: usize,
     /// Times that a disk is written from beginning to end before anything is measured.
     #[arg(long, default_value_t = 3)]
     fill: u64,
@@ -101,10 +104,12 @@ impl Bench {
              Before anything is measured half of each disk is written, and then all of it, from beginning \
              to end, {} times, so that no write is in step with DetWoORAM's turns. Jobs \
              that are told in a time run {} seconds, and a flush at the end counts where they write. \
+             Jobs that only read are run {} times in a row. \
              Median of {} rounds; {turns}. {cold}{model}",
             bytes(self.size),
             self.fill,
             self.seconds,
+            self.repeat,
             self.rounds,
         )
     }
@@ -144,9 +149,7 @@ impl Bench {
         for &round in rounds {
             for (number, job) in measured.jobs.iter().enumerate() {
                 for (at, disk) in &running {
-                    self.cool();
-                    disk.turn()?;
-                    let rate = job.run(&disk.uri(), self.size, self.seconds, round)?;
+                    let rate = self.run(disk, job, round)?;
                     eprintln!("{}, {}: {}", disk.system.name, job.name, shown(job, rate));
                     measured.found[*at].rates[number].push(rate);
                 }
@@ -158,6 +161,19 @@ impl Bench {
             disk.end()?;
         }
         Ok(())
+    }
+
+    /// The rate of a job; of one that only reads, the median of several times.
+    fn run(&self, disk: &Running, job: &Job, round: usize) -> Result<Rate> {
+        let times = if job.writes() { 1 } else { self.repeat.max(1) };
+        let mut rates = Vec::with_capacity(times);
+        for _ in 0..times {
+            self.cool();
+            disk.turn()?;
+            rates.push(job.run(&disk.uri(), self.size, self.seconds, round)?);
+        }
+        rates.sort_by(|one, other| one.bytes.total_cmp(&other.bytes));
+        Ok(rates[times / 2])
     }
 
     fn start(&self, system: &'static System) -> Result<Running> {

@@ -92,7 +92,8 @@ impl Job {
         if self.in_bytes() { rate.bytes } else { rate.requests }
     }
 
-    fn writes(&self) -> bool {
+    /// Whether it does not only read.
+    pub fn writes(&self) -> bool {
         self.rw != "read" && self.rw != "randread"
     }
 

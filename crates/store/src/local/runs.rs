@@ -29,6 +29,23 @@ pub(super) fn near(reads: &[ReadAt<'_>], left: &[usize]) -> Vec<Vec<usize>> {
     runs
 }
 
+/// Ranges (object, offset, length) as they would be read: near ones together, each with its end.
+pub(super) fn joined<'r>(ranges: &[(&'r str, u64, u64)]) -> Vec<(&'r str, u64, u64)> {
+    let mut joined: Vec<(&str, u64, u64)> = Vec::new();
+    for &(object, offset, len) in ranges {
+        let end = offset.saturating_add(len);
+        match joined.last_mut() {
+            Some((same, begin, before))
+                if *same == object && *begin <= offset && offset <= *before + GAP =>
+            {
+                *before = end.max(*before);
+            }
+            _ => joined.push((object, offset, end)),
+        }
+    }
+    joined
+}
+
 /// Where a run begins and ends in its file.
 pub(super) fn span(reads: &[ReadAt<'_>], run: &[usize]) -> (u64, u64) {
     let begin = run.first().map_or(0, |&first| reads[first].offset);

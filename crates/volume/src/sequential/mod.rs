@@ -24,6 +24,7 @@
 //! One thread owns the volume and writes. Others read beside it, through what they share: the engine
 //! behind a lock (docs/decisions/0015-reads-beside-writes.md).
 
+mod ahead;
 mod create;
 mod log;
 mod open;

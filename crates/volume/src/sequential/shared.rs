@@ -5,12 +5,14 @@
 //! it is acknowledged, so a read that begins then finds it.
 
 use super::DISK_OBJECT;
+use super::ahead::Ahead;
 use super::volume::engine_error;
 use crate::block::BlockReader;
 use crate::{Error, Result};
 use oblivio_engine::BlockId;
 use oblivio_engine::sequential::{Extent, ReadBatch, Sequential, SequentialConfig, Step};
 use oblivio_store::{ReadAt, Store, WriteAt};
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Bytes of blocks that are read together.
@@ -33,6 +35,7 @@ pub(super) struct Shared {
     /// Why all handles are unusable, if they are.
     failed: OnceLock<String>,
     buffers: Mutex<Vec<Vec<u8>>>,
+    ahead: Ahead,
 }
 
 impl Shared {
@@ -40,8 +43,8 @@ impl Shared {
         let SequentialConfig { blocks, block_bytes, time_pages, .. } = *engine.config();
         let (failed, buffers) = (OnceLock::new(), Mutex::default());
         let saves_memory = time_pages > 0;
-        let engine = Mutex::new(engine);
-        Self { store, blocks, block_bytes, saves_memory, engine, failed, buffers }
+        let (engine, ahead) = (Mutex::new(engine), Ahead::new(blocks, block_bytes));
+        Self { store, blocks, block_bytes, saves_memory, engine, failed, buffers, ahead }
     }
 
     /// The engine, for a moment: not while anything is read, written or decrypted.
@@ -72,6 +75,8 @@ impl Shared {
         take: &mut dyn FnMut(usize, Option<&[u8]>),
     ) -> Result<()> {
         let together = self.together();
+        // Whatever is wrong there, whoever reads it hears of it.
+        let _ = self.fetch_ahead(self.ahead.expect(blocks));
         for (chunk, blocks) in blocks.chunks(together).enumerate() {
             let batch = self.read_batch(blocks)?;
             for (at, answer) in batch.answers().enumerate() {
@@ -106,6 +111,24 @@ impl Shared {
         Ok(batch)
     }
 
+    /// Lets the store begin to fetch blocks, after the map leaves that list them.
+    fn fetch_ahead(&self, blocks: Range<u64>) -> Result<()> {
+        let together = self.together() as u64;
+        for first in blocks.clone().step_by(together as usize) {
+            let ids = (first..blocks.end.min(first + together)).map(BlockId).collect();
+            let mut batch = self.engine().begin_read(ids).map_err(engine_error)?.only_places();
+            for _ in 0..PATIENCE {
+                let step = self.engine().read_step(&mut batch).map_err(engine_error)?;
+                if !carry_out(&*self.store, step)? {
+                    break;
+                }
+                batch.open();
+            }
+            self.store.expect_reads(&ranges(batch.places()));
+        }
+        Ok(())
+    }
+
     /// Blocks that are read together.
     pub fn together(&self) -> usize {
         let bytes = if self.saves_memory { FEW } else { TOGETHER };
@@ -129,6 +152,11 @@ impl BlockReader for Shared {
     fn saves_memory(&self) -> bool {
         self.saves_memory
     }
+}
+
+/// Parts of the disk as a store names them.
+pub(super) fn ranges(extents: &[Extent]) -> Vec<(&'static str, u64, u64)> {
+    extents.iter().map(|Extent { offset, bytes }| (DISK_OBJECT, *offset, *bytes)).collect()
 }
 
 /// Carries out one step of the engine; false when there was nothing to do.

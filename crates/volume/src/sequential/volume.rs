@@ -3,14 +3,14 @@
 use super::create::form_of;
 use super::log::{LOG_OBJECT, Mark, RingLog};
 use super::quantum::Entry;
-use super::shared::{Shared, carry_out};
+use super::shared::{Shared, carry_out, ranges};
 use super::state::{State, StatePlaces};
 use super::{DISK_OBJECT, times};
 use crate::header::{FORMAT_VERSION, Header, SequentialHeader};
 use crate::options::{EngineInfo, OpenOptions, Seen, SequentialInfo, VolumeInfo};
 use crate::{Error, Result};
 use oblivio_crypto::{MasterKey, OsEntropy, Sealer, VolumeId};
-use oblivio_engine::sequential::{Extent, Part, Sequential, SequentialKeys, Step};
+use oblivio_engine::sequential::{Part, Sequential, SequentialKeys, Step};
 use oblivio_engine::{BlockAnswer, BlockId, EngineError};
 use oblivio_store::Store;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -156,8 +156,7 @@ impl SequentialVolume {
             let step = self.engine().flush_step(&mut flushing).map_err(engine_error)?;
             if matches!(step, Step::Work) {
                 let expected = self.engine().expected_reads();
-                let range = |Extent { offset, bytes }: &Extent| (DISK_OBJECT, *offset, *bytes);
-                self.store.expect_reads(&expected.iter().map(range).collect::<Vec<_>>());
+                self.store.expect_reads(&ranges(&expected));
             }
             if !carry_out(&*self.store, step)? {
                 return Ok(());

@@ -6,6 +6,7 @@
 
 #![expect(clippy::print_stdout, reason = "the outcome of a long run is its numbers")]
 
+mod ahead;
 mod beside;
 mod bounds;
 mod crashes;

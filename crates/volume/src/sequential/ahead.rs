@@ -1,0 +1,121 @@
+//! Reading ahead: whoever reads in order finds the next blocks on their way from the disk.
+//!
+//! Who watches reads learns from them anyway (SECURITY.md), so what is fetched may follow from what
+//! was read.
+
+use oblivio_engine::BlockId;
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+/// A read of so many bytes in a row may be one of several.
+const LEAST: usize = 64 << 10;
+/// So many bytes are fetched behind the last of them.
+const WINDOW: usize = 4 << 20;
+/// No fewer than so many at once.
+const PIECE: usize = 1 << 20;
+/// Places at which somebody may be reading in order, at the same time.
+const STREAMS: usize = 8;
+
+/// Somebody who reads in order.
+struct Stream {
+    /// Behind the last block that was read.
+    next: u64,
+    /// Behind the last one that was fetched.
+    fetched: u64,
+}
+
+/// Who reads in order, and how far ahead of them is fetched.
+pub(super) struct Ahead {
+    blocks: u64,
+    block_bytes: usize,
+    /// The one that was found last comes last.
+    streams: Mutex<Vec<Stream>>,
+}
+
+impl Ahead {
+    pub fn new(blocks: u64, block_bytes: usize) -> Self {
+        Self { blocks, block_bytes, streams: Mutex::default() }
+    }
+
+    /// What is to be fetched when these blocks, in ascending order, are read.
+    pub fn expect(&self, blocks: &[BlockId]) -> Range<u64> {
+        let (Some(first), Some(last)) = (blocks.first(), blocks.last()) else { return 0..0 };
+        let (first, end) = (first.0, last.0 + 1);
+        if blocks.len() < self.count(LEAST) as usize || end - first != blocks.len() as u64 {
+            return 0..0;
+        }
+        let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        // Several requests are under way, and come in any order.
+        let window = self.count(WINDOW);
+        let Some(at) = streams.iter().position(|it| it.next.abs_diff(first) <= window) else {
+            if streams.len() == STREAMS {
+                streams.remove(0);
+            }
+            streams.push(Stream { next: end, fetched: end });
+            return 0..0;
+        };
+        let mut stream = streams.remove(at);
+        stream.next = stream.next.max(end);
+        let piece = self.count(PIECE);
+        // The first piece is what is read at once.
+        let from = stream.fetched.max(first + piece);
+        let to = (stream.next + window).min(self.blocks);
+        let enough = from + piece <= to || (from < to && to == self.blocks);
+        if enough {
+            stream.fetched = to;
+        }
+        streams.push(stream);
+        if enough { from..to } else { 0..0 }
+    }
+
+    fn count(&self, bytes: usize) -> u64 {
+        (bytes / self.block_bytes).max(1) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BLOCK: usize = 4096;
+
+    fn read(ahead: &Ahead, blocks: Range<u64>) -> Range<u64> {
+        ahead.expect(&blocks.map(BlockId).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn all_that_is_read_in_order_is_fetched_once_and_no_more() {
+        for order in [[0, 1, 2, 3], [1, 0, 3, 2]] {
+            let ahead = Ahead::new(20_000, BLOCK);
+            let mut fetched: Vec<u64> = Vec::new();
+            for at in (0..64).step_by(4).flat_map(|group| order.map(|at| group + at)) {
+                let next = read(&ahead, at * 256..(at + 1) * 256);
+                assert!(next.end <= (at + 4) * 256 + 1024, "not further than the window");
+                fetched.extend(next);
+            }
+            assert!(fetched.is_sorted_by(|one, next| *one + 1 == *next), "{order:?}");
+            assert!(fetched[0] <= 1024 && fetched.len() as u64 > 60 * 256);
+        }
+    }
+
+    #[test]
+    fn what_is_read_at_random_or_little_is_followed_by_nothing() {
+        let ahead = Ahead::new(1 << 30, BLOCK);
+        for at in 0..100 {
+            assert!(read(&ahead, at * 4..at * 4 + 4).is_empty(), "little");
+            let far = at * 7_919 * 4_000 % (1 << 30);
+            assert!(read(&ahead, far..far + 64).is_empty(), "anywhere");
+        }
+        let holes: Vec<BlockId> = (0..100).map(|at| BlockId(2 * at)).collect();
+        assert!((0..3).all(|_| ahead.expect(&holes).is_empty()));
+        assert!(ahead.expect(&[]).is_empty());
+    }
+
+    #[test]
+    fn nothing_behind_the_end_is_fetched() {
+        let ahead = Ahead::new(1_000, BLOCK);
+        assert!(read(&ahead, 0..256).is_empty());
+        assert_eq!(read(&ahead, 256..512), 512..1_000);
+        assert!(read(&ahead, 512..1_000).is_empty());
+    }
+}
