@@ -10,9 +10,12 @@ use std::sync::{Mutex, PoisonError};
 /// A read of so many bytes in a row may be one of several.
 const LEAST: usize = 64 << 10;
 /// So many bytes are fetched behind the last of them.
-const WINDOW: usize = 4 << 20;
-/// No fewer than so many at once.
-const PIECE: usize = 1 << 20;
+const WINDOW: usize = 8 << 20;
+/// No fewer than so many at once: on an aged disk a few of them lie in each of several places, side by
+/// side with those of the next.
+const PIECE: usize = 4 << 20;
+/// So many are read at once, whoever asks for more.
+const FIRST: usize = 1 << 20;
 /// Places at which somebody may be reading in order, at the same time.
 const STREAMS: usize = 8;
 
@@ -57,8 +60,7 @@ impl Ahead {
         let mut stream = streams.remove(at);
         stream.next = stream.next.max(end);
         let piece = self.count(PIECE);
-        // The first piece is what is read at once.
-        let from = stream.fetched.max(first + piece);
+        let from = stream.fetched.max(first + self.count(FIRST));
         let to = (stream.next + window).min(self.blocks);
         let enough = from + piece <= to || (from < to && to == self.blocks);
         if enough {
@@ -90,7 +92,7 @@ mod tests {
             let mut fetched: Vec<u64> = Vec::new();
             for at in (0..64).step_by(4).flat_map(|group| order.map(|at| group + at)) {
                 let next = read(&ahead, at * 256..(at + 1) * 256);
-                assert!(next.end <= (at + 4) * 256 + 1024, "not further than the window");
+                assert!(next.end <= (at + 4) * 256 + 2048, "not further than the window");
                 fetched.extend(next);
             }
             assert!(fetched.is_sorted_by(|one, next| *one + 1 == *next), "{order:?}");

@@ -113,19 +113,19 @@ impl Shared {
 
     /// Lets the store begin to fetch blocks, after the map leaves that list them.
     fn fetch_ahead(&self, blocks: Range<u64>) -> Result<()> {
-        let together = self.together() as u64;
-        for first in blocks.clone().step_by(together as usize) {
-            let ids = (first..blocks.end.min(first + together)).map(BlockId).collect();
-            let mut batch = self.engine().begin_read(ids).map_err(engine_error)?.only_places();
-            for _ in 0..PATIENCE {
-                let step = self.engine().read_step(&mut batch).map_err(engine_error)?;
-                if !carry_out(&*self.store, step)? {
-                    break;
-                }
-                batch.open();
-            }
-            self.store.expect_reads(&ranges(batch.places()));
+        if blocks.is_empty() {
+            return Ok(());
         }
+        let batch = self.engine().begin_read(blocks.map(BlockId).collect());
+        let mut batch = batch.map_err(engine_error)?.only_places();
+        for _ in 0..PATIENCE {
+            let step = self.engine().read_step(&mut batch).map_err(engine_error)?;
+            if !carry_out(&*self.store, step)? {
+                break;
+            }
+            batch.open();
+        }
+        self.store.expect_reads(&ranges(batch.places()));
         Ok(())
     }
 
