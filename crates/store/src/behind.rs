@@ -18,17 +18,16 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// The most bytes that are kept, unless it is said ([`Behind::may_keep`]); a write that would make it
-/// more waits.
+/// The most bytes that are kept; a write that would make it more waits. With more of them a sync at the
+/// end waits longer.
 const MOST: usize = 8 << 20;
 /// The thread begins when so much waits, or an eighth of the most.
 const ENOUGH: usize = 1 << 20;
-/// It makes so much durable at a time, or half of the most: what is kept is given up by turns.
-const ROUND: usize = 8 << 20;
-/// A disk that takes longer for that has fallen behind.
+/// A disk that takes longer to make half of the most durable has fallen behind. Then more may be kept
+/// ([`Behind::may_keep`]).
 const STALLED: Duration = Duration::from_millis(30);
-/// Whoever writes to such a disk waits so long for each byte, once half of the most is kept: 8 ms for a
-/// MiB. Several writes then wait a little where one would wait until the disk is back.
+/// Whoever writes meanwhile waits so long for each byte: 8 ms for a MiB. Several writes then wait a
+/// little where one would wait until the disk is back.
 const PACE: Duration = Duration::from_nanos(8);
 
 #[derive(Debug, Default)]
@@ -61,6 +60,11 @@ impl State {
     fn kept(&self) -> usize {
         self.waiting.len() + self.underway.len()
     }
+
+    /// While somebody makes something durable: how long it may take before the disk has fallen behind.
+    fn stalled(&self) -> Option<Duration> {
+        Some(STALLED.saturating_sub(self.busy?.elapsed()))
+    }
 }
 
 #[derive(Debug)]
@@ -68,7 +72,8 @@ struct Shared<M> {
     medium: M,
     state: Mutex<State>,
     changed: Condvar,
-    most: AtomicUsize,
+    /// What may be kept while the disk has fallen behind.
+    reserve: AtomicUsize,
 }
 
 /// A file (or what stands for one), and what was written to it and is not durable.
@@ -81,13 +86,14 @@ pub(crate) struct Behind<M: Medium = File> {
 impl<M: Medium> Behind<M> {
     pub(crate) fn new(medium: M) -> Self {
         let (state, changed) = (Mutex::default(), Condvar::new());
-        let shared = Shared { medium, state, changed, most: AtomicUsize::new(MOST) };
+        let shared = Shared { medium, state, changed, reserve: AtomicUsize::new(MOST) };
         Self { shared: Arc::new(shared), thread: Mutex::default() }
     }
 
-    /// Keeps at most so many bytes from now on, or one write.
+    /// Keeps at most so many bytes from now on, or one write: more than 8 MiB only while the disk has
+    /// fallen behind.
     pub(crate) fn may_keep(&self, bytes: usize) {
-        self.shared.most.store(bytes, Ordering::Relaxed);
+        self.shared.reserve.store(bytes, Ordering::Relaxed);
     }
 
     pub(crate) fn medium(&self) -> &M {
@@ -101,10 +107,16 @@ impl<M: Medium> Behind<M> {
             state = self.shared.make_durable(state)?;
         }
         while !state.is_empty() && state.kept() + data.len() > self.shared.most() {
-            state = self.shared.next(state)?;
-        }
-        if later && state.kept() > self.shared.most() / 2 {
-            state = self.shared.give_way(state, data.len());
+            match state.stalled() {
+                // There is room for what is written while the disk has fallen behind.
+                Some(Duration::ZERO) if state.kept() + data.len() <= self.shared.reserve() => {
+                    let time = PACE * u32::try_from(data.len()).unwrap_or(u32::MAX);
+                    state = self.shared.wait_for(state, time);
+                    break;
+                }
+                Some(left) if !left.is_zero() => state = self.shared.wait_for(state, left),
+                _ => state = self.shared.next(state)?,
+            }
         }
         if later || !state.underway.is_empty() || state.waiting.waiting() > 0 {
             state.waiting.add(offset, data, false);
@@ -210,8 +222,12 @@ impl<M: Medium> Drop for Behind<M> {
 }
 
 impl<M: Medium> Shared<M> {
+    fn reserve(&self) -> usize {
+        self.reserve.load(Ordering::Relaxed)
+    }
+
     fn most(&self) -> usize {
-        self.most.load(Ordering::Relaxed)
+        MOST.min(self.reserve())
     }
 
     fn enough(&self) -> usize {
@@ -235,12 +251,8 @@ impl<M: Medium> Shared<M> {
         state
     }
 
-    /// Somebody has so many bytes for a disk that has fallen behind: waits a little.
-    fn give_way<'s>(&self, state: MutexGuard<'s, State>, bytes: usize) -> MutexGuard<'s, State> {
-        if state.busy.is_none_or(|since| since.elapsed() < STALLED) {
-            return state;
-        }
-        let time = PACE * u32::try_from(bytes).unwrap_or(u32::MAX);
+    /// Waits for a change, but not longer than this.
+    fn wait_for<'s>(&self, state: MutexGuard<'s, State>, time: Duration) -> MutexGuard<'s, State> {
         let waited = self.changed.wait_timeout(state, time);
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
@@ -285,8 +297,7 @@ impl<M: Medium> Shared<M> {
         mut state: MutexGuard<'s, State>,
     ) -> (MutexGuard<'s, State>, io::Result<()>) {
         if state.underway.is_empty() {
-            let bytes = ROUND.min(self.most() / 2);
-            state.underway = Arc::new(state.waiting.take(bytes));
+            state.underway = Arc::new(state.waiting.take(self.most() / 2));
         }
         state.busy = Some(Instant::now());
         let batch = Arc::clone(&state.underway);
