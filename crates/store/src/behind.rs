@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 /// The most bytes that are kept; a write that would make it more waits. With more of them a sync at the
 /// end waits longer.
-const MOST: usize = 8 << 20;
+const MOST: usize = 4 << 20;
 /// The thread begins when so much waits, or an eighth of the most.
 const ENOUGH: usize = 1 << 20;
 /// A disk that takes longer to make half of the most durable has fallen behind. Then more may be kept
@@ -90,7 +90,7 @@ impl<M: Medium> Behind<M> {
         Self { shared: Arc::new(shared), thread: Mutex::default() }
     }
 
-    /// Keeps at most so many bytes from now on, or one write: more than 8 MiB only while the disk has
+    /// Keeps at most so many bytes from now on, or one write: more than 4 MiB only while the disk has
     /// fallen behind.
     pub(crate) fn may_keep(&self, bytes: usize) {
         self.shared.reserve.store(bytes, Ordering::Relaxed);
@@ -115,12 +115,17 @@ impl<M: Medium> Behind<M> {
                     break;
                 }
                 Some(left) if !left.is_zero() => state = self.shared.wait_for(state, left),
+                // The thread has not yet noticed. Whoever did its work would wait for all of it.
+                None if self.shared.is_enough(&state) && self.start() => {
+                    self.shared.changed.notify_all();
+                    state = self.shared.wait_for(state, STALLED);
+                }
                 _ => state = self.shared.next(state)?,
             }
         }
         if later || !state.underway.is_empty() || state.waiting.waiting() > 0 {
             state.waiting.add(offset, data, false);
-            if state.busy.is_none() && state.waiting.len() >= self.shared.enough() {
+            if self.shared.is_enough(&state) {
                 self.shared.changed.notify_all();
                 self.start();
             }
@@ -180,7 +185,8 @@ impl<M: Medium> Behind<M> {
         self.shared.state().is_empty()
     }
 
-    fn start(&self) {
+    /// Whether there is a thread.
+    fn start(&self) -> bool {
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         if thread.is_none() {
             let shared = Arc::clone(&self.shared);
@@ -188,6 +194,7 @@ impl<M: Medium> Behind<M> {
             let name = "write-behind".to_owned();
             *thread = thread::Builder::new().name(name).spawn(move || shared.work()).ok();
         }
+        thread.is_some()
     }
 }
 
@@ -230,8 +237,10 @@ impl<M: Medium> Shared<M> {
         MOST.min(self.reserve())
     }
 
-    fn enough(&self) -> usize {
-        ENOUGH.min(self.most() / 8)
+    /// Whether there is something for the thread to do, and nobody does it.
+    fn is_enough(&self, state: &State) -> bool {
+        let enough = ENOUGH.min(self.most() / 8);
+        state.busy.is_none() && !state.failed && state.waiting.len() >= enough
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -261,9 +270,7 @@ impl<M: Medium> Shared<M> {
     fn work(&self) {
         let mut state = self.state();
         while !state.closing {
-            let begin =
-                state.busy.is_none() && !state.failed && state.waiting.len() >= self.enough();
-            state = if begin {
+            state = if self.is_enough(&state) {
                 // The error is kept, for whoever comes next.
                 self.round(state).0
             } else {

@@ -202,7 +202,7 @@ pub trait Store: Send + Sync {
     /// These ranges (object, offset, length) are likely to be read soon: a store may begin to fetch them.
     /// Whoever sees reads sees this, so it must follow from what may be seen.
     fn expect_reads(&self, _ranges: &[(&str, u64, u64)]) {}
-    /// Lets a store keep at most so many bytes of each object that were written and are not yet durable,
-    /// and no more. The more it keeps, the less a long write waits when the disk falls behind.
+    /// Says how many bytes of each object, written and not yet durable, a store may keep in memory. It
+    /// keeps much only while the disk has fallen behind, so that whoever writes waits less.
     fn may_keep(&self, _bytes: usize) {}
 }

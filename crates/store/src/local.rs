@@ -33,7 +33,8 @@ type Last<'n> = Option<(&'n str, Arc<Handle>, u64)>;
 /// Objects as files in a directory.
 ///
 /// Files are created with mode 0600. What was written and is not durable is kept in memory, at most
-/// 8 MiB of an object unless it is said ([`Store::may_keep`]); long writes are given to the system by a thread.
+/// 4 MiB of an object, and more only while the disk stalls ([`Store::may_keep`]); long writes are given to
+/// the system by a thread.
 #[derive(Debug)]
 pub struct LocalStore {
     directory: Directory,

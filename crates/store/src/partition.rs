@@ -83,7 +83,8 @@ pub enum Existing {
 
 /// Objects in one file or raw partition.
 ///
-/// What was written and is not durable is kept in memory, at most 8 MiB; long writes are given to
+/// What was written and is not durable is kept in memory, at most 4 MiB, and
+/// more only while the disk stalls ([`Store::may_keep`]); long writes are given to
 /// the system by a thread.
 #[derive(Debug)]
 pub struct PartitionStore {
