@@ -190,8 +190,9 @@ impl Store for LocalStore {
 
     fn len(&self, object: &str) -> Result<Option<u64>> {
         check_name(object)?;
-        let len = self.directory.len(object)?;
-        Ok(len.map(|len| len.max(self.handles.waiting_end(object))))
+        // First, for what waits may come to be written meanwhile.
+        let waits = self.handles.waiting_end(object);
+        Ok(self.directory.len(object)?.map(|len| len.max(waits)))
     }
 
     fn put(&self, object: &str, data: &[u8], mode: PutMode) -> Result<()> {
