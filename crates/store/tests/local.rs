@@ -345,3 +345,18 @@ fn what_is_allocated_has_its_space() -> Result<()> {
     assert_eq!(store.len("c")?, Some(0));
     Ok(())
 }
+
+/// Whether it waits, is being written or is in the file.
+#[test]
+fn an_object_is_as_long_as_what_was_written_to_it_at_every_moment() {
+    let (_dir, store) = new();
+    let piece = vec![7; 300 << 10];
+    for at in 0..100 {
+        let offset = at * piece.len() as u64;
+        store.write(&[WriteAt { object: "o", offset, data: &piece }]).expect("write");
+        for _ in 0..200 {
+            assert_eq!(store.len("o").expect("len"), Some(offset + piece.len() as u64));
+        }
+    }
+    store.sync(&["o"]).expect("sync");
+}
