@@ -21,8 +21,6 @@ use std::time::{Duration, Instant};
 /// The most bytes that are kept; a write that would make it more waits. With more of them a sync at the
 /// end waits longer.
 const MOST: usize = 4 << 20;
-/// The thread begins when so much waits, or an eighth of the most.
-const ENOUGH: usize = 1 << 20;
 /// A disk that takes longer to make half of the most durable has fallen behind. Then more may be kept
 /// ([`Behind::may_keep`]).
 const STALLED: Duration = Duration::from_millis(30);
@@ -106,13 +104,16 @@ impl<M: Medium> Behind<M> {
         if state.failed {
             state = self.shared.make_durable(state)?;
         }
+        let mut gave_way = false;
         while !state.is_empty() && state.kept() + data.len() > self.shared.most() {
             match state.stalled() {
                 // There is room for what is written while the disk has fallen behind.
                 Some(Duration::ZERO) if state.kept() + data.len() <= self.shared.reserve() => {
+                    if std::mem::replace(&mut gave_way, true) {
+                        break;
+                    }
                     let time = PACE * u32::try_from(data.len()).unwrap_or(u32::MAX);
                     state = self.shared.wait_for(state, time);
-                    break;
                 }
                 Some(left) if !left.is_zero() => state = self.shared.wait_for(state, left),
                 // The thread has not yet noticed. Whoever did its work would wait for all of it.
@@ -237,10 +238,9 @@ impl<M: Medium> Shared<M> {
         MOST.min(self.reserve())
     }
 
-    /// Whether there is something for the thread to do, and nobody does it.
+    /// Whether there is enough for the thread to begin with, an eighth of the most, and nobody does it.
     fn is_enough(&self, state: &State) -> bool {
-        let enough = ENOUGH.min(self.most() / 8);
-        state.busy.is_none() && !state.failed && state.waiting.len() >= enough
+        state.busy.is_none() && !state.failed && state.waiting.len() >= self.most() / 8
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
