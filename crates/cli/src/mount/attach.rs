@@ -210,10 +210,12 @@ fn shown(dir: &Path) -> String {
 
 /// Lets the kernel read ahead as much as one request carries; without the permission it stays
 /// at what the system gives.
+///
+/// Which device it is stands in the list of mounts. To ask the directory would be a request to this very
+/// process: killed before it answers, it would wait for itself, and not even `kill -9` would end it.
 pub fn read_ahead(dir: &Path) {
-    let Ok(found) = rustix::fs::stat(dir) else { return };
-    let (major, minor) = (rustix::fs::major(found.st_dev), rustix::fs::minor(found.st_dev));
-    let knob = format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb");
+    let Ok(Some(mount)) = mounted_on(dir) else { return };
+    let knob = format!("/sys/class/bdi/{}/read_ahead_kb", mount.device);
     let _ = std::fs::write(knob, (super::reply::MAX_IO >> 10).to_string());
 }
 
@@ -221,6 +223,8 @@ pub fn read_ahead(dir: &Path) {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Mount {
     pub kind: Vec<u8>,
+    /// Its numbers, as `0:40`.
+    device: String,
 }
 
 /// What is mounted on top at a directory.
@@ -234,10 +238,11 @@ fn find_mount(list: &[u8], dir: &OsStr) -> Option<Mount> {
     let mut found = None;
     for line in list.split(|&byte| byte == b'\n') {
         let mut words = line.split(|&byte| byte == b' ');
-        let Some(at) = words.nth(4) else { continue };
+        let (Some(device), Some(at)) = (words.nth(2), words.nth(1)) else { continue };
         if unescape(at) == dir.as_bytes() {
             let kind = words.skip_while(|word| *word != b"-").nth(1);
-            found = kind.map(|kind| Mount { kind: kind.to_vec() });
+            let device = String::from_utf8_lossy(device).into_owned();
+            found = kind.map(|kind| Mount { kind: kind.to_vec(), device });
         }
     }
     found
@@ -265,9 +270,10 @@ mod tests {
     fn mounts_are_found_by_their_directory() {
         let list = b"22 1 0:20 / /a rw - ext4 /dev/x rw\n\
                      30 22 0:40 / /a/b\\040c rw,noatime shared:1 - fuse.oblivio /v rw\n";
-        let kind = |dir: &str| find_mount(list, OsStr::new(dir)).map(|mount| mount.kind);
-        assert_eq!(kind("/a/b c"), Some(b"fuse.oblivio".to_vec()));
-        assert_eq!(kind("/a"), Some(b"ext4".to_vec()));
-        assert_eq!(kind("/a/b"), None);
+        let found =
+            |dir: &str| find_mount(list, OsStr::new(dir)).map(|mount| (mount.kind, mount.device));
+        assert_eq!(found("/a/b c"), Some((b"fuse.oblivio".to_vec(), "0:40".to_owned())));
+        assert_eq!(found("/a"), Some((b"ext4".to_vec(), "0:20".to_owned())));
+        assert_eq!(found("/a/b"), None);
     }
 }

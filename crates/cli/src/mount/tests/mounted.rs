@@ -74,6 +74,28 @@ fn a_stalled_mount_can_be_ended() {
     rig.gate.shut(false);
 }
 
+/// A process that asks its own mount something and is killed before it answers waits for itself: not
+/// even `kill -9` ends it.
+#[test]
+fn what_follows_the_mounting_asks_nothing_of_the_mount() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (tell, ended) = channel();
+    let at = dir.path().to_owned();
+    // Nobody answers: with the end of this line to the kernel, requests that wait end too.
+    let nobody = match attach::attach(&at, &Options::default().look) {
+        Ok(device) => device,
+        Err(error) => return eprintln!("skipped: {error:#}"),
+    };
+    thread::spawn(move || {
+        attach::read_ahead(&at);
+        let _ = tell.send(());
+    });
+    let asked_nothing = ended.recv_timeout(Duration::from_secs(10)).is_ok();
+    drop(nobody);
+    attach::detach(dir.path(), true).expect("unmounted");
+    assert!(asked_nothing);
+}
+
 /// Here the mount is the disk that fails below a folder: the kernel drops what it could not write,
 /// and the next sync would succeed without it.
 #[test]
