@@ -29,8 +29,10 @@ pub fn mount_within(store: Arc<dyn Store>, passphrase: &Passphrase, dir: &Path) 
         super::READ_AHEAD,
     )?;
     fs.set_clock(Box::new(crate::open::now));
-    let mounted = serve(fs, dir, Options { pulse, ..Options::default() })?;
-    Ok(Within { mounted, dir: dir.to_owned() })
+    // The list of mounts has its full name.
+    let dir = dir.canonicalize()?;
+    let mounted = serve(fs, &dir, Options { pulse, ..Options::default() })?;
+    Ok(Within { mounted, dir })
 }
 
 impl Within {
