@@ -6,6 +6,7 @@ mod error;
 pub mod fs;
 #[doc(hidden)]
 pub mod fuzzing;
+mod hands;
 mod header;
 mod options;
 mod ranges;
