@@ -19,6 +19,7 @@ mod info;
 mod init;
 mod judge;
 mod list;
+mod memory;
 mod mount;
 mod nbd;
 mod open;

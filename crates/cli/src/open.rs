@@ -108,7 +108,10 @@ pub fn volume_over(
         }
     };
     let on_shown = both(publisher.callback(), recorder.map(Recorder::callback));
-    let options = OpenOptions { short_pauses, ..options(args, last_seen, Some(on_shown))? };
+    let mut options = OpenOptions { short_pauses, ..options(args, last_seen, Some(on_shown))? };
+    if short_pauses && header.engine == EngineKind::Tree && options.memory_bytes == 0 {
+        options.memory_bytes = crate::memory::of_server();
+    }
     let passphrase = passphrase::known(&args.passphrase)?;
     let volume = Volume::open(store, &passphrase, options)?;
     remembered::note(&volume.seen())?;

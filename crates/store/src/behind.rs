@@ -72,6 +72,8 @@ struct Shared<M> {
     changed: Condvar,
     /// What may be kept while the disk has fallen behind.
     reserve: AtomicUsize,
+    /// What is written later may reach up to the next multiple of this.
+    align: AtomicUsize,
 }
 
 /// A file (or what stands for one), and what was written to it and is not durable.
@@ -84,7 +86,8 @@ pub(crate) struct Behind<M: Medium = File> {
 impl<M: Medium> Behind<M> {
     pub(crate) fn new(medium: M) -> Self {
         let (state, changed) = (Mutex::default(), Condvar::new());
-        let shared = Shared { medium, state, changed, reserve: AtomicUsize::new(MOST) };
+        let (reserve, align) = (AtomicUsize::new(MOST), AtomicUsize::new(1));
+        let shared = Shared { medium, state, changed, reserve, align };
         Self { shared: Arc::new(shared), thread: Mutex::default() }
     }
 
@@ -92,6 +95,11 @@ impl<M: Medium> Behind<M> {
     /// fallen behind.
     pub(crate) fn may_keep(&self, bytes: usize) {
         self.shared.reserve.store(bytes, Ordering::Relaxed);
+    }
+
+    /// What lies between the end of a write and the next multiple of `align` means nothing from now on.
+    pub(crate) fn may_round_up(&self, align: usize) {
+        self.shared.align.store(align.max(1), Ordering::Relaxed);
     }
 
     pub(crate) fn medium(&self) -> &M {
@@ -125,7 +133,10 @@ impl<M: Medium> Behind<M> {
             }
         }
         if later || !state.underway.is_empty() || state.waiting.waiting() > 0 {
-            state.waiting.add(offset, data, false);
+            let end = offset + data.len() as u64;
+            let round =
+                end.checked_next_multiple_of(self.shared.align.load(Ordering::Relaxed) as u64);
+            state.waiting.add_to(round.unwrap_or(end), offset, data, false);
             if self.shared.is_enough(&state) {
                 self.shared.changed.notify_all();
                 self.start();

@@ -183,7 +183,7 @@ impl Kind {
 }
 
 impl<S: Store> Store for FaultStore<S> {
-    pass_on!(self => self.inner; free_bytes may_keep expect_reads);
+    pass_on!(self => self.inner; free_bytes may_keep may_round_up expect_reads);
 
     fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
         let verdict = self.plan.judge(reads.len());

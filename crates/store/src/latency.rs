@@ -65,7 +65,7 @@ impl<S> LatencyStore<S> {
 }
 
 impl<S: Store> Store for LatencyStore<S> {
-    pass_on!(self => self.inner; free_bytes may_keep expect_reads);
+    pass_on!(self => self.inner; free_bytes may_keep may_round_up expect_reads);
 
     fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
         self.wait(reads.iter().map(|read| read.buf.len() as u64).sum(), 0);

@@ -205,4 +205,8 @@ pub trait Store: Send + Sync {
     /// Says how many bytes of each object, written and not yet durable, a store may keep in memory. It
     /// keeps much only while the disk has fallen behind, so that whoever writes waits less.
     fn may_keep(&self, _bytes: usize) {}
+    /// Says that what lies between the end of a write to this object and the next multiple of `align`
+    /// means nothing, so that a store may write zeros there: a system that keeps pages need not read the
+    /// rest of one from the disk then.
+    fn may_round_up(&self, _object: &str, _align: usize) {}
 }

@@ -77,6 +77,11 @@ macro_rules! pass_on {
             $crate::Store::may_keep(&$inner, bytes);
         }
     };
+    (@ may_round_up $this:ident $inner:expr) => {
+        fn may_round_up(&$this, object: &str, align: usize) {
+            $crate::Store::may_round_up(&$inner, object, align);
+        }
+    };
     (@ expect_reads $this:ident $inner:expr) => {
         fn expect_reads(&$this, ranges: &[(&str, u64, u64)]) {
             $crate::Store::expect_reads(&$inner, ranges);

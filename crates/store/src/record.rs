@@ -167,7 +167,7 @@ impl<S: fmt::Debug> fmt::Debug for RecordStore<S> {
 }
 
 impl<S: Store> Store for RecordStore<S> {
-    pass_on!(self => self.inner; free_bytes lock may_keep expect_reads);
+    pass_on!(self => self.inner; free_bytes lock may_keep may_round_up expect_reads);
 
     fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
         let asked = reads.iter().map(|read| (read.object, read.offset, read.buf.len() as u64));

@@ -85,7 +85,7 @@ fn may_pass(error: &StoreError) -> bool {
 }
 
 impl Store for RetryStore {
-    pass_on!(self => self.inner; free_bytes lock may_keep expect_reads);
+    pass_on!(self => self.inner; free_bytes lock may_keep may_round_up expect_reads);
 
     fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
         self.persist(|| self.inner.read(reads))

@@ -360,3 +360,52 @@ fn an_object_is_as_long_as_what_was_written_to_it_at_every_moment() {
     }
     store.sync(&["o"]).expect("sync");
 }
+
+/// More than one thread may serve such a call.
+#[test]
+fn a_long_call_reads_every_range_or_says_what_is_wrong() -> Result<()> {
+    const PIECE: usize = 100 << 10;
+    let (_dir, store) = new();
+    let piece = |object: usize, at: usize| vec![(object * 50 + at) as u8; PIECE];
+    let names = ["a", "b", "c"];
+    for (object, name) in names.into_iter().enumerate() {
+        let all: Vec<_> = (0..20).flat_map(|at| piece(object, at)).collect();
+        write(&store, name, &all)?;
+    }
+    let mut wanted: Vec<_> =
+        (0..3).flat_map(|object| (0..20).map(move |at| (object, at))).collect();
+    for step in [1, 7, 11] {
+        let mut bufs = vec![vec![0; PIECE]; wanted.len()];
+        let places = wanted.iter().zip(&mut bufs);
+        let mut reads: Vec<_> = places
+            .map(|(&(object, at), buf)| ReadAt {
+                object: names[object],
+                offset: (at * PIECE) as u64,
+                buf,
+            })
+            .collect();
+        store.read(&mut reads)?;
+        for (index, object, offset) in
+            [(0, "d", 0), (59, "d", 0), (0, "c", 1 << 30), (59, "c", 1 << 30)]
+        {
+            let (name, place) = (reads[index].object, reads[index].offset);
+            (reads[index].object, reads[index].offset) = (object, offset);
+            match store.read(&mut reads) {
+                Err(StoreError::Missing { object: named }) => {
+                    assert_eq!((named.as_str(), object), ("d", "d"))
+                }
+                Err(StoreError::Short { object: named, .. }) => {
+                    assert_eq!((named.as_str(), object), ("c", "c"))
+                }
+                other => panic!("{other:?}"),
+            }
+            (reads[index].object, reads[index].offset) = (name, place);
+        }
+        store.read(&mut reads)?;
+        for (&(object, at), buf) in wanted.iter().zip(&bufs) {
+            assert!(*buf == piece(object, at), "object {object}, piece {at}");
+        }
+        wanted = (0..wanted.len()).map(|index| wanted[index * step % wanted.len()]).collect();
+    }
+    Ok(())
+}

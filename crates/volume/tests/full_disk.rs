@@ -53,7 +53,7 @@ impl Limited {
 }
 
 impl Store for Limited {
-    pass_on!(self => self.disk; read sync len delete list lock may_keep expect_reads);
+    pass_on!(self => self.disk; read sync len delete list lock may_keep may_round_up expect_reads);
 
     fn write(&self, writes: &[WriteAt<'_>]) -> Result<()> {
         writes.iter().try_for_each(|write| {

@@ -27,7 +27,7 @@ impl PulseStore {
 
 impl Store for PulseStore {
     // A full disk tells its free space too: no sign of life.
-    pass_on!(self => self.inner; free_bytes lock may_keep expect_reads);
+    pass_on!(self => self.inner; free_bytes lock may_keep may_round_up expect_reads);
 
     fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
         self.beat(self.inner.read(reads))

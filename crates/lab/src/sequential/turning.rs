@@ -152,7 +152,7 @@ impl<S: Store> Turning<S> {
 
 impl<S: Store> Store for Turning<S> {
     pass_on!(self => self.inner; len truncate allocate discard free_bytes delete list lock);
-    pass_on!(self => self.inner; may_keep expect_reads);
+    pass_on!(self => self.inner; may_keep may_round_up expect_reads);
 
     fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
         self.wait(|head| head.read(reads.iter().map(|it| (it.object, it.offset, it.buf.len()))));

@@ -60,11 +60,19 @@ impl Kept {
 
     /// Keeps what is to be written later, or what the system was just `given`.
     pub(super) fn add(&mut self, offset: u64, data: &[u8], given: bool) {
+        self.add_to(offset + data.len() as u64, offset, data, given);
+    }
+
+    /// As [`Self::add`], with zeros behind it up to `end`.
+    pub(super) fn add_to(&mut self, end: u64, offset: u64, data: &[u8], given: bool) {
         if data.is_empty() {
             return;
         }
-        self.remove(offset, offset + data.len() as u64);
-        self.insert(offset, Piece { data: data.to_vec(), given });
+        self.remove(offset, end);
+        let mut kept = Vec::with_capacity((end - offset) as usize);
+        kept.extend_from_slice(data);
+        kept.resize((end - offset) as usize, 0);
+        self.insert(offset, Piece { data: kept, given });
     }
 
     fn insert(&mut self, offset: u64, piece: Piece) {

@@ -64,6 +64,26 @@ fn an_error_stays_until_it_is_gone_and_nothing_is_forgotten() -> io::Result<()> 
 }
 
 #[test]
+fn what_is_written_later_may_be_rounded_up() -> io::Result<()> {
+    let behind = open(&[9; 100])?;
+    behind.may_round_up(8);
+    behind.write(8, b"abc", true)?;
+    behind.write(16, b"defghijk", true)?;
+    behind.write(24, b"lm", true)?;
+    let mut buf = [0; 3];
+    assert!(behind.read(8, &mut buf)? && &buf == b"abc");
+    behind.sync()?;
+    let mut expected = vec![9; 100];
+    expected[8..32].copy_from_slice(b"abc\0\0\0\0\0defghijklm\0\0\0\0\0\0");
+    assert_eq!(content(&behind)?, expected);
+    // At once, with nothing waiting: as it is.
+    behind.write(40, b"n", false)?;
+    expected[40] = b'n';
+    assert_eq!(content(&behind)?, expected);
+    Ok(())
+}
+
+#[test]
 fn much_is_written_by_the_thread_and_bounded() -> io::Result<()> {
     let behind = open(b"")?;
     let piece = vec![7; 3 << 20];

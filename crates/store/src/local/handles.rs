@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 
 /// So many files stay open, far below the usual limit of 1,024 for a process.
 const OPEN: usize = 128;
@@ -119,6 +119,8 @@ pub(super) struct Handles {
     open: RwLock<Open>,
     /// How much each may keep in memory; 0 as long as nothing was said.
     most: AtomicUsize,
+    /// To what writes to some objects may be rounded up.
+    aligns: Mutex<HashMap<String, usize>>,
 }
 
 impl Handles {
@@ -165,6 +167,18 @@ impl Handles {
         self.exclusive().values().for_each(|handle| handle.behind.may_keep(bytes));
     }
 
+    /// Writes to an object may be rounded up from now on.
+    pub(super) fn may_round_up(&self, name: &str, align: usize) {
+        self.aligns().insert(name.to_owned(), align);
+        if let Some(handle) = self.exclusive().get(name) {
+            handle.behind.may_round_up(align);
+        }
+    }
+
+    fn aligns(&self) -> MutexGuard<'_, HashMap<String, usize>> {
+        self.aligns.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Nobody opens a file while this is held.
     pub(super) fn exclusive(&self) -> RwLockWriteGuard<'_, Open> {
         self.open.write().unwrap_or_else(PoisonError::into_inner)
@@ -200,6 +214,9 @@ impl Handles {
         match self.most.load(Ordering::Relaxed) {
             0 => {}
             bytes => behind.may_keep(bytes),
+        }
+        if let Some(&align) = self.aligns().get(name) {
+            behind.may_round_up(align);
         }
         let handle = Arc::new(Handle { behind, refused, dirty: AtomicBool::default() });
         open.insert(name.to_owned(), Arc::clone(&handle));

@@ -13,7 +13,7 @@ use std::ops::Range;
 /// cached buckets are saved; but what is written between two commits takes space twice, and a crash
 /// makes the next opening serve as much again. Public numbers only.
 const LEAST_FLUSH: u64 = 16 << 20;
-const MOST_FLUSH: u64 = 128 << 20;
+const MOST_FLUSH: u64 = 256 << 20;
 /// The most holes that are made at a time, and where somebody waits: each takes 0.06 ms, but 4 on a
 /// busy computer.
 const MOST_HOLES: usize = 1024;
@@ -160,14 +160,14 @@ impl TreeVolume {
         (self.engine.depth().0 + 1).saturating_sub(cached).max(1) as usize
     }
 
-    /// Scheduled paths after which a commit is due: a sixteenth of what is stored.
+    /// Scheduled paths after which a commit is due: an eighth of what is stored.
     pub(crate) fn evictions_between_commits(&self) -> u64 {
         self.evictions_for(self.stored_at_commit)
     }
 
     /// As many as there are between two commits when so many bytes are stored.
     pub(crate) fn evictions_for(&self, stored: u64) -> u64 {
-        let flush = (stored / 16).clamp(LEAST_FLUSH, MOST_FLUSH);
+        let flush = (stored / 8).clamp(LEAST_FLUSH, MOST_FLUSH);
         (flush / (2 * self.bucket_bytes())).max(1)
     }
 

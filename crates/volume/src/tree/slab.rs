@@ -91,6 +91,12 @@ impl Slab {
         slab
     }
 
+    /// Tells the store that nothing is behind a bucket up to the next multiple of `align`: its slot ends
+    /// there, or later.
+    pub fn tell_align(&self, store: &dyn Store, align: usize) {
+        self.shelves.iter().for_each(|shelf| store.may_round_up(shelf.object, align));
+    }
+
     /// Takes up a slot table while the slab is empty; slots that it does not name are free.
     /// `missing` says how many slots a stored bucket lacks, `there` how long each object is.
     ///
