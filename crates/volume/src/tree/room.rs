@@ -93,7 +93,7 @@ impl TreeVolume {
     /// written once: at its last turn before the commit is due, or by the commit. Paths that come
     /// after that point, until the commit has carried out what waits, write all they have.
     fn written_between_commits(&self, tree: &Tree) -> u64 {
-        let paths = self.evictions_for(tree.bytes).max(self.evictions_between_commits());
+        let paths = self.least_interval(tree.bytes.max(self.stored_at_commit));
         let below = paths * (tree.levels - tree.cached_levels);
         let cached: u64 = (0..tree.cached_levels).map(|level| paths.min(1 << level)).sum();
         let late = self.paths_beyond_due(tree) * tree.levels;

@@ -13,7 +13,10 @@ use std::ops::Range;
 /// cached buckets are saved; but what is written between two commits takes space twice, and a crash
 /// makes the next opening serve as much again. Public numbers only.
 const LEAST_FLUSH: u64 = 16 << 20;
-const MOST_FLUSH: u64 = 256 << 20;
+const MOST_FLUSH: u64 = 128 << 20;
+/// Twice as many where the store has room for so many times what they leave: up to four times what is
+/// written between two commits may be free for a while, and that must not make a small disk smaller.
+const ROOMY: u64 = 16;
 /// The most holes that are made at a time, and where somebody waits: each takes 0.06 ms, but 4 on a
 /// busy computer.
 const MOST_HOLES: usize = 1024;
@@ -160,14 +163,30 @@ impl TreeVolume {
         (self.engine.depth().0 + 1).saturating_sub(cached).max(1) as usize
     }
 
-    /// Scheduled paths after which a commit is due: an eighth of what is stored.
+    /// Scheduled paths after which a commit is due.
     pub(crate) fn evictions_between_commits(&self) -> u64 {
-        self.evictions_for(self.stored_at_commit)
+        self.interval
     }
 
-    /// As many as there are between two commits when so many bytes are stored.
-    pub(crate) fn evictions_for(&self, stored: u64) -> u64 {
-        let flush = (stored / 8).clamp(LEAST_FLUSH, MOST_FLUSH);
+    /// As many as there are from now on: for a sixteenth of what is stored, or an eighth where the store
+    /// has much room.
+    pub(crate) fn next_interval(&self) -> Result<u64> {
+        let stored = self.stored_at_commit;
+        let long = self.evictions_for(2 * stored, 2 * MOST_FLUSH);
+        let taken = ROOMY * long * 2 * self.bucket_bytes();
+        Ok(match self.store.free_bytes()? {
+            Some(free) if free < taken => self.least_interval(stored),
+            _ => long,
+        })
+    }
+
+    /// As many as there are between two commits when so many bytes are stored and there is little room.
+    pub(crate) fn least_interval(&self, stored: u64) -> u64 {
+        self.evictions_for(stored, MOST_FLUSH)
+    }
+
+    fn evictions_for(&self, stored: u64, most: u64) -> u64 {
+        let flush = (stored / 16).clamp(LEAST_FLUSH, most);
         (flush / (2 * self.bucket_bytes())).max(1)
     }
 

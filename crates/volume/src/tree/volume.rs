@@ -55,6 +55,8 @@ pub struct TreeVolume {
     pub(crate) committed_at: u64,
     /// Bytes that the slab held then.
     pub(crate) stored_at_commit: u64,
+    /// Scheduled paths from there to the next; a new volume begins with a commit.
+    pub(crate) interval: u64,
     replayed: u64,
     pub(crate) options: OpenOptions,
     /// Why this handle is unusable, if it is.
@@ -196,6 +198,7 @@ impl TreeVolume {
             accesses: 0,
             committed_at: 0,
             stored_at_commit: 0,
+            interval: 1,
             replayed: 0,
             options,
             failed: None,
@@ -229,6 +232,7 @@ impl TreeVolume {
     fn begin_interval(&mut self) -> Result<()> {
         self.committed_at = self.engine.evictions();
         self.stored_at_commit = self.slab.current_bytes();
+        self.interval = self.next_interval()?;
         self.fit_cache()?;
         self.engine.expect_flush_after(self.evictions_between_commits()).map_err(engine_error)
     }
