@@ -1,12 +1,11 @@
-//! Opening by several threads at once: it needs no nonce that nobody else takes.
+//! Opening objects of groups by several threads at once: it needs no nonce that nobody else takes.
 
-use crate::sealer::Parts;
 use crate::session::{KeyCache, Salt, SessionKey};
 use crate::{CryptoError, GroupMark, Place, SealRoot, Tag};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Opens what was sealed under one root. Clones share the keys that they met.
+/// Opens objects of groups. Clones share the keys that they met.
 #[derive(Clone)]
 pub struct Opener(Arc<Shared>);
 
@@ -89,34 +88,13 @@ impl Opening<'_> {
         data: &mut [u8],
     ) -> Result<(), CryptoError> {
         let (salt, counter) = mark.object(index)?;
-        self.open_parts(&salt, counter, place, data, &tag.0)
-    }
-
-    /// Opens in place an object that a [`crate::Sealer`] sealed, one that is not hiding.
-    ///
-    /// # Errors
-    /// `Forged` when it is not that object, `Malformed` when it is too short to be one; what was in
-    /// `buf` is then lost.
-    pub fn open_sealed(&mut self, place: &Place, buf: &mut [u8]) -> Result<(), CryptoError> {
-        let Parts { salt, counter, data, tag } = Parts::of(buf)?;
-        self.open_parts(salt, u64::from_le_bytes(*counter), place, data, tag)
-    }
-
-    fn open_parts(
-        &mut self,
-        salt: &Salt,
-        counter: u64,
-        place: &Place,
-        data: &mut [u8],
-        tag: &[u8],
-    ) -> Result<(), CryptoError> {
         let aad = place.encode();
         if let Some(last) = &self.last
-            && last.salt == *salt
+            && last.salt == salt
         {
-            return last.open(counter, &aad, data, tag);
+            return last.open(counter, &aad, data, &tag.0);
         }
-        self.last = Some(self.opener.open(salt, counter, &aad, data, tag)?);
+        self.last = Some(self.opener.open(&salt, counter, &aad, data, &tag.0)?);
         Ok(())
     }
 }

@@ -166,8 +166,7 @@ impl Sealer {
         &self.session
     }
 
-    /// What opens groups, and objects of a sealer that is not [`Self::hiding`], that are sealed under the
-    /// same root, here or in another session.
+    /// What opens the groups that are sealed under the same root, here or in another session.
     pub fn opener(&self) -> Opener {
         self.opener.clone()
     }
@@ -243,16 +242,16 @@ fn draw_salt(entropy: &mut dyn Entropy) -> Salt {
 }
 
 /// The four parts of a sealed object.
-pub(crate) struct Parts<'a> {
-    pub(crate) salt: &'a mut Salt,
-    pub(crate) counter: &'a mut [u8; 8],
-    pub(crate) data: &'a mut [u8],
-    pub(crate) tag: &'a mut [u8; TAG_BYTES],
+struct Parts<'a> {
+    salt: &'a mut Salt,
+    counter: &'a mut [u8; 8],
+    data: &'a mut [u8],
+    tag: &'a mut [u8; TAG_BYTES],
 }
 
 impl<'a> Parts<'a> {
     #[inline]
-    pub(crate) fn of(buf: &'a mut [u8]) -> Result<Self, CryptoError> {
+    fn of(buf: &'a mut [u8]) -> Result<Self, CryptoError> {
         Self::split(buf).ok_or(CryptoError::Malformed("too short for a sealed object"))
     }
 
@@ -291,24 +290,6 @@ mod tests {
             assert_eq!(reader.open_vec(&PLACE, &forged), Err(CryptoError::Forged));
         }
         assert!(reader.opener.knows(&salt));
-    }
-
-    #[test]
-    fn an_opener_opens_what_a_sealer_sealed() {
-        let (mut old, mut new) = (sealer(1), sealer(2));
-        let opener = new.opener();
-        let mut row = opener.begin();
-        for sealer in [&mut old, &mut new] {
-            for content in [b"one", b"two"] {
-                let mut sealed = sealer.seal_vec(&PLACE, content).expect("seals");
-                let elsewhere = Place { index: 6, ..PLACE };
-                let mut moved = sealed.clone();
-                assert_eq!(row.open_sealed(&elsewhere, &mut moved), Err(CryptoError::Forged));
-                row.open_sealed(&PLACE, &mut sealed).expect("opens");
-                assert_eq!(&sealed[SEAL_HEADER..][..3], content);
-            }
-        }
-        assert!(matches!(row.open_sealed(&PLACE, &mut [0; 39]), Err(CryptoError::Malformed(_))));
     }
 
     #[test]

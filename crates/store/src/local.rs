@@ -19,7 +19,6 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
 use temp::Temp;
 
 /// The lock file; the leading dot keeps it out of the objects' names.
@@ -27,9 +26,6 @@ const LOCK: &str = ".lock";
 
 /// Calls that write at least so many bytes do not wait for the system to take them.
 const LONG: usize = 256 << 10;
-
-/// Calls that read at least so many bytes are served by two threads.
-const MUCH: usize = 2 << 20;
 
 /// The object that a call touched last, with its file and length.
 type Last<'n> = Option<(&'n str, Arc<Handle>, u64)>;
@@ -106,9 +102,27 @@ impl LocalStore {
         let (_, handle, len) = last.insert(found);
         Ok((handle, *len))
     }
+}
 
-    /// Reads with this thread alone: first what the system has in memory.
-    fn read_here(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
+impl Store for LocalStore {
+    fn may_keep(&self, bytes: usize) {
+        self.handles.may_keep(bytes);
+    }
+
+    fn may_round_up(&self, object: &str, align: usize) {
+        self.handles.may_round_up(object, align);
+    }
+
+    fn expect_reads(&self, ranges: &[(&str, u64, u64)]) {
+        let mut last = None;
+        for (object, begin, end) in joined(ranges) {
+            if let Ok((handle, _)) = self.existing(&mut last, object) {
+                announce(handle.file(), begin, (end - begin) as usize);
+            }
+        }
+    }
+
+    fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
         let mut last = None;
         let mut left = Vec::new();
         for (index, read) in reads.iter_mut().enumerate() {
@@ -143,38 +157,6 @@ impl LocalStore {
             }
         }
         Ok(())
-    }
-}
-
-impl Store for LocalStore {
-    fn may_keep(&self, bytes: usize) {
-        self.handles.may_keep(bytes);
-    }
-
-    fn may_round_up(&self, object: &str, align: usize) {
-        self.handles.may_round_up(object, align);
-    }
-
-    fn expect_reads(&self, ranges: &[(&str, u64, u64)]) {
-        let mut last = None;
-        for (object, begin, end) in joined(ranges) {
-            if let Ok((handle, _)) = self.existing(&mut last, object) {
-                announce(handle.file(), begin, (end - begin) as usize);
-            }
-        }
-    }
-
-    fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
-        let Some(half) = half_of_many(reads) else { return self.read_here(reads) };
-        let (front, back) = reads.split_at_mut(half);
-        let there = thread::scope(|scope| {
-            let work = || self.read_here(&mut *back);
-            let other = thread::Builder::new().name("reading".into()).spawn_scoped(scope, work);
-            let here = self.read_here(front);
-            here.map(|()| other.ok().and_then(|other| other.join().ok()))
-        })?;
-        // Where the system has no room for a thread.
-        there.unwrap_or_else(|| self.read_here(back))
     }
 
     fn write(&self, writes: &[WriteAt<'_>]) -> Result<()> {
@@ -293,20 +275,6 @@ impl Store for LocalStore {
         }
         Ok(())
     }
-}
-
-/// How many of the reads are half of their bytes, where they are so many that two threads are faster.
-fn half_of_many(reads: &[ReadAt<'_>]) -> Option<usize> {
-    let all: usize = reads.iter().map(|read| read.buf.len()).sum();
-    if all < MUCH {
-        return None;
-    }
-    let mut front = 0;
-    let half = reads.iter().position(|read| {
-        front += read.buf.len();
-        front * 2 > all
-    });
-    half.filter(|&half| half > 0)
 }
 
 /// Where a range ends, in an object of `len` bytes.

@@ -361,7 +361,6 @@ fn an_object_is_as_long_as_what_was_written_to_it_at_every_moment() {
     store.sync(&["o"]).expect("sync");
 }
 
-/// More than one thread may serve such a call.
 #[test]
 fn a_long_call_reads_every_range_or_says_what_is_wrong() -> Result<()> {
     const PIECE: usize = 100 << 10;

@@ -6,7 +6,6 @@ mod error;
 pub mod fs;
 #[doc(hidden)]
 pub mod fuzzing;
-mod hands;
 mod header;
 mod options;
 mod ranges;

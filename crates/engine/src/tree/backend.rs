@@ -5,7 +5,6 @@
 //! its targets, [`Backend::evict`], the write.
 
 mod lengths;
-mod opening;
 mod write_back;
 
 use super::bitset::BitSet;
@@ -19,7 +18,6 @@ use super::paths::{NONE, PathUnion};
 use super::short::Missing;
 use crate::{BucketId, EngineError, Leaf, Level, Result, TreeId};
 use oblivio_crypto::{Kind, Place, Sealer, Tag, VolumeId, tag_of};
-pub use opening::Opening;
 
 /// One path that a round reads.
 #[derive(Clone, Copy, Debug)]
@@ -95,8 +93,6 @@ struct Round {
     read_list: Vec<BucketId>,
     read_nodes: Vec<u32>,
     read_lens: Vec<u32>,
-    /// Which of them were opened ahead, by [`Backend::openings`]; as many as were given out.
-    opened: Vec<bool>,
     read_buf: Vec<u8>,
     write_list: Vec<BucketId>,
     write_lens: Vec<u32>,
@@ -169,7 +165,6 @@ impl Backend {
         round.read_list.clear();
         round.read_nodes.clear();
         round.read_lens.clear();
-        round.opened.clear();
         let mut moved = 0;
         for (index, node) in round.union.nodes().iter().enumerate() {
             let in_memory = self.cache.holds(node.bucket.0) && self.cache.is_loaded(node.bucket.0);
@@ -251,10 +246,7 @@ impl Backend {
             return Err(self.tampered(node.bucket, "it is not the version written last"));
         }
         self.meters.tag_tree_bytes += bytes.len() as u64;
-        round.node_tags[index] = match round.opened.get(at) {
-            Some(true) => self.geometry.child_tags(bytes),
-            _ => self.open_bucket(node.bucket, bytes)?,
-        };
+        round.node_tags[index] = self.open_bucket(node.bucket, bytes)?;
         let cached = self.cache.holds(node.bucket.0);
         if cached {
             let meta = self.cache.meta_mut(node.bucket.0);
@@ -433,16 +425,13 @@ impl Backend {
     }
 
     fn place(&self, bucket: BucketId) -> Place {
-        place(self.volume, self.tree, bucket)
+        let version = u64::from(self.tree.0);
+        Place { volume: self.volume, kind: Kind::Bucket, index: bucket.0, version }
     }
 
     pub(super) fn tampered(&self, bucket: BucketId, reason: &'static str) -> EngineError {
         EngineError::Tampered { tree: self.tree, bucket, reason }
     }
-}
-
-fn place(volume: VolumeId, tree: TreeId, bucket: BucketId) -> Place {
-    Place { volume, kind: Kind::Bucket, index: bucket.0, version: u64::from(tree.0) }
 }
 
 fn resident(header: SlotHeader, payload: Payload) -> Resident {

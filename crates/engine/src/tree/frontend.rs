@@ -3,7 +3,7 @@
 
 mod data_round;
 
-use super::backend::{Backend, Opening, PathAccess};
+use super::backend::{Backend, PathAccess};
 use super::batch::{Batch, Intent, Target};
 use super::config::{Recursion, TreeConfig};
 use super::eviction::reverse_lexicographic;
@@ -186,18 +186,6 @@ impl TreeOram {
     /// Checks stored buckets; everything in memory must have been flushed.
     pub fn verifier(&mut self) -> Verifier<'_> {
         Verifier::new(&mut self.trees[0])
-    }
-
-    /// The work of opening what the step before was to read, in so many parts at most, for several
-    /// threads; none unless it was a read. Whatever is not done of it, the next step does.
-    pub fn openings(&mut self, count: usize) -> Vec<Opening<'_>> {
-        match self.phase {
-            Phase::Reading(level) => {
-                let tree = self.tree_of(level);
-                self.trees[tree].openings(count)
-            }
-            _ => Vec::new(),
-        }
     }
 
     /// The intent of the batch that was submitted last; to be made durable before its first read.

@@ -25,7 +25,6 @@ mod size;
 mod state;
 mod verifier;
 
-pub use backend::Opening;
 pub use batch::Intent;
 pub use config::{Recursion, TreeConfig};
 pub use eviction::Eviction;

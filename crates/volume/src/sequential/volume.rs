@@ -6,7 +6,6 @@ use super::quantum::Entry;
 use super::shared::{Shared, carry_out, ranges};
 use super::state::{State, StatePlaces};
 use super::{DISK_OBJECT, times};
-use crate::hands::{hands, together};
 use crate::header::{FORMAT_VERSION, Header, SequentialHeader};
 use crate::options::{EngineInfo, OpenOptions, Seen, SequentialInfo, VolumeInfo};
 use crate::{Error, Result};
@@ -14,7 +13,8 @@ use oblivio_crypto::{MasterKey, OsEntropy, Sealer, VolumeId};
 use oblivio_engine::sequential::{Part, Sequential, SequentialKeys, Step};
 use oblivio_engine::{BlockAnswer, BlockId, EngineError};
 use oblivio_store::Store;
-use std::sync::{Arc, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// States come and go quickly under load, and whoever remembers one syncs a file. So often is
@@ -161,7 +161,7 @@ impl SequentialVolume {
             if !carry_out(&*self.store, step)? {
                 return Ok(());
             }
-            together(flushing.parts(self.hands), Part::run);
+            together(flushing.parts(self.hands));
         }
     }
 
@@ -318,6 +318,31 @@ impl SequentialVolume {
             engine: EngineInfo::Sequential(about),
         })
     }
+}
+
+/// How many threads may work on a flush: two, where there are so many cores. More would wait for the
+/// store all the same.
+fn hands() -> usize {
+    thread::available_parallelism().map_or(1, |cores| cores.get().min(2))
+}
+
+/// Does all parts, one for each thread if the system has room for them.
+fn together(parts: Vec<Part<'_>>) {
+    let helpers = parts.len().saturating_sub(1);
+    let parts = Mutex::new(parts.into_iter());
+    let next = || parts.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let work = || {
+        while let Some(part) = next() {
+            part.run();
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..helpers {
+            // Whatever nobody else does is done here.
+            let _ = thread::Builder::new().name("sealing".into()).spawn_scoped(scope, work);
+        }
+        work();
+    });
 }
 
 pub(super) fn engine_error(error: EngineError) -> Error {

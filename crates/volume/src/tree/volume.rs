@@ -4,7 +4,6 @@
 //! sealed state (a delta on its log, or a new checkpoint), the commit record. Until the record is
 //! durable a crash leaves the commit before, whole.
 
-use crate::hands::{hands, together};
 use crate::header::{EngineKind, FORMAT_VERSION, Header};
 use crate::options::{
     CreateOptions, DEFAULT_MEMORY, EngineInfo, OpenOptions, Seen, Shown, ShownKind, TreeInfo,
@@ -21,7 +20,7 @@ use crate::volume::{engine_error, expect_empty};
 use crate::{Error, Result};
 use oblivio_crypto::{MasterKey, OsEntropy, Passphrase, Sealer, VolumeId};
 use oblivio_engine::tree::{
-    Eviction, Opening, Recursion, STASH_BOUND, TreeConfig, TreeKeys, TreeOram, buckets_in,
+    Eviction, Recursion, STASH_BOUND, TreeConfig, TreeKeys, TreeOram, buckets_in,
 };
 use oblivio_engine::{Engine, Level, Step, TreeId};
 use oblivio_store::{PutMode, Store};
@@ -77,10 +76,6 @@ fn config_of(create: &CreateOptions) -> TreeConfig {
         ..TreeConfig::new(block_bytes, capacity)
     }
 }
-
-/// Buckets of so many bytes are opened by several threads: to begin one takes as long as to open some
-/// of them.
-const MUCH: usize = 2 << 20;
 
 /// The store keeps so much of an object, or a sixteenth of the budget, while the disk falls behind. It is
 /// two of them that are written much at the same time.
@@ -305,11 +300,7 @@ impl TreeVolume {
                         round.next_round(report);
                         round.read(shown, scheduled, (buckets, lens), &self.slab);
                     }
-                    let much = into.len() >= MUCH;
                     self.slab.read(&*self.store, buckets, into)?;
-                    if much {
-                        together(self.engine.openings(hands()), Opening::run);
-                    }
                     // A round of the map may have taken the tree's last level away.
                     if let Some(round) = &mut round {
                         (round.depth, round.sweep) = (self.engine.depth().0, self.sweeping());
