@@ -1,12 +1,13 @@
 //! A store with little space: it ends in `Full`, told in advance, and never in a commit that fails.
 
 use oblivio_crypto::{KdfParams, Passphrase};
+use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::{MemoryStore, PutMode, Result, Store, StoreError, WriteAt, pass_on};
 use oblivio_volume::fs::{FileSystem, NewNode, ROOT_INO};
 use oblivio_volume::sequential::SequentialOptions;
 use oblivio_volume::{BlockSpace, CreateOptions, Error, OpenOptions, Volume};
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 const PAGE: u64 = 4096;
@@ -19,13 +20,16 @@ struct Limited {
     size: AtomicU64,
     refused: AtomicU64,
     least_free: AtomicU64,
+    /// It fails to tell how much is free.
+    silent: AtomicBool,
 }
 
 impl Limited {
     fn new(size: u64) -> Arc<Self> {
         let (size, least_free) = (AtomicU64::new(size), AtomicU64::new(u64::MAX));
         let (disk, holes) = (MemoryStore::new(), Mutex::default());
-        Arc::new(Self { disk, holes, size, refused: AtomicU64::new(0), least_free })
+        let (refused, silent) = (AtomicU64::new(0), AtomicBool::new(false));
+        Arc::new(Self { disk, holes, size, refused, least_free, silent })
     }
 
     fn free(&self) -> Result<u64> {
@@ -79,6 +83,9 @@ impl Store for Limited {
         self.disk.discard(ranges)
     }
     fn free_bytes(&self) -> Result<Option<u64>> {
+        if self.silent.load(Relaxed) {
+            return Err(StoreError::io("disk", std::io::Error::other("it does not answer")));
+        }
         self.free().map(Some)
     }
 }
@@ -232,6 +239,21 @@ fn a_sequential_volume_is_used_up_to_its_capacity() {
     assert_eq!(store.refused.load(Relaxed), 0, "nothing grows");
     drop(fs.into_blocks().expect("room for the end"));
     check(&open(), &names);
+}
+
+#[test]
+fn a_store_that_does_not_tell_what_is_free_is_not_given_up() {
+    let store = Limited::new(1 << 30);
+    let mut volume = create(&store, 8 << 20);
+    store.silent.store(true, Relaxed);
+    for round in 0..3_u8 {
+        let write = |id| BlockOp { id: BlockId(id), action: Action::Write(vec![round; BLOCK]) };
+        volume.reserve(64).expect("addressable");
+        volume.access((0..64).map(write).collect()).expect("room");
+        volume.finish().expect("committed");
+    }
+    let read = volume.access(vec![BlockOp { id: BlockId(7), action: Action::Read }]);
+    assert_eq!(read.expect("open"), [Some(vec![2; BLOCK])]);
 }
 
 #[test]

@@ -129,8 +129,8 @@ impl TreeVolume {
     pub(crate) fn give_back(&mut self) -> Result<()> {
         let most = self.slab.most_bytes(self.evictions_between_commits());
         while self.reclaim()? && self.slab.idle_bytes() > most {
-            if !self.slab.has_short() || self.store.free_bytes()?.is_none_or(|free| free > 8 * most)
-            {
+            let free = self.store.free_bytes().ok().flatten();
+            if !self.slab.has_short() || free.is_none_or(|free| free > 8 * most) {
                 break;
             }
         }
@@ -169,15 +169,16 @@ impl TreeVolume {
     }
 
     /// As many as there are from now on: for a sixteenth of what is stored, or an eighth where the store
-    /// has much room.
-    pub(crate) fn next_interval(&self) -> Result<u64> {
+    /// has much room. One that cannot tell just now may be failing, which is no reason to give it up after
+    /// a commit.
+    pub(crate) fn next_interval(&self) -> u64 {
         let stored = self.stored_at_commit;
         let long = self.evictions_for(2 * stored, 2 * MOST_FLUSH);
         let taken = ROOMY * long * 2 * self.bucket_bytes();
-        Ok(match self.store.free_bytes()? {
-            Some(free) if free < taken => self.least_interval(stored),
-            _ => long,
-        })
+        match self.store.free_bytes() {
+            Ok(free) if free.is_none_or(|free| free >= taken) => long,
+            _ => self.least_interval(stored),
+        }
     }
 
     /// As many as there are between two commits when so many bytes are stored and there is little room.

@@ -91,10 +91,10 @@ impl Slab {
         slab
     }
 
-    /// Tells the store that nothing is behind a bucket up to the next multiple of `align`: its slot ends
-    /// there, or later.
-    pub fn tell_align(&self, store: &dyn Store, align: usize) {
-        self.shelves.iter().for_each(|shelf| store.may_round_up(shelf.object, align));
+    /// Tells the store that nothing is behind a bucket up to the end of its slot.
+    pub fn tell_slots(&self, store: &dyn Store) {
+        let tell = |shelf: &Shelf| store.may_round_up(shelf.object, shelf.slot_bytes as usize);
+        self.shelves.iter().for_each(tell);
     }
 
     /// Takes up a slot table while the slab is empty; slots that it does not name are free.

@@ -173,7 +173,7 @@ impl TreeVolume {
             .map_err(|error| Error::Invalid(error.to_string()))?;
         store.may_keep(MOST_KEPT.min(memory_bytes / 16));
         let slab = Slab::of(&engine, header.slot_align());
-        slab.tell_align(&*store, header.slot_align());
+        slab.tell_slots(&*store);
         let sealer = |root| Sealer::new(root, Box::new(OsEntropy));
         Ok(Self {
             slab,
@@ -227,7 +227,7 @@ impl TreeVolume {
     fn begin_interval(&mut self) -> Result<()> {
         self.committed_at = self.engine.evictions();
         self.stored_at_commit = self.slab.current_bytes();
-        self.interval = self.next_interval()?;
+        self.interval = self.next_interval();
         self.fit_cache()?;
         self.engine.expect_flush_after(self.evictions_between_commits()).map_err(engine_error)
     }
