@@ -24,9 +24,9 @@ const MOST: usize = 4 << 20;
 /// A disk that takes longer to make half of the most durable has fallen behind. Then more may be kept
 /// ([`Behind::may_keep`]).
 const STALLED: Duration = Duration::from_millis(30);
-/// Whoever writes meanwhile waits so long for each byte: 8 ms for a MiB. Several writes then wait a
+/// Whoever writes meanwhile waits so long for each byte: 6 ms for a MiB. Several writes then wait a
 /// little where one would wait until the disk is back.
-const PACE: Duration = Duration::from_nanos(8);
+const PACE: Duration = Duration::from_nanos(6);
 
 #[derive(Debug, Default)]
 struct State {
@@ -38,12 +38,19 @@ struct State {
     busy: Option<Instant>,
     /// That failed, and `underway` is to be given to the system again.
     failed: bool,
+    /// The thread shall make all durable, be it little or nothing but holes.
+    hurry: bool,
     closing: bool,
 }
 
 impl State {
     fn is_empty(&self) -> bool {
         self.waiting.is_empty() && self.underway.is_empty()
+    }
+
+    /// Whether everything is durable, and nobody is still at it.
+    fn is_settled(&self) -> bool {
+        self.is_empty() && self.busy.is_none() && !self.failed && !self.hurry
     }
 
     /// The system may have lost what it was given.
@@ -108,10 +115,8 @@ impl<M: Medium> Behind<M> {
 
     /// Writes a range; `later` lets a thread do it.
     pub(crate) fn write(&self, offset: u64, data: &[u8], later: bool) -> io::Result<()> {
+        self.repair()?;
         let mut state = self.shared.state();
-        if state.failed {
-            state = self.shared.make_durable(state)?;
-        }
         let mut gave_way = false;
         while !state.is_empty() && state.kept() + data.len() > self.shared.most() {
             match state.stalled() {
@@ -151,10 +156,18 @@ impl<M: Medium> Behind<M> {
     /// Makes everything durable.
     pub(crate) fn sync(&self) -> io::Result<()> {
         let state = self.shared.state();
-        if state.is_empty() {
+        if state.is_empty() && !state.failed {
             return self.medium().sync();
         }
         self.shared.make_durable(state).map(drop)
+    }
+
+    /// Has the thread make everything durable, what was changed past this too; whether there is one.
+    pub(crate) fn hurry(&self) -> bool {
+        let there = self.start();
+        self.shared.state().hurry = there;
+        self.shared.changed.notify_all();
+        there
     }
 
     /// Fills `buf` from what is kept; says whether that was possible. If not, the file has it.
@@ -195,6 +208,17 @@ impl<M: Medium> Behind<M> {
     /// Whether everything is durable.
     pub(crate) fn is_empty(&self) -> bool {
         self.shared.state().is_empty()
+    }
+
+    /// Whether everything is durable and nobody is still at it.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.shared.state().is_settled()
+    }
+
+    /// Tries again what failed, if anything did.
+    pub(crate) fn repair(&self) -> io::Result<()> {
+        let state = self.shared.state();
+        if state.failed { self.shared.make_durable(state).map(drop) } else { Ok(()) }
     }
 
     /// Whether there is a thread.
@@ -251,7 +275,8 @@ impl<M: Medium> Shared<M> {
 
     /// Whether there is enough for the thread to begin with, an eighth of the most, and nobody does it.
     fn is_enough(&self, state: &State) -> bool {
-        state.busy.is_none() && !state.failed && state.waiting.len() >= self.most() / 8
+        let enough = state.hurry || state.waiting.len() >= self.most() / 8;
+        enough && state.busy.is_none() && !state.failed
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -303,7 +328,7 @@ impl<M: Medium> Shared<M> {
         &'s self,
         mut state: MutexGuard<'s, State>,
     ) -> io::Result<MutexGuard<'s, State>> {
-        while state.busy.is_some() || !state.is_empty() {
+        while state.busy.is_some() || state.failed || !state.is_empty() {
             state = self.next(state)?;
         }
         Ok(state)
@@ -317,6 +342,7 @@ impl<M: Medium> Shared<M> {
         if state.underway.is_empty() {
             state.underway = Arc::new(state.waiting.take(self.most() / 2));
         }
+        state.hurry &= !state.waiting.is_empty();
         state.busy = Some(Instant::now());
         let batch = Arc::clone(&state.underway);
         drop(state);

@@ -166,6 +166,11 @@ pub trait Store: Send + Sync {
     }
     /// Makes everything written to these objects durable, their creation included.
     fn sync(&self, objects: &[&str]) -> Result<()>;
+    /// Whether everything written to these objects is durable. If not, the store may make it so while
+    /// others go on; whoever needs to know asks again. By default this is a sync.
+    fn sync_soon(&self, objects: &[&str]) -> Result<bool> {
+        self.sync(objects).map(|()| true)
+    }
     /// The length of an object, `None` when it is not there.
     fn len(&self, object: &str) -> Result<Option<u64>>;
     /// Stores a whole object atomically and durably: after a crash it is the old or the new one.

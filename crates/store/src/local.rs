@@ -192,6 +192,18 @@ impl Store for LocalStore {
         if objects.is_empty() { Ok(()) } else { self.directory.sync() }
     }
 
+    fn sync_soon(&self, objects: &[&str]) -> Result<bool> {
+        let mut settled = true;
+        for object in objects {
+            let (handle, _) = self.handles.existing(&self.directory, object)?;
+            settled &= handle.sync_soon().map_err(|error| StoreError::io(object, error))?;
+        }
+        if settled && !objects.is_empty() {
+            self.directory.sync()?;
+        }
+        Ok(settled)
+    }
+
     fn len(&self, object: &str) -> Result<Option<u64>> {
         check_name(object)?;
         // First, for what waits may come to be written meanwhile.

@@ -27,6 +27,11 @@ macro_rules! pass_on {
             $crate::Store::sync(&$inner, objects)
         }
     };
+    (@ sync_soon $this:ident $inner:expr) => {
+        fn sync_soon(&$this, objects: &[&str]) -> $crate::Result<bool> {
+            $crate::Store::sync_soon(&$inner, objects)
+        }
+    };
     (@ len $this:ident $inner:expr) => {
         fn len(&$this, object: &str) -> $crate::Result<Option<u64>> {
             $crate::Store::len(&$inner, object)

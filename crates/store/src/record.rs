@@ -187,6 +187,11 @@ impl<S: Store> Store for RecordStore<S> {
         self.inner.sync(objects)
     }
 
+    fn sync_soon(&self, objects: &[&str]) -> Result<bool> {
+        self.note(Op::Sync, objects.iter().map(|object| (*object, 0, 0)));
+        self.inner.sync_soon(objects)
+    }
+
     fn len(&self, object: &str) -> Result<Option<u64>> {
         self.note(Op::Len, [(object, 0, 0)].into_iter());
         self.inner.len(object)

@@ -103,6 +103,10 @@ impl Store for RetryStore {
         self.persist(|| self.inner.sync(objects))
     }
 
+    fn sync_soon(&self, objects: &[&str]) -> Result<bool> {
+        self.persist(|| self.inner.sync_soon(objects))
+    }
+
     fn len(&self, object: &str) -> Result<Option<u64>> {
         self.persist(|| self.inner.len(object))
     }

@@ -45,6 +45,10 @@ impl Store for PulseStore {
         self.beat(self.inner.sync(objects))
     }
 
+    fn sync_soon(&self, objects: &[&str]) -> Result<bool> {
+        self.beat(self.inner.sync_soon(objects))
+    }
+
     fn len(&self, object: &str) -> Result<Option<u64>> {
         self.beat(self.inner.len(object))
     }

@@ -41,8 +41,12 @@ impl Times {
         work: impl FnOnce() -> Result<T, E>,
     ) -> Result<T, E> {
         let (done, took) = Took::of(work)?;
-        self.0.entry(kind).or_default().push(took);
+        self.add(kind, took);
         Ok(done)
+    }
+
+    pub fn add(&mut self, kind: &'static str, took: Took) {
+        self.0.entry(kind).or_default().push(took);
     }
 
     pub fn of(&self, kind: &str) -> &[Took] {

@@ -171,6 +171,42 @@ fn what_a_partial_sync_left_is_given_again_after_it_failed() -> io::Result<()> {
 }
 
 #[test]
+fn in_a_hurry_the_thread_makes_little_durable_too_and_nobody_waits() -> io::Result<()> {
+    let written = Arc::new(AtomicUsize::new(0));
+    let behind = Behind::new(Stalls(Mutex::default(), Arc::clone(&written)));
+    let held = behind.medium().0.lock();
+    behind.write(0, &[1; 10], true)?;
+    assert!(behind.hurry() && !behind.is_settled());
+    drop(held);
+    while !behind.is_settled() {
+        thread::yield_now();
+    }
+    assert_eq!((behind.waiting(), written.load(Ordering::Relaxed)), (0, 10));
+    // Nothing to write: there may be a hole to be made durable.
+    let held = behind.medium().0.lock();
+    assert!(behind.hurry() && !behind.is_settled());
+    drop(held);
+    while !behind.is_settled() {
+        thread::yield_now();
+    }
+    Ok(())
+}
+
+#[test]
+fn what_failed_in_a_hurry_is_told_and_tried_again() -> io::Result<()> {
+    let path = tempfile::NamedTempFile::new()?;
+    let behind = Behind::new(File::open(path.path())?);
+    behind.write(0, &[7; 10], true)?;
+    behind.hurry();
+    while !behind.shared.state().failed {
+        thread::yield_now();
+    }
+    assert!(!behind.is_settled());
+    assert!(behind.repair().is_err() && behind.repair().is_err(), "it is read-only");
+    Ok(())
+}
+
+#[test]
 fn what_was_not_durable_is_there_when_it_is_closed() -> io::Result<()> {
     let path = tempfile::NamedTempFile::new()?;
     let behind = Behind::new(path.reopen()?);
@@ -193,6 +229,7 @@ enum Act {
     },
     Truncate(u64),
     Sync,
+    Hurry,
     /// The last sync failed, and the file has nothing of what was not durable.
     Fail,
 }
@@ -204,6 +241,7 @@ fn act() -> impl Strategy<Value = Act> {
         4 => (0u64..200, 1usize..60).prop_map(|(at, len)| Act::Read { at, len }),
         1 => (0u64..250).prop_map(Act::Truncate),
         1 => Just(Act::Sync),
+        1 => Just(Act::Hurry),
         1 => Just(Act::Fail),
     ]
 }
@@ -241,6 +279,7 @@ fn run(acts: &[Act]) -> io::Result<()> {
                 behind.sync()?;
                 assert_eq!(content(&behind)?, model);
             }
+            Act::Hurry => assert!(behind.hurry()),
             Act::Fail => lose(&behind)?,
         }
         // In this order, for the thread may write it meanwhile.

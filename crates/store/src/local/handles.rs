@@ -68,6 +68,15 @@ impl Handle {
         result
     }
 
+    /// Whether what was written, and what was changed past it, is durable. If not, a thread makes it so.
+    pub(super) fn sync_soon(&self) -> io::Result<bool> {
+        if !self.dirty.swap(false, Ordering::AcqRel) {
+            self.behind.repair()?;
+            return Ok(self.behind.is_settled());
+        }
+        if self.behind.hurry() { Ok(false) } else { self.sync().map(|()| true) }
+    }
+
     /// Cuts the file, or makes it longer, durably.
     pub(super) fn truncate(&self, len: u64) -> io::Result<()> {
         self.for_writing()?.truncate(len)?;
@@ -106,8 +115,8 @@ impl Handle {
 
     /// Whether nothing is lost by closing it.
     fn idle(handle: &Arc<Self>) -> bool {
-        let dirty = handle.dirty.load(Ordering::Acquire) || !handle.behind.is_empty();
-        Arc::strong_count(handle) == 1 && !dirty
+        let dirty = handle.dirty.load(Ordering::Acquire);
+        Arc::strong_count(handle) == 1 && !dirty && handle.behind.is_settled()
     }
 }
 

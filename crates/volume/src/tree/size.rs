@@ -7,6 +7,7 @@ use crate::tree::volume::{LEAST_BLOCKS, TreeVolume};
 use crate::volume::engine_error;
 use oblivio_engine::{Action, BlockId, BlockOp, Engine, TreeId};
 use std::ops::Range;
+use std::time::Duration;
 
 /// A commit is due after so many scheduled paths, whatever else happens, that what they leave in the
 /// cache and write before it, two buckets each, comes to this. The more paths, the more writes of
@@ -26,6 +27,8 @@ pub(crate) const SWEEP_BATCH: u64 = 2;
 /// Scheduled paths at a time when nothing else is to be done, and at the end of a session.
 pub(crate) const SWEEP_IDLE: u64 = 32;
 const SWEEP_LAST: u64 = 4096;
+/// When a quiet moment is tried again that found the disk at work.
+const SETTLING: Duration = Duration::from_millis(1);
 
 impl TreeVolume {
     /// Grows the tree when these operations make more blocks exist than it is made for.
@@ -83,8 +86,20 @@ impl TreeVolume {
         self.sweep(SWEEP_BATCH)
     }
 
-    /// Sweeps a little in a quiet moment; whether there is more to do.
-    pub(crate) fn sweep_when_idle(&mut self) -> Result<bool> {
+    /// Sweeps a little in a quiet moment; says after how long there is more to do, if there is. Nobody
+    /// waits for the disk here, since whoever comes would wait as well.
+    pub(crate) fn sweep_when_idle(&mut self) -> Result<Option<Duration>> {
+        if self.settling {
+            self.settle()?;
+            if self.settling {
+                return Ok(Some(SETTLING));
+            }
+        }
+        let more = self.sweep_a_little()?;
+        Ok(if self.settling { Some(SETTLING) } else { more.then_some(Duration::ZERO) })
+    }
+
+    fn sweep_a_little(&mut self) -> Result<bool> {
         if self.shrink_is_due() {
             // What was removed is discarded after the commit that removed it, so that nobody may
             // come who commits again.
@@ -96,7 +111,7 @@ impl TreeVolume {
             let more = self.reclaim()?;
             // Disks that are told of what is free are told with a sync: of a little, not of all.
             if more {
-                self.slab.sync_all(&*self.store)?;
+                self.settle()?;
             }
             return Ok(more);
         }
@@ -108,13 +123,19 @@ impl TreeVolume {
         if self.engine.shrink_left() > 0 {
             self.reclaim()?;
             // Now, when nobody waits, rather than all of it in the next commit.
-            self.slab.sync_all(&*self.store)?;
+            self.settle()?;
         } else {
             // What the last paths gave back is free after a commit.
             self.checkpoint()?;
             self.announce()?;
         }
         Ok(true)
+    }
+
+    /// Has the store make durable what it was given.
+    fn settle(&mut self) -> Result<()> {
+        self.settling = !self.slab.sync_soon(&*self.store)?;
+        Ok(())
     }
 
     /// Gives some of the space back that is not needed; whether there is more.

@@ -212,13 +212,13 @@ impl Slab {
         if objects.is_empty() { Ok(()) } else { Ok(store.sync(&objects)?) }
     }
 
-    /// Makes everything durable, what was given back too.
+    /// Has the store make everything durable, what was given back too; whether it is.
     ///
     /// # Errors
     /// Those of the store.
-    pub fn sync_all(&self, store: &dyn Store) -> Result<()> {
+    pub fn sync_soon(&self, store: &dyn Store) -> Result<bool> {
         let there = self.shelves.iter().filter(|shelf| shelf.bytes() > 0);
-        Ok(store.sync(&there.map(|shelf| shelf.object).collect::<Vec<_>>())?)
+        Ok(store.sync_soon(&there.map(|shelf| shelf.object).collect::<Vec<_>>())?)
     }
 
     /// What so many buckets take at most.

@@ -340,7 +340,7 @@ impl BlockSpace for TreeVolume {
     fn idle(&mut self) -> Result<Option<Duration>> {
         self.guarded(|volume| match volume.serve_pace()? {
             Some(next) => Ok(Some(next.saturating_duration_since(Instant::now()))),
-            None => Ok(volume.sweep_when_idle()?.then_some(Duration::ZERO)),
+            None => volume.sweep_when_idle(),
         })
     }
 

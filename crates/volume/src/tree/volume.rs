@@ -56,6 +56,8 @@ pub struct TreeVolume {
     pub(crate) stored_at_commit: u64,
     /// Scheduled paths from there to the next; a new volume begins with a commit.
     pub(crate) interval: u64,
+    /// The last quiet moment left something that was not yet durable.
+    pub(crate) settling: bool,
     replayed: u64,
     pub(crate) options: OpenOptions,
     /// Why this handle is unusable, if it is.
@@ -77,9 +79,9 @@ fn config_of(create: &CreateOptions) -> TreeConfig {
     }
 }
 
-/// The store keeps so much of an object, or a sixteenth of the budget, while the disk falls behind. It is
+/// The store keeps so much of an object, or a twelfth of the budget, while the disk falls behind. It is
 /// two of them that are written much at the same time.
-const MOST_KEPT: usize = 32 << 20;
+const MOST_KEPT: usize = 48 << 20;
 
 /// What the budget leaves for the top of the tree: all but a quarter (batches and the file
 /// layer's caches), what is known of each block and bucket, and a checkpoint while it is written.
@@ -171,7 +173,7 @@ impl TreeVolume {
         let config = TreeConfig { cache_bytes, ..config };
         let engine = TreeOram::new(config, blocks, TreeKeys::of_volume(master, volume))
             .map_err(|error| Error::Invalid(error.to_string()))?;
-        store.may_keep(MOST_KEPT.min(memory_bytes / 16));
+        store.may_keep(MOST_KEPT.min(memory_bytes / 12));
         let slab = Slab::of(&engine, header.slot_align());
         slab.tell_slots(&*store);
         let sealer = |root| Sealer::new(root, Box::new(OsEntropy));
@@ -194,6 +196,7 @@ impl TreeVolume {
             committed_at: 0,
             stored_at_commit: 0,
             interval: 1,
+            settling: false,
             replayed: 0,
             options,
             failed: None,
