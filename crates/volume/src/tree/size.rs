@@ -158,6 +158,12 @@ impl TreeVolume {
         Ok(())
     }
 
+    /// Gives back at the end of a session what is not needed, in as few trips as may be: nobody comes.
+    pub(crate) fn reclaim_at_end(&mut self) -> Result<()> {
+        while self.slab.reclaim(&*self.store, MOST_HOLES)? {}
+        Ok(())
+    }
+
     /// Sweeps at the end of a session, by an amount that depends on the size class alone.
     pub(crate) fn sweep_at_end(&mut self) -> Result<()> {
         let mut left = SWEEP_LAST;

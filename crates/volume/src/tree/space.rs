@@ -304,7 +304,7 @@ impl BlockSpace for TreeVolume {
             volume.shrink_if_due()?;
             volume.sweep_at_end()?;
             volume.checkpoint()?;
-            while volume.reclaim()? {}
+            volume.reclaim_at_end()?;
             volume.journal.clear(&*volume.store)?;
             volume.announce()
         })
