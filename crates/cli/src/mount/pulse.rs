@@ -46,7 +46,11 @@ impl Store for PulseStore {
     }
 
     fn sync_soon(&self, objects: &[&str]) -> Result<bool> {
-        self.beat(self.inner.sync_soon(objects))
+        match self.inner.sync_soon(objects) {
+            // It has not answered yet: no sign of life.
+            Ok(false) => Ok(false),
+            done => self.beat(done),
+        }
     }
 
     fn len(&self, object: &str) -> Result<Option<u64>> {

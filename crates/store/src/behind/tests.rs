@@ -170,6 +170,12 @@ fn what_a_partial_sync_left_is_given_again_after_it_failed() -> io::Result<()> {
     Ok(())
 }
 
+fn wait_until_settled(behind: &Behind<Stalls>) {
+    while !behind.is_settled() {
+        thread::yield_now();
+    }
+}
+
 #[test]
 fn in_a_hurry_the_thread_makes_little_durable_too_and_nobody_waits() -> io::Result<()> {
     let written = Arc::new(AtomicUsize::new(0));
@@ -178,17 +184,13 @@ fn in_a_hurry_the_thread_makes_little_durable_too_and_nobody_waits() -> io::Resu
     behind.write(0, &[1; 10], true)?;
     assert!(behind.hurry() && !behind.is_settled());
     drop(held);
-    while !behind.is_settled() {
-        thread::yield_now();
-    }
+    wait_until_settled(&behind);
     assert_eq!((behind.waiting(), written.load(Ordering::Relaxed)), (0, 10));
     // Nothing to write: there may be a hole to be made durable.
     let held = behind.medium().0.lock();
     assert!(behind.hurry() && !behind.is_settled());
     drop(held);
-    while !behind.is_settled() {
-        thread::yield_now();
-    }
+    wait_until_settled(&behind);
     Ok(())
 }
 
