@@ -47,6 +47,8 @@ pub enum Kind {
     Maintenance,
     /// A record of written bytes.
     Sync,
+    /// A part of what the next commit would write, ahead of it.
+    Flush,
     /// A commit.
     Commit,
     /// Nothing of its own: by which public rule the next requests are made.

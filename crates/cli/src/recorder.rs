@@ -73,6 +73,7 @@ fn request(shown: &Shown, at: u64) -> Request {
             ShownKind::Map => Kind::Map,
             ShownKind::Maintenance => Kind::Maintenance,
             ShownKind::Sync => Kind::Sync,
+            ShownKind::Flush => Kind::Flush,
             ShownKind::Commit => Kind::Commit,
             ShownKind::Rule => Kind::Rule,
         },
@@ -104,5 +105,46 @@ fn rule(rule: &oblivio_volume::Rule) -> Rule {
         swept: rule.swept,
         stored: rule.stored.clone(),
         lacking: rule.lacking.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use oblivio_audit::{Verdict, schedule};
+    use oblivio_crypto::{KdfParams, Passphrase};
+    use oblivio_engine::{Action, BlockId, BlockOp};
+    use oblivio_store::MemoryStore;
+    use oblivio_volume::tree::TreeVolume;
+    use oblivio_volume::{BlockSpace, CreateOptions, OpenOptions};
+
+    /// So large that a commit in quiet moments comes in parts.
+    #[test]
+    fn what_quiet_moments_write_follows_from_what_is_public() {
+        const BLOCKS: u64 = 2300;
+        let recorder = Recorder::in_memory();
+        let create =
+            CreateOptions { block_bytes: 64 << 10, capacity_bytes: 1 << 30, kdf: KdfParams::TEST };
+        let on_shown = Some(recorder.callback());
+        let open = OpenOptions { memory_bytes: 256 << 20, on_shown, ..OpenOptions::default() };
+        let store = Arc::new(MemoryStore::new());
+        let mut volume = TreeVolume::create(store, &Passphrase::new("quiet"), create, open)
+            .expect("an empty store");
+        let op = |id, action| BlockOp { id: BlockId(id), action };
+        let read = |ids: std::ops::Range<u64>| ids.map(|id| op(id, Action::Read)).collect();
+        volume.reserve(BLOCKS).expect("room");
+        let fill = |id: u64| op(id, Action::Write(id.to_le_bytes().to_vec()));
+        volume.access((0..BLOCKS).map(fill).collect()).expect("room");
+        volume.commit().expect("memory");
+        volume.access(read(0..90)).expect("memory");
+        volume.discard(&(300..BLOCKS).collect::<Vec<_>>()).expect("no access");
+        while volume.idle().expect("memory").is_some() {}
+        volume.access(read(0..300)).expect("memory");
+        let trace = recorder.take();
+        let parts = trace.requests.iter().filter(|r| r.kind == Kind::Flush);
+        assert!(parts.count() > 0);
+        assert!(trace.requests.iter().any(|r| r.kind == Kind::Maintenance));
+        let report = schedule::judge(&trace, None, 1e-6);
+        assert_eq!(report.verdict, Verdict::Pass, "{report:#?}");
     }
 }

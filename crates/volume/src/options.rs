@@ -48,6 +48,8 @@ pub enum ShownKind {
     Maintenance,
     /// A record of written bytes in the journal.
     Sync,
+    /// A part of the buckets that the next commit would flush, ahead of it.
+    Flush,
     /// A commit, with the buckets that it flushes.
     Commit,
     /// Nothing of its own: by which public rule the next requests are made.

@@ -58,7 +58,7 @@ impl Rig {
         for shown in self.shown.lock().expect("alone").iter() {
             cost.accesses += shown.leaves.len() - shown.scheduled;
             match shown.kind {
-                ShownKind::Batch | ShownKind::Map | ShownKind::Rule => {}
+                ShownKind::Batch | ShownKind::Map | ShownKind::Flush | ShownKind::Rule => {}
                 ShownKind::Maintenance => cost.maintenance += shown.scheduled,
                 ShownKind::Sync => cost.records.push(shown.bytes_written),
                 ShownKind::Commit => cost.commits += 1,

@@ -141,6 +141,7 @@ fn outline(r: &Request) -> (Kind, usize, usize, u32, u64, Option<&Rule>) {
 fn in_words(r: &Request) -> String {
     match r.kind {
         Kind::Sync => format!("a record of {} bytes", r.bytes_written),
+        Kind::Flush => "a part of a commit".into(),
         Kind::Commit => "a commit".into(),
         Kind::Rule => format!("{:?} at depth {}", r.rule, r.depth),
         Kind::Maintenance => format!("a sweep of {} paths at depth {}", r.scheduled, r.depth),

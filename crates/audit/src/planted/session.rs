@@ -19,7 +19,7 @@ const COMMIT: u64 = 150;
 const INTERVAL: u64 = 140;
 /// Bytes of a bucket, and of one of its slots.
 const BUCKET: u64 = 4 * SLOT + 72;
-const SLOT: u64 = 4112;
+const SLOT: u64 = 65_552;
 const FIRST_TURN: u64 = 1234;
 /// Files that are read; one of them is the secret.
 const FILES: u64 = 50;
@@ -127,6 +127,10 @@ impl Session {
             let file = self.rng.below(FILES);
             self.batch(file);
             if at % COMMIT == COMMIT - 1 {
+                // Some in several parts, as in quiet moments.
+                while at % (2 * COMMIT) > COMMIT && self.model.may_flush() {
+                    self.flush(Kind::Flush);
+                }
                 self.commit(file);
             }
         }
@@ -211,13 +215,17 @@ impl Session {
         self.model.sweeping() && self.model.depth() == self.rule.floor
     }
 
-    fn commit(&mut self, file: u64) {
+    fn flush(&mut self, kind: Kind) {
         let depth = self.model.depth();
         let sweep = self.model.sweeping();
-        let mut request = Request { kind: Kind::Commit, depth, sweep, ..Request::default() };
+        let mut request = Request { kind, depth, sweep, ..Request::default() };
         request.writes = self.model.cost(&request).1 as u32;
         request.bytes_written = self.model.moved().1;
         self.trace.requests.push(request);
+    }
+
+    fn commit(&mut self, file: u64) {
+        self.flush(Kind::Commit);
         self.committed = true;
         let more = self.flaw == Flaw::OtherMemory && file % 2 == 1;
         self.rule.cached = CACHED + u64::from(more);

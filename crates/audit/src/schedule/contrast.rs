@@ -55,6 +55,7 @@ fn word(request: &Request) -> &'static str {
         Kind::Map => "paths of the map",
         Kind::Maintenance => "maintenance",
         Kind::Sync => "a sync",
+        Kind::Flush => "a part of a commit",
         Kind::Commit => "a commit",
         Kind::Rule => "a rule",
     }

@@ -41,6 +41,14 @@ impl Lengths {
         rule.bucket_bytes.saturating_sub(missing.saturating_mul(rule.slot_bytes))
     }
 
+    /// By how many bytes all buckets together are shorter than they could be.
+    pub(super) fn missing(&self, rule: &Rule) -> u64 {
+        let missing = |(at, lacking): (usize, &Stored)| {
+            lacking.count().saturating_mul(rule.slot_bytes).saturating_mul(at as u64 + 1)
+        };
+        self.0.iter().enumerate().map(missing).fold(0, u64::saturating_add)
+    }
+
     /// Forgets the buckets from `end` on.
     pub(super) fn cut(&mut self, end: u64) {
         self.0.iter_mut().for_each(|lacking| lacking.cut(end));

@@ -16,6 +16,10 @@ const SWEEP_BATCH: u64 = 2;
 /// Records of written bytes have so many bytes at the least, and multiples of a page.
 const LEAST_RECORD: u64 = 20 << 10;
 const PAGE: u64 = 4 << 10;
+/// Of what is stored, so much may be beside the buckets' own bytes.
+const INEXACT: u64 = 16;
+/// What is written at a time ahead of a commit.
+const AHEAD_BYTES: u64 = 4 << 20;
 
 /// The public state of a volume, as its trace tells it.
 #[derive(Clone, Debug, Default)]
@@ -29,7 +33,7 @@ pub(crate) struct Model {
     /// Bytes of what the last request read and wrote.
     moved: (u64, u64),
     loaded: HashSet<u64>,
-    dirty: HashSet<u64>,
+    dirty: BTreeSet<u64>,
     /// Whether a session's beginning was seen; before it nothing is known.
     begun: bool,
     /// Whether the session has committed; what a crashed one had shown is shown again before.
@@ -42,7 +46,7 @@ pub(crate) struct Model {
     cached_at: HashMap<(u64, u32, u32), u64>,
     /// Scheduled paths so far.
     turns: u64,
-    /// Scheduled paths between commits when so many buckets were stored.
+    /// Scheduled paths between commits when so many bytes of buckets were stored.
     intervals: BTreeMap<u64, u64>,
 }
 
@@ -145,11 +149,14 @@ impl Model {
             Kind::Maintenance if self.owed > 0 && paths != self.owed => {
                 Some(format!("{paths} paths swept after a batch, not {}", self.owed))
             }
-            Kind::Batch | Kind::Map | Kind::Commit if self.owed > 0 => {
+            Kind::Batch | Kind::Map | Kind::Flush | Kind::Commit if self.owed > 0 => {
                 Some(format!("{} paths were to be swept after the batch before it", self.owed))
             }
-            Kind::Commit | Kind::Sync if !request.leaves.is_empty() => {
+            Kind::Flush | Kind::Commit | Kind::Sync if !request.leaves.is_empty() => {
                 Some("it shows paths".into())
+            }
+            Kind::Flush if !self.may_flush() => {
+                Some("what is left is no more than a commit writes at once".into())
             }
             Kind::Sync if !is_size_class(request.bytes_written) => {
                 Some(format!("a record of {} bytes is of no size class", request.bytes_written))
@@ -164,14 +171,10 @@ impl Model {
         self.moved = (0, 0);
         match request.kind {
             Kind::Sync | Kind::Rule => (0, 0),
+            Kind::Flush => (0, self.flush(self.flush_part())),
             Kind::Commit => {
                 self.settled = true;
-                let dirty = std::mem::take(&mut self.dirty);
-                for &bucket in &dirty {
-                    self.stored.set(bucket, true);
-                    self.moved.1 += self.lengths.bytes(bucket, &self.rule);
-                }
-                (0, dirty.len() as u64)
+                (0, self.flush(usize::MAX))
             }
             Kind::Batch | Kind::Map | Kind::Maintenance => {
                 let scheduled = request.parts().1;
@@ -183,6 +186,29 @@ impl Model {
                 (reads, writes)
             }
         }
+    }
+
+    /// Buckets that are written at a time, ahead of a commit.
+    fn flush_part(&self) -> usize {
+        (AHEAD_BYTES / self.rule.bucket_bytes.max(1)).max(1) as usize
+    }
+
+    /// Whether more waits for a commit than is written at a time.
+    pub(crate) fn may_flush(&self) -> bool {
+        self.dirty.len() > self.flush_part()
+    }
+
+    /// Writes so many of the buckets that wait for a commit, the last in heap order.
+    fn flush(&mut self, most: usize) -> u64 {
+        let mut written = 0;
+        while written < most
+            && let Some(bucket) = self.dirty.pop_last()
+        {
+            self.stored.set(bucket, true);
+            self.moved.1 += self.lengths.bytes(bucket, &self.rule);
+            written += 1;
+        }
+        written as u64
     }
 
     fn read(&mut self, leaves: &[u64]) -> u64 {
@@ -319,12 +345,16 @@ impl Model {
         let at = (rule.blocks, self.depth, rule.floor);
         let cached = *self.cached_at.entry(at).or_insert(rule.cached);
         let interval = rule.flush_at.saturating_sub(rule.turn);
-        let count = self.stored.count();
-        let below = self.intervals.range(..=count).next_back().map(|(_, &paths)| paths);
-        let above = self.intervals.range(count..).next().map(|(_, &paths)| paths);
-        self.intervals.insert(count, interval);
-        let out_of_order = below.is_some_and(|below| below > interval)
-            || above.is_some_and(|above| above < interval);
+        let all = self.stored.count().saturating_mul(rule.bucket_bytes.max(1));
+        let bytes = all.saturating_sub(self.lengths.missing(rule));
+        let below = self.intervals.range(..=bytes).next_back().map(|(_, &paths)| paths);
+        let above = self.intervals.range(bytes..).next().map(|(_, &paths)| paths);
+        let before = self.intervals.insert(bytes, interval);
+        // Buckets take a little more space than their bytes, some of them more than others.
+        let about = |paths: u64| paths.saturating_add(paths / INEXACT);
+        let out_of_order = before.is_some_and(|before| before != interval)
+            || below.is_some_and(|below| below > about(interval))
+            || above.is_some_and(|above| about(above) < interval);
         (cached != rule.cached || out_of_order)
             .then(|| "what memory holds does not follow from the sizes".into())
     }

@@ -42,6 +42,21 @@ fn any_cost_that_does_not_follow_is_seen_to_the_end() {
 }
 
 #[test]
+fn a_part_of_a_commit_is_whole_and_shows_no_path() {
+    let is_part = |r: &Request| r.kind == Kind::Flush;
+    assert!(session_trace().requests.iter().filter(|r| is_part(r)).count() > 5);
+    assert_eq!(changed(is_part, |r| r.writes -= 1), Verdict::Leak);
+    assert_eq!(changed(is_part, |r| r.bytes_written += 1), Verdict::Leak);
+    assert_eq!(changed(is_part, |r| r.leaves.push(0)), Verdict::Leak);
+    // One that comes when a commit writes no more itself.
+    let mut trace = session_trace();
+    let at = trace.requests.iter().rposition(is_part).expect("a part");
+    let twice = trace.requests[at].clone();
+    trace.requests.insert(at + 1, twice);
+    assert_eq!(verdict(&trace), Verdict::Leak);
+}
+
+#[test]
 fn a_sweep_that_lies_is_seen() {
     assert_eq!(changed(is_batch, |r| r.sweep = true), Verdict::Leak);
     assert_eq!(changed(|r| is_batch(r) && r.sweep, |r| r.sweep = false), Verdict::Leak);

@@ -20,6 +20,8 @@ use std::collections::BTreeMap;
 
 /// Buckets sealed in one step of a flush, in bytes.
 const FLUSH_BYTES: usize = 8 << 20;
+/// What is flushed at a time ahead of a commit, in bytes: no more than a store takes without waiting.
+pub const AHEAD_BYTES: usize = 4 << 20;
 /// The most paths of a round of maintenance.
 const MOST_EXTRA: u64 = 1 << 16;
 /// Address bits below the level of recursion.
@@ -225,6 +227,28 @@ impl TreeOram {
         Ok(())
     }
 
+    /// Begins to flush a part of what a flush would, ahead of it: [`AHEAD_BYTES`], the last buckets in
+    /// heap order. Says whether it did; what is left is no more than such a part otherwise. Run it as
+    /// a batch.
+    ///
+    /// # Errors
+    /// `Invalid` while a batch is under way.
+    pub fn begin_flush_ahead(&mut self) -> Result<bool> {
+        self.expect_idle()?;
+        let (mut dirty, most) = (self.trees[0].cache.dirty(), self.buckets_of(0, AHEAD_BYTES));
+        let more = dirty.len() > most;
+        if more {
+            dirty.truncate(most);
+            self.phase = Phase::Flushing(0, dirty);
+        }
+        Ok(more)
+    }
+
+    /// How many of a tree's buckets have so many bytes; one at least.
+    fn buckets_of(&self, tree: usize, bytes: usize) -> usize {
+        (bytes / self.trees[tree].geometry.bucket_bytes()).max(1)
+    }
+
     pub(super) fn expect_idle(&self) -> Result<()> {
         match self.phase {
             Phase::Idle => Ok(()),
@@ -286,7 +310,7 @@ impl TreeOram {
                         self.phase = Phase::Idle;
                         continue;
                     }
-                    let most = (FLUSH_BYTES / self.trees[tree].geometry.bucket_bytes()).max(1);
+                    let most = self.buckets_of(tree, FLUSH_BYTES);
                     self.trees[tree].flush(&mut dirty, most)?;
                     self.phase = Phase::Flushing(tree, dirty);
                     return Ok(Due::Write(tree));

@@ -142,6 +142,7 @@ struct Breath {
 /// Those of the volume and of the page.
 pub fn run(args: &Args, write: bool) -> Result<()> {
     ensure!(args.step >= FILE && args.to >= args.step, "a step is a file of 16 MiB at least");
+    ensure!(args.to.is_multiple_of(FILE), "it grows by whole files of 16 MiB");
     let dir = args.dir.clone().unwrap_or_else(std::env::temp_dir);
     let scratch = tempfile::tempdir_in(&dir).with_context(|| dir.display().to_string())?;
     let plain = Plain::new(&scratch.path().join("plain"))?;

@@ -7,6 +7,7 @@ pub(crate) mod commit;
 pub(crate) mod deferred;
 pub(crate) mod journal;
 mod pacing;
+mod quiet;
 mod room;
 mod shown;
 mod size;

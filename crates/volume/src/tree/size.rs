@@ -7,7 +7,6 @@ use crate::tree::volume::{LEAST_BLOCKS, TreeVolume};
 use crate::volume::engine_error;
 use oblivio_engine::{Action, BlockId, BlockOp, Engine, TreeId};
 use std::ops::Range;
-use std::time::Duration;
 
 /// A commit is due after so many scheduled paths, whatever else happens, that what they leave in the
 /// cache and write before it, two buckets each, comes to this. The more paths, the more writes of
@@ -27,8 +26,6 @@ pub(crate) const SWEEP_BATCH: u64 = 2;
 /// Scheduled paths at a time when nothing else is to be done, and at the end of a session.
 pub(crate) const SWEEP_IDLE: u64 = 32;
 const SWEEP_LAST: u64 = 4096;
-/// When a quiet moment is tried again that found the disk at work.
-const SETTLING: Duration = Duration::from_millis(1);
 
 impl TreeVolume {
     /// Grows the tree when these operations make more blocks exist than it is made for.
@@ -71,7 +68,7 @@ impl TreeVolume {
     }
 
     /// Takes the tree's old leaves away, or slots of theirs, `paths` of them at most.
-    fn sweep(&mut self, paths: u64) -> Result<()> {
+    pub(crate) fn sweep(&mut self, paths: u64) -> Result<()> {
         let paths = paths.min(self.engine.shrink_left());
         if paths == 0 {
             return Ok(());
@@ -84,58 +81,6 @@ impl TreeVolume {
     /// What follows each batch while the tree shrinks.
     pub(crate) fn sweep_after_batch(&mut self) -> Result<()> {
         self.sweep(SWEEP_BATCH)
-    }
-
-    /// Sweeps a little in a quiet moment; says after how long there is more to do, if there is. Nobody
-    /// waits for the disk here, since whoever comes would wait as well.
-    pub(crate) fn sweep_when_idle(&mut self) -> Result<Option<Duration>> {
-        if self.settling {
-            self.settle()?;
-            if self.settling {
-                return Ok(Some(SETTLING));
-            }
-        }
-        let more = self.sweep_a_little()?;
-        Ok(if self.settling { Some(SETTLING) } else { more.then_some(Duration::ZERO) })
-    }
-
-    fn sweep_a_little(&mut self) -> Result<bool> {
-        if self.shrink_is_due() {
-            // What was removed is discarded after the commit that removed it, so that nobody may
-            // come who commits again.
-            self.checkpoint()?;
-            self.announce()?;
-            return Ok(true);
-        }
-        if self.engine.shrink_left() == 0 {
-            let more = self.reclaim()?;
-            // Disks that are told of what is free are told with a sync: of a little, not of all.
-            if more {
-                self.settle()?;
-            }
-            return Ok(more);
-        }
-        // A moment of its own, as whoever comes waits for its end.
-        if self.commit_if_due()? {
-            return Ok(true);
-        }
-        self.sweep(SWEEP_IDLE)?;
-        if self.engine.shrink_left() > 0 {
-            self.reclaim()?;
-            // Now, when nobody waits, rather than all of it in the next commit.
-            self.settle()?;
-        } else {
-            // What the last paths gave back is free after a commit.
-            self.checkpoint()?;
-            self.announce()?;
-        }
-        Ok(true)
-    }
-
-    /// Has the store make durable what it was given.
-    fn settle(&mut self) -> Result<()> {
-        self.settling = !self.slab.sync_soon(&*self.store)?;
-        Ok(())
     }
 
     /// Gives some of the space back that is not needed; whether there is more.

@@ -278,22 +278,23 @@ impl BlockSpace for TreeVolume {
             if volume.pacer.is_some() {
                 return volume.tick_until_synced(0);
             }
-            volume.shrink_if_due()?;
             match &volume.unsynced {
-                Some(writes) if writes.bytes().is_empty() && !volume.root_changed => Ok(()),
+                Some(writes) if writes.bytes().is_empty() && !volume.root_changed => {}
                 Some(writes) if volume.journal.bytes() < volume.journal_limit() => {
                     let least = volume.least_sync(writes.bytes().len());
                     let before = volume.journal.bytes();
                     volume.journal.sync(&*volume.store, &volume.root, writes, least)?;
                     volume.report_sync(volume.journal.bytes() - before);
                     volume.forget_unsynced();
-                    volume.announce()
+                    volume.announce()?;
                 }
                 _ => {
                     volume.checkpoint()?;
-                    volume.announce()
+                    volume.announce()?;
                 }
             }
+            // Behind the record of what was removed, so that a replay has room for all it holds.
+            volume.shrink_if_due()
         })
     }
 

@@ -14,6 +14,7 @@ use crate::tree::commit::{read_commit, write_commit};
 use crate::tree::deferred::{Deferred, Entry, Writes};
 use crate::tree::journal::{Journal, Record};
 use crate::tree::pacing::Pacer;
+use crate::tree::quiet::Quiet;
 use crate::tree::slab::{Interval, Slab, SlotTable};
 use crate::tree::state::{Parts, Slots, StateLog, begin};
 use crate::volume::{engine_error, expect_empty};
@@ -56,8 +57,7 @@ pub struct TreeVolume {
     pub(crate) stored_at_commit: u64,
     /// Scheduled paths from there to the next; a new volume begins with a commit.
     pub(crate) interval: u64,
-    /// The last quiet moment left something that was not yet durable.
-    pub(crate) settling: bool,
+    pub(crate) quiet: Quiet,
     replayed: u64,
     pub(crate) options: OpenOptions,
     /// Why this handle is unusable, if it is.
@@ -79,9 +79,9 @@ fn config_of(create: &CreateOptions) -> TreeConfig {
     }
 }
 
-/// The store keeps so much of an object, or a twelfth of the budget, while the disk falls behind. It is
+/// The store keeps so much of an object, or an eighth of the budget, while the disk falls behind. It is
 /// two of them that are written much at the same time.
-const MOST_KEPT: usize = 48 << 20;
+const MOST_KEPT: usize = 96 << 20;
 
 /// What the budget leaves for the top of the tree: all but a quarter (batches and the file
 /// layer's caches), what is known of each block and bucket, and a checkpoint while it is written.
@@ -173,7 +173,7 @@ impl TreeVolume {
         let config = TreeConfig { cache_bytes, ..config };
         let engine = TreeOram::new(config, blocks, TreeKeys::of_volume(master, volume))
             .map_err(|error| Error::Invalid(error.to_string()))?;
-        store.may_keep(MOST_KEPT.min(memory_bytes / 12));
+        store.may_keep(MOST_KEPT.min(memory_bytes / 8));
         let slab = Slab::of(&engine, header.slot_align());
         slab.tell_slots(&*store);
         let sealer = |root| Sealer::new(root, Box::new(OsEntropy));
@@ -196,7 +196,7 @@ impl TreeVolume {
             committed_at: 0,
             stored_at_commit: 0,
             interval: 1,
-            settling: false,
+            quiet: Quiet::default(),
             replayed: 0,
             options,
             failed: None,
@@ -231,6 +231,7 @@ impl TreeVolume {
         self.committed_at = self.engine.evictions();
         self.stored_at_commit = self.slab.current_bytes();
         self.interval = self.next_interval();
+        self.quiet.committed();
         self.fit_cache()?;
         self.engine.expect_flush_after(self.evictions_between_commits()).map_err(engine_error)
     }
@@ -282,6 +283,8 @@ impl TreeVolume {
                 }
             }
         }
+        // One that was to become smaller with a commit that was not made holds what it held.
+        self.grow_for(&[])?;
         self.checkpoint()
     }
 

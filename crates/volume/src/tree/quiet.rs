@@ -1,0 +1,105 @@
+//! What is done in quiet moments. Whoever comes in the middle of one waits for its end, so each does a
+//! little, and none waits for the disk.
+
+use crate::Result;
+use crate::options::ShownKind;
+use crate::tree::size::SWEEP_IDLE;
+use crate::tree::volume::TreeVolume;
+use crate::volume::engine_error;
+use oblivio_engine::tree::AHEAD_BYTES;
+use std::time::Duration;
+
+/// When a quiet moment is tried again that found the disk at work.
+const SETTLING: Duration = Duration::from_millis(1);
+
+/// What quiet moments have left to the next ones.
+#[derive(Default)]
+pub(crate) struct Quiet {
+    /// The last one left something that was not yet durable.
+    settling: bool,
+    /// A sweep came to its end since the last commit.
+    commit_wanted: bool,
+    /// Parts that were flushed since then.
+    flushed_ahead: u64,
+}
+
+impl Quiet {
+    /// A commit is made.
+    pub(crate) fn committed(&mut self) {
+        (self.commit_wanted, self.flushed_ahead) = (false, 0);
+    }
+}
+
+impl TreeVolume {
+    /// Sweeps a little in a quiet moment; says after how long there is more to do, if there is. Nobody
+    /// waits for the disk here, since whoever comes would wait as well.
+    pub(crate) fn sweep_when_idle(&mut self) -> Result<Option<Duration>> {
+        if self.quiet.settling {
+            self.settle()?;
+            if self.quiet.settling {
+                return Ok(Some(SETTLING));
+            }
+        }
+        let more = self.sweep_a_little()?;
+        Ok(if self.quiet.settling { Some(SETTLING) } else { more.then_some(Duration::ZERO) })
+    }
+
+    fn sweep_a_little(&mut self) -> Result<bool> {
+        // What was removed is discarded after the commit that removed it, so that nobody may come who
+        // commits again.
+        if self.shrink_is_due() || self.quiet.commit_wanted {
+            self.commit_by_parts()?;
+            return Ok(true);
+        }
+        if self.engine.shrink_left() == 0 {
+            let more = self.reclaim()?;
+            // Disks that are told of what is free are told with a sync: of a little, not of all.
+            if more {
+                self.settle()?;
+            }
+            return Ok(more);
+        }
+        // A moment of its own, as whoever comes waits for its end.
+        if self.commit_if_due()? {
+            return Ok(true);
+        }
+        self.sweep(SWEEP_IDLE)?;
+        // What the last paths gave back is free after a commit.
+        self.quiet.commit_wanted = self.engine.shrink_left() == 0;
+        self.reclaim()?;
+        // Now, when nobody waits, rather than all of it in the next commit.
+        self.settle()?;
+        Ok(true)
+    }
+
+    /// Commits before it is due, or comes closer to it: then all cached buckets may have to be written,
+    /// which takes several moments.
+    fn commit_by_parts(&mut self) -> Result<()> {
+        if !self.deferred.is_empty() {
+            let ops = self.deferred.drain(self.batch_limit());
+            self.serve_batch(ops)?;
+            return self.commit_if_due().map(drop);
+        }
+        if self.may_flush_ahead() && self.engine.begin_flush_ahead().map_err(engine_error)? {
+            self.quiet.flushed_ahead += 1;
+            self.run(ShownKind::Flush)?;
+            return self.settle();
+        }
+        self.checkpoint()?;
+        self.announce()
+    }
+
+    /// Whether there is room for buckets that may have to be written once more before the commit: what
+    /// the longer interval asks for is enough for all that are cached.
+    fn may_flush_ahead(&self) -> bool {
+        let ahead = self.quiet.flushed_ahead * AHEAD_BYTES as u64 / self.bucket_bytes();
+        self.interval > self.least_interval(self.stored_at_commit)
+            && ahead < self.engine.cached_buckets()
+    }
+
+    /// Has the store make durable what it was given.
+    fn settle(&mut self) -> Result<()> {
+        self.quiet.settling = !self.slab.sync_soon(&*self.store)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,125 @@
+//! A volume that was emptied becomes smaller in quiet moments, each of which does a little; and it is
+//! sound wherever the store fails meanwhile.
+
+use oblivio_crypto::{KdfParams, Passphrase};
+use oblivio_engine::{Action, BlockId, BlockOp};
+use oblivio_store::fault::{Fault, FaultPlan, FaultStore, Repeat};
+use oblivio_store::{MemoryStore, Store};
+use oblivio_volume::{BlockSpace, CreateOptions, OpenOptions, Shown, ShownKind, Volume};
+use std::sync::{Arc, Mutex};
+
+/// Large, for speed.
+const BLOCK: usize = 64 << 10;
+/// So many that more is cached and waits for a commit than a quiet moment writes.
+const BLOCKS: u64 = 2300;
+const LEFT: u64 = 400;
+/// About half of what comes between two commits.
+const READ: u64 = 90;
+
+fn op(id: u64, action: Action) -> BlockOp {
+    BlockOp { id: BlockId(id), action }
+}
+
+fn passphrase() -> Passphrase {
+    Passphrase::new("quiet")
+}
+
+fn create() -> CreateOptions {
+    CreateOptions { block_bytes: BLOCK, capacity_bytes: 1 << 30, kdf: KdfParams::TEST }
+}
+
+fn open() -> OpenOptions {
+    OpenOptions { memory_bytes: 256 << 20, short_pauses: true, ..OpenOptions::default() }
+}
+
+/// A volume of which most has just been removed, and some was read since it committed.
+fn emptied(volume: &mut Volume) {
+    volume.reserve(BLOCKS).expect("room");
+    let fill = |id| op(id, Action::Write(vec![id as u8; 1000]));
+    volume.access((0..BLOCKS).map(fill).collect()).expect("room");
+    volume.commit().expect("a store");
+    volume.access((0..READ).map(|id| op(id, Action::Read)).collect()).expect("a store");
+    volume.discard(&(LEFT..BLOCKS).collect::<Vec<_>>()).expect("no access");
+}
+
+/// Lets time pass until there is nothing left to do.
+fn rest(volume: &mut Volume) -> Result<(), oblivio_volume::Error> {
+    while volume.idle()?.is_some() {}
+    Ok(())
+}
+
+fn check(volume: &mut Volume) {
+    let answers = volume.access((0..LEFT).map(|id| op(id, Action::Read)).collect()).expect("sound");
+    for (id, answer) in answers.into_iter().enumerate() {
+        assert_eq!(answer.expect("it was not removed")[..1000], vec![id as u8; 1000]);
+    }
+}
+
+#[test]
+fn a_commit_in_quiet_moments_is_written_in_parts() {
+    let shown = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&shown);
+    let on_shown = move |event: &Shown| seen.lock().expect("alone").push(event.clone());
+    let open = OpenOptions { on_shown: Some(Box::new(on_shown)), ..open() };
+    let store = Arc::new(MemoryStore::new());
+    let mut volume =
+        Volume::create(store.clone(), &passphrase(), create(), open).expect("an empty store");
+    emptied(&mut volume);
+    shown.lock().expect("alone").clear();
+    rest(&mut volume).expect("memory");
+    let tree = volume.info().expect("memory").tree().cloned().expect("a tree");
+    assert!(tree.size_class < BLOCKS, "{tree:?}");
+    let shown = std::mem::take(&mut *shown.lock().expect("alone"));
+    let of = |kind| shown.iter().filter(move |event| event.kind == kind);
+    assert!(of(ShownKind::Flush).count() > 0, "more than one part waits");
+    for event in of(ShownKind::Flush) {
+        assert!(event.leaves.is_empty() && event.reads == 0 && event.writes > 0);
+    }
+    assert!(of(ShownKind::Commit).count() >= 2, "before the sweep and after it");
+    let first = of(ShownKind::Commit).next().expect("one");
+    for event in of(ShownKind::Flush).chain([first]) {
+        assert!(event.bytes_written <= 4 << 20, "{event:?}");
+    }
+    check(&mut volume);
+    volume.finish().expect("memory");
+    let volume = Volume::open(store, &passphrase(), OpenOptions::default());
+    check(&mut volume.expect("sound"));
+}
+
+#[test]
+fn quiet_moments_may_fail_anywhere() {
+    let disk = Arc::new(MemoryStore::new());
+    let mut volume = Volume::create(disk.clone(), &passphrase(), create(), open()).expect("empty");
+    emptied(&mut volume);
+    volume.commit().expect("memory");
+    drop(volume);
+    let session = |at: Option<u64>| {
+        let (left, plan) = (Arc::new(disk.snapshot()), FaultPlan::new());
+        let store: Arc<dyn Store> = Arc::new(FaultStore::new(left.clone(), plan.clone()));
+        let mut volume = Volume::open(store, &passphrase(), open()).expect("sound");
+        // Served again after a crash, what was read waits in memory, and some is to be carried out.
+        let patch = |id| op(id, Action::Patch { offset: 1000, bytes: vec![1; 9] });
+        volume.access((0..READ).map(patch).collect()).expect("sound");
+        volume.defer((0..20).map(patch).collect()).expect("sound");
+        volume.commit().expect("sound");
+        let begin = plan.operations();
+        if let Some(at) = at {
+            plan.fail_in(at, Fault { repeat: Repeat::FromThenOn, ..Fault::once() });
+        }
+        assert_eq!(rest(&mut volume).is_ok(), at.is_none());
+        drop(volume);
+        let volume = Volume::open(left, &passphrase(), open());
+        let mut volume = volume.unwrap_or_else(|error| panic!("{at:?}: {error}"));
+        let tree = volume.info().expect("memory").tree().cloned().expect("a tree");
+        assert!(tree.live_blocks <= tree.size_class, "{at:?}: {tree:?}");
+        check(&mut volume);
+        rest(&mut volume).expect("memory");
+        check(&mut volume);
+        plan.operations() - begin
+    };
+    let all = session(None);
+    // Most of them are single buckets.
+    for at in (0..all).step_by(all as usize / 12) {
+        session(Some(at));
+    }
+}
