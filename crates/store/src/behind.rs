@@ -24,9 +24,9 @@ const MOST: usize = 4 << 20;
 /// A disk that takes longer to make half of the most durable has fallen behind. Then more may be kept
 /// ([`Behind::may_keep`]).
 const STALLED: Duration = Duration::from_millis(30);
-/// Whoever writes meanwhile waits so long for each byte: 6 ms for a MiB. Several writes then wait a
+/// Whoever writes meanwhile waits so long for each byte: 4 ms for a MiB. Several writes then wait a
 /// little where one would wait until the disk is back.
-const PACE: Duration = Duration::from_nanos(6);
+const PACE: Duration = Duration::from_nanos(4);
 
 #[derive(Debug, Default)]
 struct State {
@@ -34,8 +34,6 @@ struct State {
     waiting: Kept,
     /// Written before that, and about to be durable.
     underway: Arc<Kept>,
-    /// Ranges to be given back, each before what was written there since.
-    holes: Vec<(u64, u64)>,
     /// Since when somebody makes `underway` durable, if anybody does.
     busy: Option<Instant>,
     /// That failed, and `underway` is to be given to the system again.
@@ -47,18 +45,12 @@ struct State {
 
 impl State {
     fn is_empty(&self) -> bool {
-        self.waiting.is_empty() && self.underway.is_empty() && self.holes.is_empty()
+        self.waiting.is_empty() && self.underway.is_empty()
     }
 
-    /// Whether everything is done, and nobody is still at it.
-    fn is_idle(&self) -> bool {
-        self.is_empty() && self.busy.is_none() && !self.failed
-    }
-
-    /// Whether the file may be written to past what is kept: nothing of that, nor a hole, comes later.
-    fn is_given(&self) -> bool {
-        let given = self.underway.is_empty() && self.waiting.waiting() == 0;
-        given && self.holes.is_empty() && self.busy.is_none()
+    /// Whether everything is durable, and nobody is still at it.
+    fn is_settled(&self) -> bool {
+        self.is_empty() && self.busy.is_none() && !self.failed && !self.hurry
     }
 
     /// The system may have lost what it was given.
@@ -67,13 +59,6 @@ impl State {
             underway.take_back();
         }
         self.waiting.take_back();
-    }
-
-    /// Gives the system all that it does not have.
-    fn give(&self, medium: &impl Medium) -> io::Result<()> {
-        punch(medium, &self.holes)?;
-        self.underway.give(medium)?;
-        self.waiting.give(medium)
     }
 
     /// Bytes that are kept.
@@ -152,7 +137,7 @@ impl<M: Medium> Behind<M> {
                 _ => state = self.shared.next(state)?,
             }
         }
-        if later || !state.is_given() {
+        if later || !state.underway.is_empty() || state.waiting.waiting() > 0 {
             let end = offset + data.len() as u64;
             let round =
                 end.checked_next_multiple_of(self.shared.align.load(Ordering::Relaxed) as u64);
@@ -171,7 +156,7 @@ impl<M: Medium> Behind<M> {
     /// Makes everything durable.
     pub(crate) fn sync(&self) -> io::Result<()> {
         let state = self.shared.state();
-        if state.is_idle() {
+        if state.is_empty() && !state.failed {
             return self.medium().sync();
         }
         self.shared.make_durable(state).map(drop)
@@ -199,14 +184,12 @@ impl<M: Medium> Behind<M> {
         }
     }
 
-    /// Gives the space of a range back with what is made durable next, as the system may take as long
-    /// for it as for a sync.
-    pub(crate) fn punch(&self, offset: u64, len: u64) -> io::Result<()> {
-        let mut state = self.shared.state();
+    /// Nothing that waits is in this range when this returns.
+    pub(crate) fn settle(&self, offset: u64, len: u64) -> io::Result<()> {
+        let state = self.shared.state();
         if state.waiting.touches(offset, len) || state.underway.touches(offset, len) {
-            state = self.shared.make_durable(state)?;
+            drop(self.shared.make_durable(state)?);
         }
-        state.holes.push((offset, len));
         Ok(())
     }
 
@@ -222,15 +205,14 @@ impl<M: Medium> Behind<M> {
         state.waiting.waiting() + state.underway.len()
     }
 
-    /// Whether everything is durable and nobody is still at it.
-    pub(crate) fn is_idle(&self) -> bool {
-        self.shared.state().is_idle()
+    /// Whether everything is durable.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.shared.state().is_empty()
     }
 
-    /// The same, and nobody was asked to see to it.
+    /// Whether everything is durable and nobody is still at it.
     pub(crate) fn is_settled(&self) -> bool {
-        let state = self.shared.state();
-        state.is_idle() && !state.hurry
+        self.shared.state().is_settled()
     }
 
     /// Tries again what failed, if anything did.
@@ -277,7 +259,8 @@ impl<M: Medium> Drop for Behind<M> {
         }
         let state = self.shared.state();
         // It was not promised to be there; an error was told, or nobody asked for it.
-        let _ = state.give(self.medium());
+        let medium = self.medium();
+        let _ = state.underway.give(medium).and_then(|()| state.waiting.give(medium));
     }
 }
 
@@ -351,7 +334,7 @@ impl<M: Medium> Shared<M> {
         Ok(state)
     }
 
-    /// Makes holes, and makes durable what is under way, or else what waits.
+    /// Makes durable what is under way, or else what waits.
     fn round<'s>(
         &'s self,
         mut state: MutexGuard<'s, State>,
@@ -361,10 +344,9 @@ impl<M: Medium> Shared<M> {
         }
         state.hurry &= !state.waiting.is_empty();
         state.busy = Some(Instant::now());
-        let (batch, holes) = (Arc::clone(&state.underway), std::mem::take(&mut state.holes));
+        let batch = Arc::clone(&state.underway);
         drop(state);
-        let given = punch(&self.medium, &holes).and_then(|()| batch.give(&self.medium));
-        let result = given.and_then(|()| self.medium.sync());
+        let result = batch.give(&self.medium).and_then(|()| self.medium.sync());
         let mut state = self.state();
         state.busy = None;
         state.failed = result.is_err();
@@ -372,16 +354,11 @@ impl<M: Medium> Shared<M> {
             state.underway = Arc::default();
         } else {
             drop(batch);
-            state.holes.splice(..0, holes);
             state.take_back();
         }
         self.changed.notify_all();
         (state, result)
     }
-}
-
-fn punch(medium: &impl Medium, holes: &[(u64, u64)]) -> io::Result<()> {
-    holes.iter().try_for_each(|&(offset, len)| medium.punch(offset, len))
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ fn after_a_failed_sync_what_was_lost_is_written_again() -> io::Result<()> {
     let behind = failed(&[(0, b"second"), (2, b"X")])?;
     behind.sync()?;
     assert_eq!(content(&behind)?, b"seXond");
-    assert!(behind.is_idle(), "nothing is kept any more");
+    assert!(behind.is_empty(), "nothing is kept any more");
     let behind = failed(&[(3, b"old")])?;
     behind.write(4, b"new", false)?;
     assert_eq!(content(&behind)?, b"fironew", "what is kept is older");
@@ -119,7 +119,7 @@ impl Medium for Stalls {
         Ok(())
     }
     fn punch(&self, _: u64, _: u64) -> io::Result<()> {
-        self.sync()
+        Ok(())
     }
 }
 
@@ -143,7 +143,7 @@ fn as_much_is_written_as_may_be_kept_while_the_disk_stalls() -> io::Result<()> {
             next.join().expect("no panic")
         })?;
         behind.sync()?;
-        assert!(behind.is_idle());
+        assert!(behind.is_empty());
         assert_eq!(written.load(Ordering::Relaxed), most + PIECE);
     }
     Ok(())
@@ -209,43 +209,6 @@ fn what_failed_in_a_hurry_is_told_and_tried_again() -> io::Result<()> {
 }
 
 #[test]
-fn a_hole_is_made_by_the_thread_and_before_what_is_written_there_since() -> io::Result<()> {
-    const PAGE: usize = 4096;
-    let behind = open(&[9; 4 * PAGE])?;
-    behind.punch(0, 2 * PAGE as u64)?;
-    behind.hurry();
-    while !behind.is_settled() {
-        thread::yield_now();
-    }
-    let mut expected = [vec![0; 2 * PAGE], vec![9; 2 * PAGE]].concat();
-    assert_eq!(content(&behind)?, expected);
-    // Written before it, and on top of it, whether or not the thread has begun.
-    for round in 1..100u8 {
-        behind.write(PAGE as u64, &[round; PAGE], round % 3 == 0)?;
-        behind.punch(0, 3 * PAGE as u64)?;
-        behind.write(2 * PAGE as u64, &[round; PAGE], round % 2 == 0)?;
-        behind.sync()?;
-        expected[..2 * PAGE].fill(0);
-        expected[2 * PAGE..][..PAGE].fill(round);
-        assert_eq!(content(&behind)?, expected);
-    }
-    Ok(())
-}
-
-#[test]
-fn nobody_waits_for_a_hole() -> io::Result<()> {
-    let behind = Behind::new(Stalls(Mutex::default(), Arc::default()));
-    let held = behind.medium().0.lock();
-    behind.punch(0, 10)?;
-    behind.write(5, &[1; 10], false)?;
-    assert!(!behind.is_idle() && behind.waiting() == 10);
-    drop(held);
-    behind.sync()?;
-    assert!(behind.is_idle());
-    Ok(())
-}
-
-#[test]
 fn what_was_not_durable_is_there_when_it_is_closed() -> io::Result<()> {
     let path = tempfile::NamedTempFile::new()?;
     let behind = Behind::new(path.reopen()?);
@@ -267,10 +230,6 @@ enum Act {
         len: usize,
     },
     Truncate(u64),
-    Punch {
-        at: u64,
-        len: usize,
-    },
     Sync,
     Hurry,
     /// The last sync failed, and the file has nothing of what was not durable.
@@ -283,48 +242,26 @@ fn act() -> impl Strategy<Value = Act> {
             .prop_map(|(at, len, later)| Act::Write { at, len, later }),
         4 => (0u64..200, 1usize..60).prop_map(|(at, len)| Act::Read { at, len }),
         1 => (0u64..250).prop_map(Act::Truncate),
-        2 => (0u64..200, 1usize..60).prop_map(|(at, len)| Act::Punch { at, len }),
         1 => Just(Act::Sync),
         1 => Just(Act::Hurry),
         1 => Just(Act::Fail),
     ]
 }
 
-/// What the file should hold: a byte, or since it was given back perhaps a zero.
-#[derive(Default)]
-struct Model(Vec<(u8, bool)>);
-
-impl Model {
-    fn write(&mut self, at: usize, data: &[u8]) {
-        self.0.resize(self.0.len().max(at + data.len()), (0, false));
-        let written = self.0[at..].iter_mut().zip(data);
-        written.for_each(|(byte, &data)| *byte = (data, false));
-    }
-
-    fn punch(&mut self, at: usize, len: usize) {
-        self.0.iter_mut().skip(at).take(len).for_each(|byte| byte.1 = true);
-    }
-
-    fn check(&self, at: usize, found: &[u8]) {
-        for (found, (byte, hole)) in found.iter().zip(&self.0[at..]) {
-            assert!(found == byte || (*hole && *found == 0), "{found}, not {byte}");
-        }
-    }
-}
-
 fn run(acts: &[Act]) -> io::Result<()> {
     let behind = open(b"")?;
     // So that it is made durable in parts.
     behind.may_keep(100);
-    let mut model = Model::default();
+    let mut model = Vec::new();
     for (index, act) in acts.iter().enumerate() {
         match *act {
             Act::Write { at, len, later } => {
                 let data = vec![index as u8 + 1; len];
                 behind.write(at, &data, later)?;
-                model.write(at as usize, &data);
+                model.resize(model.len().max(at as usize + len), 0);
+                model[at as usize..][..len].copy_from_slice(&data);
             }
-            Act::Read { at, len } if at as usize + len <= model.0.len() => {
+            Act::Read { at, len } if at as usize + len <= model.len() => {
                 let mut buf = vec![0; len];
                 if !behind.read(at, &mut buf)? {
                     let end = behind.medium().metadata()?.len();
@@ -333,35 +270,30 @@ fn run(acts: &[Act]) -> io::Result<()> {
                     }
                     behind.medium().read_exact_at(&mut buf, at)?;
                 }
-                model.check(at as usize, &buf);
+                assert_eq!(buf, model[at as usize..][..len]);
             }
             Act::Read { .. } => {}
             Act::Truncate(len) => {
                 behind.truncate(len)?;
-                model.0.resize(len as usize, (0, false));
-            }
-            Act::Punch { at, len } => {
-                behind.punch(at, len as u64)?;
-                model.punch(at as usize, len);
+                model.resize(len as usize, 0);
             }
             Act::Sync => {
                 behind.sync()?;
-                model.check(0, &content(&behind)?);
+                assert_eq!(content(&behind)?, model);
             }
             Act::Hurry => assert!(behind.hurry()),
             Act::Fail => lose(&behind)?,
         }
         // In this order, for the thread may write it meanwhile.
         let waits = behind.end();
-        assert_eq!(behind.medium().metadata()?.len().max(waits) as usize, model.0.len());
+        assert_eq!(behind.medium().metadata()?.len().max(waits) as usize, model.len());
     }
     behind.sync()?;
-    let content = content(&behind)?;
-    assert_eq!(content.len(), model.0.len());
-    model.check(0, &content);
+    assert_eq!(content(&behind)?, model);
     Ok(())
 }
 
+/// What a failed sync leaves, at its worst: nothing of what was not durable.
 fn lose(behind: &Behind) -> io::Result<()> {
     let mut state = behind.shared.idle();
     if state.underway.is_empty() {

@@ -50,7 +50,7 @@ impl Handle {
     /// not kept.
     pub(super) fn write_durable(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         let behind = self.for_writing()?;
-        if !behind.is_idle() {
+        if !behind.is_empty() {
             // First, for it is older.
             behind.sync()?;
         }
@@ -93,9 +93,11 @@ impl Handle {
         self.sync()
     }
 
-    /// Gives the space of a range back, soon.
-    pub(super) fn punch(&self, offset: u64, len: u64) -> io::Result<()> {
-        self.for_writing()?.punch(offset, len)
+    /// The file, to change a range in which nothing waits to be written.
+    pub(super) fn settled(&self, offset: u64, len: u64) -> io::Result<&File> {
+        let behind = self.for_writing()?;
+        behind.settle(offset, len)?;
+        Ok(self.file())
     }
 
     /// Fills `buf` with what is kept of a range; says whether that was possible. If not, the file

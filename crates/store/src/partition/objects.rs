@@ -264,7 +264,9 @@ impl<M: Medium> Objects<M> {
             let to = offset.saturating_add(len).min(entry.len) / BLOCK * BLOCK;
             if wanted && from < to {
                 let (at, len) = (begin + from, to - from);
-                self.behind.punch(at, len).map_err(|error| StoreError::io(object, error))?;
+                let settled = self.behind.settle(at, len);
+                let punched = settled.and_then(|()| self.behind.medium().punch(at, len));
+                punched.map_err(|error| StoreError::io(object, error))?;
             }
         }
         Ok(())
