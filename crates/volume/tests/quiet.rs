@@ -6,6 +6,7 @@ use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::fault::{Fault, FaultPlan, FaultStore, Repeat};
 use oblivio_store::{MemoryStore, Store};
 use oblivio_volume::{BlockSpace, CreateOptions, OpenOptions, Shown, ShownKind, Volume};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// Large, for speed.
@@ -122,4 +123,31 @@ fn quiet_moments_may_fail_anywhere() {
     for at in (0..all).step_by(all as usize / 12) {
         session(Some(at));
     }
+}
+
+/// The tree is to become smaller with a commit that says what was removed, and that is not made.
+#[test]
+fn what_was_not_removed_after_all_has_room() {
+    let (disk, plan) = (Arc::new(MemoryStore::new()), FaultPlan::new());
+    let armed = Arc::new(AtomicBool::new(false));
+    let on_shown = {
+        let (armed, plan) = (Arc::clone(&armed), plan.clone());
+        move |event: &Shown| {
+            if event.kind == ShownKind::Commit && armed.load(Ordering::Relaxed) {
+                plan.fail_in(0, Fault { repeat: Repeat::FromThenOn, ..Fault::once() });
+            }
+        }
+    };
+    let store: Arc<dyn Store> = Arc::new(FaultStore::new(Arc::clone(&disk), plan));
+    let options = OpenOptions { on_shown: Some(Box::new(on_shown)), ..open() };
+    let mut volume = Volume::create(store, &passphrase(), create(), options).expect("empty");
+    emptied(&mut volume);
+    armed.store(true, Ordering::Relaxed);
+    assert!(rest(&mut volume).is_err());
+    drop(volume);
+    let mut volume = Volume::open(disk, &passphrase(), open()).expect("sound");
+    let tree = volume.info().expect("memory").tree().cloned().expect("a tree");
+    assert!(tree.live_blocks >= BLOCKS, "nothing was removed: {tree:?}");
+    assert!(tree.live_blocks <= tree.size_class, "{tree:?}");
+    check(&mut volume);
 }
