@@ -7,9 +7,11 @@
 //!
 //! An error of the thread stays until somebody tries again: the next that writes much, or syncs.
 
+mod holes;
 mod kept;
 
 use crate::medium::Medium;
+use holes::Holes;
 use kept::{Found, Kept};
 use std::fs::File;
 use std::io;
@@ -34,6 +36,10 @@ struct State {
     waiting: Kept,
     /// Written before that, and about to be durable.
     underway: Arc<Kept>,
+    /// Ranges whose space is to be given back, with the next round. None of what is kept is in them.
+    holes: Holes,
+    /// Those of the round under way.
+    punching: Arc<Holes>,
     /// Since when somebody makes `underway` durable, if anybody does.
     busy: Option<Instant>,
     /// That failed, and `underway` is to be given to the system again.
@@ -45,7 +51,7 @@ struct State {
 
 impl State {
     fn is_empty(&self) -> bool {
-        self.waiting.is_empty() && self.underway.is_empty()
+        self.waiting.is_empty() && self.underway.is_empty() && self.holes.is_empty()
     }
 
     /// Whether everything is durable, and nobody is still at it.
@@ -64,6 +70,17 @@ impl State {
     /// Bytes that are kept.
     fn kept(&self) -> usize {
         self.waiting.len() + self.underway.len()
+    }
+
+    /// Whether some of what is kept was not given to the system.
+    fn kept_waits(&self) -> bool {
+        !self.underway.is_empty() || self.waiting.waiting() > 0
+    }
+
+    /// Whether any of a range is soon zero.
+    fn becomes_zero(&self, offset: u64, len: usize) -> bool {
+        let end = offset + len as u64;
+        self.holes.touch(offset, end) || self.punching.touch(offset, end)
     }
 
     /// While somebody makes something durable: how long it may take before the disk has fallen behind.
@@ -137,11 +154,11 @@ impl<M: Medium> Behind<M> {
                 _ => state = self.shared.next(state)?,
             }
         }
-        if later || !state.underway.is_empty() || state.waiting.waiting() > 0 {
-            let end = offset + data.len() as u64;
-            let round =
-                end.checked_next_multiple_of(self.shared.align.load(Ordering::Relaxed) as u64);
-            state.waiting.add_to(round.unwrap_or(end), offset, data, false);
+        let end = self.shared.rounded(offset + data.len() as u64);
+        state.holes.keep_out(offset, end);
+        // Whoever is at work may be making a hole here.
+        if later || state.busy.is_some() || state.kept_waits() {
+            state.waiting.add_to(end, offset, data, false);
             if self.shared.is_enough(&state) {
                 self.shared.changed.notify_all();
                 self.start();
@@ -178,18 +195,29 @@ impl<M: Medium> Behind<M> {
             found => found,
         };
         match found {
-            Found::Nothing => Ok(false),
+            Found::Nothing if !state.becomes_zero(offset, buf.len()) => Ok(false),
             Found::All => Ok(true),
-            Found::Part => self.shared.make_durable(state).map(|_| false),
+            _ => self.shared.make_durable(state).map(|_| false),
         }
     }
 
     /// Nothing that waits is in this range when this returns.
     pub(crate) fn settle(&self, offset: u64, len: u64) -> io::Result<()> {
+        self.settled(offset, len).map(drop)
+    }
+
+    fn settled(&self, offset: u64, len: u64) -> io::Result<MutexGuard<'_, State>> {
         let state = self.shared.state();
         if state.waiting.touches(offset, len) || state.underway.touches(offset, len) {
-            drop(self.shared.make_durable(state)?);
+            return self.shared.make_durable(state);
         }
+        Ok(state)
+    }
+
+    /// Gives the space of a range back with what is made durable next: a disk that is told of what is free
+    /// may take its time.
+    pub(crate) fn punch_later(&self, offset: u64, len: u64) -> io::Result<()> {
+        self.settled(offset, len)?.holes.add(offset, len);
         Ok(())
     }
 
@@ -243,6 +271,7 @@ impl Behind {
         if let Some(underway) = Arc::get_mut(&mut state.underway) {
             underway.cut(len);
         }
+        state.holes.keep_out(len, u64::MAX);
         drop(self.shared.make_durable(state)?);
         self.medium().sync()
     }
@@ -261,6 +290,7 @@ impl<M: Medium> Drop for Behind<M> {
         // It was not promised to be there; an error was told, or nobody asked for it.
         let medium = self.medium();
         let _ = state.underway.give(medium).and_then(|()| state.waiting.give(medium));
+        let _ = state.holes.punch(medium);
     }
 }
 
@@ -271,6 +301,12 @@ impl<M: Medium> Shared<M> {
 
     fn most(&self) -> usize {
         MOST.min(self.reserve())
+    }
+
+    /// Up to where a write that ends here may reach.
+    fn rounded(&self, end: u64) -> u64 {
+        let align = self.align.load(Ordering::Relaxed) as u64;
+        end.checked_next_multiple_of(align).unwrap_or(end)
     }
 
     /// Whether there is enough for the thread to begin with, an eighth of the most, and nobody does it.
@@ -344,11 +380,14 @@ impl<M: Medium> Shared<M> {
         }
         state.hurry &= !state.waiting.is_empty();
         state.busy = Some(Instant::now());
-        let batch = Arc::clone(&state.underway);
+        state.punching = Arc::new(std::mem::take(&mut state.holes));
+        let (batch, holes) = (Arc::clone(&state.underway), Arc::clone(&state.punching));
         drop(state);
-        let result = batch.give(&self.medium).and_then(|()| self.medium.sync());
+        let given = holes.punch(&self.medium).and_then(|()| batch.give(&self.medium));
+        let result = given.and_then(|()| self.medium.sync());
         let mut state = self.state();
         state.busy = None;
+        state.punching = Arc::default();
         state.failed = result.is_err();
         if result.is_ok() {
             state.underway = Arc::default();

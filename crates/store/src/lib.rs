@@ -189,8 +189,8 @@ pub trait Store: Send + Sync {
         }
     }
     /// The contents of these ranges (object, offset, length) are no longer wanted: a store may give
-    /// their space back. Until they are written again they read as zeros or as before, and after
-    /// a crash too; no object changes its length.
+    /// their space back, perhaps with the next sync only. Until they are written again they read as
+    /// zeros or as before, and after a crash too; no object changes its length.
     fn discard(&self, ranges: &[(&str, u64, u64)]) -> Result<()>;
     /// Bytes that may still be stored; `None` when that is not known. It is only a forecast:
     /// others may use the same disk.

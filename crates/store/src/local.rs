@@ -9,7 +9,7 @@ mod handles;
 mod runs;
 mod temp;
 
-use crate::medium::{Lock, Medium, announce, sync_directory};
+use crate::medium::{Lock, announce, sync_directory};
 use crate::{PutMode, ReadAt, Result, Store, StoreError, WriteAt, check_name};
 use directory::Directory;
 use handles::{Handle, Handles};
@@ -248,8 +248,7 @@ impl Store for LocalStore {
     fn discard(&self, ranges: &[(&str, u64, u64)]) -> Result<()> {
         for &(object, offset, len) in ranges.iter().filter(|range| range.2 > 0) {
             let (handle, _) = self.handles.existing(&self.directory, object)?;
-            let punched = handle.settled(offset, len).and_then(|file| file.punch(offset, len));
-            punched.map_err(|error| StoreError::io(object, error))?;
+            handle.punch(offset, len).map_err(|error| StoreError::io(object, error))?;
         }
         Ok(())
     }

@@ -195,6 +195,33 @@ fn in_a_hurry_the_thread_makes_little_durable_too_and_nobody_waits() -> io::Resu
 }
 
 #[test]
+fn a_hole_is_made_before_what_is_written_over_it() -> io::Result<()> {
+    let holes = can_punch()?;
+    let before = if holes { 0 } else { 7 };
+    let behind = open(&[7; 100])?;
+    behind.punch_later(10, 20)?;
+    behind.punch_later(40, 20)?;
+    assert!(!behind.is_settled());
+    // Not there, any more.
+    behind.write(15, &[1; 5], true)?;
+    let mut buf = [9; 5];
+    assert!(behind.read(15, &mut buf)? && buf == [1; 5]);
+    // Whoever reads the other sees what will be there.
+    assert!(!behind.read(45, &mut buf)?);
+    assert_eq!(content(&behind)?[40..60], [before; 20]);
+    let expected = [[before; 5], [1; 5], [before; 5], [before; 5]].concat();
+    assert_eq!(content(&behind)?[10..30], expected);
+    // And what is closed has no more to do.
+    let path = tempfile::NamedTempFile::new()?;
+    std::fs::write(path.path(), [7; 100])?;
+    let behind = Behind::new(path.reopen()?);
+    behind.punch_later(0, 100)?;
+    drop(behind);
+    assert_eq!(std::fs::read(path.path())?, [before; 100]);
+    Ok(())
+}
+
+#[test]
 fn what_failed_in_a_hurry_is_told_and_tried_again() -> io::Result<()> {
     let path = tempfile::NamedTempFile::new()?;
     let behind = Behind::new(File::open(path.path())?);
@@ -230,6 +257,10 @@ enum Act {
         len: usize,
     },
     Truncate(u64),
+    Punch {
+        at: u64,
+        len: u64,
+    },
     Sync,
     Hurry,
     /// The last sync failed, and the file has nothing of what was not durable.
@@ -242,6 +273,7 @@ fn act() -> impl Strategy<Value = Act> {
             .prop_map(|(at, len, later)| Act::Write { at, len, later }),
         4 => (0u64..200, 1usize..60).prop_map(|(at, len)| Act::Read { at, len }),
         1 => (0u64..250).prop_map(Act::Truncate),
+        2 => (0u64..200, 1u64..90).prop_map(|(at, len)| Act::Punch { at, len }),
         1 => Just(Act::Sync),
         1 => Just(Act::Hurry),
         1 => Just(Act::Fail),
@@ -250,6 +282,7 @@ fn act() -> impl Strategy<Value = Act> {
 
 fn run(acts: &[Act]) -> io::Result<()> {
     let behind = open(b"")?;
+    let holes = can_punch()?;
     // So that it is made durable in parts.
     behind.may_keep(100);
     let mut model = Vec::new();
@@ -277,6 +310,12 @@ fn run(acts: &[Act]) -> io::Result<()> {
                 behind.truncate(len)?;
                 model.resize(len as usize, 0);
             }
+            Act::Punch { .. } if !holes => {}
+            Act::Punch { at, len } => {
+                behind.punch_later(at, len)?;
+                let range = model.len().min(at as usize)..model.len().min((at + len) as usize);
+                model[range].fill(0);
+            }
             Act::Sync => {
                 behind.sync()?;
                 assert_eq!(content(&behind)?, model);
@@ -291,6 +330,13 @@ fn run(acts: &[Act]) -> io::Result<()> {
     behind.sync()?;
     assert_eq!(content(&behind)?, model);
     Ok(())
+}
+
+/// Not every file system makes holes.
+fn can_punch() -> io::Result<bool> {
+    let behind = open(b"one")?;
+    behind.medium().punch(0, 3)?;
+    Ok(content(&behind)? == [0; 3])
 }
 
 /// What a failed sync leaves, at its worst: nothing of what was not durable.

@@ -93,11 +93,9 @@ impl Handle {
         self.sync()
     }
 
-    /// The file, to change a range in which nothing waits to be written.
-    pub(super) fn settled(&self, offset: u64, len: u64) -> io::Result<&File> {
-        let behind = self.for_writing()?;
-        behind.settle(offset, len)?;
-        Ok(self.file())
+    /// Gives the space of a range back, soon.
+    pub(super) fn punch(&self, offset: u64, len: u64) -> io::Result<()> {
+        self.for_writing()?.punch_later(offset, len)
     }
 
     /// Fills `buf` with what is kept of a range; says whether that was possible. If not, the file

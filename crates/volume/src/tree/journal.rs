@@ -24,6 +24,11 @@ const PAGE: usize = 4096;
 const FRAME: usize = 16;
 /// Before the plaintext.
 const FRONT: usize = FRAME + oblivio_crypto::SEAL_HEADER;
+/// A record that makes the object longer is followed by zeros, an eighth of what is there between these:
+/// what is written over bytes that are there is durable without a word about the file itself, for which a
+/// file system writes out first what else is waiting.
+const LEAST_AHEAD: u64 = 64 << 10;
+pub(crate) const MOST_AHEAD: u64 = 1 << 20;
 /// The smallest record of written bytes.
 pub(crate) const LEAST_SYNC: usize = 16 << 10;
 /// No record is longer.
@@ -87,7 +92,7 @@ impl Journal {
         self.syncs
     }
 
-    /// Bytes that the object takes, those of void records included.
+    /// Bytes that the object takes, those of void records and zeros included.
     pub fn length(&self) -> u64 {
         self.length
     }
@@ -161,10 +166,13 @@ impl Journal {
             .sealer
             .seal(&self.place(self.offset), &mut record[FRAME..])
             .map_err(|error| Error::Closed(error.to_string()))?;
+        let end = self.offset + record.len() as u64;
+        if end > self.length {
+            self.length = end + (end / 8).clamp(LEAST_AHEAD, MOST_AHEAD);
+            record.resize((self.length - self.offset) as usize, 0);
+        }
         store.write_durable(JOURNAL_OBJECT, self.offset, &record)?;
-        self.offset += record.len() as u64;
-        self.length = self.length.max(self.offset);
-        self.before = tag;
+        (self.offset, self.before) = (end, tag);
         Ok(())
     }
 

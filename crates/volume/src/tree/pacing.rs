@@ -174,7 +174,7 @@ mod tests {
     use super::*;
     use crate::{BlockSpace, CreateOptions, OpenOptions};
     use oblivio_crypto::{KdfParams, Passphrase};
-    use oblivio_store::record::Event;
+    use oblivio_store::record::{Event, Op};
     use oblivio_store::{MemoryStore, RecordStore, Store};
     use std::sync::Arc;
 
@@ -243,12 +243,20 @@ mod tests {
             volume.defer((0..round % 9).map(write).collect()).expect("memory");
             volume.commit().expect("memory");
         }
-        let lens: Vec<_> =
-            store.take().into_iter().filter(|e| &*e.object == "journal").map(|e| e.len).collect();
-        let (intent, sync) = (lens[0], lens[2]);
-        for tick in lens.chunks_exact(4) {
-            assert_eq!(tick, [intent, lens[1], sync, lens[3]], "write, sync, write, sync");
+        let events: Vec<_> = store.take();
+        let journal = events.iter().filter(|event| &*event.object == "journal");
+        let ops: Vec<_> = journal.clone().map(|event| event.op).collect();
+        assert!(ops.chunks_exact(2).all(|ops| ops == [Op::Write, Op::Sync]), "each is durable");
+        // From one to the next: zeros behind one that makes the journal longer follow from where it is.
+        let offsets: Vec<_> = journal.step_by(2).map(|event| event.offset).collect();
+        let len = |at: usize| offsets[at + 1].checked_sub(offsets[at]);
+        let (intent, sync) = (len(0), len(1));
+        for tick in (0..offsets.len() - 2).step_by(2) {
+            assert_eq!(len(tick), intent);
+            // After the last one before a commit the journal begins again.
+            assert!(len(tick + 1).is_none() || len(tick + 1) == sync);
         }
+        assert!(intent.is_some() && sync.is_some());
     }
 
     #[test]

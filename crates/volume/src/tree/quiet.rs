@@ -66,7 +66,7 @@ impl TreeVolume {
         self.sweep(SWEEP_IDLE)?;
         // What the last paths gave back is free after a commit.
         self.quiet.commit_wanted = self.engine.shrink_left() == 0;
-        self.reclaim()?;
+        self.reclaim_end()?;
         // Now, when nobody waits, rather than all of it in the next commit.
         self.settle()?;
         Ok(true)
@@ -93,8 +93,7 @@ impl TreeVolume {
     /// the longer interval asks for is enough for all that are cached.
     fn may_flush_ahead(&self) -> bool {
         let ahead = self.quiet.flushed_ahead * AHEAD_BYTES as u64 / self.bucket_bytes();
-        self.interval > self.least_interval(self.stored_at_commit)
-            && ahead < self.engine.cached_buckets()
+        self.has_much_room() && ahead < self.engine.cached_buckets()
     }
 
     /// Has the store make durable what it was given.

@@ -1,5 +1,6 @@
 //! How much the store below has room for, with all that passes through it meanwhile.
 
+use crate::tree::journal::MOST_AHEAD;
 use crate::tree::size::{SWEEP_BATCH, SWEEP_IDLE};
 use crate::tree::space::SYNC_BYTES;
 use crate::tree::state::LEAST_LOG;
@@ -55,8 +56,10 @@ impl TreeVolume {
         let written = self.written_between_commits(&tree);
         let passing = if self.slab.has_short() { 4 } else { 2 } * written;
         let slab = tree.bytes + passing + self.slab.stuck_bytes(self.engine.shape());
-        // Twice the limit and a record of the longest sync, with its padding and pages.
-        let journal = 2 * self.journal_limit_for(tree.bytes + written) + SYNC_BYTES as u64 * 5 / 4;
+        // Twice the limit and a record of the longest sync, with its padding and pages, and zeros.
+        let journal = 2 * self.journal_limit_for(tree.bytes + written)
+            + SYNC_BYTES as u64 * 5 / 4
+            + MOST_AHEAD;
         // It grows with the map, and by a slot number and some bits for each bucket that is stored.
         let map = |blocks| self.engine.config().map_format.bytes_for(blocks) as u64;
         let more = tree.buckets.saturating_sub(self.slab.table().len() as u64);

@@ -89,18 +89,25 @@ impl TreeVolume {
         self.slab.reclaim(&*self.store, most)
     }
 
+    /// As [`Self::reclaim`], but where the store has much room only by cutting what is free at the end: most
+    /// of what is free while there is work is soon taken again, or cut off with all behind it.
+    pub(crate) fn reclaim_end(&mut self) -> Result<bool> {
+        if self.has_much_room() { self.slab.reclaim(&*self.store, 0) } else { self.reclaim() }
+    }
+
     /// Gives space back after a commit: a little, as somebody may wait. Buckets of another length
     /// cannot take what is free, so where the store has not much left no more of that is kept than
     /// is written between two commits.
     pub(crate) fn give_back(&mut self) -> Result<()> {
         let most = self.slab.most_bytes(self.evictions_between_commits());
-        while self.reclaim()? && self.slab.idle_bytes() > most {
+        while self.reclaim_end()? && self.slab.idle_bytes() > most {
             let free = self.store.free_bytes().ok().flatten();
             if !self.slab.has_short() || free.is_none_or(|free| free > 8 * most) {
                 break;
             }
         }
-        Ok(())
+        // Where there is little it has to be there for whatever is written next.
+        if self.has_much_room() { Ok(()) } else { self.slab.settle(&*self.store) }
     }
 
     /// Gives back at the end of a session what is not needed, in as few trips as may be: nobody comes.
@@ -151,6 +158,11 @@ impl TreeVolume {
             Ok(free) if free.is_none_or(|free| free >= taken) => long,
             _ => self.least_interval(stored),
         }
+    }
+
+    /// Whether the store had much room at the last commit.
+    pub(crate) fn has_much_room(&self) -> bool {
+        self.interval > self.least_interval(self.stored_at_commit)
     }
 
     /// As many as there are between two commits when so many bytes are stored and there is little room.

@@ -217,8 +217,21 @@ impl Slab {
     /// # Errors
     /// Those of the store.
     pub fn sync_soon(&self, store: &dyn Store) -> Result<bool> {
+        Ok(store.sync_soon(&self.objects())?)
+    }
+
+    /// As [`Self::sync_soon`], when it is.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn settle(&self, store: &dyn Store) -> Result<()> {
+        Ok(store.sync(&self.objects())?)
+    }
+
+    /// The objects that there are.
+    fn objects(&self) -> Vec<&'static str> {
         let there = self.shelves.iter().filter(|shelf| shelf.bytes() > 0);
-        Ok(store.sync_soon(&there.map(|shelf| shelf.object).collect::<Vec<_>>())?)
+        there.map(|shelf| shelf.object).collect()
     }
 
     /// What so many buckets take at most.

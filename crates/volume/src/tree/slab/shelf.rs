@@ -232,12 +232,11 @@ impl Shelf {
             (self.object, offset, u64::from(end - first) * self.slot_bytes)
         };
         store.discard(&ranges.iter().map(bytes).collect::<Vec<_>>())?;
-        let more = ranges.len() == most_holes;
         for slot in ranges.into_iter().flat_map(|(first, end)| first..end) {
             self.free.remove(&slot);
             self.holes.insert(slot);
         }
-        Ok(more)
+        Ok(true)
     }
 
     /// Cuts off the end when enough of it is free, beyond `spare` free slots; the rest is
