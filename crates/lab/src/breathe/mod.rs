@@ -1,6 +1,7 @@
 //! A volume that grows from empty and is emptied again, step by step, on a real disk: what it takes
 //! there, and how long anybody waits.
 
+mod disk;
 mod plain;
 mod plot;
 mod times;
@@ -8,6 +9,7 @@ mod times;
 use crate::report::{self, Report, Table, bytes};
 use crate::workload::Rng;
 use anyhow::{Context, Result, ensure};
+use disk::Disk;
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::tree::STASH_BOUND;
 use oblivio_engine::{BlockAnswer, BlockOp};
@@ -129,6 +131,7 @@ struct Breath {
     fs: FileSystem,
     volume: Arc<Mutex<TreeVolume>>,
     dir: PathBuf,
+    disk: Disk,
     plain: Plain,
     rng: Rng,
     files: u64,
@@ -166,6 +169,7 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
             Ok(())
         })?;
     }
+    breath.plain.took.iter_mut().for_each(|took| took.look_at(&breath.disk));
     report(args, &breath, write)
 }
 
@@ -179,7 +183,8 @@ impl Breath {
         let watched = Watched { volume: Arc::clone(&volume), root: Vec::new() };
         let fs = FileSystem::format(Box::new(watched))?;
         let (rng, files, uncommitted, points) = (Rng::new(6), 0, 0, Vec::new());
-        Ok(Breath { fs, volume, dir, plain, rng, files, uncommitted, points })
+        let disk = Disk::under(&dir);
+        Ok(Breath { fs, volume, dir, disk, plain, rng, files, uncommitted, points })
     }
 
     /// Some work, a commit, and a quiet moment.
@@ -249,7 +254,8 @@ impl Breath {
         Ok(times.time(kind, || self.fs.commit())?)
     }
 
-    fn look(&mut self, times: Times) -> Result<()> {
+    fn look(&mut self, mut times: Times) -> Result<()> {
+        times.look_at(&self.disk);
         let volume = lock(&self.volume);
         let point = Point {
             files: self.files * FILE,
@@ -315,14 +321,18 @@ fn report(args: &Args, breath: &Breath, write: bool) -> Result<()> {
     report.table(&table);
     report.text(
         "Over all steps, in milliseconds. Disturbed are operations while which the host of this virtual \
-         machine took processors away from it, as it tells; the highest of the others is without them.",
+         machine took processors away from it, as it tells, or while which the disk came to the end of no \
+         request for 50 ms and had some; the highest of the others is without them.",
     );
     report.table(&waits(points, &breath.plain));
+    let (still, longest) = breath.disk.told();
     report.text(&format!(
         "The plain file is what the disk does by itself: {} written in pieces of {} to random places and \
-         synced, once for each read, in the same run.",
+         synced, once for each read, in the same run. The disk stood still {} times, {} ms at most.",
         bytes(Plain::PIECES * Plain::PIECE as u64),
-        bytes(Plain::PIECE as u64)
+        bytes(Plain::PIECE as u64),
+        still,
+        longest.as_millis()
     ));
     report.text(&factors(points));
     let peak = points.iter().map(|point| point.stash_peak).max().unwrap_or(0);

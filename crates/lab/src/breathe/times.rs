@@ -1,15 +1,17 @@
-//! How long operations took, and whether the computer was at work all the while.
+//! How long operations took, and whether computer and disk were at work all the while.
 
+use super::disk::Disk;
 use crate::report::median;
 use anyhow::Result;
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// One operation.
 #[derive(Clone, Copy)]
 pub struct Took {
+    begun: Instant,
     pub ms: f64,
-    /// Whoever this computer is a guest of took processors away meanwhile.
+    /// Whoever this computer is a guest of took processors away meanwhile, or the disk stood still.
     pub disturbed: bool,
 }
 
@@ -19,7 +21,13 @@ impl Took {
         let (stolen, begun) = (stolen(), Instant::now());
         let done = work()?;
         let ms = begun.elapsed().as_secs_f64() * 1e3;
-        Ok((done, Self { ms, disturbed: self::stolen() != stolen }))
+        Ok((done, Self { begun, ms, disturbed: self::stolen() != stolen }))
+    }
+
+    /// Takes notice of what the disk did meanwhile.
+    pub fn look_at(&mut self, disk: &Disk) {
+        let end = self.begun + Duration::from_secs_f64(self.ms / 1e3);
+        self.disturbed |= disk.stood_still((self.begun, end));
     }
 }
 
@@ -47,6 +55,10 @@ impl Times {
 
     pub fn add(&mut self, kind: &'static str, took: Took) {
         self.0.entry(kind).or_default().push(took);
+    }
+
+    pub fn look_at(&mut self, disk: &Disk) {
+        self.0.values_mut().flatten().for_each(|took| took.look_at(disk));
     }
 
     pub fn of(&self, kind: &str) -> &[Took] {
@@ -105,7 +117,7 @@ mod tests {
 
     #[test]
     fn what_was_disturbed_is_told_apart() {
-        let took = |ms, disturbed| Took { ms, disturbed };
+        let took = |ms, disturbed| Took { begun: Instant::now(), ms, disturbed };
         let waits = Waits::of(&[took(1.0, false), took(9.0, true), took(2.0, false)]);
         assert_eq!((waits.median, waits.highest, waits.highest_undisturbed), (2.0, 9.0, 2.0));
         assert_eq!(waits.cells("a"), ["a", "3", "2.00", "9.0", "4.5", "1", "2.0", "1.0"]);
