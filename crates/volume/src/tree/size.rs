@@ -112,8 +112,11 @@ impl TreeVolume {
 
     /// Gives back at the end of a session what is not needed, in as few trips as may be: nobody comes.
     pub(crate) fn reclaim_at_end(&mut self) -> Result<()> {
-        while self.slab.reclaim(&*self.store, MOST_HOLES)? {}
-        Ok(())
+        let mut any = false;
+        while self.slab.reclaim(&*self.store, MOST_HOLES)? {
+            any = true;
+        }
+        if any { self.slab.settle(&*self.store) } else { Ok(()) }
     }
 
     /// Sweeps at the end of a session, by an amount that depends on the size class alone.
