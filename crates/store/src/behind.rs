@@ -51,7 +51,8 @@ struct State {
 
 impl State {
     fn is_empty(&self) -> bool {
-        self.waiting.is_empty() && self.underway.is_empty() && self.holes.is_empty()
+        let holes = self.holes.is_empty() && self.punching.is_empty();
+        holes && self.waiting.is_empty() && self.underway.is_empty()
     }
 
     /// Whether everything is durable, and nobody is still at it.

@@ -119,6 +119,7 @@ impl Medium for Stalls {
         Ok(())
     }
     fn punch(&self, _: u64, _: u64) -> io::Result<()> {
+        drop(self.0.lock());
         Ok(())
     }
 }
@@ -186,6 +187,19 @@ fn in_a_hurry_the_thread_makes_little_durable_too_and_nobody_waits() -> io::Resu
     drop(held);
     wait_until_settled(&behind);
     assert_eq!((behind.waiting(), written.load(Ordering::Relaxed)), (0, 10));
+    // While a hole is made nobody may think that all is done, and write past what is kept.
+    let held = behind.medium().0.lock();
+    behind.punch_later(0, 10)?;
+    assert!(behind.hurry());
+    while behind.shared.state().busy.is_none() {
+        thread::yield_now();
+    }
+    assert!(!behind.is_empty());
+    behind.write(0, &[2; 10], false)?;
+    assert_eq!((behind.waiting(), written.load(Ordering::Relaxed)), (10, 10));
+    drop(held);
+    behind.sync()?;
+    assert_eq!((behind.waiting(), written.load(Ordering::Relaxed)), (0, 20));
     // Nothing to write: there may be a hole to be made durable.
     let held = behind.medium().0.lock();
     assert!(behind.hurry() && !behind.is_settled());

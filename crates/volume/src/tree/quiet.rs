@@ -93,7 +93,8 @@ impl TreeVolume {
     /// the longer interval asks for is enough for all that are cached.
     fn may_flush_ahead(&self) -> bool {
         let ahead = self.quiet.flushed_ahead * AHEAD_BYTES as u64 / self.bucket_bytes();
-        self.has_much_room() && ahead < self.engine.cached_buckets()
+        self.interval > self.least_interval(self.stored_at_commit)
+            && ahead < self.engine.cached_buckets()
     }
 
     /// Has the store make durable what it was given.

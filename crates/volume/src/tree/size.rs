@@ -92,7 +92,7 @@ impl TreeVolume {
     /// As [`Self::reclaim`], but where the store has much room only by cutting what is free at the end: most
     /// of what is free while there is work is soon taken again, or cut off with all behind it.
     pub(crate) fn reclaim_end(&mut self) -> Result<bool> {
-        if self.has_much_room() { self.slab.reclaim(&*self.store, 0) } else { self.reclaim() }
+        if self.roomy { self.slab.reclaim(&*self.store, 0) } else { self.reclaim() }
     }
 
     /// Gives space back after a commit: a little, as somebody may wait. Buckets of another length
@@ -107,7 +107,7 @@ impl TreeVolume {
             }
         }
         // Where there is little it has to be there for whatever is written next.
-        if self.has_much_room() { Ok(()) } else { self.slab.settle(&*self.store) }
+        if self.roomy { Ok(()) } else { self.slab.settle(&*self.store) }
     }
 
     /// Gives back at the end of a session what is not needed, in as few trips as may be: nobody comes.
@@ -150,22 +150,21 @@ impl TreeVolume {
         self.interval
     }
 
-    /// As many as there are from now on: for a sixteenth of what is stored, or an eighth where the store
-    /// has much room. One that cannot tell just now may be failing, which is no reason to give it up after
-    /// a commit.
-    pub(crate) fn next_interval(&self) -> u64 {
-        let stored = self.stored_at_commit;
-        let long = self.evictions_for(2 * stored, 2 * MOST_FLUSH);
-        let taken = ROOMY * long * 2 * self.bucket_bytes();
-        match self.store.free_bytes() {
-            Ok(free) if free.is_none_or(|free| free >= taken) => long,
-            _ => self.least_interval(stored),
-        }
+    /// Whether the store has much room. One that cannot tell just now may be failing, which is no reason to
+    /// give it up after a commit.
+    pub(crate) fn finds_much_room(&self) -> bool {
+        let taken = ROOMY * self.long_interval() * 2 * self.bucket_bytes();
+        self.store.free_bytes().is_ok_and(|free| free.is_none_or(|free| free >= taken))
     }
 
-    /// Whether the store had much room at the last commit.
-    pub(crate) fn has_much_room(&self) -> bool {
-        self.interval > self.least_interval(self.stored_at_commit)
+    /// As many as there are from now on: for a sixteenth of what is stored, or an eighth where the store
+    /// has much room.
+    pub(crate) fn next_interval(&self) -> u64 {
+        if self.roomy { self.long_interval() } else { self.least_interval(self.stored_at_commit) }
+    }
+
+    fn long_interval(&self) -> u64 {
+        self.evictions_for(2 * self.stored_at_commit, 2 * MOST_FLUSH)
     }
 
     /// As many as there are between two commits when so many bytes are stored and there is little room.

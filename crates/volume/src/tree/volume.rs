@@ -55,6 +55,8 @@ pub struct TreeVolume {
     pub(crate) committed_at: u64,
     /// Bytes that the slab held then.
     pub(crate) stored_at_commit: u64,
+    /// Whether the store had much room then.
+    pub(crate) roomy: bool,
     /// Scheduled paths from there to the next; a new volume begins with a commit.
     pub(crate) interval: u64,
     pub(crate) quiet: Quiet,
@@ -195,6 +197,7 @@ impl TreeVolume {
             accesses: 0,
             committed_at: 0,
             stored_at_commit: 0,
+            roomy: true,
             interval: 1,
             quiet: Quiet::default(),
             replayed: 0,
@@ -230,6 +233,7 @@ impl TreeVolume {
     fn begin_interval(&mut self) -> Result<()> {
         self.committed_at = self.engine.evictions();
         self.stored_at_commit = self.slab.current_bytes();
+        self.roomy = self.finds_much_room();
         self.interval = self.next_interval();
         self.quiet.committed();
         self.fit_cache()?;
