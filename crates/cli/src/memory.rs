@@ -7,7 +7,7 @@ use oblivio_volume::DEFAULT_MEMORY;
 
 /// A server takes this part of the memory that there is, within bounds.
 const SHARE: u64 = 16;
-const MOST: usize = 1 << 30;
+const MOST: usize = 2 << 30;
 
 /// The budget of a mount, or of the server of a disk.
 pub fn of_server() -> usize {

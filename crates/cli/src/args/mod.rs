@@ -145,7 +145,7 @@ impl KdfArgs {
 #[command(next_help_heading = "Opening the volume")]
 pub struct OpenArgs {
     /// Memory that may be used, as in 64M or 1G [default: 448M; a mount or the server of a disk: a
-    /// sixteenth of this computer's, from 448M to 1G]
+    /// sixteenth of this computer's, from 448M to 2G]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub memory: Option<u64>,
     /// I restored a backup: open the volume although it is older than what this computer saw

@@ -7,7 +7,7 @@
 
 use super::convert;
 use super::references::References;
-use super::reply::{self, GENERATION, TTL, answer};
+use super::reply::{self, GENERATION, Long, TTL, answer};
 use super::request::{Answer, Caller, Change, Op, Place, Queue, Replier};
 use super::writers::Writers;
 use fuser::{
@@ -35,6 +35,8 @@ pub struct Kernel {
     pub references: References,
     /// Requests that come after what the kernel keeps of the file.
     pub flush: Sender<(Op, Replier)>,
+    /// Answers that take long to hand over.
+    pub long: Sender<Long>,
 }
 
 fn at(parent: INodeNo, name: &OsStr) -> Place {
@@ -224,7 +226,7 @@ impl fuser::Filesystem for Kernel {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        self.data(Op::Read { ino: ino.0, fh: fh.0, offset, len }, reply);
+        self.long_data(Op::Read { ino: ino.0, fh: fh.0, offset, len }, reply);
     }
 
     fn write(

@@ -8,6 +8,7 @@ use fuser::{
     ReplyStatfs, ReplyWrite, ReplyXattr,
 };
 use oblivio_volume::fs::{NAME_BYTES, Usage};
+use std::sync::mpsc::{Receiver, SendError};
 use std::time::Duration;
 
 /// So long the kernel may keep what it learns.
@@ -17,6 +18,8 @@ pub const GENERATION: Generation = Generation(0);
 /// The largest read and write, and what the kernel reads ahead.
 pub const MAX_IO: u32 = 1 << 20;
 const MAX_BACKGROUND: u16 = 32;
+/// To hand so much data over takes longer than to wake a thread that does it.
+const LONG: usize = 64 << 10;
 
 /// What the kernel may do for us.
 pub fn configure(config: &mut KernelConfig) {
@@ -44,9 +47,9 @@ pub fn configure(config: &mut KernelConfig) {
 
 /// Hands the right kind of answer to the reply; any other kind is a mistake of ours.
 macro_rules! answer {
-    ($reply:ident, $($pattern:pat => $hand_over:expr),+ $(,)?) => {
+    ($reply:ident, $($pattern:pat $(if $long:expr)? => $hand_over:expr),+ $(,)?) => {
         Box::new(move |result| match result {
-            $(Ok($pattern) => $hand_over,)+
+            $(Ok($pattern) $(if $long)? => $hand_over,)+
             Ok(_) => $reply.error(Errno::EIO),
             Err(errno) => $reply.error(errno),
         })
@@ -88,6 +91,23 @@ impl Kernel {
         self.queue.push(op, answer!(reply, Answer::Data(data) => reply.data(&data)));
     }
 
+    /// As [`Self::data`], where there may be much of it: while that is handed over, the server goes on.
+    pub(super) fn long_data(&self, op: Op, reply: ReplyData) {
+        let long = self.long.clone();
+        self.queue.push(
+            op,
+            answer!(reply,
+                Answer::Data(data) if data.len() >= LONG => {
+                    // Without the thread there is nobody but us.
+                    if let Err(SendError((reply, data))) = long.send((reply, data)) {
+                        reply.data(&data);
+                    }
+                },
+                Answer::Data(data) => reply.data(&data),
+            ),
+        );
+    }
+
     pub(super) fn xattr(&self, op: Op, reply: ReplyXattr) {
         self.queue.push(
             op,
@@ -100,6 +120,16 @@ impl Kernel {
 }
 
 pub(super) use answer;
+
+/// Data for the kernel that takes long to hand over.
+pub type Long = (ReplyData, Vec<u8>);
+
+/// Hands over what comes, on a thread of its own.
+pub fn hand_over(long: &Receiver<Long>) {
+    while let Ok((reply, data)) = long.recv() {
+        reply.data(&data);
+    }
+}
 
 /// An inode takes about so many bytes of metadata.
 const INODE_BYTES: u64 = 512;

@@ -4,6 +4,7 @@ use super::attach::{self, Look};
 use super::fuse::Kernel;
 use super::log;
 use super::references::References;
+use super::reply;
 use super::request::{Op, Queue};
 use super::server::{Late, OnRequest, Server, Settings};
 use super::writers::{self, Writers};
@@ -91,7 +92,9 @@ fn start(
     let known = references.clone();
     fs.keep_while(Box::new(move |ino| known.keep(ino)));
     let writers = Writers::default();
-    let kernel = Kernel { queue: Arc::clone(queue), block_bytes, writers, references, flush };
+    let (long, answers) = channel();
+    thread::Builder::new().name("answers".into()).spawn(move || reply::hand_over(&answers))?;
+    let kernel = Kernel { queue: Arc::clone(queue), block_bytes, writers, references, flush, long };
     let mut config = fuser::Config::default();
     config.n_threads = Some(1);
     // Who may come in is the kernel's to decide: it knows, and it also writes in its own name.

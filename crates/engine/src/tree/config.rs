@@ -245,6 +245,21 @@ impl TreeConfig {
         above + (rest / cost(self.blocks_per_bucket)) as u64
     }
 
+    /// Bytes of a path's buckets that are not in memory when the first `cached` are, in the mean of all paths.
+    pub fn uncached_path_bytes(&self, shape: Shape, cached: u64) -> usize {
+        let geometry = self.geometry(0);
+        let outside = |level: u32| {
+            let slots =
+                if level == shape.depth.0 { shape.leaf_slots } else { self.blocks_per_bucket };
+            let buckets = 1u64 << level;
+            // Those of this level follow the others in heap order.
+            let inside = cached.saturating_sub(buckets - 1).min(buckets);
+            (geometry.bucket_bytes_with(slots) as f64 * (1.0 - inside as f64 / buckets as f64))
+                as usize
+        };
+        (0..=shape.depth.0).map(outside).sum()
+    }
+
     /// Bytes of a tree that has stored every bucket.
     pub fn tree_bytes(&self, level: usize, blocks: u64) -> u64 {
         self.geometry(level).tree_bytes(self.shape_for_live(level, blocks, blocks))
@@ -253,5 +268,24 @@ impl TreeConfig {
     /// As [`Self::tree_bytes`] of the data's tree when only `live` of its blocks may exist.
     pub fn tree_bytes_for(&self, blocks: u64, live: u64) -> u64 {
         self.geometry(0).tree_bytes(self.shape_for_live(0, live, blocks))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_path_what_is_not_in_memory_counts() {
+        let config = TreeConfig { leaf_steps: true, ..TreeConfig::new(64, 1 << 20) };
+        let shape = Shape { depth: Level(3), leaf_slots: 1 };
+        let bytes = |cached| config.uncached_path_bytes(shape, cached);
+        let [full, leaf] = [4, 1].map(|slots| config.geometry(0).bucket_bytes_with(slots));
+        assert_eq!(config.blocks_per_bucket, 4);
+        assert_eq!(bytes(0), 3 * full + leaf);
+        assert_eq!(bytes(1), 2 * full + leaf);
+        assert_eq!(bytes(5), full / 2 + leaf, "half of the paths pass a bucket that is in memory");
+        assert_eq!(bytes(7 + 2), leaf * 3 / 4);
+        assert_eq!([bytes(15), bytes(99)], [0; 2]);
     }
 }

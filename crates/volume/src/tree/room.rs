@@ -6,7 +6,7 @@ use crate::tree::space::SYNC_BYTES;
 use crate::tree::state::LEAST_LOG;
 use crate::tree::volume::{TreeVolume, cache_bytes};
 use oblivio_engine::Engine;
-use oblivio_engine::tree::{TreeConfig, buckets_in};
+use oblivio_engine::tree::{Shape, TreeConfig, buckets_in};
 
 /// Commit records, header, lock, and what file systems round up.
 const SMALL: u64 = 1 << 20;
@@ -15,8 +15,11 @@ const SMALL: u64 = 1 << 20;
 struct Tree {
     /// Bytes when all of it is stored.
     bytes: u64,
+    shape: Shape,
     levels: u64,
     buckets: u64,
+    /// Those that are in memory once the cache is fitted to it.
+    cached: u64,
     /// Those of the levels that are in memory whole.
     cached_levels: u64,
     /// Addressable blocks.
@@ -79,13 +82,15 @@ impl TreeVolume {
         let memory = cache_bytes(config, self.memory_bytes, blocks, depth).unwrap_or(0);
         let cached = TreeConfig { cache_bytes: memory, ..*config }.cached_buckets(depth);
         // The cache is fitted to the tree with a commit: until then it is the one there is.
-        let cached = cached.min(self.engine.cached_buckets());
-        let buckets = buckets_in(depth);
+        let there = cached.min(self.engine.cached_buckets());
+        let levels = u64::from(depth.0) + 1;
         Tree {
             bytes: self.slab.tree_bytes(shape),
-            levels: u64::from(depth.0) + 1,
-            buckets,
-            cached_levels: u64::from((cached + 1).ilog2()).min(u64::from(depth.0) + 1),
+            shape,
+            levels,
+            buckets: buckets_in(depth),
+            cached,
+            cached_levels: u64::from((there + 1).ilog2()).min(levels),
             blocks,
         }
     }
@@ -106,8 +111,7 @@ impl TreeVolume {
     /// Scheduled paths that may follow the one after which a commit is due: those of the batch that
     /// it belongs to, and of the batches that carry out what waits, with a sweep beside them.
     fn paths_beyond_due(&self, tree: &Tree) -> u64 {
-        let stored_levels = (tree.levels - tree.cached_levels).max(1) as usize;
-        let batch = self.batch_limit_for(stored_levels);
+        let batch = self.batch_limit_for(tree.shape, tree.cached);
         let ops = self.most_waiting().max(self.deferred.len()) + batch;
         // Batches of a fixed size are filled up, and a pace makes some although nothing waits.
         let batches = ops.div_ceil(batch) as u64 + 4;

@@ -139,12 +139,6 @@ impl TreeVolume {
         self.engine.discard(&ids).map_err(engine_error)
     }
 
-    /// Levels of the tree that are not cached.
-    pub(crate) fn stored_levels(&self) -> usize {
-        let cached = self.engine.cached_buckets().checked_ilog2().unwrap_or(0);
-        (self.engine.depth().0 + 1).saturating_sub(cached).max(1) as usize
-    }
-
     /// Scheduled paths after which a commit is due.
     pub(crate) fn evictions_between_commits(&self) -> u64 {
         self.interval

@@ -7,6 +7,7 @@ use crate::tree::shown::runs;
 use crate::tree::volume::TreeVolume;
 use crate::volume::engine_error;
 use crate::{Error, Result};
+use oblivio_engine::tree::Shape;
 use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp, Engine, TreeId};
 use std::time::{Duration, Instant};
 
@@ -59,16 +60,17 @@ impl TreeVolume {
 
     /// Operations that are served as one batch: as many as fit an eighth of the memory budget.
     pub(crate) fn batch_limit(&self) -> usize {
-        self.batch_limit_for(self.stored_levels())
+        self.batch_limit_for(self.engine.shape(), self.engine.cached_buckets())
     }
 
-    /// As many as there are in a tree with so many levels that are not cached.
-    pub(crate) fn batch_limit_for(&self, stored_levels: usize) -> usize {
+    /// As many as there are in a tree of this shape of which so many buckets are cached.
+    pub(crate) fn batch_limit_for(&self, shape: Shape, cached: u64) -> usize {
         if let Some(batch) = self.fixed_batch() {
             return batch;
         }
         // Reads of the access and its share of scheduled paths, and their writes.
-        let access_bytes = 2 * stored_levels * self.engine.bucket_bytes(TreeId::DATA);
+        let path_bytes = self.engine.config().uncached_path_bytes(shape, cached);
+        let access_bytes = 2 * path_bytes.max(self.engine.bucket_bytes(TreeId::DATA));
         (MOST_BATCH.min(self.memory_bytes / 8) / access_bytes).clamp(1, MOST_OPS)
     }
 
