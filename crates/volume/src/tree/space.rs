@@ -304,7 +304,10 @@ impl BlockSpace for TreeVolume {
         self.guarded(|volume| {
             volume.carry_out_all()?;
             volume.pad_operation()?;
-            volume.shrink_if_due()?;
+            if volume.shrink_is_due() {
+                // First what was removed: a crash in the sweep would bring it back into a smaller tree.
+                volume.checkpoint()?;
+            }
             volume.sweep_at_end()?;
             volume.checkpoint()?;
             volume.reclaim_at_end()?;
