@@ -1,6 +1,7 @@
 //! A client and a server that share memory instead of a connection.
 
 use super::negotiation::{Agreed, Export, choose, negotiate, until_tls};
+use super::replies::ToClient;
 use super::request::Queue;
 use super::server::{Server, Settings};
 use super::transmission::transmit;
@@ -88,6 +89,8 @@ impl Write for Told {
         Ok(())
     }
 }
+
+impl ToClient for Told {}
 
 pub fn transmission(
     disk: Disk,

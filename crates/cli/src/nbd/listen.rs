@@ -6,7 +6,7 @@ use rustix::fs::Mode;
 use rustls::ServerConfig;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -234,6 +234,15 @@ impl Conn {
         match self {
             Conn::Unix(stream) => stream.set_write_timeout(time),
             Conn::Tcp(stream) => stream.set_write_timeout(time),
+        }
+    }
+}
+
+impl AsFd for Conn {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Conn::Unix(stream) => stream.as_fd(),
+            Conn::Tcp(stream) => stream.as_fd(),
         }
     }
 }

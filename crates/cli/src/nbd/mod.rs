@@ -1,9 +1,9 @@
 //! `nbd`: a volume as a disk, for any client of the network block device protocol.
 //!
 //! A connection is agreed on in `negotiation`; then `transmission` decodes its requests into one
-//! queue for all connections, and one `server` works through it on a
-//! [`Disk`](oblivio_volume::disk::Disk), with `readers` beside it where reads are no accesses. `session` holds the threads together, `listen` is where
-//! clients come in, `tls` is what their connections go through if `certificates` says so, `stop`
+//! queue for all connections, one `server` works through it on a
+//! [`Disk`](oblivio_volume::disk::Disk), with `readers` beside it where reads are no accesses, and
+//! `replies` go back. `session` holds the threads together, `listen` is where clients come in, `tls` is what their connections go through if `certificates` says so, `stop`
 //! ends it well, `wire` has the protocol's numbers; `within` is the door for whoever has blocks of
 //! another kind.
 
@@ -12,6 +12,7 @@ pub mod fuzzing;
 mod listen;
 mod negotiation;
 mod readers;
+mod replies;
 pub(crate) mod request;
 pub(crate) mod server;
 mod session;

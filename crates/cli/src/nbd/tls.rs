@@ -7,6 +7,7 @@
 //! before the next reply.
 
 use super::listen::Conn;
+use super::replies;
 use rustls::{ServerConfig, ServerConnection};
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -158,6 +159,9 @@ impl Write for Writer {
         Ok(())
     }
 }
+
+/// What is encrypted has to be sent, so it may have to wait.
+impl replies::ToClient for Writer {}
 
 impl Goodbye {
     /// Tells the client that nothing more comes.

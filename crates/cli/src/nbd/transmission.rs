@@ -1,19 +1,18 @@
 //! One connection after it was agreed on: requests in, replies out.
 //!
-//! One thread reads requests and queues them, another writes replies as they come, in whatever
-//! order. How much a client may have under way is bounded, so one that asks for much and reads
-//! nothing holds up itself alone.
+//! One thread reads requests and queues them; replies go out as they come, in whatever order. How
+//! much a client may have under way is bounded, so one that asks for much and reads nothing holds up
+//! itself alone.
 
 use super::negotiation::{ALLOCATION_ID, Agreed, Export};
+use super::replies::{Outbox, Reply, ToClient};
 use super::request::{Answer, Op, Queue, Replier, checked};
 use super::wire::{
     Errno, Header, chunk, command, error_chunk, only_chunk, read_array, simple_reply, state,
 };
 use oblivio_volume::disk::Extent;
-use std::io::{self, Read, Write};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::io::{self, Read};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::thread;
 
 /// Requests of a connection under way.
 const MOST_REQUESTS: usize = 256;
@@ -21,23 +20,22 @@ const MOST_REQUESTS: usize = 256;
 const MOST_BYTES: usize = 40 << 20;
 /// The same of a disk for little memory.
 const LITTLE_BYTES: usize = 1 << 20;
-/// Replies up to this size are sent in one piece with their head.
-const SMALL: usize = 64 << 10;
 
 /// What a connection has under way, and how many bytes that may be.
-struct Budget {
+pub struct Budget {
     most: usize,
     taken: Mutex<(usize, usize)>,
     less: Condvar,
 }
 
 impl Budget {
-    fn new(most: usize) -> Self {
+    /// One for so many bytes.
+    pub fn new(most: usize) -> Self {
         Self { most, taken: Mutex::default(), less: Condvar::new() }
     }
 
     /// Waits until one more request of so many bytes may be under way.
-    fn take(&self, bytes: usize) {
+    pub fn take(&self, bytes: usize) {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         while taken.0 == MOST_REQUESTS || (taken.1 > 0 && taken.1 + bytes > self.most) {
             taken = self.less.wait(taken).unwrap_or_else(PoisonError::into_inner);
@@ -46,20 +44,13 @@ impl Budget {
         taken.1 += bytes;
     }
 
-    fn give_back(&self, bytes: usize) {
+    /// A request has been answered.
+    pub fn give_back(&self, bytes: usize) {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         taken.0 -= 1;
         taken.1 -= bytes;
         self.less.notify_one();
     }
-}
-
-/// A reply on its way to the client.
-struct Reply {
-    head: Vec<u8>,
-    data: Vec<u8>,
-    /// What it gives back to the budget.
-    bytes: usize,
 }
 
 /// Serves a connection until the client leaves or breaks the protocol; comes back when everything
@@ -68,36 +59,32 @@ struct Reply {
 ///
 /// # Errors
 /// Those of the connection; `InvalidData` for a client that does not speak the protocol.
-pub fn transmit<R: Read, W: Write + Send + 'static>(
+pub fn transmit<R: Read, W: ToClient>(
     mut from: R,
     to: W,
     close: impl Fn() + Send + 'static,
     (export, agreed): (Export, Agreed),
     queue: &Queue,
 ) -> io::Result<()> {
-    let (outbox, replies) = channel();
     let budget = Arc::new(Budget::new(if export.little { LITTLE_BYTES } else { MOST_BYTES }));
-    let giving = Arc::clone(&budget);
-    let writer = thread::Builder::new()
-        .name("nbd replies".into())
-        .spawn(move || write_replies(&replies, to, &giving, close))?;
+    let (outbox, writer) = Outbox::open(to, Arc::clone(&budget), close)?;
     let session = Session { export, agreed, queue, outbox, budget };
     let ended = session.requests(&mut from);
-    // Whoever still waits for an answer holds a line to the writer.
+    // Whoever still waits for an answer holds the outbox.
     drop(session);
     let _ = writer.join();
     ended
 }
 
-struct Session<'q> {
+struct Session<'q, W> {
     export: Export,
     agreed: Agreed,
     queue: &'q Queue,
-    outbox: Sender<Reply>,
+    outbox: Arc<Outbox<W>>,
     budget: Arc<Budget>,
 }
 
-impl Session<'_> {
+impl<W: ToClient> Session<'_, W> {
     fn requests(&self, from: &mut impl Read) -> io::Result<()> {
         loop {
             let Some(header) = next_header(from)? else { return Ok(()) };
@@ -140,11 +127,10 @@ impl Session<'_> {
     }
 
     fn replier(&self, header: Header, bytes: usize) -> Replier {
-        let (outbox, agreed) = (self.outbox.clone(), self.agreed);
+        let (outbox, agreed) = (Arc::clone(&self.outbox), self.agreed);
         Box::new(move |result| {
             let (head, data) = encode(&header, agreed, result);
-            // When the writer has ended, nobody is left to be told.
-            let _ = outbox.send(Reply { head, data, bytes });
+            outbox.send(Reply { head, data, bytes });
         })
     }
 }
@@ -216,31 +202,11 @@ fn in_words(errno: Errno) -> &'static str {
     }
 }
 
-fn write_replies(replies: &Receiver<Reply>, mut to: impl Write, budget: &Budget, close: impl Fn()) {
-    let mut broken = false;
-    while let Ok(Reply { mut head, data, bytes }) = replies.recv() {
-        if !broken {
-            let sent = if data.len() <= SMALL {
-                head.extend_from_slice(&data);
-                to.write_all(&head)
-            } else {
-                to.write_all(&head).and_then(|()| to.write_all(&data))
-            };
-            broken = sent.is_err();
-            if broken {
-                // The reader may wait for requests that will not come.
-                close();
-            }
-        }
-        drop(data);
-        budget.give_back(bytes);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::thread;
 
     #[test]
     fn a_request_that_is_larger_than_all_others_may_be_is_under_way_alone() {

@@ -20,7 +20,8 @@ pub struct Bench {
     /// Seconds of a job.
     #[arg(long, default_value_t = 20)]
     seconds: u64,
-    /// Times that a job that only reads is run in a row, of which the median is its rate.
+    /// Times that a job that only reads is run in a row, by turns with the other disks if they are
+    /// all there; each counts.
     #[arg(long, default_value_t = 1)]
     repeat: usize,
     /// Times that a disk is written from beginning to end before anything is measured.
@@ -50,7 +51,7 @@ pub struct Bench {
 /// What was measured of one disk.
 #[derive(Clone, Debug, Default)]
 struct Found {
-    /// For each job, the rates of all rounds.
+    /// For each job, the rates of all rounds and of all times in each.
     rates: Vec<Vec<Rate>>,
     /// Bytes of memory of the process at its peak, and on the storage, in each round.
     memory: Vec<f64>,
@@ -105,7 +106,8 @@ impl Bench {
              to end, {} times, so that no write is in step with DetWoORAM's turns. Jobs \
              that are told in a time run {} seconds, and a flush at the end counts where they write. \
              Jobs that only read are run {} times in a row. \
-             Median of {} rounds; {turns}. {cold}{model}",
+             Median of {} rounds; {turns}. What is told of two disks is the median of what \
+             was measured of both one after the other. {cold}{model}",
             bytes(self.size),
             self.fill,
             self.seconds,
@@ -148,10 +150,13 @@ impl Bench {
         }
         for &round in rounds {
             for (number, job) in measured.jobs.iter().enumerate() {
-                for (at, disk) in &running {
-                    let rate = self.run(disk, job, round)?;
-                    eprintln!("{}, {}: {}", disk.system.name, job.name, shown(job, rate));
-                    measured.found[*at].rates[number].push(rate);
+                let times = if job.writes() { 1 } else { self.repeat.max(1) };
+                for _ in 0..times {
+                    for (at, disk) in &running {
+                        let rate = self.run(disk, job, round)?;
+                        eprintln!("{}, {}: {}", disk.system.name, job.name, shown(job, rate));
+                        measured.found[*at].rates[number].push(rate);
+                    }
                 }
             }
         }
@@ -163,17 +168,10 @@ impl Bench {
         Ok(())
     }
 
-    /// The rate of a job; of one that only reads, the median of several times.
     fn run(&self, disk: &Running, job: &Job, round: usize) -> Result<Rate> {
-        let times = if job.writes() { 1 } else { self.repeat.max(1) };
-        let mut rates = Vec::with_capacity(times);
-        for _ in 0..times {
-            self.cool();
-            disk.turn()?;
-            rates.push(job.run(&disk.uri(), self.size, self.seconds, round)?);
-        }
-        rates.sort_by(|one, other| one.bytes.total_cmp(&other.bytes));
-        Ok(rates[times / 2])
+        self.cool();
+        disk.turn()?;
+        job.run(&disk.uri(), self.size, self.seconds, round)
     }
 
     fn start(&self, system: &'static System) -> Result<Running> {
@@ -214,6 +212,15 @@ impl Measured {
     fn median(&self, system: usize, job: usize, value: impl Fn(Rate) -> f64) -> f64 {
         let rates = &self.found[system].rates[job];
         median(&rates.iter().map(|rate| value(*rate)).collect::<Vec<_>>())
+    }
+
+    /// How many times as fast a disk was at a job as another: the median of what was measured of
+    /// both one after the other, as storage gets faster and slower while all of it is measured.
+    pub fn ratio(&self, system: usize, to: usize, job: usize) -> f64 {
+        let [one, other] = [system, to].map(|at| &self.found[at].rates[job]);
+        let value = |rate: &Rate| self.jobs[job].value(*rate);
+        let ratios = one.iter().zip(other).map(|(one, other)| value(one) / value(other));
+        median(&ratios.collect::<Vec<_>>())
     }
 
     /// Which disk stands for a name, if it was measured.
@@ -265,9 +272,7 @@ impl Measured {
         let head = pairs.iter().map(|&(at, to)| format!("{} / {}", name(at), name(to)));
         let mut table = Table::new(["job".to_owned()].into_iter().chain(head));
         for (number, job) in self.jobs.iter().enumerate() {
-            let ratio = |&(at, to): &(usize, usize)| {
-                format!("{:.2}", self.value(at, number) / self.value(to, number))
-            };
+            let ratio = |&(at, to): &(usize, usize)| format!("{:.2}", self.ratio(at, to, number));
             table.row([job.name.clone()].into_iter().chain(pairs.iter().map(ratio)));
         }
         table

@@ -42,7 +42,7 @@ fn beside_rivals(measured: &Measured, job: usize, wanted: f64) -> Table {
     let mut table = Table::new(["", "times as fast", "wanted", ""]);
     for at in 0..measured.systems.len() {
         for rival in measured.rivals(at) {
-            let times = measured.bytes(at, job) / measured.bytes(rival, job);
+            let times = measured.ratio(at, rival, job);
             table.row([
                 format!("{} / {}", measured.systems[at].name, measured.systems[rival].name),
                 format!("{times:.2}"),
@@ -98,7 +98,7 @@ fn parts(measured: &Measured, baseline: usize, head: Vec<String>) -> Table {
     let mut table = Table::new(head);
     for (job, (name, [plain, others @ ..])) in TABLE1.into_iter().enumerate() {
         let here = (0..measured.systems.len()).filter(|at| *at != baseline);
-        let here = here.map(|at| measured.bytes(at, job) / measured.bytes(baseline, job));
+        let here = here.map(|at| measured.ratio(at, baseline, job));
         let there = others.into_iter().map(|other| other / plain);
         let cells = here.chain(there).map(|part| format!("{part:.3}"));
         table.row([name.to_owned()].into_iter().chain(cells));
@@ -137,36 +137,49 @@ pub fn ageing(args: &Ageing, write: bool) -> Result<()> {
     let measured = bench.measure(&BOTH_MAPS, jobs)?;
     report.table(&measured.table());
     report.table(&measured.ratios());
-    let mut table = Table::new(["MB/s", "before", "after", "change", "after / its rivals"]);
-    let change = |before: f64, after: f64| format!("{:+.1} %", (after / before - 1.0) * 100.0);
-    for (at, system) in measured.systems.iter().enumerate() {
-        let (before, after) = (measured.bytes(at, 1), measured.bytes(at, 3));
-        let times = measured.rivals(at).map(|rival| after / measured.bytes(rival, 3));
-        let times: Vec<String> = times.map(|times| format!("{times:.2}")).collect();
-        table.row([
-            system.name.to_owned(),
-            megabytes(before),
-            megabytes(after),
-            change(before, after),
-            times.join(", "),
-        ]);
-    }
-    for (name, before, after) in TABLE2 {
-        let times = after / TABLE2[2].2;
-        table.row([
-            format!("paper: {name}"),
-            format!("{before:.1}"),
-            format!("{after:.1}"),
-            change(before, after),
-            format!("{times:.2}"),
-        ]);
-    }
-    report.table(&table);
+    report.table(&change(&measured));
     if (0..measured.systems.len()).any(|at| measured.rivals(at).next().is_some()) {
         report.text("Sequential reads after ageing, beside the rivals:");
         report.table(&beside_rivals(&measured, 3, WANTED.1));
     }
     report.finish(write)
+}
+
+/// How much slower each disk was after ageing, by itself and as a part of the plain one.
+fn change(measured: &Measured) -> Table {
+    let [before, after] = [1, 3];
+    let head = ["MB/s", "before", "after", "change", "beside the plain one", "after / its rivals"];
+    let mut table = Table::new(head);
+    let percent = |before: f64, after: f64| format!("{:+.1} %", (after / before - 1.0) * 100.0);
+    for (at, system) in measured.systems.iter().enumerate() {
+        let rate = |job| measured.bytes(at, job);
+        let beside = measured.at(BASELINE).filter(|plain| *plain != at).map(|plain| {
+            percent(measured.ratio(at, plain, before), measured.ratio(at, plain, after))
+        });
+        let times = measured.rivals(at).map(|rival| measured.ratio(at, rival, after));
+        let times: Vec<String> = times.map(|times| format!("{times:.2}")).collect();
+        table.row([
+            system.name.to_owned(),
+            megabytes(rate(before)),
+            megabytes(rate(after)),
+            percent(rate(before), rate(after)),
+            beside.unwrap_or_default(),
+            times.join(", "),
+        ]);
+    }
+    for (at, (name, before, after)) in TABLE2.into_iter().enumerate() {
+        let (_, plain_before, plain_after) = TABLE2[0];
+        let beside = percent(before / plain_before, after / plain_after);
+        table.row([
+            format!("paper: {name}"),
+            format!("{before:.1}"),
+            format!("{after:.1}"),
+            percent(before, after),
+            if at == 0 { String::new() } else { beside },
+            format!("{:.2}", after / TABLE2[2].2),
+        ]);
+    }
+    table
 }
 
 /// A seek of the paper's disk: 9 ms, and 4.17 until it has turned to where it should be.

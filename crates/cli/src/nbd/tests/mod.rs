@@ -8,6 +8,7 @@ mod requests;
 mod serving;
 mod tls;
 
+use super::listen::Conn;
 use super::negotiation::{Agreed, Export, negotiate};
 use super::request::Queue;
 use super::server::{Server, Settings};
@@ -74,7 +75,7 @@ impl Client {
         let (stream, theirs) = UnixStream::pair().expect("a pair");
         let served = Arc::clone(&queue);
         let connection = thread::spawn(move || {
-            let (to, whole) = (theirs.try_clone()?, theirs.try_clone()?);
+            let (to, whole) = (Conn::Unix(theirs.try_clone()?), theirs.try_clone()?);
             let close = move || drop(whole.shutdown(Shutdown::Both));
             let ended = transmit(&theirs, to, close, (export, agreed), &served);
             let _ = theirs.shutdown(Shutdown::Both);

@@ -1,0 +1,236 @@
+//! Replies on their way to a client.
+//!
+//! Whoever answered a request hands its reply to the system, if the connection takes it without
+//! waiting: for a client that asks one thing at a time a thread woken in between would be a good
+//! part of the time. All others wait in a line for one thread that may wait, so a client that
+//! takes nothing holds up itself alone.
+
+use super::listen::Conn;
+use super::transmission::Budget;
+use rustix::net::SendFlags;
+use std::io::{self, ErrorKind, Write};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::thread::{self, JoinHandle};
+
+/// Requests for so many bytes are answered at once, and in one piece.
+const SMALL: usize = 64 << 10;
+
+/// The way to a client.
+pub trait ToClient: Write + Send + 'static {
+    /// Sends some of these bytes without waiting.
+    ///
+    /// # Errors
+    /// `WouldBlock` when it would have to wait, or always has to.
+    fn send_now(&mut self, _bytes: &[u8]) -> io::Result<usize> {
+        Err(ErrorKind::WouldBlock.into())
+    }
+}
+
+impl ToClient for Conn {
+    fn send_now(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(rustix::net::send(self, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)?)
+    }
+}
+
+/// A reply.
+pub struct Reply {
+    pub head: Vec<u8>,
+    pub data: Vec<u8>,
+    /// What it gives back to the budget once it is sent.
+    pub bytes: usize,
+}
+
+/// Where replies go; any thread may have one.
+pub struct Outbox<W> {
+    to: Arc<Mutex<Sending<W>>>,
+    line: Sender<Reply>,
+    budget: Arc<Budget>,
+}
+
+struct Sending<W> {
+    to: W,
+    /// The end of a reply that the connection did not take at once. It goes first.
+    rest: Vec<u8>,
+}
+
+impl<W: ToClient> Outbox<W> {
+    /// An outbox, and the thread that waits for the client; it ends when the outbox is gone and
+    /// everything is sent. `close` ends the connection, if it breaks.
+    ///
+    /// # Errors
+    /// Those of the system when it has no thread.
+    pub fn open(
+        to: W,
+        budget: Arc<Budget>,
+        close: impl Fn() + Send + 'static,
+    ) -> io::Result<(Arc<Self>, JoinHandle<()>)> {
+        let (line, waiting) = channel();
+        let to = Arc::new(Mutex::new(Sending { to, rest: Vec::new() }));
+        let (sending, giving) = (Arc::clone(&to), Arc::clone(&budget));
+        let writer = thread::Builder::new()
+            .name("nbd replies".into())
+            .spawn(move || write_replies(&waiting, &sending, &giving, close))?;
+        Ok((Arc::new(Self { to, line, budget }), writer))
+    }
+
+    /// Sends a reply, now or later.
+    pub fn send(&self, mut reply: Reply) {
+        // After a long request a thread woken in between is nothing, and saves this one the call.
+        if reply.bytes <= SMALL {
+            reply.head.append(&mut reply.data);
+            if self.sent_now(&mut reply.head) {
+                self.budget.give_back(reply.bytes);
+                return;
+            }
+        }
+        // When the writer has ended, nobody is left to be told.
+        let _ = self.line.send(reply);
+    }
+
+    /// Sends these bytes if that takes no waiting. What was not taken of what was begun is left to
+    /// the writer, which has to hear of it: then `bytes` is empty.
+    fn sent_now(&self, bytes: &mut Vec<u8>) -> bool {
+        let mut sending = match self.to.try_lock() {
+            Ok(sending) => sending,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return false,
+        };
+        if !sending.rest.is_empty() {
+            return false;
+        }
+        match sending.to.send_now(bytes) {
+            Ok(taken) if taken == bytes.len() => true,
+            Ok(taken) if taken > 0 => {
+                sending.rest = bytes.split_off(taken);
+                bytes.clear();
+                false
+            }
+            // An error comes again when the writer tries.
+            _ => false,
+        }
+    }
+}
+
+fn lock<W>(to: &Mutex<Sending<W>>) -> MutexGuard<'_, Sending<W>> {
+    to.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn write_replies<W: ToClient>(
+    replies: &Receiver<Reply>,
+    to: &Mutex<Sending<W>>,
+    budget: &Budget,
+    close: impl Fn(),
+) {
+    let mut broken = false;
+    while let Ok(Reply { head, data, bytes }) = replies.recv() {
+        if !broken {
+            broken = lock(to).write(&head, &data).is_err();
+            if broken {
+                // The reader may wait for requests that will not come.
+                close();
+            }
+        }
+        drop(data);
+        budget.give_back(bytes);
+    }
+}
+
+impl<W: ToClient> Sending<W> {
+    fn write(&mut self, head: &[u8], data: &[u8]) -> io::Result<()> {
+        let rest = std::mem::take(&mut self.rest);
+        [&rest, head, data].into_iter().try_for_each(|part| self.to.write_all(part))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::VecDeque;
+
+    /// A client that takes without waiting what `takes` says, and the rest when it is let.
+    struct Slow {
+        takes: VecDeque<usize>,
+        heard: Sender<Vec<u8>>,
+        gate: Receiver<()>,
+    }
+
+    impl Write for Slow {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.gate.recv().map_err(|_| ErrorKind::BrokenPipe)?;
+            self.heard.send(bytes.to_vec()).map_err(|_| ErrorKind::BrokenPipe)?;
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl ToClient for Slow {
+        fn send_now(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let takes = self.takes.pop_front().unwrap_or(0).min(bytes.len());
+            if takes == 0 {
+                return Err(ErrorKind::WouldBlock.into());
+            }
+            self.heard.send(bytes[..takes].to_vec()).expect("the test listens");
+            Ok(takes)
+        }
+    }
+
+    fn reply(text: &str) -> Reply {
+        let (head, data) = text.split_at(1);
+        Reply { head: head.into(), data: data.into(), bytes: text.len() }
+    }
+
+    #[test]
+    fn replies_stay_whole_however_much_of_each_is_taken_at_once() {
+        let (heard, hears) = channel();
+        let (open, gate) = channel();
+        // All of the first, half of the second, none of the third.
+        let takes = [9, 2, 0, 9].into();
+        let budget = Arc::new(Budget::new(12));
+        let (outbox, writer) =
+            Outbox::open(Slow { takes, heard, gate }, Arc::clone(&budget), || ()).expect("threads");
+        for text in ["abcd", "efgh", "ijkl"] {
+            budget.take(text.len());
+        }
+        outbox.send(reply("abcd"));
+        outbox.send(reply("efgh"));
+        outbox.send(reply("ijkl"));
+        let heard = |n| hears.iter().take(n).collect::<Vec<_>>().concat();
+        assert_eq!(heard(2), b"abcdef", "nothing overtakes a reply that was begun");
+        // Only the first has been sent.
+        budget.take(4);
+        open.send(()).expect("the rest");
+        open.send(()).expect("the third");
+        assert_eq!(heard(2), b"ghijkl");
+        // Both have given back what they took.
+        budget.take(8);
+        drop(outbox);
+        writer.join().expect("it ends with the outbox");
+    }
+
+    #[test]
+    fn a_connection_that_broke_is_closed_and_holds_nothing() {
+        let (heard, hears) = channel();
+        let (open, gate) = channel();
+        let (closed, closes) = channel();
+        let budget = Arc::new(Budget::new(8));
+        let slow = Slow { takes: [2].into(), heard, gate };
+        let close = move || closed.send(()).expect("the test listens");
+        let (outbox, writer) = Outbox::open(slow, Arc::clone(&budget), close).expect("threads");
+        drop(open);
+        budget.take(4);
+        budget.take(4);
+        outbox.send(reply("abcd"));
+        outbox.send(reply("efgh"));
+        closes.recv().expect("it is closed");
+        // Both have given back what they took.
+        budget.take(8);
+        drop(outbox);
+        writer.join().expect("it ends with the outbox");
+        assert_eq!(hears.iter().collect::<Vec<_>>(), [b"ab"]);
+        assert!(closes.recv().is_err(), "once");
+    }
+}
