@@ -59,6 +59,24 @@ fn queue() -> Arc<Queue> {
     Arc::new(Queue::new(Duration::from_secs(3600), Arc::default()))
 }
 
+/// One more client of whoever serves a queue, and how its connection ends.
+fn connected(
+    queue: &Arc<Queue>,
+    export: Export,
+    agreed: Agreed,
+) -> (UnixStream, JoinHandle<io::Result<()>>) {
+    let (stream, theirs) = UnixStream::pair().expect("a pair");
+    let queue = Arc::clone(queue);
+    let connection = thread::spawn(move || {
+        let (to, whole) = (Conn::Unix(theirs.try_clone()?), theirs.try_clone()?);
+        let close = move || drop(whole.shutdown(Shutdown::Both));
+        let ended = transmit(&theirs, to, close, (export, agreed), &queue);
+        let _ = theirs.shutdown(Shutdown::Both);
+        ended
+    });
+    (stream, connection)
+}
+
 /// A client of a server in memory.
 struct Client {
     stream: UnixStream,
@@ -72,15 +90,7 @@ impl Client {
         let queue = queue();
         let server = Server::new(disk().0, Arc::clone(&queue), settings());
         let server = thread::spawn(move || server.run().expect("memory"));
-        let (stream, theirs) = UnixStream::pair().expect("a pair");
-        let served = Arc::clone(&queue);
-        let connection = thread::spawn(move || {
-            let (to, whole) = (Conn::Unix(theirs.try_clone()?), theirs.try_clone()?);
-            let close = move || drop(whole.shutdown(Shutdown::Both));
-            let ended = transmit(&theirs, to, close, (export, agreed), &served);
-            let _ = theirs.shutdown(Shutdown::Both);
-            ended
-        });
+        let (stream, connection) = connected(&queue, export, agreed);
         Client { stream, queue, server: Some(server), connection: Some(connection) }
     }
 

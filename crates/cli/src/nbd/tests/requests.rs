@@ -1,8 +1,11 @@
 //! One client's requests and their replies, byte by byte.
 
-use super::super::wire::{Errno, chunk, command, flag};
-use super::{BLOCK, Client, EXPORT, PLAIN, SIZE, STRUCTURED, request};
+use super::super::wire::{Errno, SIMPLE_REPLY_MAGIC, chunk, command, flag};
+use super::{BLOCK, Client, EXPORT, PLAIN, SIZE, STRUCTURED, connected, request};
 use crate::nbd::negotiation::Export;
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::thread;
 
 #[test]
 fn bytes_come_back() {
@@ -172,4 +175,46 @@ fn what_was_asked_before_a_disconnect_is_answered() {
     cookies.sort_unstable();
     assert_eq!(cookies, (0..100).collect::<Vec<_>>());
     client.end().expect("good order");
+}
+
+#[test]
+fn a_client_that_takes_nothing_holds_up_itself_alone() {
+    const LEN: usize = 4096;
+    const MANY: u64 = 300;
+    let mut client = Client::new(EXPORT, PLAIN);
+    client.ask(0, command::WRITE, 0, LEN as u32, &[9; LEN]);
+    assert_eq!(client.simple(), 0);
+    // Far more replies than the system keeps for it.
+    let (mut greedy, connection) = connected(&client.queue, EXPORT, PLAIN);
+    let mut asking = greedy.try_clone().expect("a handle");
+    let asker = thread::spawn(move || {
+        for cookie in 0..MANY {
+            let read = request(0, command::READ, cookie, 0, LEN as u32);
+            asking.write_all(&read).expect("the server reads");
+        }
+        asking.shutdown(Shutdown::Write).expect("that is all");
+    });
+    let mut first = [0; 10];
+    greedy.read_exact(&mut first).expect("it is served");
+    for fill in 0..50 {
+        client.ask(0, command::WRITE, LEN as u64, 100, &[fill; 100]);
+        assert_eq!(client.simple(), 0);
+        client.ask(0, command::READ, LEN as u64, 100, &[]);
+        assert_eq!((client.simple(), client.data(100)), (0, vec![fill; 100]));
+    }
+    // What was kept for it is whole.
+    let mut taken = first.to_vec();
+    greedy.read_to_end(&mut taken).expect("all of it");
+    asker.join().expect("no panic");
+    connection.join().expect("no panic").expect("it left well");
+    let mut cookies: Vec<_> = taken
+        .chunks(16 + LEN)
+        .map(|reply| {
+            assert_eq!(reply[..8], [&SIMPLE_REPLY_MAGIC.to_be_bytes()[..], &[0; 4]].concat());
+            assert_eq!(reply[16..], [9; LEN]);
+            u64::from_be_bytes(reply[8..16].try_into().expect("eight bytes"))
+        })
+        .collect();
+    cookies.sort_unstable();
+    assert_eq!(cookies, (0..MANY).collect::<Vec<_>>());
 }
