@@ -134,6 +134,13 @@ impl MapNode {
         self.lines.iter().find_map(Line::address)
     }
 
+    /// Whether this block, if it is in the buffer at all, is listed in this leaf.
+    pub fn spans(&self, block: BlockId) -> bool {
+        // Fakes come last.
+        let highest = || self.lines.iter().rev().find_map(Line::address);
+        self.lowest().is_some_and(|lowest| lowest <= block) && highest() >= Some(block)
+    }
+
     /// The line whose part of the addresses this block is in: the last that does not begin beyond.
     pub fn find(&self, block: BlockId) -> Option<usize> {
         let up_to = |line: &Line| line.address().is_some_and(|lowest| lowest <= block);
@@ -182,6 +189,10 @@ mod tests {
         let expected = [None, None, None, Some(0), Some(0), Some(1), Some(1), Some(1), Some(1)];
         assert_eq!(found[..9], expected);
         assert_eq!(found[9..], [Some(2), Some(2)]);
+        let spanned: Vec<_> = (0..11).filter(|block| leaf.spans(BlockId(*block))).collect();
+        assert_eq!(spanned, (3..=9).collect::<Vec<_>>());
+        let empty = MapNode::leaf(GroupMark([4; 24]), vec![Line::fake(Tag([9; 16]))]);
+        assert!(!empty.spans(BlockId(0)));
         assert_eq!(leaf.lowest(), Some(BlockId(3)));
         let present: Vec<_> = leaf.entries().iter().map(|it| it.map(|it| it.present)).collect();
         assert_eq!(present, [Some(true), Some(false), Some(true), None]);

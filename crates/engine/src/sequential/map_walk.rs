@@ -56,26 +56,30 @@ impl MapWalk {
     /// all ways are at their leaves.
     pub fn missing(&mut self, vault: &mut Vault) -> Result<Vec<Extent>> {
         self.wanted.clear();
-        // Neighbours have the same leaf.
-        let mut last: Option<(NodeKey, Arc<MapNode>)> = None;
+        // Neighbours have the same leaf; those of an aged disk, one of a few.
+        let mut reached: Vec<Reached> = Vec::new();
         for way in &mut self.ways {
+            if way.leaf.is_some() {
+                continue;
+            }
+            let same = reached.iter().position(|it| it.generation == way.generation);
+            if let Some(it) = same.map(|at| &reached[at]).filter(|it| it.is_goal(way.goal)) {
+                (way.at, way.leaf) = (it.at, Some(it.leaf.clone()));
+                continue;
+            }
             while way.leaf.is_none() {
                 let key = (way.generation, way.at);
-                let node = match &last {
-                    Some((same, node)) if *same == key => Some(node.clone()),
-                    _ => vault.cached(&key),
+                let Some(node) = vault.cached(&key) else {
+                    self.wanted.insert(key, way.tag);
+                    break;
                 };
-                match node {
-                    Some(node) => {
-                        if way.at.height == 0 {
-                            last = Some((key, node.clone()));
-                        }
-                        way.go_down(vault, node)?;
-                    }
-                    None => {
-                        self.wanted.insert(key, way.tag);
-                        break;
-                    }
+                way.go_down(vault, node)?;
+            }
+            if let Some(leaf) = &way.leaf {
+                let now = Reached { generation: way.generation, at: way.at, leaf: leaf.clone() };
+                match same {
+                    Some(at) => reached[at] = now,
+                    None => reached.push(now),
                 }
             }
         }
@@ -106,6 +110,23 @@ impl MapWalk {
     /// The leaves, in the order of the goals, with the numbers of their buckets.
     pub fn leaves(&self) -> impl Iterator<Item = (u64, &MapNode)> {
         self.ways.iter().filter_map(|way| Some((way.at.index, way.leaf.as_deref()?)))
+    }
+}
+
+/// The leaf of a generation that a way came to.
+struct Reached {
+    generation: Generation,
+    at: NodeAt,
+    leaf: Arc<MapNode>,
+}
+
+impl Reached {
+    /// Whether the way to this goal, in the same generation, ends here as well.
+    fn is_goal(&self, goal: Goal) -> bool {
+        match goal {
+            Goal::Leaf(leaf) => self.at.index == leaf,
+            Goal::Block(block) => self.leaf.spans(block),
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 
 use crate::ReadAt;
 use crate::medium::read_scattered;
+use std::cell::Cell;
 use std::fs::File;
 use std::io::IoSliceMut;
 
@@ -10,6 +11,8 @@ use std::io::IoSliceMut;
 const GAP: u64 = 32 << 10;
 /// Ranges in one call: each takes two of the 1,024 places that the system has for them.
 const MOST: usize = 256;
+/// So much room for what is thrown away a thread keeps for the next time.
+const KEPT: usize = 1 << 20;
 
 /// The reads with these numbers in runs of near ones, each ascending and of one object.
 pub(super) fn near(reads: &[ReadAt<'_>], left: &[usize]) -> Vec<Vec<usize>> {
@@ -53,13 +56,38 @@ pub(super) fn span(reads: &[ReadAt<'_>], run: &[usize]) -> (u64, u64) {
     (begin, end)
 }
 
+thread_local! {
+    /// Where a thread puts what it reads and throws away.
+    static BETWEEN: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
 /// Reads a run, as far as the system has it in memory or else waiting for the disk; whether that was
 /// all of it. After any failure whoever reads the ranges one by one hears of it.
 pub(super) fn read_run(file: &File, reads: &mut [ReadAt<'_>], run: &[usize], wait: bool) -> bool {
     let (begin, end) = span(reads, run);
     let wanted: usize = run.iter().map(|&index| reads[index].buf.len()).sum();
-    let mut between = vec![0; (end - begin) as usize - wanted];
-    let (mut rest, mut at) = (&mut between[..], begin);
+    let mut between = BETWEEN.take();
+    let gaps = (end - begin) as usize - wanted;
+    if between.len() < gaps {
+        between.resize(gaps, 0);
+    }
+    let read = read_around(file, reads, run, &mut between, wait);
+    if between.len() <= KEPT {
+        BETWEEN.set(between);
+    }
+    read
+}
+
+/// The same, with room for what is between.
+fn read_around(
+    file: &File,
+    reads: &mut [ReadAt<'_>],
+    run: &[usize],
+    between: &mut [u8],
+    wait: bool,
+) -> bool {
+    let (begin, end) = span(reads, run);
+    let (mut rest, mut at) = (between, begin);
     let mut slices = Vec::with_capacity(2 * run.len());
     let (Some(&first), Some(&last)) = (run.first(), run.last()) else { return true };
     let mut run = run.iter().map(|&index| index - first).peekable();

@@ -13,15 +13,14 @@ pub struct DiskReader {
     shape: Shape,
 }
 
-/// Where a part of a block goes.
+/// A part of a block that is wanted.
 struct Part {
     block: u64,
     /// Where in the block it begins.
     at: usize,
     len: usize,
-    /// Which range it belongs to, and where in its bytes it begins.
+    /// Which range it belongs to, behind those of it that come before.
     range: usize,
-    to: usize,
 }
 
 impl DiskReader {
@@ -50,26 +49,26 @@ impl DiskReader {
         let mut parts = Vec::new();
         for (range, &(offset, len)) in ranges.iter().enumerate() {
             self.shape.expect_inside(offset, len as u64)?;
-            let mut to = 0;
             for piece in self.shape.pieces(offset, len as u64) {
-                parts.push(Part { block: piece.block, at: piece.at, len: piece.len, range, to });
-                to += piece.len;
+                parts.push(Part { block: piece.block, at: piece.at, len: piece.len, range });
             }
         }
         // By address: what lies side by side is read in one piece.
         parts.sort_by_key(|part| part.block);
         let mut wanted: Vec<BlockId> = parts.iter().map(|part| BlockId(part.block)).collect();
         wanted.dedup();
-        let mut answers: Vec<Vec<u8>> = ranges.iter().map(|&(_, len)| vec![0; len]).collect();
+        let empty = |&(_, len): &_| Vec::with_capacity(len);
+        let mut answers: Vec<Vec<u8>> = ranges.iter().map(empty).collect();
         let mut left = &parts[..];
         self.blocks.read(&wanted, &mut |at, block| {
             let same = left.partition_point(|part| part.block <= wanted[at].0);
             let (parts, rest) = left.split_at(same);
             left = rest;
             for part in parts {
-                if let Some(block) = block {
-                    let from = &block[part.at..part.at + part.len];
-                    answers[part.range][part.to..part.to + part.len].copy_from_slice(from);
+                let answer = &mut answers[part.range];
+                match block {
+                    Some(block) => answer.extend_from_slice(&block[part.at..part.at + part.len]),
+                    None => answer.resize(answer.len() + part.len, 0),
                 }
             }
         })?;

@@ -113,19 +113,26 @@ impl Shared {
 
     /// Lets the store begin to fetch blocks, after the map leaves that list them.
     fn fetch_ahead(&self, blocks: Range<u64>) -> Result<()> {
-        if blocks.is_empty() {
-            return Ok(());
-        }
-        let batch = self.engine().begin_read(blocks.map(BlockId).collect());
-        let mut batch = batch.map_err(engine_error)?.only_places();
-        for _ in 0..PATIENCE {
-            let step = self.engine().read_step(&mut batch).map_err(engine_error)?;
-            if !carry_out(&*self.store, step)? {
-                break;
+        let mut places = Vec::new();
+        let mut left = blocks;
+        // A part at a time, as others wait for the engine meanwhile.
+        while !left.is_empty() {
+            let end = left.end.min(left.start + self.together() as u64);
+            let batch = self.engine().begin_read((left.start..end).map(BlockId).collect());
+            let mut batch = batch.map_err(engine_error)?.only_places();
+            for _ in 0..PATIENCE {
+                let step = self.engine().read_step(&mut batch).map_err(engine_error)?;
+                if !carry_out(&*self.store, step)? {
+                    break;
+                }
+                batch.open();
             }
-            batch.open();
+            places.extend(ranges(batch.places()));
+            left.start = end;
         }
-        self.store.expect_reads(&ranges(batch.places()));
+        // What lies side by side is fetched together, whichever parts it belongs to.
+        places.sort_unstable();
+        self.store.expect_reads(&places);
         Ok(())
     }
 
