@@ -20,8 +20,8 @@ pub struct Bench {
     /// Seconds of a job.
     #[arg(long, default_value_t = 20)]
     seconds: u64,
-    /// Times that a job that only reads is run in a row, by turns with the other disks if they are
-    /// all there; each counts.
+    /// Times that jobs that only read are run in each round, by turns with each other and with the
+    /// other disks if they are all there; each counts.
     #[arg(long, default_value_t = 1)]
     repeat: usize,
     /// Times that a disk is written from beginning to end before anything is measured.
@@ -105,9 +105,9 @@ impl Bench {
              Before anything is measured half of each disk is written, and then all of it, from beginning \
              to end, {} times, so that no write is in step with DetWoORAM's turns. Jobs \
              that are told in a time run {} seconds, and a flush at the end counts where they write. \
-             Jobs that only read are run {} times in a row. \
-             Median of {} rounds; {turns}. What is told of two disks is the median of what \
-             was measured of both one after the other. {cold}{model}",
+             Jobs that only read are run {} times in each round, by turns. \
+             Median of {} rounds; {turns}. A ratio is the median of the ratios of what was measured \
+             one after the other. {cold}{model}",
             bytes(self.size),
             self.fill,
             self.seconds,
@@ -149,13 +149,18 @@ impl Bench {
             running.push((at, self.start(measured.systems[at])?));
         }
         for &round in rounds {
-            for (number, job) in measured.jobs.iter().enumerate() {
-                let times = if job.writes() { 1 } else { self.repeat.max(1) };
-                for _ in 0..times {
-                    for (at, disk) in &running {
-                        let rate = self.run(disk, job, round)?;
-                        eprintln!("{}, {}: {}", disk.system.name, job.name, shown(job, rate));
-                        measured.found[*at].rates[number].push(rate);
+            // Jobs that only read take turns as well: while all of it is measured the storage gets faster
+            // and slower.
+            let jobs: Vec<_> = measured.jobs.iter().enumerate().collect();
+            for group in jobs.chunk_by(|(_, one), (_, next)| !one.writes() && !next.writes()) {
+                let reads = group.iter().all(|(_, job)| !job.writes());
+                for _ in 0..if reads { self.repeat.max(1) } else { 1 } {
+                    for (number, job) in group {
+                        for (at, disk) in &running {
+                            let rate = self.run(disk, job, round)?;
+                            eprintln!("{}, {}: {}", disk.system.name, job.name, shown(job, rate));
+                            measured.found[*at].rates[*number].push(rate);
+                        }
                     }
                 }
             }
@@ -214,12 +219,18 @@ impl Measured {
         median(&rates.iter().map(|rate| value(*rate)).collect::<Vec<_>>())
     }
 
-    /// How many times as fast a disk was at a job as another: the median of what was measured of
-    /// both one after the other, as storage gets faster and slower while all of it is measured.
+    /// How many times as fast a disk was at a job as another.
     pub fn ratio(&self, system: usize, to: usize, job: usize) -> f64 {
-        let [one, other] = [system, to].map(|at| &self.found[at].rates[job]);
-        let value = |rate: &Rate| self.jobs[job].value(*rate);
-        let ratios = one.iter().zip(other).map(|(one, other)| value(one) / value(other));
+        self.pairs((system, job), (to, job))
+    }
+
+    /// How many times as fast a disk was at a job as a disk was at another, by their numbers: the
+    /// median of what was measured of both one after the other.
+    pub fn pairs(&self, one: (usize, usize), other: (usize, usize)) -> f64 {
+        let rates = |(system, job): (usize, usize)| {
+            self.found[system].rates[job].iter().map(move |rate| self.jobs[job].value(*rate))
+        };
+        let ratios = rates(one).zip(rates(other)).map(|(one, other)| one / other);
         median(&ratios.collect::<Vec<_>>())
     }
 

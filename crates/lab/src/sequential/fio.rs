@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
+use std::ops::Range;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -27,8 +28,8 @@ pub struct Job {
     pub request: u64,
     /// Requests under way.
     pub depth: u32,
-    /// The part of the disk that it works on, from its beginning, in bytes; all of it when `None`.
-    pub area: Option<u64>,
+    /// The part of the disk that it works on, in bytes; all of it when `None`.
+    pub area: Option<Range<u64>>,
     pub limit: Limit,
     /// A flush after each write.
     pub flushes: bool,
@@ -121,7 +122,9 @@ impl Job {
         fio.args(["--name=job", "--ioengine=nbd", "--output-format=json", "--norandommap"]);
         fio.arg(format!("--uri={uri}")).arg(format!("--rw={}", self.rw));
         fio.arg(format!("--bs={}", self.request)).arg(format!("--iodepth={}", self.depth));
-        fio.arg(format!("--size={}", self.area.unwrap_or(size)));
+        let area = self.area.clone().unwrap_or(0..size);
+        fio.arg(format!("--offset={}", area.start));
+        fio.arg(format!("--size={}", area.end - area.start));
         fio.arg(format!("--randseed={}", seed + 1)).arg(format!("--rwmixread={}", self.reads));
         match self.limit {
             Limit::Time => fio.arg("--time_based").arg(format!("--runtime={seconds}")),

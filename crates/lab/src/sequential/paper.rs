@@ -107,15 +107,33 @@ fn parts(measured: &Measured, baseline: usize, head: Vec<String>) -> Table {
 }
 
 /// Sequential reads of an area before and after so many bytes of random writes to it.
-fn ageing_jobs(area: u64, random: u64) -> Vec<Job> {
-    let part = |job, bytes| Job { area: Some(area), limit: Limit::Bytes(bytes), ..job };
+fn ageing_jobs(area: u64, random: u64) -> [Job; 4] {
+    let part = |job, bytes| Job { area: Some(0..area), limit: Limit::Bytes(bytes), ..job };
     let named = |job, name: &str| Job { name: name.into(), ..job };
-    vec![
+    [
         part(Job::sequential("write"), area),
         named(part(Job::sequential("read"), area), "sequential read before"),
         part(Job::random("randwrite", DEPTH), random),
         named(part(Job::sequential("read"), area), "sequential read after"),
     ]
+}
+
+/// Where the reads are among the jobs of Table 2: before, after, and each of them of the part of the disk
+/// that does not age.
+const BEFORE: usize = 2;
+const AFTER: usize = 5;
+const OTHER: usize = 1;
+
+/// The same, each but the random writes also in the part behind, which does not age.
+fn ageing_beside(area: u64, random: u64) -> Vec<Job> {
+    let other = |job: &Job| {
+        let name = format!("{}, another part", job.name);
+        Job { name, area: Some(area..2 * area), ..job.clone() }
+    };
+    let [write, before, random, after] = ageing_jobs(area, random);
+    let others = [other(&write), other(&before), other(&after)];
+    let [write_other, before_other, after_other] = others;
+    vec![write, write_other, before, before_other, random, after, after_other]
 }
 
 /// Table 2: sequential reads before and after random writes.
@@ -124,58 +142,54 @@ fn ageing_jobs(area: u64, random: u64) -> Vec<Job> {
 /// Those of the measurement and of the page.
 pub fn ageing(args: &Ageing, write: bool) -> Result<()> {
     let (bench, area) = (&args.bench, args.area_mib << 20);
-    ensure!(area <= bench.size, "the area is larger than the disk; make --size larger");
+    ensure!(2 * area <= bench.size, "the areas are larger than the disk; make --size larger");
     let mut report = Report::on(PAGE, "ageing", "Ageing (the paper's Table 2)");
     report.text(&format!(
-        "{} of each disk are written in sequence, and read; then {} MB of random writes of 4 KiB go \
-         to them, {DEPTH} at a time, with a flush at the end; then they are read again.",
+        "{0} of each disk are written in sequence, and another {0}, and both are read; then {1} MB of \
+         random writes of 4 KiB go to the first, {DEPTH} at a time, with a flush at the end; then both are \
+         read again. As storage gets faster and slower meanwhile, what counts is how much the first \
+         fell beside the other, which was read by turns with it.",
         bytes(area),
         AGEING_BYTES.div_ceil(1_000_000),
     ));
     report.text(&bench.text());
-    let jobs = ageing_jobs(area, AGEING_BYTES);
-    let measured = bench.measure(&BOTH_MAPS, jobs)?;
+    let measured = bench.measure(&BOTH_MAPS, ageing_beside(area, AGEING_BYTES))?;
     report.table(&measured.table());
     report.table(&measured.ratios());
     report.table(&change(&measured));
     if (0..measured.systems.len()).any(|at| measured.rivals(at).next().is_some()) {
         report.text("Sequential reads after ageing, beside the rivals:");
-        report.table(&beside_rivals(&measured, 3, WANTED.1));
+        report.table(&beside_rivals(&measured, AFTER, WANTED.1));
     }
     report.finish(write)
 }
 
-/// How much slower each disk was after ageing, by itself and as a part of the plain one.
+/// How much slower each disk was after ageing, by itself and beside the part that did not age.
 fn change(measured: &Measured) -> Table {
-    let [before, after] = [1, 3];
-    let head = ["MB/s", "before", "after", "change", "beside the plain one", "after / its rivals"];
+    let head = ["MB/s", "before", "after", "change", "beside the other part", "after / its rivals"];
     let mut table = Table::new(head);
     let percent = |before: f64, after: f64| format!("{:+.1} %", (after / before - 1.0) * 100.0);
     for (at, system) in measured.systems.iter().enumerate() {
-        let rate = |job| measured.bytes(at, job);
-        let beside = measured.at(BASELINE).filter(|plain| *plain != at).map(|plain| {
-            percent(measured.ratio(at, plain, before), measured.ratio(at, plain, after))
-        });
-        let times = measured.rivals(at).map(|rival| measured.ratio(at, rival, after));
+        let (before, after) = (measured.bytes(at, BEFORE), measured.bytes(at, AFTER));
+        let beside = |job| measured.pairs((at, job), (at, job + OTHER));
+        let times = measured.rivals(at).map(|rival| measured.ratio(at, rival, AFTER));
         let times: Vec<String> = times.map(|times| format!("{times:.2}")).collect();
         table.row([
             system.name.to_owned(),
-            megabytes(rate(before)),
-            megabytes(rate(after)),
-            percent(rate(before), rate(after)),
-            beside.unwrap_or_default(),
+            megabytes(before),
+            megabytes(after),
+            percent(before, after),
+            percent(beside(BEFORE), beside(AFTER)),
             times.join(", "),
         ]);
     }
-    for (at, (name, before, after)) in TABLE2.into_iter().enumerate() {
-        let (_, plain_before, plain_after) = TABLE2[0];
-        let beside = percent(before / plain_before, after / plain_after);
+    for (name, before, after) in TABLE2 {
         table.row([
             format!("paper: {name}"),
             format!("{before:.1}"),
             format!("{after:.1}"),
             percent(before, after),
-            if at == 0 { String::new() } else { beside },
+            String::new(),
             format!("{:.2}", after / TABLE2[2].2),
         ]);
     }
@@ -204,7 +218,7 @@ pub fn seeks(args: &Ageing, write: bool) -> Result<()> {
         bytes(area)
     ));
     report.text(&bench.text());
-    let mut jobs = ageing_jobs(area, area / 10);
+    let mut jobs = ageing_jobs(area, area / 10).to_vec();
     jobs.extend([Job::random("randread", DEPTH), Job::mixed(MIXES[SEVENTY], DEPTH)]);
     let measured = bench.measure(&BOTH_MAPS, jobs)?;
     report.table(&measured.table());
