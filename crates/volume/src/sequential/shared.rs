@@ -17,6 +17,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Bytes of blocks that are read together.
 const TOGETHER: usize = 1 << 20;
+/// So many times as many are looked up together that are only fetched: their map leaves are awaited
+/// together.
+const PART: u64 = 4;
 /// The same for little memory.
 const FEW: usize = 256 << 10;
 /// Buffers of batches that are kept for the next ones.
@@ -117,7 +120,7 @@ impl Shared {
         let mut left = blocks;
         // A part at a time, as others wait for the engine meanwhile.
         while !left.is_empty() {
-            let end = left.end.min(left.start + self.together() as u64);
+            let end = left.end.min(left.start + PART * self.together() as u64);
             let batch = self.engine().begin_read((left.start..end).map(BlockId).collect());
             let mut batch = batch.map_err(engine_error)?.only_places();
             for _ in 0..PATIENCE {
