@@ -9,11 +9,13 @@ use std::sync::{Mutex, PoisonError};
 
 /// A read of so many bytes in a row may be one of several.
 const LEAST: usize = 64 << 10;
-/// So many bytes are fetched behind the last of them, into memory that the system may take back.
-const WINDOW: usize = 32 << 20;
-/// No fewer than so many at once: on an aged disk a few of them lie in each of several places, side by
-/// side with those of the next.
-const PIECE: usize = 16 << 20;
+/// So many bytes are fetched behind the last of them, at first.
+const WINDOW: usize = 8 << 20;
+/// The most: it doubles each time. What is fetched comes in pieces of half of it, as on an aged disk
+/// a few of them lie in each of several places, side by side with those of the next.
+const WIDEST: usize = 32 << 20;
+/// Reads in order may be so far from each other: several are under way, and come in any order.
+const NEAR: usize = 8 << 20;
 /// So many are read at once, whoever asks for more.
 const FIRST: usize = 1 << 20;
 /// Places at which somebody may be reading in order, at the same time.
@@ -25,6 +27,8 @@ struct Stream {
     next: u64,
     /// Behind the last one that was fetched.
     fetched: u64,
+    /// So many are fetched behind the last that was read.
+    window: u64,
 }
 
 /// Who reads in order, and how far ahead of them is fetched.
@@ -48,23 +52,22 @@ impl Ahead {
             return 0..0;
         }
         let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
-        // Several requests are under way, and come in any order.
-        let window = self.count(WINDOW);
-        let Some(at) = streams.iter().position(|it| it.next.abs_diff(first) <= window) else {
+        let near = self.count(NEAR);
+        let Some(at) = streams.iter().position(|it| it.next.abs_diff(first) <= near) else {
             if streams.len() == STREAMS {
                 streams.remove(0);
             }
-            streams.push(Stream { next: end, fetched: end });
+            streams.push(Stream { next: end, fetched: end, window: self.count(WINDOW) });
             return 0..0;
         };
         let mut stream = streams.remove(at);
         stream.next = stream.next.max(end);
-        let piece = self.count(PIECE);
         let from = stream.fetched.max(first + self.count(FIRST));
-        let to = (stream.next + window).min(self.blocks);
-        let enough = from + piece <= to || (from < to && to == self.blocks);
+        let to = (stream.next + stream.window).min(self.blocks);
+        let enough = from + stream.window / 2 <= to || (from < to && to == self.blocks);
         if enough {
             stream.fetched = to;
+            stream.window = (2 * stream.window).min(self.count(WIDEST));
         }
         streams.push(stream);
         if enough { from..to } else { 0..0 }
@@ -92,7 +95,7 @@ mod tests {
             let mut fetched: Vec<u64> = Vec::new();
             for at in (0..256).step_by(4).flat_map(|group| order.map(|at| group + at)) {
                 let next = read(&ahead, at * 256..(at + 1) * 256);
-                let window = (WINDOW / BLOCK) as u64;
+                let window = (WIDEST / BLOCK) as u64;
                 assert!(next.end <= (at + 4) * 256 + window, "not further than the window");
                 fetched.extend(next);
             }
