@@ -3,10 +3,12 @@
 //! A connection is agreed on in `negotiation`; then `transmission` decodes its requests into one
 //! queue for all connections, one `server` works through it on a
 //! [`Disk`](oblivio_volume::disk::Disk), with `readers` beside it where reads are no accesses, and
-//! `replies` go back. `session` holds the threads together, `listen` is where clients come in, `tls` is what their connections go through if `certificates` says so, `stop`
-//! ends it well, `wire` has the protocol's numbers; `within` is the door for whoever has blocks of
-//! another kind.
+//! `replies` go back; a `budget` bounds what a client has under way. `session` holds the threads
+//! together, `listen` is where clients come in, `tls` is what their connections go through if
+//! `certificates` says so, `stop` ends it well, `wire` has the protocol's numbers; `within` is the
+//! door for whoever has blocks of another kind.
 
+mod budget;
 mod certificates;
 pub mod fuzzing;
 mod listen;

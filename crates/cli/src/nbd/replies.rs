@@ -5,8 +5,8 @@
 //! part of the time. All others wait in a line for one thread that may wait, so a client that
 //! takes nothing holds up itself alone.
 
+use super::budget::Budget;
 use super::listen::Conn;
-use super::transmission::Budget;
 use rustix::net::SendFlags;
 use std::io::{self, ErrorKind, Write};
 use std::sync::mpsc::{Receiver, Sender, channel};

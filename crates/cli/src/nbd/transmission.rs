@@ -4,6 +4,7 @@
 //! much a client may have under way is bounded, so one that asks for much and reads nothing holds up
 //! itself alone.
 
+use super::budget::Budget;
 use super::negotiation::{ALLOCATION_ID, Agreed, Export};
 use super::replies::{Outbox, Reply, ToClient};
 use super::request::{Answer, Op, Queue, Replier, checked};
@@ -12,46 +13,12 @@ use super::wire::{
 };
 use oblivio_volume::disk::Extent;
 use std::io::{self, Read};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 
-/// Requests of a connection under way.
-const MOST_REQUESTS: usize = 256;
-/// Bytes that they read and write; a request that is larger is under way alone.
+/// Bytes that requests of a connection under way read and write.
 const MOST_BYTES: usize = 40 << 20;
 /// The same of a disk for little memory.
 const LITTLE_BYTES: usize = 1 << 20;
-
-/// What a connection has under way, and how many bytes that may be.
-pub struct Budget {
-    most: usize,
-    taken: Mutex<(usize, usize)>,
-    less: Condvar,
-}
-
-impl Budget {
-    /// One for so many bytes.
-    pub fn new(most: usize) -> Self {
-        Self { most, taken: Mutex::default(), less: Condvar::new() }
-    }
-
-    /// Waits until one more request of so many bytes may be under way.
-    pub fn take(&self, bytes: usize) {
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        while taken.0 == MOST_REQUESTS || (taken.1 > 0 && taken.1 + bytes > self.most) {
-            taken = self.less.wait(taken).unwrap_or_else(PoisonError::into_inner);
-        }
-        taken.0 += 1;
-        taken.1 += bytes;
-    }
-
-    /// A request has been answered.
-    pub fn give_back(&self, bytes: usize) {
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        taken.0 -= 1;
-        taken.1 -= bytes;
-        self.less.notify_one();
-    }
-}
 
 /// Serves a connection until the client leaves or breaks the protocol; comes back when everything
 /// that was asked for is answered. `close` ends both directions, for a client that does not take
@@ -199,41 +166,5 @@ fn in_words(errno: Errno) -> &'static str {
         Errno::Invalid => "the request makes no sense for this disk",
         Errno::NoSpace => "beyond the end of the disk, or no space left where the volume is",
         Errno::NotSupported => "zeros over less than a block cost as much as a write",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::thread;
-
-    #[test]
-    fn a_request_that_is_larger_than_all_others_may_be_is_under_way_alone() {
-        let (budget, passed) = (Budget::new(4), AtomicUsize::new(0));
-        budget.take(9);
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                for bytes in [3, 1, 0, 9] {
-                    budget.take(bytes);
-                    passed.fetch_add(1, Ordering::SeqCst);
-                }
-            });
-            let wait = |until| {
-                while passed.load(Ordering::SeqCst) < until {
-                    thread::yield_now();
-                }
-            };
-            thread::yield_now();
-            assert_eq!(passed.load(Ordering::SeqCst), 0);
-            budget.give_back(9);
-            wait(3);
-            for bytes in [1, 0, 3] {
-                assert_eq!(passed.load(Ordering::SeqCst), 3, "the next must be alone");
-                budget.give_back(bytes);
-            }
-            wait(4);
-        });
-        budget.give_back(9);
     }
 }

@@ -17,11 +17,11 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Bytes of blocks that are read together.
 const TOGETHER: usize = 1 << 20;
+/// The same for little memory.
+const FEW: usize = 256 << 10;
 /// So many times as many are looked up together that are only fetched: their map leaves are awaited
 /// together.
 const PART: u64 = 4;
-/// The same for little memory.
-const FEW: usize = 256 << 10;
 /// Buffers of batches that are kept for the next ones.
 const BUFFERS: usize = 4;
 /// After so many steps of a batch, many more than it needs by itself, flushes wait for it.
