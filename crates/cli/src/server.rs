@@ -6,7 +6,6 @@
 //! tells of changes by [`Upkeep::changed`] and of how everything went by [`Upkeep::judge`].
 
 pub use crate::committer::CHANGE_BYTES;
-use crate::committer::COMMIT_BYTES;
 pub use crate::judge::Judge;
 use crate::mount::log;
 use crate::queue::{Queue, Refusal, Request, Taken};
@@ -20,6 +19,10 @@ use std::time::{Duration, Instant};
 
 /// So many bytes at the most are read in one batch, unless one request alone wants more.
 pub const READ_BYTES: u64 = 16 << 20;
+
+/// So many bytes at the most go into one commit: more than a tree volume takes before it wants one, so
+/// that it comes where it has least to write.
+const COMMIT_BYTES: u64 = 96 << 20;
 
 /// What is served.
 pub trait Medium {
@@ -35,6 +38,9 @@ pub trait Medium {
     /// # Errors
     /// Those of the volume.
     fn commit(&mut self) -> Result<()>;
+
+    /// Whether it should be committed before the next request.
+    fn wants_commit(&self) -> bool;
 }
 
 impl Medium for FileSystem {
@@ -44,6 +50,10 @@ impl Medium for FileSystem {
 
     fn commit(&mut self) -> Result<()> {
         FileSystem::commit(self)
+    }
+
+    fn wants_commit(&self) -> bool {
+        FileSystem::wants_commit(self)
     }
 }
 
@@ -55,6 +65,10 @@ impl Medium for Disk {
     fn commit(&mut self) -> Result<()> {
         self.flush()?;
         self.end_operation()
+    }
+
+    fn wants_commit(&self) -> bool {
+        Disk::wants_commit(self)
     }
 }
 
@@ -111,7 +125,8 @@ impl<Op, A, E: Refusal> Upkeep<Op, A, E> {
                 if self.habits.paced {
                     self.idle(medium);
                 }
-                self.commit_if_due(medium);
+                let wanted = medium.wants_commit();
+                self.commit_if_due(medium, wanted);
             }
             let later = std::mem::take(&mut self.later);
             let until = match later.is_empty() {
@@ -126,7 +141,7 @@ impl<Op, A, E: Refusal> Upkeep<Op, A, E> {
                 Taken::Nothing | Taken::Closed if !later.is_empty() => later,
                 Taken::Nothing => {
                     self.idle(medium);
-                    self.commit_if_due(medium);
+                    self.commit_if_due(medium, false);
                     continue;
                 }
                 Taken::Closed => return None,
@@ -157,14 +172,14 @@ impl<Op, A, E: Refusal> Upkeep<Op, A, E> {
         self.idle_at = done.ok().flatten().map(|pause| Instant::now() + pause);
     }
 
-    /// The timer is public: it runs at the same pace whatever was asked for.
-    fn commit_if_due(&mut self, medium: &mut impl Medium) {
+    /// The timer is public: it runs at the same pace whatever was asked for. So is when a volume wants it.
+    fn commit_if_due(&mut self, medium: &mut impl Medium, wanted: bool) {
         let now = Instant::now();
         let due = now >= self.next_commit;
         if due {
             self.next_commit = now + self.habits.commit_every;
         }
-        if self.uncommitted >= COMMIT_BYTES || (due && self.uncommitted > 0) {
+        if wanted || self.uncommitted >= COMMIT_BYTES || (due && self.uncommitted > 0) {
             // Nobody waits for this commit, so nobody else would hear of it.
             if let Err(error) = self.commit(medium).map_err(|error| error.to_string())
                 && self.judge.is_news(&error)
@@ -280,6 +295,7 @@ mod tests {
     struct Counts {
         idle: usize,
         commits: usize,
+        wants: bool,
         full: bool,
     }
 
@@ -292,6 +308,10 @@ mod tests {
         fn commit(&mut self) -> Result<()> {
             self.commits += 1;
             if self.full { Err(Error::Full("the store".into())) } else { Ok(()) }
+        }
+
+        fn wants_commit(&self) -> bool {
+            self.wants
         }
     }
 
@@ -346,5 +366,20 @@ mod tests {
         upkeep.changed(1);
         assert!(upkeep.next(&mut counts).is_none());
         assert_eq!(counts.commits, 4, "a little waits for its time");
+    }
+
+    #[test]
+    fn a_volume_that_wants_a_commit_has_it_before_the_next_request() {
+        let (queue, mut counts) = (queue(), Counts::default());
+        let mut upkeep = upkeep(&queue, false);
+        for wants in [false, true, true] {
+            let (before, mut batch) = (counts.commits, upkeep.next(&mut counts).expect("put off"));
+            counts.wants = wants;
+            upkeep.put_off(batch.remove(0));
+            batch = upkeep.next(&mut counts).expect("put off");
+            assert_eq!(counts.commits, before + usize::from(wants));
+            counts.wants = false;
+            upkeep.put_off(batch.remove(0));
+        }
     }
 }

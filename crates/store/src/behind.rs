@@ -18,17 +18,14 @@ use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// The most bytes that are kept; a write that would make it more waits. With more of them a sync at the
-/// end waits longer.
+/// So many bytes are kept without anybody waiting. With more of them a sync at the end waits longer.
 const MOST: usize = 4 << 20;
-/// A disk that takes longer to make half of the most durable has fallen behind. Then more may be kept
-/// ([`Behind::may_keep`]).
-const STALLED: Duration = Duration::from_millis(30);
-/// Whoever writes meanwhile waits so long for each byte: 4 ms for a MiB. Several writes then wait a
-/// little where one would wait until the disk is back.
-const PACE: Duration = Duration::from_nanos(4);
+/// Whoever would make it more waits, for each byte the longer the more is kept: up to this, 12 ms for a
+/// MiB, when it is all that may be ([`Behind::may_keep`]). So several writes wait a little where one would
+/// wait until a disk that stands still is back, or for all that it writes itself.
+const PACE: Duration = Duration::from_nanos(12);
 
 #[derive(Debug, Default)]
 struct State {
@@ -40,8 +37,8 @@ struct State {
     holes: Holes,
     /// Those of the round under way.
     punching: Arc<Holes>,
-    /// Since when somebody makes `underway` durable, if anybody does.
-    busy: Option<Instant>,
+    /// Somebody makes `underway` durable.
+    busy: bool,
     /// That failed, and `underway` is to be given to the system again.
     failed: bool,
     /// The thread shall make all durable, be it little or nothing but holes.
@@ -57,7 +54,7 @@ impl State {
 
     /// Whether everything is durable, and nobody is still at it.
     fn is_settled(&self) -> bool {
-        self.is_empty() && self.busy.is_none() && !self.failed && !self.hurry
+        self.is_empty() && !self.busy && !self.failed && !self.hurry
     }
 
     /// The system may have lost what it was given.
@@ -83,11 +80,6 @@ impl State {
         let end = offset + len as u64;
         self.holes.touch(offset, end) || self.punching.touch(offset, end)
     }
-
-    /// While somebody makes something durable: how long it may take before the disk has fallen behind.
-    fn stalled(&self) -> Option<Duration> {
-        Some(STALLED.saturating_sub(self.busy?.elapsed()))
-    }
 }
 
 #[derive(Debug)]
@@ -95,7 +87,7 @@ struct Shared<M> {
     medium: M,
     state: Mutex<State>,
     changed: Condvar,
-    /// What may be kept while the disk has fallen behind.
+    /// What may be kept while the disk falls behind.
     reserve: AtomicUsize,
     /// What is written later may reach up to the next multiple of this.
     align: AtomicUsize,
@@ -116,8 +108,7 @@ impl<M: Medium> Behind<M> {
         Self { shared: Arc::new(shared), thread: Mutex::default() }
     }
 
-    /// Keeps at most so many bytes from now on, or one write: more than 4 MiB only while the disk has
-    /// fallen behind.
+    /// Keeps at most so many bytes from now on, or one write: of more than 4 MiB, the more, the slower.
     pub(crate) fn may_keep(&self, bytes: usize) {
         self.shared.reserve.store(bytes, Ordering::Relaxed);
     }
@@ -135,30 +126,23 @@ impl<M: Medium> Behind<M> {
     pub(crate) fn write(&self, offset: u64, data: &[u8], later: bool) -> io::Result<()> {
         self.repair()?;
         let mut state = self.shared.state();
-        let mut gave_way = false;
+        let mut waited = false;
         while !state.is_empty() && state.kept() + data.len() > self.shared.most() {
-            match state.stalled() {
-                // There is room for what is written while the disk has fallen behind.
-                Some(Duration::ZERO) if state.kept() + data.len() <= self.shared.reserve() => {
-                    if std::mem::replace(&mut gave_way, true) {
-                        break;
-                    }
-                    let time = PACE * u32::try_from(data.len()).unwrap_or(u32::MAX);
-                    state = self.shared.wait_for(state, time);
-                }
-                Some(left) if !left.is_zero() => state = self.shared.wait_for(state, left),
-                // The thread has not yet noticed. Whoever did its work would wait for all of it.
-                None if self.shared.is_enough(&state) && self.start() => {
-                    self.shared.changed.notify_all();
-                    state = self.shared.wait_for(state, STALLED);
-                }
-                _ => state = self.shared.next(state)?,
+            let at_work = state.busy || self.shared.is_enough(&state) && self.start();
+            let Some(wait) = self.shared.pace(&state, data.len()).filter(|_| at_work) else {
+                state = self.shared.next(state)?;
+                continue;
+            };
+            if std::mem::replace(&mut waited, true) {
+                break;
             }
+            self.shared.changed.notify_all();
+            state = self.shared.wait_for(state, wait);
         }
         let end = self.shared.rounded(offset + data.len() as u64);
         state.holes.keep_out(offset, end);
         // Whoever is at work may be making a hole here.
-        if later || state.busy.is_some() || state.kept_waits() {
+        if later || state.busy || state.kept_waits() {
             state.waiting.add_to(end, offset, data, false);
             if self.shared.is_enough(&state) {
                 self.shared.changed.notify_all();
@@ -304,6 +288,15 @@ impl<M: Medium> Shared<M> {
         MOST.min(self.reserve())
     }
 
+    /// How long a write of so many bytes waits for the disk; `None` when there is no room for it.
+    fn pace(&self, state: &State, len: usize) -> Option<Duration> {
+        let (reserve, kept) = (self.reserve(), state.kept() + len);
+        let most = MOST.min(reserve);
+        let (room, over) = (reserve - most, kept.saturating_sub(most));
+        let nanos = PACE.as_nanos() * len as u128 * over as u128 / room.max(1) as u128;
+        (over <= room).then(|| Duration::from_nanos(nanos as u64))
+    }
+
     /// Up to where a write that ends here may reach.
     fn rounded(&self, end: u64) -> u64 {
         let align = self.align.load(Ordering::Relaxed) as u64;
@@ -313,7 +306,7 @@ impl<M: Medium> Shared<M> {
     /// Whether there is enough for the thread to begin with, an eighth of the most, and nobody does it.
     fn is_enough(&self, state: &State) -> bool {
         let enough = state.hurry || state.waiting.len() >= self.most() / 8;
-        enough && state.busy.is_none() && !state.failed
+        enough && !state.busy && !state.failed
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -327,7 +320,7 @@ impl<M: Medium> Shared<M> {
     /// The state when nobody is making anything durable.
     fn idle(&self) -> MutexGuard<'_, State> {
         let mut state = self.state();
-        while state.busy.is_some() {
+        while state.busy {
             state = self.wait(state);
         }
         state
@@ -354,7 +347,7 @@ impl<M: Medium> Shared<M> {
 
     /// One step towards nothing being under way: done here, or awaited.
     fn next<'s>(&'s self, state: MutexGuard<'s, State>) -> io::Result<MutexGuard<'s, State>> {
-        if state.busy.is_some() {
+        if state.busy {
             return Ok(self.wait(state));
         }
         let (state, result) = self.round(state);
@@ -365,7 +358,7 @@ impl<M: Medium> Shared<M> {
         &'s self,
         mut state: MutexGuard<'s, State>,
     ) -> io::Result<MutexGuard<'s, State>> {
-        while state.busy.is_some() || state.failed || !state.is_empty() {
+        while state.busy || state.failed || !state.is_empty() {
             state = self.next(state)?;
         }
         Ok(state)
@@ -380,14 +373,14 @@ impl<M: Medium> Shared<M> {
             state.underway = Arc::new(state.waiting.take(self.most() / 2));
         }
         state.hurry &= !state.waiting.is_empty();
-        state.busy = Some(Instant::now());
+        state.busy = true;
         state.punching = Arc::new(std::mem::take(&mut state.holes));
         let (batch, holes) = (Arc::clone(&state.underway), Arc::clone(&state.punching));
         drop(state);
         let given = holes.punch(&self.medium).and_then(|()| batch.give(&self.medium));
         let result = given.and_then(|()| self.medium.sync());
         let mut state = self.state();
-        state.busy = None;
+        state.busy = false;
         state.punching = Arc::default();
         state.failed = result.is_err();
         if result.is_ok() {

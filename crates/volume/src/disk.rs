@@ -246,6 +246,11 @@ impl Disk {
         self.blocks.end_operation()
     }
 
+    /// As [`BlockSpace::wants_commit`].
+    pub fn wants_commit(&self) -> bool {
+        self.blocks.wants_commit()
+    }
+
     /// As [`BlockSpace::idle`].
     ///
     /// # Errors

@@ -184,6 +184,9 @@ impl BlockSpace for Volume {
     fn end_operation(&mut self) -> Result<()> {
         self.space_mut().end_operation()
     }
+    fn wants_commit(&self) -> bool {
+        self.space().wants_commit()
+    }
     fn idle(&mut self) -> Result<Option<Duration>> {
         self.space_mut().idle()
     }

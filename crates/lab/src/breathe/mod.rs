@@ -30,9 +30,10 @@ const PIECE: usize = 1 << 20;
 /// One file.
 const FILE: u64 = 16 << 20;
 /// The mount commits when so much was written.
-const COMMIT: u64 = 64 << 20;
+const COMMIT: u64 = 96 << 20;
 /// Names of what is timed.
-const KINDS: [&str; 6] = ["write", "read", "commit", "delete", "commit deletes", "idle"];
+const KINDS: [&str; 7] =
+    ["write", "read", "commit between", "commit", "delete", "commit deletes", "idle"];
 
 /// How far it grows.
 #[derive(clap::Args, Debug)]
@@ -108,6 +109,9 @@ impl BlockSpace for Watched {
     }
     fn end_operation(&mut self) -> Of<()> {
         lock(&self.volume).end_operation()
+    }
+    fn wants_commit(&self) -> bool {
+        lock(&self.volume).wants_commit()
     }
     fn idle(&mut self) -> Of<Option<Duration>> {
         lock(&self.volume).idle()
@@ -217,6 +221,7 @@ impl Breath {
                 word.copy_from_slice(&self.rng.next().to_le_bytes());
             }
             times.time("write", || self.fs.write(handle, at * PIECE as u64, &piece))?;
+            self.between(times)?;
         }
         self.fs.close(handle)?;
         self.files += 1;
@@ -232,7 +237,17 @@ impl Breath {
         let at = self.rng.below(FILE / PIECE as u64) * PIECE as u64;
         let read = times.time("read", || self.fs.read(handle, at, PIECE))?;
         ensure!(read.len() == PIECE, "a file is too short");
+        self.between(times)?;
         Ok(self.fs.close(handle)?)
+    }
+
+    /// What a mount does when it has answered.
+    fn between(&mut self, times: &mut Times) -> Result<()> {
+        if self.fs.wants_commit() {
+            self.uncommitted = 0;
+            times.time("commit between", || self.fs.commit())?;
+        }
+        Ok(())
     }
 
     fn delete_file(&mut self, times: &mut Times) -> Result<()> {
@@ -304,16 +319,18 @@ fn report(args: &Args, breath: &Breath, write: bool) -> Result<()> {
     let mut report = Report::new("breathe", "A volume that grows and is emptied again");
     report.text(&format!(
         "Files of {} through the file system over a volume with blocks of 16 KiB and {} MiB of memory \
-         in a local directory: written up to {}, then deleted, in steps of {}; a commit for every 64 \
-         MiB written and every fourth file deleted, one read of 1 MiB at a random place for each file. \
-         After each step quiet moments until there is nothing left to sweep, and a commit. Allocated \
-         is what the disk gives (holes are left out); times are wall clock milliseconds, the median \
-         and the highest of the step, for 1 MiB written or read, a commit of 64 MiB, a file deleted, a \
-         commit of that, and one quiet moment.",
+         in a local directory: written up to {}, then deleted, in steps of {}; one read of 1 MiB at a \
+         random place for each file. Between operations a commit when the volume wants one, as in a mount; \
+         one is also asked for after each step, where it may find much to write, and for every {} \
+         deleted. After each step quiet moments until \
+         there is nothing left to sweep. Allocated is what the disk gives (holes are left out); times are \
+         wall clock milliseconds, the median and the highest of the step, for 1 MiB written or read, each \
+         of these commits, a file deleted, and one quiet moment.",
         bytes(FILE),
         args.memory_mib,
         bytes(args.to),
-        bytes(args.step)
+        bytes(args.step),
+        bytes(COMMIT)
     ));
     let head = ["files", "stored", "allocated", "factor", "class", "depth", "stash"];
     let mut table = Table::new(head.into_iter().chain(KINDS));

@@ -191,7 +191,7 @@ fn in_a_hurry_the_thread_makes_little_durable_too_and_nobody_waits() -> io::Resu
     let held = behind.medium().0.lock();
     behind.punch_later(0, 10)?;
     assert!(behind.hurry());
-    while behind.shared.state().busy.is_none() {
+    while !behind.shared.state().busy {
         thread::yield_now();
     }
     assert!(!behind.is_empty());

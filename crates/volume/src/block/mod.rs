@@ -95,6 +95,12 @@ pub trait BlockSpace: Send {
         Ok(())
     }
 
+    /// Whether whoever has just answered everybody should commit now, so that no operation finds itself in
+    /// the midst of a commit.
+    fn wants_commit(&self) -> bool {
+        false
+    }
+
     /// Does what waits for quiet times, a little of it; gives the time after which it wants to be
     /// called again although nothing else happened.
     ///

@@ -79,6 +79,11 @@ impl FileSystem {
         self.state.lock().map_err(|_| panicked())?.idle()
     }
 
+    /// As [`BlockSpace::wants_commit`].
+    pub fn wants_commit(&self) -> bool {
+        self.state.lock().is_ok_and(|state| state.wants_commit())
+    }
+
     /// Sets where times come from. Without a clock, new things take the `mtime` they are created
     /// with and changes leave times alone.
     pub fn set_clock(&self, now: Box<dyn Fn() -> Timestamp + Send + Sync>) {

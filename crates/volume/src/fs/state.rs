@@ -251,6 +251,11 @@ impl State {
         self.pool.lock().blocks()?.idle()
     }
 
+    /// Whether the block space wants a commit.
+    pub(super) fn wants_commit(&self) -> bool {
+        self.pool.lock().blocks().is_ok_and(|blocks| blocks.wants_commit())
+    }
+
     pub(super) fn set_clock(&mut self, clock: Clock) {
         self.clock = Some(clock);
     }

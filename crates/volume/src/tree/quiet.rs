@@ -63,13 +63,25 @@ impl TreeVolume {
         if self.commit_if_due()? {
             return Ok(true);
         }
-        self.sweep(SWEEP_IDLE)?;
+        self.sweep(self.paths_for_a_moment())?;
         // What the last paths gave back is free after a commit.
         self.quiet.commit_wanted = self.engine.shrink_left() == 0;
         self.reclaim_end()?;
         // Now, when nobody waits, rather than all of it in the next commit.
         self.settle()?;
         Ok(true)
+    }
+
+    /// Paths to sweep in one moment. Towards the commit each writes more of the buckets that are cached, so
+    /// there are fewer.
+    fn paths_for_a_moment(&self) -> u64 {
+        let levels = u64::from(self.engine.depth().0) + 1;
+        let cached = u64::from((self.engine.cached_buckets() + 1).ilog2()).min(levels);
+        let left = self.paths_to_commit();
+        // A bucket has no other turn before the commit when its level has more buckets than paths are left.
+        let last_turns = cached.saturating_sub(u64::from(left.max(1).ilog2()));
+        let others = levels - cached + 1;
+        (SWEEP_IDLE * others / (others + last_turns)).max(1)
     }
 
     /// Commits before it is due, or comes closer to it: then all cached buckets may have to be written,
@@ -85,8 +97,7 @@ impl TreeVolume {
             self.run(ShownKind::Flush)?;
             return self.settle();
         }
-        self.checkpoint()?;
-        self.announce()
+        self.commit_now()
     }
 
     /// Whether there is room for buckets that may have to be written once more before the commit: what

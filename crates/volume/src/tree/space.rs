@@ -24,6 +24,9 @@ const MOST_JOURNAL: u64 = 256 << 20;
 /// The most bytes that wait to be carried out, and those that may wait always.
 const MOST_DEFERRED: usize = 2 << 20;
 const LEAST_DEFERRED: usize = 256 << 10;
+/// Where somebody waits for each operation, a commit may come as soon as one with so many bytes, and half
+/// as much that had waited, would not end before it is due.
+const OPERATION: usize = 1 << 20;
 /// The most blocks that wait: many may have little written to them.
 const MOST_WAITING: usize = 128;
 
@@ -107,12 +110,11 @@ impl TreeVolume {
     /// what the paths up to it, or since the last, are enough for.
     fn most_deferred(&self) -> usize {
         let most = MOST_DEFERRED.min(self.memory_bytes / 16);
-        if !self.options.short_pauses || self.pacer.is_some() {
+        if !self.commits_ahead() {
             return most;
         }
-        let since = self.paths_since_commit();
-        let left = self.evictions_between_commits().saturating_sub(since);
-        let accesses = since.min(left) as usize * 3;
+        let left = self.paths_to_commit().saturating_sub(self.paths_ahead());
+        let accesses = self.paths_since_commit().min(left) as usize * 3;
         most.min((accesses * self.engine.block_bytes() / 4).max(LEAST_DEFERRED))
     }
 
@@ -132,6 +134,32 @@ impl TreeVolume {
         coming.filter(|&id| !self.engine.is_live(BlockId(id))).count() as u64
     }
 
+    /// Whether a commit comes between two operations, if it can, and not in the midst of one that somebody
+    /// waits for. With a pace it has its time.
+    fn commits_ahead(&self) -> bool {
+        self.options.short_pauses && self.pacer.is_none()
+    }
+
+    /// Scheduled paths before a commit is due, of which each writes more of the cached buckets than the one
+    /// before, and from which on it may come ahead.
+    fn paths_ahead(&self) -> u64 {
+        let config = self.engine.config();
+        let accesses = OPERATION * 3 / 2 / config.block_bytes;
+        config.eviction.due(0, accesses as u64).min(self.evictions_between_commits() / 2)
+    }
+
+    /// Whether one should come as soon as everybody is answered.
+    fn commit_is_near(&self) -> bool {
+        self.commits_ahead()
+            && (self.paths_to_commit() <= self.paths_ahead()
+                || self.journal.bytes() * 4 > self.journal_limit() * 7)
+    }
+
+    /// Scheduled paths until a commit is due.
+    pub(crate) fn paths_to_commit(&self) -> u64 {
+        self.evictions_between_commits().saturating_sub(self.paths_since_commit())
+    }
+
     pub(crate) fn paths_since_commit(&self) -> u64 {
         self.engine.evictions() - self.committed_at
     }
@@ -141,8 +169,7 @@ impl TreeVolume {
         let due = self.paths_since_commit() >= self.evictions_between_commits()
             || self.journal.bytes() > 2 * self.journal_limit();
         if due {
-            self.checkpoint()?;
-            self.announce()?;
+            self.commit_now()?;
         }
         Ok(due)
     }
@@ -162,6 +189,12 @@ impl TreeVolume {
             self.ticks_before_commit()?;
         }
         self.drain(|_| 0)
+    }
+
+    /// A commit, and whoever wants to know of it does.
+    pub(crate) fn commit_now(&mut self) -> Result<()> {
+        self.checkpoint()?;
+        self.announce()
     }
 
     /// A commit that leaves nothing waiting and nothing in the journal.
@@ -281,6 +314,7 @@ impl BlockSpace for TreeVolume {
                 return volume.tick_until_synced(0);
             }
             match &volume.unsynced {
+                Some(_) if volume.commit_is_near() => volume.commit_now()?,
                 Some(writes) if writes.bytes().is_empty() && !volume.root_changed => {}
                 Some(writes) if volume.journal.bytes() < volume.journal_limit() => {
                     let least = volume.least_sync(writes.bytes().len());
@@ -290,10 +324,7 @@ impl BlockSpace for TreeVolume {
                     volume.forget_unsynced();
                     volume.announce()?;
                 }
-                _ => {
-                    volume.checkpoint()?;
-                    volume.announce()?;
-                }
+                _ => volume.commit_now()?,
             }
             // Behind the record of what was removed, so that a replay has room for all it holds.
             volume.shrink_if_due()
@@ -341,6 +372,10 @@ impl BlockSpace for TreeVolume {
 
     fn end_operation(&mut self) -> Result<()> {
         self.guarded(TreeVolume::pad_operation)
+    }
+
+    fn wants_commit(&self) -> bool {
+        self.commit_is_near()
     }
 
     fn idle(&mut self) -> Result<Option<Duration>> {
