@@ -31,9 +31,19 @@ const PIECE: usize = 1 << 20;
 const FILE: u64 = 16 << 20;
 /// The mount commits when so much was written.
 const COMMIT: u64 = 96 << 20;
+/// Somebody comes with a read as every so manieth quiet moment begins.
+const COMES: usize = 16;
 /// Names of what is timed.
-const KINDS: [&str; 7] =
-    ["write", "read", "commit between", "commit", "delete", "commit deletes", "idle"];
+const KINDS: [&str; 8] = [
+    "write",
+    "read",
+    "read in idle",
+    "commit between",
+    "commit",
+    "delete",
+    "commit deletes",
+    "idle",
+];
 
 /// How far it grows.
 #[derive(clap::Args, Debug)]
@@ -200,16 +210,27 @@ impl Breath {
         let mut times = Times::default();
         work(self, &mut times)?;
         self.commit(commit, &mut times)?;
+        self.quiet_moments(&mut times)?;
+        self.look(times)
+    }
+
+    fn quiet_moments(&mut self, times: &mut Times) -> Result<()> {
+        let mut moments = 0;
         loop {
-            let (next, took) = Took::of(|| self.fs.idle())?;
+            let (next, moment) = Took::of(|| self.fs.idle())?;
             // A shorter one had nothing to do, or found the disk at work.
-            if took.ms >= 0.1 {
-                times.add("idle", took);
+            if moment.ms >= 0.1 {
+                times.add("idle", moment);
+                moments += 1;
+                if moments % COMES == 0 && self.files > 0 {
+                    let read = self.read_a_piece()?;
+                    times.add("read in idle", moment.and(read));
+                    self.between(times)?;
+                }
             }
-            let Some(pause) = next else { break };
+            let Some(pause) = next else { return Ok(()) };
             std::thread::sleep(pause);
         }
-        self.look(times)
     }
 
     fn write_file(&mut self, times: &mut Times) -> Result<()> {
@@ -232,13 +253,20 @@ impl Breath {
 
     fn read_something(&mut self, times: &mut Times) -> Result<()> {
         self.plain.write()?;
+        let read = self.read_a_piece()?;
+        times.add("read", read);
+        self.between(times)
+    }
+
+    /// At a random place.
+    fn read_a_piece(&mut self) -> Result<Took> {
         let name = self.rng.below(self.files).to_string();
         let handle = self.fs.open_file(self.fs.lookup(ROOT_INO, name.as_bytes())?.ino)?;
         let at = self.rng.below(FILE / PIECE as u64) * PIECE as u64;
-        let read = times.time("read", || self.fs.read(handle, at, PIECE))?;
+        let (read, took) = Took::of(|| self.fs.read(handle, at, PIECE))?;
         ensure!(read.len() == PIECE, "a file is too short");
-        self.between(times)?;
-        Ok(self.fs.close(handle)?)
+        self.fs.close(handle)?;
+        Ok(took)
     }
 
     /// What a mount does when it has answered.
@@ -324,8 +352,9 @@ fn report(args: &Args, breath: &Breath, write: bool) -> Result<()> {
          one is also asked for after each step, where it may find much to write, and for every {} \
          deleted. After each step quiet moments until \
          there is nothing left to sweep. Allocated is what the disk gives (holes are left out); times are \
-         wall clock milliseconds, the median and the highest of the step, for 1 MiB written or read, each \
-         of these commits, a file deleted, and one quiet moment.",
+         wall clock milliseconds, the median and the highest of the step, for 1 MiB written or read, the same \
+         for who comes as one of {COMES} quiet moments begins and waits for its end, each of these commits, a \
+         file deleted, and one quiet moment.",
         bytes(FILE),
         args.memory_mib,
         bytes(args.to),

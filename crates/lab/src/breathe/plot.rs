@@ -6,8 +6,11 @@ const WIDTH: f64 = 800.0;
 const HEIGHT: f64 = 320.0;
 const LEFT: f64 = 70.0;
 const BOTTOM: f64 = 46.0;
-const TOP: f64 = 40.0;
-const COLOURS: [&str; 5] = ["#1f4e9c", "#c0392b", "#2e7d32", "#8e44ad", "#b9770e"];
+const TOP: f64 = 58.0;
+/// Names in a row of the legend.
+const NAMES: usize = 4;
+const COLOURS: [&str; 8] =
+    ["#1f4e9c", "#c0392b", "#2e7d32", "#8e44ad", "#b9770e", "#16808f", "#5d6d7e", "#c2377f"];
 
 /// One line: its name, and a height at each step.
 pub struct Line {
@@ -55,7 +58,8 @@ fn draw(out: &mut String, plot: &Plot, top: f64) {
     text((LEFT + right) / 2.0, floor + 34.0, "text-anchor=\"middle\"", plot.below);
     for (at, line) in plot.lines.iter().enumerate() {
         let colour = format!("fill=\"{}\"", COLOURS[at % COLOURS.len()]);
-        text(LEFT + 150.0 * at as f64, top + 34.0, &colour, line.name);
+        let (column, row) = ((at % NAMES) as f64, (at / NAMES) as f64);
+        text(LEFT + 170.0 * column, top + 34.0 + 16.0 * row, &colour, line.name);
     }
     let mut value = 0.0;
     while value <= most * 1.001 {

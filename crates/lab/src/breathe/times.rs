@@ -24,6 +24,12 @@ impl Took {
         Ok((done, Self { begun, ms, disturbed: self::stolen() != stolen }))
     }
 
+    /// Both, one after the other.
+    pub fn and(self, next: Self) -> Self {
+        let disturbed = self.disturbed || next.disturbed;
+        Self { begun: self.begun, ms: self.ms + next.ms, disturbed }
+    }
+
     /// Takes notice of what the disk did meanwhile.
     pub fn look_at(&mut self, disk: &Disk) {
         let end = self.begun + Duration::from_secs_f64(self.ms / 1e3);
