@@ -14,7 +14,8 @@ const LINE: f64 = 20.0;
 const NARROW: f64 = 26.0;
 const BOTTOM: f64 = 60.0;
 /// Told apart without seeing red and green, and each with a mark of its own.
-const COLOURS: [&str; 6] = ["#1f6fb2", "#d2691e", "#2e8b57", "#7b4fa3", "#555555", "#b8860b"];
+const COLOURS: [&str; 8] =
+    ["#1f6fb2", "#d2691e", "#2e8b57", "#7b4fa3", "#555555", "#b8860b", "#c2377f", "#16808f"];
 
 /// How a series is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -152,7 +152,7 @@ fn replace_section(page: &str, name: &str, body: &str) -> String {
 ///
 /// # Errors
 /// Outside of the repository.
-pub fn docs() -> Result<PathBuf> {
+fn docs() -> Result<PathBuf> {
     let here = std::env::current_dir()?;
     let root = here.ancestors().find(|folder| folder.join("crates/lab").is_dir());
     let docs = root.context("run this inside the repository to use --write")?.join("docs");

@@ -3,10 +3,10 @@
 
 mod disk;
 mod plain;
-mod plot;
 mod times;
 
-use crate::report::{self, Report, Table, bytes};
+use crate::plot::{Axis, Chart, Look};
+use crate::report::{Report, Table, bytes};
 use crate::workload::Rng;
 use anyhow::{Context, Result, ensure};
 use disk::Disk;
@@ -18,7 +18,6 @@ use oblivio_volume::fs::{FileSystem, NewNode, ROOT_INO};
 use oblivio_volume::tree::TreeVolume;
 use oblivio_volume::{BlockSpace, CreateOptions, OpenOptions, TreeInfo};
 use plain::Plain;
-use plot::{Line, Plot};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -383,12 +382,8 @@ fn report(args: &Args, breath: &Breath, write: bool) -> Result<()> {
     report.text(&factors(points));
     let peak = points.iter().map(|point| point.stash_peak).max().unwrap_or(0);
     report.text(&format!("Largest stash: {peak} blocks; the bound is {STASH_BOUND}."));
-    if write {
-        let path = report::docs()?.join("breathe.svg");
-        std::fs::write(&path, plot::svg(&plots(points)))
-            .with_context(|| path.display().to_string())?;
-        report.text("![The same as a picture](breathe.svg)");
-    }
+    report.picture("breathe-space.svg", &space(points));
+    report.picture("breathe-waits.svg", &highest_waits(points));
     report.finish(write)
 }
 
@@ -420,26 +415,33 @@ fn factors(points: &[Point]) -> String {
     )
 }
 
-fn plots(points: &[Point]) -> Vec<Plot> {
-    let line = |name, height: &dyn Fn(&Point) -> f64| Line {
-        name,
-        heights: points.iter().map(height).collect(),
-    };
+/// An axis for the steps.
+fn steps(points: &[Point]) -> Axis {
+    Axis::linear("step", points.len().saturating_sub(1) as f64)
+}
+
+fn space(points: &[Point]) -> Chart {
     let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
-    let space = vec![
-        line("files", &|point| gib(point.files)),
-        line("allocated on disk", &|point| gib(point.allocated)),
-        line("length of objects", &|point| gib(point.bytes_stored)),
-    ];
-    let waits =
-        KINDS.into_iter().map(|kind| line(kind, &|point| Waits::of(point.times.of(kind)).highest));
-    vec![
-        Plot { title: "Space", unit: "GiB", below: "step", lines: space },
-        Plot {
-            title: "Highest latency in the step",
-            unit: "ms",
-            below: "step",
-            lines: waits.collect(),
-        },
-    ]
+    let most = points.iter().map(|point| point.bytes_stored.max(point.allocated)).max();
+    let most = Axis::linear("GiB", gib(most.unwrap_or(0)));
+    let mut chart = Chart::new("What is stored, and what it takes", steps(points), most);
+    let line = |of: fn(&Point) -> u64| {
+        points.iter().enumerate().map(move |(at, point)| (at as f64, gib(of(point))))
+    };
+    chart.add("files", Look::Line, line(|point| point.files));
+    chart.add("allocated on disk", Look::Line, line(|point| point.allocated));
+    chart.add("length of objects", Look::Dashed, line(|point| point.bytes_stored));
+    chart
+}
+
+fn highest_waits(points: &[Point]) -> Chart {
+    let ticks = [0.1, 1.0, 10.0, 100.0, 1e3, 1e4].map(|ms: f64| (ms, ms.to_string()));
+    let title = "The longest wait of each step";
+    let mut chart = Chart::new(title, steps(points), Axis::log("milliseconds", ticks));
+    for kind in KINDS {
+        let highest = points.iter().map(|point| Waits::of(point.times.of(kind)).highest);
+        let some = highest.enumerate().filter(|&(_, ms)| ms > 0.0);
+        chart.add(kind, Look::Marked, some.map(|(at, ms)| (at as f64, ms)));
+    }
+    chart
 }
