@@ -4,8 +4,9 @@
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::fault::{Fault, FaultPlan, FaultStore, Repeat};
-use oblivio_store::{MemoryStore, Store};
+use oblivio_store::{MemoryStore, Store, pass_on};
 use oblivio_volume::{BlockSpace, CreateOptions, Error, OpenOptions, Shown, ShownKind, Volume};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 const BLOCK: usize = 64 << 10;
@@ -91,6 +92,42 @@ fn what_is_accessed_makes_no_difference() {
         shown.into_iter().map(one).collect()
     };
     assert!(costs(shown(|number| number * SOME)) == costs(shown(|_| 0)));
+}
+
+/// Remembers what it was told to keep.
+#[derive(Default)]
+struct Keeps {
+    disk: MemoryStore,
+    bytes: AtomicUsize,
+}
+
+impl Store for Keeps {
+    pass_on!(self => self.disk; read write sync len put truncate discard delete list lock);
+
+    fn may_keep(&self, bytes: usize) {
+        self.bytes.store(bytes, Relaxed);
+    }
+}
+
+/// What is kept after each operation, and whether a commit followed.
+fn kept(first: impl Fn(u64) -> u64) -> Vec<(usize, bool)> {
+    let disk = Arc::new(Keeps::default());
+    let mut volume = filled(disk.clone(), open());
+    let operation = |number| {
+        volume.access(reads(first(number))).expect("memory");
+        (disk.bytes.load(Relaxed), between(&mut volume).expect("memory"))
+    };
+    (0..OPERATIONS).map(operation).collect()
+}
+
+#[test]
+fn little_is_kept_when_a_commit_comes_and_much_after_it() {
+    let kept = kept(|number| number * SOME);
+    assert!(kept.iter().filter(|(_, commit)| *commit).all(|(bytes, _)| *bytes < 4 << 20));
+    let after = kept.windows(2).filter(|two| two[0].1).map(|two| two[1].0);
+    assert!(after.clone().count() >= 3);
+    assert!(after.into_iter().all(|bytes| bytes == 32 << 20), "an eighth of the memory");
+    assert_eq!(kept, self::kept(|_| 0), "whatever is accessed");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::block::{BlockSpace, ROOT_BYTES, refuse_misfits};
 use crate::options::ShownKind;
 use crate::tree::deferred::Writes;
 use crate::tree::shown::runs;
-use crate::tree::volume::TreeVolume;
+use crate::tree::volume::{TreeVolume, most_kept};
 use crate::volume::engine_error;
 use crate::{Error, Result};
 use oblivio_engine::tree::Shape;
@@ -27,6 +27,9 @@ const LEAST_DEFERRED: usize = 256 << 10;
 /// Where somebody waits for each operation, a commit may come as soon as one with so many bytes, and half
 /// as much that had waited, would not end before it is due.
 const OPERATION: usize = 1 << 20;
+/// So many times as early a store begins to keep little of what is not durable, and that is how much.
+const NEARING: u64 = 4;
+const LITTLE_KEPT: usize = 3 << 20;
 /// The most blocks that wait: many may have little written to them.
 const MOST_WAITING: usize = 128;
 
@@ -51,6 +54,7 @@ impl TreeVolume {
         self.grow_for(&ops)?;
         self.fill_batch(&mut ops);
         self.accesses += ops.len() as u64;
+        self.keep_little_towards_commit();
         self.engine.submit(ops).map_err(engine_error)?;
         self.journal.intent(&*self.store, self.engine.intent())?;
         self.sync_tick()?;
@@ -153,6 +157,17 @@ impl TreeVolume {
         self.commits_ahead()
             && (self.paths_to_commit() <= self.paths_ahead()
                 || self.journal.bytes() * 4 > self.journal_limit() * 7)
+    }
+
+    /// Has the store keep less in the last operations before a commit, so that each waits a little and not
+    /// the commit for all.
+    fn keep_little_towards_commit(&mut self) {
+        let last = (NEARING * self.paths_ahead()).min(self.evictions_between_commits() / 2);
+        let little = self.commits_ahead() && self.paths_to_commit() <= last;
+        if std::mem::replace(&mut self.keeps_little, little) != little {
+            let most = most_kept(self.memory_bytes);
+            self.store.may_keep(if little { LITTLE_KEPT.min(most) } else { most });
+        }
     }
 
     /// Scheduled paths until a commit is due.

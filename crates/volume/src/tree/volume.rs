@@ -59,6 +59,8 @@ pub struct TreeVolume {
     pub(crate) roomy: bool,
     /// Scheduled paths from there to the next; a new volume begins with a commit.
     pub(crate) interval: u64,
+    /// The store was told to keep little until the next commit.
+    pub(crate) keeps_little: bool,
     pub(crate) quiet: Quiet,
     replayed: u64,
     pub(crate) options: OpenOptions,
@@ -84,6 +86,10 @@ fn config_of(create: &CreateOptions) -> TreeConfig {
 /// The store keeps so much of an object, or an eighth of the budget, while the disk falls behind. It is
 /// two of them that are written much at the same time.
 const MOST_KEPT: usize = 96 << 20;
+
+pub(crate) fn most_kept(memory_bytes: usize) -> usize {
+    MOST_KEPT.min(memory_bytes / 8)
+}
 
 /// What the budget leaves for the top of the tree: all but a quarter (batches and the file
 /// layer's caches), what is known of each block and bucket, and a checkpoint while it is written.
@@ -175,7 +181,7 @@ impl TreeVolume {
         let config = TreeConfig { cache_bytes, ..config };
         let engine = TreeOram::new(config, blocks, TreeKeys::of_volume(master, volume))
             .map_err(|error| Error::Invalid(error.to_string()))?;
-        store.may_keep(MOST_KEPT.min(memory_bytes / 8));
+        store.may_keep(most_kept(memory_bytes));
         let slab = Slab::of(&engine, header.slot_align());
         slab.tell_slots(&*store);
         let sealer = |root| Sealer::new(root, Box::new(OsEntropy));
@@ -199,6 +205,7 @@ impl TreeVolume {
             stored_at_commit: 0,
             roomy: true,
             interval: 1,
+            keeps_little: false,
             quiet: Quiet::default(),
             replayed: 0,
             options,
