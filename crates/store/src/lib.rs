@@ -207,8 +207,8 @@ pub trait Store: Send + Sync {
     /// These ranges (object, offset, length) are likely to be read soon: a store may begin to fetch them.
     /// Whoever sees reads sees this, so it must follow from what may be seen.
     fn expect_reads(&self, _ranges: &[(&str, u64, u64)]) {}
-    /// Says how many bytes of each object, written and not yet durable, a store may keep in memory. It
-    /// keeps much only while the disk has fallen behind, so that whoever writes waits less.
+    /// Says how many bytes of each object, written and not yet durable, a store may keep in memory from now
+    /// on. It keeps much only while the disk has fallen behind, so that whoever writes waits less.
     fn may_keep(&self, _bytes: usize) {}
     /// Says that what lies between the end of a write to this object and the next multiple of `align`
     /// means nothing, so that a store may write zeros there: a system that keeps pages need not read the
