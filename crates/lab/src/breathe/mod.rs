@@ -3,6 +3,7 @@
 
 mod disk;
 mod plain;
+mod shared;
 mod times;
 
 use crate::plot::{Axis, Chart, Look};
@@ -12,16 +13,15 @@ use anyhow::{Context, Result, ensure};
 use disk::Disk;
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::tree::STASH_BOUND;
-use oblivio_engine::{BlockAnswer, BlockOp};
 use oblivio_store::LocalStore;
 use oblivio_volume::fs::{FileSystem, NewNode, ROOT_INO};
 use oblivio_volume::tree::TreeVolume;
-use oblivio_volume::{BlockSpace, CreateOptions, OpenOptions, TreeInfo};
+use oblivio_volume::{CreateOptions, OpenOptions, TreeInfo};
 use plain::Plain;
+use shared::{Shared, lock};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
 use times::{Times, Took, Waits};
 
 /// One write, and one read.
@@ -30,7 +30,7 @@ const PIECE: usize = 1 << 20;
 const FILE: u64 = 16 << 20;
 /// The mount commits when so much was written.
 const COMMIT: u64 = 96 << 20;
-/// Somebody comes with a read as every so manieth quiet moment begins.
+/// Of so many quiet moments, somebody comes with a read as one begins.
 const COMES: usize = 16;
 /// Names of what is timed.
 const KINDS: [&str; 8] = [
@@ -67,67 +67,6 @@ fn size(text: &str) -> Result<u64, String> {
         None => (text, 0),
     };
     digits.parse::<u64>().map(|n| n << shift).map_err(|error| error.to_string())
-}
-
-/// A volume that the experiment can look at while a file system works on it.
-struct Watched {
-    volume: Arc<Mutex<TreeVolume>>,
-    root: Vec<u8>,
-}
-
-fn lock(volume: &Mutex<TreeVolume>) -> MutexGuard<'_, TreeVolume> {
-    volume.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-type Of<T> = oblivio_volume::Result<T>;
-
-impl BlockSpace for Watched {
-    fn block_bytes(&self) -> usize {
-        lock(&self.volume).block_bytes()
-    }
-    fn capacity_blocks(&self) -> u64 {
-        lock(&self.volume).capacity_blocks()
-    }
-    fn reserve(&mut self, blocks: u64) -> Of<()> {
-        lock(&self.volume).reserve(blocks)
-    }
-    fn access(&mut self, ops: Vec<BlockOp>) -> Of<Vec<BlockAnswer>> {
-        lock(&self.volume).access(ops)
-    }
-    fn defer(&mut self, ops: Vec<BlockOp>) -> Of<()> {
-        lock(&self.volume).defer(ops)
-    }
-    fn root(&self) -> &[u8] {
-        &self.root
-    }
-    fn set_root(&mut self, root: &[u8]) {
-        self.root = root.to_vec();
-        lock(&self.volume).set_root(root);
-    }
-    fn room(&self) -> Of<Option<u64>> {
-        lock(&self.volume).room()
-    }
-    fn commit(&mut self) -> Of<()> {
-        lock(&self.volume).commit()
-    }
-    fn finish(&mut self) -> Of<()> {
-        lock(&self.volume).finish()
-    }
-    fn discard(&mut self, ids: &[u64]) -> Of<()> {
-        lock(&self.volume).discard(ids)
-    }
-    fn end_operation(&mut self) -> Of<()> {
-        lock(&self.volume).end_operation()
-    }
-    fn wants_commit(&self) -> bool {
-        lock(&self.volume).wants_commit()
-    }
-    fn idle(&mut self) -> Of<Option<Duration>> {
-        lock(&self.volume).idle()
-    }
-    fn cache_budget(&self) -> usize {
-        lock(&self.volume).cache_budget()
-    }
 }
 
 /// What was there after a step.
@@ -193,8 +132,8 @@ impl Breath {
         let open = OpenOptions { memory_bytes, short_pauses: true, ..OpenOptions::default() };
         let volume = TreeVolume::create(store, &Passphrase::new("lab"), create, open)?;
         let volume = Arc::new(Mutex::new(volume));
-        let watched = Watched { volume: Arc::clone(&volume), root: Vec::new() };
-        let fs = FileSystem::format(Box::new(watched))?;
+        let shared = Shared::new(Arc::clone(&volume));
+        let fs = FileSystem::format(Box::new(shared))?;
         let (rng, files, uncommitted, points) = (Rng::new(6), 0, 0, Vec::new());
         let disk = Disk::under(&dir);
         Ok(Breath { fs, volume, dir, disk, plain, rng, files, uncommitted, points })

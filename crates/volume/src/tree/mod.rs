@@ -5,6 +5,7 @@
 
 pub(crate) mod commit;
 pub(crate) mod deferred;
+mod due;
 pub(crate) mod journal;
 mod pacing;
 mod quiet;

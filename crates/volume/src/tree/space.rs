@@ -4,7 +4,7 @@ use crate::block::{BlockSpace, ROOT_BYTES, refuse_misfits};
 use crate::options::ShownKind;
 use crate::tree::deferred::Writes;
 use crate::tree::shown::runs;
-use crate::tree::volume::{TreeVolume, most_kept};
+use crate::tree::volume::TreeVolume;
 use crate::volume::engine_error;
 use crate::{Error, Result};
 use oblivio_engine::tree::Shape;
@@ -17,19 +17,9 @@ const MOST_OPS: usize = 256;
 const MOST_BATCH: usize = 8 << 20;
 /// A sync of more than this is a commit.
 pub(crate) const SYNC_BYTES: usize = 4 << 20;
-/// Bytes of journal after which a commit is due: a sixteenth of the volume between these. A crash
-/// makes the next opening serve as much again.
-const LEAST_JOURNAL: u64 = 4 << 20;
-const MOST_JOURNAL: u64 = 256 << 20;
 /// The most bytes that wait to be carried out, and those that may wait always.
 const MOST_DEFERRED: usize = 2 << 20;
 const LEAST_DEFERRED: usize = 256 << 10;
-/// Where somebody waits for each operation, a commit may come as soon as one with so many bytes, and half
-/// as much that had waited, would not end before it is due.
-const OPERATION: usize = 1 << 20;
-/// So many times as early a store begins to keep little of what is not durable, and that is how much.
-const NEARING: u64 = 4;
-const LITTLE_KEPT: usize = 3 << 20;
 /// The most blocks that wait: many may have little written to them.
 const MOST_WAITING: usize = 128;
 
@@ -136,66 +126,6 @@ impl TreeVolume {
         let comes = |&id: &u64| self.deferred.exists(id) == Some(true);
         let coming = self.deferred.ids().filter(comes);
         coming.filter(|&id| !self.engine.is_live(BlockId(id))).count() as u64
-    }
-
-    /// Whether a commit comes between two operations, if it can, and not in the midst of one that somebody
-    /// waits for. With a pace it has its time.
-    fn commits_ahead(&self) -> bool {
-        self.options.short_pauses && self.pacer.is_none()
-    }
-
-    /// Scheduled paths before a commit is due, of which each writes more of the cached buckets than the one
-    /// before, and from which on it may come ahead.
-    fn paths_ahead(&self) -> u64 {
-        let config = self.engine.config();
-        let accesses = OPERATION * 3 / 2 / config.block_bytes;
-        config.eviction.due(0, accesses as u64).min(self.evictions_between_commits() / 2)
-    }
-
-    /// Whether one should come as soon as everybody is answered.
-    fn commit_is_near(&self) -> bool {
-        self.commits_ahead()
-            && (self.paths_to_commit() <= self.paths_ahead()
-                || self.journal.bytes() * 4 > self.journal_limit() * 7)
-    }
-
-    /// Has the store keep less in the last operations before a commit, so that each waits a little and not
-    /// the commit for all.
-    fn keep_little_towards_commit(&mut self) {
-        let last = (NEARING * self.paths_ahead()).min(self.evictions_between_commits() / 2);
-        let little = self.commits_ahead() && self.paths_to_commit() <= last;
-        if std::mem::replace(&mut self.keeps_little, little) != little {
-            let most = most_kept(self.memory_bytes);
-            self.store.may_keep(if little { LITTLE_KEPT.min(most) } else { most });
-        }
-    }
-
-    /// Scheduled paths until a commit is due.
-    pub(crate) fn paths_to_commit(&self) -> u64 {
-        self.evictions_between_commits().saturating_sub(self.paths_since_commit())
-    }
-
-    pub(crate) fn paths_since_commit(&self) -> u64 {
-        self.engine.evictions() - self.committed_at
-    }
-
-    /// Commits when there were so many paths or so much journal that it is due; whether it did.
-    pub(crate) fn commit_if_due(&mut self) -> Result<bool> {
-        let due = self.paths_since_commit() >= self.evictions_between_commits()
-            || self.journal.bytes() > 2 * self.journal_limit();
-        if due {
-            self.commit_now()?;
-        }
-        Ok(due)
-    }
-
-    pub(crate) fn journal_limit(&self) -> u64 {
-        self.journal_limit_for(self.slab.current_bytes())
-    }
-
-    /// As it is when so many bytes are stored.
-    pub(crate) fn journal_limit_for(&self, stored: u64) -> u64 {
-        (stored / 16).clamp(LEAST_JOURNAL, MOST_JOURNAL)
     }
 
     /// Carries out what waits; with a pace, in a number of ticks that does not depend on it.

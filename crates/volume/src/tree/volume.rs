@@ -12,6 +12,7 @@ use crate::options::{
 use crate::rollback::{refuse_lost_syncs, refuse_older};
 use crate::tree::commit::{read_commit, write_commit};
 use crate::tree::deferred::{Deferred, Entry, Writes};
+use crate::tree::due::most_kept;
 use crate::tree::journal::{Journal, Record};
 use crate::tree::pacing::Pacer;
 use crate::tree::quiet::Quiet;
@@ -81,14 +82,6 @@ fn config_of(create: &CreateOptions) -> TreeConfig {
         recursion: Recursion::Unified { plb_bytes: (4 << 20).max(64 * block_bytes), plb_ways: 8 },
         ..TreeConfig::new(block_bytes, capacity)
     }
-}
-
-/// The store keeps so much of an object, or an eighth of the budget, while the disk falls behind. It is
-/// two of them that are written much at the same time.
-const MOST_KEPT: usize = 96 << 20;
-
-pub(crate) fn most_kept(memory_bytes: usize) -> usize {
-    MOST_KEPT.min(memory_bytes / 8)
 }
 
 /// What the budget leaves for the top of the tree: all but a quarter (batches and the file

@@ -1,0 +1,72 @@
+//! A volume under a file system that can still be looked at.
+
+use oblivio_engine::{BlockAnswer, BlockOp};
+use oblivio_volume::tree::TreeVolume;
+use oblivio_volume::{BlockSpace, Result as Of};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// What the file system has of it.
+pub struct Shared {
+    volume: Arc<Mutex<TreeVolume>>,
+    root: Vec<u8>,
+}
+
+impl Shared {
+    pub fn new(volume: Arc<Mutex<TreeVolume>>) -> Self {
+        Self { volume, root: Vec::new() }
+    }
+}
+
+pub fn lock(volume: &Mutex<TreeVolume>) -> MutexGuard<'_, TreeVolume> {
+    volume.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl BlockSpace for Shared {
+    fn block_bytes(&self) -> usize {
+        lock(&self.volume).block_bytes()
+    }
+    fn capacity_blocks(&self) -> u64 {
+        lock(&self.volume).capacity_blocks()
+    }
+    fn reserve(&mut self, blocks: u64) -> Of<()> {
+        lock(&self.volume).reserve(blocks)
+    }
+    fn access(&mut self, ops: Vec<BlockOp>) -> Of<Vec<BlockAnswer>> {
+        lock(&self.volume).access(ops)
+    }
+    fn defer(&mut self, ops: Vec<BlockOp>) -> Of<()> {
+        lock(&self.volume).defer(ops)
+    }
+    fn root(&self) -> &[u8] {
+        &self.root
+    }
+    fn set_root(&mut self, root: &[u8]) {
+        self.root = root.to_vec();
+        lock(&self.volume).set_root(root);
+    }
+    fn room(&self) -> Of<Option<u64>> {
+        lock(&self.volume).room()
+    }
+    fn commit(&mut self) -> Of<()> {
+        lock(&self.volume).commit()
+    }
+    fn finish(&mut self) -> Of<()> {
+        lock(&self.volume).finish()
+    }
+    fn discard(&mut self, ids: &[u64]) -> Of<()> {
+        lock(&self.volume).discard(ids)
+    }
+    fn end_operation(&mut self) -> Of<()> {
+        lock(&self.volume).end_operation()
+    }
+    fn wants_commit(&self) -> bool {
+        lock(&self.volume).wants_commit()
+    }
+    fn idle(&mut self) -> Of<Option<Duration>> {
+        lock(&self.volume).idle()
+    }
+    fn cache_budget(&self) -> usize {
+        lock(&self.volume).cache_budget()
+    }
+}
