@@ -10,8 +10,8 @@ const MOST_JOURNAL: u64 = 256 << 20;
 /// Where somebody waits for each operation, a commit may come as soon as one with so many bytes, and half
 /// as much that had waited, would not end before it is due.
 const OPERATION: usize = 1 << 20;
-/// So many times as early a store begins to keep little of what is not durable, and that is how much.
-const NEARING: u64 = 4;
+/// So many times as early the store begins to keep less of what is not durable, down to this.
+const NEARING: u64 = 8;
 const LITTLE_KEPT: usize = 3 << 20;
 /// The store keeps so much of an object, or an eighth of the budget, while the disk falls behind. It is
 /// two of them that are written much at the same time.
@@ -44,15 +44,22 @@ impl TreeVolume {
                 || self.journal.bytes() * 4 > self.journal_limit() * 7)
     }
 
-    /// Has the store keep less in the last operations before a commit, so that each waits a little and not
-    /// the commit for all.
-    pub(crate) fn keep_little_towards_commit(&mut self) {
-        let last = (NEARING * self.paths_ahead()).min(self.evictions_between_commits() / 2);
-        let little = self.commits_ahead() && self.paths_to_commit() <= last;
-        if std::mem::replace(&mut self.keeps_little, little) != little {
-            let most = most_kept(self.memory_bytes);
-            self.store.may_keep(if little { LITTLE_KEPT.min(most) } else { most });
+    /// Has the store keep less, path by path, in the last operations before a commit, and little in the
+    /// very last: so each waits for some of what it kept, and neither the commit nor one of them for all.
+    pub(crate) fn keep_little_towards_commit(&self) {
+        self.store.may_keep(self.kept_now());
+    }
+
+    fn kept_now(&self) -> usize {
+        let most = most_kept(self.memory_bytes);
+        let little = LITTLE_KEPT.min(most);
+        if !self.commits_ahead() {
+            return most;
         }
+        let (interval, ahead) = (self.evictions_between_commits(), self.paths_ahead());
+        let (first, last) = (interval.min(NEARING * ahead), (interval / 2).min(2 * ahead));
+        let left = self.paths_to_commit().clamp(last, first) - last;
+        little + (most - little) * left as usize / (first - last).max(1) as usize
     }
 
     /// Scheduled paths until a commit is due.

@@ -60,8 +60,6 @@ pub struct TreeVolume {
     pub(crate) roomy: bool,
     /// Scheduled paths from there to the next; a new volume begins with a commit.
     pub(crate) interval: u64,
-    /// The store was told to keep little until the next commit.
-    pub(crate) keeps_little: bool,
     pub(crate) quiet: Quiet,
     replayed: u64,
     pub(crate) options: OpenOptions,
@@ -198,7 +196,6 @@ impl TreeVolume {
             stored_at_commit: 0,
             roomy: true,
             interval: 1,
-            keeps_little: false,
             quiet: Quiet::default(),
             replayed: 0,
             options,
