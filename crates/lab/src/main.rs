@@ -12,6 +12,7 @@ mod exercise;
 mod figure7;
 mod files;
 mod growth;
+mod hold;
 mod integrity;
 mod latency;
 mod mapped;

@@ -1,5 +1,6 @@
 //! The same fio jobs on a mounted volume and, where it is installed, on gocryptfs.
 
+use crate::hold;
 use crate::report::{Report, Table, count, median};
 use crate::tool::Tool;
 use anyhow::{Context, Result, ensure};
@@ -24,6 +25,8 @@ pub struct Args {
     /// Rounds, both file systems by turns, of which the median is told.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
+    #[command(flatten)]
+    hold: hold::Args,
 }
 
 /// A job: its name, fio's options, which side of fio's answer counts, and the unit.
@@ -74,6 +77,7 @@ const JOBS: [Job; 5] = [
 pub fn run(args: &Args, write: bool) -> Result<()> {
     let oblivio = args.tool.path()?;
     let dir = args.dir.clone().unwrap_or_else(std::env::temp_dir);
+    let _held = args.hold.hold()?;
     let scratch = tempfile::tempdir_in(&dir).with_context(|| dir.display().to_string())?;
     let ours = Mount::oblivio(scratch.path(), oblivio)?;
     let theirs = match Mount::gocryptfs(scratch.path()) {
@@ -87,8 +91,11 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
     report.text(&format!(
         "fio on a file of {} MiB in an oblivio mount and in a gocryptfs mount (default settings both, \
          on the same disk), job by job by turns; the page cache is dropped before each job. Median \
-         of {} rounds. The random jobs run {} seconds.",
-        args.mib, args.rounds, args.seconds
+         of {} rounds. The random jobs run {} seconds.{}",
+        args.mib,
+        args.rounds,
+        args.seconds,
+        args.hold.told()
     ));
     let mut table = Table::new(["job", "oblivio", "gocryptfs", "gocryptfs / oblivio"]);
     for job in &JOBS {

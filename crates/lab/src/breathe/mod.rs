@@ -6,6 +6,7 @@ mod plain;
 mod shared;
 mod times;
 
+use crate::hold;
 use crate::plot::{Axis, Chart, Look};
 use crate::report::{Report, Table, bytes};
 use crate::workload::Rng;
@@ -59,6 +60,8 @@ pub struct Args {
     /// MiB of memory that the volume may use.
     #[arg(long, default_value_t = 448)]
     memory_mib: usize,
+    #[command(flatten)]
+    hold: hold::Args,
 }
 
 fn size(text: &str) -> Result<u64, String> {
@@ -99,6 +102,7 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
     ensure!(args.step >= FILE && args.to >= args.step, "a step is a file of 16 MiB at least");
     ensure!(args.to.is_multiple_of(FILE), "it grows by whole files of 16 MiB");
     let dir = args.dir.clone().unwrap_or_else(std::env::temp_dir);
+    let _held = args.hold.hold()?;
     let scratch = tempfile::tempdir_in(&dir).with_context(|| dir.display().to_string())?;
     let plain = Plain::new(&scratch.path().join("plain"))?;
     let mut breath = Breath::new(scratch.path().join("v"), args.memory_mib << 20, plain)?;
@@ -292,12 +296,13 @@ fn report(args: &Args, breath: &Breath, write: bool) -> Result<()> {
          there is nothing left to sweep. Allocated is what the disk gives (holes are left out); times are \
          wall clock milliseconds, the median and the highest of the step, for 1 MiB written or read, the same \
          for who comes as one of {COMES} quiet moments begins and waits for its end, each of these commits, a \
-         file deleted, and one quiet moment.",
+         file deleted, and one quiet moment.{}",
         bytes(FILE),
         args.memory_mib,
         bytes(args.to),
         bytes(args.step),
-        bytes(COMMIT)
+        bytes(COMMIT),
+        args.hold.told()
     ));
     let head = ["files", "stored", "allocated", "factor", "class", "depth", "stash"];
     let mut table = Table::new(head.into_iter().chain(KINDS));
