@@ -242,6 +242,28 @@ fn a_sequential_volume_is_used_up_to_its_capacity() {
 }
 
 #[test]
+fn what_was_removed_makes_room_at_once() {
+    // With what holes do not give back, as below.
+    let store = Limited::new(just_enough(2_000, 8 << 20) + (2 << 20));
+    let fs = FileSystem::format(Box::new(create(&store, 8 << 20))).expect("room");
+    let mut names = Vec::new();
+    for round in 0..3 {
+        fill(&fs, &mut names, round);
+        fs.commit().expect("room for what was accepted");
+        for name in names.split_off(names.len() / 2) {
+            fs.unlink(ROOT_INO, name.as_bytes()).expect("deleting needs no room");
+        }
+        let soon = fs.create(ROOT_INO, b"soon", NewNode::default());
+        let (_, handle) = soon.expect("room again");
+        fs.write(handle, 0, &content("soon")).expect("room again");
+        fs.close(handle).expect("open");
+        fs.unlink(ROOT_INO, b"soon").expect("deleting needs no room");
+    }
+    check(&fs, &names);
+    assert_eq!(store.refused.load(Relaxed), 0, "told in advance");
+}
+
+#[test]
 fn a_store_that_does_not_tell_what_is_free_is_not_given_up() {
     let store = Limited::new(1 << 30);
     let mut volume = create(&store, 8 << 20);

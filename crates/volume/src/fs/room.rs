@@ -48,15 +48,14 @@ impl State {
     }
 
     /// Called before anything is changed by an operation that grows: makes sure of `blocks` free
-    /// ones. When they are short, commits, which frees what was deleted since the last time.
+    /// ones. When they are short, here or in the store below, commits, which frees what was deleted
+    /// since the last time.
     pub(super) fn make_room(&mut self, blocks: u64) -> Result<()> {
         let wanted = blocks.saturating_add(self.kept_back());
         if !self.has_room(wanted) {
             self.flush_all_tails()?;
         }
-        if !self.has_room(wanted)
-            && (self.operations > 0 || self.pool.lock().allocator.deferred() > 0)
-        {
+        if !self.has_room(wanted) && self.commit_frees() {
             self.commit()?;
         }
         if !self.has_room(wanted) && self.could_shrink() {
@@ -65,21 +64,27 @@ impl State {
         if !self.has_room(wanted) {
             return Err(full());
         }
-        self.expect_room_in_store(blocks)?;
+        // Refused while it can still be: what was accepted must be stored.
+        if !self.store_has_room(blocks)? && self.commit_frees() {
+            self.commit()?;
+        }
+        if !self.store_has_room(blocks)? {
+            return Err(Error::Full("the store has no space left".into()));
+        }
         self.operations += 1;
         Ok(())
     }
 
-    /// Refuses what the store below would have no space for, while it can still be refused: what
-    /// was accepted must be stored.
-    fn expect_room_in_store(&self, blocks: u64) -> Result<()> {
+    /// Whether a commit may free something.
+    fn commit_frees(&self) -> bool {
+        self.operations > 0 || self.pool.lock().allocator.deferred() > 0
+    }
+
+    /// Whether the store below has space for so many blocks more, and for what waits.
+    fn store_has_room(&self, blocks: u64) -> Result<bool> {
         let waits = self.tails.len() as u64 + self.metadata_reserve(self.operations + 1);
-        match self.pool.lock().blocks()?.room()? {
-            Some(room) if room < blocks.saturating_add(waits) => {
-                Err(Error::Full("the store has no space left".into()))
-            }
-            _ => Ok(()),
-        }
+        let room = self.pool.lock().blocks()?.room()?;
+        Ok(room.is_none_or(|room| room >= blocks.saturating_add(waits)))
     }
 
     /// Called before anything is changed by an operation that frees or only renames: it is never

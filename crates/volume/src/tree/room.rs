@@ -58,7 +58,9 @@ impl TreeVolume {
         let tree = self.tree_for(class);
         let written = self.written_between_commits(&tree);
         let passing = if self.slab.has_short() { 4 } else { 2 } * written;
-        let slab = tree.bytes + passing + self.slab.stuck_bytes(self.engine.shape());
+        // Of the shape it has or of the one it comes to, or there would be less room there than was told.
+        let stuck = [self.engine.shape(), tree.shape].map(|shape| self.slab.stuck_bytes(shape));
+        let slab = tree.bytes + passing + stuck[0].max(stuck[1]);
         // Twice the limit and a record of the longest sync, with its padding and pages, and zeros.
         let journal = 2 * self.journal_limit_for(tree.bytes + written)
             + SYNC_BYTES as u64 * 5 / 4
