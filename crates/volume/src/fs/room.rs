@@ -65,10 +65,12 @@ impl State {
             return Err(full());
         }
         // Refused while it can still be: what was accepted must be stored.
-        if !self.store_has_room(blocks)? && self.commit_frees() {
+        let mut has_room = self.store_has_room(blocks)?;
+        if !has_room && self.commit_frees() {
             self.commit()?;
+            has_room = self.store_has_room(blocks)?;
         }
-        if !self.store_has_room(blocks)? {
+        if !has_room {
             return Err(Error::Full("the store has no space left".into()));
         }
         self.operations += 1;
