@@ -47,19 +47,16 @@ impl TreeVolume {
     /// Has the store keep less, path by path, in the last operations before a commit, and little in the
     /// very last: so each waits for some of what it kept, and neither the commit nor one of them for all.
     pub(crate) fn keep_little_towards_commit(&self) {
-        self.store.may_keep(self.kept_now());
-    }
-
-    fn kept_now(&self) -> usize {
+        if !self.commits_ahead() {
+            return;
+        }
         let most = most_kept(self.memory_bytes);
         let little = LITTLE_KEPT.min(most);
-        if !self.commits_ahead() {
-            return most;
-        }
         let (interval, ahead) = (self.evictions_between_commits(), self.paths_ahead());
         let (first, last) = (interval.min(NEARING * ahead), (interval / 2).min(2 * ahead));
         let left = self.paths_to_commit().clamp(last, first) - last;
-        little + (most - little) * left as usize / (first - last).max(1) as usize
+        let more = (most - little) * left as usize / (first - last).max(1) as usize;
+        self.store.may_keep(little + more);
     }
 
     /// Scheduled paths until a commit is due.
