@@ -1,6 +1,6 @@
-//! How long operations took, and whether computer and disk were at work all the while.
+//! How long operations took, and whether something else held up everybody meanwhile.
 
-use super::disk::Disk;
+use super::beside::Beside;
 use crate::report::median;
 use anyhow::Result;
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 pub struct Took {
     begun: Instant,
     pub ms: f64,
-    /// Whoever this computer is a guest of took processors away meanwhile, or the disk stood still.
+    /// Whoever this computer is a guest of took processors away meanwhile, or what went on beside was held up.
     pub disturbed: bool,
 }
 
@@ -30,10 +30,10 @@ impl Took {
         Self { begun: self.begun, ms: self.ms + next.ms, disturbed }
     }
 
-    /// Takes notice of what the disk did meanwhile.
-    pub fn look_at(&mut self, disk: &Disk) {
+    /// Takes notice of what went on beside.
+    pub fn look_at(&mut self, beside: &Beside) {
         let end = self.begun + Duration::from_secs_f64(self.ms / 1e3);
-        self.disturbed |= disk.stood_still((self.begun, end));
+        self.disturbed |= beside.held_up((self.begun, end));
     }
 }
 
@@ -63,8 +63,8 @@ impl Times {
         self.0.entry(kind).or_default().push(took);
     }
 
-    pub fn look_at(&mut self, disk: &Disk) {
-        self.0.values_mut().flatten().for_each(|took| took.look_at(disk));
+    pub fn look_at(&mut self, beside: &Beside) {
+        self.0.values_mut().flatten().for_each(|took| took.look_at(beside));
     }
 
     pub fn of(&self, kind: &str) -> &[Took] {
@@ -76,7 +76,7 @@ impl Times {
 pub struct Waits {
     pub median: f64,
     pub highest: f64,
-    /// The highest of those while which no processor was taken away.
+    /// The highest of those that were not disturbed.
     pub highest_undisturbed: f64,
     disturbed: usize,
     count: usize,

@@ -171,7 +171,9 @@ impl Handles {
     /// All files keep at most so much in memory from now on.
     pub(super) fn may_keep(&self, bytes: usize) {
         self.most.store(bytes, Ordering::Relaxed);
-        self.exclusive().values().for_each(|handle| handle.behind.may_keep(bytes));
+        // A file that is being opened meanwhile has the new number, or is among these as soon as it is open.
+        let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
+        open.values().for_each(|handle| handle.behind.may_keep(bytes));
     }
 
     /// Writes to an object may be rounded up from now on.
