@@ -65,3 +65,11 @@ nbd-kills times="100":
 # One of docs/cloud-paper.md: `just lab cloud figure4`, table1, figure5, figure6, figure7, figure8, total.
 lab experiment *args:
     cargo run --release -p oblivio-lab --features rivals -- {{experiment}} --write {{args}}
+
+# How long anybody waits while a volume grows to 4 GiB and is emptied again, so many times in a folder that
+# does not stand still: one in memory, with room for 12 GiB. All memory is found before.
+breathe times="3" dir="/dev/shm" hold="64":
+    cargo build --release -p oblivio-lab --features rivals
+    for run in $(seq {{times}}); do \
+        target/release/oblivio-lab breathe --dir {{dir}} --hold-memory {{hold}} || exit 1; \
+    done

@@ -11,12 +11,17 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 const PAGE: u64 = 4 << 10;
-/// One page is kept of so many bytes, so that none of the free pieces in between is long enough to be taken.
+/// One page is kept of so many bytes, so that hardly one of the free pieces in between is long enough to be taken.
 const APART: u64 = 512 << 10;
+/// So much is left to others: what was found is given back only when all of it is.
+const LEFT: u64 = 768 << 20;
+/// How often it is asked how much there is still.
+const LOOK_EVERY: u64 = 32 << 20;
 
 #[derive(clap::Args, Clone, Copy, Debug)]
 pub struct Args {
-    /// GiB of memory to find before it begins and to keep from a host that takes back what is free.
+    /// GiB of memory to find before it begins and to keep from a host that takes back what is free; at most
+    /// all but 768 MiB of what there is.
     #[arg(long, value_name = "GIB", default_value_t = 0)]
     hold_memory: u64,
 }
@@ -25,7 +30,7 @@ impl Args {
     /// Holds it until this is dropped.
     ///
     /// # Errors
-    /// There is not so much memory.
+    /// Those of the system.
     pub fn hold(self) -> Result<File> {
         if self.hold_memory > 0 {
             eprintln!("finding {} GiB of memory", self.hold_memory);
@@ -38,25 +43,35 @@ impl Args {
         match self.hold_memory {
             0 => "",
             _ => {
-                " The memory of this virtual machine was written to before, and its host was kept from \
-                 taking back what is free (`--hold-memory`)."
+                " The memory of this virtual machine was written to before, and a page of each 512 KiB was kept, so \
+                 that its host finds less that it could take back (`--hold-memory`)."
             }
         }
     }
 }
 
-/// Writes to so many bytes of memory and gives most of them back to the system.
+/// Writes to so many bytes of memory, or as many as there are, and gives most of them back to the system.
 fn hold(bytes: u64) -> Result<File> {
     let file = File::from(memfd_create("held", MemfdFlags::CLOEXEC)?);
     let piece = vec![1; APART as usize];
-    for at in (0..bytes).step_by(piece.len()) {
-        file.write_all_at(&piece, at)?;
+    let mut found = 0;
+    while found < bytes && (found % LOOK_EVERY != 0 || available() > LEFT) {
+        file.write_all_at(&piece, found)?;
+        found += APART;
     }
     let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-    for at in (0..bytes).step_by(piece.len()) {
+    for at in (0..found).step_by(piece.len()) {
         fallocate(&file, hole, at + PAGE, APART - PAGE)?;
     }
     Ok(file)
+}
+
+/// Bytes of memory that programs can still have, as the system tells.
+fn available() -> u64 {
+    let told = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = told.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kib = line.and_then(|line| line.split_ascii_whitespace().next()?.parse::<u64>().ok());
+    kib.map_or(u64::MAX, |kib| kib << 10)
 }
 
 #[cfg(test)]
