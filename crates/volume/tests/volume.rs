@@ -38,8 +38,15 @@ enum Event {
     Defer(Vec<(u64, u8)>),
     Reserve(u64),
     Discard(u64, u64),
+    /// So many quiet moments, in which the volume may commit by itself.
+    Idle(u8),
     Commit,
     Finish,
+}
+
+/// Writes enough blocks that the tree grows, so that a discard may make it shrink.
+fn many(first: u64, fill: u8) -> Vec<(u64, Option<u8>)> {
+    (first..first + 100).map(|id| (id, Some(fill))).collect()
 }
 
 fn any_events(most: usize) -> impl Strategy<Value = Vec<Event>> {
@@ -47,7 +54,9 @@ fn any_events(most: usize) -> impl Strategy<Value = Vec<Event>> {
     let event = prop_oneof![
         6 => proptest::collection::vec(op, 1..10).prop_map(Event::Access),
         1 => (1..200u64).prop_map(Event::Reserve),
-        1 => (0..200u64, 1..100u64).prop_map(|(first, count)| Event::Discard(first, count)),
+        1 => (0..200u64, 1..200u64).prop_map(|(first, count)| Event::Discard(first, count)),
+        1 => (0..100u64, 1u8..).prop_map(|(first, fill)| Event::Access(many(first, fill))),
+        1 => (1..9u8).prop_map(Event::Idle),
         3 => proptest::collection::vec((0..200u64, 1u8..), 1..10).prop_map(Event::Defer),
         2 => Just(Event::Commit),
         1 => Just(Event::Finish),
@@ -96,7 +105,7 @@ impl Run {
         let ids: Vec<u64> = (first..first + count).collect();
         volume.discard(&ids)?;
         self.model.retain(|id, _| !ids.contains(id));
-        volume.idle().map(drop)
+        Ok(())
     }
 
     /// Each write is half a block, so that the rest must be kept.
@@ -115,11 +124,13 @@ impl Run {
     /// Plays events until one fails; gives the states that the volume may be in after a crash.
     fn play(mut self, volume: &mut Volume, events: &[Event]) -> (Vec<Model>, bool) {
         for event in events {
+            let epoch = volume.seen().epoch;
             let (result, commits) = match event {
                 Event::Access(ops) => (self.access(volume, ops), false),
                 Event::Reserve(blocks) => (volume.reserve(*blocks), false),
                 Event::Discard(first, count) => (self.discard(volume, *first, *count), false),
                 Event::Defer(writes) => (self.defer(volume, writes), false),
+                Event::Idle(times) => ((0..*times).try_for_each(|_| volume.idle().map(drop)), true),
                 Event::Commit => (volume.commit(), true),
                 Event::Finish => (volume.finish(), true),
             };
@@ -131,7 +142,8 @@ impl Run {
             if let Event::Reserve(blocks) = event {
                 self.addressable = self.addressable.max(blocks.next_power_of_two());
             }
-            if commits {
+            // A quiet moment need not commit; a sync that commits nothing is durable all the same.
+            if commits && (!matches!(event, Event::Idle(_)) || volume.seen().epoch > epoch) {
                 self.committed = self.model.clone();
             }
         }

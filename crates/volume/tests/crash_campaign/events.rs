@@ -33,8 +33,12 @@ pub enum Event {
     /// Writes that may be carried out later.
     Defer(Vec<(u64, u8)>),
     Root(u8),
+    /// Writes half of all blocks, from the first on: the tree grows, and a discard makes it shrink.
+    Fill(u64, u8),
     /// Blocks from the first to before the second.
     Discard(u64, u64),
+    /// So many quiet moments, in which the volume may commit by itself.
+    Idle(u64),
     Reserve(u64),
     Commit,
     Finish,
@@ -42,11 +46,13 @@ pub enum Event {
 }
 
 pub fn any_event(dice: &mut Dice) -> Event {
-    match dice.below(24) {
+    match dice.below(28) {
         22 | 23 => {
             let first = dice.below(BLOCKS);
-            Event::Discard(first, first + dice.below(40))
+            Event::Discard(first, first + dice.below(BLOCKS))
         }
+        24 | 25 => Event::Fill(dice.below(BLOCKS / 2), 1 + dice.below(255) as u8),
+        26 | 27 => Event::Idle(1 + dice.below(8)),
         20 => {
             let count = 1 + dice.below(9);
             let write = |dice: &mut Dice| (dice.below(BLOCKS), dice.below(256) as u8);
@@ -75,6 +81,21 @@ pub fn put(model: &mut Model, id: u64, fill: u8, removed: bool) {
     }
 }
 
+/// What [`Event::Fill`] writes.
+pub fn fill(first: u64, fill: u8) -> Vec<(u64, Option<u8>)> {
+    (first..first + BLOCKS / 2).map(|id| (id, Some(fill))).collect()
+}
+
+/// The event cut short after each of its operations, then whole.
+pub fn beginnings(event: &Event) -> Vec<Event> {
+    match event {
+        Event::Access(ops) => (1..=ops.len()).map(|n| Event::Access(ops[..n].to_vec())).collect(),
+        Event::Defer(ops) => (1..=ops.len()).map(|n| Event::Defer(ops[..n].to_vec())).collect(),
+        &Event::Fill(first, byte) => beginnings(&Event::Access(fill(first, byte))),
+        whole => vec![whole.clone()],
+    }
+}
+
 /// What a volume of so many addressable blocks holds after an event.
 pub fn after(model: &Model, event: &Event, addressable: u64) -> Model {
     let mut model = model.clone();
@@ -90,9 +111,12 @@ pub fn after(model: &Model, event: &Event, addressable: u64) -> Model {
                 put(&mut model, id, fill, fill % 3 == 0);
             }
         }
+        Event::Fill(first, byte) => {
+            return after(&model, &Event::Access(fill(*first, *byte)), BLOCKS);
+        }
         Event::Root(fill) => put(&mut model, ROOT, *fill, false),
         Event::Discard(first, end) => model.retain(|id, _| id < first || id >= end),
-        Event::Reserve(_) | Event::Commit | Event::Finish | Event::Verify => {}
+        Event::Reserve(_) | Event::Commit | Event::Finish | Event::Verify | Event::Idle(_) => {}
     }
     model
 }

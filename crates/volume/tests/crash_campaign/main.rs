@@ -9,7 +9,7 @@
 
 mod events;
 
-use events::{BLOCKS, Dice, Event, Model, ROOT, after, any_event, put};
+use events::{BLOCKS, Dice, Event, Model, ROOT, after, any_event, beginnings, fill, put};
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::{CrashStore, MemoryStore, Store};
@@ -98,26 +98,39 @@ struct Session {
     setup: Setup,
     model: Model,
     /// What is in the volume after a crash now: the last commit, or one that did not return. At a
-    /// pace also what was there after any event since: ticks record what was done so far.
+    /// pace also what was there after any operation since: ticks record what was done so far.
     possible: Vec<Model>,
+    /// How often the tree was made for less.
+    shrinks: u64,
 }
 
 impl Session {
     fn on(setup: Setup, model: &Model) -> Session {
-        Session { setup, model: model.clone(), possible: vec![model.clone()] }
+        Session { setup, model: model.clone(), possible: vec![model.clone()], shrinks: 0 }
     }
 
     /// Plays events until one fails, as after a crash all do.
     fn play(&mut self, volume: &mut Volume, events: &[Event]) -> Result<(), Error> {
         for event in events {
-            let next = after(&self.model, event, addressable(volume)?);
+            if let Event::Fill(..) = event {
+                volume.reserve(BLOCKS)?;
+            }
+            let addressable = addressable(volume)?;
+            let next = after(&self.model, event, addressable);
             let commits = matches!(event, Event::Commit | Event::Finish | Event::Verify);
-            if commits || self.setup.pace.is_some() {
+            let idles = matches!(event, Event::Idle(_));
+            if self.setup.pace.is_some() {
+                let parts = beginnings(event);
+                self.possible
+                    .extend(parts.iter().map(|part| after(&self.model, part, addressable)));
+            } else if commits || idles {
                 self.possible.push(next.clone());
             }
+            let (epoch, class) = (volume.seen().epoch, size_class(volume)?);
             self.step(volume, event)?;
+            self.shrinks += u64::from(size_class(volume)? < class);
             self.model = next;
-            if commits {
+            if commits || (idles && volume.seen().epoch > epoch) {
                 self.possible = vec![self.model.clone()];
             }
         }
@@ -127,16 +140,15 @@ impl Session {
     fn step(&mut self, volume: &mut Volume, event: &Event) -> Result<(), Error> {
         match event {
             Event::Access(ops) => self.access(volume, ops),
+            Event::Fill(first, byte) => self.access(volume, &fill(*first, *byte)),
             Event::Root(fill) => {
                 volume.set_root(&[*fill; 9]);
                 Ok(())
             }
             Event::Reserve(blocks) => volume.reserve(*blocks),
             Event::Defer(writes) => self.defer(volume, writes),
-            Event::Discard(first, end) => {
-                volume.discard(&(*first..*end).collect::<Vec<_>>())?;
-                volume.idle().map(drop)
-            }
+            Event::Discard(first, end) => volume.discard(&(*first..*end).collect::<Vec<_>>()),
+            Event::Idle(times) => (0..*times).try_for_each(|_| volume.idle().map(drop)),
             Event::Commit => volume.commit(),
             Event::Finish => volume.finish(),
             Event::Verify => volume.verify(&mut |_, _| {}).map(drop),
@@ -216,6 +228,8 @@ struct Counts {
     twice: u64,
     /// Sessions whose intents were replayed.
     replayed: u64,
+    /// Times that a tree was made for less, in sessions that were then crashed at each operation.
+    shrinks: u64,
 }
 
 /// One volume's life.
@@ -251,7 +265,9 @@ impl Campaign<'_> {
     ) -> Option<(MemoryStore, Model, Memory)> {
         let counting = Arc::new(CrashStore::holding(disk));
         let mut volume = self.setup.open(counting.clone(), &seen.copy()).expect("sound");
-        Session::on(self.setup, model).play(&mut volume, events).expect("no crash");
+        let mut whole = Session::on(self.setup, model);
+        whole.play(&mut volume, events).expect("no crash");
+        self.counts.shrinks += whole.shrinks;
         drop(volume);
         let operations = counting.operations();
         let chosen = self.dice.below(operations.max(1));
@@ -366,6 +382,10 @@ fn crashes_at_every_operation_of_random_workloads_lose_nothing() {
 #[test]
 fn crashes_at_every_operation_lose_nothing_at_a_pace() {
     campaigns(Setup::paced);
+}
+
+fn size_class(volume: &Volume) -> Result<u64, Error> {
+    Ok(volume.info()?.tree().map_or(0, |tree| tree.size_class))
 }
 
 fn addressable(volume: &Volume) -> Result<u64, Error> {
