@@ -125,7 +125,7 @@ fn what_is_not_hidden() -> Result<()> {
     say("\n5. What this does not protect")?;
     say("   - When you work and how many accesses you make: reading a large file shows as more")?;
     say("     accesses than reading a small one.")?;
-    say("   - The size class of the volume, which doubles when it is used up.")?;
+    say("   - The size class of the volume: how much is in it, to within a quarter.")?;
     say("   - Your own computer: whoever controls it sees the files as you do.")?;
     say("   - Speed: each access moves a path of blocks instead of one. If you only need")?;
     say("     encryption, other tools are faster.")
