@@ -1,0 +1,212 @@
+//! A stored volume, whose content is known, and how it was stored before.
+
+use crate::outcome::{Outcome, judge};
+use oblivio_crypto::{KdfParams, Passphrase};
+use oblivio_engine::{Action, BlockId, BlockOp, BucketId};
+use oblivio_store::{MemoryStore, PutMode, ReadAt, Store};
+use oblivio_volume::{BlockSpace, CreateOptions, Error, OpenOptions, Seen, Volume, fuzzing};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+pub const SEED: u64 = 2026;
+
+/// How much is tried.
+pub struct Scale {
+    pub block_bytes: usize,
+    pub blocks: u64,
+    pub memory_bytes: usize,
+    /// Commits after the first filling; enough of them begin a second pair of state objects.
+    pub commits: u64,
+    /// Of the bytes that the current commit needs, one in so many is changed.
+    pub step: u64,
+    /// Of those of the slab before an opening, one in so many.
+    pub slab_step: u64,
+    /// Of those of objects that it can do without, one in so many; and all of them at once.
+    pub void_step: u64,
+    /// Truncated lengths of each object, about.
+    pub cuts: u64,
+    /// Of the earlier commits, one in so many is mixed with the last one.
+    pub rollbacks: usize,
+}
+
+pub const SAMPLE: Scale = Scale {
+    block_bytes: 256,
+    blocks: 200,
+    memory_bytes: 64 << 10,
+    commits: 4,
+    step: 211,
+    slab_step: 4999,
+    void_step: 4999,
+    cuts: 16,
+    rollbacks: 2,
+};
+pub const FULL: Scale = Scale {
+    block_bytes: 1024,
+    // Not just below a power of two, so that leaves lack slots.
+    blocks: 880,
+    memory_bytes: 1 << 20,
+    commits: 50,
+    step: 1,
+    slab_step: 64,
+    void_step: 256,
+    cuts: 1024,
+    rollbacks: 1,
+};
+
+/// SplitMix64: the same on every machine.
+pub struct Dice(pub u64);
+
+impl Dice {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound.max(1)
+    }
+
+    pub fn bit(&mut self) -> u8 {
+        1 << self.below(8)
+    }
+}
+
+/// What a block holds after its write number `version`.
+pub fn content(id: u64, version: u64, bytes: usize) -> Vec<u8> {
+    let mut dice = Dice(id << 32 ^ version);
+    (0..bytes.div_ceil(8)).flat_map(|_| dice.next().to_le_bytes()).take(bytes).collect()
+}
+
+pub fn passphrase() -> Passphrase {
+    Passphrase::new("correct horse")
+}
+
+pub fn read(id: u64) -> BlockOp {
+    BlockOp { id: BlockId(id), action: Action::Read }
+}
+
+/// A stored volume, what it holds, and how it was stored after each earlier commit.
+pub struct World {
+    pub scale: Scale,
+    pub disk: MemoryStore,
+    pub seen: Seen,
+    pub versions: BTreeMap<u64, u64>,
+    pub earlier: Vec<MemoryStore>,
+    /// As it was left by a session that crashed after a few more batches.
+    pub crashed: MemoryStore,
+    pub dice: Dice,
+}
+
+impl World {
+    pub fn make(scale: Scale) -> World {
+        let store = Arc::new(MemoryStore::new());
+        let create = CreateOptions {
+            block_bytes: scale.block_bytes,
+            capacity_bytes: 4 * scale.blocks * scale.block_bytes as u64,
+            kdf: KdfParams::TEST,
+        };
+        let options = OpenOptions { memory_bytes: scale.memory_bytes, ..OpenOptions::default() };
+        let mut volume =
+            Volume::create(store.clone(), &passphrase(), create, options).expect("an empty store");
+        let (mut dice, mut versions, mut earlier) = (Dice(SEED), BTreeMap::new(), Vec::new());
+        volume.reserve(scale.blocks).expect("within the capacity");
+        for round in 0..=scale.commits {
+            let ids: Vec<u64> = match round {
+                0 => (0..scale.blocks).collect(),
+                _ => (0..8).map(|_| dice.below(scale.blocks)).collect(),
+            };
+            let write = |id: &u64| {
+                let bytes = content(*id, round, scale.block_bytes);
+                BlockOp { id: BlockId(*id), action: Action::Write(bytes) }
+            };
+            volume.access(ids.iter().map(write).collect()).expect("sound");
+            volume.finish().expect("sound");
+            versions.extend(ids.iter().map(|id| (*id, round)));
+            earlier.push(store.snapshot());
+        }
+        earlier.pop();
+        let (seen, disk) = (volume.seen(), store.snapshot());
+        let lost = |id| BlockOp { id: BlockId(id), action: Action::Write(vec![7; 9]) };
+        volume.access((0..12).map(lost).collect()).expect("sound");
+        let crashed = store.snapshot();
+        World { scale, disk, seen, versions, earlier, crashed, dice }
+    }
+
+    pub fn open(&self, store: Arc<MemoryStore>) -> Result<Volume, Error> {
+        let options = OpenOptions {
+            memory_bytes: self.scale.memory_bytes,
+            last_seen: Some(self.seen),
+            ..OpenOptions::default()
+        };
+        Volume::open(store, &passphrase(), options)
+    }
+
+    /// Reads blocks and compares them with what was written.
+    pub fn compare(&self, volume: &mut Volume, ids: Vec<u64>) -> Result<(), Error> {
+        let answers = volume.access(ids.iter().map(|id| read(*id)).collect())?;
+        for (id, answer) in ids.iter().zip(answers) {
+            let expected = content(*id, self.versions[id], self.scale.block_bytes);
+            assert!(answer == Some(expected), "wrong data in block {id}");
+        }
+        Ok(())
+    }
+
+    /// Opens a store, verifies it and reads all of it.
+    pub fn whole(&self, disk: MemoryStore) -> Outcome {
+        judge(|| {
+            let mut volume = self.open(Arc::new(disk))?;
+            volume.verify(&mut |_, _| {})?;
+            self.compare(&mut volume, (0..self.scale.blocks).collect())
+        })
+    }
+
+    /// Opens a store and verifies it; when that went well the content follows from the tags, and
+    /// a few blocks are read.
+    pub fn quick(&self, disk: MemoryStore, at: u64) -> Outcome {
+        judge(|| {
+            let mut volume = self.open(Arc::new(disk))?;
+            volume.verify(&mut |_, _| {})?;
+            self.compare(&mut volume, vec![at % self.scale.blocks])
+        })
+    }
+
+    /// Opens a store; when it says that it is at the very commit that it should be at, the state
+    /// is the undamaged one, and a bucket and a block are looked at.
+    pub fn opened(&self, disk: MemoryStore, at: u64) -> Outcome {
+        judge(|| {
+            let mut volume = self.open(Arc::new(disk))?;
+            assert_eq!(volume.seen(), self.seen, "another commit");
+            fuzzing::check_path(&mut volume, BucketId(1))?;
+            self.compare(&mut volume, vec![at % self.scale.blocks])
+        })
+    }
+
+    pub fn objects(&self) -> Vec<(String, u64)> {
+        self.disk.list().expect("memory")
+    }
+
+    pub fn bytes(&self, disk: &MemoryStore, object: &str) -> Vec<u8> {
+        let mut bytes = vec![0; disk.len(object).expect("memory").unwrap_or(0) as usize];
+        disk.read(&mut [ReadAt { object, offset: 0, buf: &mut bytes }]).expect("it is there");
+        bytes
+    }
+
+    pub fn with(&self, object: &str, bytes: &[u8]) -> MemoryStore {
+        let disk = self.disk.snapshot();
+        disk.put(object, bytes, PutMode::Replace).expect("memory");
+        disk
+    }
+
+    pub fn without(&self, object: &str) -> MemoryStore {
+        let disk = self.disk.snapshot();
+        disk.delete(&[object]).expect("memory");
+        disk
+    }
+
+    /// Whether the current commit can do without an object.
+    pub fn is_void(&self, object: &str) -> bool {
+        self.whole(self.without(object)) == Outcome::NoEffect
+    }
+}
