@@ -132,6 +132,9 @@ impl Session {
             self.model = next;
             if commits || (idles && volume.seen().epoch > epoch) {
                 self.possible = vec![self.model.clone()];
+            } else if idles && self.setup.pace.is_none() {
+                // It did not commit, so what was done since the last commit may not be there.
+                self.possible.pop();
             }
         }
         Ok(())
