@@ -17,4 +17,4 @@ mod wire;
 pub use error::{EngineError, Result};
 pub use ids::{BlockId, BucketId, Label, Leaf, Level};
 pub use ops::{Action, BlockAnswer, BlockOp};
-pub use step::{Engine, Step, TreeId};
+pub use step::{Engine, SealedBucket, Step, TreeId};

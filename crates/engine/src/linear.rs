@@ -2,7 +2,8 @@
 //! oblivious and obviously right; the oracle for the other engines and their base case.
 
 use crate::{
-    Action, BlockAnswer, BlockOp, BucketId, Engine, EngineError, Leaf, Result, Step, TreeId,
+    Action, BlockAnswer, BlockOp, BucketId, Engine, EngineError, Leaf, Result, SealedBucket, Step,
+    TreeId,
 };
 use oblivio_crypto::{Kind, Place, SEAL_HEADER, SEAL_OVERHEAD, Sealer, Tag, VolumeId, tag_of};
 
@@ -25,6 +26,7 @@ pub struct Linear {
     lens: Vec<u32>,
     stored: bool,
     buf: Vec<u8>,
+    written: Vec<SealedBucket>,
     ops: Vec<BlockOp>,
     answers: Vec<BlockAnswer>,
     phase: Phase,
@@ -44,6 +46,7 @@ impl Linear {
             lens: vec![stride as u32; buckets.len()],
             buf: vec![0; stride * buckets.len()],
             buckets,
+            written: Vec::new(),
             stored: false,
             ops: Vec::new(),
             answers: Vec::new(),
@@ -104,19 +107,14 @@ impl Linear {
             let answer = self.serve(op);
             self.answers.push(answer);
         }
-        // Writes go out in descending order, so the buffer is turned round.
         let stride = self.bucket_bytes();
         for index in 0..self.buckets.len() {
             let place = self.place(index);
             self.tags[index] =
                 self.sealer.seal(&place, &mut self.buf[index * stride..(index + 1) * stride])?;
         }
-        let (mut low, mut high) = (0, self.buckets.len() - 1);
-        while low < high {
-            let (left, right) = self.buf.split_at_mut(high * stride);
-            left[low * stride..(low + 1) * stride].swap_with_slice(&mut right[..stride]);
-            (low, high) = (low + 1, high - 1);
-        }
+        let descending = self.buf.chunks(stride).rev();
+        self.written = descending.map(|bytes| SealedBucket::new(bytes.to_vec())).collect();
         self.stored = true;
         Ok(())
     }
@@ -172,8 +170,8 @@ impl Engine for Linear {
                 let result = self.finish();
                 self.phase = if result.is_ok() { Phase::Writing } else { Phase::Closed };
                 result?;
-                let (buckets, from) = (&self.descending[..], &self.buf[..]);
-                Ok(Step::Write { tree: TreeId::DATA, buckets, lens: &self.lens, from })
+                let (buckets, from) = (&self.descending[..], &self.written[..]);
+                Ok(Step::Write { tree: TreeId::DATA, buckets, from })
             }
             Phase::Closed => Err(EngineError::Closed),
             _ => {

@@ -55,11 +55,8 @@ impl MemoryBuckets {
                         self.trace.push(Seen::Read(tree, shown.to_vec(), buckets.to_vec()));
                     }
                 }
-                Step::Write { tree, buckets, lens, from } => {
-                    let stride = from.len() / buckets.len();
-                    let parts = from.chunks(stride).zip(lens);
-                    let parts = parts.map(|(part, &len)| &part[..len as usize]);
-                    for (bucket, bytes) in buckets.iter().zip(parts) {
+                Step::Write { tree, buckets, from } => {
+                    for (bucket, bytes) in buckets.iter().zip(from) {
                         self.buckets.insert((tree, *bucket), bytes.to_vec());
                     }
                     if self.keep_trace {

@@ -4,6 +4,7 @@
 //! it, a crash is the list cut short, and one engine serves any kind of store.
 
 use crate::{BlockAnswer, BlockOp, BucketId, Leaf};
+use std::sync::Arc;
 
 /// Which tree of an engine a step is for; engines with one tree use [`TreeId::DATA`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -13,6 +14,10 @@ impl TreeId {
     /// The only tree of most engines, and the data tree of a plain recursive ORAM.
     pub const DATA: TreeId = TreeId(0);
 }
+
+/// A sealed bucket. Who writes it may keep it for as long as that takes, where a copy would cost as much as
+/// sealing did.
+pub type SealedBucket = Arc<Vec<u8>>;
 
 /// What an engine wants done before it is called again.
 #[derive(Debug)]
@@ -38,10 +43,8 @@ pub enum Step<'a> {
         tree: TreeId,
         /// The buckets, descending (children before parents).
         buckets: &'a [BucketId],
-        /// How many bytes each of them has.
-        lens: &'a [u32],
-        /// `buckets.len()` equal parts, one for each, which begins with it.
-        from: &'a [u8],
+        /// What each of them becomes.
+        from: &'a [SealedBucket],
     },
     /// Nothing is left to do.
     Done,

@@ -1,11 +1,9 @@
-//! A driver that costs little: buckets in chunks of plain memory, found by index.
+//! A driver that costs little: buckets in plain memory, found by index.
 
 use anyhow::Result;
-use oblivio_engine::{BlockAnswer, BlockOp, BucketId, Engine, Leaf, Step, TreeId};
+use oblivio_engine::{BlockAnswer, BlockOp, BucketId, Engine, Leaf, SealedBucket, Step, TreeId};
 use std::collections::HashMap;
 
-/// Bytes in a chunk of memory, about.
-const CHUNK: usize = 4 << 20;
 /// Heap indices below this are looked up in a table, others in a map.
 const DENSE: u64 = 1 << 26;
 const NOWHERE: u32 = u32::MAX;
@@ -13,11 +11,9 @@ const NOWHERE: u32 = u32::MAX;
 /// The buckets of one tree.
 #[derive(Default)]
 struct TreeBuckets {
-    stride: usize,
     dense: Vec<u32>,
     sparse: HashMap<u64, u32>,
-    chunks: Vec<Vec<u8>>,
-    count: u32,
+    stored: Vec<Vec<u8>>,
 }
 
 impl TreeBuckets {
@@ -29,26 +25,12 @@ impl TreeBuckets {
         }
     }
 
-    fn per_chunk(&self) -> usize {
-        (CHUNK / self.stride).max(1)
-    }
-
-    fn bytes_mut(&mut self, slot: u32) -> &mut [u8] {
-        let per_chunk = self.per_chunk();
-        let at = slot as usize % per_chunk * self.stride;
-        &mut self.chunks[slot as usize / per_chunk][at..at + self.stride]
-    }
-
-    fn slot_for(&mut self, bucket: u64, stride: usize) -> u32 {
+    fn slot_for(&mut self, bucket: u64) -> u32 {
         if let Some(slot) = self.find(bucket) {
             return slot;
         }
-        self.stride = stride;
-        let slot = self.count;
-        self.count += 1;
-        if slot as usize / self.per_chunk() == self.chunks.len() {
-            self.chunks.push(vec![0; self.per_chunk() * stride]);
-        }
+        let slot = self.stored.len() as u32;
+        self.stored.push(Vec::new());
         if bucket < DENSE {
             let at = bucket as usize;
             if at >= self.dense.len() {
@@ -99,7 +81,7 @@ impl LabBuckets {
                     see(tree, shown);
                     self.read(tree, buckets, lens, into);
                 }
-                Step::Write { tree, buckets, lens, from } => self.write(tree, buckets, lens, from),
+                Step::Write { tree, buckets, from } => self.write(tree, buckets, from),
             }
         }
     }
@@ -122,12 +104,12 @@ impl LabBuckets {
     pub fn bucket_mut(&mut self, tree: TreeId, bucket: BucketId) -> Option<&mut [u8]> {
         let tree = self.trees.get_mut(tree.0 as usize)?;
         let slot = tree.find(bucket.0)?;
-        Some(tree.bytes_mut(slot))
+        Some(&mut tree.stored[slot as usize])
     }
 
     /// Bytes of all buckets that were ever stored.
     pub fn bytes_stored(&self) -> u64 {
-        self.trees.iter().map(|tree| u64::from(tree.count) * tree.stride as u64).sum()
+        self.trees.iter().flat_map(|tree| &tree.stored).map(|bytes| bytes.len() as u64).sum()
     }
 
     /// From now on keeps which buckets each step was for.
@@ -159,7 +141,7 @@ impl LabBuckets {
         if buckets.is_empty() {
             return;
         }
-        self.bytes_read += total(lens);
+        self.bytes_read += lens.iter().map(|&len| u64::from(len)).sum::<u64>();
         self.reads += buckets.len() as u64;
         if let Some(steps) = &mut self.steps {
             steps.push((buckets.to_vec(), false));
@@ -169,33 +151,28 @@ impl LabBuckets {
         let parts = into.chunks_mut(stride).zip(lens).map(|(part, &len)| &mut part[..len as usize]);
         for (bucket, bytes) in buckets.iter().zip(parts) {
             match tree.find(bucket.0) {
-                Some(slot) => bytes.copy_from_slice(&tree.bytes_mut(slot)[..bytes.len()]),
+                Some(slot) => bytes.copy_from_slice(&tree.stored[slot as usize][..bytes.len()]),
                 // Zeros open nowhere.
                 None => bytes.fill(0),
             }
         }
     }
 
-    /// Writes buckets of these lengths from equal parts of `from`.
-    pub fn write(&mut self, tree: TreeId, buckets: &[BucketId], lens: &[u32], from: &[u8]) {
+    /// Writes buckets.
+    pub fn write(&mut self, tree: TreeId, buckets: &[BucketId], from: &[SealedBucket]) {
         if buckets.is_empty() {
             return;
         }
-        self.bytes_written += total(lens);
+        self.bytes_written += from.iter().map(|bytes| bytes.len() as u64).sum::<u64>();
         self.writes += buckets.len() as u64;
         if let Some(steps) = &mut self.steps {
             steps.push((buckets.to_vec(), true));
         }
-        let stride = from.len() / buckets.len();
         let tree = self.tree(tree);
-        let parts = from.chunks(stride).zip(lens).map(|(part, &len)| &part[..len as usize]);
-        for (bucket, bytes) in buckets.iter().zip(parts) {
-            let slot = tree.slot_for(bucket.0, stride);
-            tree.bytes_mut(slot)[..bytes.len()].copy_from_slice(bytes);
+        for (bucket, bytes) in buckets.iter().zip(from) {
+            let slot = tree.slot_for(bucket.0) as usize;
+            tree.stored[slot].clear();
+            tree.stored[slot].extend_from_slice(bytes);
         }
     }
-}
-
-fn total(lens: &[u32]) -> u64 {
-    lens.iter().map(|&len| u64::from(len)).sum()
 }

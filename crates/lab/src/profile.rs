@@ -9,7 +9,7 @@ use crate::workload::Rng;
 use anyhow::{Context, Result};
 use oblivio_crypto::{Kind, Place, SealRoot, Sealer, SeededEntropy, VolumeId};
 use oblivio_engine::tree::{TreeKeys, TreeOram};
-use oblivio_engine::{BucketId, Engine, TreeId};
+use oblivio_engine::{BucketId, Engine, SealedBucket, TreeId};
 
 /// What to profile.
 #[derive(clap::Args, Debug)]
@@ -156,7 +156,7 @@ struct Replay {
     sealer: Sealer,
     store: LabBuckets,
     read: Vec<u8>,
-    written: Vec<u8>,
+    written: Vec<SealedBucket>,
     /// Payloads as they lie in memory before they are written: some hot, most not.
     payloads: Vec<u8>,
     next_payload: usize,
@@ -173,21 +173,18 @@ impl Replay {
             sealer: Sealer::new(SealRoot::from_seed(2), entropy),
             store: LabBuckets::new(),
             read: vec![0; most * stride],
-            written: vec![0; most * stride],
+            written: (0..most).map(|_| SealedBucket::new(vec![0; stride])).collect(),
             payloads: vec![1; 64 << 20],
             next_payload: 0,
             stride,
             block_bytes,
             slots,
         };
-        for part in replay.written.chunks_mut(stride) {
-            replay.sealer.seal(&ANYWHERE, part)?;
-        }
+        replay.seal(most)?;
         let mut known = std::collections::BTreeSet::new();
         known.extend(steps.iter().flat_map(|step| step.0.iter().copied()));
         for bucket in known {
-            let lens = [stride as u32];
-            replay.store.write(TreeId::DATA, &[bucket], &lens, &replay.written[..stride]);
+            replay.store.write(TreeId::DATA, &[bucket], &replay.written[..1]);
         }
         Ok(replay)
     }
@@ -195,20 +192,17 @@ impl Replay {
     /// Replays a run: 0 copies to and from the store, 1 seals and opens too, 2 fills payloads too.
     fn run(&mut self, steps: &Steps, pass: usize) -> Result<()> {
         for (buckets, written) in steps {
-            let bytes = buckets.len() * self.stride;
-            let lens = vec![self.stride as u32; buckets.len()];
             if *written {
                 if pass == 2 {
                     self.fill(buckets.len());
                 }
                 if pass >= 1 {
-                    for part in self.written[..bytes].chunks_mut(self.stride) {
-                        self.sealer.seal(&ANYWHERE, part)?;
-                    }
+                    self.seal(buckets.len())?;
                 }
-                self.store.write(TreeId::DATA, buckets, &lens, &self.written[..bytes]);
+                self.store.write(TreeId::DATA, buckets, &self.written[..buckets.len()]);
             } else {
-                let read = &mut self.read[..bytes];
+                let lens = vec![self.stride as u32; buckets.len()];
+                let read = &mut self.read[..buckets.len() * self.stride];
                 self.store.read(TreeId::DATA, buckets, &lens, read);
                 if pass >= 1 {
                     for part in read.chunks_mut(self.stride) {
@@ -220,13 +214,21 @@ impl Replay {
         Ok(())
     }
 
+    fn seal(&mut self, buckets: usize) -> Result<()> {
+        for bucket in &mut self.written[..buckets] {
+            self.sealer.seal(&ANYWHERE, SealedBucket::make_mut(bucket))?;
+        }
+        Ok(())
+    }
+
     fn fill(&mut self, buckets: usize) {
-        for bucket in 0..buckets {
-            let end = (bucket + 1) * self.stride - 16;
+        for bucket in &mut self.written[..buckets] {
+            let bucket = SealedBucket::make_mut(bucket);
+            let end = self.stride - 16;
             for slot in 0..self.slots {
                 // Half of the slots are full; the others are wiped.
                 let at = end - (slot + 1) * self.block_bytes;
-                let to = &mut self.written[at..at + self.block_bytes];
+                let to = &mut bucket[at..at + self.block_bytes];
                 if slot % 2 == 0 {
                     let from = self.next_payload;
                     to.copy_from_slice(&self.payloads[from..from + self.block_bytes]);

@@ -2,7 +2,7 @@
 //!
 //! For two reasons. When a sync fails, the system may have dropped what it could not write, and
 //! the next sync may succeed without it; so all of it is given to the system again before any
-//! sync succeeds. And a long write costs the caller a copy only: a thread gives it to the system
+//! sync succeeds. And a long write costs the caller a copy at most: a thread gives it to the system
 //! and makes it durable, so the sync at the end waits for little. Reads see what waits.
 //!
 //! An error of the thread stays until somebody tries again: the next that writes much, or syncs.
@@ -10,6 +10,7 @@
 mod holes;
 mod kept;
 
+use crate::WriteAt;
 use crate::medium::Medium;
 use holes::Holes;
 use kept::{Found, Kept};
@@ -123,8 +124,9 @@ impl<M: Medium> Behind<M> {
     }
 
     /// Writes a range; `later` lets a thread do it.
-    pub(crate) fn write(&self, offset: u64, data: &[u8], later: bool) -> io::Result<()> {
+    pub(crate) fn write(&self, write: &WriteAt<'_>, later: bool) -> io::Result<()> {
         self.repair()?;
+        let &WriteAt { offset, data, .. } = write;
         let mut state = self.shared.state();
         let mut waited = false;
         while !state.is_empty() && state.kept() + data.len() > self.shared.most() {
@@ -143,15 +145,16 @@ impl<M: Medium> Behind<M> {
         state.holes.keep_out(offset, end);
         // Whoever is at work may be making a hole here.
         if later || state.busy || state.kept_waits() {
-            state.waiting.add_to(end, offset, data, false);
+            let zeros = (end - offset) as usize - data.len();
+            state.waiting.add(offset, write.to_kept(), zeros, false);
             if self.shared.is_enough(&state) {
                 self.shared.changed.notify_all();
                 self.start();
             }
             return Ok(());
         }
-        self.medium().write_at(data, offset)?;
-        state.waiting.add(offset, data, true);
+        self.medium().write_at(data, 0, offset)?;
+        state.waiting.add(offset, write.to_kept(), 0, true);
         Ok(())
     }
 

@@ -145,7 +145,7 @@ impl Disk {
         let held = self.view.len(object)?.ok_or_else(|| StoreError::missing(object))?;
         let len = len.min(held.saturating_sub(offset));
         let zeros = vec![0; usize::try_from(len).unwrap_or(usize::MAX)];
-        self.write(&WriteAt { object, offset, data: &zeros })
+        self.write(&WriteAt::new(object, offset, &zeros))
     }
 
     fn sync(&mut self, object: &str) -> Result<()> {
@@ -173,7 +173,7 @@ impl Disk {
 
 impl Pending {
     fn apply(&self, to: &MemoryStore, object: &str) -> Result<()> {
-        to.write(&[WriteAt { object, offset: self.offset, data: &self.data }])
+        to.write(&[WriteAt::new(object, self.offset, &self.data)])
     }
 
     fn end(&self) -> u64 {
@@ -274,7 +274,7 @@ impl Store for CrashStore {
 
 /// Creates an object empty, if it is not there.
 fn create(store: &MemoryStore, object: &str) -> Result<()> {
-    store.write(&[WriteAt { object, offset: 0, data: &[] }])
+    store.write(&[WriteAt::new(object, 0, &[])])
 }
 
 fn crashed(object: &str) -> StoreError {

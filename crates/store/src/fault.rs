@@ -250,7 +250,7 @@ mod tests {
     }
 
     fn write_three(store: &impl Store) -> Result<()> {
-        let write = |object| WriteAt { object, offset: 0, data: b"x" };
+        let write = |object| WriteAt::new(object, 0, b"x");
         store.write(&[write("a"), write("b"), write("c")])
     }
 
@@ -295,7 +295,7 @@ mod tests {
         type Call = fn(&dyn Store) -> Result<()>;
         let calls: [Call; 10] = [
             |store| store.read(&mut [ReadAt { object: "a", offset: 0, buf: &mut [0] }]),
-            |store| store.write(&[WriteAt { object: "a", offset: 0, data: b"y" }]),
+            |store| store.write(&[WriteAt::new("a", 0, b"y")]),
             |store| store.sync(&["a"]),
             |store| store.len("a").map(drop),
             |store| store.put("a", b"z", PutMode::Replace),

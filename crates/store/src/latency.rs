@@ -151,7 +151,7 @@ mod tests {
         let store = LatencyStore::new(MemoryStore::new(), latency);
         let mut buf = [0; 10_000];
         let start = Instant::now();
-        store.write(&[WriteAt { object: "a", offset: 0, data: &buf }])?;
+        store.write(&[WriteAt::new("a", 0, &buf)])?;
         assert!(start.elapsed() >= Duration::from_millis(11));
         let start = Instant::now();
         store.read(&mut [ReadAt { object: "a", offset: 0, buf: &mut buf }])?;

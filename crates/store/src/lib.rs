@@ -17,6 +17,7 @@ mod pass_on;
 mod pointer;
 pub mod record;
 pub mod retry;
+mod write_out;
 
 pub use crash::CrashStore;
 pub use fault::FaultStore;
@@ -29,6 +30,7 @@ pub use record::RecordStore;
 pub use retry::{Patience, RetryStore};
 
 use std::io;
+use std::sync::Arc;
 
 /// One read of a range of an object. The whole buffer is filled or the call fails.
 #[derive(Debug)]
@@ -50,6 +52,30 @@ pub struct WriteAt<'a> {
     pub offset: u64,
     /// What is written.
     pub data: &'a [u8],
+    shared: Option<&'a Arc<Vec<u8>>>,
+}
+
+impl<'a> WriteAt<'a> {
+    /// A write of a range.
+    #[must_use]
+    pub const fn new(object: &'a str, offset: u64, data: &'a [u8]) -> Self {
+        Self { object, offset, data, shared: None }
+    }
+
+    /// The same of what a store may keep for a while instead of a copy.
+    #[must_use]
+    pub fn shared(object: &'a str, offset: u64, data: &'a Arc<Vec<u8>>) -> Self {
+        Self { object, offset, data, shared: Some(data) }
+    }
+
+    /// What is written, to be kept.
+    #[must_use]
+    pub fn to_kept(&self) -> Arc<Vec<u8>> {
+        match self.shared {
+            Some(shared) if std::ptr::eq(shared.as_slice(), self.data) => Arc::clone(shared),
+            _ => Arc::new(self.data.to_vec()),
+        }
+    }
 }
 
 /// How [`Store::put`] treats an object that is there already.
@@ -161,7 +187,7 @@ pub trait Store: Send + Sync {
     /// Writes a range of an object and makes the object durable: one trip where the two would be
     /// two.
     fn write_durable(&self, object: &str, offset: u64, data: &[u8]) -> Result<()> {
-        self.write(&[WriteAt { object, offset, data }])?;
+        self.write(&[WriteAt::new(object, offset, data)])?;
         self.sync(&[object])
     }
     /// Makes everything written to these objects durable, their creation included.
@@ -182,7 +208,7 @@ pub trait Store: Send + Sync {
     /// Durable when it returns. (In the place that a partition reserves for an object of fixed
     /// length, what was there before may be read instead of zeros.)
     fn allocate(&self, object: &str, len: u64) -> Result<()> {
-        self.write(&[WriteAt { object, offset: 0, data: &[] }])?;
+        self.write(&[WriteAt::new(object, 0, &[])])?;
         match self.len(object)? {
             Some(held) if held >= len => self.sync(&[object]),
             _ => self.truncate(object, len),

@@ -170,9 +170,8 @@ impl Store for LocalStore {
                     &last.insert((write.object, handle)).1
                 }
             };
-            handle
-                .write(write.offset, write.data, later)
-                .map_err(|error| StoreError::io(write.object, error))?;
+            let written = handle.write(write, later);
+            written.map_err(|error| StoreError::io(write.object, error))?;
         }
         Ok(())
     }

@@ -2,6 +2,7 @@
 //!
 //! Here are the calls to the system that the folder and the partition store share.
 
+use crate::write_out;
 use rustix::fs::{Advice, FallocateFlags, FlockOperation};
 use rustix::io::{Errno, retry_on_intr};
 use std::fs::File;
@@ -13,8 +14,10 @@ use std::os::unix::fs::FileExt;
 pub(crate) trait Medium: Send + Sync + 'static {
     /// Fills all buffers, each from its offset.
     fn read_at(&self, reads: &mut [(u64, &mut [u8])]) -> io::Result<()>;
-    /// Writes a whole range.
-    fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()>;
+    /// Writes a whole range, and so many zeros behind it.
+    fn write_at(&self, data: &[u8], zeros: usize, offset: u64) -> io::Result<()>;
+    /// Has the system begin to write out what it was given of a range.
+    fn write_out(&self, _offset: u64, _len: usize) {}
     /// Begins to fetch a range that is likely to be read.
     fn expect(&self, _offset: u64, _len: usize) {}
     /// Makes durable all that was written.
@@ -42,8 +45,22 @@ impl Medium for File {
         Ok(())
     }
 
-    fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
-        self.write_all_at(data, offset)
+    fn write_at(&self, data: &[u8], zeros: usize, offset: u64) -> io::Result<()> {
+        if zeros == 0 {
+            return self.write_all_at(data, offset);
+        }
+        // In one call, so that no page of it is written in part.
+        let zeros = vec![0; zeros];
+        let parts = [data, &zeros].map(io::IoSlice::new);
+        let done = retry_on_intr(|| rustix::io::pwritev(self, &parts, offset))?;
+        // Mostly nothing is left.
+        let (left, tail) = (&data[done.min(data.len())..], done.saturating_sub(data.len()));
+        self.write_all_at(left, offset + done as u64)?;
+        self.write_all_at(&zeros[tail..], offset + (done + left.len()) as u64)
+    }
+
+    fn write_out(&self, offset: u64, len: usize) {
+        write_out::begin(self, offset, len as u64);
     }
 
     fn expect(&self, offset: u64, len: usize) {

@@ -235,7 +235,7 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     fn write<'a>(object: &'a str, offset: u64, data: &'a [u8]) -> WriteAt<'a> {
-        WriteAt { object, offset, data }
+        WriteAt::new(object, offset, data)
     }
 
     #[test]

@@ -157,7 +157,7 @@ mod tests {
         (RetryStore::new(inner, patience.clone(), count), calls)
     }
 
-    const WRITE: WriteAt<'_> = WriteAt { object: "a", offset: 0, data: &[1, 2, 3] };
+    const WRITE: WriteAt<'_> = WriteAt::new("a", 0, &[1, 2, 3]);
 
     #[test]
     fn an_outage_passes_unseen_but_is_told() {

@@ -110,7 +110,7 @@ fn write(store: &dyn Store, model: &mut Model, ranges: &[(usize, u64, Vec<u8>)])
     }
     let writes: Vec<WriteAt<'_>> = taken
         .iter()
-        .map(|(name, offset, data)| WriteAt { object: NAMES[*name], offset: *offset, data })
+        .map(|(name, offset, data)| WriteAt::new(NAMES[*name], *offset, data))
         .collect();
     prop_assert!(store.write(&writes).is_ok());
     for (name, offset, data) in taken {
@@ -318,7 +318,7 @@ fn all_stores_refuse_the_same_names_and_ranges() {
     };
     for store in stores {
         for name in ["../evil", "", ".lock", "a/b"] {
-            let write = WriteAt { object: name, offset: 0, data: b"x" };
+            let write = WriteAt::new(name, 0, b"x");
             assert!(invalid(store.read(&mut [ReadAt { object: name, offset: 0, buf: &mut [0] }])));
             assert!(invalid(store.write(&[write])));
             assert!(invalid(store.sync(&[name])));
@@ -328,7 +328,7 @@ fn all_stores_refuse_the_same_names_and_ranges() {
             assert!(invalid(store.delete(&[name])));
         }
         let far = u64::MAX - 1;
-        assert!(invalid(store.write(&[WriteAt { object: "a", offset: far, data: b"abc" }])));
+        assert!(invalid(store.write(&[WriteAt::new("a", far, b"abc")])));
         store.put("a", b"abc", PutMode::Replace).expect("put");
         assert!(invalid(store.read(&mut [ReadAt { object: "a", offset: far, buf: &mut [0; 3] }])));
         let mut buf = [0; 3];

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 const SEEDS: u64 = 300;
 
 fn write(store: &dyn Store, object: &str, offset: u64, data: &[u8]) -> Result<()> {
-    store.write(&[WriteAt { object, offset, data }])
+    store.write(&[WriteAt::new(object, offset, data)])
 }
 
 fn content(store: &dyn Store, object: &str) -> Option<Vec<u8>> {

@@ -23,7 +23,7 @@ fn read(store: &LocalStore, object: &str, len: usize) -> Result<Vec<u8>> {
 }
 
 fn write(store: &LocalStore, object: &str, data: &[u8]) -> Result<()> {
-    store.write(&[WriteAt { object, offset: 0, data }])
+    store.write(&[WriteAt::new(object, 0, data)])
 }
 
 fn mode(path: &Path) -> u32 {
@@ -353,7 +353,7 @@ fn an_object_is_as_long_as_what_was_written_to_it_at_every_moment() {
     let piece = vec![7; 300 << 10];
     for at in 0..100 {
         let offset = at * piece.len() as u64;
-        store.write(&[WriteAt { object: "o", offset, data: &piece }]).expect("write");
+        store.write(&[WriteAt::new("o", offset, &piece)]).expect("write");
         for _ in 0..200 {
             assert_eq!(store.len("o").expect("len"), Some(offset + piece.len() as u64));
         }

@@ -15,7 +15,7 @@ fn read(store: &MemoryStore, object: &str, offset: u64, len: usize) -> Result<Ve
 fn holes_read_as_zeros_and_cost_nothing() -> Result<()> {
     let store = MemoryStore::new();
     let far = 4 << 40;
-    store.write(&[WriteAt { object: "a", offset: far, data: b"end" }])?;
+    store.write(&[WriteAt::new("a", far, b"end")])?;
     assert_eq!(store.len("a")?, Some(far + 3));
     assert_eq!(read(&store, "a", far - 2, 5)?, b"\0\0end");
     assert_eq!(read(&store, "a", 7 * MIB - 1, 3 << 20)?, vec![0; 3 << 20]);
@@ -25,7 +25,7 @@ fn holes_read_as_zeros_and_cost_nothing() -> Result<()> {
 #[test]
 fn discarded_chunks_cost_nothing_and_the_rest_stays() -> Result<()> {
     let store = MemoryStore::new();
-    store.write(&[WriteAt { object: "a", offset: 0, data: &vec![7; 13 << 20] }])?;
+    store.write(&[WriteAt::new("a", 0, &vec![7; 13 << 20])])?;
     let before = store.snapshot();
     store.discard(&[("a", 3 * MIB, 6 * MIB), ("a", 12 * MIB, u64::MAX - 12 * MIB)])?;
     assert_eq!(store.len("a")?, Some(13 * MIB));
@@ -41,7 +41,7 @@ fn discarded_chunks_cost_nothing_and_the_rest_stays() -> Result<()> {
 fn ranges_cross_chunks() -> Result<()> {
     let store = MemoryStore::new();
     let data: Vec<u8> = (0..3 * MIB as u32 + 5).map(|number| (number % 251) as u8).collect();
-    store.write(&[WriteAt { object: "a", offset: MIB / 2 + 1, data: &data }])?;
+    store.write(&[WriteAt::new("a", MIB / 2 + 1, &data)])?;
     assert_eq!(read(&store, "a", MIB / 2 + 1, data.len())?, data);
     assert_eq!(read(&store, "a", 0, MIB as usize / 2 + 1)?, vec![0; MIB as usize / 2 + 1]);
     Ok(())
@@ -51,7 +51,7 @@ fn ranges_cross_chunks() -> Result<()> {
 fn what_was_cut_off_does_not_come_back() -> Result<()> {
     for len in [0, 1, 4096, MIB - 1, MIB, MIB + 1] {
         let store = MemoryStore::new();
-        store.write(&[WriteAt { object: "a", offset: 0, data: &vec![7; 3 << 20] }])?;
+        store.write(&[WriteAt::new("a", 0, &vec![7; 3 << 20])])?;
         let before = store.snapshot();
         store.truncate("a", len)?;
         store.truncate("a", 3 * MIB)?;
@@ -68,7 +68,7 @@ fn snapshots_are_independent_and_restored() -> Result<()> {
     let store = MemoryStore::new();
     store.put("a", b"first", PutMode::Replace)?;
     let snapshot = store.snapshot();
-    store.write(&[WriteAt { object: "a", offset: 0, data: b"F" }])?;
+    store.write(&[WriteAt::new("a", 0, b"F")])?;
     store.put("b", b"", PutMode::Replace)?;
     assert_eq!(read(&snapshot, "a", 0, 5)?, b"first");
     let copy = store.clone();

@@ -28,7 +28,7 @@ fn read(store: &PartitionStore, object: &str, offset: u64, len: usize) -> Result
 }
 
 fn write(store: &PartitionStore, object: &str, offset: u64, data: &[u8]) -> Result<()> {
-    store.write(&[WriteAt { object, offset, data }])
+    store.write(&[WriteAt::new(object, offset, data)])
 }
 
 fn kind<T>(result: Result<T>) -> Option<ErrorKind> {
@@ -120,10 +120,7 @@ fn objects_stay_in_their_places() -> Result<()> {
     assert!(full(write(&store, "header", 0, &[1; 4001])));
     assert!(full(store.put("header", &[1; 4001], PutMode::Replace)));
     assert!(full(store.allocate("log", (1 << 20) + 1)));
-    let both = [
-        WriteAt { object: "log", offset: 0, data: b"fits" },
-        WriteAt { object: "disk", offset: (3 << 20) - 1, data: b"too long" },
-    ];
+    let both = [WriteAt::new("log", 0, b"fits"), WriteAt::new("disk", (3 << 20) - 1, b"too long")];
     assert!(full(store.write(&both)));
     assert_eq!(store.len("log")?, Some(0), "made by `allocate`; nothing of the call was written");
     assert_eq!(kind(write(&store, "other", 0, b"x")), Some(ErrorKind::InvalidInput));

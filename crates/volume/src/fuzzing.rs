@@ -204,7 +204,7 @@ pub fn check_path(volume: &mut Volume, bucket: BucketId) -> Result<()> {
 
 fn holding(object: &str, data: &[u8]) -> Result<MemoryStore> {
     let store = MemoryStore::new();
-    store.write(&[WriteAt { object, offset: 0, data }])?;
+    store.write(&[WriteAt::new(object, 0, data)])?;
     Ok(store)
 }
 

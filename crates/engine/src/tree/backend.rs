@@ -16,7 +16,8 @@ use super::geometry::{EMPTY, Geometry, Shape, SlotHeader};
 use super::meters::Meters;
 use super::paths::{NONE, PathUnion};
 use super::short::Missing;
-use crate::{BucketId, EngineError, Leaf, Level, Result, TreeId};
+use super::spare::SpareBuffers;
+use crate::{BucketId, EngineError, Leaf, Level, Result, SealedBucket, TreeId};
 use oblivio_crypto::{Kind, Place, Sealer, Tag, VolumeId, tag_of};
 
 /// One path that a round reads.
@@ -95,8 +96,10 @@ struct Round {
     read_lens: Vec<u32>,
     read_buf: Vec<u8>,
     write_list: Vec<BucketId>,
-    write_lens: Vec<u32>,
-    write_buf: Vec<u8>,
+    /// One for each of them.
+    written: Vec<SealedBucket>,
+    /// For the next ones.
+    spare: SpareBuffers,
     node_tags: Vec<[Tag; 2]>,
     heads: Vec<u32>,
     candidates: Vec<Candidate>,
@@ -417,7 +420,8 @@ impl Backend {
         self.pool.bytes()
             + self.cache.known_bytes()
             + self.round.read_buf.capacity()
-            + self.round.write_buf.capacity()
+            + self.round.spare.bytes()
+            + self.round.written.iter().map(|bytes| bytes.capacity()).sum::<usize>()
             + self.present.bytes()
             + self.missing.bytes()
             + self.removed.bytes()

@@ -450,8 +450,8 @@ impl Engine for TreeOram {
                 Step::Read { tree: id, shown, scheduled, buckets, lens, into }
             }
             Due::Write(tree) => {
-                let (buckets, lens, from) = self.trees[tree].write_step();
-                Step::Write { tree: TreeId(tree as u8), buckets, lens, from }
+                let (buckets, from) = self.trees[tree].write_step();
+                Step::Write { tree: TreeId(tree as u8), buckets, from }
             }
         })
     }

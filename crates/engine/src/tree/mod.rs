@@ -22,6 +22,7 @@ mod plb;
 mod position_map;
 mod short;
 mod size;
+mod spare;
 mod state;
 mod verifier;
 

@@ -156,9 +156,9 @@ impl Batched {
                     self.calls += 1;
                     self.store.read(tree, buckets, lens, into);
                 }
-                Step::Write { tree, buckets, lens, from } => {
+                Step::Write { tree, buckets, from } => {
                     self.calls += u64::from(!buckets.is_empty());
-                    self.store.write(tree, buckets, lens, from);
+                    self.store.write(tree, buckets, from);
                 }
             }
         }

@@ -149,9 +149,9 @@ impl LabSpace {
                     calls.0 += u64::from(!buckets.is_empty());
                     self.store.read(tree, buckets, lens, into);
                 }
-                oblivio_engine::Step::Write { tree, buckets, lens, from } => {
+                oblivio_engine::Step::Write { tree, buckets, from } => {
                     calls.1 += u64::from(!buckets.is_empty());
-                    self.store.write(tree, buckets, lens, from);
+                    self.store.write(tree, buckets, from);
                 }
             }
         }

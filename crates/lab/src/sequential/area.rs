@@ -98,7 +98,7 @@ impl Area {
         let seals = seals.iter().map(|(offset, run)| (*offset, &run[..]));
         let AreaReader { store, object, .. } = &self.reader;
         let writes = data.chain(seals);
-        let writes = writes.map(|(offset, data)| WriteAt { object, offset, data });
+        let writes = writes.map(|(offset, data)| WriteAt::new(object, offset, data));
         Ok(store.write(&writes.collect::<Vec<_>>())?)
     }
 

@@ -1,8 +1,10 @@
-//! Copies of what was written to a file and is not durable yet.
+//! What was written to a file and is not durable yet.
 
 use crate::medium::Medium;
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Range;
+use std::sync::Arc;
 
 /// What ranges are to hold, of which no two overlap.
 #[derive(Debug, Default)]
@@ -17,14 +19,49 @@ pub(super) struct Kept {
 
 #[derive(Debug)]
 struct Piece {
-    data: Vec<u8>,
+    /// Whoever wrote it may have it too; it does not change.
+    whole: Arc<Vec<u8>>,
+    /// What of it is to be in the file.
+    part: Range<usize>,
+    /// So many zeros come behind that.
+    zeros: usize,
     /// The system has it, but has not said that it is durable.
     given: bool,
 }
 
 impl Piece {
+    fn data(&self) -> &[u8] {
+        &self.whole[self.part.clone()]
+    }
+
+    fn len(&self) -> usize {
+        self.part.len() + self.zeros
+    }
+
     fn waiting(&self) -> usize {
-        if self.given { 0 } else { self.data.len() }
+        if self.given { 0 } else { self.len() }
+    }
+
+    /// Cuts it, and gives what comes behind that.
+    fn split_off(&mut self, at: usize) -> Self {
+        let data = at.min(self.part.len());
+        let middle = self.part.start + data;
+        let rest = Self {
+            whole: Arc::clone(&self.whole),
+            part: middle..self.part.end,
+            zeros: self.len() - at.max(self.part.len()),
+            given: self.given,
+        };
+        (self.part.end, self.zeros) = (middle, at - data);
+        rest
+    }
+
+    /// Fills `buf` with what it has from `at` on.
+    fn copy_to(&self, at: usize, buf: &mut [u8]) {
+        let data = self.data().get(at..).unwrap_or_default();
+        let (filled, zeros) = buf.split_at_mut(data.len().min(buf.len()));
+        filled.copy_from_slice(&data[..filled.len()]);
+        zeros.fill(0);
     }
 }
 
@@ -55,28 +92,21 @@ impl Kept {
 
     /// Where the last byte ends; 0 when there is none.
     pub(super) fn end(&self) -> u64 {
-        self.pieces.last_key_value().map_or(0, |(at, piece)| at + piece.data.len() as u64)
+        self.pieces.last_key_value().map_or(0, |(at, piece)| at + piece.len() as u64)
     }
 
-    /// Keeps what is to be written later, or what the system was just `given`.
-    pub(super) fn add(&mut self, offset: u64, data: &[u8], given: bool) {
-        self.add_to(offset + data.len() as u64, offset, data, given);
-    }
-
-    /// As [`Self::add`], with zeros behind it up to `end`.
-    pub(super) fn add_to(&mut self, end: u64, offset: u64, data: &[u8], given: bool) {
+    /// Keeps what is to be written later, or what the system was just `given`, with zeros behind it.
+    pub(super) fn add(&mut self, offset: u64, data: Arc<Vec<u8>>, zeros: usize, given: bool) {
         if data.is_empty() {
             return;
         }
-        self.remove(offset, end);
-        let mut kept = Vec::with_capacity((end - offset) as usize);
-        kept.extend_from_slice(data);
-        kept.resize((end - offset) as usize, 0);
-        self.insert(offset, Piece { data: kept, given });
+        let piece = Piece { part: 0..data.len(), whole: data, zeros, given };
+        self.remove(offset, offset + piece.len() as u64);
+        self.insert(offset, piece);
     }
 
     fn insert(&mut self, offset: u64, piece: Piece) {
-        self.len += piece.data.len();
+        self.len += piece.len();
         self.waiting += piece.waiting();
         self.pieces.insert(offset, piece);
     }
@@ -87,7 +117,7 @@ impl Kept {
         self.split(end);
         while let Some((&at, _)) = self.pieces.range(begin..end).next() {
             if let Some(piece) = self.pieces.remove(&at) {
-                self.len -= piece.data.len();
+                self.len -= piece.len();
                 self.waiting -= piece.waiting();
             }
         }
@@ -97,8 +127,8 @@ impl Kept {
     fn split(&mut self, at: u64) {
         let Some((begin, piece)) = self.pieces.range_mut(..at).next_back() else { return };
         let before = (at - begin) as usize;
-        if before < piece.data.len() {
-            let rest = Piece { data: piece.data.split_off(before), given: piece.given };
+        if before < piece.len() {
+            let rest = piece.split_off(before);
             self.pieces.insert(at, rest);
         }
     }
@@ -109,7 +139,7 @@ impl Kept {
         while taken.len < bytes
             && let Some((at, piece)) = self.pieces.pop_first()
         {
-            self.len -= piece.data.len();
+            self.len -= piece.len();
             self.waiting -= piece.waiting();
             taken.insert(at, piece);
         }
@@ -129,13 +159,13 @@ impl Kept {
 
     /// Whether any of it is in this range.
     pub(super) fn touches(&self, offset: u64, len: u64) -> bool {
-        self.last_before(offset.saturating_add(len)).is_some_and(|(at, data)| at + data > offset)
+        self.last_before(offset.saturating_add(len)).is_some_and(|(at, kept)| at + kept > offset)
     }
 
     /// The last piece that begins before `end`, and its length.
     fn last_before(&self, end: u64) -> Option<(u64, u64)> {
         let (at, piece) = self.pieces.range(..end).next_back()?;
-        Some((*at, piece.data.len() as u64))
+        Some((*at, piece.len() as u64))
     }
 
     /// Fills `buf` if one piece has all of the range.
@@ -146,16 +176,20 @@ impl Kept {
         };
         match self.pieces.get(&at) {
             Some(piece) if at <= offset && end <= at + len => {
-                buf.copy_from_slice(&piece.data[(offset - at) as usize..][..buf.len()]);
+                piece.copy_to((offset - at) as usize, buf);
                 Found::All
             }
             _ => Found::Part,
         }
     }
 
-    /// Gives the system what it was not given.
+    /// Gives the system what it was not given, and has it begin with each at once: while the disk writes one
+    /// the next is copied, and a sync that follows has little to wait for.
     pub(super) fn give(&self, medium: &impl Medium) -> io::Result<()> {
-        let mut waiting = self.pieces.iter().filter(|(_, piece)| !piece.given);
-        waiting.try_for_each(|(&at, piece)| medium.write_at(&piece.data, at))
+        for (&at, piece) in self.pieces.iter().filter(|(_, piece)| !piece.given) {
+            medium.write_at(piece.data(), piece.zeros, at)?;
+            medium.write_out(at, piece.len());
+        }
+        Ok(())
     }
 }

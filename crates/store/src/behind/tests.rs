@@ -8,6 +8,10 @@ fn open(content: &[u8]) -> io::Result<Behind> {
     Ok(Behind::new(file))
 }
 
+fn piece(offset: u64, data: &[u8]) -> WriteAt<'_> {
+    WriteAt::new("file", offset, data)
+}
+
 fn content(behind: &Behind) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; behind.medium().metadata()?.len() as usize];
     behind.medium().read_exact_at(&mut bytes, 0)?;
@@ -17,7 +21,7 @@ fn content(behind: &Behind) -> io::Result<Vec<u8>> {
 /// The sync of these writes failed, and the system dropped them.
 fn failed(writes: &[(u64, &[u8])]) -> io::Result<Behind> {
     let behind = open(b"first")?;
-    writes.iter().try_for_each(|(at, data)| behind.write(*at, data, false))?;
+    writes.iter().try_for_each(|(at, data)| behind.write(&piece(*at, data), false))?;
     behind.medium().write_all_at(b"first", 0)?;
     behind.medium().set_len(5)?;
     let mut state = behind.shared.state();
@@ -34,7 +38,7 @@ fn after_a_failed_sync_what_was_lost_is_written_again() -> io::Result<()> {
     assert_eq!(content(&behind)?, b"seXond");
     assert!(behind.is_empty(), "nothing is kept any more");
     let behind = failed(&[(3, b"old")])?;
-    behind.write(4, b"new", false)?;
+    behind.write(&piece(4, b"new"), false)?;
     assert_eq!(content(&behind)?, b"fironew", "what is kept is older");
     let behind = failed(&[(3, b"long"), (6, b"er")])?;
     behind.truncate(6)?;
@@ -52,10 +56,10 @@ fn an_error_stays_until_it_is_gone_and_nothing_is_forgotten() -> io::Result<()> 
     let path = tempfile::NamedTempFile::new()?;
     let behind = Behind::new(File::open(path.path())?);
     // Whoever writes later hears of it later, and of no success before.
-    behind.write(0, &[7; 100], true)?;
+    behind.write(&piece(0, &[7; 100]), true)?;
     for _ in 0..3 {
         assert!(behind.sync().is_err());
-        assert!(behind.write(5, &[8; 10], true).is_err());
+        assert!(behind.write(&piece(5, &[8; 10]), true).is_err());
         let mut buf = [0; 100];
         assert!(behind.read(0, &mut buf)? && buf == [7; 100]);
         assert_eq!(behind.end(), 100);
@@ -67,9 +71,9 @@ fn an_error_stays_until_it_is_gone_and_nothing_is_forgotten() -> io::Result<()> 
 fn what_is_written_later_may_be_rounded_up() -> io::Result<()> {
     let behind = open(&[9; 100])?;
     behind.may_round_up(8);
-    behind.write(8, b"abc", true)?;
-    behind.write(16, b"defghijk", true)?;
-    behind.write(24, b"lm", true)?;
+    behind.write(&piece(8, b"abc"), true)?;
+    behind.write(&piece(16, b"defghijk"), true)?;
+    behind.write(&piece(24, b"lm"), true)?;
     let mut buf = [0; 3];
     assert!(behind.read(8, &mut buf)? && &buf == b"abc");
     behind.sync()?;
@@ -77,7 +81,7 @@ fn what_is_written_later_may_be_rounded_up() -> io::Result<()> {
     expected[8..32].copy_from_slice(b"abc\0\0\0\0\0defghijklm\0\0\0\0\0\0");
     assert_eq!(content(&behind)?, expected);
     // At once, with nothing waiting: as it is.
-    behind.write(40, b"n", false)?;
+    behind.write(&piece(40, b"n"), false)?;
     expected[40] = b'n';
     assert_eq!(content(&behind)?, expected);
     Ok(())
@@ -86,19 +90,19 @@ fn what_is_written_later_may_be_rounded_up() -> io::Result<()> {
 #[test]
 fn much_is_written_by_the_thread_and_bounded() -> io::Result<()> {
     let behind = open(b"")?;
-    let piece = vec![7; 3 << 20];
+    let much = vec![7; 3 << 20];
     for round in 0..30 {
-        let most = if round < 20 { MOST } else { piece.len() };
+        let most = if round < 20 { MOST } else { much.len() };
         if round == 20 {
             behind.may_keep(1 << 20);
             behind.sync()?;
         }
-        behind.write(round * 11, &piece, true)?;
+        behind.write(&piece(round * 11, &much), true)?;
         assert!(behind.shared.state().kept() <= most);
     }
     behind.sync()?;
     assert_eq!((behind.waiting(), behind.end()), (0, 0));
-    assert_eq!(content(&behind)?.len(), 29 * 11 + piece.len());
+    assert_eq!(content(&behind)?.len(), 29 * 11 + much.len());
     Ok(())
 }
 
@@ -109,9 +113,9 @@ impl Medium for Stalls {
     fn read_at(&self, _: &mut [(u64, &mut [u8])]) -> io::Result<()> {
         Ok(())
     }
-    fn write_at(&self, data: &[u8], _: u64) -> io::Result<()> {
+    fn write_at(&self, data: &[u8], zeros: usize, _: u64) -> io::Result<()> {
         drop(self.0.lock());
-        self.1.fetch_add(data.len(), Ordering::Relaxed);
+        self.1.fetch_add(data.len() + zeros, Ordering::Relaxed);
         Ok(())
     }
     fn sync(&self) -> io::Result<()> {
@@ -134,12 +138,12 @@ fn as_much_is_written_as_may_be_kept_while_the_disk_stalls() -> io::Result<()> {
         behind.may_keep(most);
         let held = behind.medium().0.lock();
         for at in 0..(most / PIECE) as u64 {
-            behind.write(at * PIECE as u64, &[1; PIECE], true)?;
+            behind.write(&piece(at * PIECE as u64, &[1; PIECE]), true)?;
         }
         assert_eq!((behind.waiting(), written.load(Ordering::Relaxed)), (most, 0));
         // The next one finds no room before the disk is back.
         thread::scope(|scope| {
-            let next = scope.spawn(|| behind.write(0, &[2; PIECE], true));
+            let next = scope.spawn(|| behind.write(&piece(0, &[2; PIECE]), true));
             drop(held);
             next.join().expect("no panic")
         })?;
@@ -156,7 +160,7 @@ fn what_a_partial_sync_left_is_given_again_after_it_failed() -> io::Result<()> {
     behind.may_keep(8);
     // The system has both, and half of the most is made durable at a time.
     for at in [0, 4] {
-        behind.write(at, &[at as u8 + 1; 4], false)?;
+        behind.write(&piece(at, &[at as u8 + 1; 4]), false)?;
     }
     let mut state = behind.shared.state();
     state.underway = Arc::new(state.waiting.take(4));
@@ -182,7 +186,7 @@ fn in_a_hurry_the_thread_makes_little_durable_too_and_nobody_waits() -> io::Resu
     let written = Arc::new(AtomicUsize::new(0));
     let behind = Behind::new(Stalls(Mutex::default(), Arc::clone(&written)));
     let held = behind.medium().0.lock();
-    behind.write(0, &[1; 10], true)?;
+    behind.write(&piece(0, &[1; 10]), true)?;
     assert!(behind.hurry() && !behind.is_settled());
     drop(held);
     wait_until_settled(&behind);
@@ -195,7 +199,7 @@ fn in_a_hurry_the_thread_makes_little_durable_too_and_nobody_waits() -> io::Resu
         thread::yield_now();
     }
     assert!(!behind.is_empty());
-    behind.write(0, &[2; 10], false)?;
+    behind.write(&piece(0, &[2; 10]), false)?;
     assert_eq!((behind.waiting(), written.load(Ordering::Relaxed)), (10, 10));
     drop(held);
     behind.sync()?;
@@ -217,7 +221,7 @@ fn a_hole_is_made_before_what_is_written_over_it() -> io::Result<()> {
     behind.punch_later(40, 20)?;
     assert!(!behind.is_settled());
     // Not there, any more.
-    behind.write(15, &[1; 5], true)?;
+    behind.write(&piece(15, &[1; 5]), true)?;
     let mut buf = [9; 5];
     assert!(behind.read(15, &mut buf)? && buf == [1; 5]);
     // Whoever reads the other sees what will be there.
@@ -239,7 +243,7 @@ fn a_hole_is_made_before_what_is_written_over_it() -> io::Result<()> {
 fn what_failed_in_a_hurry_is_told_and_tried_again() -> io::Result<()> {
     let path = tempfile::NamedTempFile::new()?;
     let behind = Behind::new(File::open(path.path())?);
-    behind.write(0, &[7; 10], true)?;
+    behind.write(&piece(0, &[7; 10]), true)?;
     behind.hurry();
     while !behind.shared.state().failed {
         thread::yield_now();
@@ -253,7 +257,7 @@ fn what_failed_in_a_hurry_is_told_and_tried_again() -> io::Result<()> {
 fn what_was_not_durable_is_there_when_it_is_closed() -> io::Result<()> {
     let path = tempfile::NamedTempFile::new()?;
     let behind = Behind::new(path.reopen()?);
-    behind.write(2, b"later", true)?;
+    behind.write(&piece(2, b"later"), true)?;
     drop(behind);
     assert_eq!(std::fs::read(path.path())?, b"\0\0later");
     Ok(())
@@ -294,19 +298,24 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-fn run(acts: &[Act]) -> io::Result<()> {
+/// With an `align` of more than 1 everything is written later, with zeros behind it up to a multiple of that.
+fn run(acts: &[Act], align: usize) -> io::Result<()> {
     let behind = open(b"")?;
+    behind.may_round_up(align);
     let holes = can_punch()?;
     // So that it is made durable in parts.
     behind.may_keep(100);
     let mut model = Vec::new();
     for (index, act) in acts.iter().enumerate() {
         match *act {
-            Act::Write { at, len, later } => {
-                let data = vec![index as u8 + 1; len];
-                behind.write(at, &data, later)?;
-                model.resize(model.len().max(at as usize + len), 0);
-                model[at as usize..][..len].copy_from_slice(&data);
+            Act::Write { at: offset, len, later } => {
+                let (data, later) = (vec![index as u8 + 1; len], later || align > 1);
+                behind.write(&piece(offset, &data), later)?;
+                let (begin, end) = (offset as usize, offset as usize + len);
+                let to = end.next_multiple_of(align);
+                model.resize(model.len().max(to), 0);
+                model[begin..end].copy_from_slice(&data);
+                model[end..to].fill(0);
             }
             Act::Read { at, len } if at as usize + len <= model.len() => {
                 let mut buf = vec![0; len];
@@ -373,6 +382,7 @@ proptest! {
 
     #[test]
     fn a_file_written_behind_is_a_file(acts in prop::collection::vec(act(), 1..60)) {
-        prop_assert!(run(&acts).is_ok());
+        prop_assert!(run(&acts, 1).is_ok());
+        prop_assert!(run(&acts, 16).is_ok());
     }
 }

@@ -121,7 +121,7 @@ fn sectors(left: &MemoryStore, object: &str, write: &Pending, dice: &mut Dice) -
 
 fn part(left: &MemoryStore, object: &str, write: &Pending, from: usize, to: usize) -> Result<()> {
     let offset = write.offset + from as u64;
-    left.write(&[WriteAt { object, offset, data: &write.data[from..to] }])
+    left.write(&[WriteAt::new(object, offset, &write.data[from..to])])
 }
 
 fn extend(left: &MemoryStore, object: &str, len: u64) -> Result<()> {

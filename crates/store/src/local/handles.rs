@@ -3,7 +3,7 @@
 use super::directory::{Directory, not_a_file};
 use crate::behind::Behind;
 use crate::medium::{expect_random_reads, reserve};
-use crate::{Result, StoreError, check_name};
+use crate::{Result, StoreError, WriteAt, check_name};
 use rustix::fs::OFlags;
 use std::collections::HashMap;
 use std::fs::File;
@@ -40,10 +40,11 @@ impl Handle {
     }
 
     /// Writes a range, perhaps `later`; it is kept until it is durable.
-    pub(super) fn write(&self, offset: u64, data: &[u8], later: bool) -> io::Result<()> {
-        let end = i64::try_from(offset).ok().and_then(|end| end.checked_add(data.len() as i64));
+    pub(super) fn write(&self, write: &WriteAt<'_>, later: bool) -> io::Result<()> {
+        let end = i64::try_from(write.offset).ok();
+        let end = end.and_then(|end| end.checked_add(write.data.len() as i64));
         end.ok_or(io::ErrorKind::InvalidInput)?;
-        self.for_writing()?.write(offset, data, later)
+        self.for_writing()?.write(write, later)
     }
 
     /// Writes a range and makes it durable. Whoever hears of an error writes it again, so it is

@@ -72,7 +72,7 @@ impl<M: Medium> Objects<M> {
         // The second first: while there is one that is whole, no older one below may be found.
         for number in [1, 0] {
             let bytes = table::encode(number, &layout, &entries);
-            medium.write_at(&bytes, table::copy(number))?;
+            medium.write_at(&bytes, 0, table::copy(number))?;
         }
         medium.sync()?;
         Ok(Self::new(medium, layout, Writer { number: 1, entries, unsettled: false, found: false }))
@@ -141,7 +141,7 @@ impl<M: Medium> Objects<M> {
             let mut all = writes.iter().zip(&places);
             return all.try_for_each(|(write, (index, _))| {
                 let at = self.layout.reserved[*index].begin(&view[*index]) + write.offset;
-                self.give(write.object, at, write.data, later)
+                self.give(WriteAt { offset: at, ..*write }, later)
             });
         }
         drop(view);
@@ -164,7 +164,7 @@ impl<M: Medium> Objects<M> {
         if !fixed && !write.data.is_empty() {
             self.zero(write.object, begin, entry.len, write.offset)?;
         }
-        self.give(write.object, begin + write.offset, write.data, later)?;
+        self.give(WriteAt { offset: begin + write.offset, ..*write }, later)?;
         entry.exists = true;
         if fixed {
             entry.len = place.capacity;
@@ -228,7 +228,8 @@ impl<M: Medium> Objects<M> {
         let second = place.kind == Kind::Twice && !held.second;
         let new = Entry { exists: true, second, len };
         for (number, piece) in data.chunks(PIECE).enumerate() {
-            self.give(object, place.begin(&new) + (number * PIECE) as u64, piece, true)?;
+            let at = place.begin(&new) + (number * PIECE) as u64;
+            self.give(WriteAt::new(object, at, piece), true)?;
         }
         self.flush(object)?;
         self.change(&mut writer, &[(index, new)])
@@ -334,7 +335,7 @@ impl<M: Medium> Objects<M> {
     fn write_table(&self, number: u64, entries: &[Entry]) -> Result<()> {
         let bytes = table::encode(number, &self.layout, entries);
         // Written later, it is refused now or kept until it is durable: never half.
-        self.give(TABLE, table::copy(number), &bytes, true)
+        self.give(WriteAt::new(TABLE, table::copy(number), &bytes), true)
     }
 
     fn settle_if_needed(&self, writer: &mut Writer) -> Result<()> {
@@ -356,11 +357,12 @@ impl<M: Medium> Objects<M> {
         self.behind.sync().map_err(|error| StoreError::io(object, error))
     }
 
-    fn give(&self, object: &str, at: u64, data: &[u8], later: bool) -> Result<()> {
-        if data.is_empty() {
+    /// Writes to where it is in the partition.
+    fn give(&self, write: WriteAt<'_>, later: bool) -> Result<()> {
+        if write.data.is_empty() {
             return Ok(());
         }
-        self.behind.write(at, data, later).map_err(|error| StoreError::io(object, error))
+        self.behind.write(&write, later).map_err(|error| StoreError::io(write.object, error))
     }
 
     /// Zeros from one offset to another in the place that begins at `begin`.
@@ -369,7 +371,7 @@ impl<M: Medium> Objects<M> {
         let mut at = from;
         while at < to {
             let len = zeros.len().min(usize::try_from(to - at).unwrap_or(usize::MAX));
-            self.give(object, begin + at, &zeros[..len], true)?;
+            self.give(WriteAt::new(object, begin + at, &zeros[..len]), true)?;
             at += len as u64;
         }
         Ok(())

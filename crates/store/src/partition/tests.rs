@@ -61,11 +61,12 @@ impl Medium for Disk {
         self.store.read(&mut reads).map_err(plain)
     }
 
-    fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
+    fn write_at(&self, data: &[u8], zeros: usize, offset: u64) -> io::Result<()> {
+        let data = &[data, &vec![0; zeros]].concat();
         let mut old = vec![0; data.len()];
         Medium::read_at(self, &mut [(offset, &mut old)])?;
         self.before.lock().expect("lock").push((offset, old));
-        self.store.write(&[WriteAt { object: DISK, offset, data }]).map_err(plain)
+        self.store.write(&[WriteAt::new(DISK, offset, data)]).map_err(plain)
     }
 
     fn sync(&self) -> io::Result<()> {
@@ -73,7 +74,7 @@ impl Medium for Disk {
         if self.failing.load(Ordering::SeqCst) {
             // As Linux does it: what could not be written is dropped, and no later sync tells.
             for (offset, data) in before.drain(..).rev() {
-                let write = WriteAt { object: DISK, offset, data: &data };
+                let write = WriteAt::new(DISK, offset, &data);
                 self.store.write(&[write]).map_err(plain)?;
             }
             return Err(io::Error::other("the disk fails"));
@@ -117,7 +118,7 @@ fn content(objects: &Objects<Disk>) -> Content {
 }
 
 fn write(objects: &Objects<Disk>, object: &str, offset: u64, data: &[u8]) -> Result<()> {
-    objects.write(&[WriteAt { object, offset, data }])
+    objects.write(&[WriteAt::new(object, offset, data)])
 }
 
 /// One step, durable when it returns.
@@ -299,7 +300,7 @@ fn without_a_whole_table_it_does_not_open() -> Result<()> {
     objects.put("header", b"x", PutMode::Replace)?;
     drop(objects);
     for at in [17, BLOCK + 17] {
-        disk.write_at(&[0xff], at).expect("write");
+        disk.write_at(&[0xff], 0, at).expect("write");
     }
     let error = Objects::open(disk).expect_err("damaged");
     assert_eq!(error.kind(), io::ErrorKind::InvalidData);
@@ -373,9 +374,9 @@ fn the_table_that_was_found_is_made_durable_before_the_other_is_replaced() -> Re
     // The system shows what the disk has lost of it: the newest table.
     let prepared = || {
         let lost = Disk::holding(&durable);
-        lost.write_at(&seen[FRONT as usize..], FRONT).expect("write");
+        lost.write_at(&seen[FRONT as usize..], 0, FRONT).expect("write");
         lost.sync().expect("sync");
-        lost.write_at(&seen[..FRONT as usize], 0).expect("write");
+        lost.write_at(&seen[..FRONT as usize], 0, 0).expect("write");
         lost
     };
     type Act = fn(&Objects<Disk>) -> Result<()>;

@@ -178,7 +178,7 @@ fn fill(
             let sealed = sealer.seal(&place, &mut buf);
             sealed.map_err(|error| Error::Closed(error.to_string()))?;
             let data = &buf[SEAL_HEADER..SEAL_HEADER + len];
-            store.write(&[WriteAt { object, offset, data }])?;
+            store.write(&[WriteAt::new(object, offset, data)])?;
             done += len as u64;
             progress(done, total);
         }

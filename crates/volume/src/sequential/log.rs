@@ -144,7 +144,7 @@ impl RingLog {
     /// Those of the store.
     pub fn sync(&mut self, store: &dyn Store) -> Result<()> {
         match self.writes()[..] {
-            [WriteAt { object, offset, data }] => store.write_durable(object, offset, data)?,
+            [WriteAt { object, offset, data, .. }] => store.write_durable(object, offset, data)?,
             ref writes => {
                 store.write(writes)?;
                 store.sync(&[LOG_OBJECT])?;
@@ -169,7 +169,7 @@ impl RingLog {
         let (data, again) = self.sealed.split_at(cut);
         let object = LOG_OBJECT;
         let offset = first % self.quanta * bytes as u64;
-        let parts = [WriteAt { object, offset, data }, WriteAt { object, offset: 0, data: again }];
+        let parts = [WriteAt::new(object, offset, data), WriteAt::new(object, 0, again)];
         parts.into_iter().filter(|part| !part.data.is_empty()).collect()
     }
 

@@ -186,7 +186,7 @@ pub(super) fn carry_out(store: &dyn Store, step: Step<'_>) -> Result<bool> {
             let part = |Extent { offset, bytes }: &Extent| {
                 let (data, rest) = from.split_at(*bytes as usize);
                 from = rest;
-                WriteAt { object, offset: *offset, data }
+                WriteAt::new(object, *offset, data)
             };
             let writes: Vec<_> = extents.iter().map(part).collect();
             store.write(&writes)?;

@@ -40,7 +40,7 @@ pub fn write(
         sealed.resize(part.len() + SEAL_OVERHEAD, 0);
         let tag = sealer.seal(&place(volume, epoch, at), &mut sealed);
         tags.extend_from_slice(&tag.map_err(|error| Error::Closed(error.to_string()))?.0);
-        store.write(&[WriteAt { object: TIMES_OBJECT, offset, data: &sealed }])?;
+        store.write(&[WriteAt::new(TIMES_OBJECT, offset, &sealed)])?;
         offset += sealed.len() as u64;
     }
     store.sync(&[TIMES_OBJECT])?;

@@ -3,7 +3,7 @@
 use crate::options::{OnShown, Rule, Shown, ShownKind};
 use crate::tree::slab::Slab;
 use crate::tree::volume::TreeVolume;
-use oblivio_engine::{BucketId, Engine, Leaf};
+use oblivio_engine::{BucketId, Engine, Leaf, SealedBucket};
 
 impl Shown {
     /// Another round of paths begins; the one before it, if any, was of the position map.
@@ -30,9 +30,9 @@ impl Shown {
     }
 
     /// Adds what was written.
-    pub(crate) fn wrote(&mut self, (buckets, lens): (&[BucketId], &[u32]), slab: &Slab) {
+    pub(crate) fn wrote(&mut self, (buckets, from): (&[BucketId], &[SealedBucket]), slab: &Slab) {
         self.writes += buckets.len() as u32;
-        self.bytes_written += lens.iter().map(|&len| u64::from(len)).sum::<u64>();
+        self.bytes_written += from.iter().map(|bytes| bytes.len() as u64).sum::<u64>();
         self.places_written.extend(buckets.iter().filter_map(|&bucket| slab.place_in_all(bucket)));
     }
 }

@@ -10,8 +10,8 @@
 mod shelf;
 
 use crate::{Error, Result};
-use oblivio_engine::BucketId;
 use oblivio_engine::tree::{Shape, TreeOram, buckets_in};
+use oblivio_engine::{BucketId, SealedBucket};
 use oblivio_store::{ReadAt, Store, WriteAt};
 pub use shelf::Interval;
 use shelf::Shelf;
@@ -299,8 +299,7 @@ impl Slab {
         Ok(store.read(&mut reads)?)
     }
 
-    /// Writes new versions of buckets of these lengths; `from` is cut into equal parts, each of
-    /// which begins with one.
+    /// Writes new versions of buckets.
     ///
     /// # Errors
     /// Those of the store; `Full` when a shelf has all the slots it can have.
@@ -308,14 +307,12 @@ impl Slab {
         &mut self,
         store: &dyn Store,
         buckets: &[BucketId],
-        lens: &[u32],
-        from: &[u8],
+        from: &[SealedBucket],
     ) -> Result<()> {
         let mut writes = Vec::with_capacity(buckets.len());
-        let parts = from.chunks(self.shelves[0].bucket_bytes).zip(lens);
-        for (bucket, (part, &len)) in buckets.iter().zip(parts) {
-            let (object, offset) = self.take(*bucket, len as usize)?;
-            writes.push(WriteAt { object, offset, data: &part[..len as usize] });
+        for (bucket, sealed) in buckets.iter().zip(from) {
+            let (object, offset) = self.take(*bucket, sealed.len())?;
+            writes.push(WriteAt::shared(object, offset, sealed));
         }
         Ok(store.write(&writes)?)
     }

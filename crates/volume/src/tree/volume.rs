@@ -313,10 +313,10 @@ impl TreeVolume {
                         (round.depth, round.sweep) = (self.engine.depth().0, self.sweeping());
                     }
                 }
-                Step::Write { buckets, lens, from, .. } => {
-                    self.slab.write(&*self.store, buckets, lens, from)?;
+                Step::Write { buckets, from, .. } => {
+                    self.slab.write(&*self.store, buckets, from)?;
                     if let Some(round) = &mut round {
-                        round.wrote((buckets, lens), &self.slab);
+                        round.wrote((buckets, from), &self.slab);
                     }
                 }
             }

@@ -107,7 +107,7 @@ fn nothing_older_is_believed() {
                 let mut old = vec![0; bytes as usize];
                 let from = ReadAt { object: &object, offset, buf: &mut old };
                 aged.old.read(&mut [from]).expect("as long as now");
-                let write = WriteAt { object: &object, offset, data: &old };
+                let write = WriteAt::new(&object, offset, &old);
                 store.write(&[write]).expect("memory");
                 let what = format!("{seed}: {object} from {offset}, {bytes}");
                 noticed += u64::from(examine(&store, &aged, &what));
@@ -176,7 +176,7 @@ fn a_log_put_together_from_two_is_not_believed() {
     let mut theirs = vec![0; 2 * QUANTUM as usize];
     let offset = 3 * QUANTUM;
     other.read(&mut [ReadAt { object: "log", offset, buf: &mut theirs }]).expect("written");
-    one.write(&[WriteAt { object: "log", offset, data: &theirs }]).expect("memory");
+    one.write(&[WriteAt::new("log", offset, &theirs)]).expect("memory");
     if let Ok(mut volume) = open(one, &Memory::default()) {
         let found = content(&mut volume).expect("readable");
         assert!(found.blocks.values().all(|block| block[0] != 3), "both histories in one");

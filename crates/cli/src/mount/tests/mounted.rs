@@ -105,7 +105,7 @@ fn a_folder_on_a_disk_that_failed_has_everything_after_the_next_good_sync() {
     let [old, new] = [1, 2].map(|seed| -> Vec<u8> {
         (0..8u64 << 20).map(|at| (at.wrapping_mul(seed) >> 5) as u8).collect()
     });
-    let write = |data: &[u8]| store.write(&[WriteAt { object: "a", offset: 0, data }]);
+    let write = |data: &[u8]| store.write(&[WriteAt::new("a", 0, data)]);
     write(&old).and_then(|()| store.sync(&["a"])).expect("a disk that works");
     rig.gate.shut(true);
     write(&new).expect("into the kernel's cache");

@@ -7,8 +7,21 @@ use crate::tree::bucket_cache::Meta;
 use crate::tree::eviction::next_turn;
 use crate::tree::geometry::{EMPTY, SlotHeader};
 use crate::tree::paths::NONE;
-use crate::{BucketId, Result};
+use crate::{BucketId, Result, SealedBucket};
 use oblivio_crypto::Tag;
+
+impl Round {
+    /// What was written last is written by now, or kept by who writes it.
+    fn begin_writes(&mut self) {
+        self.write_list.clear();
+        self.spare.give(&mut self.written);
+    }
+
+    fn write(&mut self, bucket: BucketId, sealed: Vec<u8>) {
+        self.write_list.push(bucket);
+        self.written.push(SealedBucket::new(sealed));
+    }
+}
 
 impl Backend {
     /// Places the blocks and seals what is written back; [`Self::write_step`] gives it.
@@ -29,20 +42,12 @@ impl Backend {
     }
 
     /// What the round or flush wants written.
-    pub fn write_step(&self) -> (&[BucketId], &[u32], &[u8]) {
-        let bytes = self.round.write_list.len() * self.geometry.bucket_bytes();
-        (&self.round.write_list, &self.round.write_lens, &self.round.write_buf[..bytes])
+    pub fn write_step(&self) -> (&[BucketId], &[SealedBucket]) {
+        (&self.round.write_list, &self.round.written)
     }
 
     fn write_back(&mut self, round: &mut Round) -> Result<()> {
-        let stride = self.geometry.bucket_bytes();
-        let written = round.union.nodes().iter();
-        let written = written.filter(|n| n.evict && self.is_written(n.bucket)).count();
-        if round.write_buf.len() < written * stride {
-            round.write_buf.resize(written * stride, 0);
-        }
-        round.write_list.clear();
-        round.write_lens.clear();
+        round.begin_writes();
         for index in (0..round.union.nodes().len()).rev() {
             let node = round.union.nodes()[index];
             if !node.evict {
@@ -128,11 +133,9 @@ impl Backend {
 
     fn fill_stored(&mut self, round: &mut Round, index: usize) -> Result<Tag> {
         let bucket = round.union.nodes()[index].bucket;
-        let stride = self.geometry.bucket_bytes();
-        let base = round.write_list.len() * stride;
         let slots = self.room(bucket);
-        let len = self.geometry.bucket_bytes_with(slots);
-        let bytes = &mut round.write_buf[base..base + len];
+        let mut sealed = round.spare.take(self.geometry.bucket_bytes_with(slots));
+        let bytes = &mut sealed[..];
         self.geometry.set_child_tags(bytes, &round.node_tags[index]);
         let mut next = round.heads[index];
         for slot in 0..slots {
@@ -157,9 +160,9 @@ impl Backend {
             candidate.header.id = EMPTY;
             next = candidate.next;
         }
-        round.write_list.push(bucket);
-        round.write_lens.push(len as u32);
-        self.seal(bucket, slots, &mut round.write_buf[base..base + len])
+        let tag = self.seal(bucket, slots, bytes)?;
+        round.write(bucket, sealed);
+        Ok(tag)
     }
 
     fn seal(&mut self, bucket: BucketId, slots: usize, bytes: &mut [u8]) -> Result<Tag> {
@@ -196,14 +199,8 @@ impl Backend {
     /// Those of the sealer.
     pub fn flush(&mut self, dirty: &mut Vec<u64>, most: usize) -> Result<()> {
         let mut round = std::mem::take(&mut self.round);
-        let stride = self.geometry.bucket_bytes();
-        let count = dirty.len().min(most);
-        if round.write_buf.len() < count * stride {
-            round.write_buf.resize(count * stride, 0);
-        }
-        round.write_list.clear();
-        round.write_lens.clear();
-        for bucket in dirty.drain(..count) {
+        round.begin_writes();
+        for bucket in dirty.drain(..dirty.len().min(most)) {
             let tag = self.seal_cached(&mut round, BucketId(bucket))?;
             match BucketId(bucket).parent() {
                 None => self.root_tag = tag,
@@ -218,15 +215,12 @@ impl Backend {
 
     /// Seals a cached bucket as the next one to be written.
     fn seal_cached(&mut self, round: &mut Round, bucket: BucketId) -> Result<Tag> {
-        let stride = self.geometry.bucket_bytes();
-        let base = round.write_list.len() * stride;
         let slots = usize::from(self.cache.meta_mut(bucket.0).slots);
-        let len = self.geometry.bucket_bytes_with(slots);
-        round.write_list.push(bucket);
-        round.write_lens.push(len as u32);
-        let bytes = &mut round.write_buf[base..base + len];
-        self.copy_cached(bucket.0, slots, bytes);
-        self.seal(bucket, slots, bytes)
+        let mut sealed = round.spare.take(self.geometry.bucket_bytes_with(slots));
+        self.copy_cached(bucket.0, slots, &mut sealed);
+        let tag = self.seal(bucket, slots, &mut sealed)?;
+        round.write(bucket, sealed);
+        Ok(tag)
     }
 
     fn copy_cached(&mut self, bucket: u64, slots: usize, bytes: &mut [u8]) {

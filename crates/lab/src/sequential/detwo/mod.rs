@@ -449,7 +449,7 @@ mod tests {
         let at = |offset, buf| oblivio_store::ReadAt { object: "blocks", offset, buf };
         store.read(&mut [at(0, &mut bytes)]).expect("there");
         bytes.rotate_left(BLOCK);
-        let write = oblivio_store::WriteAt { object: "blocks", offset: 0, data: &bytes };
+        let write = oblivio_store::WriteAt::new("blocks", 0, &bytes);
         store.write(&[write]).expect("memory");
         let read = disk.access(vec![BlockOp { id: BlockId(1), action: Action::Read }]);
         assert!(matches!(read, Err(Error::Tampered(_))), "{read:?}");

@@ -8,7 +8,7 @@ use oblivio_store::record::Op;
 use oblivio_store::{MemoryStore, RecordStore};
 
 fn put(slab: &mut Slab, store: &dyn Store, bucket: BucketId, bytes: &[u8]) {
-    slab.write(store, &[bucket], &[bytes.len() as u32], bytes).expect("memory");
+    slab.write(store, &[bucket], &[SealedBucket::new(bytes.to_vec())]).expect("memory");
 }
 
 #[test]
@@ -245,8 +245,8 @@ impl Run {
                 Step::Read { buckets, into, .. } => {
                     self.slab.read(&self.store, buckets, into).expect("stored");
                 }
-                Step::Write { buckets, lens, from, .. } => {
-                    self.slab.write(&self.store, buckets, lens, from).expect("memory");
+                Step::Write { buckets, from, .. } => {
+                    self.slab.write(&self.store, buckets, from).expect("memory");
                 }
             }
         }
