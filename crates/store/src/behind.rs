@@ -19,7 +19,7 @@ use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// So many bytes are kept without anybody waiting. With more of them a sync at the end waits longer.
 const MOST: usize = 4 << 20;
@@ -229,6 +229,20 @@ impl<M: Medium> Behind<M> {
     /// Whether everything is durable and nobody is still at it.
     pub(crate) fn is_settled(&self) -> bool {
         self.shared.state().is_settled()
+    }
+
+    /// As [`Self::is_settled`], after so long at most.
+    pub(crate) fn settles_within(&self, patience: Duration) -> bool {
+        let begun = Instant::now();
+        let mut state = self.shared.state();
+        while !state.is_settled() {
+            let left = patience.saturating_sub(begun.elapsed());
+            if left.is_zero() || state.failed {
+                return false;
+            }
+            state = self.shared.wait_for(state, left);
+        }
+        true
     }
 
     /// Tries again what failed, if anything did.

@@ -31,6 +31,7 @@ pub use retry::{Patience, RetryStore};
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// One read of a range of an object. The whole buffer is filled or the call fails.
 #[derive(Debug)]
@@ -190,11 +191,22 @@ pub trait Store: Send + Sync {
         self.write(&[WriteAt::new(object, offset, data)])?;
         self.sync(&[object])
     }
+    /// As [`Self::write_durable`], but a store may say `false` after about so long and go on: then
+    /// [`Self::sync_soon`] tells when it is durable. By default it waits.
+    fn write_durable_soon(
+        &self,
+        object: &str,
+        offset: u64,
+        data: &[u8],
+        _patience: Duration,
+    ) -> Result<bool> {
+        self.write_durable(object, offset, data).map(|()| true)
+    }
     /// Makes everything written to these objects durable, their creation included.
     fn sync(&self, objects: &[&str]) -> Result<()>;
-    /// Whether everything written to these objects is durable. If not, the store may make it so while
-    /// others go on; whoever needs to know asks again. By default this is a sync.
-    fn sync_soon(&self, objects: &[&str]) -> Result<bool> {
+    /// Whether everything written to these objects is durable, or is after about so long. If not, the store
+    /// may make it so while others go on; whoever needs to know asks again. By default this is a sync.
+    fn sync_soon(&self, objects: &[&str], _patience: Duration) -> Result<bool> {
         self.sync(objects).map(|()| true)
     }
     /// The length of an object, `None` when it is not there.

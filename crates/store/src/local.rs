@@ -19,6 +19,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use temp::Temp;
 
 /// The lock file; the leading dot keeps it out of the objects' names.
@@ -191,11 +192,23 @@ impl Store for LocalStore {
         if objects.is_empty() { Ok(()) } else { self.directory.sync() }
     }
 
-    fn sync_soon(&self, objects: &[&str]) -> Result<bool> {
+    fn write_durable_soon(
+        &self,
+        object: &str,
+        offset: u64,
+        data: &[u8],
+        patience: Duration,
+    ) -> Result<bool> {
+        self.write(&[WriteAt::new(object, offset, data)])?;
+        self.sync_soon(&[object], patience)
+    }
+
+    fn sync_soon(&self, objects: &[&str], patience: Duration) -> Result<bool> {
         let mut settled = true;
         for object in objects {
             let (handle, _) = self.handles.existing(&self.directory, object)?;
-            settled &= handle.sync_soon().map_err(|error| StoreError::io(object, error))?;
+            let done = handle.sync_soon(patience);
+            settled &= done.map_err(|error| StoreError::io(object, error))?;
         }
         if settled && !objects.is_empty() {
             self.directory.sync()?;

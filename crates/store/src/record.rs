@@ -8,6 +8,7 @@ use crate::{PutMode, ReadAt, Result, Store, WriteAt, pass_on};
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// What was asked of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -187,9 +188,9 @@ impl<S: Store> Store for RecordStore<S> {
         self.inner.sync(objects)
     }
 
-    fn sync_soon(&self, objects: &[&str]) -> Result<bool> {
+    fn sync_soon(&self, objects: &[&str], patience: Duration) -> Result<bool> {
         self.note(Op::Sync, objects.iter().map(|object| (*object, 0, 0)));
-        self.inner.sync_soon(objects)
+        self.inner.sync_soon(objects, patience)
     }
 
     fn len(&self, object: &str) -> Result<Option<u64>> {

@@ -5,7 +5,7 @@
 //! them does so by [`Answers`], on any thread and in any order. There is one queue, whose requests
 //! may all be under way together: what is behind it takes one batch at a time in any case.
 //!
-//! All unsafe code of the project is in one module here, `raw`: the memory that is shared with the
+//! All unsafe code here is in one module, `raw`: the memory that is shared with the
 //! kernel, and the commands that name it. Numbers and layouts are those of the kernel's
 //! `linux/ublk_cmd.h`.
 #![cfg(target_os = "linux")]

@@ -66,7 +66,7 @@ impl Store for Slow {
     pass_on!(self => self.count(); read write sync put truncate discard delete);
     pass_on!(self => self.disk; len list lock free_bytes);
 
-    fn sync_soon(&self, _: &[&str]) -> Result<bool> {
+    fn sync_soon(&self, _: &[&str], _: Duration) -> Result<bool> {
         let left = self.left.load(Relaxed);
         self.left.store(if left == 0 { 3 } else { left - 1 }, Relaxed);
         Ok(left == 1)

@@ -4,6 +4,7 @@
 //! One round is [`Backend::begin`], the read, [`Backend::absorb`], whatever the front end does to
 //! its targets, [`Backend::evict`], the write.
 
+mod absorb;
 mod lengths;
 mod write_back;
 
@@ -11,14 +12,13 @@ use super::bitset::BitSet;
 use super::block_pool::{BlockPool, Payload};
 use super::bucket_cache::{BucketCache, Resident};
 use super::delta::Changes;
-use super::frontend::LEVEL_SHIFT;
 use super::geometry::{EMPTY, Geometry, Shape, SlotHeader};
 use super::meters::Meters;
 use super::paths::{NONE, PathUnion};
 use super::short::Missing;
 use super::spare::SpareBuffers;
-use crate::{BucketId, EngineError, Leaf, Level, Result, SealedBucket, TreeId};
-use oblivio_crypto::{Kind, Place, Sealer, Tag, VolumeId, tag_of};
+use crate::{BucketId, EngineError, Leaf, Level, SealedBucket, TreeId};
+use oblivio_crypto::{Kind, Place, Sealer, Tag, VolumeId};
 
 /// One path that a round reads.
 #[derive(Clone, Copy, Debug)]
@@ -202,150 +202,6 @@ impl Backend {
         (&round.shown, &round.read_list, &round.read_lens, &mut round.read_buf[..bytes])
     }
 
-    /// Checks and opens what was read and gathers the blocks.
-    ///
-    /// # Errors
-    /// `Tampered` names the first bucket that is not what was written last.
-    pub fn absorb(&mut self) -> Result<()> {
-        let mut round = std::mem::take(&mut self.round);
-        let result = self.absorb_round(&mut round);
-        self.round = round;
-        result
-    }
-
-    fn absorb_round(&mut self, round: &mut Round) -> Result<()> {
-        round.candidates.clear();
-        let mut stash = std::mem::take(&mut self.stash);
-        for block in stash.drain(..) {
-            self.gather(round, block);
-        }
-        self.stash = stash;
-        round.node_tags.clear();
-        round.node_tags.resize(round.union.nodes().len(), [Tag::default(); 2]);
-        let mut reads = 0;
-        for index in 0..round.union.nodes().len() {
-            if round.read_nodes.get(reads) == Some(&(index as u32)) {
-                self.absorb_read(round, index, reads)?;
-                reads += 1;
-            } else if self.cache.holds(round.union.nodes()[index].bucket.0) {
-                self.absorb_cached(round, index);
-            }
-        }
-        Ok(())
-    }
-
-    /// A bucket that was read: `at` is its position in the read list.
-    fn absorb_read(&mut self, round: &mut Round, index: usize, at: usize) -> Result<()> {
-        let node = round.union.nodes()[index];
-        let stride = self.geometry.bucket_bytes();
-        let base = at * stride;
-        let expected = match node.parent {
-            NONE => self.root_tag,
-            parent => round.node_tags[parent as usize][node.bucket.side()],
-        };
-        let slots = self.stored_slots(node.bucket);
-        let bytes = &mut round.read_buf[base..base + round.read_lens[at] as usize];
-        if self.geometry.tag_tree && tag_of(bytes) != Some(expected) {
-            return Err(self.tampered(node.bucket, "it is not the version written last"));
-        }
-        self.meters.tag_tree_bytes += bytes.len() as u64;
-        round.node_tags[index] = self.open_bucket(node.bucket, bytes)?;
-        let cached = self.cache.holds(node.bucket.0);
-        if cached {
-            let meta = self.cache.meta_mut(node.bucket.0);
-            meta.loaded = true;
-            meta.child_tags = round.node_tags[index];
-            meta.dirty = node.evict;
-        }
-        for slot in 0..slots {
-            let header = self.geometry.slot(&round.read_buf[base..base + stride], slot);
-            let slot_index = node.bucket.0 * self.geometry.blocks_per_bucket as u64 + slot as u64;
-            if header.id == EMPTY || self.removed.get(slot_index) {
-                continue;
-            }
-            let payload = base + self.geometry.payload_at(slots, slot);
-            let wanted = wanted_by(&round.wants, header.id);
-            if node.evict || wanted.is_some() {
-                if !node.evict {
-                    self.note_removed(slot_index);
-                }
-                if self.is_dead(header.id) {
-                    continue;
-                }
-                if let Some(access) = wanted {
-                    round.found[access] = round.candidates.len() as u32;
-                }
-                let held = Held::Read(payload);
-                round.candidates.push(Candidate { header, held, next: NONE });
-            } else if cached {
-                // Dead or not: the cache holds what is stored until the bucket is rewritten, or
-                // the stored copy would come back when the cached bucket is dropped.
-                let bytes = &round.read_buf[payload..payload + self.geometry.block_bytes];
-                let block =
-                    Resident { slot: slot as u8, ..resident(header, self.pool.store(bytes)) };
-                self.cache.push(node.bucket.0, block);
-            }
-        }
-        Ok(())
-    }
-
-    /// Opens a bucket in place and gives its children's tags.
-    pub(super) fn open_bucket(&mut self, bucket: BucketId, bytes: &mut [u8]) -> Result<[Tag; 2]> {
-        let place = self.place(bucket);
-        if self.sealer.open(&place, bytes).is_err() {
-            return Err(self.tampered(bucket, "its seal does not open"));
-        }
-        Ok(self.geometry.child_tags(bytes))
-    }
-
-    fn absorb_cached(&mut self, round: &mut Round, index: usize) {
-        let node = round.union.nodes()[index];
-        let bucket = node.bucket.0;
-        let meta = self.cache.meta_mut(bucket);
-        meta.loaded = true;
-        meta.dirty |= node.evict;
-        let stored = !meta.dirty;
-        round.node_tags[index] = meta.child_tags;
-        let mut at = 0;
-        while let Some(block) = self.cache.blocks(bucket).get(at) {
-            if !node.evict && wanted_by(&round.wants, block.id).is_none() {
-                at += 1;
-                continue;
-            }
-            let block = self.cache.remove(bucket, at);
-            self.gather(round, block);
-            if stored {
-                let slots = self.geometry.blocks_per_bucket as u64;
-                self.note_removed(bucket * slots + u64::from(block.slot));
-            }
-        }
-    }
-
-    /// Whether nobody wants this block's content any more; map blocks are always wanted.
-    fn is_dead(&self, id: u64) -> bool {
-        id >> LEVEL_SHIFT == 0 && !self.live.get(id)
-    }
-
-    /// Makes a block that is in memory a candidate, or drops it when it is dead.
-    fn gather(&mut self, round: &mut Round, block: Resident) {
-        if self.is_dead(block.id) {
-            self.pool.release(block.payload);
-            return;
-        }
-        if let Some(access) = wanted_by(&round.wants, block.id) {
-            round.found[access] = round.candidates.len() as u32;
-        }
-        let header = SlotHeader { id: block.id, label: block.label, mac: block.mac };
-        let held = Held::Pool(block.payload);
-        round.candidates.push(Candidate { header, held, next: NONE });
-    }
-
-    /// A block was taken out of a stored bucket that is not written back now.
-    fn note_removed(&mut self, slot: u64) {
-        self.removed.set(slot, true);
-        self.changes.removed.push(slot);
-    }
-
     /// The header of the block that access `index` wanted, if it exists.
     pub fn target(&self, index: usize) -> Option<SlotHeader> {
         let found = self.round.found[index];
@@ -440,15 +296,4 @@ impl Backend {
 
 fn resident(header: SlotHeader, payload: Payload) -> Resident {
     Resident { id: header.id, label: header.label, mac: header.mac, payload, slot: 0 }
-}
-
-fn wanted_by(wants: &[(u64, u32)], id: u64) -> Option<usize> {
-    match wants {
-        [] => None,
-        [(want, access)] => (*want == id).then_some(*access as usize),
-        _ => {
-            let at = wants.binary_search_by_key(&id, |want| want.0).ok()?;
-            Some(wants[at].1 as usize)
-        }
-    }
 }

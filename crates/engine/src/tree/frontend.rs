@@ -2,6 +2,9 @@
 //! the data round last (Freecursive §4.2.4).
 
 mod data_round;
+mod upkeep;
+
+pub use upkeep::AHEAD_BYTES;
 
 use super::backend::{Backend, PathAccess};
 use super::batch::{Batch, Intent, Target};
@@ -12,18 +15,12 @@ use super::keys::TreeKeys;
 use super::plb::Plb;
 use super::position_map::{Counts, MapFormat};
 use super::verifier::Verifier;
-use crate::{
-    Action, BlockAnswer, BlockId, BlockOp, Engine, EngineError, Level, Result, Step, TreeId,
-};
+use crate::{BlockAnswer, BlockOp, Engine, EngineError, Level, Result, Step, TreeId};
 use oblivio_crypto::{Entropy, Mac, Prf};
 use std::collections::BTreeMap;
 
 /// Buckets sealed in one step of a flush, in bytes.
 const FLUSH_BYTES: usize = 8 << 20;
-/// What is flushed at a time ahead of a commit, in bytes: no more than a store takes without waiting.
-pub const AHEAD_BYTES: usize = 4 << 20;
-/// The most paths of a round of maintenance.
-const MOST_EXTRA: u64 = 1 << 16;
 /// Address bits below the level of recursion.
 pub(super) const LEVEL_SHIFT: u32 = 56;
 
@@ -195,55 +192,6 @@ impl TreeOram {
         &self.batch.intent
     }
 
-    /// Serves a batch of a crashed session again: on the state of the last commit it shows the
-    /// same paths in the same order, and remaps their blocks, so that no path is repeated later.
-    ///
-    /// # Errors
-    /// As [`Engine::submit`].
-    pub fn replay(&mut self, intent: &Intent) -> Result<()> {
-        if intent.ids.is_empty() {
-            return self.begin_maintenance(intent.seed);
-        }
-        let read = |&id| BlockOp { id: BlockId(id), action: Action::Read };
-        self.submit(intent.ids.iter().map(read).collect())?;
-        self.batch.intent.seed = intent.seed;
-        Ok(())
-    }
-
-    /// Begins a round of `paths` scheduled evictions and nothing else, as if their turn had come:
-    /// so a tree that shrinks gets done when there is little traffic. Run it as a batch.
-    ///
-    /// # Errors
-    /// `Invalid` while a batch is under way, and for more paths than a tree has in any use.
-    pub fn begin_maintenance(&mut self, paths: u64) -> Result<()> {
-        self.expect_idle()?;
-        if paths > MOST_EXTRA {
-            let why = format!("a round has at most {MOST_EXTRA} paths of maintenance");
-            return Err(EngineError::Invalid(why));
-        }
-        self.batch = Batch::new(Vec::new(), paths);
-        self.batch.extra = paths;
-        self.phase = Phase::Start(0);
-        Ok(())
-    }
-
-    /// Begins to flush a part of what a flush would, ahead of it: [`AHEAD_BYTES`], the last buckets in
-    /// heap order. Says whether it did; what is left is no more than such a part otherwise. Run it as
-    /// a batch.
-    ///
-    /// # Errors
-    /// `Invalid` while a batch is under way.
-    pub fn begin_flush_ahead(&mut self) -> Result<bool> {
-        self.expect_idle()?;
-        let (mut dirty, most) = (self.trees[0].cache.dirty(), self.buckets_of(0, AHEAD_BYTES));
-        let more = dirty.len() > most;
-        if more {
-            dirty.truncate(most);
-            self.phase = Phase::Flushing(0, dirty);
-        }
-        Ok(more)
-    }
-
     /// How many of a tree's buckets have so many bytes; one at least.
     fn buckets_of(&self, tree: usize, bytes: usize) -> usize {
         (bytes / self.trees[tree].geometry.bucket_bytes()).max(1)
@@ -255,6 +203,12 @@ impl TreeOram {
             Phase::Closed => Err(EngineError::Closed),
             _ => Err(EngineError::Invalid("a batch is under way".into())),
         }
+    }
+
+    fn draw_seed(&mut self) -> u64 {
+        let mut seed = [0; 8];
+        self.entropy.fill(&mut seed);
+        u64::from_le_bytes(seed)
     }
 
     /// A random number that a replay of the same intent draws again.
@@ -420,9 +374,8 @@ impl Engine for TreeOram {
         for op in &ops {
             self.check_op(op)?;
         }
-        let mut seed = [0; 8];
-        self.entropy.fill(&mut seed);
-        self.batch = Batch::new(ops, u64::from_le_bytes(seed));
+        let seed = self.draw_seed();
+        self.batch = Batch::new(ops, seed);
         self.trees[0].changes.requests += self.batch.ops.len() as u64;
         self.take_from_plb();
         self.phase = Phase::Start(self.levels - 1);

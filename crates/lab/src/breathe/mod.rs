@@ -316,6 +316,8 @@ fn report(args: &Args, breath: &Breath, write: bool) -> Result<()> {
          tells; the highest of the others is without them.",
     );
     report.table(&waits(points, &breath.plain));
+    report.text("The longest of each, and what its thread did meanwhile, in milliseconds:");
+    report.table(&longest(points));
     let Told { count, median, highest, held_up } = breath.beside.told();
     report.text(&format!(
         "The plain file is what the disk does by itself: {} written in pieces of {} to random places and \
@@ -333,16 +335,26 @@ fn report(args: &Args, breath: &Breath, write: bool) -> Result<()> {
     report.finish(write)
 }
 
-/// How long anybody waited, over all steps.
+/// All operations of these kinds, over all steps.
+fn all(points: &[Point], kinds: &[&str]) -> Vec<Took> {
+    let of = |times| kinds.iter().flat_map(move |kind| Times::of(times, kind)).copied();
+    points.iter().flat_map(|point| of(&point.times)).collect()
+}
+
+/// How long anybody waited.
 fn waits(points: &[Point], plain: &Plain) -> Table {
-    let all = |kinds: &[&str]| {
-        let of = |times| kinds.iter().flat_map(move |kind| Times::of(times, kind)).copied();
-        points.iter().flat_map(|point| of(&point.times)).collect::<Vec<_>>()
-    };
     let mut table = Table::new(times::HEAD);
-    KINDS.iter().for_each(|kind| table.row(Waits::of(&all(&[kind])).cells(kind)));
-    table.row(Waits::of(&all(&KINDS)).cells("any of these"));
+    KINDS.iter().for_each(|kind| table.row(Waits::of(&all(points, &[kind])).cells(kind)));
+    table.row(Waits::of(&all(points, &KINDS)).cells("any of these"));
     table.row(Waits::of(&plain.took).cells("plain file"));
+    table
+}
+
+/// What the longest of each kind spent its time with.
+fn longest(points: &[Point]) -> Table {
+    let mut table = Table::new(times::LONGEST);
+    let rows = KINDS.iter().filter_map(|kind| Waits::longest(&all(points, &[kind]), kind));
+    rows.for_each(|row| table.row(row));
     table
 }
 

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 pub struct Took {
     begun: Instant,
     pub ms: f64,
+    scheduled: Scheduled,
     /// Whoever this computer is a guest of took processors away meanwhile, or what went on beside was held up.
     pub disturbed: bool,
 }
@@ -18,22 +19,51 @@ pub struct Took {
 impl Took {
     /// Does something and gives what that took, with its result.
     pub fn of<T, E>(work: impl FnOnce() -> Result<T, E>) -> Result<(T, Self), E> {
-        let (stolen, begun) = (stolen(), Instant::now());
+        let (stolen, before, begun) = (stolen(), Scheduled::now(), Instant::now());
         let done = work()?;
         let ms = begun.elapsed().as_secs_f64() * 1e3;
-        Ok((done, Self { begun, ms, disturbed: self::stolen() != stolen }))
+        let scheduled = Scheduled::now().since(before);
+        Ok((done, Self { begun, ms, scheduled, disturbed: self::stolen() != stolen }))
     }
 
     /// Both, one after the other.
     pub fn and(self, next: Self) -> Self {
         let disturbed = self.disturbed || next.disturbed;
-        Self { begun: self.begun, ms: self.ms + next.ms, disturbed }
+        let scheduled = self.scheduled.and(next.scheduled);
+        Self { begun: self.begun, ms: self.ms + next.ms, scheduled, disturbed }
     }
 
     /// Takes notice of what went on beside.
     pub fn look_at(&mut self, beside: &Beside) {
         let end = self.begun + Duration::from_secs_f64(self.ms / 1e3);
         self.disturbed |= beside.held_up((self.begun, end));
+    }
+}
+
+/// What the kernel tells of a thread, in milliseconds.
+#[derive(Clone, Copy, Default)]
+struct Scheduled {
+    /// On a processor.
+    ran: f64,
+    /// Ready, with no processor free.
+    queued: f64,
+}
+
+impl Scheduled {
+    /// Of the calling thread so far; nothing where nobody tells.
+    fn now() -> Self {
+        let told = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+        let mut nanos = told.split_ascii_whitespace().map_while(|word| word.parse::<f64>().ok());
+        let mut ms = || nanos.next().unwrap_or(0.0) / 1e6;
+        Self { ran: ms(), queued: ms() }
+    }
+
+    fn since(self, before: Self) -> Self {
+        Self { ran: self.ran - before.ran, queued: self.queued - before.queued }
+    }
+
+    fn and(self, next: Self) -> Self {
+        Self { ran: self.ran + next.ran, queued: self.queued + next.queued }
     }
 }
 
@@ -96,6 +126,14 @@ impl Waits {
         }
     }
 
+    /// What the one that took longest did, under [`LONGEST`].
+    pub fn longest(all: &[Took], name: &str) -> Option<Vec<String>> {
+        let Took { ms, scheduled, .. } = all.iter().max_by(|a, b| a.ms.total_cmp(&b.ms))?;
+        let rest = (ms - scheduled.ran - scheduled.queued).max(0.0);
+        let times = [*ms, scheduled.ran, scheduled.queued, rest].map(|ms| format!("{ms:.1}"));
+        Some([vec![name.to_owned()], times.into()].concat())
+    }
+
     /// The cells of a table, under [`HEAD`].
     pub fn cells(&self, name: &str) -> Vec<String> {
         let ratio =
@@ -113,6 +151,10 @@ impl Waits {
     }
 }
 
+/// Of a table of what took longest.
+pub const LONGEST: [&str; 5] =
+    ["operation", "highest", "on a processor", "waiting for one", "waiting for something else"];
+
 /// Of a table of waits.
 pub const HEAD: [&str; 8] =
     ["operation", "number", "median", "highest", "ratio", "disturbed", "highest other", "ratio"];
@@ -123,10 +165,25 @@ mod tests {
 
     #[test]
     fn what_was_disturbed_is_told_apart() {
-        let took = |ms, disturbed| Took { begun: Instant::now(), ms, disturbed };
-        let waits = Waits::of(&[took(1.0, false), took(9.0, true), took(2.0, false)]);
+        let scheduled = Scheduled { ran: 2.0, queued: 0.5 };
+        let took = |ms, disturbed| Took { begun: Instant::now(), ms, scheduled, disturbed };
+        let all = [took(1.0, false), took(9.0, true), took(2.0, false)];
+        let waits = Waits::of(&all);
         assert_eq!((waits.median, waits.highest, waits.highest_undisturbed), (2.0, 9.0, 2.0));
         assert_eq!(waits.cells("a"), ["a", "3", "2.00", "9.0", "4.5", "1", "2.0", "1.0"]);
+        assert_eq!(Waits::longest(&all, "a").expect("one"), ["a", "9.0", "2.0", "0.5", "6.5"]);
+        assert!(Waits::longest(&[], "a").is_none());
         assert_eq!(Waits::of(&[]).cells("b")[1..5], ["0", "0.00", "0.0", "0.0"]);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn who_sleeps_waits_for_something_else() {
+        let sleep = || {
+            std::thread::sleep(Duration::from_millis(20));
+            Ok::<_, ()>(())
+        };
+        let ((), took) = Took::of(sleep).expect("it cannot fail");
+        assert!(took.scheduled.ran >= 0.0 && took.scheduled.ran < took.ms);
     }
 }

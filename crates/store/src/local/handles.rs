@@ -11,6 +11,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
+use std::time::Duration;
 
 /// So many files stay open, far below the usual limit of 1,024 for a process.
 const OPEN: usize = 128;
@@ -69,13 +70,15 @@ impl Handle {
         result
     }
 
-    /// Whether what was written, and what was changed past it, is durable. If not, a thread makes it so.
-    pub(super) fn sync_soon(&self) -> io::Result<bool> {
+    /// Whether what was written, and what was changed past it, is durable after so long. If not, a thread
+    /// makes it so.
+    pub(super) fn sync_soon(&self, patience: Duration) -> io::Result<bool> {
         if !self.dirty.swap(false, Ordering::AcqRel) {
             self.behind.repair()?;
-            return Ok(self.behind.is_settled());
+        } else if !self.behind.hurry() {
+            return self.sync().map(|()| true);
         }
-        if self.behind.hurry() { Ok(false) } else { self.sync().map(|()| true) }
+        Ok(self.behind.settles_within(patience))
     }
 
     /// Cuts the file, or makes it longer, durably.

@@ -80,6 +80,19 @@ impl Deferred {
         ids.into_iter().filter_map(|id| self.take(id)).collect()
     }
 
+    /// Up to `most` blocks, those that have waited longest.
+    pub fn oldest(&self, most: usize) -> Vec<u64> {
+        self.order.iter().take(most).copied().collect()
+    }
+
+    /// Takes out what waits for these blocks, in this order; of one for which nothing waits it is a read.
+    pub fn take_out(&mut self, ids: &[u64]) -> Vec<BlockOp> {
+        let read = |id| BlockOp { id: BlockId(id), action: Action::Read };
+        let ops = ids.iter().map(|&id| self.take(id).unwrap_or_else(|| read(id))).collect();
+        self.order.retain(|id| self.blocks.contains_key(id));
+        ops
+    }
+
     /// Whether something waits for a block.
     pub fn waits(&self, id: u64) -> bool {
         self.blocks.contains_key(&id)

@@ -40,6 +40,7 @@ impl TreeVolume {
     /// Whether one should come as soon as everybody is answered.
     pub(crate) fn commit_is_near(&self) -> bool {
         self.commits_ahead()
+            && self.paths_late() == 0
             && (self.paths_to_commit() <= self.paths_ahead()
                 || self.journal.bytes() * 4 > self.journal_limit() * 7)
     }
@@ -70,7 +71,7 @@ impl TreeVolume {
 
     /// Commits when there were so many paths or so much journal that it is due; whether it did.
     pub(crate) fn commit_if_due(&mut self) -> Result<bool> {
-        let due = self.paths_since_commit() >= self.evictions_between_commits()
+        let due = self.paths_since_commit() >= self.evictions_between_commits() + self.paths_late()
             || self.journal.bytes() > 2 * self.journal_limit();
         if due {
             self.commit_now()?;

@@ -15,6 +15,7 @@ use crate::{Error, Result};
 use oblivio_crypto::{Kind, Place, SEAL_OVERHEAD, Sealer, TAG_BYTES, Tag, VolumeId, tag_of};
 use oblivio_engine::tree::Intent;
 use oblivio_store::{ReadAt, Store};
+use std::time::Duration;
 
 /// The object that holds the journal.
 pub const JOURNAL_OBJECT: &str = "journal";
@@ -112,13 +113,47 @@ impl Journal {
     /// # Errors
     /// Those of the store and of the sealer.
     pub fn intent(&mut self, store: &dyn Store, intent: &Intent) -> Result<()> {
+        self.append(store, Self::record_of(intent), 0)
+    }
+
+    /// As [`Self::intent`], but waits for about so long only; whether it is durable then.
+    ///
+    /// # Errors
+    /// Those of the store and of the sealer.
+    pub fn intent_soon(
+        &mut self,
+        store: &dyn Store,
+        intent: &Intent,
+        patience: Duration,
+    ) -> Result<bool> {
+        let (offset, record) = self.seal(Self::record_of(intent), 0)?;
+        Ok(store.write_durable_soon(JOURNAL_OBJECT, offset, &record, patience)?)
+    }
+
+    /// Whether all records are durable, after about so long; if not, the store is at it.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn is_durable(&self, store: &dyn Store, patience: Duration) -> Result<bool> {
+        Ok(store.sync_soon(&[JOURNAL_OBJECT], patience)?)
+    }
+
+    /// Waits until all records are durable.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn make_durable(&self, store: &dyn Store) -> Result<()> {
+        Ok(store.sync(&[JOURNAL_OBJECT])?)
+    }
+
+    fn record_of(intent: &Intent) -> Vec<u8> {
         let mut record = begin(INTENT, 8 * (intent.ids.len() + 2));
         record.extend_from_slice(&intent.seed.to_le_bytes());
         record.extend_from_slice(&(intent.ids.len() as u64).to_le_bytes());
         for id in &intent.ids {
             record.extend_from_slice(&id.to_le_bytes());
         }
-        self.append(store, record, 0)
+        record
     }
 
     /// Makes writes and the root durable. The record's size is the size class of what they take,
@@ -155,7 +190,13 @@ impl Journal {
     }
 
     /// Seals, writes and syncs a record with room for its frame and seal in front.
-    fn append(&mut self, store: &dyn Store, mut record: Vec<u8>, least: usize) -> Result<()> {
+    fn append(&mut self, store: &dyn Store, record: Vec<u8>, least: usize) -> Result<()> {
+        let (offset, record) = self.seal(record, least)?;
+        Ok(store.write_durable(JOURNAL_OBJECT, offset, &record)?)
+    }
+
+    /// Seals a record as the next one; gives where it goes.
+    fn seal(&mut self, mut record: Vec<u8>, least: usize) -> Result<(u64, Vec<u8>)> {
         let tail = SEAL_OVERHEAD - oblivio_crypto::SEAL_HEADER;
         record.resize(size_class((record.len() + tail).max(least)), 0);
         let sealed = record.len() - FRAME;
@@ -166,14 +207,13 @@ impl Journal {
             .sealer
             .seal(&self.place(self.offset), &mut record[FRAME..])
             .map_err(|error| Error::Closed(error.to_string()))?;
-        let end = self.offset + record.len() as u64;
+        let (offset, end) = (self.offset, self.offset + record.len() as u64);
         if end > self.length {
             self.length = end + (end / 8).clamp(LEAST_AHEAD, MOST_AHEAD);
             record.resize((self.length - self.offset) as usize, 0);
         }
-        store.write_durable(JOURNAL_OBJECT, self.offset, &record)?;
         (self.offset, self.before) = (end, tag);
-        Ok(())
+        Ok((offset, record))
     }
 
     /// Gives the space of void records back. To follow [`Self::restart`] at the end of a session.

@@ -6,6 +6,7 @@
 pub(crate) mod commit;
 pub(crate) mod deferred;
 mod due;
+mod intended;
 pub(crate) mod journal;
 mod pacing;
 mod quiet;

@@ -40,6 +40,9 @@ impl TreeVolume {
                 return Ok(Some(SETTLING));
             }
         }
+        if let Some(done) = self.catch_up()? {
+            return Ok(Some(if done { Duration::ZERO } else { SETTLING }));
+        }
         let more = self.sweep_a_little()?;
         Ok(if self.quiet.settling { Some(SETTLING) } else { more.then_some(Duration::ZERO) })
     }

@@ -32,7 +32,12 @@ impl TreeVolume {
     pub(crate) fn grow_for(&mut self, ops: &[BlockOp]) -> Result<()> {
         let writes = |op: &&BlockOp| !matches!(op.action, Action::Read | Action::Remove);
         let fresh = ops.iter().filter(writes).filter(|op| !self.engine.is_live(op.id)).count();
-        let live = self.engine.live_blocks() + fresh as u64;
+        self.grow_by(fresh as u64)
+    }
+
+    /// Grows the tree when it is not made for so many more blocks.
+    pub(crate) fn grow_by(&mut self, fresh: u64) -> Result<()> {
+        let live = self.engine.live_blocks() + fresh;
         if live <= self.engine.size_class() {
             return Ok(());
         }
@@ -69,6 +74,7 @@ impl TreeVolume {
 
     /// Takes the tree's old leaves away, or slots of theirs, `paths` of them at most.
     pub(crate) fn sweep(&mut self, paths: u64) -> Result<()> {
+        self.serve_intended()?;
         let paths = paths.min(self.engine.shrink_left());
         if paths == 0 {
             return Ok(());

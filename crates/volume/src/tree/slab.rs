@@ -15,6 +15,7 @@ use oblivio_engine::{BucketId, SealedBucket};
 use oblivio_store::{ReadAt, Store, WriteAt};
 pub use shelf::Interval;
 use shelf::Shelf;
+use std::time::Duration;
 
 /// The object that holds the slots.
 pub const SLAB_OBJECT: &str = "slab";
@@ -217,7 +218,7 @@ impl Slab {
     /// # Errors
     /// Those of the store.
     pub fn sync_soon(&self, store: &dyn Store) -> Result<bool> {
-        Ok(store.sync_soon(&self.objects())?)
+        Ok(store.sync_soon(&self.objects(), Duration::ZERO)?)
     }
 
     /// As [`Self::sync_soon`], when it is.

@@ -1,8 +1,8 @@
 //! The volume as a block space: batches, writes that wait, durability.
 
 use crate::block::{BlockSpace, ROOT_BYTES, refuse_misfits};
-use crate::options::ShownKind;
 use crate::tree::deferred::Writes;
+use crate::tree::intended::Effort;
 use crate::tree::shown::runs;
 use crate::tree::volume::TreeVolume;
 use crate::volume::engine_error;
@@ -18,7 +18,7 @@ const MOST_BATCH: usize = 8 << 20;
 /// A sync of more than this is a commit.
 pub(crate) const SYNC_BYTES: usize = 4 << 20;
 /// The most bytes that wait to be carried out, and those that may wait always.
-const MOST_DEFERRED: usize = 2 << 20;
+pub(crate) const MOST_DEFERRED: usize = 2 << 20;
 const LEAST_DEFERRED: usize = 256 << 10;
 /// The most blocks that wait: many may have little written to them.
 const MOST_WAITING: usize = 128;
@@ -40,6 +40,7 @@ impl TreeVolume {
 
     /// Serves operations as one batch, with all that goes with it.
     pub(crate) fn serve_batch(&mut self, mut ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
+        self.serve_intended()?;
         let wanted = ops.len();
         self.grow_for(&ops)?;
         self.fill_batch(&mut ops);
@@ -48,10 +49,8 @@ impl TreeVolume {
         self.engine.submit(ops).map_err(engine_error)?;
         self.journal.intent(&*self.store, self.engine.intent())?;
         self.sync_tick()?;
-        self.run(ShownKind::Batch)?;
-        let mut answers = self.engine.take_answers();
+        let mut answers = self.run_batch()?;
         answers.truncate(wanted);
-        self.sweep_after_batch()?;
         Ok(answers)
     }
 
@@ -130,6 +129,7 @@ impl TreeVolume {
 
     /// Carries out what waits; with a pace, in a number of ticks that does not depend on it.
     fn carry_out_all(&mut self) -> Result<()> {
+        self.serve_intended()?;
         if self.pacer.is_some() {
             self.ticks_before_commit()?;
         }
@@ -172,6 +172,7 @@ impl BlockSpace for TreeVolume {
         // Powers of two, so that the size of the position map tells no more.
         let blocks = blocks.next_power_of_two().min(self.capacity_blocks());
         self.guarded(|volume| {
+            volume.serve_intended()?;
             volume.journal.resize(&*volume.store, blocks, volume.engine.size_class())?;
             volume.engine.grow(blocks).map_err(engine_error)?;
             volume.report_rule();
@@ -210,6 +211,7 @@ impl BlockSpace for TreeVolume {
     fn defer(&mut self, ops: Vec<BlockOp>) -> Result<()> {
         refuse_misfits(&ops, self.engine.capacity(), self.engine.block_bytes())?;
         self.guarded(|volume| {
+            let mut effort = Effort::of(ops.len());
             for op in ops {
                 // One by one: a commit in between forgets what was noted before it.
                 volume.note(std::slice::from_ref(&op));
@@ -218,10 +220,8 @@ impl BlockSpace for TreeVolume {
                     volume.tick()?;
                 }
                 // No further: each caller waits for about as much as it brought. And at once, so
-                // that a commit never meets more.
-                while volume.too_much_waits() {
-                    let ops = volume.deferred.drain(volume.batch_limit());
-                    volume.serve_batch(ops)?;
+                // that a commit meets no more, but for what a disk that stood still has left.
+                while volume.too_much_waits() && volume.carry_out_a_batch(&mut effort)? {
                     volume.commit_if_due()?;
                 }
             }
@@ -258,6 +258,7 @@ impl BlockSpace for TreeVolume {
             if volume.pacer.is_some() {
                 return volume.tick_until_synced(0);
             }
+            volume.serve_intended()?;
             match &volume.unsynced {
                 Some(_) if volume.commit_is_near() => volume.commit_now()?,
                 Some(writes) if writes.bytes().is_empty() && !volume.root_changed => {}

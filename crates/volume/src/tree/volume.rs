@@ -13,6 +13,7 @@ use crate::rollback::{refuse_lost_syncs, refuse_older};
 use crate::tree::commit::{read_commit, write_commit};
 use crate::tree::deferred::{Deferred, Entry, Writes};
 use crate::tree::due::most_kept;
+use crate::tree::intended::Intended;
 use crate::tree::journal::{Journal, Record};
 use crate::tree::pacing::Pacer;
 use crate::tree::quiet::Quiet;
@@ -45,6 +46,8 @@ pub struct TreeVolume {
     pub(crate) memory_bytes: usize,
     /// Writes that are accepted but not yet carried out.
     pub(crate) deferred: Deferred,
+    /// The batch of it that is next.
+    pub(crate) intended: Option<Intended>,
     /// What was written since the last sync; `None` when it is too much for the journal.
     pub(crate) unsynced: Option<Writes>,
     pub(crate) root_changed: bool,
@@ -188,6 +191,7 @@ impl TreeVolume {
             root: Vec::new(),
             memory_bytes,
             deferred: Deferred::default(),
+            intended: None,
             unsynced: Some(Writes::default()),
             root_changed: false,
             pacer: options.pace.map(Pacer::new),

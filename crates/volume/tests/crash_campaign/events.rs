@@ -1,27 +1,12 @@
 //! What is done to a volume in a session, and what it must hold then.
 
+use crate::dice::Dice;
 use std::collections::BTreeMap;
 
 /// Blocks that are used.
 pub const BLOCKS: u64 = 200;
 /// The root that belongs to a model is written under this id.
 pub const ROOT: u64 = u64::MAX;
-
-/// SplitMix64: the same on every machine.
-pub struct Dice(pub u64);
-
-impl Dice {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    pub fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-}
 
 /// What blocks hold, by the byte that fills them; the root under [`ROOT`].
 pub type Model = BTreeMap<u64, u8>;
@@ -32,6 +17,8 @@ pub enum Event {
     Access(Vec<(u64, Option<u8>)>),
     /// Writes that may be carried out later.
     Defer(Vec<(u64, u8)>),
+    /// The same to all blocks: more than may wait.
+    Pour(u8),
     Root(u8),
     /// Writes half of all blocks, from the first on: the tree grows, and a discard makes it shrink.
     Fill(u64, u8),
@@ -46,7 +33,8 @@ pub enum Event {
 }
 
 pub fn any_event(dice: &mut Dice) -> Event {
-    match dice.below(28) {
+    match dice.below(30) {
+        28 | 29 => Event::Pour(dice.next() as u8),
         22 | 23 => {
             let first = dice.below(BLOCKS);
             Event::Discard(first, first + dice.below(BLOCKS))
@@ -86,12 +74,18 @@ pub fn fill(first: u64, fill: u8) -> Vec<(u64, Option<u8>)> {
     (first..first + BLOCKS / 2).map(|id| (id, Some(fill))).collect()
 }
 
+/// What [`Event::Pour`] writes.
+pub fn pour(fill: u8) -> Vec<(u64, u8)> {
+    (0..BLOCKS).map(|id| (id, fill.wrapping_add(id as u8))).collect()
+}
+
 /// The event cut short after each of its operations, then whole.
 pub fn beginnings(event: &Event) -> Vec<Event> {
     match event {
         Event::Access(ops) => (1..=ops.len()).map(|n| Event::Access(ops[..n].to_vec())).collect(),
         Event::Defer(ops) => (1..=ops.len()).map(|n| Event::Defer(ops[..n].to_vec())).collect(),
         &Event::Fill(first, byte) => beginnings(&Event::Access(fill(first, byte))),
+        &Event::Pour(byte) => beginnings(&Event::Defer(pour(byte))),
         whole => vec![whole.clone()],
     }
 }
@@ -114,6 +108,7 @@ pub fn after(model: &Model, event: &Event, addressable: u64) -> Model {
         Event::Fill(first, byte) => {
             return after(&model, &Event::Access(fill(*first, *byte)), BLOCKS);
         }
+        Event::Pour(byte) => return after(&model, &Event::Defer(pour(*byte)), BLOCKS),
         Event::Root(fill) => put(&mut model, ROOT, *fill, false),
         Event::Discard(first, end) => model.retain(|id, _| id < first || id >= end),
         Event::Reserve(_) | Event::Commit | Event::Finish | Event::Verify | Event::Idle(_) => {}

@@ -7,13 +7,18 @@
 
 #![expect(clippy::print_stdout, reason = "the outcome of a long run is its table")]
 
+#[path = "../common/dice.rs"]
+mod dice;
 mod events;
+mod reluctant;
 
-use events::{BLOCKS, Dice, Event, Model, ROOT, after, any_event, beginnings, fill, put};
+use dice::Dice;
+use events::{BLOCKS, Event, Model, ROOT, after, any_event, beginnings, fill, pour, put};
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::{CrashStore, MemoryStore, Store};
 use oblivio_volume::{BlockSpace, CreateOptions, Error, OpenOptions, Pace, Seen, Volume};
+use reluctant::Reluctant;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -25,6 +30,8 @@ struct Setup {
     block_bytes: usize,
     memory_bytes: usize,
     pace: Option<Pace>,
+    /// Somebody waits for each operation, and the disk takes its time, by this seed.
+    hurry: Option<u64>,
 }
 
 impl Setup {
@@ -32,7 +39,9 @@ impl Setup {
         let block_bytes = [64, 100, 256, 1000][dice.below(4) as usize];
         // From hardly any cache to all of the tree; the stash alone takes 64 blocks.
         let least = (64 * block_bytes + (24 << 10)) / 3 * 4;
-        Setup { block_bytes, memory_bytes: least + dice.below(512 << 10) as usize, pace: None }
+        let memory_bytes = least + dice.below(512 << 10) as usize;
+        let hurry = (dice.below(2) == 0).then(|| dice.next());
+        Setup { block_bytes, memory_bytes, pace: None, hurry }
     }
 
     /// At a pace, as fast as it goes.
@@ -59,6 +68,7 @@ impl Setup {
         let options = OpenOptions {
             memory_bytes: self.memory_bytes,
             pace: self.pace,
+            short_pauses: self.hurry.is_some(),
             last_seen: seen.get(),
             on_commit: Some(Box::new(move |now| {
                 announced.set(*now);
@@ -67,6 +77,14 @@ impl Setup {
             ..OpenOptions::default()
         };
         Volume::open(store, &passphrase(), options)
+    }
+
+    /// As [`Self::open`] on a disk that may crash, and take its time.
+    fn open_crashing(&self, disk: Arc<CrashStore>, seen: &Memory) -> Result<Volume, Error> {
+        match self.hurry {
+            Some(seed) => self.open(Arc::new(Reluctant::new(disk, seed)), seen),
+            None => self.open(disk, seen),
+        }
     }
 }
 
@@ -112,7 +130,7 @@ impl Session {
     /// Plays events until one fails, as after a crash all do.
     fn play(&mut self, volume: &mut Volume, events: &[Event]) -> Result<(), Error> {
         for event in events {
-            if let Event::Fill(..) = event {
+            if let Event::Fill(..) | Event::Pour(_) = event {
                 volume.reserve(BLOCKS)?;
             }
             let addressable = addressable(volume)?;
@@ -150,6 +168,7 @@ impl Session {
             }
             Event::Reserve(blocks) => volume.reserve(*blocks),
             Event::Defer(writes) => self.defer(volume, writes),
+            Event::Pour(byte) => self.defer(volume, &pour(*byte)),
             Event::Discard(first, end) => volume.discard(&(*first..*end).collect::<Vec<_>>()),
             Event::Idle(times) => (0..*times).try_for_each(|_| volume.idle().map(drop)),
             Event::Commit => volume.commit(),
@@ -267,7 +286,7 @@ impl Campaign<'_> {
         until: Instant,
     ) -> Option<(MemoryStore, Model, Memory)> {
         let counting = Arc::new(CrashStore::holding(disk));
-        let mut volume = self.setup.open(counting.clone(), &seen.copy()).expect("sound");
+        let mut volume = self.setup.open_crashing(counting.clone(), &seen.copy()).expect("sound");
         let mut whole = Session::on(self.setup, model);
         whole.play(&mut volume, events).expect("no crash");
         self.counts.shrinks += whole.shrinks;
@@ -299,7 +318,7 @@ impl Campaign<'_> {
         let (store, seen) = (Arc::new(CrashStore::holding(disk)), seen.copy());
         store.crash_after(cut);
         let mut session = Session::on(self.setup, model);
-        if let Ok(mut volume) = self.setup.open(store.clone(), &seen) {
+        if let Ok(mut volume) = self.setup.open_crashing(store.clone(), &seen) {
             // After the last operation the power fails between two.
             let _ = session.play(&mut volume, events);
         }
@@ -349,7 +368,7 @@ impl Campaign<'_> {
     fn crash_again(&mut self, disk: &MemoryStore, seen: &Memory, possible: &[Model], what: &str) {
         let (store, seen) = (Arc::new(CrashStore::holding(disk)), seen.copy());
         store.crash_after(self.dice.below(8));
-        if let Ok(mut volume) = self.setup.open(store.clone(), &seen) {
+        if let Ok(mut volume) = self.setup.open_crashing(store.clone(), &seen) {
             let _ = volume.verify(&mut |_, _| {});
         }
         store.crash();

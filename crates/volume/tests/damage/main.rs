@@ -6,16 +6,24 @@
 
 #![expect(clippy::print_stdout, reason = "the outcome of a long run is its table")]
 
+#[path = "../common/dice.rs"]
+mod dice;
 mod outcome;
 mod world;
 
+use dice::Dice;
 use oblivio_store::{PutMode, Store};
 use oblivio_volume::fuzzing;
 use outcome::{Outcome, Tally, judge};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
-use world::{Dice, FULL, SAMPLE, SEED, Scale, World, content};
+use world::{FULL, SAMPLE, SEED, Scale, World, content};
+
+/// One bit of a byte.
+fn bit(dice: &mut Dice) -> u8 {
+    1 << dice.below(8)
+}
 
 /// The parts of the small objects, as docs/format.md has them.
 fn part_of(object: &str, at: u64, world: &World) -> &'static str {
@@ -46,14 +54,14 @@ fn change_bytes(world: &mut World, tally: &mut Tally) {
         let void = world.is_void(&object);
         if void {
             let mut bytes = world.bytes(&world.disk, &object);
-            bytes.iter_mut().for_each(|byte| *byte ^= world.dice.bit());
+            bytes.iter_mut().for_each(|byte| *byte ^= bit(&mut world.dice));
             let outcome = world.whole(world.with(&object, &bytes));
             tally.count(&format!("all bytes of {object} (void) at once"), outcome);
         }
         let step = if void { world.scale.void_step } else { world.scale.step };
-        let mut at = world.dice.below(step.min(len));
+        let mut at = world.dice.below(step.min(len).max(1));
         while at < len {
-            let bit = world.dice.bit();
+            let bit = bit(&mut world.dice);
             let disk = world.disk.snapshot();
             disk.corrupt(&object, at, |byte| *byte ^= bit).expect("in range");
             let part = if void { "void" } else { part_of(&object, at, world) };
@@ -73,7 +81,7 @@ fn change_slab_bytes(world: &mut World, tally: &mut Tally) {
     for (bucket, object, place) in &places {
         let mut at = place.start + world.dice.below(world.scale.step);
         while at < place.end {
-            let bit = world.dice.bit();
+            let bit = bit(&mut world.dice);
             store.corrupt(object, at, |byte| *byte ^= bit).expect("in range");
             let outcome = judge(|| fuzzing::check_path(&mut volume, *bucket));
             tally.count("byte of slab (bucket in use, under an open volume)", outcome);
@@ -112,7 +120,7 @@ fn change_object_and_open(world: &mut World, tally: &mut Tally, object: &str, le
     };
     let mut at = world.dice.below(world.scale.slab_step);
     while at < len {
-        let (bit, disk) = (world.dice.bit(), world.disk.snapshot());
+        let (bit, disk) = (bit(&mut world.dice), world.disk.snapshot());
         disk.corrupt(object, at, |byte| *byte ^= bit).expect("in range");
         let part = if in_use(at) { "bucket in use" } else { "free slots and padding" };
         tally.count(&format!("byte of slab ({part}, before an opening)"), world.quick(disk, at));
@@ -120,7 +128,7 @@ fn change_object_and_open(world: &mut World, tally: &mut Tally, object: &str, le
     }
     let mut bytes = world.bytes(&world.disk, object);
     for (at, byte) in (0..).zip(&mut bytes).filter(|(at, _)| !in_use(*at)) {
-        *byte ^= Dice(at).bit();
+        *byte ^= bit(&mut Dice(at));
     }
     tally.count("slab: all bytes not in use at once", world.whole(world.with(object, &bytes)));
 }
@@ -251,7 +259,7 @@ fn change_live_journal(world: &mut World, tally: &mut Tally) {
     println!("journal of the crashed session: {records} records, {len} bytes");
     let mut at = world.dice.below(world.scale.step);
     while at < len {
-        let (bit, disk) = (world.dice.bit(), world.crashed.snapshot());
+        let (bit, disk) = (bit(&mut world.dice), world.crashed.snapshot());
         disk.corrupt("journal", at, |byte| *byte ^= bit).expect("in range");
         let part = if at / 4096 + 1 == records { "last record" } else { "earlier records" };
         let outcome = world.quick(disk, at);

@@ -1,5 +1,6 @@
 //! A stored volume, whose content is known, and how it was stored before.
 
+use crate::dice::Dice;
 use crate::outcome::{Outcome, judge};
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::{Action, BlockId, BlockOp, BucketId};
@@ -52,26 +53,6 @@ pub const FULL: Scale = Scale {
     cuts: 1024,
     rollbacks: 1,
 };
-
-/// SplitMix64: the same on every machine.
-pub struct Dice(pub u64);
-
-impl Dice {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    pub fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound.max(1)
-    }
-
-    pub fn bit(&mut self) -> u8 {
-        1 << self.below(8)
-    }
-}
 
 /// What a block holds after its write number `version`.
 pub fn content(id: u64, version: u64, bytes: usize) -> Vec<u8> {

@@ -2,8 +2,9 @@
 //! at some moment of the read, a failure of the store ends all handles and makes nobody see wrong
 //! data, and nothing that is written follows from what is read.
 
-use super::dice::{Dice, told};
+use super::dice::Dice;
 use super::model::{BLOCK, any_events};
+use super::told;
 use super::traces::{act, writes};
 use super::{Memory, any_options, create, open};
 use oblivio_engine::{Action, BlockId, BlockOp};

@@ -1,8 +1,9 @@
 //! A crash at every storage operation of a session, torn and reordered writes too, session after
 //! session; crashes of the recovery too.
 
-use super::dice::{Dice, told};
+use super::dice::Dice;
 use super::model::{Event, Model, act, any_event, any_events, content};
+use super::told;
 use super::{Memory, any_options, create, open};
 use oblivio_store::{CrashStore, MemoryStore, Store};
 use oblivio_volume::{BlockSpace, Error};

@@ -1,8 +1,9 @@
 //! Whatever of the stored bytes is changed, or replayed from an older state: the volume says so, or
 //! nothing that it says is wrong.
 
-use super::dice::{Dice, told};
+use super::dice::Dice;
 use super::model::{Model, act, any_event, content};
+use super::told;
 use super::{Memory, any_options, create, open, passphrase};
 use oblivio_crypto::KdfParams;
 use oblivio_engine::sequential::{Extent, Flush, Layout, SequentialConfig};

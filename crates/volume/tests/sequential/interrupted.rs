@@ -2,8 +2,9 @@
 //! stays on, the same crash again and again, and one among many quanta that wait together.
 
 use super::crashes::{Left, look, play};
-use super::dice::{Dice, told};
+use super::dice::Dice;
 use super::model::{Event, Model, any_events, any_op, content};
+use super::told;
 use super::{Memory, any_options, create, open};
 use oblivio_engine::Action;
 use oblivio_engine::sequential::SequentialConfig;

@@ -11,6 +11,7 @@ mod beside;
 mod bounds;
 mod crashes;
 mod damage;
+#[path = "../common/dice.rs"]
 mod dice;
 mod interrupted;
 mod model;
@@ -24,6 +25,11 @@ use oblivio_store::Store;
 use oblivio_volume::sequential::{SequentialOptions, SequentialVolume};
 use oblivio_volume::{OpenOptions, Result, Seen};
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// A number from the environment, or a default.
+pub fn told(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
 
 /// A small volume of any form.
 pub fn any_options(dice: &mut Dice) -> SequentialOptions {

@@ -1,7 +1,7 @@
 //! What a volume stores, as files for a randomness battery: blocks of zeros, every level in use.
 //! Not run by itself: `just sequential-stored`.
 
-use super::dice::told;
+use super::told;
 use super::{Memory, create, open};
 use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::{MemoryStore, ReadAt, Store};

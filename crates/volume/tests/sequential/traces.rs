@@ -1,8 +1,9 @@
 //! The trace of writes of two workloads of equal length is the same, place by place, crashes and
 //! recoveries included.
 
-use super::dice::{Dice, told};
+use super::dice::Dice;
 use super::model::{Event, any_op};
+use super::told;
 use super::{Memory, any_options, create, open};
 use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::record::{Event as Recorded, Op};

@@ -1,6 +1,6 @@
 //! Chance that can be thrown again.
 
-/// SplitMix64.
+/// SplitMix64: the same on every machine.
 #[derive(Clone, Debug)]
 pub struct Dice(pub u64);
 
@@ -17,9 +17,4 @@ impl Dice {
     pub fn below(&mut self, end: u64) -> u64 {
         self.next() % end
     }
-}
-
-/// A number from the environment, or a default.
-pub fn told(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }

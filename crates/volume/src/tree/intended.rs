@@ -1,0 +1,141 @@
+//! Carrying out what waits while a caller waits for it: for as long as that takes where the disk answers,
+//! and where it stands still, not for the disk.
+//!
+//! A batch's intent must be durable before its first read (see `journal`). Of writes that wait the blocks
+//! are known ahead, so their batch is *intended* first: its intent is on its way to the disk, the writes
+//! still wait, and whoever brings more of them goes on. Every other batch comes after it, as in a replay.
+
+use crate::Result;
+use crate::options::ShownKind;
+use crate::tree::space::MOST_DEFERRED;
+use crate::tree::volume::TreeVolume;
+use crate::volume::engine_error;
+use oblivio_engine::tree::Intent;
+use oblivio_engine::{BlockAnswer, BlockId, Engine};
+use std::time::{Duration, Instant};
+
+/// So long a caller waits for a disk that stands still, several operations' worth where it does not.
+const PATIENCE: Duration = Duration::from_millis(40);
+/// So many bytes may wait then, or a sixteenth of the budget.
+const MOST_STALLED: usize = 32 << 20;
+
+/// A batch of what waits that comes before any other.
+pub(crate) struct Intended {
+    intent: Intent,
+    /// Its intent is.
+    durable: bool,
+}
+
+/// How far one call carries out what waits.
+pub(crate) struct Effort {
+    /// Operations, and the rest of a batch, while no more waits than may: three times what the call brings, so
+    /// that what a disk that stood still left over becomes less again.
+    ops: usize,
+    patience: Duration,
+}
+
+impl Effort {
+    /// For a call that brings so many operations.
+    pub(crate) fn of(ops: usize) -> Self {
+        Self { ops: 3 * ops, patience: PATIENCE }
+    }
+}
+
+impl TreeVolume {
+    /// Whether writes may be answered while the disk stands still. Not where the size of each operation
+    /// shows, or its time, nor where room is scarce: what waits needs some when it is carried out.
+    fn waits_for_nobody(&self) -> bool {
+        self.commits_ahead() && self.roomy && !self.options.pad
+    }
+
+    fn most_stalled(&self) -> usize {
+        MOST_STALLED.min(self.memory_bytes / 16)
+    }
+
+    fn may_wait_longer(&self) -> bool {
+        self.deferred.bytes() < self.most_stalled()
+    }
+
+    /// Whether a disk that stood still has left more than may wait otherwise.
+    fn is_behind(&self) -> bool {
+        self.waits_for_nobody() && self.deferred.bytes() > MOST_DEFERRED.min(self.memory_bytes / 16)
+    }
+
+    /// Scheduled paths by which a commit may be late, so that what was left is carried out by the operations that
+    /// follow and not by the commit: as many as it would have at most.
+    pub(crate) fn paths_late(&self) -> u64 {
+        let most = self.most_stalled() / self.engine.block_bytes();
+        if self.is_behind() { self.engine.config().eviction.due(0, most as u64) } else { 0 }
+    }
+
+    /// Carries out a batch of what waits; whether it did, or the rest is left to the next calls.
+    pub(crate) fn carry_out_a_batch(&mut self, effort: &mut Effort) -> Result<bool> {
+        if !self.waits_for_nobody() {
+            let ops = self.deferred.drain(self.batch_limit());
+            return self.serve_batch(ops).map(|_| true);
+        }
+        if effort.ops == 0 && self.may_wait_longer() {
+            return Ok(false);
+        }
+        let begun = Instant::now();
+        let patience = if self.may_wait_longer() { effort.patience } else { Duration::MAX };
+        let durable = self.intend(patience)?;
+        effort.patience = effort.patience.saturating_sub(begun.elapsed());
+        if durable {
+            effort.ops = effort.ops.saturating_sub(self.serve_intended()?);
+        }
+        Ok(durable)
+    }
+
+    /// Has the intent of the next batch become durable, which may take so long; whether it is.
+    fn intend(&mut self, patience: Duration) -> Result<bool> {
+        if let Some(intended) = &mut self.intended {
+            if !intended.durable {
+                intended.durable = self.journal.is_durable(&*self.store, patience)?;
+            }
+            return Ok(intended.durable);
+        }
+        let ids = self.deferred.oldest(self.batch_limit());
+        // All of them, for what waits for a block may be another thing by then.
+        let fresh = ids.iter().filter(|&&id| !self.engine.is_live(BlockId(id))).count();
+        self.grow_by(fresh as u64)?;
+        let intent = self.engine.intend(ids);
+        let durable = self.journal.intent_soon(&*self.store, &intent, patience)?;
+        self.intended = Some(Intended { intent, durable });
+        Ok(durable)
+    }
+
+    /// In a quiet moment: carries out a batch of what was left, if the disk is back; `None` when nothing was.
+    pub(crate) fn catch_up(&mut self) -> Result<Option<bool>> {
+        if self.intended.is_none() && !self.is_behind() {
+            return Ok(None);
+        }
+        let durable = self.intend(Duration::ZERO)?;
+        if durable {
+            self.serve_intended()?;
+        }
+        Ok(Some(durable))
+    }
+
+    /// Serves the batch that was intended, if one was: to be called before anything else is asked of the
+    /// engine that a replay does in the same order. Gives its operations.
+    pub(crate) fn serve_intended(&mut self) -> Result<usize> {
+        let Some(Intended { intent, durable }) = self.intended.take() else { return Ok(0) };
+        if !durable {
+            self.journal.make_durable(&*self.store)?;
+        }
+        let ops = self.deferred.take_out(&intent.ids);
+        self.accesses += ops.len() as u64;
+        self.keep_little_towards_commit();
+        self.engine.submit_intended(&intent, ops).map_err(engine_error)?;
+        Ok(self.run_batch()?.len())
+    }
+
+    /// Serves the batch that the engine has, with what follows each.
+    pub(crate) fn run_batch(&mut self) -> Result<Vec<BlockAnswer>> {
+        self.run(ShownKind::Batch)?;
+        let answers = self.engine.take_answers();
+        self.sweep_after_batch()?;
+        Ok(answers)
+    }
+}
