@@ -225,3 +225,19 @@ fn with_padding_everybody_waits() {
     assert!(world.waited() == 1 && shown > 0);
     world.check();
 }
+
+/// As many blocks as bytes would fill, however little is written to each.
+#[test]
+fn what_waits_is_no_more_blocks_than_it_could_fill() {
+    let mut world = World::new(false);
+    (0..50).for_each(|_| _ = world.write());
+    world.stand_still();
+    let mut blocks = 0;
+    while world.waited() == 0 {
+        let patch = |id| op(id, Action::Patch { offset: 0, bytes: vec![1] });
+        world.volume.defer((blocks..blocks + SOME).map(patch).collect()).expect("memory");
+        blocks += SOME;
+        assert!(blocks <= MOST + 2 * SOME);
+    }
+    assert!(blocks >= MOST / 2, "{blocks}");
+}

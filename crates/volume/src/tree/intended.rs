@@ -7,7 +7,7 @@
 
 use crate::Result;
 use crate::options::ShownKind;
-use crate::tree::space::MOST_DEFERRED;
+use crate::tree::space::{MOST_DEFERRED, MOST_WAITING};
 use crate::tree::volume::TreeVolume;
 use crate::volume::engine_error;
 use oblivio_engine::tree::Intent;
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 /// So long a caller waits for a disk that stands still, several operations' worth where it does not.
 const PATIENCE: Duration = Duration::from_millis(40);
-/// So many bytes may wait then, or a sixteenth of the budget.
+/// So many bytes may wait then, or a sixteenth of the budget, and no more blocks than that many bytes fill.
 const MOST_STALLED: usize = 32 << 20;
 
 /// A batch of what waits that comes before any other.
@@ -52,20 +52,26 @@ impl TreeVolume {
         MOST_STALLED.min(self.memory_bytes / 16)
     }
 
+    fn most_stalled_ops(&self) -> usize {
+        self.most_stalled() / self.engine.block_bytes()
+    }
+
     fn may_wait_longer(&self) -> bool {
-        self.deferred.bytes() < self.most_stalled()
+        self.deferred.bytes() < self.most_stalled() && self.deferred.len() < self.most_stalled_ops()
     }
 
     /// Whether a disk that stood still has left more than may wait otherwise.
     fn is_behind(&self) -> bool {
-        self.waits_for_nobody() && self.deferred.bytes() > MOST_DEFERRED.min(self.memory_bytes / 16)
+        let many = self.deferred.len() > MOST_WAITING;
+        self.waits_for_nobody()
+            && (many || self.deferred.bytes() > MOST_DEFERRED.min(self.memory_bytes / 16))
     }
 
     /// Scheduled paths by which a commit may be late, so that what was left is carried out by the operations that
     /// follow and not by the commit: as many as it would have at most.
     pub(crate) fn paths_late(&self) -> u64 {
-        let most = self.most_stalled() / self.engine.block_bytes();
-        if self.is_behind() { self.engine.config().eviction.due(0, most as u64) } else { 0 }
+        let most = self.most_stalled_ops() as u64;
+        if self.is_behind() { self.engine.config().eviction.due(0, most) } else { 0 }
     }
 
     /// Carries out a batch of what waits; whether it did, or the rest is left to the next calls.

@@ -21,7 +21,7 @@ pub(crate) const SYNC_BYTES: usize = 4 << 20;
 pub(crate) const MOST_DEFERRED: usize = 2 << 20;
 const LEAST_DEFERRED: usize = 256 << 10;
 /// The most blocks that wait: many may have little written to them.
-const MOST_WAITING: usize = 128;
+pub(crate) const MOST_WAITING: usize = 128;
 
 impl TreeVolume {
     /// Runs `work` unless an earlier failure closed this handle; a failure closes it.
