@@ -5,8 +5,8 @@ use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::{MemoryStore, ReadAt, Result, Store, pass_on};
 use oblivio_volume::{BlockSpace, CreateOptions, OpenOptions, Shown, ShownKind, Volume};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const BLOCK: usize = 64 << 10;
@@ -240,4 +240,47 @@ fn what_waits_is_no_more_blocks_than_it_could_fill() {
         assert!(blocks <= MOST + 2 * SOME);
     }
     assert!(blocks >= MOST / 2, "{blocks}");
+}
+
+/// Leaves that are shown, in order, with `since_commit` those since the last one.
+fn recorded(since_commit: bool) -> (OpenOptions, Arc<Mutex<Vec<u64>>>) {
+    let leaves = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&leaves);
+    let on_shown = move |event: &Shown| {
+        let mut seen = seen.lock().expect("alone");
+        seen.extend_from_slice(&event.leaves);
+        if since_commit && event.kind == ShownKind::Commit {
+            seen.clear();
+        }
+    };
+    (OpenOptions { on_shown: Some(Box::new(on_shown)), ..open() }, leaves)
+}
+
+/// The batch whose intent is on its way comes before any other, as in a replay: or a crash would show other
+/// paths than were shown.
+#[test]
+fn a_crash_shows_again_what_was_shown_in_that_order() {
+    let store = Arc::new(Stalls::default());
+    let create =
+        CreateOptions { block_bytes: BLOCK, capacity_bytes: 1 << 30, kdf: KdfParams::TEST };
+    let (open, shown) = recorded(true);
+    let mut volume = Volume::create(store.clone(), &passphrase(), create, open).expect("empty");
+    volume.reserve(BLOCKS).expect("room");
+    let write = |id| op(id, Action::Write(content(id)));
+    volume.access((0..200).map(write).collect()).expect("memory");
+    volume.commit().expect("memory");
+    for round in 0..3 {
+        volume.defer((0..40).map(|id| write(300 + 40 * round + id)).collect()).expect("memory");
+        store.still.store(true, Relaxed);
+        volume.defer((0..8).map(|id| write(600 + 8 * round + id)).collect()).expect("memory");
+        let read = |id| op(id, Action::Read);
+        volume.access((0..5).map(|id| read(10 * round + id)).collect()).expect("memory");
+    }
+    let shown = shown.lock().expect("alone").clone();
+    let (open, again) = recorded(false);
+    let disk: Arc<dyn Store> = Arc::new(store.disk.snapshot());
+    drop(Volume::open(disk, &passphrase(), open).expect("sound"));
+    let again = again.lock().expect("alone");
+    assert!(shown.len() > 40, "{}", shown.len());
+    assert_eq!(again[..shown.len()], shown);
 }
