@@ -8,7 +8,6 @@ use oblivio_engine::sequential::{Bucket, Generation, Layout};
 use oblivio_store::{PutMode, Result, Store, WriteAt, pass_on};
 use oblivio_volume::SequentialInfo;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// The object with the levels.
 const DISK: &str = "disk";
@@ -40,18 +39,6 @@ impl Store for WatchedStore {
         self.inner.write_durable(object, offset, data)?;
         self.publisher.written([(object, (offset, data.len() as u64))].into_iter());
         Ok(())
-    }
-
-    fn write_durable_soon(
-        &self,
-        object: &str,
-        offset: u64,
-        data: &[u8],
-        patience: Duration,
-    ) -> Result<bool> {
-        let done = self.inner.write_durable_soon(object, offset, data, patience)?;
-        self.publisher.written([(object, (offset, data.len() as u64))].into_iter());
-        Ok(done)
     }
 
     fn put(&self, object: &str, data: &[u8], mode: PutMode) -> Result<()> {

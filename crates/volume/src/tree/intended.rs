@@ -7,7 +7,7 @@
 
 use crate::Result;
 use crate::options::ShownKind;
-use crate::tree::space::{MOST_DEFERRED, MOST_WAITING};
+use crate::tree::space::MOST_WAITING;
 use crate::tree::volume::TreeVolume;
 use crate::volume::engine_error;
 use oblivio_engine::tree::Intent;
@@ -63,8 +63,7 @@ impl TreeVolume {
     /// Whether a disk that stood still has left more than may wait otherwise.
     fn is_behind(&self) -> bool {
         let many = self.deferred.len() > MOST_WAITING;
-        self.waits_for_nobody()
-            && (many || self.deferred.bytes() > MOST_DEFERRED.min(self.memory_bytes / 16))
+        self.waits_for_nobody() && (many || self.deferred.bytes() > self.most_deferred_ever())
     }
 
     /// Scheduled paths by which a commit may be late, so that what was left is carried out by the operations that
@@ -80,17 +79,17 @@ impl TreeVolume {
             let ops = self.deferred.drain(self.batch_limit());
             return self.serve_batch(ops).map(|_| true);
         }
-        if effort.ops == 0 && self.may_wait_longer() {
+        let must = !self.may_wait_longer();
+        if effort.ops == 0 && !must {
             return Ok(false);
         }
         let begun = Instant::now();
-        let patience = if self.may_wait_longer() { effort.patience } else { Duration::MAX };
-        let durable = self.intend(patience)?;
+        let durable = self.intend(if must { Duration::ZERO } else { effort.patience })?;
         effort.patience = effort.patience.saturating_sub(begun.elapsed());
-        if durable {
+        if durable || must {
             effort.ops = effort.ops.saturating_sub(self.serve_intended()?);
         }
-        Ok(durable)
+        Ok(durable || must)
     }
 
     /// Has the intent of the next batch become durable, which may take so long; whether it is.

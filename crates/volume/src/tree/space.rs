@@ -18,7 +18,7 @@ const MOST_BATCH: usize = 8 << 20;
 /// A sync of more than this is a commit.
 pub(crate) const SYNC_BYTES: usize = 4 << 20;
 /// The most bytes that wait to be carried out, and those that may wait always.
-pub(crate) const MOST_DEFERRED: usize = 2 << 20;
+const MOST_DEFERRED: usize = 2 << 20;
 const LEAST_DEFERRED: usize = 256 << 10;
 /// The most blocks that wait: many may have little written to them.
 pub(crate) const MOST_WAITING: usize = 128;
@@ -102,13 +102,18 @@ impl TreeVolume {
     /// where somebody waits they become fewer towards it, and more again after it: a quarter of
     /// what the paths up to it, or since the last, are enough for.
     fn most_deferred(&self) -> usize {
-        let most = MOST_DEFERRED.min(self.memory_bytes / 16);
+        let most = self.most_deferred_ever();
         if !self.commits_ahead() {
             return most;
         }
         let left = self.paths_to_commit().saturating_sub(self.paths_ahead());
         let accesses = self.paths_since_commit().min(left) as usize * 3;
         most.min((accesses * self.engine.block_bytes() / 4).max(LEAST_DEFERRED))
+    }
+
+    /// The most that it ever is, where the disk answers.
+    pub(crate) fn most_deferred_ever(&self) -> usize {
+        MOST_DEFERRED.min(self.memory_bytes / 16)
     }
 
     fn too_much_waits(&self) -> bool {
