@@ -87,6 +87,23 @@ impl LocalStore {
         Ok(())
     }
 
+    /// Writes ranges; `later` lets a thread do it.
+    fn write_all(&self, writes: &[WriteAt<'_>], later: bool) -> Result<()> {
+        let mut last: Option<(&str, Arc<Handle>)> = None;
+        for write in writes {
+            let handle = match &last {
+                Some((name, handle)) if *name == write.object => handle,
+                _ => {
+                    let handle = self.handles.created(&self.directory, write.object)?;
+                    &last.insert((write.object, handle)).1
+                }
+            };
+            let written = handle.write(write, later);
+            written.map_err(|error| StoreError::io(write.object, error))?;
+        }
+        Ok(())
+    }
+
     /// An object's file and length, looked up only when it is not the `last` one's.
     fn existing<'l, 'n>(
         &self,
@@ -162,19 +179,7 @@ impl Store for LocalStore {
 
     fn write(&self, writes: &[WriteAt<'_>]) -> Result<()> {
         let later = writes.iter().map(|write| write.data.len()).sum::<usize>() >= LONG;
-        let mut last: Option<(&str, Arc<Handle>)> = None;
-        for write in writes {
-            let handle = match &last {
-                Some((name, handle)) if *name == write.object => handle,
-                _ => {
-                    let handle = self.handles.created(&self.directory, write.object)?;
-                    &last.insert((write.object, handle)).1
-                }
-            };
-            let written = handle.write(write, later);
-            written.map_err(|error| StoreError::io(write.object, error))?;
-        }
-        Ok(())
+        self.write_all(writes, later)
     }
 
     fn write_durable(&self, object: &str, offset: u64, data: &[u8]) -> Result<()> {
@@ -199,7 +204,9 @@ impl Store for LocalStore {
         data: &[u8],
         patience: Duration,
     ) -> Result<bool> {
-        self.write(&[WriteAt::new(object, offset, data)])?;
+        // Not here: where a file is changed that the file system is just noting in its journal, who changes it
+        // waits for that.
+        self.write_all(&[WriteAt::new(object, offset, data)], true)?;
         self.sync_soon(&[object], patience)
     }
 

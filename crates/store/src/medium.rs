@@ -127,11 +127,25 @@ pub(crate) fn announce(file: &File, offset: u64, len: usize) {
     }
 }
 
-/// What is read is at random places; to read more of it ahead costs the disk and saves nothing.
+/// What is read is at random places, and often; to read more of it ahead costs the disk and saves nothing.
 pub(crate) fn expect_random_reads(file: &File) {
     // A system that does not know the advice does as it likes.
     let _ = rustix::fs::fadvise(file, 0, None, Advice::Random);
+    note_no_reads(file);
 }
+
+/// Has the system not note in the file when it was read: that is one thing more to write, and who reads while
+/// the file system notes something else there waits for the disk.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn note_no_reads(file: &File) {
+    use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+    // Only its owner may, and it is only slower without.
+    let _ = fcntl_getfl(file).and_then(|flags| fcntl_setfl(file, flags | OFlags::NOATIME));
+}
+
+/// Not every system can.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn note_no_reads(_file: &File) {}
 
 /// Makes a file at least `len` bytes long, with zeros, and takes the space for all of it.
 pub(crate) fn reserve(file: &File, len: u64) -> io::Result<()> {

@@ -422,3 +422,18 @@ fn what_is_to_be_durable_soon_is_so_in_time() -> Result<()> {
     assert!(matches!(store.sync_soon(&["another"], long), Err(StoreError::Missing { .. })));
     Ok(())
 }
+
+/// Or each would have the file system write, and wait for that now and then.
+#[test]
+fn reading_is_not_noted_in_the_files() -> Result<()> {
+    let (dir, store) = new();
+    write(&store, "slab", &[7; 9000])?;
+    store.sync(&["slab"])?;
+    let noted = || fs::metadata(dir.path().join("slab")).and_then(|found| found.accessed());
+    let before = noted().expect("it is there");
+    // Times are those of the last tick.
+    std::thread::sleep(Duration::from_millis(30));
+    assert_eq!(read(&store, "slab", 9000)?, [7; 9000]);
+    assert_eq!(noted().expect("it is there"), before);
+    Ok(())
+}

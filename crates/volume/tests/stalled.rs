@@ -239,6 +239,41 @@ fn what_waits_is_no_more_blocks_than_it_could_fill() {
     assert!(blocks >= MOST / 2, "{blocks}");
 }
 
+/// A volume of which most was removed, so that its tree shrinks in quiet moments.
+fn shrinking(store: &Arc<Stalls>, open: OpenOptions) -> Volume {
+    let create =
+        CreateOptions { block_bytes: BLOCK, capacity_bytes: 1 << 30, kdf: KdfParams::TEST };
+    let mut volume = Volume::create(store.clone(), &passphrase(), create, open).expect("empty");
+    volume.reserve(BLOCKS).expect("room");
+    let write = |id| op(id, Action::Write(content(id)));
+    volume.access((0..BLOCKS).map(write).collect()).expect("memory");
+    volume.discard(&(100..BLOCKS).collect::<Vec<_>>()).expect("memory");
+    volume.commit().expect("memory");
+    volume
+}
+
+#[test]
+fn a_quiet_moment_does_not_wait_to_sweep() {
+    let store = Arc::new(Stalls::default());
+    let (open, shown) = recorded(false);
+    let mut volume = shrinking(&store, open);
+    let mut sweeps = || {
+        let before = shown.lock().expect("alone").len();
+        let next = volume.idle().expect("memory");
+        (shown.lock().expect("alone").len() > before, next)
+    };
+    while !sweeps().0 {}
+    store.still.store(true, Relaxed);
+    for _ in 0..3 {
+        let (sweeps, next) = sweeps();
+        assert!(!sweeps && next > Some(Duration::ZERO), "it asks again soon");
+    }
+    store.still.store(false, Relaxed);
+    assert_eq!(store.waited.load(Relaxed), 0);
+    let done = (0..100_000).any(|_| sweeps().1.is_none());
+    assert!(done, "it comes to an end");
+}
+
 /// Leaves that are shown, in order, with `since_commit` those since the last one.
 fn recorded(since_commit: bool) -> (OpenOptions, Arc<Mutex<Vec<u64>>>) {
     let leaves = Arc::new(Mutex::new(Vec::new()));
@@ -251,6 +286,38 @@ fn recorded(since_commit: bool) -> (OpenOptions, Arc<Mutex<Vec<u64>>>) {
         }
     };
     (OpenOptions { on_shown: Some(Box::new(on_shown)), ..open() }, leaves)
+}
+
+/// What was shown since the last commit is shown again first, as a crash here would have it.
+fn assert_shown_again(store: &Stalls, shown: &Mutex<Vec<u64>>) {
+    let shown = shown.lock().expect("alone").clone();
+    let (open, again) = recorded(false);
+    let disk: Arc<dyn Store> = Arc::new(store.disk.snapshot());
+    drop(Volume::open(disk, &passphrase(), open).expect("sound"));
+    let again = again.lock().expect("alone");
+    assert!(shown.len() > 40, "{}", shown.len());
+    assert_eq!(again[..shown.len()], shown);
+}
+
+/// As the next test, of a sweep.
+#[test]
+fn a_crash_shows_a_sweep_again_where_it_was() {
+    let store = Arc::new(Stalls::default());
+    let (open, shown) = recorded(true);
+    let mut volume = shrinking(&store, open);
+    let sweeps = |volume: &mut Volume| {
+        let before = shown.lock().expect("alone").len();
+        volume.idle().expect("memory");
+        shown.lock().expect("alone").len() > before
+    };
+    for id in (0..100).take_while(|_| shown.lock().expect("alone").len() <= 40) {
+        while !sweeps(&mut volume) {}
+        store.still.store(true, Relaxed);
+        assert!(!sweeps(&mut volume) && !sweeps(&mut volume));
+        volume.access(vec![op(id, Action::Read)]).expect("memory");
+        assert!(!store.still.load(Relaxed), "who reads waits");
+    }
+    assert_shown_again(&store, &shown);
 }
 
 /// The batch whose intent is on its way comes before any other, as in a replay: or a crash would show other
@@ -273,11 +340,5 @@ fn a_crash_shows_again_what_was_shown_in_that_order() {
         let read = |id| op(id, Action::Read);
         volume.access((0..5).map(|id| read(10 * round + id)).collect()).expect("memory");
     }
-    let shown = shown.lock().expect("alone").clone();
-    let (open, again) = recorded(false);
-    let disk: Arc<dyn Store> = Arc::new(store.disk.snapshot());
-    drop(Volume::open(disk, &passphrase(), open).expect("sound"));
-    let again = again.lock().expect("alone");
-    assert!(shown.len() > 40, "{}", shown.len());
-    assert_eq!(again[..shown.len()], shown);
+    assert_shown_again(&store, &shown);
 }

@@ -19,11 +19,20 @@ const PATIENCE: Duration = Duration::from_millis(40);
 /// So many bytes may wait then, or a sixteenth of the budget, and no more blocks than that many bytes fill.
 const MOST_STALLED: usize = 32 << 20;
 
-/// A batch of what waits that comes before any other.
+/// In a quiet moment that little is waited for: mostly it is enough.
+const MOMENT: Duration = Duration::from_millis(2);
+
+/// What comes before any other batch: one of what waits, or a sweep.
 pub(crate) struct Intended {
     intent: Intent,
     /// Its intent is.
     durable: bool,
+}
+
+impl Intended {
+    pub(crate) fn is_sweep(&self) -> bool {
+        self.intent.ids.is_empty()
+    }
 }
 
 /// How far one call carries out what waits.
@@ -61,7 +70,7 @@ impl TreeVolume {
     }
 
     /// Whether a disk that stood still has left more than may wait otherwise.
-    fn is_behind(&self) -> bool {
+    pub(crate) fn is_behind(&self) -> bool {
         let many = self.deferred.len() > MOST_WAITING;
         self.waits_for_nobody() && (many || self.deferred.bytes() > self.most_deferred_ever())
     }
@@ -105,29 +114,46 @@ impl TreeVolume {
         let fresh = ids.iter().filter(|&&id| !self.engine.is_live(BlockId(id))).count();
         self.grow_by(fresh as u64)?;
         let intent = self.engine.intend(ids);
+        self.begin_intended(intent, patience)
+    }
+
+    fn begin_intended(&mut self, intent: Intent, patience: Duration) -> Result<bool> {
         let durable = self.journal.intent_soon(&*self.store, &intent, patience)?;
         self.intended = Some(Intended { intent, durable });
         Ok(durable)
     }
 
-    /// In a quiet moment: carries out a batch of what was left, if the disk is back; `None` when nothing was.
-    pub(crate) fn catch_up(&mut self) -> Result<Option<bool>> {
-        if self.intended.is_none() && !self.is_behind() {
-            return Ok(None);
+    /// In a quiet moment: sweeps so many paths, unless their intent is not durable soon. Nothing else may be
+    /// intended. Whether it did.
+    pub(crate) fn sweep_soon(&mut self, paths: u64) -> Result<bool> {
+        let intent = self.engine.intend_maintenance(paths.min(self.engine.shrink_left()));
+        let durable = self.begin_intended(intent, MOMENT)?;
+        if durable {
+            self.serve_intended()?;
         }
+        Ok(durable)
+    }
+
+    /// In a quiet moment: serves what was intended, or a batch of what was left, if the disk is back. Whether it did.
+    pub(crate) fn catch_up(&mut self) -> Result<bool> {
         let durable = self.intend(Duration::ZERO)?;
         if durable {
             self.serve_intended()?;
         }
-        Ok(Some(durable))
+        Ok(durable)
     }
 
-    /// Serves the batch that was intended, if one was: to be called before anything else is asked of the
-    /// engine that a replay does in the same order. Gives its operations.
+    /// Serves what was intended, if anything was: to be called before anything else is asked of the
+    /// engine that a replay does in the same order. Gives the operations that were carried out.
     pub(crate) fn serve_intended(&mut self) -> Result<usize> {
         let Some(Intended { intent, durable }) = self.intended.take() else { return Ok(0) };
         if !durable {
             self.journal.make_durable(&*self.store)?;
+        }
+        if intent.ids.is_empty() {
+            self.engine.replay(&intent).map_err(engine_error)?;
+            self.run(ShownKind::Maintenance)?;
+            return Ok(0);
         }
         let ops = self.deferred.take_out(&intent.ids);
         self.accesses += ops.len() as u64;

@@ -40,11 +40,21 @@ impl TreeVolume {
                 return Ok(Some(SETTLING));
             }
         }
-        if let Some(done) = self.catch_up()? {
-            return Ok(Some(if done { Duration::ZERO } else { SETTLING }));
-        }
-        let more = self.sweep_a_little()?;
-        Ok(if self.quiet.settling { Some(SETTLING) } else { more.then_some(Duration::ZERO) })
+        let more = match &self.intended {
+            Some(intended) if intended.is_sweep() => {
+                if self.catch_up()? {
+                    self.follow_sweep()?;
+                }
+                true
+            }
+            None if !self.is_behind() => self.sweep_a_little()?,
+            _ => {
+                self.catch_up()?;
+                true
+            }
+        };
+        let disk_works = self.quiet.settling || self.intended.is_some();
+        Ok(if disk_works { Some(SETTLING) } else { more.then_some(Duration::ZERO) })
     }
 
     fn sweep_a_little(&mut self) -> Result<bool> {
@@ -66,13 +76,18 @@ impl TreeVolume {
         if self.commit_if_due()? {
             return Ok(true);
         }
-        self.sweep(self.paths_for_a_moment())?;
+        if self.sweep_soon(self.paths_for_a_moment())? {
+            self.follow_sweep()?;
+        }
+        Ok(true)
+    }
+
+    fn follow_sweep(&mut self) -> Result<()> {
         // What the last paths gave back is free after a commit.
         self.quiet.commit_wanted = self.engine.shrink_left() == 0;
         self.reclaim_end()?;
         // Now, when nobody waits, rather than all of it in the next commit.
-        self.settle()?;
-        Ok(true)
+        self.settle()
     }
 
     /// Paths to sweep in one moment. Towards the commit each writes more of the buckets that are cached, so

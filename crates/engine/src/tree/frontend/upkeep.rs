@@ -43,6 +43,12 @@ impl TreeOram {
         Ok(())
     }
 
+    /// What a round of maintenance will show: its intent may be made durable before it begins, by a replay of it,
+    /// if no batch comes before.
+    pub fn intend_maintenance(&self, paths: u64) -> Intent {
+        Intent { seed: paths, ids: Vec::new() }
+    }
+
     /// Begins a round of `paths` scheduled evictions and nothing else, as if their turn had come:
     /// so a tree that shrinks gets done when there is little traffic. Run it as a batch.
     ///
