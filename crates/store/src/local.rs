@@ -204,8 +204,7 @@ impl Store for LocalStore {
         data: &[u8],
         patience: Duration,
     ) -> Result<bool> {
-        // Not here: where a file is changed that the file system is just noting in its journal, who changes it
-        // waits for that.
+        // Not by the caller: who changes a file may wait for what the file system is just writing of it.
         self.write_all(&[WriteAt::new(object, offset, data)], true)?;
         self.sync_soon(&[object], patience)
     }

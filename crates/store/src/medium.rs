@@ -134,8 +134,7 @@ pub(crate) fn expect_random_reads(file: &File) {
     note_no_reads(file);
 }
 
-/// Has the system not note in the file when it was read: that is one thing more to write, and who reads while
-/// the file system notes something else there waits for the disk.
+/// Has the system not note in the file when it was read: who reads need not change it, and it is less to write.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn note_no_reads(file: &File) {
     use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
