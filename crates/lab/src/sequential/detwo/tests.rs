@@ -1,0 +1,138 @@
+//! What the rival shows, and that it keeps what it was given.
+
+use super::*;
+use crate::workload::Rng;
+use oblivio_engine::{Action, BlockId, BlockOp};
+use oblivio_store::record::Op;
+use oblivio_store::{MemoryStore, RecordStore};
+use oblivio_volume::BlockSpace;
+
+const BLOCKS: u64 = 100;
+
+/// Few entries a leaf and hardly a cache, so that little data has many leaves.
+const SMALL: Shape = Shape { fan_out: 7, step: 3, cached: 2 };
+
+/// The map in memory, or on the disk with reads of either kind.
+type Way = Option<(Shape, Reads)>;
+
+fn ways() -> [(u64, Way); 5] {
+    let (known, compared) = (Some((SMALL, Reads::Known)), Some((SMALL, Reads::Compared)));
+    [(1, None), (3, None), (1, known), (1, compared), (3, compared)]
+}
+
+fn disk(store: Arc<dyn Store>, every: u64, way: Way) -> Box<dyn BlockSpace> {
+    let areas = Areas { blocks: BLOCKS, every, reads: Reads::Known };
+    match way {
+        None => Box::new(DetWo::create(store, areas).expect("a disk")),
+        Some((shape, reads)) => {
+            let areas = Areas { reads, ..areas };
+            Box::new(DetWoMap::create(store, areas, shape).expect("a disk"))
+        }
+    }
+}
+
+/// What the storage sees of so many writes: which places of which object, in which order.
+fn trace(every: u64, way: Way, writes: u64, seed: u64) -> Vec<(Op, String, u64, u64)> {
+    let store = Arc::new(RecordStore::new(MemoryStore::new()));
+    let mut disk = disk(store.clone(), every, way);
+    let mut rng = Rng::new(seed);
+    for turn in 0..writes {
+        let id = BlockId(if seed == 0 { 7 } else { rng.below(BLOCKS) });
+        let action = match rng.below(8) {
+            0 => Action::Remove,
+            _ => Action::Write(vec![rng.next() as u8; BLOCK]),
+        };
+        disk.access(vec![BlockOp { id, action }]).expect("memory");
+        if seed > 0 && rng.below(5) == 0 {
+            let id = BlockId(rng.below(BLOCKS));
+            disk.access(vec![BlockOp { id, action: Action::Read }]).expect("memory");
+        }
+        if turn % 37 == 0 {
+            disk.commit().expect("memory");
+        }
+    }
+    disk.commit().expect("memory");
+    let seen = store.take().into_iter();
+    let writes = seen.filter(|event| matches!(event.op, Op::Write | Op::Sync));
+    writes.map(|event| (event.op, event.object.to_string(), event.offset, event.len)).collect()
+}
+
+#[test]
+fn what_is_written_where_says_nothing() {
+    for (every, way) in ways() {
+        let one = trace(every, way, 1000, 0);
+        assert!(!one.is_empty());
+        for seed in 1..4 {
+            assert_eq!(trace(every, way, 1000, seed), one);
+        }
+    }
+}
+
+#[test]
+fn two_blocks_are_written_for_each_or_four_for_three_and_as_many_for_a_leaf() {
+    let blocks = |every, way, object| {
+        let events = trace(every, way, 900, 1).into_iter();
+        let written = events.filter(|event| event.1 == object).map(|event| event.3);
+        written.sum::<u64>() / (BLOCK as u64 + 40)
+    };
+    for (every, way) in ways() {
+        assert_eq!(blocks(every, way, "blocks"), if every == 1 { 1800 } else { 1200 });
+        // A leaf after every third write.
+        if way.is_some() {
+            assert_eq!(blocks(every, way, "nodes"), if every == 1 { 600 } else { 400 });
+        }
+    }
+    let usual = Some((Shape::default(), Reads::Known));
+    assert_eq!(blocks(1, usual, "nodes"), 2 * (900 / 16));
+}
+
+/// What was written since its leaf's last turn waits in memory: no more than a round's writes.
+#[test]
+fn what_waits_for_its_leaf_is_bounded() {
+    let areas = Areas { blocks: BLOCKS, every: 1, reads: Reads::Known };
+    let mut map = Nodes::create(Arc::new(MemoryStore::new()), areas, SMALL).expect("a map");
+    let mut rng = Rng::new(1);
+    let most = BLOCKS.div_ceil(SMALL.fan_out) * SMALL.step;
+    for written in 0..2000 {
+        let place = (written % (HOLDING * BLOCKS)) as u32;
+        let made = [(rng.below(BLOCKS), Entry { place, bit: 0 })];
+        map.note(written, &made, &[]).expect("memory");
+        assert!(map.waits() as u64 <= most);
+    }
+}
+
+/// Nobody could tell a place from the same place a round of the holding area later.
+#[test]
+fn leaves_that_come_too_late_are_refused() {
+    let areas = Areas { blocks: BLOCKS, every: 3, reads: Reads::Known };
+    let made = DetWoMap::create(Arc::new(MemoryStore::new()), areas, SMALL);
+    assert!(matches!(made, Err(Error::Invalid(_))));
+}
+
+#[test]
+fn the_first_bit_that_differs_is_found() {
+    let mut one = vec![0; BLOCK];
+    assert_eq!(difference(&one, &vec![0; BLOCK]), None);
+    one[BLOCK - 1] = 0x80;
+    assert_eq!(difference(&one, &vec![0; BLOCK]), Some((BLOCK * 8 - 1) as u16));
+    assert_eq!(bit_of(&one, (BLOCK * 8 - 1) as u16), 1);
+    one[1] = 0b100;
+    assert_eq!(difference(&one, &vec![0; BLOCK]), Some(10));
+}
+
+#[test]
+fn a_block_in_anothers_place_is_refused() {
+    let store = Arc::new(MemoryStore::new());
+    let mut disk = disk(store.clone(), 1, None);
+    let write = |id| BlockOp { id: BlockId(id), action: Action::Write(vec![id as u8; BLOCK]) };
+    disk.access((0..BLOCKS).map(write).collect()).expect("memory");
+    disk.commit().expect("memory");
+    let mut bytes = vec![0; 2 * BLOCK];
+    let at = |offset, buf| oblivio_store::ReadAt { object: "blocks", offset, buf };
+    store.read(&mut [at(0, &mut bytes)]).expect("there");
+    bytes.rotate_left(BLOCK);
+    let write = oblivio_store::WriteAt::new("blocks", 0, &bytes);
+    store.write(&[write]).expect("memory");
+    let read = disk.access(vec![BlockOp { id: BlockId(1), action: Action::Read }]);
+    assert!(matches!(read, Err(Error::Tampered(_))), "{read:?}");
+}
