@@ -432,7 +432,7 @@ fn reading_is_not_noted_in_the_files() -> Result<()> {
     let noted = || fs::metadata(dir.path().join("slab")).and_then(|found| found.accessed());
     let before = noted().expect("it is there");
     // Times are those of the last tick.
-    std::thread::sleep(Duration::from_millis(30));
+    thread::sleep(Duration::from_millis(30));
     assert_eq!(read(&store, "slab", 9000)?, [7; 9000]);
     assert_eq!(noted().expect("it is there"), before);
     Ok(())
