@@ -40,6 +40,20 @@ fn what_was_synced_survives_a_kill() {
 }
 
 #[test]
+fn a_sync_of_the_directory_makes_all_safe() {
+    let Some(rig) = rig() else { return };
+    let mut child = rig.child(&["--commit-every", "3600"]);
+    fs::create_dir(rig.path("d")).expect("made");
+    fs::write(rig.path("d/f"), "never synced itself").expect("written");
+    File::open(&rig.dir).and_then(|dir| dir.sync_all()).expect("synced");
+    child.kill().expect("killed");
+    child.wait().expect("it ends");
+    rig.until(|| fs::metadata(&rig.dir).is_err());
+    rig.umount();
+    assert_eq!(rig.scratch.good(["cat", "v", "/d/f"]), "never synced itself");
+}
+
+#[test]
 fn the_timer_commits() {
     let Some(rig) = rig() else { return };
     let mut child = rig.child(&["--commit-every", "1"]);
