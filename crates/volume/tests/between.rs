@@ -180,7 +180,8 @@ fn what_was_committed_is_there_wherever_the_store_fails() {
         plan.operations() - begin
     };
     let all = session(None);
-    for at in (0..all).step_by(all as usize / 16) {
-        session(Some(at));
+    // Not up to the very end: paths are random, and another session may come with a few requests less.
+    for part in 0..16 {
+        session(Some(all * part / 16));
     }
 }
