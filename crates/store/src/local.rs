@@ -87,23 +87,6 @@ impl LocalStore {
         Ok(())
     }
 
-    /// Writes ranges; `later` lets a thread do it.
-    fn write_all(&self, writes: &[WriteAt<'_>], later: bool) -> Result<()> {
-        let mut last: Option<(&str, Arc<Handle>)> = None;
-        for write in writes {
-            let handle = match &last {
-                Some((name, handle)) if *name == write.object => handle,
-                _ => {
-                    let handle = self.handles.created(&self.directory, write.object)?;
-                    &last.insert((write.object, handle)).1
-                }
-            };
-            let written = handle.write(write, later);
-            written.map_err(|error| StoreError::io(write.object, error))?;
-        }
-        Ok(())
-    }
-
     /// An object's file and length, looked up only when it is not the `last` one's.
     fn existing<'l, 'n>(
         &self,
@@ -179,7 +162,19 @@ impl Store for LocalStore {
 
     fn write(&self, writes: &[WriteAt<'_>]) -> Result<()> {
         let later = writes.iter().map(|write| write.data.len()).sum::<usize>() >= LONG;
-        self.write_all(writes, later)
+        let mut last: Option<(&str, Arc<Handle>)> = None;
+        for write in writes {
+            let handle = match &last {
+                Some((name, handle)) if *name == write.object => handle,
+                _ => {
+                    let handle = self.handles.created(&self.directory, write.object)?;
+                    &last.insert((write.object, handle)).1
+                }
+            };
+            let written = handle.write(write, later);
+            written.map_err(|error| StoreError::io(write.object, error))?;
+        }
+        Ok(())
     }
 
     fn write_durable(&self, object: &str, offset: u64, data: &[u8]) -> Result<()> {
@@ -204,8 +199,10 @@ impl Store for LocalStore {
         data: &[u8],
         patience: Duration,
     ) -> Result<bool> {
-        // Not by the caller: who changes a file may wait for what the file system is just writing of it.
-        self.write_all(&[WriteAt::new(object, offset, data)], true)?;
+        let handle = self.handles.created(&self.directory, object)?;
+        // Later, by the thread: who changes a file may wait for what the file system is just writing of it.
+        let written = handle.write(&WriteAt::new(object, offset, data), true);
+        written.map_err(|error| StoreError::io(object, error))?;
         self.sync_soon(&[object], patience)
     }
 

@@ -18,7 +18,6 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_millis(40);
 /// So many bytes may wait then, or a sixteenth of the budget, and no more blocks than that many bytes fill.
 const MOST_STALLED: usize = 32 << 20;
-
 /// In a quiet moment that little is waited for: mostly it is enough.
 const MOMENT: Duration = Duration::from_millis(2);
 
@@ -30,7 +29,7 @@ pub(crate) struct Intended {
 }
 
 impl Intended {
-    pub(crate) fn is_sweep(&self) -> bool {
+    fn is_sweep(&self) -> bool {
         self.intent.ids.is_empty()
     }
 }
@@ -123,42 +122,40 @@ impl TreeVolume {
         Ok(durable)
     }
 
-    /// In a quiet moment: sweeps so many paths, unless their intent is not durable soon. Nothing else may be
-    /// intended. Whether it did.
-    pub(crate) fn sweep_soon(&mut self, paths: u64) -> Result<bool> {
+    /// In a quiet moment: has the intent of a sweep of so many paths become durable. Nothing else may be intended.
+    pub(crate) fn intend_sweep(&mut self, paths: u64) -> Result<()> {
         let intent = self.engine.intend_maintenance(paths.min(self.engine.shrink_left()));
-        let durable = self.begin_intended(intent, MOMENT)?;
-        if durable {
-            self.serve_intended()?;
-        }
-        Ok(durable)
+        self.begin_intended(intent, MOMENT).map(drop)
     }
 
-    /// In a quiet moment: serves what was intended, or a batch of what was left, if the disk is back. Whether it did.
+    /// In a quiet moment: serves what was intended, or a batch of what was left, if the disk is back. Whether that
+    /// was a sweep.
     pub(crate) fn catch_up(&mut self) -> Result<bool> {
+        let sweeps = self.intended.as_ref().is_some_and(Intended::is_sweep);
         let durable = self.intend(Duration::ZERO)?;
         if durable {
             self.serve_intended()?;
         }
-        Ok(durable)
+        Ok(durable && sweeps)
     }
 
     /// Serves what was intended, if anything was: to be called before anything else is asked of the
     /// engine that a replay does in the same order. Gives the operations that were carried out.
     pub(crate) fn serve_intended(&mut self) -> Result<usize> {
-        let Some(Intended { intent, durable }) = self.intended.take() else { return Ok(0) };
-        if !durable {
+        let Some(intended) = self.intended.take() else { return Ok(0) };
+        if !intended.durable {
             self.journal.make_durable(&*self.store)?;
         }
-        if intent.ids.is_empty() {
-            self.engine.replay(&intent).map_err(engine_error)?;
+        let intent = &intended.intent;
+        if intended.is_sweep() {
+            self.engine.replay(intent).map_err(engine_error)?;
             self.run(ShownKind::Maintenance)?;
             return Ok(0);
         }
         let ops = self.deferred.take_out(&intent.ids);
         self.accesses += ops.len() as u64;
         self.keep_little_towards_commit();
-        self.engine.submit_intended(&intent, ops).map_err(engine_error)?;
+        self.engine.submit_intended(intent, ops).map_err(engine_error)?;
         Ok(self.run_batch()?.len())
     }
 

@@ -40,19 +40,12 @@ impl TreeVolume {
                 return Ok(Some(SETTLING));
             }
         }
-        let more = match &self.intended {
-            Some(intended) if intended.is_sweep() => {
-                if self.catch_up()? {
-                    self.follow_sweep()?;
-                }
-                true
-            }
-            None if !self.is_behind() => self.sweep_a_little()?,
-            _ => {
-                self.catch_up()?;
-                true
-            }
-        };
+        let mut more = self.intended.is_some() || self.is_behind();
+        if more {
+            self.serve_what_is_next()?;
+        } else {
+            more = self.sweep_a_little()?;
+        }
         let disk_works = self.quiet.settling || self.intended.is_some();
         Ok(if disk_works { Some(SETTLING) } else { more.then_some(Duration::ZERO) })
     }
@@ -76,13 +69,16 @@ impl TreeVolume {
         if self.commit_if_due()? {
             return Ok(true);
         }
-        if self.sweep_soon(self.paths_for_a_moment())? {
-            self.follow_sweep()?;
-        }
+        self.intend_sweep(self.paths_for_a_moment())?;
+        self.serve_what_is_next()?;
         Ok(true)
     }
 
-    fn follow_sweep(&mut self) -> Result<()> {
+    /// Unless the disk is still at work.
+    fn serve_what_is_next(&mut self) -> Result<()> {
+        if !self.catch_up()? {
+            return Ok(());
+        }
         // What the last paths gave back is free after a commit.
         self.quiet.commit_wanted = self.engine.shrink_left() == 0;
         self.reclaim_end()?;
