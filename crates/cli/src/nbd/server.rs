@@ -50,7 +50,8 @@ pub struct Server {
 impl Server {
     pub fn new(disk: Disk, queue: Arc<Queue>, settings: Settings) -> Self {
         let Settings { commit_every, paced, on_request } = settings;
-        let habits = Habits { commit_every, paced, advice: ADVICE };
+        // A disk is told when programs sync.
+        let habits = Habits { commit_every, settle: None, paced, advice: ADVICE };
         let upkeep = Upkeep::new(Arc::clone(&queue), habits);
         Server { disk, queue, upkeep, on_request }
     }

@@ -4,7 +4,9 @@ use crate::rig;
 use rustix::process::{Pid, Signal};
 use std::fs::{self, File};
 use std::io::{Read, Write};
+use std::path::Path;
 use std::process::Child;
+use std::time::{Duration, Instant, SystemTime};
 
 fn signal(child: &Child, signal: Signal) {
     let id = Pid::from_child(child);
@@ -53,18 +55,47 @@ fn a_sync_of_the_directory_makes_all_safe() {
     assert_eq!(rig.scratch.good(["cat", "v", "/d/f"]), "never synced itself");
 }
 
+/// `sync` without a name reaches no FUSE server, so what was changed may not wait for the timer.
 #[test]
-fn the_timer_commits() {
+fn what_has_settled_is_committed_before_the_timer() {
     let Some(rig) = rig() else { return };
-    let mut child = rig.child(&["--commit-every", "1"]);
-    fs::write(rig.path("f"), "by itself").expect("written");
-    // Written, closed, never synced.
-    std::thread::sleep(std::time::Duration::from_secs(3));
+    let mut child = rig.child(&["--commit-every", "100"]);
+    fs::write(rig.path("f"), "left alone").expect("written");
+    let written = newest(&rig.scratch.path("v"));
+    rig.until(|| newest(&rig.scratch.path("v")) > written);
+    // The record was begun; it is given time to end.
+    std::thread::sleep(Duration::from_secs(1));
     child.kill().expect("killed");
     child.wait().expect("it ends");
     rig.until(|| fs::metadata(&rig.dir).is_err());
     rig.umount();
-    assert_eq!(rig.scratch.good(["cat", "v", "/f"]), "by itself");
+    assert_eq!(rig.scratch.good(["cat", "v", "/f"]), "left alone");
+}
+
+fn newest(volume: &Path) -> SystemTime {
+    let objects = fs::read_dir(volume).expect("a volume");
+    let times = objects.map(|object| object.and_then(|object| object.metadata()?.modified()));
+    times.map(|time| time.expect("a time")).max().expect("objects")
+}
+
+/// Where changes never settle.
+#[test]
+fn the_timer_commits() {
+    let Some(rig) = rig() else { return };
+    let mut child = rig.child(&["--commit-every", "2"]);
+    let begun = Instant::now();
+    for number in 0.. {
+        fs::write(rig.path(&format!("f{number}")), "by itself").expect("written");
+        if begun.elapsed() > Duration::from_secs(5) {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    child.kill().expect("killed");
+    child.wait().expect("it ends");
+    rig.until(|| fs::metadata(&rig.dir).is_err());
+    rig.umount();
+    assert_eq!(rig.scratch.good(["cat", "v", "/f0"]), "by itself");
 }
 
 #[test]
@@ -89,7 +120,7 @@ fn a_busy_mount_says_who_uses_it() {
     let me = format!("({})", std::process::id());
     assert!(said.contains("in use by") && said.contains(&me), "{said}");
     signal(&child, Signal::INT);
-    std::thread::sleep(std::time::Duration::from_millis(500));
+    std::thread::sleep(Duration::from_millis(500));
     assert!(rig.mounted());
     file.write_all(b"it goes on").expect("written");
     // The second one detaches; it ends when the file is closed.

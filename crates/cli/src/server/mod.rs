@@ -5,6 +5,8 @@
 //! A server owns its medium, takes batches from [`Upkeep::next`] until there are none, serves each,
 //! tells of changes by [`Upkeep::changed`] and of how everything went by [`Upkeep::judge`].
 
+mod running;
+
 pub use crate::committer::CHANGE_BYTES;
 pub use crate::judge::Judge;
 use crate::mount::log;
@@ -12,9 +14,8 @@ use crate::queue::{Queue, Refusal, Request, Taken};
 use oblivio_volume::disk::Disk;
 use oblivio_volume::fs::FileSystem;
 use oblivio_volume::{Error, Result};
-use std::io;
+pub use running::Running;
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// So many bytes at the most are read in one batch, unless one request alone wants more.
@@ -23,6 +24,10 @@ pub const READ_BYTES: u64 = 16 << 20;
 /// So many bytes at the most go into one commit: more than a tree volume takes before it wants one, so
 /// that it comes where it has least to write.
 const COMMIT_BYTES: u64 = 96 << 20;
+
+/// What has settled is committed so much later as the last commit took, at least: where commits are
+/// dear, a program that changes something now and then must not spend its time on them.
+const COMMIT_SHARE: u32 = 10;
 
 /// What is served.
 pub trait Medium {
@@ -75,6 +80,8 @@ impl Medium for Disk {
 /// How a volume is looked after.
 pub struct Habits {
     pub commit_every: Duration,
+    /// So long after the last change, at least, everything is committed where nobody tells when programs want that.
+    pub settle: Option<Duration>,
     /// Whether the volume works at a pace.
     pub paced: bool,
     /// What to do about a failure that the server does not get over by itself.
@@ -88,6 +95,10 @@ pub struct Upkeep<Op, A, E> {
     /// Bytes that are not committed; 0 when nothing is to be done.
     uncommitted: u64,
     next_commit: Instant,
+    /// When what was changed has settled, if nothing more is changed until then.
+    settles: Option<Instant>,
+    /// How long the last commit took.
+    took: Duration,
     judge: Arc<Judge<Op, A, E>>,
     /// What is left of long requests.
     later: Vec<Request<Op, A, E>>,
@@ -108,6 +119,8 @@ impl<Op, A, E: Refusal> Upkeep<Op, A, E> {
             habits,
             uncommitted: 0,
             next_commit,
+            settles: None,
+            took: Duration::ZERO,
             judge,
             later: Vec::new(),
             idle_at,
@@ -130,7 +143,10 @@ impl<Op, A, E: Refusal> Upkeep<Op, A, E> {
             }
             let later = std::mem::take(&mut self.later);
             let until = match later.is_empty() {
-                true => self.next_commit.min(self.idle_at.unwrap_or(self.next_commit)),
+                true => [self.idle_at, self.settles]
+                    .into_iter()
+                    .flatten()
+                    .fold(self.next_commit, Instant::min),
                 false => Instant::now(),
             };
             let batch = match self.queue.take(until) {
@@ -160,6 +176,14 @@ impl<Op, A, E: Refusal> Upkeep<Op, A, E> {
     /// anything.
     pub fn changed(&mut self, bytes: u64) {
         self.uncommitted += bytes.max(CHANGE_BYTES);
+        self.settles =
+            self.habits.settle.map(|pause| Instant::now() + pause.max(self.took * COMMIT_SHARE));
+    }
+
+    /// Something may have been changed by a request that programs do not make to change anything. It
+    /// waits for the timer: who only reads must not say when what others changed is committed.
+    pub fn may_have_changed(&mut self) {
+        self.uncommitted += CHANGE_BYTES;
     }
 
     /// A quiet moment: what the volume puts off is done, a little of it at a time.
@@ -172,14 +196,18 @@ impl<Op, A, E: Refusal> Upkeep<Op, A, E> {
         self.idle_at = done.ok().flatten().map(|pause| Instant::now() + pause);
     }
 
-    /// The timer is public: it runs at the same pace whatever was asked for. So is when a volume wants it.
+    /// The timer is public: it runs at the same pace whatever was asked for. So is when a volume wants it,
+    /// and when the last change was.
     fn commit_if_due(&mut self, medium: &mut impl Medium, wanted: bool) {
         let now = Instant::now();
         let due = now >= self.next_commit;
         if due {
             self.next_commit = now + self.habits.commit_every;
         }
-        if wanted || self.uncommitted >= COMMIT_BYTES || (due && self.uncommitted > 0) {
+        // Once: if that fails, the timer tries again.
+        let settled = self.settles.take_if(|at| now >= *at).is_some();
+        let due = (due || settled) && self.uncommitted > 0;
+        if wanted || self.uncommitted >= COMMIT_BYTES || due {
             // Nobody waits for this commit, so nobody else would hear of it.
             if let Err(error) = self.commit(medium).map_err(|error| error.to_string())
                 && self.judge.is_news(&error)
@@ -194,9 +222,12 @@ impl<Op, A, E: Refusal> Upkeep<Op, A, E> {
     /// # Errors
     /// Those of the volume, which were judged already.
     pub fn commit(&mut self, medium: &mut impl Medium) -> Result<()> {
+        let begun = Instant::now();
         let committed = medium.commit();
+        self.took = begun.elapsed();
         if committed.is_ok() {
             self.uncommitted = 0;
+            self.settles = None;
             self.idle_at.get_or_insert_with(Instant::now);
             // Only now: what lies in memory can be read while the store is away.
             if self.judge.is_over() {
@@ -215,62 +246,6 @@ impl<Op, A, E: Refusal> Upkeep<Op, A, E> {
     /// The same, for threads beside the server.
     pub fn judge_beside(&self) -> Arc<Judge<Op, A, E>> {
         Arc::clone(&self.judge)
-    }
-}
-
-/// A server at work on a thread of its own.
-pub struct Running(JoinHandle<Result<()>>);
-
-impl Running {
-    /// Starts a server, and the clock that answers for a store that does not.
-    ///
-    /// # Errors
-    /// Those of the system.
-    pub fn start<Op, A, E>(
-        queue: &Arc<Queue<Op, A, E>>,
-        serve: impl FnOnce() -> Result<()> + Send + 'static,
-    ) -> io::Result<Self>
-    where
-        Op: Send + 'static,
-        A: Send + 'static,
-        E: Refusal,
-    {
-        let watched = Arc::clone(queue);
-        // Whatever ends the server, nobody waits for it any longer.
-        let end = End(Arc::clone(queue));
-        thread::Builder::new().name("deadline".into()).spawn(move || {
-            watched.watch(|waited| {
-                log::note(&format!(
-                    "the store has not answered for {} seconds; until it does, whoever waits gets \
-                     an error",
-                    waited.as_secs_f64()
-                ));
-            });
-        })?;
-        let server = thread::Builder::new().name("server".into()).spawn(move || {
-            let _end = end;
-            serve()
-        })?;
-        Ok(Running(server))
-    }
-
-    /// Waits until the server has ended and everything is committed.
-    ///
-    /// # Errors
-    /// What it ended by.
-    pub fn wait(self) -> anyhow::Result<()> {
-        match self.0.join() {
-            Ok(ended) => Ok(ended?),
-            Err(_) => anyhow::bail!("the server of the volume panicked"),
-        }
-    }
-}
-
-struct End<Op, A, E: Refusal>(Arc<Queue<Op, A, E>>);
-
-impl<Op, A, E: Refusal> Drop for End<Op, A, E> {
-    fn drop(&mut self) {
-        self.0.kill();
     }
 }
 
@@ -316,7 +291,8 @@ mod tests {
     }
 
     fn upkeep(queue: &Arc<Queue<(), (), Refused>>, paced: bool) -> Upkeep<(), (), Refused> {
-        let habits = Habits { commit_every: Duration::from_secs(3600), paced, advice: "" };
+        let commit_every = Duration::from_secs(3600);
+        let habits = Habits { commit_every, settle: None, paced, advice: "" };
         Upkeep::new(Arc::clone(queue), habits)
     }
 
@@ -366,6 +342,45 @@ mod tests {
         upkeep.changed(1);
         assert!(upkeep.next(&mut counts).is_none());
         assert_eq!(counts.commits, 4, "a little waits for its time");
+    }
+
+    /// The last change starts the clock anew; what is no change does not, nor does it commit.
+    #[test]
+    fn what_has_settled_is_committed_once() {
+        let (queue, mut counts) = (queue(), Counts { full: true, ..Counts::default() });
+        let mut upkeep = upkeep(&queue, false);
+        let turn = |upkeep: &mut Upkeep<(), (), Refused>, counts: &mut Counts| {
+            let mut batch = upkeep.next(counts).expect("it was put off");
+            upkeep.put_off(batch.remove(0));
+            counts.commits
+        };
+        turn(&mut upkeep, &mut counts);
+        upkeep.changed(1);
+        assert_eq!((turn(&mut upkeep, &mut counts), upkeep.settles), (0, None), "a disk is told");
+        upkeep.habits.settle = Some(Duration::from_secs(3600));
+        upkeep.changed(1);
+        let first = upkeep.settles.expect("it is to settle");
+        upkeep.may_have_changed();
+        assert_eq!((turn(&mut upkeep, &mut counts), upkeep.settles), (0, Some(first)));
+        upkeep.changed(1);
+        assert!(upkeep.settles > Some(first));
+        upkeep.habits.settle = Some(Duration::ZERO);
+        upkeep.took = Duration::from_secs(360);
+        upkeep.changed(1);
+        assert!(upkeep.settles > Some(first), "commits are dear");
+        upkeep.took = Duration::ZERO;
+        upkeep.changed(1);
+        assert_eq!(turn(&mut upkeep, &mut counts), 1);
+        assert_eq!(
+            (turn(&mut upkeep, &mut counts), upkeep.settles),
+            (1, None),
+            "the timer tries again"
+        );
+        (counts.full, upkeep.took) = (false, Duration::ZERO);
+        upkeep.changed(1);
+        assert_eq!(turn(&mut upkeep, &mut counts), 2);
+        upkeep.may_have_changed();
+        assert_eq!((turn(&mut upkeep, &mut counts), upkeep.uncommitted), (2, CHANGE_BYTES));
     }
 
     #[test]
