@@ -32,7 +32,7 @@ pub struct MountArgs {
     /// Mount on a directory that is not empty
     #[arg(long)]
     pub nonempty: bool,
-    /// Commit what changed every so many seconds
+    /// Commit what changed every so many seconds, and a twenty-fifth of that after the last change
     #[arg(long, value_name = "SECONDS", default_value_t = 5)]
     pub commit_every: u64,
     /// Answer with an error when the storage did nothing for so many seconds

@@ -1,6 +1,6 @@
 //! How mounts begin and end.
 
-use crate::rig;
+use crate::{Rig, rig};
 use rustix::process::{Pid, Signal};
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -21,18 +21,23 @@ fn end(mut child: Child) -> (Option<i32>, String) {
     (code, said)
 }
 
+/// Kills a mount; its directory is then of no use until it is unmounted.
+fn kill(rig: &Rig, mut child: Child) {
+    child.kill().expect("killed");
+    child.wait().expect("it ends");
+    rig.until(|| fs::metadata(&rig.dir).is_err());
+}
+
 #[test]
 fn what_was_synced_survives_a_kill() {
     let Some(rig) = rig() else { return };
-    let mut child = rig.child(&["--commit-every", "3600"]);
+    let child = rig.child(&["--commit-every", "3600"]);
     let mut file = File::create(rig.path("safe")).expect("made");
     file.write_all(b"synced").expect("written");
     file.sync_all().expect("synced");
-    child.kill().expect("killed");
-    child.wait().expect("it ends");
+    kill(&rig, child);
     drop(file);
     // The dead mount can be cleared, and the volume opens again.
-    rig.until(|| fs::metadata(&rig.dir).is_err());
     rig.scratch.bad(8, ["mount", "-b", "v", "m"]);
     rig.umount();
     rig.mount(&[]);
@@ -44,13 +49,11 @@ fn what_was_synced_survives_a_kill() {
 #[test]
 fn a_sync_of_the_directory_makes_all_safe() {
     let Some(rig) = rig() else { return };
-    let mut child = rig.child(&["--commit-every", "3600"]);
+    let child = rig.child(&["--commit-every", "3600"]);
     fs::create_dir(rig.path("d")).expect("made");
     fs::write(rig.path("d/f"), "never synced itself").expect("written");
     File::open(&rig.dir).and_then(|dir| dir.sync_all()).expect("synced");
-    child.kill().expect("killed");
-    child.wait().expect("it ends");
-    rig.until(|| fs::metadata(&rig.dir).is_err());
+    kill(&rig, child);
     rig.umount();
     assert_eq!(rig.scratch.good(["cat", "v", "/d/f"]), "never synced itself");
 }
@@ -59,15 +62,13 @@ fn a_sync_of_the_directory_makes_all_safe() {
 #[test]
 fn what_has_settled_is_committed_before_the_timer() {
     let Some(rig) = rig() else { return };
-    let mut child = rig.child(&["--commit-every", "100"]);
+    let child = rig.child(&["--commit-every", "100"]);
     fs::write(rig.path("f"), "left alone").expect("written");
     let written = newest(&rig.scratch.path("v"));
     rig.until(|| newest(&rig.scratch.path("v")) > written);
     // The record was begun; it is given time to end.
     std::thread::sleep(Duration::from_secs(1));
-    child.kill().expect("killed");
-    child.wait().expect("it ends");
-    rig.until(|| fs::metadata(&rig.dir).is_err());
+    kill(&rig, child);
     rig.umount();
     assert_eq!(rig.scratch.good(["cat", "v", "/f"]), "left alone");
 }
@@ -82,7 +83,7 @@ fn newest(volume: &Path) -> SystemTime {
 #[test]
 fn the_timer_commits() {
     let Some(rig) = rig() else { return };
-    let mut child = rig.child(&["--commit-every", "2"]);
+    let child = rig.child(&["--commit-every", "2"]);
     let begun = Instant::now();
     for number in 0.. {
         fs::write(rig.path(&format!("f{number}")), "by itself").expect("written");
@@ -91,9 +92,7 @@ fn the_timer_commits() {
         }
         std::thread::sleep(Duration::from_millis(10));
     }
-    child.kill().expect("killed");
-    child.wait().expect("it ends");
-    rig.until(|| fs::metadata(&rig.dir).is_err());
+    kill(&rig, child);
     rig.umount();
     assert_eq!(rig.scratch.good(["cat", "v", "/f0"]), "by itself");
 }
