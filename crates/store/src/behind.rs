@@ -12,6 +12,7 @@ mod kept;
 
 use crate::WriteAt;
 use crate::medium::Medium;
+use crate::system;
 use holes::Holes;
 use kept::{Found, Kept};
 use std::fs::File;
@@ -351,6 +352,8 @@ impl<M: Medium> Shared<M> {
 
     /// What the thread does.
     fn work(&self) {
+        // Somebody may be in the middle of an access: what is written behind can wait until that is done.
+        system::does_not_interrupt();
         let mut state = self.state();
         while !state.closing {
             state = if self.is_enough(&state) {

@@ -17,7 +17,7 @@ mod pass_on;
 mod pointer;
 pub mod record;
 pub mod retry;
-mod write_out;
+mod system;
 
 pub use crash::CrashStore;
 pub use fault::FaultStore;

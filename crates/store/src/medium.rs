@@ -2,7 +2,7 @@
 //!
 //! Here are the calls to the system that the folder and the partition store share.
 
-use crate::write_out;
+use crate::system;
 use rustix::fs::{Advice, FallocateFlags, FlockOperation};
 use rustix::io::{Errno, retry_on_intr};
 use std::fs::File;
@@ -60,7 +60,7 @@ impl Medium for File {
     }
 
     fn write_out(&self, offset: u64, len: usize) {
-        write_out::begin(self, offset, len as u64);
+        system::begin_to_write_out(self, offset, len as u64);
     }
 
     fn expect(&self, offset: u64, len: usize) {
