@@ -63,6 +63,11 @@ fn what_leaks(info: &VolumeInfo, tree: &TreeInfo, holds: &Holds) -> Result<()> {
         grouped(tree.size_class),
         size(info.block_bytes as u64)
     ))?;
+    if tree.recursion_levels > 1 {
+        say(
+            "  - how often a part of its map was fetched first: it may grow so far that not all of it stays in memory",
+        )?;
+    }
     say(format!("  - that {} can open it", human::count(info.passphrases as u64, "passphrase")))?;
     say("What it does not learn")?;
     match holds {

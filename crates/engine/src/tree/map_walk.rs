@@ -29,6 +29,18 @@ impl TreeOram {
         (level as u64) << LEVEL_SHIFT | index
     }
 
+    /// Where the map recurses once, and the PLB has room for all map blocks that lead to what there is: of each that
+    /// is not in it the first data block. Whoever accesses these has no map block to fetch any more.
+    pub fn beyond_plb(&self) -> impl Iterator<Item = u64> {
+        let of_each = self.config.map_entries_per_block();
+        let there_are = self.blocks.div_ceil(of_each);
+        // Consecutive ones are spread over all sets alike.
+        let fit = there_are <= self.plb.capacity() as u64 && self.levels == 2;
+        let all = if fit && self.trees.len() == 1 { 0..there_are } else { 0..0 };
+        all.map(move |map_block| map_block * of_each)
+            .filter(|&first| !self.plb.holds(self.map_block(first, 1)))
+    }
+
     /// Takes the map blocks that this batch can use out of the PLB (Freecursive §4.2.4, step 1).
     pub(super) fn take_from_plb(&mut self) {
         if self.levels == 1 || self.trees.len() > 1 {

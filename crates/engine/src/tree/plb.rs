@@ -50,6 +50,11 @@ impl Plb {
         Some(self.sets[set].swap_remove(at))
     }
 
+    /// Whether the block is here.
+    pub fn holds(&self, id: u64) -> bool {
+        self.sets[self.set_of(id)].iter().any(|entry| entry.id == id)
+    }
+
     /// The block, to change its count.
     pub fn get_mut(&mut self, id: u64) -> Option<&mut PlbEntry> {
         let set = self.set_of(id);
