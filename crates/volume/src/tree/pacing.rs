@@ -149,29 +149,23 @@ impl TreeVolume {
         Ok(due(self))
     }
 
-    /// With batches of one size: fetches what leads to all blocks that there are, if there is room for it. What was
-    /// fetched before was seen then.
+    /// With batches of one size: fetches what leads to all blocks that there are and was never fetched, if there is
+    /// room for it. To be done as they come to be: where in an operation that is, the store sees anyway.
     pub(crate) fn fetch_map(&mut self) -> Result<()> {
         let Some(batch) = self.fixed_batch() else { return Ok(()) };
-        let accesses = self.accesses;
-        // A commit may make the volume smaller meanwhile.
-        while self.mapped != self.engine.capacity() {
+        loop {
             let read = |id| BlockOp { id: BlockId(id), action: Action::Read };
             let ops: Vec<BlockOp> = self.engine.beyond_plb().take(batch).map(read).collect();
             if ops.is_empty() {
-                self.mapped = self.engine.capacity();
-                break;
+                return Ok(());
             }
             self.serve_batch(ops)?;
             self.commit_if_due()?;
         }
-        self.accesses = accesses;
-        Ok(())
     }
 
     /// Rounds the batches of the operation that ends up to a power of two.
     pub(crate) fn pad_operation(&mut self) -> Result<()> {
-        self.fetch_map()?;
         let done = std::mem::take(&mut self.accesses);
         if !self.options.pad || self.pacer.is_some() || done == 0 {
             return Ok(());
@@ -287,7 +281,7 @@ mod tests {
     /// Of a map that recurses: what a padded session shows of it follows from how large the volume is.
     #[test]
     fn a_padded_session_fetches_the_map_before_anything_else() {
-        let map_paths = |pad: bool, ids: &[u64]| {
+        let map_paths = |pad: bool, before: u64, ids: &[u64]| {
             let paths = Arc::new(std::sync::Mutex::new(Vec::new()));
             let seen = Arc::clone(&paths);
             let on_shown: crate::OnShown = Box::new(move |shown| {
@@ -295,14 +289,19 @@ mod tests {
                     seen.lock().expect("alone").push(shown.leaves.len());
                 }
             });
-            let open = OpenOptions { pad, on_shown: Some(on_shown), ..Default::default() };
             // Of 2^27 blocks the map does not fit; of 2,000 nearly 8 of its blocks are in use.
             let create =
                 CreateOptions { block_bytes: 512, capacity_bytes: 1 << 36, kdf: KdfParams::TEST };
-            let store = Arc::new(MemoryStore::new());
+            let (store, passphrase) = (Arc::new(MemoryStore::new()), Passphrase::new("pace"));
+            let open = OpenOptions::default();
             let mut volume =
-                TreeVolume::create(store, &Passphrase::new("pace"), create, open).expect("memory");
+                TreeVolume::create(store.clone(), &passphrase, create, open).expect("memory");
             assert_eq!(volume.tree_info().recursion_levels, 2);
+            volume.reserve(before).expect("room");
+            volume.finish().expect("memory");
+            drop(volume);
+            let open = OpenOptions { pad, on_shown: Some(on_shown), ..Default::default() };
+            let mut volume = TreeVolume::open(store, &passphrase, open).expect("memory");
             volume.reserve(2000).expect("room");
             volume.end_operation().expect("memory");
             let at_first = std::mem::take(&mut *paths.lock().expect("alone"));
@@ -314,11 +313,14 @@ mod tests {
             (at_first, later)
         };
         let (few, many) = ([1999, 3, 7], [0, 500, 1000, 1500, 1999, 2, 502]);
-        let (at_first, later) = map_paths(true, &few);
-        assert!(at_first.len() >= 2 && later.is_empty(), "{at_first:?}, {later:?}");
-        assert_eq!(map_paths(true, &many), (at_first, later));
+        // All blocks are there as it begins, or half come to be in it.
+        for before in [2000, 1000] {
+            let (at_first, later) = map_paths(true, before, &few);
+            assert!(at_first.len() >= 2 && later.is_empty(), "{at_first:?}, {later:?}");
+            assert_eq!(map_paths(true, before, &many), (at_first, later));
+        }
         // Who does not pad shows which session used more of it.
-        assert_ne!(map_paths(false, &few), map_paths(false, &many));
+        assert_ne!(map_paths(false, 2000, &few), map_paths(false, 2000, &many));
     }
 
     #[test]

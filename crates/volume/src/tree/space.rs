@@ -181,7 +181,7 @@ impl BlockSpace for TreeVolume {
             volume.journal.resize(&*volume.store, blocks, volume.engine.size_class())?;
             volume.engine.grow(blocks).map_err(engine_error)?;
             volume.report_rule();
-            Ok(())
+            volume.fetch_map()
         })
     }
 

@@ -55,8 +55,6 @@ pub struct TreeVolume {
     pub(crate) pacer: Option<Pacer>,
     /// Accesses of the caller's operation under way.
     pub(crate) accesses: u64,
-    /// With batches of one size, how many blocks there were when all their map blocks were fetched.
-    pub(crate) mapped: u64,
     /// Scheduled paths at the last commit.
     pub(crate) committed_at: u64,
     /// Bytes that the slab held then.
@@ -200,7 +198,6 @@ impl TreeVolume {
             root_changed: false,
             pacer: options.pace.map(Pacer::new),
             accesses: 0,
-            mapped: 0,
             committed_at: 0,
             stored_at_commit: 0,
             roomy: true,
