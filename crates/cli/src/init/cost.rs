@@ -21,7 +21,8 @@ fn tree(create: &CreateOptions) -> Result<()> {
     let path = TreeVolume::path_bytes(create, stored);
     let block = size(create.block_bytes as u64);
     human::say("Hides from whoever keeps it what is read and written, and whether it is either.")?;
-    human::say("  space      2 to 2.6 times what is in it; it grows and shrinks with that")?;
+    human::say("  space      2 to 2.6 times what is in it, up to 4 while much is removed;")?;
+    human::say("             it grows and shrinks with that")?;
     human::say(format!(
         "  bandwidth  with {} in it, up to {} read and {} written for a block of {block};",
         size(stored),
@@ -29,7 +30,7 @@ fn tree(create: &CreateOptions) -> Result<()> {
         size(path / 3)
     ))?;
     human::say("             less when blocks are asked for together")?;
-    human::say("  time       on a local disk some 5 to 7 times that of encryption alone")
+    human::say("  time       on a local disk some 3 to 10 times that of encryption alone")
 }
 
 fn sequential(create: &SequentialOptions) -> Result<()> {
