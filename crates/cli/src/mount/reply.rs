@@ -134,14 +134,15 @@ pub fn hand_over(long: &Receiver<Long>) {
 /// An inode takes about so many bytes of metadata.
 const INODE_BYTES: u64 = 512;
 
-/// How full the volume is.
+/// How full the volume is. What the store has no room for is free, but not to be had: counted as used, an
+/// empty volume would seem full on a small disk.
 pub fn statfs(usage: &Usage, reply: ReplyStatfs) {
     let used = usage.files + usage.directories;
     let free_inodes = usage.free_blocks.saturating_mul(usage.block_bytes) / INODE_BYTES;
     let block = u32::try_from(usage.block_bytes).unwrap_or(u32::MAX);
     reply.statfs(
         usage.capacity_blocks,
-        usage.free_blocks,
+        usage.unused_blocks,
         usage.free_blocks,
         used + free_inodes,
         free_inodes,

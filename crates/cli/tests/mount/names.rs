@@ -102,6 +102,9 @@ fn modes_owners_and_space() {
     rig.mount(&[]);
     let before = rustix::fs::statvfs(&rig.dir).expect("the space");
     assert_eq!((before.f_bsize, before.f_namemax), (16 << 10, 255));
+    // However little of what it may hold this disk has room for.
+    let used = before.f_blocks - before.f_bfree;
+    assert!(used <= 256, "{used} blocks of nothing");
     let data = crate::common::noise(4 << 20, 9);
     fs::write(rig.path("f"), data).expect("written");
     let file = fs::File::open(rig.path("f")).expect("opened");

@@ -126,14 +126,15 @@ impl State {
         let reserved = buffered + self.kept_back() + self.metadata_reserve(1);
         let mut pool = self.pool.lock();
         let unused = pool.allocator.capacity().saturating_sub(pool.allocator.used());
-        let unused = pool.blocks()?.room()?.map_or(unused, |room| room.min(unused));
+        let free = pool.blocks()?.room()?.map_or(unused, |room| room.min(unused));
         Ok(Usage {
             files: self.counters.files,
             directories: self.counters.directories,
             logical_bytes: self.counters.logical_bytes,
             data_blocks: pool.data_blocks() + buffered,
             metadata_blocks: pool.metadata.mapped_blocks(),
-            free_blocks: unused.saturating_sub(reserved),
+            free_blocks: free.saturating_sub(reserved),
+            unused_blocks: unused.saturating_sub(reserved),
             capacity_blocks: pool.allocator.capacity(),
             block_bytes: self.block_bytes as u64,
         })

@@ -187,8 +187,10 @@ pub struct Usage {
     /// Blocks set aside for metadata.
     pub metadata_blocks: u64,
     /// Blocks that new file data may still take: what is kept back for metadata is left out, what
-    /// the next commit frees is in.
+    /// the next commit frees is in. No more than the store below has room for.
     pub free_blocks: u64,
+    /// The same, whatever the store below has room for.
+    pub unused_blocks: u64,
     /// Blocks that the volume may ever hold.
     pub capacity_blocks: u64,
     /// Bytes in a block.

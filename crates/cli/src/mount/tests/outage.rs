@@ -252,13 +252,18 @@ fn giving_space_back_may_fail_for_a_while() {
 fn a_disk_that_fills_up_is_told_in_advance() {
     let mut storm = Storm::new(true);
     storm.load().expect("room");
-    let free = |storm: &mut Storm| match storm.ask(Op::StatFs) {
-        Ok(Answer::Usage(usage)) => usage.free_blocks * usage.block_bytes,
+    let usage = |storm: &mut Storm| match storm.ask(Op::StatFs) {
+        Ok(Answer::Usage(usage)) => usage,
         other => panic!("{other:?}"),
     };
-    let empty = free(&mut storm);
+    let free = |storm: &mut Storm| {
+        let usage = usage(storm);
+        usage.free_blocks * usage.block_bytes
+    };
+    let (empty, unused) = (free(&mut storm), usage(&mut storm).unused_blocks);
     storm.store.size.store(400 << 20, Ordering::Relaxed);
     let less = free(&mut storm);
+    assert_eq!(usage(&mut storm).unused_blocks, unused, "nothing more is in it");
     assert!(less > 0 && less < 200 << 20 && less < empty, "{less}");
     let error = loop {
         if let Err(error) = storm.add() {
