@@ -24,6 +24,8 @@ pub enum Code {
     NotAVolume = 9,
     /// Some files could not be dealt with; the others were.
     Partial = 10,
+    /// Another volume than the one that was at this place.
+    OtherVolume = 11,
     /// Whoever read our output went away; as the shell has it for SIGPIPE.
     Pipe = 141,
 }
@@ -113,6 +115,16 @@ fn of_volume(error: &VolumeError) -> (Code, &'static str) {
             "If you restored a backup yourself, say so with --accept-rollback. If not, somebody \
              put an old copy in place.",
         ),
+        E::OtherVolume(_) => (
+            Code::OtherVolume,
+            "If you put it there yourself, say so with --accept-other-volume. If not, somebody put \
+             one volume in the place of another.",
+        ),
+        E::Forgotten(_) => (
+            Code::General,
+            "If you delete the file, the volume opens as if for the first time, and a rollback \
+             before that goes unnoticed.",
+        ),
         E::Full(_) => (Code::Full, "Free some space and try again; what was stored is intact."),
         E::Busy => (Code::Busy, "Wait until the other oblivio is done, or unmount it."),
         E::Closed(_) => (Code::General, "Run the command again."),
@@ -163,17 +175,21 @@ pub fn line(error: &Error) -> String {
     crate::human::plain(&text)
 }
 
-/// Whether going on with the next file makes no sense: the volume itself has failed.
+/// Whether going on with the next file makes no sense.
 pub fn fatal(error: &Error) -> bool {
-    if matches!(judge(error).0, Code::Pipe | Code::Full) {
-        return true;
-    }
+    matches!(judge(error).0, Code::Pipe | Code::Full) || volume_failed(error)
+}
+
+/// Whether the volume itself has failed, so that its session cannot be ended in order.
+pub fn volume_failed(error: &Error) -> bool {
     error.chain().any(|cause| match cause.downcast_ref::<VolumeError>() {
         Some(error) => matches!(
             error,
             VolumeError::Closed(_)
                 | VolumeError::Tampered(_)
                 | VolumeError::RolledBack(_)
+                | VolumeError::OtherVolume(_)
+                | VolumeError::Forgotten(_)
                 | VolumeError::Busy
                 | VolumeError::Store(_)
         ),

@@ -4,15 +4,15 @@ use crate::args::OpenArgs;
 use crate::exit::{Code, fault, usage};
 use crate::passphrase;
 use crate::recorder::Recorder;
-use crate::remembered::{self, Remembered};
+use crate::remembered::Remembered;
 use crate::watch::{Holds, Publisher};
 use anyhow::{Context, Result};
 use oblivio_store::{LocalStore, PartitionStore, Store};
 use oblivio_volume::disk::{self, Disk};
 use oblivio_volume::fs::{FileSystem, Timestamp};
 use oblivio_volume::{
-    BlockSpace, EngineKind, Error as VolumeError, OnShown, OpenOptions, Pace, Seen, Volume,
-    VolumeInfo, read_header,
+    BlockSpace, ClosedVolume, EngineKind, Error as VolumeError, OnShown, OpenOptions, Pace, Volume,
+    VolumeInfo,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -44,20 +44,16 @@ pub fn store(folder: &Path) -> Result<Arc<dyn Store>> {
     Ok(Arc::new(LocalStore::open(folder)?))
 }
 
-/// What the user chose and this computer remembers, as the volume wants it.
-pub fn options(
-    args: &OpenArgs,
-    last_seen: Option<Seen>,
-    on_shown: Option<OnShown>,
-) -> Result<OpenOptions> {
+/// What the user chose, and what this computer remembers, as the volume at this place wants it.
+pub fn options(folder: &Path, args: &OpenArgs, on_shown: Option<OnShown>) -> Result<OpenOptions> {
+    let remembered = Remembered::at(folder, args.accept_other_volume)?;
     Ok(OpenOptions {
         memory_bytes: memory(args)?,
-        last_seen,
+        keeper: Some(Box::new(remembered)),
         accept_rollback: args.accept_rollback,
         pad: args.pad,
         pace: args.pace.map(pace),
         short_pauses: false,
-        on_commit: Some(remembered::callback()),
         on_shown,
     })
 }
@@ -97,25 +93,24 @@ pub fn volume_over(
     short_pauses: bool,
 ) -> Result<(Volume, Publisher)> {
     // Before the passphrase is asked for: whoever mistyped the folder should hear of it first.
-    let header = read_header(store.as_ref()).with_context(|| folder.display().to_string())?;
-    let last_seen = Remembered::of(header.volume)?.load()?;
+    // It is read once. What it says is not authenticated yet, so nothing but that it is the same then.
+    let closed = ClosedVolume::read(store).with_context(|| folder.display().to_string())?;
+    let header = closed.header();
     let publisher = Publisher::of(header.volume);
-    let store = match header.engine {
-        EngineKind::Tree => store,
+    let closed = match header.engine {
+        EngineKind::Tree => closed,
         EngineKind::Sequential => {
             refuse_what_hides_reads(args)?;
-            publisher.over(store)?
+            closed.over(|store| publisher.over(store))?
         }
     };
     let on_shown = both(publisher.callback(), recorder.map(Recorder::callback));
-    let mut options = OpenOptions { short_pauses, ..options(args, last_seen, Some(on_shown))? };
+    let mut options = OpenOptions { short_pauses, ..options(folder, args, Some(on_shown))? };
     if short_pauses && header.engine == EngineKind::Tree && options.memory_bytes == 0 {
         options.memory_bytes = crate::memory::of_server();
     }
     let passphrase = passphrase::known(&args.passphrase)?;
-    let volume = Volume::open(store, &passphrase, options)?;
-    remembered::note(&volume.seen())?;
-    Ok((volume, publisher))
+    Ok((closed.open(&passphrase, options)?, publisher))
 }
 
 /// A volume whose reads nobody sees has no use for what hides or shows them.
@@ -190,13 +185,14 @@ pub fn with_either<T>(
     Ok(value)
 }
 
-/// Commits what a command did, unless the volume itself has failed.
+/// Ends the session, whatever became of the command, unless the volume itself has failed: what was
+/// shown is then behind a commit.
 fn close<T>(
     done: &Result<T>,
     finish: impl FnOnce() -> oblivio_volume::Result<Box<dyn BlockSpace>>,
 ) -> Result<()> {
     match done {
-        Err(error) if crate::exit::fatal(error) => Ok(()),
+        Err(error) if crate::exit::volume_failed(error) => Ok(()),
         _ => Ok(finish().map(drop)?),
     }
 }

@@ -50,6 +50,12 @@ pub enum Error {
     /// The volume is older than what this computer has seen.
     #[error("rolled back: {0}")]
     RolledBack(String),
+    /// Another volume is known at this place; the two identities are named.
+    #[error("another volume: {0}")]
+    OtherVolume(String),
+    /// What this computer knows of the volume cannot be read or kept.
+    #[error("what this computer knows of the volume {0}")]
+    Forgotten(String),
     /// The declared capacity or the store is used up.
     #[error("no space: {0}")]
     Full(String),

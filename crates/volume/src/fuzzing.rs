@@ -8,6 +8,7 @@ use crate::header::Header;
 use crate::tree::commit::{COMMIT_OBJECT, CommitRecord, read_commit, write_commit};
 use crate::tree::journal::{JOURNAL_OBJECT, Journal, parse};
 use crate::tree::state::StateLog;
+use crate::trust::{Act, ComputerId, LogCheck};
 use crate::{Error, Result, Volume};
 use oblivio_crypto::{
     Kind, OsEntropy, Passphrase, Place, SEAL_HEADER, SealRoot, Sealer, SeededEntropy, TAG_BYTES,
@@ -23,6 +24,7 @@ const VOLUME: VolumeId = VolumeId([7; 16]);
 /// The commit on which [`journal`] stands, and its digest.
 const EPOCH: u64 = 5;
 const DIGEST: [u8; 32] = [3; 32];
+const ACT: Act = Act { computer: ComputerId([5; 16]), number: 1 };
 
 /// A key that seals what a target makes. Each kind of input has its own, so that the fuzzer cannot
 /// splice what was sealed for one (and stands in the seeds) into another.
@@ -90,7 +92,7 @@ pub use crate::tree::journal::Record;
 
 /// Parses an opened journal record.
 pub fn journal_record(plain: &[u8]) -> Option<Record> {
-    parse(plain)
+    Some(parse(plain)?.1)
 }
 
 fn new_journal(key: Key, entropy: u64) -> Journal {
@@ -107,9 +109,9 @@ pub fn journal(key: Key, entropy: u64, records: &[Record]) -> Result<Vec<u8>> {
     let store = MemoryStore::new();
     let mut journal = new_journal(key, entropy);
     records.iter().try_for_each(|record| match record {
-        Record::Intent(intent) => journal.intent(&store, intent),
-        Record::Sync { root, writes } => journal.sync(&store, root, writes, 0),
-        Record::Resize { blocks, class } => journal.resize(&store, *blocks, *class),
+        Record::Intent(intent) => journal.intent(&store, ACT, intent),
+        Record::Sync { root, writes } => journal.sync(&store, ACT, root, writes, 0),
+        Record::Resize { blocks, class } => journal.resize(&store, ACT, *blocks, *class),
     })?;
     object(&store, JOURNAL_OBJECT)
 }
@@ -127,7 +129,9 @@ pub fn journal_of(key: Key, plain: &[u8]) -> Vec<u8> {
 /// # Errors
 /// Those of the journal.
 pub fn load_journal(key: Key, journal: &[u8]) -> Result<Vec<Record>> {
-    new_journal(key, 4).load(&holding(JOURNAL_OBJECT, journal)?)
+    let store = holding(JOURNAL_OBJECT, journal)?;
+    let records = new_journal(key, 4).load(&store, &mut LogCheck::default())?;
+    Ok(records.into_iter().map(|(_, record)| record).collect())
 }
 
 /// What [`edit_state`] hands out.
@@ -160,7 +164,7 @@ pub fn edit_state(
     if part == Edit::Checkpoint {
         plains.truncate(1);
     }
-    let mut last = plains.pop().unwrap_or_default();
+    let mut last = plains.pop().map(|plain| plain.bytes).unwrap_or_default();
     edit(&mut last);
     last.splice(0..0, [0; SEAL_HEADER]);
     let record = match part {

@@ -9,9 +9,9 @@ pub mod fuzzing;
 mod header;
 mod options;
 mod ranges;
-mod rollback;
 pub mod sequential;
 pub mod tree;
+mod trust;
 mod volume;
 
 pub use block::{BlockReader, BlockSpace, ROOT_BYTES};
@@ -21,8 +21,9 @@ pub use header::{
     read_header, remove_passphrase,
 };
 pub use options::{
-    CreateOptions, DEFAULT_MEMORY, EngineInfo, OnCommit, OnShown, OpenOptions, Rule, Seen,
-    SequentialInfo, Shown, ShownKind, TreeInfo, VolumeInfo,
+    CreateOptions, DEFAULT_MEMORY, EngineInfo, OnShown, OpenOptions, Rule, SequentialInfo, Shown,
+    ShownKind, TreeInfo, VolumeInfo,
 };
 pub use tree::Pace;
-pub use volume::Volume;
+pub use trust::{Act, ComputerId, Keep, Keeper, Known, LogMark, LogSeen, MemoryKeeper};
+pub use volume::{ClosedVolume, Volume};

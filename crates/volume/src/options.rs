@@ -1,7 +1,7 @@
 //! What a caller chooses when a volume is created or opened, and what it is told.
 
-use crate::Result;
 use crate::tree::Pace;
+use crate::trust::Keeper;
 use oblivio_crypto::{KdfParams, VolumeId};
 use oblivio_engine::sequential::SequentialConfig;
 
@@ -20,19 +20,6 @@ impl Default for CreateOptions {
     fn default() -> Self {
         Self { block_bytes: 16 << 10, capacity_bytes: 256 << 30, kdf: KdfParams::default() }
     }
-}
-
-/// What this computer last saw of a volume.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seen {
-    /// The volume.
-    pub volume: VolumeId,
-    /// The number of its last commit.
-    pub epoch: u64,
-    /// What identifies that commit among others of the same number.
-    pub digest: [u8; 32],
-    /// How many syncs stood in the journal since.
-    pub syncs: u64,
 }
 
 /// What was done when something was shown. The store can tell these apart.
@@ -121,8 +108,6 @@ pub struct Shown {
     pub places_written: Vec<u64>,
 }
 
-/// Called after each commit or sync is durable; the caller remembers it for [`OpenOptions::last_seen`].
-pub type OnCommit = Box<dyn FnMut(&Seen) -> Result<()> + Send>;
 /// Called after each batch, round of maintenance, sync, commit and change of the public rule.
 pub type OnShown = Box<dyn FnMut(&Shown) + Send>;
 
@@ -131,9 +116,10 @@ pub type OnShown = Box<dyn FnMut(&Shown) + Send>;
 pub struct OpenOptions {
     /// The memory that the volume may use, in bytes; 0 for [`DEFAULT_MEMORY`].
     pub memory_bytes: usize,
-    /// What this computer saw of the volume last, if anything.
-    pub last_seen: Option<Seen>,
-    /// Open the volume although it is older than, or parted from, what this computer saw: the
+    /// Where this computer keeps what it knows of volumes. Without it, any state that there ever
+    /// was is taken for the newest.
+    pub keeper: Option<Box<dyn Keeper>>,
+    /// Open the volume although it is older than, or parted from, what this computer knows: the
     /// user says that a backup was restored.
     pub accept_rollback: bool,
     /// Make the accesses of each operation of the caller in batches of one size, and a power of
@@ -143,8 +129,6 @@ pub struct OpenOptions {
     pub pace: Option<Pace>,
     /// Somebody waits for every operation: work that can be left for later is done in small parts.
     pub short_pauses: bool,
-    /// Called after each commit.
-    pub on_commit: Option<OnCommit>,
     /// Called after whatever the store is shown.
     pub on_shown: Option<OnShown>,
 }

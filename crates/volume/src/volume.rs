@@ -1,10 +1,11 @@
 //! A volume, whichever engine it is on.
 
 use crate::block::{BlockReader, BlockSpace};
-use crate::header::{EngineKind, HEADER_OBJECT, Header};
-use crate::options::{CreateOptions, OpenOptions, Seen, VolumeInfo};
+use crate::header::{EngineKind, HEADER_OBJECT, Header, PublicHeader};
+use crate::options::{CreateOptions, OpenOptions, VolumeInfo};
 use crate::sequential::{SequentialOptions, SequentialVolume};
 use crate::tree::TreeVolume;
+use crate::trust::Known;
 use crate::{Error, Result};
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::tree::Meters;
@@ -68,15 +69,9 @@ impl Volume {
     /// # Errors
     /// `WrongPassphrase`, `Unsupported`, `Tampered`, `RolledBack`, `Busy`.
     pub fn open(store: Arc<dyn Store>, passphrase: &Passphrase, open: OpenOptions) -> Result<Self> {
-        let (header, master) = Header::open(&*store, passphrase)?;
-        match header.engine() {
-            EngineKind::Tree => {
-                TreeVolume::open_with(store, &header, &master, open).map(Self::from)
-            }
-            EngineKind::Sequential => {
-                SequentialVolume::open_with(store, &header, &master, open).map(Self::from)
-            }
-        }
+        // Nobody shall write between the header and the rest.
+        store.lock()?;
+        ClosedVolume::read(store)?.open(passphrase, open)
     }
 
     fn space(&self) -> &dyn BlockSpace {
@@ -93,11 +88,11 @@ impl Volume {
         }
     }
 
-    /// What this computer has now seen of the volume.
-    pub fn seen(&self) -> Seen {
+    /// What this computer knows of the volume now.
+    pub fn known(&self) -> Known {
         match &self.0 {
-            Kind::Tree(volume) => volume.seen(),
-            Kind::Sequential(volume) => volume.seen(),
+            Kind::Tree(volume) => volume.known(),
+            Kind::Sequential(volume) => volume.known(),
         }
     }
 
@@ -137,6 +132,58 @@ impl Volume {
         match &self.0 {
             Kind::Tree(volume) => volume.meters(),
             Kind::Sequential(_) => Meters::default(),
+        }
+    }
+}
+
+/// A volume whose header was read, and that is not open yet. The header is read this once: what is
+/// decided by it before a passphrase is known holds for the volume that is opened, or it is refused.
+pub struct ClosedVolume {
+    store: Arc<dyn Store>,
+    header: Header,
+}
+
+impl ClosedVolume {
+    /// Reads the header of the volume in a store.
+    ///
+    /// # Errors
+    /// `Unsupported` when there is none that this version knows.
+    pub fn read(store: Arc<dyn Store>) -> Result<Self> {
+        let header = Header::load(&*store)?;
+        Ok(Self { store, header })
+    }
+
+    /// What its header says. Nothing of it is authenticated before the volume is open.
+    pub fn header(&self) -> PublicHeader {
+        self.header.public()
+    }
+
+    /// The same with a layer over its store.
+    ///
+    /// # Errors
+    /// Those of `layer`.
+    pub fn over<E>(
+        self,
+        layer: impl FnOnce(Arc<dyn Store>) -> std::result::Result<Arc<dyn Store>, E>,
+    ) -> std::result::Result<Self, E> {
+        Ok(Self { store: layer(self.store)?, ..self })
+    }
+
+    /// Opens it; does again what a session that did not end well leaves to be done.
+    ///
+    /// # Errors
+    /// As [`Volume::open`].
+    pub fn open(self, passphrase: &Passphrase, open: OpenOptions) -> Result<Volume> {
+        let Self { store, header } = self;
+        store.lock()?;
+        let master = header.unlock(passphrase)?;
+        match header.engine() {
+            EngineKind::Tree => {
+                TreeVolume::open_with(store, &header, &master, open).map(Volume::from)
+            }
+            EngineKind::Sequential => {
+                SequentialVolume::open_with(store, &header, &master, open).map(Volume::from)
+            }
         }
     }
 }

@@ -151,6 +151,9 @@ pub struct OpenArgs {
     /// I restored a backup: open the volume although it is older than what this computer saw
     #[arg(long)]
     pub accept_rollback: bool,
+    /// I put another volume in this place: open it although this computer used another one here
+    #[arg(long, hide_short_help = true)]
+    pub accept_other_volume: bool,
     /// Round the accesses of each file operation up to a power of two
     #[arg(long, hide_short_help = true)]
     pub pad: bool,

@@ -5,7 +5,7 @@ mod cost;
 mod place;
 mod plan;
 
-use crate::args::InitArgs;
+use crate::args::{InitArgs, OpenArgs};
 use crate::human;
 use crate::open;
 use crate::passphrase;
@@ -68,7 +68,9 @@ fn make(
     plan: &Plan,
     passphrase: &Passphrase,
 ) -> Result<()> {
-    let (store, options) = (Arc::clone(store), open::options(&args.open, None, None)?);
+    // Whatever was here before, this volume is meant.
+    let open = OpenArgs { accept_other_volume: true, ..args.open.clone() };
+    let (store, options) = (Arc::clone(store), open::options(&args.volume, &open, None)?);
     let volume = match plan.engine {
         Engine::Tree(create) => Volume::create(store, passphrase, create, options)?,
         Engine::Sequential(create) => {

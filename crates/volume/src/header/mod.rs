@@ -190,7 +190,7 @@ impl Header {
         Ok(master)
     }
 
-    /// Locks the store of a volume on this engine, and opens its master key.
+    /// Locks the store of a volume on this engine, reads its header and opens its master key.
     ///
     /// # Errors
     /// `Busy`, `Unsupported` (a volume on another engine too), `WrongPassphrase`, `Tampered`.
@@ -199,21 +199,12 @@ impl Header {
         store: &dyn Store,
         passphrase: &Passphrase,
     ) -> Result<(Self, MasterKey)> {
-        let (header, master) = Self::open(store, passphrase)?;
-        if header.engine() != engine {
-            return Err(Error::Unsupported("the volume is on another engine".into()));
-        }
-        Ok((header, master))
-    }
-
-    /// As [`Self::open_as`], of a volume on any engine.
-    ///
-    /// # Errors
-    /// As [`Self::open_as`].
-    pub fn open(store: &dyn Store, passphrase: &Passphrase) -> Result<(Self, MasterKey)> {
         store.lock()?;
         let header = Self::load(store)?;
         let master = header.unlock(passphrase)?;
+        if header.engine() != engine {
+            return Err(Error::Unsupported("the volume is on another engine".into()));
+        }
         Ok((header, master))
     }
 

@@ -6,6 +6,9 @@ use oblivio_engine::sequential::{Layout, MOST_BYTES, SequentialConfig};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute};
 
+/// A flag: the state has room for a whole table of computers.
+const WHOLE_TABLE: u32 = 1;
+
 /// What a sequential volume is made with. All of it is public.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SequentialHeader {
@@ -15,6 +18,9 @@ pub struct SequentialHeader {
     pub quantum_writes: u64,
     /// Quanta that the log has room for.
     pub log_quanta: u64,
+    /// The state has room for a whole table of computers; that of older volumes has what is left of
+    /// its last page.
+    pub whole_table: bool,
 }
 
 impl SequentialHeader {
@@ -65,7 +71,7 @@ const _: () = assert!(size_of::<Parameters>() == PARAMETER_BYTES);
 /// The fields of a new volume.
 pub(super) fn fields_of(layout: &SequentialHeader) -> Result<Fields> {
     layout.check()?;
-    let SequentialHeader { engine, quantum_writes, log_quanta } = layout;
+    let SequentialHeader { engine, quantum_writes, log_quanta, whole_table } = layout;
     let parameters = Parameters {
         blocks: U64::new(engine.blocks),
         bucket_blocks: U32::new(engine.bucket_blocks as u32),
@@ -79,13 +85,14 @@ pub(super) fn fields_of(layout: &SequentialHeader) -> Result<Fields> {
         log_quanta: U64::new(*log_quanta),
     };
     let block_bytes = engine.block_bytes as u32;
-    Ok(Fields::new(ENGINE_SEQUENTIAL, 0, block_bytes, transmute!(parameters)))
+    let flags = if *whole_table { WHOLE_TABLE } else { 0 };
+    Ok(Fields::new(ENGINE_SEQUENTIAL, flags, block_bytes, transmute!(parameters)))
 }
 
 /// Refuses what this version does not know.
 pub(super) fn refuse_unknown(fields: &Fields) -> Result<()> {
     let own: Parameters = transmute!(fields.parameters);
-    if fields.flags.get() != 0 || own.reserved.get() != 0 {
+    if fields.flags.get() & !WHOLE_TABLE != 0 || own.reserved.get() != 0 {
         return Err(unknown_features());
     }
     layout(fields).check().map_err(|error| Error::Unsupported(error.to_string()))
@@ -110,5 +117,6 @@ pub(super) fn layout(fields: &Fields) -> SequentialHeader {
         },
         quantum_writes: own.quantum_writes.get().into(),
         log_quanta: own.log_quanta.get(),
+        whole_table: fields.flags.get() & WHOLE_TABLE != 0,
     }
 }

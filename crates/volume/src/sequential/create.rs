@@ -7,6 +7,7 @@ use super::times::{self, TIMES_OBJECT};
 use super::{DISK_OBJECT, SequentialVolume};
 use crate::header::{Header, SequentialHeader};
 use crate::options::OpenOptions;
+use crate::trust::LogMark;
 use crate::{Error, Result};
 use oblivio_crypto::{
     KdfParams, Kind, MasterKey, OsEntropy, Passphrase, Place, SEAL_HEADER, Sealer, TAG_BYTES,
@@ -93,7 +94,7 @@ impl SequentialOptions {
 
     fn header(&self) -> SequentialHeader {
         let Self { engine, quantum_writes, log_quanta, .. } = *self;
-        SequentialHeader { engine, quantum_writes, log_quanta }
+        SequentialHeader { engine, quantum_writes, log_quanta, whole_table: true }
     }
 }
 
@@ -110,7 +111,7 @@ pub(super) fn objects(header: &SequentialHeader) -> Result<Vec<(&'static str, u6
     let mut objects = vec![
         (DISK_OBJECT, layout.bytes()),
         (LOG_OBJECT, RingLog::object_bytes(form_of(header), header.log_quanta)),
-        (STATE_OBJECT, StatePlaces::object_bytes(engine_bytes)),
+        (STATE_OBJECT, StatePlaces::object_bytes(engine_bytes, header.whole_table)),
     ];
     if header.engine.time_pages == 0 {
         let times = layout.schedule().access_time_bytes();
@@ -147,10 +148,10 @@ impl SequentialVolume {
         }
         let mut volume = Self::assemble(store, &header, &master, open)?;
         volume.make_durable()?;
-        volume.write_state(None)?;
+        volume.trust.begin(LogMark::default(), None)?;
+        volume.begin_writing()?;
         // The header comes last: before it there is no volume.
         header.save(&*volume.store, PutMode::IfAbsent)?;
-        volume.announce()?;
         Ok(volume)
     }
 }

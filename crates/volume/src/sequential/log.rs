@@ -6,6 +6,7 @@
 //! damage, and no torn end.
 
 use super::quantum::{Entry, Filling, Form, Quantum};
+use crate::trust::LogMark;
 use crate::{Error, Result};
 use oblivio_crypto::{Kind, Place, SEAL_HEADER, Sealer, TAG_BYTES, Tag, VolumeId, tag_of};
 use oblivio_store::{ReadAt, Store, WriteAt};
@@ -24,6 +25,12 @@ pub struct Mark {
     pub number: u64,
     /// The tag of the quantum before it.
     pub before: Tag,
+}
+
+impl From<Mark> for LogMark {
+    fn from(mark: Mark) -> Self {
+        Self { end: mark.number, tag: mark.before }
+    }
 }
 
 /// The log of one session.
@@ -67,6 +74,16 @@ impl RingLog {
         self.next
     }
 
+    /// Where it ends, as this computer notes it.
+    pub fn mark(&self) -> LogMark {
+        self.next.into()
+    }
+
+    /// Whether anything is not durable yet.
+    pub fn waits(&self) -> bool {
+        self.filling.is_some() || self.durable < self.next.number
+    }
+
     /// Goes on from here; what is below is durable.
     pub fn resume(&mut self, end: Mark) {
         self.next = end;
@@ -76,11 +93,6 @@ impl RingLog {
     /// The quanta below this number are durable.
     pub fn set_durable(&mut self, end: u64) {
         self.durable = self.durable.max(end);
-    }
-
-    /// Quanta that are known to be durable.
-    pub fn durable(&self) -> u64 {
-        self.durable
     }
 
     /// Quanta since a mark.

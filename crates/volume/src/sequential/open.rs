@@ -4,12 +4,11 @@ use super::create::{expect_objects, objects};
 use super::log::{LOG_OBJECT, Mark, Reader};
 use super::quantum::Entry;
 use super::shared::carry_out;
-use super::state::State;
+use super::state::{Computers, State};
 use super::times;
 use super::volume::{SequentialVolume, engine_error};
 use crate::header::{EngineKind, Header};
 use crate::options::OpenOptions;
-use crate::rollback::{refuse_lost_syncs, refuse_older};
 use crate::{Error, Result};
 use oblivio_crypto::{MasterKey, Passphrase};
 use oblivio_engine::sequential::{Sequential, SequentialKeys};
@@ -38,14 +37,18 @@ impl SequentialVolume {
         volume.make_durable()?;
         let (state, identity) = volume.states.read(&*volume.store)?;
         (volume.current, volume.state_end) = ((state.epoch, identity), state.end);
-        refuse_older(&volume.options, &volume.seen())?;
-        volume.expect_log(state.log)?;
+        let (writer, table) = match state.computers.clone() {
+            Some(Computers { writer, table }) => (Some(writer), Some(table)),
+            None => (None, None),
+        };
+        volume.writer = writer;
+        volume.trust.judge_commit(state.epoch, identity, table)?;
+        let end = volume.expect_log(&state)?;
         volume.restore(&state, master)?;
-        volume.replay(state.log)?;
+        volume.replay(state.log, end)?;
         // A session that died while it padded a long turn leaves that to this one, which must not
         // make the turn longer still.
         volume.pad_if_long()?;
-        volume.announce()?;
         Ok(volume)
     }
 
@@ -57,15 +60,24 @@ impl SequentialVolume {
         Ok(self.store.sync(&names)?)
     }
 
-    /// Finds where the log ends, and compares that with what this computer has seen.
-    fn expect_log(&mut self, from: Mark) -> Result<()> {
+    /// Finds where the log ends, holds it against what this computer knows, and begins the session.
+    fn expect_log(&mut self, state: &State) -> Result<Mark> {
+        let from = state.log;
+        let mut check = self.trust.log_check();
         let mut reader = Reader::new(from);
-        while reader.next(&mut self.log, &*self.store)?.is_some() {}
+        while reader.next(&mut self.log, &*self.store)?.is_some() {
+            check.pass(reader.at().into());
+            if reader.at().number > state.end {
+                check.sync();
+            }
+        }
         let end = reader.at();
         self.log.refuse_hole(&*self.store, from, end)?;
-        // Before the states that a recovery writes are announced: nobody shall forget the end.
         self.log.set_durable(end.number);
-        refuse_lost_syncs(&self.options, &self.seen())
+        check.finish(from.number, end.number)?;
+        let newest = self.written_up_to(end).filter(|_| end.number > state.end);
+        self.trust.begin(end.into(), newest)?;
+        Ok(end)
     }
 
     /// Brings the engine to where the state left it.
@@ -99,7 +111,7 @@ impl SequentialVolume {
     }
 
     /// Makes the writes of the log again: first those of the queue, then those beyond the state.
-    fn replay(&mut self, from: Mark) -> Result<()> {
+    fn replay(&mut self, from: Mark, end: Mark) -> Result<()> {
         let turn_start = {
             let engine = self.engine();
             let schedule = engine.layout().schedule();
@@ -128,6 +140,10 @@ impl SequentialVolume {
         }
         if self.engine().next_again().is_some() {
             return Err(Error::Tampered(format!("{LOG_OBJECT}: writes of the queue are missing")));
+        }
+        // It was read twice, and a store may give another answer each time.
+        if reader.at() != end {
+            return Err(Error::Tampered(format!("{LOG_OBJECT} changed while it was read")));
         }
         if !found {
             self.turns[1] = reader.at();

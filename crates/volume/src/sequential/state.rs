@@ -2,18 +2,25 @@
 //! other.
 //!
 //! `version 8 | epoch 8 | log: number 8, tag 16, end 8 | times: kept 8, digest 32 | root: length 8,
-//! 1024 | the engine's state`, sealed, and padded to pages. Its size follows from the header.
+//! 1024 | the engine's state | who writes the log from here on: computer 16, acts 8 | table of
+//! computers`, sealed, and padded to pages. Its size follows from the header. In version 1 the last
+//! two are missing; a volume whose last page has no room for them keeps to that.
 
 use super::PAGE;
 use super::log::Mark;
 use crate::block::ROOT_BYTES;
+use crate::trust::{Act, ComputerId, MOST_ROWS, Table};
 use crate::{Error, Result};
 use oblivio_crypto::{Kind, Place, SEAL_HEADER, Sealer, TAG_BYTES, Tag, VolumeId, digest};
 use oblivio_store::{ReadAt, Store};
 
 /// The object that holds both places.
 pub const STATE_OBJECT: &str = "state";
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
+const WITHOUT_TABLE: u64 = 1;
+const PLACE_VERSION: u64 = 1;
+/// Bytes of who writes the log.
+const WRITER: usize = 16 + 8;
 const FIXED: usize = 8 + 8 + 8 + TAG_BYTES + 8 + 8 + 32 + 8 + ROOT_BYTES;
 
 /// What a state says.
@@ -31,12 +38,35 @@ pub struct State {
     pub root: Vec<u8>,
     /// The engine's part.
     pub engine: Vec<u8>,
+    /// What is known of computers, where there is room for it.
+    pub computers: Option<Computers>,
+}
+
+/// The computers that led to a state.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Computers {
+    /// Who wrote the quanta from where the log ended on, or did so far if that was another one than
+    /// the maker of this state; and how many acts that computer had done before the first of them.
+    pub writer: Act,
+    /// How far each had come.
+    pub table: Table,
+}
+
+impl Computers {
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        let (writer, table) = bytes.split_at_checked(WRITER)?;
+        let (computer, number) = writer.split_first_chunk()?;
+        let number = u64::from_le_bytes(*number.first_chunk()?);
+        let writer = Act { computer: ComputerId(*computer), number };
+        Some(Self { writer, table: Table::parse(table)? })
+    }
 }
 
 impl State {
-    fn to_bytes(&self) -> Vec<u8> {
+    fn to_bytes(&self, rows: usize) -> Vec<u8> {
         let mut out = vec![0; SEAL_HEADER];
-        for word in [VERSION, self.epoch, self.log.number] {
+        let version = if self.computers.is_some() { VERSION } else { WITHOUT_TABLE };
+        for word in [version, self.epoch, self.log.number] {
             out.extend_from_slice(&word.to_le_bytes());
         }
         out.extend_from_slice(&self.log.before.0);
@@ -47,6 +77,11 @@ impl State {
         out.extend_from_slice(&self.root);
         out.resize(SEAL_HEADER + FIXED, 0);
         out.extend_from_slice(&self.engine);
+        if let Some(Computers { writer, table }) = &self.computers {
+            out.extend_from_slice(&writer.computer.0);
+            out.extend_from_slice(&writer.number.to_le_bytes());
+            out.extend_from_slice(&table.to_bytes(rows));
+        }
         out
     }
 
@@ -55,7 +90,7 @@ impl State {
         let (fixed, rest) = plain.split_at_checked(FIXED).ok_or_else(broken)?;
         let word =
             |at: usize| fixed[at..].first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
-        if word(0) != VERSION {
+        if ![VERSION, WITHOUT_TABLE].contains(&word(0)) {
             return Err(Error::Unsupported("the state has an unknown version".into()));
         }
         let mut log = Mark { number: word(16), before: Tag::default() };
@@ -63,13 +98,19 @@ impl State {
         let mut times = [0; 32];
         times.copy_from_slice(&fixed[56..88]);
         let root = fixed[96..].get(..word(88) as usize).ok_or_else(broken)?;
+        let (engine, rest) = rest.split_at_checked(engine_bytes).ok_or_else(broken)?;
+        let computers = match word(0) {
+            WITHOUT_TABLE => None,
+            _ => Some(Computers::parse(rest).ok_or_else(broken)?),
+        };
         Ok(Self {
             epoch: word(8),
             log,
             end: word(40),
             times: (word(48) == 1).then_some(times),
             root: root.to_vec(),
-            engine: rest.get(..engine_bytes).ok_or_else(broken)?.to_vec(),
+            engine: engine.to_vec(),
+            computers,
         })
     }
 }
@@ -80,27 +121,36 @@ pub struct StatePlaces {
     sealer: Sealer,
     /// Bytes of the engine's part.
     engine_bytes: usize,
+    /// Whether there is room for a whole table of computers.
+    whole_table: bool,
 }
 
 impl StatePlaces {
-    /// The places of a volume whose engine's state has so many bytes.
-    pub fn new(volume: VolumeId, sealer: Sealer, engine_bytes: usize) -> Self {
-        Self { volume, sealer, engine_bytes }
+    /// The places of a volume whose engine's state has this many bytes.
+    pub fn new(volume: VolumeId, sealer: Sealer, engine_bytes: usize, whole_table: bool) -> Self {
+        Self { volume, sealer, engine_bytes, whole_table }
+    }
+
+    /// Rows that a table of computers has; 0 when there is no room for one.
+    pub fn rows(&self) -> usize {
+        let taken = SEAL_HEADER + FIXED + self.engine_bytes + WRITER + TAG_BYTES;
+        Table::rows_in((self.bytes() as usize).saturating_sub(taken))
     }
 
     /// Bytes of one place.
     fn bytes(&self) -> u64 {
-        Self::object_bytes(self.engine_bytes) / 2
+        Self::object_bytes(self.engine_bytes, self.whole_table) / 2
     }
 
-    /// Bytes of the object when the engine's state has so many.
-    pub fn object_bytes(engine_bytes: usize) -> u64 {
-        let sealed = SEAL_HEADER + FIXED + engine_bytes + TAG_BYTES;
+    /// Bytes of the object when the engine's state has this many.
+    pub fn object_bytes(engine_bytes: usize, whole_table: bool) -> u64 {
+        let computers = if whole_table { WRITER + Table::bytes(MOST_ROWS) } else { 0 };
+        let sealed = SEAL_HEADER + FIXED + engine_bytes + computers + TAG_BYTES;
         2 * (sealed as u64).next_multiple_of(PAGE)
     }
 
     fn place(&self, epoch: u64) -> Place {
-        Place { volume: self.volume, kind: Kind::State, index: epoch % 2, version: VERSION }
+        Place { volume: self.volume, kind: Kind::State, index: epoch % 2, version: PLACE_VERSION }
     }
 
     /// Writes a state durably; gives what identifies it.
@@ -108,7 +158,7 @@ impl StatePlaces {
     /// # Errors
     /// Those of the store and of the sealer.
     pub fn write(&mut self, store: &dyn Store, state: &State) -> Result<[u8; 32]> {
-        let mut sealed = state.to_bytes();
+        let mut sealed = state.to_bytes(self.rows());
         sealed.resize(self.bytes() as usize, 0);
         let place = self.place(state.epoch);
         let done = self.sealer.seal(&place, &mut sealed);

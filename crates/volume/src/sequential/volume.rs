@@ -4,10 +4,11 @@ use super::create::form_of;
 use super::log::{LOG_OBJECT, Mark, RingLog};
 use super::quantum::Entry;
 use super::shared::{Shared, carry_out, ranges};
-use super::state::{State, StatePlaces};
+use super::state::{Computers, State, StatePlaces};
 use super::{DISK_OBJECT, times};
 use crate::header::{FORMAT_VERSION, Header, SequentialHeader};
-use crate::options::{EngineInfo, OpenOptions, Seen, SequentialInfo, VolumeInfo};
+use crate::options::{EngineInfo, OpenOptions, SequentialInfo, VolumeInfo};
+use crate::trust::{Act, Keep, Known, Trust};
 use crate::{Error, Result};
 use oblivio_crypto::{MasterKey, OsEntropy, Sealer, VolumeId};
 use oblivio_engine::sequential::{Part, Sequential, SequentialKeys, Step};
@@ -17,9 +18,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// States come and go quickly under load, and whoever remembers one syncs a file. So often is
-/// enough: every sync announces the newest.
-const ANNOUNCE_EVERY: Duration = Duration::from_secs(1);
+/// States come and go quickly under load, and a durable note of one syncs a file. Between these
+/// times a note that survives the process is enough.
+const NOTE_EVERY: Duration = Duration::from_secs(1);
 /// The memory that the caller's caches may go by, unless it is said.
 const MEMORY: usize = 128 << 20;
 
@@ -42,8 +43,13 @@ pub struct SequentialVolume {
     pub(super) current: (u64, [u8; 32]),
     /// Where the log ended when it was written.
     pub(super) state_end: u64,
-    /// The state that was announced last, and when.
-    announced: Option<(u64, Instant)>,
+    pub(super) trust: Trust,
+    /// Who wrote the log from `state_end` on, and how many acts that computer had done before.
+    pub(super) writer: Option<Act>,
+    /// Whether this session has a state of its own: then what is behind it in the log is this one's.
+    pub(super) writing: bool,
+    /// When a state was noted durably.
+    noted: Option<Instant>,
     pub(super) root: Vec<u8>,
     pub(super) replayed: u64,
     pub(super) options: OpenOptions,
@@ -57,7 +63,7 @@ impl SequentialVolume {
         store: Arc<dyn Store>,
         header: &Header,
         master: &MasterKey,
-        options: OpenOptions,
+        mut options: OpenOptions,
     ) -> Result<Self> {
         if options.pad || options.pace.is_some() {
             let why = "padding and pacing hide reads; nobody sees those of this volume";
@@ -72,9 +78,13 @@ impl SequentialVolume {
         let engine = Sequential::new(layout.engine, keys).map_err(engine_error)?;
         let sealer = |root| Sealer::new(root, Box::new(OsEntropy)).hiding();
         let (log, state) = (sealer(master.intent_root(volume)), sealer(master.state_root(volume)));
+        let state_bytes = engine.layout().state_bytes();
+        let states = StatePlaces::new(volume, state, state_bytes, layout.whole_table);
+        let mut trust = Trust::take(volume, &mut options)?;
+        trust.limit_rows(states.rows());
         Ok(Self {
             log: RingLog::new(volume, log, form_of(&layout), layout.log_quanta),
-            states: StatePlaces::new(volume, state, engine.layout().state_bytes()),
+            states,
             times_sealer: sealer(master.times_root(volume)),
             shared: Arc::new(Shared::new(Arc::clone(&store), engine)),
             store,
@@ -84,7 +94,10 @@ impl SequentialVolume {
             turns: [Mark::default(); 2],
             current: (0, [0; 32]),
             state_end: 0,
-            announced: None,
+            trust,
+            writer: None,
+            writing: false,
+            noted: None,
             root: Vec::new(),
             replayed: 0,
             options,
@@ -113,6 +126,7 @@ impl SequentialVolume {
 
     /// Writes a block, or makes it absent: to the log, to the engine, and what is due then.
     pub(super) fn write_block(&mut self, block: BlockId, content: Option<Vec<u8>>) -> Result<()> {
+        self.begin_writing()?;
         let entry = match &content {
             Some(content) => Entry::Write(block, content),
             None => Entry::Discard(block),
@@ -172,11 +186,7 @@ impl SequentialVolume {
         self.store.sync(&[DISK_OBJECT, LOG_OBJECT])?;
         self.log.synced();
         self.turns = [self.turns[1], self.log.end()];
-        self.write_state(None)?;
-        match self.announced {
-            Some((_, at)) if at.elapsed() < ANNOUNCE_EVERY => Ok(()),
-            _ => self.announce(),
-        }
+        self.write_state(None)
     }
 
     /// Two turns must find room in the log. One with so many syncs that its half is used up is
@@ -191,6 +201,7 @@ impl SequentialVolume {
             (engine.writes(), schedule.writes_per_flush() * schedule.queue_buckets())
         };
         let left = turn - writes % turn;
+        self.begin_writing()?;
         self.log.add(&*self.store, writes, Entry::Padding(left))?;
         self.pad(left)
     }
@@ -206,34 +217,88 @@ impl SequentialVolume {
 
     /// Makes everything accepted so far durable.
     pub(super) fn sync(&mut self) -> Result<()> {
-        self.log.close()?;
-        if self.log.durable() == self.log.end().number {
+        if !self.log.waits() {
             return Ok(());
         }
+        self.begin_writing()?;
+        self.log.close()?;
         self.log.sync(&*self.store)?;
-        self.announce()?;
+        self.trust.logged(self.log.mark(), self.written_up_to(self.log.end()))?;
         self.pad_if_long()
+    }
+
+    /// The newest act of the computer that wrote the log, when the log ends here.
+    pub(super) fn written_up_to(&self, end: Mark) -> Option<Act> {
+        let since = end.number.saturating_sub(self.state_end);
+        self.writer.map(|writer| Act { number: writer.number + since, ..writer })
+    }
+
+    /// Gives this session a state of its own, before it writes to the log: so quanta need not say whose
+    /// they are.
+    pub(super) fn begin_writing(&mut self) -> Result<()> {
+        if self.writing {
+            return Ok(());
+        }
+        self.writing = true;
+        // What was flushed again from the log.
+        self.store.sync(&[DISK_OBJECT])?;
+        self.write_state(None)
+    }
+
+    /// The computers for the next state.
+    fn computers(&mut self, epoch: u64) -> Result<Option<Computers>> {
+        if self.states.rows() == 0 {
+            return Ok(None);
+        }
+        let writer = self.written_up_to(self.log.end());
+        writer.into_iter().for_each(|act| self.trust.absorb(act));
+        self.trust.commit_act(epoch)?;
+        let table = self.trust.table().clone();
+        let writer = if self.writing { table.maker() } else { writer.unwrap_or_default() };
+        Ok(Some(Computers { writer, table }))
     }
 
     /// Writes the next state; it and all that it names are durable then.
     pub(super) fn write_state(&mut self, times: Option<[u8; 32]>) -> Result<()> {
+        let epoch = self.current.0 + 1;
+        let computers = self.computers(epoch)?;
         let state = State {
-            epoch: self.current.0 + 1,
+            epoch,
             log: self.turns[0],
             end: self.log.end().number,
             times,
             root: self.root.clone(),
             engine: self.engine().state().map_err(engine_error)?,
+            computers,
         };
+        self.trust.refuse_overtaken()?;
         self.current = (state.epoch, self.states.write(&*self.store, &state)?);
         self.state_end = state.end;
-        Ok(())
+        self.writer = state.computers.map(|computers| computers.writer);
+        self.note_state()
+    }
+
+    /// Notes the newest state. While the log is replayed what is known of its end stays.
+    fn note_state(&mut self) -> Result<()> {
+        let (epoch, digest) = self.current;
+        if !self.writing {
+            return self.trust.replayed(epoch, digest);
+        }
+        let keep = match self.noted {
+            Some(at) if at.elapsed() < NOTE_EVERY => Keep::Soon,
+            _ => Keep::Durable,
+        };
+        if keep == Keep::Durable {
+            self.noted = Some(Instant::now());
+        }
+        self.trust.committed(epoch, digest, self.log.mark(), keep)
     }
 
     /// Leaves as little as can be to the next opening.
     pub(super) fn rest(&mut self) -> Result<()> {
         self.sync()?;
         self.store.sync(&[DISK_OBJECT])?;
+        self.writing = true;
         let epoch = self.current.0 + 1;
         let times = self.engine().access_times().map(|times| times.to_bytes());
         let times = match times {
@@ -243,27 +308,16 @@ impl SequentialVolume {
             }
             None => None,
         };
+        self.noted = None;
         self.write_state(times)?;
-        self.announce()
+        // What is written after that begins with a state again.
+        self.writing = false;
+        self.trust.end()
     }
 
-    /// Announces what is durable: a new state first, then what was synced since.
-    pub(super) fn announce(&mut self) -> Result<()> {
-        let seen = self.seen();
-        let known = self.announced.is_some_and(|(epoch, _)| epoch == seen.epoch);
-        let Some(report) = &mut self.options.on_commit else { return Ok(()) };
-        if !known {
-            report(&Seen { syncs: 0, ..seen })?;
-            self.announced = Some((seen.epoch, Instant::now()));
-        }
-        if seen.syncs > 0 { report(&seen) } else { Ok(()) }
-    }
-
-    /// What this computer has now seen of the volume.
-    pub fn seen(&self) -> Seen {
-        let (epoch, digest) = self.current;
-        let syncs = self.log.durable().saturating_sub(self.state_end);
-        Seen { volume: self.volume, epoch, digest, syncs }
+    /// What this computer knows of the volume now.
+    pub fn known(&self) -> Known {
+        self.trust.known()
     }
 
     /// Reads and authenticates every block, in the order of their addresses; gives their number.

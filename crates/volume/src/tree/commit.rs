@@ -12,7 +12,11 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 pub const COMMIT_OBJECT: &str = "commit";
 /// Bytes of each slot: a page, so that the two are never torn by one write.
 const SLOT_BYTES: u64 = 4096;
-const VERSION: u32 = 1;
+/// Of a commit whose state has a table of computers. One of version 1 has none.
+const VERSION: u32 = 2;
+const WITHOUT_TABLE: u32 = 1;
+/// The version of its place.
+const PLACE_VERSION: u64 = 1;
 
 /// What a commit says.
 #[derive(
@@ -95,7 +99,7 @@ impl CommitRecord {
 }
 
 fn place(volume: VolumeId, slot: u64) -> Place {
-    Place { volume, kind: Kind::Commit, index: slot, version: u64::from(VERSION) }
+    Place { volume, kind: Kind::Commit, index: slot, version: PLACE_VERSION }
 }
 
 /// Writes and syncs a record; when this returns, the commit is the current one.
@@ -147,7 +151,8 @@ pub fn read_commit(
     for (slot, mut sealed) in read_slots(store) {
         let Ok(bytes) = sealer.open(&place(volume, slot), &mut sealed) else { continue };
         let Ok(record) = CommitRecord::read_from_bytes(bytes) else { continue };
-        if record.version.get() != VERSION || record.reserved.get() != 0 {
+        let known = [VERSION, WITHOUT_TABLE].contains(&record.version.get());
+        if !known || record.reserved.get() != 0 {
             return Err(Error::Unsupported("the commit record has an unknown version".into()));
         }
         if record.epoch() % 2 == slot && newest.is_none_or(|newest| newest.epoch() < record.epoch())

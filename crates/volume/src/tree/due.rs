@@ -74,7 +74,7 @@ impl TreeVolume {
         let due = self.paths_since_commit() >= self.evictions_between_commits() + self.paths_late()
             || self.journal.bytes() > 2 * self.journal_limit();
         if due {
-            self.commit_now()?;
+            self.checkpoint()?;
         }
         Ok(due)
     }

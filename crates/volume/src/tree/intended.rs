@@ -117,7 +117,7 @@ impl TreeVolume {
     }
 
     fn begin_intended(&mut self, intent: Intent, patience: Duration) -> Result<bool> {
-        let durable = self.journal.intent_soon(&*self.store, &intent, patience)?;
+        let durable = self.record_intent_soon(&intent, patience)?;
         self.intended = Some(Intended { intent, durable });
         Ok(durable)
     }
@@ -146,6 +146,7 @@ impl TreeVolume {
         if !intended.durable {
             self.journal.make_durable(&*self.store)?;
         }
+        self.note_record()?;
         let intent = &intended.intent;
         if intended.is_sweep() {
             self.engine.replay(intent).map_err(engine_error)?;

@@ -8,9 +8,11 @@
 //! which follow on their schedule. Its length is padded to a public size class.
 //!
 //! Each record begins with the tag of the one before it, the first one with half of its commit's
-//! digest: whoever kept journals of two forks of a volume cannot put one together from both.
+//! digest: whoever kept journals of two forks of a volume cannot put one together from both. It also
+//! names the act that it is (see `trust`): a commit that follows says whose records it took up.
 
 use crate::tree::deferred::Writes;
+use crate::trust::{Act, ComputerId, LogCheck, LogMark};
 use crate::{Error, Result};
 use oblivio_crypto::{Kind, Place, SEAL_OVERHEAD, Sealer, TAG_BYTES, Tag, VolumeId, tag_of};
 use oblivio_engine::tree::Intent;
@@ -37,6 +39,10 @@ const MOST: usize = 16 << 20;
 const INTENT: u64 = 1;
 const SYNC: u64 = 2;
 const RESIZE: u64 = 3;
+/// Added to the kind of a record that names its act.
+const OF_ACT: u64 = 3;
+/// Bytes of an act.
+const ACT: usize = 16 + 8;
 
 /// One record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,26 +77,24 @@ pub struct Journal {
     length: u64,
     /// What the next record follows: the tag of the last one, or half of the commit's digest.
     before: Tag,
-    /// Syncs among the records.
-    syncs: u64,
 }
 
 impl Journal {
     /// A journal on no commit yet.
     pub fn new(volume: VolumeId, sealer: Sealer) -> Self {
-        Self { volume, sealer, epoch: 0, offset: 0, length: 0, before: Tag::default(), syncs: 0 }
+        Self { volume, sealer, epoch: 0, offset: 0, length: 0, before: Tag::default() }
     }
 
     /// Begins again on a newer commit; what the object holds of earlier commits is void.
     pub fn restart(&mut self, epoch: u64, digest: &[u8; 32]) {
         self.epoch = epoch;
         self.before = start_of(digest);
-        (self.offset, self.syncs) = (0, 0);
+        self.offset = 0;
     }
 
-    /// Syncs that stand in it.
-    pub fn syncs(&self) -> u64 {
-        self.syncs
+    /// Where its last record ends, and that record's tag.
+    pub fn mark(&self) -> LogMark {
+        LogMark { end: self.offset, tag: self.before }
     }
 
     /// Bytes that the object takes, those of void records and zeros included.
@@ -112,8 +116,8 @@ impl Journal {
     ///
     /// # Errors
     /// Those of the store and of the sealer.
-    pub fn intent(&mut self, store: &dyn Store, intent: &Intent) -> Result<()> {
-        self.append(store, Self::record_of(intent), 0)
+    pub fn intent(&mut self, store: &dyn Store, act: Act, intent: &Intent) -> Result<()> {
+        self.append(store, Self::record_of(act, intent), 0)
     }
 
     /// As [`Self::intent`], but waits for about so long only; whether it is durable then.
@@ -123,10 +127,11 @@ impl Journal {
     pub fn intent_soon(
         &mut self,
         store: &dyn Store,
+        act: Act,
         intent: &Intent,
         patience: Duration,
     ) -> Result<bool> {
-        let (offset, record) = self.seal(Self::record_of(intent), 0)?;
+        let (offset, record) = self.seal(Self::record_of(act, intent), 0)?;
         Ok(store.write_durable_soon(JOURNAL_OBJECT, offset, &record, patience)?)
     }
 
@@ -146,8 +151,8 @@ impl Journal {
         Ok(store.sync(&[JOURNAL_OBJECT])?)
     }
 
-    fn record_of(intent: &Intent) -> Vec<u8> {
-        let mut record = begin(INTENT, 8 * (intent.ids.len() + 2));
+    fn record_of(act: Act, intent: &Intent) -> Vec<u8> {
+        let mut record = begin(INTENT, act, 8 * (intent.ids.len() + 2));
         record.extend_from_slice(&intent.seed.to_le_bytes());
         record.extend_from_slice(&(intent.ids.len() as u64).to_le_bytes());
         for id in &intent.ids {
@@ -164,26 +169,25 @@ impl Journal {
     pub fn sync(
         &mut self,
         store: &dyn Store,
+        act: Act,
         root: &[u8],
         writes: &Writes,
         least: usize,
     ) -> Result<()> {
-        let mut record = begin(SYNC, 8 + root.len() + writes.bytes().len());
+        let mut record = begin(SYNC, act, 8 + root.len() + writes.bytes().len());
         record.extend_from_slice(&(root.len() as u64).to_le_bytes());
         record.extend_from_slice(root);
         record.extend_from_slice(writes.bytes());
         // Room for the frame, the seal and a root of any length, so that `least` is of writes.
-        self.append(store, record, least + PAGE)?;
-        self.syncs += 1;
-        Ok(())
+        self.append(store, record, least + PAGE)
     }
 
     /// Makes a change of size durable, before the first batch that is served with it.
     ///
     /// # Errors
     /// Those of the store and of the sealer.
-    pub fn resize(&mut self, store: &dyn Store, blocks: u64, class: u64) -> Result<()> {
-        let mut record = begin(RESIZE, 16);
+    pub fn resize(&mut self, store: &dyn Store, act: Act, blocks: u64, class: u64) -> Result<()> {
+        let mut record = begin(RESIZE, act, 16);
         record.extend_from_slice(&blocks.to_le_bytes());
         record.extend_from_slice(&class.to_le_bytes());
         self.append(store, record, 0)
@@ -228,13 +232,17 @@ impl Journal {
         Ok(())
     }
 
-    /// The records that stand in the journal on this commit, in order. To follow
-    /// [`Self::restart`].
+    /// The records that stand in the journal on this commit, in order, each with its act if it names
+    /// one. `check` hears of all. To follow [`Self::restart`].
     ///
     /// # Errors
     /// `Tampered` when a record is damaged and later ones are not, or follows another one than
     /// the one that stands before it.
-    pub fn load(&mut self, store: &dyn Store) -> Result<Vec<Record>> {
+    pub fn load(
+        &mut self,
+        store: &dyn Store,
+        check: &mut LogCheck,
+    ) -> Result<Vec<(Option<Act>, Record)>> {
         let mut records = Vec::new();
         let len = store.len(JOURNAL_OBJECT)?.unwrap_or(0);
         self.length = len;
@@ -244,9 +252,12 @@ impl Journal {
                 return Err(tampered("a record follows another one than that before it"));
             }
             let record = parse(&found.plain).ok_or_else(|| tampered("a record does not parse"))?;
-            self.syncs += u64::from(matches!(record, Record::Sync { .. }));
+            if matches!(record.1, Record::Sync { .. }) {
+                check.sync();
+            }
             records.push(record);
             (self.offset, self.before) = (found.end, found.tag);
+            check.pass(self.mark());
         }
         // The journal ends here, unless a damaged record hides later ones.
         let mut ahead = self.offset + PAGE as u64;
@@ -328,12 +339,14 @@ impl Window<'_> {
     }
 }
 
-/// An empty record: free bytes for frame, seal and the tag before it, and its kind.
-fn begin(kind: u64, room: usize) -> Vec<u8> {
+/// An empty record: free bytes for frame, seal and the tag before it, its kind and its act.
+fn begin(kind: u64, act: Act, room: usize) -> Vec<u8> {
     let front = FRONT + TAG_BYTES;
-    let mut record = Vec::with_capacity(size_class(front + 8 + room + SEAL_OVERHEAD));
+    let mut record = Vec::with_capacity(size_class(front + 8 + ACT + room + SEAL_OVERHEAD));
     record.resize(front, 0);
-    record.extend_from_slice(&kind.to_le_bytes());
+    record.extend_from_slice(&(kind + OF_ACT).to_le_bytes());
+    record.extend_from_slice(&act.computer.0);
+    record.extend_from_slice(&act.number.to_le_bytes());
     record
 }
 
@@ -348,10 +361,22 @@ fn word(bytes: &[u8], at: usize) -> u64 {
     bytes.get(at..at + 8).and_then(|word| word.try_into().ok()).map_or(0, u64::from_le_bytes)
 }
 
-/// Parses an opened record, without the tag before it.
-pub fn parse(plain: &[u8]) -> Option<Record> {
+/// Parses an opened record, without the tag before it; gives its act, if it names one.
+pub fn parse(plain: &[u8]) -> Option<(Option<Act>, Record)> {
     let (kind, rest) = plain.split_at_checked(8)?;
     match word(kind, 0) {
+        kind if kind > OF_ACT => {
+            let (act, rest) = rest.split_at_checked(ACT)?;
+            let computer = ComputerId(*act.first_chunk()?);
+            let act = Act { computer, number: word(act, 16) };
+            Some((Some(act), parse_as(kind - OF_ACT, rest)?))
+        }
+        kind => Some((None, parse_as(kind, rest)?)),
+    }
+}
+
+fn parse_as(kind: u64, rest: &[u8]) -> Option<Record> {
+    match kind {
         INTENT => {
             let (fixed, ids) = rest.split_at_checked(16)?;
             let count = usize::try_from(word(fixed, 8)).ok()?;

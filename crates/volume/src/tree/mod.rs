@@ -10,6 +10,7 @@ mod intended;
 pub(crate) mod journal;
 mod pacing;
 mod quiet;
+mod recorded;
 mod room;
 mod shown;
 mod size;

@@ -99,11 +99,9 @@ impl TreeVolume {
             Some(unsynced) => unsynced.take_front(bytes),
             None => Writes::default(),
         };
-        let before = self.journal.bytes();
-        self.journal.sync(&*self.store, &self.root, &writes, bytes)?;
-        self.report_sync(self.journal.bytes() - before);
+        self.record_sync(&writes, bytes)?;
         self.root_changed = false;
-        self.announce()
+        Ok(())
     }
 
     /// As much as a tick's batch can carry out, so that syncs keep up with it.

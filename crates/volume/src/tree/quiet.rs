@@ -111,7 +111,7 @@ impl TreeVolume {
             self.run(ShownKind::Flush)?;
             return self.settle();
         }
-        self.commit_now()
+        self.checkpoint()
     }
 
     /// Whether there is room for buckets that may have to be written once more before the commit: what

@@ -66,7 +66,7 @@ impl TreeVolume {
         if class == self.engine.size_class() {
             return Ok(());
         }
-        self.journal.resize(&*self.store, self.engine.capacity(), class)?;
+        self.record_resize(self.engine.capacity(), class)?;
         self.engine.set_size_class(class).map_err(engine_error)?;
         self.report_rule();
         Ok(())
@@ -80,7 +80,7 @@ impl TreeVolume {
             return Ok(());
         }
         self.engine.begin_maintenance(paths).map_err(engine_error)?;
-        self.journal.intent(&*self.store, self.engine.intent())?;
+        self.record_intent()?;
         self.run(ShownKind::Maintenance)
     }
 

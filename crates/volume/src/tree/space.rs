@@ -47,7 +47,7 @@ impl TreeVolume {
         self.accesses += ops.len() as u64;
         self.keep_little_towards_commit();
         self.engine.submit(ops).map_err(engine_error)?;
-        self.journal.intent(&*self.store, self.engine.intent())?;
+        self.record_intent()?;
         self.sync_tick()?;
         let mut answers = self.run_batch()?;
         answers.truncate(wanted);
@@ -141,12 +141,6 @@ impl TreeVolume {
         self.drain(|_| 0)
     }
 
-    /// A commit, and whoever wants to know of it does.
-    pub(crate) fn commit_now(&mut self) -> Result<()> {
-        self.checkpoint()?;
-        self.announce()
-    }
-
     /// A commit that leaves nothing waiting and nothing in the journal.
     pub(crate) fn checkpoint(&mut self) -> Result<()> {
         self.carry_out_all()?;
@@ -178,7 +172,7 @@ impl BlockSpace for TreeVolume {
         let blocks = blocks.next_power_of_two().min(self.capacity_blocks());
         self.guarded(|volume| {
             volume.serve_intended()?;
-            volume.journal.resize(&*volume.store, blocks, volume.engine.size_class())?;
+            volume.record_resize(blocks, volume.engine.size_class())?;
             volume.engine.grow(blocks).map_err(engine_error)?;
             volume.report_rule();
             volume.fetch_map()
@@ -264,18 +258,17 @@ impl BlockSpace for TreeVolume {
                 return volume.tick_until_synced(0);
             }
             volume.serve_intended()?;
-            match &volume.unsynced {
-                Some(_) if volume.commit_is_near() => volume.commit_now()?,
-                Some(writes) if writes.bytes().is_empty() && !volume.root_changed => {}
-                Some(writes) if volume.journal.bytes() < volume.journal_limit() => {
-                    let least = volume.least_sync(writes.bytes().len());
-                    let before = volume.journal.bytes();
-                    volume.journal.sync(&*volume.store, &volume.root, writes, least)?;
-                    volume.report_sync(volume.journal.bytes() - before);
-                    volume.forget_unsynced();
-                    volume.announce()?;
+            match volume.unsynced.take() {
+                Some(_) if volume.commit_is_near() => volume.checkpoint()?,
+                Some(writes) if writes.bytes().is_empty() && !volume.root_changed => {
+                    volume.unsynced = Some(writes);
                 }
-                _ => volume.commit_now()?,
+                Some(writes) if volume.journal.bytes() < volume.journal_limit() => {
+                    volume.record_sync(&writes, volume.least_sync(writes.bytes().len()))?;
+                    volume.unsynced = Some(writes);
+                    volume.forget_unsynced();
+                }
+                _ => volume.checkpoint()?,
             }
             // Behind the record of what was removed, so that a replay has room for all it holds.
             volume.shrink_if_due()
@@ -294,7 +287,7 @@ impl BlockSpace for TreeVolume {
             volume.checkpoint()?;
             volume.reclaim_at_end()?;
             volume.journal.clear(&*volume.store)?;
-            volume.announce()
+            volume.trust.end()
         })
     }
 

@@ -5,13 +5,17 @@
 
 use crate::block::ROOT_BYTES;
 use crate::tree::commit::CommitRecord;
+use crate::trust::{MOST_ROWS, Table};
 use crate::{Error, Result};
 use oblivio_crypto::{Kind, Place, SEAL_HEADER, Sealer, TAG_BYTES, VolumeId, digest};
 use oblivio_store::{ReadAt, Store, StoreError};
 
 /// A log is not let grow beyond its checkpoint, or beyond this if that is more.
 pub(crate) const LEAST_LOG: u64 = 256 << 10;
-const VERSION: u64 = 1;
+/// Checkpoints and deltas of this version have a table of computers, those of version 1 have none.
+const VERSION: u64 = 2;
+const WITHOUT_TABLE: u64 = 1;
+const TABLE: usize = Table::bytes(MOST_ROWS);
 
 /// The names of the pair of objects of checkpoint number `generation`.
 pub fn objects(generation: u64) -> [&'static str; 2] {
@@ -26,13 +30,15 @@ pub enum Slots<'a> {
     Changed(Vec<(u64, u32)>),
 }
 
-/// Begins a checkpoint or delta: room for the seal, the file layer's root, the slots. The engine's
-/// part is appended by the caller.
-pub fn begin(root: &[u8], slots: Slots<'_>) -> Vec<u8> {
+/// Begins a checkpoint or delta: room for the seal, the file layer's root, the table of computers, the
+/// slots. The engine's part is appended by the caller.
+pub fn begin(root: &[u8], table: &[u8], slots: Slots<'_>) -> Vec<u8> {
     let mut out = vec![0; SEAL_HEADER];
     out.extend_from_slice(&(root.len() as u64).to_le_bytes());
     out.extend_from_slice(root);
     out.resize(SEAL_HEADER + 8 + ROOT_BYTES, 0);
+    out.extend_from_slice(table);
+    out.resize(SEAL_HEADER + 8 + ROOT_BYTES + TABLE, 0);
     match slots {
         Slots::All(table) => {
             out.extend_from_slice(&(table.len() as u64).to_le_bytes());
@@ -49,10 +55,21 @@ pub fn begin(root: &[u8], slots: Slots<'_>) -> Vec<u8> {
     out
 }
 
+/// A checkpoint or delta that was opened.
+#[derive(Clone, Debug)]
+pub struct Plain {
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// Whether it has a table of computers.
+    has_table: bool,
+}
+
 /// A parsed checkpoint or delta.
 pub struct Parts<'a> {
     /// The file layer's root.
     pub root: &'a [u8],
+    /// The table of computers, if it has one.
+    pub table: Option<Table>,
     /// Buckets and their slots.
     pub slots: Vec<(u64, u32)>,
     /// The engine's part.
@@ -64,37 +81,43 @@ impl<'a> Parts<'a> {
     ///
     /// # Errors
     /// `Tampered` when the bytes are something else.
-    pub fn of_checkpoint(bytes: &'a [u8]) -> Result<Self> {
+    pub fn of_checkpoint(plain: &'a Plain) -> Result<Self> {
         let slot = |(bucket, entry): (usize, &[u8])| (bucket as u64, read_u32(entry));
-        Self::parse(bytes, 4, |table| table.chunks_exact(4).enumerate().map(slot).collect())
+        Self::parse(plain, 4, |table| table.chunks_exact(4).enumerate().map(slot).collect())
     }
 
     /// Parses an opened delta.
     ///
     /// # Errors
     /// `Tampered` when the bytes are something else.
-    pub fn of_delta(bytes: &'a [u8]) -> Result<Self> {
+    pub fn of_delta(plain: &'a Plain) -> Result<Self> {
         let slot = |entry: &[u8]| {
             let (bucket, slot) = split_u64(entry).unwrap_or_default();
             (bucket, read_u32(slot))
         };
-        Self::parse(bytes, 12, |table| table.chunks_exact(12).map(slot).collect())
+        Self::parse(plain, 12, |table| table.chunks_exact(12).map(slot).collect())
     }
 
     fn parse(
-        bytes: &'a [u8],
+        plain: &'a Plain,
         entry_bytes: usize,
         entries: impl Fn(&[u8]) -> Vec<(u64, u32)>,
     ) -> Result<Self> {
         let broken = || Error::Tampered("the state does not parse".into());
-        let (len, rest) = split_u64(bytes).ok_or_else(broken)?;
+        let (len, rest) = split_u64(&plain.bytes).ok_or_else(broken)?;
         let (root, rest) = rest.split_at_checked(ROOT_BYTES).ok_or_else(broken)?;
         let root = root.get(..len as usize).ok_or_else(broken)?;
+        let table_bytes = if plain.has_table { TABLE } else { 0 };
+        let (table, rest) = rest.split_at_checked(table_bytes).ok_or_else(broken)?;
+        let computers = match plain.has_table {
+            true => Some(Table::parse(table).ok_or_else(broken)?),
+            false => None,
+        };
         let (count, rest) = split_u64(rest).ok_or_else(broken)?;
         let bytes = usize::try_from(count).ok().and_then(|count| count.checked_mul(entry_bytes));
         let (table, engine) =
             rest.split_at_checked(bytes.ok_or_else(broken)?).ok_or_else(broken)?;
-        Ok(Self { root, slots: entries(table), engine })
+        Ok(Self { root, table: computers, slots: entries(table), engine })
     }
 }
 
@@ -181,7 +204,7 @@ impl StateLog {
     ///
     /// # Errors
     /// `Tampered` names the object that is not what was committed.
-    pub fn load(&mut self, store: &dyn Store, record: CommitRecord) -> Result<Vec<Vec<u8>>> {
+    pub fn load(&mut self, store: &dyn Store, record: CommitRecord) -> Result<Vec<Plain>> {
         let [state, log] = objects(record.generation());
         let wrong = |object: &str, why: &str| Error::Tampered(format!("{object} {why}"));
         let mut sealed = vec![0; record.state_bytes() as usize];
@@ -227,18 +250,22 @@ impl StateLog {
     /// Seals in place; `begun` has room for the seal in front.
     fn seal(&mut self, kind: Kind, epoch: u64, mut begun: Vec<u8>) -> Result<Vec<u8>> {
         begun.resize(begun.len() + TAG_BYTES, 0);
-        let place = self.place(kind, epoch);
+        let place = self.place(kind, epoch, VERSION);
         self.sealer.seal(&place, &mut begun).map_err(|error| Error::Closed(error.to_string()))?;
         Ok(begun)
     }
 
-    fn open(&mut self, kind: Kind, epoch: u64, sealed: &[u8]) -> Option<Vec<u8>> {
-        let place = self.place(kind, epoch);
-        self.sealer.open_vec(&place, sealed).ok()
+    fn open(&mut self, kind: Kind, epoch: u64, sealed: &[u8]) -> Option<Plain> {
+        let mut opened = |version| {
+            let place = self.place(kind, epoch, version);
+            let bytes = self.sealer.open_vec(&place, sealed).ok()?;
+            Some(Plain { bytes, has_table: version != WITHOUT_TABLE })
+        };
+        opened(VERSION).or_else(|| opened(WITHOUT_TABLE))
     }
 
-    fn place(&self, kind: Kind, epoch: u64) -> Place {
-        Place { volume: self.volume, kind, index: epoch, version: VERSION }
+    fn place(&self, kind: Kind, epoch: u64, version: u64) -> Place {
+        Place { volume: self.volume, kind, index: epoch, version }
     }
 }
 

@@ -6,10 +6,8 @@
 
 use crate::header::{EngineKind, FORMAT_VERSION, Header};
 use crate::options::{
-    CreateOptions, DEFAULT_MEMORY, EngineInfo, OpenOptions, Seen, Shown, ShownKind, TreeInfo,
-    VolumeInfo,
+    CreateOptions, DEFAULT_MEMORY, EngineInfo, OpenOptions, Shown, ShownKind, TreeInfo, VolumeInfo,
 };
-use crate::rollback::{refuse_lost_syncs, refuse_older};
 use crate::tree::commit::{read_commit, write_commit};
 use crate::tree::deferred::{Deferred, Entry, Writes};
 use crate::tree::due::most_kept;
@@ -19,6 +17,7 @@ use crate::tree::pacing::Pacer;
 use crate::tree::quiet::Quiet;
 use crate::tree::slab::{Interval, Slab, SlotTable};
 use crate::tree::state::{Parts, Slots, StateLog, begin};
+use crate::trust::{Act, Keep, Known, LogMark, MOST_ROWS, Trust};
 use crate::volume::{engine_error, expect_empty};
 use crate::{Error, Result};
 use oblivio_crypto::{MasterKey, OsEntropy, Passphrase, Sealer, VolumeId};
@@ -42,6 +41,7 @@ pub struct TreeVolume {
     pub(crate) journal: Journal,
     pub(crate) state: StateLog,
     commit_sealer: Sealer,
+    pub(crate) trust: Trust,
     pub(crate) root: Vec<u8>,
     pub(crate) memory_bytes: usize,
     /// Writes that are accepted but not yet carried out.
@@ -123,10 +123,10 @@ impl TreeVolume {
         let (header, master) = Header::create(&config_of(&create), passphrase, create.kdf)?;
         let mut volume = Self::assemble(store, &header, &master, open)?;
         volume.report_start();
+        volume.trust.begin(LogMark::default(), None)?;
         volume.checkpoint()?;
         // The header comes last: before it there is no volume.
         header.save(&*volume.store, PutMode::IfAbsent)?;
-        volume.announce()?;
         volume.fetch_map()?;
         Ok(volume)
     }
@@ -154,10 +154,9 @@ impl TreeVolume {
         let mut volume = Self::assemble(store, header, master, open)?;
         volume.load()?;
         volume.report_start();
-        refuse_older(&volume.options, &volume.seen())?;
+        let records = volume.load_journal()?;
         volume.slab.trim(&*volume.store)?;
-        volume.replay()?;
-        volume.announce()?;
+        volume.replay(records)?;
         volume.fetch_map()?;
         Ok(volume)
     }
@@ -166,9 +165,10 @@ impl TreeVolume {
         store: Arc<dyn Store>,
         header: &Header,
         master: &MasterKey,
-        options: OpenOptions,
+        mut options: OpenOptions,
     ) -> Result<Self> {
         let volume = header.volume();
+        let trust = Trust::take(volume, &mut options)?;
         let memory_bytes =
             if options.memory_bytes == 0 { DEFAULT_MEMORY } else { options.memory_bytes };
         let config = header.config();
@@ -186,6 +186,7 @@ impl TreeVolume {
             journal: Journal::new(volume, sealer(master.intent_root(volume))),
             state: StateLog::new(volume, sealer(master.state_root(volume))),
             commit_sealer: sealer(master.commit_root(volume)),
+            trust,
             store,
             volume,
             passphrases: header.public().passphrases,
@@ -212,13 +213,14 @@ impl TreeVolume {
     /// Reads the newest commit and the state that it names.
     fn load(&mut self) -> Result<()> {
         let record = read_commit(&*self.store, &mut self.commit_sealer, self.volume)?;
-        let mut table = SlotTable::default();
+        let (mut table, mut computers) = (SlotTable::default(), None);
         for (index, plain) in self.state.load(&*self.store, record)?.iter().enumerate() {
             let parts = match index {
                 0 => Parts::of_checkpoint(plain)?,
                 _ => Parts::of_delta(plain)?,
             };
             self.root = parts.root.to_vec();
+            computers = parts.table;
             match index {
                 0 => self.engine.restore(parts.engine),
                 _ => self.engine.apply_delta(parts.engine),
@@ -226,6 +228,7 @@ impl TreeVolume {
             .map_err(engine_error)?;
             table.apply(&parts.slots, buckets_in(self.engine.depth()))?;
         }
+        self.trust.judge_commit(record.epoch(), record.digest(), computers)?;
         let missing = |bucket| self.engine.missing_slots(bucket);
         self.slab.restore(table, missing, &self.store.list()?)?;
         self.journal.restart(record.epoch(), &record.digest());
@@ -250,15 +253,24 @@ impl TreeVolume {
         self.engine.set_cache_bytes(bytes).map_err(engine_error)
     }
 
+    /// Reads the journal, holds it against what this computer knows of it, and begins the session.
+    fn load_journal(&mut self) -> Result<Vec<(Option<Act>, Record)>> {
+        let mut check = self.trust.log_check();
+        let records = self.journal.load(&*self.store, &mut check)?;
+        check.finish(0, self.journal.mark().end)?;
+        records.iter().filter_map(|(act, _)| *act).for_each(|act| self.trust.absorb(act));
+        let newest = records.last().and_then(|(act, _)| *act);
+        self.trust.begin(self.journal.mark(), newest)?;
+        Ok(records)
+    }
+
     /// Shows again what a crashed session showed since its last commit, writes again what it had
     /// made durable, and commits.
-    fn replay(&mut self) -> Result<()> {
-        let records = self.journal.load(&*self.store)?;
-        refuse_lost_syncs(&self.options, &self.seen())?;
+    fn replay(&mut self, records: Vec<(Option<Act>, Record)>) -> Result<()> {
         if records.is_empty() {
             return Ok(());
         }
-        for record in records {
+        for (_, record) in records {
             match record {
                 Record::Intent(intent) => {
                     self.engine.replay(&intent).map_err(engine_error)?;
@@ -340,20 +352,25 @@ impl TreeVolume {
         self.run(ShownKind::Commit)?;
         self.slab.forget(&self.engine.dropped());
         self.slab.sync(&*self.store)?;
+        self.trust.commit_act(self.state.record().epoch() + 1)?;
+        let table = self.trust.table().to_bytes(MOST_ROWS);
         let record = if self.state.wants_checkpoint() {
-            let mut out = begin(&self.root, Slots::All(Box::new(self.slab.table())));
+            let mut out = begin(&self.root, &table, Slots::All(Box::new(self.slab.table())));
             self.engine.checkpoint(&mut out).map_err(engine_error)?;
             self.state.write_checkpoint(&*self.store, out)?
         } else {
-            let mut out = begin(&self.root, Slots::Changed(self.slab.changes()));
+            let mut out = begin(&self.root, &table, Slots::Changed(self.slab.changes()));
             self.engine.delta(&mut out);
             self.state.write_delta(&*self.store, out)?
         };
+        self.trust.refuse_overtaken()?;
         write_commit(&*self.store, &mut self.commit_sealer, self.volume, &record)?;
         self.state.committed(record);
         self.engine.committed();
         self.slab.committed();
         self.journal.restart(record.epoch(), &record.digest());
+        let (epoch, digest) = (record.epoch(), record.digest());
+        self.trust.committed(epoch, digest, LogMark::default(), Keep::Durable)?;
         self.forget_unsynced();
         self.give_back()?;
         self.begin_interval()?;
@@ -361,23 +378,9 @@ impl TreeVolume {
         Ok(())
     }
 
-    pub(crate) fn announce(&mut self) -> Result<()> {
-        let seen = self.seen();
-        match &mut self.options.on_commit {
-            Some(report) => report(&seen),
-            None => Ok(()),
-        }
-    }
-
-    /// What this computer has now seen of the volume.
-    pub fn seen(&self) -> Seen {
-        let record = self.state.record();
-        Seen {
-            volume: self.volume,
-            epoch: record.epoch(),
-            digest: record.digest(),
-            syncs: self.journal.syncs(),
-        }
+    /// What this computer knows of the volume now.
+    pub fn known(&self) -> Known {
+        self.trust.known()
     }
 
     /// Reads and authenticates every stored bucket; gives their number. The order is that of the

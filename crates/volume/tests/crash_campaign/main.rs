@@ -17,9 +17,9 @@ use events::{BLOCKS, Event, Model, ROOT, after, any_event, beginnings, fill, pou
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::{CrashStore, MemoryStore, Store};
-use oblivio_volume::{BlockSpace, CreateOptions, Error, OpenOptions, Pace, Seen, Volume};
+use oblivio_volume::{BlockSpace, CreateOptions, Error, MemoryKeeper, OpenOptions, Pace, Volume};
 use reluctant::Reluctant;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Sessions of a campaign; each begins on what a crash of the one before left.
@@ -62,48 +62,28 @@ impl Setup {
         store.snapshot()
     }
 
-    /// Opens a volume; every commit that it announces goes to `seen`.
-    fn open(&self, store: Arc<dyn Store>, seen: &Memory) -> Result<Volume, Error> {
-        let announced = seen.clone();
+    /// Opens a volume on a computer.
+    fn open(&self, store: Arc<dyn Store>, computer: &MemoryKeeper) -> Result<Volume, Error> {
         let options = OpenOptions {
             memory_bytes: self.memory_bytes,
             pace: self.pace,
             short_pauses: self.hurry.is_some(),
-            last_seen: seen.get(),
-            on_commit: Some(Box::new(move |now| {
-                announced.set(*now);
-                Ok(())
-            })),
+            keeper: Some(Box::new(computer.clone())),
             ..OpenOptions::default()
         };
         Volume::open(store, &passphrase(), options)
     }
 
     /// As [`Self::open`] on a disk that may crash, and take its time.
-    fn open_crashing(&self, disk: Arc<CrashStore>, seen: &Memory) -> Result<Volume, Error> {
+    fn open_crashing(
+        &self,
+        disk: Arc<CrashStore>,
+        computer: &MemoryKeeper,
+    ) -> Result<Volume, Error> {
         match self.hurry {
-            Some(seed) => self.open(Arc::new(Reluctant::new(disk, seed)), seen),
-            None => self.open(disk, seen),
+            Some(seed) => self.open(Arc::new(Reluctant::new(disk, seed)), computer),
+            None => self.open(disk, computer),
         }
-    }
-}
-
-/// What the computer remembers of the volume across crashes: a commit that was announced must
-/// never be taken for rolled back.
-#[derive(Clone, Default)]
-struct Memory(Arc<Mutex<Option<Seen>>>);
-
-impl Memory {
-    fn get(&self) -> Option<Seen> {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn set(&self, seen: Seen) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(seen);
-    }
-
-    fn copy(&self) -> Memory {
-        Memory(Arc::new(Mutex::new(self.get())))
     }
 }
 
@@ -144,11 +124,11 @@ impl Session {
             } else if commits || idles {
                 self.possible.push(next.clone());
             }
-            let (epoch, class) = (volume.seen().epoch, size_class(volume)?);
+            let (epoch, class) = (volume.known().epoch, size_class(volume)?);
             self.step(volume, event)?;
             self.shrinks += u64::from(size_class(volume)? < class);
             self.model = next;
-            if commits || (idles && volume.seen().epoch > epoch) {
+            if commits || (idles && volume.known().epoch > epoch) {
                 self.possible = vec![self.model.clone()];
             } else if idles && self.setup.pace.is_none() {
                 // It did not commit, so what was done since the last commit may not be there.
@@ -264,13 +244,13 @@ struct Campaign<'a> {
 
 impl Campaign<'_> {
     fn run(&mut self, until: Instant) {
-        let (mut disk, mut model, mut seen) =
-            (self.setup.create(), Model::new(), Memory::default());
+        let (mut disk, mut model, mut computer) =
+            (self.setup.create(), Model::new(), MemoryKeeper::default());
         for _ in 0..SESSIONS {
             let count = 1 + self.dice.below(12);
             let events: Vec<Event> = (0..count).map(|_| any_event(&mut self.dice)).collect();
-            let Some(next) = self.session(&disk, &model, &seen, &events, until) else { return };
-            (disk, model, seen) = next;
+            let Some(next) = self.session(&disk, &model, &computer, &events, until) else { return };
+            (disk, model, computer) = next;
         }
         self.counts.campaigns += 1;
     }
@@ -281,12 +261,13 @@ impl Campaign<'_> {
         &mut self,
         disk: &MemoryStore,
         model: &Model,
-        seen: &Memory,
+        computer: &MemoryKeeper,
         events: &[Event],
         until: Instant,
-    ) -> Option<(MemoryStore, Model, Memory)> {
+    ) -> Option<(MemoryStore, Model, MemoryKeeper)> {
         let counting = Arc::new(CrashStore::holding(disk));
-        let mut volume = self.setup.open_crashing(counting.clone(), &seen.copy()).expect("sound");
+        let mut volume =
+            self.setup.open_crashing(counting.clone(), &computer.twin()).expect("sound");
         let mut whole = Session::on(self.setup, model);
         whole.play(&mut volume, events).expect("no crash");
         self.counts.shrinks += whole.shrinks;
@@ -298,7 +279,7 @@ impl Campaign<'_> {
             if Instant::now() > until {
                 return None;
             }
-            let left = self.crash(disk, model, seen, events, cut);
+            let left = self.crash(disk, model, computer, events, cut);
             if cut == chosen {
                 next = Some(left);
             }
@@ -311,14 +292,14 @@ impl Campaign<'_> {
         &mut self,
         disk: &MemoryStore,
         model: &Model,
-        seen: &Memory,
+        computer: &MemoryKeeper,
         events: &[Event],
         cut: u64,
-    ) -> (MemoryStore, Model, Memory) {
-        let (store, seen) = (Arc::new(CrashStore::holding(disk)), seen.copy());
+    ) -> (MemoryStore, Model, MemoryKeeper) {
+        let (store, computer) = (Arc::new(CrashStore::holding(disk)), computer.twin());
         store.crash_after(cut);
         let mut session = Session::on(self.setup, model);
-        if let Ok(mut volume) = self.setup.open_crashing(store.clone(), &seen) {
+        if let Ok(mut volume) = self.setup.open_crashing(store.clone(), &computer) {
             // After the last operation the power fails between two.
             let _ = session.play(&mut volume, events);
         }
@@ -330,28 +311,28 @@ impl Campaign<'_> {
         let mut found = Model::new();
         for (index, disk) in left.iter().enumerate() {
             let what = format!("seed {}, cut {cut}, disk {index}", self.seed);
-            let now = self.check(disk, &seen, &session.possible, &what);
+            let now = self.check(disk, &computer, &session.possible, &what);
             if index == pick {
                 found = now;
             }
             if self.dice.below(8) == 0 {
-                self.crash_again(disk, &seen, &session.possible, &what);
+                self.crash_again(disk, &computer, &session.possible, &what);
             }
         }
-        (left.swap_remove(pick), found, seen)
+        (left.swap_remove(pick), found, computer)
     }
 
     /// Opens what a crash left: it verifies, and holds one of the possible contents.
     fn check(
         &mut self,
         disk: &MemoryStore,
-        seen: &Memory,
+        computer: &MemoryKeeper,
         possible: &[Model],
         what: &str,
     ) -> Model {
         let store = Arc::new(disk.snapshot());
         let setup = Setup { pace: None, ..self.setup };
-        let mut volume = match setup.open(store, &seen.copy()) {
+        let mut volume = match setup.open(store, &computer.twin()) {
             Ok(volume) => volume,
             Err(error) => panic!("{what} does not open: {error} ({setup:?})"),
         };
@@ -365,15 +346,21 @@ impl Campaign<'_> {
     }
 
     /// Crashes the recovery of a crashed disk, and checks what that leaves.
-    fn crash_again(&mut self, disk: &MemoryStore, seen: &Memory, possible: &[Model], what: &str) {
-        let (store, seen) = (Arc::new(CrashStore::holding(disk)), seen.copy());
+    fn crash_again(
+        &mut self,
+        disk: &MemoryStore,
+        computer: &MemoryKeeper,
+        possible: &[Model],
+        what: &str,
+    ) {
+        let (store, computer) = (Arc::new(CrashStore::holding(disk)), computer.twin());
         store.crash_after(self.dice.below(8));
-        if let Ok(mut volume) = self.setup.open_crashing(store.clone(), &seen) {
+        if let Ok(mut volume) = self.setup.open_crashing(store.clone(), &computer) {
             let _ = volume.verify(&mut |_, _| {});
         }
         store.crash();
         for again in [store.survivors(self.dice.next()), store.survivors(self.dice.next())] {
-            self.check(&again, &seen, possible, &format!("{what}, crashed again"));
+            self.check(&again, &computer, possible, &format!("{what}, crashed again"));
             self.counts.twice += 1;
         }
     }

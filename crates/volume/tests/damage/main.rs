@@ -34,7 +34,7 @@ fn part_of(object: &str, at: u64, world: &World) -> &'static str {
         "header" if at < len - 32 - 1024 + 128 => "slot in use",
         "header" => "empty slots",
         "commit" => {
-            let (record, newest) = (len - 4096, world.seen.epoch % 2);
+            let (record, newest) = (len - 4096, world.known.epoch % 2);
             match at {
                 at if at < 4096 && at >= record => "between the records",
                 at if at / 4096 == newest => "newest record",
@@ -310,7 +310,7 @@ fn a_damaged_log_of_a_crashed_session_gives_no_wrong_data() {
 #[test]
 fn damage_is_refused_and_named_wherever_it_is() {
     let (full, mut world) = world();
-    println!("seed {SEED}, commit {}, objects {:?}", world.seen.epoch, world.objects());
+    println!("seed {SEED}, commit {}, objects {:?}", world.known.epoch, world.objects());
     let mut tally = Tally::default();
     for work in [
         change_bytes,

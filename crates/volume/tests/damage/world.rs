@@ -5,7 +5,9 @@ use crate::outcome::{Outcome, judge};
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::{Action, BlockId, BlockOp, BucketId};
 use oblivio_store::{MemoryStore, PutMode, ReadAt, Store};
-use oblivio_volume::{BlockSpace, CreateOptions, Error, OpenOptions, Seen, Volume, fuzzing};
+use oblivio_volume::{
+    BlockSpace, CreateOptions, Error, Known, MemoryKeeper, OpenOptions, Volume, fuzzing,
+};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -72,7 +74,7 @@ pub fn read(id: u64) -> BlockOp {
 pub struct World {
     pub scale: Scale,
     pub disk: MemoryStore,
-    pub seen: Seen,
+    pub known: Known,
     pub versions: BTreeMap<u64, u64>,
     pub earlier: Vec<MemoryStore>,
     /// As it was left by a session that crashed after a few more batches.
@@ -108,17 +110,17 @@ impl World {
             earlier.push(store.snapshot());
         }
         earlier.pop();
-        let (seen, disk) = (volume.seen(), store.snapshot());
+        let (known, disk) = (volume.known(), store.snapshot());
         let lost = |id| BlockOp { id: BlockId(id), action: Action::Write(vec![7; 9]) };
         volume.access((0..12).map(lost).collect()).expect("sound");
         let crashed = store.snapshot();
-        World { scale, disk, seen, versions, earlier, crashed, dice }
+        World { scale, disk, known, versions, earlier, crashed, dice }
     }
 
     pub fn open(&self, store: Arc<MemoryStore>) -> Result<Volume, Error> {
         let options = OpenOptions {
             memory_bytes: self.scale.memory_bytes,
-            last_seen: Some(self.seen),
+            keeper: Some(Box::new(MemoryKeeper::knowing(self.known))),
             ..OpenOptions::default()
         };
         Volume::open(store, &passphrase(), options)
@@ -158,7 +160,8 @@ impl World {
     pub fn opened(&self, disk: MemoryStore, at: u64) -> Outcome {
         judge(|| {
             let mut volume = self.open(Arc::new(disk))?;
-            assert_eq!(volume.seen(), self.seen, "another commit");
+            let (now, then) = (volume.known(), self.known);
+            assert_eq!((now.epoch, now.digest), (then.epoch, then.digest), "another commit");
             fuzzing::check_path(&mut volume, BucketId(1))?;
             self.compare(&mut volume, vec![at % self.scale.blocks])
         })

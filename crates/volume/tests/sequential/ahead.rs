@@ -1,6 +1,6 @@
 //! Whoever reads in order finds what comes next announced to the store; who does not, does not.
 
-use super::{Memory, create};
+use super::{MemoryKeeper, create};
 use oblivio_engine::sequential::SequentialConfig;
 use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::{MemoryStore, ReadAt, Result, Store, pass_on};
@@ -64,7 +64,7 @@ fn what_is_read_in_order_is_announced_before() {
         sector_bytes: 512,
         ..engine
     });
-    let mut volume = create(store, options, &Memory::default()).expect("a volume");
+    let mut volume = create(store, options, &MemoryKeeper::default()).expect("a volume");
     for id in (0..3 * BLOCKS).map(|at| BlockId(at % BLOCKS)) {
         let action = Action::Write(vec![id.0 as u8; BLOCK]);
         volume.access(vec![BlockOp { id, action }]).expect("memory");

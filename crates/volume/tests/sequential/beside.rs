@@ -6,7 +6,7 @@ use super::dice::Dice;
 use super::model::{BLOCK, any_events};
 use super::told;
 use super::traces::{act, writes};
-use super::{Memory, any_options, create, open};
+use super::{MemoryKeeper, any_options, create, open};
 use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::fault::{Fault, FaultPlan, FaultStore};
 use oblivio_store::{MemoryStore, RecordStore, Store};
@@ -124,7 +124,7 @@ fn readers_see_what_was_accepted_while_others_write() {
     let mut read = 0;
     for seed in 0..volumes {
         let mut dice = Dice(seed ^ 0xbe51de);
-        let (store, memory) = (Arc::new(MemoryStore::new()), Memory::default());
+        let (store, memory) = (Arc::new(MemoryStore::new()), MemoryKeeper::default());
         let mut volume = create(store, any_options(&mut dice), &memory).expect("a volume");
         let until = Instant::now() + Duration::from_millis(150);
         let (written, threads) = side_by_side(&mut volume, &mut dice, until);
@@ -143,7 +143,7 @@ fn a_store_that_fails_ends_readers_and_the_writer() {
     let mut met = [0, 0];
     for seed in 0..60 {
         let mut dice = Dice(seed ^ 0xfa11);
-        let (left, memory) = (Arc::new(MemoryStore::new()), Memory::default());
+        let (left, memory) = (Arc::new(MemoryStore::new()), MemoryKeeper::default());
         let options = any_options(&mut dice);
         drop(create(left.clone(), options, &memory).expect("a volume"));
         let plan = FaultPlan::new();
@@ -173,12 +173,12 @@ fn what_is_written_does_not_follow_from_what_is_read() {
     for seed in 0..20 {
         let mut dice = Dice(seed ^ 0x7ace);
         let options = any_options(&mut dice);
-        let (start, memory) = (MemoryStore::new(), Memory::default());
+        let (start, memory) = (MemoryStore::new(), MemoryKeeper::default());
         let start = Arc::new(start);
         drop(create(start.clone(), options, &memory).expect("a volume"));
         let events = any_events(&mut dice, options.engine.blocks, 40);
         let [alone, beside] = [false, true].map(|with_readers| {
-            let (memory, store) = (memory.copy(), Arc::new(RecordStore::new(start.snapshot())));
+            let (memory, store) = (memory.twin(), Arc::new(RecordStore::new(start.snapshot())));
             let mut volume = open(store.clone(), &memory).expect("its own");
             let reader = volume.reader().expect("it has readers");
             let over = AtomicBool::new(!with_readers);
@@ -205,7 +205,7 @@ fn what_is_written_does_not_follow_from_what_is_read() {
 
 #[test]
 fn a_reader_refuses_what_is_no_block_and_goes_on() {
-    let (store, memory) = (Arc::new(MemoryStore::new()), Memory::default());
+    let (store, memory) = (Arc::new(MemoryStore::new()), MemoryKeeper::default());
     let options = any_options(&mut Dice(3));
     let volume = create(store as Arc<dyn Store>, options, &memory).expect("a volume");
     let reader = volume.reader().expect("it has readers");

@@ -4,7 +4,7 @@
 use super::dice::Dice;
 use super::model::{Event, Model, act, any_event, any_events, content};
 use super::told;
-use super::{Memory, any_options, create, open};
+use super::{MemoryKeeper, any_options, create, open};
 use oblivio_store::{CrashStore, MemoryStore, Store};
 use oblivio_volume::{BlockSpace, Error};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ const EVENTS: u64 = 25;
 /// A store and what may be in it.
 pub struct Left {
     pub store: MemoryStore,
-    pub memory: Memory,
+    pub memory: MemoryKeeper,
     pub possible: Vec<Model>,
 }
 
@@ -24,7 +24,7 @@ pub struct Left {
 /// any that came after it.
 pub fn play(
     store: &Arc<impl Store + 'static>,
-    memory: &Memory,
+    memory: &MemoryKeeper,
     at: &Model,
     events: &[Event],
 ) -> Vec<Model> {
@@ -47,7 +47,7 @@ pub fn play(
 /// Opens what a crash left, and gives what is in it.
 pub fn look(left: &Left, what: &str) -> Model {
     let store = Arc::new(left.store.snapshot());
-    let mut volume = match open(store, &left.memory.copy()) {
+    let mut volume = match open(store, &left.memory.twin()) {
         Ok(volume) => volume,
         Err(error) => panic!("{what}: {error}"),
     };
@@ -61,7 +61,7 @@ fn campaign(seed: u64, most: u64) -> u64 {
     let mut dice = Dice(seed);
     let options = any_options(&mut dice);
     let blocks = options.engine.blocks;
-    let memory = Memory::default();
+    let memory = MemoryKeeper::default();
     let store = Arc::new(MemoryStore::new());
     create(store.clone(), options, &memory).expect("a volume");
     let mut left = Left { store: store.snapshot(), memory, possible: vec![Model::default()] };
@@ -72,10 +72,10 @@ fn campaign(seed: u64, most: u64) -> u64 {
         let events = any_events(&mut dice, blocks, EVENTS);
         // Once to the end, to know how many operations there are.
         let whole = Arc::new(CrashStore::holding(&left.store));
-        play(&whole, &left.memory.copy(), &at, &events);
+        play(&whole, &left.memory.twin(), &at, &events);
         let mut next = None;
         for operation in 0..=whole.operations() {
-            let memory = left.memory.copy();
+            let memory = left.memory.twin();
             let store = Arc::new(CrashStore::holding(&left.store));
             store.crash_after(operation);
             let possible = play(&store, &memory, &at, &events);
@@ -85,7 +85,7 @@ fn campaign(seed: u64, most: u64) -> u64 {
             survivors.extend((0..2).map(|_| store.survivors(dice.next())));
             for (way, survivor) in survivors.into_iter().enumerate() {
                 let left =
-                    Left { store: survivor, memory: memory.copy(), possible: possible.clone() };
+                    Left { store: survivor, memory: memory.twin(), possible: possible.clone() };
                 look(&left, &format!("{what}, operation {operation}, way {way}"));
                 states += 1;
                 if dice.below(whole.operations() + 1) == 0 || next.is_none() {
@@ -122,21 +122,21 @@ fn no_crash_of_a_recovery_loses_anything() {
     while states < most {
         let mut dice = Dice(seed ^ 0x5eed);
         let options = any_options(&mut dice);
-        let memory = Memory::default();
+        let memory = MemoryKeeper::default();
         let store = Arc::new(MemoryStore::new());
         create(store.clone(), options, &memory).expect("a volume");
         let events = any_events(&mut dice, options.engine.blocks, 2 * EVENTS);
         let whole = Arc::new(CrashStore::holding(&store));
-        play(&whole, &memory.copy(), &Model::default(), &events);
+        play(&whole, &memory.twin(), &Model::default(), &events);
         let cut = Arc::new(CrashStore::holding(&store));
         cut.crash_after(dice.below(whole.operations() + 1));
         let possible = play(&cut, &memory, &Model::default(), &events);
         cut.crash();
         let first = cut.survivors(dice.next());
         let whole = Arc::new(CrashStore::holding(&first));
-        drop(open(whole.clone(), &memory.copy()));
+        drop(open(whole.clone(), &memory.twin()));
         for operation in 0..=whole.operations() {
-            let (memory, again) = (memory.copy(), Arc::new(CrashStore::holding(&first)));
+            let (memory, again) = (memory.twin(), Arc::new(CrashStore::holding(&first)));
             again.crash_after(operation);
             drop(open(again.clone(), &memory));
             again.crash();
@@ -152,7 +152,7 @@ fn no_crash_of_a_recovery_loses_anything() {
 
 #[test]
 fn a_volume_that_is_older_is_refused() {
-    let (memory, store) = (Memory::default(), Arc::new(MemoryStore::new()));
+    let (memory, store) = (MemoryKeeper::default(), Arc::new(MemoryStore::new()));
     let options = any_options(&mut Dice(5));
     let mut volume = create(store.clone(), options, &memory).expect("a volume");
     let mut dice = Dice(1);
@@ -169,9 +169,9 @@ fn a_volume_that_is_older_is_refused() {
     let old = store.snapshot();
     act_some(&mut volume);
     drop(volume);
-    let error = open(Arc::new(old.snapshot()), &memory.copy()).err().expect("refused");
+    let error = open(Arc::new(old.snapshot()), &memory.twin()).err().expect("refused");
     assert!(matches!(error, Error::RolledBack(_)), "{error}");
-    let other = Memory::default();
+    let other = MemoryKeeper::default();
     open(Arc::new(old), &other).expect("another computer knows nothing of it");
     open(store, &memory).expect("the newest is fine");
 }

@@ -4,7 +4,7 @@
 use super::dice::Dice;
 use super::model::{Model, act, any_event, content};
 use super::told;
-use super::{Memory, any_options, create, open, passphrase};
+use super::{MemoryKeeper, any_options, create, open, passphrase};
 use oblivio_crypto::KdfParams;
 use oblivio_engine::sequential::{Extent, Flush, Layout, SequentialConfig};
 use oblivio_engine::{Action, BlockId, BlockOp};
@@ -19,12 +19,12 @@ use std::sync::Arc;
 struct Aged {
     old: MemoryStore,
     now: MemoryStore,
-    memory: Memory,
+    memory: MemoryKeeper,
     model: Model,
 }
 
 fn aged(options: SequentialOptions, dice: &mut Dice, finish: bool) -> Aged {
-    let (memory, store) = (Memory::default(), Arc::new(MemoryStore::new()));
+    let (memory, store) = (MemoryKeeper::default(), Arc::new(MemoryStore::new()));
     let mut volume = create(store.clone(), options, &memory).expect("a volume");
     let (mut model, mut old) = (Model::default(), store.snapshot());
     for at in 0..120 {
@@ -43,7 +43,7 @@ fn aged(options: SequentialOptions, dice: &mut Dice, finish: bool) -> Aged {
 
 /// Opens and reads everything: an error, or what is right.
 fn examine(store: &MemoryStore, aged: &Aged, what: &str) -> bool {
-    let opened = open(Arc::new(store.snapshot()), &aged.memory.copy());
+    let opened = open(Arc::new(store.snapshot()), &aged.memory.twin());
     let found = opened.and_then(|mut volume| content(&mut volume));
     if let Ok(found) = &found {
         assert!(*found == aged.model, "{what}: wrong data");
@@ -145,13 +145,14 @@ const QUANTUM: u64 = 4096;
 #[test]
 fn a_hole_in_the_log_is_no_end() {
     let store = Arc::new(MemoryStore::new());
-    let mut volume = create(store.clone(), long_turn(), &Memory::default()).expect("a volume");
+    let mut volume =
+        create(store.clone(), long_turn(), &MemoryKeeper::default()).expect("a volume");
     (0..10).for_each(|id| write_and_sync(&mut volume, id, 7));
     drop(volume);
     for quantum in 0..10 {
         let damaged = store.snapshot();
         damaged.corrupt("log", quantum * QUANTUM + 99, |byte| *byte ^= 1).expect("a byte");
-        let opened = open(Arc::new(damaged), &Memory::default());
+        let opened = open(Arc::new(damaged), &MemoryKeeper::default());
         match opened.map(|mut volume| content(&mut volume).expect("readable").blocks.len()) {
             // Of the last one nobody can know without a memory.
             Ok(left) => assert_eq!((quantum, left), (9, 9)),
@@ -164,12 +165,13 @@ fn a_hole_in_the_log_is_no_end() {
 #[test]
 fn a_log_put_together_from_two_is_not_believed() {
     let store = Arc::new(MemoryStore::new());
-    let mut volume = create(store.clone(), long_turn(), &Memory::default()).expect("a volume");
+    let mut volume =
+        create(store.clone(), long_turn(), &MemoryKeeper::default()).expect("a volume");
     write_and_sync(&mut volume, 0, 1);
     drop(volume);
     let fork = |byte| {
         let store = Arc::new(store.snapshot());
-        let mut volume = open(store.clone(), &Memory::default()).expect("it opens");
+        let mut volume = open(store.clone(), &MemoryKeeper::default()).expect("it opens");
         (1..5).for_each(|id| write_and_sync(&mut volume, id, byte));
         store
     };
@@ -178,7 +180,7 @@ fn a_log_put_together_from_two_is_not_believed() {
     let offset = 3 * QUANTUM;
     other.read(&mut [ReadAt { object: "log", offset, buf: &mut theirs }]).expect("written");
     one.write(&[WriteAt::new("log", offset, &theirs)]).expect("memory");
-    if let Ok(mut volume) = open(one, &Memory::default()) {
+    if let Ok(mut volume) = open(one, &MemoryKeeper::default()) {
         let found = content(&mut volume).expect("readable");
         assert!(found.blocks.values().all(|block| block[0] != 3), "both histories in one");
     }
@@ -188,11 +190,11 @@ fn a_log_put_together_from_two_is_not_believed() {
 #[test]
 fn a_volume_opens_on_its_own_engine_only() {
     let (trees, disks) = (Arc::new(MemoryStore::new()), Arc::new(MemoryStore::new()));
-    drop(create(disks.clone(), long_turn(), &Memory::default()).expect("a volume"));
+    drop(create(disks.clone(), long_turn(), &MemoryKeeper::default()).expect("a volume"));
     let tree = CreateOptions { block_bytes: 512, capacity_bytes: 1 << 20, kdf: KdfParams::TEST };
     let made = TreeVolume::create(trees.clone(), &passphrase(), tree, OpenOptions::default());
     drop(made.expect("a volume"));
     let refused = |error: Option<Error>| matches!(error, Some(Error::Unsupported(_)));
-    assert!(refused(open(trees, &Memory::default()).err()));
+    assert!(refused(open(trees, &MemoryKeeper::default()).err()));
     assert!(refused(TreeVolume::open(disks, &passphrase(), OpenOptions::default()).err()));
 }

@@ -5,7 +5,7 @@ use super::crashes::{Left, look, play};
 use super::dice::Dice;
 use super::model::{Event, Model, any_events, any_op, content};
 use super::told;
-use super::{Memory, any_options, create, open};
+use super::{MemoryKeeper, any_options, create, open};
 use oblivio_engine::Action;
 use oblivio_engine::sequential::SequentialConfig;
 use oblivio_store::fault::{Fault, FaultPlan, FaultStore, Repeat};
@@ -21,9 +21,9 @@ fn a_creation_that_is_cut_short_leaves_a_volume_or_none() {
     for seed in 0..20 {
         let options = any_options(&mut Dice(seed));
         let whole = Arc::new(CrashStore::new());
-        create(whole.clone(), options, &Memory::default()).expect("a volume");
+        create(whole.clone(), options, &MemoryKeeper::default()).expect("a volume");
         for operation in 0..=whole.operations() {
-            let (store, memory) = (Arc::new(CrashStore::new()), Memory::default());
+            let (store, memory) = (Arc::new(CrashStore::new()), MemoryKeeper::default());
             store.crash_after(operation);
             let created = create(store.clone(), options, &memory).is_ok();
             assert_eq!(created, operation == whole.operations());
@@ -35,7 +35,7 @@ fn a_creation_that_is_cut_short_leaves_a_volume_or_none() {
                     continue;
                 }
                 let what = format!("seed {seed}, operation {operation}, {what}");
-                let left = Left { store: left, memory: memory.copy(), possible: vec![] };
+                let left = Left { store: left, memory: memory.twin(), possible: vec![] };
                 look(&Left { possible: vec![Model::default()], ..left }, &what);
             }
         }
@@ -52,16 +52,16 @@ fn what_a_killed_process_left_is_durable_once_it_was_believed() {
         let mut dice = Dice(seed ^ 0xdead);
         let options = any_options(&mut dice);
         let blocks = options.engine.blocks;
-        let (memory, start) = (Memory::default(), Arc::new(MemoryStore::new()));
+        let (memory, start) = (MemoryKeeper::default(), Arc::new(MemoryStore::new()));
         create(start.clone(), options, &memory).expect("a volume");
         let events = [any_events(&mut dice, blocks, 15), any_events(&mut dice, blocks, 8)];
         // Once to the end, to know how many operations there are.
         let plan = FaultPlan::new();
         let store = Arc::new(CrashStore::holding(&start));
         let first = FaultStore::new(store, plan.clone());
-        play(&Arc::new(first), &memory.copy(), &Model::default(), &events[0]);
+        play(&Arc::new(first), &memory.twin(), &Model::default(), &events[0]);
         for _ in 0..plan.operations().min(40) {
-            let (kill, memory) = (dice.below(plan.operations() + 1), memory.copy());
+            let (kill, memory) = (dice.below(plan.operations() + 1), memory.twin());
             let plan = FaultPlan::new();
             plan.fail_at(kill, Fault { repeat: Repeat::FromThenOn, ..Fault::once() });
             let store = Arc::new(CrashStore::holding(&start));
@@ -78,7 +78,7 @@ fn what_a_killed_process_left_is_durable_once_it_was_believed() {
             store.crash();
             for (way, survivor) in store.extremes() {
                 let left =
-                    Left { store: survivor, memory: memory.copy(), possible: possible.clone() };
+                    Left { store: survivor, memory: memory.twin(), possible: possible.clone() };
                 look(&left, &format!("{what}, then {way}"));
                 states += 1;
             }
@@ -96,7 +96,7 @@ fn the_same_crash_again_and_again_does_not_use_up_the_log() {
     for seed in 0..told("OBLIVIO_CRASH_VOLUMES", 20) {
         let options = any_options(&mut Dice(seed));
         for operations in 0..14 {
-            let (memory, start) = (Memory::default(), Arc::new(MemoryStore::new()));
+            let (memory, start) = (MemoryKeeper::default(), Arc::new(MemoryStore::new()));
             create(start.clone(), options, &memory).expect("a volume");
             let (mut at, mut model) = (start.snapshot(), Model::default());
             for session in 0..sessions {
@@ -114,7 +114,7 @@ fn the_same_crash_again_and_again_does_not_use_up_the_log() {
                     _ => store.extremes().swap_remove(0),
                 };
                 let what = format!("seed {seed}, session {session} cut at {operations}, {what}");
-                let left = Left { store: survivor, memory: memory.copy(), possible };
+                let left = Left { store: survivor, memory: memory.twin(), possible };
                 model = look(&left, &what);
                 at = left.store;
             }
@@ -135,7 +135,7 @@ fn quanta_that_wait_together_are_lost_or_kept() {
     let options =
         SequentialOptions { quantum_writes: 1, log_quanta: 2100, ..SequentialOptions::of(engine) };
     let mut dice = Dice(3);
-    let (memory, start) = (Memory::default(), Arc::new(MemoryStore::new()));
+    let (memory, start) = (MemoryKeeper::default(), Arc::new(MemoryStore::new()));
     create(start.clone(), options, &memory).expect("a volume");
     let mut writes = |count: u64| loop {
         let ops: Vec<_> = (0..count).map(|_| any_op(&mut dice, 700)).collect();
@@ -145,10 +145,10 @@ fn quanta_that_wait_together_are_lost_or_kept() {
     };
     let events = [writes(170), Event::Commit, writes(400), Event::Commit, writes(300), writes(9)];
     let whole = Arc::new(CrashStore::holding(&start));
-    play(&whole, &memory.copy(), &Model::default(), &events);
+    play(&whole, &memory.twin(), &Model::default(), &events);
     let mut dice = Dice(4);
     for operation in (0..=whole.operations()).step_by(told("OBLIVIO_CRASH_STEP", 6) as usize) {
-        let (memory, store) = (memory.copy(), Arc::new(CrashStore::holding(&start)));
+        let (memory, store) = (memory.twin(), Arc::new(CrashStore::holding(&start)));
         store.crash_after(operation);
         let possible = play(&store, &memory, &Model::default(), &events);
         store.crash();

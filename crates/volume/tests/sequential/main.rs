@@ -22,9 +22,10 @@ use dice::Dice;
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::sequential::SequentialConfig;
 use oblivio_store::Store;
+pub(crate) use oblivio_volume::MemoryKeeper;
 use oblivio_volume::sequential::{SequentialOptions, SequentialVolume};
-use oblivio_volume::{OpenOptions, Result, Seen};
-use std::sync::{Arc, Mutex, PoisonError};
+use oblivio_volume::{OpenOptions, Result};
+use std::sync::Arc;
 
 /// A number from the environment, or a default.
 pub fn told(name: &str, default: u64) -> u64 {
@@ -55,34 +56,8 @@ pub fn any_options(dice: &mut Dice) -> SequentialOptions {
     SequentialOptions { engine, quantum_writes, log_quanta, fill }
 }
 
-/// What a computer remembers of the volume.
-#[derive(Clone, Default)]
-pub struct Memory(Arc<Mutex<Option<Seen>>>);
-
-impl Memory {
-    fn get(&self) -> Option<Seen> {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn set(&self, seen: Seen) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(seen);
-    }
-
-    pub(crate) fn copy(&self) -> Memory {
-        Memory(Arc::new(Mutex::new(self.get())))
-    }
-
-    fn options(&self) -> OpenOptions {
-        let announced = self.clone();
-        OpenOptions {
-            last_seen: self.get(),
-            on_commit: Some(Box::new(move |now| {
-                announced.set(*now);
-                Ok(())
-            })),
-            ..OpenOptions::default()
-        }
-    }
+fn on(computer: &MemoryKeeper) -> OpenOptions {
+    OpenOptions { keeper: Some(Box::new(computer.clone())), ..OpenOptions::default() }
 }
 
 fn passphrase() -> Passphrase {
@@ -92,19 +67,12 @@ fn passphrase() -> Passphrase {
 pub(crate) fn create(
     store: Arc<dyn Store>,
     options: SequentialOptions,
-    memory: &Memory,
+    computer: &MemoryKeeper,
 ) -> Result<SequentialVolume> {
     let quiet = &mut |_, _| {};
-    SequentialVolume::create(
-        store,
-        &passphrase(),
-        KdfParams::TEST,
-        options,
-        memory.options(),
-        quiet,
-    )
+    SequentialVolume::create(store, &passphrase(), KdfParams::TEST, options, on(computer), quiet)
 }
 
-pub(crate) fn open(store: Arc<dyn Store>, memory: &Memory) -> Result<SequentialVolume> {
-    SequentialVolume::open(store, &passphrase(), memory.options())
+pub(crate) fn open(store: Arc<dyn Store>, computer: &MemoryKeeper) -> Result<SequentialVolume> {
+    SequentialVolume::open(store, &passphrase(), on(computer))
 }

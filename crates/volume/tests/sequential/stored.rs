@@ -2,7 +2,7 @@
 //! Not run by itself: `just sequential-stored`.
 
 use super::told;
-use super::{Memory, create, open};
+use super::{MemoryKeeper, create, open};
 use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::{MemoryStore, ReadAt, Store};
 use oblivio_volume::BlockSpace;
@@ -25,7 +25,7 @@ const ROUNDS: u64 = 3;
 fn the_stored_bytes_of_a_volume_of_zeros() {
     let out = PathBuf::from(std::env::var("OBLIVIO_STORED").expect("a directory to write to"));
     let capacity = told("OBLIVIO_STORED_MIB", 384) << 20;
-    let (memory, store) = (Memory::default(), Arc::new(MemoryStore::new()));
+    let (memory, store) = (MemoryKeeper::default(), Arc::new(MemoryStore::new()));
     let options = SequentialOptions { fill: true, ..SequentialOptions::new(BLOCK, capacity) };
     drop(create(store.clone(), options, &memory).expect("a volume"));
     for _ in 0..ROUNDS {

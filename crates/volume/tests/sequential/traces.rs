@@ -4,7 +4,7 @@
 use super::dice::Dice;
 use super::model::{Event, any_op};
 use super::told;
-use super::{Memory, any_options, create, open};
+use super::{MemoryKeeper, any_options, create, open};
 use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::record::{Event as Recorded, Op};
 use oblivio_store::{CrashStore, MemoryStore, RecordStore, Store};
@@ -106,11 +106,11 @@ pub fn writes(events: Vec<Recorded>) -> Vec<Seen> {
 /// of the store, in a recovery too; what is left is opened, and the workload goes on.
 fn trace(
     start: &MemoryStore,
-    memory: &Memory,
+    memory: &MemoryKeeper,
     events: &[Event],
     cuts: &[(u64, u64)],
 ) -> Result<Vec<Seen>> {
-    let (memory, mut rest, mut seen) = (memory.copy(), events, Vec::new());
+    let (memory, mut rest, mut seen) = (memory.twin(), events, Vec::new());
     let mut left = start.snapshot();
     for &(cut, chance) in cuts {
         let disk = CrashStore::holding(&left);
@@ -131,7 +131,7 @@ fn trace(
 /// Opens a volume and plays what is left of a workload.
 fn session<S: Store + 'static>(
     store: &Arc<RecordStore<S>>,
-    memory: &Memory,
+    memory: &MemoryKeeper,
     rest: &mut &[Event],
 ) -> Result<()> {
     let mut volume = open(store.clone(), memory)?;
@@ -149,7 +149,7 @@ fn equal_lengths_leave_equal_traces() {
     for pair in 0..pairs {
         let mut dice = Dice(seed.wrapping_mul(0x1_0000_0001).wrapping_add(pair));
         let options = any_options(&mut dice);
-        let (memory, store) = (Memory::default(), Arc::new(MemoryStore::new()));
+        let (memory, store) = (MemoryKeeper::default(), Arc::new(MemoryStore::new()));
         create(store.clone(), options, &memory).expect("a volume");
         let steps = any_steps(&mut dice);
         let blocks = options.engine.blocks;
@@ -174,7 +174,7 @@ fn equal_lengths_leave_equal_traces() {
 fn another_length_leaves_another_trace() {
     let mut dice = Dice(9);
     let options = any_options(&mut dice);
-    let (memory, store) = (Memory::default(), Arc::new(MemoryStore::new()));
+    let (memory, store) = (MemoryKeeper::default(), Arc::new(MemoryStore::new()));
     create(store.clone(), options, &memory).expect("a volume");
     let trace_of = |count, dice: &mut Dice| {
         let events = workload(&[Step::Writes(count), Step::Sync], dice, options.engine.blocks);

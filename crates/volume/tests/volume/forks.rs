@@ -3,34 +3,28 @@
 use crate::model::{Model, content};
 use crate::{BYTES, created, passphrase, read, tight, write};
 use oblivio_store::{MemoryStore, PutMode, ReadAt, Store};
-use oblivio_volume::{BlockSpace, Error, OpenOptions, Seen, Volume};
-use std::sync::{Arc, Mutex};
+use oblivio_volume::{BlockSpace, Error, Known, MemoryKeeper, OpenOptions, Volume};
+use std::sync::Arc;
 
-fn filled() -> (MemoryStore, Model, Seen) {
+/// How a computer that knows this opens a volume.
+fn knowing(known: Known) -> OpenOptions {
+    OpenOptions { keeper: Some(Box::new(MemoryKeeper::knowing(known))), ..tight() }
+}
+
+fn filled() -> (MemoryStore, Model, Known) {
     let store = Arc::new(created());
-    let seen = Arc::new(Mutex::new(None));
-    let remember = seen.clone();
-    let open = OpenOptions {
-        on_commit: Some(Box::new(move |now| {
-            *remember.lock().expect("one thread") = Some(*now);
-            Ok(())
-        })),
-        ..tight()
-    };
-    let mut volume = Volume::open(store.clone(), &passphrase(), open).expect("sound");
+    let mut volume = Volume::open(store.clone(), &passphrase(), tight()).expect("sound");
     volume.reserve(200).expect("within the capacity");
     let model: Model = (0..200).map(|id| (id, (id % 250) as u8 + 1)).collect();
     volume.access(model.iter().map(|(id, fill)| write(*id, *fill)).collect()).expect("sound");
     volume.finish().expect("sound");
-    drop(volume);
-    let seen = seen.lock().expect("one thread").expect("there was a commit");
-    (store.snapshot(), model, seen)
+    (store.snapshot(), model, volume.known())
 }
 
 /// Opens a damaged volume and reads everything: the right content or an error, nothing else.
-fn never_wrong(disk: &MemoryStore, model: &Model, seen: Seen) -> Option<Error> {
-    let open = OpenOptions { last_seen: Some(seen), ..tight() };
-    let mut volume = match Volume::open(Arc::new(disk.snapshot()), &passphrase(), open) {
+fn never_wrong(disk: &MemoryStore, model: &Model, known: Known) -> Option<Error> {
+    let opened = Volume::open(Arc::new(disk.snapshot()), &passphrase(), knowing(known));
+    let mut volume = match opened {
         Ok(volume) => volume,
         Err(error) => return Some(error),
     };
@@ -51,25 +45,25 @@ fn never_wrong(disk: &MemoryStore, model: &Model, seen: Seen) -> Option<Error> {
 
 #[test]
 fn damage_is_refused_and_named() {
-    let (disk, model, seen) = filled();
-    assert!(never_wrong(&disk, &model, seen).is_none());
+    let (disk, model, known) = filled();
+    assert!(never_wrong(&disk, &model, known).is_none());
     for (object, len) in disk.list().expect("memory") {
         // A sample here; `just damage` changes every byte.
         for step in 0..48.min(len) {
             let damaged = disk.snapshot();
             let at = len * step / 48;
             damaged.corrupt(&object, at, |byte| *byte ^= 1 << (step % 8)).expect("in range");
-            never_wrong(&damaged, &model, seen);
+            never_wrong(&damaged, &model, known);
         }
         let dropped = disk.snapshot();
         dropped.delete(&[&object]).expect("memory");
-        let error = never_wrong(&dropped, &model, seen);
+        let error = never_wrong(&dropped, &model, known);
         // The intent log is void after a clean commit; everything else is needed.
         assert!(error.is_some() || object == "journal", "{object} dropped unnoticed");
         for cut in [0, len / 2, len.saturating_sub(1)] {
             let short = disk.snapshot();
             short.truncate(&object, cut).expect("memory");
-            never_wrong(&short, &model, seen);
+            never_wrong(&short, &model, known);
         }
     }
 }
@@ -81,9 +75,9 @@ fn an_older_copy_is_told_from_the_newest() {
     let mut volume = Volume::open(store.clone(), &passphrase(), tight()).expect("sound");
     volume.access(vec![write(3, 99)]).expect("sound");
     volume.finish().expect("sound");
-    let seen = volume.seen();
+    let known = volume.known();
     drop(volume);
-    let open = |accept_rollback| OpenOptions { last_seen: Some(seen), accept_rollback, ..tight() };
+    let open = |accept_rollback| OpenOptions { accept_rollback, ..knowing(known) };
     let refused = Volume::open(Arc::new(older.snapshot()), &passphrase(), open(false));
     assert!(matches!(refused, Err(Error::RolledBack(_))));
     Volume::open(Arc::new(older), &passphrase(), open(true)).expect("the user restored a backup");
@@ -97,12 +91,11 @@ fn a_fork_is_told_from_what_was_seen() {
         let mut volume = Volume::open(store.clone(), &passphrase(), tight()).expect("sound");
         volume.access(vec![write(3, fill)]).expect("sound");
         volume.finish().expect("sound");
-        (volume.seen(), store.snapshot())
+        (volume.known(), store.snapshot())
     };
-    let (seen, _) = fork(1);
+    let (known, _) = fork(1);
     let (_, other) = fork(2);
-    let open = OpenOptions { last_seen: Some(seen), ..tight() };
-    let refused = Volume::open(Arc::new(other), &passphrase(), open);
+    let refused = Volume::open(Arc::new(other), &passphrase(), knowing(known));
     assert!(matches!(refused, Err(Error::RolledBack(_))));
 }
 
@@ -165,7 +158,7 @@ fn any_object_replaced_by_an_older_one_gives_no_wrong_data() {
     let mut volume = Volume::open(store.clone(), &passphrase(), tight()).expect("sound");
     volume.access((0..200).map(|id| write(id, 251)).collect()).expect("sound");
     volume.finish().expect("sound");
-    let now = volume.seen();
+    let now = volume.known();
     drop(volume);
     let newest: Model = model.keys().map(|id| (*id, 251)).collect();
     for (object, len) in older.list().expect("memory") {

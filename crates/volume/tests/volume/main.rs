@@ -93,14 +93,14 @@ fn a_commit_within_a_long_list_forgets_nothing() {
         let mut volume =
             Volume::create(store.clone(), &passphrase(), create, open()).expect("empty");
         volume.reserve(2300).expect("within the capacity");
-        let before = volume.seen().epoch;
+        let before = volume.known().epoch;
         let write = |id| BlockOp { id: BlockId(id), action: Action::Write(fill(id)) };
         let ops = (0..2300).map(write).collect();
         match later {
             true => volume.defer(ops).expect("sound"),
             false => drop(volume.access(ops).expect("sound")),
         }
-        assert!(volume.seen().epoch > before, "a commit was due within the list");
+        assert!(volume.known().epoch > before, "a commit was due within the list");
         volume.commit().expect("sound");
         // The process is gone, and with it all that waited.
         drop(volume);

@@ -100,7 +100,7 @@ impl Run {
     /// Plays events until one fails; gives the states that the volume may be in after a crash.
     fn play(mut self, volume: &mut Volume, events: &[Event]) -> (Vec<Model>, bool) {
         for event in events {
-            let epoch = volume.seen().epoch;
+            let epoch = volume.known().epoch;
             let (result, commits) = match event {
                 Event::Access(ops) => (self.access(volume, ops), false),
                 Event::Reserve(blocks) => (volume.reserve(*blocks), false),
@@ -119,7 +119,7 @@ impl Run {
                 self.addressable = self.addressable.max(blocks.next_power_of_two());
             }
             // A quiet moment need not commit; a sync that commits nothing is durable all the same.
-            if commits && (!matches!(event, Event::Idle(_)) || volume.seen().epoch > epoch) {
+            if commits && (!matches!(event, Event::Idle(_)) || volume.known().epoch > epoch) {
                 self.committed = self.model.clone();
             }
         }

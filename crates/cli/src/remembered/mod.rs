@@ -1,0 +1,171 @@
+//! What this computer remembers of the volumes it has used: one small file for each, and one for each
+//! place where a volume was.
+//!
+//! It is what tells an older state, or another volume, from the one that was left. So a file that cannot
+//! be read is an error and not a first time; and one session at a time has a volume, whatever became of
+//! the lock in the volume's own folder.
+
+mod place;
+mod record;
+
+use etcetera::BaseStrategy;
+use etcetera::base_strategy::Xdg;
+use oblivio_crypto::VolumeId;
+use oblivio_volume::{Error, Keep, Keeper, Known, Result};
+use place::PlaceNote;
+use record::Record;
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{DirBuilder, File};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// What is remembered of the volume at one place, for one session.
+pub struct Remembered {
+    folder: PathBuf,
+    place: PlaceNote,
+    /// The volume may be another one than the one that was at this place.
+    any_volume: bool,
+    taken: Option<Taken>,
+}
+
+/// A volume that this session has.
+struct Taken {
+    record: Record,
+    /// Locked as long as it is open.
+    _lock: File,
+}
+
+impl Remembered {
+    /// Of the volume at `place`, a folder, file or partition that is there. With `any_volume` it may be
+    /// another one than before.
+    ///
+    /// # Errors
+    /// `Forgotten` when there is no home directory.
+    pub fn at(place: &Path, any_volume: bool) -> Result<Self> {
+        let xdg = Xdg::new().map_err(|_| {
+            forgotten("has no place: there is no home directory. Set HOME or XDG_STATE_HOME".into())
+        })?;
+        let state = xdg.state_dir().unwrap_or_else(|| xdg.home_dir().join(".local/state"));
+        Ok(Self::in_folder(state.join("oblivio"), place, any_volume))
+    }
+
+    fn in_folder(folder: PathBuf, place: &Path, any_volume: bool) -> Self {
+        let place = PlaceNote::of(&folder, place);
+        Self { folder, place, any_volume, taken: None }
+    }
+
+    fn lock(&self, volume: VolumeId) -> Result<File> {
+        let path = self.folder.join(format!("{volume}.lock"));
+        let file = File::options().create(true).append(true).mode(0o600).open(&path);
+        let file = file.map_err(|error| unkept(&path, &error))?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(file),
+            Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::Busy),
+            Err(error) => Err(unkept(&path, &error.into())),
+        }
+    }
+}
+
+impl Keeper for Remembered {
+    fn take(&mut self, volume: VolumeId) -> Result<Option<Known>> {
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.folder);
+        made.map_err(|error| unkept(&self.folder, &error))?;
+        let lock = self.lock(volume)?;
+        match self.place.volume()? {
+            Some(other) if other != volume && !self.any_volume => {
+                return Err(Error::OtherVolume(format!(
+                    "{} was the place of volume {other} when this computer used it last, and now \
+                     holds volume {volume}",
+                    self.place.shown()
+                )));
+            }
+            _ => {}
+        }
+        let (record, known) = Record::open(&self.folder, volume)?;
+        self.taken = Some(Taken { record, _lock: lock });
+        Ok(known)
+    }
+
+    fn note(&mut self, known: &Known, keep: Keep) -> Result<()> {
+        let Some(taken) = &mut self.taken else { return Ok(()) };
+        taken.record.write(known, keep)?;
+        self.place.keep(known.volume)
+    }
+
+    fn holds(&mut self, known: &Known) -> Result<bool> {
+        match &self.taken {
+            Some(taken) => taken.record.holds(known),
+            None => Ok(true),
+        }
+    }
+}
+
+/// What is kept cannot be read.
+fn unreadable(path: &Path, why: &str) -> Error {
+    forgotten(format!("is unreadable: {}: {why}", path.display()))
+}
+
+/// Something cannot be kept.
+fn unkept(path: &Path, error: &std::io::Error) -> Error {
+    forgotten(format!("cannot be kept: {}: {error}", path.display()))
+}
+
+fn forgotten(what: String) -> Error {
+    Error::Forgotten(what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use oblivio_volume::{ComputerId, LogMark, LogSeen};
+
+    fn known(volume: u8) -> Known {
+        Known {
+            volume: VolumeId([volume; 16]),
+            epoch: 12,
+            digest: [0xa5; 32],
+            log: LogSeen::Mark(LogMark::default()),
+            newest: None,
+            computer: ComputerId([1; 16]),
+            ended: false,
+        }
+    }
+
+    #[test]
+    fn one_session_at_a_time_has_a_volume_and_the_next_knows_what_it_noted() -> Result<()> {
+        let dir = tempfile::tempdir().expect("a folder");
+        let at = |any| Remembered::in_folder(dir.path().join("state"), dir.path(), any);
+        let mut first = at(false);
+        assert_eq!(first.take(known(7).volume)?, None);
+        first.note(&known(7), Keep::Durable)?;
+        assert!(first.holds(&known(7))?);
+        assert!(matches!(at(false).take(known(7).volume), Err(Error::Busy)));
+        drop(first);
+        assert_eq!(at(false).take(known(7).volume)?, Some(known(7)));
+        Ok(())
+    }
+
+    #[test]
+    fn another_volume_at_a_known_place_is_refused_and_both_are_named() -> Result<()> {
+        let dir = tempfile::tempdir().expect("a folder");
+        let at = |any| Remembered::in_folder(dir.path().join("state"), dir.path(), any);
+        let (mine, other) = (known(7), known(8));
+        let mut session = at(false);
+        session.take(mine.volume)?;
+        session.note(&mine, Keep::Soon)?;
+        drop(session);
+        let Err(Error::OtherVolume(what)) = at(false).take(other.volume) else {
+            panic!("it is refused");
+        };
+        assert!(what.contains(&mine.volume.to_string()), "{what}");
+        assert!(what.contains(&other.volume.to_string()), "{what}");
+        // It is meant: from now on this one belongs here.
+        let mut session = at(true);
+        session.take(other.volume)?;
+        session.note(&other, Keep::Soon)?;
+        drop(session);
+        at(false).take(other.volume)?;
+        assert!(matches!(at(false).take(mine.volume), Err(Error::OtherVolume(_))));
+        Ok(())
+    }
+}

@@ -1,0 +1,282 @@
+//! Which state of a volume is the newest: what this computer remembers, and what it makes of what
+//! a store shows.
+//!
+//! A store may show any state that there ever was, and states of sessions that never knew of each
+//! other. This computer holds it against what it knows (docs/decisions/0018-trust.md):
+//! - a commit of a lower number, or another one of the same number, is older or a fork;
+//! - on the same commit the log must have the record that was noted last, where it was;
+//! - a commit of a higher number must carry, in its table of computers, the newest act that this
+//!   computer knew of.
+
+mod known;
+mod table;
+
+pub use known::{Act, ComputerId, Keep, Keeper, Known, LogMark, LogSeen, MemoryKeeper};
+pub(crate) use table::{MOST_ROWS, Table};
+
+use crate::options::OpenOptions;
+use crate::{Error, Result};
+use oblivio_crypto::VolumeId;
+
+/// What this computer knows of an open volume.
+pub(crate) struct Trust {
+    keeper: Option<Box<dyn Keeper>>,
+    /// What was known when the volume was opened, if that must still hold.
+    before: Option<Known>,
+    accepted: bool,
+    /// What is kept now.
+    noted: Known,
+    table: Table,
+    most_rows: usize,
+}
+
+impl Trust {
+    /// Takes what is known of a volume, for a session. Its identity is authenticated.
+    ///
+    /// # Errors
+    /// Those of the keeper.
+    pub fn take(volume: VolumeId, options: &mut OpenOptions) -> Result<Self> {
+        let mut keeper = options.keeper.take();
+        let before = match &mut keeper {
+            Some(keeper) => keeper.take(volume)?,
+            None => None,
+        };
+        let new = Known {
+            volume,
+            epoch: 0,
+            digest: [0; 32],
+            log: LogSeen::Mark(LogMark::default()),
+            newest: None,
+            computer: ComputerId::generate(),
+            ended: false,
+        };
+        let accepted = options.accept_rollback;
+        let noted = before.unwrap_or(new);
+        let before = before.filter(|_| !accepted);
+        let table = Table::default();
+        Ok(Self { keeper, before, accepted, noted, table, most_rows: MOST_ROWS })
+    }
+
+    /// Tables have so many rows; none for a state that has no room for one.
+    pub fn limit_rows(&mut self, rows: usize) {
+        self.most_rows = rows;
+    }
+
+    /// Judges the commit that is shown, with the table that it carries, if it carries one.
+    ///
+    /// # Errors
+    /// `RolledBack` when this computer knows a newer state, or one that did not lead to it.
+    pub fn judge_commit(
+        &mut self,
+        epoch: u64,
+        digest: [u8; 32],
+        table: Option<Table>,
+    ) -> Result<()> {
+        let has = |act| table.as_ref().is_some_and(|table| table.has(act));
+        if let Some(before) = &self.before {
+            if epoch < before.epoch {
+                return Err(Error::RolledBack(format!(
+                    "the volume is at commit {epoch}, but this computer knows commit {}",
+                    before.epoch
+                )));
+            }
+            if epoch == before.epoch && digest != before.digest {
+                return Err(Error::RolledBack(format!(
+                    "commit {epoch} is another one than the one that this computer knows"
+                )));
+            }
+            if epoch > before.epoch && before.newest.is_some_and(|act| !has(act)) {
+                return Err(Error::RolledBack(format!(
+                    "commit {epoch} does not lead on from commit {}, which this computer knows: \
+                     it is of another history, or this computer was away for very long",
+                    before.epoch
+                )));
+            }
+        }
+        self.table = table.unwrap_or_default();
+        (self.noted.epoch, self.noted.digest) = (epoch, digest);
+        Ok(())
+    }
+
+    /// What is to be held against the log on the commit that was judged.
+    pub fn log_check(&self) -> LogCheck {
+        let same = |before: &&Known| {
+            (before.epoch, before.digest) == (self.noted.epoch, self.noted.digest)
+        };
+        let expected = self.before.as_ref().filter(same).map(|before| before.log);
+        LogCheck { expected, ..LogCheck::default() }
+    }
+
+    /// Takes up an act of the log that is replayed.
+    pub fn absorb(&mut self, act: Act) {
+        self.table.absorb(act, self.noted.epoch + 1);
+    }
+
+    /// Begins a session on what was judged: with a log up to `log`, of which `newest` is the newest
+    /// act if it has any. From now on nothing older is taken for the newest.
+    ///
+    /// # Errors
+    /// Those of the keeper.
+    pub fn begin(&mut self, log: LogMark, newest: Option<Act>) -> Result<()> {
+        // What was done and not noted may have been hidden, and may be shown to others.
+        if !self.noted.ended || self.accepted {
+            self.noted.computer = ComputerId::generate();
+        }
+        let maker = Some(self.table.maker()).filter(|maker| maker.number > 0);
+        self.noted.log = LogSeen::Mark(log);
+        self.noted.newest = newest.or(maker);
+        self.noted.ended = false;
+        self.note(Keep::Durable)
+    }
+
+    /// The last act of this computer; number 0 before the first.
+    pub fn last_act(&self) -> Act {
+        let computer = self.noted.computer;
+        Act { computer, number: self.table.acts(computer) }
+    }
+
+    /// Does an act, the next one of this computer.
+    ///
+    /// # Errors
+    /// Those of the keeper.
+    pub fn act(&mut self) -> Result<Act> {
+        if self.noted.ended {
+            self.noted.ended = false;
+            self.note(Keep::Durable)?;
+        }
+        let act = Act { number: self.last_act().number + 1, ..self.last_act() };
+        self.absorb(act);
+        Ok(act)
+    }
+
+    /// Notes the newest record of the log. To be done when it is durable, and before anything
+    /// follows from it: an answer, or a read.
+    ///
+    /// # Errors
+    /// Those of the keeper.
+    pub fn logged(&mut self, log: LogMark, newest: Option<Act>) -> Result<()> {
+        self.noted.log = LogSeen::Mark(log);
+        self.noted.newest = newest;
+        self.note(Keep::Soon)
+    }
+
+    /// Makes the next commit, with this number, an act of this computer.
+    ///
+    /// # Errors
+    /// Those of the keeper.
+    pub fn commit_act(&mut self, epoch: u64) -> Result<()> {
+        let maker = self.act()?;
+        self.table.commit(maker, epoch, self.most_rows);
+        Ok(())
+    }
+
+    /// The table of the next commit.
+    pub fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// To be asked before a commit is made current.
+    ///
+    /// # Errors
+    /// `RolledBack` when another session of this computer went on meanwhile.
+    pub fn refuse_overtaken(&mut self) -> Result<()> {
+        let holds = match &mut self.keeper {
+            Some(keeper) => keeper.holds(&self.noted)?,
+            None => true,
+        };
+        if holds {
+            return Ok(());
+        }
+        let why = "another session of this computer changed what it knows of the volume";
+        Err(Error::RolledBack(why.into()))
+    }
+
+    /// Notes a commit that is durable; `log` is where its log begins.
+    ///
+    /// # Errors
+    /// Those of the keeper.
+    pub fn committed(
+        &mut self,
+        epoch: u64,
+        digest: [u8; 32],
+        log: LogMark,
+        keep: Keep,
+    ) -> Result<()> {
+        (self.noted.epoch, self.noted.digest) = (epoch, digest);
+        self.noted.log = LogSeen::Mark(log);
+        self.noted.newest = (self.most_rows > 0).then(|| self.table.maker());
+        self.note(keep)
+    }
+
+    /// Notes a commit that is durable and was made while a log is replayed, which goes further.
+    ///
+    /// # Errors
+    /// Those of the keeper.
+    pub fn replayed(&mut self, epoch: u64, digest: [u8; 32]) -> Result<()> {
+        (self.noted.epoch, self.noted.digest) = (epoch, digest);
+        self.note(Keep::Soon)
+    }
+
+    /// Notes that the session ended well: with a commit, and nothing after it.
+    ///
+    /// # Errors
+    /// Those of the keeper.
+    pub fn end(&mut self) -> Result<()> {
+        self.noted.ended = self.most_rows > 0;
+        self.note(Keep::Soon)
+    }
+
+    /// What is known now.
+    pub fn known(&self) -> Known {
+        self.noted
+    }
+
+    fn note(&mut self, keep: Keep) -> Result<()> {
+        match &mut self.keeper {
+            Some(keeper) => keeper.note(&self.noted, keep),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Holds a log, record by record, against what is known of it.
+#[derive(Default)]
+pub(crate) struct LogCheck {
+    expected: Option<LogSeen>,
+    met: bool,
+    syncs: u64,
+}
+
+impl LogCheck {
+    /// The log has a record that ends here.
+    pub fn pass(&mut self, mark: LogMark) {
+        self.met |= self.expected == Some(LogSeen::Mark(mark));
+    }
+
+    /// The log has a sync more.
+    pub fn sync(&mut self) {
+        self.syncs += 1;
+    }
+
+    /// The log begins here and ends there.
+    ///
+    /// # Errors
+    /// `RolledBack` when the newest record that is known is missing, or another one is in its place.
+    pub fn finish(&self, from: u64, end: u64) -> Result<()> {
+        match self.expected {
+            Some(LogSeen::Mark(mark)) if mark.end > from && !self.met => {
+                let what = if end < mark.end {
+                    "the end of the log is missing, which this computer knows"
+                } else {
+                    "the log is another one than the one that this computer knows"
+                };
+                Err(Error::RolledBack(what.into()))
+            }
+            Some(LogSeen::Syncs(seen)) if self.syncs < seen => Err(Error::RolledBack(format!(
+                "the end of what was synced is missing: {} of {seen} syncs that this computer saw",
+                seen - self.syncs
+            ))),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! The table of computers that each commit carries: how far each had come in what led to it.
+//!
+//! `maker 16 | its acts 8 | rows 8 | rows of: computer 16, acts 8, commit 8`, padded with zeros. A
+//! commit leads on from another one exactly when its table has as many acts of that one's maker, for
+//! a computer's acts follow each other: it goes on under a new name whenever it cannot know that the
+//! state it is shown has all of them.
+
+use super::known::{Act, ComputerId};
+
+/// Rows of a table where there is room. When one more is needed, the one that changed longest ago goes:
+/// who comes back after that cannot tell a fork from a long absence, and is asked.
+pub const MOST_ROWS: usize = 64;
+const FRONT: usize = 16 + 8 + 8;
+const ROW: usize = 16 + 8 + 8;
+
+/// A computer, how many acts of it there were, and the first commit that had them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Row {
+    act: Act,
+    commit: u64,
+}
+
+/// How far each computer had come.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Table {
+    /// Who made the commit, and its how many-th act that was.
+    maker: Act,
+    rows: Vec<Row>,
+}
+
+impl Table {
+    /// Bytes of a table with room for this many rows.
+    pub const fn bytes(rows: usize) -> usize {
+        FRONT + rows * ROW
+    }
+
+    /// Rows that these bytes have room for; 0 when there is none for two, without which a table
+    /// tells nothing.
+    pub const fn rows_in(bytes: usize) -> usize {
+        let rows = bytes.saturating_sub(FRONT) / ROW;
+        match rows {
+            0 | 1 => 0,
+            MOST_ROWS.. => MOST_ROWS,
+            rows => rows,
+        }
+    }
+
+    /// The act that made the commit.
+    pub fn maker(&self) -> Act {
+        self.maker
+    }
+
+    /// How many acts of a computer led here.
+    pub fn acts(&self, computer: ComputerId) -> u64 {
+        let row = self.rows.iter().find(|row| row.act.computer == computer);
+        row.map_or(0, |row| row.act.number)
+    }
+
+    /// Whether an act led here.
+    pub fn has(&self, act: Act) -> bool {
+        self.acts(act.computer) >= act.number
+    }
+
+    /// Takes up an act that led to the commit with this number.
+    pub fn absorb(&mut self, act: Act, commit: u64) {
+        let known = self.acts(act.computer);
+        if act.number > known {
+            self.rows.retain(|row| row.act.computer != act.computer);
+            self.rows.push(Row { act, commit });
+        }
+    }
+
+    /// Makes it the table of a commit; drops what there is no room for.
+    pub fn commit(&mut self, maker: Act, commit: u64, most_rows: usize) {
+        self.absorb(maker, commit);
+        self.maker = maker;
+        // Those that changed longest ago come first; each was pushed when it changed.
+        let surplus = self.rows.len().saturating_sub(most_rows);
+        self.rows.drain(..surplus);
+    }
+
+    /// As stored, with room for this many rows.
+    pub fn to_bytes(&self, most_rows: usize) -> Vec<u8> {
+        let mut out = self.maker.computer.0.to_vec();
+        out.extend_from_slice(&self.maker.number.to_le_bytes());
+        out.extend_from_slice(&(self.rows.len() as u64).to_le_bytes());
+        for Row { act, commit } in &self.rows {
+            out.extend_from_slice(&act.computer.0);
+            out.extend_from_slice(&act.number.to_le_bytes());
+            out.extend_from_slice(&commit.to_le_bytes());
+        }
+        out.resize(Self::bytes(most_rows), 0);
+        out
+    }
+
+    /// Parses a stored table; `None` for something else.
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        let (front, rest) = bytes.split_at_checked(FRONT)?;
+        let count = usize::try_from(word(front, 24)?).ok()?;
+        let rows = rest.get(..count.checked_mul(ROW)?)?.chunks_exact(ROW);
+        let row = |bytes: &[u8]| Some(Row { act: act(bytes)?, commit: word(bytes, 24)? });
+        Some(Self { maker: act(front)?, rows: rows.map(row).collect::<Option<_>>()? })
+    }
+}
+
+fn act(bytes: &[u8]) -> Option<Act> {
+    Some(Act { computer: ComputerId(*bytes.first_chunk()?), number: word(bytes, 16)? })
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn act(computer: u8, number: u64) -> Act {
+        Act { computer: ComputerId([computer; 16]), number }
+    }
+
+    #[test]
+    fn what_is_stored_is_read() {
+        let mut table = Table::default();
+        table.absorb(act(1, 7), 3);
+        table.commit(act(2, 1), 4, MOST_ROWS);
+        let bytes = table.to_bytes(MOST_ROWS);
+        assert_eq!(bytes.len(), Table::bytes(MOST_ROWS));
+        assert_eq!(Table::parse(&bytes), Some(table.clone()));
+        assert!(table.has(act(1, 7)) && !table.has(act(1, 8)) && !table.has(act(3, 1)));
+        assert_eq!(table.maker(), act(2, 1));
+        for cut in 0..FRONT + 2 * ROW {
+            assert_eq!(Table::parse(&bytes[..cut]), None);
+        }
+        let mut many = bytes;
+        many[24..32].fill(0xff);
+        assert_eq!(Table::parse(&many), None, "more rows than there is room for");
+    }
+
+    #[test]
+    fn the_row_that_changed_longest_ago_goes_first() {
+        let mut table = Table::default();
+        for computer in 0..10 {
+            table.commit(act(computer, 1), u64::from(computer), 8);
+        }
+        assert!(!table.has(act(0, 1)) && !table.has(act(1, 1)) && table.has(act(2, 1)));
+        // It changes, so another one is the oldest.
+        table.commit(act(2, 2), 10, 8);
+        table.commit(act(99, 1), 11, 8);
+        assert!(table.has(act(2, 2)) && !table.has(act(3, 1)) && table.has(act(4, 1)));
+        table.absorb(act(4, 1), 12);
+        table.commit(act(98, 1), 12, 8);
+        assert!(!table.has(act(4, 1)), "what is known already changes nothing");
+    }
+
+    #[test]
+    fn room_is_counted() {
+        assert_eq!(Table::rows_in(Table::bytes(5)), 5);
+        assert_eq!(Table::rows_in(Table::bytes(5) - 1), 4);
+        assert_eq!(Table::rows_in(Table::bytes(1)), 0);
+        assert_eq!(Table::rows_in(1 << 20), MOST_ROWS);
+    }
+}
