@@ -149,7 +149,8 @@ impl SequentialVolume {
         let mut volume = Self::assemble(store, &header, &master, open)?;
         volume.make_durable()?;
         volume.trust.begin(LogMark::default(), None)?;
-        volume.begin_writing()?;
+        volume.writer = Some(volume.trust.last_act().computer);
+        volume.write_state(None)?;
         // The header comes last: before it there is no volume.
         header.save(&*volume.store, PutMode::IfAbsent)?;
         Ok(volume)

@@ -1,14 +1,15 @@
 //! Opening a volume: the newest state, the access times, and what the log has beyond them.
 
 use super::create::{expect_objects, objects};
-use super::log::{LOG_OBJECT, Mark, Reader};
+use super::log::{LOG_OBJECT, Mark, Opened, Reader};
 use super::quantum::Entry;
 use super::shared::carry_out;
-use super::state::{Computers, State};
+use super::state::{STATE_OBJECT, State};
 use super::times;
 use super::volume::{SequentialVolume, engine_error};
 use crate::header::{EngineKind, Header};
 use crate::options::OpenOptions;
+use crate::trust::{Act, ComputerId};
 use crate::{Error, Result};
 use oblivio_crypto::{MasterKey, Passphrase};
 use oblivio_engine::sequential::{Sequential, SequentialKeys};
@@ -37,15 +38,14 @@ impl SequentialVolume {
         volume.make_durable()?;
         let (state, identity) = volume.states.read(&*volume.store)?;
         (volume.current, volume.state_end) = ((state.epoch, identity), state.end);
-        let (writer, table) = match state.computers.clone() {
-            Some(Computers { writer, table }) => (Some(writer), Some(table)),
-            None => (None, None),
-        };
-        volume.writer = writer;
+        volume.writer = state.computers.as_ref().map(|computers| computers.writer);
+        let table = state.computers.as_ref().map(|computers| computers.table.clone());
         volume.trust.judge_commit(state.epoch, identity, table)?;
         let end = volume.expect_log(&state)?;
         volume.restore(&state, master)?;
-        volume.replay(state.log, end)?;
+        volume.replaying = true;
+        volume.replay(&state, end)?;
+        volume.replaying = false;
         // A session that died while it padded a long turn leaves that to this one, which must not
         // make the turn longer still.
         volume.pad_if_long()?;
@@ -65,17 +65,21 @@ impl SequentialVolume {
         let from = state.log;
         let mut check = self.trust.log_check();
         let mut reader = Reader::new(from);
-        while reader.next(&mut self.log, &*self.store)?.is_some() {
+        let mut writer = self.writer;
+        refuse_other_log(state, from)?;
+        while let Some(opened) = reader.next(&mut self.log, &*self.store)? {
             check.pass(reader.at().into());
+            refuse_other_log(state, reader.at())?;
             if reader.at().number > state.end {
                 check.sync();
+                writer = writer_in(&opened).or(writer);
             }
         }
         let end = reader.at();
         self.log.refuse_hole(&*self.store, from, end)?;
         self.log.set_durable(end.number);
         check.finish(from.number, end.number)?;
-        let newest = self.written_up_to(end).filter(|_| end.number > state.end);
+        let newest = writer.map(|computer| Act { computer, number: end.number });
         self.trust.begin(end.into(), newest)?;
         Ok(end)
     }
@@ -111,7 +115,8 @@ impl SequentialVolume {
     }
 
     /// Makes the writes of the log again: first those of the queue, then those beyond the state.
-    fn replay(&mut self, from: Mark, end: Mark) -> Result<()> {
+    fn replay(&mut self, state: &State, end: Mark) -> Result<()> {
+        let from = state.log;
         let turn_start = {
             let engine = self.engine();
             let schedule = engine.layout().schedule();
@@ -128,6 +133,9 @@ impl SequentialVolume {
             }
             if quantum.first_write == turn_start && !std::mem::replace(&mut found, true) {
                 self.turns[1] = begin;
+            }
+            if let Some(writer) = writer_in(&opened).filter(|_| reader.at().number > state.end) {
+                self.hand_over(writer, begin.number);
             }
             // A turn ends with a quantum: its mark is where the next one begins.
             self.log.resume(reader.at());
@@ -163,6 +171,7 @@ impl SequentialVolume {
         let (block, content) = match entry {
             Entry::Write(block, content) => (block, Some(content.to_vec())),
             Entry::Discard(block) => (block, None),
+            Entry::Session(_) => return Ok(()),
             Entry::Padding(count) => {
                 for _ in 0..count {
                     let next = self.engine().next_again();
@@ -180,6 +189,26 @@ impl SequentialVolume {
         }
         self.replayed += 1;
         self.take(block, content)
+    }
+}
+
+/// The computer whose session begins with a quantum, if one does.
+fn writer_in(opened: &Opened) -> Option<ComputerId> {
+    opened.quantum()?.entries().flatten().find_map(|entry| match entry {
+        Entry::Session(computer) => Some(computer),
+        _ => None,
+    })
+}
+
+/// Refuses a log that is another one, where the state's ended, than the one that the state stands on:
+/// both may be whole and begin alike.
+fn refuse_other_log(state: &State, at: Mark) -> Result<()> {
+    match &state.computers {
+        Some(computers) if at.number == state.end && at.before != computers.end_tag => {
+            let what = format!("{LOG_OBJECT} is of another history than {STATE_OBJECT}");
+            Err(Error::Tampered(what))
+        }
+        _ => Ok(()),
     }
 }
 

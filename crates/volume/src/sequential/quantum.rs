@@ -6,6 +6,7 @@
 
 use super::PAGE;
 use crate::block::ROOT_BYTES;
+use crate::trust::ComputerId;
 use oblivio_crypto::{SEAL_HEADER, SEAL_OVERHEAD, TAG_BYTES, Tag};
 use oblivio_engine::BlockId;
 
@@ -15,6 +16,7 @@ const NO_ROOT: u32 = u32::MAX;
 const WRITE: u64 = 1;
 const DISCARD: u64 = 2;
 const PADDING: u64 = 3;
+const SESSION: u64 = 4;
 
 /// The form of all quanta of a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +52,8 @@ pub enum Entry<'a> {
     Discard(BlockId),
     /// So many writes of nothing.
     Padding(u64),
+    /// From this quantum on, a session of this computer writes; no write itself.
+    Session(ComputerId),
 }
 
 /// A quantum that is being filled; the buffer has room for the seal.
@@ -82,6 +86,10 @@ impl Filling {
             }
             Entry::Discard(block) => (DISCARD, block.0),
             Entry::Padding(count) => (PADDING, count),
+            Entry::Session(computer) => {
+                self.put(self.form.content_at(self.entries), &computer.0);
+                (SESSION, 0)
+            }
         };
         let at = self.form.entry_at(self.entries);
         self.put(at, &kind.to_le_bytes());
@@ -165,6 +173,10 @@ impl<'a> Quantum<'a> {
                 }
                 DISCARD => Some(Entry::Discard(BlockId(value))),
                 PADDING => Some(Entry::Padding(value)),
+                SESSION => {
+                    let content = plain.get(form.content_at(at)..)?.get(..form.block_bytes)?;
+                    Some(Entry::Session(ComputerId(*content.first_chunk()?)))
+                }
                 _ => None,
             }
         })
@@ -180,8 +192,12 @@ mod tests {
         let form = Form { block_bytes: 64, writes: 5 };
         let mut filling = Filling::new(form, 77);
         let content = [9; 64];
-        let entries =
-            [Entry::Write(BlockId(3), &content), Entry::Discard(BlockId(4)), Entry::Padding(500)];
+        let entries = [
+            Entry::Write(BlockId(3), &content),
+            Entry::Discard(BlockId(4)),
+            Entry::Padding(500),
+            Entry::Session(ComputerId([7; 16])),
+        ];
         entries.iter().for_each(|entry| filling.add(*entry));
         assert!(!filling.is_full());
         filling.set_root(b"root");

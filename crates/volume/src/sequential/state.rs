@@ -2,14 +2,14 @@
 //! other.
 //!
 //! `version 8 | epoch 8 | log: number 8, tag 16, end 8 | times: kept 8, digest 32 | root: length 8,
-//! 1024 | the engine's state | who writes the log from here on: computer 16, acts 8 | table of
-//! computers`, sealed, and padded to pages. Its size follows from the header. In version 1 the last
-//! two are missing; a volume whose last page has no room for them keeps to that.
+//! 1024 | the engine's state | who wrote the end of the log 16, the tag there 16 | table of computers`,
+//! sealed, and padded to pages. Its size follows from the header. In version 1 what stands behind the
+//! engine's state is missing; a volume whose last page has no room for it keeps to that.
 
 use super::PAGE;
 use super::log::Mark;
 use crate::block::ROOT_BYTES;
-use crate::trust::{Act, ComputerId, MOST_ROWS, Table};
+use crate::trust::{ComputerId, MOST_ROWS, Table};
 use crate::{Error, Result};
 use oblivio_crypto::{Kind, Place, SEAL_HEADER, Sealer, TAG_BYTES, Tag, VolumeId, digest};
 use oblivio_store::{ReadAt, Store};
@@ -19,8 +19,8 @@ pub const STATE_OBJECT: &str = "state";
 const VERSION: u64 = 2;
 const WITHOUT_TABLE: u64 = 1;
 const PLACE_VERSION: u64 = 1;
-/// Bytes of who writes the log.
-const WRITER: usize = 16 + 8;
+/// Bytes of who wrote the end of the log, and of the tag there.
+const WRITER: usize = 16 + TAG_BYTES;
 const FIXED: usize = 8 + 8 + 8 + TAG_BYTES + 8 + 8 + 32 + 8 + ROOT_BYTES;
 
 /// What a state says.
@@ -45,20 +45,20 @@ pub struct State {
 /// The computers that led to a state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Computers {
-    /// Who wrote the quanta from where the log ended on, or did so far if that was another one than
-    /// the maker of this state; and how many acts that computer had done before the first of them.
-    pub writer: Act,
+    /// Who wrote the last quantum before the end of the log.
+    pub writer: ComputerId,
+    /// Its tag: the log of another history ends with another one.
+    pub end_tag: Tag,
     /// How far each had come.
     pub table: Table,
 }
 
 impl Computers {
     fn parse(bytes: &[u8]) -> Option<Self> {
-        let (writer, table) = bytes.split_at_checked(WRITER)?;
-        let (computer, number) = writer.split_first_chunk()?;
-        let number = u64::from_le_bytes(*number.first_chunk()?);
-        let writer = Act { computer: ComputerId(*computer), number };
-        Some(Self { writer, table: Table::parse(table)? })
+        let (writer, rest) = bytes.split_first_chunk()?;
+        let (end_tag, table) = rest.split_first_chunk()?;
+        let (writer, end_tag) = (ComputerId(*writer), Tag(*end_tag));
+        Some(Self { writer, end_tag, table: Table::parse(table)? })
     }
 }
 
@@ -77,9 +77,9 @@ impl State {
         out.extend_from_slice(&self.root);
         out.resize(SEAL_HEADER + FIXED, 0);
         out.extend_from_slice(&self.engine);
-        if let Some(Computers { writer, table }) = &self.computers {
-            out.extend_from_slice(&writer.computer.0);
-            out.extend_from_slice(&writer.number.to_le_bytes());
+        if let Some(Computers { writer, end_tag, table }) = &self.computers {
+            out.extend_from_slice(&writer.0);
+            out.extend_from_slice(&end_tag.0);
             out.extend_from_slice(&table.to_bytes(rows));
         }
         out

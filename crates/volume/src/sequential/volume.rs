@@ -8,7 +8,7 @@ use super::state::{Computers, State, StatePlaces};
 use super::{DISK_OBJECT, times};
 use crate::header::{FORMAT_VERSION, Header, SequentialHeader};
 use crate::options::{EngineInfo, OpenOptions, SequentialInfo, VolumeInfo};
-use crate::trust::{Act, Keep, Known, Trust};
+use crate::trust::{Act, ComputerId, Keep, Known, Trust};
 use crate::{Error, Result};
 use oblivio_crypto::{MasterKey, OsEntropy, Sealer, VolumeId};
 use oblivio_engine::sequential::{Part, Sequential, SequentialKeys, Step};
@@ -44,10 +44,12 @@ pub struct SequentialVolume {
     /// Where the log ended when it was written.
     pub(super) state_end: u64,
     pub(super) trust: Trust,
-    /// Who wrote the log from `state_end` on, and how many acts that computer had done before.
-    pub(super) writer: Option<Act>,
-    /// Whether this session has a state of its own: then what is behind it in the log is this one's.
+    /// Who wrote the end of the log, if that is known.
+    pub(super) writer: Option<ComputerId>,
+    /// Whether the log says that this session writes it.
     pub(super) writing: bool,
+    /// Whether the log is being replayed.
+    pub(super) replaying: bool,
     /// When a state was noted durably.
     noted: Option<Instant>,
     pub(super) root: Vec<u8>,
@@ -97,6 +99,7 @@ impl SequentialVolume {
             trust,
             writer: None,
             writing: false,
+            replaying: false,
             noted: None,
             root: Vec::new(),
             replayed: 0,
@@ -223,45 +226,59 @@ impl SequentialVolume {
         self.begin_writing()?;
         self.log.close()?;
         self.log.sync(&*self.store)?;
-        self.trust.logged(self.log.mark(), self.written_up_to(self.log.end()))?;
+        self.trust.logged(self.log.mark(), self.newest_act())?;
         self.pad_if_long()
     }
 
-    /// The newest act of the computer that wrote the log, when the log ends here.
-    pub(super) fn written_up_to(&self, end: Mark) -> Option<Act> {
-        let since = end.number.saturating_sub(self.state_end);
-        self.writer.map(|writer| Act { number: writer.number + since, ..writer })
+    /// The newest act that led here. Acts are counted by where the log ends: who wrote it up to there
+    /// did that many, others included.
+    pub(super) fn newest_act(&self) -> Option<Act> {
+        let number = self.log.end().number;
+        self.writer.map(|computer| Act { computer, number })
     }
 
-    /// Gives this session a state of its own, before it writes to the log: so quanta need not say whose
-    /// they are.
+    /// From this quantum on another computer writes the log: what led here stays known.
+    pub(super) fn hand_over(&mut self, to: ComputerId, quantum: u64) {
+        if let Some(computer) = self.writer.replace(to) {
+            self.trust.absorb(Act { computer, number: quantum });
+        }
+    }
+
+    /// Before this session writes to the log, the log says so: what follows is this computer's.
     pub(super) fn begin_writing(&mut self) -> Result<()> {
         if self.writing {
             return Ok(());
         }
         self.writing = true;
-        // What was flushed again from the log.
-        self.store.sync(&[DISK_OBJECT])?;
-        self.write_state(None)
+        if self.states.rows() == 0 {
+            return Ok(());
+        }
+        let computer = self.trust.go_on()?;
+        if self.writer.is_none() {
+            // The first version that says so begins with a state of its own version.
+            self.writer = Some(computer);
+            self.store.sync(&[DISK_OBJECT])?;
+            self.write_state(None)?;
+        }
+        self.hand_over(computer, self.log.end().number);
+        let number = self.engine().writes();
+        self.log.add(&*self.store, number, Entry::Session(computer))
     }
 
     /// The computers for the next state.
-    fn computers(&mut self, epoch: u64) -> Result<Option<Computers>> {
+    fn computers(&mut self, epoch: u64) -> Option<Computers> {
         if self.states.rows() == 0 {
-            return Ok(None);
+            return None;
         }
-        let writer = self.written_up_to(self.log.end());
-        writer.into_iter().for_each(|act| self.trust.absorb(act));
-        self.trust.commit_act(epoch)?;
-        let table = self.trust.table().clone();
-        let writer = if self.writing { table.maker() } else { writer.unwrap_or_default() };
-        Ok(Some(Computers { writer, table }))
+        let newest = self.newest_act().unwrap_or_default();
+        let table = self.trust.commit(newest, epoch).clone();
+        Some(Computers { writer: newest.computer, end_tag: self.log.end().before, table })
     }
 
     /// Writes the next state; it and all that it names are durable then.
     pub(super) fn write_state(&mut self, times: Option<[u8; 32]>) -> Result<()> {
         let epoch = self.current.0 + 1;
-        let computers = self.computers(epoch)?;
+        let computers = self.computers(epoch);
         let state = State {
             epoch,
             log: self.turns[0],
@@ -274,14 +291,13 @@ impl SequentialVolume {
         self.trust.refuse_overtaken()?;
         self.current = (state.epoch, self.states.write(&*self.store, &state)?);
         self.state_end = state.end;
-        self.writer = state.computers.map(|computers| computers.writer);
         self.note_state()
     }
 
     /// Notes the newest state. While the log is replayed what is known of its end stays.
     fn note_state(&mut self) -> Result<()> {
         let (epoch, digest) = self.current;
-        if !self.writing {
+        if self.replaying {
             return self.trust.replayed(epoch, digest);
         }
         let keep = match self.noted {
@@ -298,7 +314,6 @@ impl SequentialVolume {
     pub(super) fn rest(&mut self) -> Result<()> {
         self.sync()?;
         self.store.sync(&[DISK_OBJECT])?;
-        self.writing = true;
         let epoch = self.current.0 + 1;
         let times = self.engine().access_times().map(|times| times.to_bytes());
         let times = match times {
@@ -310,7 +325,7 @@ impl SequentialVolume {
         };
         self.noted = None;
         self.write_state(times)?;
-        // What is written after that begins with a state again.
+        // What is written after that is another session's.
         self.writing = false;
         self.trust.end()
     }

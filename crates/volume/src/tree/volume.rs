@@ -352,8 +352,7 @@ impl TreeVolume {
         self.run(ShownKind::Commit)?;
         self.slab.forget(&self.engine.dropped());
         self.slab.sync(&*self.store)?;
-        self.trust.commit_act(self.state.record().epoch() + 1)?;
-        let table = self.trust.table().to_bytes(MOST_ROWS);
+        let table = self.trust.commit_act(self.state.record().epoch() + 1)?.to_bytes(MOST_ROWS);
         let record = if self.state.wants_checkpoint() {
             let mut out = begin(&self.root, &table, Slots::All(Box::new(self.slab.table())));
             self.engine.checkpoint(&mut out).map_err(engine_error)?;

@@ -122,7 +122,7 @@ impl Trust {
         if !self.noted.ended || self.accepted {
             self.noted.computer = ComputerId::generate();
         }
-        let maker = Some(self.table.maker()).filter(|maker| maker.number > 0);
+        let maker = Some(self.table.newest()).filter(|maker| maker.number > 0);
         self.noted.log = LogSeen::Mark(log);
         self.noted.newest = newest.or(maker);
         self.noted.ended = false;
@@ -135,15 +135,24 @@ impl Trust {
         Act { computer, number: self.table.acts(computer) }
     }
 
+    /// This computer is about to act; gives its name.
+    ///
+    /// # Errors
+    /// Those of the keeper.
+    pub fn go_on(&mut self) -> Result<ComputerId> {
+        if self.noted.ended {
+            self.noted.ended = false;
+            self.note(Keep::Durable)?;
+        }
+        Ok(self.noted.computer)
+    }
+
     /// Does an act, the next one of this computer.
     ///
     /// # Errors
     /// Those of the keeper.
     pub fn act(&mut self) -> Result<Act> {
-        if self.noted.ended {
-            self.noted.ended = false;
-            self.note(Keep::Durable)?;
-        }
+        self.go_on()?;
         let act = Act { number: self.last_act().number + 1, ..self.last_act() };
         self.absorb(act);
         Ok(act)
@@ -164,14 +173,14 @@ impl Trust {
     ///
     /// # Errors
     /// Those of the keeper.
-    pub fn commit_act(&mut self, epoch: u64) -> Result<()> {
+    pub fn commit_act(&mut self, epoch: u64) -> Result<&Table> {
         let maker = self.act()?;
-        self.table.commit(maker, epoch, self.most_rows);
-        Ok(())
+        Ok(self.commit(maker, epoch))
     }
 
-    /// The table of the next commit.
-    pub fn table(&self) -> &Table {
+    /// The table of the next commit, with this number and this newest act.
+    pub fn commit(&mut self, newest: Act, epoch: u64) -> &Table {
+        self.table.commit(newest, epoch, self.most_rows);
         &self.table
     }
 
@@ -204,7 +213,7 @@ impl Trust {
     ) -> Result<()> {
         (self.noted.epoch, self.noted.digest) = (epoch, digest);
         self.noted.log = LogSeen::Mark(log);
-        self.noted.newest = (self.most_rows > 0).then(|| self.table.maker());
+        self.noted.newest = (self.most_rows > 0).then(|| self.table.newest());
         self.note(keep)
     }
 

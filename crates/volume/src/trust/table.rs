@@ -1,6 +1,6 @@
 //! The table of computers that each commit carries: how far each had come in what led to it.
 //!
-//! `maker 16 | its acts 8 | rows 8 | rows of: computer 16, acts 8, commit 8`, padded with zeros. A
+//! `newest act: computer 16, number 8 | rows 8 | rows of: computer 16, acts 8, commit 8`, padded with zeros. A
 //! commit leads on from another one exactly when its table has as many acts of that one's maker, for
 //! a computer's acts follow each other: it goes on under a new name whenever it cannot know that the
 //! state it is shown has all of them.
@@ -23,8 +23,8 @@ struct Row {
 /// How far each computer had come.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table {
-    /// Who made the commit, and its how many-th act that was.
-    maker: Act,
+    /// The newest act of all that led to the commit: its maker's, of a tree.
+    newest: Act,
     rows: Vec<Row>,
 }
 
@@ -45,9 +45,9 @@ impl Table {
         }
     }
 
-    /// The act that made the commit.
-    pub fn maker(&self) -> Act {
-        self.maker
+    /// The newest act of all that led to the commit.
+    pub fn newest(&self) -> Act {
+        self.newest
     }
 
     /// How many acts of a computer led here.
@@ -70,10 +70,10 @@ impl Table {
         }
     }
 
-    /// Makes it the table of a commit; drops what there is no room for.
-    pub fn commit(&mut self, maker: Act, commit: u64, most_rows: usize) {
-        self.absorb(maker, commit);
-        self.maker = maker;
+    /// Makes it the table of a commit, with its newest act; drops what there is no room for.
+    pub fn commit(&mut self, newest: Act, commit: u64, most_rows: usize) {
+        self.absorb(newest, commit);
+        self.newest = newest;
         // Those that changed longest ago come first; each was pushed when it changed.
         let surplus = self.rows.len().saturating_sub(most_rows);
         self.rows.drain(..surplus);
@@ -81,8 +81,8 @@ impl Table {
 
     /// As stored, with room for this many rows.
     pub fn to_bytes(&self, most_rows: usize) -> Vec<u8> {
-        let mut out = self.maker.computer.0.to_vec();
-        out.extend_from_slice(&self.maker.number.to_le_bytes());
+        let mut out = self.newest.computer.0.to_vec();
+        out.extend_from_slice(&self.newest.number.to_le_bytes());
         out.extend_from_slice(&(self.rows.len() as u64).to_le_bytes());
         for Row { act, commit } in &self.rows {
             out.extend_from_slice(&act.computer.0);
@@ -99,7 +99,7 @@ impl Table {
         let count = usize::try_from(word(front, 24)?).ok()?;
         let rows = rest.get(..count.checked_mul(ROW)?)?.chunks_exact(ROW);
         let row = |bytes: &[u8]| Some(Row { act: act(bytes)?, commit: word(bytes, 24)? });
-        Some(Self { maker: act(front)?, rows: rows.map(row).collect::<Option<_>>()? })
+        Some(Self { newest: act(front)?, rows: rows.map(row).collect::<Option<_>>()? })
     }
 }
 
@@ -128,7 +128,7 @@ mod tests {
         assert_eq!(bytes.len(), Table::bytes(MOST_ROWS));
         assert_eq!(Table::parse(&bytes), Some(table.clone()));
         assert!(table.has(act(1, 7)) && !table.has(act(1, 8)) && !table.has(act(3, 1)));
-        assert_eq!(table.maker(), act(2, 1));
+        assert_eq!(table.newest(), act(2, 1));
         for cut in 0..FRONT + 2 * ROW {
             assert_eq!(Table::parse(&bytes[..cut]), None);
         }

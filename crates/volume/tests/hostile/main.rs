@@ -1,0 +1,63 @@
+//! A hostile store: at random moments, within and between the sessions of two or three computers, it
+//! hides, swaps, cuts, replays or forks what it holds, and some sessions die in between.
+//!
+//! Whatever it does, a computer finds the newest state that it knows of, or one that leads on from it, or
+//! it is refused; and no path is shown to it twice but by a replay. Each hole that there was once is put
+//! back, and must be found. `cargo test` plays some schedules; `OBLIVIO_HOSTILE=100000` (`just hostile`) as
+//! many as asked for. The first seed is 1, or `OBLIVIO_HOSTILE_SEED`; each seed is one schedule.
+
+#![expect(clippy::print_stdout, reason = "the outcome of a long run is its table")]
+
+#[path = "../common/dice.rs"]
+mod dice;
+mod holes;
+mod oracle;
+mod schedule;
+mod store;
+
+use holes::Hole;
+use schedule::{Counts, Engine, play};
+
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+fn campaign(engine: Engine, schedules: u64) {
+    let first = number("OBLIVIO_HOSTILE_SEED", 1);
+    let mut counts = Counts::default();
+    for seed in first..first + schedules {
+        if let Err(why) = play(engine, seed, None, &mut counts) {
+            panic!("{engine:?}, seed {seed}: {why}");
+        }
+    }
+    println!("{engine:?}, seeds {first} to {}: {counts:?}", first + schedules - 1);
+    assert!(counts.opened > 0 && counts.refused > 0 && counts.honest > 0);
+}
+
+#[test]
+fn a_tree_is_the_newest_or_refused() {
+    campaign(Engine::Tree, number("OBLIVIO_HOSTILE", 400));
+}
+
+#[test]
+fn a_sequential_volume_is_the_newest_or_refused() {
+    campaign(Engine::Sequential, number("OBLIVIO_HOSTILE", 400));
+}
+
+/// In how many schedules a hole that is put back is found.
+fn found_after(engine: Engine, hole: Hole) -> Option<u64> {
+    (1..=2000).find(|seed| play(engine, *seed, Some(hole), &mut Counts::default()).is_err())
+}
+
+#[test]
+fn every_old_hole_is_found_when_it_is_put_back() {
+    let both =
+        [Hole::HeaderReadTwice, Hole::LogByCount, Hole::NoLock, Hole::NoTable, Hole::AnyVolume];
+    let planted = both.iter().flat_map(|hole| [(Engine::Tree, *hole), (Engine::Sequential, *hole)]);
+    // Reads of a sequential volume are not hidden, so it intends none.
+    for (engine, hole) in planted.chain([(Engine::Tree, Hole::IntentsNotNoted)]) {
+        let after = found_after(engine, hole);
+        println!("{engine:?}, {hole:?}: found in schedule {after:?}");
+        assert!(after.is_some(), "{engine:?}, {hole:?} is not found");
+    }
+}

@@ -1,0 +1,193 @@
+//! A store that does what it likes.
+
+use crate::dice::Dice;
+use oblivio_store::{MemoryStore, PutMode, ReadAt, Result, Store, StoreError, WriteAt, pass_on};
+use std::sync::{Arc, Mutex};
+
+/// What happens at one operation of a session.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// The session dies: this operation and all after it fail, the first one before or after it took
+    /// effect.
+    Die { after: bool },
+    /// Something is done to what is stored.
+    Meddle(u64),
+}
+
+/// What is stored now, and all that the store remembers.
+pub struct Hostile {
+    pub inner: Arc<MemoryStore>,
+    pub past: Vec<MemoryStore>,
+    /// Another volume, with the same passphrase.
+    pub other: MemoryStore,
+    plan: Mutex<Plan>,
+}
+
+#[derive(Debug, Default)]
+struct Plan {
+    operations: u64,
+    event: Option<(u64, Event)>,
+    dead: bool,
+    /// The first reading of the header gives that of another volume.
+    false_header: bool,
+}
+
+impl Hostile {
+    pub fn new(inner: Arc<MemoryStore>, past: &[MemoryStore], other: &MemoryStore) -> Self {
+        let past = past.iter().map(MemoryStore::snapshot).collect();
+        Self { inner, past, other: other.snapshot(), plan: Mutex::default() }
+    }
+
+    pub fn plan(&self, at: u64, event: Event) {
+        self.plan.lock().expect("one thread").event = Some((at, event));
+    }
+
+    pub fn lie_about_the_header(&self) {
+        self.plan.lock().expect("one thread").false_header = true;
+    }
+
+    pub fn died(&self) -> bool {
+        self.plan.lock().expect("one thread").dead
+    }
+
+    /// Counts an operation; what is to become of it.
+    fn before(&self) -> Result<bool> {
+        let mut plan = self.plan.lock().expect("one thread");
+        plan.operations += 1;
+        if plan.dead {
+            return Err(gone());
+        }
+        match plan.event.take() {
+            Some((at, event)) if at == plan.operations => match event {
+                Event::Die { after } => {
+                    plan.dead = true;
+                    if after { Ok(false) } else { Err(gone()) }
+                }
+                Event::Meddle(seed) => {
+                    meddle(&self.inner, &self.past, &self.other, &mut Dice(seed));
+                    Ok(true)
+                }
+            },
+            event => {
+                plan.event = event;
+                Ok(true)
+            }
+        }
+    }
+
+    fn doing<T>(&self, work: impl FnOnce(&MemoryStore) -> Result<T>) -> Result<T> {
+        let answered = self.before()?;
+        let done = work(&self.inner)?;
+        if answered { Ok(done) } else { Err(gone()) }
+    }
+}
+
+fn gone() -> StoreError {
+    StoreError::io("everything", std::io::Error::other("the store does not answer"))
+}
+
+impl Store for Hostile {
+    fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
+        let lie = {
+            let mut plan = self.plan.lock().expect("one thread");
+            let header = reads.iter().any(|read| read.object == "header");
+            header && std::mem::take(&mut plan.false_header)
+        };
+        match lie {
+            true => self.other.read(reads),
+            false => self.doing(|inner| inner.read(reads)),
+        }
+    }
+    fn write(&self, writes: &[WriteAt<'_>]) -> Result<()> {
+        self.doing(|inner| inner.write(writes))
+    }
+    fn sync(&self, objects: &[&str]) -> Result<()> {
+        self.doing(|inner| inner.sync(objects))
+    }
+    fn len(&self, object: &str) -> Result<Option<u64>> {
+        self.doing(|inner| inner.len(object))
+    }
+    fn put(&self, object: &str, data: &[u8], mode: PutMode) -> Result<()> {
+        self.doing(|inner| inner.put(object, data, mode))
+    }
+    fn truncate(&self, object: &str, len: u64) -> Result<()> {
+        self.doing(|inner| inner.truncate(object, len))
+    }
+    fn discard(&self, ranges: &[(&str, u64, u64)]) -> Result<()> {
+        self.doing(|inner| inner.discard(ranges))
+    }
+    fn delete(&self, objects: &[&str]) -> Result<()> {
+        self.doing(|inner| inner.delete(objects))
+    }
+    fn list(&self) -> Result<Vec<(String, u64)>> {
+        self.doing(MemoryStore::list)
+    }
+    pass_on!(self => self.inner; free_bytes lock);
+}
+
+fn bytes_of(store: &MemoryStore, object: &str) -> Option<Vec<u8>> {
+    let mut bytes = vec![0; store.len(object).ok()?? as usize];
+    store.read(&mut [ReadAt { object, offset: 0, buf: &mut bytes }]).ok()?;
+    Some(bytes)
+}
+
+fn put(store: &MemoryStore, object: &str, bytes: Option<Vec<u8>>) {
+    let done = match bytes {
+        Some(bytes) => store.put(object, &bytes, PutMode::Replace),
+        None => store.delete(&[object]),
+    };
+    done.expect("memory");
+}
+
+/// Does something to what is stored; gives the number of the past state when it is one as a whole.
+pub fn meddle(
+    now: &MemoryStore,
+    past: &[MemoryStore],
+    other: &MemoryStore,
+    dice: &mut Dice,
+) -> Option<usize> {
+    let objects: Vec<String> =
+        now.list().expect("memory").into_iter().map(|(name, _)| name).collect();
+    let number = dice.below(past.len() as u64) as usize;
+    let (then, object) = (&past[number], pick(&objects, dice)?);
+    let log = if objects.iter().any(|name| name == "journal") { "journal" } else { "log" };
+    match dice.below(12) {
+        // A fork, or a state of before.
+        0..=3 => {
+            now.restore(then);
+            return Some(number);
+        }
+        // One object of before: a header, a log, a commit.
+        4 | 5 => put(now, object, bytes_of(then, object)),
+        6 => put(now, log, bytes_of(then, log)),
+        7 => cut(now, log, dice),
+        8 => cut(now, object, dice),
+        9 => {
+            let also = pick(&objects, dice)?;
+            let (one, two) = (bytes_of(now, object), bytes_of(now, also));
+            put(now, object, two);
+            put(now, also, one);
+        }
+        10 => put(now, object, None),
+        _ => match dice.below(2) {
+            0 => now.restore(other),
+            _ => put(now, object, bytes_of(other, object)),
+        },
+    }
+    None
+}
+
+/// Zeros behind a page, or nothing.
+fn cut(store: &MemoryStore, object: &str, dice: &mut Dice) {
+    let Some(mut bytes) = bytes_of(store, object) else { return };
+    let at = (dice.below(bytes.len() as u64 / 4096 + 1) * 4096) as usize;
+    match dice.below(2) {
+        0 => bytes.truncate(at),
+        _ => bytes[at..].fill(0),
+    }
+    put(store, object, Some(bytes));
+}
+
+fn pick<'a, T>(of: &'a [T], dice: &mut Dice) -> Option<&'a T> {
+    if of.is_empty() { None } else { of.get(dice.below(of.len() as u64) as usize) }
+}
