@@ -294,6 +294,9 @@ fn unlock_error(error: CryptoError) -> Error {
         CryptoError::LastSlot => {
             Error::Invalid("the last passphrase cannot be removed; add another one first".into())
         }
+        CryptoError::AlreadyOpens => {
+            Error::Invalid("this passphrase opens the volume already; choose another one".into())
+        }
         CryptoError::Forged => Error::Tampered("a passphrase slot of the header".into()),
         other => Error::Invalid(other.to_string()),
     }
@@ -310,7 +313,8 @@ pub fn read_header(store: &dyn Store) -> Result<PublicHeader> {
 /// Adds a passphrase; gives the number of its slot.
 ///
 /// # Errors
-/// `WrongPassphrase` when `known` opens nothing, `Invalid` when all slots are in use.
+/// `WrongPassphrase` when `known` opens nothing, `Invalid` when all slots are in use, or when `new`
+/// opens the volume already.
 pub fn add_passphrase(
     store: &dyn Store,
     known: &Passphrase,
@@ -325,21 +329,20 @@ pub fn add_passphrase(
     Ok(slot.get())
 }
 
-/// Removes a passphrase.
+/// Removes a passphrase, from every slot that it opens.
 ///
 /// # Errors
 /// `WrongPassphrase` when it opens nothing, `Invalid` when it is the last one.
 pub fn remove_passphrase(store: &dyn Store, victim: &Passphrase) -> Result<()> {
     let mut header = Header::load(store)?;
-    let (_, slot) = header.slots.unlock(header.volume(), victim).map_err(unlock_error)?;
-    header.slots.remove(slot).map_err(unlock_error)?;
+    header.slots.remove(header.volume(), victim).map_err(unlock_error)?;
     header.save(store, PutMode::Replace)
 }
 
-/// Replaces a passphrase by another; nothing else is encrypted again.
+/// Replaces a passphrase by another, in every slot that it opens; nothing else is encrypted again.
 ///
 /// # Errors
-/// `WrongPassphrase` when `old` opens nothing.
+/// `WrongPassphrase` when `old` opens nothing, `Invalid` when `new` opens the volume already.
 pub fn change_passphrase(
     store: &dyn Store,
     old: &Passphrase,
@@ -347,7 +350,6 @@ pub fn change_passphrase(
     kdf: KdfParams,
 ) -> Result<()> {
     let mut header = Header::load(store)?;
-    header.unlock(old)?;
     let volume = header.volume();
     header.slots.change(volume, old, new, kdf, &mut OsEntropy).map_err(unlock_error)?;
     header.save(store, PutMode::Replace)
