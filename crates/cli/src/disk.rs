@@ -38,7 +38,7 @@ pub fn begin(args: &ServeArgs) -> Result<Option<Arc<dyn Store>>> {
     }
     let store = open::store(&args.volume)?;
     if args.background && !args.child {
-        background::start()?;
+        background::start(&args.volume, &args.open)?;
         return Ok(None);
     }
     Ok(Some(store))

@@ -208,3 +208,73 @@ fn a_killed_put_leaves_nothing_half() {
     assert!(!scratch.good(["ls", "-a", "v"]).contains("incoming"));
     assert_eq!(scratch.good(["cat", "v", "/large"]), "the old one");
 }
+
+/// One that was added twice would still open after it was taken away.
+#[test]
+fn a_passphrase_that_opens_is_not_added_again() {
+    let scratch = Scratch::with_volume();
+    let quick = ["--kdf-memory", "32K", "--kdf-passes", "1"];
+    let with_new = |command: &str, known: &str, new: &str| {
+        let mut command = scratch.command([&["passphrase", command, "v"][..], &quick].concat());
+        command.env("OBLIVIO_PASSPHRASE", known).env("OBLIVIO_NEW_PASSPHRASE", new);
+        command.output().expect("it runs")
+    };
+    let error = failed(1, with_new("add", "secret", "secret"));
+    assert!(error.contains("opens the volume already"), "{error}");
+    succeeded(with_new("add", "secret", "other"));
+    failed(1, with_new("change", "secret", "other"));
+    let list = json(&scratch.good(["passphrase", "list", "--json", "v"]));
+    assert_eq!(list["passphrases"], 2);
+    succeeded(with_new("change", "secret", "third"));
+    failed(4, scratch.run(["ls", "v"]));
+}
+
+/// Eight slots that each ask for as much as one may: refused at once, not tried for minutes.
+#[test]
+fn a_header_that_asks_for_minutes_of_work_is_refused() {
+    let scratch = Scratch::with_volume();
+    let path = scratch.path("v/header");
+    let mut header = fs::read(&path).expect("a header");
+    let slots = header.len() - 32 - 8 * 128;
+    let first = header[slots..slots + 128].to_vec();
+    for slot in header[slots..slots + 8 * 128].chunks_mut(128) {
+        slot.copy_from_slice(&first);
+        slot[4..8].copy_from_slice(&(1u32 << 20).to_le_bytes());
+        slot[8..12].copy_from_slice(&16u32.to_le_bytes());
+    }
+    fs::write(&path, header).expect("it can be written");
+    let error = scratch.bad(9, ["ls", "v"]);
+    assert!(error.contains("more than a volume may ask for"), "{error}");
+}
+
+#[test]
+fn a_url_is_no_folder() {
+    let scratch = Scratch::with_volume();
+    let url = "s3://bucket/vault";
+    let quick = ["init", "--kdf-memory", "32K", "--kdf-passes", "1"];
+    let commands: [&[&str]; 12] = [
+        &["ls", url],
+        &["put", url, "f", "/"],
+        &["get", url, "/f", "x"],
+        &["cat", url, "/f"],
+        &["rm", url, "/f"],
+        &["info", url],
+        &["check", url],
+        &["mount", url, "m"],
+        &["nbd", url, "--socket", "s"],
+        &["watch", url],
+        &["passphrase", "list", url],
+        &["passphrase", "add", url],
+    ];
+    for command in commands.into_iter().chain([&[&quick[..], &[url]].concat()[..]]) {
+        let error = scratch.bad(2, command);
+        assert!(error.contains("s3://bucket/vault is a URL"), "{command:?}: {error}");
+        let said = error.lines().filter(|line| line.starts_with("oblivio: ")).count();
+        assert_eq!(said, 1, "{error}");
+    }
+    assert!(!scratch.path("s3:").exists(), "nothing was made");
+    // A folder of such a name has another way to be named.
+    fs::create_dir(scratch.path("sftp:")).expect("a folder");
+    scratch.good([&quick[..], &["./sftp://w"]].concat());
+    scratch.good(["ls", "./sftp://w"]);
+}

@@ -60,7 +60,7 @@ pub fn run(args: &MountArgs) -> Result<()> {
     options::apply(&mut args)?;
     let (volume, dir) = places(&args)?;
     if args.background && !args.child {
-        return background::start();
+        return background::start(&args.volume, &args.open);
     }
     let recorder = args.open.trace_out.as_deref().map(Recorder::to_file).transpose()?;
     let (store, pulse) = layers(open::store(&volume)?);

@@ -1,87 +1,134 @@
 //! Where passphrases come from: a file, a descriptor, the environment, or the person.
 //!
 //! Never the command line, which every user of the computer can read. What is read is wiped when
-//! it is no longer needed.
+//! it is no longer needed: it goes through no buffer but those here. What stood in the environment
+//! is taken from there at once ([`handover`]).
+
+mod handover;
+mod terminal;
+
+pub use handover::{Handed, forget, leave_environment};
 
 use crate::args::{NewPassphraseArgs, PassphraseArgs};
 use crate::exit::{Code, fault, usage};
 use anyhow::{Context, Result};
+use handover::{Given, taken};
 use oblivio_crypto::Passphrase;
 use std::fs::File;
-use std::io::{BufRead, BufReader, ErrorKind, Read};
+use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use unicode_normalization::UnicodeNormalization;
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroizing;
 
-/// The environment's passphrase.
-const ENV: &str = "OBLIVIO_PASSPHRASE";
-/// The environment's new passphrase, where one is added or changed.
-const ENV_NEW: &str = "OBLIVIO_NEW_PASSPHRASE";
 /// No passphrase is longer; a wrong file is noticed instead of read to its end.
-const MAX_LEN: u64 = 4096;
+const MAX_LEN: usize = 4096;
+
+/// What was typed or given, wiped on drop.
+type Bytes = Zeroizing<Vec<u8>>;
 
 /// The passphrase of a volume that exists.
 pub fn known(args: &PassphraseArgs) -> Result<Passphrase> {
-    match given(args.passphrase_fd, args.passphrase_file.as_deref(), ENV)? {
-        Some(passphrase) => Ok(passphrase),
+    known_bytes(args).map(passphrase)
+}
+
+/// The passphrase of a volume that exists, for a process that is to be started.
+pub fn to_hand_over(args: &PassphraseArgs) -> Result<Handed> {
+    Handed::new(&known_bytes(args)?)
+}
+
+fn known_bytes(args: &PassphraseArgs) -> Result<Bytes> {
+    holds_secrets();
+    // This process was started to go on where another one had asked.
+    if let Some(bytes) = taken(Given::Handed) {
+        return Ok(bytes);
+    }
+    match given(args.passphrase_fd, args.passphrase_file.as_deref(), Given::Known)? {
+        Some(bytes) => Ok(bytes),
         None => prompt("Passphrase: "),
     }
 }
 
 /// The passphrase for a volume that is being made; typed twice when it is typed.
 pub fn first(args: &PassphraseArgs) -> Result<Passphrase> {
-    match given(args.passphrase_fd, args.passphrase_file.as_deref(), ENV)? {
-        Some(passphrase) => not_empty(passphrase),
+    holds_secrets();
+    match given(args.passphrase_fd, args.passphrase_file.as_deref(), Given::Known)? {
+        Some(bytes) => not_empty(bytes).map(passphrase),
         None => twice("Passphrase for the new volume: "),
     }
 }
 
 /// The passphrase to add, or to change to.
 pub fn new(args: &NewPassphraseArgs) -> Result<Passphrase> {
-    match given(args.new_passphrase_fd, args.new_passphrase_file.as_deref(), ENV_NEW)? {
-        Some(passphrase) => not_empty(passphrase),
+    match given(args.new_passphrase_fd, args.new_passphrase_file.as_deref(), Given::New)? {
+        Some(bytes) => not_empty(bytes).map(passphrase),
         None => twice("New passphrase: "),
     }
 }
 
+fn passphrase(mut bytes: Bytes) -> Passphrase {
+    Passphrase::new(std::mem::take(&mut *bytes))
+}
+
+/// From here on this process holds keys and plaintext: it leaves no core dump, and other programs
+/// of the same user cannot look into it.
+fn holds_secrets() {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+        // Where the system cannot do it nothing is lost but that.
+        let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    }
+}
+
 /// What was given without asking, in this order: descriptor, file, environment.
-fn given(fd: Option<u32>, file: Option<&Path>, env: &str) -> Result<Option<Passphrase>> {
+fn given(fd: Option<u32>, file: Option<&Path>, environment: Given) -> Result<Option<Bytes>> {
+    // Whichever is used, no other one stays in memory.
+    let of_environment = taken(environment);
     if let Some(fd) = fd {
         return from_fd(fd).map(Some);
     }
     if let Some(path) = file {
         let what = || format!("the passphrase file {}", path.display());
-        let file = File::open(path).with_context(what)?;
-        return first_line(&mut BufReader::new(file)).with_context(what).map(Some);
+        let mut file = File::open(path).with_context(what)?;
+        return first_line(|byte| file.read(byte)).with_context(what).map(Some);
     }
-    Ok(std::env::var_os(env).map(|value| {
-        use std::os::unix::ffi::OsStringExt;
-        normal(value.into_vec())
-    }))
+    Ok(of_environment.map(normal))
 }
 
-fn from_fd(fd: u32) -> Result<Passphrase> {
-    // Standard input goes through the one buffer of the process, so that `put -` finds the rest.
+fn from_fd(fd: u32) -> Result<Bytes> {
+    // Nothing behind the line is taken, so that `put -` finds the rest.
     if fd == 0 {
-        return first_line(&mut std::io::stdin().lock()).context("the passphrase on descriptor 0");
+        let read = |byte: &mut [u8]| Ok(rustix::io::read(rustix::stdio::stdin(), byte)?);
+        return first_line(read).context("the passphrase on descriptor 0");
     }
-    // By its path: taking over a bare number is not possible without `unsafe`.
-    let path = PathBuf::from(format!("/dev/fd/{fd}"));
     let what = || format!("the passphrase on descriptor {fd}");
-    let file = File::open(path).with_context(what)?;
-    first_line(&mut BufReader::new(file)).with_context(what)
+    let mut file = open_fd(fd).with_context(what)?;
+    first_line(|byte| file.read(byte)).with_context(what)
 }
 
-/// The first line without its end.
-fn first_line(from: &mut dyn BufRead) -> Result<Passphrase> {
-    // With all its room from the start the buffer never moves and leaves no copy behind.
-    let mut line = Vec::with_capacity(MAX_LEN as usize + 1);
-    from.take(MAX_LEN + 1).read_until(b'\n', &mut line)?;
-    if line.len() as u64 > MAX_LEN {
-        line.zeroize();
+/// By its path: taking over a bare number is not possible without `unsafe`.
+fn open_fd(fd: u32) -> io::Result<File> {
+    File::open(PathBuf::from(format!("/dev/fd/{fd}")))
+}
+
+/// The first line without its end, read byte by byte: a buffer would keep a copy.
+fn first_line(mut read: impl FnMut(&mut [u8]) -> io::Result<usize>) -> Result<Bytes> {
+    // With all its room from the start the line never moves and leaves no copy behind.
+    let mut line = Zeroizing::new(Vec::with_capacity(MAX_LEN + 1));
+    let mut byte = Zeroizing::new([0]);
+    while line.len() <= MAX_LEN {
+        match read(&mut byte[..]) {
+            Ok(0) => break,
+            Ok(_) if byte[0] == b'\n' => break,
+            Ok(_) => line.push(byte[0]),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    if line.len() > MAX_LEN {
         return Err(usage("the first line is too long for a passphrase", "Is it the right file?"));
     }
-    while matches!(line.last(), Some(b'\n' | b'\r')) {
+    while line.last() == Some(&b'\r') {
         line.pop();
     }
     not_empty(normal(line))
@@ -89,42 +136,46 @@ fn first_line(from: &mut dyn BufRead) -> Result<Passphrase> {
 
 /// The passphrase in Unicode's composed form, so that an accent typed on another keyboard or
 /// system is the same accent. What is no text stays as it is.
-fn normal(typed: Vec<u8>) -> Passphrase {
-    let typed = Zeroizing::new(typed);
+fn normal(typed: Bytes) -> Bytes {
     match std::str::from_utf8(&typed) {
-        Ok(text) => Passphrase::new(text.nfc().collect::<String>().into_bytes()),
-        Err(_) => Passphrase::new(typed.to_vec()),
+        Ok(text) if !text.is_ascii() => {
+            // Composed text is at most three times as long; so it does not move either.
+            let mut composed = String::with_capacity(3 * text.len());
+            composed.extend(text.nfc());
+            Zeroizing::new(composed.into_bytes())
+        }
+        _ => typed,
     }
 }
 
-fn not_empty(passphrase: Passphrase) -> Result<Passphrase> {
-    if passphrase.is_empty() {
+fn not_empty(bytes: Bytes) -> Result<Bytes> {
+    if bytes.is_empty() {
         return Err(usage("the passphrase is empty", "Choose one of several words."));
     }
-    Ok(passphrase)
+    Ok(bytes)
 }
 
 fn twice(question: &str) -> Result<Passphrase> {
-    let first = prompt(question)?;
-    let again = prompt("The same again: ")?;
+    let first = passphrase(prompt(question)?);
+    let again = passphrase(prompt("The same again: ")?);
     if first.same_as(&again) {
         return Ok(first);
     }
     Err(fault(Code::Usage, "the two passphrases differ", "Run the command again."))
 }
 
-fn prompt(question: &str) -> Result<Passphrase> {
-    match rpassword::prompt_password(question) {
-        Ok(typed) => {
-            let typed = Zeroizing::new(typed);
-            not_empty(normal(typed.as_bytes().to_vec()))
-        }
-        Err(error) if error.kind() == ErrorKind::Interrupted => {
-            Err(fault(Code::General, "interrupted", ""))
+fn prompt(question: &str) -> Result<Bytes> {
+    match terminal::ask(question) {
+        Ok(typed) => not_empty(normal(typed)),
+        Err(error) if error.kind() == ErrorKind::InvalidData => {
+            Err(usage("the line is too long for a passphrase", ""))
         }
         Err(_) => Err(usage(
             "a passphrase is needed and there is no terminal to ask on",
-            format!("Set {ENV}, or use --passphrase-file FILE or --passphrase-fd N."),
+            format!(
+                "Set {}, or use --passphrase-file FILE or --passphrase-fd N.",
+                Given::Known.variable()
+            ),
         )),
     }
 }
@@ -133,8 +184,12 @@ fn prompt(question: &str) -> Result<Passphrase> {
 mod tests {
     use super::*;
 
-    fn line(text: &[u8]) -> Result<Passphrase> {
-        first_line(&mut &text[..])
+    fn line(mut text: &[u8]) -> Result<Passphrase> {
+        first_line(|byte| text.read(byte)).map(passphrase)
+    }
+
+    fn as_typed(text: impl Into<Vec<u8>>) -> Passphrase {
+        passphrase(normal(Zeroizing::new(text.into())))
     }
 
     #[test]
@@ -146,22 +201,26 @@ mod tests {
         for text in ["", "\n", "\r\n"] {
             assert!(line(text.as_bytes()).is_err());
         }
-        assert!(line(&[b'x'; 5000]).is_err());
+        assert!(line(&[b'x'; MAX_LEN]).is_ok());
+        assert!(line(&[b'x'; MAX_LEN + 1]).is_err());
         Ok(())
     }
 
     #[test]
     fn an_accent_is_the_same_however_it_is_typed() {
-        let composed = normal("caf\u{e9}".into());
-        assert!(composed.same_as(&normal("cafe\u{301}".into())));
-        assert!(!composed.same_as(&normal("cafe".into())));
-        assert!(normal(vec![0xff, 0x00]).same_as(&Passphrase::new(vec![0xff, 0x00])));
+        let composed = as_typed("caf\u{e9}");
+        assert!(composed.same_as(&as_typed("cafe\u{301}")));
+        assert!(!composed.same_as(&as_typed("cafe")));
+        assert!(as_typed(vec![0xff, 0x00]).same_as(&Passphrase::new(vec![0xff, 0x00])));
+        // The longest that composing makes of anything; it must not have moved.
+        let long = "\u{fb2c}".repeat(100);
+        assert!(normal(Zeroizing::new(long.clone().into_bytes())).capacity() <= 3 * long.len());
     }
 
     #[test]
     fn the_rest_stays_for_the_next_reader() -> Result<()> {
         let mut input = &b"secret\ncontent"[..];
-        first_line(&mut input)?;
+        first_line(|byte| input.read(byte))?;
         assert_eq!(input, b"content");
         Ok(())
     }
