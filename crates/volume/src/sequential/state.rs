@@ -34,7 +34,7 @@ pub struct State {
 }
 
 impl State {
-    fn to_bytes(&self) -> Vec<u8> {
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut out = vec![0; SEAL_HEADER];
         for word in [VERSION, self.epoch, self.log.number] {
             out.extend_from_slice(&word.to_le_bytes());
@@ -89,7 +89,7 @@ impl StatePlaces {
     }
 
     /// Bytes of one place.
-    fn bytes(&self) -> u64 {
+    pub(super) fn bytes(&self) -> u64 {
         Self::object_bytes(self.engine_bytes) / 2
     }
 
@@ -99,7 +99,7 @@ impl StatePlaces {
         2 * (sealed as u64).next_multiple_of(PAGE)
     }
 
-    fn place(&self, epoch: u64) -> Place {
+    pub(super) fn place(&self, epoch: u64) -> Place {
         Place { volume: self.volume, kind: Kind::State, index: epoch % 2, version: VERSION }
     }
 
