@@ -206,19 +206,23 @@ impl KeySlots {
         Ok(index)
     }
 
-    /// Forgets a passphrase: every slot that it opens, unless no other would be left. On an error
-    /// nothing has changed.
-    pub fn remove(&mut self, volume: VolumeId, victim: &Passphrase) -> Result<(), CryptoError> {
-        let (_, opened) = self.unlock(volume, victim)?;
+    /// Forgets a passphrase: every slot that it opens, unless no other would be left. Gives the
+    /// master key that it opened. On an error nothing has changed.
+    pub fn remove(
+        &mut self,
+        volume: VolumeId,
+        victim: &Passphrase,
+    ) -> Result<MasterKey, CryptoError> {
+        let (master, opened) = self.unlock(volume, victim)?;
         if self.used().count() == opened.len() {
             return Err(CryptoError::LastSlot);
         }
         self.forget(&opened);
-        Ok(())
+        Ok(master)
     }
 
     /// Puts `new` in the place of `old`, in the first of the slots that `old` opens; the others
-    /// are forgotten. On an error nothing has changed.
+    /// are forgotten. Gives the master key, too. On an error nothing has changed.
     ///
     /// # Errors
     /// `AlreadyOpens` when another slot holds `new`.
@@ -229,14 +233,14 @@ impl KeySlots {
         new: &Passphrase,
         kdf: KdfParams,
         entropy: &mut dyn Entropy,
-    ) -> Result<SlotIndex, CryptoError> {
+    ) -> Result<(MasterKey, SlotIndex), CryptoError> {
         let (master, opened) = self.unlock(volume, old)?;
         let index = *opened.first().ok_or(CryptoError::WrongPassphrase)?;
         let mut changed = self.replaced(&opened, index, kdf)?;
         self.expect_new(volume, new, &opened)?;
         changed.write(index, &master, volume, new, kdf, entropy)?;
         *self = changed;
-        Ok(index)
+        Ok((master, index))
     }
 
     /// The master key, and all slots that `passphrase` opens: one at least.

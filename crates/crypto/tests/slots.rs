@@ -34,11 +34,12 @@ impl House {
 
     fn change(&mut self, old: &str, new: &str) -> Result<SlotIndex, CryptoError> {
         let (old, new) = (Passphrase::new(old), Passphrase::new(new));
-        self.slots.change(VOLUME, &old, &new, CHEAP, &mut self.entropy)
+        let changed = self.slots.change(VOLUME, &old, &new, CHEAP, &mut self.entropy);
+        changed.map(|(_, index)| index)
     }
 
     fn remove(&mut self, victim: &str) -> Result<(), CryptoError> {
-        self.slots.remove(VOLUME, &Passphrase::new(victim))
+        self.slots.remove(VOLUME, &Passphrase::new(victim)).map(drop)
     }
 
     /// Slots as an earlier version could leave them: the second holds what the first does.

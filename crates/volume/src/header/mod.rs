@@ -184,10 +184,15 @@ impl Header {
     /// `WrongPassphrase`; `Tampered` when the passphrase is right and the header is not.
     pub fn unlock(&self, passphrase: &Passphrase) -> Result<MasterKey> {
         let (master, _) = self.slots.unlock(self.volume(), passphrase).map_err(unlock_error)?;
+        self.check(&master)?;
+        Ok(master)
+    }
+
+    /// Checks the fixed fields.
+    fn check(&self, master: &MasterKey) -> Result<()> {
         let mac = master.header_mac(self.volume());
         mac.verify_bytes(&[self.fields.as_bytes()], &self.mac)
-            .map_err(|_| Error::Tampered("the header's fields were changed".into()))?;
-        Ok(master)
+            .map_err(|_| Error::Tampered("the header's fields were changed".into()))
     }
 
     /// Locks the store of a volume on this engine, and opens its master key.
@@ -335,7 +340,8 @@ pub fn add_passphrase(
 /// `WrongPassphrase` when it opens nothing, `Invalid` when it is the last one.
 pub fn remove_passphrase(store: &dyn Store, victim: &Passphrase) -> Result<()> {
     let mut header = Header::load(store)?;
-    header.slots.remove(header.volume(), victim).map_err(unlock_error)?;
+    let master = header.slots.remove(header.volume(), victim).map_err(unlock_error)?;
+    header.check(&master)?;
     header.save(store, PutMode::Replace)
 }
 
@@ -351,6 +357,8 @@ pub fn change_passphrase(
 ) -> Result<()> {
     let mut header = Header::load(store)?;
     let volume = header.volume();
-    header.slots.change(volume, old, new, kdf, &mut OsEntropy).map_err(unlock_error)?;
+    let changed = header.slots.change(volume, old, new, kdf, &mut OsEntropy);
+    let (master, _) = changed.map_err(unlock_error)?;
+    header.check(&master)?;
     header.save(store, PutMode::Replace)
 }
