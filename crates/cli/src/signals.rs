@@ -16,17 +16,26 @@ pub const GRACE: Duration = Duration::from_secs(10);
 /// What ends or stops a process that does not say otherwise.
 const ALL: [i32; 8] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGALRM, SIGUSR1, SIGUSR2, SIGTSTP];
 
-/// Whether signals do what they do by default: a handler that was once there stays, and would else
-/// do nothing. There is one for a process, as there is one set of handlers.
-static BY_DEFAULT: LazyLock<Arc<AtomicBool>> = LazyLock::new(|| Arc::new(AtomicBool::new(true)));
+/// Whether each of [`ALL`] does what it does by default: a handler that was once there stays, and
+/// would else do nothing. There is one for a process, as there is one set of handlers.
+static BY_DEFAULT: LazyLock<[Arc<AtomicBool>; ALL.len()]> =
+    LazyLock::new(|| ALL.map(|_| Arc::new(AtomicBool::new(true))));
 
-/// From now on signals to end are for [`forward`] to tell of, and do not end the process.
+/// Says of some signals whether they do what they do by default.
+fn by_default(signals: &[i32], default: bool) {
+    let all = ALL.iter().zip(BY_DEFAULT.iter()).filter(|(signal, _)| signals.contains(signal));
+    all.for_each(|(_, flag)| flag.store(default, Ordering::SeqCst));
+}
+
+/// From now on signals to end are for [`forward`] to tell of, and do not end the process. To follow
+/// the last question.
 ///
 /// # Errors
 /// Those of the system.
 pub fn catch() -> Result<Signals> {
-    let signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
-    BY_DEFAULT.store(false, Ordering::SeqCst);
+    let ending = [SIGINT, SIGTERM, SIGHUP];
+    let signals = Signals::new(ending)?;
+    by_default(&ending, false);
     Ok(signals)
 }
 
@@ -51,12 +60,14 @@ pub fn while_asking() -> io::Result<Asking> {
     static REGISTERED: OnceLock<()> = OnceLock::new();
     let heard = ALL.into_iter().filter(|signal| !is_ignored(*signal)).collect::<Vec<_>>();
     if REGISTERED.set(()).is_ok() {
-        for signal in &heard {
-            register_conditional_default(*signal, Arc::clone(&BY_DEFAULT))?;
+        for (signal, flag) in ALL.iter().zip(BY_DEFAULT.iter()) {
+            if heard.contains(signal) {
+                register_conditional_default(*signal, Arc::clone(flag))?;
+            }
         }
     }
     let signals = Signals::new(&heard)?;
-    BY_DEFAULT.store(false, Ordering::SeqCst);
+    by_default(&ALL, false);
     Ok(Asking(signals))
 }
 
@@ -69,7 +80,7 @@ impl Asking {
 
 impl Drop for Asking {
     fn drop(&mut self) {
-        BY_DEFAULT.store(true, Ordering::SeqCst);
+        by_default(&ALL, true);
         // One that came at the last moment does what it would have done.
         for signal in self.0.pending() {
             let _ = signal_hook::low_level::emulate_default_handler(signal);

@@ -108,18 +108,33 @@ fn signals_end_what_follows_a_prompt() {
         return;
     }
     let scratch = Scratch::with_volume();
-    let mut terminal = Terminal::new();
     let pipe = scratch.path("pipe");
     let made = Command::new("mkfifo").arg(&pipe).status();
     assert!(made.is_ok_and(|status| status.success()), "a pipe");
     // It waits for somebody who writes.
     let args = ["put", "v", "pipe", "/stored"];
-    let mut child = terminal.command(&scratch, &args).spawn().expect("it runs");
-    terminal.expect("Passphrase: ");
-    terminal.say(b"secret\n");
-    until(|| terminal.echoes());
-    kill_process(Pid::from_child(&child), Signal::TERM).expect("it is there");
-    assert_eq!(child.wait().expect("it ends").signal(), Some(Signal::TERM.as_raw()));
+    for signal in [Signal::TERM, Signal::INT, Signal::QUIT] {
+        let mut terminal = Terminal::new();
+        let mut child = terminal.command(&scratch, &args).spawn().expect("it runs");
+        terminal.expect("Passphrase: ");
+        terminal.say(b"secret\n");
+        until(|| terminal.echoes());
+        kill_process(Pid::from_child(&child), signal).expect("it is there");
+        assert_eq!(child.wait().expect("it ends").signal(), Some(signal.as_raw()));
+    }
+    // A server ends well by some, and as ever by others.
+    scratch.good(["init", "--kdf-memory", "32K", "--kdf-passes", "1", "--disk", "1M", "d"]);
+    for (signal, code) in [(Signal::TERM, Some(0)), (Signal::USR1, None)] {
+        let mut terminal = Terminal::new();
+        let args = ["nbd", "d", "--socket", "s"];
+        let mut child = terminal.command(&scratch, &args).spawn().expect("it runs");
+        terminal.expect("Passphrase: ");
+        terminal.say(b"secret\n");
+        terminal.expect("Serving");
+        kill_process(Pid::from_child(&child), signal).expect("it is there");
+        let status = child.wait().expect("it ends");
+        assert_eq!(status.code(), code, "{signal:?}: {status:?}");
+    }
 }
 
 #[test]

@@ -303,4 +303,25 @@ fn nothing_is_left_out_in_silence() {
     assert!(error.contains("a pipe, not stored"), "{error}");
     let error = scratch.bad(10, ["put", "v", "tree/socket", "/"]);
     assert!(error.contains("a socket, not stored"), "{error}");
+    // A mount can store them.
+    add_special_files(&scratch.path("v"));
+    let error = scratch.bad(10, ["get", "-r", "v", "/tree", "out"]);
+    assert!(error.contains("out/fifo: a fifo, not brought back"), "{error}");
+    assert!(error.contains("out/device: a character device, not brought back"), "{error}");
+    assert_eq!(fs::read(scratch.path("out/z")).expect("the rest is"), b"z");
+    assert!(!scratch.path("out/fifo").exists());
+}
+
+/// Adds a pipe and a device to `/tree` of a volume, as a program on a mount does.
+fn add_special_files(volume: &Path) {
+    use oblivio_volume::fs::{FileKind, FileSystem, NewNode, ROOT_INO};
+    let store = std::sync::Arc::new(oblivio_store::LocalStore::open(volume).expect("the folder"));
+    let secret = oblivio_crypto::Passphrase::new("secret");
+    let opened = oblivio_volume::Volume::open(store, &secret, Default::default());
+    let fs = FileSystem::open(Box::new(opened.expect("it opens"))).expect("it holds files");
+    let tree = fs.lookup(ROOT_INO, b"tree").expect("it is there").ino;
+    for (name, kind) in [(&b"fifo"[..], FileKind::Fifo), (b"device", FileKind::CharDevice)] {
+        fs.mknod(tree, name, kind, 0, NewNode::default()).expect("there is room");
+    }
+    fs.into_blocks().expect("a good end");
 }

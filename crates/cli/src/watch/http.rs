@@ -205,6 +205,7 @@ fn events(stream: &mut impl Write, hub: &Hub) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use oblivio_volume::EngineKind;
 
     fn read(text: &str) -> Option<Request> {
         read_request(&mut text.as_bytes()).expect("no failure of a slice")
@@ -227,6 +228,29 @@ mod tests {
         for text in ["", "GET", "GET / HTTP/1.1\r\n", "\0\0\0\0", "\r\n\r\n\r\n", &long, &many] {
             assert_eq!(read(text), None, "{:?}", &text[..text.len().min(40)]);
         }
+    }
+
+    #[test]
+    fn connections_that_say_nothing_keep_nobody_out() -> io::Result<()> {
+        let listener = TcpListener::bind(("127.0.0.1", 0))?;
+        let address = listener.local_addr()?;
+        let door = Door::known("token", address.port());
+        let page = Page::new("vault", "id", EngineKind::Tree);
+        let site = Arc::new(Site { door, page, hub: Arc::default() });
+        thread::spawn(move || serve(&listener, &site));
+        let idle = (0..MOST_STRANGERS + 20).map(|_| TcpStream::connect(address));
+        let idle = idle.collect::<io::Result<Vec<_>>>()?;
+        for _ in 0..4 {
+            let mut asking = TcpStream::connect(address)?;
+            let request = format!("GET /token/ HTTP/1.1\r\nHost: {address}\r\n\r\n");
+            asking.write_all(request.as_bytes())?;
+            let mut answer = String::new();
+            asking.read_to_string(&mut answer)?;
+            assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer:.100}");
+        }
+        // The first of them had to go.
+        assert_eq!((&idle[0]).read(&mut [0])?, 0);
+        Ok(())
     }
 
     #[test]
