@@ -2,7 +2,9 @@
 
 use crate::input::Input;
 use oblivio_crypto::{KdfParams, Passphrase};
-use oblivio_engine::sequential::{AccessTimeMap, Accessed, SequentialConfig, Turn, fuzzing as engine};
+use oblivio_engine::sequential::{
+    AccessTimeMap, Accessed, SequentialConfig, Turn, fuzzing as engine,
+};
 use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::MemoryStore;
 use oblivio_volume::fuzzing::Key;
@@ -69,8 +71,8 @@ fn damaged_log(input: &mut Input<'_>) {
 
 fn mixed_log(input: &mut Input<'_>) {
     let forks = [quanta(input), quanta(input)];
-    let [one, other] =
-        [0, 1].map(|fork| sequential::log(SEALED, 2 + fork, &forks[fork as usize]).expect("memory"));
+    let [one, other] = [0, 1]
+        .map(|fork| sequential::log(SEALED, 2 + fork, &forks[fork as usize]).expect("memory"));
     let mut mixed = Vec::new();
     for at in (0..one.0.len()).step_by(4096) {
         let from = if input.byte() % 2 == 0 { &one.0 } else { &other.0 };
@@ -146,8 +148,7 @@ fn base(which: u8) -> &'static MemoryStore {
             ..SequentialConfig::new(BLOCK_BYTES, BLOCKS)
         };
         let engine = if which == 0 { engine } else { engine.map_on_disk(1) };
-        let options =
-            SequentialOptions { engine, quantum_writes: 4, log_quanta: 16, fill: false };
+        let options = SequentialOptions { engine, quantum_writes: 4, log_quanta: 16, fill: false };
         let (kdf, open) = (KdfParams::TEST, OpenOptions::default());
         let made = SequentialVolume::create(
             store.clone(),
@@ -160,10 +161,8 @@ fn base(which: u8) -> &'static MemoryStore {
         let mut volume = made.expect("an empty store");
         volume.set_root(b"a root");
         for round in 0..3 {
-            let write = |id| BlockOp {
-                id: BlockId(id),
-                action: Action::Write(vec![round; BLOCK_BYTES]),
-            };
+            let write =
+                |id| BlockOp { id: BlockId(id), action: Action::Write(vec![round; BLOCK_BYTES]) };
             volume.access((0..BLOCKS).map(write).collect()).expect("sound");
         }
         volume.finish().expect("sound");

@@ -250,7 +250,8 @@ fn map_node_seeds() -> Vec<Vec<u8>> {
     let lines = [3, 5 | 1 << 63, 9, u64::MAX].map(line).concat();
     let leaf = [&[4; 24][..], &lines, &[0; 40]].concat();
     let asked = |leaf: u8, block: u64| [&[4 << 1 | leaf][..], &block.to_le_bytes()].concat();
-    let leaves = [0, 3, 5, 7, 9, 10, u64::MAX].map(|block| [asked(1, block), leaf.clone()].concat());
+    let leaves =
+        [0, 3, 5, 7, 9, 10, u64::MAX].map(|block| [asked(1, block), leaf.clone()].concat());
     let inner = [3, 7, u64::MAX >> 1].map(|block| [asked(0, block), lines.clone()].concat());
     leaves.into_iter().chain(inner).collect()
 }
@@ -266,7 +267,8 @@ fn sequential_state_seeds() -> Vec<Vec<u8>> {
 
 fn sequential_times_seeds() -> Vec<Vec<u8>> {
     let now = |choice: u8, now: u64| [&[choice][..], &now.to_le_bytes()].concat();
-    let codes: Vec<u8> = [0u16, 1, 2, 3, 900, u16::MAX].iter().flat_map(|it| it.to_le_bytes()).collect();
+    let codes: Vec<u8> =
+        [0u16, 1, 2, 3, 900, u16::MAX].iter().flat_map(|it| it.to_le_bytes()).collect();
     let places = [(0, 0), (0, 5), (0, 70_000), (1, 1 << 33), (1, u64::MAX)];
     places.map(|(choice, at)| [now(choice, at), codes.clone()].concat()).to_vec()
 }
@@ -286,7 +288,8 @@ fn watch_seeds() -> Vec<Vec<u8>> {
     let brief = |event: &&str| [&(event.len() as u16).to_le_bytes()[..], event.as_bytes()].concat();
     let token = "0123456789abcdef0123456789abcdef";
     let get = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1:4000\r\nA: b\r\n\r\n");
-    let requests = ["/".into(), format!("/{token}/"), format!("/{token}/events"), format!("/{token}")];
+    let requests =
+        ["/".into(), format!("/{token}/"), format!("/{token}/events"), format!("/{token}")];
     let mut seeds = vec![tagged(0, &events.iter().flat_map(raw).collect::<Vec<_>>())];
     seeds.extend(events.iter().map(|event| tagged(1, &brief(event))));
     seeds.push(tagged(1, &events.iter().flat_map(brief).collect::<Vec<_>>()));

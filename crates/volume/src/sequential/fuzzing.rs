@@ -103,7 +103,7 @@ fn ring(key: Key, entropy: u64) -> RingLog {
 /// Those of the log.
 pub fn log(key: Key, entropy: u64, quanta: &[Vec<Said>]) -> Result<(Vec<u8>, Vec<All>)> {
     let (store, mut log) = (MemoryStore::new(), ring(key, entropy));
-    store.truncate(LOG_OBJECT, RingLog::object_bytes(FORM, QUANTA))?;
+    store.allocate(LOG_OBJECT, RingLog::object_bytes(FORM, QUANTA))?;
     let (mut write, mut written) = (0, Vec::new());
     for (number, entries) in quanta.iter().enumerate() {
         let (first_write, durable) = (write, number as u64);
