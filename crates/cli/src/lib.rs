@@ -38,6 +38,7 @@ mod strangers;
 mod tree;
 #[cfg(all(feature = "ublk", target_os = "linux"))]
 mod ublk;
+mod unobserved;
 mod watch;
 
 pub use mount::within::{Within, mount_within};
@@ -76,6 +77,9 @@ fn run(command: &Command) -> Result<()> {
     }
     if let Some(place) = command.place() {
         refuse_url(place)?;
+    }
+    if let Some(args) = command.changes() {
+        unobserved::refuse_changes(args)?;
     }
     match command {
         Command::Init(args) => init::run(args),

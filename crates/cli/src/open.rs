@@ -5,6 +5,7 @@ use crate::exit::{Code, fault, usage};
 use crate::passphrase;
 use crate::recorder::Recorder;
 use crate::remembered::{self, Remembered};
+use crate::unobserved::Unobserved;
 use crate::watch::{Holds, Publisher};
 use anyhow::{Context, Result};
 use oblivio_store::{LocalStore, PartitionStore, Store};
@@ -57,7 +58,8 @@ pub fn options(
         pad: args.pad,
         pace: args.pace.map(pace),
         short_pauses: false,
-        on_commit: Some(remembered::callback()),
+        // What a session writes that writes nothing is no state of the volume.
+        on_commit: (!args.unobserved).then(remembered::callback),
         on_shown,
     })
 }
@@ -96,6 +98,10 @@ pub fn volume_over(
     recorder: Option<&Recorder>,
     short_pauses: bool,
 ) -> Result<(Volume, Publisher)> {
+    let store: Arc<dyn Store> = match args.unobserved {
+        true => Arc::new(Unobserved::over(store).context("a temporary file")?),
+        false => store,
+    };
     // Before the passphrase is asked for: whoever mistyped the folder should hear of it first.
     let header = read_header(store.as_ref()).with_context(|| folder.display().to_string())?;
     let last_seen = Remembered::of(header.volume)?.load()?;
@@ -114,7 +120,9 @@ pub fn volume_over(
     }
     let passphrase = passphrase::known(&args.passphrase)?;
     let volume = Volume::open(store, &passphrase, options)?;
-    remembered::note(&volume.seen())?;
+    if !args.unobserved {
+        remembered::note(&volume.seen())?;
+    }
     Ok((volume, publisher))
 }
 

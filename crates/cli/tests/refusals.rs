@@ -278,3 +278,77 @@ fn a_url_is_no_folder() {
     scratch.good([&quick[..], &["./sftp://w"]].concat());
     scratch.good(["ls", "./sftp://w"]);
 }
+
+/// A folder that cannot be written, for as long as this lives; `None` where nobody may mount.
+struct ReadOnly(std::path::PathBuf);
+
+impl ReadOnly {
+    fn of(from: &std::path::Path, at: std::path::PathBuf) -> Option<Self> {
+        fs::create_dir(&at).expect("a folder");
+        let mount = |args: &[&std::ffi::OsStr]| {
+            let done = std::process::Command::new("mount").args(args).output();
+            done.is_ok_and(|output| output.status.success())
+        };
+        if !mount(&["--bind".as_ref(), from.as_ref(), at.as_ref()]) {
+            return None;
+        }
+        let bound = Self(at);
+        mount(&["-o".as_ref(), "remount,bind,ro".as_ref(), bound.0.as_ref()]).then_some(bound)
+    }
+}
+
+impl Drop for ReadOnly {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg(&self.0).output();
+    }
+}
+
+#[test]
+fn a_volume_that_cannot_be_written_is_read_where_nobody_watches() {
+    let scratch = Scratch::with_volume();
+    let content = noise(200_000, 4);
+    scratch.write("f", &content);
+    scratch.good(["put", "v", "f", "/f"]);
+    let Some(_bound) = ReadOnly::of(&scratch.path("v"), scratch.path("ro")) else {
+        return eprintln!("skipped: nobody may mount here");
+    };
+    for command in [&["ls", "ro"][..], &["cat", "ro", "/f"], &["check", "ro"], &["info", "ro"]] {
+        let error = scratch.bad(1, command);
+        assert!(error.contains("Nothing can be written there"), "{error}");
+        assert!(error.contains("--unobserved"), "{error}");
+    }
+    let before = copied(&scratch, "v", "before");
+    // Twice: nothing of the first time stays, neither there nor in what this computer remembers.
+    for _ in 0..2 {
+        assert_eq!(scratch.good(["ls", "--unobserved", "ro"]), "f\n");
+        scratch.good(["get", "--unobserved", "--force", "ro", "/f", "back"]);
+        assert!(fs::read(scratch.path("back")).expect("it is there") == content);
+        assert!(scratch.good(["check", "--unobserved", "ro"]).starts_with("clean"));
+        scratch.good(["stat", "--unobserved", "ro", "/f"]);
+        scratch.good(["info", "--unobserved", "ro"]);
+    }
+    assert_eq!(copied(&scratch, "v", "after"), before, "nothing was written");
+    scratch.good(["put", "v", "f", "/g"]);
+    // What changes a volume does not go on to change nothing.
+    for command in
+        [&["put", "--unobserved", "v", "f", "/h"][..], &["rm", "--unobserved", "v", "/f"]]
+    {
+        let error = scratch.bad(2, command);
+        assert!(error.contains("--unobserved reads a volume"), "{error}");
+    }
+    // An older copy is one, watched or not.
+    let error = scratch.bad(6, ["ls", "--unobserved", "before"]);
+    assert!(error.contains("--accept-rollback"), "{error}");
+    assert_eq!(scratch.good(["ls", "--unobserved", "--accept-rollback", "before"]), "f\n");
+    assert_eq!(scratch.good(["ls", "v"]), "f\ng\n", "what is remembered stayed");
+}
+
+/// A copy of a volume's folder, and its files with their contents.
+fn copied(scratch: &Scratch, from: &str, to: &str) -> Vec<(std::ffi::OsString, Vec<u8>)> {
+    copy_dir(&scratch.path(from), &scratch.path(to));
+    let entries = scratch.path(to).read_dir().expect("a folder").flatten();
+    let mut files: Vec<_> =
+        entries.map(|entry| (entry.file_name(), fs::read(entry.path()).expect("a file"))).collect();
+    files.sort();
+    files
+}

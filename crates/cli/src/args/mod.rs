@@ -87,6 +87,19 @@ pub enum Command {
 }
 
 impl Command {
+    /// How a command that only changes a volume opens it.
+    pub fn changes(&self) -> Option<&OpenArgs> {
+        match self {
+            Command::Init(args) => Some(&args.open),
+            Command::Put(args) => Some(&args.open),
+            Command::Cp(args) => Some(&args.open),
+            Command::Mv(args) => Some(&args.open),
+            Command::Rm(args) => Some(&args.open),
+            Command::Mkdir(args) => Some(&args.open),
+            _ => None,
+        }
+    }
+
     /// The place of the volume that the command is about, if it is about one.
     pub fn place(&self) -> Option<&Path> {
         let place = match self {
@@ -185,6 +198,10 @@ pub struct OpenArgs {
     /// I restored a backup: open the volume although it is older than what this computer saw
     #[arg(long)]
     pub accept_rollback: bool,
+    /// Nobody sees what is read where the volume is (a restored snapshot, a medium of mine that
+    /// cannot be written): read it, and write nothing there
+    #[arg(long, hide_short_help = true)]
+    pub unobserved: bool,
     /// Round the accesses of each file operation up to a power of two
     #[arg(long, hide_short_help = true)]
     pub pad: bool,
