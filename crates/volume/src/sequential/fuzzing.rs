@@ -162,7 +162,7 @@ pub fn edit(
 ) -> Result<()> {
     let header = Header::load(store)?;
     let (master, volume) = (header.unlock(passphrase)?, header.volume());
-    let sealer = |root| Sealer::new(root, Box::new(OsEntropy));
+    let sealer = |root| Sealer::new(root, Box::new(OsEntropy)).hiding();
     let layout = Layout::new(&header.sequential().engine)
         .map_err(|error| Error::Tampered(error.to_string()))?;
     let states = sealer(master.state_root(volume));
