@@ -58,6 +58,10 @@ mount-kills times="200" outage="60":
 nbd-kills times="100":
     OBLIVIO_NBD_KILLS={{times}} cargo test --release -p oblivio --test nbd ext4 -- --nocapture
 
+# Clients of a disk's server, with and without TLS, beside so many connections that do nothing.
+nbd-strangers strangers="500" tries="50":
+    OBLIVIO_STRANGERS={{strangers}} OBLIVIO_TRIES={{tries}} cargo test --release -p oblivio --lib strangers -- --nocapture --test-threads 1
+
 # One table of docs/benchmarks.md: engine, profile, growth, stash, integrity, figure7, files, sweep,
 # breathe, mounted, latency.
 # Two of docs/sequential.md: `just lab sequential cost`, speed. Those of docs/sequential-disk.md: disk,

@@ -8,12 +8,16 @@ mod input;
 mod partition;
 mod nbd;
 mod records;
+mod sequential;
 mod texts;
 mod volume;
+mod watch;
 
 pub use engine::{bucket, engine_state};
 pub use partition::partition_table;
 pub use nbd::{choice, nbd};
 pub use records::{commit, header, journal, key_slots};
+pub use sequential::{map_node, quantum, sequential_state, sequential_times};
 pub use texts::trace;
 pub use volume::{fs_root, volume_state};
+pub use watch::watch;

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 type Target = (&'static str, fn(&[u8]), fn() -> Vec<Vec<u8>>);
 
-const TARGETS: [Target; 11] = [
+const TARGETS: [Target; 16] = [
     ("header", oblivio_fuzz::header, header_seeds),
     ("key_slots", oblivio_fuzz::key_slots, slot_seeds),
     ("commit", oblivio_fuzz::commit, commit_seeds),
@@ -26,6 +26,11 @@ const TARGETS: [Target; 11] = [
     ("fs_root", oblivio_fuzz::fs_root, fs_root_seeds),
     ("partition_table", oblivio_fuzz::partition_table, partition_seeds),
     ("nbd", oblivio_fuzz::nbd, nbd_seeds),
+    ("quantum", oblivio_fuzz::quantum, quantum_seeds),
+    ("map_node", oblivio_fuzz::map_node, map_node_seeds),
+    ("sequential_state", oblivio_fuzz::sequential_state, sequential_state_seeds),
+    ("sequential_times", oblivio_fuzz::sequential_times, sequential_times_seeds),
+    ("watch", oblivio_fuzz::watch, watch_seeds),
 ];
 
 fn here(folder: &str, target: &str) -> PathBuf {
@@ -217,4 +222,77 @@ fn nbd_seeds() -> Vec<Vec<u8>> {
         [&[TRANSMISSION | BRIEF | STRUCTURED | READ_ONLY][..], &brief].concat(),
         [&[TRANSMISSION][..], &[9; 28]].concat(),
     ]
+}
+
+fn quantum_seeds() -> Vec<Vec<u8>> {
+    use oblivio_volume::fuzzing::sequential::{All, BLOCK_BYTES, Said, quantum_of};
+    let entries = vec![Said::Write(3, vec![7; BLOCK_BYTES]), Said::Discard(4), Said::Padding(500)];
+    let all = All { first_write: 9, durable: 2, root: Some(b"root".to_vec()), entries };
+    let entry = |kind: u8| [&[kind][..], &u64::from(kind).to_le_bytes()].concat();
+    let three = [&[3][..], &entry(0), &entry(1), &entry(2)].concat();
+    let log = [&[4][..], &three.repeat(4)].concat();
+    vec![
+        tagged(0, &quantum_of(&all)),
+        tagged(1, &three),
+        [&[1][..], &three, &[32, 0, 1, 9]].concat(),
+        tagged(3, &log),
+        // The second quantum's first bytes, and the last one's.
+        [&[3][..], &log, &[0, 16, 1, 9]].concat(),
+        [&[3][..], &log, &[0, 48, 1, 9]].concat(),
+        [&[2][..], &log, &log, &[0, 1]].concat(),
+        [&[2][..], &log, &log, &[1, 1, 0, 0, 0]].concat(),
+    ]
+}
+
+/// Leaves and inner nodes of blocks in order, some discarded, and a fake.
+fn map_node_seeds() -> Vec<Vec<u8>> {
+    let line = |word: u64| [&word.to_le_bytes()[..], &[word as u8; 16]].concat();
+    let lines = [3, 5 | 1 << 63, 9, u64::MAX].map(line).concat();
+    let leaf = [&[4; 24][..], &lines, &[0; 40]].concat();
+    let asked = |leaf: u8, block: u64| [&[4 << 1 | leaf][..], &block.to_le_bytes()].concat();
+    let leaves =
+        [0, 3, 5, 7, 9, 10, u64::MAX].map(|block| [asked(1, block), leaf.clone()].concat());
+    let inner = [3, 7, u64::MAX >> 1].map(|block| [asked(0, block), lines.clone()].concat());
+    leaves.into_iter().chain(inner).collect()
+}
+
+/// All parts of all volumes, as they are and with a byte changed here and there.
+fn sequential_state_seeds() -> Vec<Vec<u8>> {
+    let places = [0u16, 8, 16, 24, 40, 48, 56, 88, 96, 1120, 1128, 1192, 1200, 1208, 1250, 1400];
+    let edit = |at: u16, part: u8| [&[part | 28][..], &at.to_le_bytes(), &[1, 255]].concat();
+    let edits = places.into_iter().flat_map(|at| [edit(at, 0), edit(at, 2)]);
+    let times = [0u16, 1, 7, 20, 60].map(|at| edit(at, 1));
+    [vec![28], vec![29], vec![30]].into_iter().chain(times).chain(edits).collect()
+}
+
+fn sequential_times_seeds() -> Vec<Vec<u8>> {
+    let now = |choice: u8, now: u64| [&[choice][..], &now.to_le_bytes()].concat();
+    let codes: Vec<u8> =
+        [0u16, 1, 2, 3, 900, u16::MAX].iter().flat_map(|it| it.to_le_bytes()).collect();
+    let places = [(0, 0), (0, 5), (0, 70_000), (1, 1 << 33), (1, u64::MAX)];
+    places.map(|(choice, at)| [now(choice, at), codes.clone()].concat()).to_vec()
+}
+
+/// Feeds as commands have them, and requests as browsers do.
+fn watch_seeds() -> Vec<Vec<u8>> {
+    let events = [
+        r#"{"kind":"hello","version":2,"command":"put","pid":7}"#,
+        r#"{"kind":"facts","block_bytes":1,"holds":"files","engine":"tree","bucket_bytes":2,"size_class_bytes":9,"depth":3}"#,
+        r#"{"kind":"facts","block_bytes":1,"holds":"disk","engine":"sequential","capacity_bytes":4,"parts":[{"name":"log","bytes":9}]}"#,
+        r#"{"kind":"shown","at":1,"depth":9,"paths":1,"reads":3,"writes":1,"bytes_read":9,"bytes_written":9,"places_read":[1,2],"places_written":[3]}"#,
+        r#"{"kind":"written","at":1,"writes":2,"bytes":9,"places":[[0,4096],[1,1]],"flushes":null}"#,
+        r#"{"kind":"ordinary","at":5,"what":"read","file":1,"size":2,"offset":3,"len":4}"#,
+        r#"{"kind":"dropped","count":9}"#,
+    ];
+    let raw = |event: &&str| [&(event.len() as u32).to_le_bytes()[..], event.as_bytes()].concat();
+    let brief = |event: &&str| [&(event.len() as u16).to_le_bytes()[..], event.as_bytes()].concat();
+    let token = "0123456789abcdef0123456789abcdef";
+    let get = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1:4000\r\nA: b\r\n\r\n");
+    let requests =
+        ["/".into(), format!("/{token}/"), format!("/{token}/events"), format!("/{token}")];
+    let mut seeds = vec![tagged(0, &events.iter().flat_map(raw).collect::<Vec<_>>())];
+    seeds.extend(events.iter().map(|event| tagged(1, &brief(event))));
+    seeds.push(tagged(1, &events.iter().flat_map(brief).collect::<Vec<_>>()));
+    seeds.extend(requests.map(|path: String| tagged(2, get(&path).as_bytes())));
+    seeds
 }

@@ -9,6 +9,7 @@ use crate::open;
 use crate::queue::Pulse;
 use crate::recorder::Recorder;
 use crate::signals;
+use crate::unobserved;
 use crate::watch::Holds;
 use anyhow::{Context, Result};
 use oblivio_store::Store;
@@ -36,9 +37,12 @@ pub fn begin(args: &ServeArgs) -> Result<Option<Arc<dyn Store>>> {
     if args.commit_every == 0 || args.timeout == 0 {
         return Err(usage("a time of 0 seconds makes no sense", "Use 1 or more."));
     }
+    if !args.read_only {
+        unobserved::refuse_changes(&args.open)?;
+    }
     let store = open::store(&args.volume)?;
     if args.background && !args.child {
-        background::start()?;
+        background::start(&args.volume, &args.open)?;
         return Ok(None);
     }
     Ok(Some(store))

@@ -132,6 +132,10 @@ fn of_volume(error: &VolumeError) -> (Code, &'static str) {
     }
 }
 
+/// For a volume where nothing can be written.
+const READ_ONLY: &str = "Nothing can be written there, and reading a volume writes to it: that hides what is \
+                         read. Copy it to a disk; or, if nobody sees what is read there, say --unobserved.";
+
 fn of_store(error: &StoreError) -> (Code, &'static str) {
     match error {
         StoreError::Full => (Code::Full, "Free some space where the volume is and try again."),
@@ -142,6 +146,9 @@ fn of_store(error: &StoreError) -> (Code, &'static str) {
         }
         StoreError::Missing { .. } | StoreError::Short { .. } => {
             (Code::Tampered, "A part of the volume is gone. Restore it from a backup.")
+        }
+        StoreError::Io { source, .. } if source.kind() == io::ErrorKind::ReadOnlyFilesystem => {
+            (Code::General, READ_ONLY)
         }
         StoreError::Io { source, .. } => match of_io(source.kind()) {
             (code, "") => (code, "Check the disk or the connection and try again."),

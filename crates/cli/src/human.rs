@@ -141,13 +141,28 @@ pub fn kind(kind: FileKind) -> &'static str {
 }
 
 /// A name or path for the terminal. Names come from the volume and may hold anything: control
-/// characters, which could drive the terminal, are shown as escapes.
+/// characters, which could drive the terminal, and those that show nothing themselves but change
+/// how others show, as the right-to-left override does, are shown as escapes.
 pub fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
-        if c.is_control() { out.extend(c.escape_default()) } else { out.push(c) }
+        if shows_itself(c) { out.push(c) } else { out.extend(c.escape_default()) }
     }
     out
+}
+
+/// Whether a character is seen as itself, and does nothing else. The standard library knows which
+/// are not, as far as Unicode had been written when it was; what is newer is not shown either.
+fn shows_itself(c: char) -> bool {
+    match c {
+        ' '..='~' => true,
+        // Separators of lines and paragraphs; other spaces are spaces.
+        _ if c.is_whitespace() => !c.is_control() && !('\u{2028}'..='\u{2029}').contains(&c),
+        // Letters that show nothing, in Korean.
+        '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}' => false,
+        // Behind another one, where an accent is none of those.
+        _ => String::from_iter(['a', c]).escape_debug().nth(1) == Some(c),
+    }
 }
 
 /// A name as its bytes when a program reads it, made harmless when a person does.
@@ -164,9 +179,23 @@ pub fn say(line: impl AsRef<[u8]>) -> Result<()> {
     Ok(())
 }
 
-/// Writes one JSON value as a line.
+/// Writes one JSON value as a line. What could drive a terminal is escaped, as JSON has it: the
+/// value is the same, and all that stands outside its strings is plain.
 pub fn say_json(value: &impl serde::Serialize) -> Result<()> {
-    say(serde_json::to_vec(value)?)
+    say(harmless(&serde_json::to_string(value)?))
+}
+
+fn harmless(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        if shows_itself(c) {
+            out.push(c);
+        } else {
+            let escape = |unit: &u16| format!("\\u{unit:04x}");
+            out.extend(c.encode_utf16(&mut [0; 2]).iter().map(escape));
+        }
+    }
+    out
 }
 
 #[cfg(test)]
@@ -227,5 +256,31 @@ mod tests {
     fn names_cannot_drive_the_terminal() {
         assert_eq!(plain("a\x1b[2Jb\n"), "a\\u{1b}[2Jb\\n");
         assert_eq!(plain("Übung"), "Übung");
+    }
+
+    #[test]
+    fn what_does_not_show_itself_is_escaped() {
+        assert_eq!(plain("gpj\u{202e}exe.txt"), "gpj\\u{202e}exe.txt");
+        let hidden = "\u{61c}\u{200b}\u{200e}\u{200f}\u{202a}\u{202e}\u{2066}\u{2069}\u{feff}\u{ad}\
+                      \u{9b}\u{85}\u{2028}\u{2029}\u{e0001}\u{e007f}\u{fff9}\u{180e}\u{115f}\u{3164}";
+        for c in hidden.chars() {
+            let shown = plain(&format!("a{c}b"));
+            assert!(shown.is_ascii() && shown.contains("\\u{"), "{shown}");
+        }
+        // As people write, accents that stand alone included.
+        let names =
+            "café cafe\u{301} نام 名前\u{3000}一 a\u{a0}b 😀 Ελλάδα \"quoted\" it's back\\slash";
+        assert_eq!(plain(names), names);
+    }
+
+    #[test]
+    fn json_cannot_drive_the_terminal_either() -> Result<()> {
+        let name = "a\u{9b}31m\u{202e}\u{e0041}\u{1b}\"\\ é 名";
+        let text = harmless(&serde_json::to_string(&serde_json::json!({ name: [name] }))?);
+        assert!(text.chars().all(shows_itself), "{text}");
+        assert!(text.contains("\\u009b31m\\u202e\\udb40\\udc41"), "{text}");
+        let back: serde_json::Value = serde_json::from_str(&text)?;
+        assert_eq!(back[name][0], name);
+        Ok(())
     }
 }

@@ -34,9 +34,11 @@ mod remote;
 mod server;
 mod signals;
 mod staging;
+mod strangers;
 mod tree;
 #[cfg(all(feature = "ublk", target_os = "linux"))]
 mod ublk;
+mod unobserved;
 mod watch;
 
 pub use mount::within::{Within, mount_within};
@@ -45,13 +47,15 @@ pub use nbd::within::{Served, nbd_within};
 use anyhow::Result;
 use args::{Cli, Command, CompletionsArgs};
 use clap::{CommandFactory, Parser};
-use exit::Code;
+use exit::{Code, usage};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// The command, with the arguments of this process.
 pub fn main() -> ExitCode {
     let args = mount::as_mount_helper(std::env::args_os().collect());
-    match run(&Cli::parse_from(args).command) {
+    let done = passphrase::leave_environment().and_then(|()| run(&Cli::parse_from(args).command));
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let (code, hint) = exit::judge(&error);
@@ -67,6 +71,16 @@ pub fn main() -> ExitCode {
 }
 
 fn run(command: &Command) -> Result<()> {
+    if matches!(command, Command::Watch(_)) {
+        // It lives long and needs none.
+        passphrase::forget();
+    }
+    if let Some(place) = command.place() {
+        refuse_url(place)?;
+    }
+    if let Some(args) = command.changes() {
+        unobserved::refuse_changes(args)?;
+    }
     match command {
         Command::Init(args) => init::run(args),
         Command::Put(args) => put::run(args),
@@ -91,6 +105,22 @@ fn run(command: &Command) -> Result<()> {
         Command::Demo(args) => demo::run(args),
         Command::Watch(args) => watch::run(args),
         Command::Completions(args) => completions(args),
+    }
+}
+
+/// What looks like a URL is no folder's name, though it could be one.
+fn refuse_url(place: &Path) -> Result<()> {
+    let text = place.to_string_lossy();
+    let Some((scheme, _)) = text.split_once("://") else { return Ok(()) };
+    let mut letters = scheme.chars();
+    let is_scheme = letters.next().is_some_and(|first| first.is_ascii_alphabetic())
+        && letters.all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
+    match is_scheme {
+        true => Err(usage(
+            format!("{text} is a URL, and volumes are in folders, files and partitions so far"),
+            format!("Name a folder of this computer; one that has this name is ./{text}"),
+        )),
+        false => Ok(()),
     }
 }
 

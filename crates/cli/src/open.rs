@@ -5,6 +5,7 @@ use crate::exit::{Code, fault, usage};
 use crate::passphrase;
 use crate::recorder::Recorder;
 use crate::remembered::Remembered;
+use crate::unobserved::Unobserved;
 use crate::watch::{Holds, Publisher};
 use anyhow::{Context, Result};
 use oblivio_store::{LocalStore, PartitionStore, Store};
@@ -47,6 +48,8 @@ pub fn store(folder: &Path) -> Result<Arc<dyn Store>> {
 /// What the user chose, and what this computer remembers, as the volume at this place wants it.
 pub fn options(folder: &Path, args: &OpenArgs, on_shown: Option<OnShown>) -> Result<OpenOptions> {
     let remembered = Remembered::at(folder, args.accept_other_volume)?;
+    // What a session writes that writes nothing is no state of the volume.
+    let remembered = if args.unobserved { remembered.unchanged() } else { remembered };
     Ok(OpenOptions {
         memory_bytes: memory(args)?,
         keeper: Some(Box::new(remembered)),
@@ -92,6 +95,10 @@ pub fn volume_over(
     recorder: Option<&Recorder>,
     short_pauses: bool,
 ) -> Result<(Volume, Publisher)> {
+    let store: Arc<dyn Store> = match args.unobserved {
+        true => Arc::new(Unobserved::over(store).context("a temporary file")?),
+        false => store,
+    };
     // Before the passphrase is asked for: whoever mistyped the folder should hear of it first.
     // It is read once. What it says is not authenticated yet, so nothing but that it is the same then.
     let closed = ClosedVolume::read(store).with_context(|| folder.display().to_string())?;

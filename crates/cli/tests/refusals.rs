@@ -208,3 +208,147 @@ fn a_killed_put_leaves_nothing_half() {
     assert!(!scratch.good(["ls", "-a", "v"]).contains("incoming"));
     assert_eq!(scratch.good(["cat", "v", "/large"]), "the old one");
 }
+
+/// One that was added twice would still open after it was taken away.
+#[test]
+fn a_passphrase_that_opens_is_not_added_again() {
+    let scratch = Scratch::with_volume();
+    let quick = ["--kdf-memory", "32K", "--kdf-passes", "1"];
+    let with_new = |command: &str, known: &str, new: &str| {
+        let mut command = scratch.command([&["passphrase", command, "v"][..], &quick].concat());
+        command.env("OBLIVIO_PASSPHRASE", known).env("OBLIVIO_NEW_PASSPHRASE", new);
+        command.output().expect("it runs")
+    };
+    let error = failed(1, with_new("add", "secret", "secret"));
+    assert!(error.contains("opens the volume already"), "{error}");
+    succeeded(with_new("add", "secret", "other"));
+    failed(1, with_new("change", "secret", "other"));
+    let list = json(&scratch.good(["passphrase", "list", "--json", "v"]));
+    assert_eq!(list["passphrases"], 2);
+    succeeded(with_new("change", "secret", "third"));
+    failed(4, scratch.run(["ls", "v"]));
+}
+
+/// Eight slots that each ask for as much as one may: refused at once, not tried for minutes.
+#[test]
+fn a_header_that_asks_for_minutes_of_work_is_refused() {
+    let scratch = Scratch::with_volume();
+    let path = scratch.path("v/header");
+    let mut header = fs::read(&path).expect("a header");
+    let slots = header.len() - 32 - 8 * 128;
+    let first = header[slots..slots + 128].to_vec();
+    for slot in header[slots..slots + 8 * 128].chunks_mut(128) {
+        slot.copy_from_slice(&first);
+        slot[4..8].copy_from_slice(&(1u32 << 20).to_le_bytes());
+        slot[8..12].copy_from_slice(&16u32.to_le_bytes());
+    }
+    fs::write(&path, header).expect("it can be written");
+    let error = scratch.bad(9, ["ls", "v"]);
+    assert!(error.contains("more than a volume may ask for"), "{error}");
+}
+
+#[test]
+fn a_url_is_no_folder() {
+    let scratch = Scratch::with_volume();
+    let url = "s3://bucket/vault";
+    let quick = ["init", "--kdf-memory", "32K", "--kdf-passes", "1"];
+    let commands: [&[&str]; 12] = [
+        &["ls", url],
+        &["put", url, "f", "/"],
+        &["get", url, "/f", "x"],
+        &["cat", url, "/f"],
+        &["rm", url, "/f"],
+        &["info", url],
+        &["check", url],
+        &["mount", url, "m"],
+        &["nbd", url, "--socket", "s"],
+        &["watch", url],
+        &["passphrase", "list", url],
+        &["passphrase", "add", url],
+    ];
+    for command in commands.into_iter().chain([&[&quick[..], &[url]].concat()[..]]) {
+        let error = scratch.bad(2, command);
+        assert!(error.contains("s3://bucket/vault is a URL"), "{command:?}: {error}");
+        let said = error.lines().filter(|line| line.starts_with("oblivio: ")).count();
+        assert_eq!(said, 1, "{error}");
+    }
+    assert!(!scratch.path("s3:").exists(), "nothing was made");
+    // A folder of such a name has another way to be named.
+    fs::create_dir(scratch.path("sftp:")).expect("a folder");
+    scratch.good([&quick[..], &["./sftp://w"]].concat());
+    scratch.good(["ls", "./sftp://w"]);
+}
+
+/// A folder that cannot be written, for as long as this lives; `None` where nobody may mount.
+struct ReadOnly(std::path::PathBuf);
+
+impl ReadOnly {
+    fn of(from: &std::path::Path, at: std::path::PathBuf) -> Option<Self> {
+        fs::create_dir(&at).expect("a folder");
+        let mount = |args: &[&std::ffi::OsStr]| {
+            let done = std::process::Command::new("mount").args(args).output();
+            done.is_ok_and(|output| output.status.success())
+        };
+        if !mount(&["--bind".as_ref(), from.as_ref(), at.as_ref()]) {
+            return None;
+        }
+        let bound = Self(at);
+        mount(&["-o".as_ref(), "remount,bind,ro".as_ref(), bound.0.as_ref()]).then_some(bound)
+    }
+}
+
+impl Drop for ReadOnly {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg(&self.0).output();
+    }
+}
+
+#[test]
+fn a_volume_that_cannot_be_written_is_read_where_nobody_watches() {
+    let scratch = Scratch::with_volume();
+    let content = noise(200_000, 4);
+    scratch.write("f", &content);
+    scratch.good(["put", "v", "f", "/f"]);
+    let Some(_bound) = ReadOnly::of(&scratch.path("v"), scratch.path("ro")) else {
+        return eprintln!("skipped: nobody may mount here");
+    };
+    for command in [&["ls", "ro"][..], &["cat", "ro", "/f"], &["check", "ro"], &["info", "ro"]] {
+        let error = scratch.bad(1, command);
+        assert!(error.contains("Nothing can be written there"), "{error}");
+        assert!(error.contains("--unobserved"), "{error}");
+    }
+    let before = copied(&scratch, "v", "before");
+    // Twice: nothing of the first time stays, neither there nor in what this computer remembers.
+    for _ in 0..2 {
+        assert_eq!(scratch.good(["ls", "--unobserved", "ro"]), "f\n");
+        scratch.good(["get", "--unobserved", "--force", "ro", "/f", "back"]);
+        assert!(fs::read(scratch.path("back")).expect("it is there") == content);
+        assert!(scratch.good(["check", "--unobserved", "ro"]).starts_with("clean"));
+        scratch.good(["stat", "--unobserved", "ro", "/f"]);
+        scratch.good(["info", "--unobserved", "ro"]);
+    }
+    assert_eq!(copied(&scratch, "v", "after"), before, "nothing was written");
+    scratch.good(["put", "v", "f", "/g"]);
+    // What changes a volume does not go on to change nothing.
+    for command in
+        [&["put", "--unobserved", "v", "f", "/h"][..], &["rm", "--unobserved", "v", "/f"]]
+    {
+        let error = scratch.bad(2, command);
+        assert!(error.contains("--unobserved reads a volume"), "{error}");
+    }
+    // An older copy is one, watched or not.
+    let error = scratch.bad(6, ["ls", "--unobserved", "before"]);
+    assert!(error.contains("--accept-rollback"), "{error}");
+    assert_eq!(scratch.good(["ls", "--unobserved", "--accept-rollback", "before"]), "f\n");
+    assert_eq!(scratch.good(["ls", "v"]), "f\ng\n", "what is remembered stayed");
+}
+
+/// A copy of a volume's folder, and its files with their contents.
+fn copied(scratch: &Scratch, from: &str, to: &str) -> Vec<(std::ffi::OsString, Vec<u8>)> {
+    copy_dir(&scratch.path(from), &scratch.path(to));
+    let entries = scratch.path(to).read_dir().expect("a folder").flatten();
+    let mut files: Vec<_> =
+        entries.map(|entry| (entry.file_name(), fs::read(entry.path()).expect("a file"))).collect();
+    files.sort();
+    files
+}

@@ -219,18 +219,109 @@ fn json_is_json() {
 }
 
 #[test]
-fn other_kinds_of_files_are_skipped_and_said() {
+fn other_kinds_of_files_are_named_and_not_passed_over() {
     let scratch = Scratch::with_volume();
     scratch.write("tree/a", "a");
     let socket = std::os::unix::net::UnixListener::bind(scratch.path("tree/socket"));
     let output = scratch.run(["put", "-r", "v", "tree", "/"]);
     drop(socket);
-    assert!(output.status.success());
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert!(error.contains("tree/socket: a socket, skipped"), "{error}");
+    let error = failed(10, output);
+    assert!(error.contains("tree/socket: a socket, not stored"), "{error}");
     // The volume is not stored in itself.
-    let output = scratch.run(["put", "-r", "v", ".", "/all"]);
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert!(error.contains("the volume itself, skipped"), "{error}");
+    let error = scratch.bad(10, ["put", "-r", "v", ".", "/all"]);
+    assert!(error.contains("the volume itself, not stored"), "{error}");
     assert_eq!(scratch.good(["cat", "v", "/all/tree/a"]), "a");
+}
+
+fn fifo(scratch: &Scratch, name: &str) -> std::path::PathBuf {
+    let path = scratch.path(name);
+    let made = std::process::Command::new("mkfifo").arg(&path).status();
+    assert!(made.expect("mkfifo runs").success());
+    path
+}
+
+/// Pipes, and what has no length before it is read, are read until they end.
+#[test]
+fn what_is_named_is_read_to_its_end() {
+    let scratch = Scratch::with_volume();
+    let content = noise(300_000, 8);
+    let path = fifo(&scratch, "pipe");
+    let writer = std::thread::spawn({
+        let (path, content) = (path.clone(), content.clone());
+        move || fs::write(path, content).expect("somebody reads")
+    });
+    scratch.good(["put", "v", "pipe", "/from-pipe"]);
+    writer.join().expect("all was read");
+    let shell = format!(
+        "{0} put v <(printf 'said by a program') /said && {0} put -r v <(printf again) /again",
+        env!("CARGO_BIN_EXE_oblivio")
+    );
+    let mut substituted = scratch.command::<&str>([]);
+    let mut bash = std::process::Command::new("bash");
+    bash.args(["-c", &shell]).current_dir(scratch.path(""));
+    for (name, value) in substituted.stdin(std::process::Stdio::null()).get_envs() {
+        value.map(|value| bash.env(name, value));
+    }
+    match bash.output() {
+        Ok(output) => {
+            succeeded(output);
+            assert_eq!(scratch.good(["cat", "v", "/said"]), "said by a program");
+            assert_eq!(scratch.good(["cat", "v", "/again"]), "again");
+        }
+        Err(_) => eprintln!("skipped: there is no bash"),
+    }
+    scratch.good(["get", "v", "/from-pipe", "back"]);
+    assert!(fs::read(scratch.path("back")).expect("it is there") == content);
+    if !cfg!(target_os = "linux") {
+        return eprintln!("skipped: there is no /proc");
+    }
+    // Files of the kernel say that they are empty.
+    scratch.good(["put", "v", "/proc/version", "/version"]);
+    let version = fs::read_to_string("/proc/version").expect("it is there");
+    assert_eq!(scratch.good(["cat", "v", "/version"]), version);
+    scratch.good(["put", "-r", "v", "/proc/sys/kernel/random", "/random"]);
+    let size = fs::read_to_string("/proc/sys/kernel/random/poolsize").expect("it is there");
+    assert_eq!(scratch.good(["cat", "v", "/random/poolsize"]), size);
+    let summary = json(&scratch.good(["put", "--json", "v", "/proc/version", "/again2"]));
+    assert_eq!(summary["bytes"], version.len());
+}
+
+/// What is not stored, or not brought back, is named, and the exit code tells of it.
+#[test]
+fn nothing_is_left_out_in_silence() {
+    let scratch = Scratch::with_volume();
+    scratch.write("tree/a", "a");
+    scratch.write("tree/z", "z");
+    fifo(&scratch, "tree/pipe");
+    let _socket = std::os::unix::net::UnixListener::bind(scratch.path("tree/socket"));
+    let error = scratch.bad(10, ["put", "-r", "v", "tree", "/"]);
+    assert!(error.contains("tree/pipe: a pipe, not stored"), "{error}");
+    assert!(error.contains("tree/socket: a socket, not stored"), "{error}");
+    assert_eq!(scratch.good(["cat", "v", "/tree/a", "/tree/z"]), "az", "the rest is");
+    // By itself, too.
+    let error = scratch.bad(10, ["put", "-r", "v", "tree/pipe", "/"]);
+    assert!(error.contains("a pipe, not stored"), "{error}");
+    let error = scratch.bad(10, ["put", "v", "tree/socket", "/"]);
+    assert!(error.contains("a socket, not stored"), "{error}");
+    // A mount can store them.
+    add_special_files(&scratch.path("v"));
+    let error = scratch.bad(10, ["get", "-r", "v", "/tree", "out"]);
+    assert!(error.contains("out/fifo: a fifo, not brought back"), "{error}");
+    assert!(error.contains("out/device: a character device, not brought back"), "{error}");
+    assert_eq!(fs::read(scratch.path("out/z")).expect("the rest is"), b"z");
+    assert!(!scratch.path("out/fifo").exists());
+}
+
+/// Adds a pipe and a device to `/tree` of a volume, as a program on a mount does.
+fn add_special_files(volume: &Path) {
+    use oblivio_volume::fs::{FileKind, FileSystem, NewNode, ROOT_INO};
+    let store = std::sync::Arc::new(oblivio_store::LocalStore::open(volume).expect("the folder"));
+    let secret = oblivio_crypto::Passphrase::new("secret");
+    let opened = oblivio_volume::Volume::open(store, &secret, Default::default());
+    let fs = FileSystem::open(Box::new(opened.expect("it opens"))).expect("it holds files");
+    let tree = fs.lookup(ROOT_INO, b"tree").expect("it is there").ino;
+    for (name, kind) in [(&b"fifo"[..], FileKind::Fifo), (b"device", FileKind::CharDevice)] {
+        fs.mknod(tree, name, kind, 0, NewNode::default()).expect("there is room");
+    }
+    fs.into_blocks().expect("a good end");
 }

@@ -18,9 +18,15 @@ pub enum CryptoError {
     /// The slot to remove is the only one left: without it the volume could never be opened again.
     #[error("this is the last passphrase; add another before removing it")]
     LastSlot,
-    /// The slot named is empty.
-    #[error("this key slot is empty")]
-    EmptySlot,
+    /// The passphrase to add or to change to opens the volume already.
+    #[error("this passphrase opens the volume already")]
+    AlreadyOpens,
+    /// Trying all key slots would take minutes.
+    #[error(
+        "trying all passphrases would cost more than a volume may ask for, 64 GiB of memory times \
+         passes"
+    )]
+    TooMuchWork,
     /// The session key reached its hard limit and could not be replaced.
     #[error("the sealing key is used up and no fresh one could be made")]
     KeyExhausted,

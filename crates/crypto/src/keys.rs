@@ -46,6 +46,11 @@ impl MasterKey {
         Self(secret)
     }
 
+    /// Whether both are one key.
+    pub(crate) fn same_as(&self, other: &Self) -> bool {
+        self.0.same_as(&other.0)
+    }
+
     /// The bytes, for a key slot to seal.
     pub(crate) fn expose(&self) -> &[u8; 32] {
         self.0.expose()

@@ -67,7 +67,8 @@ impl KdfParams {
     pub const MAX_MEMORY_KIB: u32 = 4 << 20;
     /// The most lanes a header may ask for.
     pub const MAX_LANES: u32 = 64;
-    /// The most work a header may ask for, memory times passes: 64 GiB, about a minute.
+    /// The most work a header may ask for, memory times passes of all its slots together: 64 GiB,
+    /// about a minute.
     pub const MAX_WORK_KIB: u64 = 64 << 20;
 
     /// Refuses what Argon2 cannot do and what a hostile header should not make us do.
@@ -78,11 +79,15 @@ impl KdfParams {
         if !(8 * self.lanes..=Self::MAX_MEMORY_KIB).contains(&self.memory_kib) {
             return Err(CryptoError::Malformed("passphrase parameters: memory out of bounds"));
         }
-        let work = u64::from(self.memory_kib) * u64::from(self.passes);
-        if self.passes == 0 || work > Self::MAX_WORK_KIB {
+        if self.passes == 0 || self.work_kib() > Self::MAX_WORK_KIB {
             return Err(CryptoError::Malformed("passphrase parameters: passes out of bounds"));
         }
         Ok(())
+    }
+
+    /// Memory times passes.
+    pub(crate) fn work_kib(&self) -> u64 {
+        u64::from(self.memory_kib) * u64::from(self.passes)
     }
 
     pub(crate) fn encode(&self) -> [u8; KDF_BYTES] {
@@ -111,6 +116,18 @@ impl KdfParams {
         passphrase: &Passphrase,
         salt: &[u8],
     ) -> Result<Secret<32>, CryptoError> {
+        let stretched = self.stretch_on_stack(passphrase, salt);
+        wipe_stack();
+        stretched
+    }
+
+    /// Its first hash holds the passphrase, on the stack.
+    #[inline(never)]
+    fn stretch_on_stack(
+        &self,
+        passphrase: &Passphrase,
+        salt: &[u8],
+    ) -> Result<Secret<32>, CryptoError> {
         self.check()?;
         let params = Params::new(self.memory_kib, self.passes, self.lanes, Some(32))
             .map_err(|_| CryptoError::Malformed("passphrase parameters"))?;
@@ -134,6 +151,14 @@ impl KdfParams {
         memory.resize(blocks, Block::new());
         Ok(memory)
     }
+}
+
+/// Writes over what a function that returned has left on the stack.
+#[inline(never)]
+fn wipe_stack() {
+    let mut left = [0u8; 64 << 10];
+    left.zeroize();
+    std::hint::black_box(&mut left);
 }
 
 #[cfg(test)]

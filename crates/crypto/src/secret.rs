@@ -1,39 +1,62 @@
-//! Bytes that are wiped when dropped and kept out of swap where the system allows it.
+//! Bytes that are wiped when dropped, and kept out of swap and core dumps where the system allows it.
 
+use memmap2::MmapMut;
 use std::fmt;
 use zeroize::Zeroize;
 
-/// Holds a secret alone on its page.
+/// Where a secret lies.
 ///
-/// The system locks whole pages and does not count how often: had two secrets a page in common,
-/// dropping one would unlock the other. (Where pages are larger than 4 KiB they may still share
-/// one; then the lock is lost early, the wiping is not.) The few long-lived keys can afford it.
-#[repr(align(4096))]
-struct Page<const N: usize>([u8; N]);
-
-/// `N` secret bytes: never copied, never printed, wiped on drop, locked in memory when possible.
-///
-/// Locking can fail, for instance at the user's limit of locked memory. The secret is then as safe
-/// as any other memory, which beats refusing to open a volume.
-pub struct Secret<const N: usize> {
-    // Declared before the page: unlocked while the page is still there.
-    _lock: Option<region::LockGuard>,
-    page: Box<Page<N>>,
+/// The system locks and marks whole pages and does not count how often: had two secrets a page in
+/// common, dropping one would unlock the other. So each has a page of its own, from the system and
+/// not from the allocator, and a mark of the page goes with it. The few long-lived keys can afford
+/// it.
+enum Page<const N: usize> {
+    Own(MmapMut),
+    /// The system has no page to give.
+    Shared(Box<[u8; N]>),
 }
+
+impl<const N: usize> Page<N> {
+    /// Zeros. Locking and marking can fail, for instance at the user's limit of locked memory. The
+    /// secret is then as safe as any other memory, which beats refusing to open a volume.
+    fn new() -> Self {
+        let Ok(map) = MmapMut::map_anon(N.max(1)) else { return Self::Shared(Box::new([0; N])) };
+        let _ = map.lock();
+        #[cfg(target_os = "linux")]
+        let _ = map.advise(memmap2::Advice::DontDump);
+        Self::Own(map)
+    }
+
+    fn bytes(&self) -> &[u8; N] {
+        match self {
+            Self::Own(map) => map.first_chunk().expect("a page that was made for N bytes"),
+            Self::Shared(bytes) => bytes,
+        }
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8; N] {
+        match self {
+            Self::Own(map) => map.first_chunk_mut().expect("a page that was made for N bytes"),
+            Self::Shared(bytes) => bytes,
+        }
+    }
+}
+
+/// `N` secret bytes: never copied, never printed, wiped on drop; locked in memory and left out of
+/// core dumps when possible.
+pub struct Secret<const N: usize>(Page<N>);
 
 impl<const N: usize> Secret<N> {
     /// A secret that `fill` writes in its final place, so that no copy stays behind.
     pub fn new(fill: impl FnOnce(&mut [u8; N])) -> Self {
-        let mut page = Box::new(Page([0; N]));
-        // A failed lock is no reason to fail: see above.
-        let lock = region::lock(page.0.as_ptr(), N).ok();
-        fill(&mut page.0);
-        Self { _lock: lock, page }
+        let mut page = Page::new();
+        fill(page.bytes_mut());
+        Self(page)
     }
 
     /// The bytes, for the moment they are needed.
     pub fn expose(&self) -> &[u8; N] {
-        &self.page.0
+        self.0.bytes()
     }
 
     /// Whether both are equal, in a time that tells nothing about where they differ.
@@ -44,7 +67,7 @@ impl<const N: usize> Secret<N> {
 
 impl<const N: usize> Drop for Secret<N> {
     fn drop(&mut self) {
-        self.page.0.zeroize();
+        self.0.bytes_mut().zeroize();
     }
 }
 

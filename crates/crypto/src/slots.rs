@@ -79,16 +79,17 @@ impl KeySlot {
         Ok(Self { kdf, salt, commitment: *key.commitment(), sealed, tag })
     }
 
+    /// Does the same work whether the passphrase is right or not.
     fn unlock(&self, place: &Place, passphrase: &Passphrase) -> Result<MasterKey, CryptoError> {
         let key = SlotKey::derive(self.kdf, passphrase, &self.salt)?;
-        if !same_bytes(key.commitment(), &self.commitment) {
-            return Err(CryptoError::WrongPassphrase);
-        }
         let mut opened = Ok(());
         let master = Secret::new(|bytes| {
             *bytes = self.sealed;
             opened = key.cipher().open(ONLY_NONCE, &place.encode(), bytes, &self.tag);
         });
+        if !same_bytes(key.commitment(), &self.commitment) {
+            return Err(CryptoError::WrongPassphrase);
+        }
         opened.map(|()| MasterKey::from_secret(master))
     }
 
@@ -184,7 +185,10 @@ impl KeySlots {
         self.0[index.get()].as_ref().map(|slot| slot.kdf)
     }
 
-    /// Lets `passphrase` open the volume, too.
+    /// Lets `passphrase` open the volume, too. On an error nothing has changed.
+    ///
+    /// # Errors
+    /// `AlreadyOpens` for a passphrase that a slot holds: who takes it away later takes all of it.
     pub fn add(
         &mut self,
         master: &MasterKey,
@@ -196,23 +200,32 @@ impl KeySlots {
         let index = SlotIndex::all()
             .find(|index| self.0[index.get()].is_none())
             .ok_or(CryptoError::NoFreeSlot)?;
+        self.replaced(&[], index, kdf)?;
+        self.expect_new(volume, passphrase, &[])?;
         self.write(index, master, volume, passphrase, kdf, entropy)?;
         Ok(index)
     }
 
-    /// Forgets the passphrase in slot `index`, unless it is the last one.
-    pub fn remove(&mut self, index: SlotIndex) -> Result<(), CryptoError> {
-        if self.0[index.get()].is_none() {
-            return Err(CryptoError::EmptySlot);
-        }
-        if self.used().count() == 1 {
+    /// Forgets a passphrase: every slot that it opens, unless no other would be left. Gives the
+    /// master key that it opened. On an error nothing has changed.
+    pub fn remove(
+        &mut self,
+        volume: VolumeId,
+        victim: &Passphrase,
+    ) -> Result<MasterKey, CryptoError> {
+        let (master, opened) = self.unlock(volume, victim)?;
+        if self.used().count() == opened.len() {
             return Err(CryptoError::LastSlot);
         }
-        self.0[index.get()] = None;
-        Ok(())
+        self.forget(&opened);
+        Ok(master)
     }
 
-    /// Puts `new` in the place of `old`, in the same slot. On an error nothing has changed.
+    /// Puts `new` in the place of `old`, in the first of the slots that `old` opens; the others
+    /// are forgotten. Gives the master key, too. On an error nothing has changed.
+    ///
+    /// # Errors
+    /// `AlreadyOpens` when another slot holds `new`.
     pub fn change(
         &mut self,
         volume: VolumeId,
@@ -220,29 +233,85 @@ impl KeySlots {
         new: &Passphrase,
         kdf: KdfParams,
         entropy: &mut dyn Entropy,
-    ) -> Result<SlotIndex, CryptoError> {
-        let (master, index) = self.unlock(volume, old)?;
-        self.write(index, &master, volume, new, kdf, entropy)?;
-        Ok(index)
+    ) -> Result<(MasterKey, SlotIndex), CryptoError> {
+        let (master, opened) = self.unlock(volume, old)?;
+        let index = *opened.first().ok_or(CryptoError::WrongPassphrase)?;
+        let mut changed = self.replaced(&opened, index, kdf)?;
+        self.expect_new(volume, new, &opened)?;
+        changed.write(index, &master, volume, new, kdf, entropy)?;
+        *self = changed;
+        Ok((master, index))
     }
 
-    /// The master key, by whichever slot `passphrase` opens.
+    /// The master key, and all slots that `passphrase` opens: one at least.
+    ///
+    /// Every used slot is tried, in order, whichever opens: the time between two reads of the store
+    /// is the same for each passphrase of a volume.
     pub fn unlock(
         &self,
         volume: VolumeId,
         passphrase: &Passphrase,
-    ) -> Result<(MasterKey, SlotIndex), CryptoError> {
+    ) -> Result<(MasterKey, Vec<SlotIndex>), CryptoError> {
         let mut failure = CryptoError::WrongPassphrase;
+        let (mut master, mut opened) = (None::<MasterKey>, Vec::new());
         for index in SlotIndex::all() {
             let Some(slot) = &self.0[index.get()] else { continue };
             match slot.unlock(&slot_place(volume, index), passphrase) {
-                Ok(master) => return Ok((master, index)),
+                Ok(found) => {
+                    // One who knows a passphrase may have made a slot with a key of his own.
+                    if master.as_ref().is_some_and(|master| !master.same_as(&found)) {
+                        return Err(CryptoError::Forged);
+                    }
+                    opened.push(index);
+                    master = Some(found);
+                }
                 Err(CryptoError::WrongPassphrase) => {}
                 // Another slot may still open; if none does, this says more.
                 Err(other) => failure = other,
             }
         }
-        Err(failure)
+        master.map(|master| (master, opened)).ok_or(failure)
+    }
+
+    /// Refuses a passphrase that opens a slot other than these.
+    fn expect_new(
+        &self,
+        volume: VolumeId,
+        passphrase: &Passphrase,
+        but: &[SlotIndex],
+    ) -> Result<(), CryptoError> {
+        match self.unlock(volume, passphrase) {
+            Ok((_, opened)) if opened.iter().any(|index| !but.contains(index)) => {
+                Err(CryptoError::AlreadyOpens)
+            }
+            // A damaged slot opens with nothing.
+            Ok(_) | Err(CryptoError::WrongPassphrase | CryptoError::Forged) => Ok(()),
+            Err(other) => Err(other),
+        }
+    }
+
+    /// The slots without some of them, where there is still work to spare for one like this.
+    fn replaced(
+        &self,
+        gone: &[SlotIndex],
+        index: SlotIndex,
+        kdf: KdfParams,
+    ) -> Result<Self, CryptoError> {
+        kdf.check()?;
+        let mut rest = self.clone();
+        rest.forget(gone);
+        debug_assert!(rest.0[index.get()].is_none());
+        check_work(rest.work_kib() + kdf.work_kib())?;
+        Ok(rest)
+    }
+
+    fn forget(&mut self, gone: &[SlotIndex]) {
+        gone.iter().for_each(|index| self.0[index.get()] = None);
+    }
+
+    /// What trying a passphrase costs: memory times passes of all used slots.
+    fn work_kib(&self) -> u64 {
+        self.0.iter().flatten().map(|slot| slot.kdf.work_kib()).sum()
     }
 
     /// The slots as bytes.
@@ -266,6 +335,7 @@ impl KeySlots {
         for (slot, bytes) in out.0.iter_mut().zip(slots) {
             *slot = KeySlot::decode(bytes)?;
         }
+        check_work(out.work_kib())?;
         Ok(out)
     }
 
@@ -281,6 +351,14 @@ impl KeySlots {
         let place = slot_place(volume, index);
         self.0[index.get()] = Some(KeySlot::lock(master, &place, passphrase, kdf, entropy)?);
         Ok(())
+    }
+}
+
+/// Refuses slots that would take minutes to try: each may cost what all may.
+fn check_work(work_kib: u64) -> Result<(), CryptoError> {
+    match work_kib > KdfParams::MAX_WORK_KIB {
+        true => Err(CryptoError::TooMuchWork),
+        false => Ok(()),
     }
 }
 

@@ -34,15 +34,52 @@ impl House {
 
     fn change(&mut self, old: &str, new: &str) -> Result<SlotIndex, CryptoError> {
         let (old, new) = (Passphrase::new(old), Passphrase::new(new));
-        self.slots.change(VOLUME, &old, &new, CHEAP, &mut self.entropy)
+        let changed = self.slots.change(VOLUME, &old, &new, CHEAP, &mut self.entropy);
+        changed.map(|(_, index)| index)
+    }
+
+    fn remove(&mut self, victim: &str) -> Result<(), CryptoError> {
+        self.slots.remove(VOLUME, &Passphrase::new(victim)).map(drop)
+    }
+
+    /// Slots as an earlier version could leave them: the second holds what the first does.
+    fn with_a_double(passphrases: &[&str]) -> Self {
+        let mut house = Self::with(passphrases);
+        let mut bytes = house.slots.to_bytes();
+        let mut other = KeySlots::from_bytes(&bytes).expect("parses");
+        let one = Passphrase::new(passphrases[0]);
+        other
+            .change(
+                VOLUME,
+                &Passphrase::new(passphrases[1]),
+                &Passphrase::new("?"),
+                CHEAP,
+                &mut house.entropy,
+            )
+            .expect("changes");
+        // The slot of the first passphrase is emptied, so that the second may take it over.
+        other.remove(VOLUME, &one).expect("removes");
+        other
+            .change(VOLUME, &Passphrase::new("?"), &one, CHEAP, &mut house.entropy)
+            .expect("changes");
+        let second = KEY_SLOT_BYTES..2 * KEY_SLOT_BYTES;
+        bytes[second.clone()].copy_from_slice(&other.to_bytes()[second]);
+        house.slots = KeySlots::from_bytes(&bytes).expect("parses");
+        house
     }
 
     /// The slot that `passphrase` opens, after a check that it gives the right key.
     fn unlock(&self, passphrase: &str) -> Result<usize, CryptoError> {
-        let (master, index) = self.slots.unlock(VOLUME, &Passphrase::new(passphrase))?;
+        let opened = self.opened(passphrase)?;
+        assert_eq!(opened.len(), 1, "one slot opens");
+        Ok(opened[0])
+    }
+
+    fn opened(&self, passphrase: &str) -> Result<Vec<usize>, CryptoError> {
+        let (master, opened) = self.slots.unlock(VOLUME, &Passphrase::new(passphrase))?;
         let key = |master: &MasterKey| master.label_prf(VOLUME).label(1, 2);
         assert_eq!(key(&master), key(&self.master), "another master key came out");
-        Ok(index.get())
+        Ok(opened.into_iter().map(SlotIndex::get).collect())
     }
 }
 
@@ -76,7 +113,7 @@ fn there_are_eight_slots() {
     let mut house = House::with(&names.iter().map(String::as_str).collect::<Vec<_>>());
     assert_eq!(house.add("one more"), Err(CryptoError::NoFreeSlot));
     assert_eq!(house.unlock("number 7"), Ok(7));
-    house.slots.remove(slot(3)).expect("removes");
+    house.remove("number 3").expect("removes");
     assert_eq!(house.add("one more").map(SlotIndex::get), Ok(3));
     assert_eq!(house.unlock("one more"), Ok(3));
     assert_eq!(SlotIndex::new(KEY_SLOTS), None);
@@ -87,11 +124,11 @@ fn there_are_eight_slots() {
 fn removing_takes_one_passphrase_and_never_the_last() {
     let mut house = House::with(&["one", "two"]);
     let before = house.slots.to_bytes();
-    assert_eq!(house.slots.remove(slot(0)), Ok(()));
+    assert_eq!(house.remove("one"), Ok(()));
     assert_eq!(house.unlock("one"), Err(CryptoError::WrongPassphrase));
     assert_eq!(house.unlock("two"), Ok(1));
-    assert_eq!(house.slots.remove(slot(0)), Err(CryptoError::EmptySlot));
-    assert_eq!(house.slots.remove(slot(1)), Err(CryptoError::LastSlot));
+    assert_eq!(house.remove("one"), Err(CryptoError::WrongPassphrase));
+    assert_eq!(house.remove("two"), Err(CryptoError::LastSlot));
     let after = house.slots.to_bytes();
     assert_eq!(after[..KEY_SLOT_BYTES], [0; KEY_SLOT_BYTES], "the slot is wiped");
     assert_eq!(after[KEY_SLOT_BYTES..], before[KEY_SLOT_BYTES..], "and nothing else touched");
@@ -128,12 +165,110 @@ fn parameters_out_of_bounds_write_nothing() {
 /// With the same passphrase twice, salts still make every key, and so every sealed copy, new.
 #[test]
 fn equal_passphrases_give_unrelated_slots() {
-    let house = House::with(&["same", "same"]);
+    let house = House::with_a_double(&["same", "other"]);
+    assert_eq!(house.opened("same"), Ok(vec![0, 1]));
     let bytes = house.slots.to_bytes();
     let (one, two) = bytes[..2 * KEY_SLOT_BYTES].split_at(KEY_SLOT_BYTES);
     for field in [16..48, 48..80, 80..112, 112..128] {
         assert_ne!(one[field.clone()], two[field]);
     }
+}
+
+/// As `passphrase add` and `change` are asked to do: the old one must not open after all.
+#[test]
+fn a_passphrase_is_added_once() {
+    let mut house = House::with(&["one", "two"]);
+    let before = house.slots.to_bytes();
+    assert_eq!(house.add("one"), Err(CryptoError::AlreadyOpens));
+    assert_eq!(house.change("one", "two"), Err(CryptoError::AlreadyOpens));
+    assert_eq!(house.slots.to_bytes(), before, "nothing has changed");
+    // To itself it is made new, as for another cost.
+    assert_eq!(house.change("one", "one").map(SlotIndex::get), Ok(0));
+    assert_eq!(house.unlock("one"), Ok(0));
+    assert_ne!(house.slots.to_bytes(), before);
+}
+
+/// Earlier versions added the same passphrase twice.
+#[test]
+fn a_passphrase_goes_with_every_slot_that_it_opens() {
+    let mut house = House::with_a_double(&["same", "other", "third"]);
+    assert_eq!(house.remove("same"), Ok(()));
+    assert_eq!(house.opened("same"), Err(CryptoError::WrongPassphrase));
+    assert_eq!(house.slots.used().map(SlotIndex::get).collect::<Vec<_>>(), [2]);
+
+    let mut house = House::with_a_double(&["same", "other", "third"]);
+    assert_eq!(house.change("same", "new").map(SlotIndex::get), Ok(0));
+    assert_eq!(house.opened("same"), Err(CryptoError::WrongPassphrase));
+    assert_eq!(house.opened("new"), Ok(vec![0]));
+
+    let mut house = House::with_a_double(&["same", "other"]);
+    assert_eq!(house.remove("same"), Err(CryptoError::LastSlot), "two slots, one passphrase");
+    assert_eq!(house.opened("same"), Ok(vec![0, 1]));
+}
+
+/// A volume's opening must not take a time that names the passphrase: a slot after the one that
+/// opens is tried too, which shows where one cannot be.
+#[test]
+fn every_used_slot_is_tried() {
+    let house = House::with(&["one", "two"]);
+    let mut bytes = house.slots.to_bytes();
+    for index in 0..2 {
+        // The double of a slot that opens, in a place where it does not: its failure is looked for.
+        let (from, to) = (index * KEY_SLOT_BYTES, 5 * KEY_SLOT_BYTES);
+        bytes.copy_within(from..from + KEY_SLOT_BYTES, to);
+        let slots = KeySlots::from_bytes(&bytes).expect("parses");
+        let passphrase = Passphrase::new(["one", "two"][index]);
+        let (_, opened) = slots.unlock(VOLUME, &passphrase).expect("opens");
+        assert_eq!(opened, [slot(index)]);
+    }
+    let double = House::with_a_double(&["same", "other", "third"]);
+    assert_eq!(double.opened("same"), Ok(vec![0, 1]), "one that opens does not end the trying");
+}
+
+/// Eight slots at 1 GiB and 16 passes each are within what one slot may ask for.
+#[test]
+fn what_all_slots_cost_is_bounded() {
+    let costs = |kib: u32, passes: u32, slots: usize| {
+        let mut bytes = House::with(&["one"]).slots.to_bytes();
+        for at in 1..slots {
+            bytes.copy_within(..KEY_SLOT_BYTES, at * KEY_SLOT_BYTES);
+        }
+        for slot in bytes.chunks_mut(KEY_SLOT_BYTES).take(slots) {
+            slot[4..8].copy_from_slice(&kib.to_le_bytes());
+            slot[8..12].copy_from_slice(&passes.to_le_bytes());
+        }
+        KeySlots::from_bytes(&bytes).map(|slots| slots.used().count())
+    };
+    assert_eq!(costs(1 << 20, 16, 8), Err(CryptoError::TooMuchWork));
+    assert_eq!(costs(1 << 20, 16, 5), Err(CryptoError::TooMuchWork));
+    assert_eq!(costs(1 << 20, 16, 4), Ok(4));
+    assert_eq!(costs(1 << 20, 8, 8), Ok(8));
+    // What would not open any more is not made.
+    let mut house = House::with(&["one"]);
+    let most = KdfParams { memory_kib: 1 << 22, passes: 16, lanes: 1 };
+    let before = house.slots.to_bytes();
+    let second = Passphrase::new("two");
+    let added = house.slots.add(&house.master, VOLUME, &second, most, &mut house.entropy);
+    assert_eq!(added, Err(CryptoError::TooMuchWork));
+    assert_eq!(house.slots.to_bytes(), before);
+}
+
+/// A key of another volume in a slot that opens: made by one who knows the passphrase.
+#[test]
+fn slots_that_disagree_are_refused() {
+    let (house, mut other) = (House::with(&["same"]), House::with(&["first", "same"]));
+    let stranger = MasterKey::generate(&mut other.entropy);
+    let mut slots = KeySlots::new();
+    let add = |slots: &mut KeySlots, text: &str, entropy: &mut SeededEntropy| {
+        slots.add(&stranger, VOLUME, &Passphrase::new(text), CHEAP, entropy).expect("adds")
+    };
+    add(&mut slots, "first", &mut other.entropy);
+    add(&mut slots, "same", &mut other.entropy);
+    let mut bytes = slots.to_bytes();
+    bytes[..KEY_SLOT_BYTES].copy_from_slice(&house.slots.to_bytes()[..KEY_SLOT_BYTES]);
+    let mixed = KeySlots::from_bytes(&bytes).expect("parses");
+    let unlocked = mixed.unlock(VOLUME, &Passphrase::new("same"));
+    assert_eq!(unlocked.err(), Some(CryptoError::Forged));
 }
 
 #[test]
@@ -151,12 +286,12 @@ fn a_slot_is_bound_to_its_volume_and_index() {
 
 #[test]
 fn a_damaged_slot_does_not_hide_a_good_one() {
-    let house = House::with(&["same", "same"]);
+    let house = House::with_a_double(&["same", "other"]);
     let mut bytes = house.slots.to_bytes();
     bytes[100] ^= 1;
     let damaged = KeySlots::from_bytes(&bytes).expect("well formed");
-    let (_, index) = damaged.unlock(VOLUME, &Passphrase::new("same")).expect("the other opens");
-    assert_eq!(index.get(), 1);
+    let (_, opened) = damaged.unlock(VOLUME, &Passphrase::new("same")).expect("the other opens");
+    assert_eq!(opened, [slot(1)]);
 }
 
 #[test]

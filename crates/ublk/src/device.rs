@@ -38,19 +38,15 @@ impl Device {
     pub fn add(parameters: &Parameters) -> io::Result<Self> {
         let parameters = parameters.bytes()?;
         let control = OpenOptions::new().read(true).write(true).open(CONTROL)?;
-        let mut ring = ControlRing::new()?;
-        let mut info = abi::info();
         let mut numbering = Numbering::Ioctl;
-        let mut added = add(&mut ring, &control, numbering, &mut info);
+        let mut added = add(&control, numbering);
         if added.as_ref().is_err_and(is_unknown) {
             numbering = Numbering::Plain;
-            info = abi::info();
-            added = add(&mut ring, &control, numbering, &mut info);
+            added = add(&control, numbering);
         }
-        added?;
-        let (id, depth) = abi::told(&info);
+        let (id, depth) = abi::told(&added?);
         let device = Self { control, numbering, id, depth };
-        let set = device.command(Control::SetParameters, 0, &mut parameters.to_vec());
+        let set = device.command(Control::SetParameters, 0, parameters.to_vec());
         if set.is_err() {
             // The first error is the one that counts.
             let _ = device.delete();
@@ -94,7 +90,7 @@ impl Device {
     /// # Errors
     /// Those of the driver. It does not return while the queue is not served.
     pub fn start(&self) -> io::Result<()> {
-        self.command(Control::Start, u64::from(std::process::id()), &mut [])
+        self.command(Control::Start, u64::from(std::process::id()), Vec::new())
     }
 
     /// Whether somebody has it mounted, or uses it otherwise for himself alone.
@@ -111,7 +107,7 @@ impl Device {
     /// # Errors
     /// Those of the driver.
     pub fn stop(&self) -> io::Result<()> {
-        self.command(Control::Stop, 0, &mut [])
+        self.command(Control::Stop, 0, Vec::new())
     }
 
     /// Deletes what is left of it, after its queue was dropped.
@@ -119,24 +115,23 @@ impl Device {
     /// # Errors
     /// Those of the driver.
     pub fn delete(&self) -> io::Result<()> {
-        self.command(Control::Delete, 0, &mut [])
+        self.command(Control::Delete, 0, Vec::new())
     }
 
-    fn command(&self, command: Control, value: u64, data: &mut [u8]) -> io::Result<()> {
+    fn command(&self, command: Control, value: u64, data: Vec<u8>) -> io::Result<()> {
         let head = abi::control(self.id, data.len(), value);
+        let number = self.numbering.control(command);
         // A ring of its own for each: one may wait for what another brings about.
-        ControlRing::new()?.command(&self.control, self.numbering.control(command), head, data)
+        ControlRing::new()?.command(&self.control, number, head, data).map(drop)
     }
 }
 
-fn add(
-    ring: &mut ControlRing,
-    control: &File,
-    numbering: Numbering,
-    info: &mut [u8; INFO_BYTES],
-) -> io::Result<()> {
+/// Adds a device; gives what the driver says of it. A ring of its own, as in [`Device::command`].
+fn add(control: &File, numbering: Numbering) -> io::Result<[u8; INFO_BYTES]> {
     let head = abi::control(u32::MAX, INFO_BYTES, 0);
-    ring.command(control, numbering.control(Control::Add), head, info)
+    let number = numbering.control(Control::Add);
+    let told = ControlRing::new()?.command(control, number, head, abi::info().to_vec())?;
+    told.try_into().map_err(|_| io::Error::other("the driver's answer has another length"))
 }
 
 fn is_unknown(error: &io::Error) -> bool {

@@ -2,7 +2,8 @@
 //!
 //! Nothing here hands out a reference into shared memory: the kernel may change it at any time, so
 //! bytes are copied out of it and into it. What a command names by its address belongs to the
-//! ring that the command is given to, and is dropped after it.
+//! ring that the command is given to, and is dropped after it; or to the command until its result
+//! is here.
 #![allow(unsafe_code)]
 
 use crate::abi::{
@@ -13,6 +14,7 @@ use io_uring::{IoUring, cqueue, opcode, squeue};
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 use std::fs::File;
 use std::io;
+use std::mem::ManuallyDrop;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr;
 use std::sync::Arc;
@@ -25,14 +27,15 @@ impl ControlRing {
         IoUring::builder().build(2).map(Self)
     }
 
-    /// Gives one command and waits for its result; the driver reads and writes `data` meanwhile.
+    /// Gives one command and waits for its result; the driver reads and writes `data` meanwhile,
+    /// and it comes back as the driver left it.
     pub(crate) fn command(
         &mut self,
         control: &File,
         number: u32,
         mut head: [u8; CONTROL_BYTES],
-        data: &mut [u8],
-    ) -> io::Result<()> {
+        mut data: Vec<u8>,
+    ) -> io::Result<Vec<u8>> {
         if !data.is_empty() {
             let address = data.as_mut_ptr() as u64;
             head[CONTROL_ADDRESS..CONTROL_ADDRESS + 8].copy_from_slice(&address.to_ne_bytes());
@@ -40,17 +43,32 @@ impl ControlRing {
         let mut command = [0; 80];
         command[..CONTROL_BYTES].copy_from_slice(&head);
         let entry = opcode::UringCmd80::new(Fd(control.as_raw_fd()), number).cmd(command).build();
-        // SAFETY: the command names `data` only, which is borrowed until its result is here; and
-        // `control`, which is open as long.
+        // SAFETY: the command names the bytes of `data` only, which `until_done` keeps until its
+        // result is here, or for ever; and `control`, of which the kernel keeps hold itself.
         unsafe { self.0.submission().push(&entry) }.map_err(io::Error::other)?;
-        loop {
-            match self.0.submit_and_wait(1) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                result => drop(result?),
+        until_done(data, || {
+            let waited = self.0.submit_and_wait(1);
+            (self.0.completion().next().map(|done| done.result()), waited.map(drop))
+        })
+    }
+}
+
+/// Waits, as often as it must, for the result of a command that names `data`, and gives the data
+/// back with it. Where that cannot be waited for, the command may still be at work: then the data
+/// is never given back to the allocator.
+fn until_done<D>(
+    data: D,
+    mut wait: impl FnMut() -> (Option<i32>, io::Result<()>),
+) -> io::Result<D> {
+    let kept = ManuallyDrop::new(data);
+    loop {
+        match wait() {
+            (Some(done), _) => {
+                let data = ManuallyDrop::into_inner(kept);
+                return result(done).map(|()| data);
             }
-            if let Some(done) = self.0.completion().next() {
-                return result(done.result());
-            }
+            (None, Err(error)) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
+            (None, _) => {}
         }
     }
 }
@@ -213,5 +231,47 @@ impl QueueRing {
             self.ring.submit()?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    struct Data<'c>(&'c Cell<bool>);
+
+    impl Drop for Data<'_> {
+        fn drop(&mut self) {
+            self.0.set(true);
+        }
+    }
+
+    /// What a command ends with, and whether its data had gone by then.
+    fn outcome(steps: Vec<(Option<i32>, io::Result<()>)>) -> (Result<(), Option<i32>>, bool) {
+        let (gone, mut steps) = (Cell::new(false), steps.into_iter());
+        let done = until_done(Data(&gone), || {
+            assert!(!gone.get(), "it is there while the command is at work");
+            steps.next().expect("no more is asked for")
+        });
+        let before = gone.get();
+        (done.map(drop).map_err(|error| error.raw_os_error()), before)
+    }
+
+    #[test]
+    fn the_data_of_a_command_outlives_it() {
+        let error = |code| Err(io::Error::from_raw_os_error(code));
+        let interrupted = || (None, error(4));
+        assert_eq!(
+            outcome(vec![interrupted(), (None, Ok(())), (Some(0), Ok(()))]),
+            (Ok(()), false)
+        );
+        // A result that says that it failed is one: the command is over.
+        assert_eq!(outcome(vec![(Some(-17), Ok(()))]), (Err(Some(17)), true));
+        assert_eq!(outcome(vec![(Some(0), error(16))]), (Ok(()), false));
+        // Without a result it may be at work for as long as there is a driver.
+        for code in [11, 12, 16, 9] {
+            assert_eq!(outcome(vec![interrupted(), (None, error(code))]), (Err(Some(code)), false));
+        }
     }
 }

@@ -28,6 +28,9 @@ const ROOT: usize = 24;
 pub const SECTOR: u64 = 512;
 /// So many bytes are handed to the volume at a time: it keeps about as many waiting.
 const WRITE_BYTES: u64 = 2 << 20;
+/// So many blocks are looked for at the most before it is said what was found, and so many together.
+const LOOK_BLOCKS: usize = 1 << 18;
+const LOOK_TOGETHER: usize = 1 << 12;
 /// So many blocks are given back at a time, which bounds the list of them.
 const DISCARD_BLOCKS: usize = 1 << 16;
 
@@ -213,28 +216,34 @@ impl Disk {
     }
 
     /// What exists of a range, in at most `most` extents that differ from their neighbours; when
-    /// there are more, of a range that ends earlier. Costs no access.
+    /// there are more, or it takes long to look, of a range that ends earlier. Costs no access.
     ///
     /// # Errors
-    /// `Invalid` beyond the end.
+    /// `Invalid` beyond the end; those of a read.
     pub fn extents(&self, offset: u64, len: u64, most: usize) -> Result<Vec<Extent>> {
         self.shape.expect_inside(offset, len)?;
         let mut extents: Vec<Extent> = Vec::new();
-        for piece in self.shape.pieces(offset, len) {
-            let (exists, len) = (self.blocks.exists(piece.block), piece.len as u64);
-            let full = extents.len() == most;
-            match extents.last_mut() {
-                Some(last) if last.exists == exists => last.len += len,
-                _ if full => break,
-                _ => extents.push(Extent { len, exists }),
+        let mut pieces = self.shape.pieces(offset, len).take(LOOK_BLOCKS).peekable();
+        while let Some(first) = pieces.peek().map(|piece| piece.block) {
+            let together: Vec<_> = pieces.by_ref().take(LOOK_TOGETHER).collect();
+            let present = self.blocks.present(first..first + together.len() as u64)?;
+            for (piece, exists) in together.into_iter().zip(present) {
+                let (full, len) = (extents.len() == most, piece.len as u64);
+                match extents.last_mut() {
+                    Some(last) if last.exists == exists => last.len += len,
+                    _ if full => return Ok(extents),
+                    _ => extents.push(Extent { len, exists }),
+                }
             }
         }
         Ok(extents)
     }
 
-    /// Whether zeros over this range cost less than writing them: some of its blocks are whole.
+    /// Whether zeros over this range cost less than writing them: some of its blocks are whole, and
+    /// giving those back costs less.
     pub fn zeroes_fast(&self, offset: u64, len: u64) -> bool {
-        self.shape.expect_inside(offset, len).is_ok()
+        self.blocks.erases_cheaply()
+            && self.shape.expect_inside(offset, len).is_ok()
             && !self.shape.whole_blocks(offset, len).is_empty()
     }
 

@@ -32,7 +32,7 @@ const ACT: Act = Act { computer: ComputerId([5; 16]), number: 1 };
 pub struct Key(pub u64);
 
 impl Key {
-    fn sealer(self, entropy: u64) -> Sealer {
+    pub(crate) fn sealer(self, entropy: u64) -> Sealer {
         Sealer::new(SealRoot::from_seed(self.0), Box::new(SeededEntropy::new(entropy)))
     }
 }
@@ -87,6 +87,7 @@ pub fn read_commits(key: Key, object: &[u8]) -> Result<u64> {
     Ok(read_commit(&store, &mut key.sealer(3), VOLUME)?.epoch())
 }
 
+pub use crate::sequential::fuzzing as sequential;
 pub use crate::tree::deferred::Writes;
 pub use crate::tree::journal::Record;
 

@@ -11,6 +11,7 @@ use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::tree::Meters;
 use oblivio_engine::{BlockAnswer, BlockOp, EngineError};
 use oblivio_store::Store;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -227,6 +228,12 @@ impl BlockSpace for Volume {
     }
     fn exists(&self, id: u64) -> bool {
         self.space().exists(id)
+    }
+    fn present(&self, ids: Range<u64>) -> Result<Vec<bool>> {
+        self.space().present(ids)
+    }
+    fn erases_cheaply(&self) -> bool {
+        self.space().erases_cheaply()
     }
     fn end_operation(&mut self) -> Result<()> {
         self.space_mut().end_operation()

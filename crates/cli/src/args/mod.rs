@@ -26,7 +26,7 @@ pub use watch::WatchArgs;
 use crate::human::parse_size;
 use clap::{Args, Parser, Subcommand};
 use oblivio_crypto::KdfParams;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -84,6 +84,53 @@ pub enum Command {
     Demo(DemoArgs),
     Watch(WatchArgs),
     Completions(CompletionsArgs),
+}
+
+impl Command {
+    /// How a command that only changes a volume opens it.
+    pub fn changes(&self) -> Option<&OpenArgs> {
+        match self {
+            Command::Init(args) => Some(&args.open),
+            Command::Put(args) => Some(&args.open),
+            Command::Cp(args) => Some(&args.open),
+            Command::Mv(args) => Some(&args.open),
+            Command::Rm(args) => Some(&args.open),
+            Command::Mkdir(args) => Some(&args.open),
+            _ => None,
+        }
+    }
+
+    /// The place of the volume that the command is about, if it is about one.
+    pub fn place(&self) -> Option<&Path> {
+        let place = match self {
+            Command::Init(args) => &args.volume,
+            Command::Put(args) => &args.volume,
+            Command::Get(args) => &args.volume,
+            Command::Ls(args) => &args.volume,
+            Command::Cat(args) => &args.volume,
+            Command::Cp(args) => &args.volume,
+            Command::Mv(args) => &args.volume,
+            Command::Rm(args) => &args.volume,
+            Command::Mkdir(args) => &args.volume,
+            Command::Stat(args) => &args.volume,
+            Command::Du(args) => &args.volume,
+            Command::Info(args) => &args.volume,
+            Command::Check(args) => &args.volume,
+            Command::Mount(args) => &args.volume,
+            Command::Nbd(args) => &args.serve.volume,
+            #[cfg(all(feature = "ublk", target_os = "linux"))]
+            Command::Ublk(args) => &args.serve.volume,
+            Command::Passphrase(PassphraseCommand::Add(args)) => &args.volume,
+            Command::Passphrase(PassphraseCommand::Remove(args)) => &args.volume,
+            Command::Passphrase(PassphraseCommand::Change(args)) => &args.volume,
+            Command::Passphrase(PassphraseCommand::List(args)) => &args.volume,
+            Command::Watch(args) => &args.volume,
+            Command::Umount(_) | Command::Audit(_) | Command::Demo(_) | Command::Completions(_) => {
+                return None;
+            }
+        };
+        Some(place)
+    }
 }
 
 /// Where the passphrase comes from.
@@ -154,6 +201,10 @@ pub struct OpenArgs {
     /// I put another volume in this place: open it although this computer used another one here
     #[arg(long, hide_short_help = true)]
     pub accept_other_volume: bool,
+    /// Nobody sees what is read where the volume is (a restored snapshot, a medium of mine that
+    /// cannot be written): read it, and write nothing there
+    #[arg(long, hide_short_help = true)]
+    pub unobserved: bool,
     /// Round the accesses of each file operation up to a power of two
     #[arg(long, hide_short_help = true)]
     pub pad: bool,

@@ -2,7 +2,7 @@
 
 use super::each_piece;
 use super::local::{self, Folder, check_name};
-use crate::exit::Failures;
+use crate::exit::{Code, Failures, fault};
 use crate::human;
 use crate::open::Session;
 use crate::progress::Progress;
@@ -110,9 +110,9 @@ impl<'f> Get<'f> {
             }
             FileKind::File => self.file(&folder, path, name, &attr)?,
             special => {
-                let (shown, kind) = (path.display().to_string(), human::kind(special));
-                eprintln!("oblivio: {}: a {kind}, left out", human::plain(&shown));
-                return Ok(());
+                self.summary.skipped += 1;
+                let what = format!("a {}, not brought back", human::kind(special));
+                return Err(fault(Code::Partial, what, "Everything else was."));
             }
         }
         self.named(path, attr.size)

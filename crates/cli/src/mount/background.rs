@@ -1,28 +1,34 @@
 //! `--background`: the command starts itself once more, waits until its server is up, and ends.
 //!
-//! The second process asks for the passphrase and tells of errors on the terminal as usual. Only
-//! when the mount (or the disk) works does it leave the terminal.
+//! The first process asks for the passphrase and hands it over, so that one process has the
+//! terminal; the second one tells of errors there as usual. Only when the mount (or the disk) works
+//! does it leave the terminal.
 
 use super::log;
+use crate::args::OpenArgs;
 use crate::exit::{Code, fault};
+use crate::{open, passphrase};
 use anyhow::{Context, Result};
+use oblivio_volume::read_header;
 use std::fs::File;
 use std::io::{Read, Write};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 const UP: &[u8] = b"up\n";
 
-/// In the first process: ends when the server is up, or with the second one's exit code.
-pub fn start() -> Result<()> {
-    let mut args = super::as_mount_helper(std::env::args_os().collect()).into_iter().skip(1);
-    let command = args.next().context("no command")?;
-    let mut child = Command::new(std::env::current_exe()?)
-        .arg(command)
-        .arg("--child")
-        .args(args)
-        .stdout(Stdio::piped())
-        .spawn()
-        .context("starting the process in the background")?;
+/// In the first process: ends when the server is up, or with the second one's exit code. Asks for
+/// the passphrase of the volume in a folder, if there is one.
+pub fn start(folder: &Path, args: &OpenArgs) -> Result<()> {
+    read_header(open::store(folder)?.as_ref()).with_context(|| folder.display().to_string())?;
+    let passphrase = passphrase::to_hand_over(&args.passphrase)?;
+    let mut words = super::as_mount_helper(std::env::args_os().collect()).into_iter().skip(1);
+    let command = words.next().context("no command")?;
+    let mut again = Command::new(std::env::current_exe()?);
+    again.arg(command).arg("--child").args(words).stdout(Stdio::piped());
+    passphrase.to(&mut again);
+    let mut child = again.spawn().context("starting the process in the background")?;
+    drop(passphrase);
     let mut said = Vec::new();
     if let Some(mut out) = child.stdout.take() {
         out.read_to_end(&mut said)?;

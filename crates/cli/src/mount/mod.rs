@@ -39,6 +39,7 @@ use crate::open;
 use crate::queue::Pulse;
 use crate::recorder::Recorder;
 use crate::signals;
+use crate::unobserved;
 use crate::watch::{OrdinaryEvent, Publisher};
 use anyhow::{Context, Result};
 use oblivio_store::{Patience, RetryStore, Store, StoreError};
@@ -58,9 +59,12 @@ const READ_AHEAD: usize = 64;
 pub fn run(args: &MountArgs) -> Result<()> {
     let mut args = args.clone();
     options::apply(&mut args)?;
+    if !args.read_only {
+        unobserved::refuse_changes(&args.open)?;
+    }
     let (volume, dir) = places(&args)?;
     if args.background && !args.child {
-        return background::start();
+        return background::start(&args.volume, &args.open);
     }
     let recorder = args.open.trace_out.as_deref().map(Recorder::to_file).transpose()?;
     let (store, pulse) = layers(open::store(&volume)?);

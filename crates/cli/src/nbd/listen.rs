@@ -159,12 +159,12 @@ impl Listener {
     /// Those of the system; one after [`Self::stop`].
     pub fn accept(&self) -> io::Result<Conn> {
         match &self.inner {
-            Inner::Unix { listener, .. } => Ok(Conn::Unix(listener.accept()?.0)),
+            Inner::Unix { listener, .. } => Ok(Conn::Unix(Arc::new(listener.accept()?.0))),
             Inner::Tcp(listener) => {
                 let stream = listener.accept()?.0;
                 // Replies are small and awaited.
                 stream.set_nodelay(true)?;
-                Ok(Conn::Tcp(stream))
+                Ok(Conn::Tcp(Arc::new(stream)))
             }
         }
     }
@@ -189,24 +189,14 @@ impl Drop for Listener {
     }
 }
 
-/// A connection.
+/// A connection. Clones are the same one, and take no descriptor of their own.
+#[derive(Clone)]
 pub enum Conn {
-    Unix(UnixStream),
-    Tcp(TcpStream),
+    Unix(Arc<UnixStream>),
+    Tcp(Arc<TcpStream>),
 }
 
 impl Conn {
-    /// One more handle of the same connection.
-    ///
-    /// # Errors
-    /// Those of the system.
-    pub fn again(&self) -> io::Result<Self> {
-        match self {
-            Conn::Unix(stream) => stream.try_clone().map(Conn::Unix),
-            Conn::Tcp(stream) => stream.try_clone().map(Conn::Tcp),
-        }
-    }
-
     /// Ends one or both directions.
     pub fn shutdown(&self, how: Shutdown) {
         let _ = match self {
@@ -250,8 +240,8 @@ impl AsFd for Conn {
 impl Read for Conn {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         match self {
-            Conn::Unix(stream) => stream.read(into),
-            Conn::Tcp(stream) => stream.read(into),
+            Conn::Unix(stream) => (&**stream).read(into),
+            Conn::Tcp(stream) => (&**stream).read(into),
         }
     }
 }
@@ -259,8 +249,8 @@ impl Read for Conn {
 impl Write for Conn {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Conn::Unix(stream) => stream.write(bytes),
-            Conn::Tcp(stream) => stream.write(bytes),
+            Conn::Unix(stream) => (&**stream).write(bytes),
+            Conn::Tcp(stream) => (&**stream).write(bytes),
         }
     }
 

@@ -9,20 +9,24 @@ use super::transmission::transmit;
 use crate::mount::log;
 use crate::queue::Pulse;
 use crate::server::Running;
+use crate::strangers::Strangers;
 use anyhow::Result;
 use oblivio_volume::disk::Disk;
 use rustls::ServerConfig;
 use std::collections::HashMap;
 use std::io::{self, BufReader, ErrorKind};
 use std::net::Shutdown;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// Clients at the same time. Each may have 40 MiB under way.
 const MOST_CLIENTS: usize = 16;
-/// So long may a client take for each step of the negotiation.
+/// Connections that have not proved themselves, at the same time. Each is a thread, a descriptor,
+/// and what TLS keeps of a handshake: some 100 KiB.
+const MOST_STRANGERS: usize = 128;
+/// So long may a client take for all of the negotiation, however it divides its time.
 const NEGOTIATION: Duration = Duration::from_secs(30);
 /// A pause when the system has no room for one more connection.
 const BREATH: Duration = Duration::from_millis(100);
@@ -42,11 +46,18 @@ pub struct Options {
 }
 
 /// Who is connected.
-#[derive(Default)]
 struct Clients {
+    /// Those that can use the disk.
     open: Mutex<HashMap<u64, Conn>>,
-    next: AtomicU64,
+    strangers: Strangers<Conn>,
     stopping: AtomicBool,
+}
+
+impl Default for Clients {
+    fn default() -> Self {
+        let (open, stopping) = (Mutex::default(), AtomicBool::new(false));
+        Self { open, strangers: Strangers::new(MOST_STRANGERS), stopping }
+    }
 }
 
 impl Clients {
@@ -54,20 +65,38 @@ impl Clients {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `None` when there are too many, or it is over.
-    fn enter(&self, conn: &Conn) -> io::Result<Option<u64>> {
-        let again = conn.again()?;
+    /// Lets a connection in, of which nothing is known; one that was there long may have to go.
+    fn enter(&self, conn: &Conn) -> u64 {
+        let (id, oldest) = self.strangers.enter(conn.clone());
+        if let Some(oldest) = oldest {
+            oldest.shutdown(Shutdown::Both);
+        }
+        id
+    }
+
+    /// A stranger has proved itself. `InvalidData` when there are too many clients, or it is over;
+    /// an end of the connection when it had to go before.
+    fn welcome(&self, id: u64) -> io::Result<()> {
+        let Some(conn) = self.strangers.leave(id) else {
+            return Err(ErrorKind::ConnectionAborted.into());
+        };
         let mut open = self.lock();
         if open.len() >= MOST_CLIENTS || self.stopping.load(Ordering::SeqCst) {
-            return Ok(None);
+            return Err(io::Error::new(ErrorKind::InvalidData, "there are too many clients"));
         }
-        let id = self.next.fetch_add(1, Ordering::Relaxed);
-        open.insert(id, again);
-        Ok(Some(id))
+        open.insert(id, conn);
+        Ok(())
     }
 
     fn leave(&self, id: u64) {
+        self.strangers.leave(id);
         self.lock().remove(&id);
+    }
+
+    /// All of them.
+    fn shutdown(&self, how: Shutdown) {
+        self.strangers.all().iter().for_each(|conn| conn.shutdown(Shutdown::Both));
+        self.lock().values().for_each(|conn| conn.shutdown(how));
     }
 }
 
@@ -133,17 +162,17 @@ impl Ending {
     pub fn begin(&self) {
         self.clients.stopping.store(true, Ordering::SeqCst);
         self.listener.stop();
-        self.clients.lock().values().for_each(|conn| conn.shutdown(Shutdown::Read));
+        self.clients.shutdown(Shutdown::Read);
     }
 
     /// Whether every client has gone.
     pub fn alone(&self) -> bool {
-        self.clients.lock().is_empty()
+        self.clients.lock().is_empty() && self.clients.strangers.all().is_empty()
     }
 
     /// Leaves the clients that are still there.
     pub fn leave_clients(&self) {
-        self.clients.lock().values().for_each(|conn| conn.shutdown(Shutdown::Both));
+        self.clients.shutdown(Shutdown::Both);
     }
 
     fn accept(&self, export: Export) {
@@ -160,13 +189,11 @@ impl Ending {
     }
 
     fn admit(&self, conn: Conn, export: Export) -> io::Result<()> {
-        let Some(id) = self.clients.enter(&conn)? else {
-            log::note("there are too many clients; one was turned away");
-            return Ok(());
-        };
+        let id = self.clients.enter(&conn);
         let Ending { queue, clients, listener } = self.clone();
         let spawned = thread::Builder::new().name("nbd client".into()).spawn(move || {
-            let ended = attend(&conn, export, listener.tls(), &queue);
+            let welcome = || clients.welcome(id);
+            let ended = attend(&conn, export, listener.tls(), welcome, &queue);
             conn.shutdown(Shutdown::Both);
             clients.leave(id);
             // Clients come and go as they like; only nonsense is worth a line.
@@ -183,32 +210,38 @@ impl Ending {
     }
 }
 
-/// All of one client.
+/// All of one client. Anybody may have come, so until it has proved itself all that it says has one
+/// limit of time; `welcome` is asked when it has.
 fn attend(
     conn: &Conn,
     export: Export,
     tls: Option<&Arc<ServerConfig>>,
+    welcome: impl FnOnce() -> io::Result<()>,
     queue: &Queue,
 ) -> io::Result<()> {
-    let whole = conn.again()?;
+    let whole = conn.clone();
     let close = move || whole.shutdown(Shutdown::Both);
+    let until = Instant::now() + NEGOTIATION;
+    let mut hurried = Hurried::new(conn, until);
     let Some(config) = tls else {
-        conn.set_patience(Some(NEGOTIATION))?;
-        let Some(agreed) = negotiate(&mut conn.again()?, export)? else { return Ok(()) };
-        conn.set_patience(None)?;
-        let (from, to) = (BufReader::new(conn.again()?), conn.again()?);
+        let Some(agreed) = negotiate(&mut hurried, export)? else { return Ok(()) };
+        welcome()?;
+        hurried.take_your_time()?;
+        let (from, to) = (BufReader::new(conn.clone()), conn.clone());
         return transmit(from, to, close, (export, agreed), queue);
     };
-    // Until here anybody may have come, so all of it has one limit.
-    let until = Instant::now() + NEGOTIATION;
-    let mut hurried = Hurried { conn: conn.again()?, until };
     let Some(greeted) = until_tls(&mut hurried)? else { return Ok(()) };
     let (mut from, mut to, goodbye) = tls::accept(conn, config, until)?;
-    conn.set_patience(Some(NEGOTIATION))?;
-    let chosen = choose(&mut tls::Both(&mut from, &mut to), export, greeted);
-    conn.set_patience(None)?;
+    let mut welcome = Some(welcome);
+    let mut welcomed = || welcome.take().map_or(Ok(()), |welcome| welcome());
+    // One with a certificate is no stranger; one without is a client when it has chosen.
+    let known = if from.is_known() { welcomed() } else { Ok(()) };
+    let mut both = tls::Both(&mut from, &mut to);
+    let chosen = known.and_then(|()| choose(&mut both, export, greeted));
     let ended = match chosen {
-        Ok(Some(agreed)) => transmit(BufReader::new(from), to, close, (export, agreed), queue),
+        Ok(Some(agreed)) => welcomed()
+            .and_then(|()| both.take_your_time())
+            .and_then(|()| transmit(BufReader::new(from), to, close, (export, agreed), queue)),
         chosen => chosen.map(drop),
     };
     goodbye.say();

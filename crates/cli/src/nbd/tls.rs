@@ -25,7 +25,7 @@ struct Line {
 }
 
 struct Sending {
-    conn: Conn,
+    conn: Hurried,
     /// Ciphertext on its way.
     out: Vec<u8>,
 }
@@ -33,7 +33,7 @@ struct Sending {
 /// What the client says.
 pub struct Reader {
     line: Arc<Line>,
-    conn: Conn,
+    conn: Hurried,
     raw: Box<[u8]>,
     /// The part of `raw` that TLS has not seen.
     left: std::ops::Range<usize>,
@@ -52,7 +52,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Agrees on TLS with a client that may begin now, and has until a moment.
+/// Agrees on TLS with a client that may begin now, and has until a moment; that goes on until
+/// [`Both::take_your_time`].
 ///
 /// # Errors
 /// Those of the connection; `TimedOut` when it takes too long; `InvalidData` with the reason when
@@ -63,19 +64,17 @@ pub fn accept(
     until: Instant,
 ) -> io::Result<(Reader, Writer, Goodbye)> {
     let mut tls = ServerConnection::new(Arc::clone(config)).map_err(refused)?;
-    let mut hurried = Hurried { conn: conn.again()?, until };
+    let mut hurried = Hurried::new(conn, until);
     while tls.is_handshaking() {
         tls.complete_io(&mut hurried).map_err(|error| match error.kind() {
             ErrorKind::InvalidData => refused(error),
             _ => error,
         })?;
     }
-    hurried.conn.set_patience(None)?;
-    hurried.conn.set_write_patience(None)?;
-    let sending = Sending { conn: conn.again()?, out: Vec::new() };
+    let sending = Sending { conn: hurried.clone(), out: Vec::new() };
     let line = Arc::new(Line { tls: Mutex::new(tls), sending: Mutex::new(sending) });
     let raw = vec![0; RAW_BYTES].into_boxed_slice();
-    let reader = Reader { line: Arc::clone(&line), conn: hurried.conn, raw, left: 0..0 };
+    let reader = Reader { line: Arc::clone(&line), conn: hurried, raw, left: 0..0 };
     Ok((reader, Writer(Arc::clone(&line)), Goodbye(line)))
 }
 
@@ -92,7 +91,8 @@ impl Line {
         tls.send_close_notify();
         let encrypted = encrypted(&mut tls, &mut sending.out);
         drop(tls);
-        if encrypted.is_ok() && sending.conn.set_write_patience(Some(LAST_WORD)).is_ok() {
+        if encrypted.is_ok() {
+            sending.conn.hurry(Instant::now() + LAST_WORD);
             let _ = sending.send();
         }
     }
@@ -170,6 +170,24 @@ impl Goodbye {
     }
 }
 
+impl Reader {
+    /// Whether the client has shown a certificate that is good enough.
+    pub fn is_known(&self) -> bool {
+        lock(&self.line.tls).peer_certificates().is_some()
+    }
+}
+
+impl Both<'_> {
+    /// From now on the client may take as long as it likes.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub fn take_your_time(&mut self) -> io::Result<()> {
+        lock(&self.1.0.sending).conn.until = None;
+        self.0.conn.take_your_time()
+    }
+}
+
 impl Read for Both<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         self.0.read(into)
@@ -187,14 +205,37 @@ impl Write for Both<'_> {
 }
 
 /// A connection whose client has until a moment, however it divides its time.
+#[derive(Clone)]
 pub struct Hurried {
-    pub conn: Conn,
-    pub until: Instant,
+    conn: Conn,
+    until: Option<Instant>,
 }
 
 impl Hurried {
+    /// One that has until this moment.
+    pub fn new(conn: &Conn, until: Instant) -> Self {
+        Self { conn: conn.clone(), until: Some(until) }
+    }
+
+    /// From now on the client may take as long as it likes.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub fn take_your_time(&mut self) -> io::Result<()> {
+        self.until = None;
+        self.conn.set_patience(None)?;
+        self.conn.set_write_patience(None)
+    }
+
+    /// The client has until this moment, and no longer than it had.
+    fn hurry(&mut self, until: Instant) {
+        self.until = Some(self.until.map_or(until, |before| before.min(until)));
+    }
+
+    /// The time that is left, if it is limited.
     fn left(&self) -> io::Result<Option<Duration>> {
-        let left = self.until.saturating_duration_since(Instant::now());
+        let Some(until) = self.until else { return Ok(None) };
+        let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() { Err(late()) } else { Ok(Some(left)) }
     }
 }
@@ -210,14 +251,18 @@ fn in_time(done: io::Result<usize>) -> io::Result<usize> {
 
 impl Read for Hurried {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        self.conn.set_patience(self.left()?)?;
+        if let Some(left) = self.left()? {
+            self.conn.set_patience(Some(left))?;
+        }
         in_time(self.conn.read(into))
     }
 }
 
 impl Write for Hurried {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.conn.set_write_patience(self.left()?)?;
+        if let Some(left) = self.left()? {
+            self.conn.set_write_patience(Some(left))?;
+        }
         in_time(self.conn.write(bytes))
     }
 

@@ -17,6 +17,16 @@ pub fn open(path: &Path, follow: bool) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path)
 }
 
+/// Whether anything can be read of a file, however long it says that it is.
+pub fn has_content(file: &File) -> io::Result<bool> {
+    match file.read_at(&mut [0], 0) {
+        Ok(len) => Ok(len > 0),
+        // One that cannot be looked at is read.
+        Err(error) if error.kind() == io::ErrorKind::NotSeekable => Ok(true),
+        Err(error) => Err(error),
+    }
+}
+
 /// The attributes of something that is made in the volume.
 pub fn node(found: &Metadata) -> NewNode {
     NewNode { mode: found.mode() & 0o7777, uid: found.uid(), gid: found.gid(), mtime: mtime(found) }

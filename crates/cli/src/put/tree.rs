@@ -3,7 +3,7 @@
 use super::Summary;
 use super::source;
 use crate::committer::{COMMIT_BYTES, Committer};
-use crate::exit::Failures;
+use crate::exit::{Code, Failures, fault};
 use crate::human;
 use crate::open::{Session, now};
 use crate::progress::Progress;
@@ -73,10 +73,25 @@ impl<'s> Put<'s> {
     }
 
     /// Stores what was named on the command line. As cp has it, a symbolic link is followed then,
-    /// but for a recursive copy.
+    /// but for a recursive copy, and a pipe or device is read to its end. So is one that a link
+    /// leads to, as a shell names what another program says.
     pub fn named(&mut self, local: &Path, place: &Place) -> Result<()> {
-        let found = if self.recursive { local.symlink_metadata() } else { local.metadata() };
-        self.entry(local, &found.with_context(|| local.display().to_string())?, place)
+        let shown = || local.display().to_string();
+        let found = local.symlink_metadata().with_context(shown)?;
+        let is_link = found.is_symlink();
+        let followed = local.metadata();
+        if let Ok(followed) = &followed
+            && is_endless(followed)
+            && (is_link || !self.recursive)
+        {
+            // It waits for the one who writes, where a look at it first would find nothing yet.
+            let mut from = std::fs::File::open(local).with_context(shown)?;
+            self.stream(&mut from, place.clone()).with_context(shown)?;
+            self.committer.changed();
+            return self.commit_if_due();
+        }
+        let found = if self.recursive { found } else { followed.with_context(shown)? };
+        self.entry(local, &found, place)
     }
 
     fn entry(&mut self, local: &Path, found: &Metadata, place: &Place) -> Result<()> {
@@ -93,23 +108,22 @@ impl<'s> Put<'s> {
                 () if kind.is_socket() => "a socket",
                 () => "a device",
             };
-            self.skip(local, what);
-            Ok(())
+            return self.skip(local, what);
         };
         done.with_context(|| local.display().to_string())?;
         self.commit_if_due()
     }
 
-    fn skip(&mut self, local: &Path, what: &str) {
+    /// Counts what is there and is not stored: whoever looks at the exit code only hears of it.
+    fn skip(&mut self, local: &Path, what: &str) -> Result<()> {
         self.summary.skipped += 1;
-        let line = human::plain(&format!("{}: {what}, skipped", local.display()));
-        self.progress.aside(|| eprintln!("oblivio: warning: {line}"));
+        let hint = "Everything else was stored.";
+        self.failed(fault(Code::Partial, format!("{}: {what}, not stored", local.display()), hint))
     }
 
     fn directory(&mut self, local: &Path, found: &Metadata, place: &Place) -> Result<()> {
         if self.myself == Some((found.dev(), found.ino())) {
-            self.skip(local, "the volume itself");
-            return Ok(());
+            return self.skip(local, "the volume itself");
         }
         let ino = self.make_directory(found, place)?;
         self.directories.push((ino, source::attributes(found)));
@@ -188,6 +202,9 @@ impl<'s> Put<'s> {
         if let (true, Some(&ino)) = (found.nlink() > 1, self.links.get(&key)) {
             self.link(ino, place)?;
             self.progress.add(found.len());
+        } else if found.len() == 0 && source::has_content(&file)? {
+            // Made as it is read, as those in /proc are: how long it is shows at its end.
+            return self.stream_with(&mut &file, place.clone(), source::node(&found));
         } else {
             let ino = self.content(place, &file, &found)?;
             if found.nlink() > 1 {
@@ -253,12 +270,15 @@ impl<'s> Put<'s> {
     }
 
     /// Stores what a reader yields, as standard input.
-    pub fn stream(&mut self, mut from: &mut dyn Read, place: Place) -> Result<()> {
-        self.replaceable(&place)?;
-        self.progress.on(&place.path.to_string());
+    pub fn stream(&mut self, from: &mut dyn Read, place: Place) -> Result<()> {
         let process = (rustix::process::geteuid(), rustix::process::getegid());
         let (uid, gid) = (process.0.as_raw(), process.1.as_raw());
-        let node = NewNode { mode: 0o644, uid, gid, mtime: now() };
+        self.stream_with(from, place, NewNode { mode: 0o644, uid, gid, mtime: now() })
+    }
+
+    fn stream_with(&mut self, mut from: &mut dyn Read, place: Place, node: NewNode) -> Result<()> {
+        self.replaceable(&place)?;
+        self.progress.on(&place.path.to_string());
         let mut len = 0;
         self.written(&place, true, node, |put, ino, handle| {
             let mut piece = Vec::with_capacity(source::PIECE);
@@ -361,4 +381,10 @@ impl<'s> Put<'s> {
         self.summary.failed = self.failures.count();
         Ok((self.summary, self.failures))
     }
+}
+
+/// Whether it has no length of its own, and is read until it ends.
+fn is_endless(found: &Metadata) -> bool {
+    let kind = found.file_type();
+    kind.is_fifo() || kind.is_char_device() || kind.is_block_device()
 }

@@ -25,6 +25,8 @@ pub struct Remembered {
     place: PlaceNote,
     /// The volume may be another one than the one that was at this place.
     any_volume: bool,
+    /// Nothing is noted.
+    unchanged: bool,
     taken: Option<Taken>,
 }
 
@@ -32,7 +34,7 @@ pub struct Remembered {
 struct Taken {
     record: Record,
     /// Locked as long as it is open.
-    _lock: File,
+    _lock: Option<File>,
 }
 
 impl Remembered {
@@ -51,7 +53,13 @@ impl Remembered {
 
     fn in_folder(folder: PathBuf, place: &Path, any_volume: bool) -> Self {
         let place = PlaceNote::of(&folder, place);
-        Self { folder, place, any_volume, taken: None }
+        Self { folder, place, any_volume, unchanged: false, taken: None }
+    }
+
+    /// The same for a session that leaves no trace in the volume: what it does is not remembered, and
+    /// keeps no other session out.
+    pub fn unchanged(self) -> Self {
+        Self { unchanged: true, ..self }
     }
 
     fn lock(&self, volume: VolumeId) -> Result<File> {
@@ -70,7 +78,7 @@ impl Keeper for Remembered {
     fn take(&mut self, volume: VolumeId) -> Result<Option<Known>> {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.folder);
         made.map_err(|error| unkept(&self.folder, &error))?;
-        let lock = self.lock(volume)?;
+        let lock = if self.unchanged { None } else { Some(self.lock(volume)?) };
         match self.place.volume()? {
             Some(other) if other != volume && !self.any_volume => {
                 return Err(Error::OtherVolume(format!(
@@ -87,15 +95,15 @@ impl Keeper for Remembered {
     }
 
     fn note(&mut self, known: &Known, keep: Keep) -> Result<()> {
-        let Some(taken) = &mut self.taken else { return Ok(()) };
+        let Some(taken) = self.taken.as_mut().filter(|_| !self.unchanged) else { return Ok(()) };
         taken.record.write(known, keep)?;
         self.place.keep(known.volume)
     }
 
     fn holds(&mut self, known: &Known) -> Result<bool> {
         match &self.taken {
-            Some(taken) => taken.record.holds(known),
-            None => Ok(true),
+            Some(taken) if !self.unchanged => taken.record.holds(known),
+            _ => Ok(true),
         }
     }
 }

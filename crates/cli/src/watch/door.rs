@@ -40,6 +40,11 @@ impl Door {
         Self { token: random(), port }
     }
 
+    /// A door whose token is known, for the fuzz target.
+    pub fn known(token: &str, port: u16) -> Self {
+        Self { token: token.into(), port }
+    }
+
     /// The page's address: whoever has it sees the page.
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}/{}/", self.port, self.token)

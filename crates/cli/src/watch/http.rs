@@ -3,19 +3,22 @@
 use super::door::{self, Door, Request, Verdict};
 use super::hub::Hub;
 use super::page::Page;
+use crate::strangers::Strangers;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Connections at once; a browser needs two for each page.
+/// Pages and streams at once, of those who have the address; a browser needs two for each page.
 const MOST_CONNECTIONS: usize = 64;
+/// Connections of those who have not yet said what they want.
+const MOST_STRANGERS: usize = 64;
 /// The longest request line with its headers.
 const MOST_HEAD: usize = 16 << 10;
-/// How long a browser may take to ask, or to take an answer.
+/// How long a browser may take to ask, in all, or to take a part of an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// A stream says at least this often that it is there, and so finds out that its page is gone.
 const HEARTBEAT: Duration = Duration::from_secs(5);
@@ -30,66 +33,103 @@ pub struct Site {
 
 /// Serves for as long as this process lives.
 pub fn serve(listener: &TcpListener, site: &Arc<Site>) {
-    let open = Arc::new(AtomicUsize::new(0));
+    let (open, strangers) = (AtomicUsize::new(0), Strangers::new(MOST_STRANGERS));
+    let inside = Arc::new(Inside { open, strangers });
     for stream in listener.incoming() {
         let Ok(stream) = stream else {
             thread::sleep(Duration::from_millis(100));
             continue;
         };
-        let guard = Guard::enter(&open);
-        if open.load(Ordering::Relaxed) > MOST_CONNECTIONS {
-            continue;
+        let stream = Arc::new(stream);
+        let (number, oldest) = inside.strangers.enter(Arc::clone(&stream));
+        if let Some(oldest) = oldest {
+            let _ = oldest.shutdown(Shutdown::Both);
         }
-        let site = Arc::clone(site);
+        let (site, of_thread) = (Arc::clone(site), Arc::clone(&inside));
         let answer = move || {
-            let _guard = guard;
             // A browser that goes away in the middle is nobody's error.
-            let _ = answer(&site, stream);
+            let _ = answer(&site, &of_thread, number, &stream);
+            of_thread.strangers.leave(number);
+            let _ = stream.shutdown(Shutdown::Both);
         };
         // Without a thread the connection is closed, and the browser tries again.
-        let _ = thread::Builder::new().name("page".into()).spawn(answer);
+        if thread::Builder::new().name("page".into()).spawn(answer).is_err() {
+            inside.strangers.leave(number);
+        }
     }
+}
+
+/// Who is connected.
+#[derive(Debug)]
+struct Inside {
+    /// Those who have shown the token.
+    open: AtomicUsize,
+    strangers: Strangers<Arc<TcpStream>>,
 }
 
 /// Counts a connection while it lives.
-struct Guard(Arc<AtomicUsize>);
+struct Guard<'i>(&'i AtomicUsize);
 
-impl Guard {
-    fn enter(open: &Arc<AtomicUsize>) -> Self {
-        open.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::clone(open))
+impl<'i> Guard<'i> {
+    /// `None` when there are too many.
+    fn enter(open: &'i AtomicUsize) -> Option<Self> {
+        let guard = Self(open);
+        (open.fetch_add(1, Ordering::Relaxed) < MOST_CONNECTIONS).then_some(guard)
     }
 }
 
-impl Drop for Guard {
+impl Drop for Guard<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-fn answer(site: &Site, mut stream: TcpStream) -> io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
+fn answer(site: &Site, inside: &Inside, number: u64, stream: &TcpStream) -> io::Result<()> {
     stream.set_write_timeout(Some(PATIENCE))?;
     stream.set_nodelay(true)?;
-    let Some(request) = read_request(&mut stream)? else {
-        return refuse(&mut stream, "400 Bad Request");
+    let until = Instant::now() + PATIENCE;
+    let patience = || {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() { Err(ErrorKind::TimedOut.into()) } else { Ok(left) }
     };
-    match site.door.judge(&request) {
-        Verdict::Page => {
+    let mut hurried = Hurried(stream, patience);
+    let Some(request) = read_request(&mut hurried)? else {
+        return refuse(&mut &*stream, "400 Bad Request");
+    };
+    let verdict = site.door.judge(&request);
+    let known = match verdict {
+        Verdict::Page | Verdict::Stream => {
+            inside.strangers.leave(number);
+            Guard::enter(&inside.open)
+        }
+        _ => None,
+    };
+    match (verdict, known) {
+        (Verdict::Page, Some(_known)) => {
             let nonce = door::random();
             let body = site.page.with_nonce(&nonce);
-            send(&mut stream, "200 OK", "text/html", &door::policy(&nonce), &body)
+            send(&mut &*stream, "200 OK", "text/html", &door::policy(&nonce), &body)
         }
-        Verdict::Stream => events(&mut stream, &site.hub),
-        Verdict::Forbidden => refuse(&mut stream, "403 Forbidden"),
-        Verdict::NotFound => refuse(&mut stream, "404 Not Found"),
-        Verdict::WrongMethod => refuse(&mut stream, "405 Method Not Allowed"),
+        (Verdict::Stream, Some(_known)) => events(&mut &*stream, &site.hub),
+        (Verdict::Page | Verdict::Stream, None) => refuse(&mut &*stream, "503 Service Unavailable"),
+        (Verdict::Forbidden, _) => refuse(&mut &*stream, "403 Forbidden"),
+        (Verdict::NotFound, _) => refuse(&mut &*stream, "404 Not Found"),
+        (Verdict::WrongMethod, _) => refuse(&mut &*stream, "405 Method Not Allowed"),
+    }
+}
+
+/// A connection whose reads wait for so long as it is told each time.
+struct Hurried<'s, P>(&'s TcpStream, P);
+
+impl<P: FnMut() -> io::Result<Duration>> Read for Hurried<'_, P> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.0.set_read_timeout(Some((self.1)()?))?;
+        (&mut &*self.0).read(into)
     }
 }
 
 /// Reads a request up to its empty line; `None` when it makes no sense.
-fn read_request(stream: &mut impl Read) -> io::Result<Option<Request>> {
-    let begun = Instant::now();
+pub(super) fn read_request(stream: &mut impl Read) -> io::Result<Option<Request>> {
     let mut head = Vec::new();
     let mut piece = [0; 2048];
     loop {
@@ -97,7 +137,7 @@ fn read_request(stream: &mut impl Read) -> io::Result<Option<Request>> {
         head.extend_from_slice(&piece[..len]);
         match parse(&head) {
             Ok(Some(request)) => return Ok(Some(request)),
-            Ok(None) if len > 0 && head.len() <= MOST_HEAD && begun.elapsed() < PATIENCE => {}
+            Ok(None) if len > 0 && head.len() <= MOST_HEAD => {}
             _ => return Ok(None),
         }
     }
@@ -165,6 +205,7 @@ fn events(stream: &mut impl Write, hub: &Hub) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use oblivio_volume::EngineKind;
 
     fn read(text: &str) -> Option<Request> {
         read_request(&mut text.as_bytes()).expect("no failure of a slice")
@@ -187,6 +228,29 @@ mod tests {
         for text in ["", "GET", "GET / HTTP/1.1\r\n", "\0\0\0\0", "\r\n\r\n\r\n", &long, &many] {
             assert_eq!(read(text), None, "{:?}", &text[..text.len().min(40)]);
         }
+    }
+
+    #[test]
+    fn connections_that_say_nothing_keep_nobody_out() -> io::Result<()> {
+        let listener = TcpListener::bind(("127.0.0.1", 0))?;
+        let address = listener.local_addr()?;
+        let door = Door::known("token", address.port());
+        let page = Page::new("vault", "id", EngineKind::Tree);
+        let site = Arc::new(Site { door, page, hub: Arc::default() });
+        thread::spawn(move || serve(&listener, &site));
+        let idle = (0..MOST_STRANGERS + 20).map(|_| TcpStream::connect(address));
+        let idle = idle.collect::<io::Result<Vec<_>>>()?;
+        for _ in 0..4 {
+            let mut asking = TcpStream::connect(address)?;
+            let request = format!("GET /token/ HTTP/1.1\r\nHost: {address}\r\n\r\n");
+            asking.write_all(request.as_bytes())?;
+            let mut answer = String::new();
+            asking.read_to_string(&mut answer)?;
+            assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer:.100}");
+        }
+        // The first of them had to go.
+        assert_eq!((&idle[0]).read(&mut [0])?, 0);
+        Ok(())
     }
 
     #[test]

@@ -129,7 +129,7 @@ impl Hub {
         }
     }
 
-    fn event(&self, event: &Event) {
+    pub fn event(&self, event: &Event) {
         let message = text(event);
         let mut state = self.state();
         if matches!(event, Event::Facts(_)) {

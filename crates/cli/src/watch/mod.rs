@@ -5,6 +5,7 @@
 
 mod door;
 mod event;
+pub mod fuzzing;
 mod http;
 mod hub;
 mod meeting;

@@ -38,6 +38,8 @@ mod buffer_map;
 mod config;
 mod engine;
 mod flush;
+#[doc(hidden)]
+pub mod fuzzing;
 mod ids;
 mod keys;
 mod layout;

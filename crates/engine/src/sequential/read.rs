@@ -28,8 +28,10 @@ pub struct ReadBatch {
     /// The flush before which they were located: their places may be written over after it.
     located: Flush,
     phase: Phase,
-    /// Only the places of the blocks are wanted.
+    /// Only the places of the blocks are wanted, and which are there.
     only_places: bool,
+    /// Which blocks are there, as far as that was found out.
+    present: Vec<bool>,
     /// The buffer for what is read of blocks, and in the end the contents of those that were stored.
     bytes: Vec<u8>,
 }
@@ -68,8 +70,8 @@ enum Phase {
 
 impl ReadBatch {
     pub(super) fn new(blocks: Vec<BlockId>) -> Self {
-        let answers = vec![Answer::Absent; blocks.len()];
-        Self { blocks, answers, ..Self::default() }
+        let (answers, present) = (vec![Answer::Absent; blocks.len()], vec![false; blocks.len()]);
+        Self { blocks, answers, present, ..Self::default() }
     }
 
     /// The same with a buffer that an earlier batch had ([`Self::into_buffer`]), which saves clearing
@@ -79,7 +81,8 @@ impl ReadBatch {
         Self { bytes, ..self }
     }
 
-    /// The same, of which only [`Self::places`] is wanted: it ends before blocks are read.
+    /// The same, of which only [`Self::places`] or [`Self::present`] is wanted: it ends before blocks
+    /// are read.
     #[must_use]
     pub fn only_places(self) -> Self {
         Self { only_places: true, ..self }
@@ -91,6 +94,11 @@ impl ReadBatch {
             Phase::Places(extents) => extents,
             _ => &[],
         }
+    }
+
+    /// Which of the blocks are present, in their order, once it is done.
+    pub fn present(&self) -> &[bool] {
+        &self.present
     }
 
     /// Whether all answers are there.
@@ -257,6 +265,7 @@ impl Sequential {
                 let known = self.placement.times().in_page(content, block, now);
                 found = self.placement.find_known(block, known);
             }
+            batch.present[at] = matches!(found, Found::Queued(Some(_)));
             match found {
                 Found::InPage(page) => pages.push(page),
                 Found::Nowhere => batch.answers[at] = Answer::Absent,
@@ -316,6 +325,7 @@ impl Sequential {
                 // Only the last level may have nothing at an address.
                 if last { continue } else { return Err(NOT_LISTED) }
             };
+            batch.present[at] = entry.present;
             if entry.present {
                 let index = bucket * schedule.bucket_blocks(generation.level) + line as u64;
                 let slot = Slot { generation, index };

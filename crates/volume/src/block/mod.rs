@@ -2,6 +2,7 @@
 
 use crate::{Error, Result};
 use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Numbered blocks behind an engine, with one atomic commit over all of them.
@@ -85,6 +86,20 @@ pub trait BlockSpace: Send {
     fn exists(&self, id: u64) -> bool {
         let _ = id;
         true
+    }
+
+    /// Which of these blocks exist, as exactly as it can be said without its being seen that
+    /// somebody asked. By default what [`Self::exists`] knows; where a read is no access it may read.
+    ///
+    /// # Errors
+    /// Those of a read.
+    fn present(&self, ids: Range<u64>) -> Result<Vec<bool>> {
+        Ok(ids.map(|id| self.exists(id)).collect())
+    }
+
+    /// Whether [`Self::erase`] costs less than writing. By default it does not.
+    fn erases_cheaply(&self) -> bool {
+        false
     }
 
     /// Says that one of the caller's operations is over: its accesses may be padded now.

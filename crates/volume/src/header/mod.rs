@@ -184,10 +184,15 @@ impl Header {
     /// `WrongPassphrase`; `Tampered` when the passphrase is right and the header is not.
     pub fn unlock(&self, passphrase: &Passphrase) -> Result<MasterKey> {
         let (master, _) = self.slots.unlock(self.volume(), passphrase).map_err(unlock_error)?;
+        self.check(&master)?;
+        Ok(master)
+    }
+
+    /// Checks the fixed fields.
+    fn check(&self, master: &MasterKey) -> Result<()> {
         let mac = master.header_mac(self.volume());
         mac.verify_bytes(&[self.fields.as_bytes()], &self.mac)
-            .map_err(|_| Error::Tampered("the header's fields were changed".into()))?;
-        Ok(master)
+            .map_err(|_| Error::Tampered("the header's fields were changed".into()))
     }
 
     /// Locks the store of a volume on this engine, reads its header and opens its master key.
@@ -285,6 +290,9 @@ fn unlock_error(error: CryptoError) -> Error {
         CryptoError::LastSlot => {
             Error::Invalid("the last passphrase cannot be removed; add another one first".into())
         }
+        CryptoError::AlreadyOpens => {
+            Error::Invalid("this passphrase opens the volume already; choose another one".into())
+        }
         CryptoError::Forged => Error::Tampered("a passphrase slot of the header".into()),
         other => Error::Invalid(other.to_string()),
     }
@@ -301,7 +309,8 @@ pub fn read_header(store: &dyn Store) -> Result<PublicHeader> {
 /// Adds a passphrase; gives the number of its slot.
 ///
 /// # Errors
-/// `WrongPassphrase` when `known` opens nothing, `Invalid` when all slots are in use.
+/// `WrongPassphrase` when `known` opens nothing, `Invalid` when all slots are in use, or when `new`
+/// opens the volume already.
 pub fn add_passphrase(
     store: &dyn Store,
     known: &Passphrase,
@@ -316,21 +325,21 @@ pub fn add_passphrase(
     Ok(slot.get())
 }
 
-/// Removes a passphrase.
+/// Removes a passphrase, from every slot that it opens.
 ///
 /// # Errors
 /// `WrongPassphrase` when it opens nothing, `Invalid` when it is the last one.
 pub fn remove_passphrase(store: &dyn Store, victim: &Passphrase) -> Result<()> {
     let mut header = Header::load(store)?;
-    let (_, slot) = header.slots.unlock(header.volume(), victim).map_err(unlock_error)?;
-    header.slots.remove(slot).map_err(unlock_error)?;
+    let master = header.slots.remove(header.volume(), victim).map_err(unlock_error)?;
+    header.check(&master)?;
     header.save(store, PutMode::Replace)
 }
 
-/// Replaces a passphrase by another; nothing else is encrypted again.
+/// Replaces a passphrase by another, in every slot that it opens; nothing else is encrypted again.
 ///
 /// # Errors
-/// `WrongPassphrase` when `old` opens nothing.
+/// `WrongPassphrase` when `old` opens nothing, `Invalid` when `new` opens the volume already.
 pub fn change_passphrase(
     store: &dyn Store,
     old: &Passphrase,
@@ -338,8 +347,9 @@ pub fn change_passphrase(
     kdf: KdfParams,
 ) -> Result<()> {
     let mut header = Header::load(store)?;
-    header.unlock(old)?;
     let volume = header.volume();
-    header.slots.change(volume, old, new, kdf, &mut OsEntropy).map_err(unlock_error)?;
+    let changed = header.slots.change(volume, old, new, kdf, &mut OsEntropy);
+    let (master, _) = changed.map_err(unlock_error)?;
+    header.check(&master)?;
     header.save(store, PutMode::Replace)
 }

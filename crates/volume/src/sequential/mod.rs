@@ -26,6 +26,8 @@
 
 mod ahead;
 mod create;
+#[doc(hidden)]
+pub mod fuzzing;
 mod log;
 mod open;
 mod quantum;

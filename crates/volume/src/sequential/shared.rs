@@ -93,10 +93,20 @@ impl Shared {
         Ok(())
     }
 
+    /// Which of these blocks are there, by what lists them: they themselves are not read.
+    pub fn present(&self, blocks: Range<u64>) -> Result<Vec<bool>> {
+        let batch =
+            self.engine().begin_read(blocks.map(BlockId).collect()).map_err(engine_error)?;
+        Ok(self.carried_out(batch.only_places())?.present().to_vec())
+    }
+
     fn read_batch(&self, blocks: &[BlockId]) -> Result<ReadBatch> {
         let buffer = self.buffers().pop().unwrap_or_default();
         let batch = self.engine().begin_read(blocks.to_vec()).map_err(engine_error)?;
-        let mut batch = batch.with_buffer(buffer);
+        self.carried_out(batch.with_buffer(buffer))
+    }
+
+    fn carried_out(&self, mut batch: ReadBatch) -> Result<ReadBatch> {
         for _ in 0..PATIENCE {
             if batch.is_done() {
                 return Ok(batch);

@@ -6,6 +6,7 @@ use crate::block::{BlockReader, BlockSpace, ROOT_BYTES, refuse_misfits};
 use crate::{Error, Result};
 use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp};
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Operations that are served together: so much may be in memory twice.
@@ -130,6 +131,12 @@ impl BlockSpace for SequentialVolume {
 
     fn exists(&self, id: u64) -> bool {
         id < self.capacity_blocks() && self.engine().may_exist(BlockId(id))
+    }
+
+    /// Found out on the disk: nobody sees reads.
+    fn present(&self, ids: Range<u64>) -> Result<Vec<bool>> {
+        self.shared.expect_open()?;
+        self.shared.judged(self.shared.present(ids))
     }
 
     fn cache_budget(&self) -> usize {

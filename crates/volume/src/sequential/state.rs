@@ -63,7 +63,7 @@ impl Computers {
 }
 
 impl State {
-    fn to_bytes(&self, rows: usize) -> Vec<u8> {
+    pub(super) fn to_bytes(&self, rows: usize) -> Vec<u8> {
         let mut out = vec![0; SEAL_HEADER];
         let version = if self.computers.is_some() { VERSION } else { WITHOUT_TABLE };
         for word in [version, self.epoch, self.log.number] {
@@ -138,7 +138,7 @@ impl StatePlaces {
     }
 
     /// Bytes of one place.
-    fn bytes(&self) -> u64 {
+    pub(super) fn bytes(&self) -> u64 {
         Self::object_bytes(self.engine_bytes, self.whole_table) / 2
     }
 
@@ -149,7 +149,7 @@ impl StatePlaces {
         2 * (sealed as u64).next_multiple_of(PAGE)
     }
 
-    fn place(&self, epoch: u64) -> Place {
+    pub(super) fn place(&self, epoch: u64) -> Place {
         Place { volume: self.volume, kind: Kind::State, index: epoch % 2, version: PLACE_VERSION }
     }
 

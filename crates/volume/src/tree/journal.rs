@@ -36,6 +36,8 @@ pub(crate) const MOST_AHEAD: u64 = 1 << 20;
 pub(crate) const LEAST_SYNC: usize = 16 << 10;
 /// No record is longer.
 const MOST: usize = 16 << 20;
+/// So many bytes of what looks like records, and is none, are tried behind the last record.
+const MOST_IN_VAIN: usize = MOST;
 const INTENT: u64 = 1;
 const SYNC: u64 = 2;
 const RESIZE: u64 = 3;
@@ -259,26 +261,46 @@ impl Journal {
             (self.offset, self.before) = (found.end, found.tag);
             check.pass(self.mark());
         }
-        // The journal ends here, unless a damaged record hides later ones.
-        let mut ahead = self.offset + PAGE as u64;
-        while ahead < len.min(self.offset + MOST as u64) {
-            if self.read_record(&mut window, ahead)?.is_some() {
-                return Err(tampered("a record before others does not open"));
+        self.expect_end(&mut window)?;
+        Ok(records)
+    }
+
+    /// The journal ends here, unless a damaged record hides later ones.
+    ///
+    /// Frames are not authentic by themselves, and what each names has to be opened as a whole. A
+    /// crash leaves none that does not open but that of its last record, so a store that shows more
+    /// than a few has made them: that is refused as well, and looking for a record takes a time
+    /// that the journal's length bounds, whatever the frames say.
+    fn expect_end(&mut self, window: &mut Window<'_>) -> Result<()> {
+        let (mut ahead, mut in_vain) = (self.offset + PAGE as u64, 0);
+        while ahead < window.len.min(self.offset + MOST as u64) {
+            if let Some(size) = self.frame_at(window, ahead)? {
+                if self.read_record(window, ahead)?.is_some() {
+                    return Err(tampered("a record before others does not open"));
+                }
+                in_vain += size;
+            }
+            if in_vain > MOST_IN_VAIN {
+                return Err(tampered("records of this commit stand there that do not open"));
             }
             ahead += PAGE as u64;
         }
-        Ok(records)
+        Ok(())
+    }
+
+    /// How long the record of this commit is that begins at an offset, if one does by its frame.
+    fn frame_at(&self, window: &mut Window<'_>, offset: u64) -> Result<Option<usize>> {
+        let Some(frame) = window.get(offset, FRAME)? else { return Ok(None) };
+        let (size, epoch) = (word(frame, 0), word(frame, 8));
+        let fits = size <= MOST as u64 && offset + FRAME as u64 + size <= window.len;
+        Ok((epoch == self.epoch && fits && size as usize > SEAL_OVERHEAD).then_some(size as usize))
     }
 
     /// The record of this commit at an offset; `None` when none opens there.
     fn read_record(&mut self, window: &mut Window<'_>, offset: u64) -> Result<Option<Opened>> {
-        let Some(frame) = window.get(offset, FRAME)? else { return Ok(None) };
-        let (size, epoch) = (word(frame, 0), word(frame, 8));
-        if epoch != self.epoch || size > MOST as u64 {
-            return Ok(None);
-        }
+        let Some(size) = self.frame_at(window, offset)? else { return Ok(None) };
         let at = offset + FRAME as u64;
-        let Some(sealed) = window.get(at, size as usize)? else { return Ok(None) };
+        let Some(sealed) = window.get(at, size)? else { return Ok(None) };
         let (Some(tag), mut sealed) = (tag_of(sealed), sealed.to_vec()) else { return Ok(None) };
         let place = self.place(offset);
         let Ok(plain) = self.sealer.open(&place, &mut sealed) else { return Ok(None) };
@@ -286,7 +308,7 @@ impl Journal {
             .split_first_chunk::<TAG_BYTES>()
             .ok_or_else(|| tampered("a record does not parse"))?;
         let (before, plain) = (Tag(*before), plain.to_vec());
-        Ok(Some(Opened { before, plain, tag, end: at + size }))
+        Ok(Some(Opened { before, plain, tag, end: at + size as u64 }))
     }
 }
 
@@ -400,6 +422,9 @@ fn parse_as(kind: u64, rest: &[u8]) -> Option<Record> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use oblivio_crypto::{SealRoot, SeededEntropy};
+    use oblivio_store::record::Op;
+    use oblivio_store::{MemoryStore, RecordStore, WriteAt};
 
     #[test]
     fn size_classes_are_pages_and_then_eighths() {
@@ -412,5 +437,76 @@ mod tests {
             assert!(class >= bytes && class.is_multiple_of(PAGE));
             assert!(class < bytes + bytes / 4 + PAGE, "{bytes} -> {class}");
         }
+    }
+
+    const EPOCH: u64 = 9;
+
+    fn journal() -> Journal {
+        let entropy = Box::new(SeededEntropy::new(1));
+        let mut journal =
+            Journal::new(VolumeId([1; 16]), Sealer::new(SealRoot::from_seed(1), entropy));
+        journal.restart(EPOCH, &[2; 32]);
+        journal
+    }
+
+    fn intent(seed: u64) -> Intent {
+        Intent { seed, ids: (0..2000).collect() }
+    }
+
+    /// A journal of so many records, and where each begins.
+    fn written(records: u64) -> (MemoryStore, Vec<u64>) {
+        let (store, mut journal, mut begins) = (MemoryStore::new(), journal(), Vec::new());
+        for seed in 0..records {
+            begins.push(journal.bytes());
+            journal.intent(&store, Act::default(), &intent(seed)).expect("memory");
+        }
+        (store, begins)
+    }
+
+    fn flip(store: &MemoryStore, at: u64) {
+        let mut byte = [0];
+        store
+            .read(&mut [ReadAt { object: JOURNAL_OBJECT, offset: at, buf: &mut byte }])
+            .expect("it");
+        byte[0] ^= 1;
+        store.write(&[WriteAt::new(JOURNAL_OBJECT, at, &byte)]).expect("memory");
+    }
+
+    #[test]
+    fn a_damaged_record_does_not_hide_later_ones() {
+        for at in [0, 8, 100, 9000] {
+            let (store, begins) = written(5);
+            flip(&store, begins[2] + at);
+            let refused = journal().load(&store, &mut LogCheck::default());
+            assert!(matches!(&refused, Err(Error::Tampered(why)) if why.contains("before others")));
+            // The last one may be torn.
+            let (store, begins) = written(5);
+            flip(&store, begins[4] + at);
+            assert_eq!(
+                journal().load(&store, &mut LogCheck::default()).expect("it is the end").len(),
+                4
+            );
+        }
+    }
+
+    /// Each page says that a record begins there, and that it is all that follows.
+    #[test]
+    fn forged_frames_cost_no_more_than_the_journal_is_long() {
+        let (store, begins) = written(3);
+        let from = begins[2] + 2 * PAGE as u64;
+        let end = 33 << 20;
+        for at in (from..end).step_by(PAGE) {
+            let left = end - at - FRAME as u64;
+            let frame = [left.min(MOST as u64).to_le_bytes(), EPOCH.to_le_bytes()].concat();
+            store.write(&[WriteAt::new(JOURNAL_OBJECT, at, &frame)]).expect("memory");
+        }
+        store.write(&[WriteAt::new(JOURNAL_OBJECT, end - 1, &[1])]).expect("memory");
+        flip(&store, begins[2] + 40);
+        let store = RecordStore::new(store);
+        let refused = journal().load(&store, &mut LogCheck::default());
+        assert!(matches!(&refused, Err(Error::Tampered(why)) if why.contains("do not open")));
+        let reads = store.take().into_iter().filter(|event| event.op == Op::Read);
+        let read: u64 = reads.map(|event| event.len).sum();
+        assert!(read <= 2 * end, "{read} bytes were read of {end}");
     }
 }

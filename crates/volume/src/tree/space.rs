@@ -241,6 +241,11 @@ impl BlockSpace for TreeVolume {
         self.deferred.exists(id).unwrap_or_else(stored)
     }
 
+    /// A block that is removed is forgotten.
+    fn erases_cheaply(&self) -> bool {
+        true
+    }
+
     fn root(&self) -> &[u8] {
         &self.root
     }

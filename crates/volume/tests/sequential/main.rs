@@ -13,6 +13,7 @@ mod crashes;
 mod damage;
 #[path = "../common/dice.rs"]
 mod dice;
+mod holes;
 mod interrupted;
 mod model;
 mod stored;

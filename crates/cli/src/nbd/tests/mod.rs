@@ -68,7 +68,7 @@ fn connected(
     let (stream, theirs) = UnixStream::pair().expect("a pair");
     let queue = Arc::clone(queue);
     let connection = thread::spawn(move || {
-        let (to, whole) = (Conn::Unix(theirs.try_clone()?), theirs.try_clone()?);
+        let (to, whole) = (Conn::Unix(Arc::new(theirs.try_clone()?)), theirs.try_clone()?);
         let close = move || drop(whole.shutdown(Shutdown::Both));
         let ended = transmit(&theirs, to, close, (export, agreed), &queue);
         let _ = theirs.shutdown(Shutdown::Both);

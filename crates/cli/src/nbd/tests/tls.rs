@@ -19,6 +19,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 mod rig;
+mod strangers;
 use rig::*;
 
 /// Everybody else is still served.
@@ -301,7 +302,8 @@ fn a_slow_handshake_is_given_up() {
     let config = server_config(&authority, None);
     let (mut client, server) = UnixStream::pair().expect("a pair");
     let until = Instant::now() + Duration::from_millis(400);
-    let served = thread::spawn(move || accept(&Conn::Unix(server), &config, until).map(drop));
+    let served =
+        thread::spawn(move || accept(&Conn::Unix(Arc::new(server)), &config, until).map(drop));
     let begun = Instant::now();
     // The beginning of a record that would be a long one.
     for byte in [22, 3, 1, 0x3f, 0xff].into_iter().chain([1; 10_000]) {

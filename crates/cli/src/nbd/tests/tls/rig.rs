@@ -59,8 +59,17 @@ pub(super) struct Rig {
 
 impl Rig {
     pub(super) fn new(config: Arc<ServerConfig>) -> Self {
+        Self::on(|listener| listener.with_tls(config))
+    }
+
+    /// Without TLS.
+    pub(super) fn plain() -> Self {
+        Self::on(|listener| listener)
+    }
+
+    fn on(with: impl FnOnce(Listener) -> Listener) -> Self {
         let place = Place::address("127.0.0.1:0", Guard::Encryption).expect("an address");
-        let listener = Listener::open(&place).expect("a port").with_tls(config);
+        let listener = with(Listener::open(&place).expect("a port"));
         let address = listener.address().expect("an address");
         let options = Options {
             read_only: false,

@@ -1,0 +1,98 @@
+//! Connections that do nothing, and those who are served beside them.
+
+use super::*;
+use std::net::TcpStream;
+
+/// A number from the environment, for `just nbd-strangers`; or a small one.
+fn number(name: &str, small: usize) -> usize {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(small)
+}
+
+/// Bytes of memory that this process takes.
+fn resident() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = text.split(' ').nth(1).and_then(|pages| pages.parse().ok());
+    pages.unwrap_or(0u64) * 4096
+}
+
+/// As many idle connections as are asked for, in all that can be reached without a certificate; then
+/// clients, each of which reads, while the others stay.
+fn clients_are_served(
+    rig: &Rig,
+    client: impl Fn() -> Box<dyn FnOnce()>,
+    idle: impl Fn(usize) -> TcpStream,
+) {
+    let (many, tries) = (number("OBLIVIO_STRANGERS", 160), number("OBLIVIO_TRIES", 4));
+    let before = resident();
+    let strangers: Vec<_> = (0..many).map(idle).collect();
+    let grown = resident().saturating_sub(before);
+    let mut longest = Duration::ZERO;
+    for _ in 0..tries {
+        let begun = Instant::now();
+        client()();
+        longest = longest.max(begun.elapsed());
+    }
+    eprintln!(
+        "{many} idle connections: {} KiB of memory; {tries} clients, {longest:?} at the most",
+        grown >> 10
+    );
+    // How long it took is judged only where it was asked for: tests run beside others.
+    if std::env::var_os("OBLIVIO_STRANGERS").is_some() {
+        assert!(longest < Duration::from_secs(2), "{longest:?}");
+    }
+    // Both ends are in this process, and nothing is bounded by their number.
+    assert!(grown < 128 << 20, "{} MiB", grown >> 20);
+    drop(strangers);
+    assert!(rig.serving.is_some());
+}
+
+#[test]
+fn idle_strangers_keep_nobody_with_a_certificate_out() {
+    let authority = Authority::new("ours");
+    let rig = Rig::new(server_config(&authority, Some(&authority)));
+    let own = authority.client();
+    let config = client_config(&authority, Some(&own));
+    let served = || -> Box<dyn FnOnce()> {
+        let (mut stream, len) = (rig.client(Arc::clone(&config)), 4096);
+        Box::new(move || {
+            ask(&mut stream, command::READ, 0, len, &[]);
+            answer(&mut stream, len as usize);
+        })
+    };
+    // They say nothing, or go as far as one can without a certificate.
+    let idle = |number: usize| if number % 2 == 0 { rig.connect() } else { rig.at_tls() };
+    clients_are_served(&rig, served, idle);
+}
+
+#[test]
+fn idle_strangers_keep_nobody_out_without_tls() {
+    let rig = Rig::plain();
+    let served = || -> Box<dyn FnOnce()> {
+        let mut stream = rig.connect();
+        stream.read_exact(&mut [0; GREETING]).expect("a greeting");
+        stream.write_all(&FLAGS).expect("it reads");
+        go(&mut stream).expect("it is let in");
+        Box::new(move || {
+            ask(&mut stream, command::READ, 0, 4096, &[]);
+            answer(&mut stream, 4096);
+        })
+    };
+    clients_are_served(&rig, served, |_| rig.connect());
+}
+
+/// A client that stays is not one of those who may have to go, however many come after it.
+#[test]
+fn who_has_proved_itself_stays() {
+    let authority = Authority::new("ours");
+    let rig = Rig::new(server_config(&authority, Some(&authority)));
+    let own = authority.client();
+    let mut first = rig.client(client_config(&authority, Some(&own)));
+    let strangers: Vec<_> = (0..200).map(|_| rig.connect()).collect();
+    ask(&mut first, command::READ, 0, 512, &[]);
+    answer(&mut first, 512);
+    // The first of the others had to go.
+    let mut gone = &strangers[0];
+    let mut said = Vec::new();
+    let _ = gone.read_to_end(&mut said);
+    assert!(said.len() <= GREETING, "only a greeting: {} bytes", said.len());
+}

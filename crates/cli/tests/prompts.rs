@@ -1,0 +1,167 @@
+//! The terminal is as it was found, whatever ends a prompt.
+
+mod common;
+mod terminal;
+
+use common::Scratch;
+use rustix::process::{Pid, Signal, kill_process};
+use std::os::unix::process::ExitStatusExt;
+use std::process::Command;
+use terminal::{Terminal, until};
+
+/// Every command that asks, and what it shows first.
+const ASKING: [(&[&str], &str); 4] = [
+    (&["ls", "v"], "Passphrase: "),
+    (&["init", "--seen-by", "storage", "w"], "Passphrase for the new volume: "),
+    (&["passphrase", "change", "v"], "Passphrase: "),
+    (&["nbd", "v", "--background", "--socket", "s"], "Passphrase: "),
+];
+
+fn has_setsid() -> bool {
+    let found = Command::new("setsid").arg("--version").output().is_ok();
+    if !found {
+        eprintln!("skipped: there is no setsid");
+    }
+    found
+}
+
+#[test]
+fn a_signal_at_a_prompt_leaves_the_terminal_as_it_was() {
+    if !has_setsid() {
+        return;
+    }
+    let scratch = Scratch::with_volume();
+    let signals =
+        [Signal::TERM, Signal::HUP, Signal::INT, Signal::QUIT, Signal::ALARM, Signal::USR1];
+    for (number, signal) in signals.into_iter().enumerate() {
+        let mut terminal = Terminal::new();
+        let found = terminal.modes();
+        let (args, question) = ASKING[number % ASKING.len()];
+        let mut child = terminal.command(&scratch, args).spawn().expect("it runs");
+        terminal.expect(question);
+        assert!(!terminal.echoes(), "what is typed does not show");
+        terminal.say(b"half of it");
+        kill_process(Pid::from_child(&child), signal).expect("it is there");
+        let status = child.wait().expect("it ends");
+        assert_eq!(status.signal(), Some(signal.as_raw()), "it ends as others do");
+        assert_eq!(terminal.modes(), found, "{args:?} {signal:?}");
+    }
+}
+
+#[test]
+fn ctrl_c_at_every_prompt_leaves_the_terminal_as_it_was() {
+    if !has_setsid() {
+        return;
+    }
+    let scratch = Scratch::with_volume();
+    for (args, question) in ASKING {
+        let mut terminal = Terminal::new();
+        let found = terminal.modes();
+        let mut child = terminal.command(&scratch, args).spawn().expect("it runs");
+        terminal.expect(question);
+        terminal.say(b"\x03");
+        let status = child.wait().expect("it ends");
+        assert_eq!(status.signal(), Some(Signal::INT.as_raw()), "{args:?}");
+        assert_eq!(terminal.modes(), found, "{args:?}");
+    }
+    // At the second question, too; and what follows an answer is ended as ever.
+    let mut terminal = Terminal::new();
+    let found = terminal.modes();
+    let args = ["passphrase", "add", "v"];
+    let mut child = terminal.command(&scratch, &args).spawn().expect("it runs");
+    terminal.expect("Passphrase: ");
+    terminal.say(b"secret\n");
+    terminal.expect("New passphrase: ");
+    terminal.say(b"another\n");
+    terminal.expect("The same again: ");
+    terminal.say(b"\x03");
+    assert_eq!(child.wait().expect("it ends").signal(), Some(Signal::INT.as_raw()));
+    assert_eq!(terminal.modes(), found);
+}
+
+#[test]
+fn an_answer_opens_and_the_terminal_is_as_it_was() {
+    if !has_setsid() {
+        return;
+    }
+    let scratch = Scratch::with_volume();
+    let mut terminal = Terminal::new();
+    let found = terminal.modes();
+    let mut child = terminal.command(&scratch, &["info", "v"]).spawn().expect("it runs");
+    terminal.expect("Passphrase: ");
+    terminal.say(b"secret\n");
+    terminal.expect("may grow to");
+    assert!(child.wait().expect("it ends").success());
+    assert_eq!(terminal.modes(), found);
+    let mut child = terminal.command(&scratch, &["info", "v"]).spawn().expect("it runs");
+    terminal.expect("Passphrase: ");
+    terminal.say(b"wrong\n");
+    terminal.expect("wrong passphrase");
+    assert_eq!(child.wait().expect("it ends").code(), Some(4));
+    assert_eq!(terminal.modes(), found);
+}
+
+/// Once it was asked, a signal does again what it does by default.
+#[test]
+fn signals_end_what_follows_a_prompt() {
+    if !has_setsid() {
+        return;
+    }
+    let scratch = Scratch::with_volume();
+    let pipe = scratch.path("pipe");
+    let made = Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.is_ok_and(|status| status.success()), "a pipe");
+    // It waits for somebody who writes.
+    let args = ["put", "v", "pipe", "/stored"];
+    for signal in [Signal::TERM, Signal::INT, Signal::QUIT] {
+        let mut terminal = Terminal::new();
+        let mut child = terminal.command(&scratch, &args).spawn().expect("it runs");
+        terminal.expect("Passphrase: ");
+        terminal.say(b"secret\n");
+        until(|| terminal.echoes());
+        kill_process(Pid::from_child(&child), signal).expect("it is there");
+        assert_eq!(child.wait().expect("it ends").signal(), Some(signal.as_raw()));
+    }
+    // A server ends well by some, and as ever by others.
+    scratch.good(["init", "--kdf-memory", "32K", "--kdf-passes", "1", "--disk", "1M", "d"]);
+    for (signal, code) in [(Signal::TERM, Some(0)), (Signal::USR1, None)] {
+        let mut terminal = Terminal::new();
+        let args = ["nbd", "d", "--socket", "s"];
+        let mut child = terminal.command(&scratch, &args).spawn().expect("it runs");
+        terminal.expect("Passphrase: ");
+        terminal.say(b"secret\n");
+        terminal.expect("Serving");
+        kill_process(Pid::from_child(&child), signal).expect("it is there");
+        let status = child.wait().expect("it ends");
+        assert_eq!(status.code(), code, "{signal:?}: {status:?}");
+    }
+}
+
+#[test]
+fn a_prompt_that_is_stopped_gives_the_terminal_back_and_asks_again() {
+    if !has_setsid() {
+        return;
+    }
+    let scratch = Scratch::with_volume();
+    let mut terminal = Terminal::new();
+    let found = terminal.modes();
+    // A shell with jobs: it goes on when the command is stopped, and lets it go on after that.
+    let script = format!(
+        "set -m; {} du v; echo stopped; read line; fg; echo ended $?",
+        env!("CARGO_BIN_EXE_oblivio")
+    );
+    let mut shell = terminal.program(&scratch, "bash", &["-c", &script]);
+    let Ok(mut shell) = shell.spawn() else { return eprintln!("skipped: there is no bash") };
+    terminal.expect("Passphrase: ");
+    assert!(!terminal.echoes());
+    terminal.say(b"\x1a");
+    terminal.expect("stopped");
+    assert_eq!(terminal.modes(), found, "as it was found");
+    terminal.say(b"go on\n");
+    terminal.expect("Passphrase: ");
+    until(|| !terminal.echoes());
+    terminal.say(b"secret\n");
+    terminal.expect("ended 0");
+    shell.wait().expect("it ends");
+    assert_eq!(terminal.modes(), found);
+}

@@ -1,0 +1,109 @@
+//! A terminal of a test's own, and commands that have it.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use super::common::Scratch;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::OwnedFd;
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{LocalModes, Termios, tcgetattr};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// More than anything takes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub struct Terminal {
+    /// Who sits there.
+    user: OwnedFd,
+    /// What programs have.
+    programs: File,
+    heard: String,
+}
+
+impl Terminal {
+    pub fn new() -> Self {
+        let user = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+        grantpt(&user).expect("it is ours");
+        unlockpt(&user).expect("it can be used");
+        let name = ptsname(&user, Vec::new()).expect("it has a name");
+        let path = OsStr::from_bytes(name.as_bytes());
+        let mut options = File::options();
+        let programs = options.read(true).write(true).open(path).expect("its other end");
+        Self { user, programs, heard: String::new() }
+    }
+
+    /// A program that has this terminal, without a passphrase in its environment.
+    pub fn program(&self, scratch: &Scratch, program: &str, args: &[&str]) -> Command {
+        // Takes the settings of a command of ours.
+        let ours = scratch.command::<&str>([]);
+        let mut command = Command::new("setsid");
+        command.args(["--ctty", program]).args(args).current_dir(scratch.path(""));
+        for (name, value) in ours.get_envs() {
+            value.map(|value| command.env(name, value));
+        }
+        command.env_remove("OBLIVIO_PASSPHRASE").env_remove("OBLIVIO_NEW_PASSPHRASE");
+        let end = || Stdio::from(self.programs.try_clone().expect("a descriptor"));
+        command.stdin(end()).stdout(end()).stderr(end());
+        command
+    }
+
+    pub fn command(&self, scratch: &Scratch, args: &[&str]) -> Command {
+        self.program(scratch, env!("CARGO_BIN_EXE_oblivio"), args)
+    }
+
+    /// Types.
+    pub fn say(&mut self, bytes: &[u8]) {
+        assert_eq!(rustix::io::write(&self.user, bytes), Ok(bytes.len()));
+    }
+
+    /// Waits until this is shown, after what was waited for before.
+    pub fn expect(&mut self, text: &str) {
+        let begun = Instant::now();
+        let mut piece = [0; 4096];
+        loop {
+            if let Some(at) = self.heard.find(text) {
+                self.heard.drain(..at + text.len());
+                return;
+            }
+            assert!(begun.elapsed() < PATIENCE, "no {text:?} in {:?}", self.heard);
+            let soon = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+            if poll(&mut [PollFd::new(&self.user, PollFlags::IN)], Some(&soon)) == Ok(0) {
+                continue;
+            }
+            let len = rustix::io::read(&self.user, &mut piece).unwrap_or(0);
+            self.heard.push_str(&String::from_utf8_lossy(&piece[..len]));
+        }
+    }
+
+    /// What was shown and not waited for.
+    pub fn heard(&self) -> &str {
+        &self.heard
+    }
+
+    fn attributes(&self) -> Termios {
+        tcgetattr(&self.programs).expect("a terminal")
+    }
+
+    /// Whether what is typed shows.
+    pub fn echoes(&self) -> bool {
+        self.attributes().local_modes.contains(LocalModes::ECHO)
+    }
+
+    /// All that a program could have changed.
+    pub fn modes(&self) -> String {
+        let Termios { input_modes, output_modes, control_modes, local_modes, .. } =
+            self.attributes();
+        format!("{input_modes:?} {output_modes:?} {control_modes:?} {local_modes:?}")
+    }
+}
+
+pub fn until(mut done: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !done() {
+        assert!(begun.elapsed() < PATIENCE, "it never came");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}

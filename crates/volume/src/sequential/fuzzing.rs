@@ -1,0 +1,198 @@
+//! Doors for the fuzz targets in `fuzz/` to what a sequential volume parses: quanta, the log that is
+//! made of them, states and access times.
+//!
+//! **Not part of the API.** See [`crate::fuzzing`].
+
+use super::log::{LOG_OBJECT, Mark, Reader, RingLog};
+use super::quantum::{Entry, Filling, Form, Quantum};
+use super::state::{STATE_OBJECT, StatePlaces};
+use super::times;
+use crate::fuzzing::Key;
+use crate::header::Header;
+use crate::trust::ComputerId;
+use crate::{Error, Result};
+use oblivio_crypto::{OsEntropy, Passphrase, SEAL_HEADER, Sealer, TAG_BYTES, Tag, VolumeId};
+use oblivio_engine::BlockId;
+use oblivio_engine::sequential::Layout;
+use oblivio_store::{MemoryStore, ReadAt, Store, WriteAt};
+
+const VOLUME: VolumeId = VolumeId([7; 16]);
+/// The form of the quanta here.
+const FORM: Form = Form { block_bytes: BLOCK_BYTES, writes: QUANTUM_WRITES };
+/// Bytes of a block of the quanta here.
+pub const BLOCK_BYTES: usize = 64;
+/// Writes that one of them has room for.
+pub const QUANTUM_WRITES: usize = 5;
+/// Quanta that a log here has room for.
+pub const QUANTA: u64 = 8;
+
+/// One entry of a quantum.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Said {
+    /// A block was written.
+    Write(u64, Vec<u8>),
+    /// A block was made absent.
+    Discard(u64),
+    /// So many writes of nothing.
+    Padding(u64),
+    /// A session of this computer begins.
+    Session([u8; 16]),
+}
+
+impl Said {
+    fn entry(&self) -> Entry<'_> {
+        match self {
+            Said::Write(block, content) => Entry::Write(BlockId(*block), content),
+            Said::Discard(block) => Entry::Discard(BlockId(*block)),
+            Said::Padding(count) => Entry::Padding(*count),
+            Said::Session(computer) => Entry::Session(ComputerId(*computer)),
+        }
+    }
+}
+
+/// All that a quantum says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct All {
+    /// The number of its first write.
+    pub first_write: u64,
+    /// Those below it that were durable.
+    pub durable: u64,
+    /// The root, if it has one.
+    pub root: Option<Vec<u8>>,
+    /// Its entries.
+    pub entries: Vec<Said>,
+}
+
+fn all(quantum: &Quantum<'_>) -> All {
+    let said = |entry| match entry {
+        Entry::Write(block, content) => Said::Write(block.0, <[u8]>::to_vec(content)),
+        Entry::Discard(block) => Said::Discard(block.0),
+        Entry::Padding(count) => Said::Padding(count),
+        Entry::Session(computer) => Said::Session(computer.0),
+    };
+    All {
+        first_write: quantum.first_write,
+        durable: quantum.durable,
+        root: quantum.root().map(<[u8]>::to_vec),
+        entries: quantum.entries().map(|entry| said(entry.expect("it was parsed"))).collect(),
+    }
+}
+
+/// Bytes of a quantum's plaintext.
+pub fn quantum_bytes() -> usize {
+    FORM.bytes() - SEAL_HEADER - TAG_BYTES
+}
+
+/// Parses an opened quantum.
+pub fn quantum(plain: &[u8]) -> Option<All> {
+    Quantum::parse(FORM, plain).map(|quantum| all(&quantum))
+}
+
+/// The plaintext of a quantum.
+pub fn quantum_of(all: &All) -> Vec<u8> {
+    let mut filling = Filling::new(FORM, all.first_write);
+    all.entries.iter().for_each(|said| filling.add(said.entry()));
+    all.root.iter().for_each(|root| filling.set_root(root));
+    let buf = filling.finish(Tag::default(), all.durable);
+    buf[SEAL_HEADER..buf.len() - TAG_BYTES].to_vec()
+}
+
+fn ring(key: Key, entropy: u64) -> RingLog {
+    RingLog::new(VOLUME, key.sealer(entropy), FORM, QUANTA)
+}
+
+/// A log that these quanta were written to, each synced, and what each says then; with other
+/// `entropy`, of another session.
+///
+/// # Errors
+/// Those of the log.
+pub fn log(key: Key, entropy: u64, quanta: &[Vec<Said>]) -> Result<(Vec<u8>, Vec<All>)> {
+    let (store, mut log) = (MemoryStore::new(), ring(key, entropy));
+    store.allocate(LOG_OBJECT, RingLog::object_bytes(FORM, QUANTA))?;
+    let (mut write, mut written) = (0, Vec::new());
+    for (number, entries) in quanta.iter().enumerate() {
+        let (first_write, durable) = (write, number as u64);
+        let root = vec![number as u8; number];
+        log.set_root(write, &root);
+        for said in entries.iter().take(QUANTUM_WRITES) {
+            log.add(&store, write, said.entry())?;
+            write += 1;
+        }
+        log.close()?;
+        log.sync(&store)?;
+        let entries = entries.iter().take(QUANTUM_WRITES).cloned().collect();
+        written.push(All { first_write, durable, root: Some(root), entries });
+    }
+    let mut bytes = vec![0; store.len(LOG_OBJECT)?.unwrap_or(0) as usize];
+    store.read(&mut [ReadAt { object: LOG_OBJECT, offset: 0, buf: &mut bytes }])?;
+    Ok((bytes, written))
+}
+
+/// Reads a log from its beginning, as opening a volume does.
+///
+/// # Errors
+/// Those of the log.
+pub fn read_log(key: Key, bytes: &[u8]) -> Result<Vec<All>> {
+    let (store, mut log) = (MemoryStore::new(), ring(key, 9));
+    store.write(&[WriteAt::new(LOG_OBJECT, 0, bytes)])?;
+    store.truncate(LOG_OBJECT, RingLog::object_bytes(FORM, QUANTA))?;
+    let (mut reader, mut read) = (Reader::new(Mark::default()), Vec::new());
+    while let Some(opened) = reader.next(&mut log, &store)? {
+        let nonsense = || Error::Tampered("a quantum makes no sense".into());
+        read.push(all(&opened.quantum().ok_or_else(nonsense)?));
+    }
+    log.refuse_hole(&store, Mark::default(), reader.at())?;
+    Ok(read)
+}
+
+/// What [`edit`] hands out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The newest state.
+    State,
+    /// The access times.
+    Times,
+}
+
+/// Hands the plaintext of a part of a volume to `edit` and makes the outcome current, as somebody
+/// who knows the passphrase could. Its length stays as it was.
+///
+/// # Errors
+/// When the volume is not sound to begin with, or has no such part.
+pub fn edit(
+    store: &MemoryStore,
+    passphrase: &Passphrase,
+    part: Part,
+    edit: impl FnOnce(&mut Vec<u8>),
+) -> Result<()> {
+    let header = Header::load(store)?;
+    let (master, volume) = (header.unlock(passphrase)?, header.volume());
+    let sealer = |root| Sealer::new(root, Box::new(OsEntropy)).hiding();
+    let layout = Layout::new(&header.sequential().engine)
+        .map_err(|error| Error::Tampered(error.to_string()))?;
+    let states = sealer(master.state_root(volume));
+    let mut places =
+        StatePlaces::new(volume, states, layout.state_bytes(), header.sequential().whole_table);
+    let (mut state, _) = places.read(store)?;
+    if part == Part::Times {
+        let mut seal = sealer(master.times_root(volume));
+        let bytes = layout.schedule().access_time_bytes() as usize;
+        let (of, none) = ((volume, state.epoch), || Error::Tampered("it has no times".into()));
+        let identity = state.times.ok_or_else(none)?;
+        let mut plain = times::read(store, &mut seal, of, identity, bytes)?.ok_or_else(none)?;
+        edit(&mut plain);
+        plain.resize(bytes, 0);
+        state.times = Some(times::write(store, &mut seal, of, &plain)?);
+        return places.write(store, &state).map(drop);
+    }
+    let mut sealed = state.to_bytes(places.rows());
+    let mut plain = sealed.split_off(SEAL_HEADER);
+    edit(&mut plain);
+    sealed.extend_from_slice(&plain);
+    sealed.resize(places.bytes() as usize, 0);
+    let place = places.place(state.epoch);
+    let done = sealer(master.state_root(volume)).seal(&place, &mut sealed);
+    done.map_err(|error| Error::Closed(error.to_string()))?;
+    let offset = state.epoch % 2 * places.bytes();
+    Ok(store.write_durable(STATE_OBJECT, offset, &sealed)?)
+}
