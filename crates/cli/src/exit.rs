@@ -113,7 +113,10 @@ fn of_volume(error: &VolumeError) -> (Code, &'static str) {
             "If you restored a backup yourself, say so with --accept-rollback. If not, somebody \
              put an old copy in place.",
         ),
-        E::Full(_) => (Code::Full, "Free some space and try again; what was stored is intact."),
+        // It says itself what is full, and what helps.
+        E::Full(_) => {
+            (Code::Full, "What was stored before is intact, and nothing half done was left.")
+        }
         E::Busy => (Code::Busy, "Wait until the other oblivio is done, or unmount it."),
         E::Closed(_) => (Code::General, "Run the command again."),
         E::Store(error) => of_store(error),
@@ -179,6 +182,12 @@ pub fn fatal(error: &Error) -> bool {
         ),
         None => false,
     })
+}
+
+/// Whether the volume itself has failed, so that nothing can be committed. One that is full can: what was
+/// stored before stays, and what did not fit is gone.
+pub fn broken(error: &Error) -> bool {
+    fatal(error) && judge(error).0 != Code::Full
 }
 
 /// Counts what could not be dealt with while the rest goes on.

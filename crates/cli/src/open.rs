@@ -196,7 +196,7 @@ fn close<T>(
     finish: impl FnOnce() -> oblivio_volume::Result<Box<dyn BlockSpace>>,
 ) -> Result<()> {
     match done {
-        Err(error) if crate::exit::fatal(error) => Ok(()),
+        Err(error) if crate::exit::broken(error) => Ok(()),
         _ => Ok(finish().map(drop)?),
     }
 }

@@ -12,7 +12,7 @@ mod watch;
 
 pub use care::{
     AuditArgs, CheckArgs, CompletionsArgs, DemoArgs, InfoArgs, PassphraseCommand, PassphraseList,
-    PassphraseNew, PassphraseRemove,
+    PassphraseNew, PassphraseRemove, ResizeArgs,
 };
 pub use mount::{MountArgs, UmountArgs};
 pub use nbd::NbdArgs;
@@ -72,6 +72,7 @@ pub enum Command {
     Du(DuArgs),
     Info(InfoArgs),
     Check(CheckArgs),
+    Resize(ResizeArgs),
     Mount(MountArgs),
     Umount(UmountArgs),
     Nbd(NbdArgs),
