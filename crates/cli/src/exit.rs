@@ -184,8 +184,8 @@ pub fn fatal(error: &Error) -> bool {
     })
 }
 
-/// Whether the volume itself has failed, so that nothing can be committed. One that is full can: what was
-/// stored before stays, and what did not fit is gone.
+/// Whether the volume itself has failed, so that nothing can be committed. One that is full can:
+/// what was stored before stays, and what did not fit is gone.
 pub fn broken(error: &Error) -> bool {
     fatal(error) && judge(error).0 != Code::Full
 }

@@ -16,8 +16,8 @@ pub const NAME: &[u8] = b".oblivio-incoming";
 const PREFIX: &str = "new-";
 
 impl Drop for Staging<'_> {
-    /// Also when a command ends by an error: what it leaves here nobody can use, and it takes space. That
-    /// error is the one to tell of.
+    /// Also when a command ends by an error: what it leaves here nobody can use, and it takes
+    /// space. That error is the one to tell of.
     fn drop(&mut self) {
         let _ = self.finish();
     }

@@ -104,8 +104,8 @@ fn a_limit_is_raised_and_lowered_without_moving_anything() {
     assert_eq!(fs.check().expect("read").problems, Vec::<String>::new());
 }
 
-/// A crash leaves the old header or the new one, and a store may put any of them back: with each state that
-/// there was, each of them opens, and all is there.
+/// A crash leaves the old header or the new one, and a store may put any of them back: with each
+/// state that there was, each of them opens, and all is there.
 #[test]
 fn every_header_opens_every_state() {
     let store = Arc::new(MemoryStore::new());

@@ -208,9 +208,9 @@ fn shown(dir: &Path) -> String {
     format!("unmounting {}", dir.display())
 }
 
-/// Lets the kernel read ahead as much as one request carries, and keep no more of what is to be written than
-/// it should of a file system of this kind (as newer ones do not by themselves); without the permission it
-/// stays at what the system gives.
+/// Lets the kernel read ahead as much as one request carries, and keep no more of what is to be
+/// written than it should of a file system of this kind (as newer ones do not by themselves);
+/// without the permission it stays at what the system gives.
 ///
 /// Which device it is stands in the list of mounts. To ask the directory would be a request to this very
 /// process: killed before it answers, it would wait for itself, and not even `kill -9` would end it.

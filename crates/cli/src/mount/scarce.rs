@@ -1,15 +1,16 @@
 //! When room is short, programs ask before they write.
 //!
-//! The kernel takes writes into its cache and answers them without us. What then finds no room is lost, and
-//! the program hears of it when it closes the file, if it looks. But before it takes a write, it makes sure of
-//! the file's mode and size. So while room is short we have it forget those: then it asks for them, with the
-//! handle that is written to, which it does for no other reason. Before the answer it is made to write what
-//! it kept so far, as often as that could fill what is left. Then we know how much a write is, whether it
-//! makes the file longer, and whether there is room for one more; and where there is none, the answer is
-//! `ENOSPC`, which `write()` hands on.
+//! The kernel takes writes into its cache and answers them without us. What then finds no room is
+//! lost, and the program hears of it when it closes the file, if it looks. But before it takes a
+//! write, it makes sure of the file's mode and size. So while room is short we have it forget
+//! those: then it asks for them, with the handle that is written to, which it does for no other
+//! reason. Before the answer it is made to write what it kept so far, as often as that could fill
+//! what is left. Then we know how much a write is, whether it makes the file longer, and whether
+//! there is room for one more; and where there is none, the answer is `ENOSPC`, which `write()`
+//! hands on.
 //!
-//! What is asked does not say how long the write will be, or where: it counts as long as those before it,
-//! and a file that did not grow is taken to be written in place, which needs no room.
+//! What is asked does not say how long the write will be, or where: it counts as long as those
+//! before it, and a file that did not grow is taken to be written in place, which needs no room.
 
 use fuser::{INodeNo, Notifier};
 use oblivio_volume::fs::Ino;
@@ -21,8 +22,8 @@ const ACCESS_MODE: i32 = 0o3;
 const O_WRONLY: i32 = 0o1;
 const O_APPEND: i32 = 0o2000;
 
-/// Room is short below this much: the kernel keeps less than that of a FUSE file system before it writes
-/// (a hundredth of a fifth of the memory).
+/// Room is short below this much: the kernel keeps less than that of a FUSE file system before it
+/// writes (a hundredth of a fifth of the memory).
 const SHORT: u64 = 64 << 20;
 const PART_OF_MEMORY: u64 = 250;
 /// How long a write is taken to be before any was seen: as programs that copy files have them.
@@ -35,7 +36,8 @@ type Then = Box<dyn FnOnce() + Send>;
 
 /// Something for the thread that speaks to the kernel: it may have to wait for the server.
 pub enum Task {
-    /// A file is about to be written: the kernel writes what may be too much, and forgets the attributes.
+    /// A file is about to be written: the kernel writes what may be too much, and forgets the
+    /// attributes.
     Before(Ino, Then),
     /// A file is about to be opened to be written: the kernel forgets the attributes.
     Open(Ino, Then),
@@ -139,8 +141,8 @@ impl Scarce {
         self.after(Task::Open, ino, then);
     }
 
-    /// Does something once the kernel has written what may be too much to keep, and has forgotten the
-    /// attributes of a file.
+    /// Does something once the kernel has written what may be too much to keep, and has forgotten
+    /// the attributes of a file.
     pub fn before(&self, ino: Ino, then: impl FnOnce() + Send + 'static) {
         self.after(Task::Before, ino, then);
     }
@@ -177,8 +179,8 @@ impl Scarce {
         }
     }
 
-    /// Whether the attributes of a new file are not to be kept at all, so that its first write asks: only
-    /// of one that is not read, for reading at its end asks too.
+    /// Whether the attributes of a new file are not to be kept at all, so that its first write
+    /// asks: only of one that is not read, for reading at its end asks too.
     pub fn asks_first(&self, flags: i32) -> bool {
         flags & ACCESS_MODE == O_WRONLY && self.is_short()
     }
@@ -236,8 +238,8 @@ impl Scarce {
         self.lock().lost.iter().map(|(ino, full)| (*ino, *full)).collect()
     }
 
-    /// What the next write to a file of so many bytes needs. A refusal is told once: who then writes in
-    /// place may.
+    /// What the next write to a file of so many bytes needs. A refusal is told once: who then
+    /// writes in place may.
     pub fn need(&self, ino: Ino, fh: u64, size: u64) -> Need {
         let mut inner = self.lock();
         let appends = inner.handles.get(&fh).is_some_and(|handle| handle.1);
@@ -302,8 +304,8 @@ impl Kept {
     }
 }
 
-/// Tells the kernel what to forget and what to write, on a thread of its own: what it writes goes through
-/// the server.
+/// Tells the kernel what to forget and what to write, on a thread of its own: what it writes goes
+/// through the server.
 pub fn speak(tasks: &Receiver<Task>, notifier: &Notifier, kept: &Kept) {
     // It may have forgotten the file by itself.
     let forget = |ino| drop(notifier.inval_inode(INodeNo(ino), -1, 0));
@@ -326,5 +328,95 @@ pub fn speak(tasks: &Receiver<Task>, notifier: &Notifier, kept: &Kept) {
             Task::Again(ino) => forget(ino),
             Task::Flush(ino) => flush(ino),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+
+    const MIB: u64 = 1 << 20;
+    const WRITE: i32 = 2;
+
+    fn scarce() -> (Scarce, Receiver<Task>) {
+        let (tasks, to_do) = channel();
+        (Scarce::with(tasks, 10 * MIB), to_do)
+    }
+
+    /// What the thread that speaks to the kernel does before a write, which writes so much.
+    fn asks(scarce: &Scarce, ino: Ino, written: u64) -> bool {
+        let kept = scarce.kept();
+        let flush = kept.too_much(ino);
+        for &ino in &flush {
+            scarce.wrote(ino, written, true);
+            kept.flushed(ino);
+        }
+        kept.keeps_one_more(ino);
+        !flush.is_empty()
+    }
+
+    #[test]
+    fn with_room_nobody_asks() {
+        let (scarce, to_do) = scarce();
+        scarce.saw(100 * MIB);
+        scarce.opened(7, 1, WRITE, || ());
+        scarce.told(7);
+        assert!(!scarce.is_short() && to_do.try_recv().is_err());
+        // It is looked at again when half of what is left until then may be written.
+        assert!(!scarce.should_look(44 * MIB) && scarce.should_look(MIB));
+        scarce.saw(9 * MIB);
+        assert!(matches!(to_do.try_recv(), Ok(Task::Flush(7))), "who was there before hears of it");
+        assert!(scarce.is_short() && scarce.should_look(1));
+        scarce.told(7);
+        assert!(matches!(to_do.try_recv(), Ok(Task::Again(7))));
+        scarce.told(8);
+        scarce.opened(8, 2, 0, || ());
+        assert!(to_do.try_recv().is_err(), "nobody writes to it");
+        scarce.opened(8, 3, O_WRONLY, || ());
+        assert!(matches!(to_do.try_recv(), Ok(Task::Open(8, _))));
+        assert!(scarce.asks_first(O_WRONLY) && !scarce.asks_first(WRITE));
+    }
+
+    #[test]
+    fn the_length_of_writes_is_learnt() {
+        let (scarce, _to_do) = scarce();
+        scarce.saw(8 * MIB);
+        scarce.opened(7, 1, WRITE, || ());
+        assert!(!asks(&scarce, 7, 0), "nothing is kept");
+        assert_eq!(scarce.need(7, 1, 0), Need::Bytes(USUAL_WRITE));
+        assert!(asks(&scarce, 7, MIB), "the first one tells");
+        assert_eq!(scarce.need(7, 1, MIB), Need::Bytes(MIB));
+        // More is kept as long as it fills less than half of what is left.
+        assert_eq!((0..4).map(|_| asks(&scarce, 7, 4 * MIB)).filter(|&flushed| flushed).count(), 1);
+        scarce.saw(MIB / 2);
+        assert!(asks(&scarce, 7, MIB) && asks(&scarce, 7, MIB), "each");
+        assert_eq!(scarce.need(7, 1, 9 * MIB), Need::Bytes(MIB));
+    }
+
+    #[test]
+    fn what_is_written_in_place_needs_nothing_and_a_loss_is_told_once() {
+        let (scarce, to_do) = scarce();
+        scarce.saw(0);
+        scarce.opened(7, 1, WRITE, || ());
+        scarce.opened(7, 2, WRITE | O_APPEND, || ());
+        assert_eq!(scarce.need(7, 1, 5_000), Need::Nothing);
+        assert_eq!(scarce.need(7, 2, 5_000), Need::Bytes(USUAL_WRITE), "it only appends");
+        assert_eq!(scarce.need(7, 1, 0), Need::Bytes(USUAL_WRITE), "it is empty");
+        scarce.lost(7, true);
+        assert!(to_do.try_iter().any(|task| matches!(task, Task::Again(7))));
+        assert_eq!(scarce.need(7, 1, 5_000), Need::Refused);
+        assert_eq!(scarce.need(7, 1, 5_000), Need::Nothing);
+        assert_eq!(scarce.all_lost(), [(7, true)]);
+        scarce.emptied(7);
+        assert_eq!(scarce.all_lost(), []);
+        asks(&scarce, 7, 0);
+        assert!(asks(&scarce, 7, 4096));
+        assert_eq!(scarce.need(7, 1, 9_000), Need::Bytes(4096), "it grew");
+        scarce.refuse(7);
+        assert_eq!(scarce.need(7, 1, 9_000), Need::Nothing, "who was refused may write in place");
+        scarce.closed(1);
+        scarce.closed(2);
+        assert_eq!(scarce.lock().files.len(), 0);
     }
 }

@@ -232,8 +232,8 @@ impl Server {
         }
     }
 
-    /// How many files there are of which something was lost that programs had written, and whether of one
-    /// for want of room. What was removed since nobody misses.
+    /// How many files there are of which something was lost that programs had written, and whether
+    /// of one for want of room. What was removed since nobody misses.
     pub(super) fn lost_now(&self) -> (u64, bool) {
         let lost = self.scarce.all_lost();
         let there = lost.into_iter().filter(|(ino, _)| self.fs.attr(*ino).is_ok());
@@ -263,7 +263,8 @@ impl Server {
         Ok(Answer::Attr(attr))
     }
 
-    /// The size of a file before something is written that the kernel kept, where that is of interest.
+    /// The size of a file before something is written that the kernel kept, where that is of
+    /// interest.
     fn size_before(&self, op: &Op) -> Option<u64> {
         match op {
             Op::Write { ino, cached: true, .. } if self.scarce.is_short() => {

@@ -113,8 +113,8 @@ fn synced(dir: &Path) -> Result<()> {
         rustix::fs::syncfs(&root)?;
         Ok(rustix::fs::fsync(&root)?)
     };
-    // The kernel tells once of what it could not write at any time before, which the server knows; what it
-    // tells of again is so now.
+    // The kernel tells once of what it could not write at any time before, which the server knows;
+    // what it tells of again is so now.
     sync().or_else(|_| sync()).map_err(|error| {
         let what = format!("not everything in {} could be made safe: {error}", dir.display());
         let hint = "Nothing was unmounted. Try again, or give it up with --lazy.";

@@ -18,8 +18,8 @@ fn small(size: &str, options: &[&str]) -> Option<Rig> {
     Some(rig)
 }
 
-/// Writes pieces until there is no room, without a look at what closing says; gives the bytes that were
-/// accepted.
+/// Writes pieces until there is no room, without a look at what closing says; gives the bytes that
+/// were accepted.
 fn fill(path: &Path, piece: usize, most: usize) -> usize {
     let mut file = File::create(path).expect("made");
     let data = noise(piece, 7);
@@ -168,7 +168,8 @@ fn what_df_offers_can_be_set_aside() {
     assert_eq!(more, Err(Errno::NOSPC));
 }
 
-/// A hole of a file is written when there is no room for it any more: the kernel took it without a question.
+/// A hole of a file is written when there is no room for it any more: the kernel took it without a
+/// question.
 fn lose(rig: &Rig) {
     let hole = File::create(rig.path("hole")).expect("made");
     hole.set_len(4 << 20).expect("a hole");

@@ -9,8 +9,8 @@ use crate::{EngineError, Level, Result};
 /// The most bytes of a PLB: a header must not make us reserve what no machine has.
 const MOST_PLB: usize = 256 << 20;
 
-/// The most bytes of position map that are kept in memory because a volume became larger than it was made
-/// for.
+/// The most bytes of position map that are kept in memory because a volume became larger than it
+/// was made for.
 const MOST_GROWN_MAP: usize = 1 << 30;
 
 /// The most slots of a bucket where leaves may have fewer: 2 bits say how many are missing.
@@ -192,8 +192,8 @@ impl TreeConfig {
         levels
     }
 
-    /// With another capacity, and with as many levels of recursion: what is stored stands on these. So it is
-    /// the part of the map in memory that follows.
+    /// With another capacity, and with as many levels of recursion: what is stored stands on these.
+    /// So it is the part of the map in memory that follows.
     ///
     /// # Errors
     /// `Invalid` for a capacity that no tree has, or that so many levels are not for.

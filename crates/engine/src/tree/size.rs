@@ -205,8 +205,8 @@ impl TreeOram {
         self.turns[0]
     }
 
-    /// Raises the configured capacity to so many blocks, if it is less. What is stored may be more than a
-    /// configuration says that somebody kept from before it was raised.
+    /// Raises the configured capacity to so many blocks, if it is less. What is stored may be more
+    /// than a configuration says that somebody kept from before it was raised.
     ///
     /// # Errors
     /// `Invalid` for a capacity that no tree with so many levels of recursion has.

@@ -15,7 +15,8 @@ pub trait BlockSpace: Send {
     /// How many blocks the volume may ever hold (its declared capacity).
     fn capacity_blocks(&self) -> u64;
 
-    /// Ids below this one may be in use: more than [`Self::capacity_blocks`] where that was lowered.
+    /// Ids below this one may be in use: more than [`Self::capacity_blocks`] where that was
+    /// lowered.
     fn addressable_blocks(&self) -> u64 {
         self.capacity_blocks()
     }
@@ -25,8 +26,8 @@ pub trait BlockSpace: Send {
         false
     }
 
-    /// Declares another capacity; whoever lowers it has made sure that no more is in use. Nothing is
-    /// moved, and a crash leaves the old one or the new one.
+    /// Declares another capacity; whoever lowers it has made sure that no more is in use. Nothing
+    /// is moved, and a crash leaves the old one or the new one.
     ///
     /// # Errors
     /// `Invalid` for one that the volume cannot have, and those of the store.

@@ -45,8 +45,8 @@ impl Allocator {
         self.held_count - self.used_count
     }
 
-    /// How many blocks may be in use. Where that was lowered, some of those that are have higher ids; what is
-    /// handed out has lower ones.
+    /// How many blocks may be in use. Where that was lowered, some of those that are have higher
+    /// ids; what is handed out has lower ones.
     pub(super) fn capacity(&self) -> u64 {
         self.capacity
     }

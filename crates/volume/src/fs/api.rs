@@ -390,12 +390,12 @@ impl FileSystem {
     /// Makes sure that a file can become longer by so many bytes now.
     ///
     /// # Errors
-    /// `Full`, and the block space's own.
+    /// `Full`, and the block space's.
     pub fn expect_room(&self, bytes: u64) -> Result<()> {
         self.run(|state| state.find_room(bytes.div_ceil(state.block_bytes as u64)))
     }
 
-    /// The least capacity, in blocks, that [`set_capacity`](Self::set_capacity) takes now.
+    /// The least that [`set_capacity`](Self::set_capacity) takes now.
     ///
     /// # Errors
     /// `Closed` after a failure.
@@ -403,12 +403,11 @@ impl FileSystem {
         self.run(|state| Ok(state.least_capacity()))
     }
 
-    /// Declares how many blocks the volume may hold. Nothing is moved; all that was accepted so far is
-    /// committed first. A crash leaves the old capacity or the new one.
+    /// Declares how many blocks the volume may hold, after a commit. Nothing is moved, and a crash
+    /// leaves the old capacity or the new one.
     ///
     /// # Errors
-    /// `Invalid` below [`least_capacity`](Self::least_capacity), or when the volume cannot have it, and
-    /// the block space's own.
+    /// `Invalid` below the least, or for one that the volume cannot have; the block space's own.
     pub fn set_capacity(&self, blocks: u64) -> Result<()> {
         self.run(|state| state.set_capacity(blocks))
     }

@@ -61,7 +61,8 @@ impl State {
         self.flush_surplus()
     }
 
-    /// How many blocks a write may have to take, and whether it writes a shared tail anew, in its length.
+    /// How many blocks a write may have to take, and whether it writes a shared tail anew, in its
+    /// length.
     fn blocks_for_write(&self, ino: Ino, offset: u64, end: u64) -> Result<(u64, bool)> {
         let size = self.block_bytes as u64;
         let (first, stop) = (offset / size, end.div_ceil(size));

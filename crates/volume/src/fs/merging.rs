@@ -1,9 +1,9 @@
 //! Shared blocks that removals left half empty are merged when room is short.
 //!
-//! It goes in rounds: so many of the emptiest packs are read at once, their pieces move into the fullest of
-//! them that still take them, and a commit frees the others. As a pack that the last commit names moves to
-//! a fresh block when it changes, a round takes blocks before it frees any; so it is no larger than what is
-//! kept back allows, and the next one has more.
+//! It goes in rounds: so many of the emptiest packs are read at once, their pieces move into the
+//! fullest of them that still take them, and a commit frees the others. As a pack that the last
+//! commit names moves to a fresh block when it changes, a round takes blocks before it frees any;
+//! so it is no larger than what is kept back allows, and the next one has more.
 
 use super::packing::MAX_PIECES;
 use super::pool::read_op;
@@ -17,8 +17,8 @@ const ROUND_PACKS: usize = 32;
 const ROUND_BYTES: usize = 4 << 20;
 /// So many blocks more than are asked for are freed at the most.
 const MOST_AHEAD: u64 = 256;
-/// A piece that moves changes the record of its inode, which is a page of one table: of those that an
-/// operation may change there are so many.
+/// A piece that moves changes the record of its inode, which is a page of one table: of those that
+/// an operation may change there are so many.
 const PIECES_PER_OPERATION: u64 = 4;
 
 /// A pack in a round, and what moves into it.
@@ -53,7 +53,8 @@ impl State {
         }
     }
 
-    /// Rounds until there is room for so many blocks, and for some more: not every small file is to bring one.
+    /// Rounds until there is room for so many blocks, and for some more: not every small file is to
+    /// bring one.
     pub(super) fn merge_for(&mut self, blocks: u64) -> Result<()> {
         let ahead = (self.pool.lock().allocator.capacity() / 64).min(MOST_AHEAD);
         while !self.has_room(blocks.saturating_add(ahead)) && self.merge_packs()? {}

@@ -61,7 +61,8 @@ impl State {
         Ok(())
     }
 
-    /// Whether an operation that takes so many blocks would find them, with all that is done to find them.
+    /// Whether an operation that takes so many blocks would find them, with all that is done to
+    /// find them.
     pub(super) fn find_room(&mut self, blocks: u64) -> Result<()> {
         let wanted = blocks.saturating_add(self.kept_back());
         if !self.has_room(wanted) {
@@ -133,9 +134,9 @@ impl State {
         Ok(())
     }
 
-    /// Called before a tail is written anew that shares a block: it moves to another one, and the old one is
-    /// free with the next commit. What is there must stay writable on a full volume, so this too may use
-    /// half of what is kept back.
+    /// Called before a tail is written anew that shares a block: it moves to another one, and the
+    /// old one is free with the next commit. What is there must stay writable on a full volume, so
+    /// this too may use half of what is kept back.
     pub(super) fn make_rewrite(&mut self) -> Result<()> {
         let kept = self.kept_back() / 2 + 1;
         if self.commit_frees() && (!self.has_room(kept) || !self.store_takes_one()?) {
@@ -167,8 +168,8 @@ impl State {
         self.pool.lock().allocator.used() + kept
     }
 
-    /// Where more is there than the capacity allows, since somebody put an older limit back, the volume is
-    /// full, and what is there can be read and removed all the same.
+    /// Where more is there than the capacity allows, since somebody put an older limit back, the
+    /// volume is full, and what is there can be read and removed all the same.
     pub(super) fn allow_what_is_there(&self) {
         // One less than what something new would take.
         let least = self.least_capacity().saturating_sub(1);
@@ -202,8 +203,8 @@ impl State {
     }
 }
 
-/// So many of the free blocks are told as available: all that can be set aside at once, which takes some for
-/// metadata. Who writes them one by one gets a little more.
+/// So many of the free blocks are told as available: all that can be set aside at once, which takes
+/// some for metadata. Who writes them one by one gets a little more.
 fn to_be_had(free: u64, block_bytes: u64) -> u64 {
     let whole = u128::from(free.saturating_sub(2)) * u128::from(block_bytes);
     (whole / u128::from(block_bytes + UNWRITTEN_BYTES)) as u64

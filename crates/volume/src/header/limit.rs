@@ -1,8 +1,8 @@
 //! The declared limit of a tree volume, and how it is changed.
 //!
-//! It stands in the header alone, and nothing that is stored depends on it. So it is changed by replacing
-//! the header, as a whole, and an old header that somebody puts back has the old limit: at the most
-//! nothing more fits into the volume until it is raised again.
+//! It stands in the header alone, and nothing that is stored depends on it. So it is changed by
+//! replacing the header, as a whole, and an old header that somebody puts back has the old limit:
+//! at the most nothing more fits into the volume until it is raised again.
 
 use super::{Header, tree};
 use crate::Result;
@@ -34,8 +34,8 @@ impl Limit {
     /// Replaces the stored header by one with another limit; so many blocks are addressable.
     ///
     /// # Errors
-    /// `Invalid` for a limit that this volume cannot have, and those of the store. Then the old one or the
-    /// new one is stored.
+    /// `Invalid` for a limit that this volume cannot have, and those of the store. Then the old one
+    /// or the new one is stored.
     pub(crate) fn set(&mut self, store: &dyn Store, blocks: u64, addressable: u64) -> Result<()> {
         let fields = tree::with_limit(&self.header.fields, blocks, addressable)?;
         let old = Header::parse(&self.header.to_bytes())?;

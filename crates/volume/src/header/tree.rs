@@ -12,7 +12,8 @@ const PAGE_SLOTS: u32 = 1;
 /// A flag: the buckets of leaves may have fewer slots than others; then they are in `slab-1` and
 /// so on, and the size class goes by eighths of a power of two.
 const LEAF_STEPS: u32 = 2;
-/// A flag: the limit was lowered below the blocks that are addressable, which older builds take for damage.
+/// A flag: the limit was lowered below the blocks that are addressable, which older builds take for
+/// damage.
 const LOWERED: u32 = 8;
 /// Block sizes from which slots begin at pages: with a tree's five blocks a bucket, a page more in each is a
 /// sixteenth of it at most.

@@ -168,7 +168,8 @@ impl BlockSpace for TreeVolume {
     fn addressable_blocks(&self) -> u64 {
         let (there, limit) = (self.engine.capacity(), self.capacity_blocks());
         match there > limit {
-            // Where an old limit was put back, what is there can be removed all the same, which takes some.
+            // Where an old limit was put back, what is there can be removed all the same, which
+            // takes some.
             true => there + there / 16 + SPARE_BLOCKS,
             false => limit,
         }

@@ -224,8 +224,9 @@ fn a_volume_that_holds_more_than_its_limit_is_full_and_no_more() {
             let name = format!("f{number}");
             assert!(get(&fs, ino_of(&fs, &name)) == content(&name, 3000), "{name}");
         }
-        assert!(matches!(put(&fs, ROOT_INO, "new", &vec![1; 40_000]), Err(Error::Full(_))));
         assert_eq!(fs.usage().unwrap().free_blocks, 0);
+        let new = format!("new{limit}");
+        assert!(matches!(put(&fs, ROOT_INO, &new, &vec![1; 1 << 20]), Err(Error::Full(_))));
         for number in first..first + 100 {
             let removed = fs.unlink(ROOT_INO, format!("f{number}").as_bytes());
             assert!(removed.is_ok(), "file {number}, limit {limit}: {removed:?}");

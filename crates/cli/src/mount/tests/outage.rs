@@ -54,7 +54,7 @@ impl Storm {
             on_request: None,
             late: None,
             paced: false,
-            scarce: crate::mount::scarce::Scarce::new(std::sync::mpsc::channel().0),
+            scarce: Scarce::new(channel().0),
             lost: Arc::default(),
         };
         let server = Server::new(fs, Arc::clone(&queue), settings);
