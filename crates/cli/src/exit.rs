@@ -125,7 +125,10 @@ fn of_volume(error: &VolumeError) -> (Code, &'static str) {
             "If you delete the file, the volume opens as if for the first time, and a rollback \
              before that goes unnoticed.",
         ),
-        E::Full(_) => (Code::Full, "Free some space and try again; what was stored is intact."),
+        // It says itself what is full, and what helps.
+        E::Full(_) => {
+            (Code::Full, "What was stored before is intact, and nothing half done was left.")
+        }
         E::Busy => (Code::Busy, "Wait until the other oblivio is done, or unmount it."),
         E::Closed(_) => (Code::General, "Run the command again."),
         E::Store(error) => of_store(error),
@@ -187,7 +190,8 @@ pub fn fatal(error: &Error) -> bool {
     matches!(judge(error).0, Code::Pipe | Code::Full) || volume_failed(error)
 }
 
-/// Whether the volume itself has failed, so that its session cannot be ended in order.
+/// Whether the volume itself has failed, so that its session cannot be ended in order. One that is full
+/// has not: what was stored before stays, and what did not fit is gone.
 pub fn volume_failed(error: &Error) -> bool {
     error.chain().any(|cause| match cause.downcast_ref::<VolumeError>() {
         Some(error) => matches!(

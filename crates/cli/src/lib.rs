@@ -31,6 +31,7 @@ mod queue;
 mod recorder;
 mod remembered;
 mod remote;
+mod resize;
 mod server;
 mod signals;
 mod staging;
@@ -95,6 +96,7 @@ fn run(command: &Command) -> Result<()> {
         Command::Du(args) => list::du(args),
         Command::Info(args) => info::run(args),
         Command::Check(args) => check::run(args),
+        Command::Resize(args) => resize::run(args),
         Command::Mount(args) => mount::run(args),
         Command::Umount(args) => mount::umount(args),
         Command::Nbd(args) => nbd::run(args),

@@ -21,13 +21,13 @@ fn share_of(bytes: u64) -> usize {
 /// The memory of this computer.
 #[cfg(target_os = "linux")]
 #[allow(clippy::useless_conversion, reason = "of 32 bits on some computers")]
-fn there() -> u64 {
+pub fn there() -> u64 {
     let info = rustix::system::sysinfo();
     u64::from(info.mem_unit).saturating_mul(u64::from(info.totalram))
 }
 
 #[cfg(not(target_os = "linux"))]
-fn there() -> u64 {
+pub fn there() -> u64 {
     0
 }
 

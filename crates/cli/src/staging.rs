@@ -15,6 +15,24 @@ pub const NAME: &[u8] = b".oblivio-incoming";
 /// What our files in it begin with; anything else there is not ours to remove.
 const PREFIX: &str = "new-";
 
+impl Drop for Staging<'_> {
+    /// Also when a command ends by an error: what it leaves here nobody can use, and it takes
+    /// space. That error is the one to tell of.
+    fn drop(&mut self) {
+        let _ = self.finish();
+    }
+}
+
+/// Removes our files from the directory.
+fn clear(fs: &FileSystem, directory: Ino) -> Result<()> {
+    for entry in entries(fs, directory)? {
+        if entry.kind != FileKind::Directory && entry.name.starts_with(PREFIX.as_bytes()) {
+            fs.unlink(directory, &entry.name)?;
+        }
+    }
+    Ok(())
+}
+
 /// The staging directory; made when it is first needed.
 pub struct Staging<'f> {
     fs: &'f FileSystem,
@@ -31,11 +49,7 @@ impl<'f> Staging<'f> {
             Err(error) => return Err(error.into()),
         };
         if let Some(ino) = directory {
-            for entry in entries(fs, ino)? {
-                if entry.kind != FileKind::Directory && entry.name.starts_with(PREFIX.as_bytes()) {
-                    fs.unlink(ino, &entry.name)?;
-                }
-            }
+            clear(fs, ino)?;
         }
         Ok(Self { fs, directory, next: 0 })
     }
@@ -64,14 +78,13 @@ impl<'f> Staging<'f> {
         }
     }
 
-    /// Removes the directory when it is empty.
+    /// Removes what came to no good end, and the directory when nothing else is in it.
     pub fn finish(&mut self) -> Result<()> {
-        match self.directory.take() {
-            Some(_) => match self.fs.rmdir(ROOT_INO, NAME) {
-                Ok(()) | Err(Error::NotEmpty(_)) => Ok(()),
-                Err(error) => Err(error.into()),
-            },
-            None => Ok(()),
+        let Some(directory) = self.directory.take() else { return Ok(()) };
+        clear(self.fs, directory)?;
+        match self.fs.rmdir(ROOT_INO, NAME) {
+            Ok(()) | Err(Error::NotEmpty(_)) => Ok(()),
+            Err(error) => Err(error.into()),
         }
     }
 }

@@ -196,6 +196,15 @@ impl BlockSpace for Volume {
     fn capacity_blocks(&self) -> u64 {
         self.space().capacity_blocks()
     }
+    fn addressable_blocks(&self) -> u64 {
+        self.space().addressable_blocks()
+    }
+    fn can_resize(&self) -> bool {
+        self.space().can_resize()
+    }
+    fn set_capacity(&mut self, blocks: u64) -> Result<()> {
+        self.space_mut().set_capacity(blocks)
+    }
     fn reserve(&mut self, blocks: u64) -> Result<()> {
         self.space_mut().reserve(blocks)
     }

@@ -1,6 +1,7 @@
 //! Looking after a volume, and seeing for oneself.
 
 use super::{NewPassphraseArgs, OpenArgs, PassphraseArgs};
+use crate::human::parse_size;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -32,6 +33,29 @@ with 5 when something is not.")]
 pub struct CheckArgs {
     /// The volume's folder
     pub volume: PathBuf,
+    /// As JSON
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub open: OpenArgs,
+}
+
+/// Raise or lower the most that a volume may hold; nothing is moved
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  oblivio resize ~/vault 512G          let it grow to so much
+  oblivio resize ~/vault 20G           or no further than that
+  oblivio resize --json ~/vault 1T
+
+The size is only a limit: it takes no space. It cannot be lower than what the volume holds. A disk and
+a volume against snapshots have the size that they were made with.")]
+pub struct ResizeArgs {
+    /// The volume's folder
+    pub volume: PathBuf,
+    /// The most that it may hold from now on, as in 64M, 20G or 1T
+    #[arg(value_parser = parse_size)]
+    pub size: u64,
     /// As JSON
     #[arg(long)]
     pub json: bool,

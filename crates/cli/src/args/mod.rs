@@ -12,7 +12,7 @@ mod watch;
 
 pub use care::{
     AuditArgs, CheckArgs, CompletionsArgs, DemoArgs, InfoArgs, PassphraseCommand, PassphraseList,
-    PassphraseNew, PassphraseRemove,
+    PassphraseNew, PassphraseRemove, ResizeArgs,
 };
 pub use mount::{MountArgs, UmountArgs};
 pub use nbd::NbdArgs;
@@ -72,6 +72,7 @@ pub enum Command {
     Du(DuArgs),
     Info(InfoArgs),
     Check(CheckArgs),
+    Resize(ResizeArgs),
     Mount(MountArgs),
     Umount(UmountArgs),
     Nbd(NbdArgs),
@@ -115,6 +116,7 @@ impl Command {
             Command::Stat(args) => &args.volume,
             Command::Du(args) => &args.volume,
             Command::Info(args) => &args.volume,
+            Command::Resize(args) => &args.volume,
             Command::Check(args) => &args.volume,
             Command::Mount(args) => &args.volume,
             Command::Nbd(args) => &args.serve.volume,

@@ -208,15 +208,21 @@ fn shown(dir: &Path) -> String {
     format!("unmounting {}", dir.display())
 }
 
-/// Lets the kernel read ahead as much as one request carries; without the permission it stays
-/// at what the system gives.
+/// Lets the kernel read ahead as much as one request carries, and keep no more of what is to be
+/// written than it should of a file system of this kind (as newer ones do not by themselves);
+/// without the permission it stays at what the system gives.
 ///
 /// Which device it is stands in the list of mounts. To ask the directory would be a request to this very
 /// process: killed before it answers, it would wait for itself, and not even `kill -9` would end it.
-pub fn read_ahead(dir: &Path) {
+pub fn tune(dir: &Path) {
     let Ok(Some(mount)) = mounted_on(dir) else { return };
-    let knob = format!("/sys/class/bdi/{}/read_ahead_kb", mount.device);
-    let _ = std::fs::write(knob, (super::reply::MAX_IO >> 10).to_string());
+    let set = |knob: &str, value: u32| {
+        let path = format!("/sys/class/bdi/{}/{knob}", mount.device);
+        let _ = std::fs::write(path, value.to_string());
+    };
+    set("read_ahead_kb", super::reply::MAX_IO >> 10);
+    set("max_ratio", 1);
+    set("strict_limit", 1);
 }
 
 /// One line of the system's list of mounts.

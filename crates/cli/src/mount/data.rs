@@ -63,6 +63,10 @@ impl Server {
 
 /// The name that `oblivio umount` asks for to learn which process serves a mount.
 pub const SERVER_NAME: &[u8] = b"oblivio.pid";
+/// And the one that it asks for to learn of how many files something was lost.
+pub const LOST_NAME: &[u8] = b"oblivio.lost";
+/// What its value ends with when there was no room.
+pub const NO_ROOM: &str = " full";
 
 const XATTR_CREATE: i32 = 1;
 const XATTR_REPLACE: i32 = 2;
@@ -72,6 +76,10 @@ impl Server {
         let value = match name {
             SERVER_NAME if ino == oblivio_volume::fs::ROOT_INO => {
                 std::process::id().to_string().into_bytes()
+            }
+            LOST_NAME if ino == oblivio_volume::fs::ROOT_INO => {
+                let (files, full) = self.lost_now();
+                format!("{files}{}", if full { NO_ROOM } else { "" }).into_bytes()
             }
             _ => {
                 allowed(name)?;

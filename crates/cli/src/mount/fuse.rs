@@ -9,6 +9,7 @@ use super::convert;
 use super::references::References;
 use super::reply::{self, GENERATION, Long, TTL, answer};
 use super::request::{Answer, Caller, Change, Op, Place, Queue, Replier};
+use super::scarce::Scarce;
 use super::writers::Writers;
 use fuser::{
     BsdFileFlags, Errno, FileHandle, FopenFlags, INodeNo, IoctlFlags, KernelConfig, LockOwner,
@@ -22,7 +23,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 const O_TRUNC: i32 = 0o1000;
 const O_EXCL: i32 = 0o200;
@@ -33,6 +34,7 @@ pub struct Kernel {
     pub block_bytes: u32,
     pub writers: Writers,
     pub references: References,
+    pub scarce: Scarce,
     /// Requests that come after what the kernel keeps of the file.
     pub flush: Sender<(Op, Replier)>,
     /// Answers that take long to hand over.
@@ -64,8 +66,11 @@ impl fuser::Filesystem for Kernel {
         }
     }
 
-    fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
-        self.attr(Op::GetAttr { ino: ino.0 }, reply);
+    fn getattr(&self, _: &Request, ino: INodeNo, fh: Option<FileHandle>, reply: ReplyAttr) {
+        match fh {
+            Some(fh) if self.scarce.is_short() => self.asked(ino.0, fh.0, reply),
+            _ => self.attr(Op::GetAttr { ino: ino.0 }, reply),
+        }
     }
 
     fn setattr(
@@ -181,12 +186,14 @@ impl fuser::Filesystem for Kernel {
 
     fn open(&self, request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         let truncate = flags.0 & O_TRUNC != 0;
-        let writers = self.writers.clone();
+        let (writers, scarce) = (self.writers.clone(), self.scarce.clone());
         self.queue.push(
             Op::Open { ino: ino.0, truncate, caller: caller(request) },
             answer!(reply, Answer::Opened(fh) => {
                 writers.opened(ino.0, flags.0);
-                reply.opened(FileHandle(fh), FopenFlags::FOPEN_KEEP_CACHE);
+                scarce.opened(ino.0, fh, flags.0, move || {
+                    reply.opened(FileHandle(fh), FopenFlags::FOPEN_KEEP_CACHE);
+                });
             }),
         );
     }
@@ -203,14 +210,19 @@ impl fuser::Filesystem for Kernel {
     ) {
         let (block, exclusive) = (self.block_bytes, flags & O_EXCL != 0);
         let (writers, references) = (self.writers.clone(), self.references.clone());
+        let scarce = self.scarce.clone();
         self.queue.push(
             Op::Create { at: at(parent, name), mode, exclusive, caller: caller(request) },
             answer!(reply, Answer::Created(attr, fh) => {
                 writers.opened(attr.ino, flags);
                 references.told(attr.ino);
-                let attr = convert::attr(&attr, block);
-                let (fh, flags) = (FileHandle(fh), FopenFlags::FOPEN_KEEP_CACHE);
-                reply.created(&TTL, &attr, GENERATION, fh, flags);
+                let ttl = if scarce.asks_first(flags) { Duration::ZERO } else { TTL };
+                let (known, attr) = (attr.ino, convert::attr(&attr, block));
+                scarce.opened(known, fh, flags, move || {
+                    let (fh, flags) = (FileHandle(fh), FopenFlags::FOPEN_KEEP_CACHE);
+                    reply.created(&ttl, &attr, GENERATION, fh, flags);
+                });
+                scarce.told(known);
             }),
         );
     }
@@ -264,6 +276,7 @@ impl fuser::Filesystem for Kernel {
         reply: ReplyEmpty,
     ) {
         self.writers.closed(ino.0, flags.0);
+        self.scarce.closed(fh.0);
         self.empty(Op::Release { fh: fh.0 }, reply);
     }
 
@@ -315,6 +328,7 @@ impl fuser::Filesystem for Kernel {
         mut reply: ReplyDirectoryPlus,
     ) {
         let (block, references) = (self.block_bytes, self.references.clone());
+        let scarce = self.scarce.clone();
         self.queue.push(
             Op::ReadDir { ino: ino.0, fh: fh.0, cookie, plus: true },
             answer!(reply, Answer::Listing(entries) => {
@@ -336,6 +350,7 @@ impl fuser::Filesystem for Kernel {
                     }
                     if told {
                         references.told(ino.0);
+                        scarce.told(ino.0);
                     }
                 }
                 reply.ok();

@@ -19,6 +19,7 @@ mod pulse;
 mod references;
 mod reply;
 mod request;
+mod scarce;
 mod server;
 mod session;
 mod stop;

@@ -7,7 +7,8 @@ use fuser::{
     Errno, Generation, InitFlags, KernelConfig, ReplyAttr, ReplyData, ReplyEmpty, ReplyEntry,
     ReplyStatfs, ReplyWrite, ReplyXattr,
 };
-use oblivio_volume::fs::{NAME_BYTES, Usage};
+use oblivio_volume::fs::{Ino, NAME_BYTES, Usage};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SendError};
 use std::time::Duration;
 
@@ -59,12 +60,14 @@ macro_rules! answer {
 impl Kernel {
     pub(super) fn entry(&self, op: Op, reply: ReplyEntry) {
         let (block, references) = (self.block_bytes, self.references.clone());
+        let scarce = self.scarce.clone();
         self.queue.push(
             op,
             answer!(reply,
                 Answer::Entry(Some(attr)) => {
                     references.told(attr.ino);
                     reply.entry(&TTL, &convert::attr(&attr, block), GENERATION);
+                    scarce.told(attr.ino);
                 },
                 Answer::Entry(None) => reply.entry(&TTL, &convert::nothing(), GENERATION),
             ),
@@ -76,11 +79,25 @@ impl Kernel {
     }
 
     pub(super) fn attr(&self, op: Op, reply: ReplyAttr) {
-        let block = self.block_bytes;
+        let (block, scarce) = (self.block_bytes, self.scarce.clone());
         self.queue.push(
             op,
-            answer!(reply, Answer::Attr(attr) => reply.attr(&TTL, &convert::attr(&attr, block))),
+            answer!(reply, Answer::Attr(attr) => {
+                reply.attr(&TTL, &convert::attr(&attr, block));
+                scarce.told(attr.ino);
+            }),
         );
+    }
+
+    /// A program is about to write: what the kernel learns now it has forgotten already.
+    pub(super) fn asked(&self, ino: Ino, fh: u64, reply: ReplyAttr) {
+        let (block, queue) = (self.block_bytes, Arc::clone(&self.queue));
+        self.scarce.before(ino, move || {
+            queue.push(
+                Op::Ask { ino, fh },
+                answer!(reply, Answer::Attr(attr) => reply.attr(&TTL, &convert::attr(&attr, block))),
+            );
+        });
     }
 
     pub(super) fn written(&self, op: Op, reply: ReplyWrite) {

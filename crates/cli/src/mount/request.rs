@@ -39,6 +39,11 @@ pub enum Op {
     GetAttr {
         ino: Ino,
     },
+    /// The attributes, before this handle is written to while room is short.
+    Ask {
+        ino: Ino,
+        fh: u64,
+    },
     SetAttr {
         ino: Ino,
         change: Change,
@@ -178,6 +183,7 @@ impl Op {
             Op::Allocate { ino, offset, len, .. } => (K::MetadataChange, *ino, *offset, *len),
             Op::Sync { ino } => (K::Sync, *ino, 0, 0),
             Op::GetAttr { ino }
+            | Op::Ask { ino, .. }
             | Op::ReadLink { ino }
             | Op::Open { ino, truncate: false, .. }
             | Op::OpenDir { ino }

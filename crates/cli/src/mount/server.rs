@@ -6,13 +6,15 @@
 
 use super::directories::Directories;
 use super::errno::{self, Fail};
-use super::request::{Answer, Op, Queue, Request, RequestKind};
+use super::request::{Answer, Change, Op, Queue, Request, RequestKind};
+use super::scarce::{Need, Scarce};
 use crate::server::{CHANGE_BYTES, Habits, READ_BYTES, Upkeep};
 use fuser::Errno;
-use oblivio_volume::Result;
 use oblivio_volume::fs::{FileSystem, Handle, Ino};
+use oblivio_volume::{Error, Result};
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
@@ -40,6 +42,9 @@ pub struct Settings {
     pub paced: bool,
     pub on_request: Option<OnRequest>,
     pub late: Option<Sender<Late>>,
+    pub scarce: Scarce,
+    /// Gets the number of files of which something was lost, at the end.
+    pub lost: Arc<AtomicU64>,
 }
 
 /// The server and all that it keeps between requests.
@@ -48,6 +53,8 @@ pub struct Server {
     upkeep: Upkeep<Op, Answer, Errno>,
     on_request: Option<OnRequest>,
     late: Option<Sender<Late>>,
+    scarce: Scarce,
+    lost: Arc<AtomicU64>,
     pub(super) files: HashMap<u64, Handle>,
     pub(super) directories: Directories,
     next_fh: u64,
@@ -57,7 +64,7 @@ pub struct Server {
 
 impl Server {
     pub fn new(fs: FileSystem, queue: Arc<Queue>, settings: Settings) -> Self {
-        let Settings { commit_every, paced, on_request, late } = settings;
+        let Settings { commit_every, paced, on_request, late, scarce, lost } = settings;
         let settle = (!paced).then_some(commit_every / SETTLING);
         let habits = Habits { commit_every, settle, paced, advice: errno::ADVICE };
         Server {
@@ -65,6 +72,8 @@ impl Server {
             upkeep: Upkeep::new(queue, habits),
             on_request,
             late,
+            scarce,
+            lost,
             files: HashMap::new(),
             directories: Directories::default(),
             next_fh: 1,
@@ -74,9 +83,11 @@ impl Server {
 
     /// Serves until the queue is closed, then commits and gives the volume back.
     pub fn run(mut self) -> Result<()> {
+        self.look();
         while let Some(batch) = self.upkeep.next(&mut self.fs) {
             self.serve(batch);
         }
+        self.lost.store(self.lost_now().0, Ordering::Relaxed);
         self.fs.into_blocks().map(drop)
     }
 
@@ -153,10 +164,15 @@ impl Server {
     fn one(&mut self, request: Request) {
         let Request { op, slot } = request;
         if slot.answered() && !op.must_be_served() {
+            if let Op::Write { ino, cached: true, .. } = op {
+                self.scarce.lost(ino, false);
+            }
             return;
         }
         self.tell(&op);
+        let size = self.size_before(&op);
         let served = self.apply(&op);
+        self.note_room(&op, size, &served);
         if op.changes() {
             self.changes += 1;
             if served.is_ok() {
@@ -216,6 +232,74 @@ impl Server {
         }
     }
 
+    /// How many files there are of which something was lost that programs had written, and whether
+    /// of one for want of room. What was removed since nobody misses.
+    pub(super) fn lost_now(&self) -> (u64, bool) {
+        let lost = self.scarce.all_lost();
+        let there = lost.into_iter().filter(|(ino, _)| self.fs.attr(*ino).is_ok());
+        there.fold((0, false), |(files, any), (_, full)| (files + 1, any || full))
+    }
+
+    /// Looks how much room there is.
+    fn look(&self) {
+        if let Ok(usage) = self.fs.usage() {
+            self.scarce.saw(usage.free_blocks.saturating_mul(usage.block_bytes));
+        }
+    }
+
+    /// A program is about to write, while room is short.
+    fn ask(&self, ino: Ino, fh: u64) -> Served {
+        self.look();
+        let attr = self.fs.attr(ino)?;
+        let refused = match self.scarce.need(ino, fh, attr.size) {
+            Need::Nothing => false,
+            Need::Refused => true,
+            Need::Bytes(bytes) => matches!(self.fs.expect_room(bytes), Err(Error::Full(_))),
+        };
+        if refused {
+            self.scarce.refuse(ino);
+            return Err(Errno::ENOSPC.into());
+        }
+        Ok(Answer::Attr(attr))
+    }
+
+    /// The size of a file before something is written that the kernel kept, where that is of
+    /// interest.
+    fn size_before(&self, op: &Op) -> Option<u64> {
+        match op {
+            Op::Write { ino, cached: true, .. } if self.scarce.is_short() => {
+                self.fs.attr(*ino).ok().map(|attr| attr.size)
+            }
+            _ => None,
+        }
+    }
+
+    /// Keeps account of what was written, and of what could not be.
+    fn note_room(&self, op: &Op, before: Option<u64>, served: &Served) {
+        match (op, served) {
+            (Op::Write { ino, offset, data, cached: true, .. }, Ok(_)) => {
+                let len = data.len() as u64;
+                if let Some(before) = before {
+                    self.scarce.wrote(*ino, len, offset + len > before);
+                }
+                if self.scarce.should_look(len) {
+                    self.look();
+                }
+            }
+            (Op::Write { ino, cached: true, .. }, Err(fail)) => {
+                self.scarce.lost(*ino, fail.errno().code() == Errno::ENOSPC.code());
+                self.look();
+            }
+            (Op::Write { data, .. }, Ok(_)) if self.scarce.should_look(data.len() as u64) => {
+                self.look();
+            }
+            (Op::Allocate { .. }, Ok(_)) => self.look(),
+            (Op::SetAttr { ino, change: Change { size: Some(0), .. }, .. }, Ok(_))
+            | (Op::Open { ino, truncate: true, .. }, Ok(_)) => self.scarce.emptied(*ino),
+            _ => {}
+        }
+    }
+
     pub(super) fn new_fh(&mut self) -> u64 {
         let fh = self.next_fh;
         self.next_fh += 1;
@@ -237,6 +321,7 @@ impl Server {
         match op {
             Op::Lookup(at) => self.lookup(at),
             Op::GetAttr { ino } => Ok(Answer::Attr(self.fs.attr(*ino)?)),
+            Op::Ask { ino, fh } => self.ask(*ino, *fh),
             Op::SetAttr { ino, change, caller } => self.set_attr(*ino, *change, *caller),
             Op::ReadLink { ino } => Ok(Answer::Data(self.fs.read_link(*ino)?)),
             Op::MkNod { at, mode, rdev, caller } => self.mknod(at, *mode, *rdev, *caller),

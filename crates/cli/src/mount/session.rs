@@ -6,6 +6,7 @@ use super::log;
 use super::references::References;
 use super::reply;
 use super::request::{Op, Queue};
+use super::scarce::{self, Scarce};
 use super::server::{Late, OnRequest, Server, Settings};
 use super::writers::{self, Writers};
 use crate::queue::Pulse;
@@ -17,6 +18,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
@@ -52,6 +54,8 @@ impl Default for Options {
 pub struct Mounted {
     pub queue: Arc<Queue>,
     server: Running,
+    /// How many files there are of which something was lost.
+    pub lost: Arc<AtomicU64>,
 }
 
 /// Mounts a file system and serves it on threads of its own.
@@ -60,16 +64,21 @@ pub fn serve(fs: FileSystem, dir: &Path, options: Options) -> Result<Mounted> {
     let queue = Arc::new(Queue::new(options.timeout, options.pulse));
     let device = attach::attach(dir, &options.look)?;
     let (late, forget) = channel();
+    let (tasks, to_do) = channel();
+    let scarce = Scarce::new(tasks);
     let settings = Settings {
+        scarce: scarce.clone(),
         commit_every: options.commit_every,
         paced: options.paced,
         on_request: options.on_request,
         late: Some(late),
+        lost: Arc::default(),
     };
-    match start(fs, device, block_bytes, &queue, settings, forget) {
+    let lost = Arc::clone(&settings.lost);
+    match start(fs, device, block_bytes, &queue, settings, (forget, to_do)) {
         Ok(server) => {
-            attach::read_ahead(dir);
-            Ok(Mounted { queue, server })
+            attach::tune(dir);
+            Ok(Mounted { queue, server, lost })
         }
         Err(error) => {
             queue.kill();
@@ -85,7 +94,7 @@ fn start(
     block_bytes: u32,
     queue: &Arc<Queue>,
     settings: Settings,
-    forget: Receiver<Late>,
+    (forget, to_do): (Receiver<Late>, Receiver<scarce::Task>),
 ) -> Result<Running> {
     let (flush, unflushed) = channel();
     let references = References::default();
@@ -94,7 +103,9 @@ fn start(
     let writers = Writers::default();
     let (long, answers) = channel();
     thread::Builder::new().name("answers".into()).spawn(move || reply::hand_over(&answers))?;
-    let kernel = Kernel { queue: Arc::clone(queue), block_bytes, writers, references, flush, long };
+    let (queue_of, scarce) = (Arc::clone(queue), settings.scarce.clone());
+    let kept = scarce.kept();
+    let kernel = Kernel { queue: queue_of, block_bytes, writers, references, scarce, flush, long };
     let mut config = fuser::Config::default();
     config.n_threads = Some(1);
     // Who may come in is the kernel's to decide: it knows, and it also writes in its own name.
@@ -103,6 +114,11 @@ fn start(
         .context("the kernel does not speak to us")?;
     let notifier = session.notifier();
     thread::Builder::new().name("forget".into()).spawn(move || forget_late(&forget, &notifier))?;
+
+    let notifier = session.notifier();
+    thread::Builder::new()
+        .name("scarce".into())
+        .spawn(move || scarce::speak(&to_do, &notifier, &kept))?;
 
     let (flushed, notifier) = (Arc::clone(queue), session.notifier());
     thread::Builder::new()

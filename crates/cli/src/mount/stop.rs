@@ -14,6 +14,7 @@ use anyhow::Result;
 use signal_hook::iterator::Signals;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -65,12 +66,26 @@ fn with_events(
     tell: Sender<Event>,
     events: &Receiver<Event>,
 ) -> Result<()> {
-    let queue = Arc::clone(&mounted.queue);
+    let (queue, lost) = (Arc::clone(&mounted.queue), Arc::clone(&mounted.lost));
     let ended = tell.clone();
     thread::Builder::new().name("end".into()).spawn(move || {
         let _ = ended.send(Event::Ended(mounted.wait()));
     })?;
-    Ending { dir: dir.to_owned(), queue, tell, stage: Stage::Serving }.run(events)
+    Ending { dir: dir.to_owned(), queue, tell, stage: Stage::Serving }.run(events)?;
+    match lost.load(Ordering::Relaxed) {
+        0 => Ok(()),
+        files => {
+            let files = crate::human::count(files, "file");
+            let what = format!(
+                "something that programs wrote to {files} was lost when it could not be stored"
+            );
+            Err(fault(
+                Code::General,
+                what,
+                "What was synced is safe. The log says what had failed.",
+            ))
+        }
+    }
 }
 
 struct Ending {
@@ -95,7 +110,7 @@ impl Ending {
                     if result.is_err() {
                         let _ = attach::detach(&self.dir, true);
                     }
-                    return result.map_err(lost);
+                    return result.map_err(uncommitted);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Ok(()),
@@ -166,6 +181,6 @@ impl Ending {
 }
 
 /// The last commit did not work.
-fn lost(error: anyhow::Error) -> anyhow::Error {
+fn uncommitted(error: anyhow::Error) -> anyhow::Error {
     error.context("the mount ended, and what was written since the last commit is lost")
 }

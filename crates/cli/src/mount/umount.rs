@@ -2,7 +2,7 @@
 
 use super::attach::{self, Stuck};
 use super::busy;
-use super::data::SERVER_NAME;
+use super::data::{LOST_NAME, NO_ROOM, SERVER_NAME};
 use crate::args::UmountArgs;
 use crate::exit::{Code, fault};
 use anyhow::Result;
@@ -28,8 +28,10 @@ pub fn run(args: &UmountArgs) -> Result<()> {
     }
     // A mount whose server was killed answers nothing and has nothing to lose.
     let server = server(&dir);
+    let mut lost = None;
     if server.is_some() && !args.lazy {
         synced(&dir)?;
+        lost = Lost::of(&dir);
     }
     match attach::detach(&dir, args.lazy) {
         Ok(()) => {}
@@ -42,9 +44,41 @@ pub fn run(args: &UmountArgs) -> Result<()> {
     match server {
         // Who still uses it may do so for days.
         Some(_) if args.lazy => Ok(()),
-        Some(server) => ended(&server, args),
+        Some(server) => ended(&server, args).and_then(|()| told(lost)),
         None => Ok(()),
     }
+}
+
+/// Files of which something was lost that programs had written.
+struct Lost {
+    files: u64,
+    /// Of one of them for want of room.
+    full: bool,
+}
+
+impl Lost {
+    /// As the server of a mount tells it.
+    fn of(dir: &Path) -> Option<Self> {
+        let value = asked(dir, LOST_NAME)?;
+        let (files, full) = match value.strip_suffix(NO_ROOM) {
+            Some(files) => (files, true),
+            None => (value.as_str(), false),
+        };
+        let files = files.parse().ok().filter(|files| *files > 0)?;
+        Some(Self { files, full })
+    }
+}
+
+/// What was lost before is no reason to stay mounted, but scripts must hear of it.
+fn told(lost: Option<Lost>) -> Result<()> {
+    let Some(Lost { files, full }) = lost else { return Ok(()) };
+    let (code, why) = match full {
+        true => (Code::Full, "there was no room for it"),
+        false => (Code::General, "it could not be stored"),
+    };
+    let files = crate::human::count(files, "file");
+    let what = format!("unmounted, but something written to {files} was lost: {why}");
+    Err(fault(code, what, "What was synced is safe."))
 }
 
 /// The full name without asking the mount itself, which may be dead.
@@ -61,11 +95,15 @@ fn absolute(dir: &Path) -> Result<PathBuf> {
 
 /// The process that serves the mount.
 fn server(dir: &Path) -> Option<OwnedFd> {
-    let name = std::str::from_utf8(SERVER_NAME).ok()?;
-    let mut value = [0; 16];
-    let len = rustix::fs::getxattr(dir, name, &mut value).ok()?;
-    let id = std::str::from_utf8(value.get(..len)?).ok()?.parse().ok()?;
+    let id = asked(dir, SERVER_NAME)?.parse().ok()?;
     rustix::process::pidfd_open(Pid::from_raw(id)?, PidfdFlags::empty()).ok()
+}
+
+/// What the server of a mount says by an attribute of its root.
+fn asked(dir: &Path, name: &[u8]) -> Option<String> {
+    let mut value = [0; 32];
+    let len = rustix::fs::getxattr(dir, std::str::from_utf8(name).ok()?, &mut value).ok()?;
+    String::from_utf8(value.get(..len)?.to_vec()).ok()
 }
 
 /// Everything written is durable, or the mount stays.
@@ -75,20 +113,13 @@ fn synced(dir: &Path) -> Result<()> {
         rustix::fs::syncfs(&root)?;
         Ok(rustix::fs::fsync(&root)?)
     };
-    let Err(earlier) = sync() else { return Ok(()) };
-    // The kernel tells once of what it could not write at any time before; what it tells of now
-    // is so now.
-    match sync() {
-        Ok(()) => {
-            eprintln!("oblivio: something written to {} was lost: {earlier}", dir.display());
-            Ok(())
-        }
-        Err(error) => {
-            let what = format!("not everything in {} could be made safe: {error}", dir.display());
-            let hint = "Nothing was unmounted. Try again, or give it up with --lazy.";
-            Err(fault(Code::General, what, hint))
-        }
-    }
+    // The kernel tells once of what it could not write at any time before, which the server knows;
+    // what it tells of again is so now.
+    sync().or_else(|_| sync()).map_err(|error| {
+        let what = format!("not everything in {} could be made safe: {error}", dir.display());
+        let hint = "Nothing was unmounted. Try again, or give it up with --lazy.";
+        fault(Code::General, what, hint)
+    })
 }
 
 /// Waits for the end of the server: until then the volume is not free.

@@ -4,6 +4,7 @@ mod audits;
 #[path = "../common/mod.rs"]
 mod common;
 mod files;
+mod full;
 mod kills;
 mod life;
 mod names;

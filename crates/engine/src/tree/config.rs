@@ -9,6 +9,10 @@ use crate::{EngineError, Level, Result};
 /// The most bytes of a PLB: a header must not make us reserve what no machine has.
 const MOST_PLB: usize = 256 << 20;
 
+/// The most bytes of position map that are kept in memory because a volume became larger than it
+/// was made for.
+const MOST_GROWN_MAP: usize = 1 << 30;
+
 /// The most slots of a bucket where leaves may have fewer: 2 bits say how many are missing.
 const MOST_STEPPED: usize = 4;
 
@@ -188,6 +192,33 @@ impl TreeConfig {
         levels
     }
 
+    /// With another capacity, and with as many levels of recursion: what is stored stands on these.
+    /// So it is the part of the map in memory that follows.
+    ///
+    /// # Errors
+    /// `Invalid` for a capacity that no tree has, or that so many levels are not for.
+    pub fn with_capacity(&self, capacity: u64) -> Result<Self> {
+        let levels = self.levels_of_recursion();
+        let mut counts = vec![capacity];
+        for _ in 1..levels {
+            counts.push(counts[counts.len() - 1].div_ceil(self.map_entries_per_block()));
+        }
+        let bytes = |level: usize| self.map_format.bytes_for(counts[level]);
+        let least = bytes(levels - 1);
+        let most = if levels > 1 { bytes(levels - 2) - 1 } else { usize::MAX };
+        if least > most || least > MOST_GROWN_MAP.max(self.on_chip_bytes) {
+            return Err(EngineError::Invalid(format!(
+                "{capacity} blocks are too {} for what the volume was made for; make a new one",
+                if least > most { "few" } else { "many" }
+            )));
+        }
+        let on_chip_bytes = self.on_chip_bytes.clamp(least, most);
+        let config = Self { capacity, on_chip_bytes, ..*self };
+        config.validate()?;
+        debug_assert_eq!(config.levels_of_recursion(), levels, "as before");
+        Ok(config)
+    }
+
     /// Blocks of each level of recursion when `blocks` data blocks are addressable.
     pub fn blocks_by_level(&self, blocks: u64) -> Vec<u64> {
         let mut counts = vec![blocks];
@@ -274,6 +305,32 @@ impl TreeConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn another_capacity_leaves_the_levels_of_recursion() {
+        let compressed = |capacity, on_chip_bytes| TreeConfig {
+            on_chip_bytes,
+            ..TreeConfig::new(4096, capacity)
+        };
+        // All of the map in memory; up to 32 Mi blocks by itself.
+        let flat = compressed(1 << 20, 64 << 20);
+        for capacity in [64, 1 << 20, 1 << 25, (1 << 25) + 1, 1 << 28] {
+            let config = flat.with_capacity(capacity).expect("one level");
+            assert_eq!((config.capacity, config.levels_of_recursion()), (capacity, 1));
+            assert_eq!(config.on_chip_bytes > flat.on_chip_bytes, capacity > 1 << 25);
+        }
+        assert!(flat.with_capacity(1 << 30).is_err(), "a map of 2 GiB in memory");
+        assert!(flat.with_capacity(0).is_err() && flat.with_capacity(1 << 41).is_err());
+        let deep = compressed(1 << 26, 64 << 20);
+        for capacity in [100, 1 << 20, 1 << 26, 1 << 36] {
+            let config = deep.with_capacity(capacity).expect("two levels");
+            assert_eq!((config.capacity, config.levels_of_recursion()), (capacity, 2));
+            // And back.
+            let back = config.with_capacity(1 << 26).expect("as it was");
+            assert_eq!(back.levels_of_recursion(), 2);
+        }
+        assert!(deep.with_capacity(1).is_err(), "one block needs no second level");
+    }
 
     #[test]
     fn of_a_path_what_is_not_in_memory_counts() {

@@ -206,8 +206,8 @@ impl TreeOram {
         let first = version == FIRST_VERSION;
         let blocks = input.u64()?;
         let class = if first { blocks } else { input.u64()? };
-        let capacity = self.config.capacity;
-        if blocks < self.blocks || blocks > capacity || class == 0 || class > capacity {
+        let allowed = self.allow(blocks.max(class));
+        if blocks < self.blocks || class == 0 || allowed.is_err() {
             return Err(EngineError::State("blocks out of range"));
         }
         self.size_class = class;

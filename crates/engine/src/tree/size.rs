@@ -79,11 +79,14 @@ impl TreeOram {
     /// map's own blocks need it; for what is to be stored there is [`Self::set_size_class`]. Ids
     /// are never taken back: a counter that began again would give a block a label that was shown.
     ///
+    /// The configured capacity follows: who keeps a limit asks before.
+    ///
     /// # Errors
-    /// `Invalid` beyond the configured capacity or while a batch is under way.
+    /// `Invalid` for more blocks than a tree with so many levels of recursion can have, or while a
+    /// batch is under way.
     pub fn grow(&mut self, blocks: u64) -> Result<()> {
         self.expect_idle()?;
-        self.check_capacity(blocks)?;
+        self.allow(blocks)?;
         if blocks <= self.blocks {
             return Ok(());
         }
@@ -108,10 +111,10 @@ impl TreeOram {
     /// and by [`Self::set_cache_bytes`], as the same memory holds other buckets.
     ///
     /// # Errors
-    /// `Invalid` beyond the configured capacity or while a batch is under way.
+    /// As [`Self::grow`].
     pub fn set_size_class(&mut self, blocks: u64) -> Result<()> {
         self.expect_idle()?;
-        self.check_capacity(blocks)?;
+        self.allow(blocks)?;
         self.size_class = blocks.max(1);
         self.fit_shape();
         Ok(())
@@ -202,12 +205,16 @@ impl TreeOram {
         self.turns[0]
     }
 
-    fn check_capacity(&self, blocks: u64) -> Result<()> {
-        if blocks <= self.config.capacity {
-            return Ok(());
+    /// Raises the configured capacity to so many blocks, if it is less. What is stored may be more
+    /// than a configuration says that somebody kept from before it was raised.
+    ///
+    /// # Errors
+    /// `Invalid` for a capacity that no tree with so many levels of recursion has.
+    pub fn allow(&mut self, blocks: u64) -> Result<()> {
+        if blocks > self.config.capacity {
+            self.config = self.config.with_capacity(blocks)?;
         }
-        let most = self.config.capacity;
-        Err(EngineError::Invalid(format!("{blocks} blocks are more than the capacity of {most}")))
+        Ok(())
     }
 
     /// Brings shapes to what ids and size class ask for, or begins to.

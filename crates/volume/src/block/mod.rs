@@ -16,6 +16,27 @@ pub trait BlockSpace: Send {
     /// How many blocks the volume may ever hold (its declared capacity).
     fn capacity_blocks(&self) -> u64;
 
+    /// Ids below this one may be in use: more than [`Self::capacity_blocks`] where that was
+    /// lowered.
+    fn addressable_blocks(&self) -> u64 {
+        self.capacity_blocks()
+    }
+
+    /// Whether [`Self::set_capacity`] may work.
+    fn can_resize(&self) -> bool {
+        false
+    }
+
+    /// Declares another capacity; whoever lowers it has made sure that no more is in use. Nothing
+    /// is moved, and a crash leaves the old one or the new one.
+    ///
+    /// # Errors
+    /// `Invalid` for one that the volume cannot have, and those of the store.
+    fn set_capacity(&mut self, blocks: u64) -> Result<()> {
+        let _ = blocks;
+        Err(Error::Invalid("the volume's size was fixed when it was made".into()))
+    }
+
     /// Makes all ids below `blocks` addressable, growing the tree when its size class is used up.
     ///
     /// # Errors

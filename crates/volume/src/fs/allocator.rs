@@ -45,8 +45,22 @@ impl Allocator {
         self.held_count - self.used_count
     }
 
+    /// How many blocks may be in use. Where that was lowered, some of those that are have higher
+    /// ids; what is handed out has lower ones.
     pub(super) fn capacity(&self) -> u64 {
         self.capacity
+    }
+
+    pub(super) fn set_capacity(&mut self, blocks: u64) {
+        self.capacity = blocks;
+        self.lowest = 0;
+    }
+
+    /// An id that is in use is known, wherever it is.
+    pub(super) fn claim(&mut self, id: u64) {
+        if !self.is_used(id) {
+            self.mark(id);
+        }
     }
 
     pub(super) fn used(&self) -> u64 {
@@ -156,20 +170,18 @@ impl Allocator {
         self.released.clear();
     }
 
-    /// Takes one stored piece over, when a volume is opened.
-    pub(super) fn load_page(&mut self, page: u64, bytes: &[u8]) -> Result<()> {
+    /// Takes one stored piece over, when a volume is opened of which so many ids are addressable.
+    pub(super) fn load_page(&mut self, page: u64, bytes: &[u8], ids: u64) -> Result<()> {
         for (index, word) in bytes.chunks_exact(8).enumerate().take(PAGE_WORDS) {
             let word = u64::from_le_bytes(word.try_into().expect("eight bytes"));
             for bit in (0..64).filter(|bit| word >> bit & 1 == 1) {
                 let id = page * PAGE_IDS + index as u64 * 64 + bit;
-                if id >= self.capacity {
+                if id >= ids {
                     return Err(Error::Tampered(format!(
                         "block {id} is in use beyond the volume's capacity"
                     )));
                 }
-                if !self.is_used(id) {
-                    self.mark(id);
-                }
+                self.claim(id);
             }
         }
         Ok(())
@@ -277,6 +289,21 @@ mod tests {
     }
 
     #[test]
+    fn what_is_in_use_counts_where_the_capacity_was_lowered() {
+        let mut allocator = Allocator::new(200);
+        assert_eq!((0..150).filter_map(|_| allocator.take()).count(), 150);
+        allocator.committed();
+        (0..100).for_each(|id| allocator.release(id));
+        allocator.committed();
+        allocator.set_capacity(60);
+        assert_eq!((allocator.used(), allocator.free()), (50, 10));
+        assert_eq!(allocator.take_run(20), Some((0, 20)), "ids are not what is short");
+        assert_eq!(allocator.free(), 0);
+        allocator.set_capacity(10);
+        assert_eq!((allocator.free(), allocator.take()), (0, None));
+    }
+
+    #[test]
     fn runs_and_pages() {
         let mut allocator = Allocator::new(10_000);
         for _ in 0..100 {
@@ -290,7 +317,8 @@ mod tests {
         let mut loaded = Allocator::new(10_000);
         for (page, bytes) in allocator.dirty_pages(std::iter::empty()) {
             assert_eq!(bytes.len(), PAGE_WORDS * 8);
-            loaded.load_page(page, &bytes).unwrap();
+            assert!(Allocator::new(100).load_page(page, &bytes, 100).is_err(), "no such block");
+            loaded.load_page(page, &bytes, 10_000).unwrap();
         }
         assert_eq!(loaded.used(), allocator.used());
         assert_eq!(loaded.high_water(), 5_001);

@@ -387,6 +387,31 @@ impl FileSystem {
         self.run(|state| state.usage())
     }
 
+    /// Makes sure that a file can become longer by so many bytes now.
+    ///
+    /// # Errors
+    /// `Full`, and the block space's.
+    pub fn expect_room(&self, bytes: u64) -> Result<()> {
+        self.run(|state| state.find_room(bytes.div_ceil(state.block_bytes as u64)))
+    }
+
+    /// The least that [`set_capacity`](Self::set_capacity) takes now.
+    ///
+    /// # Errors
+    /// `Closed` after a failure.
+    pub fn least_capacity(&self) -> Result<u64> {
+        self.run(|state| Ok(state.least_capacity()))
+    }
+
+    /// Declares how many blocks the volume may hold, after a commit. Nothing is moved, and a crash
+    /// leaves the old capacity or the new one.
+    ///
+    /// # Errors
+    /// `Invalid` below the least, or for one that the volume cannot have; the block space's own.
+    pub fn set_capacity(&self, blocks: u64) -> Result<()> {
+        self.run(|state| state.set_capacity(blocks))
+    }
+
     /// Checks the metadata: names, link counts, blocks, packing.
     ///
     /// # Errors

@@ -5,7 +5,7 @@
 //! what it needs, and on a full volume there are none. So chunks that were never written have no
 //! block.
 
-use super::pool::{Pool, full};
+use super::pool::Pool;
 use crate::{Error, ROOT_BYTES, Result};
 use std::collections::HashSet;
 
@@ -198,7 +198,7 @@ impl Pool {
                         "free space is too scattered for more metadata; delete something".into(),
                     ));
                 }
-                None => self.allocator.take_run(end - first).ok_or_else(full)?,
+                None => self.allocator.take_run(end - first).ok_or_else(|| self.full())?,
             };
             self.metadata.map.insert(first, run);
             self.reserve_for(Some(run.0 + run.1 - 1))?;

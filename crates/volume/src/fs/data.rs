@@ -49,8 +49,9 @@ impl State {
         }
         match self.blocks_for_write(ino, offset, end)? {
             // What is overwritten or set aside must not fail for want of space.
-            0 => self.make_way()?,
-            blocks => self.make_room(blocks)?,
+            (0, false) => self.make_way()?,
+            (0, true) => self.make_rewrite()?,
+            (blocks, _) => self.make_room(blocks)?,
         }
         let mut inode = self.meta.inode(ino)?;
         if offset > inode.size {
@@ -60,14 +61,19 @@ impl State {
         self.flush_surplus()
     }
 
-    /// How many blocks a write may have to take.
-    fn blocks_for_write(&self, ino: Ino, offset: u64, end: u64) -> Result<u64> {
+    /// How many blocks a write may have to take, and whether it writes a shared tail anew, in its
+    /// length.
+    fn blocks_for_write(&self, ino: Ino, offset: u64, end: u64) -> Result<(u64, bool)> {
         let size = self.block_bytes as u64;
         let (first, stop) = (offset / size, end.div_ceil(size));
         let inode = self.meta.inode(ino)?;
         // A tail before the range becomes a whole segment.
         let tail = offset > inode.size && inode.size / size < first && self.floats(ino, &inode);
-        Ok(self.holes(ino, first, stop)? + u64::from(tail))
+        let blocks = self.holes(ino, first, stop)? + u64::from(tail);
+        // The tail's segment is one of those without a block.
+        let rewrites =
+            end <= inode.size && end > inode.size / size * size && self.floats(ino, &inode);
+        Ok((blocks - u64::from(rewrites), rewrites))
     }
 
     /// How many segments in a range have no block.

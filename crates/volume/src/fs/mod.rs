@@ -16,6 +16,7 @@ mod chunk_map;
 mod data;
 mod directory;
 mod inode;
+mod merging;
 mod metadata_file;
 mod packing;
 mod pool;

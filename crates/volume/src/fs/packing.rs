@@ -18,12 +18,12 @@ use crate::{Error, Result};
 use redb::ReadableTable;
 
 /// More pieces than this make the record of a pack too long.
-const MAX_PIECES: usize = 256;
+pub(super) const MAX_PIECES: usize = 256;
 /// How many packs are being filled at a time.
 const MAX_OPEN: usize = 32;
 
 impl Pack {
-    fn used(&self) -> usize {
+    pub(super) fn used(&self) -> usize {
         self.pieces.iter().map(|piece| piece.len as usize).sum()
     }
 
@@ -40,7 +40,7 @@ impl Pack {
     }
 
     /// Shifts all pieces down to close the holes between them, in the content too.
-    fn close_holes(&mut self, content: &mut [u8]) {
+    pub(super) fn close_holes(&mut self, content: &mut [u8]) {
         let mut at = 0;
         for piece in &mut self.pieces {
             let start = piece.offset as usize;
@@ -52,7 +52,7 @@ impl Pack {
     }
 
     /// Puts a piece behind all others; there must be room.
-    fn append(&mut self, ino: Ino, data: &[u8], content: &mut [u8]) {
+    pub(super) fn append(&mut self, ino: Ino, data: &[u8], content: &mut [u8]) {
         let at = self.used();
         content[at..at + data.len()].copy_from_slice(data);
         self.pieces.push(Piece { ino, offset: at as u32, len: data.len() as u32 });
@@ -61,7 +61,13 @@ impl Pack {
 
 impl Meta {
     /// Stores a pack and keeps the table of roomy packs in step.
-    fn put_pack(&self, id: u64, before: Option<&Pack>, after: &Pack, block: usize) -> Result<()> {
+    pub(super) fn put_pack(
+        &self,
+        id: u64,
+        before: Option<&Pack>,
+        after: &Pack,
+        block: usize,
+    ) -> Result<()> {
         let record = encode(after)?;
         self.open(PACKS)?.insert(id, record.as_slice())?;
         self.note_room(id, before, Some(after), block)
@@ -86,6 +92,13 @@ impl Meta {
             }
         }
         Ok(())
+    }
+
+    /// Up to `most` packs that are half empty, the emptiest first.
+    pub(super) fn emptiest_packs(&self, most: usize) -> Result<Vec<u64>> {
+        let table = self.open(ROOMY)?;
+        let ids = table.iter()?.rev().take(most).map(|entry| Ok(entry?.0.value().1));
+        ids.collect()
     }
 
     /// The fullest of the roomy packs that still take `len` bytes.
@@ -175,7 +188,7 @@ impl State {
     }
 
     /// The block that a changed pack is to lie in: the same, unless the last commit names it.
-    fn pack_fresh_block(&mut self, block: u64) -> Result<u64> {
+    pub(super) fn pack_fresh_block(&mut self, block: u64) -> Result<u64> {
         let mut pool = self.pool.lock();
         if !pool.allocator.is_committed(block) {
             return Ok(block);
@@ -188,7 +201,7 @@ impl State {
     }
 
     /// A copy of a pack's block, from the cache or the volume.
-    fn pack_content(&mut self, pack: &Pack) -> Result<Vec<u8>> {
+    pub(super) fn pack_content(&mut self, pack: &Pack) -> Result<Vec<u8>> {
         self.load_blocks(&[pack.block])?;
         let content = self.cache.get(pack.block).map(<[u8]>::to_vec);
         content.ok_or_else(|| Error::Tampered(format!("block {} is missing", pack.block)))
@@ -228,14 +241,19 @@ impl State {
         let mut pack = before.clone();
         pack.pieces.retain(|piece| piece.ino != ino);
         if pack.pieces.is_empty() {
-            self.meta.open(PACKS)?.remove(id)?;
-            self.meta.note_room(id, Some(&before), None, self.block_bytes)?;
-            self.open_packs.remove(&id);
-            self.cache.remove(pack.block);
-            self.pool.lock().allocator.release(pack.block);
-            return Ok(());
+            return self.pack_forget(id, &before);
         }
         self.pack_record(id, &before, &pack)
+    }
+
+    /// Nothing is left in a pack.
+    pub(super) fn pack_forget(&mut self, id: u64, pack: &Pack) -> Result<()> {
+        self.meta.open(PACKS)?.remove(id)?;
+        self.meta.note_room(id, Some(pack), None, self.block_bytes)?;
+        self.open_packs.remove(&id);
+        self.cache.remove(pack.block);
+        self.pool.lock().allocator.release(pack.block);
+        Ok(())
     }
 
     /// Cuts a file's piece short.

@@ -15,6 +15,10 @@ pub(super) struct Pool {
     pub(super) block_bytes: usize,
     /// Ids below this one are reserved in the block space.
     reserved: u64,
+    /// Ids below this one may be in use.
+    pub(super) ids: u64,
+    /// Whether a full volume can be helped by a higher limit.
+    resizable: bool,
     /// The reason for the failure that the database only knows as an I/O error.
     pub(super) failure: Option<Error>,
 }
@@ -39,15 +43,16 @@ impl SharedPool {
 impl Pool {
     pub(super) fn new(blocks: Box<dyn BlockSpace>, metadata: MetadataFile) -> Self {
         let mut allocator = Allocator::new(blocks.capacity_blocks());
-        for id in metadata.block_ids() {
-            allocator.take_exact(id);
-        }
+        let resizable = blocks.can_resize();
+        metadata.block_ids().for_each(|id| allocator.claim(id));
         Pool {
             block_bytes: blocks.block_bytes(),
+            ids: blocks.addressable_blocks(),
             blocks: Some(blocks),
             allocator,
             metadata,
             reserved: 0,
+            resizable,
             failure: None,
         }
     }
@@ -83,7 +88,7 @@ impl Pool {
     /// Takes `count` blocks, or none.
     pub(super) fn take_many(&mut self, count: usize) -> Result<Vec<u64>> {
         if (count as u64) > self.allocator.free() {
-            return Err(full());
+            return Err(self.full());
         }
         let ids: Vec<u64> = (0..count).map_while(|_| self.allocator.take()).collect();
         if let Err(error) = self.reserve_for(ids.iter().copied().max()) {
@@ -109,15 +114,13 @@ impl Pool {
 
     /// Goes back to what the last root and the last commit say.
     pub(super) fn go_back(&mut self) -> Result<()> {
-        let (bytes, capacity) = (self.block_bytes, self.allocator.capacity());
+        let (bytes, ids) = (self.block_bytes, self.ids);
         let blocks = self.blocks()?;
         let budget = blocks.cache_budget() / 4;
-        self.metadata = MetadataFile::from_root(blocks.root(), bytes, capacity, budget)?;
+        self.metadata = MetadataFile::from_root(blocks.root(), bytes, ids, budget)?;
         self.failure = None;
         self.allocator.go_back();
-        for id in self.metadata.block_ids() {
-            self.allocator.take_exact(id);
-        }
+        self.metadata.block_ids().for_each(|id| self.allocator.claim(id));
         Ok(())
     }
 
@@ -125,11 +128,28 @@ impl Pool {
     pub(super) fn data_blocks(&self) -> u64 {
         self.allocator.used() - self.metadata.mapped_blocks()
     }
-}
 
-/// The error of a volume without free blocks.
-pub(super) fn full() -> Error {
-    Error::Full("the volume's capacity is used up; delete something, or make it larger".into())
+    /// Declares another capacity.
+    pub(super) fn set_capacity(&mut self, blocks: u64) -> Result<()> {
+        self.blocks()?.set_capacity(blocks)?;
+        let space = self.blocks()?;
+        let (ids, blocks) = (space.addressable_blocks(), space.capacity_blocks());
+        self.ids = ids;
+        self.allocator.set_capacity(blocks);
+        Ok(())
+    }
+
+    /// The error of a volume without free blocks.
+    pub(super) fn full(&self) -> Error {
+        Error::Full(match self.resizable {
+            true => "the volume's limit is used up; delete something, or raise it: oblivio resize \
+                     VOLUME SIZE"
+                .into(),
+            false => "the volume's size is used up, which was fixed when it was made; delete \
+                      something, or move to a larger one"
+                .into(),
+        })
+    }
 }
 
 /// An operation that reads a block.

@@ -12,8 +12,7 @@ impl State {
         let ino = self.handle_ino(handle)?;
         let end = range_end(offset, len)?;
         match self.rewrites_tail(ino, offset, end)? {
-            // The tail is placed anew, which takes a block.
-            true => self.make_room(1)?,
+            true => self.make_rewrite()?,
             false => self.make_way()?,
         }
         let mut inode = self.meta.inode(ino)?;

@@ -4,7 +4,7 @@ use super::backend::open_database;
 use super::cache::DataCache;
 use super::inode::Inode;
 use super::metadata_file::MetadataFile;
-use super::pool::{Pool, SharedPool, full};
+use super::pool::{Pool, SharedPool};
 use super::tables::{ALLOCATION, Counters, Meta, ORPHANS};
 use super::tails::Tails;
 use super::types::{FileKind, Handle, Ino, NewNode, ROOT_INO, Timestamp};
@@ -46,6 +46,10 @@ pub(super) struct State {
     pub(super) removals: u64,
     /// Whether any of them was in this session.
     pub(super) removed: bool,
+    /// Whether shared blocks may be left that can be merged.
+    pub(super) mergeable: bool,
+    /// And whether removals of this session may have made some.
+    pub(super) unmerged: bool,
     pub(super) failed: Option<String>,
 }
 
@@ -69,7 +73,7 @@ impl State {
 
     fn format_tables(&mut self) -> Result<()> {
         if !self.has_room_for_metadata() {
-            return Err(full());
+            return Err(self.pool.lock().full());
         }
         self.meta.create_tables()?;
         let node = NewNode { mode: 0o755, ..NewNode::default() };
@@ -87,7 +91,7 @@ impl State {
         let file = MetadataFile::from_root(
             blocks.root(),
             blocks.block_bytes(),
-            blocks.capacity_blocks(),
+            blocks.addressable_blocks(),
             blocks.cache_budget() / 4,
         )?;
         let mut state = Self::with(blocks, file, ahead)?;
@@ -106,7 +110,9 @@ impl State {
             for page in table.iter()? {
                 let (page, bytes) = page?;
                 let (page, bytes) = (page.value(), bytes.value());
-                self.pool.lock().allocator.load_page(page, bytes)?;
+                let mut pool = self.pool.lock();
+                let ids = pool.ids;
+                pool.allocator.load_page(page, bytes, ids)?;
             }
         }
         {
@@ -115,6 +121,7 @@ impl State {
             drop(pool.allocator.committed());
             pool.reserve_for(highest)?;
         }
+        self.allow_what_is_there();
         self.discard_unused()?;
         self.remove_orphans()
     }
@@ -177,6 +184,8 @@ impl State {
             pending: false,
             removals: 0,
             removed: false,
+            mergeable: true,
+            unmerged: false,
             failed: None,
         })
     }
@@ -204,7 +213,7 @@ impl State {
         let cause = self.pool.lock().failure.take();
         let refused = matches!(cause, Some(Error::Full(_))) && self.accepted == 0;
         if refused && self.go_back().is_ok() {
-            return Err(full());
+            return Err(self.pool.lock().full());
         }
         self.failed = Some(cause.as_ref().map_or(reason.clone(), Error::to_string));
         match cause {
@@ -247,6 +256,13 @@ impl State {
             let shrunk = self.shrink_metadata();
             self.settle(shrunk)?;
             self.end_operation()?;
+        }
+        if self.should_merge()? {
+            self.merge_when_idle()?;
+            self.end_operation()?;
+            // Whoever comes waits for the end of one round, no more.
+            self.pool.lock().blocks()?.idle()?;
+            return Ok(Some(std::time::Duration::ZERO));
         }
         self.pool.lock().blocks()?.idle()
     }
@@ -318,6 +334,20 @@ impl State {
         pool.blocks()?.finish()?;
         let blocks = pool.take_blocks();
         blocks.ok_or_else(|| Error::Closed("the file system was closed".into()))
+    }
+
+    /// Declares another capacity, in blocks. All of what is accepted is stored first.
+    pub(super) fn set_capacity(&mut self, blocks: u64) -> Result<()> {
+        self.commit()?;
+        let least = self.least_capacity();
+        if blocks < least {
+            return Err(Error::Invalid(format!(
+                "the volume needs {least} blocks for what it holds"
+            )));
+        }
+        self.pool.lock().set_capacity(blocks)?;
+        self.allow_what_is_there();
+        Ok(())
     }
 
     /// The file behind a handle.

@@ -11,6 +11,8 @@ struct Disk {
     capacity: u64,
     budget: usize,
     reserved: u64,
+    /// The most that was ever reserved.
+    ids: u64,
     blocks: HashMap<u64, Vec<u8>>,
     root: Vec<u8>,
     /// What the blocks changed since the last commit were before.
@@ -81,8 +83,14 @@ impl MemoryBlocks {
         self.disk().fail_after = accesses;
     }
 
-    /// Another capacity, for whoever opens it next.
+    /// Another capacity, for whoever opens it next; no block behind it is in use.
     pub fn set_capacity(&self, blocks: u64) {
+        let mut disk = self.disk();
+        (disk.capacity, disk.ids) = (blocks, disk.ids.min(blocks));
+    }
+
+    /// Another limit, for whoever opens it next, as in a header that somebody put back.
+    pub fn set_limit(&self, blocks: u64) {
         self.disk().capacity = blocks;
     }
 
@@ -109,6 +117,14 @@ impl MemoryBlocks {
 }
 
 impl Disk {
+    /// As a tree has it.
+    fn most_ids(&self) -> u64 {
+        match self.ids > self.capacity {
+            true => self.ids + self.ids / 16 + 1024,
+            false => self.capacity,
+        }
+    }
+
     fn commit(&mut self) {
         self.undo.clear();
         self.committed_root = self.root.clone();
@@ -190,10 +206,24 @@ impl BlockSpace for Mounted {
 
     fn reserve(&mut self, blocks: u64) -> Result<()> {
         let mut disk = self.volume.disk();
-        if blocks > disk.capacity {
+        if blocks > disk.most_ids() {
             return Err(Error::Full("beyond the declared capacity".into()));
         }
         disk.reserved = disk.reserved.max(blocks);
+        disk.ids = disk.ids.max(blocks);
+        Ok(())
+    }
+
+    fn addressable_blocks(&self) -> u64 {
+        self.volume.disk().most_ids()
+    }
+
+    fn can_resize(&self) -> bool {
+        true
+    }
+
+    fn set_capacity(&mut self, blocks: u64) -> Result<()> {
+        self.volume.disk().capacity = blocks;
         Ok(())
     }
 

@@ -3,8 +3,11 @@
 //! Layout in docs/format.md §"Header". Everything but the passphrase slots is covered by a MAC
 //! under the master key; the slots are sealed one by one.
 
+mod limit;
 mod sequential;
 mod tree;
+
+pub(crate) use limit::Limit;
 
 pub use sequential::SequentialHeader;
 

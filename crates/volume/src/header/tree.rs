@@ -12,6 +12,9 @@ const PAGE_SLOTS: u32 = 1;
 /// A flag: the buckets of leaves may have fewer slots than others; then they are in `slab-1` and
 /// so on, and the size class goes by eighths of a power of two.
 const LEAF_STEPS: u32 = 2;
+/// A flag: the limit was lowered below the blocks that are addressable, which older builds take for
+/// damage.
+const LOWERED: u32 = 8;
 /// Block sizes from which slots begin at pages: with a tree's five blocks a bucket, a page more in each is a
 /// sixteenth of it at most.
 const PAGE_SLOTS_FROM: usize = 16 << 10;
@@ -68,7 +71,7 @@ pub(super) fn fields_of(config: &TreeConfig) -> Result<Fields> {
 /// Refuses what this version does not know.
 pub(super) fn refuse_unknown(fields: &Fields) -> Result<()> {
     let reserved = parameters(fields).reserved.get();
-    if fields.flags.get() & !(PAGE_SLOTS | LEAF_STEPS) != 0 || reserved != 0 {
+    if fields.flags.get() & !(PAGE_SLOTS | LEAF_STEPS | LOWERED) != 0 || reserved != 0 {
         return Err(unknown_features());
     }
     config(fields).validate().map_err(|error| Error::Unsupported(error.to_string()))
@@ -91,6 +94,20 @@ pub(super) fn config(fields: &Fields) -> TreeConfig {
         cache_bytes: 0,
         ..TreeConfig::new(fields.block_bytes.get() as usize, own.capacity_blocks.get())
     }
+}
+
+/// The fields with another limit, of a volume of which so many blocks are addressable.
+pub(super) fn with_limit(fields: &Fields, blocks: u64, addressable: u64) -> Result<Fields> {
+    let config = config(fields).with_capacity(blocks);
+    let config = config.map_err(|error| Error::Invalid(error.to_string()))?;
+    let own = Parameters {
+        capacity_blocks: U64::new(config.capacity),
+        on_chip_bytes: U64::new(config.on_chip_bytes as u64),
+        ..parameters(fields)
+    };
+    let lowered = if blocks < addressable { LOWERED } else { 0 };
+    let flags = U32::new(fields.flags.get() & !LOWERED | lowered);
+    Ok(Fields { flags, parameters: transmute!(own), ..*fields })
 }
 
 /// What the slots of the slab are multiples of, in bytes.

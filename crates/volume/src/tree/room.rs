@@ -31,7 +31,7 @@ impl TreeVolume {
     /// largest class whose whole tree fits. Less would do for a while, but the buckets of a tree
     /// are stored as paths come by, whatever is asked for, and must not be refused then.
     pub(crate) fn room_in(&self, free: u64) -> u64 {
-        let capacity = self.engine.config().capacity;
+        let capacity = self.limit.blocks();
         let slab = self.slab.current_bytes() + self.slab.free_bytes();
         let there = slab + self.journal.length() + self.state.length();
         let fits = |class| self.most_stored(class) <= free.saturating_add(there);

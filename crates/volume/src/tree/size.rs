@@ -45,6 +45,13 @@ impl TreeVolume {
         self.set_class(class)
     }
 
+    /// Declares another limit. What is stored stays where it is.
+    pub(crate) fn set_limit(&mut self, blocks: u64) -> Result<()> {
+        let blocks = blocks.max(LEAST_BLOCKS);
+        self.engine.allow(blocks).map_err(engine_error)?;
+        self.limit.set(&*self.store, blocks, self.engine.capacity())
+    }
+
     /// The class that the tree should have, for what exists.
     fn class_due(&self) -> u64 {
         let (live, class) = (self.engine.live_blocks(), self.engine.size_class());

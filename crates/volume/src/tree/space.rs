@@ -20,6 +20,8 @@ pub(crate) const SYNC_BYTES: usize = 4 << 20;
 /// The most bytes that wait to be carried out, and those that may wait always.
 const MOST_DEFERRED: usize = 2 << 20;
 const LEAST_DEFERRED: usize = 256 << 10;
+/// So many ids more may be used where more are than the limit says.
+const SPARE_BLOCKS: u64 = 1024;
 /// The most blocks that wait: many may have little written to them.
 pub(crate) const MOST_WAITING: usize = 128;
 
@@ -154,22 +156,41 @@ impl BlockSpace for TreeVolume {
     }
 
     fn capacity_blocks(&self) -> u64 {
-        self.engine.config().capacity
+        self.limit.blocks()
+    }
+
+    fn addressable_blocks(&self) -> u64 {
+        let (there, limit) = (self.engine.capacity(), self.capacity_blocks());
+        match there > limit {
+            // Where an old limit was put back, what is there can be removed all the same, which
+            // takes some.
+            true => there + there / 16 + SPARE_BLOCKS,
+            false => limit,
+        }
+    }
+
+    fn can_resize(&self) -> bool {
+        true
+    }
+
+    fn set_capacity(&mut self, blocks: u64) -> Result<()> {
+        self.guarded(|volume| volume.set_limit(blocks))
     }
 
     fn reserve(&mut self, blocks: u64) -> Result<()> {
-        if blocks > self.capacity_blocks() {
+        // Also where the limit was lowered since.
+        if blocks <= self.engine.capacity() {
+            return Ok(());
+        }
+        if blocks > self.addressable_blocks() {
             return Err(Error::Full(format!(
-                "the volume was declared with {} blocks of {} bytes",
+                "the volume's limit of {} blocks of {} bytes is used up",
                 self.capacity_blocks(),
                 self.block_bytes()
             )));
         }
-        if blocks <= self.engine.capacity() {
-            return Ok(());
-        }
         // Powers of two, so that the size of the position map tells no more.
-        let blocks = blocks.next_power_of_two().min(self.capacity_blocks());
+        let blocks = blocks.next_power_of_two().min(self.addressable_blocks());
         self.guarded(|volume| {
             volume.serve_intended()?;
             volume.record_resize(blocks, volume.engine.size_class())?;

@@ -4,7 +4,7 @@
 //! sealed state (a delta on its log, or a new checkpoint), the commit record. Until the record is
 //! durable a crash leaves the commit before, whole.
 
-use crate::header::{EngineKind, FORMAT_VERSION, Header};
+use crate::header::{EngineKind, FORMAT_VERSION, Header, Limit};
 use crate::options::{
     CreateOptions, DEFAULT_MEMORY, EngineInfo, OpenOptions, Shown, ShownKind, TreeInfo, VolumeInfo,
 };
@@ -66,6 +66,7 @@ pub struct TreeVolume {
     pub(crate) quiet: Quiet,
     replayed: u64,
     pub(crate) options: OpenOptions,
+    pub(crate) limit: Limit,
     /// Why this handle is unusable, if it is.
     pub(crate) failed: Option<String>,
 }
@@ -206,6 +207,7 @@ impl TreeVolume {
             quiet: Quiet::default(),
             replayed: 0,
             options,
+            limit: Limit::of(header, master)?,
             failed: None,
         })
     }
@@ -441,7 +443,7 @@ impl TreeVolume {
             volume: self.volume,
             format: FORMAT_VERSION,
             block_bytes: config.block_bytes,
-            capacity_blocks: config.capacity,
+            capacity_blocks: self.limit.blocks(),
             epoch: self.state.record().epoch(),
             passphrases: self.passphrases,
             bytes_stored: self.store.list()?.iter().map(|(_, len)| len).sum(),

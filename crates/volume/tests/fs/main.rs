@@ -4,6 +4,7 @@
 mod disks;
 
 mod crashes;
+mod full;
 mod holes;
 mod links;
 mod names;

@@ -121,7 +121,8 @@ fn free_blocks_are_what_can_be_written() {
         while fs.write(handle, held + written * 4_096, &[1; 4_096]).is_ok() {
             written += 1;
         }
-        assert!(written.abs_diff(free) <= 40, "{written} of {free}");
+        // Who writes gets a little more than what can be set aside at once.
+        assert!(free <= written + 2 && written <= free + free / 20 + 40, "{written} of {free}");
         assert!(fs.usage().unwrap().free_blocks <= 40);
     }
 }

@@ -7,6 +7,7 @@ mod outage;
 mod serving;
 
 use super::request::{Answer, Caller, Op, Place, Queue};
+use super::scarce::Scarce;
 use super::server::{Late, OnRequest, Server, Settings};
 use crate::queue::Pulse;
 use fuser::Errno;
@@ -105,7 +106,10 @@ impl Rig {
         let queue = Arc::new(Queue::new(timeout, pulse));
         let (tell, late) = channel();
         let commit_every = Duration::from_secs(3600);
-        let settings = Settings { commit_every, paced: false, on_request, late: Some(tell) };
+        let (scarce, lost) = (Scarce::new(channel().0), Arc::default());
+        let late_to = Some(tell);
+        let settings =
+            Settings { commit_every, paced: false, on_request, late: late_to, scarce, lost };
         let server = Server::new(fs, Arc::clone(&queue), settings);
         let server = thread::spawn(move || server.run());
         let (watched, stalls) = (Arc::clone(&queue), Arc::<AtomicU64>::default());

@@ -87,7 +87,7 @@ fn what_follows_the_mounting_asks_nothing_of_the_mount() {
         Err(error) => return eprintln!("skipped: {error:#}"),
     };
     thread::spawn(move || {
-        attach::read_ahead(&at);
+        attach::tune(&at);
         let _ = tell.send(());
     });
     let asked_nothing = ended.recv_timeout(Duration::from_secs(10)).is_ok();

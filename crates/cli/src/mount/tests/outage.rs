@@ -54,6 +54,8 @@ impl Storm {
             on_request: None,
             late: None,
             paced: false,
+            scarce: Scarce::new(channel().0),
+            lost: Arc::default(),
         };
         let server = Server::new(fs, Arc::clone(&queue), settings);
         let server = thread::spawn(move || server.run());

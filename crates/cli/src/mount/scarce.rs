@@ -1,0 +1,422 @@
+//! When room is short, programs ask before they write.
+//!
+//! The kernel takes writes into its cache and answers them without us. What then finds no room is
+//! lost, and the program hears of it when it closes the file, if it looks. But before it takes a
+//! write, it makes sure of the file's mode and size. So while room is short we have it forget
+//! those: then it asks for them, with the handle that is written to, which it does for no other
+//! reason. Before the answer it is made to write what it kept so far, as often as that could fill
+//! what is left. Then we know how much a write is, whether it makes the file longer, and whether
+//! there is room for one more; and where there is none, the answer is `ENOSPC`, which `write()`
+//! hands on.
+//!
+//! What is asked does not say how long the write will be, or where: it counts as long as those
+//! before it, and a file that did not grow is taken to be written in place, which needs no room.
+
+use fuser::{INodeNo, Notifier};
+use oblivio_volume::fs::Ino;
+use std::collections::{HashMap, HashSet};
+use std::sync::mpsc::{Receiver, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+const ACCESS_MODE: i32 = 0o3;
+const O_WRONLY: i32 = 0o1;
+const O_APPEND: i32 = 0o2000;
+
+/// Room is short below this much: the kernel keeps less than that of a FUSE file system before it
+/// writes (a hundredth of a fifth of the memory).
+const SHORT: u64 = 64 << 20;
+const PART_OF_MEMORY: u64 = 250;
+/// How long a write is taken to be before any was seen: as programs that copy files have them.
+const USUAL_WRITE: u64 = 128 << 10;
+const LEAST_WRITE: u64 = 4 << 10;
+const MOST_WRITE: u64 = 16 << 20;
+
+/// What is done then.
+type Then = Box<dyn FnOnce() + Send>;
+
+/// Something for the thread that speaks to the kernel: it may have to wait for the server.
+pub enum Task {
+    /// A file is about to be written: the kernel writes what may be too much, and forgets the
+    /// attributes.
+    Before(Ino, Then),
+    /// A file is about to be opened to be written: the kernel forgets the attributes.
+    Open(Ino, Then),
+    /// The kernel was told the attributes, and forgets them again.
+    Again(Ino),
+    /// Room has become short: the kernel writes what it keeps of this file.
+    Flush(Ino),
+}
+
+/// What [`speak`] tells of what the kernel wrote. It does not keep that thread alive.
+#[derive(Clone)]
+pub struct Kept(Arc<Mutex<Inner>>);
+
+/// Who asks, and who is refused. Clones are the same.
+#[derive(Clone)]
+pub struct Scarce {
+    inner: Arc<Mutex<Inner>>,
+    tasks: Sender<Task>,
+}
+
+#[derive(Default)]
+struct Inner {
+    /// Below this, room is short.
+    limit: u64,
+    short: bool,
+    room: u64,
+    /// Bytes that may be written before the room is looked at again.
+    unlooked: u64,
+    /// Handles that may write, and whether they only append.
+    handles: HashMap<u64, (Ino, bool)>,
+    files: HashMap<Ino, Writes>,
+    /// Files of which something was lost, and whether for want of room.
+    lost: HashMap<Ino, bool>,
+}
+
+/// How a file is written.
+struct Writes {
+    /// Writes that the kernel may keep.
+    kept: u64,
+    /// How long they are taken to be, and whether any was seen.
+    each: u64,
+    known: bool,
+    /// Bytes that came from the kernel since it last wrote all.
+    bytes: u64,
+    /// Whether they made the file longer, and whether those before did.
+    grows: bool,
+    grew: bool,
+    /// What was kept found no room, and nobody was told.
+    refused: bool,
+}
+
+impl Default for Writes {
+    fn default() -> Self {
+        let (kept, each, bytes) = (0, USUAL_WRITE, 0);
+        Self { kept, each, known: false, bytes, grows: false, grew: false, refused: false }
+    }
+}
+
+/// What the room must be for the next write of a file.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Need {
+    /// It is none, as far as we know.
+    Nothing,
+    /// So many bytes.
+    Bytes(u64),
+    /// Whatever there is, the write before found none.
+    Refused,
+}
+
+impl Inner {
+    fn kept(&self) -> u64 {
+        self.files.values().map(|file| file.kept.saturating_mul(file.each)).sum()
+    }
+}
+
+impl Scarce {
+    /// With a line to the thread that runs [`speak`].
+    pub fn new(tasks: Sender<Task>) -> Self {
+        Self::with(tasks, SHORT.max(crate::memory::there() / PART_OF_MEMORY))
+    }
+
+    fn with(tasks: Sender<Task>, limit: u64) -> Self {
+        Self { inner: Arc::new(Mutex::new(Inner { limit, ..Inner::default() })), tasks }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether writes ask.
+    pub fn is_short(&self) -> bool {
+        self.lock().short
+    }
+
+    /// A handle was opened with these flags; does something with it once its first write will ask.
+    pub fn opened(&self, ino: Ino, fh: u64, flags: i32, then: impl FnOnce() + Send + 'static) {
+        if flags & ACCESS_MODE == 0 {
+            return then();
+        }
+        self.lock().handles.insert(fh, (ino, flags & O_APPEND != 0));
+        self.after(Task::Open, ino, then);
+    }
+
+    /// Does something once the kernel has written what may be too much to keep, and has forgotten
+    /// the attributes of a file.
+    pub fn before(&self, ino: Ino, then: impl FnOnce() + Send + 'static) {
+        self.after(Task::Before, ino, then);
+    }
+
+    fn after(
+        &self,
+        task: impl FnOnce(Ino, Then) -> Task,
+        ino: Ino,
+        then: impl FnOnce() + Send + 'static,
+    ) {
+        if !self.is_short() {
+            return then();
+        }
+        if let Err(unsent) = self.tasks.send(task(ino, Box::new(then)))
+            && let Task::Before(_, then) | Task::Open(_, then) = unsent.0
+        {
+            then();
+        }
+    }
+
+    pub fn closed(&self, fh: u64) {
+        let mut inner = self.lock();
+        let Some((ino, _)) = inner.handles.remove(&fh) else { return };
+        if !inner.handles.values().any(|(other, _)| *other == ino) {
+            inner.files.remove(&ino);
+        }
+    }
+
+    /// The kernel was told the attributes of a file.
+    pub fn told(&self, ino: Ino) {
+        let inner = self.lock();
+        if inner.short && inner.handles.values().any(|(other, _)| *other == ino) {
+            let _ = self.tasks.send(Task::Again(ino));
+        }
+    }
+
+    /// Whether the attributes of a new file are not to be kept at all, so that its first write
+    /// asks: only of one that is not read, for reading at its end asks too.
+    pub fn asks_first(&self, flags: i32) -> bool {
+        flags & ACCESS_MODE == O_WRONLY && self.is_short()
+    }
+
+    /// Whether the room should be looked at, now that so many bytes more were written.
+    pub fn should_look(&self, bytes: u64) -> bool {
+        let mut inner = self.lock();
+        inner.unlooked = inner.unlooked.saturating_sub(bytes);
+        inner.short || inner.unlooked == 0
+    }
+
+    /// So many bytes may still be written.
+    pub fn saw(&self, room: u64) {
+        let mut inner = self.lock();
+        let was_short = inner.short;
+        inner.room = room;
+        inner.unlooked = room.saturating_sub(inner.limit) / 2;
+        inner.short = room < inner.limit;
+        if inner.short && !was_short {
+            let open: HashSet<Ino> = inner.handles.values().map(|(ino, _)| *ino).collect();
+            open.into_iter().for_each(|ino| drop(self.tasks.send(Task::Flush(ino))));
+        }
+    }
+
+    /// The kernel wrote so many bytes of what it kept.
+    pub fn wrote(&self, ino: Ino, bytes: u64, longer: bool) {
+        let mut inner = self.lock();
+        let file = inner.files.entry(ino).or_default();
+        file.bytes += bytes;
+        file.grows |= longer;
+        // They may be longer than they were taken to be.
+        if file.kept > 0 {
+            file.each = file.each.max(file.bytes.div_ceil(file.kept).min(MOST_WRITE));
+        }
+    }
+
+    /// It could not write something that it kept, which is lost; `full` when there was no room.
+    pub fn lost(&self, ino: Ino, full: bool) {
+        let mut inner = self.lock();
+        inner.lost.insert(ino, full);
+        if full {
+            inner.files.entry(ino).or_default().refused = true;
+            // It may have been told the attributes since.
+            let _ = self.tasks.send(Task::Again(ino));
+        }
+    }
+
+    /// All of a file is gone, and what was lost with it.
+    pub fn emptied(&self, ino: Ino) {
+        self.lock().lost.remove(&ino);
+    }
+
+    /// The files of which something was lost, and whether for want of room.
+    pub fn all_lost(&self) -> Vec<(Ino, bool)> {
+        self.lock().lost.iter().map(|(ino, full)| (*ino, *full)).collect()
+    }
+
+    /// What the next write to a file of so many bytes needs. A refusal is told once: who then
+    /// writes in place may.
+    pub fn need(&self, ino: Ino, fh: u64, size: u64) -> Need {
+        let mut inner = self.lock();
+        let appends = inner.handles.get(&fh).is_some_and(|handle| handle.1);
+        let kept = inner.kept();
+        let file = inner.files.entry(ino).or_default();
+        if std::mem::take(&mut file.refused) {
+            return Need::Refused;
+        }
+        match size == 0 || appends || file.grew {
+            // The write that asks is among those that are kept.
+            true => Need::Bytes(kept.max(file.each)),
+            false => Need::Nothing,
+        }
+    }
+
+    /// There is no such room: who asked is told so.
+    pub fn refuse(&self, ino: Ino) {
+        let mut inner = self.lock();
+        let file = inner.files.entry(ino).or_default();
+        (file.grew, file.kept) = (false, file.kept.saturating_sub(1));
+    }
+
+    /// For the thread that speaks to the kernel.
+    pub fn kept(&self) -> Kept {
+        Kept(Arc::clone(&self.inner))
+    }
+}
+
+impl Kept {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The files of which the kernel may keep too much for one write more.
+    fn too_much(&self, ino: Ino) -> Vec<Ino> {
+        let inner = self.lock();
+        let next = inner.files.get(&ino).map_or(USUAL_WRITE, |file| file.each);
+        let fits = inner.kept().saturating_add(next).saturating_mul(2) < inner.room;
+        // After the first write of a file, to learn how long its writes are.
+        let learn = |of: Ino, file: &Writes| of == ino && !file.known;
+        let kept = inner.files.iter().filter(|(_, file)| file.kept > 0);
+        kept.filter(|(of, file)| !fits || learn(**of, file)).map(|(of, _)| *of).collect()
+    }
+
+    /// The kernel wrote all that it kept of a file.
+    fn flushed(&self, ino: Ino) {
+        let mut inner = self.lock();
+        let Some(file) = inner.files.get_mut(&ino) else { return };
+        if file.bytes > 0 {
+            file.grew = file.grows;
+        }
+        // What was kept before anybody asked says nothing of how long a write is.
+        if file.bytes > 0 && file.kept > 0 {
+            file.each = file.bytes.div_ceil(file.kept).clamp(LEAST_WRITE, MOST_WRITE);
+            file.known = true;
+        }
+        (file.kept, file.bytes, file.grows) = (0, 0, false);
+    }
+
+    fn keeps_one_more(&self, ino: Ino) {
+        self.lock().files.entry(ino).or_default().kept += 1;
+    }
+}
+
+/// Tells the kernel what to forget and what to write, on a thread of its own: what it writes goes
+/// through the server.
+pub fn speak(tasks: &Receiver<Task>, notifier: &Notifier, kept: &Kept) {
+    // It may have forgotten the file by itself.
+    let forget = |ino| drop(notifier.inval_inode(INodeNo(ino), -1, 0));
+    let flush = |ino| {
+        drop(notifier.inval_inode(INodeNo(ino), 0, 0));
+        kept.flushed(ino);
+    };
+    while let Ok(task) = tasks.recv() {
+        match task {
+            Task::Before(ino, then) => {
+                kept.too_much(ino).into_iter().for_each(flush);
+                kept.keeps_one_more(ino);
+                forget(ino);
+                then();
+            }
+            Task::Open(ino, then) => {
+                forget(ino);
+                then();
+            }
+            Task::Again(ino) => forget(ino),
+            Task::Flush(ino) => flush(ino),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+
+    const MIB: u64 = 1 << 20;
+    const WRITE: i32 = 2;
+
+    fn scarce() -> (Scarce, Receiver<Task>) {
+        let (tasks, to_do) = channel();
+        (Scarce::with(tasks, 10 * MIB), to_do)
+    }
+
+    /// What the thread that speaks to the kernel does before a write, which writes so much.
+    fn asks(scarce: &Scarce, ino: Ino, written: u64) -> bool {
+        let kept = scarce.kept();
+        let flush = kept.too_much(ino);
+        for &ino in &flush {
+            scarce.wrote(ino, written, true);
+            kept.flushed(ino);
+        }
+        kept.keeps_one_more(ino);
+        !flush.is_empty()
+    }
+
+    #[test]
+    fn with_room_nobody_asks() {
+        let (scarce, to_do) = scarce();
+        scarce.saw(100 * MIB);
+        scarce.opened(7, 1, WRITE, || ());
+        scarce.told(7);
+        assert!(!scarce.is_short() && to_do.try_recv().is_err());
+        // It is looked at again when half of what is left until then may be written.
+        assert!(!scarce.should_look(44 * MIB) && scarce.should_look(MIB));
+        scarce.saw(9 * MIB);
+        assert!(matches!(to_do.try_recv(), Ok(Task::Flush(7))), "who was there before hears of it");
+        assert!(scarce.is_short() && scarce.should_look(1));
+        scarce.told(7);
+        assert!(matches!(to_do.try_recv(), Ok(Task::Again(7))));
+        scarce.told(8);
+        scarce.opened(8, 2, 0, || ());
+        assert!(to_do.try_recv().is_err(), "nobody writes to it");
+        scarce.opened(8, 3, O_WRONLY, || ());
+        assert!(matches!(to_do.try_recv(), Ok(Task::Open(8, _))));
+        assert!(scarce.asks_first(O_WRONLY) && !scarce.asks_first(WRITE));
+    }
+
+    #[test]
+    fn the_length_of_writes_is_learnt() {
+        let (scarce, _to_do) = scarce();
+        scarce.saw(8 * MIB);
+        scarce.opened(7, 1, WRITE, || ());
+        assert!(!asks(&scarce, 7, 0), "nothing is kept");
+        assert_eq!(scarce.need(7, 1, 0), Need::Bytes(USUAL_WRITE));
+        assert!(asks(&scarce, 7, MIB), "the first one tells");
+        assert_eq!(scarce.need(7, 1, MIB), Need::Bytes(MIB));
+        // More is kept as long as it fills less than half of what is left.
+        assert_eq!((0..4).map(|_| asks(&scarce, 7, 4 * MIB)).filter(|&flushed| flushed).count(), 1);
+        scarce.saw(MIB / 2);
+        assert!(asks(&scarce, 7, MIB) && asks(&scarce, 7, MIB), "each");
+        assert_eq!(scarce.need(7, 1, 9 * MIB), Need::Bytes(MIB));
+    }
+
+    #[test]
+    fn what_is_written_in_place_needs_nothing_and_a_loss_is_told_once() {
+        let (scarce, to_do) = scarce();
+        scarce.saw(0);
+        scarce.opened(7, 1, WRITE, || ());
+        scarce.opened(7, 2, WRITE | O_APPEND, || ());
+        assert_eq!(scarce.need(7, 1, 5_000), Need::Nothing);
+        assert_eq!(scarce.need(7, 2, 5_000), Need::Bytes(USUAL_WRITE), "it only appends");
+        assert_eq!(scarce.need(7, 1, 0), Need::Bytes(USUAL_WRITE), "it is empty");
+        scarce.lost(7, true);
+        assert!(to_do.try_iter().any(|task| matches!(task, Task::Again(7))));
+        assert_eq!(scarce.need(7, 1, 5_000), Need::Refused);
+        assert_eq!(scarce.need(7, 1, 5_000), Need::Nothing);
+        assert_eq!(scarce.all_lost(), [(7, true)]);
+        scarce.emptied(7);
+        assert_eq!(scarce.all_lost(), []);
+        asks(&scarce, 7, 0);
+        assert!(asks(&scarce, 7, 4096));
+        assert_eq!(scarce.need(7, 1, 9_000), Need::Bytes(4096), "it grew");
+        scarce.refuse(7);
+        assert_eq!(scarce.need(7, 1, 9_000), Need::Nothing, "who was refused may write in place");
+        scarce.closed(1);
+        scarce.closed(2);
+        assert_eq!(scarce.lock().files.len(), 0);
+    }
+}

@@ -1,0 +1,161 @@
+//! Shared blocks that removals left half empty are merged when room is short.
+//!
+//! It goes in rounds: so many of the emptiest packs are read at once, their pieces move into the
+//! fullest of them that still take them, and a commit frees the others. As a pack that the last
+//! commit names moves to a fresh block when it changes, a round takes blocks before it frees any;
+//! so it is no larger than what is kept back allows, and the next one has more.
+
+use super::packing::MAX_PIECES;
+use super::pool::read_op;
+use super::state::State;
+use super::tables::Pack;
+use crate::{Error, Result};
+use std::collections::VecDeque;
+
+/// Packs in a round, and bytes of them.
+const ROUND_PACKS: usize = 32;
+const ROUND_BYTES: usize = 4 << 20;
+/// So many blocks more than are asked for are freed at the most.
+const MOST_AHEAD: u64 = 256;
+/// A piece that moves changes the record of its inode, which is a page of one table: of those that
+/// an operation may change there are so many.
+const PIECES_PER_OPERATION: u64 = 4;
+
+/// A pack in a round, and what moves into it.
+struct Target {
+    id: u64,
+    before: Pack,
+    from: Vec<(u64, Pack)>,
+    used: usize,
+    pieces: usize,
+}
+
+impl State {
+    /// Whether shared blocks should be merged without being asked for room.
+    pub(super) fn should_merge(&self) -> Result<bool> {
+        if !self.unmerged || !self.mergeable || self.failed.is_some() {
+            return Ok(false);
+        }
+        let usage = self.usage()?;
+        Ok(usage.free_blocks < usage.capacity_blocks / 16)
+    }
+
+    /// One round in a quiet moment, where nobody is to hear that there was no room for it.
+    pub(super) fn merge_when_idle(&mut self) -> Result<()> {
+        self.begin()?;
+        let merged = self.merge_packs();
+        match self.settle(merged) {
+            Err(Error::Full(_)) => {
+                self.unmerged = false;
+                Ok(())
+            }
+            merged => merged.map(drop),
+        }
+    }
+
+    /// Rounds until there is room for so many blocks, and for some more: not every small file is to
+    /// bring one.
+    pub(super) fn merge_for(&mut self, blocks: u64) -> Result<()> {
+        let ahead = (self.pool.lock().allocator.capacity() / 64).min(MOST_AHEAD);
+        while !self.has_room(blocks.saturating_add(ahead)) && self.merge_packs()? {}
+        Ok(())
+    }
+
+    /// One round; whether it freed anything.
+    pub(super) fn merge_packs(&mut self) -> Result<bool> {
+        if !self.mergeable {
+            return Ok(false);
+        }
+        // Frees what was removed, and leaves nothing half done that a merge would have to know of.
+        if self.operations > 0 || self.tails.len() > 0 {
+            self.commit()?;
+        }
+        let targets = self.plan_merge()?;
+        if targets.is_empty() {
+            (self.mergeable, self.unmerged) = (false, false);
+            return Ok(false);
+        }
+        self.fetch_round(&targets)?;
+        targets.into_iter().try_for_each(|target| self.merge_into(target))?;
+        self.evict_data()?;
+        self.commit()?;
+        Ok(true)
+    }
+
+    /// What moves where. The emptiest go first, each into the fullest that takes it.
+    fn plan_merge(&self) -> Result<Vec<Target>> {
+        let most = (ROUND_BYTES / self.block_bytes).clamp(2, ROUND_PACKS);
+        let mut packs = Vec::new();
+        for id in self.meta.emptiest_packs(most)? {
+            packs.push((id, self.meta.pack(id)?));
+        }
+        packs.sort_by_key(|(id, pack)| (pack.used(), *id));
+        let mut targets: Vec<Target> = Vec::new();
+        let (mut work, mut packs) = (0, VecDeque::from(packs));
+        while let Some((id, before)) = packs.pop_back() {
+            let (used, pieces) = (before.used(), before.pieces.len());
+            let mut target = Target { id, before, from: Vec::new(), used, pieces };
+            while let Some((id, pack)) = packs.pop_front() {
+                let cost = 1 + (pack.pieces.len() as u64).div_ceil(PIECES_PER_OPERATION);
+                let fits = target.used + pack.used() <= self.block_bytes
+                    && target.pieces + pack.pieces.len() <= MAX_PIECES;
+                let blocks = targets.len() as u64 + 1;
+                if !fits || !self.has_room_after(blocks, blocks + work + cost) {
+                    packs.push_front((id, pack));
+                    break;
+                }
+                work += cost;
+                target.used += pack.used();
+                target.pieces += pack.pieces.len();
+                target.from.push((id, pack));
+            }
+            if !target.from.is_empty() {
+                targets.push(target);
+            }
+        }
+        Ok(targets)
+    }
+
+    /// Reads all packs of a round with one access, whether they are at hand or not.
+    fn fetch_round(&mut self, targets: &[Target]) -> Result<()> {
+        let sources = |target: &Target| target.from.iter().map(|(_, pack)| pack.block).collect();
+        let blocks: Vec<u64> = targets
+            .iter()
+            .flat_map(|target| [vec![target.before.block], sources(target)].concat())
+            .collect();
+        let ops = blocks.iter().map(|&block| read_op(block)).collect();
+        let answers = self.pool.lock().access(ops)?;
+        for (block, answer) in blocks.into_iter().zip(answers) {
+            if !self.cache.contains(block)
+                && let Some(content) = answer
+            {
+                self.cache.insert(block, content, false);
+            }
+        }
+        Ok(())
+    }
+
+    fn merge_into(&mut self, target: Target) -> Result<()> {
+        let Target { id, before, from, .. } = target;
+        let mut pack = before.clone();
+        let mut content = self.pack_content(&before)?;
+        pack.block = self.pack_fresh_block(before.block)?;
+        pack.close_holes(&mut content);
+        for (source, source_pack) in from {
+            let bytes = self.pack_content(&source_pack)?;
+            for piece in &source_pack.pieces {
+                let start = piece.offset as usize;
+                pack.append(piece.ino, &bytes[start..start + piece.len as usize], &mut content);
+                let mut inode = self.meta.inode(piece.ino)?;
+                inode.pack = Some(id);
+                self.meta.put_inode(piece.ino, &inode)?;
+            }
+            self.operations += 1 + (source_pack.pieces.len() as u64).div_ceil(PIECES_PER_OPERATION);
+            self.pack_forget(source, &source_pack)?;
+        }
+        self.operations += 1;
+        self.open_packs.remove(&id);
+        self.cache.insert(pack.block, content, true);
+        self.meta.put_pack(id, Some(&before), &pack, self.block_bytes)
+    }
+}
