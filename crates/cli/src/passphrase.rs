@@ -52,12 +52,28 @@ fn given(fd: Option<u32>, file: Option<&Path>, env: &str) -> Result<Option<Passp
     if let Some(path) = file {
         let what = || format!("the passphrase file {}", path.display());
         let file = File::open(path).with_context(what)?;
+        warn_if_open_to_all(&file, path).with_context(what)?;
         return first_line(&mut BufReader::new(file)).with_context(what).map(Some);
     }
     Ok(std::env::var_os(env).map(|value| {
         use std::os::unix::ffi::OsStringExt;
         normal(value.into_vec())
     }))
+}
+
+/// A secret that everybody on the computer may read is worth a word; it is used all the same.
+fn warn_if_open_to_all(file: &File, path: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    const OTHERS_READ: u32 = 0o004;
+    let found = file.metadata()?;
+    if found.is_file() && found.permissions().mode() & OTHERS_READ != 0 {
+        let path = crate::human::plain(&path.display().to_string());
+        eprintln!(
+            "oblivio: warning: everybody on this computer may read the passphrase file {path}; \
+             make it yours alone: chmod 600 {path}"
+        );
+    }
+    Ok(())
 }
 
 fn from_fd(fd: u32) -> Result<Passphrase> {

@@ -17,6 +17,7 @@ mod names;
 mod options;
 mod pulse;
 mod references;
+mod remount;
 mod reply;
 mod request;
 mod server;
@@ -58,6 +59,9 @@ const READ_AHEAD: usize = 64;
 pub fn run(args: &MountArgs) -> Result<()> {
     let mut args = args.clone();
     options::apply(&mut args)?;
+    if args.remount {
+        return remount::run(&args);
+    }
     let (volume, dir) = places(&args)?;
     if args.background && !args.child {
         return background::start();

@@ -5,8 +5,8 @@ use super::fuse::Kernel;
 use super::log;
 use super::references::References;
 use super::reply;
-use super::request::{Op, Queue};
-use super::server::{Late, OnRequest, Server, Settings};
+use super::request::{Answer, Op, Queue};
+use super::server::{Late, OnRequest, Server, Settings, Unlearn};
 use super::writers::{self, Writers};
 use crate::queue::Pulse;
 use crate::server::Running;
@@ -60,13 +60,15 @@ pub fn serve(fs: FileSystem, dir: &Path, options: Options) -> Result<Mounted> {
     let queue = Arc::new(Queue::new(options.timeout, options.pulse));
     let device = attach::attach(dir, &options.look)?;
     let (late, forget) = channel();
+    let (unlearn, outdated) = channel();
     let settings = Settings {
         commit_every: options.commit_every,
         paced: options.paced,
         on_request: options.on_request,
         late: Some(late),
+        unlearn: Some(unlearn),
     };
-    match start(fs, device, block_bytes, &queue, settings, forget) {
+    match start(fs, device, block_bytes, &queue, settings, (forget, outdated)) {
         Ok(server) => {
             attach::read_ahead(dir);
             Ok(Mounted { queue, server })
@@ -85,7 +87,7 @@ fn start(
     block_bytes: u32,
     queue: &Arc<Queue>,
     settings: Settings,
-    forget: Receiver<Late>,
+    (forget, outdated): (Receiver<Late>, Receiver<Unlearn>),
 ) -> Result<Running> {
     let (flush, unflushed) = channel();
     let references = References::default();
@@ -103,6 +105,11 @@ fn start(
         .context("the kernel does not speak to us")?;
     let notifier = session.notifier();
     thread::Builder::new().name("forget".into()).spawn(move || forget_late(&forget, &notifier))?;
+
+    let (closing, notifier) = (Arc::clone(queue), session.notifier());
+    thread::Builder::new()
+        .name("attributes".into())
+        .spawn(move || unlearn(&outdated, &notifier, &closing))?;
 
     let (flushed, notifier) = (Arc::clone(queue), session.notifier());
     thread::Builder::new()
@@ -131,6 +138,22 @@ fn forget_late(forget: &Receiver<Late>, notifier: &fuser::Notifier) {
             }
             Late::Inode(ino) => notifier.inval_inode(INodeNo(ino), -1, 0),
         };
+    }
+}
+
+/// Has the kernel forget attributes before it hears each answer. Those who wait for them hold the
+/// inodes, so that no other inode is waited for.
+fn unlearn(outdated: &Receiver<Unlearn>, notifier: &fuser::Notifier, queue: &Queue) {
+    while let Ok(Unlearn { ino, slot, answer }) = outdated.recv() {
+        let _ = notifier.inval_inode(INodeNo(ino), -1, 0);
+        let opened = match &answer {
+            Ok(Answer::Opened(fh)) => Some(*fh),
+            _ => None,
+        };
+        // Too late: nobody will close what was opened.
+        if let (false, Some(fh)) = (slot.answer(answer), opened) {
+            queue.push(Op::Release { fh }, Box::new(drop));
+        }
     }
 }
 

@@ -105,7 +105,8 @@ impl Rig {
         let queue = Arc::new(Queue::new(timeout, pulse));
         let (tell, late) = channel();
         let commit_every = Duration::from_secs(3600);
-        let settings = Settings { commit_every, paced: false, on_request, late: Some(tell) };
+        let settings =
+            Settings { commit_every, paced: false, on_request, late: Some(tell), unlearn: None };
         let server = Server::new(fs, Arc::clone(&queue), settings);
         let server = thread::spawn(move || server.run());
         let (watched, stalls) = (Arc::clone(&queue), Arc::<AtomicU64>::default());
