@@ -263,6 +263,32 @@ fn what_was_removed_makes_room_at_once() {
     assert_eq!(store.refused.load(Relaxed), 0, "told in advance");
 }
 
+/// What `df` shows: what was removed is in both of its numbers at once, not in one of them a commit
+/// later.
+#[test]
+fn what_was_removed_is_told_as_free_and_available_together() {
+    for (size, room) in
+        [(u64::MAX >> 1, "the capacity"), (just_enough(4_000, 8 << 20), "the store")]
+    {
+        let store = Limited::new(size);
+        let fs = FileSystem::format(Box::new(create(&store, 8 << 20))).expect("room");
+        let (_, handle) = fs.create(ROOT_INO, b"large", NewNode::default()).expect("room");
+        fs.write(handle, 0, &vec![7; 2_000 * BLOCK]).expect("room");
+        fs.close(handle).expect("open");
+        fs.commit().expect("room for what was accepted");
+        let before = fs.usage().expect("known");
+        fs.unlink(ROOT_INO, b"large").expect("deleting needs no room");
+        let at_once = fs.usage().expect("known");
+        let unused = at_once.unused_blocks - before.unused_blocks;
+        let free = at_once.free_blocks - before.free_blocks;
+        assert!(unused >= 1_990, "{unused} blocks of 2,000, with {room} as the limit");
+        assert_eq!(free, unused, "with {room} as the limit");
+        fs.commit().expect("room for what was accepted");
+        let after = fs.usage().expect("known");
+        assert!(after.free_blocks.abs_diff(at_once.free_blocks) < 50, "as it is after a commit");
+    }
+}
+
 #[test]
 fn a_store_that_does_not_tell_what_is_free_is_not_given_up() {
     let store = Limited::new(1 << 30);

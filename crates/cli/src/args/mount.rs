@@ -48,6 +48,8 @@ pub struct MountArgs {
     pub open: OpenArgs,
     #[arg(skip)]
     pub look: Look,
+    #[arg(skip)]
+    pub remount: bool,
 }
 
 /// Unmount a volume and wait until everything is safe

@@ -34,21 +34,40 @@ pub struct Look {
     pub noexec: bool,
 }
 
+impl Look {
+    /// What of it are flags to the kernel.
+    pub fn flags(&self) -> MountFlags {
+        let mut flags = MountFlags::NOATIME;
+        flags.set(MountFlags::RDONLY, self.read_only);
+        flags.set(MountFlags::NOSUID, !self.suid);
+        flags.set(MountFlags::NODEV, !self.dev);
+        flags.set(MountFlags::NOEXEC, self.noexec);
+        flags
+    }
+}
+
 /// Mounts; the descriptor is the line to the kernel.
 pub fn attach(dir: &Path, look: &Look) -> Result<OwnedFd> {
     if !Path::new(DEVICE).exists() {
         let what = format!("this computer has no {DEVICE}");
         return Err(fault(Code::General, what, INSTALL));
     }
-    match directly(dir, look) {
-        Err(error) if error == Errno::PERM || error == Errno::ACCESS => by_helper(dir, look),
+    let io = |error: std::io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
+    let root = rustix::process::geteuid().is_root();
+    // The helper may open and mount what we may not; root has nothing to gain from it.
+    let device = match File::options().read(true).write(true).open(DEVICE).map_err(io) {
+        Ok(device) => device,
+        Err(Errno::PERM | Errno::ACCESS) if !root => return by_helper(dir, look),
+        Err(error) => return Err(refused(&format!("{DEVICE}: {error}"))),
+    };
+    match directly(dir, look, device) {
+        Err(Errno::PERM | Errno::ACCESS) if !root => by_helper(dir, look),
+        Err(error @ (Errno::PERM | Errno::ACCESS)) => Err(refused(&error.to_string())),
         attached => attached.with_context(|| format!("mounting on {}", dir.display())),
     }
 }
 
-fn directly(dir: &Path, look: &Look) -> rustix::io::Result<OwnedFd> {
-    let io = |error: std::io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
-    let device = File::options().read(true).write(true).open(DEVICE).map_err(io)?;
+fn directly(dir: &Path, look: &Look, device: File) -> rustix::io::Result<OwnedFd> {
     let mut options = format!(
         "fd={},rootmode=40000,user_id={},group_id={},default_permissions,max_read={}",
         device.as_raw_fd(),
@@ -59,13 +78,8 @@ fn directly(dir: &Path, look: &Look) -> rustix::io::Result<OwnedFd> {
     if look.allow_other {
         options.push_str(",allow_other");
     }
-    let mut flags = MountFlags::NOATIME;
-    flags.set(MountFlags::RDONLY, look.read_only);
-    flags.set(MountFlags::NOSUID, !look.suid);
-    flags.set(MountFlags::NODEV, !look.dev);
-    flags.set(MountFlags::NOEXEC, look.noexec);
     let options = CString::new(options).map_err(|_| Errno::INVAL)?;
-    rustix::mount::mount(&look.source, dir, "fuse.oblivio", flags, options.as_c_str())?;
+    rustix::mount::mount(&look.source, dir, "fuse.oblivio", look.flags(), options.as_c_str())?;
     Ok(device.into())
 }
 
@@ -97,7 +111,7 @@ fn by_helper(dir: &Path, look: &Look) -> Result<OwnedFd> {
             rustix::io::fcntl_setfd(&device, rustix::io::FdFlags::CLOEXEC)?;
             Ok(device)
         }
-        None => Err(refused(&output.stderr)),
+        None => Err(refused(&String::from_utf8_lossy(&output.stderr))),
     }
 }
 
@@ -156,18 +170,27 @@ fn receive(from: &OwnedFd) -> rustix::io::Result<Option<OwnedFd>> {
     }))
 }
 
-fn refused(said: &[u8]) -> anyhow::Error {
-    let said = String::from_utf8_lossy(said);
-    let hint = match () {
+fn refused(said: &str) -> anyhow::Error {
+    let hint = advice(said, rustix::process::geteuid().is_root());
+    fault(Code::General, format!("mounting was refused: {}", said.trim()), hint)
+}
+
+/// What helps against a refusal, by what was said. Root is refused in containers only.
+fn advice(said: &str, root: bool) -> &'static str {
+    let forbidden = ["Permission denied", "not permitted"].iter().any(|why| said.contains(why));
+    match () {
         () if said.contains("user_allow_other") => {
             "Leave out --allow-other, or let root add the line user_allow_other to /etc/fuse.conf."
         }
-        () if said.contains("Permission denied") || said.contains("not permitted") => {
-            "Mount on a directory that is yours."
+        () if said.contains("device not found") || said.contains("No such device") => INSTALL,
+        () if forbidden && (root || said.contains(DEVICE)) => {
+            "Whoever runs this computer decides who may use /dev/fuse. A container needs the device \
+             and the right to mount: --device /dev/fuse --cap-add SYS_ADMIN. Elsewhere let root \
+             look at the device: ls -l /dev/fuse (usual is crw-rw-rw-)."
         }
+        () if forbidden => "Mount on a directory that is yours.",
         () => "",
-    };
-    fault(Code::General, format!("mounting was refused: {}", said.trim()), hint)
+    }
 }
 
 /// Why detaching did not work.
@@ -271,6 +294,22 @@ fn unescape(word: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_refusal_comes_with_advice_that_fits() {
+        let said = |text, root| advice(text, root);
+        let device = "fusermount3: failed to open /dev/fuse: Permission denied";
+        assert!(said(device, false).contains("--device /dev/fuse"));
+        assert!(
+            said("/dev/fuse: Operation not permitted (os error 1)", true).contains("container")
+        );
+        assert!(said("Operation not permitted (os error 1)", true).contains("SYS_ADMIN"));
+        assert!(
+            said("fuse: device not found, try 'modprobe fuse' first", false).contains("Install")
+        );
+        let directory = "fusermount3: user has no write access to mountpoint /m: Permission denied";
+        assert_eq!(said(directory, false), "Mount on a directory that is yours.");
+    }
 
     #[test]
     fn mounts_are_found_by_their_directory() {

@@ -67,6 +67,12 @@ fn system_time(at: Timestamp) -> SystemTime {
     whole.and_then(|whole| whole.checked_add(nanos)).unwrap_or(UNIX_EPOCH)
 }
 
+/// The time that a request carries, as the kernel sent it: whole seconds, and nanoseconds that count
+/// forwards before 1970 too.
+///
+/// The crate that decodes requests takes both as a distance before 1970, half of which is the wrong
+/// way. Nothing is lost by that, so it is read back from the distance. (The crate is pinned to one
+/// release; the tests set such times through a mount.)
 pub fn timestamp(at: SystemTime) -> Timestamp {
     match at.duration_since(UNIX_EPOCH) {
         Ok(after) => Timestamp {
@@ -75,12 +81,8 @@ pub fn timestamp(at: SystemTime) -> Timestamp {
         },
         Err(before) => {
             let before = before.duration();
-            let seconds = -i64::try_from(before.as_secs()).unwrap_or(i64::MAX);
-            match before.subsec_nanos() {
-                0 => Timestamp { seconds, nanos: 0 },
-                // Nanoseconds count forwards, before 1970 too.
-                nanos => Timestamp { seconds: seconds - 1, nanos: 1_000_000_000 - nanos },
-            }
+            let seconds = 0i64.checked_sub_unsigned(before.as_secs()).unwrap_or(i64::MIN);
+            Timestamp { seconds, nanos: before.subsec_nanos() }
         }
     }
 }
@@ -96,16 +98,33 @@ pub fn asked_time(at: TimeOrNow) -> Timestamp {
 mod tests {
     use super::*;
 
+    /// What the crate makes of the seconds and nanoseconds of a request.
+    fn as_decoded(seconds: i64, nanos: u32) -> SystemTime {
+        match u64::try_from(seconds) {
+            Ok(seconds) => UNIX_EPOCH + Duration::new(seconds, nanos),
+            Err(_) => UNIX_EPOCH - Duration::new(seconds.unsigned_abs(), nanos),
+        }
+    }
+
     #[test]
     fn times_before_1970_keep_their_place() {
-        for at in [
-            Timestamp { seconds: 0, nanos: 0 },
-            Timestamp { seconds: -1, nanos: 0 },
-            Timestamp { seconds: -1, nanos: 999_999_999 },
-            Timestamp { seconds: -2_000_000_000, nanos: 5 },
-            Timestamp { seconds: 4_000_000_000, nanos: 123_456_789 },
+        for (seconds, nanos) in [
+            (0, 0),
+            (-1, 0),
+            (-1, 999_999_999),
+            (-1, 1),
+            (-2_000_000_000, 5),
+            (4_000_000_000, 123_456_789),
+            (i64::MAX, 0),
+            (i64::MIN, 0),
+            (i64::MIN + 1, 1),
         ] {
-            assert_eq!(timestamp(system_time(at)), at);
+            let at = Timestamp { seconds, nanos };
+            assert_eq!(timestamp(as_decoded(seconds, nanos)), at);
+            // Answers go by the true time, which the crate takes apart as it should.
+            let whole = system_time(Timestamp { seconds, nanos: 0 });
+            let later = system_time(at).duration_since(whole).expect("not before");
+            assert_eq!(later, Duration::from_nanos(nanos.into()));
         }
     }
 }

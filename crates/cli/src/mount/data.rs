@@ -1,7 +1,7 @@
 //! Requests about the data of files.
 
 use super::errno::Fail;
-use super::request::Answer;
+use super::request::{Answer, Caller};
 use super::server::{Served, Server};
 use fuser::Errno;
 use oblivio_volume::Error;
@@ -25,26 +25,39 @@ impl Server {
         kill: bool,
     ) -> Served {
         let handle = self.handle(fh)?;
+        if kill {
+            self.drop_set_ids(ino)?;
+        }
         let before = if cached { Some(self.fs.attr(ino)?) } else { None };
         self.fs.write(handle, offset, data)?;
         if let Some(before) = before {
             let (mtime, ctime) = (Some(before.mtime), Some(before.ctime));
             self.fs.set_attr(ino, SetAttr { mtime, ctime, ..SetAttr::default() })?;
         }
-        if kill {
-            self.drop_set_ids(ino)?;
-        }
         Ok(Answer::Written(u32::try_from(data.len()).unwrap_or(u32::MAX)))
     }
 
-    pub(super) fn allocate(&self, fh: u64, offset: u64, len: u64, mode: i32) -> Served {
+    /// With every mode the kernel leaves the set-ID bits to us.
+    pub(super) fn allocate(
+        &mut self,
+        (ino, fh): (Ino, u64),
+        (offset, len): (u64, u64),
+        mode: i32,
+        caller: Caller,
+    ) -> Served {
         let handle = self.handle(fh)?;
         let keep_size = mode & KEEP_SIZE != 0;
-        match mode & !KEEP_SIZE {
-            0 => self.fs.allocate(handle, offset, len, keep_size)?,
-            PUNCH_HOLE if keep_size => self.fs.punch(handle, offset, len)?,
+        let kind = mode & !KEEP_SIZE;
+        if !matches!(kind, 0 | ZERO_RANGE) && !(kind == PUNCH_HOLE && keep_size) {
+            return Err(Errno::EOPNOTSUPP.into());
+        }
+        if !caller.keeps_set_ids() {
+            self.drop_set_ids(ino)?;
+        }
+        match kind {
+            PUNCH_HOLE => self.fs.punch(handle, offset, len)?,
             ZERO_RANGE => self.fs.zero_range(handle, offset, len, keep_size)?,
-            _ => return Err(Errno::EOPNOTSUPP.into()),
+            _ => self.fs.allocate(handle, offset, len, keep_size)?,
         }
         Ok(Answer::Done)
     }
@@ -82,8 +95,8 @@ impl Server {
                 format!("{files}{}", if full { NO_ROOM } else { "" }).into_bytes()
             }
             _ => {
-                allowed(name)?;
-                self.fs.get_xattr(ino, name)?.ok_or(Errno::ENODATA)?
+                let value = self.fs.get_xattr(ino, name)?;
+                value.ok_or_else(|| known(name).err().unwrap_or(Errno::ENODATA))?
             }
         };
         sized(value, size)
@@ -91,7 +104,7 @@ impl Server {
 
     pub(super) fn set_xattr(&self, ino: Ino, name: &[u8], value: &[u8], flags: i32) -> Served {
         use oblivio_volume::fs::XattrMode;
-        allowed(name)?;
+        known(name)?;
         let mode = match flags & (XATTR_CREATE | XATTR_REPLACE) {
             0 => XattrMode::Set,
             XATTR_CREATE => XattrMode::Create,
@@ -107,9 +120,12 @@ impl Server {
         }
     }
 
-    pub(super) fn list_xattrs(&self, ino: Ino, size: u32) -> Served {
+    /// As on other file systems, only root sees those in `trusted.`.
+    pub(super) fn list_xattrs(&self, ino: Ino, size: u32, caller: Caller) -> Served {
         let mut list = Vec::new();
-        for name in self.fs.list_xattrs(ino)? {
+        let mut names = self.fs.list_xattrs(ino)?;
+        names.retain(|name| caller.uid == 0 || !name.starts_with(TRUSTED));
+        for name in names {
             list.extend_from_slice(&name);
             list.push(0);
         }
@@ -117,10 +133,12 @@ impl Server {
     }
 
     pub(super) fn remove_xattr(&self, ino: Ino, name: &[u8]) -> Served {
-        allowed(name)?;
         match self.fs.remove_xattr(ino, name) {
             Ok(()) => Ok(Answer::Done),
-            Err(Error::NotFound(_)) => Err(self.no_data(ino)),
+            Err(Error::NotFound(_)) => {
+                known(name)?;
+                Err(self.no_data(ino))
+            }
             Err(error) => Err(error.into()),
         }
     }
@@ -134,12 +152,18 @@ impl Server {
     }
 }
 
-/// Access control lists would be kept without being obeyed, so they are refused.
-fn allowed(name: &[u8]) -> Result<(), Fail> {
-    if name.starts_with(b"system.posix_acl_") {
-        return Err(Errno::EOPNOTSUPP.into());
+const TRUSTED: &[u8] = b"trusted.";
+/// The namespaces of attributes whose meaning is not the file system's. What is in `system.` would be
+/// kept without being obeyed, access control lists above all.
+const NAMESPACES: [&[u8]; 3] = [b"user.", TRUSTED, b"security."];
+
+/// What may be the name of an attribute. Others that an older version stored can be read and removed.
+fn known(name: &[u8]) -> Result<(), Errno> {
+    match NAMESPACES.iter().find_map(|space| name.strip_prefix(*space)) {
+        Some([]) => Err(Errno::EINVAL),
+        Some(_) => Ok(()),
+        None => Err(Errno::EOPNOTSUPP),
     }
-    Ok(())
 }
 
 /// With room for nothing only the length is asked for.

@@ -155,7 +155,7 @@ impl fuser::Filesystem for Kernel {
 
     fn rename(
         &self,
-        _: &Request,
+        request: &Request,
         parent: INodeNo,
         name: &OsStr,
         new_parent: INodeNo,
@@ -163,14 +163,16 @@ impl fuser::Filesystem for Kernel {
         flags: RenameFlags,
         reply: ReplyEmpty,
     ) {
-        let mode = match flags {
-            flags if flags.is_empty() => RenameMode::Replace,
+        let whiteout = RenameFlags::RENAME_WHITEOUT;
+        let mode = match flags.difference(whiteout) {
+            rest if rest.is_empty() => RenameMode::Replace,
             RenameFlags::RENAME_NOREPLACE => RenameMode::NoReplace,
             RenameFlags::RENAME_EXCHANGE => RenameMode::Exchange,
             _ => return reply.error(Errno::EINVAL),
         };
         let (from, to) = (at(parent, name), at(new_parent, new_name));
-        self.empty(Op::Rename { from, to, mode }, reply);
+        let whiteout = flags.contains(whiteout).then(|| caller(request));
+        self.empty(Op::Rename { from, to, mode, whiteout }, reply);
     }
 
     fn link(
@@ -385,8 +387,8 @@ impl fuser::Filesystem for Kernel {
         self.xattr(Op::GetXattr { ino: ino.0, name: name.as_bytes().to_vec(), size }, reply);
     }
 
-    fn listxattr(&self, _: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
-        self.xattr(Op::ListXattr { ino: ino.0, size }, reply);
+    fn listxattr(&self, request: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
+        self.xattr(Op::ListXattr { ino: ino.0, size, caller: caller(request) }, reply);
     }
 
     fn removexattr(&self, _: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
@@ -395,7 +397,7 @@ impl fuser::Filesystem for Kernel {
 
     fn fallocate(
         &self,
-        _: &Request,
+        request: &Request,
         ino: INodeNo,
         fh: FileHandle,
         offset: u64,
@@ -403,7 +405,8 @@ impl fuser::Filesystem for Kernel {
         mode: i32,
         reply: ReplyEmpty,
     ) {
-        self.empty(Op::Allocate { ino: ino.0, fh: fh.0, offset, len, mode }, reply);
+        let (ino, fh, caller) = (ino.0, fh.0, caller(request));
+        self.empty(Op::Allocate { ino, fh, offset, len, mode, caller }, reply);
     }
 
     fn lseek(

@@ -17,6 +17,7 @@ mod names;
 mod options;
 mod pulse;
 mod references;
+mod remount;
 mod reply;
 mod request;
 mod scarce;
@@ -60,6 +61,9 @@ const READ_AHEAD: usize = 64;
 pub fn run(args: &MountArgs) -> Result<()> {
     let mut args = args.clone();
     options::apply(&mut args)?;
+    if args.remount {
+        return remount::run(&args);
+    }
     if !args.read_only {
         unobserved::refuse_changes(&args.open)?;
     }

@@ -18,7 +18,13 @@ impl Server {
         if at.name.len() > NAME_BYTES {
             return Err(Errno::ENAMETOOLONG.into());
         }
-        match self.fs.lookup(at.parent, &at.name) {
+        let found = match at.name.as_slice() {
+            // The kernel asks so for what it had forgotten and a handle names by its number.
+            b"." => self.fs.attr(at.parent),
+            b".." => self.fs.parent(at.parent).and_then(|parent| self.fs.attr(parent)),
+            name => self.fs.lookup(at.parent, name),
+        };
+        match found {
             Ok(attr) => Ok(Answer::Entry(Some(attr))),
             Err(Error::NotFound(_)) => Ok(Answer::Entry(None)),
             Err(error) => Err(error.into()),
@@ -72,8 +78,21 @@ impl Server {
         }
     }
 
-    pub(super) fn rename(&self, from: &Place, to: &Place, mode: RenameMode) -> Served {
-        self.fs.rename(from.parent, &from.name, to.parent, &to.name, mode)?;
+    pub(super) fn rename(
+        &self,
+        from: &Place,
+        to: &Place,
+        mode: RenameMode,
+        whiteout: Option<Caller>,
+    ) -> Served {
+        match whiteout {
+            None => self.fs.rename(from.parent, &from.name, to.parent, &to.name, mode)?,
+            Some(caller) => {
+                let node = self.new_node(from.parent, 0, caller, false);
+                let (from, to) = ((from.parent, &from.name[..]), (to.parent, &to.name[..]));
+                self.fs.rename_with_whiteout(from, to, mode, node)?;
+            }
+        }
         Ok(Answer::Done)
     }
 
@@ -103,7 +122,8 @@ impl Server {
         let handle = self.fs.open_file(ino)?;
         if truncate {
             let change = Change { size: Some(0), ..Change::default() };
-            if let Err(fail) = self.set_attr(ino, change, caller) {
+            let armed = if caller.keeps_set_ids() { Ok(()) } else { self.drop_set_ids(ino) };
+            if let Err(fail) = armed.and_then(|()| self.set_attr(ino, change, caller).map(drop)) {
                 self.fs.close(handle)?;
                 return Err(fail);
             }
@@ -123,10 +143,10 @@ impl Server {
             mtime: change.mtime,
             ctime: change.ctime,
         };
-        // A new owner or, by anybody but root, a new size takes the set-ID bits away. (A caller
-        // who is root has CAP_FSETID as far as we can see.)
+        // A new owner or, by anybody but root, a new size takes the set-ID bits away. The kernel
+        // learns of that with the answer.
         let owner = set.uid.is_some() || set.gid.is_some();
-        if owner || (set.size.is_some() && caller.uid != 0) {
+        if owner || (set.size.is_some() && !caller.keeps_set_ids()) {
             let now = self.fs.attr(ino)?;
             let without = without_set_ids(&now, set.mode.unwrap_or(now.mode));
             if without != now.mode {
@@ -141,12 +161,14 @@ impl Server {
         }
     }
 
-    /// What a write by somebody without privileges does to the set-ID bits.
-    pub(super) fn drop_set_ids(&self, ino: Ino) -> Result<(), Fail> {
+    /// What somebody without privileges does to the set-ID bits before changing the content. The
+    /// answer will carry no attributes, so the kernel has to forget those that it keeps first.
+    pub(super) fn drop_set_ids(&mut self, ino: Ino) -> Result<(), Fail> {
         let attr = self.fs.attr(ino)?;
         let mode = without_set_ids(&attr, attr.mode);
         if mode != attr.mode {
             self.fs.set_attr(ino, SetAttr { mode: Some(mode), ..SetAttr::default() })?;
+            self.outdated = Some(ino);
         }
         Ok(())
     }

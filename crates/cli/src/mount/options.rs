@@ -1,5 +1,6 @@
 //! `-o` and the form in which `mount` and `/etc/fstab` call us.
 
+use super::remount;
 use crate::args::MountArgs;
 use crate::exit::usage;
 use crate::human::parse_size;
@@ -29,25 +30,49 @@ const IGNORED: &[&str] = &[
     "relatime",
     "norelatime",
     "default_permissions",
-    "nosuid",
-    "nodev",
-    "exec",
+    "nostrictatime",
     "lazytime",
     "nolazytime",
     "remount",
 ];
 
+/// What `mount` repeats of a mount that is up, when it is asked to remount it.
+const REPEATED: &[&str] = &["user-id", "group-id", "max-read", "blksize", "rootmode", "fd"];
+
 /// Works what stands after `-o` into the arguments.
 pub fn apply(args: &mut MountArgs) -> Result<()> {
     let lists = std::mem::take(&mut args.options);
-    for option in lists.iter().flat_map(|list| list.split(',')).filter(|one| !one.is_empty()) {
+    let options: Vec<String> = lists.iter().flat_map(|list| split(list)).collect();
+    args.remount = options.iter().any(|option| option == "remount");
+    if args.remount {
+        args.look = remount::current(&args.dir)?;
+        args.read_only |= args.look.read_only;
+    }
+    for option in &options {
         let (name, value) = match option.split_once('=') {
             Some((name, value)) => (name, Some(value)),
-            None => (option, None),
+            None => (option.as_str(), None),
         };
         one(args, &name.replace('_', "-"), option, value)?;
     }
     Ok(())
+}
+
+/// The options of a list. As for `mount` and `fusermount3`, a comma or backslash behind a backslash
+/// is part of an option.
+fn split(list: &str) -> Vec<String> {
+    let (mut options, mut option) = (Vec::new(), String::new());
+    let mut rest = list.chars().peekable();
+    while let Some(next) = rest.next() {
+        match next {
+            '\\' => option.push(rest.next_if(|escaped| ",\\".contains(*escaped)).unwrap_or(next)),
+            ',' => options.push(std::mem::take(&mut option)),
+            _ => option.push(next),
+        }
+    }
+    options.push(option);
+    options.retain(|option| !option.is_empty());
+    options
 }
 
 fn one(args: &mut MountArgs, name: &str, option: &str, value: Option<&str>) -> Result<()> {
@@ -57,9 +82,11 @@ fn one(args: &mut MountArgs, name: &str, option: &str, value: Option<&str>) -> R
         ("allow-other", None) => args.allow_other = true,
         ("nonempty", None) => args.nonempty = true,
         ("accept-rollback", None) => args.open.accept_rollback = true,
-        ("suid", None) => args.look.suid = true,
-        ("dev", None) => args.look.dev = true,
-        ("noexec", None) => args.look.noexec = true,
+        // Of two that contradict each other the last one counts.
+        ("suid" | "nosuid", None) => args.look.suid = name == "suid",
+        ("dev" | "nodev", None) => args.look.dev = name == "dev",
+        ("exec" | "noexec", None) => args.look.noexec = name == "noexec",
+        ("rw", None) if args.remount => args.read_only = false,
         ("passphrase-file", Some(file)) => {
             args.open.passphrase.passphrase_file = Some(PathBuf::from(file));
         }
@@ -74,6 +101,11 @@ fn one(args: &mut MountArgs, name: &str, option: &str, value: Option<&str>) -> R
         }
         ("passphrase-file", None) => return Err(wants("a file, as in passphrase-file=/etc/pass")),
         ("comment" | "fsname" | "subtype", _) => {}
+        (repeated, Some(_)) if args.remount && REPEATED.contains(&repeated) => {}
+        ("strictatime", None) => {
+            let what = "strictatime cannot be kept: reading a file does not change its access time";
+            return Err(usage(what, "Leave it out. Access times change only when they are set."));
+        }
         _ if option.starts_with("x-") || IGNORED.contains(&option) => {}
         _ => {
             let hint = "`oblivio mount --help` tells what there is.";
@@ -145,8 +177,37 @@ mod tests {
     }
 
     #[test]
+    fn a_comma_behind_a_backslash_is_part_of_an_option() -> Result<()> {
+        for (written, file) in [
+            (r"ro,passphrase-file=/p\,q,nonempty", "/p,q"),
+            (r"ro,passphrase-file=/p\\,nonempty", r"/p\"),
+            (r"nonempty,ro,passphrase-file=/a\b\,", r"/a\b,"),
+        ] {
+            let args = parse(&["oblivio", "mount", "-o", written, "/v", "/m"])?;
+            assert_eq!(args.open.passphrase.passphrase_file, Some(file.into()), "{written}");
+            assert!(args.read_only && args.nonempty, "{written}");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn the_last_of_two_that_contradict_each_other_counts() -> Result<()> {
+        let args = parse(&["oblivio", "mount", "-o", "suid,nosuid,nodev,dev,noexec", "/v", "/m"])?;
+        assert!(!args.look.suid && args.look.dev && args.look.noexec);
+        Ok(())
+    }
+
+    #[test]
+    fn strictatime_is_refused_by_its_name() {
+        let refused = parse(&["oblivio", "mount", "-o", "strictatime", "/v", "/m"]);
+        assert!(refused.expect_err("refused").to_string().contains("access time"));
+    }
+
+    #[test]
     fn unknown_options_are_refused() {
-        for options in ["rw,colour=red", "timeout=soon", "passphrase_file", "memory=much"] {
+        for options in
+            ["rw,colour=red", "timeout=soon", "passphrase_file", "memory=much", "user_id=0"]
+        {
             assert!(parse(&["oblivio", "mount", "-o", options, "/v", "/m"]).is_err(), "{options}");
         }
     }

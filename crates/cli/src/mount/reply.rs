@@ -24,14 +24,16 @@ const LONG: usize = 64 << 10;
 
 /// What the kernel may do for us.
 pub fn configure(config: &mut KernelConfig) {
-    // One by one: an older kernel that lacks some gets the others.
+    // One by one: an older kernel that lacks some gets the others. Not FUSE_ASYNC_DIO: direct writes
+    // would then end without the kernel dropping what others have read into its cache meanwhile.
     for flag in [
         InitFlags::FUSE_ASYNC_READ,
-        InitFlags::FUSE_ASYNC_DIO,
         InitFlags::FUSE_ATOMIC_O_TRUNC,
         InitFlags::FUSE_BIG_WRITES,
         InitFlags::FUSE_CACHE_SYMLINKS,
         InitFlags::FUSE_DO_READDIRPLUS,
+        // It may ask for an inode by its number: handles work, as of `open_by_handle_at` and NFS.
+        InitFlags::FUSE_EXPORT_SUPPORT,
         InitFlags::FUSE_READDIRPLUS_AUTO,
         InitFlags::FUSE_HANDLE_KILLPRIV_V2,
         InitFlags::FUSE_PARALLEL_DIROPS,

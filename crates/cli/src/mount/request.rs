@@ -13,6 +13,14 @@ pub struct Caller {
     pub gid: u32,
 }
 
+impl Caller {
+    /// Whether set-ID bits stay when this caller changes a file's content. The kernel tells of the
+    /// right to that (`CAP_FSETID`) with writes only; elsewhere root is taken to have it.
+    pub fn keeps_set_ids(self) -> bool {
+        self.uid == 0
+    }
+}
+
 /// A name in a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
@@ -78,6 +86,8 @@ pub enum Op {
         from: Place,
         to: Place,
         mode: RenameMode,
+        /// Whether a whiteout of the caller's takes the old name.
+        whiteout: Option<Caller>,
     },
     Create {
         at: Place,
@@ -141,6 +151,7 @@ pub enum Op {
     ListXattr {
         ino: Ino,
         size: u32,
+        caller: Caller,
     },
     RemoveXattr {
         ino: Ino,
@@ -152,6 +163,7 @@ pub enum Op {
         offset: u64,
         len: u64,
         mode: i32,
+        caller: Caller,
     },
     Seek {
         ino: Ino,

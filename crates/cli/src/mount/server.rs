@@ -8,6 +8,7 @@ use super::directories::Directories;
 use super::errno::{self, Fail};
 use super::request::{Answer, Change, Op, Queue, Request, RequestKind};
 use super::scarce::{Need, Scarce};
+use crate::queue::Slot;
 use crate::server::{CHANGE_BYTES, Habits, READ_BYTES, Upkeep};
 use fuser::Errno;
 use oblivio_volume::fs::{FileSystem, Handle, Ino};
@@ -35,6 +36,14 @@ pub enum Late {
     Inode(Ino),
 }
 
+/// An answer that the kernel may hear only when it has forgotten an inode's attributes: after the
+/// answer it would go by them.
+pub struct Unlearn {
+    pub ino: Ino,
+    pub slot: Slot<Answer, Errno>,
+    pub answer: std::result::Result<Answer, Errno>,
+}
+
 /// What the server is told when it is made.
 pub struct Settings {
     pub commit_every: Duration,
@@ -45,6 +54,7 @@ pub struct Settings {
     pub scarce: Scarce,
     /// Gets the number of files of which something was lost, at the end.
     pub lost: Arc<AtomicU64>,
+    pub unlearn: Option<Sender<Unlearn>>,
 }
 
 /// The server and all that it keeps between requests.
@@ -55,16 +65,20 @@ pub struct Server {
     late: Option<Sender<Late>>,
     scarce: Scarce,
     lost: Arc<AtomicU64>,
+    unlearn: Option<Sender<Unlearn>>,
     pub(super) files: HashMap<u64, Handle>,
     pub(super) directories: Directories,
     next_fh: u64,
+    /// What the request that is being served changed of an inode in a way that its answer does not
+    /// tell the kernel.
+    pub(super) outdated: Option<Ino>,
     /// Grows with each change, so that what was listed before is known to be old.
     pub(super) changes: u64,
 }
 
 impl Server {
     pub fn new(fs: FileSystem, queue: Arc<Queue>, settings: Settings) -> Self {
-        let Settings { commit_every, paced, on_request, late, scarce, lost } = settings;
+        let Settings { commit_every, paced, on_request, late, scarce, lost, unlearn } = settings;
         let settle = (!paced).then_some(commit_every / SETTLING);
         let habits = Habits { commit_every, settle, paced, advice: errno::ADVICE };
         Server {
@@ -74,9 +88,11 @@ impl Server {
             late,
             scarce,
             lost,
+            unlearn,
             files: HashMap::new(),
             directories: Directories::default(),
             next_fh: 1,
+            outdated: None,
             changes: 0,
         }
     }
@@ -193,9 +209,27 @@ impl Server {
             _ => None,
         };
         let went_well = served.is_ok();
-        let in_time = slot.answer(served.map_err(|fail| fail.errno()));
+        let answer = served.map_err(|fail| fail.errno());
+        let Some(answer) = self.unlearn_first(&slot, answer) else { return };
+        let in_time = slot.answer(answer);
         if !in_time && went_well {
             self.came_late(&op, opened);
+        }
+    }
+
+    /// Takes an answer that has to wait until the kernel has forgotten attributes. That takes a thread
+    /// of its own, as the kernel may make us wait for an inode that waits for the server.
+    fn unlearn_first(
+        &mut self,
+        slot: &Slot<Answer, Errno>,
+        answer: std::result::Result<Answer, Errno>,
+    ) -> Option<std::result::Result<Answer, Errno>> {
+        match (self.outdated.take(), &self.unlearn) {
+            (Some(ino), Some(unlearn)) if !slot.answered() => {
+                let unsent = unlearn.send(Unlearn { ino, slot: slot.clone(), answer }).err();
+                unsent.map(|unsent| unsent.0.answer)
+            }
+            _ => Some(answer),
         }
     }
 
@@ -330,7 +364,7 @@ impl Server {
             Op::Link { ino, at } => self.link(*ino, at),
             Op::Unlink(at) => Ok(self.fs.unlink(at.parent, &at.name).map(|()| Answer::Done)?),
             Op::RmDir(at) => Ok(self.fs.rmdir(at.parent, &at.name).map(|()| Answer::Done)?),
-            Op::Rename { from, to, mode } => self.rename(from, to, *mode),
+            Op::Rename { from, to, mode, whiteout } => self.rename(from, to, *mode, *whiteout),
             Op::Create { at, mode, exclusive, caller } => {
                 self.create(at, *mode, *exclusive, *caller)
             }
@@ -347,9 +381,11 @@ impl Server {
             Op::StatFs => Ok(Answer::Usage(self.fs.usage()?)),
             Op::GetXattr { ino, name, size } => self.get_xattr(*ino, name, *size),
             Op::SetXattr { ino, name, value, flags } => self.set_xattr(*ino, name, value, *flags),
-            Op::ListXattr { ino, size } => self.list_xattrs(*ino, *size),
+            Op::ListXattr { ino, size, caller } => self.list_xattrs(*ino, *size, *caller),
             Op::RemoveXattr { ino, name } => self.remove_xattr(*ino, name),
-            Op::Allocate { fh, offset, len, mode, .. } => self.allocate(*fh, *offset, *len, *mode),
+            Op::Allocate { ino, fh, offset, len, mode, caller } => {
+                self.allocate((*ino, *fh), (*offset, *len), *mode, *caller)
+            }
             Op::Seek { fh, offset, whence, .. } => self.seek(*fh, *offset, *whence),
         }
     }

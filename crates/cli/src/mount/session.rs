@@ -5,9 +5,9 @@ use super::fuse::Kernel;
 use super::log;
 use super::references::References;
 use super::reply;
-use super::request::{Op, Queue};
+use super::request::{Answer, Op, Queue};
 use super::scarce::{self, Scarce};
-use super::server::{Late, OnRequest, Server, Settings};
+use super::server::{Late, OnRequest, Server, Settings, Unlearn};
 use super::writers::{self, Writers};
 use crate::queue::Pulse;
 use crate::server::Running;
@@ -66,6 +66,7 @@ pub fn serve(fs: FileSystem, dir: &Path, options: Options) -> Result<Mounted> {
     let (late, forget) = channel();
     let (tasks, to_do) = channel();
     let scarce = Scarce::new(tasks);
+    let (unlearn, outdated) = channel();
     let settings = Settings {
         scarce: scarce.clone(),
         commit_every: options.commit_every,
@@ -73,9 +74,10 @@ pub fn serve(fs: FileSystem, dir: &Path, options: Options) -> Result<Mounted> {
         on_request: options.on_request,
         late: Some(late),
         lost: Arc::default(),
+        unlearn: Some(unlearn),
     };
     let lost = Arc::clone(&settings.lost);
-    match start(fs, device, block_bytes, &queue, settings, (forget, to_do)) {
+    match start(fs, device, block_bytes, &queue, settings, (forget, to_do, outdated)) {
         Ok(server) => {
             attach::tune(dir);
             Ok(Mounted { queue, server, lost })
@@ -94,7 +96,7 @@ fn start(
     block_bytes: u32,
     queue: &Arc<Queue>,
     settings: Settings,
-    (forget, to_do): (Receiver<Late>, Receiver<scarce::Task>),
+    (forget, to_do, outdated): (Receiver<Late>, Receiver<scarce::Task>, Receiver<Unlearn>),
 ) -> Result<Running> {
     let (flush, unflushed) = channel();
     let references = References::default();
@@ -119,6 +121,10 @@ fn start(
     thread::Builder::new()
         .name("scarce".into())
         .spawn(move || scarce::speak(&to_do, &notifier, &kept))?;
+    let (closing, notifier) = (Arc::clone(queue), session.notifier());
+    thread::Builder::new()
+        .name("attributes".into())
+        .spawn(move || unlearn(&outdated, &notifier, &closing))?;
 
     let (flushed, notifier) = (Arc::clone(queue), session.notifier());
     thread::Builder::new()
@@ -147,6 +153,22 @@ fn forget_late(forget: &Receiver<Late>, notifier: &fuser::Notifier) {
             }
             Late::Inode(ino) => notifier.inval_inode(INodeNo(ino), -1, 0),
         };
+    }
+}
+
+/// Has the kernel forget attributes before it hears each answer. Those who wait for them hold the
+/// inodes, so that no other inode is waited for.
+fn unlearn(outdated: &Receiver<Unlearn>, notifier: &fuser::Notifier, queue: &Queue) {
+    while let Ok(Unlearn { ino, slot, answer }) = outdated.recv() {
+        let _ = notifier.inval_inode(INodeNo(ino), -1, 0);
+        let opened = match &answer {
+            Ok(Answer::Opened(fh)) => Some(*fh),
+            _ => None,
+        };
+        // Too late: nobody will close what was opened.
+        if let (false, Some(fh)) = (slot.answer(answer), opened) {
+            queue.push(Op::Release { fh }, Box::new(drop));
+        }
     }
 }
 

@@ -90,9 +90,25 @@ fn given(fd: Option<u32>, file: Option<&Path>, environment: Given) -> Result<Opt
     if let Some(path) = file {
         let what = || format!("the passphrase file {}", path.display());
         let mut file = File::open(path).with_context(what)?;
+        warn_if_open_to_all(&file, path).with_context(what)?;
         return first_line(|byte| file.read(byte)).with_context(what).map(Some);
     }
     Ok(of_environment.map(normal))
+}
+
+/// A secret that everybody on the computer may read is worth a word; it is used all the same.
+fn warn_if_open_to_all(file: &File, path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    const OTHERS_READ: u32 = 0o004;
+    let found = file.metadata()?;
+    if found.is_file() && found.permissions().mode() & OTHERS_READ != 0 {
+        let path = crate::human::plain(&path.display().to_string());
+        eprintln!(
+            "oblivio: warning: everybody on this computer may read the passphrase file {path}; \
+             make it yours alone: chmod 600 {path}"
+        );
+    }
+    Ok(())
 }
 
 fn from_fd(fd: u32) -> Result<Bytes> {

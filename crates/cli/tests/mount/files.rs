@@ -216,3 +216,57 @@ fn a_full_volume_says_so_and_recovers() {
     rig.umount();
     rig.scratch.good(["check", "v"]);
 }
+
+/// Direct writes that are under way while others read through the kernel's cache: what they ended is
+/// what is read from then on. There is no safe call for such writes.
+const DIRECT: &str = "
+import ctypes, mmap, os, struct, sys, threading
+libc = ctypes.CDLL(None, use_errno=True)
+size = 1 << 20
+direct = os.open(sys.argv[1], os.O_RDWR | os.O_DIRECT)
+cached = os.open(sys.argv[1], os.O_RDONLY)
+room = mmap.mmap(-1, size)
+at = ctypes.addressof(ctypes.c_char.from_buffer(room))
+context = ctypes.c_ulong(0)
+assert libc.syscall(206, 4, ctypes.byref(context)) == 0
+over = False
+def read(first):
+    while not over:
+        for page in range(first, size // 4096, 7):
+            os.pread(cached, 4096, page * 4096)
+readers = [threading.Thread(target=read, args=(first,)) for first in range(3)]
+for reader in readers:
+    reader.start()
+try:
+    for turn in range(int(sys.argv[2])):
+        room[:] = bytes([turn % 255 + 1]) * size
+        write = struct.pack('QIIHhIQQqQII', 0, 0, 0, 1, 0, direct, at, size, 0, 0, 0, 0)
+        block = ctypes.create_string_buffer(write, 64)
+        blocks = (ctypes.c_void_p * 1)(ctypes.addressof(block))
+        assert libc.syscall(209, context, 1, blocks) == 1
+        event = ctypes.create_string_buffer(32)
+        assert libc.syscall(208, context, 1, 1, event, None) == 1
+        assert struct.unpack('QQqq', event.raw)[2] == size
+        seen = os.pread(cached, size, 0)
+        old = [n for n in range(0, size, 4096) if seen[n] != turn % 255 + 1]
+        assert not old, 'turn %d: old bytes at %s' % (turn, old)
+finally:
+    over = True
+";
+
+#[test]
+fn direct_writes_leave_nothing_old_in_the_cache() {
+    let Some(rig) = rig() else { return };
+    if !cfg!(target_arch = "x86_64") {
+        return eprintln!("skipped: the numbers of the system calls are those of x86-64");
+    }
+    rig.mount(&[]);
+    fs::write(rig.path("f"), vec![0; 1 << 20]).expect("written");
+    let run = Command::new("python3").args(["-c", DIRECT]).arg(rig.path("f")).arg("100").output();
+    match run {
+        Ok(output) => {
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr))
+        }
+        Err(_) => eprintln!("skipped: there is no python3"),
+    }
+}

@@ -1,5 +1,6 @@
 //! Real mounts. Where there is no FUSE they are skipped, and say so.
 
+mod attributes;
 mod audits;
 #[path = "../common/mod.rs"]
 mod common;
@@ -8,8 +9,10 @@ mod full;
 mod kills;
 mod life;
 mod names;
+mod options;
 mod programs;
 mod removed;
+mod set_ids;
 
 use common::Scratch;
 use std::path::{Path, PathBuf};

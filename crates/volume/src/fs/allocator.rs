@@ -153,7 +153,14 @@ impl Allocator {
         }
         self.held_count = self.used_count;
         self.lowest = 0;
-        let mut released = std::mem::take(&mut self.released);
+        let unwanted = self.unwanted();
+        self.released.clear();
+        unwanted
+    }
+
+    /// The blocks that nothing will refer to any more after the next commit.
+    pub(super) fn unwanted(&self) -> Vec<u64> {
+        let mut released = self.released.clone();
         released.sort_unstable();
         released.dedup();
         released.retain(|&id| !self.is_used(id));

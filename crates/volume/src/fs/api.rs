@@ -219,7 +219,22 @@ impl FileSystem {
         new_name: &[u8],
         mode: RenameMode,
     ) -> Result<()> {
-        self.run(|state| state.rename((parent, name), (new_parent, new_name), mode))
+        self.run(|state| state.rename((parent, name), (new_parent, new_name), mode, None))
+    }
+
+    /// As [`rename`](Self::rename), and leaves a whiteout at the old name in the same step: a
+    /// character device of number 0, with the attributes of `node`.
+    ///
+    /// # Errors
+    /// As for [`rename`](Self::rename); `Invalid` for an exchange, and `Full`.
+    pub fn rename_with_whiteout(
+        &self,
+        (parent, name): (Ino, &[u8]),
+        (new_parent, new_name): (Ino, &[u8]),
+        mode: RenameMode,
+        node: NewNode,
+    ) -> Result<()> {
+        self.run(|state| state.rename((parent, name), (new_parent, new_name), mode, Some(node)))
     }
 
     /// Up to `limit` names of a directory that come after `after`, sorted by their bytes, without

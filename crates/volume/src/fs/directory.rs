@@ -190,16 +190,22 @@ impl State {
             return Err(Error::TooManyLinks(format!("inode {parent}")));
         }
         self.make_room(0)?;
-        let ino = self.counters.next_ino;
-        self.counters.next_ino += 1;
-        match directory {
-            true => self.counters.directories += 1,
-            false => self.counters.files += 1,
-        }
-        self.meta.put_inode(ino, &inode)?;
-        self.meta.put_dirent(parent, name, Dirent { ino, kind: inode.kind })?;
+        let ino = self.new_inode((parent, name), &inode)?;
         self.changed_directory(parent, i32::from(directory))?;
         Ok(self.attr_of(ino, &inode))
+    }
+
+    /// Stores a new inode under a name that is free.
+    pub(super) fn new_inode(&mut self, (parent, name): (Ino, &[u8]), inode: &Inode) -> Result<Ino> {
+        let ino = self.counters.next_ino;
+        self.counters.next_ino += 1;
+        match inode.kind {
+            FileKind::Directory => self.counters.directories += 1,
+            _ => self.counters.files += 1,
+        }
+        self.meta.put_inode(ino, inode)?;
+        self.meta.put_dirent(parent, name, Dirent { ino, kind: inode.kind })?;
+        Ok(ino)
     }
 
     /// A directory that still has a name, so that things can be put in it.

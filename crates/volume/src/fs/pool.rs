@@ -112,6 +112,18 @@ impl Pool {
         Ok(())
     }
 
+    /// Blocks that the space below has room for, `most` at most. What was removed counts already, though
+    /// the space keeps it until the next commit: that is made as soon as room is short.
+    pub(super) fn room_with_unwanted(&mut self, most: u64) -> Result<u64> {
+        let Some(room) = self.blocks()?.room()?.filter(|room| *room < most) else {
+            return Ok(most);
+        };
+        let unwanted = self.allocator.unwanted();
+        let blocks = self.blocks()?;
+        let coming = unwanted.into_iter().filter(|&id| blocks.exists(id)).count() as u64;
+        Ok(most.min(room + coming))
+    }
+
     /// Goes back to what the last root and the last commit say.
     pub(super) fn go_back(&mut self) -> Result<()> {
         let (bytes, ids) = (self.block_bytes, self.ids);

@@ -1,20 +1,24 @@
 //! Moving names, by the rules of POSIX `rename` and Linux `renameat2`.
 
 use super::directory::{check_name, show};
+use super::inode::Inode;
 use super::state::State;
 use super::tables::Dirent;
-use super::types::{FileKind, Ino, ROOT_INO, RenameMode};
+use super::types::{FileKind, Ino, NewNode, ROOT_INO, RenameMode};
 use crate::{Error, Result};
 
 /// A directory and a name in it.
 type Place<'a> = (Ino, &'a [u8]);
 
 impl State {
+    /// With a `whiteout` a character device of number 0 takes the old name in the same step, which
+    /// is how a union of file systems notes that something below has been removed.
     pub(super) fn rename(
         &mut self,
         from: Place<'_>,
         to: Place<'_>,
         mode: RenameMode,
+        whiteout: Option<NewNode>,
     ) -> Result<()> {
         check_name(from.1)?;
         check_name(to.1)?;
@@ -28,17 +32,23 @@ impl State {
         match (mode, target) {
             (RenameMode::NoReplace, Some(_)) => Err(Error::Exists(show(to.1))),
             (RenameMode::Exchange, None) => Err(Error::NotFound(show(to.1))),
+            (RenameMode::Exchange, _) if whiteout.is_some() => {
+                Err(Error::Invalid("names that are swapped leave none behind".into()))
+            }
             (_, Some(target)) if target.ino == source.ino => Ok(()),
             (RenameMode::Exchange, Some(target)) => self.exchange(from, source, to, target),
             (_, Some(target)) => {
                 self.require_replaceable(source, target, to.1)?;
-                self.make_way()?;
+                match whiteout {
+                    Some(_) => self.make_room(0)?,
+                    None => self.make_way()?,
+                }
                 self.remove_target(to, target)?;
-                self.move_name(from, to, source)
+                self.move_name(from, to, source, whiteout)
             }
             (_, None) => {
                 self.make_room(0)?;
-                self.move_name(from, to, source)
+                self.move_name(from, to, source, whiteout)
             }
         }
     }
@@ -63,8 +73,18 @@ impl State {
         }
     }
 
-    fn move_name(&mut self, from: Place<'_>, to: Place<'_>, source: Dirent) -> Result<()> {
+    fn move_name(
+        &mut self,
+        from: Place<'_>,
+        to: Place<'_>,
+        source: Dirent,
+        whiteout: Option<NewNode>,
+    ) -> Result<()> {
         self.meta.remove_dirent(from.0, from.1)?;
+        if let Some(node) = whiteout {
+            let now = self.now().unwrap_or(node.mtime);
+            self.new_inode(from, &Inode::new(FileKind::CharDevice, node, now))?;
+        }
         self.meta.put_dirent(to.0, to.1, source)?;
         self.moved(source, to.0)?;
         let directories = i32::from(source.kind == FileKind::Directory && from.0 != to.0);

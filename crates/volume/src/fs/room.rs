@@ -187,7 +187,7 @@ impl State {
         let reserved = buffered + self.kept_back() + self.metadata_reserve(1);
         let mut pool = self.pool.lock();
         let unused = pool.allocator.capacity().saturating_sub(pool.allocator.used());
-        let free = pool.blocks()?.room()?.map_or(unused, |room| room.min(unused));
+        let free = pool.room_with_unwanted(unused)?;
         let block_bytes = self.block_bytes as u64;
         Ok(Usage {
             files: self.counters.files,

@@ -211,3 +211,33 @@ fn what_somebody_refers_to_outlives_its_name() {
         assert_clean(&fs);
     }
 }
+
+/// The character device of number 0 that an overlay takes for "removed below".
+#[test]
+fn a_whiteout_takes_the_old_name_in_the_same_step() {
+    let (disk, fs) = fresh(2_000);
+    let node = NewNode { uid: 7, gid: 8, ..NewNode::default() };
+    let leave = |from: &[u8], to: &[u8], mode| {
+        fs.rename_with_whiteout((ROOT_INO, from), (ROOT_INO, to), mode, node)
+    };
+    let moved = put(&fs, ROOT_INO, "a", b"moved").unwrap();
+    put(&fs, ROOT_INO, "b", b"replaced").unwrap();
+    fs.commit().unwrap();
+    assert!(matches!(leave(b"a", b"b", RenameMode::NoReplace), Err(Error::Exists(_))));
+    assert!(matches!(leave(b"a", b"b", RenameMode::Exchange), Err(Error::Invalid(_))));
+    assert!(matches!(leave(b"z", b"b", RenameMode::Replace), Err(Error::NotFound(_))));
+    let files = fs.usage().unwrap().files;
+    leave(b"a", b"b", RenameMode::Replace).unwrap();
+    // One was replaced, and the whiteout came.
+    assert_eq!(fs.usage().unwrap().files, files);
+    leave(b"b", b"c", RenameMode::NoReplace).unwrap();
+    fs.commit().unwrap();
+    let fs = crashed(&disk, fs);
+    for name in [b"a", b"b"] {
+        let attr = fs.lookup(ROOT_INO, name).unwrap();
+        assert_eq!((attr.kind, attr.rdev, attr.mode), (FileKind::CharDevice, 0, 0));
+        assert_eq!((attr.uid, attr.gid, attr.nlink), (7, 8, 1));
+    }
+    assert_eq!(fs.lookup(ROOT_INO, b"c").unwrap().ino, moved);
+    assert_clean(&fs);
+}

@@ -107,9 +107,16 @@ impl Rig {
         let (tell, late) = channel();
         let commit_every = Duration::from_secs(3600);
         let (scarce, lost) = (Scarce::new(channel().0), Arc::default());
-        let late_to = Some(tell);
-        let settings =
-            Settings { commit_every, paced: false, on_request, late: late_to, scarce, lost };
+        let unlearn = None;
+        let settings = Settings {
+            commit_every,
+            paced: false,
+            on_request,
+            late: Some(tell),
+            scarce,
+            lost,
+            unlearn,
+        };
         let server = Server::new(fs, Arc::clone(&queue), settings);
         let server = thread::spawn(move || server.run());
         let (watched, stalls) = (Arc::clone(&queue), Arc::<AtomicU64>::default());

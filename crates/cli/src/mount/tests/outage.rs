@@ -53,6 +53,7 @@ impl Storm {
             commit_every: Duration::from_millis(200),
             on_request: None,
             late: None,
+            unlearn: None,
             paced: false,
             scarce: Scarce::new(channel().0),
             lost: Arc::default(),

@@ -108,7 +108,10 @@ fn an_attribute_is_measured_before_it_is_fetched() {
     assert!(matches!(get(0), Ok(Answer::Size(3))));
     assert_eq!(get(2).expect_err("too little room"), 34);
     assert!(matches!(get(3), Ok(Answer::Data(data)) if data == b"one"));
-    assert!(matches!(rig.ask(Op::ListXattr { ino, size: 0 }), Ok(Answer::Size(7))));
+    assert!(matches!(
+        rig.ask(Op::ListXattr { ino, size: 0, caller: Caller::default() }),
+        Ok(Answer::Size(7))
+    ));
     rig.end();
 }
 
