@@ -145,8 +145,8 @@ impl Disk {
         }
         let touched: u64 = ranges.iter().map(|range| self.shape.most_touched(range.1 as u64)).sum();
         let reads = touched.div_ceil(Least::BATCH as u64);
-        self.blocks.bring_up(Least { reads, ..Least::default() })?;
         let blocks = self.blocks.access(wanted)?;
+        self.blocks.bring_up(Least { reads, ..Least::default() })?;
         let answer = |&(offset, len): &(u64, usize)| {
             let mut bytes = Vec::with_capacity(len);
             for piece in self.shape.pieces(offset, len as u64) {

@@ -142,7 +142,7 @@ pub trait BlockSpace: Send {
 pub struct Least {
     /// Blocks that are written, sooner or later.
     pub writes: u64,
-    /// Batches of [`Least::BATCH`] reads, until the operation ends.
+    /// Batches of [`Least::BATCH`] reads.
     pub reads: u64,
     /// Blocks that are given back.
     pub discards: u64,

@@ -18,6 +18,7 @@ mod directory;
 mod inode;
 mod metadata_file;
 mod packing;
+mod padding;
 mod pool;
 mod preallocate;
 mod punch;

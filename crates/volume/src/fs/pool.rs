@@ -2,7 +2,7 @@
 
 use super::allocator::Allocator;
 use super::metadata_file::MetadataFile;
-use crate::{BlockSpace, Error, Result};
+use crate::{BlockSpace, Error, Least, Result};
 use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,6 +15,8 @@ pub(super) struct Pool {
     pub(super) block_bytes: usize,
     /// Ids below this one are reserved in the block space.
     reserved: u64,
+    /// What is to be shown at least, where the space pads.
+    pub(super) least: Least,
     /// The reason for the failure that the database only knows as an I/O error.
     pub(super) failure: Option<Error>,
 }
@@ -48,6 +50,7 @@ impl Pool {
             allocator,
             metadata,
             reserved: 0,
+            least: Least::default(),
             failure: None,
         }
     }
@@ -140,6 +143,17 @@ pub(super) fn read_op(id: u64) -> BlockOp {
 /// An operation that replaces a block.
 pub(super) fn write_op(id: u64, bytes: Vec<u8>) -> BlockOp {
     BlockOp { id: BlockId(id), action: Action::Write(bytes) }
+}
+
+/// An operation that replaces parts of a block.
+pub(super) fn patches_op(id: u64, mut parts: Vec<(usize, Vec<u8>)>) -> BlockOp {
+    match parts.pop() {
+        Some((offset, bytes)) if parts.is_empty() => patch_op(id, offset, bytes),
+        last => {
+            parts.extend(last);
+            BlockOp { id: BlockId(id), action: Action::Patches(parts) }
+        }
+    }
 }
 
 /// An operation that replaces a part of a block.

@@ -30,10 +30,8 @@ pub(crate) struct Padding {
     turns: u64,
     /// Blocks that were given back, since then.
     discards: u64,
-    /// Batches that answered reads.
+    /// Batches that answered reads, since then.
     reads: u64,
-    /// Those that there are at least.
-    least_reads: u64,
     /// Room that the next record has, at least.
     noted: usize,
 }
@@ -116,15 +114,27 @@ impl TreeVolume {
         if !self.takes_turns() {
             return Ok(());
         }
+        if std::env::var("DBGPAD").is_ok() {
+            eprintln!(
+                "DBGPAD turns {} of {} discards {} of {} reads {} of {}",
+                self.padding.turns,
+                least.writes,
+                self.padding.discards,
+                least.discards,
+                self.padding.reads,
+                least.reads
+            );
+        }
         let missing = brought_up(self.padding.turns, least.writes) - self.padding.turns;
         let given_back = brought_up(self.padding.discards, least.discards);
         let unseen = given_back - self.padding.discards;
         self.engine.expect_discarded(unseen);
         self.note_discards(&[], unseen);
-        self.padding.least_reads += least.reads;
+        let reads = brought_up(self.padding.reads, least.reads) - self.padding.reads;
+        self.show_batches(reads)?;
         let empty = BlockOp { id: BlockId(0), action: Action::Read };
         self.take_turns(std::iter::repeat_n(empty, missing as usize))?;
-        (self.padding.turns, self.padding.discards) = (0, 0);
+        self.padding = Padding { noted: self.padding.noted, ..Padding::default() };
         Ok(())
     }
 
@@ -136,9 +146,9 @@ impl TreeVolume {
             self.accesses = 0;
             return Ok(());
         }
-        let reads = padding.reads.max(padding.least_reads);
-        let unseen = if reads == 0 { 0 } else { reads.next_power_of_two() - padding.reads };
-        self.show_batches(unseen)?;
+        if padding.reads > 0 {
+            self.show_batches(padding.reads.next_power_of_two() - padding.reads)?;
+        }
         // A commit that is due carries out what waits: that belongs to the operation too.
         let mut due = false;
         loop {

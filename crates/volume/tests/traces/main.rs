@@ -11,6 +11,7 @@ mod blocks;
 #[path = "../common/dice.rs"]
 mod dice;
 mod disks;
+mod files;
 
 use dice::Dice;
 use oblivio_crypto::{KdfParams, Passphrase};
