@@ -14,12 +14,12 @@ use super::state::State;
 use crate::{Least, Result};
 
 /// Blocks of metadata that a commit writes at the most: some, and so many for each operation.
-const COMMIT_WRITES: u64 = 24;
+const COMMIT_WRITES: u64 = 28;
 const OPERATION_WRITES: u64 = 2;
 /// Bytes of names, targets and values that an operation may write without another block.
 const SMALL_BYTES: usize = 512;
 /// Blocks that the end of a session writes at the most, and gives back.
-const END_WRITES: u64 = 16;
+const END_WRITES: u64 = 32;
 pub(super) const END_DISCARDS: u64 = 64;
 
 /// What has to be brought up with the next commit.

@@ -114,17 +114,6 @@ impl TreeVolume {
         if !self.takes_turns() {
             return Ok(());
         }
-        if std::env::var("DBGPAD").is_ok() {
-            eprintln!(
-                "DBGPAD turns {} of {} discards {} of {} reads {} of {}",
-                self.padding.turns,
-                least.writes,
-                self.padding.discards,
-                least.discards,
-                self.padding.reads,
-                least.reads
-            );
-        }
         let missing = brought_up(self.padding.turns, least.writes) - self.padding.turns;
         let given_back = brought_up(self.padding.discards, least.discards);
         let unseen = given_back - self.padding.discards;
