@@ -1,7 +1,8 @@
 //! The block space itself: which blocks are written, again or not, read and given back.
 
+use super::create;
 use super::dice::Dice;
-use super::{Seen, Session, compare_pairs, create, padded};
+use super::pairs::{Seen, Session, compare_pairs, padded};
 use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::MemoryStore;
 use oblivio_volume::{BlockSpace, OpenOptions, Volume};

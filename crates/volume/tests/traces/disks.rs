@@ -1,7 +1,8 @@
 //! Disks: at which offsets they are read, written and trimmed.
 
+use super::create;
 use super::dice::Dice;
-use super::{Seen, Session, compare_pairs, create, padded};
+use super::pairs::{Seen, Session, compare_pairs, padded};
 use oblivio_store::MemoryStore;
 use oblivio_volume::disk::Disk;
 use std::sync::{Arc, LazyLock};

@@ -1,7 +1,8 @@
 //! The file system: which files and names, at which offsets, in tails, shared blocks, holes or memory.
 
+use super::create;
 use super::dice::Dice;
-use super::{Seen, Session, compare_pairs, create, padded};
+use super::pairs::{Seen, Session, compare_pairs, padded};
 use oblivio_store::MemoryStore;
 use oblivio_volume::fs::{FileSystem, Handle, NewNode, ROOT_INO, RenameMode, SetAttr, XattrMode};
 use std::collections::VecDeque;
