@@ -1,7 +1,6 @@
 //! What the storage sees of pairs of sessions, for the tests of servers: as for the tests of volumes.
 
 #![expect(clippy::print_stdout, reason = "the outcome of a long run is its numbers")]
-#![expect(dead_code, reason = "the tests of volumes use more of it")]
 
 #[path = "../../volume/tests/common/dice.rs"]
 pub mod dice;

@@ -13,6 +13,7 @@ mod contract;
 mod dice;
 mod disks;
 mod files;
+mod named;
 #[path = "../common/pairs.rs"]
 mod pairs;
 
