@@ -48,6 +48,11 @@ impl Session {
         (Self { store, shown }, volume)
     }
 
+    /// What the store holds now.
+    pub fn copy(&self) -> MemoryStore {
+        self.store.inner().snapshot()
+    }
+
     /// What was seen since the last time.
     pub fn seen(&self) -> Seen {
         let mut seen = Seen::default();

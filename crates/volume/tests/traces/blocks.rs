@@ -194,3 +194,39 @@ fn a_commit_does_not_tell_whether_blocks_lay_side_by_side() {
         assert!(range[0] < together[0], "a range takes less");
     }
 }
+
+/// A session with padding that crashed: what was synced is there, whoever opens the volume next, and who
+/// pads shows as much whichever blocks were written.
+#[test]
+fn what_a_padded_session_synced_survives_it() {
+    let crashed = |distinct: u64| {
+        let (session, mut volume) = Session::open(&FILLED, padded());
+        for round in 0..30u64 {
+            let bytes = vec![round as u8; 7];
+            let id = BlockId(round % distinct);
+            let op = BlockOp { id, action: Action::Patch { offset: 5, bytes } };
+            volume.defer(vec![op, BlockOp { id, action: Action::Read }]).expect("memory");
+            volume.commit().expect("memory");
+            volume.end_operation().expect("memory");
+        }
+        drop(volume);
+        session.copy()
+    };
+    let plain = || OpenOptions { memory_bytes: 64 << 20, ..OpenOptions::default() };
+    let shown = [1, 30].map(|distinct| {
+        let store = crashed(distinct);
+        for options in [plain(), padded()] {
+            let (_, mut volume) = Session::open(&store, options);
+            let read = |id| BlockOp { id: BlockId(id), action: Action::Read };
+            let answers = volume.access((0..distinct).map(read).collect()).expect("memory");
+            for (id, answer) in (0..).zip(answers) {
+                let mut block = vec![id as u8; BLOCK];
+                block[5..12].fill((29 - (29 - id) % distinct) as u8);
+                assert!(answer.as_deref() == Some(&block[..]), "block {id} of {distinct}");
+            }
+        }
+        Session::open(&store, padded()).0.seen()
+    });
+    shown[0].expect_equal(&shown[1], "recoveries");
+    assert!(shown[0].drawn() >= 60, "{}", shown[0].drawn());
+}
