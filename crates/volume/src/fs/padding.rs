@@ -1,13 +1,14 @@
 //! What operations show where the block space pads: as much as any of their kind and size may need.
 //!
-//! How many blocks an operation needs follows from what is in memory, from where a tail lies, from how
-//! the metadata's B-trees split. So each says what it may need at the most, and the space brings it up
-//! to that. Reading costs as much for a hole, a shared tail or a block in memory as for a block that
-//! is fetched. Tails and metadata are written at a commit, which takes so much for each operation since the
-//! one before; tails also after so many operations that may have left one. That it is enough is
-//! measured, not proved: what needs more shows a power of two times as much.
+//! How many blocks an operation needs follows from what is in memory, from where a tail lies, from
+//! how the metadata's B-trees split. So each says what it may need at the most, and the space
+//! brings it up to that. Reading costs as much for a hole, a shared tail or a block in memory as
+//! for a block that is fetched. Tails and metadata are written at a commit, which takes so much for
+//! each operation since the one before; tails also after so many operations that may have left one.
+//! That it is enough is measured, not proved: what needs more shows a power of two times as much.
 //!
-//! This holds as long as memory holds all metadata; what has to be fetched of it shows, in powers of two.
+//! This holds as long as memory holds all metadata; what has to be fetched of it shows, in powers
+//! of two.
 
 use super::pool::Pool;
 use super::state::State;
@@ -108,7 +109,8 @@ impl State {
         self.owed.unplaced >= self.tails.most(self.block_bytes)
     }
 
-    /// All tails are placed: for each operation that may have left one, a block, and one that it shared.
+    /// All tails are placed: for each operation that may have left one, a block, and one that it
+    /// shared.
     pub(super) fn expect_tails(&mut self) {
         let unplaced = std::mem::take(&mut self.owed.unplaced);
         self.expect(Least { writes: unplaced, reads: batches(unplaced), ..Least::default() });

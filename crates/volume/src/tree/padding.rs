@@ -1,11 +1,12 @@
 //! Hiding what an operation is for: what it shows follows from its kind and its size alone.
 //!
-//! With padding every operation on a block that is accepted has a *turn*, for which one access is made
-//! when the batches are carried out: also one that rewrites a block whose write still waits. A record
-//! has room for a whole block for each turn since the one before, and commits follow from batches and
-//! records; so all that is shown is a function of how many operations there were. What the caller cannot
-//! know before it has looked (metadata, tails, what was found in memory) it brings to a public
-//! number with [`Least`]. The batches of the caller's operation are then rounded up to a power of two.
+//! With padding every operation on a block that is accepted has a *turn*, for which one access is
+//! made when the batches are carried out: also one that rewrites a block whose write still waits. A
+//! record has room for a whole block for each turn since the one before, and commits follow from
+//! batches and records; so all that is shown is a function of how many operations there were. What
+//! the caller cannot know before it has looked (metadata, tails, what was found in memory) it
+//! brings to a public number with [`Least`]. The batches of the caller's operation are then rounded
+//! up to a power of two.
 
 use crate::Result;
 use crate::block::Least;
@@ -161,7 +162,11 @@ impl TreeVolume {
     }
 
     fn show_batches(&mut self, count: u64) -> Result<()> {
-        (0..count).try_for_each(|_| self.serve_batch(Vec::new()).map(drop))
+        for _ in 0..count {
+            self.serve_batch(Vec::new())?;
+            self.commit_within()?;
+        }
+        Ok(())
     }
 
     /// Commits within an operation when one is due; where its end must not be seen, only when there

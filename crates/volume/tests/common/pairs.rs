@@ -1,5 +1,5 @@
-//! Sessions on copies of one volume, recorded at the store, and compared in pairs: with padding they look
-//! the same where their operations have equal numbers and sizes.
+//! Sessions on copies of one volume, recorded at the store, and compared in pairs: with padding
+//! they look the same where their operations have equal numbers and sizes.
 
 #![allow(dead_code, reason = "each of those who share this uses some of it")]
 
@@ -87,8 +87,8 @@ impl Seen {
         writes.filter(|call| call.1.starts_with(object)).map(|call| call.2).collect()
     }
 
-    /// Paths, bytes of buckets written, and for each thing that was asked of an object how often and with
-    /// how many bytes.
+    /// Paths, bytes of buckets written, and for each thing that was asked of an object how often
+    /// and with how many bytes.
     fn totals(&self) -> (usize, usize, u64, BTreeMap<String, (u64, u64)>) {
         let mut calls = BTreeMap::<_, (u64, u64)>::new();
         for (op, object, len) in &self.calls {
@@ -130,14 +130,15 @@ pub fn told(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// Compares so many pairs of workloads, each made from dice for what is public and dice for what is not.
+/// Compares so many pairs of workloads, each made from dice for what is public and dice for what is
+/// not.
 pub fn compare_pairs(what: &str, default: u64, run: impl Fn(&mut Dice, &mut Dice) -> Seen) {
     let pairs = told("OBLIVIO_TRACE_PAIRS", default);
     compare(what, pairs, |public, hidden| Some(run(public, hidden)), Seen::expect_equal);
 }
 
-/// As [`compare_pairs`] where something else decides in which order things are done, or whether: then how
-/// much was shown is compared, and not in which order.
+/// As [`compare_pairs`] where something else decides in which order things are done, or whether:
+/// then how much was shown is compared, and not in which order.
 pub fn compare_totals(what: &str, pairs: u64, run: impl Fn(&mut Dice, &mut Dice) -> Option<Seen>) {
     compare(what, pairs, run, |one, other, what| {
         assert_eq!(one.totals(), other.totals(), "{what}");

@@ -195,8 +195,8 @@ fn a_commit_does_not_tell_whether_blocks_lay_side_by_side() {
     }
 }
 
-/// A session with padding that crashed: what was synced is there, whoever opens the volume next, and who
-/// pads shows as much whichever blocks were written.
+/// A session with padding that crashed: what was synced is there, whoever opens the volume next,
+/// and who pads shows as much whichever blocks were written.
 #[test]
 fn what_a_padded_session_synced_survives_it() {
     let crashed = |distinct: u64| {

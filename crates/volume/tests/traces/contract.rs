@@ -155,8 +155,8 @@ fn look(store: &MemoryStore, options: OpenOptions, ahead: usize) -> [usize; 4] {
     [opened, listed, data, hole]
 }
 
-/// Names take metadata, and metadata that is not in memory shows; so do holes, which have no blocks. With
-/// padding only the amount of metadata does, once, as the session begins.
+/// Names take metadata, and metadata that is not in memory shows; so do holes, which have no
+/// blocks. With padding only the amount of metadata does, once, as the session begins.
 #[test]
 fn lengths_of_names_and_holes_show_without_padding() {
     let (short, long) = (named(4), named(240));

@@ -1,4 +1,5 @@
-//! The file system: which files and names, at which offsets, in tails, shared blocks, holes or memory.
+//! The file system: which files and names, at which offsets, in tails, shared blocks, holes or
+//! memory.
 
 use super::create;
 use super::dice::Dice;

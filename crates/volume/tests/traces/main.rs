@@ -1,6 +1,6 @@
-//! With padding the store sees the same of two workloads with equal numbers and sizes of operations,
-//! whichever blocks, offsets, files and names they were for: as many paths, the same records, the same
-//! commits, as many bytes. Recorded at the store.
+//! With padding the store sees the same of two workloads with equal numbers and sizes of
+//! operations, whichever blocks, offsets, files and names they were for: as many paths, the same
+//! records, the same commits, as many bytes. Recorded at the store.
 //!
 //! `cargo test` compares a few pairs; `OBLIVIO_TRACE_PAIRS` (`just padded-pairs`) as many as told.
 

@@ -1,8 +1,8 @@
-//! With padding the store sees as much of two programs that do equal things with other files of a real
-//! mount. Recorded at the store; skipped where nothing can be mounted.
+//! With padding the store sees as much of two programs that do equal things with other files of a
+//! real mount. Recorded at the store; skipped where nothing can be mounted.
 //!
-//! The kernel decides when it forgets a file, so what is compared is how much was shown, not in which
-//! order. `OBLIVIO_MOUNT_PAIRS` says how many pairs.
+//! The kernel decides when it forgets a file, so what is compared is how much was shown, not in
+//! which order. `OBLIVIO_MOUNT_PAIRS` says how many pairs.
 
 use crate::mount::attach;
 use crate::mount::session::{Options, serve};

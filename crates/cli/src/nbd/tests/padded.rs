@@ -1,5 +1,5 @@
-//! With padding the store sees the same of two clients with equal requests at other offsets. Recorded at
-//! the store; `OBLIVIO_TRACE_PAIRS` says how many pairs.
+//! With padding the store sees the same of two clients with equal requests at other offsets.
+//! Recorded at the store; `OBLIVIO_TRACE_PAIRS` says how many pairs.
 
 use super::*;
 use crate::paired::dice::Dice;
