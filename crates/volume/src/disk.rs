@@ -2,9 +2,9 @@
 //!
 //! The whole disk is made addressable when it is made, so how far out it is written shows nowhere.
 //! A block that was never written, or was given back, is absent: it reads as zeros and takes no
-//! space. What an operation costs follows from its offset and length alone: a read costs one
-//! access for each block it touches, present or absent; a write costs as much, later; giving whole
-//! blocks back costs none, or on a sequential volume as much as writing them. Where the volume pads it
+//! space. What an operation costs follows from its offset and length alone: a read costs one access
+//! for each block it touches, present or absent; a write costs as much, later; giving whole blocks
+//! back costs none, or on a sequential volume as much as writing them. Where the volume pads it
 //! follows from the length alone: as much as at the offset where most blocks are touched.
 //!
 //! The volume's root says that it holds a disk: `OBLDISK\n | version 2 | zeros 6 | size 8`.

@@ -10,8 +10,8 @@ use super::state::{FIRST_VERSION, STEPPED_VERSION, VERSION, padded};
 use crate::wire::{Reader, Writer};
 use crate::{EngineError, Level, Result};
 
-/// Words of liveness bits beyond one for each request, of which a delta has a multiple: how many blocks
-/// were discarded shows only when they are more.
+/// Words of liveness bits beyond one for each request, of which a delta has a multiple: how many
+/// blocks were discarded shows only when they are more.
 const LIVE_BOUND: usize = 1024;
 /// Set in the number of a bucket that was dropped.
 const DROPPED: u64 = 1 << 63;

@@ -47,8 +47,8 @@ impl TreeOram {
         Ok(())
     }
 
-    /// The next delta has room for so many discarded blocks more, whether they existed or not. Its size
-    /// would else tell how many words of bits they share: whether they lie side by side.
+    /// The next delta has room for so many discarded blocks more, whether they existed or not. Its
+    /// size would else tell how many words of bits they share: whether they lie side by side.
     pub fn expect_discarded(&mut self, blocks: u64) {
         let changes = &mut self.trees[0].changes;
         changes.discarded = changes.discarded.saturating_add(blocks);

@@ -96,8 +96,8 @@ pub trait BlockSpace: Send {
     }
 
     /// Whether what an operation shows is to follow from its kind and its size alone, and the
-    /// caller says how much that is with [`Self::bring_up`]. A deferred read then takes a turn like a
-    /// write, and has no effect.
+    /// caller says how much that is with [`Self::bring_up`]. A deferred read then takes a turn like
+    /// a write, and has no effect.
     fn pads(&self) -> bool {
         false
     }

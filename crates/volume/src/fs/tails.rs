@@ -91,8 +91,8 @@ impl State {
         Ok(())
     }
 
-    /// Places the older tails when there are too many, and keeps the block cache in its budget. Where
-    /// the space pads, places all of them, after so many operations whether these left any.
+    /// Places the older tails when there are too many, and keeps the block cache in its budget.
+    /// Where the space pads, places all of them, after so many operations whether these left any.
     pub(super) fn flush_surplus(&mut self) -> Result<()> {
         let due = self.left_a_tail();
         if self.owed.pads {

@@ -27,8 +27,8 @@ struct Pending {
 /// The writes that wait, the block that has waited longest first.
 ///
 /// Two writes to one block are carried out as one, so the accesses tell how often blocks were
-/// rewritten. Where that is to be hidden every operation has a *turn* of its own: the second write's is
-/// an empty one, for which a dummy is served.
+/// rewritten. Where that is to be hidden every operation has a *turn* of its own: the second
+/// write's is an empty one, for which a dummy is served.
 #[derive(Default)]
 pub struct Deferred {
     blocks: HashMap<u64, Pending>,

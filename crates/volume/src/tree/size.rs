@@ -145,7 +145,8 @@ impl TreeVolume {
         self.engine.discard(&ids).map_err(engine_error)
     }
 
-    /// As [`Self::drop_blocks`], of which the next commit tells no more than how many lie side by side.
+    /// As [`Self::drop_blocks`], of which the next commit tells no more than how many lie side by
+    /// side.
     pub(crate) fn drop_run(&mut self, ids: Range<u64>) -> Result<()> {
         for id in ids.clone() {
             self.deferred.forget(id);

@@ -109,7 +109,8 @@ impl TreeVolume {
 
     fn too_much_waits(&self) -> bool {
         match self.takes_turns() {
-            // Not by what was written, nor by where in the operation it is that a commit comes closer.
+            // Not by what was written, nor by where in the operation it is that a commit comes
+            // closer.
             true => self.deferred.len() > self.most_turns(),
             false => {
                 self.deferred.bytes() > self.most_deferred() || self.deferred.len() > MOST_WAITING
