@@ -6,7 +6,7 @@ use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::MemoryStore;
 use oblivio_store::record::Op;
 use oblivio_volume::disk::Disk;
-use oblivio_volume::fs::{FileSystem, NewNode, ROOT_INO};
+use oblivio_volume::fs::{FileSystem, NewNode, ROOT_INO, RenameMode};
 use oblivio_volume::{BlockSpace, OpenOptions};
 
 const BLOCK: usize = 4096;
@@ -203,4 +203,45 @@ fn a_session_touches_the_objects_that_the_contract_names() {
         let named = known.iter().any(|name| object.starts_with(name));
         assert!(named || what == Op::List, "{what:?} of {object}");
     }
+}
+
+/// The rows of the table of what is shown with padding.
+#[test]
+fn what_padded_operations_show() {
+    let store = named(4);
+    let (session, volume) = Session::open(&store, padded());
+    let fs = FileSystem::open_ahead(Box::new(volume), usize::MAX).expect("sound");
+    let file = fs.lookup(ROOT_INO, b"data").expect("there").ino;
+    let file = fs.open_file(file).expect("a file");
+    session.seen();
+    for (len, paths) in [(1, 4), (5000, 4), (10 * BLOCK, 16), (60 * BLOCK, 64)] {
+        fs.read(file, 77, len).expect("data");
+        assert_eq!(session.seen().drawn(), paths, "to read {len} bytes");
+    }
+    let dir = fs.lookup(ROOT_INO, b"dir").expect("there").ino;
+    fs.read_dir(dir, None, 1000).expect("names");
+    fs.mkdir(dir, b"new", NewNode::default()).expect("room");
+    fs.rename(dir, b"new", ROOT_INO, b"newer", RenameMode::Replace).expect("room");
+    fs.rmdir(ROOT_INO, b"newer").expect("there");
+    assert_eq!(session.seen().drawn(), 0, "names");
+    fs.commit().expect("memory");
+    // 28 and 2 for each of the three.
+    assert_eq!(session.seen().records, [record(34)]);
+    // Of a length of 30 blocks and one byte more than any place makes 31 of: 32 and 33, and 31 of the sync.
+    for (len, accesses) in [(30 * BLOCK, 63), (30 * BLOCK + 2, 64)] {
+        fs.write(file, 9, &vec![8; len]).expect("room");
+        assert!(session.seen().drawn() >= 4, "a tail may have to be read");
+        fs.commit().expect("memory");
+        assert_eq!(session.seen().records, [record(accesses)], "{len} bytes");
+    }
+    let tail = |len| fs.punch(file, 0, len).and_then(|()| fs.commit());
+    tail(10).expect("room");
+    // Two edges, 31 of the sync.
+    assert_eq!(session.seen().records, [record(33)]);
+}
+
+/// The length of a record with room for so many blocks and what is said of each.
+fn record(accesses: usize) -> u64 {
+    let bytes = (accesses * (BLOCK + 24)).next_power_of_two() + 4096;
+    bytes.next_multiple_of(bytes.next_power_of_two() / 8) as u64
 }

@@ -1,10 +1,12 @@
 //! With padding the store sees as much of two programs that do equal things with other files of a
 //! real mount. Recorded at the store; skipped where nothing can be mounted.
 //!
-//! The kernel decides when it forgets a file, so what is compared is how much was shown, not in
-//! which order. `OBLIVIO_MOUNT_PAIRS` says how many pairs.
+//! The kernel decides when it writes times and forgets files, so pairs are compared of which it asked the
+//! same, by how much was shown. `OBLIVIO_MOUNT_PAIRS` says how many.
 
 use crate::mount::attach;
+use crate::mount::request::RequestKind;
+use crate::mount::server::OnRequest;
 use crate::mount::session::{Options, serve};
 use crate::paired::dice::Dice;
 use crate::paired::pairs::{Session, compare_totals, padded, told};
@@ -16,7 +18,7 @@ use std::fs;
 use std::io::{Seek, SeekFrom, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 const BLOCK: usize = 4096;
@@ -147,7 +149,16 @@ fn pairs_of_programs_in_a_mount_look_the_same() {
         let files = FileSystem::open_ahead(Box::new(volume), usize::MAX).expect("sound");
         session.seen();
         // The timer never comes: only what is asked for happens.
-        let options = Options { commit_every: Duration::from_secs(1 << 20), ..Options::default() };
+        let commit_every = Duration::from_secs(1 << 20);
+        let asked: Arc<Mutex<Vec<(RequestKind, u64)>>> = Arc::default();
+        let tell = Arc::clone(&asked);
+        let on_request: OnRequest = Box::new(move |kind, _, _, len| {
+            if kind != RequestKind::Metadata {
+                tell.lock().expect("alone").push((kind, len));
+            }
+        });
+        let on_request = Some(on_request);
+        let options = Options { commit_every, on_request, ..Options::default() };
         let mounted = match serve(files, &dir, options) {
             Ok(mounted) => mounted,
             Err(error) => {
@@ -174,7 +185,8 @@ fn pairs_of_programs_in_a_mount_look_the_same() {
         }
         attach::detach(&dir, false).expect("unmounted");
         mounted.wait().expect("a last commit");
-        Some(session.seen())
+        let asked = std::mem::take(&mut *asked.lock().expect("alone"));
+        Some((session.seen(), asked))
     };
     compare_totals("a mount", told("OBLIVIO_MOUNT_PAIRS", 3), run);
 }
