@@ -19,7 +19,7 @@ use std::io::{Seek, SeekFrom, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const BLOCK: usize = 4096;
 /// So many files of each kind, as long as the others of it.
@@ -183,7 +183,12 @@ fn pairs_of_programs_in_a_mount_look_the_same() {
             let name = name_of("victim", (first + victim * 5) % EACH);
             fs::remove_file(dir.join(name)).expect("there");
         }
-        attach::detach(&dir, false).expect("unmounted");
+        // The kernel may still be closing what was closed.
+        let begun = Instant::now();
+        while let Err(error) = attach::detach(&dir, false) {
+            assert!(begun.elapsed() < Duration::from_secs(30), "{error:?}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
         mounted.wait().expect("a last commit");
         let asked = std::mem::take(&mut *asked.lock().expect("alone"));
         Some((session.seen(), asked))
