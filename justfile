@@ -37,6 +37,12 @@ sequential-damage volumes="4":
     OBLIVIO_DAMAGE=full cargo test --release -p oblivio-engine --test sequential_damage -- --nocapture
     OBLIVIO_DAMAGE=full OBLIVIO_DAMAGE_VOLUMES={{volumes}} cargo test --release -p oblivio-volume --test sequential damage -- --nocapture
 
+# Pairs of workloads with equal numbers and sizes of operations, which must look the same with padding: so many on
+# blocks, disks, files and over NBD, and so many through a real mount.
+padded-pairs pairs="1000" mounts="50":
+    OBLIVIO_TRACE_PAIRS={{pairs}} cargo test --release -p oblivio-volume --test traces -- --nocapture pairs_of
+    OBLIVIO_TRACE_PAIRS={{pairs}} OBLIVIO_MOUNT_PAIRS={{mounts}} cargo test --release -p oblivio --lib -- --nocapture pairs_of
+
 # What a sequential volume of zeros stores (three times its size), as files for a randomness battery.
 sequential-stored dir mib="384":
     OBLIVIO_STORED={{dir}} OBLIVIO_STORED_MIB={{mib}} cargo test --release -p oblivio-volume --test sequential stored -- --ignored --nocapture

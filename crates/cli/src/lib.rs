@@ -23,6 +23,8 @@ mod memory;
 mod mount;
 mod nbd;
 mod open;
+#[cfg(test)]
+mod paired;
 mod passphrase;
 mod passphrases;
 mod progress;

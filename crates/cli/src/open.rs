@@ -179,7 +179,9 @@ pub fn with_either<T>(
         let closed = close(&done, || opened.into_blocks());
         (done, closed)
     } else {
-        let session = file_system(opened, 0)?;
+        // What is not read ahead shows when it is needed.
+        let ahead = if args.pad { usize::MAX } else { 0 };
+        let session = file_system(opened, ahead)?;
         let done = files(&session);
         let closed = close(&done, || session.fs.into_blocks());
         (done, closed)

@@ -2,9 +2,10 @@
 //!
 //! The whole disk is made addressable when it is made, so how far out it is written shows nowhere.
 //! A block that was never written, or was given back, is absent: it reads as zeros and takes no
-//! space. What an operation costs follows from its offset and length alone: a read costs one
-//! access for each block it touches, present or absent; a write costs as much, later; giving whole
-//! blocks back costs none, or on a sequential volume as much as writing them.
+//! space. What an operation costs follows from its offset and length alone: a read costs one access
+//! for each block it touches, present or absent; a write costs as much, later; giving whole blocks
+//! back costs none, or on a sequential volume as much as writing them. Where the volume pads it
+//! follows from the length alone: as much as at the offset where most blocks are touched.
 //!
 //! The volume's root says that it holds a disk: `OBLDISK\n | version 2 | zeros 6 | size 8`.
 
@@ -13,7 +14,7 @@ mod shape;
 
 pub use reader::DiskReader;
 
-use crate::block::BlockSpace;
+use crate::block::{BlockSpace, Least};
 use crate::{Error, Result};
 use oblivio_engine::{Action, BlockId, BlockOp};
 use shape::{Piece, Shape};
@@ -145,7 +146,10 @@ impl Disk {
         if wanted.is_empty() {
             return Ok(ranges.iter().map(|_| Vec::new()).collect());
         }
+        let touched: u64 = ranges.iter().map(|range| self.shape.most_touched(range.1 as u64)).sum();
+        let reads = touched.div_ceil(Least::BATCH as u64);
         let blocks = self.blocks.access(wanted)?;
+        self.blocks.bring_up(Least { reads, ..Least::default() })?;
         let answer = |&(offset, len): &(u64, usize)| {
             let mut bytes = Vec::with_capacity(len);
             for piece in self.shape.pieces(offset, len as u64) {
@@ -171,7 +175,14 @@ impl Disk {
     /// `Invalid` beyond the end, `Full` when the store has no space for blocks that are new; those
     /// of an access.
     pub fn write(&mut self, offset: u64, data: &[u8]) -> Result<()> {
-        self.write_with(offset, data.len() as u64, |from, len| data[from..from + len].to_vec())
+        let len = data.len() as u64;
+        self.write_with(offset, len, |from, len| data[from..from + len].to_vec())?;
+        self.brought_up(self.shape.most_touched(len), 0)
+    }
+
+    /// What an operation shows follows from its kind and length, where the volume pads.
+    fn brought_up(&mut self, writes: u64, discards: u64) -> Result<()> {
+        self.blocks.bring_up(Least { writes, discards, ..Least::default() })
     }
 
     /// Makes a range read as zeros. Its whole blocks are given back, unless the caller wants them
@@ -182,7 +193,14 @@ impl Disk {
     pub fn write_zeroes(&mut self, offset: u64, len: u64, stay: bool) -> Result<()> {
         let whole = self.shape.whole_blocks(offset, len);
         if stay || whole.is_empty() {
-            return self.write_with(offset, len, |_, len| vec![0; len]);
+            self.write_with(offset, len, |_, len| vec![0; len])?;
+            let touched = self.shape.most_touched(len);
+            // Those that are not to stay may be two edges elsewhere, with a block between them.
+            return if stay {
+                self.brought_up(touched, 0)
+            } else {
+                self.brought_up(touched.min(2), 1)
+            };
         }
         self.shape.expect_inside(offset, len)?;
         let (first, last) =
@@ -194,7 +212,8 @@ impl Disk {
         for (at, len) in edges {
             self.write_with(at, len, |_, len| vec![0; len])?;
         }
-        self.discard(whole)
+        self.discard(whole)?;
+        self.brought_up(self.shape.most_touched(len).min(2), 1)
     }
 
     /// The content of a range is no longer wanted; its whole blocks are given back and read as
@@ -204,7 +223,8 @@ impl Disk {
     /// `Invalid` beyond the end; those of an access.
     pub fn trim(&mut self, offset: u64, len: u64) -> Result<()> {
         self.shape.expect_inside(offset, len)?;
-        self.discard(self.shape.whole_blocks(offset, len))
+        self.discard(self.shape.whole_blocks(offset, len))?;
+        self.brought_up(0, 1)
     }
 
     /// Makes everything accepted so far durable.

@@ -14,7 +14,7 @@ pub mod tree;
 mod trust;
 mod volume;
 
-pub use block::{BlockReader, BlockSpace, ROOT_BYTES};
+pub use block::{BlockReader, BlockSpace, Least, ROOT_BYTES};
 pub use error::{Error, Result};
 pub use header::{
     EngineKind, HEADER_BYTES, HEADER_OBJECT, PublicHeader, add_passphrase, change_passphrase,

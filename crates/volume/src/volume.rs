@@ -1,6 +1,6 @@
 //! A volume, whichever engine it is on.
 
-use crate::block::{BlockReader, BlockSpace};
+use crate::block::{BlockReader, BlockSpace, Least};
 use crate::header::{EngineKind, HEADER_OBJECT, Header, PublicHeader};
 use crate::options::{CreateOptions, OpenOptions, VolumeInfo};
 use crate::sequential::{SequentialOptions, SequentialVolume};
@@ -246,6 +246,12 @@ impl BlockSpace for Volume {
     }
     fn end_operation(&mut self) -> Result<()> {
         self.space_mut().end_operation()
+    }
+    fn pads(&self) -> bool {
+        self.space().pads()
+    }
+    fn bring_up(&mut self, least: Least) -> Result<()> {
+        self.space_mut().bring_up(least)
     }
     fn wants_commit(&self) -> bool {
         self.space().wants_commit()

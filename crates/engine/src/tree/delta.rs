@@ -10,8 +10,8 @@ use super::state::{FIRST_VERSION, STEPPED_VERSION, VERSION, padded};
 use crate::wire::{Reader, Writer};
 use crate::{EngineError, Level, Result};
 
-/// Words of liveness bits beyond one for each request, of which a delta has a multiple: discarding
-/// within a delta shows only when it takes more.
+/// Words of liveness bits beyond one for each request, of which a delta has a multiple: how many
+/// blocks were discarded shows only when they are more.
 const LIVE_BOUND: usize = 1024;
 /// Set in the number of a bucket that was dropped.
 const DROPPED: u64 = 1 << 63;
@@ -33,6 +33,9 @@ pub struct Changes {
     pub paths: u64,
     /// Words of the liveness bits that changed.
     pub live: Vec<u64>,
+    /// Blocks that were discarded, as many as were asked for; no more words than these and one for
+    /// each request can change.
+    pub discarded: u64,
     /// Buckets written or dropped.
     pub written: Vec<u64>,
 }
@@ -83,9 +86,12 @@ impl TreeOram {
     fn write_live_words(&self, out: &mut Writer<'_>) {
         let (live, changes) = (&self.trees[0].live, &self.trees[0].changes);
         let words = distinct(&changes.live);
-        // Every request changes one word at most.
+        // Every request changes one word at most, and every block that was discarded, as long as
+        // there are words. Which of them share one must not show.
         let requests = changes.requests as usize;
-        let slots = requests + padded(words.len().saturating_sub(requests), LIVE_BOUND);
+        let discarded = changes.discarded.min(self.blocks.div_ceil(64)) as usize;
+        let others = discarded.max(words.len().saturating_sub(requests));
+        let slots = requests + padded(others, LIVE_BOUND);
         out.u64(slots as u64);
         for &at in &words {
             out.words(&[at, live.word(at)]);

@@ -7,6 +7,7 @@
 
 use super::frontend::TreeOram;
 use crate::{BlockId, EngineError, Result};
+use std::ops::Range;
 
 impl TreeOram {
     /// The content of these blocks is not wanted any more; they are absent from now on. Nothing is
@@ -24,7 +25,33 @@ impl TreeOram {
         for id in ids {
             self.set_live(id.0, false);
         }
+        self.expect_discarded(ids.len() as u64);
         Ok(())
+    }
+
+    /// As [`Self::discard`] of blocks side by side: the next delta tells how many they were only in
+    /// steps of 64.
+    ///
+    /// # Errors
+    /// As for [`Self::discard`].
+    pub fn discard_run(&mut self, ids: Range<u64>) -> Result<()> {
+        self.expect_idle()?;
+        if ids.end > self.blocks {
+            let why = format!("blocks up to {} of {}", ids.end, self.blocks);
+            return Err(EngineError::Invalid(why));
+        }
+        let count = ids.end.saturating_sub(ids.start);
+        ids.for_each(|id| self.set_live(id, false));
+        // One more where they begin in the midst of a word.
+        self.expect_discarded(count / 64 + 2);
+        Ok(())
+    }
+
+    /// The next delta has room for so many discarded blocks more, whether they existed or not. Its
+    /// size would else tell how many words of bits they share: whether they lie side by side.
+    pub fn expect_discarded(&mut self, blocks: u64) {
+        let changes = &mut self.trees[0].changes;
+        changes.discarded = changes.discarded.saturating_add(blocks);
     }
 
     /// How many data blocks exist: were written and neither removed nor discarded since. Exact,

@@ -131,6 +131,23 @@ pub trait BlockSpace: Send {
         Ok(())
     }
 
+    /// Whether what an operation shows is to follow from its kind and its size alone, and the
+    /// caller says how much that is with [`Self::bring_up`]. A deferred read then takes a turn like
+    /// a write, and has no effect.
+    fn pads(&self) -> bool {
+        false
+    }
+
+    /// Brings what was done since the last call to these public numbers, where the space
+    /// [`pads`](Self::pads). Else nothing happens.
+    ///
+    /// # Errors
+    /// Those of [`Self::access`].
+    fn bring_up(&mut self, least: Least) -> Result<()> {
+        let _ = least;
+        Ok(())
+    }
+
     /// Whether whoever has just answered everybody should commit now, so that no operation finds itself in
     /// the midst of a commit.
     fn wants_commit(&self) -> bool {
@@ -154,6 +171,22 @@ pub trait BlockSpace: Send {
     fn reader(&self) -> Option<Arc<dyn BlockReader>> {
         None
     }
+}
+
+/// How much an operation shows at least; if it is more, a power of two times as much.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Least {
+    /// Blocks that are written, sooner or later.
+    pub writes: u64,
+    /// Batches of [`Least::BATCH`] reads.
+    pub reads: u64,
+    /// Blocks that are given back.
+    pub discards: u64,
+}
+
+impl Least {
+    /// Operations in a batch, where the space pads.
+    pub const BATCH: usize = crate::tree::padding::PAD_BATCH;
 }
 
 /// Reads blocks of a space from any thread.

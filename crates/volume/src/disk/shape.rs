@@ -51,6 +51,14 @@ impl Shape {
         })
     }
 
+    /// How many blocks a range of so many bytes touches at the most, wherever it begins.
+    pub fn most_touched(&self, len: u64) -> u64 {
+        match len {
+            0 => 0,
+            _ => (len - 1).div_ceil(self.block_bytes) + 1,
+        }
+    }
+
     /// The blocks that lie in a range altogether; the last one of the disk may be short.
     pub fn whole_blocks(&self, offset: u64, len: u64) -> Range<u64> {
         let first = offset.div_ceil(self.block_bytes);

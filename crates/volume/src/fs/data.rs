@@ -58,6 +58,7 @@ impl State {
             self.extend(ino, &mut inode, offset)?;
         }
         self.write_within(ino, &mut inode, offset, data)?;
+        self.expect_write(data.len());
         self.flush_surplus()
     }
 
@@ -287,6 +288,7 @@ impl State {
     pub(super) fn release_runs(&mut self, inode: &mut Inode, runs: &[Extent]) {
         for run in runs {
             inode.blocks -= run.count;
+            self.freed(run.count);
             self.wrote(if run.unwritten { run.count } else { 0 });
             let blocks: Vec<u64> = run.blocks().collect();
             self.release(&blocks);

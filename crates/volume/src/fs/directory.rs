@@ -111,6 +111,7 @@ impl State {
         inode.ctime = set.ctime.unwrap_or(inode.ctime);
         if let Some(size) = set.size {
             self.resize(ino, &mut inode, size)?;
+            self.expect_edges();
         }
         self.meta.put_inode(ino, &inode)?;
         self.flush_surplus()?;
@@ -175,6 +176,7 @@ impl State {
         }
         let inode = Inode::new(FileKind::Symlink, node, self.now().unwrap_or(node.mtime));
         let (size, target) = (target.len() as u64, target.to_vec());
+        self.expect_long(target.len());
         self.add(parent, name, Inode { size, target, ..inode })
     }
 

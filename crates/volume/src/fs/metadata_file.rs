@@ -14,9 +14,10 @@
 //! before, although the header that retires it is not stored yet.
 
 use super::chunk_map::{ChunkMap, ROOT_HEADER};
-use super::pool::{Pool, patch_op, read_op, write_op};
+use super::padding::END_DISCARDS;
+use super::pool::{Pool, patches_op, read_op, write_op};
 use crate::ranges::Ranges;
-use crate::{Error, Result};
+use crate::{Error, Least, Result};
 use oblivio_engine::BlockOp;
 use std::collections::{BTreeMap, HashMap};
 
@@ -176,15 +177,14 @@ impl MetadataFile {
         parts
     }
 
-    fn store_ops(&self, chunk: u64) -> Vec<BlockOp> {
-        let (Some(entry), Some(id)) = (self.cache.get(&chunk), self.map.block_of(chunk)) else {
-            return Vec::new();
-        };
+    /// One operation for each chunk: how many parts of it are known tells of what is in it.
+    fn store_op(&self, chunk: u64) -> Option<BlockOp> {
+        let (entry, id) = (self.cache.get(&chunk)?, self.map.block_of(chunk)?);
         if entry.valid.covers(0, self.block_bytes) {
-            return vec![write_op(id, entry.data.clone())];
+            return Some(write_op(id, entry.data.clone()));
         }
-        let parts = entry.valid.iter();
-        parts.map(|(start, end)| patch_op(id, start, entry.data[start..end].to_vec())).collect()
+        let part = |(start, end): (usize, usize)| (start, entry.data[start..end].to_vec());
+        Some(patches_op(id, entry.valid.iter().map(part).collect()))
     }
 }
 
@@ -297,7 +297,7 @@ impl Pool {
             .copied()
             .filter(|chunk| file.cache.get(chunk).is_some_and(|entry| entry.dirty))
             .collect();
-        let ops = dirty.iter().flat_map(|&chunk| file.store_ops(chunk)).collect();
+        let ops = dirty.iter().filter_map(|&chunk| file.store_op(chunk)).collect();
         self.access(ops)?;
         for chunk in dirty {
             if let Some(entry) = self.metadata.cache.get_mut(&chunk) {
@@ -320,6 +320,7 @@ impl Pool {
         self.blocks()?.set_root(&root);
         self.metadata.root_len = len;
         self.metadata_store(header)?;
+        self.bring_up()?;
         self.blocks()?.commit()?;
         self.metadata.hold = false;
         self.metadata_evict()
@@ -329,6 +330,9 @@ impl Pool {
     /// They can be handed out again at once: no root names them any more.
     pub(super) fn metadata_trim(&mut self) -> Result<()> {
         let needed = self.metadata.length_blocks();
+        if self.blocks()?.pads() {
+            return self.metadata_trim_padded(needed);
+        }
         if self.metadata.root_len == self.metadata.len && self.metadata.map.end() <= needed {
             return Ok(());
         }
@@ -343,6 +347,24 @@ impl Pool {
             true => Ok(()),
             false => self.blocks()?.discard(&freed).and_then(|()| self.blocks()?.commit()),
         }
+    }
+}
+
+impl Pool {
+    /// As [`Self::metadata_trim`], which shows nothing of what there is to let go: two records.
+    fn metadata_trim_padded(&mut self, needed: u64) -> Result<()> {
+        let file = &mut self.metadata;
+        let freed = file.cut(needed);
+        file.root_len = file.len;
+        let root = file.root(file.len);
+        self.blocks()?.set_root(&root);
+        self.blocks()?.bring_up(Least { writes: 1, ..Least::default() })?;
+        self.blocks()?.commit()?;
+        freed.iter().for_each(|&id| self.allocator.release_at_once(id));
+        self.blocks()?.discard(&freed)?;
+        self.least = Least { writes: 1, discards: END_DISCARDS, ..Least::default() };
+        self.bring_up()?;
+        self.blocks()?.commit()
     }
 }
 

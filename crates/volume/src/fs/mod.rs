@@ -19,6 +19,7 @@ mod inode;
 mod merging;
 mod metadata_file;
 mod packing;
+mod padding;
 mod pool;
 mod preallocate;
 mod punch;

@@ -2,7 +2,7 @@
 
 use super::allocator::Allocator;
 use super::metadata_file::MetadataFile;
-use crate::{BlockSpace, Error, Result};
+use crate::{BlockSpace, Error, Least, Result};
 use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -19,6 +19,8 @@ pub(super) struct Pool {
     pub(super) ids: u64,
     /// Whether a full volume can be helped by a higher limit.
     resizable: bool,
+    /// What is to be shown at least, where the space pads.
+    pub(super) least: Least,
     /// The reason for the failure that the database only knows as an I/O error.
     pub(super) failure: Option<Error>,
 }
@@ -53,6 +55,7 @@ impl Pool {
             metadata,
             reserved: 0,
             resizable,
+            least: Least::default(),
             failure: None,
         }
     }
@@ -172,6 +175,17 @@ pub(super) fn read_op(id: u64) -> BlockOp {
 /// An operation that replaces a block.
 pub(super) fn write_op(id: u64, bytes: Vec<u8>) -> BlockOp {
     BlockOp { id: BlockId(id), action: Action::Write(bytes) }
+}
+
+/// An operation that replaces parts of a block.
+pub(super) fn patches_op(id: u64, mut parts: Vec<(usize, Vec<u8>)>) -> BlockOp {
+    match parts.pop() {
+        Some((offset, bytes)) if parts.is_empty() => patch_op(id, offset, bytes),
+        last => {
+            parts.extend(last);
+            BlockOp { id: BlockId(id), action: Action::Patches(parts) }
+        }
+    }
 }
 
 /// An operation that replaces a part of a block.

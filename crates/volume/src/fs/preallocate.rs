@@ -106,6 +106,9 @@ impl State {
             inode.modified(self.now());
         }
         self.meta.put_inode(ino, inode)?;
+        // The edges of zeros, the tail, and the end before.
+        self.expect_edges();
+        self.expect_edges();
         self.flush_surplus()
     }
 }

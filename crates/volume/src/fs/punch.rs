@@ -22,6 +22,7 @@ impl State {
         self.release_runs(&mut inode, &freed);
         inode.modified(self.now());
         self.meta.put_inode(ino, &inode)?;
+        self.expect_edges();
         self.flush_surplus()
     }
 

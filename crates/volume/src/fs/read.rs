@@ -52,6 +52,7 @@ impl State {
     pub(super) fn read(&mut self, handle: Handle, offset: u64, len: usize) -> Result<Vec<u8>> {
         let mut answers = Answers::default();
         self.plan_read((handle, offset, len), &mut answers)?;
+        self.expect_answers(&answers);
         self.fetch(&mut answers)?;
         answers.out.pop().unwrap_or_else(|| Ok(Vec::new()))
     }
@@ -72,10 +73,16 @@ impl State {
                 answers.out.push(Err(error));
             }
         }
+        self.expect_answers(&answers);
         if let Err(error) = self.fetch(&mut answers) {
             self.read_apart(requests, &mut answers, &error);
         }
         Ok(answers.out)
+    }
+
+    /// All that is answered may have to be read, where the space pads.
+    fn expect_answers(&mut self, answers: &Answers) {
+        self.expect_read(answers.out.iter().flatten().map(Vec::len));
     }
 
     /// The common access failed. When the content of some block was to blame, the requests are

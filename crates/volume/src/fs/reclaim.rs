@@ -20,6 +20,7 @@ impl State {
             pool.failure = None;
         }
         self.meta.close();
+        self.expect_end();
         let mut pool = self.pool.lock();
         if let Some(error) = pool.failure.take() {
             return Err(error);

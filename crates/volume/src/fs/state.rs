@@ -4,6 +4,7 @@ use super::backend::open_database;
 use super::cache::DataCache;
 use super::inode::Inode;
 use super::metadata_file::MetadataFile;
+use super::padding::Owed;
 use super::pool::{Pool, SharedPool};
 use super::tables::{ALLOCATION, Counters, Meta, ORPHANS};
 use super::tails::Tails;
@@ -50,6 +51,8 @@ pub(super) struct State {
     pub(super) mergeable: bool,
     /// And whether removals of this session may have made some.
     pub(super) unmerged: bool,
+    /// What is shown later for what was done already.
+    pub(super) owed: Owed,
     pub(super) failed: Option<String>,
 }
 
@@ -146,7 +149,9 @@ impl State {
         let end = pool.allocator.high_water();
         for first in (0..end).step_by(1 << 16) {
             let ids = first..end.min(first + (1 << 16));
-            let unused: Vec<u64> = ids.filter(|&id| !pool.allocator.is_used(id)).collect();
+            let mut unused: Vec<u64> = ids.filter(|&id| !pool.allocator.is_used(id)).collect();
+            let blocks = pool.blocks()?;
+            unused.retain(|&id| blocks.exists(id));
             if !unused.is_empty() {
                 pool.blocks()?.discard(&unused)?;
             }
@@ -157,6 +162,7 @@ impl State {
     fn with(blocks: Box<dyn BlockSpace>, file: MetadataFile, ahead: usize) -> Result<State> {
         let block_bytes = blocks.block_bytes();
         let budget = blocks.cache_budget();
+        let owed = Owed::new(blocks.pads());
         let mut pool = Pool::new(blocks, file);
         let highest = pool.metadata.block_ids().max();
         pool.reserve_for(highest)?;
@@ -186,6 +192,7 @@ impl State {
             removed: false,
             mergeable: true,
             unmerged: false,
+            owed,
             failed: None,
         })
     }
@@ -246,7 +253,9 @@ impl State {
 
     /// The block space may pad the operation that is over.
     pub(super) fn end_operation(&mut self) -> Result<()> {
-        self.pool.lock().blocks()?.end_operation()
+        let mut pool = self.pool.lock();
+        pool.bring_up()?;
+        pool.blocks()?.end_operation()
     }
 
     /// Does what waits for quiet times, and lets the block space do so.
@@ -282,12 +291,13 @@ impl State {
 
     /// Makes everything durable.
     pub(super) fn commit(&mut self) -> Result<()> {
-        self.flush_all_tails()?;
-        let dirty = self.cache.dirty();
-        self.write_cached(&dirty)?;
+        self.place_all_tails()?;
         if self.operations == 0 {
-            return self.pool.lock().blocks()?.commit();
+            let mut pool = self.pool.lock();
+            pool.bring_up()?;
+            return pool.blocks()?.commit();
         }
+        self.expect_commit();
         self.save_allocation()?;
         self.meta.put_counters(&self.counters)?;
         self.pool.lock().metadata.hold = true;
@@ -314,12 +324,15 @@ impl State {
         pool.metadata_commit()?;
         let unwanted = pool.allocator.committed();
         self.pending = false;
-        (self.operations, self.accepted) = (0, 0);
+        let operations = std::mem::take(&mut self.operations);
+        self.accepted = 0;
         // Not before: until now a crash could bring back the metadata that names them.
-        match unwanted.is_empty() {
-            true => Ok(()),
-            false => pool.blocks()?.discard(&unwanted),
+        if !unwanted.is_empty() {
+            pool.blocks()?.discard(&unwanted)?;
         }
+        drop(pool);
+        self.expect_freed(operations);
+        Ok(())
     }
 
     /// Commits, closes the database cleanly, and gives the block space back.

@@ -56,6 +56,11 @@ impl Tails {
         Some(data)
     }
 
+    /// How many tails of whole blocks there is room for.
+    pub(super) fn most(&self, block_bytes: usize) -> u64 {
+        (self.budget / block_bytes).clamp(1, MAX_TAILS) as u64
+    }
+
     fn all(&self) -> Vec<Ino> {
         self.recent.values().copied().collect()
     }
@@ -77,10 +82,27 @@ impl State {
         self.flush_tails(&inos)
     }
 
+    /// Places all buffered tails and writes the blocks that they share.
+    pub(super) fn place_all_tails(&mut self) -> Result<()> {
+        self.flush_all_tails()?;
+        let dirty = self.cache.dirty();
+        self.write_cached(&dirty)?;
+        self.expect_tails();
+        Ok(())
+    }
+
     /// Places the older tails when there are too many, and keeps the block cache in its budget.
+    /// Where the space pads, places all of them, after so many operations whether these left any.
     pub(super) fn flush_surplus(&mut self) -> Result<()> {
-        let inos = self.tails.surplus();
-        self.flush_tails(&inos)?;
+        let due = self.left_a_tail();
+        if self.owed.pads {
+            if due {
+                self.place_all_tails()?;
+            }
+        } else {
+            let inos = self.tails.surplus();
+            self.flush_tails(&inos)?;
+        }
         self.evict_data()
     }
 

@@ -55,6 +55,7 @@ impl State {
         // A long value takes pages of its own; the database rounds their number up to a power of
         // two.
         let bytes = (value.len() as u64).next_power_of_two() * 2;
+        self.expect_long(value.len());
         self.make_room(bytes / self.block_bytes as u64)?;
         let mut inode = self.meta.inode(ino)?;
         let record = encode(&value)?;

@@ -25,14 +25,31 @@ struct Pending {
 }
 
 /// The writes that wait, the block that has waited longest first.
+///
+/// Two writes to one block are carried out as one, so the accesses tell how often blocks were
+/// rewritten. Where that is to be hidden every operation has a *turn* of its own: the second
+/// write's is an empty one, for which a dummy is served.
 #[derive(Default)]
 pub struct Deferred {
     blocks: HashMap<u64, Pending>,
-    order: VecDeque<u64>,
+    /// The turns; an empty one is `None`.
+    order: VecDeque<Option<u64>>,
     bytes: usize,
+    /// Whether each operation has a turn.
+    each: bool,
 }
 
 impl Deferred {
+    /// Nothing waits. `each` operation has a turn, or each block.
+    pub fn new(each: bool) -> Self {
+        Self { each, ..Self::default() }
+    }
+
+    /// Whether each operation has a turn, whatever it is for.
+    pub fn has_turn_for_each(&self) -> bool {
+        self.each
+    }
+
     /// Bytes that wait.
     pub fn bytes(&self) -> usize {
         self.bytes
@@ -40,22 +57,31 @@ impl Deferred {
 
     /// Whether nothing waits.
     pub fn is_empty(&self) -> bool {
-        self.blocks.is_empty()
+        self.order.is_empty()
     }
 
-    /// Takes up a write; a read does nothing.
+    /// Takes up a write. A read does nothing, but where each operation has a turn it has one.
     pub fn add(&mut self, op: BlockOp) {
         let id = op.id.0;
-        if op.action == Action::Read {
+        let read = op.action == Action::Read;
+        let new = !read && !self.blocks.contains_key(&id);
+        if new || self.each {
+            self.order.push_back(new.then_some(id));
+        }
+        if read {
             return;
         }
-        let pending = self.blocks.entry(id).or_insert_with(|| {
-            self.order.push_back(id);
-            Pending { base: Base::Stored, data: Vec::new(), written: Ranges::default() }
-        });
+        let nothing =
+            || Pending { base: Base::Stored, data: Vec::new(), written: Ranges::default() };
+        let pending = self.blocks.entry(id).or_insert_with(nothing);
         self.bytes -= pending.data.len();
         pending.apply(op.action);
         self.bytes += pending.data.len();
+    }
+
+    /// Takes up a turn without an operation, where each has one.
+    pub fn add_empty(&mut self) {
+        self.add(BlockOp { id: BlockId(0), action: Action::Read });
     }
 
     /// A block as it will be, given what the engine answered to a read of it.
@@ -73,23 +99,23 @@ impl Deferred {
         Some(block)
     }
 
-    /// Takes out up to `most` operations, those that have waited longest.
+    /// Takes out the operations of up to `most` turns, those that have waited longest.
     pub fn drain(&mut self, most: usize) -> Vec<BlockOp> {
         let count = most.min(self.order.len());
-        let ids: Vec<u64> = self.order.drain(..count).collect();
+        let ids: Vec<u64> = self.order.drain(..count).flatten().collect();
         ids.into_iter().filter_map(|id| self.take(id)).collect()
     }
 
     /// Up to `most` blocks, those that have waited longest.
     pub fn oldest(&self, most: usize) -> Vec<u64> {
-        self.order.iter().take(most).copied().collect()
+        self.order.iter().flatten().take(most).copied().collect()
     }
 
     /// Takes out what waits for these blocks, in this order; of one for which nothing waits it is a read.
     pub fn take_out(&mut self, ids: &[u64]) -> Vec<BlockOp> {
         let read = |id| BlockOp { id: BlockId(id), action: Action::Read };
         let ops = ids.iter().map(|&id| self.take(id).unwrap_or_else(|| read(id))).collect();
-        self.order.retain(|id| self.blocks.contains_key(id));
+        self.order.retain(|turn| turn.is_none_or(|id| self.blocks.contains_key(&id)));
         ops
     }
 
@@ -108,16 +134,20 @@ impl Deferred {
         self.blocks.keys().copied()
     }
 
-    /// Operations that wait.
+    /// Turns that wait.
     pub fn len(&self) -> usize {
         self.order.len()
     }
 
-    /// Forgets what waits for a block; says whether something did.
+    /// Forgets what waits for a block; says whether something did. Its turn stays where each
+    /// operation has one.
     pub fn forget(&mut self, id: u64) -> bool {
         let found = self.take(id).is_some();
-        if found {
-            self.order.retain(|&other| other != id);
+        if found && self.each {
+            let turn = self.order.iter_mut().find(|turn| **turn == Some(id));
+            turn.into_iter().for_each(|turn| *turn = None);
+        } else if found {
+            self.order.retain(|&turn| turn != Some(id));
         }
         found
     }
@@ -224,6 +254,11 @@ impl Writes {
     /// Notes that so many blocks from `first` on are not wanted any more.
     pub fn discard(&mut self, first: u64, count: u64) {
         self.head(DISCARDED, first, 0, count);
+    }
+
+    /// Notes a turn in which nothing is written, so that a replay has one as well.
+    pub fn empty(&mut self) {
+        self.discard(0, 0);
     }
 
     /// Takes out those at the front that fit into `most` bytes, one at least.
@@ -350,8 +385,10 @@ mod tests {
         fn what_waits_and_what_is_recorded_is_what_was_written(
             stored in proptest::option::of(proptest::collection::vec(any::<u8>(), BYTES)),
             actions in proptest::collection::vec(any_action(), 1..6),
+            each in any::<bool>(),
         ) {
-            let (mut deferred, mut writes) = (Deferred::default(), Writes::default());
+            let (mut deferred, mut writes) = (Deferred::new(each), Writes::default());
+            let turns = if each { actions.len() } else { 1 };
             let mut model = stored.clone();
             for action in actions {
                 let op = BlockOp { id: BlockId(3), action };
@@ -360,6 +397,7 @@ mod tests {
                 deferred.add(op);
             }
             prop_assert_eq!(&deferred.overlay(3, BYTES, stored.clone()), &model);
+            prop_assert_eq!(deferred.len(), turns);
             let (mut drained, mut replayed) = (stored.clone(), stored);
             for op in deferred.drain(9) {
                 apply(&mut drained, &op.action);

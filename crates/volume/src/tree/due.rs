@@ -71,8 +71,7 @@ impl TreeVolume {
 
     /// Commits when there were so many paths or so much journal that it is due; whether it did.
     pub(crate) fn commit_if_due(&mut self) -> Result<bool> {
-        let due = self.paths_since_commit() >= self.evictions_between_commits() + self.paths_late()
-            || self.journal.bytes() > 2 * self.journal_limit();
+        let due = self.is_commit_due(0);
         if due {
             self.checkpoint()?;
         }

@@ -9,6 +9,7 @@ mod due;
 mod intended;
 pub(crate) mod journal;
 mod pacing;
+pub(crate) mod padding;
 mod quiet;
 mod recorded;
 mod room;

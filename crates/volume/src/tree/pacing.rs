@@ -13,13 +13,12 @@
 use crate::Result;
 use crate::tree::deferred::Writes;
 use crate::tree::journal::LEAST_SYNC;
+use crate::tree::padding::PAD_BATCH;
 use crate::tree::volume::TreeVolume;
 use oblivio_crypto::{Entropy, OsEntropy};
 use oblivio_engine::{Action, BlockId, BlockOp, Engine};
 use std::time::{Duration, Instant};
 
-/// Operations in each batch of a padded operation.
-pub(crate) const PAD_BATCH: usize = 4;
 /// Bytes that one tick makes durable, at least.
 const TICK_BYTES: usize = 64 << 10;
 /// Ticks that carry out what waits before a commit, whether something waits or not.
@@ -160,21 +159,6 @@ impl TreeVolume {
             self.serve_batch(ops)?;
             self.commit_if_due()?;
         }
-    }
-
-    /// Rounds the batches of the operation that ends up to a power of two.
-    pub(crate) fn pad_operation(&mut self) -> Result<()> {
-        let done = std::mem::take(&mut self.accesses);
-        if !self.options.pad || self.pacer.is_some() || done == 0 {
-            return Ok(());
-        }
-        let batches = done / PAD_BATCH as u64;
-        for _ in batches..batches.next_power_of_two() {
-            self.serve_batch(Vec::new())?;
-            self.commit_if_due()?;
-        }
-        self.accesses = 0;
-        Ok(())
     }
 
     /// Operations that may wait, so that a commit's fixed number of ticks carries them all out.

@@ -62,7 +62,9 @@ impl TreeVolume {
         let stuck = [self.engine.shape(), tree.shape].map(|shape| self.slab.stuck_bytes(shape));
         let slab = tree.bytes + passing + stuck[0].max(stuck[1]);
         // Twice the limit and a record of the longest sync, with its padding and pages, and zeros.
-        let journal = 2 * self.journal_limit_for(tree.bytes + written)
+        let (_, within) = self.within();
+        let journal = within
+            + 2 * self.journal_limit_for(tree.bytes + written)
             + SYNC_BYTES as u64 * 5 / 4
             + MOST_AHEAD;
         // It grows with the map, and by a slot number and some bits for each bucket that is stored.
@@ -118,7 +120,8 @@ impl TreeVolume {
         // Batches of a fixed size are filled up, and a pace makes some although nothing waits.
         let batches = ops.div_ceil(batch) as u64 + 4;
         let ops = self.fixed_batch().map_or(ops as u64, |fixed| batches * fixed as u64);
-        let paths = self.engine.config().eviction.due(0, ops) + 1;
+        let (within, _) = self.within();
+        let paths = within + self.engine.config().eviction.due(0, ops) + 1;
         (paths + batches * SWEEP_BATCH).max(SWEEP_IDLE)
     }
 }

@@ -152,6 +152,15 @@ impl TreeVolume {
         self.engine.discard(&ids).map_err(engine_error)
     }
 
+    /// As [`Self::drop_blocks`], of which the next commit tells no more than how many lie side by
+    /// side.
+    pub(crate) fn drop_run(&mut self, ids: Range<u64>) -> Result<()> {
+        for id in ids.clone() {
+            self.deferred.forget(id);
+        }
+        self.engine.discard_run(ids).map_err(engine_error)
+    }
+
     /// Scheduled paths after which a commit is due.
     pub(crate) fn evictions_between_commits(&self) -> u64 {
         self.interval

@@ -1,6 +1,6 @@
 //! The volume as a block space: batches, writes that wait, durability.
 
-use crate::block::{BlockSpace, ROOT_BYTES, refuse_misfits};
+use crate::block::{BlockSpace, Least, ROOT_BYTES, refuse_misfits};
 use crate::tree::deferred::Writes;
 use crate::tree::intended::Effort;
 use crate::tree::shown::runs;
@@ -79,21 +79,12 @@ impl TreeVolume {
             None => self.unsynced = Some(Writes::default()),
         }
         self.root_changed = false;
+        self.forget_noted();
     }
 
-    /// Remembers what a sync must make durable.
-    fn note(&mut self, ops: &[BlockOp]) {
-        let Some(writes) = &mut self.unsynced else { return };
-        ops.iter().for_each(|op| writes.add(op));
-        if writes.bytes().len() > SYNC_BYTES && self.pacer.is_none() {
-            self.unsynced = None;
-        }
-    }
-
-    /// Carries out what waits, the oldest first, until at most so many bytes wait; none of length
-    /// zero when that is none.
-    fn drain(&mut self, left: impl Fn(&Self) -> usize) -> Result<()> {
-        while self.deferred.bytes() > left(self) || (left(self) == 0 && !self.deferred.is_empty()) {
+    /// Carries out all that waits, the oldest first.
+    fn drain(&mut self) -> Result<()> {
+        while !self.deferred.is_empty() {
             let ops = self.deferred.drain(self.batch_limit());
             self.serve_batch(ops)?;
         }
@@ -119,7 +110,37 @@ impl TreeVolume {
     }
 
     fn too_much_waits(&self) -> bool {
-        self.deferred.bytes() > self.most_deferred() || self.deferred.len() > MOST_WAITING
+        match self.takes_turns() {
+            // Not by what was written, nor by where in the operation it is that a commit comes
+            // closer.
+            true => self.deferred.len() > self.most_turns(),
+            false => {
+                self.deferred.bytes() > self.most_deferred() || self.deferred.len() > MOST_WAITING
+            }
+        }
+    }
+
+    /// The most turns that wait.
+    fn most_turns(&self) -> usize {
+        (self.most_deferred_ever() / self.engine.block_bytes()).clamp(1, MOST_WAITING)
+    }
+
+    /// Takes operations up, and carries out what is too much to wait.
+    pub(crate) fn take_turns(&mut self, ops: impl ExactSizeIterator<Item = BlockOp>) -> Result<()> {
+        let mut effort = Effort::of(ops.len());
+        for op in ops {
+            // One by one: a commit in between forgets what was noted before it.
+            self.take_up(op);
+            if self.deferred.len() > self.most_deferred_ops() {
+                self.tick()?;
+            }
+            // No further: each caller waits for about as much as it brought. And at once, so
+            // that a commit meets no more, but for what a disk that stood still has left.
+            while self.too_much_waits() && self.carry_out_a_batch(&mut effort)? {
+                self.commit_within()?;
+            }
+        }
+        Ok(())
     }
 
     /// The most blocks that wait when nothing is under way.
@@ -135,12 +156,12 @@ impl TreeVolume {
     }
 
     /// Carries out what waits; with a pace, in a number of ticks that does not depend on it.
-    fn carry_out_all(&mut self) -> Result<()> {
+    pub(crate) fn carry_out_all(&mut self) -> Result<()> {
         self.serve_intended()?;
         if self.pacer.is_some() {
             self.ticks_before_commit()?;
         }
-        self.drain(|_| 0)
+        self.drain()
     }
 
     /// A commit that leaves nothing waiting and nothing in the journal.
@@ -204,7 +225,7 @@ impl BlockSpace for TreeVolume {
         refuse_misfits(&ops, self.engine.capacity(), self.engine.block_bytes())?;
         self.guarded(|volume| {
             if ops.iter().any(|op| op.action != Action::Read) {
-                volume.drain(|_| 0)?;
+                volume.drain()?;
             }
             let (limit, block_bytes) = (volume.batch_limit(), volume.engine.block_bytes());
             let mut answers = Vec::with_capacity(ops.len());
@@ -215,6 +236,7 @@ impl BlockSpace for TreeVolume {
                 volume.note(&batch);
                 let reads = |op: &BlockOp| (op.action == Action::Read).then_some(op.id.0);
                 let read: Vec<_> = batch.iter().map(reads).collect();
+                volume.answered_reads();
                 for (answer, read) in volume.serve_batch(batch)?.into_iter().zip(read) {
                     answers.push(match read {
                         Some(id) => volume.deferred.overlay(id, block_bytes, answer),
@@ -222,7 +244,7 @@ impl BlockSpace for TreeVolume {
                     });
                 }
                 // Not only when all is served: what is written between two commits is bounded.
-                volume.commit_if_due()?;
+                volume.commit_within()?;
             }
             Ok(answers)
         })
@@ -231,24 +253,11 @@ impl BlockSpace for TreeVolume {
     fn defer(&mut self, ops: Vec<BlockOp>) -> Result<()> {
         refuse_misfits(&ops, self.engine.capacity(), self.engine.block_bytes())?;
         self.guarded(|volume| {
-            let mut effort = Effort::of(ops.len());
-            for op in ops {
-                // One by one: a commit in between forgets what was noted before it.
-                volume.note(std::slice::from_ref(&op));
-                volume.deferred.add(op);
-                if volume.deferred.len() > volume.most_deferred_ops() {
-                    volume.tick()?;
-                }
-                // No further: each caller waits for about as much as it brought. And at once, so
-                // that a commit meets no more, but for what a disk that stood still has left.
-                while volume.too_much_waits() && volume.carry_out_a_batch(&mut effort)? {
-                    volume.commit_if_due()?;
-                }
-            }
+            volume.take_turns(ops.into_iter())?;
             if volume.pacer.is_some() {
                 volume.tick_until_synced(SYNC_BYTES / 2)?;
             }
-            volume.commit_if_due().map(drop)
+            volume.commit_within()
         })
     }
 
@@ -284,13 +293,14 @@ impl BlockSpace for TreeVolume {
                 return volume.tick_until_synced(0);
             }
             volume.serve_intended()?;
+            let bytes = volume.sync_bytes();
             match volume.unsynced.take() {
                 Some(_) if volume.commit_is_near() => volume.checkpoint()?,
-                Some(writes) if writes.bytes().is_empty() && !volume.root_changed => {
+                Some(writes) if bytes == 0 && !volume.root_changed => {
                     volume.unsynced = Some(writes);
                 }
                 Some(writes) if volume.journal.bytes() < volume.journal_limit() => {
-                    volume.record_sync(&writes, volume.least_sync(writes.bytes().len()))?;
+                    volume.record_sync(&writes, volume.least_sync(bytes))?;
                     volume.unsynced = Some(writes);
                     volume.forget_unsynced();
                 }
@@ -320,24 +330,42 @@ impl BlockSpace for TreeVolume {
     fn discard(&mut self, ids: &[u64]) -> Result<()> {
         let (engine, deferred) = (&self.engine, &self.deferred);
         let exists = |id: u64| id < engine.capacity() && engine.is_live(BlockId(id));
+        let asked = ids.len() as u64;
         let ids = ids.iter().copied().filter(|&id| exists(id) || deferred.waits(id));
         let mut ids: Vec<u64> = ids.collect();
         ids.sort_unstable();
         ids.dedup();
+        let there = ids.len() as u64;
         let runs = runs(ids.into_iter());
         self.guarded(|volume| {
-            for (first, count) in runs {
+            for &(first, count) in &runs {
                 volume.drop_blocks(first..first + count)?;
-                if let Some(writes) = &mut volume.unsynced {
-                    writes.discard(first, count);
-                }
             }
+            volume.engine.expect_discarded(asked - there);
+            volume.note_discards(&runs, asked);
             Ok(())
         })
     }
 
+    /// A disk gives ranges back: each is one thing, whatever of it exists.
     fn erase(&mut self, ids: &[u64]) -> Result<()> {
-        self.discard(ids)
+        let known = ids.iter().copied().filter(|&id| id < self.engine.capacity());
+        let runs = runs(known);
+        self.guarded(|volume| {
+            for &(first, count) in &runs {
+                volume.drop_run(first..first + count)?;
+            }
+            volume.note_discards(&runs, runs.len() as u64);
+            Ok(())
+        })
+    }
+
+    fn pads(&self) -> bool {
+        self.takes_turns()
+    }
+
+    fn bring_up(&mut self, least: Least) -> Result<()> {
+        self.guarded(|volume| volume.bring_up(least))
     }
 
     fn end_operation(&mut self) -> Result<()> {

@@ -14,6 +14,7 @@ use crate::tree::due::most_kept;
 use crate::tree::intended::Intended;
 use crate::tree::journal::{Journal, Record};
 use crate::tree::pacing::Pacer;
+use crate::tree::padding::Padding;
 use crate::tree::quiet::Quiet;
 use crate::tree::slab::{Interval, Slab, SlotTable};
 use crate::tree::state::{Parts, Slots, StateLog, begin};
@@ -55,6 +56,8 @@ pub struct TreeVolume {
     pub(crate) pacer: Option<Pacer>,
     /// Accesses of the caller's operation under way.
     pub(crate) accesses: u64,
+    /// What that operation has shown.
+    pub(crate) padding: Padding,
     /// Scheduled paths at the last commit.
     pub(crate) committed_at: u64,
     /// Bytes that the slab held then.
@@ -194,12 +197,13 @@ impl TreeVolume {
             engine,
             root: Vec::new(),
             memory_bytes,
-            deferred: Deferred::default(),
+            deferred: Deferred::new(options.pad && options.pace.is_none()),
             intended: None,
             unsynced: Some(Writes::default()),
             root_changed: false,
             pacer: options.pace.map(Pacer::new),
             accesses: 0,
+            padding: Padding::default(),
             committed_at: 0,
             stored_at_commit: 0,
             roomy: true,
@@ -295,6 +299,7 @@ impl TreeVolume {
                     {
                         match entry {
                             Entry::Op(op) => self.deferred.add(op),
+                            Entry::Discard(_, 0) => self.deferred.add_empty(),
                             Entry::Discard(first, count) => {
                                 self.drop_blocks(first..first + count)?
                             }

@@ -4,6 +4,7 @@ mod deadline;
 pub mod flaky;
 mod mounted;
 mod outage;
+mod padded;
 mod serving;
 
 use super::request::{Answer, Caller, Op, Place, Queue};

@@ -4,6 +4,7 @@ mod authority;
 mod negotiating;
 mod nonsense;
 mod outage;
+mod padded;
 mod requests;
 mod serving;
 mod tls;

@@ -1,0 +1,9 @@
+//! What the storage sees of pairs of sessions, for the tests of servers: as for the tests of
+//! volumes.
+
+#![expect(clippy::print_stdout, reason = "the outcome of a long run is its numbers")]
+
+#[path = "../../volume/tests/common/dice.rs"]
+pub mod dice;
+#[path = "../../volume/tests/common/pairs.rs"]
+pub mod pairs;

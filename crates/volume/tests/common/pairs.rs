@@ -1,0 +1,197 @@
+//! Sessions on copies of one volume, recorded at the store, and compared in pairs: with padding
+//! they look the same where their operations have equal numbers and sizes.
+
+#![allow(dead_code, reason = "each of those who share this uses some of it")]
+
+use super::dice::Dice;
+use oblivio_crypto::Passphrase;
+use oblivio_store::record::Op;
+use oblivio_store::{MemoryStore, RecordStore, Store};
+use oblivio_volume::{OnShown, OpenOptions, Shown, ShownKind, Volume};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+/// A session on a copy of a volume, and all that its store sees.
+pub struct Session {
+    store: Arc<RecordStore<MemoryStore>>,
+    shown: Arc<Mutex<Vec<Shown>>>,
+}
+
+/// What the store learned but for where buckets lie, which follows from random labels: how many
+/// paths each batch had, and every call for everything but buckets, with object and length.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    pub paths: Vec<(usize, usize)>,
+    /// Addressable blocks and the shape that the size class asks for, at each commit and change.
+    classes: Vec<(u64, u32, u32)>,
+    pub calls: Vec<(Op, String, u64)>,
+    /// The lengths of records of writes, without zeros behind them.
+    pub records: Vec<u64>,
+    /// Bytes of buckets written: the paths that are written follow a schedule.
+    written: u64,
+}
+
+impl Session {
+    /// The passphrase of all these volumes.
+    pub fn secret() -> Passphrase {
+        Passphrase::new("pairs")
+    }
+
+    /// Opens a copy of the volume in `base`.
+    pub fn open(base: &MemoryStore, options: OpenOptions) -> (Self, Volume) {
+        let store = Arc::new(RecordStore::new(base.snapshot()));
+        let shown: Arc<Mutex<Vec<Shown>>> = Arc::default();
+        let seen = Arc::clone(&shown);
+        let on_shown: OnShown =
+            Box::new(move |event| seen.lock().expect("alone").push(event.clone()));
+        let options = OpenOptions { on_shown: Some(on_shown), ..options };
+        let shared: Arc<dyn Store> = store.clone();
+        let volume = Volume::open(shared, &Self::secret(), options).expect("sound");
+        (Self { store, shown }, volume)
+    }
+
+    /// What the store holds now.
+    pub fn copy(&self) -> MemoryStore {
+        self.store.inner().snapshot()
+    }
+
+    /// What was seen since the last time.
+    pub fn seen(&self) -> Seen {
+        let mut seen = Seen::default();
+        for shown in std::mem::take(&mut *self.shown.lock().expect("alone")) {
+            if shown.kind == ShownKind::Sync {
+                seen.records.push(shown.bytes_written);
+            }
+            if let Some(rule) = &shown.rule {
+                seen.classes.push((rule.blocks, rule.floor, rule.floor_slots));
+            }
+            if !shown.leaves.is_empty() {
+                seen.paths.push((shown.leaves.len(), shown.scheduled));
+            }
+        }
+        for event in self.store.take() {
+            match event.object.starts_with("slab") {
+                true if event.op == Op::Write => seen.written += event.len,
+                true => {}
+                false => seen.calls.push((event.op, event.object.to_string(), event.len)),
+            }
+        }
+        seen
+    }
+}
+
+impl Seen {
+    /// Paths that were drawn.
+    pub fn drawn(&self) -> usize {
+        self.paths.iter().map(|(all, scheduled)| all - scheduled).sum()
+    }
+
+    /// The lengths of what was written to an object.
+    pub fn writes_to(&self, object: &str) -> Vec<u64> {
+        let writes = self.calls.iter().filter(|call| call.0 == Op::Write);
+        writes.filter(|call| call.1.starts_with(object)).map(|call| call.2).collect()
+    }
+
+    /// Paths, bytes of buckets written, and for each thing that was asked of an object how often
+    /// and with how many bytes.
+    fn totals(&self) -> (usize, usize, u64, BTreeMap<String, (u64, u64)>) {
+        let mut calls = BTreeMap::<_, (u64, u64)>::new();
+        for (op, object, len) in &self.calls {
+            let sum = calls.entry(format!("{op:?} {object}")).or_default();
+            *sum = (sum.0 + 1, sum.1 + len);
+        }
+        let scheduled = self.paths.iter().map(|(_, scheduled)| scheduled).sum();
+        (self.drawn(), scheduled, self.written, calls)
+    }
+
+    /// Fails with the first difference.
+    pub fn expect_equal(&self, other: &Self, what: &str) {
+        let changes = |seen: &Self| {
+            let mut classes = seen.classes.clone();
+            classes.dedup();
+            classes
+        };
+        assert_eq!(changes(self), changes(other), "{what}: the size class is public");
+        let differs = self.calls.iter().zip(&other.calls).position(|(a, b)| a != b);
+        if let Some(at) = differs {
+            let calls = |seen: &Self| {
+                seen.calls[at.saturating_sub(4)..].iter().take(8).cloned().collect::<Vec<_>>()
+            };
+            panic!("{what}: call {at}:\n{:?}\n{:?}", calls(self), calls(other));
+        }
+        assert_eq!(self.calls.len(), other.calls.len(), "{what}");
+        assert_eq!(self.drawn(), other.drawn(), "{what}");
+        assert_eq!(self.paths, other.paths, "{what}");
+        assert_eq!(self.written, other.written, "{what}");
+    }
+}
+
+pub fn padded() -> OpenOptions {
+    OpenOptions { pad: true, memory_bytes: 64 << 20, ..OpenOptions::default() }
+}
+
+/// A number from the environment.
+pub fn told(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+/// Compares so many pairs of workloads, each made from dice for what is public and dice for what is
+/// not.
+pub fn compare_pairs(what: &str, default: u64, run: impl Fn(&mut Dice, &mut Dice) -> Seen) {
+    let pairs = told("OBLIVIO_TRACE_PAIRS", default);
+    let run = |public: &mut Dice, hidden: &mut Dice| Some((run(public, hidden), ()));
+    compare(what, pairs, run, |one, other, what| {
+        one.0.expect_equal(&other.0, what);
+        true
+    });
+}
+
+/// As [`compare_pairs`] where something between the workload and the volume decides what is asked for, of
+/// which each run tells: pairs of which the same was asked show as much.
+pub fn compare_totals<A: PartialEq>(
+    what: &str,
+    pairs: u64,
+    run: impl Fn(&mut Dice, &mut Dice) -> Option<(Seen, A)>,
+) {
+    let one_of = |public: &mut Dice, hidden: &mut Dice| run(public, hidden);
+    compare(what, pairs, one_of, |one, other, what| {
+        let alike = one.1 == other.1;
+        if alike {
+            assert_eq!(one.0.totals(), other.0.totals(), "{what}");
+        }
+        alike
+    });
+}
+
+/// How often a pair is tried of which not the same was asked.
+const TRIES: u64 = 20;
+
+fn compare<A>(
+    what: &str,
+    pairs: u64,
+    run: impl Fn(&mut Dice, &mut Dice) -> Option<(Seen, A)>,
+    judge: impl Fn(&(Seen, A), &(Seen, A), &str) -> bool,
+) {
+    let (seed, first) = (told("OBLIVIO_TRACE_SEED", 1), told("OBLIVIO_TRACE_FIRST", 0));
+    let (mut calls, mut paths, mut tries) = (0, 0, 0);
+    for pair in first..first + pairs {
+        let public = Dice(seed.wrapping_mul(0x1_0000_0001).wrapping_add(pair));
+        let side = |salt: u64| run(&mut public.clone(), &mut Dice(public.0 ^ salt << 40));
+        let mut judged = None;
+        for attempt in 1..=TRIES {
+            let (Some(one), Some(other)) = (side(2 * attempt - 1), side(2 * attempt)) else {
+                return;
+            };
+            tries += 1;
+            if judge(&one, &other, &format!("{what}, pair {pair} of seed {seed}")) {
+                judged = Some(one.0);
+                break;
+            }
+        }
+        let seen =
+            judged.unwrap_or_else(|| panic!("{what}, pair {pair}: never was the same asked"));
+        calls += seen.calls.len();
+        paths += seen.drawn();
+    }
+    println!("{what}: {pairs} pairs alike of {tries}, {paths} paths and {calls} calls each side");
+}

@@ -1,0 +1,46 @@
+//! SECURITY.md names, for each line of its contract, the test that holds it.
+
+use std::path::Path;
+
+/// The names in a text: `a/path.rs::test`, in backticks.
+fn named(text: &str) -> Vec<(&str, &str)> {
+    text.split('`').skip(1).step_by(2).filter_map(|code| code.split_once(".rs::")).collect()
+}
+
+fn contract() -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let text = std::fs::read_to_string(root.join("SECURITY.md")).expect("the contract");
+    let (_, text) = text.split_once("## Leakage contract").expect("its beginning");
+    let (text, _) = text.split_once("## What is enforced").expect("its end");
+    text.to_owned()
+}
+
+#[test]
+fn every_line_names_a_test_that_exists() {
+    let text = contract();
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let names = named(&text);
+    assert!(names.len() > 60, "{}", names.len());
+    for (file, test) in names {
+        let source = std::fs::read_to_string(crates.join(file).with_extension("rs"));
+        let source = source.unwrap_or_else(|error| panic!("{file}.rs: {error}"));
+        let begins = format!("fn {test}(");
+        let at = source.find(&begins).unwrap_or_else(|| panic!("{file}.rs has no {test}"));
+        // Its own attribute, or that of a property.
+        assert!(source[..at].trim_end().ends_with(']'), "{file}.rs: {test} is no test");
+    }
+    let tables = text.split("\n\n").filter(|part| part.contains("| held by |"));
+    for row in tables.flat_map(|table| table.lines().filter(|line| line.starts_with('|')).skip(2)) {
+        assert!(!named(row).is_empty(), "no test holds: {row}");
+    }
+    let ends = |line: &str| line.starts_with("- ") || line.is_empty() || line.starts_with('#');
+    let mut points: Vec<String> = Vec::new();
+    for line in text.lines() {
+        match points.last_mut() {
+            Some(point) if !ends(line) && point.starts_with("- ") => point.push_str(line),
+            _ => points.push(line.to_owned()),
+        }
+    }
+    let hidden = points.iter().filter(|point| point.starts_with("- ") && point.ends_with('.'));
+    assert!(hidden.count() == 0, "a point ends with the test that holds it");
+}
