@@ -4,8 +4,11 @@
 //! requests cost comes from the model that judges them; that this is what a real volume does, the
 //! tests of the command show, which judge real ones.
 
+use super::recorded::Distortion;
+use super::tape::Tape;
 use super::workload::SplitMix64;
 use super::{Case, Planted};
+use crate::record::Line;
 use crate::schedule::Model;
 use crate::trace::{Kind, Request, Rule, Trace};
 
@@ -81,10 +84,29 @@ struct Session {
     turns: u64,
     accesses: usize,
     committed: bool,
+    /// What the store is asked for, if that is wanted.
+    tape: Option<Tape>,
+    /// What was shown since the last commit.
+    shown: Vec<Request>,
+    /// What a new session begins with.
+    kept: Option<Kept>,
+}
+
+/// What a commit keeps.
+#[derive(Clone)]
+struct Kept {
+    model: Model,
+    rule: Rule,
+    turns: u64,
+    accesses: usize,
 }
 
 impl Session {
     fn new(flaw: Flaw) -> Self {
+        Self::taped(flaw, None)
+    }
+
+    fn taped(flaw: Flaw, tape: Option<Tape>) -> Self {
         let rule = Rule {
             blocks: 1 << DEPTH,
             slots: 4,
@@ -109,6 +131,9 @@ impl Session {
             turns: FIRST_TURN,
             accesses: 0,
             committed: false,
+            tape,
+            shown: Vec::new(),
+            kept: None,
         };
         // The last level was begun only.
         session.state(Some(vec![(1, (1 << DEPTH) - 1), (600, 100)]));
@@ -116,6 +141,11 @@ impl Session {
     }
 
     fn run(mut self) -> Trace {
+        self.work();
+        self.trace
+    }
+
+    fn work(&mut self) {
         for at in 0..BATCHES {
             match at * 3 / BATCHES {
                 1 if self.rule.floor == DEPTH && self.model.depth() == DEPTH => {
@@ -126,6 +156,9 @@ impl Session {
             }
             let file = self.rng.below(FILES);
             self.batch(file);
+            if at % 20 == 7 {
+                self.sync(file);
+            }
             if at % COMMIT == COMMIT - 1 {
                 // Some in several parts, as in quiet moments.
                 while at % (2 * COMMIT) > COMMIT && self.model.may_flush() {
@@ -134,11 +167,13 @@ impl Session {
                 self.commit(file);
             }
         }
-        self.trace
     }
 
     fn resize(&mut self, floor: u32, slots: u32) {
         (self.rule.floor, self.rule.floor_slots) = (floor, slots);
+        if let Some(tape) = &mut self.tape {
+            tape.resize();
+        }
         self.state(None);
     }
 
@@ -147,10 +182,43 @@ impl Session {
         let shape = (self.model.depth(), self.model.leaf_slots());
         let (depth, slots) = shape.max((self.rule.floor, self.rule.floor_slots));
         self.rule.leaf_slots = slots;
+        let begins = stored.is_some();
         let rule = Some(Rule { stored, turn: self.turns, ..self.rule.clone() });
-        let request = Request { kind: Kind::Rule, depth, rule, ..Request::default() };
+        let mut request = Request { kind: Kind::Rule, depth, rule, ..Request::default() };
         // A flaw in the rule itself is what the audit is to find, so its word is not asked for.
         let _ = self.model.see(&request);
+        match &mut self.tape {
+            Some(tape) if begins => tape.begin(&mut request, &self.model),
+            Some(tape) => tape.say(&request),
+            None => {}
+        }
+        self.trace.requests.push(request);
+    }
+
+    /// Another session begins with these buckets.
+    fn start(&mut self, depth: u32, stored: Vec<(u64, u64)>) {
+        self.model = Model::default();
+        let rule = Some(Rule { stored: Some(stored), turn: self.turns, ..self.rule.clone() });
+        let mut request = Request { kind: Kind::Rule, depth, rule, ..Request::default() };
+        let _ = self.model.see(&request);
+        self.rule.lacking = Vec::new();
+        self.rule.swept = 0;
+        if let Some(tape) = &mut self.tape {
+            tape.begin(&mut request, &self.model);
+        }
+        self.trace.requests.push(request);
+    }
+
+    /// Written bytes are made durable; nothing of that is in a trace without a tape.
+    fn sync(&mut self, file: u64) {
+        let Some(tape) = &mut self.tape else { return };
+        let odd = if tape.distortion == Distortion::OddRecord { 777 * (file % 3) } else { 0 };
+        let bytes_written = (20 << 10) + 4096 * (file % 4) + odd;
+        let (depth, sweep) = (self.model.depth(), self.model.sweeping());
+        let request =
+            Request { kind: Kind::Sync, depth, sweep, bytes_written, ..Request::default() };
+        let _ = self.model.see(&request);
+        tape.sync(&request, file == SECRET);
         self.trace.requests.push(request);
     }
 
@@ -178,14 +246,22 @@ impl Session {
             leaves.push((self.turns & ((1 << depth) - 1)).reverse_bits() >> (64 - depth));
             self.turns += 1;
         }
-        let mut request =
-            Request { kind, leaves, scheduled: due, sweep, depth, ..Request::default() };
+        let request = Request { kind, leaves, scheduled: due, sweep, depth, ..Request::default() };
+        self.read_and_write(request, file, true);
+    }
+
+    fn read_and_write(&mut self, mut request: Request, file: u64, announced: bool) {
+        let kind = request.kind;
         let (reads, writes) = self.model.cost(&request);
         (request.reads, request.writes) = (reads as u32, writes as u32);
         (request.bytes_read, request.bytes_written) = self.model.moved();
         if kind == Kind::Batch {
             self.spoil(&mut request, file);
         }
+        if let Some(tape) = &mut self.tape {
+            tape.round(&self.model, &request, file == SECRET, announced);
+        }
+        self.shown.push(request.clone());
         self.trace.requests.push(request);
     }
 
@@ -221,15 +297,150 @@ impl Session {
         let mut request = Request { kind, depth, sweep, ..Request::default() };
         request.writes = self.model.cost(&request).1 as u32;
         request.bytes_written = self.model.moved().1;
+        if let Some(tape) = &mut self.tape {
+            tape.round(&self.model, &request, false, false);
+        }
         self.trace.requests.push(request);
     }
 
     fn commit(&mut self, file: u64) {
         self.flush(Kind::Commit);
         self.committed = true;
+        self.shown.clear();
+        if let Some(tape) = &mut self.tape {
+            tape.commit(&self.model, file % 2 == 1, file);
+        }
         let more = self.flaw == Flaw::OtherMemory && file % 2 == 1;
         self.rule.cached = CACHED + u64::from(more);
         self.rule.flush_at = self.turns + INTERVAL;
         self.state(None);
+        if self.tape.is_some() {
+            let (model, rule) = (self.model.clone(), self.rule.clone());
+            self.kept = Some(Kept { model, rule, turns: self.turns, accesses: self.accesses });
+        }
     }
+}
+
+/// Sessions with every call of their store.
+pub(super) struct Recording(Session);
+
+impl Recording {
+    pub(super) fn of(distortion: Distortion) -> Self {
+        Recording(Session::taped(Flaw::None, Some(Tape::new(distortion))))
+    }
+
+    fn distortion(&self) -> Distortion {
+        self.0.tape.as_ref().map_or(Distortion::None, |tape| tape.distortion)
+    }
+
+    fn take(&mut self) -> Vec<Line> {
+        self.0.tape.as_mut().map(|tape| std::mem::take(&mut tape.lines)).unwrap_or_default()
+    }
+
+    /// A long session that breaks off, one that shows its end again, and one more.
+    pub(super) fn lines(mut self) -> Vec<Line> {
+        self.0.work();
+        for file in 0..30 {
+            self.0.batch(file);
+        }
+        self.show_again();
+        self.0.commit(0);
+        self.0.work();
+        self.reopen();
+        self.0.work();
+        self.take()
+    }
+
+    /// Two sessions of 447 paths or a few more: the second begins where the first did.
+    pub(super) fn two_sessions(mut self) -> (Vec<Line>, Vec<Line>) {
+        self.0.commit(0);
+        self.reopen();
+        self.take();
+        let begun = self.0.accesses;
+        // The first session begins anew, so that its record has its beginning.
+        self.reopen();
+        while self.0.accesses < begun + 447 {
+            self.0.batch(0);
+        }
+        let (first, shown) = (self.take(), self.0.shown.clone());
+        if self.distortion() == Distortion::None {
+            self.0.commit(0);
+            self.take();
+        }
+        self.reopen();
+        for (at, request) in shown.iter().enumerate().filter(|(_, r)| r.kind == Kind::Batch) {
+            let mut leaves = request.parts().0.to_vec();
+            let keeps = match self.distortion() {
+                Distortion::SameFile => at > 0,
+                Distortion::OneInTen => at % 10 == 0,
+                _ => false,
+            };
+            if !keeps {
+                let depth = self.0.model.depth();
+                leaves.iter_mut().for_each(|leaf| *leaf = self.0.rng.below(1 << depth));
+            }
+            let before = self.0.accesses;
+            self.0.accesses += leaves.len();
+            let due = self.0.accesses / EVERY - before / EVERY;
+            self.0.show(Kind::Batch, leaves, due, 0);
+        }
+        (first, self.take())
+    }
+
+    /// A session ends, well or not, and another begins at the last commit.
+    fn reopen(&mut self) {
+        let session = &mut self.0;
+        let Some(kept) = session.kept.clone() else { return };
+        let stored = kept.model.stored();
+        let lacking = |missing: u32| {
+            let slots = kept.rule.slots - missing;
+            runs(stored.iter().copied().filter(|&bucket| kept.model.slots_of(bucket) == slots))
+        };
+        session.rule = Rule {
+            lacking: (1..kept.rule.slots).map(lacking).collect(),
+            leaf_slots: kept.model.leaf_slots(),
+            swept: kept.model.swept(),
+            ..kept.rule.clone()
+        };
+        (session.turns, session.accesses) = (kept.turns, kept.accesses);
+        session.committed = false;
+        session.shown.clear();
+        if let Some(tape) = &mut session.tape {
+            tape.break_off();
+        }
+        session.start(kept.model.depth(), runs(stored.into_iter()));
+    }
+
+    /// Another session begins, and shows again what this one has shown since its last commit.
+    fn show_again(&mut self) {
+        let shown = self.0.shown.clone();
+        self.reopen();
+        if self.distortion() == Distortion::NotShownAgain {
+            return;
+        }
+        if let Some(tape) = &mut self.0.tape {
+            tape.read_journal();
+        }
+        for request in shown {
+            let mut request = Request { reads: 0, writes: 0, ..request };
+            if self.distortion() == Distortion::OtherAgain && request.kind == Kind::Batch {
+                request.leaves[0] ^= 1;
+            }
+            self.0.turns += request.scheduled as u64;
+            self.0.accesses += request.parts().0.len();
+            self.0.read_and_write(request, 0, false);
+        }
+    }
+}
+
+/// Ascending numbers as runs: the first of each, and how many.
+fn runs(ascending: impl Iterator<Item = u64>) -> Vec<(u64, u64)> {
+    let mut runs: Vec<(u64, u64)> = Vec::new();
+    for number in ascending {
+        match runs.last_mut() {
+            Some((first, count)) if *first + *count == number => *count += 1,
+            _ => runs.push((number, 1)),
+        }
+    }
+    runs
 }

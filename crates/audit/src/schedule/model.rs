@@ -21,6 +21,17 @@ const INEXACT: u64 = 16;
 /// What is written at a time ahead of a commit.
 const AHEAD_BYTES: u64 = 4 << 20;
 
+/// Buckets in the order in which they are read and written, each with its bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Listed {
+    /// Ascending.
+    pub(crate) read: Vec<(u64, u64)>,
+    /// Descending.
+    pub(crate) written: Vec<(u64, u64)>,
+    /// Those that the tree dropped.
+    pub(crate) dropped: Vec<u64>,
+}
+
 /// The public state of a volume, as its trace tells it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Model {
@@ -32,6 +43,8 @@ pub(crate) struct Model {
     lengths: Lengths,
     /// Bytes of what the last request read and wrote.
     moved: (u64, u64),
+    /// The buckets that it read and wrote, in order, each with its bytes.
+    listed: Listed,
     loaded: HashSet<u64>,
     dirty: BTreeSet<u64>,
     /// Whether a session's beginning was seen; before it nothing is known.
@@ -88,6 +101,36 @@ impl Model {
     /// Bytes of what the last request read and wrote, where the rule says them.
     pub(crate) fn moved(&self) -> (u64, u64) {
         self.moved
+    }
+
+    /// The buckets that the last request read and wrote.
+    pub(crate) fn listed(&self) -> &Listed {
+        &self.listed
+    }
+
+    /// The rule as it is now.
+    pub(crate) fn rule(&self) -> &Rule {
+        &self.rule
+    }
+
+    /// Scheduled paths so far.
+    pub(crate) fn turns(&self) -> u64 {
+        self.turns
+    }
+
+    /// Scheduled paths since the leaf level began to be dropped.
+    pub(crate) fn swept(&self) -> u64 {
+        self.swept
+    }
+
+    /// Slots that a stored bucket has.
+    pub(crate) fn slots_of(&self, bucket: u64) -> u32 {
+        self.lengths.slots(bucket, &self.rule)
+    }
+
+    /// The stored buckets, ascending.
+    pub(crate) fn stored(&self) -> Vec<u64> {
+        self.stored.all()
     }
 
     /// The most slots that a leaf's bucket has now.
@@ -169,6 +212,7 @@ impl Model {
     pub(crate) fn cost(&mut self, request: &Request) -> (u64, u64) {
         self.last = Some(request.kind);
         self.moved = (0, 0);
+        self.listed = Listed::default();
         match request.kind {
             Kind::Sync | Kind::Rule => (0, 0),
             Kind::Flush => (0, self.flush(self.flush_part())),
@@ -204,8 +248,7 @@ impl Model {
         while written < most
             && let Some(bucket) = self.dirty.pop_last()
         {
-            self.stored.set(bucket, true);
-            self.moved.1 += self.lengths.bytes(bucket, &self.rule);
+            self.put(bucket);
             written += 1;
         }
         written as u64
@@ -216,8 +259,10 @@ impl Model {
         for bucket in buckets(leaves, self.depth) {
             let met = bucket <= self.rule.cached && !self.loaded.insert(bucket);
             if self.stored.contains(bucket) && !met {
+                let bytes = self.lengths.bytes(bucket, &self.rule);
+                self.moved.0 += bytes;
+                self.listed.read.push((bucket, bytes));
                 reads += 1;
-                self.moved.0 += self.lengths.bytes(bucket, &self.rule);
             }
         }
         reads
@@ -227,26 +272,36 @@ impl Model {
         let mut writes = 0;
         self.turns = self.turns.saturating_add(scheduled.len() as u64);
         let room = if self.sweeping() { self.kept(self.floor()) } else { self.leaf_slots };
-        for bucket in buckets(scheduled, self.depth) {
+        for bucket in buckets(scheduled, self.depth).into_iter().rev() {
             let level = bucket.ilog2();
             let slots = if level == self.depth { room } else { self.rule.slots };
             self.lengths.set(bucket, slots, &self.rule);
             if self.depth > self.rule.floor && level == self.depth {
+                if self.stored.contains(bucket) {
+                    self.listed.dropped.push(bucket);
+                }
                 self.stored.set(bucket, false);
                 self.loaded.remove(&bucket);
                 self.dirty.remove(&bucket);
             } else if bucket > self.rule.cached
                 || next_turn(bucket, self.turns) >= self.rule.flush_at
             {
-                self.stored.set(bucket, true);
                 self.dirty.remove(&bucket);
-                self.moved.1 += self.lengths.bytes(bucket, &self.rule);
+                self.put(bucket);
                 writes += 1;
             } else {
                 self.dirty.insert(bucket);
             }
         }
         writes
+    }
+
+    /// A bucket is written.
+    fn put(&mut self, bucket: u64) {
+        self.stored.set(bucket, true);
+        let bytes = self.lengths.bytes(bucket, &self.rule);
+        self.moved.1 += bytes;
+        self.listed.written.push((bucket, bytes));
     }
 
     /// The leaves have lost their slots, or are gone, once each had its turn.
@@ -295,7 +350,7 @@ impl Model {
         };
         *self = Model {
             lengths,
-            rule: Rule { stored: None, lacking: Vec::new(), ..rule.clone() },
+            rule: Rule { stored: None, lacking: Vec::new(), places: Vec::new(), ..rule.clone() },
             depth,
             leaf_slots: rule.leaf_slots,
             swept: rule.swept,

@@ -40,6 +40,16 @@ impl Stored {
         after > 0 && bucket < self.runs[after - 1].1
     }
 
+    /// All of them, ascending.
+    pub(super) fn all(&self) -> Vec<u64> {
+        let began = self.runs.iter().flat_map(|&(first, end)| first..end);
+        let added = self.changed.iter().filter(|change| *change.1).map(|change| *change.0);
+        let mut all: Vec<u64> = began.filter(|&at| self.contains(at)).chain(added).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
     pub(super) fn contains(&self, bucket: u64) -> bool {
         self.changed.get(&bucket).copied().unwrap_or_else(|| self.began(bucket))
     }

@@ -202,6 +202,11 @@ impl TreeOram {
         self.turns[0]
     }
 
+    /// Operations so far, by which the paths that group remaps are owed come.
+    pub fn requests(&self) -> u64 {
+        self.requests
+    }
+
     fn check_capacity(&self, blocks: u64) -> Result<()> {
         if blocks <= self.config.capacity {
             return Ok(());

@@ -1,0 +1,236 @@
+//! Where each bucket lies, as whoever watches the store knows it: where it was written last.
+//!
+//! A session begins with a table that the volume names; from then on every write that the rule asks
+//! for moves one bucket to the place that the store saw. A new version goes to the lowest free place
+//! of its object or to a new one at the end, so the choice of a place tells nothing.
+
+use crate::trace::Rule;
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+/// An object and an offset in it.
+pub(super) type Place = (String, u64);
+
+/// The object of buckets with so many of `most` slots.
+pub(crate) fn object_of(slots: u32, most: u32) -> String {
+    if slots >= most { "slab".into() } else { format!("slab-{slots}") }
+}
+
+/// Whether an object holds buckets.
+pub(super) fn is_slab(object: &str) -> bool {
+    object == "slab" || object.starts_with("slab-")
+}
+
+/// The places of one object.
+#[derive(Clone, Debug, Default)]
+struct Shelf {
+    /// From one place to the next; 0 while it is not known.
+    stride: u64,
+    free: BTreeSet<u64>,
+    /// Free after the next commit.
+    retired: Vec<u64>,
+    /// Places that it has.
+    end: u64,
+}
+
+/// The places of all buckets.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Places {
+    at: HashMap<u64, Place>,
+    shelves: HashMap<String, Shelf>,
+    /// What was in the table before each change since the last commit.
+    undo: Vec<(u64, Option<Place>)>,
+    /// Buckets that the tree dropped since then.
+    dropped: Vec<u64>,
+}
+
+impl Places {
+    /// The store was told how far apart places are.
+    pub(super) fn round_up(&mut self, object: &str, stride: u64) {
+        self.shelves.entry(object.into()).or_default().stride = stride;
+    }
+
+    /// Forgets what was written since the last commit: the session broke off.
+    pub(super) fn revert(&mut self) {
+        while let Some((bucket, before)) = self.undo.pop() {
+            match before {
+                Some(place) => self.at.insert(bucket, place),
+                None => self.at.remove(&bucket),
+            };
+        }
+        self.dropped.clear();
+    }
+
+    /// Whether the table is this one.
+    pub(super) fn is(&self, table: &HashMap<u64, Place>) -> bool {
+        &self.at == table
+    }
+
+    /// The table that a rule names at the beginning of a session; `None` when it makes no sense.
+    pub(super) fn named(rule: &Rule, slots_of: impl Fn(u64) -> u32) -> Option<HashMap<u64, Place>> {
+        let runs = rule.stored.iter().flatten();
+        let count = runs.clone().fold(0u64, |sum, run| sum.saturating_add(run.1));
+        if count != rule.places.len() as u64 {
+            return None;
+        }
+        let buckets = runs.flat_map(|&(first, count)| first..first.saturating_add(count));
+        let place = |(bucket, &offset)| (bucket, (object_of(slots_of(bucket), rule.slots), offset));
+        Some(buckets.zip(&rule.places).map(place).collect())
+    }
+
+    /// A session begins with this table; what is not in it is free.
+    pub(super) fn begin(&mut self, table: HashMap<u64, Place>) -> Option<String> {
+        self.undo.clear();
+        self.dropped.clear();
+        let mut used: HashMap<&str, HashSet<u64>> = HashMap::new();
+        let mut twice = None;
+        for (object, offset) in table.values() {
+            if !used.entry(object).or_default().insert(*offset) {
+                twice = Some(format!("two buckets lie at {offset} of {object}"));
+            }
+        }
+        for (object, shelf) in &mut self.shelves {
+            let taken = used.remove(object.as_str()).unwrap_or_default();
+            let slot = |&offset: &u64| offset / shelf.stride.max(1);
+            shelf.end = taken.iter().map(slot).max().map_or(0, |last| last + 1);
+            let taken: HashSet<u64> = taken.iter().map(slot).collect();
+            shelf.free = (0..shelf.end).filter(|slot| !taken.contains(slot)).collect();
+            shelf.retired.clear();
+        }
+        self.at = table;
+        twice
+    }
+
+    /// Where a bucket lies.
+    pub(super) fn of(&self, bucket: u64) -> Option<&Place> {
+        self.at.get(&bucket)
+    }
+
+    /// A new version of a bucket was written here; what is wrong with that.
+    pub(super) fn write(&mut self, bucket: u64, object: &str, offset: u64) -> Option<String> {
+        let before = self.at.insert(bucket, (object.into(), offset));
+        if let Some((object, offset)) = &before {
+            self.retire(object.clone(), *offset);
+        }
+        self.undo.push((bucket, before));
+        let shelf = self.shelves.entry(object.into()).or_default();
+        if shelf.stride == 0 {
+            return Some(format!("nobody said how far apart places of {object} are"));
+        }
+        let slot = offset / shelf.stride;
+        let lowest = shelf.free.first().copied();
+        if slot == shelf.end && offset.is_multiple_of(shelf.stride) {
+            shelf.end += 1;
+            return None;
+        }
+        shelf.free.remove(&slot);
+        (lowest != Some(slot) || !offset.is_multiple_of(shelf.stride)).then(|| {
+            let lowest = lowest.unwrap_or(shelf.end) * shelf.stride;
+            format!(
+                "bucket {bucket} went to {offset} of {object}, where {lowest} was the next place"
+            )
+        })
+    }
+
+    fn retire(&mut self, object: String, offset: u64) {
+        let shelf = self.shelves.entry(object).or_default();
+        shelf.retired.push(offset / shelf.stride.max(1));
+    }
+
+    /// The tree dropped these buckets; the next commit forgets them.
+    pub(super) fn drop_all(&mut self, buckets: &[u64]) {
+        self.dropped.extend(buckets);
+    }
+
+    /// Whether there are such.
+    pub(super) fn any_dropped(&self) -> bool {
+        !self.dropped.is_empty()
+    }
+
+    /// Dropped buckets that were written again are there.
+    pub(super) fn forget_dropped(&mut self, is_stored: impl Fn(u64) -> bool) {
+        for bucket in std::mem::take(&mut self.dropped) {
+            if is_stored(bucket) {
+                continue;
+            }
+            if let Some((object, offset)) = self.at.remove(&bucket) {
+                self.undo.push((bucket, Some((object.clone(), offset))));
+                self.retire(object, offset);
+            }
+        }
+    }
+
+    /// A commit is durable: old versions are free.
+    pub(super) fn committed(&mut self) {
+        self.undo.clear();
+        for shelf in self.shelves.values_mut() {
+            shelf.free.extend(shelf.retired.drain(..));
+        }
+    }
+
+    /// An object was cut; what is wrong with that.
+    pub(super) fn cut(&mut self, object: &str, len: u64) -> Option<String> {
+        let shelf = self.shelves.get_mut(object)?;
+        let end = len / shelf.stride.max(1);
+        let lost = (end..shelf.end).find(|slot| !shelf.free.contains(slot));
+        shelf.free.split_off(&end);
+        shelf.end = shelf.end.min(end);
+        lost.map(|slot| format!("{object} was cut to {len} bytes, with a bucket in place {slot}"))
+    }
+
+    /// What is in a range is not wanted any more; what is wrong with that.
+    pub(super) fn discard(&self, object: &str, offset: u64, len: u64) -> Option<String> {
+        let shelf = self.shelves.get(object)?;
+        let stride = shelf.stride.max(1);
+        let mut slots = offset / stride..offset.saturating_add(len).div_ceil(stride).min(shelf.end);
+        slots.any(|slot| !shelf.free.contains(&slot)).then(|| {
+            format!("{len} bytes at {offset} of {object} were given back, with a bucket there")
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places() -> Places {
+        let mut places = Places::default();
+        places.round_up("slab", 100);
+        let table = [(1, 0), (2, 200), (3, 400)];
+        let table = table.map(|(bucket, offset)| (bucket, ("slab".to_owned(), offset)));
+        assert!(places.begin(table.into()).is_none());
+        places
+    }
+
+    #[test]
+    fn the_lowest_free_place_or_the_end_is_right() {
+        let mut places = places();
+        assert!(places.write(1, "slab", 100).is_none(), "the lowest");
+        assert!(places.write(2, "slab", 500).is_none(), "at the end");
+        assert!(places.write(3, "slab", 500).is_some(), "taken");
+        let mut places = self::places();
+        assert!(places.write(1, "slab", 300).is_some(), "not the lowest");
+        assert!(places.write(1, "slab", 150).is_some(), "between two");
+        assert!(places.write(1, "slab", 900).is_some(), "beyond the end");
+    }
+
+    #[test]
+    fn places_are_free_after_a_commit_and_come_back_without() {
+        let mut places = places();
+        assert!(places.write(1, "slab", 100).is_none());
+        assert!(places.discard("slab", 0, 100).is_some(), "not yet");
+        let before = places.clone();
+        places.committed();
+        assert!(places.discard("slab", 0, 100).is_none());
+        assert!(places.write(2, "slab", 0).is_none(), "it is the lowest now");
+        let mut broken = before;
+        broken.revert();
+        assert_eq!(broken.of(1), Some(&("slab".into(), 0)));
+        assert!(places.cut("slab", 400).is_some(), "a bucket is at the end");
+    }
+
+    #[test]
+    fn two_buckets_in_one_place_are_no_table() {
+        let table = [1, 2].map(|bucket| (bucket, ("slab".to_owned(), 0)));
+        assert!(places().begin(table.into()).is_some());
+    }
+}
