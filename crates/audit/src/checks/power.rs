@@ -123,3 +123,76 @@ fn in_range(n: usize, bits: u32, (from, to): (usize, usize), share: f64) -> Opti
     );
     Some(Power { name: "repeats in a range".into(), smallest: high, what })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checks::{judge_chance, ranges, repeats, uniformity};
+    use crate::planted::SplitMix64;
+    use crate::report::{Finding, Options};
+    use crate::trace::{Request, Trace};
+
+    const DEPTH: u32 = 14;
+    const COUNT: usize = 20_000;
+    const RUNS: u64 = 20;
+
+    fn trace(seed: u64, leaf: impl Fn(&mut SplitMix64, &[u64]) -> u64) -> Trace {
+        let (mut rng, mut leaves) = (SplitMix64::new(seed), Vec::new());
+        while leaves.len() < COUNT {
+            leaves.push(leaf(&mut rng, &leaves));
+        }
+        let request = |leaf| Request { leaves: vec![leaf], depth: DEPTH, ..Request::default() };
+        Trace { depth: DEPTH, requests: leaves.into_iter().map(request).collect() }
+    }
+
+    /// How many of the runs with this leak its own test finds, at its share of the rate.
+    fn found(
+        report: &Report,
+        leaf: impl Fn(&mut SplitMix64, &[u64]) -> u64,
+        test: impl Fn(&Trace, &Sample) -> Finding,
+    ) -> u64 {
+        let share = report.false_alarm_rate / report.findings.len() as f64;
+        let finds = |seed: &u64| {
+            let trace = trace(*seed, &leaf);
+            test(&trace, &Sample::of(&trace)).p_value < share
+        };
+        (1..=RUNS).filter(finds).count() as u64
+    }
+
+    /// Of leaks of the size that is named most are found, and of those half as large few.
+    #[test]
+    fn leaks_of_the_size_that_is_named_are_found() {
+        let fresh = |rng: &mut SplitMix64| rng.below(1 << DEPTH);
+        let honest = trace(99, |rng, _| fresh(rng));
+        let report = judge_chance(&honest, &Options::default(), Vec::new());
+        let size = |name: &str| report.power.iter().find(|p| p.name == name).expect(name).smallest;
+        let biased = |part: f64| {
+            move |rng: &mut SplitMix64, _: &[u64]| {
+                let leaf = fresh(rng);
+                if rng.chance(2.0 * part) { leaf >> 1 } else { leaf }
+            }
+        };
+        let even = |_: &Trace, sample: &Sample| uniformity::judge(sample).swap_remove(0);
+        let of_size = |part| found(&report, biased(part), even);
+        assert!(of_size(size("bias")) >= 14 && of_size(size("bias") / 2.0) <= 6);
+        let echo = |part: f64, from: usize, to: usize| {
+            move |rng: &mut SplitMix64, leaves: &[u64]| {
+                let back = from + rng.below((to - from) as u64) as usize;
+                let (leaf, echoes) = (fresh(rng), rng.chance(part));
+                leaves.len().checked_sub(back).filter(|_| echoes).map_or(leaf, |at| leaves[at])
+            }
+        };
+        let lag = |trace: &Trace, sample: &Sample| {
+            repeats::judge(trace, sample, &Options::default()).pop().expect("the last")
+        };
+        let of_size = |part| found(&report, echo(part, 77, 78), lag);
+        let one = size("repeats at one distance");
+        assert!(of_size(one) >= 14 && of_size(one / 2.0) <= 6);
+        let range = ranges::ranges(COUNT).into_iter().min_by_key(|r| r.0.abs_diff(COUNT / 10));
+        let (from, to) = range.expect("there are some");
+        let of_size =
+            |part| found(&report, echo(part, from, to), |_, sample| ranges::judge(sample));
+        let part = size("repeats in a range");
+        assert!(of_size(part) >= 14 && of_size(part / 2.0) <= 6);
+    }
+}

@@ -128,6 +128,16 @@ impl Model {
         self.lengths.slots(bucket, &self.rule)
     }
 
+    /// Whether a bucket is stored.
+    pub(crate) fn has(&self, bucket: u64) -> bool {
+        self.stored.contains(bucket)
+    }
+
+    /// One beyond the last stored bucket.
+    pub(crate) fn stored_end(&self) -> u64 {
+        self.stored.last().map_or(0, |last| last.saturating_add(1))
+    }
+
     /// The stored buckets, ascending.
     pub(crate) fn stored(&self) -> Vec<u64> {
         self.stored.all()

@@ -5,7 +5,7 @@
 //! of its object or to a new one at the end, so the choice of a place tells nothing.
 
 use crate::trace::Rule;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// An object and an offset in it.
 pub(super) type Place = (String, u64);
@@ -20,12 +20,74 @@ pub(super) fn is_slab(object: &str) -> bool {
     object == "slab" || object.starts_with("slab-")
 }
 
+/// Free places, as runs: the first of each, and one beyond its last. A record that names places far
+/// apart costs no more than one that does not.
+#[derive(Clone, Debug, Default)]
+struct Free(BTreeMap<u64, u64>);
+
+impl Free {
+    /// All below the last that are not taken (ascending).
+    fn between(taken: &[u64]) -> Self {
+        let mut runs = BTreeMap::new();
+        let mut next = 0;
+        for &slot in taken {
+            if next < slot {
+                runs.insert(next, slot);
+            }
+            next = slot.saturating_add(1);
+        }
+        Free(runs)
+    }
+
+    fn first(&self) -> Option<u64> {
+        self.0.first_key_value().map(|(&first, _)| first)
+    }
+
+    fn run_of(&self, slot: u64) -> Option<(u64, u64)> {
+        let (&first, &end) = self.0.range(..=slot).next_back()?;
+        (slot < end).then_some((first, end))
+    }
+
+    fn contains(&self, slot: u64) -> bool {
+        self.run_of(slot).is_some()
+    }
+
+    fn add(&mut self, slot: u64) {
+        self.0.insert(slot, slot.saturating_add(1));
+    }
+
+    fn remove(&mut self, slot: u64) {
+        let Some((first, end)) = self.run_of(slot) else { return };
+        self.0.remove(&first);
+        for (first, end) in [(first, slot), (slot.saturating_add(1), end)] {
+            if first < end {
+                self.0.insert(first, end);
+            }
+        }
+    }
+
+    /// The first place from `slot` on that is not free.
+    fn end_of_run(&self, mut slot: u64) -> u64 {
+        while let Some((_, end)) = self.run_of(slot) {
+            slot = end;
+        }
+        slot
+    }
+
+    fn cut(&mut self, end: u64) {
+        self.0.split_off(&end);
+        if let Some(mut last) = self.0.last_entry() {
+            *last.get_mut() = (*last.get()).min(end);
+        }
+    }
+}
+
 /// The places of one object.
 #[derive(Clone, Debug, Default)]
 struct Shelf {
     /// From one place to the next; 0 while it is not known.
     stride: u64,
-    free: BTreeSet<u64>,
+    free: Free,
     /// Free after the next commit.
     retired: Vec<u64>,
     /// Places that it has.
@@ -90,10 +152,11 @@ impl Places {
         }
         for (object, shelf) in &mut self.shelves {
             let taken = used.remove(object.as_str()).unwrap_or_default();
-            let slot = |&offset: &u64| offset / shelf.stride.max(1);
-            shelf.end = taken.iter().map(slot).max().map_or(0, |last| last + 1);
-            let taken: HashSet<u64> = taken.iter().map(slot).collect();
-            shelf.free = (0..shelf.end).filter(|slot| !taken.contains(slot)).collect();
+            let mut taken: Vec<u64> =
+                taken.iter().map(|offset| offset / shelf.stride.max(1)).collect();
+            taken.sort_unstable();
+            shelf.end = taken.last().map_or(0, |last| last + 1);
+            shelf.free = Free::between(&taken);
             shelf.retired.clear();
         }
         self.at = table;
@@ -117,12 +180,12 @@ impl Places {
             return Some(format!("nobody said how far apart places of {object} are"));
         }
         let slot = offset / shelf.stride;
-        let lowest = shelf.free.first().copied();
+        let lowest = shelf.free.first();
         if slot == shelf.end && offset.is_multiple_of(shelf.stride) {
             shelf.end += 1;
             return None;
         }
-        shelf.free.remove(&slot);
+        shelf.free.remove(slot);
         (lowest != Some(slot) || !offset.is_multiple_of(shelf.stride)).then(|| {
             let lowest = lowest.unwrap_or(shelf.end) * shelf.stride;
             format!(
@@ -139,11 +202,6 @@ impl Places {
     /// The tree dropped these buckets; the next commit forgets them.
     pub(super) fn drop_all(&mut self, buckets: &[u64]) {
         self.dropped.extend(buckets);
-    }
-
-    /// Whether there are such.
-    pub(super) fn any_dropped(&self) -> bool {
-        !self.dropped.is_empty()
     }
 
     /// Dropped buckets that were written again are there.
@@ -163,7 +221,9 @@ impl Places {
     pub(super) fn committed(&mut self) {
         self.undo.clear();
         for shelf in self.shelves.values_mut() {
-            shelf.free.extend(shelf.retired.drain(..));
+            for slot in shelf.retired.drain(..) {
+                shelf.free.add(slot);
+            }
         }
     }
 
@@ -171,18 +231,20 @@ impl Places {
     pub(super) fn cut(&mut self, object: &str, len: u64) -> Option<String> {
         let shelf = self.shelves.get_mut(object)?;
         let end = len / shelf.stride.max(1);
-        let lost = (end..shelf.end).find(|slot| !shelf.free.contains(slot));
-        shelf.free.split_off(&end);
+        let lost = shelf.free.end_of_run(end);
+        let wrong = (lost < shelf.end)
+            .then(|| format!("{object} was cut to {len} bytes, with a bucket in place {lost}"));
+        shelf.free.cut(end);
         shelf.end = shelf.end.min(end);
-        lost.map(|slot| format!("{object} was cut to {len} bytes, with a bucket in place {slot}"))
+        wrong
     }
 
     /// What is in a range is not wanted any more; what is wrong with that.
     pub(super) fn discard(&self, object: &str, offset: u64, len: u64) -> Option<String> {
         let shelf = self.shelves.get(object)?;
         let stride = shelf.stride.max(1);
-        let mut slots = offset / stride..offset.saturating_add(len).div_ceil(stride).min(shelf.end);
-        slots.any(|slot| !shelf.free.contains(&slot)).then(|| {
+        let end = offset.saturating_add(len).div_ceil(stride).min(shelf.end);
+        (shelf.free.end_of_run(offset / stride) < end).then(|| {
             format!("{len} bytes at {offset} of {object} were given back, with a bucket there")
         })
     }
@@ -226,6 +288,20 @@ mod tests {
         broken.revert();
         assert_eq!(broken.of(1), Some(&("slab".into(), 0)));
         assert!(places.cut("slab", 400).is_some(), "a bucket is at the end");
+    }
+
+    #[test]
+    fn free_places_are_runs_that_split() {
+        let mut free = Free::between(&[2, 5, 1 << 60]);
+        assert_eq!((free.first(), free.contains(1), free.contains(2)), (Some(0), true, false));
+        free.remove(0);
+        free.remove(1000);
+        assert!(free.contains(999) && free.contains(1001) && !free.contains(1000));
+        assert_eq!((free.first(), free.end_of_run(6)), (Some(1), 1000));
+        free.add(2);
+        assert_eq!(free.end_of_run(1), 5);
+        free.cut(4);
+        assert!(free.contains(3) && !free.contains(4) && !free.contains(999));
     }
 
     #[test]

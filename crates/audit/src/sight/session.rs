@@ -144,8 +144,7 @@ impl Observer {
 
     fn take_state(&mut self, object: &str, offset: u64, len: u64) {
         let Some(pair) = pair_of(object) else { return };
-        let stored = self.model.stored().last().map_or(0, |last| last + 1);
-        let size = (self.model.rule().blocks, self.model.depth(), stored);
+        let size = (self.model.rule().blocks, self.model.depth(), self.model.stored_end());
         let wrong = self.states.wrote(pair, (offset, len), &self.since, size);
         self.sight.odd.states.look(wrong);
     }
@@ -163,11 +162,7 @@ impl Observer {
     /// A commit is durable: what was shown before it is behind it.
     fn take_commit(&mut self) {
         let model = &self.model;
-        let stored: std::collections::HashSet<u64> = match self.places.any_dropped() {
-            true => model.stored().into_iter().collect(),
-            false => Default::default(),
-        };
-        self.places.forget_dropped(|bucket| stored.contains(&bucket));
+        self.places.forget_dropped(|bucket| model.has(bucket));
         self.places.committed();
         let wrong = self.journal.restart();
         self.sight.odd.journal.look(wrong);

@@ -55,7 +55,6 @@ impl Observer {
     fn hear_start(&mut self, said: &Request) {
         let Some(rule) = &said.rule else { return };
         let restored = self.now.session.accept_rollback;
-        self.begun = true;
         self.since.resized = self.model.sweeping();
         let Some(table) = Places::named(rule, |bucket| self.model.slots_of(bucket)) else {
             return self
@@ -64,6 +63,7 @@ impl Observer {
                 .places
                 .look(Some("a session does not say where buckets lie".into()));
         };
+        self.begun = true;
         let mut wrong = None;
         match self.committed_turn {
             Some(turn) if rule.turn < turn => {
