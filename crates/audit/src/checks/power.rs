@@ -5,6 +5,7 @@
 //! may be easier or harder to find, and a label that is keyed with a public constant is found by no
 //! statistics at all.
 
+use super::bet::likely_log_wealth;
 use super::ranges::ranges;
 use super::sample::Sample;
 use super::uniformity::{MAX_BITS, PER_BIN, resolutions};
@@ -13,9 +14,6 @@ use crate::special::{binomial_upper, chi_square_upper, normal_quantile};
 
 /// Nine of ten are found.
 const FOUND: f64 = 0.9;
-/// What a bet pays for being spread over factors, of which the nearest is not quite right.
-const SPREAD: f64 = 4.0;
-
 /// What the tests of this report could have found.
 pub(super) fn of(sample: &Sample, report: &Report) -> Vec<Power> {
     let share = report.false_alarm_rate / report.findings.len().max(1) as f64;
@@ -103,13 +101,10 @@ fn in_range(n: usize, bits: u32, (from, to): (usize, usize), share: f64) -> Opti
     if chance > 0.98 || judged < 64.0 {
         return None;
     }
-    // What a bet wins on the average is the divergence of the two probabilities, at each access.
     let z = normal_quantile(1.0 - FOUND);
     let wins = |more: f64| {
-        let q = (chance + more * (1.0 - chance)).min(1.0 - 1e-12);
-        let divergence = q * (q / chance).ln() + (1.0 - q) * ((1.0 - q) / (1.0 - chance)).ln();
-        let won = judged * divergence;
-        won - z * (2.0 * won).sqrt() > SPREAD - share.ln()
+        let real = (chance + more * (1.0 - chance)).min(1.0);
+        likely_log_wealth(judged, chance, real, z) > -share.ln()
     };
     let (mut low, mut high) = (0.0, 1.0);
     for _ in 0..60 {
@@ -127,7 +122,7 @@ fn in_range(n: usize, bits: u32, (from, to): (usize, usize), share: f64) -> Opti
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checks::{judge_chance, ranges, repeats, uniformity};
+    use crate::checks::{judge_chance, ranges::judge as judge_ranges, repeats, uniformity};
     use crate::planted::SplitMix64;
     use crate::report::{Finding, Options};
     use crate::trace::{Request, Trace};
@@ -173,8 +168,9 @@ mod tests {
             }
         };
         let even = |_: &Trace, sample: &Sample| uniformity::judge(sample).swap_remove(0);
-        let of_size = |part| found(&report, biased(part), even);
-        assert!(of_size(size("bias")) >= 14 && of_size(size("bias") / 2.0) <= 6);
+        let part = size("bias");
+        let both = [part, part / 2.0].map(|part| found(&report, biased(part), even));
+        assert!(both[0] >= 14 && both[1] <= 6, "bias of {part}: {both:?} of {RUNS}");
         let echo = |part: f64, from: usize, to: usize| {
             move |rng: &mut SplitMix64, leaves: &[u64]| {
                 let back = from + rng.below((to - from) as u64) as usize;
@@ -185,14 +181,14 @@ mod tests {
         let lag = |trace: &Trace, sample: &Sample| {
             repeats::judge(trace, sample, &Options::default()).pop().expect("the last")
         };
-        let of_size = |part| found(&report, echo(part, 77, 78), lag);
-        let one = size("repeats at one distance");
-        assert!(of_size(one) >= 14 && of_size(one / 2.0) <= 6);
-        let range = ranges::ranges(COUNT).into_iter().min_by_key(|r| r.0.abs_diff(COUNT / 10));
+        let part = size("repeats at one distance");
+        let both = [part, part / 2.0].map(|part| found(&report, echo(part, 77, 78), lag));
+        assert!(both[0] >= 14 && both[1] <= 6, "one distance, {part}: {both:?} of {RUNS}");
+        let range = ranges(COUNT).into_iter().min_by_key(|r| r.0.abs_diff(COUNT / 10));
         let (from, to) = range.expect("there are some");
-        let of_size =
-            |part| found(&report, echo(part, from, to), |_, sample| ranges::judge(sample));
         let part = size("repeats in a range");
-        assert!(of_size(part) >= 14 && of_size(part / 2.0) <= 6);
+        let ranged = |_: &Trace, sample: &Sample| judge_ranges(sample);
+        let both = [part, part / 2.0].map(|part| found(&report, echo(part, from, to), ranged));
+        assert!(both[0] >= 14 && both[1] <= 6, "a range, {part}: {both:?} of {RUNS}");
     }
 }

@@ -230,7 +230,7 @@ mod tests {
             ("a broken session is not shown again", "shown again after a crash"),
             ("a broken session is shown again as another", "shown again after a crash"),
             ("446 of 447 paths again: the same file", "repeats across sessions"),
-            ("one path in ten of the session before", "repeats across sessions"),
+            ("every second path of the session before", "repeats across sessions"),
         ];
         let outcomes = self_test(&Options::default());
         for outcome in &outcomes {

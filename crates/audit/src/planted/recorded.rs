@@ -44,8 +44,8 @@ pub(super) enum Distortion {
     OtherAgain,
     /// The next session shows the paths of the one before, but for one (the same file was read).
     SameFile,
-    /// It shows one in ten of them.
-    OneInTen,
+    /// It shows every second one of them.
+    EverySecond,
 }
 
 /// Honest sessions and leaky ones; `leaks` chooses.
@@ -85,6 +85,6 @@ pub(super) fn cases(leaks: bool) -> Vec<Planted> {
         record("a broken session is not shown again", D::NotShownAgain),
         record("a broken session is shown again as another", D::OtherAgain),
         against("446 of 447 paths again: the same file", D::SameFile),
-        against("one path in ten of the session before", D::OneInTen),
+        against("every second path of the session before", D::EverySecond),
     ]
 }

@@ -83,6 +83,8 @@ struct Findings {
 #[derive(Clone, Debug, Default)]
 struct Window {
     reads: Vec<(String, u64, u64)>,
+    /// Where each call begins among them.
+    calls: Vec<usize>,
     writes: Vec<(String, u64, u64)>,
     /// Whether an intent was durable when the first of them came.
     announced: bool,

@@ -1,7 +1,7 @@
 //! A volume on the sequential engine: its store's reads are seen by nobody that it hides from, and its
 //! writes come at places and in lengths that follow from how many there were.
 //!
-//! A single record shows that quanta go round the ring of the log, and states to two places by turns,
+//! A single record shows that quanta go round the ring of the log, several at a time when much is written, and states to two places by turns,
 //! each as long as the last; that the flushes are the same whatever was written, a second record of
 //! equally much work shows ([`super::compare_records`]).
 
@@ -46,10 +46,13 @@ impl Sequential {
     }
 
     fn take_quantum(&mut self, offset: u64, len: u64) -> Option<String> {
+        // The shortest write so far is the nearest to a single quantum that is known.
         let usual = *self.quantum_bytes.get_or_insert(len);
-        if len != usual {
-            return Some(format!("a quantum has {len} bytes, where another had {usual}"));
+        let (short, long) = (len.min(usual), len.max(usual));
+        if short == 0 || !long.is_multiple_of(short) {
+            return Some(format!("quanta have {len} bytes, where others had {usual}"));
         }
+        self.quantum_bytes = Some(short);
         let Some((last, _)) = self.quantum.replace((offset, len)) else { return None };
         let next = last + len;
         if offset == 0 && self.ring.is_none() {
@@ -88,6 +91,7 @@ mod tests {
         assert!(!odd(&ring));
         assert!(odd(&[&ring[..], &[("log", 24, 8)]].concat()), "one is left out");
         assert!(odd(&[&ring[..], &[("log", 16, 9)]].concat()), "a longer one");
+        assert!(!odd(&[("log", 0, 16), ("log", 16, 8), ("log", 24, 24)]), "several at once");
         assert!(odd(&[&ring[..], &[("log", 16, 8), ("log", 24, 8)]].concat()), "beyond the ring");
         assert!(!odd(&[("state", 0, 4), ("state", 4, 4), ("state", 0, 4)]));
         assert!(odd(&[("state", 0, 4), ("state", 0, 4)]), "the same place twice");

@@ -72,6 +72,10 @@ impl Observer {
     }
 
     fn take_tree_call(&mut self, call: &Call) {
+        if call.act == Act::Read && call.ranges().next().is_some_and(|(object, ..)| is_slab(object))
+        {
+            self.window.calls.push(self.window.reads.len());
+        }
         match call.act {
             Act::Sync => self.take_sync(call),
             Act::MayRoundUp => {

@@ -101,7 +101,16 @@ impl Observer {
 
     /// Paths, or a part of a commit.
     fn hear_round(&mut self, said: &Request) {
-        let window = std::mem::take(&mut self.window);
+        let mut window = std::mem::take(&mut self.window);
+        // A round is read in one call; what was read before it is a matter of its own.
+        if window.calls.len() > 1 {
+            let own = window.calls.pop().unwrap_or(0);
+            let reads = window.reads.split_off(own);
+            let before =
+                Window { reads: std::mem::replace(&mut window.reads, reads), ..Window::default() };
+            self.window = before;
+            self.look_at_scan();
+        }
         let request = Request {
             reads: window.reads.len() as u32,
             writes: window.writes.len() as u32,

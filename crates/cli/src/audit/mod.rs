@@ -2,6 +2,8 @@
 
 mod against;
 mod pace;
+#[cfg(test)]
+mod sessions;
 mod workloads;
 
 use crate::args::AuditArgs;
