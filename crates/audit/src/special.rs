@@ -156,7 +156,8 @@ pub fn ln_sum_exp(logs: &[f64]) -> f64 {
     most + logs.iter().map(|log| (log - most).exp()).sum::<f64>().ln()
 }
 
-/// How many standard deviations above its mean a normal number is with this probability, at most a half.
+/// How many standard deviations above its mean a normal number is with this probability, at most a
+/// half.
 pub fn normal_quantile(upper: f64) -> f64 {
     let (mut low, mut high) = (0.0, 40.0);
     for _ in 0..80 {

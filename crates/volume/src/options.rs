@@ -125,7 +125,8 @@ pub struct Shown {
     pub places_written: Vec<u64>,
 }
 
-/// Called after each commit or sync is durable; the caller remembers it for [`OpenOptions::last_seen`].
+/// Called after each commit or sync is durable; the caller remembers it for
+/// [`OpenOptions::last_seen`].
 pub type OnCommit = Box<dyn FnMut(&Seen) -> Result<()> + Send>;
 /// Called after each batch, round of maintenance, sync, commit and change of the public rule.
 pub type OnShown = Box<dyn FnMut(&Shown) + Send>;

@@ -1,7 +1,8 @@
 //! A session must not go where those before it went, more often than chance has it.
 //!
 //! The sessions of one volume share no label that was shown; two that begin at the same state and
-//! ask for the same blocks show the same paths, which answers the question whether they are the same.
+//! ask for the same blocks show the same paths, which answers the question whether they are the
+//! same.
 
 use super::bet::Bet;
 use crate::report::Finding;

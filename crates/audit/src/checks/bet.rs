@@ -7,8 +7,8 @@ use crate::special::ln_sum_exp;
 const BETS: [f64; 14] =
     [0.05, 0.2, 0.5, 0.8, 0.9, 0.96, 0.99, 1.01, 1.04, 1.1, 1.3, 2.0, 8.0, 64.0];
 
-/// The logarithm of what `seen` bets on something of probability `chance` come to at least, all but the worst of
-/// them by so many standard deviations, when it has the probability `real`.
+/// The logarithm of what `seen` bets on something of probability `chance` come to at least, all but
+/// the worst of them by so many standard deviations, when it has the probability `real`.
 pub(super) fn likely_log_wealth(seen: f64, chance: f64, real: f64, deviations: f64) -> f64 {
     let of = |factor: &f64| {
         let price = 1.0 + chance * (factor - 1.0);

@@ -12,7 +12,8 @@ const WITHIN: &str = "repeats within a request";
 const WINDOW: &str = "repeats within a window";
 const LAG: &str = "repeats at one distance";
 
-/// How many pairs of equal leaves may be visited, as a bound on the work; shorter distances come first.
+/// How many pairs of equal leaves may be visited, as a bound on the work; shorter distances come
+/// first.
 const MAX_WORK: usize = 200_000_000;
 
 /// Distances at which fewer pairs are left are not looked at.

@@ -1,9 +1,9 @@
 //! A leaf must say nothing about any later leaf, however much later.
 //!
 //! Quarters of the tree are compared at all distances up to the length of the trace. The two first
-//! turns of a path, and their product, are signs; of independent uniform leaves the products of signs
-//! at one distance are independent signs too, so the sum of the nine squared correlations is a
-//! chi-square. A Fourier transform has the correlations of all distances at once.
+//! turns of a path, and their product, are signs; of independent uniform leaves the products of
+//! signs at one distance are independent signs too, so the sum of the nine squared correlations is
+//! a chi-square. A Fourier transform has the correlations of all distances at once.
 
 use super::sample::Sample;
 use super::uniformity::PER_BIN;

@@ -1,7 +1,8 @@
-//! Leaks of labels alone, over so many accesses that small ones show: a bias of one block, paths that
-//! are repeated long after, duplicates in a batch and absent blocks.
+//! Leaks of labels alone, over so many accesses that small ones show: a bias of one block, paths
+//! that are repeated long after, duplicates in a batch and absent blocks.
 //!
-//! Where a block lies is left out: a path is its label, and every request reads and writes whole paths.
+//! Where a block lies is left out: a path is its label, and every request reads and writes whole
+//! paths.
 
 use super::workload::SplitMix64;
 use super::{Case, Planted};

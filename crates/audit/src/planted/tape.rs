@@ -1,7 +1,7 @@
 //! A session as its store sees it: the calls behind each request, written as a volume writes them.
 //!
-//! Places, records and states are made here from their rules a second time, apart from the code that
-//! judges them; that real volumes do the same, the tests of the command show.
+//! Places, records and states are made here from their rules a second time, apart from the code
+//! that judges them; that real volumes do the same, the tests of the command show.
 
 use super::recorded::Distortion;
 use crate::record::{Act, Call, Line, Session, VolumeLine};
@@ -165,7 +165,8 @@ impl Tape {
         self.say(request);
     }
 
-    /// What a round, or a part of a commit, asks of the store; `announced` unless it is shown again.
+    /// What a round, or a part of a commit, asks of the store; `announced` unless it is shown
+    /// again.
     pub(super) fn round(
         &mut self,
         model: &Model,

@@ -1,9 +1,9 @@
 //! What a store was asked, call by call, beside what the volume says of it; and its text form.
 //!
-//! This is the material of an audit. The calls are taken at the store, so they are what an adversary
-//! has; what the volume says ([`Line::Said`]) is the public rule by which it reads and writes, and
-//! the paths that it claims to have shown. [`crate::sight`] holds the two against each other: a
-//! volume that says something else than it does is found.
+//! This is the material of an audit. The calls are taken at the store, so they are what an
+//! adversary has; what the volume says ([`Line::Said`]) is the public rule by which it reads and
+//! writes, and the paths that it claims to have shown. [`crate::sight`] holds the two against each
+//! other: a volume that says something else than it does is found.
 
 mod text;
 
@@ -24,7 +24,8 @@ pub enum Line {
     Call(Call),
     /// The call of this number failed. Calls of a session are counted from 0.
     Failed(u64),
-    /// What the volume says: what it showed with the calls since it said something last, or its rule.
+    /// What the volume says: what it showed with the calls since it said something last, or its
+    /// rule.
     Said(Box<Request>),
 }
 
@@ -38,7 +39,8 @@ pub struct Session {
     /// Accesses a second, at a constant pace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pace: Option<u32>,
-    /// Whether the user said that a backup was restored: then what came after it may be shown again.
+    /// Whether the user said that a backup was restored: then what came after it may be shown
+    /// again.
     #[serde(default, skip_serializing_if = "is_false")]
     pub accept_rollback: bool,
 }

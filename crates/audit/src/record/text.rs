@@ -1,6 +1,8 @@
-//! The text form of a record: one JSON object a line, so that it can be written and read in a stream.
+//! The text form of a record: one JSON object a line, so that it can be written and read in a
+//! stream.
 //!
-//! docs/audits.md has the format. A header comes first, and again where another record was appended.
+//! docs/audits.md has the format. A header comes first, and again where another record was
+//! appended.
 
 use super::Line;
 use crate::trace::{MAX_DEPTH, Request};
@@ -154,7 +156,8 @@ impl<R: BufRead> Lines<R> {
     fn parse(&mut self) -> Result<Option<Line>, RecordError> {
         let line = self.line;
         let json = |source| RecordError::Json { line, source };
-        // A header is the only line that begins so, and only the writer of this program makes lines.
+        // A header is the only line that begins so, and only the writer of this program makes
+        // lines.
         if !self.begun || self.buffer.starts_with("{\"format\"") {
             check_header(serde_json::from_str(&self.buffer).map_err(json)?, line)?;
             self.begun = true;

@@ -1,21 +1,21 @@
 //! What follows from the public rule: which buckets each request reads and writes.
 //!
 //! A bucket is read when it is stored and not in memory. Those in memory are the first in heap
-//! order, once they were met; of those the ones whose path has no other turn before a commit is due are
-//! written with it, the others at the commit. While the tree loses a level, each scheduled path
+//! order, once they were met; of those the ones whose path has no other turn before a commit is due
+//! are written with it, the others at the commit. While the tree loses a level, each scheduled path
 //! drops its leaf bucket; while its leaves lose slots, it is written with fewer. All of it follows
 //! from leaves, so nothing here is estimated: a request costs exactly this or leaks.
 
 use super::lengths::Lengths;
 use super::stored::Stored;
+use crate::sight::size_class;
 use crate::trace::{Kind, Request, Rule};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Scheduled paths that follow each batch while the tree becomes smaller.
 const SWEEP_BATCH: u64 = 2;
-/// Records of written bytes have so many bytes at the least, and multiples of a page.
+/// Records of written bytes have so many bytes at the least.
 const LEAST_RECORD: u64 = 20 << 10;
-const PAGE: u64 = 4 << 10;
 /// Of what is stored, so much may be beside the buckets' own bytes.
 const INEXACT: u64 = 16;
 /// What is written at a time ahead of a commit.
@@ -435,8 +435,7 @@ fn next_turn(bucket: u64, now: u64) -> u64 {
 
 /// Whether a record of written bytes may be so long: whole pages, then eighths of a power of two.
 fn is_size_class(bytes: u64) -> bool {
-    let step = bytes.checked_next_power_of_two().map_or(u64::MAX, |power| (power / 8).max(PAGE));
-    bytes >= LEAST_RECORD && bytes.is_multiple_of(step)
+    bytes >= LEAST_RECORD && size_class(bytes) == bytes
 }
 
 /// The heap index after the last bucket of a tree.

@@ -1,9 +1,9 @@
 //! Records of the journal: one after the other, each of a length that follows from public numbers.
 //!
-//! A batch of n operations has an intent of 96 + 8n bytes, in whole pages and beyond eight of them in
-//! eighths of a power of two; so have a round of maintenance and a change of size, with n = 0. What a
-//! record of written bytes takes, the volume says; that it is a size class, the model judges. A record
-//! that makes the journal longer brings zeros, by its length alone.
+//! A batch of n operations has an intent of 96 + 8n bytes, in whole pages and beyond eight of them
+//! in eighths of a power of two; so have a round of maintenance and a change of size, with n = 0.
+//! What a record of written bytes takes, the volume says; that it is a size class, the model
+//! judges. A record that makes the journal longer brings zeros, by its length alone.
 
 use std::collections::VecDeque;
 
@@ -17,7 +17,7 @@ const MOST_AHEAD: u64 = 1 << 20;
 /// The length of a record that needs so many bytes.
 pub(crate) fn size_class(bytes: u64) -> u64 {
     let step = bytes.checked_next_power_of_two().map_or(PAGE, |power| (power / 8).max(PAGE));
-    bytes.next_multiple_of(step)
+    bytes.checked_next_multiple_of(step).unwrap_or(u64::MAX)
 }
 
 /// The length of the intent of so many operations.

@@ -124,8 +124,8 @@ fn own(seen: &Seen, after: usize) -> Trace {
     one_by_one(&Trace { depth: seen.trace.depth, requests })
 }
 
-/// Judges where two records go, whatever work they are of: neither to other places than the other, nor
-/// where the other went. Two that begin at one commit may repeat each other where the user said
+/// Judges where two records go, whatever work they are of: neither to other places than the other,
+/// nor where the other went. Two that begin at one commit may repeat each other where the user said
 /// that a backup was restored; [`contrast_records`] tells then how much they do.
 pub fn compare_where(a: &Sight, b: &Sight, false_alarm_rate: f64) -> Report {
     let options = free(&Options { false_alarm_rate, ..Options::default() });

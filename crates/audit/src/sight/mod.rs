@@ -1,10 +1,11 @@
-//! A record as it is judged: what the store was asked, held against the public rule and against what
-//! the volume says that it showed.
+//! A record as it is judged: what the store was asked, held against the public rule and against
+//! what the volume says that it showed.
 //!
 //! The sequence of paths that the statistics judge comes from here. A volume says which paths a
-//! request showed; of each of them every bucket that the rule asks for must have been read at the store, where
-//! it was written last, in heap order and nothing beside it. So the paths are those that the store saw,
-//! and what a volume says beyond that (the order within a request) is all that is taken from it.
+//! request showed; of each of them every bucket that the rule asks for must have been read at the
+//! store, where it was written last, in heap order and nothing beside it. So the paths are those
+//! that the store saw, and what a volume says beyond that (the order within a request) is all that
+//! is taken from it.
 
 mod journal;
 mod judge;
@@ -26,7 +27,7 @@ pub(crate) use states::Since;
 use states::States;
 use std::collections::{HashMap, VecDeque};
 
-pub(crate) use journal::{ahead, intent};
+pub(crate) use journal::{ahead, intent, size_class};
 pub use judge::{compare_records, compare_where, contrast_records, judge_records};
 pub(crate) use places::object_of;
 pub(crate) use shown::operations;
@@ -34,7 +35,8 @@ pub(crate) use shown::operations;
 /// Calls that may still turn out to have failed.
 const LATELY: usize = 2;
 
-/// A call that is no read or write of buckets, for comparisons: what, of which object, where, how long.
+/// A call that is no read or write of buckets, for comparisons: what, of which object, where, how
+/// long.
 pub type Outline = (Act, String, u64, u64);
 
 /// One session as the store saw it.
@@ -105,7 +107,8 @@ pub struct Observer {
     states: States,
     since: Since,
     sequential: Sequential,
-    /// Whether this session said what was stored when it began, has read the journal, has committed.
+    /// Whether this session said what was stored when it began, has read the journal, has
+    /// committed.
     begun: bool,
     journal_read: bool,
     settled: bool,

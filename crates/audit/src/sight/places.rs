@@ -1,8 +1,8 @@
 //! Where each bucket lies, as whoever watches the store knows it: where it was written last.
 //!
 //! A session begins with a table that the volume names; from then on every write that the rule asks
-//! for moves one bucket to the place that the store saw. A new version goes to the lowest free place
-//! of its object or to a new one at the end, so the choice of a place tells nothing.
+//! for moves one bucket to the place that the store saw. A new version goes to the lowest free
+//! place of its object or to a new one at the end, so the choice of a place tells nothing.
 
 use crate::trace::Rule;
 use std::collections::{BTreeMap, HashMap, HashSet};

@@ -1,9 +1,10 @@
-//! A volume on the sequential engine: its store's reads are seen by nobody that it hides from, and its
-//! writes come at places and in lengths that follow from how many there were.
+//! A volume on the sequential engine: its store's reads are seen by nobody that it hides from, and
+//! its writes come at places and in lengths that follow from how many there were.
 //!
-//! A single record shows that quanta go round the ring of the log, several at a time when much is written, and states to two places by turns,
-//! each as long as the last; that the flushes are the same whatever was written, a second record of
-//! equally much work shows ([`super::compare_records`]).
+//! A single record shows that quanta go round the ring of the log, several at a time when much is
+//! written, and states to two places by turns, each as long as the last; that the flushes are the
+//! same whatever was written, a second record of equally much work shows
+//! ([`super::compare_records`]).
 
 use crate::record::{Act, Call};
 
@@ -53,8 +54,8 @@ impl Sequential {
             return Some(format!("quanta have {len} bytes, where others had {usual}"));
         }
         self.quantum_bytes = Some(short);
-        let Some((last, _)) = self.quantum.replace((offset, len)) else { return None };
-        let next = last + len;
+        let Some((last, length)) = self.quantum.replace((offset, len)) else { return None };
+        let next = last.saturating_add(length);
         if offset == 0 && self.ring.is_none() {
             self.ring = Some(next);
         }

@@ -92,7 +92,8 @@ impl Observer {
         }
     }
 
-    /// What is wrong with a call beside buckets, records and states, which are judged by themselves.
+    /// What is wrong with a call beside buckets, records and states, which are judged by
+    /// themselves.
     fn take_range(&mut self, act: Act, object: &str, offset: u64, len: u64) -> Option<String> {
         match (object, act) {
             (object, Act::Read) if is_slab(object) => {

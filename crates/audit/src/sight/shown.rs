@@ -78,7 +78,8 @@ impl Observer {
             }
             // Sessions in between are not in the record.
             Some(turn) if rule.turn > turn => self.owed.clear(),
-            // Whether the last commit of a session that broke off was whole, only the next one says.
+            // Whether the last commit of a session that broke off was whole, only the next one
+            // says.
             Some(_) if self.was_committing => {
                 self.owed.clear();
                 self.places.revert();
@@ -199,6 +200,9 @@ impl Observer {
                 ));
                 break;
             }
+        }
+        if let Some(more) = window.reads.get(listed.read.len()) {
+            wrong = wrong.or(Some(format!("the store was asked for {more:?} beside its paths")));
         }
         for (&(bucket, bytes), (object, offset, len)) in listed.written.iter().zip(&window.writes) {
             let right = object_of(self.model.slots_of(bucket), most);

@@ -1,9 +1,9 @@
-//! States, deltas and commit records: which of them is written when, and how long each is, follows from
-//! public numbers.
+//! States, deltas and commit records: which of them is written when, and how long each is, follows
+//! from public numbers.
 //!
-//! A delta takes 28 bytes for each bucket that was written, 32 for each operation and 8 for each path
-//! since the commit before it, and the same rest every time; a checkpoint is as long as another one of
-//! the same size. A checkpoint is due when the deltas on it have more bytes than it.
+//! A delta takes 28 bytes for each bucket that was written, 32 for each operation and 8 for each
+//! path since the commit before it, and the same rest every time; a checkpoint is as long as
+//! another one of the same size. A checkpoint is due when the deltas on it have more bytes than it.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -15,6 +15,10 @@ const OPERATION: u64 = 32;
 const PATH: u64 = 8;
 /// Deltas may have so many bytes whatever the checkpoint has.
 const LEAST_LOG: u64 = 256 << 10;
+/// A delta has room for so many words of "exists" bits beside; for more of them where more blocks were
+/// discarded than that, in a volume that has so many words. How many were is public then.
+const WORDS: u64 = 1024;
+const WORD_BYTES: u64 = 16;
 /// Commit records take turns at multiples of this.
 const COMMIT: u64 = 4096;
 
@@ -111,10 +115,10 @@ impl States {
         if place.is_some_and(|place| place != offset) {
             return Some(format!("{name} went to {offset}, not to {place:?}"));
         }
-        if log { self.delta(len, since) } else { self.checkpoint(len, size) }
+        if log { self.delta(len, since, size.0) } else { self.checkpoint(len, size) }
     }
 
-    fn delta(&mut self, len: u64, since: &Since) -> Option<String> {
+    fn delta(&mut self, len: u64, since: &Since, blocks: u64) -> Option<String> {
         if since.resized {
             return None;
         }
@@ -123,7 +127,11 @@ impl States {
             return Some(format!("a delta of {len} bytes is shorter than what was done asks for"));
         };
         let before = *self.rest.get_or_insert(rest);
-        (rest != before).then(|| {
+        self.rest = Some(rest.min(before));
+        let (step, more) = (WORDS * WORD_BYTES, rest.abs_diff(before));
+        let steps = (blocks.div_ceil(64).div_ceil(WORDS)).saturating_sub(1);
+        let right = more.is_multiple_of(step) && more / step <= steps;
+        (!right).then(|| {
             format!(
                 "a delta of {len} bytes has {rest} beyond what {} buckets, {} operations and {} \
                  paths ask for, where another had {before}",
@@ -205,6 +213,18 @@ mod tests {
         assert_eq!(commit(&mut states, 1000 + since(99).bytes(), 99), None);
         assert!(commit(&mut states, 1016 + since(5).bytes(), 5).is_some());
         assert!(commit(&mut states, 7, 5).is_some());
+    }
+
+    #[test]
+    fn room_for_words_comes_in_steps_where_there_are_so_many() {
+        let odd = |blocks, rest| {
+            let mut states = begun();
+            let len = |rest| rest + since(3).bytes();
+            assert_eq!(states.delta(len(1000), &since(3), blocks), None);
+            states.delta(len(rest), &since(3), blocks).is_some()
+        };
+        assert!(!odd(1 << 20, 1000 + 15 * 16_384) && odd(1 << 20, 1000 + 16 * 16_384));
+        assert!(odd(1 << 20, 1000 + 8192) && odd(1 << 16, 1000 + 16_384));
     }
 
     #[test]

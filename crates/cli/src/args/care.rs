@@ -106,7 +106,8 @@ Without --trace a fresh volume in memory is worked on in five ways (one block ov
 turn, at random, few often, two in turn), and what its storage saw is judged and compared. Ends
 with 0 when nothing was found, 1 when something leaks. Timing is not judged.")]
 pub struct AuditArgs {
-    /// Judge this recorded trace; sessions of one volume together when given several times, in order
+    /// Judge this recorded trace; sessions of one volume together when given several times, in
+    /// order
     #[arg(long, value_name = "FILE", conflicts_with_all = ["blocks", "accesses"])]
     pub trace: Vec<PathBuf>,
     /// Compare with this one (or these), of other work: where they go, and what is public of each

@@ -125,7 +125,8 @@ fn read(files: &[PathBuf]) -> Result<Sight> {
     Ok(observer.finish())
 }
 
-/// Ways of working on fresh volumes, each judged alone and those that ask for equally much in pairs.
+/// Ways of working on fresh volumes, each judged alone and those that ask for equally much in
+/// pairs.
 fn judge_workloads(args: &AuditArgs) -> Result<Vec<Judged>> {
     if args.blocks < 64 || args.accesses == 0 {
         return Err(usage("there must be 64 blocks and one access at the least", ""));

@@ -1,5 +1,5 @@
-//! Real sessions of a volume with something wrong: a store that takes the journal away, a volume that
-//! lies about what it shows.
+//! Real sessions of a volume with something wrong: a store that takes the journal away, a volume
+//! that lies about what it shows.
 
 use crate::recorder::Recorder;
 use oblivio_audit::record::Session;

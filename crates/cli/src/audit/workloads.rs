@@ -1,8 +1,8 @@
 //! The audit's own volume, in memory, and ways of working on it.
 //!
 //! Five ways ask for one block at a time. The others ask for batches, some of whose blocks are the
-//! same or absent, and remove, sync, close, open and break off in between; they differ in which blocks
-//! these are and in nothing that is public.
+//! same or absent, and remove, sync, close, open and break off in between; they differ in which
+//! blocks these are and in nothing that is public.
 
 use crate::recorder::Recorder;
 use anyhow::Result;
@@ -25,8 +25,9 @@ const STRIDE: usize = 512;
 /// Operations of a batch, and memory enough for it where the tree is as small as can be.
 const BATCH: usize = 4;
 const BATCH_MEMORY: usize = 512 << 10;
-/// Of so many batches the last ones are not synced, and then a session breaks off: how many blocks are
-/// carried out again after a crash follows from how many different ones were synced, which is public.
+/// Of so many batches the last ones are not synced, and then a session breaks off: how many blocks
+/// are carried out again after a crash follows from how many different ones were synced, which is
+/// public.
 const CRASH_EVERY: u64 = 512;
 const UNSYNCED: u64 = 64;
 
@@ -144,8 +145,8 @@ fn open(recorder: &Recorder, memory_bytes: usize) -> OpenOptions {
 }
 
 impl Bench {
-    /// A volume of which every bucket, and so many of the blocks, have been written, so that what is shown
-    /// from then on does not depend on how it came to be.
+    /// A volume of which every bucket, and so many of the blocks, have been written, so that what
+    /// is shown from then on does not depend on how it came to be.
     fn filled(blocks: u64, present: u64, memory: usize) -> Result<Self> {
         let create = CreateOptions {
             block_bytes: BLOCK_BYTES,

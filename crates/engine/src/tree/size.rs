@@ -299,7 +299,8 @@ mod tests {
         assert_eq!(step_after(89, 100), 96);
     }
 
-    /// The tree of each class is about half full, and a slot of each leaf larger than the one before.
+    /// The tree of each class is about half full, and a slot of each leaf larger than the one
+    /// before.
     #[test]
     fn a_step_is_a_slot_of_each_leaf() {
         let config = TreeConfig { leaf_steps: true, ..TreeConfig::new(64, 1 << 30) };
