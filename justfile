@@ -51,6 +51,10 @@ sequential-stored dir mib="384":
 shrink seeds="20":
     OBLIVIO_SHRINK_SEEDS={{seeds}} cargo test --release -p oblivio-engine --test shrink -- --ignored --nocapture
 
+# Honest volumes under the audit, so many runs of so many accesses: none may raise an alarm.
+audit-honest runs="2" accesses="50000":
+    OBLIVIO_AUDIT_RUNS={{runs}} OBLIVIO_AUDIT_ACCESSES={{accesses}} cargo test --release -p oblivio --lib honest_runs -- --ignored --nocapture
+
 # The command killed at random moments, this many times.
 kills times="200":
     OBLIVIO_KILLS={{times}} cargo test --release -p oblivio --test kills -- --nocapture

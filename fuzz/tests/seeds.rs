@@ -149,15 +149,25 @@ fn volume_state_seeds() -> Vec<Vec<u8>> {
 }
 
 fn trace_seeds() -> Vec<Vec<u8>> {
-    let request = |leaf: u32| {
+    let header = "{\"format\":\"oblivio-trace\",\"version\":4}\n";
+    let begin = concat!(
+        "{\"session\":{}}\n{\"volume\":{\"id\":\"01\",\"engine\":\"tree\"}}\n",
+        "{\"call\":{\"act\":\"may_round_up\",\"on\":[[\"slab\",512,[0]]]}}\n",
+        "{\"said\":{\"kind\":\"rule\",\"depth\":3,\"rule\":{\"blocks\":16,\"slots\":4,\"leaf_slots\":4,",
+        "\"floor\":3,\"floor_slots\":4,\"cached\":1,\"bucket_bytes\":500,\"slot_bytes\":100,\"turn\":0,",
+        "\"flush_at\":9,\"stored\":[[1,3]],\"places\":[0,512,1024]}}}\n",
+    );
+    let round = |leaf: u32| {
         format!(
-            "{{\"leaves\":[{leaf}],\"depth\":3,\"reads\":4,\"writes\":4,\
-             \"bytes_read\":40,\"bytes_written\":40}}\n"
+            "{{\"call\":{{\"act\":\"write\",\"on\":[[\"journal\",69632,[0]]]}}}}\n\
+             {{\"call\":{{\"act\":\"sync\",\"on\":[[\"journal\",0,[0]]]}}}}\n\
+             {{\"call\":{{\"act\":\"read\",\"on\":[[\"slab\",500,[0,512]]]}}}}\n\
+             {{\"said\":{{\"leaves\":[{leaf}],\"depth\":3}}}}\n{{\"failed\":2}}\n"
         )
     };
-    let header = "{\"format\":\"oblivio-trace\",\"version\":3,\"depth\":3}\n";
-    let many: String = (0..40).map(|n| request(n * 5 % 8)).collect();
-    vec![header.into(), format!("{header}{}", request(7)).into(), format!("{header}{many}").into()]
+    let many: String = (0..40).map(|n| round(n * 5 % 8)).collect();
+    let one = format!("{header}{begin}{}", round(1));
+    vec![header.into(), one.clone().into(), format!("{one}{many}{one}").into()]
 }
 
 fn fs_root_seeds() -> Vec<Vec<u8>> {

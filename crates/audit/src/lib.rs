@@ -1,8 +1,9 @@
 //! Judges what an adversary saw of a tree ORAM, and draws it.
 //!
-//! Data in, verdict out: a [`Trace`] holds what the storage was shown, [`audit`] asks whether
-//! it could have come from any workload at all, [`compare`] asks whether two workloads of equal
-//! length can be told apart. Every test states a p-value; the audit as a whole raises a false
+//! Data in, verdict out: a [`record`] holds every call of a store, [`sight`] makes a [`Trace`] of
+//! it, what the storage was shown, and holds each call against the public rule; [`audit`] asks
+//! whether it could have come from any workload at all, [`compare`] asks whether two workloads of
+//! equal length can be told apart. Every test states a p-value; the audit as a whole raises a false
 //! alarm with at most the probability in [`Options::false_alarm_rate`], split over its tests by
 //! Bonferroni's inequality.
 //!
@@ -16,11 +17,13 @@
 mod checks;
 pub mod picture;
 pub mod planted;
+pub mod record;
 mod report;
 pub mod schedule;
+pub mod sight;
 pub mod special;
 pub mod trace;
 
 pub use checks::{audit, compare, compare_places, judge_pace, union_of_paths};
-pub use report::{Expected, Finding, Options, Report, Verdict};
-pub use trace::{Kind, MAX_DEPTH, Request, Rule, Trace, TraceError};
+pub use report::{Expected, Finding, Options, Power, Report, Verdict};
+pub use trace::{Kind, MAX_DEPTH, Request, Rule, Trace};

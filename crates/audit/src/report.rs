@@ -80,6 +80,17 @@ pub enum Verdict {
     TooShort,
 }
 
+/// How small a leak of one kind an audit could have found, in nine of ten cases.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Power {
+    /// The kind.
+    pub name: String,
+    /// Its size: a share of the accesses, or of a turn beyond a half.
+    pub smallest: f64,
+    /// In words.
+    pub what: String,
+}
+
 /// All findings of an audit and what follows from them.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
@@ -93,6 +104,8 @@ pub struct Report {
     pub requests: usize,
     /// How many paths they asked for.
     pub accesses: usize,
+    /// How small a leak it could have found; nothing of what was too short.
+    pub power: Vec<Power>,
 }
 
 impl Finding {
@@ -156,7 +169,7 @@ impl Report {
             (false, false) => Verdict::TooShort,
         };
         let false_alarm_rate = options.false_alarm_rate;
-        Report { findings, verdict, false_alarm_rate, requests, accesses }
+        Report { findings, verdict, false_alarm_rate, requests, accesses, power: Vec::new() }
     }
 
     /// Whether the verdict is [`Verdict::Pass`].
@@ -194,6 +207,12 @@ impl fmt::Display for Report {
         let rate = probability(self.false_alarm_rate);
         writeln!(f, "verdict: {}", self.verdict)?;
         writeln!(f, "false-alarm rate {rate} for the whole, {share} for each of {tests} tests.")?;
+        if !self.power.is_empty() {
+            writeln!(f, "In 9 of 10 cases it could have found, beside what is exact:")?;
+        }
+        for power in &self.power {
+            writeln!(f, "  {}", power.what)?;
+        }
         write!(f, "Timing is not judged.")
     }
 }

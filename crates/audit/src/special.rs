@@ -150,6 +150,27 @@ pub fn binomial_lower(k: u64, n: u64, p: f64) -> f64 {
     }
 }
 
+/// The logarithm of the sum of the exponentials.
+pub fn ln_sum_exp(logs: &[f64]) -> f64 {
+    let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    most + logs.iter().map(|log| (log - most).exp()).sum::<f64>().ln()
+}
+
+/// How many standard deviations above its mean a normal number is with this probability, at most a
+/// half.
+pub fn normal_quantile(upper: f64) -> f64 {
+    let (mut low, mut high) = (0.0, 40.0);
+    for _ in 0..80 {
+        let middle: f64 = (low + high) / 2.0;
+        if chi_square_upper(middle * middle, 1.0) / 2.0 > upper {
+            low = middle
+        } else {
+            high = middle
+        }
+    }
+    high
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -198,6 +219,13 @@ mod tests {
         close(binomial_lower(0, 1000, p), 1.4473563461613852e-7);
         close(binomial_upper(30, 50, 0.25), 1.6422855513941814e-7);
         close(binomial_lower(3, 100, 0.25), 2.1081652676109378e-9);
+    }
+
+    #[test]
+    fn quantiles_and_sums_of_exponentials() {
+        close(normal_quantile(0.1), 1.2815515655446004);
+        close(normal_quantile(1e-9), 5.997807014790017);
+        close(ln_sum_exp(&[-1000.0, -1000.0]), -1000.0 + 2f64.ln());
     }
 
     #[test]

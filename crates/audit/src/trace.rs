@@ -1,26 +1,6 @@
-//! What the storage was shown, and its text form.
-//!
-//! The text form has one JSON object per line. The first line is the header, each further line
-//! one request:
-//!
-//! ```text
-//! {"format":"oblivio-trace","version":3,"depth":10}
-//! {"kind":"rule","depth":10,"rule":{"blocks":1024,"floor":10,"cached":62,"turn":0,
-//!  "flush_at":512,"swept":0,"stored":[[1,2047]]}}
-//! {"kind":"batch","at":1200,"leaves":[513,256],"scheduled":1,"sweep":false,"depth":10,"reads":18,
-//!  "writes":11,"bytes_read":73728,"bytes_written":45056}
-//! ```
-//!
-//! (each on one line). Version 1 did not say which leaves follow the schedule, version 2 by which
-//! rule buckets are read and written.
+//! What the storage was shown, request by request; its text form is a record ([`crate::record`]).
 
 use serde::{Deserialize, Serialize};
-
-/// The name in a trace file's header.
-const FORMAT: &str = "oblivio-trace";
-
-/// The version of the text form.
-const VERSION: u32 = 3;
 
 /// The deepest tree a trace can be of: a leaf must fit 64 bits with one to spare.
 pub const MAX_DEPTH: u32 = 63;
@@ -96,6 +76,12 @@ pub struct Rule {
     /// Then too: those of them that lack one slot, two and three, as runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lacking: Vec<Vec<(u64, u64)>>,
+    /// Then too: where each of the stored buckets begins in its object, in heap order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub places: Vec<u64>,
+    /// Operations so far; after every 256 of them one more path is drawn.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub requests: u64,
 }
 
 fn is_none(number: &u32) -> bool {
@@ -147,80 +133,6 @@ pub struct Request {
     pub rule: Option<Rule>,
 }
 
-/// Why a text is not a trace. Lines are counted from 1.
-#[derive(Debug, thiserror::Error)]
-pub enum TraceError {
-    /// There is nothing in it.
-    #[error("the trace is empty; its first line must be a header with format \"{FORMAT}\"")]
-    Empty,
-    /// The header says it is something else.
-    #[error("line {line}: this is {found:?}, not a trace (\"{FORMAT}\")")]
-    Foreign {
-        /// Where the header stands.
-        line: usize,
-        /// The format it names.
-        found: String,
-    },
-    /// Another version than this program reads.
-    #[error(
-        "line {line}: trace version {found} is not known here (known: {VERSION}); record it \
-             again with this program"
-    )]
-    Version {
-        /// Where the header stands.
-        line: usize,
-        /// The version it names.
-        found: u64,
-    },
-    /// A line that is no JSON, or not the JSON that belongs there.
-    #[error("line {line}: {source}")]
-    Json {
-        /// The line.
-        line: usize,
-        /// What the JSON reader says.
-        source: serde_json::Error,
-    },
-    /// A tree too deep to be real.
-    #[error("line {line}: a tree of depth {depth} is deeper than {MAX_DEPTH}")]
-    Depth {
-        /// The line.
-        line: usize,
-        /// The depth it names.
-        depth: u32,
-    },
-    /// More scheduled leaves than leaves.
-    #[error("line {line}: more leaves follow the schedule than there are")]
-    Scheduled {
-        /// The line.
-        line: usize,
-    },
-    /// A leaf that the tree does not have.
-    #[error("line {line}: leaf {leaf} is outside a tree of depth {depth}")]
-    Leaf {
-        /// The line.
-        line: usize,
-        /// The leaf.
-        leaf: u64,
-        /// The depth of the tree at the time.
-        depth: u32,
-    },
-}
-
-/// The part of the header that every version shares; unknown fields are left to later versions.
-#[derive(Deserialize)]
-struct AnyHeader {
-    format: String,
-    version: u64,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Header {
-    format: String,
-    version: u32,
-    depth: u32,
-}
-
 impl Request {
     /// The leaves that were drawn, and those of the schedule.
     pub fn parts(&self) -> (&[u64], &[u64]) {
@@ -237,155 +149,5 @@ impl Trace {
     /// How many paths were asked for in all.
     pub fn accesses(&self) -> usize {
         self.requests.iter().map(|r| r.leaves.len()).sum()
-    }
-
-    /// The text form.
-    pub fn to_text(&self) -> String {
-        let header = Header { format: FORMAT.into(), version: VERSION, depth: self.depth };
-        let mut text = json_line(&header);
-        for request in &self.requests {
-            text.push_str(&json_line(request));
-        }
-        text
-    }
-
-    /// Reads the text form. Blank lines are skipped.
-    pub fn parse(text: &str) -> Result<Trace, TraceError> {
-        let mut lines = text.lines().zip(1..).filter(|(l, _)| !l.trim().is_empty());
-        let (first, line) = lines.next().ok_or(TraceError::Empty)?;
-        let depth = parse_header(first, line)?;
-        let requests = lines.map(|(l, n)| parse_request(l, n)).collect::<Result<_, _>>()?;
-        Ok(Trace { depth, requests })
-    }
-}
-
-fn json_line<T: Serialize>(value: &T) -> String {
-    let mut line = serde_json::to_string(value).expect("numbers and ASCII always serialise");
-    line.push('\n');
-    line
-}
-
-fn parse_header(text: &str, line: usize) -> Result<u32, TraceError> {
-    let json = |source| TraceError::Json { line, source };
-    let any: AnyHeader = serde_json::from_str(text).map_err(json)?;
-    if any.format != FORMAT {
-        return Err(TraceError::Foreign { line, found: any.format });
-    }
-    // The version is judged before the rest: a newer header may have fields we do not know.
-    if any.version != u64::from(VERSION) {
-        return Err(TraceError::Version { line, found: any.version });
-    }
-    let header: Header = serde_json::from_str(text).map_err(json)?;
-    check_depth(header.depth, line)
-}
-
-fn parse_request(text: &str, line: usize) -> Result<Request, TraceError> {
-    let request: Request =
-        serde_json::from_str(text).map_err(|source| TraceError::Json { line, source })?;
-    let depth = check_depth(request.depth, line)?;
-    check_depth(request.rule.as_ref().map_or(0, |rule| rule.floor), line)?;
-    if request.scheduled > request.leaves.len() {
-        return Err(TraceError::Scheduled { line });
-    }
-    match request.leaves.iter().find(|&&leaf| !request.has_leaf(leaf)) {
-        Some(&leaf) => Err(TraceError::Leaf { line, leaf, depth }),
-        None => Ok(request),
-    }
-}
-
-fn check_depth(depth: u32, line: usize) -> Result<u32, TraceError> {
-    if depth <= MAX_DEPTH { Ok(depth) } else { Err(TraceError::Depth { line, depth }) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    const HEADER: &str = "{\"format\":\"oblivio-trace\",\"version\":3,\"depth\":3}\n";
-
-    fn refusal(text: &str) -> String {
-        Trace::parse(text).expect_err("must be refused").to_string()
-    }
-
-    #[test]
-    fn errors_name_the_line() {
-        let good = "{\"leaves\":[7],\"depth\":3,\"reads\":4,\"writes\":4,\"bytes_read\":4,\
-                    \"bytes_written\":4}\n";
-        assert!(refusal("").contains("empty"));
-        assert!(refusal(&format!("{HEADER}{good}{{\"leaves\":[1\n")).starts_with("line 3:"));
-        assert!(
-            refusal(&format!("{HEADER}\n{}", good.replace("[7]", "[8]"))).starts_with("line 3:")
-        );
-        let deep = good.replace("\"depth\":3", "\"depth\":64");
-        assert!(refusal(&format!("{HEADER}{deep}")).contains("line 2: a tree of depth 64"));
-        assert!(refusal(good).starts_with("line 1:"));
-    }
-
-    #[test]
-    fn foreign_and_other_files_are_refused() {
-        let newer = "{\"format\":\"oblivio-trace\",\"version\":4,\"tree\":{\"depth\":3}}";
-        assert!(refusal(newer).contains("version 4"));
-        assert!(refusal("{\"format\":\"tar\",\"version\":1}").contains("\"tar\""));
-    }
-
-    prop_compose! {
-        fn a_rule()(
-            blocks in any::<u64>(), floor in 0..=MAX_DEPTH, cached in any::<u64>(),
-            [slots, leaf_slots, floor_slots] in prop::array::uniform3(0u32..5),
-            turn in any::<u64>(), flush_at in any::<u64>(), swept in 0u64..3,
-            stored in prop::option::of(prop::collection::vec((any::<u64>(), any::<u64>()), 0..3)),
-        ) -> Rule {
-            Rule {
-                blocks, slots, leaf_slots, floor, floor_slots, cached, bucket_bytes: turn / 2,
-                slot_bytes: turn / 3, turn, flush_at, swept, lacking: stored.clone().into_iter().collect(),
-                stored,
-            }
-        }
-    }
-
-    prop_compose! {
-        fn a_request()(depth in 0u32..=MAX_DEPTH)(
-            depth in Just(depth),
-            leaves in prop::collection::vec(0..1u64 << depth, 0..4),
-            reads in any::<u32>(), writes in any::<u32>(),
-            bytes_read in any::<u64>(), bytes_written in any::<u64>(), at in any::<u64>(),
-            scheduled in 0usize..4, sweep in any::<bool>(), rule in prop::option::of(a_rule()),
-        ) -> Request {
-            let kind = match (leaves.is_empty(), &rule) {
-                (_, Some(_)) => Kind::Rule,
-                (true, _) => Kind::Sync,
-                (false, _) => Kind::Batch,
-            };
-            let scheduled = scheduled.min(leaves.len());
-            Request {
-                kind, at, leaves, scheduled, sweep, depth, reads, writes, bytes_read, bytes_written,
-                rule,
-            }
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn round_trip(depth in 0..=MAX_DEPTH, requests in prop::collection::vec(a_request(), 0..20)) {
-            let trace = Trace { depth, requests };
-            prop_assert_eq!(Trace::parse(&trace.to_text()).unwrap(), trace);
-        }
-
-        #[test]
-        fn anything_parses_or_is_refused(text in ".{0,200}", tail in "[\\[\\]{}\",:0-9a-z\n]{0,80}") {
-            let _ = Trace::parse(&text);
-            let _ = Trace::parse(&format!("{HEADER}{tail}"));
-        }
-
-        #[test]
-        fn a_damaged_byte_never_panics(
-            requests in prop::collection::vec(a_request(), 1..4), at in any::<usize>(), to in 0u8..128,
-        ) {
-            let mut bytes = Trace { depth: 1, requests }.to_text().into_bytes();
-            let at = at % bytes.len();
-            bytes[at] = to;
-            let _ = Trace::parse(std::str::from_utf8(&bytes).unwrap());
-        }
     }
 }

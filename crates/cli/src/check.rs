@@ -5,6 +5,7 @@ use crate::exit::{Code, fault, judge, line};
 use crate::human::{self, say, say_json};
 use crate::open;
 use crate::progress::Progress;
+use crate::recorder::Recorder;
 use anyhow::{Error, Result};
 use oblivio_volume::BlockSpace;
 use oblivio_volume::disk::{self, Disk};
@@ -57,7 +58,16 @@ struct Read {
 /// All buckets first: what lies in none of the files is checked too.
 fn look(args: &CheckArgs) -> Result<(Read, Contents)> {
     let quiet = args.open.quiet;
-    let recorder = None;
+    let recorder = Recorder::of(&args.open)?;
+    let looked = look_through(args, quiet, recorder.as_ref());
+    Recorder::finish_after(recorder, looked)
+}
+
+fn look_through(
+    args: &CheckArgs,
+    quiet: bool,
+    recorder: Option<&Recorder>,
+) -> Result<(Read, Contents)> {
     let (mut volume, publisher) = open::volume(&args.volume, &args.open, recorder)?;
     let unit = if volume.tree().is_some() { "bucket" } else { "block" };
     let mut progress = Progress::steps(quiet, &format!("{unit}s"));

@@ -53,8 +53,8 @@ pub fn begin(args: &ServeArgs) -> Result<Option<Arc<dyn Store>>> {
 /// # Errors
 /// Those of opening a volume, or it holds no disk.
 pub fn open(args: &ServeArgs, store: Arc<dyn Store>) -> Result<Opened> {
-    let recorder = args.open.trace_out.as_deref().map(Recorder::to_file).transpose()?;
-    let (store, pulse) = mount::layers(store);
+    let recorder = Recorder::of(&args.open)?;
+    let (store, pulse) = mount::layers(mount::recorded(store, recorder.as_ref()));
     let opened = open::volume_over(store, &args.volume, &args.open, recorder.as_ref(), true);
     let (volume, publisher) = opened?;
     let signals = signals::catch()?;

@@ -83,7 +83,12 @@ pub fn volume(
     args: &OpenArgs,
     recorder: Option<&Recorder>,
 ) -> Result<(Volume, Publisher)> {
-    volume_over(store(folder)?, folder, args, recorder, false)
+    let store = store(folder)?;
+    let store = match recorder {
+        Some(recorder) => recorder.over(store),
+        None => store,
+    };
+    volume_over(store, folder, args, recorder, false)
 }
 
 /// Opens a volume on a store that is there already; `folder` is its name for people. A mount asks
@@ -103,6 +108,13 @@ pub fn volume_over(
     // It is read once. What it says is not authenticated yet, so nothing but that it is the same then.
     let closed = ClosedVolume::read(store).with_context(|| folder.display().to_string())?;
     let header = closed.header();
+    if let Some(recorder) = recorder {
+        let engine = match header.engine {
+            EngineKind::Tree => "tree",
+            EngineKind::Sequential => "sequential",
+        };
+        recorder.volume(header.volume.to_string(), engine);
+    }
     let publisher = Publisher::of(header.volume);
     let closed = match header.engine {
         EngineKind::Tree => closed,
@@ -120,13 +132,9 @@ pub fn volume_over(
     Ok((closed.open(&passphrase, options)?, publisher))
 }
 
-/// A volume whose reads nobody sees has no use for what hides or shows them.
+/// A volume whose reads nobody sees has no use for what hides them.
 fn refuse_what_hides_reads(args: &OpenArgs) -> Result<()> {
-    let given = [
-        (args.pad, "--pad"),
-        (args.pace.is_some(), "--pace"),
-        (args.trace_out.is_some(), "--trace-out"),
-    ];
+    let given = [(args.pad, "--pad"), (args.pace.is_some(), "--pace")];
     match given.into_iter().find(|(given, _)| *given) {
         Some((_, option)) => {
             let what = format!("{option} is about reads, which this volume does not hide");
@@ -170,7 +178,7 @@ pub fn with_either<T>(
     files: impl FnOnce(&Session) -> Result<T>,
     disk: impl FnOnce(&Disk, &VolumeInfo) -> Result<T>,
 ) -> Result<T> {
-    let recorder = args.trace_out.as_deref().map(Recorder::to_file).transpose()?;
+    let recorder = Recorder::of(args)?;
     let opened = volume(folder, args, recorder.as_ref())?;
     let (done, closed) = if disk::size_in(opened.0.root())?.is_some() {
         let info = opened.0.info()?;

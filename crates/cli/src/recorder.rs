@@ -1,58 +1,196 @@
-//! Keeps what the storage was shown, for an audit.
+//! Keeps what the storage was asked, call by call, for an audit; and what the volume says of it.
 
+use crate::args::OpenArgs;
 use anyhow::{Context, Result};
-use oblivio_audit::{Kind, Request, Rule, Trace};
+use oblivio_audit::record::{Act, Call, Line, Session, VolumeLine, Writer};
+use oblivio_audit::sight::{Observer, Sight};
+use oblivio_audit::{Kind, Request, Rule};
+use oblivio_store::record::{Event, Op};
+use oblivio_store::{RecordStore, Store};
 use oblivio_volume::{OnShown, Shown, ShownKind};
 use std::fs::File;
-use std::io::Write;
+use std::io::{self, BufWriter};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// A trace that grows while a volume is at work.
-#[derive(Debug)]
+/// Where lines go: none is kept but the call that is under way.
+enum Sink {
+    /// To be judged at once.
+    Judge(Box<Observer>),
+    File(Writer<BufWriter<File>>),
+}
+
+struct Recording {
+    sink: Sink,
+    /// The call under way, by the number that its store gave it.
+    call: Option<(u64, Call)>,
+    /// Calls of this session so far.
+    calls: u64,
+    /// The last of them: number of the store, number here.
+    lately: [(u64, u64); 4],
+    /// Why lines are lost, if they are.
+    failed: Option<io::Error>,
+}
+
+/// A record that grows while a volume is at work.
+#[derive(Clone)]
 pub struct Recorder {
-    trace: Arc<Mutex<Trace>>,
-    file: Option<File>,
+    recording: Arc<Mutex<Recording>>,
     begun: Instant,
 }
 
-impl Recorder {
-    /// Keeps the trace in memory.
-    pub fn in_memory() -> Self {
-        Self { trace: Arc::default(), file: None, begun: Instant::now() }
+impl Recording {
+    fn new(sink: Sink) -> Self {
+        Self { sink, call: None, calls: 0, lately: [(u64::MAX, 0); 4], failed: None }
     }
 
-    /// Writes the trace to a file in the end; a file that cannot be written fails now.
-    pub fn to_file(path: &Path) -> Result<Self> {
-        let file = File::create(path).with_context(|| format!("the trace {}", path.display()))?;
-        Ok(Self { file: Some(file), ..Self::in_memory() })
+    fn line(&mut self, line: &Line) {
+        match &mut self.sink {
+            Sink::Judge(observer) => observer.see(line),
+            Sink::File(_) if self.failed.is_some() => {}
+            Sink::File(writer) => self.failed = writer.write(line).err(),
+        }
+    }
+
+    /// Whatever was asked has been asked.
+    fn settle(&mut self) {
+        if let Some((number, call)) = self.call.take() {
+            self.lately.rotate_right(1);
+            self.lately[0] = (number, self.calls);
+            self.calls += 1;
+            self.line(&Line::Call(call));
+        }
+    }
+
+    fn say(&mut self, line: &Line) {
+        self.settle();
+        self.line(line);
+    }
+
+    /// Takes up an event; those of one call come one after the other.
+    fn see(&mut self, event: &Event, at: u64) {
+        let Some(act) = act(event.op) else {
+            self.settle();
+            let here = self.lately.iter().find(|(number, _)| *number == event.call);
+            if let Some(&(_, number)) = here {
+                self.line(&Line::Failed(number));
+            }
+            return;
+        };
+        if self.call.as_ref().is_none_or(|(number, _)| *number != event.call) {
+            self.settle();
+        }
+        let (_, call) = self.call.get_or_insert_with(|| (event.call, Call::new(act, at)));
+        call.add(&event.object, event.offset, event.len);
+    }
+}
+
+/// What was asked; `None` for what came of it.
+fn act(op: Op) -> Option<Act> {
+    Some(match op {
+        Op::Read => Act::Read,
+        Op::Write => Act::Write,
+        Op::Sync => Act::Sync,
+        Op::Put => Act::Put,
+        Op::Truncate => Act::Truncate,
+        Op::Allocate => Act::Allocate,
+        Op::Discard => Act::Discard,
+        Op::Delete => Act::Delete,
+        Op::Len => Act::Len,
+        Op::List => Act::List,
+        Op::Lock => Act::Lock,
+        Op::Free => Act::Free,
+        Op::ExpectReads => Act::ExpectReads,
+        Op::MayKeep => Act::MayKeep,
+        Op::MayRoundUp => Act::MayRoundUp,
+        Op::Failed => return None,
+    })
+}
+
+impl Recorder {
+    /// Judges what it sees at once and keeps what that needs.
+    pub fn in_memory() -> Self {
+        Self::of_sink(Sink::Judge(Box::default()))
+    }
+
+    fn of_sink(sink: Sink) -> Self {
+        Self { recording: Arc::new(Mutex::new(Recording::new(sink))), begun: Instant::now() }
+    }
+
+    /// What the options ask for: a record of a session in a file. One that cannot be written fails
+    /// now.
+    pub fn of(args: &OpenArgs) -> Result<Option<Self>> {
+        let Some(path) = &args.trace_out else { return Ok(None) };
+        let recorder = Self::to_file(path)?;
+        let OpenArgs { pad, pace, accept_rollback, .. } = *args;
+        recorder.begin(Session { pad, pace, accept_rollback });
+        Ok(Some(recorder))
+    }
+
+    /// Writes lines to a file as they come.
+    fn to_file(path: &Path) -> Result<Self> {
+        let what = || format!("the trace {}", path.display());
+        let file = File::create(path).with_context(what)?;
+        let writer = Writer::new(BufWriter::new(file)).with_context(what)?;
+        Ok(Self::of_sink(Sink::File(writer)))
+    }
+
+    /// A session begins.
+    pub fn begin(&self, session: Session) {
+        let mut recording = self.recording();
+        recording.say(&Line::Session(session));
+        recording.calls = 0;
+    }
+
+    /// It is of this volume.
+    pub fn volume(&self, id: String, engine: &str) {
+        self.recording().say(&Line::Volume(VolumeLine { id, engine: engine.into() }));
+    }
+
+    /// The store with the recorder on it: to lie right over what an adversary sees.
+    pub fn over(&self, store: Arc<dyn Store>) -> Arc<dyn Store> {
+        let (recording, begun) = (Arc::clone(&self.recording), self.begun);
+        let see = move |event: &Event| lock(&recording).see(event, micros(begun));
+        Arc::new(RecordStore::watching(store, see).whole())
     }
 
     /// What the volume calls after each thing that its store was shown.
     pub fn callback(&self) -> OnShown {
-        let (trace, begun) = (Arc::clone(&self.trace), self.begun);
+        let (recording, begun) = (Arc::clone(&self.recording), self.begun);
         Box::new(move |shown: &Shown| {
-            let mut trace = trace.lock().unwrap_or_else(PoisonError::into_inner);
-            if trace.requests.is_empty() {
-                trace.depth = shown.depth;
-            }
-            let at = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
-            trace.requests.push(request(shown, at));
+            let said = request(shown, micros(begun));
+            lock(&recording).say(&Line::Said(Box::new(said)));
         })
     }
 
-    /// The trace since the last call.
-    pub fn take(&self) -> Trace {
-        std::mem::take(&mut *self.trace.lock().unwrap_or_else(PoisonError::into_inner))
+    /// What was seen since the last call. Of a record in a file nothing.
+    pub fn take(&self) -> Sight {
+        let mut recording = self.recording();
+        recording.settle();
+        match &mut recording.sink {
+            Sink::Judge(observer) => std::mem::take(&mut **observer).finish(),
+            Sink::File(_) => Sight::default(),
+        }
     }
 
-    /// Writes the file, if there is one.
-    pub fn finish(mut self) -> Result<()> {
-        let trace = self.take();
-        match &mut self.file {
-            Some(file) => Ok(file.write_all(trace.to_text().as_bytes())?),
-            None => Ok(()),
+    /// Requests of the session under way, so far. Of a record in a file none.
+    pub fn requests(&self) -> usize {
+        match &self.recording().sink {
+            Sink::Judge(observer) => observer.requests(),
+            Sink::File(_) => 0,
+        }
+    }
+
+    /// Writes what is left to the file, if there is one.
+    pub fn finish(self) -> Result<()> {
+        let mut recording = self.recording();
+        recording.settle();
+        let failed = recording.failed.take();
+        match (&mut recording.sink, failed) {
+            (Sink::File(_), Some(error)) => Err(error).context("the trace"),
+            (Sink::File(writer), None) => writer.flush().context("the trace"),
+            (Sink::Judge(_), _) => Ok(()),
         }
     }
 
@@ -64,6 +202,18 @@ impl Recorder {
         recorded?;
         Ok(value)
     }
+
+    fn recording(&self) -> MutexGuard<'_, Recording> {
+        lock(&self.recording)
+    }
+}
+
+fn lock(recording: &Mutex<Recording>) -> MutexGuard<'_, Recording> {
+    recording.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn micros(begun: Instant) -> u64 {
+    u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX)
 }
 
 fn request(shown: &Shown, at: u64) -> Request {
@@ -105,13 +255,16 @@ fn rule(rule: &oblivio_volume::Rule) -> Rule {
         swept: rule.swept,
         stored: rule.stored.clone(),
         lacking: rule.lacking.clone(),
+        places: rule.places.clone(),
+        requests: rule.requests,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use oblivio_audit::{Verdict, schedule};
+    use oblivio_audit::Verdict;
+    use oblivio_audit::sight::judge_records;
     use oblivio_crypto::{KdfParams, Passphrase};
     use oblivio_engine::{Action, BlockId, BlockOp};
     use oblivio_store::MemoryStore;
@@ -127,7 +280,7 @@ mod tests {
             CreateOptions { block_bytes: 64 << 10, capacity_bytes: 1 << 30, kdf: KdfParams::TEST };
         let on_shown = Some(recorder.callback());
         let open = OpenOptions { memory_bytes: 256 << 20, on_shown, ..OpenOptions::default() };
-        let store = Arc::new(MemoryStore::new());
+        let store = recorder.over(Arc::new(MemoryStore::new()));
         let mut volume = TreeVolume::create(store, &Passphrase::new("quiet"), create, open)
             .expect("an empty store");
         let op = |id, action| BlockOp { id: BlockId(id), action };
@@ -140,11 +293,12 @@ mod tests {
         volume.discard(&(300..BLOCKS).collect::<Vec<_>>()).expect("no access");
         while volume.idle().expect("memory").is_some() {}
         volume.access(read(0..300)).expect("memory");
-        let trace = recorder.take();
+        let sight = recorder.take();
+        let trace = sight.whole();
         let parts = trace.requests.iter().filter(|r| r.kind == Kind::Flush);
         assert!(parts.count() > 0);
         assert!(trace.requests.iter().any(|r| r.kind == Kind::Maintenance));
-        let report = schedule::judge(&trace, None, 1e-6);
+        let report = judge_records(&sight, 1e-6);
         assert_eq!(report.verdict, Verdict::Pass, "{report:#?}");
     }
 }

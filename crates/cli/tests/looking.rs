@@ -12,7 +12,7 @@ fn the_audit_passes_and_its_own_test_too() {
     let audit = json(&scratch.good(args));
     assert_eq!(audit["verdict"], "pass");
     assert!(audit["self_test"]["leaks_caught"].as_u64() > Some(10));
-    assert_eq!(audit["judgements"].as_array().map(Vec::len), Some(15));
+    assert_eq!(audit["judgements"].as_array().map(Vec::len), Some(25));
     let args = ["audit", "--blocks", "64", "--accesses", "500", "--picture", "a.svg"];
     scratch.good(args);
     assert!(fs::read_to_string(scratch.path("a.svg")).expect("drawn").contains("<svg"));
@@ -34,6 +34,21 @@ fn a_command_can_be_recorded_and_judged() {
         assert_ne!(audit["verdict"], "leak", "{audit}");
     }
     assert!(fs::read(scratch.path("t.png")).expect("drawn").starts_with(b"\x89PNG"));
+    // What a check reads beside is all that is stored, in order.
+    scratch.good(["check", "v", "--trace-out", "check.jsonl"]);
+    let together = ["put", "get", "check"].map(|name| format!("{name}.jsonl"));
+    let mut args = vec!["audit", "--json"];
+    together.iter().for_each(|name| args.extend(["--trace", name]));
+    let output = scratch.run(args);
+    let audit = json(std::str::from_utf8(&output.stdout).expect("text"));
+    assert_ne!(audit["verdict"], "leak", "{audit}");
+    let findings =
+        audit["judgements"][0]["report"]["findings"].as_array().expect("findings").clone();
+    let named = |name: &str| findings.iter().any(|finding| finding["name"] == name);
+    assert!(named("places at the store") && named("repeats across sessions"), "{audit}");
+    // A trace that only the volume told is refused with what to do.
+    scratch.write("old.jsonl", "{\"format\":\"oblivio-trace\",\"version\":3,\"depth\":3}\n");
+    assert!(scratch.bad(1, ["audit", "--trace", "old.jsonl"]).contains("record it again"));
     scratch.write("odd.jsonl", "{\"format\":\"something\",\"version\":1}\n");
     scratch.bad(1, ["audit", "--trace", "odd.jsonl"]);
     scratch.bad(3, ["audit", "--trace", "missing.jsonl"]);

@@ -64,10 +64,30 @@ fn what_makes_no_sense_is_refused() {
     scratch.bad(2, init(&["--pad", "d"]));
     assert!(!scratch.path("d").exists());
     scratch.good(init(&["--files", "v"]));
-    for option in [&["--pad"][..], &["--pace", "10"], &["--trace-out", "t"]] {
+    for option in [&["--pad"][..], &["--pace", "10"]] {
         assert!(scratch.bad(2, [&["ls"], option, &["v", "/"]].concat()).contains("reads"));
     }
     scratch.bad(9, ["nbd", "v", "--socket", "s"]);
+}
+
+#[test]
+fn what_is_written_is_recorded_and_judged() {
+    let scratch = Scratch::new();
+    scratch.good(init(&["--files", "v"]));
+    scratch.write("one", "1".repeat(300_000));
+    scratch.good(["put", "v", "one", "/", "--trace-out", "put.jsonl"]);
+    scratch.good(["ls", "v", "/", "--trace-out", "ls.jsonl"]);
+    let audit = ["audit", "--json", "--trace", "put.jsonl", "--trace", "ls.jsonl"];
+    let audit = json(&scratch.good(audit));
+    assert_eq!(audit["verdict"], "pass", "{audit}");
+    let name = &audit["judgements"][0]["report"]["findings"][0]["name"];
+    assert_eq!(name, "writes of the sequential engine");
+    // A quantum that goes elsewhere is found.
+    let text = fs::read_to_string(scratch.path("put.jsonl")).expect("recorded");
+    let at = text.rfind("\"write\",\"on\":[[\"state\",").expect("a state is written");
+    let odd = format!("{}{}", &text[..at], text[at..].replacen("\"state\"", "\"diary\"", 1));
+    scratch.write("odd.jsonl", odd);
+    scratch.bad(1, ["audit", "--trace", "odd.jsonl"]);
 }
 
 #[test]

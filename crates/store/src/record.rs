@@ -4,7 +4,7 @@
 //! becomes of it. Bytes are not kept; sealed content tells nothing, and a trace of millions of
 //! accesses must fit in memory.
 
-use crate::{PutMode, ReadAt, Result, Store, WriteAt, pass_on};
+use crate::{PutMode, ReadAt, Result, Store, WriteAt};
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -33,6 +33,26 @@ pub enum Op {
     Len,
     /// All objects were listed.
     List,
+    /// The right to write was taken; only of [`RecordStore::whole`].
+    Lock,
+    /// The free space was asked for; only of [`RecordStore::whole`].
+    Free,
+    /// A range was said to be read soon; only of [`RecordStore::whole`].
+    ExpectReads,
+    /// So many bytes may be kept; only of [`RecordStore::whole`].
+    MayKeep,
+    /// Writes may be rounded up; only of [`RecordStore::whole`].
+    MayRoundUp,
+    /// The call of this number failed; only of [`RecordStore::whole`].
+    Failed,
+}
+
+impl Op {
+    /// Whether only a whole record has it: it touches no byte of an object.
+    fn is_of_whole(self) -> bool {
+        use Op::{ExpectReads, Failed, Free, Lock, MayKeep, MayRoundUp};
+        matches!(self, Lock | Free | ExpectReads | MayKeep | MayRoundUp | Failed)
+    }
 }
 
 /// One thing the adversary saw.
@@ -42,12 +62,12 @@ pub struct Event {
     pub call: u64,
     /// What was asked.
     pub op: Op,
-    /// The object's name; empty for [`Op::List`].
+    /// The object's name; empty where there is none.
     pub object: Arc<str>,
     /// Where a range begins; 0 where there is none.
     pub offset: u64,
-    /// The bytes read, written, put or discarded; the length asked for by
-    /// [`Op::Truncate`] and [`Op::Allocate`]; else 0.
+    /// The bytes read, written, put, discarded, expected or kept; the length asked for by
+    /// [`Op::Truncate`] and [`Op::Allocate`]; what is rounded up to; else 0.
     pub len: u64,
     /// When it was asked, in nanoseconds, if the recorder has a clock.
     pub time: Option<u64>,
@@ -69,10 +89,12 @@ struct State {
     sink: Sink,
 }
 
-/// A layer that records every call but [`Store::lock`], which touches no object.
+/// A layer that records every call that touches an object, and with [`RecordStore::whole`] every
+/// other one as well.
 pub struct RecordStore<S> {
     inner: S,
     clock: Option<Clock>,
+    whole: bool,
     state: Mutex<State>,
 }
 
@@ -92,6 +114,13 @@ impl<S> RecordStore<S> {
     #[must_use]
     pub fn clock(mut self, clock: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
         self.clock = Some(Box::new(clock));
+        self
+    }
+
+    /// Records the lock, questions about space, hints and failures too: all that a store sees.
+    #[must_use]
+    pub fn whole(mut self) -> Self {
+        self.whole = true;
         self
     }
 
@@ -120,20 +149,44 @@ impl<S> RecordStore<S> {
 
     fn with(inner: S, sink: Sink) -> Self {
         let state = State { calls: 0, names: HashSet::new(), sink };
-        Self { inner, clock: None, state: Mutex::new(state) }
+        Self { inner, clock: None, whole: false, state: Mutex::new(state) }
     }
 
-    /// Notes one call and what it asked for.
-    fn note<'a>(&self, op: Op, asked: impl Iterator<Item = (&'a str, u64, u64)>) {
+    /// Notes one call and what it asked for; gives its number.
+    fn note<'a>(&self, op: Op, asked: impl Iterator<Item = (&'a str, u64, u64)>) -> u64 {
         let mut state = self.state();
+        let call = state.calls;
+        if op.is_of_whole() && !self.whole {
+            return call;
+        }
         // Read under the lock, so that times never run backwards in the trace.
         let time = self.clock.as_ref().map(|clock| clock());
-        let call = state.calls;
         state.calls += 1;
         for (object, offset, len) in asked {
             let object = state.name(object);
             state.sink.push(Event { call, op, object, offset, len, time });
         }
+        call
+    }
+
+    /// Gives what came of the calls with these numbers, and notes it when they failed.
+    fn done<T>(&self, calls: &[u64], result: Result<T>) -> Result<T> {
+        if result.is_err() && self.whole {
+            let time = self.clock.as_ref().map(|clock| clock());
+            let mut state = self.state();
+            for &call in calls {
+                let object = state.name("");
+                state.sink.push(Event { call, op: Op::Failed, object, offset: 0, len: 0, time });
+            }
+        }
+        result
+    }
+
+    /// Notes a write and the sync that comes with it.
+    fn note_durable(&self, object: &str, offset: u64, data: &[u8]) -> [u64; 2] {
+        let written = [(object, offset, data.len() as u64)].into_iter();
+        let synced = [(object, 0, 0)].into_iter();
+        [self.note(Op::Write, written), self.note(Op::Sync, synced)]
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -168,64 +221,103 @@ impl<S: fmt::Debug> fmt::Debug for RecordStore<S> {
 }
 
 impl<S: Store> Store for RecordStore<S> {
-    pass_on!(self => self.inner; free_bytes lock may_keep may_round_up expect_reads);
-
     fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
         let asked = reads.iter().map(|read| (read.object, read.offset, read.buf.len() as u64));
-        self.note(Op::Read, asked);
-        self.inner.read(reads)
+        let call = self.note(Op::Read, asked);
+        self.done(&[call], self.inner.read(reads))
     }
 
     fn write(&self, writes: &[WriteAt<'_>]) -> Result<()> {
         let asked =
             writes.iter().map(|write| (write.object, write.offset, write.data.len() as u64));
-        self.note(Op::Write, asked);
-        self.inner.write(writes)
+        let call = self.note(Op::Write, asked);
+        self.done(&[call], self.inner.write(writes))
+    }
+
+    fn write_durable(&self, object: &str, offset: u64, data: &[u8]) -> Result<()> {
+        let calls = self.note_durable(object, offset, data);
+        self.done(&calls, self.inner.write_durable(object, offset, data))
+    }
+
+    fn write_durable_soon(
+        &self,
+        object: &str,
+        offset: u64,
+        data: &[u8],
+        patience: Duration,
+    ) -> Result<bool> {
+        let calls = self.note_durable(object, offset, data);
+        self.done(&calls, self.inner.write_durable_soon(object, offset, data, patience))
     }
 
     fn sync(&self, objects: &[&str]) -> Result<()> {
-        self.note(Op::Sync, objects.iter().map(|object| (*object, 0, 0)));
-        self.inner.sync(objects)
+        let call = self.note(Op::Sync, objects.iter().map(|object| (*object, 0, 0)));
+        self.done(&[call], self.inner.sync(objects))
     }
 
     fn sync_soon(&self, objects: &[&str], patience: Duration) -> Result<bool> {
-        self.note(Op::Sync, objects.iter().map(|object| (*object, 0, 0)));
-        self.inner.sync_soon(objects, patience)
+        let call = self.note(Op::Sync, objects.iter().map(|object| (*object, 0, 0)));
+        self.done(&[call], self.inner.sync_soon(objects, patience))
     }
 
     fn len(&self, object: &str) -> Result<Option<u64>> {
-        self.note(Op::Len, [(object, 0, 0)].into_iter());
-        self.inner.len(object)
+        let call = self.note(Op::Len, [(object, 0, 0)].into_iter());
+        self.done(&[call], self.inner.len(object))
     }
 
     fn put(&self, object: &str, data: &[u8], mode: PutMode) -> Result<()> {
-        self.note(Op::Put, [(object, 0, data.len() as u64)].into_iter());
-        self.inner.put(object, data, mode)
+        let call = self.note(Op::Put, [(object, 0, data.len() as u64)].into_iter());
+        self.done(&[call], self.inner.put(object, data, mode))
     }
 
     fn truncate(&self, object: &str, len: u64) -> Result<()> {
-        self.note(Op::Truncate, [(object, 0, len)].into_iter());
-        self.inner.truncate(object, len)
+        let call = self.note(Op::Truncate, [(object, 0, len)].into_iter());
+        self.done(&[call], self.inner.truncate(object, len))
     }
 
     fn allocate(&self, object: &str, len: u64) -> Result<()> {
-        self.note(Op::Allocate, [(object, 0, len)].into_iter());
-        self.inner.allocate(object, len)
+        let call = self.note(Op::Allocate, [(object, 0, len)].into_iter());
+        self.done(&[call], self.inner.allocate(object, len))
     }
 
     fn discard(&self, ranges: &[(&str, u64, u64)]) -> Result<()> {
-        self.note(Op::Discard, ranges.iter().copied());
-        self.inner.discard(ranges)
+        let call = self.note(Op::Discard, ranges.iter().copied());
+        self.done(&[call], self.inner.discard(ranges))
     }
 
     fn delete(&self, objects: &[&str]) -> Result<()> {
-        self.note(Op::Delete, objects.iter().map(|object| (*object, 0, 0)));
-        self.inner.delete(objects)
+        let call = self.note(Op::Delete, objects.iter().map(|object| (*object, 0, 0)));
+        self.done(&[call], self.inner.delete(objects))
     }
 
     fn list(&self) -> Result<Vec<(String, u64)>> {
-        self.note(Op::List, [("", 0, 0)].into_iter());
-        self.inner.list()
+        let call = self.note(Op::List, [("", 0, 0)].into_iter());
+        self.done(&[call], self.inner.list())
+    }
+
+    fn lock(&self) -> Result<()> {
+        let call = self.note(Op::Lock, [("", 0, 0)].into_iter());
+        self.done(&[call], self.inner.lock())
+    }
+
+    fn free_bytes(&self) -> Result<Option<u64>> {
+        let call = self.note(Op::Free, [("", 0, 0)].into_iter());
+        self.done(&[call], self.inner.free_bytes())
+    }
+
+    fn expect_reads(&self, ranges: &[(&str, u64, u64)]) {
+        self.note(Op::ExpectReads, ranges.iter().copied());
+        self.inner.expect_reads(ranges);
+    }
+
+    fn may_keep(&self, bytes: usize) {
+        self.note(Op::MayKeep, [("", 0, bytes as u64)].into_iter());
+        self.inner.may_keep(bytes);
+    }
+
+    fn may_round_up(&self, object: &str, align: usize) {
+        self.note(Op::MayRoundUp, [(object, 0, align as u64)].into_iter());
+        self.inner.may_round_up(object, align);
     }
 }
 
@@ -283,6 +375,34 @@ mod tests {
         let store = RecordStore::new(MemoryStore::new());
         assert!(matches!(store.sync(&["none"]), Err(StoreError::Missing { .. })));
         assert_eq!(store.take().len(), 1);
+    }
+
+    #[test]
+    fn a_whole_record_has_hints_the_lock_and_failures() -> Result<()> {
+        let store = RecordStore::new(MemoryStore::new()).whole();
+        store.lock()?;
+        store.may_keep(7);
+        store.may_round_up("a", 4096);
+        store.expect_reads(&[("a", 1, 2)]);
+        store.write_durable("a", 3, b"xy")?;
+        store.free_bytes()?;
+        assert!(store.sync(&["none"]).is_err());
+        let seen: Vec<_> =
+            store.take().into_iter().map(|e| (e.call, e.op, e.object, e.offset, e.len)).collect();
+        let plain: Vec<_> = seen.iter().map(|e| (e.0, e.1, &*e.2, e.3, e.4)).collect();
+        let expected = [
+            (0, Op::Lock, "", 0, 0),
+            (1, Op::MayKeep, "", 0, 7),
+            (2, Op::MayRoundUp, "a", 0, 4096),
+            (3, Op::ExpectReads, "a", 1, 2),
+            (4, Op::Write, "a", 3, 2),
+            (5, Op::Sync, "a", 0, 0),
+            (6, Op::Free, "", 0, 0),
+            (7, Op::Sync, "none", 0, 0),
+            (7, Op::Failed, "", 0, 0),
+        ];
+        assert_eq!(plain, expected);
+        Ok(())
     }
 
     #[test]

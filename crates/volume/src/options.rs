@@ -76,6 +76,10 @@ pub struct Rule {
     pub stored: Option<Vec<(u64, u64)>>,
     /// Then too: those of them that lack one slot, two and three, as runs.
     pub lacking: Vec<Vec<(u64, u64)>>,
+    /// Then too: where each of the stored buckets begins in its object, in heap order.
+    pub places: Vec<u64>,
+    /// Operations so far; after every 256 of them one more path is drawn.
+    pub requests: u64,
 }
 
 /// One thing that the store saw; the material of an audit.

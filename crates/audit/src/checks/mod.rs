@@ -1,11 +1,16 @@
 //! The tests, one file each, and the two ways to run them.
 
+mod across;
+mod bet;
 mod compare;
 mod pace;
+mod power;
+mod ranges;
 mod repeats;
 mod sample;
 mod serial;
 mod shape;
+mod spectrum;
 mod uniformity;
 
 use crate::report::{Finding, Options, Report};
@@ -13,18 +18,32 @@ use crate::special::{chi_square_lower, chi_square_upper};
 use crate::trace::Trace;
 use sample::Sample;
 
+pub(crate) use across::repeats_of;
 pub use pace::judge_pace;
 pub use shape::union_of_paths;
 
 /// Judges one trace: could any workload have made it?
 pub fn audit(trace: &Trace, options: &Options) -> Report {
+    let mut report = judge_chance(trace, options, vec![shape::single(trace, options)]);
+    // The shape is judged exactly, and stands first.
+    let shape = report.findings.pop();
+    report.findings.splice(0..0, shape);
+    report
+}
+
+/// Judges the paths of a trace by chance alone; with findings that get their share of the rate.
+pub(crate) fn judge_chance(trace: &Trace, options: &Options, more: Vec<Finding>) -> Report {
     let sample = Sample::of(trace);
-    let mut findings = vec![shape::single(trace, options)];
-    findings.extend(uniformity::judge(&sample));
+    let mut findings = uniformity::judge(&sample);
     findings.extend(serial::judge(&sample));
+    findings.push(spectrum::judge(&sample));
     findings.extend(repeats::judge(trace, &sample, options));
+    findings.push(ranges::judge(&sample));
+    findings.extend(more);
     let size = (trace.requests.len(), trace.accesses());
-    Report::new(findings, options, size, uniformity::TOP)
+    let mut report = Report::new(findings, options, size, uniformity::TOP);
+    report.power = power::of(&sample, &report);
+    report
 }
 
 /// Judges two traces of different workloads of the same length: can they be told apart?
@@ -39,7 +58,17 @@ pub fn compare(a: &Trace, b: &Trace, options: &Options) -> Report {
 
 /// Judges two traces by where they go alone: their numbers of accesses are public, and may differ.
 pub fn compare_places(a: &Trace, b: &Trace, options: &Options) -> Report {
-    let findings = compare::places(a, b);
+    compare_places_and(a, b, options, Vec::new())
+}
+
+/// As [`compare_places`], with findings that get their share of the rate.
+pub(crate) fn compare_places_and(
+    a: &Trace,
+    b: &Trace,
+    options: &Options,
+    more: Vec<Finding>,
+) -> Report {
+    let findings = compare::places(a, b).into_iter().chain(more).collect();
     let size = (a.requests.len() + b.requests.len(), a.accesses() + b.accesses());
     Report::new(findings, options, size, compare::HISTOGRAMS)
 }

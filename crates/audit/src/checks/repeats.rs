@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::bet::Bet;
 use super::sample::Sample;
 use crate::report::{Finding, Options};
 use crate::special::{binomial_lower, binomial_upper};
@@ -11,14 +12,15 @@ const WITHIN: &str = "repeats within a request";
 const WINDOW: &str = "repeats within a window";
 const LAG: &str = "repeats at one distance";
 
-/// The longest distance looked at by itself.
-const MAX_LAG: usize = 4096;
+/// How many pairs of equal leaves may be visited, as a bound on the work; shorter distances come
+/// first.
+const MAX_WORK: usize = 200_000_000;
 
-/// How many pairs of equal leaves may be visited, as a bound on the work.
-const MAX_WORK: usize = 50_000_000;
+/// Distances at which fewer pairs are left are not looked at.
+const LEAST_PAIRS: usize = 32;
 
-/// The factors by which repeats may be more likely than they should; the bet is spread evenly.
-const BETS: [f64; 12] = [0.05, 0.2, 0.5, 0.8, 0.9, 0.97, 1.03, 1.1, 1.3, 2.0, 8.0, 64.0];
+/// A p-value that is above this once it was raised for having looked that often is not made exact.
+const UNSUSPECTED: f64 = 100.0;
 
 /// Judges repeats within requests, within a window of accesses, and at each single distance.
 pub(super) fn judge(trace: &Trace, sample: &Sample, options: &Options) -> Vec<Finding> {
@@ -31,43 +33,6 @@ pub(super) fn judge(trace: &Trace, sample: &Sample, options: &Options) -> Vec<Fi
     findings.push(window(&leaves, bits, options.window));
     findings.push(single_distance(&leaves, bits));
     findings
-}
-
-/// A bet against chance at fair odds, access by access.
-///
-/// Whether a leaf repeats one of the `d` distinct leaves before it has probability exactly
-/// `d / leaves`, whatever came before; but `d` itself is chance, so the sum is no binomial.
-/// Betting at fair odds makes a martingale of mean 1 out of it, and by Markov's inequality one
-/// over the final wealth is a p-value, exact at any size and for any dependence.
-struct Bet {
-    log_wealth: [f64; BETS.len()],
-    hits: u64,
-    expected: f64,
-}
-
-impl Bet {
-    fn new() -> Bet {
-        Bet { log_wealth: [0.0; BETS.len()], hits: 0, expected: 0.0 }
-    }
-
-    fn see(&mut self, hit: bool, chance: f64) {
-        self.hits += u64::from(hit);
-        self.expected += chance;
-        for (wealth, factor) in self.log_wealth.iter_mut().zip(BETS) {
-            // The odds change by the factor, and both outcomes are paid for fairly.
-            let price = 1.0 + chance * (factor - 1.0);
-            *wealth += if hit { factor.ln() } else { 0.0 } - price.ln();
-        }
-    }
-
-    fn finding(&self, name: &str, what: &str) -> Finding {
-        let most = self.log_wealth.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let mean =
-            self.log_wealth.iter().map(|w| (w - most).exp()).sum::<f64>() / BETS.len() as f64;
-        let p_value = (-(most + mean.ln())).exp().min(1.0);
-        let explanation = format!("{} {what}, {:.1} expected", self.hits, self.expected);
-        Finding::new(name, self.hits as f64, p_value, explanation)
-    }
 }
 
 /// The same leaf twice in one request: two users of one block must not show it.
@@ -125,6 +90,10 @@ fn single_distance(leaves: &[u64], bits: u32) -> Finding {
     let chance = 2f64.powi(-(bits as i32));
     let p_at = |lag: usize, hits: u64| {
         let pairs = (n - lag) as u64;
+        // Most are as often as they should be, and exact tails take their time.
+        if tail_bound(hits as f64, pairs as f64 * chance) * max as f64 > UNSUSPECTED {
+            return 1.0;
+        }
         2.0 * binomial_upper(hits, pairs, chance).min(binomial_lower(hits, pairs, chance))
     };
     let counts = distances(leaves, max);
@@ -138,10 +107,18 @@ fn single_distance(leaves: &[u64], bits: u32) -> Finding {
     Finding::new(LAG, counts[lag] as f64, p * max as f64, explanation)
 }
 
-/// The longest distance that leaves enough pairs and bounds the work.
+/// Chernoff's bound on the probability of so many hits, or so few, where `expected` are.
+fn tail_bound(hits: f64, expected: f64) -> f64 {
+    let part = if hits > 0.0 { hits * (hits / expected.max(f64::MIN_POSITIVE)).ln() } else { 0.0 };
+    (hits - expected - part).exp().min(1.0)
+}
+
+/// The longest distance: all of the trace, as far as that bounds the work.
 fn longest(n: usize, bits: u32) -> usize {
+    let all = n.saturating_sub(LEAST_PAIRS);
+    // Pairs of equal leaves at one distance, of which the first ones are visited.
     let per_lag = ((n as u128) >> bits.min(64)).max(1) as usize;
-    (n / 4).min(MAX_LAG).min((MAX_WORK / per_lag).max(16))
+    all.min((MAX_WORK / per_lag).max(16))
 }
 
 /// How many pairs of equal leaves stand at each distance up to `max`.

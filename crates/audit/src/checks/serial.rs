@@ -6,7 +6,6 @@ use super::{Look, contingency, oddest, two_sided};
 use crate::report::Finding;
 
 const NAME: &str = "serial independence";
-const ALL: &str = "independence at any distance";
 
 /// How far apart the two leaves of a pair are: near ones for what an access does to the next,
 /// longer ones for caches and batches of the usual sizes.
@@ -15,13 +14,7 @@ const LAGS: [usize; 15] = [1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 64, 128, 256, 512, 10
 /// The finest fold of one leaf: 32 bins, so 1024 kinds of pairs.
 const MAX_BITS: u32 = 5;
 
-/// The longest distance at which quarters of the tree are compared.
-const MAX_LAG: usize = 4096;
-
-/// How many pairs may be counted in all, as a bound on the work.
-const MAX_WORK: usize = 100_000_000;
-
-/// Chi-square on the table of pairs at each lag: few lags finely, all lags by quarters.
+/// Chi-square on the table of pairs at a few lags, finely; `spectrum` looks at all of them.
 ///
 /// Overlapping pairs share a leaf, yet once rows and columns are fitted to the data what
 /// remains are products of independent deviations, uncorrelated over time: the usual degrees of
@@ -33,10 +26,7 @@ pub(super) fn judge(sample: &Sample) -> Vec<Finding> {
     // At longer lags too few pairs are left.
     let lags = LAGS.into_iter().filter(|&lag| lag <= fine.len() / 4);
     let looks = lags.map(|lag| pairs(&fine, bits, lag));
-    let coarse = leaves(sample, bits.min(2));
-    let longest = (coarse.len() / 4).min(MAX_LAG).min(MAX_WORK / coarse.len().max(1));
-    let all = (1..=longest).map(|lag| pairs(&coarse, bits.min(2), lag));
-    vec![oddest(NAME, looks.collect(), why), oddest(ALL, all.collect(), why)]
+    vec![oddest(NAME, looks.collect(), why)]
 }
 
 fn leaves(sample: &Sample, bits: u32) -> Vec<u64> {
@@ -82,7 +72,6 @@ mod tests {
             assert!(findings.iter().all(|f| f.p_value < 1e-12), "{findings:?}");
             assert!(findings[0].explanation.contains(&format!("pairs {lag} apart")));
         }
-        assert!(near(777, 400)[1].p_value < 1e-12);
     }
 
     #[test]

@@ -133,9 +133,16 @@ fn usual_count(trace: &Trace) -> usize {
 
 /// What of a request must be the same whatever was done. What a batch or a commit moves follows
 /// from leaves that were drawn; a record of written bytes has a size class.
-fn outline(r: &Request) -> (Kind, usize, usize, u32, u64, Option<&Rule>) {
+fn outline(r: &Request) -> (Kind, usize, usize, u32, u64, Option<Rule>) {
     let bytes = if r.kind == Kind::Sync { r.bytes_written } else { 0 };
-    (r.kind, r.leaves.len(), r.scheduled, r.depth, bytes, r.rule.as_ref())
+    // Where buckets lie, and which are stored, follows from leaves too.
+    let public = |rule: &Rule| Rule {
+        stored: None,
+        lacking: Vec::new(),
+        places: Vec::new(),
+        ..rule.clone()
+    };
+    (r.kind, r.leaves.len(), r.scheduled, r.depth, bytes, r.rule.as_ref().map(public))
 }
 
 fn in_words(r: &Request) -> String {

@@ -13,7 +13,7 @@ const DRIFT: &str = "leaf uniformity over time";
 pub(super) const PER_BIN: usize = 32;
 
 /// The finest fold: 4096 bins.
-const MAX_BITS: u32 = 12;
+pub(super) const MAX_BITS: u32 = 12;
 
 /// Into how many stretches the trace is cut to look for drift.
 const STRETCHES: usize = 8;

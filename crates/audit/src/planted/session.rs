@@ -4,6 +4,10 @@
 //! requests cost comes from the model that judges them; that this is what a real volume does, the
 //! tests of the command show, which judge real ones.
 
+mod recording;
+
+use super::recorded::Distortion;
+use super::tape::Tape;
 use super::workload::SplitMix64;
 use super::{Case, Planted};
 use crate::schedule::Model;
@@ -24,6 +28,8 @@ const FIRST_TURN: u64 = 1234;
 /// Files that are read; one of them is the secret.
 const FILES: u64 = 50;
 const SECRET: u64 = 7;
+
+pub(super) use recording::Recording;
 
 /// What is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,10 +87,29 @@ struct Session {
     turns: u64,
     accesses: usize,
     committed: bool,
+    /// What the store is asked for, if that is wanted.
+    tape: Option<Tape>,
+    /// What was shown since the last commit.
+    shown: Vec<Request>,
+    /// What a new session begins with.
+    kept: Option<Kept>,
+}
+
+/// What a commit keeps.
+#[derive(Clone)]
+struct Kept {
+    model: Model,
+    rule: Rule,
+    turns: u64,
+    accesses: usize,
 }
 
 impl Session {
     fn new(flaw: Flaw) -> Self {
+        Self::taped(flaw, None)
+    }
+
+    fn taped(flaw: Flaw, tape: Option<Tape>) -> Self {
         let rule = Rule {
             blocks: 1 << DEPTH,
             slots: 4,
@@ -109,6 +134,9 @@ impl Session {
             turns: FIRST_TURN,
             accesses: 0,
             committed: false,
+            tape,
+            shown: Vec::new(),
+            kept: None,
         };
         // The last level was begun only.
         session.state(Some(vec![(1, (1 << DEPTH) - 1), (600, 100)]));
@@ -116,6 +144,11 @@ impl Session {
     }
 
     fn run(mut self) -> Trace {
+        self.work();
+        self.trace
+    }
+
+    fn work(&mut self) {
         for at in 0..BATCHES {
             match at * 3 / BATCHES {
                 1 if self.rule.floor == DEPTH && self.model.depth() == DEPTH => {
@@ -126,6 +159,9 @@ impl Session {
             }
             let file = self.rng.below(FILES);
             self.batch(file);
+            if at % 20 == 7 {
+                self.sync(file);
+            }
             if at % COMMIT == COMMIT - 1 {
                 // Some in several parts, as in quiet moments.
                 while at % (2 * COMMIT) > COMMIT && self.model.may_flush() {
@@ -134,11 +170,13 @@ impl Session {
                 self.commit(file);
             }
         }
-        self.trace
     }
 
     fn resize(&mut self, floor: u32, slots: u32) {
         (self.rule.floor, self.rule.floor_slots) = (floor, slots);
+        if let Some(tape) = &mut self.tape {
+            tape.resize();
+        }
         self.state(None);
     }
 
@@ -147,10 +185,43 @@ impl Session {
         let shape = (self.model.depth(), self.model.leaf_slots());
         let (depth, slots) = shape.max((self.rule.floor, self.rule.floor_slots));
         self.rule.leaf_slots = slots;
+        let begins = stored.is_some();
         let rule = Some(Rule { stored, turn: self.turns, ..self.rule.clone() });
-        let request = Request { kind: Kind::Rule, depth, rule, ..Request::default() };
+        let mut request = Request { kind: Kind::Rule, depth, rule, ..Request::default() };
         // A flaw in the rule itself is what the audit is to find, so its word is not asked for.
         let _ = self.model.see(&request);
+        match &mut self.tape {
+            Some(tape) if begins => tape.begin(&mut request, &self.model),
+            Some(tape) => tape.say(&request),
+            None => {}
+        }
+        self.trace.requests.push(request);
+    }
+
+    /// Another session begins with these buckets.
+    fn start(&mut self, depth: u32, stored: Vec<(u64, u64)>) {
+        self.model = Model::default();
+        let rule = Some(Rule { stored: Some(stored), turn: self.turns, ..self.rule.clone() });
+        let mut request = Request { kind: Kind::Rule, depth, rule, ..Request::default() };
+        let _ = self.model.see(&request);
+        self.rule.lacking = Vec::new();
+        self.rule.swept = 0;
+        if let Some(tape) = &mut self.tape {
+            tape.begin(&mut request, &self.model);
+        }
+        self.trace.requests.push(request);
+    }
+
+    /// Written bytes are made durable; nothing of that is in a trace without a tape.
+    fn sync(&mut self, file: u64) {
+        let Some(tape) = &mut self.tape else { return };
+        let odd = if tape.distortion == Distortion::OddRecord { 777 * (file % 3) } else { 0 };
+        let bytes_written = (20 << 10) + 4096 * (file % 4) + odd;
+        let (depth, sweep) = (self.model.depth(), self.model.sweeping());
+        let request =
+            Request { kind: Kind::Sync, depth, sweep, bytes_written, ..Request::default() };
+        let _ = self.model.see(&request);
+        tape.sync(&request, file == SECRET);
         self.trace.requests.push(request);
     }
 
@@ -178,14 +249,22 @@ impl Session {
             leaves.push((self.turns & ((1 << depth) - 1)).reverse_bits() >> (64 - depth));
             self.turns += 1;
         }
-        let mut request =
-            Request { kind, leaves, scheduled: due, sweep, depth, ..Request::default() };
+        let request = Request { kind, leaves, scheduled: due, sweep, depth, ..Request::default() };
+        self.read_and_write(request, file, true);
+    }
+
+    fn read_and_write(&mut self, mut request: Request, file: u64, announced: bool) {
+        let kind = request.kind;
         let (reads, writes) = self.model.cost(&request);
         (request.reads, request.writes) = (reads as u32, writes as u32);
         (request.bytes_read, request.bytes_written) = self.model.moved();
         if kind == Kind::Batch {
             self.spoil(&mut request, file);
         }
+        if let Some(tape) = &mut self.tape {
+            tape.round(&self.model, &request, file == SECRET, announced);
+        }
+        self.shown.push(request.clone());
         self.trace.requests.push(request);
     }
 
@@ -221,15 +300,26 @@ impl Session {
         let mut request = Request { kind, depth, sweep, ..Request::default() };
         request.writes = self.model.cost(&request).1 as u32;
         request.bytes_written = self.model.moved().1;
+        if let Some(tape) = &mut self.tape {
+            tape.round(&self.model, &request, false, false);
+        }
         self.trace.requests.push(request);
     }
 
     fn commit(&mut self, file: u64) {
         self.flush(Kind::Commit);
         self.committed = true;
+        self.shown.clear();
+        if let Some(tape) = &mut self.tape {
+            tape.commit(&self.model, file % 2 == 1, file);
+        }
         let more = self.flaw == Flaw::OtherMemory && file % 2 == 1;
         self.rule.cached = CACHED + u64::from(more);
         self.rule.flush_at = self.turns + INTERVAL;
         self.state(None);
+        if self.tape.is_some() {
+            let (model, rule) = (self.model.clone(), self.rule.clone());
+            self.kept = Some(Kept { model, rule, turns: self.turns, accesses: self.accesses });
+        }
     }
 }

@@ -34,6 +34,12 @@ impl Lengths {
         }
     }
 
+    /// Slots of a bucket.
+    pub(super) fn slots(&self, bucket: u64, rule: &Rule) -> u32 {
+        let missing = self.0.iter().position(|lacking| lacking.contains(bucket));
+        rule.slots.saturating_sub(missing.map_or(0, |at| at as u32 + 1))
+    }
+
     /// Bytes of a bucket.
     pub(super) fn bytes(&self, bucket: u64, rule: &Rule) -> u64 {
         let missing = self.0.iter().position(|lacking| lacking.contains(bucket));

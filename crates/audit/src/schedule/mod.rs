@@ -85,7 +85,7 @@ pub fn one_by_one(trace: &Trace) -> Trace {
 }
 
 /// The drawn paths, and what else two traces must have in common.
-fn outlined(trace: &Trace) -> Trace {
+pub(crate) fn outlined(trace: &Trace) -> Trace {
     let mut outlined = drawn(trace);
     for (request, shown) in outlined.requests.iter_mut().zip(&trace.requests) {
         (request.scheduled, request.bytes_written) = match shown.kind {
@@ -98,18 +98,24 @@ fn outlined(trace: &Trace) -> Trace {
 }
 
 /// Options for traces whose costs were left out.
-fn free(options: &Options) -> Options {
+pub(crate) fn free(options: &Options) -> Options {
     options.clone().expecting(|_, _| (0, 0))
 }
 
-/// Whether the schedule was kept to, and the rule explains all costs.
-fn shape(trace: &Trace, before: Option<&Trace>) -> Finding {
+/// After how many accesses a path of the schedule follows, if that is so throughout, and how many
+/// requests have scheduled paths out of turn.
+pub(crate) fn schedule_of(trace: &Trace) -> (Option<usize>, usize) {
     let every = EVERY.rev().find(|&every| (0..every).any(|phase| is_due(trace, every, phase)));
     let mut turn = Turn::default();
     let out_of_turn = |request: &&Request| {
         request.parts().1.iter().filter(|&&leaf| !turn.is_next(leaf, request.depth)).count() > 0
     };
-    let out_of_turn = trace.requests.iter().filter(out_of_turn).count();
+    (every, trace.requests.iter().filter(out_of_turn).count())
+}
+
+/// Whether the schedule was kept to, and the rule explains all costs.
+fn shape(trace: &Trace, before: Option<&Trace>) -> Finding {
+    let (every, out_of_turn) = schedule_of(trace);
     let (odd, first) = against_rule(trace, before);
     let deviations = usize::from(every.is_none()) + out_of_turn + odd;
     let explanation = match (every, out_of_turn, first) {

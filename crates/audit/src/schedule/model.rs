@@ -1,25 +1,36 @@
 //! What follows from the public rule: which buckets each request reads and writes.
 //!
 //! A bucket is read when it is stored and not in memory. Those in memory are the first in heap
-//! order, once they were met; of those the ones whose path has no other turn before a commit is due are
-//! written with it, the others at the commit. While the tree loses a level, each scheduled path
+//! order, once they were met; of those the ones whose path has no other turn before a commit is due
+//! are written with it, the others at the commit. While the tree loses a level, each scheduled path
 //! drops its leaf bucket; while its leaves lose slots, it is written with fewer. All of it follows
 //! from leaves, so nothing here is estimated: a request costs exactly this or leaks.
 
 use super::lengths::Lengths;
 use super::stored::Stored;
+use crate::sight::size_class;
 use crate::trace::{Kind, Request, Rule};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Scheduled paths that follow each batch while the tree becomes smaller.
 const SWEEP_BATCH: u64 = 2;
-/// Records of written bytes have so many bytes at the least, and multiples of a page.
+/// Records of written bytes have so many bytes at the least.
 const LEAST_RECORD: u64 = 20 << 10;
-const PAGE: u64 = 4 << 10;
 /// Of what is stored, so much may be beside the buckets' own bytes.
 const INEXACT: u64 = 16;
 /// What is written at a time ahead of a commit.
 const AHEAD_BYTES: u64 = 4 << 20;
+
+/// Buckets in the order in which they are read and written, each with its bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Listed {
+    /// Ascending.
+    pub(crate) read: Vec<(u64, u64)>,
+    /// Descending.
+    pub(crate) written: Vec<(u64, u64)>,
+    /// Those that the tree dropped.
+    pub(crate) dropped: Vec<u64>,
+}
 
 /// The public state of a volume, as its trace tells it.
 #[derive(Clone, Debug, Default)]
@@ -32,6 +43,8 @@ pub(crate) struct Model {
     lengths: Lengths,
     /// Bytes of what the last request read and wrote.
     moved: (u64, u64),
+    /// The buckets that it read and wrote, in order, each with its bytes.
+    listed: Listed,
     loaded: HashSet<u64>,
     dirty: BTreeSet<u64>,
     /// Whether a session's beginning was seen; before it nothing is known.
@@ -88,6 +101,46 @@ impl Model {
     /// Bytes of what the last request read and wrote, where the rule says them.
     pub(crate) fn moved(&self) -> (u64, u64) {
         self.moved
+    }
+
+    /// The buckets that the last request read and wrote.
+    pub(crate) fn listed(&self) -> &Listed {
+        &self.listed
+    }
+
+    /// The rule as it is now.
+    pub(crate) fn rule(&self) -> &Rule {
+        &self.rule
+    }
+
+    /// Scheduled paths so far.
+    pub(crate) fn turns(&self) -> u64 {
+        self.turns
+    }
+
+    /// Scheduled paths since the leaf level began to be dropped.
+    pub(crate) fn swept(&self) -> u64 {
+        self.swept
+    }
+
+    /// Slots that a stored bucket has.
+    pub(crate) fn slots_of(&self, bucket: u64) -> u32 {
+        self.lengths.slots(bucket, &self.rule)
+    }
+
+    /// Whether a bucket is stored.
+    pub(crate) fn has(&self, bucket: u64) -> bool {
+        self.stored.contains(bucket)
+    }
+
+    /// One beyond the last stored bucket.
+    pub(crate) fn stored_end(&self) -> u64 {
+        self.stored.last().map_or(0, |last| last.saturating_add(1))
+    }
+
+    /// The stored buckets, ascending.
+    pub(crate) fn stored(&self) -> Vec<u64> {
+        self.stored.all()
     }
 
     /// The most slots that a leaf's bucket has now.
@@ -169,6 +222,7 @@ impl Model {
     pub(crate) fn cost(&mut self, request: &Request) -> (u64, u64) {
         self.last = Some(request.kind);
         self.moved = (0, 0);
+        self.listed = Listed::default();
         match request.kind {
             Kind::Sync | Kind::Rule => (0, 0),
             Kind::Flush => (0, self.flush(self.flush_part())),
@@ -204,8 +258,7 @@ impl Model {
         while written < most
             && let Some(bucket) = self.dirty.pop_last()
         {
-            self.stored.set(bucket, true);
-            self.moved.1 += self.lengths.bytes(bucket, &self.rule);
+            self.put(bucket);
             written += 1;
         }
         written as u64
@@ -216,8 +269,10 @@ impl Model {
         for bucket in buckets(leaves, self.depth) {
             let met = bucket <= self.rule.cached && !self.loaded.insert(bucket);
             if self.stored.contains(bucket) && !met {
+                let bytes = self.lengths.bytes(bucket, &self.rule);
+                self.moved.0 += bytes;
+                self.listed.read.push((bucket, bytes));
                 reads += 1;
-                self.moved.0 += self.lengths.bytes(bucket, &self.rule);
             }
         }
         reads
@@ -227,26 +282,36 @@ impl Model {
         let mut writes = 0;
         self.turns = self.turns.saturating_add(scheduled.len() as u64);
         let room = if self.sweeping() { self.kept(self.floor()) } else { self.leaf_slots };
-        for bucket in buckets(scheduled, self.depth) {
+        for bucket in buckets(scheduled, self.depth).into_iter().rev() {
             let level = bucket.ilog2();
             let slots = if level == self.depth { room } else { self.rule.slots };
             self.lengths.set(bucket, slots, &self.rule);
             if self.depth > self.rule.floor && level == self.depth {
+                if self.stored.contains(bucket) {
+                    self.listed.dropped.push(bucket);
+                }
                 self.stored.set(bucket, false);
                 self.loaded.remove(&bucket);
                 self.dirty.remove(&bucket);
             } else if bucket > self.rule.cached
                 || next_turn(bucket, self.turns) >= self.rule.flush_at
             {
-                self.stored.set(bucket, true);
                 self.dirty.remove(&bucket);
-                self.moved.1 += self.lengths.bytes(bucket, &self.rule);
+                self.put(bucket);
                 writes += 1;
             } else {
                 self.dirty.insert(bucket);
             }
         }
         writes
+    }
+
+    /// A bucket is written.
+    fn put(&mut self, bucket: u64) {
+        self.stored.set(bucket, true);
+        let bytes = self.lengths.bytes(bucket, &self.rule);
+        self.moved.1 += bytes;
+        self.listed.written.push((bucket, bytes));
     }
 
     /// The leaves have lost their slots, or are gone, once each had its turn.
@@ -295,7 +360,7 @@ impl Model {
         };
         *self = Model {
             lengths,
-            rule: Rule { stored: None, lacking: Vec::new(), ..rule.clone() },
+            rule: Rule { stored: None, lacking: Vec::new(), places: Vec::new(), ..rule.clone() },
             depth,
             leaf_slots: rule.leaf_slots,
             swept: rule.swept,
@@ -370,8 +435,7 @@ fn next_turn(bucket: u64, now: u64) -> u64 {
 
 /// Whether a record of written bytes may be so long: whole pages, then eighths of a power of two.
 fn is_size_class(bytes: u64) -> bool {
-    let step = bytes.checked_next_power_of_two().map_or(u64::MAX, |power| (power / 8).max(PAGE));
-    bytes >= LEAST_RECORD && bytes.is_multiple_of(step)
+    bytes >= LEAST_RECORD && size_class(bytes) == bytes
 }
 
 /// The heap index after the last bucket of a tree.

@@ -40,6 +40,26 @@ impl Stored {
         after > 0 && bucket < self.runs[after - 1].1
     }
 
+    /// All of them, ascending.
+    pub(super) fn all(&self) -> Vec<u64> {
+        let began = self.runs.iter().flat_map(|&(first, end)| first..end);
+        let added = self.changed.iter().filter(|change| *change.1).map(|change| *change.0);
+        let mut all: Vec<u64> = began.filter(|&at| self.contains(at)).chain(added).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// The last of them.
+    pub(super) fn last(&self) -> Option<u64> {
+        let added = self.changed.iter().filter(|change| *change.1).map(|change| *change.0).max();
+        let kept = |&(first, end): &(u64, u64)| {
+            // As far down as some were taken out.
+            (first..end).rev().find(|&at| self.contains(at))
+        };
+        added.max(self.runs.iter().rev().find_map(kept))
+    }
+
     pub(super) fn contains(&self, bucket: u64) -> bool {
         self.changed.get(&bucket).copied().unwrap_or_else(|| self.began(bucket))
     }
@@ -72,6 +92,7 @@ mod tests {
         stored.set(12, false);
         stored.set(13, true);
         assert_eq!((stored.count(), all(&stored).len()), (8, 8));
+        assert_eq!((stored.last(), stored.all()), (Some(13), all(&stored)));
         stored.cut(10);
         assert_eq!(all(&stored), [1, 2, 3, 5, 8]);
         assert_eq!(stored.count(), 5);

@@ -130,12 +130,13 @@ Without --trace a fresh volume in memory is worked on in five ways (one block ov
 turn, at random, few often, two in turn), and what its storage saw is judged and compared. Ends
 with 0 when nothing was found, 1 when something leaks. Timing is not judged.")]
 pub struct AuditArgs {
-    /// Judge this recorded trace
+    /// Judge this recorded trace; sessions of one volume together when given several times, in
+    /// order
     #[arg(long, value_name = "FILE", conflicts_with_all = ["blocks", "accesses"])]
-    pub trace: Option<PathBuf>,
-    /// Compare it with this one, of other work: where they go, and what is public of each
+    pub trace: Vec<PathBuf>,
+    /// Compare with this one (or these), of other work: where they go, and what is public of each
     #[arg(long, value_name = "FILE", requires = "trace")]
-    pub against: Option<PathBuf>,
+    pub against: Vec<PathBuf>,
     /// Fail too when the two differ in counts, grouping, syncs or commits, which are public
     #[arg(long, requires = "against")]
     pub strict: bool,

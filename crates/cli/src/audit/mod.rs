@@ -2,6 +2,8 @@
 
 mod against;
 mod pace;
+#[cfg(test)]
+mod sessions;
 mod workloads;
 
 use crate::args::AuditArgs;
@@ -11,10 +13,15 @@ use crate::progress::Progress;
 use anyhow::{Context, Result};
 use oblivio_audit::picture::{self, EXPOSED, Panel};
 use oblivio_audit::planted::{SplitMix64, Workload, self_test};
+use oblivio_audit::record::Lines;
 use oblivio_audit::schedule::{self, Seen};
+use oblivio_audit::sight::{self, Observer, Sight};
 use oblivio_audit::{Options, Report, Trace, Verdict};
 use serde_json::{Value, json};
-use std::path::Path;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use workloads::{Mixed, Worked};
 
 /// So many accesses are drawn; more would only blacken the picture.
 const DRAWN: usize = 3000;
@@ -39,9 +46,9 @@ pub fn run(args: &AuditArgs) -> Result<()> {
         return Err(usage("a false-alarm rate lies between 0 and 1", "Try 1e-6."));
     }
     let tested = args.self_test.then(|| test_the_audit(args)).transpose()?;
-    let judged = match &args.trace {
-        Some(file) => judge_file(args, file)?,
-        None => judge_workloads(args)?,
+    let judged = match args.trace.is_empty() {
+        false => judge_files(args)?,
+        true => judge_workloads(args)?,
     };
     let verdict = verdict(&judged);
     if args.json {
@@ -74,80 +81,107 @@ fn verdict(judged: &[Judged]) -> Verdict {
     }
 }
 
-fn judge_file(args: &AuditArgs, file: &Path) -> Result<Vec<Judged>> {
-    let what = || file.display().to_string();
-    let trace = read(file)?;
+fn judge_files(args: &AuditArgs) -> Result<Vec<Judged>> {
+    let (what, seen) = (names(&args.trace), read(&args.trace)?);
     if let Some(picture) = &args.picture {
+        let trace = seen.whole();
         let caption = format!("{} accesses", human::grouped(trace.accesses() as u64));
         draw(picture, &[Panel::of_trace("What the storage saw", &caption, &trace)])?;
     }
-    let Some(other) = &args.against else {
-        let mut report = schedule::judge(&trace, None, args.false_alarm_rate);
+    if args.against.is_empty() {
+        let mut report = sight::judge_records(&seen, args.false_alarm_rate);
         if let Some(rate) = args.pace {
-            pace::add(&mut report, &trace, rate);
+            pace::add(&mut report, &seen.whole(), rate);
         }
-        return Ok(vec![Judged::new(what(), report)]);
-    };
+        return Ok(vec![Judged::new(what, report)]);
+    }
     // The rate is for the whole audit, so each judgement gets its share of it.
-    let (rate, second) = (args.false_alarm_rate / 3.0, read(other)?);
-    let names = format!("{} | {}", what(), other.display());
+    let (rate, other) = (args.false_alarm_rate / 3.0, read(&args.against)?);
+    let other_name = names(&args.against);
+    let both = format!("{what} | {other_name}");
     Ok(vec![
-        Judged::new(what(), schedule::judge(&trace, None, rate)),
-        Judged::new(other.display().to_string(), schedule::judge(&second, None, rate)),
+        Judged::new(what, sight::judge_records(&seen, rate)),
+        Judged::new(other_name, sight::judge_records(&other, rate)),
         Judged {
-            seen: schedule::contrast(&trace, &second),
-            ..Judged::new(names, schedule::compare_accesses(&trace, &second, rate))
+            seen: sight::contrast_records(&seen, &other),
+            ..Judged::new(both, sight::compare_where(&seen, &other, rate))
         },
     ])
 }
 
-fn read(file: &Path) -> Result<Trace> {
-    let name = || file.display().to_string();
-    Trace::parse(&std::fs::read_to_string(file).with_context(name)?).with_context(name)
+fn names(files: &[PathBuf]) -> String {
+    files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(" + ")
 }
 
-/// Five ways of working on five fresh volumes, each judged alone and all in pairs.
+/// What was seen in these files together, line by line.
+fn read(files: &[PathBuf]) -> Result<Sight> {
+    let mut observer = Observer::default();
+    for file in files {
+        let name = || file.display().to_string();
+        for line in Lines::new(BufReader::new(File::open(file).with_context(name)?)) {
+            observer.see(&line.with_context(name)?);
+        }
+    }
+    Ok(observer.finish())
+}
+
+/// Ways of working on fresh volumes, each judged alone and those that ask for equally much in
+/// pairs.
 fn judge_workloads(args: &AuditArgs) -> Result<Vec<Judged>> {
-    if args.blocks < 2 || args.accesses == 0 {
-        return Err(usage("there must be two blocks and one access at the least", ""));
+    if args.blocks < 64 || args.accesses == 0 {
+        return Err(usage("there must be 64 blocks and one access at the least", ""));
     }
     let mut progress = Progress::steps(args.quiet, "accesses");
-    let all = Workload::ALL.len() as u64 * args.accesses as u64;
+    let all = (Workload::ALL.len() + Mixed::ALL.len()) as u64 * args.accesses as u64;
     let mut done = 0;
-    let (mut fillings, mut traces) = (Vec::new(), Vec::new());
+    let mut single = Vec::new();
     for workload in Workload::ALL {
-        let (filling, trace) = workloads::run(workload, args.blocks, args.accesses, |n| {
+        single.push(workloads::run(workload, args.blocks, args.accesses, |n| {
             done += n;
             progress.at(done, all);
-        })?;
-        fillings.push(filling);
-        traces.push(trace);
+        })?);
+    }
+    let mut mixed = Vec::new();
+    for way in Mixed::ALL {
+        mixed.push(workloads::run_mixed(way, args.blocks, args.accesses, |n| {
+            done += n;
+            progress.at(done, all);
+        })?);
     }
     drop(progress);
     if let Some(file) = &args.picture {
-        draw_workload(file, args.blocks, Workload::Zipf, &traces)?;
+        draw_workload(file, args.blocks, Workload::Zipf, &single)?;
     }
+    let pairs = |count: usize| count * (count + 1) / 2;
+    let count = pairs(single.len()) + pairs(mixed.len());
     // The rate is for the whole audit, so each judgement gets its share of it.
-    let count = traces.len() * (traces.len() + 1) / 2;
     let rate = args.false_alarm_rate / count as f64;
-    let name = |at: usize| Workload::ALL[at].name();
-    let alone =
-        |at: usize| Judged::new(name(at), schedule::judge(&traces[at], Some(&fillings[at]), rate));
-    let mut judged: Vec<Judged> = (0..traces.len()).map(alone).collect();
-    for a in 0..traces.len() {
-        for b in a + 1..traces.len() {
-            let what = format!("{} | {}", name(a), name(b));
-            let report = schedule::compare(&traces[a], &traces[b], rate);
-            judged.push(Judged::new(what, report));
-        }
-    }
+    let mut judged = judge_all(&single, rate, |at| Workload::ALL[at].name());
+    judged.extend(judge_all(&mixed, rate, |at| Mixed::ALL[at].name()));
     Ok(judged)
 }
 
+/// Each alone, and all in pairs.
+fn judge_all(all: &[Worked], rate: f64, name: impl Fn(usize) -> &'static str) -> Vec<Judged> {
+    let alone =
+        |(at, one): (usize, &Worked)| Judged::new(name(at), sight::judge_records(&one.sight, rate));
+    let mut judged: Vec<Judged> = all.iter().enumerate().map(alone).collect();
+    for a in 0..all.len() {
+        for b in a + 1..all.len() {
+            let what = format!("{} | {}", name(a), name(b));
+            let report = sight::compare_records(&all[a].sight, &all[b].sight, rate);
+            judged.push(Judged::new(what, report));
+        }
+    }
+    judged
+}
+
 /// Plain encryption beside the volume, for the same work.
-fn draw_workload(file: &Path, blocks: u64, workload: Workload, traces: &[Trace]) -> Result<()> {
+fn draw_workload(file: &Path, blocks: u64, workload: Workload, all: &[Worked]) -> Result<()> {
     let at = Workload::ALL.iter().position(|&one| one == workload).unwrap_or(0);
-    let seen = first(&traces[at], DRAWN);
+    let mut trace = all[at].sight.whole();
+    trace.requests.drain(..all[at].filling);
+    let seen = first(&trace, DRAWN);
     let wanted = workload.blocks(blocks, seen.requests.len(), &mut SplitMix64::new(1));
     let points = (0..).zip(wanted).collect();
     let plain = Panel::new("Plain encryption", workload.name(), points, blocks).accent(EXPOSED);
@@ -204,7 +238,7 @@ fn as_json(args: &AuditArgs, judged: &[Judged], verdict: Verdict, tested: Option
     let one = |one: &Judged| json!({ "what": one.what, "report": one.report, "seen": one.seen });
     json!({
         "verdict": verdict,
-        "alike": args.against.is_some().then(|| !against::differ(judged)),
+        "alike": (!args.against.is_empty()).then(|| !against::differ(judged)),
         "false_alarm_rate": args.false_alarm_rate,
         "timing_judged": args.pace.is_some(),
         "self_test": tested,
@@ -213,9 +247,10 @@ fn as_json(args: &AuditArgs, judged: &[Judged], verdict: Verdict, tested: Option
 }
 
 fn in_words(args: &AuditArgs, judged: &[Judged], verdict: Verdict) -> Result<()> {
-    if args.trace.is_none() {
+    if args.trace.is_empty() {
         say(format!(
-            "Five ways of working on a volume of {}, {} each.\n\
+            "Nine ways of working on a volume of {}, {} each; four of them in batches, with\n\
+             removals, syncs, sessions that end well and sessions that break off.\n\
              What the storage saw of each, judged alone and compared in pairs:",
             human::count(args.blocks, "block"),
             human::count(args.accesses as u64, "access"),
@@ -223,7 +258,7 @@ fn in_words(args: &AuditArgs, judged: &[Judged], verdict: Verdict) -> Result<()>
     }
     for one in judged {
         say(format!("  {:<12}{}", one.report.verdict.to_string(), human::plain(&one.what)))?;
-        if args.verbose || args.trace.is_some() {
+        if args.verbose || !args.trace.is_empty() {
             for line in one.report.to_string().lines() {
                 say(format!("      {line}"))?;
             }
@@ -231,7 +266,7 @@ fn in_words(args: &AuditArgs, judged: &[Judged], verdict: Verdict) -> Result<()>
         against::in_words(&one.seen)?;
     }
     let rate = args.false_alarm_rate;
-    let meaning = match (args.against.is_some(), verdict) {
+    let meaning = match (!args.against.is_empty(), verdict) {
         (true, Verdict::Pass) => against::meaning(judged),
         _ => meaning(verdict),
     };

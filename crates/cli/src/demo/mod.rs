@@ -6,8 +6,10 @@ mod watch;
 
 use crate::args::DemoArgs;
 use crate::human::{self, say};
+use crate::recorder::Recorder;
 use anyhow::{Context, Result};
 use files::Source;
+use oblivio_audit::record::Session;
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_store::LocalStore;
 use oblivio_volume::fs::FileSystem;
@@ -76,6 +78,18 @@ impl Stage {
             options.memory_bytes = MEMORY;
         }
         let store = Arc::new(LocalStore::open(folder)?);
+        Ok(Volume::open(store, &self.passphrase, options)?)
+    }
+
+    /// The same with little memory and a recorder on the store.
+    pub fn open_watched(&self, folder: &Path, recorder: &Recorder) -> Result<Volume> {
+        recorder.begin(Session::default());
+        let store = recorder.over(Arc::new(LocalStore::open(folder)?));
+        let options = OpenOptions {
+            memory_bytes: WATCHED_MEMORY,
+            on_shown: Some(recorder.callback()),
+            ..OpenOptions::default()
+        };
         Ok(Volume::open(store, &self.passphrase, options)?)
     }
 

@@ -8,7 +8,6 @@ use crate::recorder::Recorder;
 use anyhow::Result;
 use oblivio_audit::picture::{EXPOSED, Panel};
 use oblivio_audit::{Trace, Verdict, schedule};
-use oblivio_volume::OpenOptions;
 use oblivio_volume::fs::FileSystem;
 use std::collections::HashMap;
 use std::path::Path;
@@ -55,12 +54,8 @@ fn read(stage: &Stage, files: &[usize]) -> Result<Trace> {
     let recorder = Recorder::in_memory();
     for &at in files {
         let (path, content) = &stage.source.files[at];
-        let options = OpenOptions {
-            memory_bytes: super::WATCHED_MEMORY,
-            on_shown: Some(recorder.callback()),
-            ..OpenOptions::default()
-        };
-        let fs = FileSystem::open(Box::new(stage.open(&stage.volume, options)?))?;
+        let volume = stage.open_watched(&stage.volume, &recorder)?;
+        let fs = FileSystem::open(Box::new(volume))?;
         let attr = crate::remote::find(&fs, &remote(path)?)?;
         let handle = fs.open_file(attr.ino)?;
         let back = fs.read(handle, 0, content.len())?;
@@ -68,7 +63,7 @@ fn read(stage: &Stage, files: &[usize]) -> Result<Trace> {
         fs.close(handle)?;
         drop(fs.into_blocks()?);
     }
-    Ok(recorder.take())
+    Ok(recorder.take().whole())
 }
 
 fn plain(stage: &Stage, what: &str, files: &[usize]) -> Sight {

@@ -71,8 +71,8 @@ pub fn run(args: &MountArgs) -> Result<()> {
     if args.background && !args.child {
         return background::start(&args.volume, &args.open);
     }
-    let recorder = args.open.trace_out.as_deref().map(Recorder::to_file).transpose()?;
-    let (store, pulse) = layers(open::store(&volume)?);
+    let recorder = Recorder::of(&args.open)?;
+    let (store, pulse) = layers(recorded(open::store(&volume)?, recorder.as_ref()));
     let opened = open::volume_over(store, &args.volume, &args.open, recorder.as_ref(), true)?;
     // From here on a signal ends the mount in good order, not the process.
     let signals = signals::catch()?;
@@ -96,6 +96,11 @@ pub fn run(args: &MountArgs) -> Result<()> {
     }
     log::ready();
     Recorder::finish_after(recorder, stop::until_ended(mounted, &dir, signals))
+}
+
+/// The store below all layers, with the recorder on it if there is one.
+pub fn recorded(store: Arc<dyn Store>, recorder: Option<&Recorder>) -> Arc<dyn Store> {
+    recorder.map_or_else(|| Arc::clone(&store), |recorder| recorder.over(Arc::clone(&store)))
 }
 
 /// What every server has between the volume and its store.

@@ -73,11 +73,18 @@ fn a_clone_a_search_and_a_removal_pass_the_audit() {
     }
     let text = fs::read_to_string(rig.scratch.path("remove.jsonl")).expect("recorded");
     assert!(text.contains("\"sweep\":true"), "the tree became smaller");
-    // A count that is wrong in the last commit is found.
-    let commit = text.rfind("\"kind\":\"commit\"").expect("a commit");
-    let at = commit + text[commit..].find("\"writes\":").expect("a count") + "\"writes\":".len();
+    // A bucket that is read from another place than the rule says is found.
+    let what = "\"act\":\"read\",\"on\":[[\"slab";
+    let read = text.rfind(what).expect("buckets are read");
+    let at = read + text[read..].find(",[").expect("places") + ",[".len();
     rig.scratch.write("odd.jsonl", format!("{}9{}", &text[..at], &text[at..]));
     rig.scratch.bad(1, ["audit", "--trace", "odd.jsonl"]);
+    // The sessions are judged together too: none goes where those before it went.
+    let together = ["clone.jsonl", "look.jsonl", "remove.jsonl"];
+    let mut args = vec!["audit", "--json"];
+    together.iter().for_each(|trace| args.extend(["--trace", trace]));
+    let audit = json(&rig.scratch.good(args));
+    assert_eq!(audit["verdict"], "pass", "{audit}");
 }
 
 #[test]

@@ -205,6 +205,11 @@ impl TreeOram {
         self.turns[0]
     }
 
+    /// Operations so far, by which the paths that group remaps are owed come.
+    pub fn requests(&self) -> u64 {
+        self.requests
+    }
+
     /// Raises the configured capacity to so many blocks, if it is less. What is stored may be more
     /// than a configuration says that somebody kept from before it was raised.
     ///
@@ -301,7 +306,8 @@ mod tests {
         assert_eq!(step_after(89, 100), 96);
     }
 
-    /// The tree of each class is about half full, and a slot of each leaf larger than the one before.
+    /// The tree of each class is about half full, and a slot of each leaf larger than the one
+    /// before.
     #[test]
     fn a_step_is_a_slot_of_each_leaf() {
         let config = TreeConfig { leaf_steps: true, ..TreeConfig::new(64, 1 << 30) };

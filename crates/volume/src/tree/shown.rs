@@ -62,6 +62,8 @@ impl TreeVolume {
                 runs(self.slab.stored().filter(lacks).map(|bucket| bucket.0))
             };
             rule.lacking = (1..rule.slots as usize).map(lacking).collect();
+            let place = |bucket| self.slab.place(bucket).map(|(_, offset)| offset);
+            rule.places = self.slab.stored().filter_map(place).collect();
             self.report(Shown { kind: ShownKind::Rule, rule: Some(rule), ..Shown::default() });
         }
     }
@@ -91,6 +93,7 @@ impl TreeVolume {
             slot_bytes: (geometry.bucket_bytes_with(1) - geometry.bucket_bytes_with(0)) as u64,
             turn: engine.evictions(),
             flush_at: engine.flush_at(),
+            requests: engine.requests(),
             ..Rule::default()
         }
     }

@@ -1,0 +1,295 @@
+//! A session as its store sees it: the calls behind each request, written as a volume writes them.
+//!
+//! Places, records and states are made here from their rules a second time, apart from the code
+//! that judges them; that real volumes do the same, the tests of the command show.
+
+use super::recorded::Distortion;
+use crate::record::{Act, Call, Line, Session, VolumeLine};
+use crate::schedule::Model;
+use crate::sight::{Since, ahead, intent, object_of, operations};
+use crate::trace::{Kind, Request};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// Bytes of a delta that are always the same, and of a commit record.
+const DELTA_REST: u64 = 30_000;
+const COMMIT_BYTES: u64 = 136;
+/// Bytes of the checkpoint that the session begins on.
+const CHECKPOINT: u64 = 200_000;
+/// Deltas are written until they have so many bytes.
+const LEAST_LOG: u64 = 256 << 10;
+
+/// Equal slots of one object.
+#[derive(Clone, Default)]
+struct Slots {
+    stride: u64,
+    free: BTreeSet<u64>,
+    retired: Vec<u64>,
+    end: u64,
+}
+
+/// What the store is asked for.
+#[derive(Clone)]
+pub(super) struct Tape {
+    pub(super) lines: Vec<Line>,
+    pub(super) distortion: Distortion,
+    table: HashMap<u64, (String, u64)>,
+    slots: BTreeMap<String, Slots>,
+    /// The table at the last commit.
+    committed: (HashMap<u64, (String, u64)>, BTreeMap<String, Slots>),
+    journal: u64,
+    journal_length: u64,
+    log: u64,
+    checkpoint: u64,
+    pair: u64,
+    commits: u64,
+    since: Since,
+    requests: u64,
+    /// Operations, and scheduled paths, at the last commit.
+    requests_then: u64,
+    turns_then: u64,
+}
+
+impl Tape {
+    pub(super) fn new(distortion: Distortion) -> Self {
+        Tape {
+            lines: Vec::new(),
+            distortion,
+            table: HashMap::new(),
+            slots: BTreeMap::new(),
+            committed: Default::default(),
+            journal: 0,
+            journal_length: 0,
+            log: 0,
+            checkpoint: CHECKPOINT,
+            pair: 0,
+            commits: 0,
+            since: Since::default(),
+            requests: 0,
+            requests_then: 0,
+            turns_then: 0,
+        }
+    }
+
+    fn is(&self, distortion: Distortion) -> bool {
+        self.distortion == distortion
+    }
+
+    fn call(&mut self, act: Act, ranges: &[(&str, u64, u64)]) {
+        let call = ranges
+            .iter()
+            .fold(Call::new(act, 0), |call, &(object, offset, len)| call.with(object, offset, len));
+        self.lines.push(Line::Call(call));
+    }
+
+    fn durable(&mut self, object: &str, offset: u64, len: u64) {
+        self.call(Act::Write, &[(object, offset, len)]);
+        self.call(Act::Sync, &[(object, 0, 0)]);
+    }
+
+    /// A session begins; its first request gets the table.
+    pub(super) fn begin(&mut self, request: &mut Request, model: &Model) {
+        self.lines.push(Line::Session(Session::default()));
+        self.call(Act::Read, &[("header", 0, 1144)]);
+        self.lines.push(Line::Volume(VolumeLine { id: "01".into(), engine: "tree".into() }));
+        self.call(Act::Lock, &[("", 0, 0)]);
+        self.call(Act::MayKeep, &[("", 0, 8 << 20)]);
+        let Some(rule) = &mut request.rule else { return };
+        for slots in (1..=rule.slots).rev() {
+            let bytes = rule.bucket_bytes - u64::from(rule.slots - slots) * rule.slot_bytes;
+            let (object, stride) = (object_of(slots, rule.slots), bytes.next_multiple_of(512));
+            self.call(Act::MayRoundUp, &[(&object, 0, stride)]);
+            self.slots.entry(object).or_default().stride = stride;
+        }
+        let pair = self.pair % 2;
+        self.call(Act::Read, &[("commit", 0, COMMIT_BYTES), ("commit", 4096, COMMIT_BYTES)]);
+        let state = [("state-0", "log-0"), ("state-1", "log-1")][pair as usize];
+        self.call(Act::Read, &[(state.0, 0, self.checkpoint), (state.1, 0, self.log)]);
+        if self.table.is_empty() {
+            for bucket in model.stored() {
+                let object = object_of(model.slots_of(bucket), rule.slots);
+                let slot = self.slots.get_mut(&object).map_or(0, |slots| {
+                    slots.end += 1;
+                    slots.end - 1
+                });
+                self.table.insert(bucket, (object, slot));
+            }
+            self.committed = (self.table.clone(), self.slots.clone());
+        }
+        let place = |bucket| {
+            let (object, slot) = &self.table[bucket];
+            slot * self.slots[object].stride
+        };
+        rule.places = model.stored().iter().map(place).collect();
+        rule.requests = self.requests;
+        self.say(request);
+    }
+
+    /// The session breaks off: what was written since the last commit is void.
+    pub(super) fn break_off(&mut self) {
+        (self.table, self.slots) = self.committed.clone();
+        self.since = Since::default();
+        self.requests = self.requests_then;
+    }
+
+    pub(super) fn say(&mut self, request: &Request) {
+        self.lines.push(Line::Said(Box::new(request.clone())));
+    }
+
+    fn append(&mut self, bytes: u64, written: u64) {
+        let end = self.journal + bytes;
+        let grows = end > self.journal_length;
+        if grows {
+            self.journal_length = ahead(end);
+        }
+        let len = if grows { ahead(end) - self.journal } else { written };
+        self.durable("journal", self.journal, len);
+        self.journal = end;
+    }
+
+    /// A record of a change of size.
+    pub(super) fn resize(&mut self) {
+        self.append(intent(0), intent(0));
+        self.since.resized = true;
+    }
+
+    /// The journal is read, before what it holds is shown again.
+    pub(super) fn read_journal(&mut self) {
+        self.call(Act::Len, &[("journal", 0, 0)]);
+        self.call(Act::Read, &[("journal", 0, self.journal)]);
+    }
+
+    /// A record of written bytes.
+    pub(super) fn sync(&mut self, request: &Request, secret: bool) {
+        let longer = if secret && self.is(Distortion::LongRecord) { 4096 } else { 0 };
+        self.append(request.bytes_written, request.bytes_written + longer);
+        self.say(request);
+    }
+
+    /// What a round, or a part of a commit, asks of the store; `announced` unless it is shown
+    /// again.
+    pub(super) fn round(
+        &mut self,
+        model: &Model,
+        request: &Request,
+        secret: bool,
+        announced: bool,
+    ) {
+        let mut said = request.clone();
+        let late = secret && self.is(Distortion::LateIntent);
+        let shows = matches!(request.kind, Kind::Batch | Kind::Maintenance);
+        let operations = operations(request, self.requests);
+        let more = if secret && self.is(Distortion::LongIntent) { 4096 } else { 0 };
+        let bytes = intent(if request.kind == Kind::Batch { operations } else { 0 }) + more;
+        if shows && announced && !late {
+            self.append(bytes, bytes);
+        }
+        if secret && self.is(Distortion::Hint) {
+            self.call(Act::MayKeep, &[("", 0, 4 << 20)]);
+        } else if shows && announced && self.commits > 0 {
+            // Before the paths of this round.
+            let done = model.turns() - request.scheduled as u64 - self.turns_then;
+            self.call(Act::MayKeep, &[("", 0, (4 << 20) - done)]);
+        }
+        if secret && self.is(Distortion::SecretRead) {
+            self.call(Act::Read, &[("header", 0, 8), ("state-0", 0, 8)]);
+        }
+        self.read(model, &mut said, secret);
+        if shows && late {
+            self.append(bytes, bytes);
+        }
+        self.write(model, secret);
+        self.since.paths += request.leaves.len() as u64;
+        self.since.operations += operations;
+        self.requests += operations;
+        self.since.resized |= model.sweeping();
+        let listed = model.listed();
+        self.since.buckets.extend(listed.written.iter().map(|written| written.0));
+        self.since.buckets.extend(&listed.dropped);
+        self.say(&said);
+    }
+
+    fn read(&mut self, model: &Model, said: &mut Request, secret: bool) {
+        let mut call = Call::new(Act::Read, 0);
+        let mut buckets = model.listed().read.clone();
+        if secret && self.is(Distortion::ReadOrder) {
+            buckets.reverse();
+        }
+        if secret && self.is(Distortion::MoreThanSaid) {
+            buckets.push(buckets.last().copied().unwrap_or_default());
+        }
+        for (bucket, bytes) in buckets {
+            if let Some((object, slot)) = self.table.get(&bucket) {
+                call.add(object, slot * self.slots[object].stride, bytes);
+            }
+        }
+        if !call.on.is_empty() {
+            self.lines.push(Line::Call(call));
+        }
+        if secret && self.is(Distortion::OtherPath) && said.scheduled < said.leaves.len() {
+            said.leaves[0] ^= 1 << (said.depth - 2);
+        }
+    }
+
+    fn write(&mut self, model: &Model, secret: bool) {
+        let mut call = Call::new(Act::Write, 0);
+        for &(bucket, bytes) in &model.listed().written {
+            let object = object_of(model.slots_of(bucket), model.rule().slots);
+            let highest = secret && self.is(Distortion::Slot);
+            let Some(slots) = self.slots.get_mut(&object) else { continue };
+            let free = if highest { slots.free.pop_last() } else { slots.free.pop_first() };
+            let slot = free.unwrap_or_else(|| {
+                slots.end += 1;
+                slots.end - 1
+            });
+            call.add(&object, slot * slots.stride, bytes);
+            if let Some((object, old)) = self.table.insert(bucket, (object, slot)) {
+                self.slots.entry(object).or_default().retired.push(old);
+            }
+        }
+        if !call.on.is_empty() {
+            self.lines.push(Line::Call(call));
+        }
+    }
+
+    /// The state and the record of a commit whose buckets were written.
+    pub(super) fn commit(&mut self, model: &Model, secret: bool, removed: u64) {
+        let stored: BTreeSet<u64> = model.stored().into_iter().collect();
+        let gone: Vec<u64> = self.table.keys().copied().filter(|at| !stored.contains(at)).collect();
+        for bucket in gone {
+            if let Some((object, slot)) = self.table.remove(&bucket) {
+                self.slots.entry(object).or_default().retired.push(slot);
+            }
+        }
+        self.call(Act::Sync, &[("slab", 0, 0)]);
+        let early = secret && self.is(Distortion::EarlyCheckpoint);
+        if self.log > self.checkpoint.max(LEAST_LOG) || early {
+            self.pair += 1;
+            let odd = if self.is(Distortion::LongCheckpoint) { removed } else { 0 };
+            let last = stored.last().map_or(0, |last| last + 1);
+            (self.checkpoint, self.log) = (CHECKPOINT + 4 * last + odd, 0);
+            let object = ["state-0", "state-1"][(self.pair % 2) as usize];
+            self.durable(object, 0, self.checkpoint);
+        } else {
+            let odd = match self.distortion {
+                // As many words of "exists" bits as there are removed blocks side by side, or not.
+                Distortion::LongDelta => removed.div_ceil(40) * 16 * 1024,
+                Distortion::DeltaOfStash => 16 * (removed % 3),
+                _ => 0,
+            };
+            let bytes = self.since.bytes() + DELTA_REST + odd;
+            let object = ["log-0", "log-1"][(self.pair % 2) as usize];
+            self.durable(object, self.log, bytes);
+            self.log += bytes;
+        }
+        let again = u64::from(secret && self.is(Distortion::SameCommitPlace));
+        self.durable("commit", (self.commits + again) % 2 * 4096, COMMIT_BYTES);
+        self.commits += 1;
+        self.journal = 0;
+        self.since = Since::default();
+        for slots in self.slots.values_mut() {
+            slots.free.extend(slots.retired.drain(..));
+        }
+        self.committed = (self.table.clone(), self.slots.clone());
+        (self.requests_then, self.turns_then) = (self.requests, model.turns());
+    }
+}

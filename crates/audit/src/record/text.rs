@@ -1,0 +1,322 @@
+//! The text form of a record: one JSON object a line, so that it can be written and read in a
+//! stream.
+//!
+//! docs/audits.md has the format. A header comes first, and again where another record was
+//! appended.
+
+use super::Line;
+use crate::trace::{MAX_DEPTH, Request};
+use serde::{Deserialize, Serialize};
+use std::io::{BufRead, Write};
+
+/// The name in a header.
+const FORMAT: &str = "oblivio-trace";
+/// The version of the text form.
+const VERSION: u32 = 4;
+
+/// Why a text is no record. Lines are counted from 1.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// There is nothing in it.
+    #[error("the trace is empty; its first line must be a header with format \"{FORMAT}\"")]
+    Empty,
+    /// The header says it is something else.
+    #[error("line {line}: this is {found:?}, not a trace (\"{FORMAT}\")")]
+    Foreign {
+        /// Where the header stands.
+        line: usize,
+        /// The format it names.
+        found: String,
+    },
+    /// Another version than this program reads.
+    #[error(
+        "line {line}: trace version {found} is not known here (known: {VERSION}). Before version 4 a \
+         trace was what the volume said of itself, not what its store saw; record it again with this \
+         program"
+    )]
+    Version {
+        /// Where the header stands.
+        line: usize,
+        /// The version it names.
+        found: u64,
+    },
+    /// A line that is no JSON, or not the JSON that belongs there.
+    #[error("line {line}: {source}")]
+    Json {
+        /// The line.
+        line: usize,
+        /// What the JSON reader says.
+        source: serde_json::Error,
+    },
+    /// A line that says what cannot be.
+    #[error("line {line}: {why}")]
+    Nonsense {
+        /// The line.
+        line: usize,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The file cannot be read.
+    #[error("line {line}: {source}")]
+    Io {
+        /// The line.
+        line: usize,
+        /// The system's error.
+        source: std::io::Error,
+    },
+}
+
+/// What every version's header has; unknown fields are left to later versions.
+#[derive(Deserialize)]
+struct AnyHeader {
+    format: String,
+    version: u64,
+}
+
+#[derive(Serialize)]
+struct Header {
+    format: &'static str,
+    version: u32,
+}
+
+/// Writes a record, line by line.
+#[derive(Debug)]
+pub struct Writer<W: Write> {
+    out: W,
+}
+
+impl<W: Write> Writer<W> {
+    /// Begins with the header.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn new(mut out: W) -> std::io::Result<Self> {
+        write_line(&mut out, &Header { format: FORMAT, version: VERSION })?;
+        Ok(Self { out })
+    }
+
+    /// Appends a line.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write(&mut self, line: &Line) -> std::io::Result<()> {
+        write_line(&mut self.out, line)
+    }
+
+    /// Hands everything on.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn flush(&mut self) -> std::io::Result<()> {
+        self.out.flush()
+    }
+
+    /// What it wrote to.
+    pub fn into_inner(self) -> W {
+        self.out
+    }
+}
+
+fn write_line<W: Write, T: Serialize>(out: &mut W, value: &T) -> std::io::Result<()> {
+    serde_json::to_writer(&mut *out, value)?;
+    out.write_all(b"\n")
+}
+
+/// Reads a record line by line; blank ones are skipped.
+#[derive(Debug)]
+pub struct Lines<R> {
+    input: R,
+    buffer: String,
+    line: usize,
+    begun: bool,
+}
+
+impl<R: BufRead> Lines<R> {
+    /// Of what `input` holds.
+    pub fn new(input: R) -> Self {
+        Lines { input, buffer: String::new(), line: 0, begun: false }
+    }
+
+    /// The next line that is not blank; false at the end.
+    fn advance(&mut self) -> Result<bool, RecordError> {
+        loop {
+            self.line += 1;
+            self.buffer.clear();
+            let line = self.line;
+            let read = self.input.read_line(&mut self.buffer);
+            if read.map_err(|source| RecordError::Io { line, source })? == 0 {
+                return if self.begun { Ok(false) } else { Err(RecordError::Empty) };
+            }
+            if !self.buffer.trim().is_empty() {
+                return Ok(true);
+            }
+        }
+    }
+
+    fn parse(&mut self) -> Result<Option<Line>, RecordError> {
+        let line = self.line;
+        let json = |source| RecordError::Json { line, source };
+        // A header is the only line that begins so, and only the writer of this program makes
+        // lines.
+        if !self.begun || self.buffer.starts_with("{\"format\"") {
+            check_header(serde_json::from_str(&self.buffer).map_err(json)?, line)?;
+            self.begun = true;
+            return Ok(None);
+        }
+        let parsed: Line = serde_json::from_str(&self.buffer).map_err(json)?;
+        if let Line::Said(said) = &parsed {
+            check(said).map_err(|why| RecordError::Nonsense { line, why })?;
+        }
+        Ok(Some(parsed))
+    }
+}
+
+impl<R: BufRead> Iterator for Lines<R> {
+    type Item = Result<Line, RecordError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            match self.advance() {
+                Ok(true) => {}
+                Ok(false) => return None,
+                Err(error) => return Some(Err(error)),
+            }
+            match self.parse() {
+                Ok(None) => {}
+                Ok(Some(line)) => return Some(Ok(line)),
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }
+}
+
+fn check_header(header: AnyHeader, line: usize) -> Result<(), RecordError> {
+    if header.format != FORMAT {
+        return Err(RecordError::Foreign { line, found: header.format });
+    }
+    if header.version != u64::from(VERSION) {
+        return Err(RecordError::Version { line, found: header.version });
+    }
+    Ok(())
+}
+
+/// What must hold of what a volume says, whatever it did.
+fn check(said: &Request) -> Result<(), String> {
+    let floor = said.rule.as_ref().map_or(0, |rule| rule.floor);
+    let depth = said.depth.max(floor);
+    if depth > MAX_DEPTH {
+        return Err(format!("a tree of depth {depth} is deeper than {MAX_DEPTH}"));
+    }
+    if said.scheduled > said.leaves.len() {
+        return Err("more leaves follow the schedule than there are".into());
+    }
+    match said.leaves.iter().find(|&&leaf| !said.has_leaf(leaf)) {
+        Some(leaf) => Err(format!("leaf {leaf} is outside a tree of depth {}", said.depth)),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Act, Call, Session, VolumeLine};
+    use crate::trace::{Kind, Rule};
+    use proptest::prelude::*;
+
+    const HEADER: &str = "{\"format\":\"oblivio-trace\",\"version\":4}\n";
+
+    fn read(text: &str) -> Result<Vec<Line>, RecordError> {
+        Lines::new(text.as_bytes()).collect()
+    }
+
+    fn written(lines: &[Line]) -> String {
+        let mut writer = Writer::new(Vec::new()).expect("memory");
+        lines.iter().for_each(|line| writer.write(line).expect("memory"));
+        String::from_utf8(writer.into_inner()).expect("JSON")
+    }
+
+    fn refusal(text: &str) -> String {
+        read(text).expect_err("must be refused").to_string()
+    }
+
+    #[test]
+    fn errors_name_the_line_and_old_traces_are_refused() {
+        assert!(refusal("").contains("empty"));
+        assert!(refusal(&format!("{HEADER}{{\"failed\":")).starts_with("line 2:"));
+        let said = |more: &str| format!("{HEADER}\n{{\"said\":{{\"depth\":3,{more}}}}}");
+        assert!(read(&said("\"leaves\":[7]")).is_ok());
+        assert!(refusal(&said("\"leaves\":[8]")).contains("line 3: leaf 8"));
+        assert!(refusal(&said("\"scheduled\":1")).contains("follow the schedule"));
+        assert!(refusal(&said("\"depth\":64")).starts_with("line 3:"));
+        let old = "{\"format\":\"oblivio-trace\",\"version\":3,\"depth\":3}";
+        assert!(refusal(old).contains("version 3") && refusal(old).contains("record it again"));
+        assert!(refusal("{\"format\":\"tar\",\"version\":4}").contains("\"tar\""));
+    }
+
+    #[test]
+    fn records_can_be_appended_to_each_other() {
+        let one = written(&[Line::Session(Session::default()), Line::Failed(3)]);
+        assert_eq!(read(&format!("{one}{one}")).expect("two").len(), 4);
+    }
+
+    prop_compose! {
+        fn a_call()(
+            at in any::<u64>(), act in prop_oneof![Just(Act::Read), Just(Act::MayRoundUp)],
+            ranges in prop::collection::vec((0usize..3, any::<u64>(), 0u64..3), 0..9),
+        ) -> Call {
+            let name = |at: usize| ["slab", "journal", ""][at];
+            ranges.iter().fold(Call::new(act, at), |call, &(object, offset, len)| {
+                call.with(name(object), offset, len)
+            })
+        }
+    }
+
+    fn a_line() -> impl Strategy<Value = Line> {
+        let said = |leaves: Vec<u64>| {
+            let rule = leaves.first().map(|&turn| Rule { turn, ..Rule::default() });
+            let kind = if rule.is_some() { Kind::Rule } else { Kind::Batch };
+            Line::Said(Box::new(Request { kind, depth: 9, leaves, rule, ..Request::default() }))
+        };
+        prop_oneof![
+            a_call().prop_map(Line::Call),
+            any::<u64>().prop_map(Line::Failed),
+            prop::collection::vec(0u64..512, 0..4).prop_map(said),
+            (any::<bool>(), prop::option::of(any::<u32>())).prop_map(|(flag, pace)| {
+                Line::Session(Session { pad: flag, pace, accept_rollback: !flag })
+            }),
+            "[a-f0-9]{0,8}"
+                .prop_map(|id| { Line::Volume(VolumeLine { id, engine: "tree".into() }) }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn round_trip(lines in prop::collection::vec(a_line(), 0..20)) {
+            prop_assert_eq!(read(&written(&lines)).expect("as written"), lines);
+        }
+
+        #[test]
+        fn ranges_stay_in_order(call in a_call()) {
+            let all: Vec<_> = call.ranges().map(|(o, at, len)| (o.to_owned(), at, len)).collect();
+            let mut again = Call::new(call.act, call.at);
+            all.iter().for_each(|(object, at, len)| again.add(object, *at, *len));
+            prop_assert_eq!(again, call);
+        }
+
+        #[test]
+        fn anything_parses_or_is_refused(text in ".{0,200}", tail in "[\\[\\]{}\",:0-9a-z\n]{0,80}") {
+            let _ = read(&text);
+            let _ = read(&format!("{HEADER}{tail}"));
+        }
+
+        #[test]
+        fn a_damaged_byte_never_panics(
+            lines in prop::collection::vec(a_line(), 1..4), at in any::<usize>(), to in 0u8..128,
+        ) {
+            let mut bytes = written(&lines).into_bytes();
+            let at = at % bytes.len();
+            bytes[at] = to;
+            let _ = read(std::str::from_utf8(&bytes).expect("ASCII"));
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! What is not as a rule says, counted.
+
+use crate::report::Finding;
+
+/// Deviations from one rule, the first of them in words.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Odd {
+    looked: u64,
+    count: usize,
+    first: Option<String>,
+}
+
+impl Odd {
+    /// Counts a look at something, and what is wrong with it.
+    pub(crate) fn look(&mut self, wrong: Option<String>) {
+        self.looked += 1;
+        if let Some(wrong) = wrong {
+            self.note(|| wrong);
+        }
+    }
+
+    /// Counts a deviation.
+    pub(crate) fn note(&mut self, wrong: impl FnOnce() -> String) {
+        self.count += 1;
+        self.first.get_or_insert_with(wrong);
+    }
+
+    /// As the finding of a test that is exact.
+    pub(crate) fn finding(&self, name: &str, what: &str) -> Finding {
+        let explanation = match &self.first {
+            Some(first) => format!("{} deviate, the first: {first}", self.count),
+            None => format!("{} {what}", self.looked),
+        };
+        Finding::exact(name, self.count, explanation)
+    }
+}

@@ -1,0 +1,102 @@
+//! A volume on the sequential engine: its store's reads are seen by nobody that it hides from, and
+//! its writes come at places and in lengths that follow from how many there were.
+//!
+//! A single record shows that quanta go round the ring of the log, several at a time when much is
+//! written, and states to two places by turns, each as long as the last; that the flushes are the
+//! same whatever was written, a second record of equally much work shows
+//! ([`super::compare_records`]).
+
+use crate::record::{Act, Call};
+
+/// Where something went last, and how long it was.
+type Last = Option<(u64, u64)>;
+
+/// What was written so far.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sequential {
+    quantum: Last,
+    state: Last,
+    quantum_bytes: Option<u64>,
+    state_bytes: Option<u64>,
+    /// The end of the log, once it began again.
+    ring: Option<u64>,
+}
+
+impl Sequential {
+    /// A session begins: what one that broke off wrote last may be written again.
+    pub(super) fn begin(&mut self) {
+        (self.quantum, self.state) = (None, None);
+    }
+
+    /// What is wrong with a call.
+    pub(super) fn take(&mut self, call: &Call) -> Option<String> {
+        if call.act != Act::Write {
+            return None;
+        }
+        let mut wrong = None;
+        for (object, offset, len) in call.ranges() {
+            let odd = match object {
+                "log" => self.take_quantum(offset, len),
+                "state" => self.take_state(offset, len),
+                "disk" | "times" | "header" => None,
+                _ => Some(format!("{len} bytes were written to {object}")),
+            };
+            wrong = wrong.or(odd);
+        }
+        wrong
+    }
+
+    fn take_quantum(&mut self, offset: u64, len: u64) -> Option<String> {
+        // The shortest write so far is the nearest to a single quantum that is known.
+        let usual = *self.quantum_bytes.get_or_insert(len);
+        let (short, long) = (len.min(usual), len.max(usual));
+        if short == 0 || !long.is_multiple_of(short) {
+            return Some(format!("quanta have {len} bytes, where others had {usual}"));
+        }
+        self.quantum_bytes = Some(short);
+        let Some((last, length)) = self.quantum.replace((offset, len)) else { return None };
+        let next = last.saturating_add(length);
+        if offset == 0 && self.ring.is_none() {
+            self.ring = Some(next);
+        }
+        let right = if self.ring == Some(next) { 0 } else { next };
+        (offset != right).then(|| format!("a quantum went to {offset}, not to {right}"))
+    }
+
+    fn take_state(&mut self, offset: u64, len: u64) -> Option<String> {
+        let usual = *self.state_bytes.get_or_insert(len);
+        if len != usual {
+            return Some(format!("a state has {len} bytes, where another had {usual}"));
+        }
+        let before = self.state.replace((offset, len));
+        before
+            .filter(|&(at, _)| at == offset)
+            .map(|_| format!("a state was written over the one before it, at {offset}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn odd(writes: &[(&str, u64, u64)]) -> bool {
+        let mut sequential = Sequential::default();
+        writes.iter().any(|&(object, offset, len)| {
+            sequential.take(&Call::new(Act::Write, 0).with(object, offset, len)).is_some()
+        })
+    }
+
+    #[test]
+    fn quanta_go_round_and_states_take_turns() {
+        let ring = [("log", 0, 8), ("log", 8, 8), ("log", 16, 8), ("log", 0, 8), ("log", 8, 8)];
+        assert!(!odd(&ring));
+        assert!(odd(&[&ring[..], &[("log", 24, 8)]].concat()), "one is left out");
+        assert!(odd(&[&ring[..], &[("log", 16, 9)]].concat()), "a longer one");
+        assert!(!odd(&[("log", 0, 16), ("log", 16, 8), ("log", 24, 24)]), "several at once");
+        assert!(odd(&[&ring[..], &[("log", 16, 8), ("log", 24, 8)]].concat()), "beyond the ring");
+        assert!(!odd(&[("state", 0, 4), ("state", 4, 4), ("state", 0, 4)]));
+        assert!(odd(&[("state", 0, 4), ("state", 0, 4)]), "the same place twice");
+        assert!(odd(&[("state", 0, 4), ("state", 4, 5)]));
+        assert!(odd(&[("diary", 0, 4)]));
+    }
+}

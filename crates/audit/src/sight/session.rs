@@ -1,0 +1,192 @@
+//! Where sessions begin and end, and what each call of the store means.
+
+use super::places::is_slab;
+use super::states::pair_of;
+use super::{Observer, Seen};
+use crate::record::{Act, Call, Session, VolumeLine};
+use crate::schedule::Model;
+
+/// The engine whose reads nobody sees.
+const SEQUENTIAL: &str = "sequential";
+
+impl Observer {
+    pub(super) fn begin_session(&mut self, session: &Session) {
+        self.end_session();
+        self.under_way = true;
+        self.now = Seen { session: session.clone(), ..Seen::default() };
+        self.model = Model::default();
+        self.window = Default::default();
+        self.journal.begin();
+        self.states.begin();
+        self.since = Default::default();
+        self.sequential.begin();
+        (self.begun, self.journal_read, self.settled) = (false, false, false);
+        self.hints.clear();
+    }
+
+    pub(super) fn end_session(&mut self) {
+        self.settle_all();
+        if !self.under_way && self.now.calls == 0 && self.now.trace.requests.is_empty() {
+            return;
+        }
+        // The end of `check`, or a round that was cut short.
+        self.ending = true;
+        self.look_at_scan();
+        self.ending = false;
+        self.was_committing |= self.states.committing;
+        self.owed.extend(self.uncommitted.drain(..));
+        if let Some(first) = self.now.trace.requests.first() {
+            self.now.trace.depth = first.depth;
+        }
+        self.sight.sessions.push(std::mem::take(&mut self.now));
+        self.under_way = false;
+    }
+
+    pub(super) fn take_volume(&mut self, volume: &VolumeLine) {
+        let before =
+            self.sight.sessions.iter().rev().map(|seen| &seen.volume.id).find(|id| !id.is_empty());
+        if before.is_some_and(|id| *id != volume.id) {
+            // Another volume: nothing is known of it.
+            self.places = Default::default();
+            self.owed.clear();
+            self.committed_turn = None;
+        }
+        self.now.volume = volume.clone();
+    }
+
+    pub(super) fn take_call(&mut self, call: &Call) {
+        if self.now.volume.engine == SEQUENTIAL {
+            let wrong = self.sequential.take(call);
+            self.sight.odd.sequential.look(wrong);
+        }
+        let buckets = call.ranges().next().is_some_and(|(object, ..)| is_slab(object));
+        if !(buckets && matches!(call.act, Act::Read | Act::Write)) {
+            let line = |(object, offset, len): (&str, u64, u64)| {
+                (call.act, object.to_owned(), offset, len)
+            };
+            self.now.outline.extend(call.ranges().map(line));
+        }
+        if self.now.volume.engine != SEQUENTIAL {
+            self.take_tree_call(call);
+        }
+    }
+
+    fn take_tree_call(&mut self, call: &Call) {
+        if call.act == Act::Read && call.ranges().next().is_some_and(|(object, ..)| is_slab(object))
+        {
+            self.window.calls.push(self.window.reads.len());
+        }
+        match call.act {
+            Act::Sync => self.take_sync(call),
+            Act::MayRoundUp => {
+                call.ranges().for_each(|(object, _, len)| self.places.round_up(object, len));
+            }
+            Act::MayKeep => self.take_hint(call),
+            Act::Lock | Act::Free | Act::List | Act::Len => {}
+            _ => {
+                for (object, offset, len) in call.ranges() {
+                    let wrong = self.take_range(call.act, object, offset, len);
+                    self.sight.odd.others.look(wrong);
+                }
+            }
+        }
+    }
+
+    /// What is wrong with a call beside buckets, records and states, which are judged by
+    /// themselves.
+    fn take_range(&mut self, act: Act, object: &str, offset: u64, len: u64) -> Option<String> {
+        match (object, act) {
+            (object, Act::Read) if is_slab(object) => {
+                self.window.announced |= self.journal.is_durable() && self.journal.waits();
+                self.window.reads.push((object.into(), offset, len));
+                None
+            }
+            (object, Act::Write) if is_slab(object) => {
+                self.window.writes.push((object.into(), offset, len));
+                None
+            }
+            // Before the table is known, what lies beyond it is cut off.
+            (object, Act::Truncate) if is_slab(object) => self.places.cut(object, len),
+            (object, Act::Discard) if is_slab(object) => self.places.discard(object, offset, len),
+            ("journal", Act::Write) => {
+                self.journal.wrote(offset, len);
+                None
+            }
+            ("journal", Act::Truncate) => {
+                self.journal.cut(len);
+                None
+            }
+            ("journal", Act::Read) => {
+                self.journal_read = true;
+                self.late(act, object)
+            }
+            ("commit", Act::Write) => {
+                let wrong = self.states.wrote_commit(offset, len);
+                self.sight.odd.states.look(wrong);
+                None
+            }
+            ("commit", Act::Read) | ("header", Act::Read | Act::Put | Act::Write) => {
+                if object == "header" { None } else { self.late(act, object) }
+            }
+            (object, Act::Read) if pair_of(object).is_some() => {
+                pair_of(object).into_iter().for_each(|pair| self.states.read(pair, len));
+                self.late(act, object)
+            }
+            (object, Act::Write) if pair_of(object).is_some() => {
+                self.take_state(object, offset, len);
+                None
+            }
+            (_, Act::Allocate | Act::Delete) => None,
+            _ => Some(format!("{act:?} of {object:?} at {offset}, {len} bytes")),
+        }
+    }
+
+    /// What is read as a session begins is read at no other time.
+    fn late(&self, act: Act, object: &str) -> Option<String> {
+        let early = !self.settled && self.now.trace.requests.len() <= 1 + self.now.replayed;
+        (!early).then(|| format!("{act:?} of {object:?} in the middle of a session"))
+    }
+
+    fn take_state(&mut self, object: &str, offset: u64, len: u64) {
+        let Some(pair) = pair_of(object) else { return };
+        let size = (self.model.rule().blocks, self.model.depth(), self.model.stored_end());
+        let wrong = self.states.wrote(pair, (offset, len), &self.since, size);
+        self.sight.odd.states.look(wrong);
+    }
+
+    fn take_sync(&mut self, call: &Call) {
+        for (object, ..) in call.ranges() {
+            match object {
+                "journal" => self.journal.synced(),
+                "commit" if self.states.committed() => self.take_commit(),
+                _ => {}
+            }
+        }
+    }
+
+    /// A commit is durable: what was shown before it is behind it.
+    fn take_commit(&mut self) {
+        let model = &self.model;
+        self.places.forget_dropped(|bucket| model.has(bucket));
+        self.places.committed();
+        let wrong = self.journal.restart();
+        self.sight.odd.journal.look(wrong);
+        self.expect_shown_again();
+        self.uncommitted.clear();
+        self.since = Default::default();
+        self.settled = true;
+        self.committed_turn = self.begun.then(|| self.model.turns());
+    }
+
+    /// How much a store may keep follows from how far it is to the next commit.
+    fn take_hint(&mut self, call: &Call) {
+        let Some((_, _, bytes)) = call.ranges().next().filter(|_| self.begun) else { return };
+        let begun = self.committed_turn.unwrap_or(0);
+        let interval = self.model.rule().flush_at.saturating_sub(begun);
+        let done = self.model.turns().saturating_sub(begun);
+        let before = *self.hints.entry((interval, done)).or_insert(bytes);
+        self.sight.odd.others.look((before != bytes).then(|| {
+            format!("{bytes} bytes may be kept, where it was {before} as far from a commit")
+        }));
+    }
+}

@@ -1,0 +1,254 @@
+//! What a volume says that it showed, held against what the store was asked for.
+
+use super::places::{Places, object_of};
+use super::{Observer, Window};
+use crate::trace::{Kind, Request};
+
+/// After so many operations one more path is drawn.
+const EXTRA_EVERY: u64 = 256;
+/// Records of written bytes are in the journal; so is a change of size, which takes a page.
+const RESIZE: u64 = 4096;
+
+impl Observer {
+    pub(super) fn hear(&mut self, said: &Request) {
+        match said.kind {
+            Kind::Rule => self.hear_rule(said),
+            Kind::Sync => {
+                let wrong =
+                    self.journal.take_newest(said.bytes_written, "a record of written bytes");
+                self.sight.odd.journal.look(wrong);
+                self.take_request(said.clone());
+            }
+            _ => self.hear_round(said),
+        }
+    }
+
+    /// A request as it is judged: counted at the store.
+    fn take_request(&mut self, request: Request) {
+        let at = self.now.trace.requests.len();
+        let wrong = self.model.see(&request).map(|wrong| format!("request {at}: {wrong}"));
+        self.sight.odd.shape.look(wrong);
+        self.now.trace.requests.push(request);
+    }
+
+    fn hear_rule(&mut self, said: &Request) {
+        self.look_at_scan();
+        let Some(rule) = &said.rule else { return self.take_request(said.clone()) };
+        let after_commit = self.now.trace.requests.last().is_some_and(|r| r.kind == Kind::Commit);
+        if rule.stored.is_some() {
+            self.take_request(said.clone());
+            return self.hear_start(said);
+        }
+        if !after_commit {
+            self.since.resized = true;
+            // In a replay it stands in the journal already.
+            if self.settled || self.journal.waits() {
+                let wrong = self.journal.take_newest(RESIZE, "a change of size");
+                self.sight.odd.journal.look(wrong);
+            }
+        }
+        self.take_request(said.clone());
+        self.since.resized |= self.model.sweeping();
+    }
+
+    /// A session says what is stored when it begins.
+    fn hear_start(&mut self, said: &Request) {
+        let Some(rule) = &said.rule else { return };
+        let restored = self.now.session.accept_rollback;
+        self.since.resized = self.model.sweeping();
+        let Some(table) = Places::named(rule, |bucket| self.model.slots_of(bucket)) else {
+            return self
+                .sight
+                .odd
+                .places
+                .look(Some("a session does not say where buckets lie".into()));
+        };
+        self.begun = true;
+        let mut wrong = None;
+        match self.committed_turn {
+            Some(turn) if rule.turn < turn => {
+                self.owed.clear();
+                self.now.restored = restored;
+                wrong = (!restored).then(|| {
+                    format!(
+                        "it begins after {} scheduled paths, the last commit was at {turn}",
+                        rule.turn
+                    )
+                });
+            }
+            // Sessions in between are not in the record.
+            Some(turn) if rule.turn > turn => self.owed.clear(),
+            // Whether the last commit of a session that broke off was whole, only the next one
+            // says.
+            Some(_) if self.was_committing => {
+                self.owed.clear();
+                self.places.revert();
+            }
+            Some(_) => {
+                self.places.revert();
+                self.now.restored = restored && !self.owed.is_empty();
+                wrong = (!self.places.is(&table) && !restored).then(|| {
+                    "a session says that buckets lie elsewhere than they were written".into()
+                });
+            }
+            None => self.owed.clear(),
+        }
+        self.was_committing = false;
+        self.requests = rule.requests;
+        let twice = self.places.begin(table);
+        self.sight.odd.places.look(wrong.or(twice));
+        self.committed_turn = Some(rule.turn);
+    }
+
+    /// Paths, or a part of a commit.
+    fn hear_round(&mut self, said: &Request) {
+        let mut window = std::mem::take(&mut self.window);
+        // A round is read in one call; what was read before it is a matter of its own.
+        if window.calls.len() > 1 {
+            let own = window.calls.pop().unwrap_or(0);
+            let reads = window.reads.split_off(own);
+            let before =
+                Window { reads: std::mem::replace(&mut window.reads, reads), ..Window::default() };
+            self.window = before;
+            self.look_at_scan();
+        }
+        let request = Request {
+            reads: window.reads.len() as u32,
+            writes: window.writes.len() as u32,
+            bytes_read: window.reads.iter().map(|read| read.2).sum(),
+            bytes_written: window.writes.iter().map(|write| write.2).sum(),
+            ..said.clone()
+        };
+        let replays = self.hear_intent(&request, &window);
+        let operations = operations(&request, self.requests);
+        let most = self.model.rule().slots;
+        self.take_request(request.clone());
+        let wrong = self.look_at_places(&window, most);
+        let at = self.now.trace.requests.len();
+        self.sight.odd.places.look(wrong.map(|wrong| format!("request {}: {wrong}", at - 1)));
+        self.since.paths += request.leaves.len() as u64;
+        self.since.operations += operations;
+        self.requests += operations;
+        self.since.resized |= self.model.sweeping();
+        if !request.leaves.is_empty() {
+            self.uncommitted.push(request);
+        }
+        self.now.replayed += usize::from(replays);
+    }
+
+    /// What announced a round; whether it shows again what a session that broke off had shown.
+    fn hear_intent(&mut self, request: &Request, window: &Window) -> bool {
+        let is_shown = matches!(request.kind, Kind::Batch | Kind::Map | Kind::Maintenance);
+        if !is_shown {
+            return false;
+        }
+        if !self.settled && self.journal_read && !self.journal.waits() {
+            self.look_at_replay(request);
+            return true;
+        }
+        self.expect_shown_again();
+        let operations = match request.kind {
+            Kind::Map => return false,
+            Kind::Maintenance => 0,
+            _ => operations(request, self.requests),
+        };
+        let wrong = self.journal.take_intent(operations);
+        let late = !window.reads.is_empty() && !window.announced;
+        let late = late.then(|| "paths were read before their record was durable".to_owned());
+        self.sight.odd.journal.look(wrong.or(late));
+        false
+    }
+
+    fn look_at_replay(&mut self, request: &Request) {
+        let Some(owed) = self.owed.pop_front() else { return };
+        let key = |r: &Request| (r.kind, r.leaves.clone(), r.scheduled, r.depth);
+        self.now.confirmed += 1;
+        let same = key(&owed) == key(request);
+        self.sight.odd.again.look((!same).then(|| {
+            format!("a round of {} paths is shown again as other paths", owed.leaves.len())
+        }));
+    }
+
+    /// From here on a session shows paths of its own: those of one that broke off came before.
+    pub(super) fn expect_shown_again(&mut self) {
+        if self.owed.is_empty() {
+            return;
+        }
+        let rounds = self.owed.len();
+        self.owed.clear();
+        if !self.now.restored {
+            self.sight.odd.again.look(Some(format!(
+                "a session broke off, and {rounds} rounds of its paths were not shown again before \
+                 others: they can be repeated"
+            )));
+        }
+    }
+
+    /// Whether the buckets that the rule asks for were read and written where they lie.
+    fn look_at_places(&mut self, window: &Window, most: u32) -> Option<String> {
+        let listed = self.model.listed().clone();
+        let mut wrong = None;
+        for (at, &(bucket, bytes)) in listed.read.iter().enumerate() {
+            let place = self.places.of(bucket);
+            let right = place.map(|(object, offset)| (object.as_str(), *offset, bytes));
+            let shown =
+                window.reads.get(at).map(|(object, offset, len)| (&**object, *offset, *len));
+            if right != shown {
+                wrong = Some(format!(
+                    "it says that it read bucket {bucket}, which lies at {right:?}; the store was \
+                     asked for {shown:?}"
+                ));
+                break;
+            }
+        }
+        if let Some(more) = window.reads.get(listed.read.len()) {
+            wrong = wrong.or(Some(format!("the store was asked for {more:?} beside its paths")));
+        }
+        for (&(bucket, bytes), (object, offset, len)) in listed.written.iter().zip(&window.writes) {
+            let right = object_of(self.model.slots_of(bucket), most);
+            let other = (bytes != *len || right != *object).then(|| {
+                format!(
+                    "bucket {bucket} of {bytes} bytes in {right} was written as {len} in {object}"
+                )
+            });
+            let misplaced = self.places.write(bucket, object, *offset);
+            wrong = wrong.or(other).or(misplaced);
+        }
+        self.since.buckets.extend(listed.written.iter().map(|written| written.0));
+        self.since.buckets.extend(&listed.dropped);
+        self.places.drop_all(&listed.dropped);
+        wrong
+    }
+
+    /// What was read without a word is all that is stored, one after the other: it was verified.
+    pub(super) fn look_at_scan(&mut self) {
+        let window = std::mem::take(&mut self.window);
+        if window.reads.is_empty() && window.writes.is_empty() || !self.begun {
+            return;
+        }
+        let place = |bucket| self.places.of(bucket).cloned();
+        let all = self.model.stored().into_iter().filter_map(place);
+        let scan = all.eq(window.reads.iter().map(|(object, offset, _)| (object.clone(), *offset)));
+        // A session that broke off has not said what it read last.
+        let broken = self.ending && (!self.uncommitted.is_empty() || self.journal.waits());
+        let wrong = !(scan && window.writes.is_empty()) && !broken;
+        self.sight.odd.places.look(wrong.then(|| {
+            format!(
+                "{} reads and {} writes of buckets that it says nothing of",
+                window.reads.len(),
+                window.writes.len()
+            )
+        }));
+    }
+}
+
+/// Operations of a batch: its drawn paths, but one after every so many operations.
+pub(crate) fn operations(request: &Request, before: u64) -> u64 {
+    if request.kind != Kind::Batch {
+        return 0;
+    }
+    let drawn = request.parts().0.len() as u64;
+    let paths = |n: u64| n + (before + n) / EXTRA_EVERY - before / EXTRA_EVERY;
+    let least = drawn.saturating_sub(drawn / EXTRA_EVERY + 1);
+    (least..=drawn).find(|&n| paths(n) == drawn).unwrap_or(drawn)
+}
