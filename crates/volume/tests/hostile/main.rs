@@ -44,6 +44,23 @@ fn a_sequential_volume_is_the_newest_or_refused() {
     campaign(Engine::Sequential, number("OBLIVIO_HOSTILE", 400));
 }
 
+/// L1: the log of a sequential volume is read twice; a store that answers the second time as it did
+/// before a sync is refused, or heard of too late to matter.
+#[test]
+fn a_log_that_changes_while_it_is_read_is_refused() {
+    let found = schedule::logs_that_change();
+    assert!(found.refused > 0 && found.newest > 0, "{found:?}");
+}
+
+/// H1: a journal, or a ring log, is put in the place of another one on the same commit, as long and with
+/// as many syncs.
+#[test]
+fn a_log_of_the_same_commit_cannot_be_swapped() {
+    for engine in [Engine::Tree, Engine::Sequential] {
+        schedule::swapped_logs(engine);
+    }
+}
+
 /// In how many schedules a hole that is put back is found.
 fn found_after(engine: Engine, hole: Hole) -> Option<u64> {
     (1..=2000).find(|seed| play(engine, *seed, Some(hole), &mut Counts::default()).is_err())

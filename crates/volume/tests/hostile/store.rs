@@ -12,6 +12,8 @@ pub enum Event {
     Die { after: bool },
     /// Something is done to what is stored.
     Meddle(u64),
+    /// An object is as it was here.
+    PutBack(&'static str),
 }
 
 /// What is stored now, and all that the store remembers.
@@ -62,6 +64,14 @@ impl Hostile {
                 Event::Die { after } => {
                     plan.dead = true;
                     if after { Ok(false) } else { Err(gone()) }
+                }
+                Event::PutBack(object) => {
+                    put(
+                        &self.inner,
+                        object,
+                        self.past.first().and_then(|then| bytes_of(then, object)),
+                    );
+                    Ok(true)
                 }
                 Event::Meddle(seed) => {
                     meddle(&self.inner, &self.past, &self.other, &mut Dice(seed));
@@ -190,4 +200,9 @@ fn cut(store: &MemoryStore, object: &str, dice: &mut Dice) {
 
 fn pick<'a, T>(of: &'a [T], dice: &mut Dice) -> Option<&'a T> {
     if of.is_empty() { None } else { of.get(dice.below(of.len() as u64) as usize) }
+}
+
+/// Puts an object as another store has it.
+pub fn put_over(now: &MemoryStore, from: &MemoryStore, object: &str) {
+    put(now, object, bytes_of(from, object));
 }
