@@ -15,7 +15,7 @@ fn resident() -> u64 {
     pages.unwrap_or(0u64) * 4096
 }
 
-/// As many idle connections as are asked for, in all that can be reached without a certificate; then
+/// As many idle connections as are asked for, in all states without a certificate; then
 /// clients, each of which reads, while the others stay.
 fn clients_are_served(
     rig: &Rig,
