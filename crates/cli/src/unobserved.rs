@@ -1,9 +1,9 @@
 //! A store that is only read: what a volume writes while it is read goes to a file of ours, and is
 //! forgotten with it.
 //!
-//! Reading a volume hides what is read by writing, and a session that ends leaves the volume so that
-//! no path is shown twice. Here nothing of that stays: the next session reads the same paths for the
-//! same blocks. So it is for what nobody watches.
+//! Reading a volume hides what is read by writing, and a session leaves the volume so that no path
+//! is shown twice. Here nothing of that stays: the next session reads the same paths for the same
+//! blocks. So it is for what nobody watches.
 
 use crate::args::OpenArgs;
 use crate::exit::usage;
@@ -103,8 +103,8 @@ impl Unobserved {
 }
 
 impl Kept {
-    /// Where a page of an object is kept, with what the object has there unless all of it is written
-    /// over.
+    /// Where a page of an object is kept, with what the object has there unless all of it is
+    /// written over.
     fn page(
         &mut self,
         below: &dyn Store,

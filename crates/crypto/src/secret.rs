@@ -1,4 +1,4 @@
-//! Bytes that are wiped when dropped, and kept out of swap and core dumps where the system allows it.
+//! Bytes that are wiped when dropped, and kept out of swap and core dumps where the system lets us.
 
 use memmap2::MmapMut;
 use std::fmt;

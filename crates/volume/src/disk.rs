@@ -29,7 +29,7 @@ const ROOT: usize = 24;
 pub const SECTOR: u64 = 512;
 /// So many bytes are handed to the volume at a time: it keeps about as many waiting.
 const WRITE_BYTES: u64 = 2 << 20;
-/// So many blocks are looked for at the most before it is said what was found, and so many together.
+/// So many blocks are looked for at most before it is said what was found, and so many together.
 const LOOK_BLOCKS: usize = 1 << 18;
 const LOOK_TOGETHER: usize = 1 << 12;
 /// So many blocks are given back at a time, which bounds the list of them.

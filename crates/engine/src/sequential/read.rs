@@ -81,8 +81,8 @@ impl ReadBatch {
         Self { bytes, ..self }
     }
 
-    /// The same, of which only [`Self::places`] or [`Self::present`] is wanted: it ends before blocks
-    /// are read.
+    /// The same, of which only [`Self::places`] or [`Self::present`] is wanted: it ends before
+    /// blocks are read.
     #[must_use]
     pub fn only_places(self) -> Self {
         Self { only_places: true, ..self }

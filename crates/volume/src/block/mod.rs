@@ -110,7 +110,7 @@ pub trait BlockSpace: Send {
     }
 
     /// Which of these blocks exist, as exactly as it can be said without its being seen that
-    /// somebody asked. By default what [`Self::exists`] knows; where a read is no access it may read.
+    /// somebody asked. By default what [`Self::exists`] knows; where reads do not show it may read.
     ///
     /// # Errors
     /// Those of a read.

@@ -1,5 +1,5 @@
-//! Doors for the fuzz targets in `fuzz/` to what a sequential volume parses: quanta, the log that is
-//! made of them, states and access times.
+//! Doors for the fuzz targets in `fuzz/` to what a sequential volume parses: quanta, the log that
+//! is made of them, states and access times.
 //!
 //! **Not part of the API.** See [`crate::fuzzing`].
 

@@ -1,5 +1,5 @@
-//! What a disk says of itself: what was trimmed is a hole, wherever it has come to, and to ask for it
-//! shows nothing.
+//! What a disk says of itself: what was trimmed is a hole, wherever it has come to, and to ask for
+//! it shows nothing.
 
 use super::{MemoryKeeper, create, open};
 use oblivio_engine::sequential::SequentialConfig;

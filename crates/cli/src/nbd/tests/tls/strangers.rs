@@ -15,7 +15,7 @@ fn resident() -> u64 {
     pages.unwrap_or(0u64) * 4096
 }
 
-/// As many idle connections as are asked for, in all that can be reached without a certificate; then
+/// As many idle connections as are asked for, in all states without a certificate; then
 /// clients, each of which reads, while the others stay.
 fn clients_are_served(
     rig: &Rig,
@@ -60,7 +60,7 @@ fn idle_strangers_keep_nobody_with_a_certificate_out() {
         })
     };
     // They say nothing, or go as far as one can without a certificate.
-    let idle = |number: usize| if number % 2 == 0 { rig.connect() } else { rig.at_tls() };
+    let idle = |number: usize| if number.is_multiple_of(2) { rig.connect() } else { rig.at_tls() };
     clients_are_served(&rig, served, idle);
 }
 
