@@ -48,7 +48,12 @@ impl Server {
         let handle = self.handle(fh)?;
         let keep_size = mode & KEEP_SIZE != 0;
         let kind = mode & !KEEP_SIZE;
-        if !matches!(kind, 0 | ZERO_RANGE) && !(kind == PUNCH_HOLE && keep_size) {
+        let known = match kind {
+            0 | ZERO_RANGE => true,
+            PUNCH_HOLE => keep_size,
+            _ => false,
+        };
+        if !known {
             return Err(Errno::EOPNOTSUPP.into());
         }
         if !caller.keeps_set_ids() {

@@ -134,6 +134,7 @@ fn every_change_by_somebody_else_takes_them_away() {
 #[test]
 fn the_bit_of_the_group_goes_as_linux_has_it() {
     let Some(rig) = shared() else { return };
+    fs::write(rig.path("other"), "other content").expect("written");
     let path = rig.path("f");
     for (group, left) in [(OWNER, 0o666), (NOBODY, 0o2666)] {
         for (name, way) in WAYS {
