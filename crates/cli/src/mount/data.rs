@@ -22,11 +22,11 @@ impl Server {
         offset: u64,
         data: &[u8],
         cached: bool,
-        kill: bool,
+        kill: Option<Caller>,
     ) -> Served {
         let handle = self.handle(fh)?;
-        if kill {
-            self.drop_set_ids(ino)?;
+        if let Some(caller) = kill {
+            self.drop_set_ids(ino, caller)?;
         }
         let before = if cached { Some(self.fs.attr(ino)?) } else { None };
         self.fs.write(handle, offset, data)?;
@@ -48,11 +48,16 @@ impl Server {
         let handle = self.handle(fh)?;
         let keep_size = mode & KEEP_SIZE != 0;
         let kind = mode & !KEEP_SIZE;
-        if !matches!(kind, 0 | ZERO_RANGE) && !(kind == PUNCH_HOLE && keep_size) {
+        let known = match kind {
+            0 | ZERO_RANGE => true,
+            PUNCH_HOLE => keep_size,
+            _ => false,
+        };
+        if !known {
             return Err(Errno::EOPNOTSUPP.into());
         }
         if !caller.keeps_set_ids() {
-            self.drop_set_ids(ino)?;
+            self.drop_set_ids(ino, caller)?;
         }
         match kind {
             PUNCH_HOLE => self.fs.punch(handle, offset, len)?,

@@ -245,7 +245,7 @@ impl fuser::Filesystem for Kernel {
 
     fn write(
         &self,
-        _: &Request,
+        request: &Request,
         ino: INodeNo,
         fh: FileHandle,
         offset: u64,
@@ -256,7 +256,7 @@ impl fuser::Filesystem for Kernel {
         reply: ReplyWrite,
     ) {
         let cached = flags.contains(WriteFlags::FUSE_WRITE_CACHE);
-        let kill = flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
+        let kill = flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID).then(|| caller(request));
         let data = data.to_vec();
         self.written(Op::Write { ino: ino.0, fh: fh.0, offset, data, cached, kill }, reply);
     }

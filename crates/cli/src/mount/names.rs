@@ -122,7 +122,8 @@ impl Server {
         let handle = self.fs.open_file(ino)?;
         if truncate {
             let change = Change { size: Some(0), ..Change::default() };
-            let armed = if caller.keeps_set_ids() { Ok(()) } else { self.drop_set_ids(ino) };
+            let armed =
+                if caller.keeps_set_ids() { Ok(()) } else { self.drop_set_ids(ino, caller) };
             if let Err(fail) = armed.and_then(|()| self.set_attr(ino, change, caller).map(drop)) {
                 self.fs.close(handle)?;
                 return Err(fail);
@@ -148,7 +149,8 @@ impl Server {
         let owner = set.uid.is_some() || set.gid.is_some();
         if owner || (set.size.is_some() && !caller.keeps_set_ids()) {
             let now = self.fs.attr(ino)?;
-            let without = without_set_ids(&now, set.mode.unwrap_or(now.mode));
+            let foreign = !owner && now.gid != caller.gid;
+            let without = without_set_ids(&now, set.mode.unwrap_or(now.mode), foreign);
             if without != now.mode {
                 set.mode = Some(without);
             }
@@ -163,9 +165,9 @@ impl Server {
 
     /// What somebody without privileges does to the set-ID bits before changing the content. The
     /// answer will carry no attributes, so the kernel has to forget those that it keeps first.
-    pub(super) fn drop_set_ids(&mut self, ino: Ino) -> Result<(), Fail> {
+    pub(super) fn drop_set_ids(&mut self, ino: Ino, caller: Caller) -> Result<(), Fail> {
         let attr = self.fs.attr(ino)?;
-        let mode = without_set_ids(&attr, attr.mode);
+        let mode = without_set_ids(&attr, attr.mode, attr.gid != caller.gid);
         if mode != attr.mode {
             self.fs.set_attr(ino, SetAttr { mode: Some(mode), ..SetAttr::default() })?;
             self.outdated = Some(ino);
@@ -202,11 +204,12 @@ fn unlinked(ino: Ino, change: &Change) -> Attr {
     }
 }
 
-/// The set-group-ID bit without group execution means something else and stays.
-fn without_set_ids(attr: &Attr, mode: u32) -> u32 {
+/// The set-group-ID bit without group execution means something else: it stays, but where somebody from
+/// outside the group (as far as we can see) changes the content.
+fn without_set_ids(attr: &Attr, mode: u32, foreign: bool) -> u32 {
     if attr.kind == FileKind::Directory {
         return mode;
     }
-    let group = if mode & GROUP_EXECUTE != 0 { SET_GID } else { 0 };
+    let group = if foreign || mode & GROUP_EXECUTE != 0 { SET_GID } else { 0 };
     mode & !(SET_UID | group)
 }

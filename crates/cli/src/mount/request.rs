@@ -112,7 +112,8 @@ pub enum Op {
         offset: u64,
         data: Vec<u8>,
         cached: bool,
-        kill: bool,
+        /// Who takes the set-ID bits away with it, if anybody does.
+        kill: Option<Caller>,
     },
     Release {
         fh: u64,

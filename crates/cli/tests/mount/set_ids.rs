@@ -130,6 +130,23 @@ fn every_change_by_somebody_else_takes_them_away() {
     assert_eq!(mode(&path), 0o777);
 }
 
+/// Without group execution the set-group-ID bit stays for members of the group.
+#[test]
+fn the_bit_of_the_group_goes_as_linux_has_it() {
+    let Some(rig) = shared() else { return };
+    fs::write(rig.path("other"), "other content").expect("written");
+    let path = rig.path("f");
+    for (group, left) in [(OWNER, 0o666), (NOBODY, 0o2666)] {
+        for (name, way) in WAYS {
+            arm(&path);
+            chown(&path, Some(OWNER), Some(group)).expect("a group");
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o6666)).expect("a mode");
+            as_nobody(|| way(&path));
+            assert_eq!(mode(&path), left, "{name}, group {group}");
+        }
+    }
+}
+
 /// What somebody changed runs as whoever starts it, although the kernel knew the bits.
 #[test]
 fn a_changed_program_does_not_run_as_its_owner() {

@@ -172,7 +172,7 @@ fn create(name: &str) -> Op {
 }
 
 fn write((ino, fh): (u64, u64), offset: u64, data: &[u8]) -> Op {
-    Op::Write { ino, fh, offset, data: data.to_vec(), cached: false, kill: false }
+    Op::Write { ino, fh, offset, data: data.to_vec(), cached: false, kill: None }
 }
 
 fn read((ino, fh): (u64, u64), offset: u64, len: u32) -> Op {
