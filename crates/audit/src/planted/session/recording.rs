@@ -5,7 +5,6 @@ use super::{EVERY, Flaw, Session};
 use crate::planted::recorded::Distortion;
 use crate::planted::tape::Tape;
 use crate::record::Line;
-use crate::schedule::Model;
 use crate::trace::{Kind, Request, Rule};
 
 /// Sessions with every call of their store.
