@@ -12,6 +12,11 @@ fuzz seconds="60":
 damage:
     OBLIVIO_DAMAGE=full cargo test --release -p oblivio-volume --test damage -- --nocapture
 
+# A store that hides, swaps, cuts, replays and forks what it holds, under several computers, on both engines: so
+# many schedules. A seed replays: `OBLIVIO_HOSTILE_SEED=n just hostile 1`.
+hostile schedules="100000":
+    OBLIVIO_HOSTILE={{schedules}} cargo test --release -p oblivio-volume --test hostile -- --nocapture
+
 # Random workloads with a crash at every storage operation, with and without a pace, this many seconds each.
 crash seconds="600":
     OBLIVIO_CRASH_SECONDS={{seconds}} cargo test --release -p oblivio-volume --test crash_campaign -- --nocapture
