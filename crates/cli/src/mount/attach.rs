@@ -184,8 +184,8 @@ fn advice(said: &str, root: bool) -> &'static str {
         }
         () if said.contains("device not found") || said.contains("No such device") => INSTALL,
         () if forbidden && (root || said.contains(DEVICE)) => {
-            "Whoever runs this computer decides who may use /dev/fuse. A container needs the device \
-             and the right to mount: --device /dev/fuse --cap-add SYS_ADMIN. Elsewhere let root \
+            "Root decides who may use /dev/fuse. A container needs the device and the right to \
+             mount: --device /dev/fuse --cap-add SYS_ADMIN. Elsewhere let root \
              look at the device: ls -l /dev/fuse (usual is crw-rw-rw-)."
         }
         () if forbidden => "Mount on a directory that is yours.",

@@ -67,8 +67,8 @@ fn system_time(at: Timestamp) -> SystemTime {
     whole.and_then(|whole| whole.checked_add(nanos)).unwrap_or(UNIX_EPOCH)
 }
 
-/// The time that a request carries, as the kernel sent it: whole seconds, and nanoseconds that count
-/// forwards before 1970 too.
+/// The time that a request carries, as the kernel sent it: whole seconds, and nanoseconds that
+/// count forwards before 1970 too.
 ///
 /// The crate that decodes requests takes both as a distance before 1970, half of which is the wrong
 /// way. Nothing is lost by that, so it is read back from the distance. (The crate is pinned to one

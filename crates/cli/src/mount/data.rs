@@ -158,11 +158,12 @@ impl Server {
 }
 
 const TRUSTED: &[u8] = b"trusted.";
-/// The namespaces of attributes whose meaning is not the file system's. What is in `system.` would be
-/// kept without being obeyed, access control lists above all.
+/// The namespaces of attributes whose meaning is not the file system's. What is in `system.` would
+/// be kept without being obeyed, access control lists above all.
 const NAMESPACES: [&[u8]; 3] = [b"user.", TRUSTED, b"security."];
 
-/// What may be the name of an attribute. Others that an older version stored can be read and removed.
+/// What may be the name of an attribute. Others that an older version stored can be read and
+/// removed.
 fn known(name: &[u8]) -> Result<(), Errno> {
     match NAMESPACES.iter().find_map(|space| name.strip_prefix(*space)) {
         Some([]) => Err(Errno::EINVAL),

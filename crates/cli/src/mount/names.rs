@@ -204,8 +204,8 @@ fn unlinked(ino: Ino, change: &Change) -> Attr {
     }
 }
 
-/// The set-group-ID bit without group execution means something else: it stays, but where somebody from
-/// outside the group (as far as we can see) changes the content.
+/// The set-group-ID bit without group execution means something else: it stays, but where somebody
+/// from outside the group (as far as we can see) changes the content.
 fn without_set_ids(attr: &Attr, mode: u32, foreign: bool) -> u32 {
     if attr.kind == FileKind::Directory {
         return mode;

@@ -24,8 +24,8 @@ const LONG: usize = 64 << 10;
 
 /// What the kernel may do for us.
 pub fn configure(config: &mut KernelConfig) {
-    // One by one: an older kernel that lacks some gets the others. Not FUSE_ASYNC_DIO: direct writes
-    // would then end without the kernel dropping what others have read into its cache meanwhile.
+    // One by one: an older kernel that lacks some gets the others. Not FUSE_ASYNC_DIO: direct
+    // writes would then end without the kernel dropping what others read into its cache meanwhile.
     for flag in [
         InitFlags::FUSE_ASYNC_READ,
         InitFlags::FUSE_ATOMIC_O_TRUNC,

@@ -217,8 +217,8 @@ impl Server {
         }
     }
 
-    /// Takes an answer that has to wait until the kernel has forgotten attributes. That takes a thread
-    /// of its own, as the kernel may make us wait for an inode that waits for the server.
+    /// Takes an answer that has to wait until the kernel has forgotten attributes. That takes a
+    /// thread of its own, as the kernel may make us wait for an inode that waits for the server.
     fn unlearn_first(
         &mut self,
         slot: &Slot<Answer, Errno>,

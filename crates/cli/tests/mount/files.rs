@@ -217,8 +217,8 @@ fn a_full_volume_says_so_and_recovers() {
     rig.scratch.good(["check", "v"]);
 }
 
-/// Direct writes that are under way while others read through the kernel's cache: what they ended is
-/// what is read from then on. There is no safe call for such writes.
+/// Direct writes that are under way while others read through the kernel's cache: what they ended
+/// is what is read from then on. There is no safe call for such writes.
 const DIRECT: &str = "
 import ctypes, mmap, os, struct, sys, threading
 libc = ctypes.CDLL(None, use_errno=True)

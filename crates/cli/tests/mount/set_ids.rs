@@ -147,7 +147,7 @@ fn the_bit_of_the_group_goes_as_linux_has_it() {
     }
 }
 
-/// What somebody changed runs as whoever starts it, although the kernel knew the bits.
+/// What somebody changed runs as the user who starts it, although the kernel knew the bits.
 #[test]
 fn a_changed_program_does_not_run_as_its_owner() {
     let Some(rig) = shared() else { return };

@@ -115,8 +115,8 @@ impl Pool {
         Ok(())
     }
 
-    /// Blocks that the space below has room for, `most` at most. What was removed counts already, though
-    /// the space keeps it until the next commit: that is made as soon as room is short.
+    /// Blocks that the space below has room for, `most` at most. What was removed counts already,
+    /// though the space keeps it until the next commit: that is made as soon as room is short.
     pub(super) fn room_with_unwanted(&mut self, most: u64) -> Result<u64> {
         let Some(room) = self.blocks()?.room()?.filter(|room| *room < most) else {
             return Ok(most);
