@@ -46,8 +46,9 @@ fn correlations(leaves: &[u64], bits: u32) -> Vec<f64> {
     let size = (2 * n).next_power_of_two();
     let mut planner = FftPlanner::<f64>::new();
     let (forward, back) = (planner.plan_fft_forward(size), planner.plan_fft_inverse(size));
-    let sign =
-        |leaf: u64, turns: u64| if (leaf & turns).count_ones() % 2 == 0 { 1.0 } else { -1.0 };
+    let sign = |leaf: u64, turns: u64| {
+        if (leaf & turns).count_ones().is_multiple_of(2) { 1.0 } else { -1.0 }
+    };
     let spectrum = |turns: u64| {
         let mut signs = vec![Complex::new(0.0, 0.0); size];
         for (to, &leaf) in signs.iter_mut().zip(leaves) {

@@ -54,7 +54,7 @@ impl Sequential {
             return Some(format!("quanta have {len} bytes, where others had {usual}"));
         }
         self.quantum_bytes = Some(short);
-        let Some((last, length)) = self.quantum.replace((offset, len)) else { return None };
+        let (last, length) = self.quantum.replace((offset, len))?;
         let next = last.saturating_add(length);
         if offset == 0 && self.ring.is_none() {
             self.ring = Some(next);

@@ -231,7 +231,7 @@ impl Observer {
         let scan = all.eq(window.reads.iter().map(|(object, offset, _)| (object.clone(), *offset)));
         // A session that broke off has not said what it read last.
         let broken = self.ending && (!self.uncommitted.is_empty() || self.journal.waits());
-        let wrong = !(scan && window.writes.is_empty()) && !broken;
+        let wrong = !(broken || scan && window.writes.is_empty());
         self.sight.odd.places.look(wrong.then(|| {
             format!(
                 "{} reads and {} writes of buckets that it says nothing of",
