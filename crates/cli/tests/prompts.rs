@@ -18,9 +18,11 @@ const ASKING: [(&[&str], &str); 4] = [
 ];
 
 fn has_setsid() -> bool {
-    let found = Command::new("setsid").arg("--version").output().is_ok();
+    let command = ["--default-signal", "setsid", "--version"];
+    let found = Command::new("env").args(command).output();
+    let found = found.is_ok_and(|output| output.status.success());
     if !found {
-        eprintln!("skipped: there is no setsid");
+        eprintln!("skipped: there is no setsid, or an env that does not set signals back");
     }
     found
 }

@@ -111,8 +111,8 @@ fn an_unreadable_memory_is_no_first_time() {
     let scratch = Scratch::with_volume();
     let state = scratch.path("state/oblivio");
     let mut files = state.read_dir().expect("a folder").map(|entry| entry.expect("read").path());
-    // Beside it lies the note of syncs, of which anything may be lost.
-    let file = files.find(|path| path.extension().is_none()).expect("a file");
+    // Beside it lie a lock and the notes about places.
+    let file = files.find(|path| path.is_file() && path.extension().is_none()).expect("a file");
     fs::write(&file, "oblivio-seen 1\nvolume").expect("written");
     let error = scratch.bad(1, ["ls", "v"]);
     assert!(error.contains("unreadable"), "{error}");

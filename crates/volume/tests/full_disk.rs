@@ -282,7 +282,9 @@ fn what_was_removed_is_told_as_free_and_available_together() {
         let unused = at_once.unused_blocks - before.unused_blocks;
         let free = at_once.free_blocks - before.free_blocks;
         assert!(unused >= 1_990, "{unused} blocks of 2,000, with {room} as the limit");
-        assert_eq!(free, unused, "with {room} as the limit");
+        // What is offered is what can be set aside at once, which takes some for metadata.
+        let offered = free <= unused && free * 100 >= unused * 95;
+        assert!(offered, "{free} of {unused}, with {room} as the limit");
         fs.commit().expect("room for what was accepted");
         let after = fs.usage().expect("known");
         assert!(after.free_blocks.abs_diff(at_once.free_blocks) < 50, "as it is after a commit");

@@ -39,8 +39,10 @@ impl Terminal {
     pub fn program(&self, scratch: &Scratch, program: &str, args: &[&str]) -> Command {
         // Takes the settings of a command of ours.
         let ours = scratch.command::<&str>([]);
-        let mut command = Command::new("setsid");
-        command.args(["--ctty", program]).args(args).current_dir(scratch.path(""));
+        // Whoever runs the tests in the background may ignore signals, and children do so too.
+        let mut command = Command::new("env");
+        command.args(["--default-signal", "setsid", "--ctty", program]).args(args);
+        command.current_dir(scratch.path(""));
         for (name, value) in ours.get_envs() {
             value.map(|value| command.env(name, value));
         }
