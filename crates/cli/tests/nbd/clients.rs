@@ -69,8 +69,8 @@ fn zeroes_and_discards(how: &[&str]) {
     // Zeros cost as much as data where all writes look the same: then none are fast.
     let fast = if how == TREE { "write -z -u -n 512k 64k" } else { "write -z -u 512k 64k" };
     io(&[fast, "read -P 0 512k 64k", "flush"]);
-    let refused = run("qemu-io", &["-f", "raw", "-c", "write -z -n 512k 64k", &uri]);
-    let said = String::from_utf8_lossy(&refused.stderr);
+    let refused = run("qemu-io", &["-f", "raw", "-c", "write -z -u -n 512k 64k", &uri]);
+    let said = String::from_utf8_lossy(&refused.stdout);
     assert_eq!(said.contains("not supported"), how != TREE, "{said}");
     io(&["discard 256k 256k", "read -P 0 256k 256k", "read -P 1 600k 64k"]);
     // Many at once, in whatever order.
