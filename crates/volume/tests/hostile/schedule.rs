@@ -235,10 +235,10 @@ impl World<'_> {
             }
             self.counts.acknowledged += 1;
         }
-        if self.dice.below(2) == 0 {
-            if let Err(error) = volume.finish() {
-                return failed(error).map(|()| alone);
-            }
+        if self.dice.below(2) == 0
+            && let Err(error) = volume.finish()
+        {
+            return failed(error).map(|()| alone);
         }
         Ok(alone)
     }
