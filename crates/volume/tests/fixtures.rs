@@ -153,6 +153,38 @@ fn sequential_disks_without_a_clean_end() {
     }
 }
 
+/// Whose commits have tables of computers, and whose log says what each did.
+#[test]
+fn volumes_with_tables() {
+    disk_opens("tables", 2);
+    disk_opens("sequential-tables", 1);
+    for (name, flags) in [("tables-interrupted", 2), ("sequential-tables-interrupted", 1)] {
+        let (_dir, path) = copied(name);
+        let journal = fs::metadata(path.join("journal")).map_or(0, |found| found.len());
+        let volume = open(&path);
+        // Syncs in the journal of a tree are no batches.
+        let replayed = volume.info().expect("it can be told").replayed;
+        assert!(replayed > 0 || journal > 0, "{name}: nothing to replay");
+        assert!(volume.known().newest.is_some(), "{name}: a table leads on from it");
+        disk_opens(name, flags);
+    }
+}
+
+/// A volume of before takes a table with its next commit, where its state has room for one.
+#[test]
+fn older_volumes_take_a_table() {
+    let with_room = ["flags-1", "flags-2", "flags-3", "sequential-disk", "sequential-one-file"];
+    for name in with_room {
+        let (_dir, path) = copied(name);
+        let volume = open(&path);
+        assert_eq!(volume.known().newest, None, "{name}");
+        let mut disk = Disk::open(Box::new(volume)).expect("a disk");
+        disk.write(25_000, b"new").expect("written");
+        drop(disk.into_blocks().expect("a clean end"));
+        assert!(open(&path).known().newest.is_some(), "{name}: it has one now");
+    }
+}
+
 #[test]
 fn sequential_files() {
     let (_dir, path) = copied("sequential-files");
@@ -226,6 +258,14 @@ fn new_fixtures() {
     let one = dir.join("sequential-one-file");
     let one = PartitionStore::create(&one, &places, Existing::Refuse).expect("a new file");
     make_disk(create(Arc::new(one), small(blocks)), true);
+
+    for (name, clean) in [("tables", true), ("tables-interrupted", false)] {
+        let tree = CreateOptions { block_bytes: BLOCK, capacity_bytes: DISK, kdf: KdfParams::TEST };
+        let tree = Volume::create(folder(name), &passphrase(), tree, OpenOptions::default());
+        make_disk(tree.expect("a volume"), clean);
+        let sequential = format!("sequential-{name}");
+        make_disk(create(folder(&sequential), small(blocks)), clean);
+    }
 
     let files = FileSystem::format(Box::new(create(folder("sequential-files"), small(1024))));
     let files = files.expect("files");
