@@ -261,9 +261,9 @@ impl World<'_> {
         self.counts.beside += 1;
         // Not one beside that again.
         let honest = std::mem::replace(&mut self.honest, false);
-        let (dice, parties) = (self.dice.clone(), self.parties.len());
-        let done = if parties > 0 { self.short_session(other) } else { Ok(()) };
-        self.dice = Dice(dice.clone().next());
+        let after = Dice(self.dice.clone().next());
+        let done = self.short_session(other);
+        self.dice = after;
         self.honest = honest;
         done
     }
