@@ -48,9 +48,10 @@ pub struct Seen {
     pub volume: VolumeLine,
     /// Its requests, counted at the store.
     pub trace: Trace,
-    /// How many requests at its beginning showed again what a session that broke off had shown.
+    /// Where the rounds end that show again what a session that broke off had shown: an index into
+    /// the requests, of which the rule is the first. 0 if there are none.
     pub replayed: usize,
-    /// How many of those are known to be the same, as that session is in the record.
+    /// Where those of them end that are known to be the same, as that session is in the record.
     pub confirmed: usize,
     /// Whether it begins at a commit from which another session of the record went on, because the
     /// user said that a backup was restored.

@@ -143,7 +143,7 @@ impl Observer {
 
     /// What is read as a session begins is read at no other time.
     fn late(&self, act: Act, object: &str) -> Option<String> {
-        let early = !self.settled && self.now.trace.requests.len() <= 1 + self.now.replayed;
+        let early = !self.settled && self.now.trace.requests.len() <= self.now.replayed.max(1);
         (!early).then(|| format!("{act:?} of {object:?} in the middle of a session"))
     }
 

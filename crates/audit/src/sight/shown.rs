@@ -133,7 +133,9 @@ impl Observer {
         if !request.leaves.is_empty() {
             self.uncommitted.push(request);
         }
-        self.now.replayed += usize::from(replays);
+        if replays {
+            self.now.replayed = at;
+        }
     }
 
     /// What announced a round; whether it shows again what a session that broke off had shown.
@@ -162,7 +164,8 @@ impl Observer {
     fn look_at_replay(&mut self, request: &Request) {
         let Some(owed) = self.owed.pop_front() else { return };
         let key = |r: &Request| (r.kind, r.leaves.clone(), r.scheduled, r.depth);
-        self.now.confirmed += 1;
+        // The request itself comes next.
+        self.now.confirmed = self.now.trace.requests.len() + 1;
         let same = key(&owed) == key(request);
         self.sight.odd.again.look((!same).then(|| {
             format!("a round of {} paths is shown again as other paths", owed.leaves.len())
