@@ -39,6 +39,9 @@ const IGNORED: &[&str] = &[
 /// What `mount` repeats of a mount that is up, when it is asked to remount it.
 const REPEATED: &[&str] = &["user-id", "group-id", "max-read", "blksize", "rootmode", "fd"];
 
+/// What `mount` means when it names nothing else.
+const DEFAULTS: &str = "suid,dev,exec";
+
 /// Works what stands after `-o` into the arguments.
 pub fn apply(args: &mut MountArgs) -> Result<()> {
     let lists = std::mem::take(&mut args.options);
@@ -117,14 +120,15 @@ fn one(args: &mut MountArgs, name: &str, option: &str, value: Option<&str>) -> R
 
 /// The arguments of the command when `mount` calls it as `mount.oblivio` or
 /// `mount.fuse.oblivio`: `VOLUME DIR [-sfnvrw] [-t TYPE] [-o OPTIONS]`. They become those of
-/// `oblivio mount --background --quiet`.
+/// `oblivio mount --background --quiet`, with what `mount` means by naming none of `nosuid`, `nodev`
+/// and `noexec`: it never passes on their opposites.
 pub fn as_mount_helper(given: Vec<OsString>) -> Vec<OsString> {
     let called = given.first().map(Path::new).and_then(Path::file_name);
     if !called.is_some_and(|name| name.as_bytes().starts_with(b"mount.")) {
         return given;
     }
     let mut args: Vec<OsString> =
-        ["oblivio", "mount", "--background", "--quiet"].map(Into::into).into();
+        ["oblivio", "mount", "--background", "--quiet", "-o", DEFAULTS].map(Into::into).into();
     let mut rest = given.into_iter().skip(1);
     while let Some(arg) = rest.next() {
         match arg.as_bytes() {
@@ -173,6 +177,19 @@ mod tests {
         assert_eq!(args.open.memory, Some(64 << 20));
         let args = parse(&["oblivio", "mount", "-o", "ro,nonempty", "/v", "/m"])?;
         assert!(args.read_only && args.nonempty && !args.background);
+        Ok(())
+    }
+
+    #[test]
+    fn what_mount_does_not_name_is_as_mount_has_it() -> Result<()> {
+        let look = |options| {
+            let look = parse(&["/sbin/mount.fuse.oblivio", "/v", "/m", "-o", options])?.look;
+            Ok::<_, anyhow::Error>((look.suid, look.dev, look.noexec))
+        };
+        assert_eq!(look("rw,allow_other")?, (true, true, false));
+        assert_eq!(look("rw,nosuid,nodev,noexec")?, (false, false, true));
+        let look = parse(&["oblivio", "mount", "/v", "/m"])?.look;
+        assert!(!look.suid && !look.dev, "by hand they are asked for");
         Ok(())
     }
 

@@ -13,7 +13,7 @@ fn remount(rig: &crate::Rig, options: &str) -> Output {
     if !helper.exists() {
         std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_oblivio"), &helper).expect("a link");
     }
-    let repeated = "noatime,user_id=0,group_id=0,default_permissions,max_read=1048576";
+    let repeated = "nosuid,nodev,noatime,user_id=0,group_id=0,default_permissions,max_read=1048576";
     let options = format!("{options},{repeated}");
     let mut command = Command::new(helper);
     command.current_dir(rig.scratch.path(".")).env("XDG_STATE_HOME", rig.scratch.path("state"));

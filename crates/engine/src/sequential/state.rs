@@ -18,6 +18,9 @@ use std::ops::Range;
 
 const VERSION: u64 = 1;
 
+/// No volume lives so long: a state that claims it would make the numbers of writes overflow.
+const MOST_WRITES: u64 = 1 << 56;
+
 /// What must be the same when the engine is opened again.
 fn parameters(config: &SequentialConfig) -> [u64; 9] {
     [
@@ -75,6 +78,10 @@ impl Sequential {
             }
         }
         let (flush, writes) = (Flush(input.u64()?), input.u64()?);
+        let per_flush = layout.schedule().writes_per_flush();
+        if flush.0 > MOST_WRITES / per_flush || writes > per_flush {
+            return Err(EngineError::State("a counter is out of range"));
+        }
         let taken: Vec<Vec<u64>> = sources(&layout)
             .map(|sources| (0..sources).map(|_| input.u64()).collect())
             .collect::<Result<_>>()?;

@@ -19,6 +19,8 @@ pub const STATE_OBJECT: &str = "state";
 const VERSION: u64 = 2;
 const WITHOUT_TABLE: u64 = 1;
 const PLACE_VERSION: u64 = 1;
+/// No volume counts so far: a number beyond it would overflow where others are added to it.
+const MOST_COUNT: u64 = 1 << 56;
 /// Bytes of who wrote the end of the log, and of the tag there.
 const WRITER: usize = 16 + TAG_BYTES;
 const FIXED: usize = 8 + 8 + 8 + TAG_BYTES + 8 + 8 + 32 + 8 + ROOT_BYTES;
@@ -92,6 +94,10 @@ impl State {
             |at: usize| fixed[at..].first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
         if ![VERSION, WITHOUT_TABLE].contains(&word(0)) {
             return Err(Error::Unsupported("the state has an unknown version".into()));
+        }
+        // Epoch, beginning and end of the log.
+        if [8, 16, 40].iter().any(|&at| word(at) > MOST_COUNT) {
+            return Err(broken());
         }
         let mut log = Mark { number: word(16), before: Tag::default() };
         log.before.0.copy_from_slice(&fixed[24..24 + TAG_BYTES]);
