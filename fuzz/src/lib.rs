@@ -5,8 +5,8 @@
 
 mod engine;
 mod input;
-mod partition;
 mod nbd;
+mod partition;
 mod records;
 mod sequential;
 mod texts;
@@ -14,8 +14,8 @@ mod volume;
 mod watch;
 
 pub use engine::{bucket, engine_state};
-pub use partition::partition_table;
 pub use nbd::{choice, nbd};
+pub use partition::partition_table;
 pub use records::{commit, header, journal, key_slots};
 pub use sequential::{map_node, quantum, sequential_state, sequential_times};
 pub use texts::trace;

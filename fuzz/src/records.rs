@@ -96,7 +96,7 @@ fn journal_records(input: &mut Input<'_>) -> Vec<Record> {
         .map(|_| {
             let seed = input.u64();
             let count = u64::from(input.u16() % 1200);
-            if seed % 3 > 0 {
+            if !seed.is_multiple_of(3) {
                 return Record::Intent(Intent {
                     seed,
                     ids: (0..count).map(|id| id ^ seed).collect(),
@@ -122,7 +122,7 @@ fn mixed_journal(input: &mut Input<'_>) {
     };
     let mut mixed = Vec::new();
     for at in (0..one.len().max(other.len())).step_by(4096) {
-        let from = if input.byte() % 2 == 0 { &one } else { &other };
+        let from = if input.byte().is_multiple_of(2) { &one } else { &other };
         mixed.extend_from_slice(from.get(at..at + 4096).unwrap_or(&[0; 4096]));
     }
     if let Ok(loaded) = fuzzing::load_journal(SEALED, &mixed) {

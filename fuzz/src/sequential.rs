@@ -76,7 +76,7 @@ fn mixed_log(input: &mut Input<'_>) {
         .map(|fork| sequential::log(SEALED, 2 + fork, &forks[fork as usize]).expect("memory"));
     let mut mixed = Vec::new();
     for at in (0..one.0.len()).step_by(4096) {
-        let from = if input.byte() % 2 == 0 { &one.0 } else { &other.0 };
+        let from = if input.byte().is_multiple_of(2) { &one.0 } else { &other.0 };
         mixed.extend_from_slice(&from[at..at + 4096]);
     }
     if let Ok(read) = sequential::read_log(SEALED, &mixed) {

@@ -1,5 +1,6 @@
 //! Every seed and every input that once crashed a target runs through it in an ordinary test.
 //! With `OBLIVIO_WRITE_SEEDS=1` the seeds are written anew.
+#![allow(clippy::disallowed_methods, reason = "tests")]
 
 use oblivio_crypto::{KdfParams, KeySlots, MasterKey, Passphrase, SeededEntropy, VolumeId};
 use oblivio_store::partition::Existing;

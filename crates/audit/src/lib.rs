@@ -13,6 +13,7 @@
 //!
 //! The tests are themselves tested: [`planted`] holds a small simulated ORAM, honest and with
 //! leaks built in, and [`planted::self_test`] shows that every leak is caught.
+#![cfg_attr(test, allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests"))]
 
 mod checks;
 pub mod picture;

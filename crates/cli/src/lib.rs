@@ -2,6 +2,7 @@
 //!
 //! It is a library so that a mount can be measured over any store, the server of disks over any
 //! blocks, and what clients say fuzzed; nothing else is for others.
+#![allow(clippy::disallowed_methods, reason = "a program reads clocks, starts threads and waits")]
 #![allow(clippy::print_stdout, reason = "a command writes to standard output")]
 
 mod args;

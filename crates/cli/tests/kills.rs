@@ -3,6 +3,7 @@
 //! After every kill the volume must open and check clean; every file that was acknowledged must be
 //! whole; and every file must be one of the versions that the killed command may have left.
 //! `OBLIVIO_KILLS` says how many kills; the default is a sample.
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 
 mod common;
 

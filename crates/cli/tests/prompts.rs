@@ -1,4 +1,5 @@
 //! The terminal is as it was found, whatever ends a prompt.
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 
 mod common;
 mod terminal;

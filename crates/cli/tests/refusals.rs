@@ -1,4 +1,5 @@
 //! What goes wrong ends with its own code, says what happened, and loses nothing.
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 
 mod common;
 

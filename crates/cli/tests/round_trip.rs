@@ -1,4 +1,5 @@
 //! Files go in and come back as they were.
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 
 mod common;
 

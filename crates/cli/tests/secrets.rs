@@ -1,4 +1,5 @@
 //! Where a passphrase stays: not in the environment, the memory or a core dump of a server.
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 
 mod common;
 mod terminal;

@@ -1,5 +1,6 @@
 //! A volume as a block device of this computer. Needs root and the ublk driver; skipped, with a
 //! printed reason, where there is none.
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 #![cfg(all(feature = "ublk", target_os = "linux"))]
 
 #[path = "common/mod.rs"]

@@ -1,4 +1,5 @@
 //! `oblivio watch`: who may look, and what is told.
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 
 mod common;
 mod watching;

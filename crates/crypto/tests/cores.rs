@@ -1,6 +1,7 @@
 //! What a core dump shows of keys: nothing.
 //!
 //! The test begins itself once more, as the process that holds a secret and then aborts.
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 
 use oblivio_crypto::Secret;
 use std::os::unix::process::ExitStatusExt;

@@ -1,5 +1,6 @@
 //! `oblivio-lab`: experiments that print a table and, with `--write`, keep it in
 //! `docs/benchmarks.md` with the machine and the command.
+#![allow(clippy::disallowed_methods, reason = "a program reads clocks, starts threads and waits")]
 #![allow(clippy::print_stdout, reason = "a program that prints tables")]
 
 mod breathe;

@@ -233,6 +233,7 @@ impl<M: Medium> Behind<M> {
     }
 
     /// As [`Self::is_settled`], after so long at most.
+    #[expect(clippy::disallowed_methods, reason = "how long the disk takes")]
     pub(crate) fn settles_within(&self, patience: Duration) -> bool {
         let begun = Instant::now();
         let mut state = self.shared.state();
@@ -253,6 +254,7 @@ impl<M: Medium> Behind<M> {
     }
 
     /// Whether there is a thread.
+    #[expect(clippy::disallowed_methods, reason = "the one thread that writes behind")]
     fn start(&self) -> bool {
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         if thread.is_none() {

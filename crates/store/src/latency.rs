@@ -56,6 +56,7 @@ impl<S> LatencyStore<S> {
         &self.inner
     }
 
+    #[expect(clippy::disallowed_methods, reason = "waiting is what this store is for")]
     fn wait(&self, down: u64, up: u64) {
         let time = self.latency.of(down, up);
         if !time.is_zero() {

@@ -3,6 +3,7 @@
 //! A store is a flat set of named objects. Names are short ASCII words without `/`. There are
 //! test doubles for everything that can go wrong ([`fault`], [`crash`], [`latency`]) and a
 //! [`record`] layer that keeps the trace an adversary would keep.
+#![cfg_attr(test, allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests"))]
 
 mod behind;
 pub mod crash;

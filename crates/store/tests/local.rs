@@ -1,4 +1,5 @@
 //! What the local store promises beyond the trait, on real files.
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 
 use oblivio_store::{LocalStore, PutMode, ReadAt, Result, Store, StoreError, WriteAt};
 use std::fs;

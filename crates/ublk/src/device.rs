@@ -64,6 +64,7 @@ impl Device {
     ///
     /// # Errors
     /// Those of the system.
+    #[expect(clippy::disallowed_methods, reason = "the system names devices in its own time")]
     pub fn queue(&self) -> io::Result<(Queue, Answers)> {
         let path = format!("/dev/ublkc{}", self.id);
         let since = Instant::now();

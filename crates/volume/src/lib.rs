@@ -1,4 +1,5 @@
 //! Durable oblivious volumes, and the file system on them.
+#![cfg_attr(test, allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests"))]
 
 pub mod block;
 pub mod disk;

@@ -3,6 +3,7 @@
 //!
 //! `OBLIVIO_WRITE_FIXTURES=DIR cargo test -p oblivio-volume --test fixtures -- --ignored` makes new
 //! ones. docs/format.md says what each is.
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::sequential::SequentialConfig;

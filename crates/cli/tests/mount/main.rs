@@ -1,4 +1,5 @@
 //! Real mounts. Where there is no FUSE they are skipped, and say so.
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 
 mod attributes;
 mod audits;

@@ -1,4 +1,5 @@
 //! Real servers. Where a client's program is missing, its tests are skipped and say so.
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 
 mod audits;
 #[path = "../../src/nbd/tests/authority.rs"]

@@ -1,6 +1,7 @@
 //! The page of `oblivio watch` in a real browser, while real commands are at work. Skipped where
 //! there is no chromium with its chromedriver. With `OBLIVIO_SCREENSHOTS=DIR` the pictures of
 //! docs/watch.md are drawn again.
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 
 mod browser;
 #[path = "../common/mod.rs"]

@@ -153,6 +153,7 @@ impl Sequential {
                     self.placement.supply(*bucket, &leaf.entries());
                 }
                 let plan = self.placement.plan();
+                self.placement.expect_merged()?;
                 let reads =
                     BlockReads::new(&self.vault, stored(&plan), std::mem::take(&mut self.spare));
                 if reads.is_empty() {

@@ -287,6 +287,22 @@ impl<T: Copy, P> Placement<T, P> {
         (0..count).map(slot).collect()
     }
 
+    /// A merge has nothing left when the flush that was planned ends its generation.
+    ///
+    /// # Errors
+    /// `State` otherwise: it was resumed from numbers that no engine wrote, and blocks would be lost.
+    pub fn expect_merged(&self) -> Result<()> {
+        let next = Flush(self.flush.0 + 1);
+        let begins =
+            |level| self.schedule.bucket(level, next).is_some_and(|bucket| bucket.index == 0);
+        let left =
+            |level: Level| begins(level) && self.merges[level.0 as usize - 1].head().is_some();
+        if self.schedule.ends_turn(self.flush) && self.schedule.levels().skip(1).any(left) {
+            return Err(EngineError::State("a merge has blocks left where it ends"));
+        }
+        Ok(())
+    }
+
     /// Counts the flush that was planned.
     pub fn done(&mut self) {
         let ends = self.schedule.ends_turn(self.flush);

@@ -106,6 +106,7 @@ impl Target {
     }
 
     /// Takes the exclusive right to write: a lock on a file; on a partition, what mounting takes.
+    #[expect(clippy::disallowed_methods, reason = "others have it for moments")]
     pub(super) fn lock(self, path: &Path) -> Result<Lock> {
         let flags = if self.device { OFlags::RDWR | OFlags::EXCL } else { OFlags::RDWR };
         let since = Instant::now();

@@ -295,6 +295,7 @@ impl SequentialVolume {
     }
 
     /// Notes the newest state. While the log is replayed what is known of its end stays.
+    #[expect(clippy::disallowed_methods, reason = "how often this computer's note is made durable")]
     fn note_state(&mut self) -> Result<()> {
         let (epoch, digest) = self.current;
         if self.replaying {

@@ -39,6 +39,7 @@ pub(crate) struct Pacer {
     next: Instant,
 }
 
+#[expect(clippy::disallowed_methods, reason = "a pace is kept by the clock")]
 impl Pacer {
     pub fn new(pace: Pace) -> Self {
         Self { pace, next: Instant::now() }
@@ -138,6 +139,7 @@ impl TreeVolume {
     }
 
     /// When the next tick is due; serves one that is.
+    #[expect(clippy::disallowed_methods, reason = "a pace is kept by the clock")]
     pub(crate) fn serve_pace(&mut self) -> Result<Option<Instant>> {
         let due = |volume: &Self| volume.pacer.as_ref().map(|pacer| pacer.next);
         if due(self).is_some_and(|next| next <= Instant::now()) {

@@ -376,6 +376,7 @@ impl BlockSpace for TreeVolume {
         self.commit_is_near()
     }
 
+    #[expect(clippy::disallowed_methods, reason = "a pace is kept by the clock")]
     fn idle(&mut self) -> Result<Option<Duration>> {
         self.guarded(|volume| match volume.serve_pace()? {
             Some(next) => Ok(Some(next.saturating_duration_since(Instant::now()))),

@@ -4,7 +4,7 @@
 //! With a constant pace too, where ticks make durable what nobody has synced yet.
 //! `cargo test` plays for a second each; `OBLIVIO_CRASH_SECONDS=600` (`just crash`) for as long as told.
 //! The first seed is 1, or `OBLIVIO_CRASH_SEED`.
-
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 #![expect(clippy::print_stdout, reason = "the outcome of a long run is its table")]
 
 #[path = "../common/dice.rs"]

@@ -3,7 +3,7 @@
 //!
 //! `cargo test` takes a sample of a small volume; `OBLIVIO_DAMAGE=full` (`just damage`) changes
 //! every byte of a larger one and prints the table of docs/damage.md.
-
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 #![expect(clippy::print_stdout, reason = "the outcome of a long run is its table")]
 
 #[path = "../common/dice.rs"]

@@ -1,4 +1,5 @@
 //! The promises of the file system, one by one.
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 
 #[path = "../common/disks.rs"]
 mod disks;

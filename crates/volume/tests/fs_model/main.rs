@@ -1,4 +1,5 @@
 //! The file system against a plain model, with crashes and commits at bad moments.
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 
 #[path = "../common/disks.rs"]
 mod disks;

@@ -5,7 +5,7 @@
 //! it is refused; and no path is shown to it twice but by a replay. Each hole that there was once is put
 //! back, and must be found. `cargo test` plays some schedules; `OBLIVIO_HOSTILE=100000` (`just hostile`) as
 //! many as asked for. The first seed is 1, or `OBLIVIO_HOSTILE_SEED`; each seed is one schedule.
-
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 #![expect(clippy::print_stdout, reason = "the outcome of a long run is its table")]
 
 #[path = "../common/dice.rs"]

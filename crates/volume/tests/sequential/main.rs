@@ -3,7 +3,7 @@
 //!
 //! `cargo test` plays for a second each; `OBLIVIO_CRASH_STATES`, `OBLIVIO_TRACE_PAIRS` and
 //! `OBLIVIO_DAMAGE=full` (`just sequential-volume`) for as long as told.
-
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 #![expect(clippy::print_stdout, reason = "the outcome of a long run is its numbers")]
 
 mod ahead;

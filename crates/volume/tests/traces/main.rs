@@ -3,7 +3,7 @@
 //! records, the same commits, as many bytes. Recorded at the store.
 //!
 //! `cargo test` compares a few pairs; `OBLIVIO_TRACE_PAIRS` (`just padded-pairs`) as many as told.
-
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 #![expect(clippy::print_stdout, reason = "the outcome of a long run is its numbers")]
 
 mod blocks;
