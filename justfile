@@ -21,6 +21,10 @@ hostile schedules="100000":
 crash seconds="600":
     OBLIVIO_CRASH_SECONDS={{seconds}} cargo test --release -p oblivio-volume --test crash_campaign -- --nocapture
 
+# Seeds of the crash campaign, each played twice: the same disks, byte for byte.
+crash-twice seeds="100":
+    OBLIVIO_CRASH_TWICE={{seeds}} cargo test --release -p oblivio-volume --test crash_campaign replays -- --nocapture
+
 # Random workloads on every engine configuration.
 model cases="20000":
     PROPTEST_CASES={{cases}} cargo test --release -p oblivio-engine --test model

@@ -56,8 +56,8 @@ pub fn options(folder: &Path, args: &OpenArgs, on_shown: Option<OnShown>) -> Res
         accept_rollback: args.accept_rollback,
         pad: args.pad,
         pace: args.pace.map(pace),
-        short_pauses: false,
         on_shown,
+        ..OpenOptions::default()
     })
 }
 

@@ -1,6 +1,7 @@
 //! Where randomness comes from: the system in production, a seed in tests. Never ambient.
 
 use crate::labels;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A source of random bytes, handed to whoever needs them.
 pub trait Entropy: Send {
@@ -57,6 +58,27 @@ impl Entropy for SeededEntropy {
 impl std::fmt::Debug for SeededEntropy {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("SeededEntropy(..)")
+    }
+}
+
+/// The randomness of a volume: the system's, unless a test gives a seed. Copies draw from one
+/// stream.
+#[derive(Clone, Debug, Default)]
+pub struct Randomness(Option<Arc<Mutex<SeededEntropy>>>);
+
+impl Randomness {
+    /// Reproducible, **for tests and simulation only**.
+    pub fn from_seed(seed: u64) -> Self {
+        Self(Some(Arc::new(Mutex::new(SeededEntropy::new(seed)))))
+    }
+}
+
+impl Entropy for Randomness {
+    fn fill(&mut self, out: &mut [u8]) {
+        match &self.0 {
+            Some(seeded) => seeded.lock().unwrap_or_else(PoisonError::into_inner).fill(out),
+            None => OsEntropy.fill(out),
+        }
     }
 }
 

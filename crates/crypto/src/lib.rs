@@ -28,7 +28,7 @@ mod secret;
 mod session;
 mod slots;
 
-pub use entropy::{Entropy, OsEntropy, SeededEntropy};
+pub use entropy::{Entropy, OsEntropy, Randomness, SeededEntropy};
 pub use error::CryptoError;
 pub use group::{GROUP_MARK_BYTES, Group, GroupMark};
 pub use keys::{MasterKey, SealRoot, VOLUME_ID_BYTES, VolumeId};

@@ -3,6 +3,7 @@
 
 pub mod block;
 pub mod disk;
+mod environment;
 mod error;
 pub mod fs;
 #[doc(hidden)]
@@ -16,6 +17,7 @@ mod trust;
 mod volume;
 
 pub use block::{BlockReader, BlockSpace, Least, ROOT_BYTES};
+pub use environment::{Clock, Environment, SimulatedClock, SystemClock};
 pub use error::{Error, Result};
 pub use header::{
     EngineKind, HEADER_BYTES, HEADER_OBJECT, PublicHeader, add_passphrase, change_passphrase,

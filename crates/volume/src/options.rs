@@ -1,5 +1,6 @@
 //! What a caller chooses when a volume is created or opened, and what it is told.
 
+use crate::environment::Environment;
 use crate::tree::Pace;
 use crate::trust::Keeper;
 use oblivio_crypto::{KdfParams, VolumeId};
@@ -135,6 +136,8 @@ pub struct OpenOptions {
     pub short_pauses: bool,
     /// Called after whatever the store is shown.
     pub on_shown: Option<OnShown>,
+    /// The clock and the randomness.
+    pub environment: Environment,
 }
 
 /// The default memory budget: 448 MiB.

@@ -1,7 +1,7 @@
 //! The buffer maps of a level (§4.1): the root of each generation in its ring, and the nodes of the
 //! generation that is being written, which are built bottom up (§5.1).
 
-use super::ids::Generation;
+use super::ids::{Bucket, Generation};
 use super::map_node::Line;
 use super::map_shape::{MapShape, NodeAt};
 use crate::wire::{Reader, Writer};
@@ -139,8 +139,11 @@ impl BufferMaps {
         }
     }
 
-    /// Takes up what [`Self::save`] gave.
-    pub fn load(&mut self, input: &mut Reader<'_>) -> Result<()> {
+    /// Takes up what [`Self::save`] gave before the flush that writes `next`.
+    ///
+    /// # Errors
+    /// `State` when the nodes are not those of a generation that has come so far.
+    pub fn load(&mut self, input: &mut Reader<'_>, next: Option<Bucket>) -> Result<()> {
         let number = |word| (word != NO_NUMBER).then_some(word);
         for root in &mut self.roots {
             let (word, tag) = (input.u64()?, input.tag()?);
@@ -149,7 +152,8 @@ impl BufferMaps {
         self.begun = number(input.u64()?);
         for lines in &mut self.open {
             let count = input.u64()?;
-            if count > self.shape.fan_out() {
+            // A node with all its children is closed.
+            if count >= self.shape.fan_out() {
                 return Err(EngineError::State("a map node with too many children"));
             }
             lines.clear();
@@ -159,6 +163,11 @@ impl BufferMaps {
                     lines.push(line);
                 }
             }
+        }
+        let next = next.filter(|next| next.index > 0);
+        let begun = next.is_none_or(|next| self.begun == Some(next.generation.number));
+        if !begun || self.written() != next.map_or(0, |next| next.index) {
+            return Err(EngineError::State("a map that has not come as far as its level"));
         }
         Ok(())
     }
@@ -195,7 +204,10 @@ mod tests {
                     let mut bytes = Vec::new();
                     maps.save(&mut Writer(&mut bytes));
                     let mut loaded = BufferMaps::new(Level(1), shape.clone(), 4);
-                    loaded.load(&mut Reader(&bytes)).expect("its own bytes");
+                    let next = |index| (index < leaves).then_some(Bucket { generation, index });
+                    let another = loaded.load(&mut Reader(&bytes), next(leaf + 2));
+                    assert_eq!(another.is_err(), leaf + 1 < leaves, "it has not come as far");
+                    loaded.load(&mut Reader(&bytes), next(leaf + 1)).expect("its own bytes");
                     for leaf in 0..=leaf {
                         let (from, found) = loaded.way_to(generation, leaf).expect("written");
                         assert_eq!(from, shape.ancestor(leaf, from.height));

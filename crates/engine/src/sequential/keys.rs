@@ -1,6 +1,6 @@
 //! The keys that a sequential engine is made with.
 
-use oblivio_crypto::{MasterKey, OsEntropy, SealRoot, Sealer, SeededEntropy, VolumeId};
+use oblivio_crypto::{MasterKey, Randomness, SealRoot, Sealer, SeededEntropy, VolumeId};
 
 /// What the engine takes from the crypto crate; it derives nothing itself.
 pub struct SequentialKeys {
@@ -9,9 +9,10 @@ pub struct SequentialKeys {
 }
 
 impl SequentialKeys {
-    /// The keys of a volume, with the operating system's randomness.
-    pub fn of_volume(master: &MasterKey, volume: VolumeId) -> Self {
-        let sealer = Sealer::new(master.sequential_root(volume), Box::new(OsEntropy)).hiding();
+    /// The keys of a volume.
+    pub fn of_volume(master: &MasterKey, volume: VolumeId, randomness: &Randomness) -> Self {
+        let randomness = Box::new(randomness.clone());
+        let sealer = Sealer::new(master.sequential_root(volume), randomness).hiding();
         Self { volume, sealer }
     }
 

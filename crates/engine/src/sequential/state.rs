@@ -98,9 +98,11 @@ impl Sequential {
             _ => AccessTimeMap::new(schedule.timed_in_memory(), schedule.oldest()),
         };
         times.map_or(Ok(()), |times| map.load(times))?;
-        let placement = Placement::resume(schedule, flush, map, &taken);
         let mut vault = Vault::new(&config, layout, keys.volume, keys.sealer);
-        vault.maps.iter_mut().try_for_each(|maps| maps.load(&mut input))?;
+        for level in schedule.levels() {
+            vault.maps(level).load(&mut input, schedule.bucket(level, flush))?;
+        }
+        let placement = Placement::resume(schedule, flush, map, &taken);
         if !input.0.is_empty() {
             return Err(EngineError::State("too long"));
         }

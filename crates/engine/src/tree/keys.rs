@@ -1,7 +1,7 @@
 //! The keys that a tree engine is made with.
 
 use oblivio_crypto::{
-    Entropy, Mac, MasterKey, OsEntropy, Prf, SealRoot, Sealer, SeededEntropy, VolumeId,
+    Entropy, Mac, MasterKey, Prf, Randomness, SealRoot, Sealer, SeededEntropy, VolumeId,
 };
 
 /// What the engine takes from the crypto crate; it derives nothing itself.
@@ -14,19 +14,19 @@ pub struct TreeKeys {
 }
 
 impl TreeKeys {
-    /// The keys of a volume, with the operating system's randomness.
-    pub fn of_volume(master: &MasterKey, volume: VolumeId) -> Self {
-        let root = master.bucket_root(volume);
-        let mut root = Some(root);
+    /// The keys of a volume.
+    pub fn of_volume(master: &MasterKey, volume: VolumeId, randomness: &Randomness) -> Self {
+        let mut root = Some(master.bucket_root(volume));
+        let of_sealer = randomness.clone();
         Self {
             volume,
             prf: master.label_prf(volume),
             mac: master.block_mac(volume),
-            entropy: Box::new(OsEntropy),
+            entropy: Box::new(randomness.clone()),
             // A volume's engine has one tree.
             sealers: Box::new(move || {
                 let root = root.take().expect("a volume's engine has one tree, so one sealer");
-                Sealer::new(root, Box::new(OsEntropy))
+                Sealer::new(root, Box::new(of_sealer.clone()))
             }),
         }
     }

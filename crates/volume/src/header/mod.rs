@@ -13,7 +13,8 @@ pub use sequential::SequentialHeader;
 
 use crate::{Error, Result};
 use oblivio_crypto::{
-    CryptoError, KEY_SLOTS_BYTES, KdfParams, KeySlots, MasterKey, OsEntropy, Passphrase, VolumeId,
+    CryptoError, KEY_SLOTS_BYTES, KdfParams, KeySlots, MasterKey, OsEntropy, Passphrase,
+    Randomness, VolumeId,
 };
 use oblivio_engine::tree::TreeConfig;
 use oblivio_store::{PutMode, Store};
@@ -91,8 +92,9 @@ impl Header {
         config: &TreeConfig,
         passphrase: &Passphrase,
         kdf: KdfParams,
+        randomness: &Randomness,
     ) -> Result<(Self, MasterKey)> {
-        Self::with(tree::fields_of(config)?, passphrase, kdf)
+        Self::with(tree::fields_of(config)?, passphrase, kdf, randomness)
     }
 
     /// The header of a new volume on the sequential engine.
@@ -103,16 +105,23 @@ impl Header {
         layout: &SequentialHeader,
         passphrase: &Passphrase,
         kdf: KdfParams,
+        randomness: &Randomness,
     ) -> Result<(Self, MasterKey)> {
-        Self::with(sequential::fields_of(layout)?, passphrase, kdf)
+        Self::with(sequential::fields_of(layout)?, passphrase, kdf, randomness)
     }
 
-    fn with(fields: Fields, passphrase: &Passphrase, kdf: KdfParams) -> Result<(Self, MasterKey)> {
-        let volume = VolumeId::generate(&mut OsEntropy);
-        let master = MasterKey::generate(&mut OsEntropy);
+    fn with(
+        fields: Fields,
+        passphrase: &Passphrase,
+        kdf: KdfParams,
+        randomness: &Randomness,
+    ) -> Result<(Self, MasterKey)> {
+        let mut randomness = randomness.clone();
+        let volume = VolumeId::generate(&mut randomness);
+        let master = MasterKey::generate(&mut randomness);
         let fields = Fields { volume: volume.0, ..fields };
         let mut slots = KeySlots::new();
-        slots.add(&master, volume, passphrase, kdf, &mut OsEntropy).map_err(unlock_error)?;
+        slots.add(&master, volume, passphrase, kdf, &mut randomness).map_err(unlock_error)?;
         let mac = master.header_mac(volume).bytes(&[fields.as_bytes()]);
         Ok((Self { fields, slots, mac }, master))
     }

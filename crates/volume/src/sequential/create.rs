@@ -10,8 +10,7 @@ use crate::options::OpenOptions;
 use crate::trust::LogMark;
 use crate::{Error, Result};
 use oblivio_crypto::{
-    KdfParams, Kind, MasterKey, OsEntropy, Passphrase, Place, SEAL_HEADER, Sealer, TAG_BYTES,
-    VolumeId,
+    KdfParams, Kind, Passphrase, Place, SEAL_HEADER, Sealer, TAG_BYTES, VolumeId,
 };
 use oblivio_engine::sequential::{Layout, SequentialConfig};
 use oblivio_store::{PutMode, Store, WriteAt};
@@ -138,13 +137,16 @@ impl SequentialVolume {
         store.lock()?;
         crate::volume::expect_empty(&*store)?;
         let layout = create.header();
-        let (header, master) = Header::create_sequential(&layout, passphrase, kdf)?;
+        let randomness = &open.environment.randomness;
+        let (header, master) = Header::create_sequential(&layout, passphrase, kdf, randomness)?;
         let objects = objects(&layout)?;
         for (object, bytes) in &objects {
             store.allocate(object, *bytes)?;
         }
         if create.fill {
-            fill(&*store, &objects, &master, header.volume(), progress)?;
+            let sealer =
+                Sealer::new(master.fill_root(header.volume()), Box::new(randomness.clone()));
+            fill(&*store, &objects, sealer, header.volume(), progress)?;
         }
         let mut volume = Self::assemble(store, &header, &master, open)?;
         volume.make_durable()?;
@@ -165,11 +167,10 @@ const FILL_BYTES: usize = 4 << 20;
 fn fill(
     store: &dyn Store,
     objects: &[(&str, u64)],
-    master: &MasterKey,
+    mut sealer: Sealer,
     volume: VolumeId,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<()> {
-    let mut sealer = Sealer::new(master.fill_root(volume), Box::new(OsEntropy));
     let total = objects.iter().map(|(_, bytes)| bytes).sum();
     let mut done = 0;
     for (object, bytes) in objects {

@@ -95,7 +95,8 @@ impl SequentialVolume {
             }
             _ => None,
         };
-        let keys = SequentialKeys::of_volume(master, self.volume);
+        let keys =
+            SequentialKeys::of_volume(master, self.volume, &self.options.environment.randomness);
         let restored = Sequential::restore(config, keys, &state.engine, times.as_deref());
         *self.engine() = restored.map_err(engine_error)?;
         self.root.clone_from(&state.root);

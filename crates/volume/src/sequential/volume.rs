@@ -10,13 +10,13 @@ use crate::header::{FORMAT_VERSION, Header, SequentialHeader};
 use crate::options::{EngineInfo, OpenOptions, SequentialInfo, VolumeInfo};
 use crate::trust::{Act, ComputerId, Keep, Known, Trust};
 use crate::{Error, Result};
-use oblivio_crypto::{MasterKey, OsEntropy, Sealer, VolumeId};
+use oblivio_crypto::{MasterKey, Sealer, VolumeId};
 use oblivio_engine::sequential::{Part, Sequential, SequentialKeys, Step};
 use oblivio_engine::{BlockAnswer, BlockId, EngineError};
 use oblivio_store::Store;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// States come and go quickly under load, and a durable note of one syncs a file. Between these
 /// times a note that survives the process is enough.
@@ -51,7 +51,7 @@ pub struct SequentialVolume {
     /// Whether the log is being replayed.
     pub(super) replaying: bool,
     /// When a state was noted durably.
-    noted: Option<Instant>,
+    noted: Option<Duration>,
     pub(super) root: Vec<u8>,
     pub(super) replayed: u64,
     pub(super) options: OpenOptions,
@@ -76,9 +76,10 @@ impl SequentialVolume {
             // Its map is on the disk because there is little memory.
             store.may_keep(LITTLE_KEPT);
         }
-        let keys = SequentialKeys::of_volume(master, volume);
+        let randomness = &options.environment.randomness.clone();
+        let keys = SequentialKeys::of_volume(master, volume, randomness);
         let engine = Sequential::new(layout.engine, keys).map_err(engine_error)?;
-        let sealer = |root| Sealer::new(root, Box::new(OsEntropy)).hiding();
+        let sealer = |root| Sealer::new(root, Box::new(randomness.clone())).hiding();
         let (log, state) = (sealer(master.intent_root(volume)), sealer(master.state_root(volume)));
         let state_bytes = engine.layout().state_bytes();
         let states = StatePlaces::new(volume, state, state_bytes, layout.whole_table);
@@ -295,18 +296,18 @@ impl SequentialVolume {
     }
 
     /// Notes the newest state. While the log is replayed what is known of its end stays.
-    #[expect(clippy::disallowed_methods, reason = "how often this computer's note is made durable")]
     fn note_state(&mut self) -> Result<()> {
         let (epoch, digest) = self.current;
         if self.replaying {
             return self.trust.replayed(epoch, digest);
         }
+        let now = self.options.environment.clock.now();
         let keep = match self.noted {
-            Some(at) if at.elapsed() < NOTE_EVERY => Keep::Soon,
+            Some(at) if now - at < NOTE_EVERY => Keep::Soon,
             _ => Keep::Durable,
         };
         if keep == Keep::Durable {
-            self.noted = Some(Instant::now());
+            self.noted = Some(now);
         }
         self.trust.committed(epoch, digest, self.log.mark(), keep)
     }

@@ -11,13 +11,15 @@
 //! grows, as long as the PLB holds them: later none is to be fetched, whatever the session does.
 
 use crate::Result;
+use crate::environment::Clock;
 use crate::tree::deferred::Writes;
 use crate::tree::journal::LEAST_SYNC;
 use crate::tree::padding::PAD_BATCH;
 use crate::tree::volume::TreeVolume;
-use oblivio_crypto::{Entropy, OsEntropy};
+use oblivio_crypto::Entropy;
 use oblivio_engine::{Action, BlockId, BlockOp, Engine};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 /// Bytes that one tick makes durable, at least.
 const TICK_BYTES: usize = 64 << 10;
@@ -36,22 +38,21 @@ pub struct Pace {
 /// The pace and when it goes on.
 pub(crate) struct Pacer {
     pub pace: Pace,
-    next: Instant,
+    next: Duration,
 }
 
-#[expect(clippy::disallowed_methods, reason = "a pace is kept by the clock")]
 impl Pacer {
-    pub fn new(pace: Pace) -> Self {
-        Self { pace, next: Instant::now() }
+    pub fn new(pace: Pace, clock: &dyn Clock) -> Self {
+        Self { pace, next: clock.now() }
     }
 
     /// Waits for the next tick. Ticks that nobody could serve (the computer slept) are left out.
-    fn wait(&mut self) {
-        let now = Instant::now();
+    fn wait(&mut self, clock: &dyn Clock) {
+        let now = clock.now();
         if self.next > now {
-            std::thread::sleep(self.next - now);
+            clock.sleep(self.next - now);
         }
-        let late = now.saturating_duration_since(self.next);
+        let late = now.saturating_sub(self.next);
         let missed = late.as_nanos() / self.pace.interval.as_nanos().max(1);
         self.next += self.pace.interval * (u32::try_from(missed).unwrap_or(u32::MAX - 1) + 1);
     }
@@ -62,7 +63,7 @@ impl TreeVolume {
     pub(crate) fn fill_batch(&mut self, ops: &mut Vec<BlockOp>) {
         let missing = self.fixed_batch().unwrap_or(0).saturating_sub(ops.len());
         if let Some(pacer) = &mut self.pacer {
-            pacer.wait();
+            pacer.wait(&*self.options.environment.clock);
         }
         ops.extend(self.dummies(missing));
     }
@@ -81,11 +82,9 @@ impl TreeVolume {
 
     fn dummies(&self, count: usize) -> Vec<BlockOp> {
         let blocks = self.engine.capacity().max(1);
-        let dummy = |_| {
-            let mut random = [0; 8];
-            OsEntropy.fill(&mut random);
-            BlockOp { id: BlockId(u64::from_le_bytes(random) % blocks), action: Action::Read }
-        };
+        let mut randomness = self.options.environment.randomness.clone();
+        let dummy =
+            |_| BlockOp { id: BlockId(randomness.next_u64() % blocks), action: Action::Read };
         (0..count).map(dummy).collect()
     }
 
@@ -138,11 +137,13 @@ impl TreeVolume {
         Ok(())
     }
 
-    /// When the next tick is due; serves one that is.
-    #[expect(clippy::disallowed_methods, reason = "a pace is kept by the clock")]
-    pub(crate) fn serve_pace(&mut self) -> Result<Option<Instant>> {
-        let due = |volume: &Self| volume.pacer.as_ref().map(|pacer| pacer.next);
-        if due(self).is_some_and(|next| next <= Instant::now()) {
+    /// The time until the next tick, if there is a pace; serves one that is due.
+    pub(crate) fn serve_pace(&mut self) -> Result<Option<Duration>> {
+        let clock = Arc::clone(&self.options.environment.clock);
+        let due = |volume: &Self| {
+            volume.pacer.as_ref().map(|pacer| pacer.next.saturating_sub(clock.now()))
+        };
+        if due(self) == Some(Duration::ZERO) {
             self.tick()?;
         }
         Ok(due(self))

@@ -9,7 +9,7 @@ use crate::volume::engine_error;
 use crate::{Error, Result};
 use oblivio_engine::tree::Shape;
 use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp, Engine, TreeId};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The most operations in a batch, and the most bytes that it may read: more would fall out of
 /// the processor's caches between being read and being opened.
@@ -376,10 +376,9 @@ impl BlockSpace for TreeVolume {
         self.commit_is_near()
     }
 
-    #[expect(clippy::disallowed_methods, reason = "a pace is kept by the clock")]
     fn idle(&mut self) -> Result<Option<Duration>> {
         self.guarded(|volume| match volume.serve_pace()? {
-            Some(next) => Ok(Some(next.saturating_duration_since(Instant::now()))),
+            Some(until) => Ok(Some(until)),
             None => volume.sweep_when_idle(),
         })
     }

@@ -21,7 +21,7 @@ use crate::tree::state::{Parts, Slots, StateLog, begin};
 use crate::trust::{Act, Keep, Known, LogMark, MOST_ROWS, Trust};
 use crate::volume::{engine_error, expect_empty};
 use crate::{Error, Result};
-use oblivio_crypto::{MasterKey, OsEntropy, Passphrase, Sealer, VolumeId};
+use oblivio_crypto::{MasterKey, Passphrase, Sealer, VolumeId};
 use oblivio_engine::tree::{
     Eviction, Recursion, STASH_BOUND, TreeConfig, TreeKeys, TreeOram, buckets_in,
 };
@@ -124,7 +124,12 @@ impl TreeVolume {
     ) -> Result<TreeVolume> {
         store.lock()?;
         expect_empty(&*store)?;
-        let (header, master) = Header::create(&config_of(&create), passphrase, create.kdf)?;
+        let (header, master) = Header::create(
+            &config_of(&create),
+            passphrase,
+            create.kdf,
+            &open.environment.randomness,
+        )?;
         let mut volume = Self::assemble(store, &header, &master, open)?;
         volume.report_start();
         volume.trust.begin(LogMark::default(), None)?;
@@ -179,12 +184,14 @@ impl TreeVolume {
         let blocks = LEAST_BLOCKS.min(config.capacity);
         let cache_bytes = cache_bytes(&config, memory_bytes, blocks, config.depth(0, blocks))?;
         let config = TreeConfig { cache_bytes, ..config };
-        let engine = TreeOram::new(config, blocks, TreeKeys::of_volume(master, volume))
+        let randomness = &options.environment.randomness;
+        let keys = TreeKeys::of_volume(master, volume, randomness);
+        let engine = TreeOram::new(config, blocks, keys)
             .map_err(|error| Error::Invalid(error.to_string()))?;
         store.may_keep(most_kept(memory_bytes));
         let slab = Slab::of(&engine, header.slot_align());
         slab.tell_slots(&*store);
-        let sealer = |root| Sealer::new(root, Box::new(OsEntropy));
+        let sealer = |root| Sealer::new(root, Box::new(randomness.clone()));
         Ok(Self {
             slab,
             journal: Journal::new(volume, sealer(master.intent_root(volume))),
@@ -201,7 +208,7 @@ impl TreeVolume {
             intended: None,
             unsynced: Some(Writes::default()),
             root_changed: false,
-            pacer: options.pace.map(Pacer::new),
+            pacer: options.pace.map(|pace| Pacer::new(pace, &*options.environment.clock)),
             accesses: 0,
             padding: Padding::default(),
             committed_at: 0,

@@ -1,7 +1,7 @@
 //! What one computer knows of a volume, and where it keeps that.
 
 use crate::{Error, Result};
-use oblivio_crypto::{Entropy, OsEntropy, Tag, VolumeId};
+use oblivio_crypto::{Entropy, Tag, VolumeId};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,9 +12,9 @@ pub struct ComputerId(pub [u8; 16]);
 
 impl ComputerId {
     /// A new name.
-    pub fn generate() -> Self {
+    pub fn generate(entropy: &mut dyn Entropy) -> Self {
         let mut id = [0; 16];
-        OsEntropy.fill(&mut id);
+        entropy.fill(&mut id);
         Self(id)
     }
 }

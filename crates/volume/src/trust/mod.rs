@@ -16,7 +16,7 @@ pub(crate) use table::{MOST_ROWS, Table};
 
 use crate::options::OpenOptions;
 use crate::{Error, Result};
-use oblivio_crypto::VolumeId;
+use oblivio_crypto::{Randomness, VolumeId};
 
 /// What this computer knows of an open volume.
 pub(crate) struct Trust {
@@ -28,6 +28,7 @@ pub(crate) struct Trust {
     noted: Known,
     table: Table,
     most_rows: usize,
+    randomness: Randomness,
 }
 
 impl Trust {
@@ -37,6 +38,7 @@ impl Trust {
     /// Those of the keeper.
     pub fn take(volume: VolumeId, options: &mut OpenOptions) -> Result<Self> {
         let mut keeper = options.keeper.take();
+        let mut randomness = options.environment.randomness.clone();
         let before = match &mut keeper {
             Some(keeper) => keeper.take(volume)?,
             None => None,
@@ -47,14 +49,14 @@ impl Trust {
             digest: [0; 32],
             log: LogSeen::Mark(LogMark::default()),
             newest: None,
-            computer: ComputerId::generate(),
+            computer: ComputerId::generate(&mut randomness),
             ended: false,
         };
         let accepted = options.accept_rollback;
         let noted = before.unwrap_or(new);
         let before = before.filter(|_| !accepted);
         let table = Table::default();
-        Ok(Self { keeper, before, accepted, noted, table, most_rows: MOST_ROWS })
+        Ok(Self { keeper, before, accepted, noted, table, most_rows: MOST_ROWS, randomness })
     }
 
     /// Tables have so many rows; none for a state that has no room for one.
@@ -120,7 +122,7 @@ impl Trust {
     pub fn begin(&mut self, log: LogMark, newest: Option<Act>) -> Result<()> {
         // What was done and not noted may have been hidden, and may be shown to others.
         if !self.noted.ended || self.accepted {
-            self.noted.computer = ComputerId::generate();
+            self.noted.computer = ComputerId::generate(&mut self.randomness);
         }
         let maker = Some(self.table.newest()).filter(|maker| maker.number > 0);
         self.noted.log = LogSeen::Mark(log);

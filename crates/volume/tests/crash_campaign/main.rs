@@ -9,15 +9,19 @@
 
 #[path = "../common/dice.rs"]
 mod dice;
+mod digest;
 mod events;
 mod reluctant;
 
 use dice::Dice;
+use digest::Digest;
 use events::{BLOCKS, Event, Model, ROOT, after, any_event, beginnings, fill, pour, put};
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::{CrashStore, MemoryStore, Store};
-use oblivio_volume::{BlockSpace, CreateOptions, Error, MemoryKeeper, OpenOptions, Pace, Volume};
+use oblivio_volume::{
+    BlockSpace, CreateOptions, Environment, Error, MemoryKeeper, OpenOptions, Pace, Volume,
+};
 use reluctant::Reluctant;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,13 +29,15 @@ use std::time::{Duration, Instant};
 /// Sessions of a campaign; each begins on what a crash of the one before left.
 const SESSIONS: u64 = 3;
 /// The fixed choices of a campaign.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Setup {
     block_bytes: usize,
     memory_bytes: usize,
     pace: Option<Pace>,
     /// Somebody waits for each operation, and the disk takes its time, by this seed.
     hurry: Option<u64>,
+    /// A seed names one clock and one stream of randomness, so a campaign replays.
+    environment: Environment,
 }
 
 impl Setup {
@@ -41,7 +47,8 @@ impl Setup {
         let least = (64 * block_bytes + (24 << 10)) / 3 * 4;
         let memory_bytes = least + dice.below(512 << 10) as usize;
         let hurry = (dice.below(2) == 0).then(|| dice.next());
-        Setup { block_bytes, memory_bytes, pace: None, hurry }
+        let environment = Environment::from_seed(dice.next());
+        Setup { block_bytes, memory_bytes, pace: None, hurry, environment }
     }
 
     /// At a pace, as fast as it goes.
@@ -57,7 +64,11 @@ impl Setup {
             capacity_bytes: 1024 * self.block_bytes as u64,
             kdf: KdfParams::TEST,
         };
-        let options = OpenOptions { memory_bytes: self.memory_bytes, ..OpenOptions::default() };
+        let options = OpenOptions {
+            memory_bytes: self.memory_bytes,
+            environment: self.environment.clone(),
+            ..OpenOptions::default()
+        };
         drop(Volume::create(store.clone(), &passphrase(), create, options).expect("empty"));
         store.snapshot()
     }
@@ -69,6 +80,7 @@ impl Setup {
             pace: self.pace,
             short_pauses: self.hurry.is_some(),
             keeper: Some(Box::new(computer.clone())),
+            environment: self.environment.clone(),
             ..OpenOptions::default()
         };
         Volume::open(store, &passphrase(), options)
@@ -220,7 +232,7 @@ fn content(volume: &mut Volume) -> Model {
 }
 
 /// What was done so far.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 struct Counts {
     campaigns: u64,
     crashes: u64,
@@ -232,6 +244,8 @@ struct Counts {
     replayed: u64,
     /// Times that a tree was made for less, in sessions that were then crashed at each operation.
     shrinks: u64,
+    /// What all crashed disks held, byte for byte.
+    held: Digest,
 }
 
 /// One volume's life.
@@ -240,6 +254,8 @@ struct Campaign<'a> {
     setup: Setup,
     dice: Dice,
     counts: &'a mut Counts,
+    /// Crashes of a session, spread over its operations; [`EACH`] for all of them.
+    most: u64,
 }
 
 impl Campaign<'_> {
@@ -268,16 +284,20 @@ impl Campaign<'_> {
         let counting = Arc::new(CrashStore::holding(disk));
         let mut volume =
             self.setup.open_crashing(counting.clone(), &computer.twin()).expect("sound");
-        let mut whole = Session::on(self.setup, model);
+        let mut whole = Session::on(self.setup.clone(), model);
         whole.play(&mut volume, events).expect("no crash");
         self.counts.shrinks += whole.shrinks;
         drop(volume);
         let operations = counting.operations();
         let chosen = self.dice.below(operations.max(1));
+        let every = operations / self.most + 1;
         let mut next = None;
         for cut in 0..=operations {
             if Instant::now() > until {
                 return None;
+            }
+            if cut % every != chosen % every {
+                continue;
             }
             let left = self.crash(disk, model, computer, events, cut);
             if cut == chosen {
@@ -298,7 +318,7 @@ impl Campaign<'_> {
     ) -> (MemoryStore, Model, MemoryKeeper) {
         let (store, computer) = (Arc::new(CrashStore::holding(disk)), computer.twin());
         store.crash_after(cut);
-        let mut session = Session::on(self.setup, model);
+        let mut session = Session::on(self.setup.clone(), model);
         if let Ok(mut volume) = self.setup.open_crashing(store.clone(), &computer) {
             // After the last operation the power fails between two.
             let _ = session.play(&mut volume, events);
@@ -307,6 +327,7 @@ impl Campaign<'_> {
         self.counts.crashes += 1;
         let mut left: Vec<_> = store.extremes().into_iter().map(|(_, disk)| disk).collect();
         left.extend((0..3).map(|_| store.survivors(self.dice.next())));
+        left.iter().for_each(|disk| self.counts.held.take(disk));
         let pick = self.dice.below(left.len() as u64) as usize;
         let mut found = Model::new();
         for (index, disk) in left.iter().enumerate() {
@@ -331,7 +352,7 @@ impl Campaign<'_> {
         what: &str,
     ) -> Model {
         let store = Arc::new(disk.snapshot());
-        let setup = Setup { pace: None, ..self.setup };
+        let setup = Setup { pace: None, ..self.setup.clone() };
         let mut volume = match setup.open(store, &computer.twin()) {
             Ok(volume) => volume,
             Err(error) => panic!("{what} does not open: {error} ({setup:?})"),
@@ -366,17 +387,31 @@ impl Campaign<'_> {
     }
 }
 
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+/// A crash at each operation.
+const EACH: u64 = u64::MAX;
+
+fn any_campaign<'a>(
+    seed: u64,
+    any_setup: fn(&mut Dice) -> Setup,
+    counts: &'a mut Counts,
+    most: u64,
+) -> Campaign<'a> {
+    let mut dice = Dice(seed);
+    Campaign { seed, setup: any_setup(&mut dice), dice, counts, most }
+}
+
 /// Campaigns until the time is over; each seed makes one.
 fn campaigns(any_setup: fn(&mut Dice) -> Setup) {
-    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let until = Instant::now() + Duration::from_secs(number("OBLIVIO_CRASH_SECONDS").unwrap_or(1));
     let first = number("OBLIVIO_CRASH_SEED").unwrap_or(1);
     let mut counts = Counts::default();
     let mut seed = first;
     while Instant::now() < until {
-        let mut dice = Dice(seed);
-        let setup = any_setup(&mut dice);
-        Campaign { seed, setup, dice, counts: &mut counts }.run(until);
+        any_campaign(seed, any_setup, &mut counts, EACH).run(until);
         seed += 1;
     }
     println!("seeds {first} to {}: {counts:?}", seed - 1);
@@ -391,6 +426,25 @@ fn crashes_at_every_operation_of_random_workloads_lose_nothing() {
 #[test]
 fn crashes_at_every_operation_lose_nothing_at_a_pace() {
     campaigns(Setup::paced);
+}
+
+/// `OBLIVIO_CRASH_TWICE` seeds are played twice, with a few crashes of each session.
+#[test]
+fn a_seed_replays_byte_for_byte() {
+    let until = Instant::now() + Duration::from_secs(24 * 3600);
+    let first = number("OBLIVIO_CRASH_SEED").unwrap_or(1);
+    let last = first + number("OBLIVIO_CRASH_TWICE").unwrap_or(2);
+    for seed in first..last {
+        for any_setup in [Setup::any, Setup::paced] {
+            let outcome = || {
+                let mut counts = Counts::default();
+                any_campaign(seed, any_setup, &mut counts, 4).run(until);
+                counts
+            };
+            assert_eq!(outcome(), outcome(), "seed {seed}");
+        }
+    }
+    println!("seeds {first} to {}, twice each: the same", last - 1);
 }
 
 fn size_class(volume: &Volume) -> Result<u64, Error> {

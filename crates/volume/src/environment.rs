@@ -1,0 +1,82 @@
+//! What a volume takes from outside as values: a clock and randomness. With a clock of its own and a
+//! seed a session shows the same trace each time.
+
+use oblivio_crypto::Randomness;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Tells the time and waits.
+pub trait Clock: Send + Sync {
+    /// The time since some moment before.
+    fn now(&self) -> Duration;
+
+    /// Returns after this time.
+    fn sleep(&self, time: Duration);
+}
+
+/// The computer's clock.
+#[derive(Clone, Copy, Debug)]
+pub struct SystemClock(Instant);
+
+#[expect(clippy::disallowed_methods, reason = "the one clock of a volume")]
+impl Default for SystemClock {
+    fn default() -> Self {
+        Self(Instant::now())
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one clock of a volume")]
+impl Clock for SystemClock {
+    fn now(&self) -> Duration {
+        self.0.elapsed()
+    }
+
+    fn sleep(&self, time: Duration) {
+        std::thread::sleep(time);
+    }
+}
+
+/// A clock for tests: time passes while somebody sleeps, and at no other time.
+#[derive(Debug, Default)]
+pub struct SimulatedClock(Mutex<Duration>);
+
+impl Clock for SimulatedClock {
+    fn now(&self) -> Duration {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn sleep(&self, time: Duration) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) += time;
+    }
+}
+
+/// A volume's clock and randomness: the computer's by default.
+#[derive(Clone)]
+pub struct Environment {
+    /// Paces, and how long the store may take before a write is answered.
+    pub clock: Arc<dyn Clock>,
+    /// Keys, salts, labels of dummies, names of computers.
+    pub randomness: Randomness,
+}
+
+impl Default for Environment {
+    fn default() -> Self {
+        Self { clock: Arc::new(SystemClock::default()), randomness: Randomness::default() }
+    }
+}
+
+impl Environment {
+    /// A reproducible one, **for tests and simulation only**: a simulated clock, and randomness that
+    /// follows from the seed.
+    pub fn from_seed(seed: u64) -> Self {
+        let clock = Arc::new(SimulatedClock::default());
+        Self { clock, randomness: Randomness::from_seed(seed) }
+    }
+}
+
+impl fmt::Debug for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Environment(..)")
+    }
+}
