@@ -85,7 +85,7 @@ impl Report {
     /// Adds a paragraph.
     pub fn text(&mut self, text: &str) {
         println!("{text}\n");
-        let _ = write!(self.body, "{}\n\n", wrapped(text));
+        let _ = write!(self.body, "{}\n\n", broken(text, "\n"));
     }
 
     /// Adds a table.
@@ -106,7 +106,8 @@ impl Report {
     /// # Errors
     /// Those of the file system.
     pub fn finish(mut self, write: bool) -> Result<()> {
-        let _ = writeln!(self.body, "{}\n\n    {}", machine(), command());
+        let command = broken(&command(), " \\\n        ");
+        let _ = writeln!(self.body, "{}\n\n    {command}", broken(&machine(), "\n"));
         if write {
             let docs = docs()?;
             let path = docs.join(self.page);
@@ -134,17 +135,17 @@ impl Report {
 const HEAD: &str = "Each section was written by the command that it names; run it \
 again with `--write` to replace it.\nTimes depend on the machine; counted bytes do not.\n";
 
-/// Columns of a line of prose in a page.
+/// Columns of a line in a page.
 const COLUMNS: usize = 110;
 
-/// A paragraph in lines of a page. None begins with a sign that would make it an item of a list.
-fn wrapped(text: &str) -> String {
+/// A text in lines of a page, with `between` them. None begins with the sign of a list's item.
+fn broken(text: &str, between: &str) -> String {
     let mut lines = String::new();
     let mut column = 0;
     for word in text.split(' ') {
         let long = word.chars().count();
         if column > 0 && column + 1 + long > COLUMNS && !matches!(word, "+" | "-" | "*") {
-            lines.push('\n');
+            lines.push_str(between);
             column = 0;
         } else if column > 0 {
             lines.push(' ');
@@ -265,11 +266,11 @@ mod tests {
     #[test]
     fn paragraphs_are_wrapped() {
         let text = "a few words ".repeat(40);
-        let page = wrapped(text.trim_end());
+        let page = broken(text.trim_end(), "\n");
         assert!(page.lines().all(|line| line.chars().count() <= COLUMNS));
         assert_eq!(page.replace('\n', " "), text.trim_end());
         let sum = format!("{} + 1", "x".repeat(COLUMNS));
-        assert_eq!(wrapped(&sum), sum.replace(" 1", "\n1"));
+        assert_eq!(broken(&sum, "\n"), sum.replace(" 1", "\n1"));
     }
 
     #[test]
