@@ -154,17 +154,17 @@ struct Line {
 pub fn run(args: &Args, write: bool) -> Result<()> {
     let mut report = Report::new("engine", "The engine in memory, beside other ORAM libraries");
     report.text(
-        "One thread; uniformly random reads and writes, half and half. Oblivio is a volume over \
-         a store in memory with its defaults: sealed (AES-256-GCM), tag tree, read intents logged, \
-         the default memory budget, a commit every 1,024 accesses (most by the journal; the full \
-         ones that this calls for fall into the rounds); every block was written before, and as many accesses made since, so that its store has \
-         its final size. \
-         `rostl-oram` (0.1.0-alpha9: CircuitORAM behind RecursivePositionMap) and `oram` (Meta, \
-         0.2.0-pre.1: DefaultOram) encrypt nothing, keep nothing durable and hide their own memory \
-         accesses, which Oblivio does not; being data-independent, they take the same time full or \
-         not, so they are filled for a bounded time only. Accesses per second of processor time, \
-         median of the rounds, rounds of all contenders interleaved where they fit into memory \
-         together. A ratio is ours (one access per batch) to the other's.",
+        "One thread makes uniformly random reads and writes, half and half. Oblivio is a volume \
+         over a store in memory with its defaults: sealed (AES-256-GCM), tag tree, read intents \
+         logged, the default memory budget. It commits every 1,024 accesses, mostly by the \
+         journal; the full commits fall into the rounds. Every block was written before, and as \
+         many accesses made since, so its store has its final size. `rostl-oram` (0.1.0-alpha9: \
+         CircuitORAM behind RecursivePositionMap) and `oram` (Meta, 0.2.0-pre.1: DefaultOram) \
+         encrypt nothing and keep nothing durable. They hide their own memory accesses, which \
+         Oblivio does not. They are data-independent and take the same time full or not, so they \
+         are filled for a bounded time only. The table has accesses per second of processor time, \
+         median of the rounds. Rounds of all contenders are interleaved where they fit into \
+         memory together. A ratio is ours (one access per batch) to the other's.",
     );
     if cfg!(not(feature = "rivals")) {
         report.text("Built without `--features rivals`: only Oblivio was measured.");

@@ -118,17 +118,18 @@ impl Moved {
 pub fn run(args: &Args, write: bool) -> Result<()> {
     let mut report = Report::new("figure7", "Bytes moved per access (Freecursive, Figure 7)");
     report.text(&format!(
-        "The engine itself, with the paper's named configurations (Z = 4, 64-byte blocks, direct-\
-         mapped PLB of 64 KiB, classic eviction, no bucket cache, no tag tree), on a synthetic stream \
-         of cache misses: {STREAMS} sequential runs interleaved at random, of {RUN_LINES} lines on \
-         average; each new run begins at a random line of a page drawn by Zipf's law (exponent \
-         {EXPONENT}) from a working set of {PAGES} pages of 4 KiB, scattered over the whole capacity. \
-         {} accesses warm up, {} are counted. `uniform` is the share of the position map when every \
-         access is to a uniformly random line, the worst case for a PLB. Bytes are whole paths, read \
-         and written, (L + 1) buckets each, with buckets rounded up to 64 bytes as the paper rounds \
-         to 512 bits; for R_X8 summed over its trees, each with its own depth and 32-byte map blocks. \
-         On-chip maps as in the paper: R_X8 up to 272 KiB, the others up to 128 KiB (scaled to our \
-         32-bit labels where there are labels; H is the paper's).",
+        "The engine itself, with the paper's named configurations: Z = 4, 64-byte blocks, a \
+         direct-mapped PLB of 64 KiB, classic eviction, no bucket cache, no tag tree. The input \
+         is a synthetic stream of cache misses: {STREAMS} sequential runs interleaved at random, \
+         of {RUN_LINES} lines on average. Each run begins at a random line of a page drawn by \
+         Zipf's law (exponent {EXPONENT}) from a working set of {PAGES} pages of 4 KiB, scattered \
+         over the whole capacity. {} accesses warm up, {} are counted. `uniform` is the share of \
+         the position map when every access is to a uniformly random line, the worst case for a \
+         PLB. Bytes are whole paths, read and written: (L + 1) buckets each, rounded up to 64 \
+         bytes as the paper rounds to 512 bits. For R_X8 they are summed over its trees, each \
+         with its own depth and 32-byte map blocks. On-chip maps are as in the paper: R_X8 up to \
+         272 KiB, the others up to 128 KiB. They are scaled to our 32-bit labels where there are \
+         labels; H is the paper's.",
         count(args.warm_up as f64),
         count(args.accesses as f64)
     ));
@@ -195,8 +196,9 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
     }
     report.table(&table);
     report.text(
-        "The paper: PC_X32 moves 38 % fewer bytes than R_X8 at 4 GiB and 57 % fewer at 64 GiB; its \
-         position-map bytes are 82 % and 90 % fewer; nearly half of PI_X8's bytes are for the map.",
+        "The paper: PC_X32 moves 38 % fewer bytes than R_X8 at 4 GiB and 57 % fewer at 64 GiB. \
+         Its position-map bytes are 82 % and 90 % fewer. Nearly half of PI_X8's bytes are for the \
+         map.",
     );
     report.finish(write)
 }

@@ -123,11 +123,11 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
 
     let mut report = Report::new("files", "Files on a local disk");
     report.text(&format!(
-        "The `oblivio` command with its defaults on a fresh volume in a local directory, start of the \
-         process and passphrase included; beside it plain sealed files: AES-256-GCM over chunks of \
-         64 KiB, written with fsync. One file of {} and {} files of {}, random content, compared \
-         byte by byte after they came back. Wall-clock time; memory is the child's highest resident \
-         set.",
+        "The `oblivio` command with its defaults on a fresh volume in a local directory; the \
+         start of the process and the passphrase are included. Beside it are plain sealed files: \
+         AES-256-GCM over chunks of 64 KiB, written with fsync. One file of {} and {} files of \
+         {}, random content, are compared byte by byte after they came back. Times are \
+         wall-clock; memory is the child's highest resident set.",
         bytes(large),
         count(args.small_files as f64),
         bytes(args.small_bytes as u64)

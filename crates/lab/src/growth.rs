@@ -36,10 +36,10 @@ pub struct Args {
 pub fn run(args: &Args, write: bool) -> Result<()> {
     let mut report = Report::new("growth", "How cost grows with the number of blocks");
     report.text(
-        "The engine as a volume makes it (sealed, tag tree, 192 MiB of bucket cache less the map), \
-         buckets in plain memory, no commits; every block was written; uniformly random reads and \
-         writes, one per batch. `cold` is the same with 1 MiB of cache, which shows how cost follows \
-         from depth. Times are processor time.",
+        "The engine as a volume makes it (sealed, tag tree, 192 MiB of bucket cache less the \
+         map), over buckets in plain memory, without commits. Every block was written. Reads and \
+         writes are uniformly random, one per batch. `cold` is the same with 1 MiB of cache, \
+         which shows how cost follows from depth. Times are processor time.",
     );
     let mut table = Table::new([
         "block",

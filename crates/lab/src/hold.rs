@@ -43,8 +43,8 @@ impl Args {
         match self.hold_memory {
             0 => "",
             _ => {
-                " The memory of this virtual machine was written to before, and a page of each 512 KiB was kept, so \
-                 that its host finds less that it could take back (`--hold-memory`)."
+                " The memory of this virtual machine was written to before, and a page of each \
+                 512 KiB was kept. So its host finds less to take back (`--hold-memory`)."
             }
         }
     }

@@ -43,14 +43,15 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
 /// Bytes hashed per access.
 fn hashed(args: &Args, report: &mut Report) -> Result<()> {
     report.text(
-        "Bytes hashed per access, blocks of 64 bytes, Z = 4, classic Path ORAM eviction, no cache, \
-         both schemes on in the same engine, counted by its meters. A Merkle tree hashes every \
-         bucket of the path when it is read and again when it is written; the tag tree gets this \
-         from the seals. PMMAC hashes the block of interest, once to check and once to make \
-         the new tag, with its address and count. `full paths` is paths x (L + 1) x bucket x 2: at \
-         L = 32 most buckets were never stored and so are not read, and only this tells the cost of \
-         a tree in use; at L = 16, where every bucket is stored, the meter adds only the maintenance paths (1 in 256). `slots \
-         only` counts payloads alone, as the paper's 4 (L + 1) does.",
+        "Bytes hashed per access: blocks of 64 bytes, Z = 4, classic Path ORAM eviction, no \
+         cache. Both schemes are on in the same engine and counted by its meters. A Merkle tree \
+         hashes every bucket of the path when it is read and again when it is written; the tag \
+         tree gets this from the seals. PMMAC hashes the block of interest with its address and \
+         count: once to check and once to make the new tag. `full paths` is paths x (L + 1) x \
+         bucket x 2. At L = 32 most buckets were never stored and so are not read, and only `full \
+         paths` shows the cost of a tree in use. At L = 16 every bucket is stored, and the meter \
+         adds only the maintenance paths (1 in 256). `slots only` counts payloads alone, as the \
+         paper's 4 (L + 1) does.",
     );
     let mut table = Table::new([
         "L",
@@ -121,8 +122,8 @@ fn hashed(args: &Args, report: &mut Report) -> Result<()> {
 /// What each scheme costs in time.
 fn price(args: &Args, report: &mut Report) -> Result<()> {
     report.text(&format!(
-        "Time per access, 2^{} blocks, default eviction, random reads and writes, processor time; \
-         every bucket is sealed in all four. `cold` has 1 MiB of bucket cache.",
+        "Time per access: 2^{} blocks, default eviction, random reads and writes, processor time. \
+         Every bucket is sealed in all four. `cold` has 1 MiB of bucket cache.",
         args.log_blocks
     ));
     let mut table = Table::new([
@@ -191,9 +192,10 @@ fn rate(args: &Args, config: TreeConfig, blocks: u64) -> Result<f64> {
 fn detection(args: &Args, report: &mut Report) -> Result<()> {
     report.text(&format!(
         "What is detected when: one bucket is put back to an older version that was once sealed \
-         there (a flipped bit fails its seal at once under every scheme), then random blocks are read \
-         until the engine refuses. {} buckets at random depths, 2^10 blocks, 200,000 accesses at most, \
-         no cache. `visits` are paths shown through that bucket, the refused one included.",
+         there. (A flipped bit fails its seal at once under every scheme.) Then random blocks are \
+         read until the engine refuses. {} buckets at random depths, 2^10 blocks, at most 200,000 \
+         accesses, no cache. `visits` are paths shown through that bucket, the refused one \
+         included.",
         args.trials
     ));
     let mut table = Table::new([

@@ -102,12 +102,12 @@ impl Stopwatch {
 pub fn run(args: &Args, write: bool) -> Result<()> {
     let mut report = Report::new("latency", "Behind a slow line");
     report.text(&format!(
-        "A volume with {} in it, over a folder behind {} ms each way and {} Mbit/s, real waiting; \
-         nothing is warm. Through the library: the time to open it and to read metadata ahead, a \
-         file of 4 KiB, found by its name, and sequential work in requests of 1 MiB. Through FUSE: \
-         the same in a fresh mount, by the ordinary calls of a program, {} each; the kernel reads \
-         ahead. `of the line`: the time that the bytes moved take on the line alone, as a share \
-         of the time that passed.",
+        "A volume with {} in it, over a folder behind {} ms each way and {} Mbit/s, with real \
+         waiting. Nothing is warm. Through the library: opening it and reading metadata ahead, a \
+         file of 4 KiB found by its name, and sequential work in requests of 1 MiB. Through FUSE: \
+         the same in a fresh mount, by a program's ordinary calls of {}; the kernel reads ahead. \
+         `of the line` is the time that the bytes moved take on the line alone, as a share of the \
+         time that passed.",
         bytes(args.stored_mib << 20),
         args.each_way_ms,
         args.megabits,

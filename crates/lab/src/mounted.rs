@@ -89,9 +89,9 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
     };
     let mut report = Report::new("mounted", "A mounted volume, beside gocryptfs");
     report.text(&format!(
-        "fio on a file of {} MiB in an oblivio mount and in a gocryptfs mount (default settings both, \
-         on the same disk), job by job by turns; the page cache is dropped before each job. Median \
-         of {} rounds. The random jobs run {} seconds.{}",
+        "fio on a file of {} MiB in an oblivio mount and in a gocryptfs mount, on the same disk, \
+         default settings both, by turns. The page cache is dropped before each job. Median of {} \
+         rounds. The random jobs run {} seconds.{}",
         args.mib,
         args.rounds,
         args.seconds,

@@ -44,14 +44,13 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
     }
     let mut report = Report::new("profile", "Where the engine's time goes");
     report.text(&format!(
-        "Blocks of {}, the engine as a volume makes it over buckets in plain memory, one random \
-         access per batch, everything flushed and a delta of the \
-         state made every 1,024 accesses. The trace of bucket reads and \
-         writes is kept and replayed without an engine on buckets of the same size in the same \
-         places: first only copying every bucket read from the store and every bucket written to \
-         it, then opening and sealing them as well, then filling what is written from what lies in \
-         memory too. What each step adds is its time; the rest is the engine's own: maps, stash, \
-         placing, tags. Processor time per access.",
+        "Blocks of {}; the engine as a volume makes it, over buckets in plain memory. One random \
+         access per batch; everything is flushed and a delta of the state made every 1,024 \
+         accesses. The trace of bucket reads and writes is replayed without an engine, on buckets \
+         of the same size in the same places. The first replay only copies every bucket read from \
+         the store and written to it. The second opens and seals them as well. The third also \
+         fills what is written from memory. What each step adds is its time. The rest is the \
+         engine's own: maps, stash, placing, tags. Times are processor time per access.",
         bytes(args.block_bytes as u64)
     ));
     let mut table = Table::new([

@@ -85,7 +85,7 @@ impl Report {
     /// Adds a paragraph.
     pub fn text(&mut self, text: &str) {
         println!("{text}\n");
-        let _ = write!(self.body, "{text}\n\n");
+        let _ = write!(self.body, "{}\n\n", broken(text, "\n"));
     }
 
     /// Adds a table.
@@ -106,7 +106,8 @@ impl Report {
     /// # Errors
     /// Those of the file system.
     pub fn finish(mut self, write: bool) -> Result<()> {
-        let _ = writeln!(self.body, "{}\n\n    {}", machine(), command());
+        let command = broken(&command(), " \\\n        ");
+        let _ = writeln!(self.body, "{}\n\n    {command}", broken(&machine(), "\n"));
         if write {
             let docs = docs()?;
             let path = docs.join(self.page);
@@ -133,6 +134,28 @@ impl Report {
 /// How a page begins when there is none.
 const HEAD: &str = "Each section was written by the command that it names; run it \
 again with `--write` to replace it.\nTimes depend on the machine; counted bytes do not.\n";
+
+/// Columns of a line in a page.
+const COLUMNS: usize = 110;
+
+/// A text in lines of a page, with `between` them. None begins with the sign of a list's item.
+fn broken(text: &str, between: &str) -> String {
+    let mut lines = String::new();
+    let mut column = 0;
+    for word in text.split(' ') {
+        let long = word.chars().count();
+        if column > 0 && column + 1 + long > COLUMNS && !matches!(word, "+" | "-" | "*") {
+            lines.push_str(between);
+            column = 0;
+        } else if column > 0 {
+            lines.push(' ');
+            column += 1;
+        }
+        lines.push_str(word);
+        column += long;
+    }
+    lines
+}
 
 /// Replaces what stands between the markers of `name`, or adds it at the end.
 fn replace_section(page: &str, name: &str, body: &str) -> String {
@@ -238,6 +261,16 @@ mod tests {
             page,
             "# B\n\n<!-- begin x -->\nthree\n<!-- end x -->\n\n<!-- begin y -->\ntwo\n<!-- end y -->\n"
         );
+    }
+
+    #[test]
+    fn paragraphs_are_wrapped() {
+        let text = "a few words ".repeat(40);
+        let page = broken(text.trim_end(), "\n");
+        assert!(page.lines().all(|line| line.chars().count() <= COLUMNS));
+        assert_eq!(page.replace('\n', " "), text.trim_end());
+        let sum = format!("{} + 1", "x".repeat(COLUMNS));
+        assert_eq!(broken(&sum, "\n"), sum.replace(" 1", "\n1"));
     }
 
     #[test]

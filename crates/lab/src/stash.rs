@@ -49,13 +49,14 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
     ensure!(classic.depth(0, blocks) == Level(args.log_blocks), "N = 2^L");
     let mut report = Report::new("stash", "Stash occupancy and what the paths tell");
     report.text(&format!(
-        "{} accesses for each of five patterns ({} in all) and configuration, on {}/8 of 2^{} blocks of {} \
-         bytes, all written before, a fresh engine for each pattern, no bucket cache so that the \
-         store sees every bucket. `default` is the volume's configuration (Z = {}, one scheduled \
-         path after every 3 accesses, tree at most 52 % full); `classic` is Path ORAM with Z = 5 and \
-         N = 2^L, for which Theorem 1 of the Path ORAM paper proves Pr[stash > R] <= 14 · 0.6002^R \
-         after each access: less than one sample in {} is expected above {}, and a sample above {} is \
-         less likely than 2^-80. The state at rest pads the default's stash to {} blocks.",
+        "{} accesses for each of five patterns ({} in all) and configuration, on {}/8 of 2^{} \
+         blocks of {} bytes. All blocks were written before. Each pattern has a fresh engine \
+         without a bucket cache, so the store sees every bucket. `default` is the volume's \
+         configuration: Z = {}, one scheduled path after every 3 accesses, tree at most 52 % \
+         full. `classic` is Path ORAM with Z = 5 and N = 2^L. For it, Theorem 1 of the Path ORAM \
+         paper proves Pr[stash > R] <= 14 · 0.6002^R after each access. Less than one sample in \
+         {} is expected above {}, and a sample above {} is less likely than 2^-80. The state at \
+         rest pads the default's stash to {} blocks.",
         count(args.accesses as f64),
         count(total as f64),
         args.eighths,
@@ -100,11 +101,11 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
     report.table(&table);
     report.table(&tail);
     report.text(&format!(
-        "Every audit (leaf uniformity at several folds and over time, serial independence, repeats) \
-         was made on all drawn leaves of its run, at a false-alarm rate of {:e} for all {} runs \
-         together. The scheduled paths were set aside after each was found to be the next in \
-         reverse lexicographic order; and every request was found to read exactly the union of its \
-         paths and to write exactly those that its schedule rewrites.",
+        "Every audit was made on all drawn leaves of its run: leaf uniformity at several folds \
+         and over time, serial independence, repeats. The false-alarm rate is {:e} for all {} \
+         runs together. Each scheduled path was found to be the next in reverse lexicographic \
+         order and then set aside. Every request read exactly the union of its paths, and wrote \
+         exactly those that its schedule rewrites.",
         args.false_alarm_rate,
         2 * Pattern::ALL.len()
     ));

@@ -47,9 +47,10 @@ pub fn eviction_name(eviction: Eviction) -> String {
 pub fn run(args: &Args, write: bool) -> Result<()> {
     let mut report = Report::new("sweep", "Block size, bucket size and eviction");
     report.text(&format!(
-        "Sequential access, reads and writes by turns, to {} of data; {} MiB of bucket cache; sealed, \
-         tag tree, map in memory; buckets in plain memory. MB/s counts user data one way. `x{}` is \
-         with that many accesses in a batch. Bytes are store traffic per access, one access per batch. Times are processor time of the one thread.",
+        "Sequential access to {} of data, reads and writes by turns, with {} MiB of bucket cache. \
+         Sealed, tag tree, map in memory, buckets in plain memory. MB/s counts user data one way. \
+         `x{}` is with that many accesses in a batch. Bytes are store traffic per access, one \
+         access per batch. Times are processor time of the one thread.",
         bytes(args.data_mib << 20),
         args.cache_mib,
         args.batch

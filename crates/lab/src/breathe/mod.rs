@@ -289,15 +289,16 @@ fn report(args: &Args, breath: &Breath, write: bool) -> Result<()> {
     let points = &breath.points[..];
     let mut report = Report::new("breathe", "A volume that grows and is emptied again");
     report.text(&format!(
-        "Files of {} through the file system over a volume with blocks of 16 KiB and {} MiB of memory \
-         in a local directory: written up to {}, then deleted, in steps of {}; one read of 1 MiB at a \
-         random place for each file. Between operations a commit when the volume wants one, as in a mount; \
-         one is also asked for after each step, where it may find much to write, and for every {} \
-         deleted. After each step quiet moments until \
-         there is nothing left to sweep. Allocated is what the disk gives (holes are left out); times are \
-         wall clock milliseconds, the median and the highest of the step, for 1 MiB written or read, the same \
-         for who comes as one of {COMES} quiet moments begins and waits for its end, each of these commits, a \
-         file deleted, and one quiet moment.{}",
+        "Files of {} through the file system, over a volume with blocks of 16 KiB and {} MiB of \
+         memory in a local directory. They are written up to {} and then deleted, in steps of {}, \
+         with one read of 1 MiB at a random place for each file. A commit comes between \
+         operations when the volume wants one, as in a mount. One more is asked for after each \
+         step, where it may find much to write, and for every {} deleted. After each step idle \
+         maintenance runs until no sweep is left. `allocated` is what the disk gives, without \
+         holes. Times are wall-clock milliseconds, median and highest of the step: for 1 MiB \
+         written or read, for each of these commits, for a file deleted, and for one round of \
+         idle maintenance. `read in idle` is a read that comes as one of {COMES} such rounds \
+         begins, and waits for its end.{}",
         bytes(FILE),
         args.memory_mib,
         bytes(args.to),
@@ -310,10 +311,10 @@ fn report(args: &Args, breath: &Breath, write: bool) -> Result<()> {
     points.iter().for_each(|point| table.row(cells(point)));
     report.table(&table);
     report.text(
-        "Over all steps, in milliseconds. Beside all this 4 KiB are written over what is there and made durable, \
-         every 5 ms: what anybody would have met meanwhile. Disturbed are operations while which that took \
-         50 ms and more, or while which the host of this virtual machine took processors away from it, as it \
-         tells; the highest of the others is without them.",
+        "All steps together, in milliseconds. Beside them 4 KiB are written over existing data \
+         and made durable every 5 ms. `disturbed` operations met a moment in which that took 50 \
+         ms and more, or in which the host took processors away from this virtual machine, as it \
+         reports. `highest other` is without them.",
     );
     report.table(&waits(points, &breath.plain));
     report.text("The longest of each, and what its thread did meanwhile, in milliseconds:");

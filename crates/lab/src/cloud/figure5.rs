@@ -30,12 +30,13 @@ pub fn run(quick: bool, write: bool) -> Result<()> {
     let segments: &[usize] = if quick { &[4, 64] } else { &[4, 16, 64, 256, 1024] };
     let mut report = Report::on("cloud-paper.md", "segments", "Figure 5: segment and bucket size");
     report.text(&format!(
-        "{} files ({}) written and then all read in another order, through the file layer over the \
-         engine; no level of the tree cached, no commits, so every path goes to the store, as in the \
-         paper. Our lines pack tails and serve as many blocks together as a volume does (8 MiB of \
-         paths, so one at 64 KiB and more); the last line is the paper's engine before its \
-         optimizations. MB/s are bytes of files both ways over processor time; `far` adds {:.0} ms for each call \
-         and the bytes over {:.0} MB/s. `moved` is store bytes for each byte of a file.",
+        "{} files ({}) are written and then all read in another order, through the file layer \
+         over the engine. No level of the tree is cached and nothing commits, so every path goes \
+         to the store, as in the paper. Our lines pack tails and serve as many blocks together as \
+         a volume does: 8 MiB of paths, so one block at 64 KiB and more. The last line is the \
+         paper's engine before its optimizations. MB/s are bytes of files both ways over \
+         processor time. `far` adds {:.0} ms for each call and the bytes over {:.0} MB/s. `moved` \
+         is store bytes for each byte of a file.",
         sizes.len(),
         bytes(total),
         1e3 * LATENCY,

@@ -14,28 +14,30 @@ pub fn write(shown: &Shown<'_>, rows: &[Row], write: bool) -> Result<()> {
     let mut report = Report::on("cloud-paper.md", "groups", "Figure 6: several segments at a time");
     let files = shown.sizes.len();
     report.text(
-        "Segments of 64 KiB, n at a time, side by side: **a**, the paper's, n consecutive segments of \
-         a file share a label and lie on one path; Z = 3, every path that is read is written back, \
-         and random paths follow while the stash holds more than 100 blocks. **b**: the same groups \
-         with Oblivio's schedule; Z = 4, a path is rewritten after every 3 blocks, where each access \
-         counts as n blocks whether the group is full or not (else the store would see how full it \
-         is). **b'**: the same, where a group counts as the blocks it has; the same for whole files, but \
-         reading a part of a file then shows how full that group is. **c**, what Oblivio does: n segments in one batch, each on a path of its own. a, b and b' \
-         are a model that moves block numbers and counts; c is the engine. Trees are about half \
-         full, no level is cached.",
+        "Segments of 64 KiB, n at a time, side by side. **a** is the paper's way: n consecutive \
+         segments of a file share a label and lie on one path. Z = 3, every path that is read is \
+         written back, and random paths follow while the stash holds more than 100 blocks. **b** \
+         has the same groups with Oblivio's schedule: Z = 4, a path is rewritten after every 3 \
+         blocks. Each access counts as n blocks even if its group is not full; otherwise the \
+         store would see how full it is. **b'** counts a group as the blocks it has. It is the \
+         same for whole files, but reading a part of a file then shows how full that group is. \
+         **c** is what Oblivio does: n segments in one batch, each on a path of its own. a, b and \
+         b' are a model that moves block numbers and counts; c is the engine. Trees are about \
+         half full, no level is cached.",
     );
     report.text(&format!(
-        "`moved` is blocks read and written for each segment that was asked for, of the paper's \
-         {files} files ({}, nothing packed, each read once) and, after the stroke, of files of \
+        "`moved` is blocks read and written for each segment asked for. It is for the paper's \
+         {files} files ({}, nothing packed, each read once) and, after the stroke, for files of \
          {EQUAL} segments in a tree of {} levels. `calls` are those of the store for the {files} \
-         files, one file and one group after the other. MB/s come from the counted buckets and {:.0} \
-         and {:.0} µs of processor for one of 3 and of 4 slots, measured on the engine. `far` adds \
-         {:.0} ms for each call and the bytes over {:.0} MB/s. `extra` are the paths that only the stash asked for, per 1,000 \
-         accesses, when one file of {EQUAL} segments is read again and again, and when many are; `>` where some access gave up after 50. \
-         For **a** the verdict is an exact Mann-Whitney test of these over {STORES} stores for each \
-         workload; for the others the paths of each access must be as many, and \
-         `oblivio_audit::compare` must not tell the leaves apart. False alarms of all lines together \
-         at most {FALSE_ALARMS:e}.",
+         files, one file and one group after the other. MB/s come from the counted buckets and \
+         {:.0} and {:.0} µs of processor for one of 3 and of 4 slots, measured on the engine. \
+         `far` adds {:.0} ms for each call and the bytes over {:.0} MB/s. `extra` are the paths \
+         that only the stash asked for, per 1,000 accesses: when one file of {EQUAL} segments is \
+         read again and again, and when many are. `>` means that some access gave up after 50. \
+         For **a** the verdict is an exact Mann-Whitney test of these over {STORES} stores for \
+         each workload. For the others each access must have as many paths, and \
+         `oblivio_audit::compare` must not tell the leaves apart. False alarms of all lines \
+         together are at most {FALSE_ALARMS:e}.",
         bytes(shown.sizes.iter().sum()),
         shown.depth + 1,
         1e6 * shown.costs[0],

@@ -67,12 +67,13 @@ pub fn run(quick: bool, write: bool) -> Result<()> {
     let empty = Filled::new(0, 1, true)?.info.live_blocks;
     let mut report = Report::on("cloud-paper.md", "packing", "Figure 7: packing");
     report.text(&format!(
-        "1,000 files of one size in a volume with segments of 64 KiB and {} of memory over a \
-         store in memory; the tree follows what is stored. Without packing each file is filled up to \
-         whole segments with zeros, which are not counted as data. A tree is as large as the next \
-         class above its blocks, an eighth of a power of two; an empty file system has {empty} \
-         blocks. MB/s of reading all files once in an order of chance, processor time, median of \
-         {rounds} rounds of both volumes by turns; `moved` is bucket bytes for each byte of a file.",
+        "1,000 files of one size in a volume with segments of 64 KiB and {} of memory, over a \
+         store in memory. The tree follows what is stored. Without packing each file is filled up \
+         to whole segments with zeros, which do not count as data. A tree is as large as the next \
+         class above its blocks, an eighth of a power of two. An empty file system has {empty} \
+         blocks. MB/s are of reading all files once in random order, by processor time, median of \
+         {rounds} rounds of both volumes by turns. `moved` is bucket bytes for each byte of a \
+         file.",
         bytes(MEMORY as u64)
     ));
     let mut table = Table::new([

@@ -99,16 +99,17 @@ fn report(moments: &[Moment], write: bool) -> Result<()> {
     let resizes = moments.windows(2).filter(|pair| shape(&pair[0]) != shape(&pair[1])).count();
     let mut report = Report::on("cloud-paper.md", "resizing", "Figure 8: a tree that follows");
     report.text(&format!(
-        "{ACTIONS} files of random sizes added and deleted, segments of 64 KiB; after each action a \
-         commit, and quiet moments until no sweep is left. `blocks` exist, `tree` is all slots of \
-         all buckets, of which leaves have `leaf` and others 4. The tree has another shape after \
-         {resizes} of the actions. Beyond the smallest class, of the slots of the tree are used: \
-         {of_tree}; of those of buckets that are stored (some of a tree that grew were not written \
-         yet, some still as short as before): {of_stored}. The paper adds and removes single buckets \
-         at the end of the tree and stays between 45 and 55 %; ours gives each leaf a slot more when \
-         it is half full, and takes one back when the blocks would fill the smaller tree to less \
-         than 15/16 of that (docs/decisions/0010-leaf-slots.md). It tells the store less: the class, \
-         one of four for each power of two, not each bucket."
+        "{ACTIONS} times a file of random size is added or deleted, with segments of 64 KiB. \
+         After each action comes a commit, and idle maintenance until no sweep is left. `blocks` \
+         exist. `tree` is all slots of all buckets, of which leaves have `leaf` and others 4. The \
+         tree has another shape after {resizes} of the actions. Beyond the smallest class, the \
+         used share of the tree's slots is {of_tree}. Of the slots of stored buckets it is \
+         {of_stored}; some buckets of a tree that grew were not written yet, and some are still \
+         as short as before. The paper adds and removes single buckets at the end of the tree and \
+         stays between 45 and 55 %. Ours gives each leaf a slot more when it is half full. It \
+         takes one back when the blocks would fill the smaller tree to less than 15/16 of that \
+         ([why](decisions/0010-leaf-slots.md)). It shows the store less: the class, one of four \
+         for each power of two, not each bucket."
     ));
     let head = ["action", "what", "blocks", "class", "depth", "leaf", "tree", "used, %"];
     let mut table = Table::new(head.into_iter().chain(["of stored, %", "stored"]));

@@ -76,15 +76,16 @@ pub fn run(files: usize, write: bool) -> Result<()> {
     sorted.sort_unstable();
     let tail: u64 = sorted.iter().rev().take(files / 20).sum();
     report.text(&format!(
-        "The paper takes its sizes from Roselli, Lorch and Anderson (\"A Comparison of File System \
-         Workloads\", USENIX 2000); they are a curve without numbers, and the original's was not at hand. The points below are \
-         our reconstruction, between which the logarithm of the size is interpolated. They keep to \
-         what is published in words: a median of one to a few KiB (1 to 3.5 KB in Ramakrishnan et \
-         al. 1992; 1,080 bytes in 1984 and 2,475 in 2005 in Tanenbaum, Herder and Bos 2006) and a \
-         mean some twenty times that (140 million files in 10.5 TB, 75 KB each, in Douceur and \
-         Bolosky 1999). {files} files at even steps through it hold {} in all: median {}, mean {}, \
-         and the largest twentieth holds {:.0} % of the bytes. Another choice of the large end \
-         moves every throughput here, of all ways alike.",
+        "The paper takes its sizes from Roselli, Lorch and Anderson (\"A Comparison of File \
+         System Workloads\", USENIX 2000). They are a curve without numbers, and the original's \
+         was not at hand. The points below are our reconstruction; between them the logarithm of \
+         the size is interpolated. They keep to what is published in words. The median is one to \
+         a few KiB: 1 to 3.5 KB in Ramakrishnan et al. 1992; 1,080 bytes in 1984 and 2,475 in \
+         2005 in Tanenbaum, Herder and Bos 2006. The mean is some twenty times that: 140 million \
+         files in 10.5 TB, 75 KB each, in Douceur and Bolosky 1999. {files} files at even steps \
+         through it hold {} in all: median {}, mean {}, and the largest twentieth holds {:.0} % \
+         of the bytes. Another choice of the large end moves every throughput here, of all ways \
+         alike.",
         bytes(total),
         bytes(sorted[files / 2]),
         bytes(total / files as u64),

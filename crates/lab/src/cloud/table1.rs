@@ -51,13 +51,13 @@ pub fn run(dir: Option<&Path>, quick: bool, write: bool) -> Result<()> {
     }
     let mut report = Report::on("cloud-paper.md", "throughput", "Table I: the price of each step");
     report.text(&format!(
-        "{files} files ({}) written to a local disk, one sync at the end, the page cache dropped, then \
-         all read in another order; wall-clock time, median of {rounds} rounds of all ways by turns. \
-         Encryption is AES-256-GCM over chunks of 64 KiB. Oblivio's volume is closed and opened in \
-         between. With its defaults the whole tree of so little data fits in memory once it was \
-         read; with 8 MiB the store is read for every path, as in the paper. The paper's column is \
-         its Python program on a disk of 2011, before its optimizations: the ratios are what \
-         compares.",
+        "{files} files ({}) are written to a local disk with one sync at the end. The page cache \
+         is dropped, then all are read in another order. Times are wall-clock, median of {rounds} \
+         rounds of all ways by turns. Encryption is AES-256-GCM over chunks of 64 KiB. Oblivio's \
+         volume is closed and opened in between. With its defaults the whole tree fits in memory \
+         after it was read. With 8 MiB the store is read for every path, as in the paper. The \
+         paper's column is its Python program on a disk of 2011, before its optimizations: \
+         compare the ratios.",
         bytes(corpus.bytes())
     ));
     let mut table = Table::new([

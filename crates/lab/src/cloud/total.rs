@@ -35,13 +35,13 @@ pub fn run(quick: bool, write: bool) -> Result<()> {
     let total: u64 = sizes.iter().sum();
     let mut report = Report::on("cloud-paper.md", "total", "All together against none");
     report.text(&format!(
-        "{files} files ({}) written and read through the file layer over the engine, no level cached. \
-         `together`: up to {TOGETHER} blocks of a request in one round trip (multi-block fetching); \
-         `packed`: tails and small files share blocks. The tree is always made for what is stored, so \
-         it shrinks with packing, as in the paper. MB/s both ways by processor time, median of \
-         {rounds} rounds of all ways by turns; `far` adds {:.0} ms for each call \
-         and the bytes over {:.0} MB/s. `moved` \
-         is store bytes for each byte of a file, `gain` is against *ours, none*.",
+        "{files} files ({}) written and read through the file layer over the engine, no level \
+         cached. `together`: up to {TOGETHER} blocks of a request in one round trip (multi-block \
+         fetching). `packed`: tails and small files share blocks. The tree is always made for \
+         what is stored, so it shrinks with packing, as in the paper. MB/s are both ways by \
+         processor time, median of {rounds} rounds of all ways by turns. `far` adds {:.0} ms for \
+         each call and the bytes over {:.0} MB/s. `moved` is store bytes for each byte of a file, \
+         `gain` is against *ours, none*.",
         bytes(total),
         1e3 * LATENCY,
         LINK / 1e6

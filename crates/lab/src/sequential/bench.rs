@@ -91,23 +91,23 @@ impl Bench {
         let model = match self.seek {
             0 => String::new(),
             seek => format!(
-                " **The storage is a model**: below every disk alike, a disk that turns is imitated, \
-                 with seeks of {:.1} ms, {} MB/s and a page cache of a {}th of the disk, empty before each \
-                 job; it does not turn while the disk is filled.",
+                " **The storage is a model**: below every disk alike, a hard disk is imitated, \
+                 with seeks of {:.1} ms, {} MB/s and a page cache of a {}th of the disk. The \
+                 cache is empty before each job. The model is off while the disk is filled.",
                 seek as f64 / 1e3,
                 RATE / 1_000_000,
                 CACHED
             ),
         };
         format!(
-            "Disks of {}, each served by a process of its own with the server of `oblivio nbd`, on \
-             the same store layer, sealed with the same cipher; fio's `nbd` engine on a Unix socket. \
-             Before anything is measured half of each disk is written, and then all of it, from beginning \
-             to end, {} times, so that no write is in step with DetWoORAM's turns. Jobs \
-             that are told in a time run {} seconds, and a flush at the end counts where they write. \
-             Jobs that only read are run {} times in each round, by turns. \
-             Median of {} rounds; {turns}. A ratio is the median of the ratios of what was measured \
-             one after the other. {cold}{model}",
+            "Disks of {}, each served by a process of its own with the server of `oblivio nbd`, \
+             on the same store layer and with the same cipher. fio's `nbd` engine uses a Unix \
+             socket. Before anything is measured, half of each disk is written, and then all of \
+             it from beginning to end, {} times. So no write is in step with DetWoORAM's turns. \
+             Jobs with a given time run {} seconds, and a flush at the end counts where they \
+             write. Jobs that only read run {} times in each round, by turns. Median of {} \
+             rounds; {turns}. A ratio is the median of the ratios of what was measured one after \
+             the other. {cold}{model}",
             bytes(self.size),
             self.fill,
             self.seconds,

@@ -66,11 +66,12 @@ fn paper(gib: u64) -> (f64, f64) {
 pub fn run(write: bool) -> Result<()> {
     let mut report = Report::on("sequential.md", "cost", "Bytes written and stored");
     report.text(
-        "Counted on the schedule, blocks of 4 KiB, with buffer maps and tags; `written` is bytes for a \
-         byte that a user writes once every level is in use, `stored` bytes on the disk for a byte of \
-         the volume. A log in which each write is also kept adds 1 to `written` and less than 0.01 to \
-         `stored`. The paper's own parameters (fan-out 2, queue and bucket of 256 blocks) come to \
-         log2 (N / 256) + 1 writes and 5 times the space by its formulas, maps not counted.",
+        "Counted on the schedule: blocks of 4 KiB, with buffer maps and tags. `written` is bytes \
+         for a byte that a user writes once every level is in use. `stored` is bytes on the disk \
+         for a byte of the volume. A log in which each write is also kept adds 1 to `written` and \
+         less than 0.01 to `stored`. By its formulas, the paper's own parameters (fan-out 2, \
+         queue and bucket of 256 blocks) come to log2 (N / 256) + 1 writes and 5 times the space, \
+         maps not counted.",
     );
     sweep(&mut report)?;
     ratios(&mut report)?;
@@ -126,8 +127,8 @@ fn ratios(report: &mut Report) -> Result<()> {
         }
     }
     report.text(
-        "256 GiB with a queue of 64 MiB, when the last level is written that many times for each byte \
-         at most: more writes, less space.",
+        "256 GiB with a queue of 64 MiB. The last level is written at most that many times for \
+         each byte: more writes, less space.",
     );
     report.table(&table);
     Ok(())
@@ -163,10 +164,11 @@ fn defaults(report: &mut Report) -> Result<()> {
         ]);
     }
     report.text(
-        "**The defaults.** Levels grow by 16; the queue is the smallest that saves a level, at most \
-         64 MiB and a 64th of the volume. A fan-out of 32 would save a level at some sizes, and makes each \
-         merge read from twice as many places; 8 needs a level more at 256 GiB. `memory` is the access time \
-         map and both halves of the queue; `a flush` the most that one writes, after every 168 blocks.",
+        "**The defaults.** Levels grow by 16. The queue is the smallest that saves a level, at \
+         most 64 MiB and a 64th of the volume. A fan-out of 32 would save a level at some sizes, \
+         but each merge then reads from twice as many places. 8 needs a level more at 256 GiB. \
+         `memory` is the access time map and both halves of the queue. `a flush` is the most that \
+         one writes, after every 168 blocks.",
     );
     report.table(&table);
     Ok(())
@@ -197,9 +199,9 @@ fn in_the_oram(report: &mut Report) -> Result<()> {
         }
     }
     report.text(
-        "The access time map in the ORAM, the rest as by default. `in memory` is the map itself, or the \
-         times of its pages; `remembered` what was written since its page had its turn, at most. The \
-         queue comes to both.",
+        "The access time map in the ORAM, the rest as by default. `in memory` is the map itself, \
+         or the times of its pages. `remembered` is the most that was written since its page had \
+         its turn. The queue comes to both.",
     );
     report.table(&table);
     Ok(())

@@ -55,10 +55,10 @@ pub fn own_code(bench: &Bench, write: bool) -> Result<()> {
     let mut report = Report::on(PAGE, "own-code", "Beside SqORAM's own code");
     report.text(&bench.text());
     report.text(
-        "`its own code` is what the authors' program was measured to do elsewhere, on a machine of \
-         this kind, over NBD, on 1 GiB with blocks of 4 KiB and its file in the page cache; it is not \
-         run here. Of its random reads, 19 to 24 thousand, the smaller number stands beside those \
-         that come one at a time.",
+        "`its own code` is what the authors' program was measured to do elsewhere; it is not run \
+         here. That was on a machine of this kind, over NBD, on 1 GiB with blocks of 4 KiB and \
+         its file in the page cache. Its random reads were 19 to 24 thousand; the smaller number \
+         stands beside those that come one at a time.",
     );
     let measured = bench.measure(&USUAL, jobs.clone())?;
     report.table(&measured.table());

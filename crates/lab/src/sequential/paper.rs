@@ -67,10 +67,10 @@ pub fn table1(bench: &Bench, write: bool) -> Result<()> {
     let mut report = Report::on(PAGE, "table1", "The paper's Table 1");
     report.text(
         "Sequential requests of 1 MiB and random ones of 4 KiB, one at a time. The paper's disks \
-         were kernel modules on a hard disk that turns (9 ms to seek, 4 to turn), with its map on the \
-         disk; what can be compared is each disk's part of the encrypted one that its own table \
-         begins with (dm-crypt there, the plain sealed one here). HIVE and DataLair were not built \
-         here, and DetWoORAM is not in the paper's table.",
+         were kernel modules on a hard disk (9 ms to seek, 4 to turn), with its map on the disk. \
+         Compare each disk's share of the encrypted disk that its own table begins with: dm-crypt \
+         there, plain sealed here. HIVE and DataLair were not built here, and DetWoORAM is not in \
+         the paper's table.",
     );
     report.text(&bench.text());
     let one = |rw| Job { depth: 1, ..Job::sequential(rw) };
@@ -145,10 +145,10 @@ pub fn ageing(args: &Ageing, write: bool) -> Result<()> {
     ensure!(2 * area <= bench.size, "the areas are larger than the disk; make --size larger");
     let mut report = Report::on(PAGE, "ageing", "Ageing (the paper's Table 2)");
     report.text(&format!(
-        "{0} of each disk are written in sequence, and another {0}, and both are read; then {1} MB of \
-         random writes of 4 KiB go to the first, {DEPTH} at a time, with a flush at the end; then both are \
-         read again. As storage gets faster and slower meanwhile, what counts is how much the first \
-         fell beside the other, which was read by turns with it.",
+        "{0} of each disk are written in sequence, and another {0}, and both are read. Then {1} \
+         MB of random writes of 4 KiB go to the first, {DEPTH} at a time, with a flush at the \
+         end. Then both are read again. Storage gets faster and slower meanwhile. So compare how \
+         much the first fell beside the other, which was read by turns with it.",
         bytes(area),
         AGEING_BYTES.div_ceil(1_000_000),
     ));
@@ -212,9 +212,9 @@ pub fn seeks(args: &Ageing, write: bool) -> Result<()> {
     }
     let mut report = Report::on(PAGE, "seeks", "With seeks: a model");
     report.text(&format!(
-        "As above: {} are written and read, aged by random writes of a tenth of them, and read again; \
-         then random requests of 4 KiB. No disk turned for this: what can be read here is where seeks \
-         go, not how fast a disk would be.",
+        "As above: {} are written and read, aged by random writes of a tenth of them, and read \
+         again. Then random requests of 4 KiB follow. No hard disk took part. The model shows \
+         where seeks go, not how fast a disk is.",
         bytes(area)
     ));
     report.text(&bench.text());
@@ -244,10 +244,10 @@ const MIXED: usize = 4;
 pub fn figure7(bench: &Bench, write: bool) -> Result<()> {
     let mut report = Report::on(PAGE, "figure7", "The paper's Figure 7");
     report.text(
-        "(a) sequential requests of 1 MiB, (b) random ones of 4 KiB, (c) mixes of random reads and \
-         writes of 4 KiB, read and written bytes together. The paper ran FileBench in an ext4 on \
-         each disk; these are the disks themselves. What it found: SqORAM with the map in memory \
-         reads nearly as fast as its baseline, and at 70 % reads it is 1.6 times as fast as \
+        "(a) sequential requests of 1 MiB, (b) random ones of 4 KiB, (c) mixes of random reads \
+         and writes of 4 KiB, read and written bytes together. The paper ran FileBench in an ext4 \
+         on each disk; these are the disks themselves. It found that SqORAM with the map in \
+         memory reads nearly as fast as its baseline. At 70 % reads it is 1.6 times as fast as \
          DetWoORAM.",
     );
     report.text(&bench.text());

@@ -28,9 +28,8 @@ pub struct Args {
 pub fn run(args: &Args, write: bool) -> Result<()> {
     let mut report = Report::on("sequential.md", "speed", "The engine over plain memory");
     report.text(&format!(
-        "A volume of {} in memory, every level in use, blocks of 4 KiB, processor time of one thread: \
-         sealing, merging and copying, no disk. Reads take 64 blocks \
-         at a time.",
+        "A volume of {} in memory, every level in use, blocks of 4 KiB. Processor time of one \
+         thread: sealing, merging and copying, no disk. Reads take 64 blocks at a time.",
         bytes(args.data_mib << 20)
     ));
     let mut table = Table::new([
