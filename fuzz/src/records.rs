@@ -67,9 +67,9 @@ fn sealed_commits(input: &mut Input<'_>) {
     }
 }
 
-/// A journal in five forms: a record; any bytes; a properly sealed record; one that the journal
-/// wrote and that is damaged, which gives a prefix of the writes or an error; and pages of two
-/// forks mixed, which give a prefix of one of them or an error.
+/// A journal in five forms: a record; any bytes; a properly sealed record; a damaged journal; and
+/// mixed pages of two forks. The last two give a prefix of the writes (of one of the forks), or an
+/// error.
 pub fn journal(data: &[u8]) {
     let mut input = Input(data);
     match input.byte() {

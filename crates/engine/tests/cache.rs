@@ -62,7 +62,7 @@ fn the_cache_stays_within_its_bytes() {
     }
 }
 
-/// A bucket without another turn before the next flush is written at once, at no cost: the total
+/// A bucket without another turn before the next flush is written at once, at no cost. The total
 /// number of writes is the same, and a flush on time has nothing left.
 #[test]
 fn what_a_flush_would_write_is_written_before_at_no_cost() {

@@ -6,7 +6,7 @@
 //! it to the system and makes it durable, so a final sync waits little. Reads see the deferred
 //! writes.
 //!
-//! An error of the thread stays until a retry: the next large write, or sync.
+//! An error of the thread stays until a retry: the next write or sync.
 
 mod holes;
 mod kept;
@@ -111,7 +111,8 @@ impl<M: Medium> Behind<M> {
         Self { shared: Arc::new(shared), thread: Mutex::default() }
     }
 
-    /// Sets the most bytes to keep, besides a single write. Above 4 MiB, writes are throttled.
+    /// Sets the most bytes to keep; a single write may exceed it. Above 4 MiB, writes are
+    /// throttled.
     pub(crate) fn may_keep(&self, bytes: usize) {
         self.shared.reserve.store(bytes, Ordering::Relaxed);
     }

@@ -1,7 +1,7 @@
 //! Passes on the calls that a layer over a store does not handle.
 
-/// In an `impl Store`: passes the named methods on to another store, as in `pass_on!(self =>
-/// self.inner; len list lock);`.
+/// In an `impl Store`: the named methods pass on to another store, as in
+/// `pass_on!(self => self.inner; len list lock);`.
 #[macro_export]
 macro_rules! pass_on {
     ($this:ident => $inner:expr; $($method:ident)*) => {

@@ -7,9 +7,8 @@ use crate::special::ln_sum_exp;
 const BETS: [f64; 14] =
     [0.05, 0.2, 0.5, 0.8, 0.9, 0.96, 0.99, 1.01, 1.04, 1.1, 1.3, 2.0, 8.0, 64.0];
 
-/// A lower bound, except for the worst cases at `deviations` standard deviations: the logarithm of
-/// the wealth after `seen` bets on an event of probability `chance` whose true probability is
-/// `real`.
+/// A lower bound, at `deviations` standard deviations, on the logarithm of the wealth after `seen`
+/// bets. The odds assume probability `chance`; the true one is `real`.
 pub(super) fn likely_log_wealth(seen: f64, chance: f64, real: f64, deviations: f64) -> f64 {
     let of = |factor: &f64| {
         let price = 1.0 + chance * (factor - 1.0);

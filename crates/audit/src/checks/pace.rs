@@ -10,9 +10,9 @@ const NAME: &str = "constant pace";
 /// and map blocks when the map recurses.
 const MORE: usize = 1;
 
-/// Judges whether each tick has its batch and its record, in that order and of one size, and no
-/// tick between two commits is missing: a gap of nearly two intervals means a missing tick. A delay
-/// by a commit is no deviation: its time and duration follow from the number of ticks.
+/// Judges whether each tick has a batch and a record, each of one size, and no tick between two
+/// commits is missing. A gap of nearly two intervals means a missing tick. A delay by a commit is
+/// no deviation: its time and duration follow from the number of ticks.
 pub fn judge_pace(trace: &Trace, interval: Duration, batch: usize) -> Finding {
     let ticks: Vec<&Request> = trace
         .requests

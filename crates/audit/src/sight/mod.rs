@@ -140,7 +140,7 @@ impl Observer {
                     self.settle_one();
                 }
             }
-            // The call is repeated, or the session ends: only the repeated one counts.
+            // The call is repeated, or the session ends: a failed call does not count.
             Line::Failed(number) => self.lately.retain(|(call, _)| call != number),
             Line::Said(said) => {
                 self.settle_all();

@@ -6,7 +6,7 @@ use crate::trace::{Kind, Request};
 
 /// Operations between two extra paths.
 const EXTRA_EVERY: u64 = 256;
-/// The journal holds records of written bytes, and changes of size, which take a page.
+/// Bytes of the journal's record of a change of size: a page.
 const RESIZE: u64 = 4096;
 
 impl Observer {

@@ -169,7 +169,7 @@ impl Sequential {
             }
             Phase::Writing { bytes, maps, .. } => {
                 self.vault.maps = maps;
-                // With a small memory, reads may use the buffer meanwhile.
+                // With little memory, free the buffer for reads.
                 if self.config.time_pages == 0 {
                     self.sealed = bytes;
                 }

@@ -24,9 +24,9 @@
 //!   a turn, before the first write of the next turn's first flush. More often is allowed. For one
 //!   turn after a durable state, a flush writes only where that state has nothing current. So a
 //!   crash at any write leaves everything that the state names whole, torn sectors included.
-//! - *Recovery.* Restore the state. Rebuild the access times unless they were saved (always, if
-//!   they are in the ORAM). Replay the lost writes, then make the rest of the log as ordinary
-//!   writes. Their flushes write the same places in the same order as before the crash.
+//! - *Recovery.* Restore the state. Rebuild the access times unless they were saved; those in the
+//!   ORAM never are. Replay the lost writes, then make the rest of the log as ordinary writes.
+//!   Their flushes write the same places in the same order as before the crash.
 //! - *Seal the state*, and refuse an older one: its roots authenticate the disk.
 //! - *Fill the disk* with random bytes at creation, to hide which parts were not yet written.
 

@@ -15,7 +15,7 @@ const MOST_GROWN_MAP: usize = 1 << 30;
 /// The most slots of a bucket with leaf steps: 2 bits count the missing ones.
 const MOST_STEPPED: usize = 4;
 
-/// The lowest levels, where blocks wait for room below. Above them blocks only pass.
+/// Lowest levels in which blocks wait for room below. Above them blocks only pass.
 const LEAF_LEVELS: u32 = 3;
 
 /// The storage of position-map blocks beyond the on-chip map.

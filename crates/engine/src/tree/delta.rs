@@ -25,7 +25,7 @@ const MOST_COUNT: u64 = 1 << 56;
 pub struct Changes {
     /// Advanced on-chip entries.
     pub entries: Vec<u64>,
-    /// Requests since the last commit. At most this times the levels entries can change.
+    /// Requests since the last commit. Times the levels, they bound the changed entries.
     pub requests: u64,
     /// Slots whose block was removed without rewriting the bucket.
     pub removed: Vec<u64>,
@@ -33,7 +33,7 @@ pub struct Changes {
     pub paths: u64,
     /// Changed words of the liveness bits.
     pub live: Vec<u64>,
-    /// Blocks that callers asked to discard. At most these, and one per request, can change a word.
+    /// Requested discards, in blocks. With the requests, they bound the changed words.
     pub discarded: u64,
     /// Written or dropped buckets.
     pub written: Vec<u64>,

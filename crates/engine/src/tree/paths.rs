@@ -33,7 +33,6 @@ impl PathUnion {
         self.depth = depth.0;
         self.nodes.clear();
         self.leaves.clear();
-        // Of equal leaves, those to evict come last.
         paths.sort_unstable();
         self.leaves.extend(paths.iter().map(|(leaf, _)| leaf.0));
         self.leaves.dedup();

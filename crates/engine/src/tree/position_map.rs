@@ -45,7 +45,7 @@ pub struct Advance {
 }
 
 impl MapFormat {
-    /// The number of entries that fit in `bytes`, rounded down to a power of two (the paper's X).
+    /// Entries that fit in `bytes`, as a power of two (the paper's X).
     pub fn entries_in(self, bytes: usize) -> u64 {
         let entries = match self {
             MapFormat::Label32 => bytes / 4,
