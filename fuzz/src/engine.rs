@@ -11,8 +11,8 @@ use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp, Engine, Result};
 const BLOCKS: u64 = 64;
 const BYTES: usize = 64;
 
-/// The papers' configurations, small, with maps that recurse; without tags and PMMAC, so that
-/// nothing stands between a bucket's plaintext and the engine.
+/// The papers' configurations, small, with maps that recurse. Without tags and PMMAC, a bucket's
+/// plaintext reaches the engine unchecked.
 fn config(choice: u8) -> TreeConfig {
     let base = match choice % 4 {
         0 => TreeConfig::phantom(BYTES, BLOCKS),
@@ -68,7 +68,7 @@ fn ops(choices: &[u8]) -> Vec<BlockOp> {
     choices.iter().map(|choice| any_op(*choice)).collect()
 }
 
-/// An engine that holds half its blocks.
+/// An engine with half its blocks written.
 fn filled(config: TreeConfig) -> (TreeOram, MemoryBuckets) {
     let keys = TreeKeys::from_seed(1);
     let mut engine = TreeOram::new(config, BLOCKS, keys).expect("the configuration works");
@@ -82,7 +82,8 @@ fn filled(config: TreeConfig) -> (TreeOram, MemoryBuckets) {
     (engine, buckets)
 }
 
-/// Buckets of any plaintext, sealed as the engine would. It must answer or refuse, not panic.
+/// Buckets of any plaintext, sealed as the engine would seal them. The engine must answer or
+/// refuse, not panic.
 pub fn bucket(data: &[u8]) {
     let mut input = Input(data);
     let (mut engine, mut buckets) = filled(config(input.byte()));
@@ -109,7 +110,7 @@ pub fn bucket(data: &[u8]) {
     let _ = play(&mut engine, &mut buckets, &mut input);
 }
 
-/// A state and a delta that were changed anywhere; what the engine takes up it must work with.
+/// A changed state and delta. If the engine accepts them, it must work with them.
 pub fn engine_state(data: &[u8]) {
     let mut input = Input(data);
     let choice = input.byte();

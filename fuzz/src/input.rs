@@ -1,10 +1,10 @@
 //! Turns a fuzzer's bytes into choices.
 
-/// What is left of the input; when it is used up, everything is zero.
+/// The rest of the input. Once it is used up, everything is zero.
 pub struct Input<'a>(pub &'a [u8]);
 
 impl<'a> Input<'a> {
-    /// The next bytes, as many as there are of `len`.
+    /// The next `len` bytes, or as many as are left.
     pub fn take(&mut self, len: usize) -> &'a [u8] {
         let (taken, rest) = self.0.split_at(len.min(self.0.len()));
         self.0 = rest;
@@ -31,9 +31,8 @@ impl<'a> Input<'a> {
         !self.0.is_empty()
     }
 
-    /// Changes `bytes` as the rest of the input says: patches of `[offset 2][length 1][bytes]`;
-    /// one of length 0 cuts off at its offset, one beyond the end appends. Tells whether anything
-    /// was changed.
+    /// Changes `bytes` by the rest of the input: patches of `[offset 2][length 1][bytes]`. One of
+    /// length 0 cuts at its offset; one beyond the end appends. True if anything changed.
     pub fn patch(&mut self, bytes: &mut Vec<u8>) -> bool {
         let before = bytes.clone();
         while self.more() {

@@ -1,7 +1,7 @@
-//! What the fuzz targets do with their input, as plain functions: `tests/seeds.rs` runs them over
-//! the seeds and over every input that ever crashed one, without libFuzzer.
+//! The fuzz targets as plain functions. `tests/seeds.rs` runs them over the seeds and over every
+//! input that ever crashed one, without libFuzzer.
 //!
-//! A panic is a bug. Each function also asserts what must hold of every outcome.
+//! A panic is a bug. Each function also asserts the properties of every outcome.
 
 mod engine;
 mod input;

@@ -1,4 +1,4 @@
-//! What clients of a disk say.
+//! The messages of a disk's clients.
 
 use crate::input::Input;
 use oblivio::fuzzing::{Agreement, nbd_negotiation, nbd_transmission};
@@ -16,23 +16,23 @@ const WRITE: u16 = 1;
 const DISC: u16 = 2;
 const STATUS: u16 = 7;
 
-/// The choices that begin an input.
+/// The choices at the start of an input.
 pub mod choice {
-    /// The client has to ask for TLS.
+    /// The client must request TLS.
     pub const TLS: u8 = 1;
     pub const READ_ONLY: u8 = 2;
     /// No negotiation: the client is in transmission.
     pub const TRANSMISSION: u8 = 4;
-    /// Then replies have structure.
+    /// Replies in transmission are structured.
     pub const STRUCTURED: u8 = 8;
-    /// Requests are written briefly: `[flags 1][command 1][offset 3][length 3]`, and the bytes of
-    /// writes are made up.
+    /// Requests have a brief form: `[flags 1][command 1][offset 3][length 3]`. The bytes of writes
+    /// are made up.
     pub const BRIEF: u8 = 16;
 }
 
-/// A client of a disk that says anything, from the beginning or once in transmission: what it is told
-/// has the protocol's form, every request that is complete is answered once and with as many bytes
-/// as it asked for, and the connection ends as the client ended it.
+/// A disk's client with any messages, from negotiation or only in transmission. The answers have
+/// the protocol's form. Every complete request gets one answer, with as many bytes as it asked for.
+/// The connection ends as the client ended it.
 pub fn nbd(data: &[u8]) {
     let mut input = Input(data);
     let chosen = input.byte();
@@ -67,8 +67,8 @@ fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
 }
 
-/// A greeting and replies to options; before TLS there are only refusals; at the end there may be
-/// the old way's answer, which has no form.
+/// A greeting and replies to options. Before TLS there are only refusals. At the end there may be
+/// the answer of the old protocol, which has no form.
 fn well_told(told: &[u8], tls: bool, agreed: bool) {
     let (greeting, mut rest) = told.split_at(18);
     assert_eq!(&greeting[..8], b"NBDMAGIC");
@@ -83,7 +83,7 @@ fn well_told(told: &[u8], tls: bool, agreed: bool) {
     assert!(rest.is_empty() || (agreed && [10, 134].contains(&rest.len())), "{rest:?}");
 }
 
-/// Requests as bytes.
+/// The encoded requests.
 fn brief(input: &mut Input<'_>) -> Vec<u8> {
     let mut out = Vec::new();
     for _ in 0..64 {
@@ -107,18 +107,18 @@ fn brief(input: &mut Input<'_>) -> Vec<u8> {
     out
 }
 
-/// A request as this target understands it.
+/// A request, as this target parses it.
 struct Asked {
     command: u16,
     offset: u64,
     len: u32,
 }
 
-/// What a client says in transmission.
+/// A client's messages in transmission.
 struct Said {
-    /// With cookies that tell requests apart.
+    /// With cookies that distinguish requests.
     bytes: Vec<u8>,
-    /// The requests that are complete.
+    /// The complete requests.
     asked: Vec<Asked>,
     ends: Option<ErrorKind>,
 }
@@ -155,7 +155,7 @@ impl Said {
         Said { bytes, asked, ends }
     }
 
-    /// Every request has its one reply, and that has the protocol's form.
+    /// Checks that every request has exactly one reply, in the protocol's form.
     fn answered(&self, mut told: &[u8], agreement: Agreement) {
         let mut open: Vec<bool> = vec![true; self.asked.len()];
         while !told.is_empty() {
@@ -183,7 +183,7 @@ impl Said {
 }
 
 impl Asked {
-    /// Whether a chunk answers this.
+    /// Checks that a chunk answers this request.
     fn fits(&self, kind: u16, payload: &[u8], agreement: Agreement) {
         match kind {
             // Nothing to read.

@@ -2,8 +2,8 @@
 
 use oblivio_store::partition;
 
-/// A table of any content with a right checksum: refused, or written again byte for byte, which the
-/// reader itself checks.
+/// A table of any content with a right checksum: refused, or re-encoded byte for byte, which the
+/// decoder itself checks.
 pub fn partition_table(data: &[u8]) {
     let _ = partition::fuzz_table(data);
 }

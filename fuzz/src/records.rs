@@ -6,13 +6,13 @@ use oblivio_engine::tree::{Intent, TreeKeys, TreeOram};
 use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_volume::fuzzing::{self, Key, Record, Writes};
 
-/// For objects that are all the fuzzer's; the seeds are sealed with it.
+/// For objects entirely from the fuzzer; the seeds are sealed with it.
 const RAW: Key = Key(1);
 /// For objects that a target seals.
 const SEALED: Key = Key(4);
 
-/// A stored header: refused, or written again exactly as it was, and describing an engine that
-/// can be made or is refused.
+/// A stored header: refused, or re-encoded exactly. It describes an engine that can be made or is
+/// refused.
 pub fn header(data: &[u8]) {
     let Ok(bytes) = fuzzing::header(data) else { return };
     assert_eq!(bytes, data, "a header is written as it was read");
@@ -21,7 +21,7 @@ pub fn header(data: &[u8]) {
     let _ = TreeOram::new(config, config.capacity.min(64), TreeKeys::from_seed(1));
 }
 
-/// Key slots: refused, or written again exactly as they were. Cheap ones are tried.
+/// Key slots: refused, or re-encoded exactly. Cheap ones are tried.
 pub fn key_slots(data: &[u8]) {
     let Ok(mut slots) = KeySlots::from_bytes(data) else { return };
     assert_eq!(&slots.to_bytes()[..], data, "slots are written as they were read");
@@ -67,9 +67,9 @@ fn sealed_commits(input: &mut Input<'_>) {
     }
 }
 
-/// A journal record, a journal of any bytes, one of a properly sealed record, one that was written
-/// by the journal itself and damaged: it gives a prefix of what was written, or an error; and one
-/// put together from the pages of two forks: it gives a prefix of one of them, or an error.
+/// A journal in five forms: a record; any bytes; a properly sealed record; a damaged journal; and
+/// mixed pages of two forks. The last two give a prefix of the writes (of one of the forks), or an
+/// error.
 pub fn journal(data: &[u8]) {
     let mut input = Input(data);
     match input.byte() {

@@ -15,9 +15,9 @@ use std::sync::{Arc, OnceLock};
 
 const SEALED: Key = Key(6);
 
-/// A quantum's plaintext: refused, or it says the same when it is written again; and a log of the
-/// product's own, damaged, or put together from two sessions: a prefix of what was written by one
-/// of them, all of it if nothing was damaged, or an error.
+/// A quantum's plaintext: refused, or equal after re-encoding. And a log of the product's own,
+/// damaged or mixed from two sessions. It gives a prefix of one session's writes, all of them if
+/// nothing was damaged, or an error.
 pub fn quantum(data: &[u8]) {
     let mut input = Input(data);
     match input.byte() {
@@ -53,7 +53,7 @@ fn entries(input: &mut Input<'_>) -> Vec<Said> {
 }
 
 fn quanta(input: &mut Input<'_>) -> Vec<Vec<Said>> {
-    // As many as stand on one state: half of the log.
+    // At most as many as one state has: half of the log.
     (0..u64::from(input.byte()) % (QUANTA / 2 + 1)).map(|_| entries(input)).collect()
 }
 
@@ -84,7 +84,7 @@ fn mixed_log(input: &mut Input<'_>) {
     }
 }
 
-/// A node of a buffer map: refused, or written again as it was; what it says of a block agrees with
+/// A node of a buffer map: refused, or re-encoded exactly. Its description of a block agrees with
 /// its lines.
 pub fn map_node(data: &[u8]) {
     let mut input = Input(data);
@@ -102,14 +102,14 @@ pub fn map_node(data: &[u8]) {
     let line = node.line.map(|line| node.addresses[line]);
     let sorted = node.addresses.iter().map(|it| it.unwrap_or(u64::MAX)).is_sorted();
     if sorted {
-        // Fakes are last then, and nothing between a line and the next is in another.
+        // Then fakes are last, and nothing between two lines is in another.
         assert!(line.is_none_or(|address| address.is_some_and(|lowest| lowest <= block)));
         let inside = |address: &Option<u64>| *address == Some(block);
         assert!(!node.addresses.iter().any(inside) || node.spans, "what it lists it spans");
     }
 }
 
-/// The access times of some blocks: refused by their length alone; none is later than now.
+/// The access times of some blocks: only their length can be refused, and none is later than now.
 pub fn sequential_times(data: &[u8]) {
     let mut input = Input(data);
     let (choice, now) = (input.byte(), Turn(input.u64()));
@@ -136,8 +136,8 @@ fn passphrase() -> Passphrase {
     Passphrase::new("fuzz")
 }
 
-/// Volumes that ended well, with something in them; the same for the whole process. In the second
-/// the map is on the disk.
+/// Cleanly closed volumes with some content, shared by the whole process. The second keeps the map
+/// on the disk.
 fn base(which: u8) -> &'static MemoryStore {
     static BASE: [OnceLock<MemoryStore>; 2] = [const { OnceLock::new() }; 2];
     BASE[usize::from(which)].get_or_init(|| {
@@ -171,12 +171,11 @@ fn base(which: u8) -> &'static MemoryStore {
     })
 }
 
-/// A volume's state or access times that were changed anywhere and sealed again: the volume is
-/// refused, or works as a volume.
+/// A volume whose state or access times were changed and sealed again: refused, or it works.
 pub fn sequential_state(data: &[u8]) {
     let mut input = Input(data);
     let choice = input.byte();
-    // Where the map is on the disk there are no times beside the state.
+    // With the map on the disk, no times are beside the state.
     let part = if choice & 3 == 1 { Part::Times } else { Part::State };
     let store = base(u8::from(choice & 3 == 2)).snapshot();
     let mut changed = false;

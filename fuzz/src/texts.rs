@@ -1,9 +1,9 @@
-//! Texts that users hand in.
+//! Texts from users.
 
 use oblivio_audit::record::{Line, Lines, Writer};
 use oblivio_audit::sight::{judge_records, sight_of};
 
-/// A trace: refused, or written and read again as the same; and judged if it is short.
+/// A trace: refused, or equal after writing and reading it. Judged if it is short.
 pub fn trace(data: &[u8]) {
     let read = |text: &[u8]| Lines::new(text).collect::<Result<Vec<Line>, _>>();
     let Ok(lines) = read(data) else { return };

@@ -1,4 +1,4 @@
-//! A whole volume whose state was written by somebody with the key, and the file system's root.
+//! A whole volume whose state a key holder wrote, and the file system's root.
 
 use crate::input::Input;
 use oblivio_crypto::{KdfParams, Passphrase};
@@ -25,7 +25,7 @@ fn op(id: u64, action: Action) -> BlockOp {
     BlockOp { id: BlockId(id), action }
 }
 
-/// A volume with something in it; the same for the whole process.
+/// A volume with some content, shared by the whole process.
 fn base() -> &'static MemoryStore {
     static BASE: OnceLock<MemoryStore> = OnceLock::new();
     BASE.get_or_init(|| {
@@ -43,8 +43,7 @@ fn base() -> &'static MemoryStore {
     })
 }
 
-/// A volume's state that was changed anywhere and sealed again: the volume is refused, or works
-/// as a volume.
+/// A volume whose state was changed and sealed again: refused, or it works.
 pub fn volume_state(data: &[u8]) {
     let mut input = Input(data);
     let choice = input.byte();
@@ -76,14 +75,13 @@ fn formatted() -> MemoryBlocks {
     blocks
 }
 
-/// Where the root's list of blocks begins.
+/// The offset of the root's list of blocks.
 const EXTENTS_AT: usize = 32;
 
-/// A file system whose root record was changed anywhere: refused, or it works as one.
+/// A file system with a changed root record: refused, or it works.
 ///
-/// The database's pages are left out of it: redb panics on some that are not where it put them,
-/// and a volume only hands out what it wrote. So a root that leads to other blocks than it should
-/// stands over empty ones.
+/// The database's pages are left out: redb panics on some that are not where it put them, and a
+/// volume returns only what it wrote. So a root with other blocks gets empty ones.
 pub fn fs_root(data: &[u8]) {
     let mut input = Input(data);
     let raw = input.byte() == 0;

@@ -1,4 +1,4 @@
-//! What `oblivio watch` hears: from commands, and from browsers.
+//! The input of `oblivio watch`: from commands, and from browsers.
 
 use crate::input::Input;
 use oblivio::fuzzing::{self, Asked};
@@ -6,14 +6,14 @@ use oblivio::fuzzing::{self, Asked};
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 const PORT: u16 = 4000;
 
-/// A feed: what is read of it is read again as the same, and pages are told JSON without an end of
-/// a line in it. A request: it is let in only if it knows the token.
+/// A feed: what it parses is equal after re-encoding, and pages get JSON without a line end in it.
+/// A request: it is let in only if it knows the token.
 pub fn watch(data: &[u8]) {
     let mut input = Input(data);
     match input.byte() {
         0 => feed(input.0),
         1 => {
-            // Frames of whatever is said.
+            // Frames with any content.
             let mut framed = Vec::new();
             while input.more() {
                 let len = usize::from(input.u16());

@@ -1,5 +1,5 @@
-//! Every seed and every input that once crashed a target runs through it in an ordinary test.
-//! With `OBLIVIO_WRITE_SEEDS=1` the seeds are written anew.
+//! Runs every seed, and every input that once crashed a target, as an ordinary test.
+//! `OBLIVIO_WRITE_SEEDS=1` writes the seeds anew.
 #![allow(clippy::disallowed_methods, reason = "tests")]
 
 use oblivio_crypto::{KdfParams, KeySlots, MasterKey, Passphrase, SeededEntropy, VolumeId};
@@ -65,7 +65,7 @@ fn seeds_and_past_crashes_pass() {
     }
 }
 
-/// What is in the store of a new volume.
+/// An object of a new volume's store.
 fn stored(object: &str) -> Vec<u8> {
     let store = Arc::new(MemoryStore::new());
     let create = CreateOptions { block_bytes: 64, capacity_bytes: 8192, kdf: KdfParams::TEST };
@@ -192,7 +192,7 @@ fn partition_seeds() -> Vec<Vec<u8>> {
     vec![bytes[4096..8192].to_vec()]
 }
 
-/// Negotiations as clients have them, with and without TLS; requests of every kind.
+/// Negotiations of typical clients, with and without TLS, and requests of every kind.
 fn nbd_seeds() -> Vec<Vec<u8>> {
     use oblivio_fuzz::choice::{BRIEF, READ_ONLY, STRUCTURED, TLS, TRANSMISSION};
     let option = |kind: u32, data: &[u8]| {
@@ -216,7 +216,7 @@ fn nbd_seeds() -> Vec<Vec<u8>> {
     let flags = [0, 0, 0, 3];
     let named = [&[READ_ONLY, 0, 0, 0, 1][..], &option(1, &[]), &all].concat();
     let secure = [&[TLS][..], &flags, &option(3, &[]), &option(5, &[]), &modern, &all].concat();
-    // In brief: reads, writes, trims, zeroes of all kinds, and what goes beyond the end.
+    // In brief: reads, writes, trims, zeroes of all kinds, and requests beyond the end.
     let kinds = [[0, 0], [0, 1], [1, 1], [0, 3], [0, 4], [0, 6], [2, 6], [18, 6], [0, 7], [8, 7]];
     let places = [[0, 0, 0, 0, 16, 0], [1, 2, 3, 8, 0, 0], [15, 255, 255, 0, 0, 2]];
     let brief = kinds.iter().flat_map(|kind| places.iter().map(move |at| [&kind[..], at].concat()));
@@ -267,7 +267,7 @@ fn map_node_seeds() -> Vec<Vec<u8>> {
     leaves.into_iter().chain(inner).collect()
 }
 
-/// All parts of all volumes, as they are and with a byte changed here and there.
+/// All parts of all volumes, unchanged and with a byte changed at various places.
 fn sequential_state_seeds() -> Vec<Vec<u8>> {
     let places = [0u16, 8, 16, 24, 40, 48, 56, 88, 96, 1120, 1128, 1192, 1200, 1208, 1250, 1400];
     let edit = |at: u16, part: u8| [&[part | 28][..], &at.to_le_bytes(), &[1, 255]].concat();
@@ -284,7 +284,7 @@ fn sequential_times_seeds() -> Vec<Vec<u8>> {
     places.map(|(choice, at)| [now(choice, at), codes.clone()].concat()).to_vec()
 }
 
-/// Feeds as commands have them, and requests as browsers do.
+/// Feeds of typical commands, and requests of typical browsers.
 fn watch_seeds() -> Vec<Vec<u8>> {
     let events = [
         r#"{"kind":"hello","version":2,"command":"put","pid":7}"#,

@@ -1,18 +1,18 @@
-//! Judges what an adversary saw of a tree ORAM, and draws it.
+//! Judges an adversary's view of a tree ORAM, and draws it.
 //!
-//! Data in, verdict out: a [`record`] holds every call of a store, [`sight`] makes a [`Trace`] of
-//! it, what the storage was shown, and holds each call against the public rule; [`audit`] asks
-//! whether it could have come from any workload at all, [`compare`] asks whether two workloads of
-//! equal length can be told apart. Every test states a p-value; the audit as a whole raises a false
-//! alarm with at most the probability in [`Options::false_alarm_rate`], split over its tests by
-//! Bonferroni's inequality.
+//! Data in, verdict out. A [`record`] holds every call of a store. [`sight`] makes a [`Trace`] of
+//! it, the storage's view, and checks each call against the public rule. [`audit`] asks whether any
+//! workload at all could have made it. [`compare`] asks whether two workloads of equal length can
+//! be distinguished. Every test states a p-value. The whole audit raises a false alarm with at most
+//! the probability in [`Options::false_alarm_rate`], split over its tests by Bonferroni's
+//! inequality.
 //!
-//! **Timing is not judged.** When requests arrive, and how far apart, is not part of a trace.
-//! Neither is the number of requests in a single trace: it is public by contract, and only
-//! [`compare`] can see that it follows from what was asked.
+//! **Timing is not judged.** The times of requests, and the gaps between them, are not part of a
+//! trace. Neither is the number of requests in a single trace: it is public by contract. Only
+//! [`compare`] can see that it follows from the workload.
 //!
 //! The tests are themselves tested: [`planted`] holds a small simulated ORAM, honest and with
-//! leaks built in, and [`planted::self_test`] shows that every leak is caught.
+//! planted leaks, and [`planted::self_test`] shows that every leak is caught.
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests"))]
 
 mod checks;

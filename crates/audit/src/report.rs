@@ -1,4 +1,4 @@
-//! What an audit is asked and what it answers.
+//! An audit's options and its report.
 
 use crate::trace::Trace;
 use std::fmt;
@@ -6,20 +6,20 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-/// Given the leaves of a request and the depth of the tree, how many buckets it must read and
+/// From the leaves of a request and the depth of the tree: the number of buckets it must read and
 /// write.
 pub type Expected = Arc<dyn Fn(&[u64], u32) -> (u32, u32) + Send + Sync>;
 
-/// How an audit is to be made.
+/// The options of an audit.
 #[derive(Clone)]
 pub struct Options {
-    /// The probability at which the whole audit may call an honest trace a leak.
+    /// The greatest probability that the whole audit calls an honest trace a leak.
     pub false_alarm_rate: f64,
-    /// How many accesses back a repeated leaf is looked for by the window test.
+    /// The number of accesses in which the window test looks for repeats.
     pub window: usize,
-    /// The count of buckets that follows from a request's leaves. Without it every request must
-    /// have the same number of leaves, and requests whose paths overlap alike must cost alike;
-    /// that is right for any cache of whole levels.
+    /// The number of buckets that a request's leaves determine. Without it, every request must have
+    /// the same number of leaves, and requests whose paths overlap in the same way must cost the
+    /// same. That is right for any cache of whole levels.
     pub expected: Option<Expected>,
 }
 
@@ -30,7 +30,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The same options with the count of buckets that follows from a request's leaves.
+    /// The same options, with the number of buckets that a request's leaves determine.
     pub fn expecting(
         mut self,
         expected: impl Fn(&[u64], u32) -> (u32, u32) + Send + Sync + 'static,
@@ -55,20 +55,20 @@ impl fmt::Debug for Options {
 pub struct Finding {
     /// The test's name.
     pub name: String,
-    /// What it measured.
+    /// Its measured value.
     pub statistic: f64,
-    /// How probable a value at least as odd is when nothing leaks; 0 for what must never be.
+    /// The probability of a value at least as odd without a leak; 0 for an impossible one.
     pub p_value: f64,
     /// Whether the p-value is above this test's share of the false-alarm rate.
     pub passed: bool,
-    /// Whether there was enough to judge by. A test that was not made counts as passed, but an
-    /// audit that could not make its first test is no [`Verdict::Pass`].
+    /// Whether there was enough data. An unjudged test counts as passed, but an audit whose first
+    /// test is unjudged is no [`Verdict::Pass`].
     pub judged: bool,
-    /// What was compared with what, in words.
+    /// A description of the comparison.
     pub explanation: String,
 }
 
-/// What an audit found.
+/// The result of an audit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -76,59 +76,59 @@ pub enum Verdict {
     Pass,
     /// At least one test did.
     Leak,
-    /// No test found anything, but the trace is too short for the statistics to mean anything.
+    /// No test found anything, but the trace is too short for the statistics.
     TooShort,
 }
 
-/// How small a leak of one kind an audit could have found, in nine of ten cases.
+/// The smallest leak of one kind that an audit finds in nine of ten cases.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Power {
     /// The kind.
     pub name: String,
     /// Its size: a share of the accesses, or of a turn beyond a half.
     pub smallest: f64,
-    /// In words.
+    /// A description.
     pub what: String,
 }
 
-/// All findings of an audit and what follows from them.
+/// All findings of an audit, and the verdict.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
     /// One per test.
     pub findings: Vec<Finding>,
-    /// What follows.
+    /// The verdict.
     pub verdict: Verdict,
-    /// The probability at which the audit as a whole calls an honest trace a leak.
+    /// The greatest probability that the whole audit calls an honest trace a leak.
     pub false_alarm_rate: f64,
-    /// How many requests were judged (of both traces, in a comparison).
+    /// Judged requests (of both traces, in a comparison).
     pub requests: usize,
-    /// How many paths they asked for.
+    /// Their paths.
     pub accesses: usize,
-    /// How small a leak it could have found; nothing of what was too short.
+    /// The smallest leaks it could have found; empty for a short trace.
     pub power: Vec<Power>,
 }
 
 impl Finding {
-    /// A test that was made; whether it passed is settled by [`Report::new`].
+    /// A judged test. [`Report::new`] decides whether it passed.
     pub(crate) fn new(name: &str, statistic: f64, p_value: f64, explanation: String) -> Finding {
-        // A p-value that is no number comes from a broken test; it must not pass.
+        // A p-value that is not a number comes from a broken test; it must not pass.
         let p_value = if p_value.is_nan() { 0.0 } else { p_value.clamp(0.0, 1.0) };
         let name = name.into();
         Finding { name, statistic, p_value, passed: true, judged: true, explanation }
     }
 
-    /// A test of something that holds always, or else leaks.
+    /// A test of a property that always holds without a leak.
     pub(crate) fn exact(name: &str, deviations: usize, explanation: String) -> Finding {
         let p = if deviations == 0 { 1.0 } else { 0.0 };
         Finding::new(name, deviations as f64, p, explanation)
     }
 
-    /// As [`Self::exact`] for a report that exists already.
+    /// As [`Self::exact`], for an existing report.
     pub(crate) fn judged_exactly(name: &str, deviations: usize, explanation: String) -> Finding {
         Finding { passed: deviations == 0, ..Finding::exact(name, deviations, explanation) }
     }
 
-    /// A test for which there was too little to judge by.
+    /// A test with too little data.
     pub(crate) fn unjudged(name: &str, why: &str) -> Finding {
         Finding { judged: false, ..Finding::new(name, 0.0, 1.0, format!("not judged: {why}")) }
     }
@@ -149,7 +149,7 @@ impl Finding {
 }
 
 impl Report {
-    /// Splits the false-alarm rate over the findings and draws the verdict.
+    /// Splits the false-alarm rate over the findings and reaches the verdict.
     pub(crate) fn new(
         mut findings: Vec<Finding>,
         options: &Options,
@@ -158,7 +158,7 @@ impl Report {
     ) -> Report {
         let share = options.false_alarm_rate / findings.len().max(1) as f64;
         for finding in &mut findings {
-            // Strictly above zero, so that what must never be is a leak at any rate.
+            // Strictly above zero, so that the impossible is a leak at any rate.
             finding.passed = finding.p_value > 0.0 && finding.p_value >= share;
         }
         let leak = findings.iter().any(|f| !f.passed);

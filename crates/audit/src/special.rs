@@ -1,7 +1,7 @@
 //! The special functions behind the p-values.
 //!
-//! Tails are computed as tails, never as one minus the rest, so that they stay accurate far
-//! below the false-alarm rates that are asked for.
+//! Tails are computed as tails, never as one minus the rest, so they stay accurate far below the
+//! false-alarm rates in use.
 
 /// The logarithm of the gamma function, for `x > 0` (Lanczos, g = 7, nine terms).
 pub fn ln_gamma(x: f64) -> f64 {
@@ -156,8 +156,8 @@ pub fn ln_sum_exp(logs: &[f64]) -> f64 {
     most + logs.iter().map(|log| (log - most).exp()).sum::<f64>().ln()
 }
 
-/// How many standard deviations above its mean a normal number is with this probability, at most a
-/// half.
+/// The number of standard deviations above its mean that a normal variable exceeds with this
+/// probability, at most a half.
 pub fn normal_quantile(upper: f64) -> f64 {
     let (mut low, mut high) = (0.0, 40.0);
     for _ in 0..80 {
@@ -187,8 +187,7 @@ mod tests {
         close(ln_gamma(171.0), 706.573_062_245_787_4);
     }
 
-    /// For even degrees of freedom the tail is a finite sum, which gave these numbers at 60
-    /// digits.
+    /// For even degrees of freedom the tail is a finite sum, which gave these numbers at 60 digits.
     #[test]
     fn chi_square_tails() {
         close(chi_square_upper(3.841_458_820_694_124, 1.0), 0.05);

@@ -1,85 +1,85 @@
-//! What the storage was shown, request by request; its text form is a record ([`crate::record`]).
+//! The storage's view, request by request. Its text form is a record ([`crate::record`]).
 
 use serde::{Deserialize, Serialize};
 
-/// The deepest tree a trace can be of: a leaf must fit 64 bits with one to spare.
+/// The deepest tree of a trace: a leaf must fit 64 bits with one to spare.
 pub const MAX_DEPTH: u32 = 63;
 
-/// Everything the storage was shown, in order.
+/// The storage's view, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trace {
-    /// The leaf level of the tree when the trace begins; the root is level 0.
+    /// The leaf level of the tree at the start of the trace. The root is level 0.
     pub depth: u32,
     /// The requests, oldest first.
     pub requests: Vec<Request>,
 }
 
-/// What the storage was asked for.
+/// The kinds of requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// Paths that were drawn, with those of the schedule that were due.
+    /// Drawn paths, with the due scheduled ones.
     #[default]
     Batch,
-    /// As a batch and before it: the paths of position-map blocks that were not in memory.
+    /// Like a batch, and before it: the paths of position-map blocks that were not in memory.
     Map,
-    /// Paths of the schedule alone.
+    /// Scheduled paths only.
     Maintenance,
     /// A record of written bytes.
     Sync,
-    /// A part of what the next commit would write, ahead of it.
+    /// A part of the next commit's writes, ahead of it.
     Flush,
     /// A commit.
     Commit,
-    /// Nothing of its own: by which public rule the next requests are made.
+    /// No request: the public rule of the next requests.
     Rule,
 }
 
-/// What says, with the leaves that are shown, which buckets are read and written.
+/// The rule that, together with the shown leaves, determines the buckets read and written.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
     /// Addressable blocks, a power of two.
     pub blocks: u64,
-    /// Slots of a bucket that is no leaf's; 0 where all have the same.
+    /// Slots of a bucket above the leaves; 0 where all have the same.
     #[serde(default, skip_serializing_if = "is_none")]
     pub slots: u32,
-    /// Slots of a leaf's bucket; where the tree is becoming smaller, the most that one has.
+    /// Slots of a leaf's bucket. While the tree shrinks, the most that one has.
     #[serde(default, skip_serializing_if = "is_none")]
     pub leaf_slots: u32,
-    /// The leaf level that the size class asks for; a deeper tree is becoming smaller.
+    /// The leaf level for the size class. A deeper tree is shrinking.
     pub floor: u32,
-    /// Slots of a leaf's bucket that the size class asks for; a tree of the same depth with more is
-    /// becoming smaller.
+    /// Slots of a leaf's bucket for the size class. A tree of the same depth with more is
+    /// shrinking.
     #[serde(default, skip_serializing_if = "is_none")]
     pub floor_slots: u32,
-    /// So many buckets, the first in heap order, are kept in memory once they were met.
+    /// The number of buckets that stay in memory once a path met them, in heap order.
     pub cached: u64,
-    /// Bytes of a bucket with all its slots; 0 where only their number is judged.
+    /// Bytes of a full bucket; 0 where only the number of buckets is judged.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub bucket_bytes: u64,
-    /// Bytes by which it is shorter for each slot that it lacks.
+    /// Bytes less for each missing slot.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub slot_bytes: u64,
     /// Scheduled paths so far.
     pub turn: u64,
-    /// When there were so many, a commit is due. Cached buckets whose path has no other turn before
-    /// are written at once, the others with the commit.
+    /// The number of scheduled paths at which a commit is due. Cached buckets whose path has no
+    /// other turn before are written at once, the others with the commit.
     pub flush_at: u64,
-    /// At the beginning of a session: scheduled paths since the leaf level began to be dropped.
+    /// At the start of a session: scheduled paths since the leaf level began to be dropped.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub swept: u64,
-    /// At the beginning of a session, when nothing is in memory: the stored buckets, as runs of
-    /// heap indices (the first of each, and how many).
+    /// At the start of a session, with nothing in memory: the stored buckets, as runs of heap
+    /// indices (the first of each, and the count).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stored: Option<Vec<(u64, u64)>>,
-    /// Then too: those of them that lack one slot, two and three, as runs.
+    /// Also then: those of them that lack one slot, two and three, as runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lacking: Vec<Vec<(u64, u64)>>,
-    /// Then too: where each of the stored buckets begins in its object, in heap order.
+    /// Also then: the offset of each stored bucket in its object, in heap order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub places: Vec<u64>,
-    /// Operations so far; after every 256 of them one more path is drawn.
+    /// Operations so far. Every 256 of them, one extra path is drawn.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub requests: u64,
 }
@@ -92,40 +92,39 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// One request to the storage: a batch of paths, read and written back, or what goes between.
+/// One request to the storage: a batch of paths, read and written back, or an event in between.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
-    /// What it was.
+    /// Its kind.
     #[serde(default)]
     pub kind: Kind,
-    /// When it was done, in microseconds since the trace began.
+    /// Its time, in microseconds since the trace began.
     #[serde(default)]
     pub at: u64,
-    /// The leaves whose paths were asked for, in the order shown, those that were drawn before
-    /// those of a public schedule. A recorder that only sees the
-    /// union of the paths must list the leaves in the order in which they were drawn: sorting
-    /// them makes neighbours depend on each other.
+    /// The leaves of the paths, in the order shown: the drawn ones before those of a public
+    /// schedule. A recorder that sees only the union of the paths must list the leaves in the order
+    /// of the draws: sorting them makes neighbours depend on each other.
     #[serde(default)]
     pub leaves: Vec<u64>,
-    /// How many of them, the last, follow a public schedule.
+    /// How many of them follow a public schedule; these come last.
     #[serde(default)]
     pub scheduled: usize,
-    /// Whether the scheduled leaves are dropped and not written: the tree is becoming smaller.
+    /// Whether the scheduled leaves are dropped instead of written: the tree is shrinking.
     #[serde(default)]
     pub sweep: bool,
-    /// The leaf level at the time; it may change along a trace.
+    /// The current leaf level. It may change along a trace.
     pub depth: u32,
-    /// How many buckets were read.
+    /// Buckets read.
     #[serde(default)]
     pub reads: u32,
-    /// How many buckets were written.
+    /// Buckets written.
     #[serde(default)]
     pub writes: u32,
-    /// How many bytes were read.
+    /// Bytes read.
     #[serde(default)]
     pub bytes_read: u64,
-    /// How many bytes were written.
+    /// Bytes written.
     #[serde(default)]
     pub bytes_written: u64,
     /// With [`Kind::Rule`], the rule.
@@ -134,7 +133,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// The leaves that were drawn, and those of the schedule.
+    /// The drawn leaves, and those of the schedule.
     pub fn parts(&self) -> (&[u64], &[u64]) {
         self.leaves.split_at(self.leaves.len().saturating_sub(self.scheduled))
     }
@@ -146,7 +145,7 @@ impl Request {
 }
 
 impl Trace {
-    /// How many paths were asked for in all.
+    /// All paths of the trace.
     pub fn accesses(&self) -> usize {
         self.requests.iter().map(|r| r.leaves.len()).sum()
     }

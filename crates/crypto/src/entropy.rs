@@ -1,9 +1,9 @@
-//! Where randomness comes from: the system in production, a seed in tests. Never ambient.
+//! Sources of randomness: the system in production, a seed in tests. Callers pass them explicitly.
 
 use crate::labels;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A source of random bytes, handed to whoever needs them.
+/// A source of random bytes. Each user gets one as an argument.
 pub trait Entropy: Send {
     /// Fills `out` with random bytes.
     fn fill(&mut self, out: &mut [u8]);
@@ -26,7 +26,7 @@ impl<E: Entropy + ?Sized> Entropy for Box<E> {
 ///
 /// # Panics
 ///
-/// When the system has no randomness to give: going on would mean keys that others can guess.
+/// When the system has no randomness: without it, others could guess the keys.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OsEntropy;
 
@@ -37,12 +37,12 @@ impl Entropy for OsEntropy {
     }
 }
 
-/// Reproducible bytes from a seed, **for tests and simulation only**: whoever knows the seed knows
-/// every key made from it. Keyed BLAKE3 as an extendable output.
+/// Reproducible bytes from a seed, **for tests and simulation only**: the seed reveals every key
+/// made from it. Keyed BLAKE3 as an extendable output.
 pub struct SeededEntropy(blake3::OutputReader);
 
 impl SeededEntropy {
-    /// The stream of bytes that belongs to `seed`.
+    /// The byte stream of `seed`.
     pub fn new(seed: u64) -> Self {
         let key = blake3::derive_key(labels::TEST_ENTROPY, &seed.to_le_bytes());
         Self(blake3::Hasher::new_keyed(&key).finalize_xof())

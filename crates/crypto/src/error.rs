@@ -1,8 +1,8 @@
-//! What can go wrong, in words that hold no secret.
+//! Errors, in words that hold no secret.
 
 use thiserror::Error;
 
-/// Why a cryptographic operation was refused.
+/// The reason for refusing a cryptographic operation.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CryptoError {
@@ -12,13 +12,13 @@ pub enum CryptoError {
     /// No key slot opens with this passphrase.
     #[error("no key slot opens with this passphrase")]
     WrongPassphrase,
-    /// Every key slot is taken.
+    /// All key slots are in use.
     #[error("all key slots are in use; remove a passphrase first")]
     NoFreeSlot,
-    /// The slot to remove is the only one left: without it the volume could never be opened again.
+    /// The slot to remove is the last one: without it the volume could never be opened again.
     #[error("this is the last passphrase; add another before removing it")]
     LastSlot,
-    /// The passphrase to add or to change to opens the volume already.
+    /// The passphrase to add or to change to already opens the volume.
     #[error("this passphrase opens the volume already")]
     AlreadyOpens,
     /// Trying all key slots would take minutes.
@@ -33,7 +33,7 @@ pub enum CryptoError {
     /// There is not enough memory for the passphrase's Argon2id parameters.
     #[error("not enough memory to check the passphrase: it needs {0} KiB")]
     OutOfMemory(u32),
-    /// The input does not have the form it should.
+    /// The input has the wrong form.
     #[error("malformed: {0}")]
     Malformed(&'static str),
 }

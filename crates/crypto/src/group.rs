@@ -1,8 +1,8 @@
-//! Groups: many small objects sealed under consecutive nonces of one session, so that what is
-//! stored of each is as long as its plaintext.
+//! Groups: many small objects sealed under consecutive nonces of one session, so that each stored
+//! object is as long as its plaintext.
 //!
-//! Whoever keeps a group keeps its [`GroupMark`] once and a [`Tag`] for each object, both sealed
-//! themselves (in a node of a buffer map, say). There is no table of nonces.
+//! A user of a group keeps its [`GroupMark`] once and a [`Tag`] for each object. Both must be
+//! sealed too (in a node of a buffer map, say). There is no table of nonces.
 
 use crate::session::{SALT_BYTES, Salt, SessionKey};
 use crate::{CryptoError, Place, Sealer, TAG_BYTES, Tag};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// Bytes of a group's mark.
 pub const GROUP_MARK_BYTES: usize = SALT_BYTES + 8;
 
-/// Under which session and from which nonce on a group was sealed.
+/// The session and the first nonce of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupMark(pub [u8; GROUP_MARK_BYTES]);
 
@@ -37,7 +37,7 @@ impl GroupMark {
     }
 }
 
-/// A group that is being sealed, or a part of one.
+/// A group being sealed, or a part of one.
 pub struct Group {
     session: Arc<SessionKey>,
     mark: GroupMark,
@@ -47,7 +47,7 @@ pub struct Group {
 }
 
 impl Group {
-    /// What it takes, with the tags, to open what is sealed here.
+    /// The mark that opens these objects, together with their tags.
     pub fn mark(&self) -> GroupMark {
         self.mark
     }
@@ -55,7 +55,7 @@ impl Group {
     /// Seals the next object in place.
     ///
     /// # Errors
-    /// `Malformed` for one object more, or one longer, than was said.
+    /// `Malformed` for more objects, or a longer one, than announced.
     pub fn seal(&mut self, place: &Place, data: &mut [u8]) -> Result<Tag, CryptoError> {
         if self.next == self.end || data.len() as u64 > self.most_bytes {
             return Err(CryptoError::Malformed("more in a group than was said"));
@@ -67,8 +67,8 @@ impl Group {
         Ok(Tag(tag))
     }
 
-    /// Keeps what is left of the group but for its next `count` objects, which it gives away: both
-    /// parts may then be sealed at once, by two threads.
+    /// Splits off the next `count` objects and keeps the rest of the group. Two threads may then
+    /// seal the two parts in parallel.
     pub fn split_off_front(&mut self, count: u64) -> Self {
         let end = self.next.saturating_add(count).min(self.end);
         let session = Arc::clone(&self.session);
@@ -79,11 +79,11 @@ impl Group {
 }
 
 impl Sealer {
-    /// Begins a group of so many objects of at most so many bytes each. Their nonces are taken at
-    /// once; those of objects that are never sealed are lost, which costs nothing.
+    /// Begins a group of `objects` objects of at most `most_bytes` bytes each. It takes their
+    /// nonces at once. Nonces of objects that are never sealed are lost, which costs nothing.
     ///
     /// # Errors
-    /// `KeyExhausted` when no key may seal so much.
+    /// `KeyExhausted` when no key may seal that many bytes or objects.
     pub fn begin_group(&mut self, objects: u64, most_bytes: u64) -> Result<Group, CryptoError> {
         let next = self.take_counters(objects, objects.saturating_mul(most_bytes))?;
         let session = Arc::clone(self.session());
@@ -91,10 +91,10 @@ impl Sealer {
         Ok(Group { session, mark, next, end: next + objects, most_bytes })
     }
 
-    /// Opens in place the object that was sealed as number `index` of a group.
+    /// Opens in place object number `index` of a group.
     ///
     /// # Errors
-    /// `Forged` when it is not that object; what was in `data` is then lost.
+    /// `Forged` for any other object; the content of `data` is then lost.
     pub fn open_in_group(
         &mut self,
         mark: &GroupMark,

@@ -1,4 +1,4 @@
-//! The master key of a volume and everything derived from it.
+//! The master key of a volume, and the keys derived from it.
 
 use crate::{Entropy, Mac, Prf, Secret, labels};
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 /// Bytes of a volume id.
 pub const VOLUME_ID_BYTES: usize = 16;
 
-/// Names a volume, publicly. Part of every derivation and of every sealed object's place.
+/// The public name of a volume. Part of every derivation and of every sealed object's place.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct VolumeId(pub [u8; VOLUME_ID_BYTES]);
 
@@ -31,7 +31,7 @@ impl fmt::Debug for VolumeId {
     }
 }
 
-/// The one random key of a volume. Passphrases only wrap it, so they change without it.
+/// The one random key of a volume. Passphrases only wrap it, so they can change while it stays.
 #[derive(Debug)]
 pub struct MasterKey(Secret<32>);
 
@@ -41,12 +41,12 @@ impl MasterKey {
         Self(Secret::new(|bytes| entropy.fill(bytes)))
     }
 
-    /// The master key that a key slot held.
+    /// The master key from a key slot.
     pub(crate) fn from_secret(secret: Secret<32>) -> Self {
         Self(secret)
     }
 
-    /// Whether both are one key.
+    /// Whether both keys are equal.
     pub(crate) fn same_as(&self, other: &Self) -> bool {
         self.0.same_as(&other.0)
     }
@@ -86,7 +86,7 @@ impl MasterKey {
         SealRoot(self.derive(labels::TIMES_ROOT, volume))
     }
 
-    /// Root of the keys whose output fills what a sequential volume has not yet written.
+    /// Root of the keys whose output fills the unwritten parts of a sequential volume.
     pub fn fill_root(&self, volume: VolumeId) -> SealRoot {
         SealRoot(self.derive(labels::FILL_ROOT, volume))
     }
@@ -111,12 +111,12 @@ impl MasterKey {
     }
 }
 
-/// A key from which a [`crate::Sealer`] derives its session keys; it never encrypts anything itself.
+/// A key from which a [`crate::Sealer`] derives its session keys. It encrypts nothing itself.
 #[derive(Debug)]
 pub struct SealRoot(Secret<32>);
 
 impl SealRoot {
-    /// A root that belongs to `seed`, **for tests and the lab only**.
+    /// The root of `seed`, **for tests and the lab only**.
     pub fn from_seed(seed: u64) -> Self {
         Self(test_key("root", seed))
     }
@@ -126,7 +126,7 @@ impl SealRoot {
     }
 }
 
-/// A key made for `label` from `parts`, which must have fixed lengths.
+/// A key derived for `label` from `parts`, which must have fixed lengths.
 pub(crate) fn derive_key(label: &'static str, parts: &[&[u8]]) -> Secret<32> {
     let mut hasher = blake3::Hasher::new_derive_key(label);
     for part in parts {
@@ -184,7 +184,7 @@ mod tests {
         assert_eq!(all_keys(&master(), volume), all_keys(&master(), volume));
     }
 
-    /// A change of any derivation would lock users out of their volumes: pinned.
+    /// Pinned: a changed derivation would lock users out of their volumes.
     #[test]
     fn derivation_is_derive_key_over_master_and_volume() {
         let master = MasterKey::from_secret(Secret::new(|b| b.fill(0x11)));

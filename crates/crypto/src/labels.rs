@@ -1,7 +1,7 @@
 //! Every label that separates one use of a key from another, in one file.
 //!
-//! A label must never be given a second meaning: a changed derivation gets a new version here. Two
-//! equal labels would make two purposes share a key, so a test holds them all distinct.
+//! Never give a label a second meaning: a changed derivation gets a new version here. Two equal
+//! labels would make two purposes share a key, so a test checks that all are distinct.
 
 /// Root of the keys that seal buckets.
 pub const BUCKET_ROOT: &str = "oblivio v1 2026 bucket sealing";
@@ -15,7 +15,7 @@ pub const INTENT_ROOT: &str = "oblivio v1 2026 intent sealing";
 pub const SEQUENTIAL_ROOT: &str = "oblivio v1 2026 sequential sealing";
 /// Root of the keys that seal the access times of a sequential volume.
 pub const TIMES_ROOT: &str = "oblivio v1 2026 access times sealing";
-/// Root of the keys whose output fills what a sequential volume has not yet written.
+/// Root of the keys whose output fills the unwritten parts of a sequential volume.
 pub const FILL_ROOT: &str = "oblivio v1 2026 filling";
 /// Key of the pads that hide the salts and counters of sealed objects.
 pub const SEAL_MASK: &str = "oblivio v1 2026 hidden salts and counters";
@@ -32,7 +32,7 @@ pub const TEST_ENTROPY: &str = "oblivio v1 2026 TEST ONLY entropy";
 /// Keys made from a seed, for tests and the lab.
 pub const TEST_KEY: &str = "oblivio v1 2026 TEST ONLY key";
 
-/// All labels above, for the test that holds them distinct and for auditors.
+/// All labels above, for the distinctness test and for auditors.
 pub const ALL: [&str; 14] = [
     BUCKET_ROOT,
     STATE_ROOT,

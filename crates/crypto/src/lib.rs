@@ -1,6 +1,6 @@
-//! Keys, sealing, PRF, MAC and passphrases: the only room of Oblivio that holds secrets.
+//! Keys, sealing, PRF, MAC and passphrases: the only crate of Oblivio that holds secrets.
 //!
-//! The path of a key, from what the user types to what the store sees:
+//! The path of a key, from the user's input to the store's view:
 //!
 //! ```text
 //! Passphrase --Argon2id--> slot key --opens--> KeySlot --> MasterKey
@@ -9,9 +9,9 @@
 //!             session key + own counter --AES-256-GCM--> sealed object      (sealer.rs)
 //! ```
 //!
-//! No caller ever chooses a nonce, and no error or `Debug` output holds a secret. Secrets that live
-//! long are wiped on drop and kept out of swap where the system allows it; copies that a cipher or a
-//! hash makes on the stack while it works are beyond a crate without `unsafe`.
+//! No caller ever chooses a nonce, and no error or `Debug` output holds a secret. Long-lived
+//! secrets are wiped on drop and kept out of swap where the system allows it. A crate without
+//! `unsafe` cannot wipe the copies that a cipher or a hash makes on the stack.
 
 mod entropy;
 mod error;
@@ -37,7 +37,7 @@ pub use opener::{Opener, Opening};
 pub use passphrase::{KdfParams, Passphrase};
 pub use place::{Kind, PLACE_BYTES, Place};
 pub use prf::Prf;
-/// BLAKE3 of public bytes; identifies them, hides nothing.
+/// BLAKE3 of public bytes. It identifies them and hides nothing.
 pub fn digest(bytes: &[u8]) -> [u8; 32] {
     *blake3::hash(bytes).as_bytes()
 }

@@ -11,17 +11,17 @@ impl Mac {
         Self(key)
     }
 
-    /// The MAC that belongs to `seed`, **for tests and the lab only**.
+    /// The MAC of `seed`, **for tests and the lab only**.
     pub fn from_seed(seed: u64) -> Self {
         Self(test_key("mac", seed))
     }
 
     /// The tag of `data` as block number `block` after `count` writes (Freecursive's PMMAC,
-    /// `MAC_K(c || a || d)`): an older version of a block, or another block, has another tag.
+    /// `MAC_K(c || a || d)`). An older version of a block, or another block, has another tag.
     pub fn block(&self, count: u64, block: u64, data: &[u8]) -> Tag {
-        // What names the block follows its data: in front it would push the data off BLAKE3's chunk
-        // boundaries, and 4 KiB would take twice as long. Its length is fixed, so that the end of
-        // the data is never in doubt, and its last byte tells blocks from lists.
+        // Count and number follow the data: in front, they would push the data off BLAKE3's chunk
+        // boundaries, and 4 KiB would take twice as long. The suffix has a fixed length, so the
+        // data's end is unambiguous. Its last byte distinguishes blocks from lists.
         let mut suffix = [labels::MAC_BLOCK; 17];
         suffix[..8].copy_from_slice(&count.to_le_bytes());
         suffix[8..16].copy_from_slice(&block.to_le_bytes());
@@ -44,8 +44,8 @@ impl Mac {
         if self.block(count, block, data) == *tag { Ok(()) } else { Err(CryptoError::Forged) }
     }
 
-    /// The code of a list of byte strings. Each goes in with its length, so that no two lists give
-    /// the same input.
+    /// The code of a list of byte strings. The input includes each length, so no two lists give the
+    /// same input.
     pub fn bytes(&self, parts: &[&[u8]]) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new_keyed(self.0.expose());
         for part in parts {

@@ -1,11 +1,11 @@
-//! Opening objects of groups by several threads at once: it needs no nonce that nobody else takes.
+//! Opens objects of groups on several threads in parallel: opening takes no nonce.
 
 use crate::session::{KeyCache, Salt, SessionKey};
 use crate::{CryptoError, GroupMark, Place, SealRoot, Tag};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Opens objects of groups. Clones share the keys that they met.
+/// Opens objects of groups. Clones share their session keys.
 #[derive(Clone)]
 pub struct Opener(Arc<Shared>);
 
@@ -23,12 +23,12 @@ impl Opener {
         &self.0.root
     }
 
-    /// Begins a row of objects, which most often are of one session.
+    /// Begins a sequence of objects, mostly of one session.
     pub fn begin(&self) -> Opening<'_> {
         Opening { opener: self, last: None }
     }
 
-    /// Opens in place what was sealed under the session key of `salt`, and gives that key.
+    /// Opens data sealed under the session key of `salt` in place, and returns that key.
     pub(crate) fn open(
         &self,
         salt: &Salt,
@@ -44,7 +44,7 @@ impl Opener {
         }
         let key = Arc::new(SessionKey::derive(self.root(), *salt));
         key.open(counter, aad, data, tag)?;
-        // Kept only now: invented salts must not push out keys that are in use.
+        // Kept only now: forged salts must not evict keys in use.
         self.keep(&key);
         Ok(key)
     }
@@ -68,17 +68,17 @@ impl fmt::Debug for Opener {
     }
 }
 
-/// A row of objects that one thread opens.
+/// A sequence of objects that one thread opens.
 pub struct Opening<'a> {
     opener: &'a Opener,
     last: Option<Arc<SessionKey>>,
 }
 
 impl Opening<'_> {
-    /// Opens in place the object that was sealed as number `index` of a group.
+    /// Opens in place object number `index` of a group.
     ///
     /// # Errors
-    /// `Forged` when it is not that object; what was in `data` is then lost.
+    /// `Forged` for any other object; the content of `data` is then lost.
     pub fn open(
         &mut self,
         mark: &GroupMark,

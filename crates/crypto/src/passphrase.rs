@@ -1,28 +1,28 @@
-//! Passphrases, and what it costs to try one.
+//! Passphrases, and the cost of trying one.
 
 use crate::{CryptoError, Secret};
 use argon2::{Algorithm, Argon2, Block, Params, Version};
 use std::fmt;
 use zeroize::{Zeroize, Zeroizing};
 
-/// What the user typed, wiped on drop.
+/// The user's input, wiped on drop.
 ///
-/// Taken byte for byte: two ways to write the same accented letter are two passphrases, so whoever
-/// reads it from a terminal should bring it to one form first.
+/// Taken byte for byte: two encodings of the same accented letter are two passphrases. A terminal
+/// reader should normalize its input first.
 pub struct Passphrase(Zeroizing<Vec<u8>>);
 
 impl Passphrase {
-    /// Takes over `bytes`, which are wiped with it.
+    /// Takes ownership of `bytes`, which are wiped on drop.
     pub fn new(bytes: impl Into<Vec<u8>>) -> Self {
         Self(Zeroizing::new(bytes.into()))
     }
 
-    /// Whether there is nothing in it.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether both are the same (as when it is typed twice).
+    /// Whether both are equal (for a repeated entry).
     pub fn same_as(&self, other: &Self) -> bool {
         crate::secret::same_bytes(&self.0, &other.0)
     }
@@ -48,7 +48,7 @@ pub struct KdfParams {
     pub memory_kib: u32,
     /// Passes over that memory.
     pub passes: u32,
-    /// Lanes that could run in parallel.
+    /// Lanes that can run in parallel.
     pub lanes: u32,
 }
 
@@ -60,18 +60,18 @@ impl Default for KdfParams {
 }
 
 impl KdfParams {
-    /// The least that Argon2 takes, **for tests only**: it slows nobody down.
+    /// The least that Argon2 accepts, **for tests only**: it slows no attacker down.
     pub const TEST: Self = Self { memory_kib: 8, passes: 1, lanes: 1 };
 
     /// The most memory a header may ask for: 4 GiB.
     pub const MAX_MEMORY_KIB: u32 = 4 << 20;
     /// The most lanes a header may ask for.
     pub const MAX_LANES: u32 = 64;
-    /// The most work a header may ask for, memory times passes of all its slots together: 64 GiB,
-    /// about a minute.
+    /// The most work a header may ask for, memory times passes over all its slots: 64 GiB, about a
+    /// minute.
     pub const MAX_WORK_KIB: u64 = 64 << 20;
 
-    /// Refuses what Argon2 cannot do and what a hostile header should not make us do.
+    /// Refuses parameters that Argon2 cannot handle, or that a hostile header must not impose.
     pub fn check(&self) -> Result<(), CryptoError> {
         if !(1..=Self::MAX_LANES).contains(&self.lanes) {
             return Err(CryptoError::Malformed("passphrase parameters: lanes out of bounds"));
@@ -138,13 +138,13 @@ impl KdfParams {
             result =
                 argon2.hash_password_into_with_memory(passphrase.expose(), salt, out, &mut memory);
         });
-        // The last blocks give the key away, and this memory goes back to the allocator.
+        // The last blocks reveal the key, and this memory returns to the allocator.
         memory.iter_mut().for_each(|block| block.as_mut().zeroize());
         result.map_err(|_| CryptoError::Malformed("passphrase too long"))?;
         Ok(key)
     }
 
-    /// Argon2's memory; its absence is an error, where an ordinary allocation would end the process.
+    /// Argon2's memory. A lack of it is an error; an ordinary allocation would abort the process.
     fn reserve(&self, blocks: usize) -> Result<Vec<Block>, CryptoError> {
         let mut memory = Vec::new();
         memory.try_reserve_exact(blocks).map_err(|_| CryptoError::OutOfMemory(self.memory_kib))?;
@@ -153,7 +153,7 @@ impl KdfParams {
     }
 }
 
-/// Writes over what a function that returned has left on the stack.
+/// Overwrites what a finished function left on the stack.
 #[inline(never)]
 fn wipe_stack() {
     let mut left = [0u8; 64 << 10];
@@ -173,8 +173,8 @@ mod tests {
         bytes.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// From the reference implementation's `test.c`, version 0x13, Argon2id. (RFC 9106's own
-    /// vector takes a secret and associated data, which we do not use: see `tests/vectors.rs`.)
+    /// From the reference implementation's `test.c`, version 0x13, Argon2id. (RFC 9106's own vector
+    /// takes a secret and associated data, which we do not use: see `tests/vectors.rs`.)
     #[test]
     fn argon2id_gives_the_published_answers() {
         let passphrase = Passphrase::new("password");

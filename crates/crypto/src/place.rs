@@ -1,11 +1,11 @@
-//! Where a sealed object belongs: the associated data that ties a ciphertext to its place.
+//! The place of a sealed object: the associated data that ties a ciphertext to its place.
 
 use crate::VolumeId;
 
 /// Bytes of an encoded place.
 pub const PLACE_BYTES: usize = 40;
 
-/// What sort of object is sealed.
+/// The kind of a sealed object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Kind {
@@ -27,7 +27,7 @@ pub enum Kind {
     Slot = 8,
     /// A node of a buffer map of the sequential engine.
     MapNode = 9,
-    /// A part of the access times of a sequential volume that was closed well.
+    /// A part of the access times of a sequential volume after a clean shutdown.
     Times = 10,
 }
 
@@ -36,11 +36,11 @@ pub enum Kind {
 pub struct Place {
     /// The volume.
     pub volume: VolumeId,
-    /// What sort of object it is.
+    /// The kind of object.
     pub kind: Kind,
-    /// Which one of its kind.
+    /// Its number within its kind.
     pub index: u64,
-    /// Which version of it.
+    /// Its version.
     pub version: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Pseudo-random numbers from a key: block labels and other draws that must be reproducible.
+//! Pseudo-random numbers from a key: block labels and other reproducible draws.
 
 use crate::{Secret, keys::test_key, labels};
 
@@ -11,13 +11,13 @@ impl Prf {
         Self(key)
     }
 
-    /// The function that belongs to `seed`, **for tests and the lab only**.
+    /// The function of `seed`, **for tests and the lab only**.
     pub fn from_seed(seed: u64) -> Self {
         Self(test_key("prf", seed))
     }
 
-    /// The label of `block` after `count` remaps (Freecursive's `PRF_K(a || c)`): its top bits are
-    /// the leaf, so that a growing tree moves nothing.
+    /// The label of `block` after `count` remaps (Freecursive's `PRF_K(a || c)`). Its top bits are
+    /// the leaf, so a growing tree moves nothing.
     #[inline]
     pub fn label(&self, block: u64, count: u64) -> u64 {
         let mut input = [labels::PRF_LABEL; 17];
@@ -26,7 +26,7 @@ impl Prf {
         self.first_word(&input)
     }
 
-    /// The `n`-th number of the stream that belongs to `purpose`; apart from all labels.
+    /// The `n`-th number of the stream of `purpose`, independent of all labels.
     #[inline]
     pub fn draw(&self, purpose: u8, n: u64) -> u64 {
         let mut input = [labels::PRF_DRAW; 10];

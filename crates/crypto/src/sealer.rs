@@ -1,15 +1,15 @@
 //! Sealing and opening: authenticated encryption that owns its keys and its nonces.
 //!
 //! A sealed object is `[salt 16][counter 8 LE][ciphertext][tag 16]`. The salt names the session key
-//! and the counter is the nonce, so each can be opened alone. A sealer starts from a fresh random
-//! salt, counts up from zero and never goes back: no (key, nonce) pair repeats after a restart, a
-//! restored backup, or with two computers at work. The one case it cannot see is a running process
-//! that is itself cloned, as with a virtual machine resumed twice from one snapshot.
+//! and the counter is the nonce, so each object can be opened alone. A sealer starts from a fresh
+//! random salt, counts up from zero and never goes back. So no (key, nonce) pair repeats after a
+//! restart, from a restored backup, or between two computers. It cannot detect the one remaining
+//! case: a clone of the running process, such as a virtual machine resumed twice from one snapshot.
 //!
-//! Salt and counter tell which objects one session sealed, and in which order. Where nobody may see
-//! that, [`Sealer::hiding`] stores both under a pad that follows from the object's tag, which no
-//! two objects share. Which nonces are used does not change, and a salt or counter that somebody
-//! altered opens nothing, with a pad or without.
+//! Salt and counter show which objects one session sealed, and in which order. [`Sealer::hiding`]
+//! hides that: it stores both under a pad derived from the object's tag, which no two objects
+//! share. The nonces do not change. With or without a pad, an altered salt or counter opens
+//! nothing.
 
 use crate::secret::same_bytes;
 use crate::session::{SALT_BYTES, Salt, SessionKey};
@@ -17,11 +17,11 @@ use crate::{CryptoError, Entropy, Opener, Place, SealRoot, Secret, keys::derive_
 use std::fmt;
 use std::sync::Arc;
 
-/// Free bytes a sealed object has in front: salt and counter.
+/// Free bytes at the start of a sealed object: salt and counter.
 pub const SEAL_HEADER: usize = SALT_BYTES + 8;
 /// Bytes of a tag, at the end of a sealed object.
 pub const TAG_BYTES: usize = 16;
-/// What sealing adds to a plaintext.
+/// Bytes that sealing adds to a plaintext.
 pub const SEAL_OVERHEAD: usize = SEAL_HEADER + TAG_BYTES;
 
 /// An authentication tag. Compares in constant time.
@@ -36,7 +36,7 @@ impl PartialEq for Tag {
 
 impl Eq for Tag {}
 
-/// The tag at the end of a sealed object, or none if it is too short to be one.
+/// The tag at the end of a sealed object; none if it is too short.
 pub fn tag_of(buf: &[u8]) -> Option<Tag> {
     if buf.len() < SEAL_OVERHEAD {
         return None;
@@ -44,20 +44,20 @@ pub fn tag_of(buf: &[u8]) -> Option<Tag> {
     buf.last_chunk().copied().map(Tag)
 }
 
-/// How much one session key may seal.
+/// The limits of one session key.
 ///
-/// With unique nonces an attacker's advantage in telling GCM from random grows as (AES calls)^2 /
-/// 2^129. A key makes one call for every 16 bytes and two more for every message, so the soft limits
+/// With unique nonces, an attacker's advantage in distinguishing GCM from random grows as (AES
+/// calls)^2 / 2^129. A key makes one call per 16 bytes and two more per message, so the soft limits
 /// of 2^36 bytes and 2^32 messages keep it below 2^-61.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SealLimits {
-    /// After so many messages a fresh salt and key take over.
+    /// Messages before a fresh salt and key take over.
     pub soft_messages: u64,
-    /// After so many bytes of plaintext a fresh salt and key take over.
+    /// Bytes of plaintext before a fresh salt and key take over.
     pub soft_bytes: u64,
-    /// Beyond so many messages the key seals no more.
+    /// The most messages that a key seals.
     pub hard_messages: u64,
-    /// Beyond so many bytes of plaintext the key seals no more.
+    /// The most bytes of plaintext that a key seals.
     pub hard_bytes: u64,
 }
 
@@ -77,13 +77,13 @@ pub struct Sealer {
     entropy: Box<dyn Entropy>,
     limits: SealLimits,
     session: Arc<SessionKey>,
-    /// Of the pads over salts and counters, if there are any.
+    /// The key of the pads over salts and counters, if any.
     mask: Option<Secret<32>>,
     /// Messages sealed under `session`: the next counter.
     messages: u64,
     /// Bytes of plaintext sealed under `session`.
     bytes: u64,
-    /// Opens what other sessions sealed.
+    /// Opens objects of other sessions.
     opener: Opener,
 }
 
@@ -93,22 +93,22 @@ impl Sealer {
         Self::with_limits(root, entropy, SealLimits::default())
     }
 
-    /// A sealer with other limits than the default ones.
+    /// A sealer with custom limits.
     pub fn with_limits(root: SealRoot, mut entropy: Box<dyn Entropy>, limits: SealLimits) -> Self {
         let session = Arc::new(SessionKey::derive(&root, draw_salt(&mut *entropy)));
         let opener = Opener::new(root);
         Self { entropy, limits, session, mask: None, messages: 0, bytes: 0, opener }
     }
 
-    /// The same, but what it seals shows neither salt nor counter: to whoever has no key all of it
-    /// looks random. It opens only what was sealed so.
+    /// The same, but its objects show neither salt nor counter: without a key, all of them look
+    /// random. It opens only such objects.
     #[must_use]
     pub fn hiding(mut self) -> Self {
         self.mask = Some(derive_key(labels::SEAL_MASK, &[self.opener.root().expose()]));
         self
     }
 
-    /// Puts the pad over a salt and a counter, or takes it off.
+    /// Applies the pad to a salt and a counter, or removes it.
     #[inline]
     fn mask(&self, salt: &mut Salt, counter: &mut [u8; 8], tag: &[u8; TAG_BYTES]) {
         let Some(key) = &self.mask else { return };
@@ -117,8 +117,8 @@ impl Sealer {
         hidden.zip(pad.as_bytes()).for_each(|(byte, pad)| *byte ^= pad);
     }
 
-    /// Seals in place what stands between [`SEAL_HEADER`] free bytes in front and [`TAG_BYTES`]
-    /// behind, and fills both. Returns the tag.
+    /// Seals the bytes between the [`SEAL_HEADER`] free bytes in front and the [`TAG_BYTES`] at the
+    /// end in place, and fills both. Returns the tag.
     pub fn seal(&mut self, place: &Place, buf: &mut [u8]) -> Result<Tag, CryptoError> {
         let parts = Parts::of(buf)?;
         let counter = self.next_counter(parts.data.len() as u64)?;
@@ -131,7 +131,7 @@ impl Sealer {
 
     /// Opens a sealed object in place and returns the plaintext within `buf`.
     ///
-    /// After an error what was in `buf` is lost: decryption works on the spot.
+    /// An error loses the content of `buf`, because decryption works in place.
     pub fn open<'a>(
         &mut self,
         place: &Place,
@@ -153,7 +153,7 @@ impl Sealer {
         data: &mut [u8],
         tag: &[u8],
     ) -> Result<(), CryptoError> {
-        // Most objects are of this session; its key needs no search.
+        // Most objects are of this session, whose key needs no search.
         if *salt == self.session.salt {
             self.session.open(counter, aad, data, tag)
         } else {
@@ -161,17 +161,17 @@ impl Sealer {
         }
     }
 
-    /// The key that seals now.
+    /// The current sealing key.
     pub(crate) fn session(&self) -> &Arc<SessionKey> {
         &self.session
     }
 
-    /// What opens the groups that are sealed under the same root, here or in another session.
+    /// An opener for groups sealed under the same root, here or in another session.
     pub fn opener(&self) -> Opener {
         self.opener.clone()
     }
 
-    /// Seals a copy of `plaintext`; for the rare objects where an allocation does not matter.
+    /// Seals a copy of `plaintext`. For rare objects, where an allocation does not matter.
     pub fn seal_vec(&mut self, place: &Place, plaintext: &[u8]) -> Result<Vec<u8>, CryptoError> {
         let mut buf = Vec::with_capacity(SEAL_OVERHEAD + plaintext.len());
         buf.resize(SEAL_HEADER, 0);
@@ -181,7 +181,7 @@ impl Sealer {
         Ok(buf)
     }
 
-    /// Opens a copy of a sealed object; `sealed` stays as it is.
+    /// Opens a copy of a sealed object.
     pub fn open_vec(&mut self, place: &Place, sealed: &[u8]) -> Result<Vec<u8>, CryptoError> {
         let mut buf = sealed.to_vec();
         let end = SEAL_HEADER + self.open(place, &mut buf)?.len();
@@ -190,13 +190,13 @@ impl Sealer {
         Ok(buf)
     }
 
-    /// Takes the next nonce, after a change of key if one is due.
+    /// Takes the next nonce, after a due change of key.
     #[inline]
     fn next_counter(&mut self, len: u64) -> Result<u64, CryptoError> {
         self.take_counters(1, len)
     }
 
-    /// Takes so many nonces of one session, for plaintext of so many bytes in all.
+    /// Takes `count` nonces of one session, for `len` bytes of plaintext in total.
     #[inline]
     pub(crate) fn take_counters(&mut self, count: u64, len: u64) -> Result<u64, CryptoError> {
         let limits = self.limits;
@@ -208,15 +208,16 @@ impl Sealer {
         if messages > limits.hard_messages || bytes > limits.hard_bytes {
             return Err(CryptoError::KeyExhausted);
         }
-        // Taken even if the sealing fails: a skipped nonce costs nothing, a repeated one everything.
+        // Taken even if the sealing fails: a skipped nonce costs nothing, a repeated one
+        // everything.
         let counter = self.messages;
         self.messages = messages;
         self.bytes = bytes;
         Ok(counter)
     }
 
-    /// Moves to a fresh session key. A generator so broken that it repeats a salt gets no new key:
-    /// counting on under the old one is safe, counting from zero under a used one is not.
+    /// Changes to a fresh session key, unless a broken generator repeats a salt. Then the old key
+    /// stays: counting on under it is safe, counting from zero under a used key is not.
     #[cold]
     fn rekey(&mut self) {
         let salt = draw_salt(&mut *self.entropy);
@@ -285,7 +286,7 @@ mod tests {
         assert_eq!(reader.open_vec(&PLACE, &sealed).expect("opens"), b"kept");
         for _ in 0..100 {
             let mut forged = sealed.clone();
-            // The first byte stays: all of them want the same set of the cache.
+            // The first byte stays, so that all of them compete for the same set of the cache.
             entropy.fill(&mut forged[1..SALT_BYTES]);
             assert_eq!(reader.open_vec(&PLACE, &forged), Err(CryptoError::Forged));
         }
@@ -321,7 +322,7 @@ mod tests {
         let limits = SealLimits::default();
         assert!(limits.soft_messages < limits.hard_messages);
         assert!(limits.soft_bytes < limits.hard_bytes);
-        // 2^38 calls of AES: an advantage of 2^-53 even where no fresh key can be had.
+        // 2^38 calls of AES: an advantage of 2^-53 even without a fresh key.
         assert!(limits.hard_bytes / 16 + 2 * limits.hard_messages <= 1 << 38);
     }
 }

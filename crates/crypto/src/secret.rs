@@ -1,24 +1,23 @@
-//! Bytes that are wiped when dropped, and kept out of swap and core dumps where the system lets us.
+//! Bytes that are wiped on drop, and kept out of swap and core dumps where the system allows it.
 
 use memmap2::MmapMut;
 use std::fmt;
 use zeroize::Zeroize;
 
-/// Where a secret lies.
+/// The place of a secret.
 ///
-/// The system locks and marks whole pages and does not count how often: had two secrets a page in
-/// common, dropping one would unlock the other. So each has a page of its own, from the system and
-/// not from the allocator, and a mark of the page goes with it. The few long-lived keys can afford
-/// it.
+/// The system locks and marks whole pages and does not count the locks: if two secrets shared a
+/// page, dropping one would unlock the other. So each secret has its own page, from the system and
+/// not from the allocator, and the mark goes with the page. The few long-lived keys can afford it.
 enum Page<const N: usize> {
     Own(MmapMut),
-    /// The system has no page to give.
+    /// The system has no free page.
     Shared(Box<[u8; N]>),
 }
 
 impl<const N: usize> Page<N> {
     /// Zeros. Locking and marking can fail, for instance at the user's limit of locked memory. The
-    /// secret is then as safe as any other memory, which beats refusing to open a volume.
+    /// secret is then as safe as any other memory, which is better than refusing to open a volume.
     fn new() -> Self {
         let Ok(map) = MmapMut::map_anon(N.max(1)) else { return Self::Shared(Box::new([0; N])) };
         let _ = map.lock();
@@ -47,19 +46,19 @@ impl<const N: usize> Page<N> {
 pub struct Secret<const N: usize>(Page<N>);
 
 impl<const N: usize> Secret<N> {
-    /// A secret that `fill` writes in its final place, so that no copy stays behind.
+    /// A secret that `fill` writes in its final place, so that no copy remains.
     pub fn new(fill: impl FnOnce(&mut [u8; N])) -> Self {
         let mut page = Page::new();
         fill(page.bytes_mut());
         Self(page)
     }
 
-    /// The bytes, for the moment they are needed.
+    /// The bytes, for a short use.
     pub fn expose(&self) -> &[u8; N] {
         self.0.bytes()
     }
 
-    /// Whether both are equal, in a time that tells nothing about where they differ.
+    /// Whether both are equal, in a time that reveals no position of a difference.
     pub fn same_as(&self, other: &Self) -> bool {
         same_bytes(self.expose(), other.expose())
     }

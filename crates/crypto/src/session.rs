@@ -11,15 +11,15 @@ pub(crate) const SALT_BYTES: usize = 16;
 /// The public name of a session key.
 pub(crate) type Salt = [u8; SALT_BYTES];
 
-/// An AES-256-GCM key that takes its nonces from a counter, with the salt it was derived from.
+/// An AES-256-GCM key with nonces from a counter, and the salt it was derived from.
 pub(crate) struct SessionKey {
     pub(crate) salt: Salt,
     cipher: Cipher,
 }
 
 impl SessionKey {
-    /// The session key of `salt`: keyed BLAKE3 of the root over the salt. A root is used for
-    /// nothing else, and salts have one length, so the input needs no further label.
+    /// The session key of `salt`: keyed BLAKE3 of the root over the salt. A root has no other use
+    /// and salts have one length, so the input needs no further label.
     pub(crate) fn derive(root: &SealRoot, salt: Salt) -> Self {
         let key: Zeroizing<[u8; 32]> =
             Zeroizing::new(blake3::keyed_hash(root.expose(), &salt).into());
@@ -51,7 +51,7 @@ impl SessionKey {
     }
 }
 
-/// Four zero bytes and the counter: unique as long as no counter is used twice under a key.
+/// Four zero bytes and the counter: unique while no counter repeats under a key.
 #[inline]
 fn nonce(counter: u64) -> [u8; NONCE_LEN] {
     let mut nonce = [0; NONCE_LEN];
@@ -59,8 +59,8 @@ fn nonce(counter: u64) -> [u8; NONCE_LEN] {
     nonce
 }
 
-/// AES-256-GCM itself. The caller answers for the nonce: in this crate only [`SessionKey`] (a
-/// counter) and the key slots (a key used once).
+/// AES-256-GCM itself. The caller is responsible for the nonce. In this crate only [`SessionKey`]
+/// (a counter) and the key slots (a key used once) call it.
 pub(crate) struct Cipher(LessSafeKey);
 
 impl Cipher {
@@ -106,8 +106,8 @@ const SETS: usize = 64;
 /// Keys a set holds.
 const WAYS: usize = 4;
 
-/// The session keys met when opening, at most `SETS * WAYS` of them: a volume that was mounted
-/// often holds objects of many sessions, and a key schedule costs more than a small bucket.
+/// The session keys of opened objects, at most `SETS * WAYS`. A volume that was mounted often holds
+/// objects of many sessions, and a key schedule costs more than a small bucket.
 pub(crate) struct KeyCache(Vec<Vec<Arc<SessionKey>>>);
 
 impl KeyCache {
@@ -115,7 +115,7 @@ impl KeyCache {
         Self((0..SETS).map(|_| Vec::new()).collect())
     }
 
-    /// The key of `salt`, if it is here. One that is found moves a step away from being dropped.
+    /// The key of `salt`, if present. A hit moves it one step away from eviction.
     #[inline]
     pub(crate) fn find(&mut self, salt: &Salt) -> Option<&Arc<SessionKey>> {
         let set = &mut self.0[Self::set_of(salt)];
@@ -125,7 +125,7 @@ impl KeyCache {
         set.get(nearer)
     }
 
-    /// Keeps `key`, dropping the one in its set that was least in use.
+    /// Inserts `key` and drops the least used one of its set.
     pub(crate) fn insert(&mut self, key: Arc<SessionKey>) {
         let set = &mut self.0[Self::set_of(&key.salt)];
         set.truncate(WAYS - 1);

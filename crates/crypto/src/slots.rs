@@ -1,8 +1,8 @@
 //! Key slots: the master key, sealed once for each passphrase.
 //!
-//! Adding, changing or removing a passphrase writes one slot and re-encrypts nothing else. For the
-//! same reason it cannot take back the past: who kept an old copy of the slots *and* knows the
-//! passphrase it held can still open the volume with it.
+//! Adding, changing or removing a passphrase writes one slot and re-encrypts nothing else. So it
+//! cannot undo the past: an old copy of the slots, *together with* an old passphrase, still opens
+//! the volume.
 
 use crate::passphrase::KDF_BYTES;
 use crate::secret::same_bytes;
@@ -13,7 +13,7 @@ use crate::{
 use crate::{VolumeId, labels};
 use std::fmt;
 
-/// Slots a volume has.
+/// Slots of a volume.
 pub const KEY_SLOTS: usize = 8;
 /// Bytes of one slot: `[state 1][zeros 3][kdf 12][salt 32][commitment 32][sealed key 32][tag 16]`.
 pub const KEY_SLOT_BYTES: usize = 128;
@@ -23,7 +23,7 @@ pub const KEY_SLOTS_BYTES: usize = KEY_SLOTS * KEY_SLOT_BYTES;
 const STATE_EMPTY: u8 = 0;
 const STATE_USED: u8 = 1;
 
-/// Which slot.
+/// The index of a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SlotIndex(u8);
 
@@ -50,14 +50,14 @@ impl fmt::Display for SlotIndex {
     }
 }
 
-/// One passphrase's way to the master key. Holds nothing that is secret in itself.
+/// One passphrase's way to the master key. Nothing in it is secret in itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct KeySlot {
     kdf: KdfParams,
     salt: [u8; 32],
-    /// Names the slot key. GCM alone would let a forger make one slot that opens under several
-    /// passphrases, and learn from which error comes back; this ties it to one. It also tells a
-    /// wrong passphrase from a damaged slot.
+    /// Commits to the slot key. With GCM alone, a forger could make one slot that opens under
+    /// several passphrases, and learn from the error which one was tried; this ties it to one. It
+    /// also distinguishes a wrong passphrase from a damaged slot.
     commitment: [u8; 32],
     sealed: [u8; 32],
     tag: [u8; TAG_BYTES],
@@ -79,7 +79,7 @@ impl KeySlot {
         Ok(Self { kdf, salt, commitment: *key.commitment(), sealed, tag })
     }
 
-    /// Does the same work whether the passphrase is right or not.
+    /// Does the same work for a right and a wrong passphrase.
     fn unlock(&self, place: &Place, passphrase: &Passphrase) -> Result<MasterKey, CryptoError> {
         let key = SlotKey::derive(self.kdf, passphrase, &self.salt)?;
         let mut opened = Ok(());
@@ -104,7 +104,7 @@ impl KeySlot {
         out
     }
 
-    /// The slot in `bytes`; none if it is empty. Exactly what [`Self::encode`] writes is accepted.
+    /// The slot in `bytes`; none if it is empty. Accepts exactly the output of [`Self::encode`].
     fn decode(bytes: &[u8; KEY_SLOT_BYTES]) -> Result<Option<Self>, CryptoError> {
         let (state, rest) = (bytes[0], &bytes[1..]);
         match state {
@@ -131,11 +131,11 @@ fn field<const N: usize>(bytes: &[u8; KEY_SLOT_BYTES], at: usize) -> [u8; N] {
     out
 }
 
-/// A slot key's one nonce. Every slot that is written draws a new 32-byte salt, so its key is new,
-/// seals this one message and is dropped: the pair (key, nonce) is used exactly once.
+/// A slot key's one nonce. Every slot write draws a new 32-byte salt. So the key is new, seals this
+/// one message and is dropped: the pair (key, nonce) is used exactly once.
 const ONLY_NONCE: [u8; 12] = [0; 12];
 
-/// What a passphrase and a salt give: 32 bytes of key, 32 of commitment, from one stretching.
+/// Derived from a passphrase and a salt: 32 bytes of key, 32 of commitment, from one stretching.
 struct SlotKey(Secret<64>);
 
 impl SlotKey {
@@ -165,7 +165,7 @@ impl SlotKey {
     }
 }
 
-/// All key slots of a volume, as they stand in its header.
+/// All key slots of a volume, in header order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KeySlots([Option<KeySlot>; KEY_SLOTS]);
 
@@ -185,10 +185,10 @@ impl KeySlots {
         self.0[index.get()].as_ref().map(|slot| slot.kdf)
     }
 
-    /// Lets `passphrase` open the volume, too. On an error nothing has changed.
+    /// Lets `passphrase` open the volume, too. An error changes nothing.
     ///
     /// # Errors
-    /// `AlreadyOpens` for a passphrase that a slot holds: who takes it away later takes all of it.
+    /// `AlreadyOpens` for a passphrase that a slot holds: a later removal removes all of it.
     pub fn add(
         &mut self,
         master: &MasterKey,
@@ -206,8 +206,8 @@ impl KeySlots {
         Ok(index)
     }
 
-    /// Forgets a passphrase: every slot that it opens, unless no other would be left. Gives the
-    /// master key that it opened. On an error nothing has changed.
+    /// Removes every slot that a passphrase opens, unless none would be left. Returns the master
+    /// key. An error changes nothing.
     pub fn remove(
         &mut self,
         volume: VolumeId,
@@ -221,8 +221,8 @@ impl KeySlots {
         Ok(master)
     }
 
-    /// Puts `new` in the place of `old`, in the first of the slots that `old` opens; the others
-    /// are forgotten. Gives the master key, too. On an error nothing has changed.
+    /// Puts `new` in the first of the slots that `old` opens and clears the others. Also returns
+    /// the master key. An error changes nothing.
     ///
     /// # Errors
     /// `AlreadyOpens` when another slot holds `new`.
@@ -243,9 +243,9 @@ impl KeySlots {
         Ok((master, index))
     }
 
-    /// The master key, and all slots that `passphrase` opens: one at least.
+    /// The master key, and all slots that `passphrase` opens: at least one.
     ///
-    /// Every used slot is tried, in order, whichever opens: the time between two reads of the store
+    /// Tries every used slot in order, whichever opens. So the time between two reads of the store
     /// is the same for each passphrase of a volume.
     pub fn unlock(
         &self,
@@ -258,7 +258,7 @@ impl KeySlots {
             let Some(slot) = &self.0[index.get()] else { continue };
             match slot.unlock(&slot_place(volume, index), passphrase) {
                 Ok(found) => {
-                    // One who knows a passphrase may have made a slot with a key of his own.
+                    // A passphrase holder may have made a slot with a key of his own.
                     if master.as_ref().is_some_and(|master| !master.same_as(&found)) {
                         return Err(CryptoError::Forged);
                     }
@@ -266,14 +266,14 @@ impl KeySlots {
                     master = Some(found);
                 }
                 Err(CryptoError::WrongPassphrase) => {}
-                // Another slot may still open; if none does, this says more.
+                // Another slot may still open. If none does, this error says more.
                 Err(other) => failure = other,
             }
         }
         master.map(|master| (master, opened)).ok_or(failure)
     }
 
-    /// Refuses a passphrase that opens a slot other than these.
+    /// Refuses a passphrase that opens a slot other than those in `but`.
     fn expect_new(
         &self,
         volume: VolumeId,
@@ -284,13 +284,13 @@ impl KeySlots {
             Ok((_, opened)) if opened.iter().any(|index| !but.contains(index)) => {
                 Err(CryptoError::AlreadyOpens)
             }
-            // A damaged slot opens with nothing.
+            // No passphrase opens a damaged slot.
             Ok(_) | Err(CryptoError::WrongPassphrase | CryptoError::Forged) => Ok(()),
             Err(other) => Err(other),
         }
     }
 
-    /// The slots without some of them, where there is still work to spare for one like this.
+    /// The slots without `gone`, if the work limit has room for one more with `kdf`.
     fn replaced(
         &self,
         gone: &[SlotIndex],
@@ -309,12 +309,12 @@ impl KeySlots {
         gone.iter().for_each(|index| self.0[index.get()] = None);
     }
 
-    /// What trying a passphrase costs: memory times passes of all used slots.
+    /// The cost of trying a passphrase: memory times passes of all used slots.
     fn work_kib(&self) -> u64 {
         self.0.iter().flatten().map(|slot| slot.kdf.work_kib()).sum()
     }
 
-    /// The slots as bytes.
+    /// The encoded slots.
     pub fn to_bytes(&self) -> [u8; KEY_SLOTS_BYTES] {
         let mut out = [0; KEY_SLOTS_BYTES];
         for (slot, bytes) in self.0.iter().zip(out.chunks_exact_mut(KEY_SLOT_BYTES)) {
@@ -325,7 +325,7 @@ impl KeySlots {
         out
     }
 
-    /// The slots in `bytes`, which must have exactly the length and form of [`Self::to_bytes`].
+    /// Decodes slots. `bytes` must have exactly the length and form of [`Self::to_bytes`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, CryptoError> {
         let (slots, rest) = bytes.as_chunks::<KEY_SLOT_BYTES>();
         if slots.len() != KEY_SLOTS || !rest.is_empty() {
@@ -354,7 +354,7 @@ impl KeySlots {
     }
 }
 
-/// Refuses slots that would take minutes to try: each may cost what all may.
+/// Refuses slots that would take minutes to try. The limit for one slot is also that for all.
 fn check_work(work_kib: u64) -> Result<(), CryptoError> {
     match work_kib > KdfParams::MAX_WORK_KIB {
         true => Err(CryptoError::TooMuchWork),

@@ -1,6 +1,6 @@
-//! What a core dump shows of keys: nothing.
+//! A core dump shows no keys.
 //!
-//! The test begins itself once more, as the process that holds a secret and then aborts.
+//! The test starts itself once more, as a process that holds a secret and then aborts.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 
 use oblivio_crypto::Secret;

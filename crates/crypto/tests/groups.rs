@@ -75,7 +75,7 @@ fn every_flipped_bit_is_refused() {
     }
 }
 
-/// Several threads may open what was sealed in several sessions; wrong objects are refused as ever.
+/// Several threads may open objects of several sessions; wrong objects are refused as ever.
 #[test]
 fn openers_open_what_any_session_sealed() {
     let mut writers = [sealer(1), sealer(2), sealer(3)];
@@ -104,7 +104,7 @@ fn openers_open_what_any_session_sealed() {
     });
 }
 
-/// A group that is sealed in parts is the same as one that is sealed in one piece.
+/// A group sealed in parts equals one sealed in one piece.
 #[test]
 fn parts_of_a_group_seal_what_the_whole_would() {
     let whole = seal_all(&mut sealer(1)).1;
@@ -123,7 +123,7 @@ fn parts_of_a_group_seal_what_the_whole_would() {
     assert_eq!(found, whole);
 }
 
-/// Groups, objects of groups that were given up, and single objects never share a nonce.
+/// Groups, unsealed objects of abandoned groups, and single objects never share a nonce.
 #[test]
 fn no_nonce_is_used_twice() {
     let mut sealer = sealer(1);

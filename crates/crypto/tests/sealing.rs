@@ -1,4 +1,4 @@
-//! Sealed objects: they come back whole from their place, and from nowhere else.
+//! Sealed objects open whole in their own place, and in no other.
 
 use oblivio_crypto::{
     CryptoError, Entropy, Kind, Place, SEAL_HEADER, SEAL_OVERHEAD, SealLimits, SealRoot, Sealer,
@@ -119,7 +119,7 @@ fn counters_never_repeat_and_sessions_differ() {
             let sealed = sealer.seal_vec(&PLACE, b"same").expect("seals");
             salts.insert(salt(&sealed));
             assert!(pairs.insert((salt(&sealed), counter(&sealed))), "a nonce repeats");
-            // Opening in between, failed sealing too: neither may turn the counter back.
+            // Neither opening in between nor failed sealing may turn the counter back.
             sealer.open_vec(&PLACE, &sealed).expect("opens");
             assert!(sealer.seal(&PLACE, &mut [0; 3]).is_err());
         }
@@ -146,7 +146,7 @@ fn the_soft_limit_of_messages_changes_the_key() {
     }
     let salts: BTreeSet<_> = sealed.iter().map(|object| salt(object)).collect();
     assert_eq!(salts.len(), 1000);
-    // More sessions than the cache holds, all still open.
+    // More sessions than the cache holds; all still open.
     for (n, object) in sealed.iter().enumerate() {
         let plain = sealer.open_vec(&PLACE, object).expect("an old object opens");
         assert_eq!(plain, (n as u32).to_le_bytes());
@@ -164,7 +164,7 @@ fn the_soft_limit_of_bytes_changes_the_key() {
     assert_ne!(salts[3], salts[4]);
 }
 
-/// A broken generator that says the same every time.
+/// A broken generator with constant output.
 struct Stuck;
 
 impl Entropy for Stuck {
@@ -187,7 +187,7 @@ fn the_hard_limit_refuses_when_no_fresh_key_can_be_had() {
     }
 }
 
-/// A broken generator that comes round again.
+/// A broken generator whose output repeats in a cycle.
 struct Cycle(u8);
 
 impl Entropy for Cycle {

@@ -1,4 +1,4 @@
-//! Key slots: several passphrases for one master key, and bytes that nobody should trust.
+//! Key slots: several passphrases for one master key, and untrusted bytes.
 
 use oblivio_crypto::{
     CryptoError, KEY_SLOT_BYTES, KEY_SLOTS, KEY_SLOTS_BYTES, KdfParams, KeySlots, MasterKey,
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 const VOLUME: VolumeId = VolumeId([7; 16]);
 const CHEAP: KdfParams = KdfParams::TEST;
 
-/// Slots under test, with the entropy they draw from.
+/// Slots under test, with their entropy.
 struct House {
     master: MasterKey,
     slots: KeySlots,
@@ -42,7 +42,7 @@ impl House {
         self.slots.remove(VOLUME, &Passphrase::new(victim)).map(drop)
     }
 
-    /// Slots as an earlier version could leave them: the second holds what the first does.
+    /// Slots as an earlier version could leave them: the second has the first one's passphrase.
     fn with_a_double(passphrases: &[&str]) -> Self {
         let mut house = Self::with(passphrases);
         let mut bytes = house.slots.to_bytes();
@@ -57,7 +57,7 @@ impl House {
                 &mut house.entropy,
             )
             .expect("changes");
-        // The slot of the first passphrase is emptied, so that the second may take it over.
+        // Empty the first passphrase's slot, so that the second can take it over.
         other.remove(VOLUME, &one).expect("removes");
         other
             .change(VOLUME, &Passphrase::new("?"), &one, CHEAP, &mut house.entropy)
@@ -68,7 +68,7 @@ impl House {
         house
     }
 
-    /// The slot that `passphrase` opens, after a check that it gives the right key.
+    /// The slot that `passphrase` opens, after a check of its key.
     fn unlock(&self, passphrase: &str) -> Result<usize, CryptoError> {
         let opened = self.opened(passphrase)?;
         assert_eq!(opened.len(), 1, "one slot opens");
@@ -162,7 +162,7 @@ fn parameters_out_of_bounds_write_nothing() {
     assert_eq!(house.slots, before);
 }
 
-/// With the same passphrase twice, salts still make every key, and so every sealed copy, new.
+/// With the same passphrase twice, salts still make every key, and every sealed copy, new.
 #[test]
 fn equal_passphrases_give_unrelated_slots() {
     let house = House::with_a_double(&["same", "other"]);
@@ -174,7 +174,7 @@ fn equal_passphrases_give_unrelated_slots() {
     }
 }
 
-/// As `passphrase add` and `change` are asked to do: the old one must not open after all.
+/// A user of `passphrase add` and `change` expects that the old one no longer opens.
 #[test]
 fn a_passphrase_is_added_once() {
     let mut house = House::with(&["one", "two"]);
@@ -182,7 +182,7 @@ fn a_passphrase_is_added_once() {
     assert_eq!(house.add("one"), Err(CryptoError::AlreadyOpens));
     assert_eq!(house.change("one", "two"), Err(CryptoError::AlreadyOpens));
     assert_eq!(house.slots.to_bytes(), before, "nothing has changed");
-    // To itself it is made new, as for another cost.
+    // Changing it to itself renews it, for instance at another cost.
     assert_eq!(house.change("one", "one").map(SlotIndex::get), Ok(0));
     assert_eq!(house.unlock("one"), Ok(0));
     assert_ne!(house.slots.to_bytes(), before);
@@ -206,14 +206,15 @@ fn a_passphrase_goes_with_every_slot_that_it_opens() {
     assert_eq!(house.opened("same"), Ok(vec![0, 1]));
 }
 
-/// A volume's opening must not take a time that names the passphrase: a slot after the one that
-/// opens is tried too, which shows where one cannot be.
+/// The time to open a volume must not identify the passphrase: the slots after the one that opens
+/// are tried too. A slot that cannot be tried shows that.
 #[test]
 fn every_used_slot_is_tried() {
     let house = House::with(&["one", "two"]);
     let mut bytes = house.slots.to_bytes();
     for index in 0..2 {
-        // The double of a slot that opens, in a place where it does not: its failure is looked for.
+        // A copy of an opening slot, in a place where it does not open: the test looks for its
+        // failure.
         let (from, to) = (index * KEY_SLOT_BYTES, 5 * KEY_SLOT_BYTES);
         bytes.copy_within(from..from + KEY_SLOT_BYTES, to);
         let slots = KeySlots::from_bytes(&bytes).expect("parses");
@@ -225,7 +226,7 @@ fn every_used_slot_is_tried() {
     assert_eq!(double.opened("same"), Ok(vec![0, 1]), "one that opens does not end the trying");
 }
 
-/// Eight slots at 1 GiB and 16 passes each are within what one slot may ask for.
+/// Eight slots at 1 GiB and 16 passes each: one such slot alone is within the limit.
 #[test]
 fn what_all_slots_cost_is_bounded() {
     let costs = |kib: u32, passes: u32, slots: usize| {
@@ -243,7 +244,7 @@ fn what_all_slots_cost_is_bounded() {
     assert_eq!(costs(1 << 20, 16, 5), Err(CryptoError::TooMuchWork));
     assert_eq!(costs(1 << 20, 16, 4), Ok(4));
     assert_eq!(costs(1 << 20, 8, 8), Ok(8));
-    // What would not open any more is not made.
+    // A passphrase that would exceed the limit is not added.
     let mut house = House::with(&["one"]);
     let most = KdfParams { memory_kib: 1 << 22, passes: 16, lanes: 1 };
     let before = house.slots.to_bytes();
@@ -253,7 +254,7 @@ fn what_all_slots_cost_is_bounded() {
     assert_eq!(house.slots.to_bytes(), before);
 }
 
-/// A key of another volume in a slot that opens: made by one who knows the passphrase.
+/// A key of another volume in a slot that opens: a passphrase holder made it.
 #[test]
 fn slots_that_disagree_are_refused() {
     let (house, mut other) = (House::with(&["same"]), House::with(&["first", "same"]));
@@ -304,13 +305,13 @@ fn bytes_come_back_as_they_were() {
     assert_eq!(house.unlock("two"), Ok(1));
 }
 
-/// Every bit of a used slot matters: flipped, it is refused in parsing or in opening.
+/// Every bit of a used slot matters: parsing or opening refuses a flipped one.
 #[test]
 fn every_flipped_bit_is_refused() {
     let house = House::with(&["one"]);
     let bytes = house.slots.to_bytes();
-    // A flip high in the costs may be within bounds and yet take long: those bits are left out
-    // here, bounds are tested with the parameters themselves.
+    // A flip high in the costs may be within bounds and yet take long. So those bits are left out
+    // here; other tests check the bounds with the parameters themselves.
     let slow =
         |bit: usize| (4 * 8 + 14..8 * 8).contains(&bit) || (8 * 8 + 10..12 * 8).contains(&bit);
     for bit in (0..KEY_SLOT_BYTES * 8).filter(|bit| !slow(*bit)) {
@@ -333,12 +334,12 @@ fn hostile_bytes_are_refused() {
     let huge = (KdfParams::MAX_MEMORY_KIB + 1).to_le_bytes();
     let hostile: [(usize, &[u8]); 9] = [
         (0, &[2]),                   // a state of the future
-        (0, &[255]),                 // no state at all
-        (0, &[0]),                   // empty, yet full of something
+        (0, &[255]),                 // an invalid state
+        (0, &[0]),                   // empty, but not blank
         (1, &[1]),                   // reserved bytes
-        (4, &huge),                  // memory for a giant
+        (4, &huge),                  // too much memory
         (4, &[0; 4]),                // no memory
-        (8, &[255; 4]),              // passes until the end of time
+        (8, &[255; 4]),              // endless passes
         (12, &[0; 4]),               // no lanes
         (KEY_SLOTS_BYTES - 1, &[1]), // a last slot, empty but not blank
     ];
@@ -358,7 +359,7 @@ fn wrong_lengths_are_refused() {
 }
 
 proptest! {
-    /// Whatever parses is exactly what would be written: there is one encoding of each state.
+    /// Bytes that parse are exactly the encoding: each state has one encoding.
     #[test]
     fn parsing_is_strict(
         garbage in proptest::collection::vec(any::<u8>(), KEY_SLOTS_BYTES),

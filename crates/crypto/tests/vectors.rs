@@ -1,5 +1,5 @@
-//! The primitives we depend on against published test vectors, as a guard against a broken build
-//! (AES-256-GCM stands beside its use, in `src/session.rs`).
+//! Our primitives against published test vectors, as a guard against a broken build (AES-256-GCM is
+//! tested beside its use, in `src/session.rs`).
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()

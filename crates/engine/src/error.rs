@@ -1,4 +1,4 @@
-//! What can go wrong inside an engine.
+//! Engine errors.
 
 use crate::{BucketId, TreeId};
 use oblivio_crypto::CryptoError;
@@ -6,27 +6,27 @@ use oblivio_crypto::CryptoError;
 /// An engine's error.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    /// The caller asked for something that makes no sense.
+    /// The caller's request is invalid.
     #[error("{0}")]
     Invalid(String),
-    /// A bucket is not the one that was written last.
+    /// A bucket differs from the last one written.
     #[error("bucket {} of tree {} is not what was written: {reason}", bucket.0, tree.0)]
     Tampered {
         /// The tree.
         tree: TreeId,
         /// The bucket.
         bucket: BucketId,
-        /// How it was found out.
+        /// The check that failed.
         reason: &'static str,
     },
-    /// A part of a sequential engine's disk is not the one that was written last.
+    /// A part of a sequential engine's disk differs from the last write to it.
     #[error("{bytes} bytes at {offset} of the disk are not what was written: {reason}")]
     TamperedExtent {
-        /// Where on the disk.
+        /// Offset on the disk.
         offset: u64,
-        /// How much of it.
+        /// Length in bytes.
         bytes: u64,
-        /// How it was found out.
+        /// The check that failed.
         reason: &'static str,
     },
     /// A block failed its own check (PMMAC, Freecursive §6).

@@ -1,6 +1,6 @@
-//! Newtypes for every number that could be swapped for another.
+//! Newtypes for every number that a caller could confuse with another.
 
-/// A logical block: what the user asks for. Never seen by the store.
+/// A logical block, the unit that the user requests. The store never sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlockId(pub u64);
 
@@ -9,8 +9,8 @@ pub struct BlockId(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BucketId(pub u64);
 
-/// A 64-bit block label; its top bits are the leaf whose path holds the block, so that a tree
-/// that grows by a level re-labels nothing.
+/// A 64-bit block label. Its top bits are the leaf whose path holds the block, so a tree that grows
+/// by a level re-labels nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Label(pub u64);
 
@@ -26,7 +26,7 @@ impl BucketId {
     /// The root of the tree.
     pub const ROOT: BucketId = BucketId(1);
 
-    /// The depth at which this bucket stands.
+    /// The depth of this bucket.
     pub fn level(self) -> Level {
         Level(63 - self.0.leading_zeros())
     }
@@ -43,8 +43,7 @@ impl BucketId {
 }
 
 impl Label {
-    /// The leaf on whose path a block with this label lives, in a tree whose leaves stand at
-    /// `depth`.
+    /// The leaf whose path holds a block with this label, in a tree whose leaves are at `depth`.
     pub fn leaf(self, depth: Level) -> Leaf {
         Leaf(self.0.checked_shr(64 - depth.0).unwrap_or(0))
     }
@@ -56,7 +55,7 @@ impl Label {
 }
 
 impl Leaf {
-    /// The bucket at `level` on the path to this leaf, in a tree whose leaves stand at `depth`.
+    /// The bucket at `level` on the path to this leaf, in a tree whose leaves are at `depth`.
     pub fn bucket_at(self, level: Level, depth: Level) -> BucketId {
         BucketId(((1 << depth.0) | self.0) >> (depth.0 - level.0))
     }

@@ -1,8 +1,8 @@
-//! Oblivious-RAM engines as pure state machines: they name what to read and write and do no I/O.
+//! Oblivious-RAM engines as pure state machines: they name the reads and writes and do no I/O.
 //!
-//! [`tree`] is Path ORAM with Freecursive's front end; [`sequential`] is SqORAM, for an adversary who
-//! sees writes only; [`linear`] reads and writes everything and is the oracle for the others. A caller submits a batch of [`BlockOp`]s and carries out the
-//! [`Step`]s until [`Step::Done`].
+//! [`tree`] is Path ORAM with Freecursive's front end. [`sequential`] is SqORAM, for an adversary
+//! who sees only writes. [`linear`] reads and writes everything; it is the oracle for the others. A
+//! caller submits a batch of [`BlockOp`]s and carries out the [`Step`]s until [`Step::Done`].
 
 mod error;
 mod ids;

@@ -1,5 +1,5 @@
-//! The scan-everything ORAM: every access reads and writes every block. Slow, obviously
-//! oblivious and obviously right; the oracle for the other engines and their base case.
+//! The linear-scan ORAM: every access reads and writes every block. It is slow, but plainly
+//! oblivious and plainly right. It is the oracle for the other engines and their base case.
 
 use crate::{
     Action, BlockAnswer, BlockOp, BucketId, Engine, EngineError, Leaf, Result, SealedBucket, Step,
@@ -15,7 +15,7 @@ enum Phase {
     Closed,
 }
 
-/// One sealed bucket for each block: a presence byte and the content.
+/// One sealed bucket per block: a presence byte and the content.
 pub struct Linear {
     block_bytes: usize,
     volume: VolumeId,

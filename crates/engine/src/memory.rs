@@ -1,36 +1,36 @@
-//! A driver over plain memory: carries out an engine's steps on maps of buckets and keeps the
+//! A driver over plain memory: it carries out an engine's steps on maps of buckets and keeps the
 //! trace. For tests, simulation and benchmarks; volumes have their own driver.
 
 use crate::{BlockAnswer, BlockOp, BucketId, Engine, Leaf, Result, Step, TreeId};
 use std::collections::BTreeMap;
 
-/// One thing that the store saw.
+/// One event that the store saw.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seen {
-    /// These paths were shown and these buckets read.
+    /// The engine showed these paths and read these buckets.
     Read(TreeId, Vec<Leaf>, Vec<BucketId>),
-    /// These buckets were written.
+    /// The engine wrote these buckets.
     Write(TreeId, Vec<BucketId>),
 }
 
-/// Buckets in memory, and what was seen of them.
+/// Buckets in memory, and the trace of accesses to them.
 #[derive(Clone, Default)]
 pub struct MemoryBuckets {
     /// The sealed buckets.
     pub buckets: BTreeMap<(TreeId, BucketId), Vec<u8>>,
-    /// The trace, if [`Self::keep_trace`].
+    /// The trace, if [`Self::keep_trace`] is set.
     pub trace: Vec<Seen>,
     /// Whether to keep the trace.
     pub keep_trace: bool,
 }
 
 impl MemoryBuckets {
-    /// No buckets; the trace is kept.
+    /// No buckets, with a trace.
     pub fn traced() -> Self {
         Self { keep_trace: true, ..Self::default() }
     }
 
-    /// Carries out everything that the engine wants.
+    /// Carries out the engine's steps until it is done.
     ///
     /// # Errors
     /// Those of the engine.
@@ -47,7 +47,7 @@ impl MemoryBuckets {
                             Some(stored) if stored.len() == bytes.len() => {
                                 bytes.copy_from_slice(stored);
                             }
-                            // A bucket that was dropped or cut reads as zeros, which open nowhere.
+                            // A dropped or cut bucket reads as zeros, which open nowhere.
                             _ => bytes.fill(0),
                         }
                     }

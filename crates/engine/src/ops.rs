@@ -1,38 +1,38 @@
-//! What a caller may ask of an engine. Every kind of operation costs the same accesses.
+//! The operations of an engine. Every kind costs the same accesses.
 
 use crate::BlockId;
 
 /// One block operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockOp {
-    /// The block it is for.
+    /// Its block.
     pub id: BlockId,
-    /// What is to be done with it.
+    /// The action on that block.
     pub action: Action,
 }
 
-/// What is to be done with a block. The store cannot tell these apart.
+/// An action on a block. The store cannot tell them apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Give the block's content.
+    /// Return the block's content.
     Read,
-    /// Replace the whole content; shorter data is padded with zeros to a block.
+    /// Replace the whole content. Zeros pad shorter data to a block.
     Write(Vec<u8>),
-    /// Replace a part of the content (an absent block counts as zeros).
+    /// Replace a part of the content. An absent block counts as zeros.
     Patch {
-        /// Where in the block the bytes go.
+        /// Offset in the block.
         offset: usize,
         /// The bytes.
         bytes: Vec<u8>,
     },
     /// Replace several parts, in order.
     Patches(Vec<(usize, Vec<u8>)>),
-    /// Make the block absent; it reads as absent from then on.
+    /// Make the block absent. Later reads find it absent.
     Remove,
 }
 
 impl Action {
-    /// Where in the block the furthest written byte ends.
+    /// End of the furthest byte written, as an offset in the block.
     pub fn end(&self) -> usize {
         let end = |offset: usize, bytes: &[u8]| offset.saturating_add(bytes.len());
         match self {
@@ -45,8 +45,8 @@ impl Action {
         }
     }
 
-    /// Does to a block what a write or patch asks for; anything else leaves it alone. The block
-    /// must reach to [`Self::end`].
+    /// Applies a write or patch to a block; other actions leave the block alone. The block must
+    /// reach to [`Self::end`].
     pub fn write_to(&self, block: &mut [u8]) {
         let mut patch = |offset: usize, bytes: &[u8]| {
             block[offset..offset + bytes.len()].copy_from_slice(bytes);
@@ -65,6 +65,6 @@ impl Action {
     }
 }
 
-/// The answer to one operation: for [`Action::Read`] the content, `None` when the block is
-/// absent; for all others `None`.
+/// The answer to one operation. [`Action::Read`] gets the content, or `None` for an absent block;
+/// every other action gets `None`.
 pub type BlockAnswer = Option<Vec<u8>>;

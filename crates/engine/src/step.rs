@@ -1,12 +1,12 @@
-//! The sans-I/O protocol: what an engine wants read and written, as plain data.
+//! The sans-I/O protocol: an engine's reads and writes, as plain data.
 //!
-//! The list of [`Step`]s of a run is exactly what the store sees, so obliviousness is tested on
-//! it, a crash is the list cut short, and one engine serves any kind of store.
+//! The [`Step`]s of a run are exactly the store's view. So tests check obliviousness on that list,
+//! a crash is the list cut short, and one engine serves any kind of store.
 
 use crate::{BlockAnswer, BlockOp, BucketId, Leaf};
 use std::sync::Arc;
 
-/// Which tree of an engine a step is for; engines with one tree use [`TreeId::DATA`].
+/// The tree of a step. Engines with one tree use [`TreeId::DATA`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TreeId(pub u8);
 
@@ -15,11 +15,10 @@ impl TreeId {
     pub const DATA: TreeId = TreeId(0);
 }
 
-/// A sealed bucket. Who writes it may keep it for as long as that takes, where a copy would cost as much as
-/// sealing did.
+/// A sealed bucket. A writer may hold on to it; a copy would cost as much as sealing did.
 pub type SealedBucket = Arc<Vec<u8>>;
 
-/// What an engine wants done before it is called again.
+/// A request to carry out before the next call of the engine.
 #[derive(Debug)]
 pub enum Step<'a> {
     /// Fill `into` with the sealed buckets; none when all are in memory.
@@ -28,13 +27,13 @@ pub enum Step<'a> {
         tree: TreeId,
         /// The leaves whose paths this read shows; a crash after it repeats them.
         shown: &'a [Leaf],
-        /// How many of them, the last, follow the public schedule.
+        /// How many of them follow the public schedule; these come last.
         scheduled: usize,
         /// The buckets, ascending.
         buckets: &'a [BucketId],
-        /// How many bytes each of them has: as many as when it was written.
+        /// The length of each bucket: its length when it was written.
         lens: &'a [u32],
-        /// `buckets.len()` equal parts, one for each, which begins with it.
+        /// `buckets.len()` equal parts. Each begins with its bucket.
         into: &'a mut [u8],
     },
     /// Store the sealed buckets.
@@ -43,34 +42,34 @@ pub enum Step<'a> {
         tree: TreeId,
         /// The buckets, descending (children before parents).
         buckets: &'a [BucketId],
-        /// What each of them becomes.
+        /// The new content of each.
         from: &'a [SealedBucket],
     },
     /// Nothing is left to do.
     Done,
 }
 
-/// An engine: batches go in, steps come out, answers are fetched at the end.
+/// An engine: batches go in, steps come out, and the caller takes the answers at the end.
 pub trait Engine: Send {
     /// Bytes in a block.
     fn block_bytes(&self) -> usize;
-    /// How many blocks are addressable now.
+    /// Blocks addressable now.
     fn capacity(&self) -> u64;
-    /// Accepts a batch, served in order and shown to the store as one.
+    /// Accepts a batch. The engine serves it in order and shows it to the store as one.
     ///
     /// # Errors
     /// `Invalid` when a batch is under way, an id is out of range or data is too long.
     fn submit(&mut self, ops: Vec<BlockOp>) -> crate::Result<()>;
-    /// Asks for everything that is only in memory to be written back.
+    /// Begins to write back everything that is only in memory.
     ///
     /// # Errors
     /// `Invalid` when a batch is under way.
     fn begin_flush(&mut self) -> crate::Result<()>;
-    /// The next step; calling it again says that the step before was carried out.
+    /// The next step. Another call confirms that the previous step was carried out.
     ///
     /// # Errors
-    /// `Tampered` when what was read is not what was written last. The engine is then closed.
+    /// `Tampered` when a read differs from the last write. The engine is then closed.
     fn step(&mut self) -> crate::Result<Step<'_>>;
-    /// The answers of the batch that is done.
+    /// The answers of the finished batch.
     fn take_answers(&mut self) -> Vec<BlockAnswer>;
 }

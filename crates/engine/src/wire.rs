@@ -1,9 +1,9 @@
-//! Numbers and tags as bytes at rest: little-endian, and refused when they end early.
+//! Numbers and tags in serialized form: little-endian. Input that ends early is refused.
 
 use crate::{EngineError, Result};
 use oblivio_crypto::{TAG_BYTES, Tag};
 
-/// Appends to some bytes.
+/// Appends to a byte vector.
 pub(crate) struct Writer<'a>(pub &'a mut Vec<u8>);
 
 impl Writer<'_> {
@@ -24,7 +24,7 @@ impl Writer<'_> {
     }
 }
 
-/// Takes from the front of some bytes.
+/// Takes from the front of a byte slice.
 pub(crate) struct Reader<'a>(pub &'a [u8]);
 
 impl<'a> Reader<'a> {

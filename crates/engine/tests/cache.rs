@@ -1,4 +1,4 @@
-//! The memory that the top of the tree takes.
+//! The memory of the top of the tree.
 
 use oblivio_engine::memory::MemoryBuckets;
 use oblivio_engine::tree::{Eviction, MapFormat, TreeConfig, TreeKeys, TreeOram};
@@ -8,8 +8,8 @@ const BLOCKS: u64 = 1 << 15;
 const BYTES: usize = 1024;
 const CACHE: usize = 700 << 10;
 
-/// The cache counts a bucket above the last levels with fewer blocks than it has slots; whatever is
-/// accessed, all together they hold no more.
+/// The cache reckons with fewer blocks than slots for a bucket above the last levels. For any
+/// accesses, all of them together hold no more.
 #[test]
 fn the_cache_stays_within_its_bytes() {
     let config = TreeConfig {
@@ -62,15 +62,15 @@ fn the_cache_stays_within_its_bytes() {
     }
 }
 
-/// Buckets that have no other turn before the next flush are written at once, at no cost: just as
-/// many are written in all, and a flush that comes when it was expected has nothing left.
+/// A bucket without another turn before the next flush is written at once, at no cost. The total
+/// number of writes is the same, and a flush on time has nothing left.
 #[test]
 fn what_a_flush_would_write_is_written_before_at_no_cost() {
     const EVICTIONS: u64 = 60;
     let config = TreeConfig {
         eviction: Eviction::Scheduled { every: 3 },
         cache_bytes: 1 << 20,
-        // No accesses but those that are asked for.
+        // No accesses beyond the requested ones.
         map_format: MapFormat::Counter64,
         ..TreeConfig::new(64, 1 << 12)
     };

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 const BLOCKS: u64 = 200;
 const BYTES: usize = 64;
 
-/// What a plain map of blocks would answer.
+/// A plain map of blocks that gives the expected answers.
 #[derive(Clone, Default)]
 struct Model(BTreeMap<u64, Vec<u8>>);
 
@@ -57,7 +57,7 @@ fn any_op() -> impl Strategy<Value = BlockOp> {
         1 => (bytes_at(), bytes_at()).prop_map(|(one, two)| Action::Patches(vec![one, two])),
         1 => Just(Action::Remove),
     ];
-    // Half of the operations go to few blocks, so that they meet each other.
+    // Half of the operations use few blocks, so that they collide.
     let id = prop_oneof![0..8u64, 0..BLOCKS];
     (id, action).prop_map(|(id, action)| BlockOp { id: BlockId(id), action })
 }
@@ -110,7 +110,7 @@ fn flush(engine: &mut dyn Engine, store: &mut MemoryBuckets) {
     store.run(engine).expect("nothing was tampered with");
 }
 
-/// A tree engine, its store, the model, and all three as they were committed last.
+/// A tree engine, its store, the model, and all three as of the last commit.
 struct Run {
     config: TreeConfig,
     engine: TreeOram,
@@ -184,7 +184,7 @@ impl Run {
         self.verify();
     }
 
-    /// Every stored bucket is what the state says, and there are no others.
+    /// Every stored bucket matches the state, and there are no others.
     fn verify(&mut self) {
         if !self.config.tag_tree {
             return;
@@ -211,7 +211,7 @@ fn tree(config: TreeConfig) -> TreeOram {
     TreeOram::new(config, 8, TreeKeys::from_seed(5)).expect("a sound config")
 }
 
-/// Every switch that changes what the engine does.
+/// Every option that changes the engine's behaviour.
 fn any_config() -> impl Strategy<Value = TreeConfig> {
     let eviction = prop_oneof![
         Just(Eviction::ReadPaths { extra_every: 0 }),
@@ -290,7 +290,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     /// A session that crashes and replays its intents shows the same paths again, whatever it had
-    /// discarded, and answers as the last commit did.
+    /// discarded, and answers as of the last commit.
     #[test]
     fn a_crash_replays_the_same_paths(
         config in any_config(),
@@ -313,7 +313,7 @@ proptest! {
             }
             store.access(&mut engine, ops.clone()).expect("sound");
         }
-        // Most likely it shrinks from here on.
+        // From here on it probably shrinks.
         engine.set_size_class(class).expect("idle");
         engine.begin_flush().expect("idle");
         store.run(&mut engine).expect("sound");

@@ -1,5 +1,5 @@
-//! The trace as data: what is read and written follows from the leaves that are shown and from
-//! public numbers alone; and the tags find whatever is changed.
+//! The trace as data: reads and writes follow from the shown leaves and from public numbers alone.
+//! And the tags detect every change.
 
 use oblivio_engine::memory::{MemoryBuckets, Seen};
 use oblivio_engine::tree::{Eviction, TreeConfig, TreeKeys, TreeOram};
@@ -39,7 +39,7 @@ fn any_op() -> impl Strategy<Value = BlockOp> {
     (id, action).prop_map(|(id, action)| BlockOp { id: BlockId(id), action })
 }
 
-/// What an onlooker predicts from the leaves alone.
+/// An onlooker's prediction from the leaves alone.
 struct Onlooker {
     depth: Level,
     rewrites_reads: bool,
@@ -106,7 +106,7 @@ proptest! {
         let mut requests = 0;
         for ops in batches {
             let asked = ops.len() as u64;
-            // Group remaps are paid for on a public schedule: 64 paths for 2^14 requests.
+            // Group remaps have a public schedule: 64 paths per 2^14 requests.
             let upkeep = (requests + asked) * 64 / (1 << 14) - requests * 64 / (1 << 14);
             requests += asked;
             store.trace.clear();
@@ -124,7 +124,7 @@ proptest! {
         }
     }
 
-    /// Any bit of any bucket on the path, and any older version, is found at once.
+    /// A change of any bit of a bucket on the path, and any older version, is detected at once.
     #[test]
     fn the_tag_tree_finds_damage_at_once(
         eviction in any_eviction(),
@@ -148,7 +148,7 @@ proptest! {
             bytes[at] ^= 1;
         }
         let mut noticed = false;
-        // Until a path leads there; each round misses a bucket with little chance.
+        // Until a path leads there. Each round misses a bucket with small probability.
         for id in (0..BLOCKS).cycle().take(50 * BLOCKS as usize) {
             store.keep_trace = true;
             store.trace.clear();
@@ -178,7 +178,7 @@ proptest! {
     }
 }
 
-/// PMMAC alone finds damage to the block that is wanted, and a bucket that was dropped.
+/// PMMAC alone detects damage to a wanted block, and a dropped bucket.
 #[test]
 fn pmmac_finds_what_is_wanted() {
     let config = TreeConfig {
@@ -194,7 +194,7 @@ fn pmmac_finds_what_is_wanted() {
     store.access(&mut engine, (0..BLOCKS).map(write(1)).collect()).expect("sound");
     let older = store.buckets.clone();
     store.access(&mut engine, (0..BLOCKS).map(write(2)).collect()).expect("sound");
-    // The whole store is rolled back: every bucket opens, and every block is old.
+    // Roll back the whole store: every bucket opens, and every block is old.
     store.buckets = older;
     let mut refused = 0;
     for id in 0..BLOCKS {
@@ -212,8 +212,8 @@ fn pmmac_finds_what_is_wanted() {
     assert_eq!(refused, 1);
 }
 
-/// At rest the engine's state has the same size whatever was done, and a delta's size follows from
-/// the numbers of requests, paths and buckets written.
+/// The engine's stored state has the same size after any operations. A delta's size follows from
+/// the numbers of requests, paths and written buckets.
 #[test]
 fn the_size_of_the_state_tells_nothing() {
     let run = |ids: &dyn Fn(u64) -> u64| {

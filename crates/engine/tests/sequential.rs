@@ -1,5 +1,5 @@
-//! The sequential engine with its bytes: what is read, what is written where, and what a restart
-//! brings back.
+//! The sequential engine with its bytes: its reads, the places of its writes, and its state after a
+//! restart.
 
 mod sequential_run;
 
@@ -66,8 +66,8 @@ proptest! {
         run.check_all();
     }
 
-    /// Two runs of equal length, whatever they do, write the same places in the same order, and
-    /// these are the schedule's.
+    /// Any two runs of equal length write the same places in the same order, which is the
+    /// schedule's.
     #[test]
     fn the_trace_follows_from_the_number_of_writes(
         config in any_config(),
@@ -76,7 +76,7 @@ proptest! {
         let (mut one, mut other) = (Run::new(config), Run::new(config));
         let mut writes = 0;
         for (mine, theirs) in pairs {
-            // Reads and restores are no part of the workload's length: they may differ.
+            // Reads and restores do not count towards the workload's length: they may differ.
             for (run, event) in [(&mut one, mine), (&mut other, theirs)] {
                 match event {
                     Event::Discard(block) => run.apply(Some((BlockId(block % config.blocks), None))),
@@ -105,7 +105,7 @@ proptest! {
     }
 }
 
-/// What stands where never overlaps, fills the disk, and costs what [`Layout::cost`] says.
+/// The places never overlap, fill the disk, and cost what [`Layout::cost`] states.
 #[test]
 fn places_are_disjoint_and_their_cost_is_counted_right() {
     for (blocks, bucket, queue, fan_out, ratio, pages) in [
@@ -118,7 +118,7 @@ fn places_are_disjoint_and_their_cost_is_counted_right() {
         let layout = Layout::new(&config).expect("sound parameters");
         let schedule = layout.schedule();
         let last = schedule.last();
-        // From the first flush at which every level is in use, over a whole sweep and ring.
+        // From the first flush with every level in use, over a whole sweep and ring.
         let begin = (0..).find(|&flush| schedule.bucket(last, Flush(flush)).is_some());
         let begin = begin.expect("there is a first");
         let sweeps = schedule.flushes_of(last) * 4;
@@ -148,7 +148,7 @@ fn places_are_disjoint_and_their_cost_is_counted_right() {
     }
 }
 
-/// Reads that began before a flush end after it, and are right.
+/// Reads that begin before a flush and end after it are right.
 #[test]
 fn reads_run_beside_flushes() {
     for pages in [0, 1] {
@@ -164,7 +164,7 @@ fn reads_beside_flushes(mut run: Run) {
         let expected = run.expected(&blocks);
         let mut batch = run.engine.begin_read(blocks).expect("no such block");
         let located = run.engine.flushes();
-        // A step of the read, then some flushes, then the rest of it. Other blocks are written.
+        // A step of the read, then some flushes of other blocks, then the rest of the read.
         for _ in 0..dice.below(4) {
             run.disk.carry_out(run.engine.read_step(&mut batch).expect("untampered"));
         }
@@ -217,7 +217,8 @@ fn a_run_is_restored_at_every_flush() {
     }
 }
 
-/// After a crash at any write since the state of the turn's beginning, sectors torn, all is there.
+/// After a crash at any write since the state at the turn's start, with torn sectors, nothing is
+/// lost.
 #[test]
 fn a_crash_within_a_turn_loses_nothing() {
     for (bucket, queue, fan_out, ratio, pages) in [
@@ -231,7 +232,7 @@ fn a_crash_within_a_turn_loses_nothing() {
         let turn = (bucket - pages) * queue;
         let mut dice = Dice(bucket);
         for _ in 0..300 {
-            // To the beginning of a turn.
+            // To the start of a turn.
             while !run.engine.writes().is_multiple_of(turn) || dice.below(3) > 0 {
                 let write = dice.write(&run);
                 run.apply(write);
@@ -248,7 +249,7 @@ fn a_crash_within_a_turn_loses_nothing() {
     }
 }
 
-/// Writes on until a flush is due, and carries out only a part of its writes.
+/// Writes until a flush is due, and carries out only a part of its writes.
 fn tear_a_flush(run: &mut Run, dice: &mut Dice) {
     while !run.engine.flush_due() {
         let write = dice.write(run);

@@ -1,5 +1,5 @@
-//! Reads beside writes and flushes, in any order: an answer is what a block held at some moment
-//! between the beginning and the end of the read, and nothing is ever taken for tampered with.
+//! Reads during writes and flushes, in any order: an answer is a content of the block between the
+//! start and the end of the read, and no read reports tampering.
 
 mod sequential_run;
 
@@ -10,14 +10,14 @@ use std::collections::BTreeMap;
 
 type Held = (usize, Option<Vec<u8>>);
 
-/// A run whose flushes are carried out a little at a time.
+/// A run that carries out its flushes step by step.
 struct Writer {
     run: Run,
     dice: Dice,
     flushing: Option<Flushing>,
-    /// What the flush writes and the disk has not yet got.
+    /// Writes of the flush that the disk has not received.
     late: Vec<(Extent, Vec<u8>)>,
-    /// All that a block ever held, with the number of the write before which it did not.
+    /// All contents of each block, each with the number of the write that made it.
     held: BTreeMap<BlockId, Vec<Held>>,
     flushes: u64,
 }
@@ -81,7 +81,7 @@ impl Writer {
         (0..self.dice.below(most)).for_each(|_| self.go_on());
     }
 
-    /// Reads blocks while all else goes on.
+    /// Reads blocks while the rest continues.
     fn read(&mut self, blocks: Vec<BlockId>) {
         let begun = self.run.log.len();
         let mut batch = self.run.engine.begin_read(blocks.clone()).expect("they exist");
@@ -124,7 +124,7 @@ fn reads_beside_writes_and_flushes_are_right() {
     }
 }
 
-/// A flush does not go on with blocks that nobody opened or sealed, and neither does the engine.
+/// Neither a flush nor the engine continues with blocks that nobody opened or sealed.
 #[test]
 fn work_that_was_never_done_ends_a_flush() {
     let mut forgotten = 0;

@@ -1,9 +1,9 @@
-//! Parameters of any size: what passes validation has places that can be computed.
+//! Parameters of any size: if they pass validation, their places can be computed.
 
 use oblivio_engine::sequential::{Flush, Layout, MOST_BYTES, NodeAt, SequentialConfig};
 use proptest::prelude::*;
 
-/// Any number of up to so many bits, small ones as often as large ones.
+/// Any number of up to `most` bits; small ones are as likely as large ones.
 fn bits(most: u32) -> impl Strategy<Value = u64> {
     (0..=most, any::<u64>()).prop_map(|(bits, any)| match bits {
         0 => 0,
@@ -11,7 +11,7 @@ fn bits(most: u32) -> impl Strategy<Value = u64> {
     })
 }
 
-/// Beyond every limit, too.
+/// Also beyond every limit.
 fn any_config() -> impl Strategy<Value = SequentialConfig> {
     let sizes = (bits(28), bits(50), bits(22), bits(26));
     (sizes, bits(11), bits(15), bits(22), bits(22)).prop_map(
@@ -32,8 +32,7 @@ fn any_config() -> impl Strategy<Value = SequentialConfig> {
     )
 }
 
-/// Everything of a disk ends where its bytes end, and nothing overflows on the way (tests check
-/// that).
+/// Everything is within the disk's bytes, and nothing overflows (test builds check that).
 fn expect_sound(layout: &Layout) {
     assert!(layout.bytes() <= MOST_BYTES);
     let schedule = layout.schedule();
@@ -42,7 +41,7 @@ fn expect_sound(layout: &Layout) {
     let cost = layout.cost();
     assert!(cost.written.is_finite() && cost.stored > 1.0, "{cost:?}");
     assert!(schedule.access_time_bytes() > 0);
-    // The first flushes, and some after the disk was written many times.
+    // The first flushes, and some after many sweeps of the disk.
     for flush in [0, 1, 1 << 20, 1 << 56].map(Flush) {
         for bucket in schedule.buckets(flush) {
             let shape = layout.shape(bucket.generation.level);
@@ -67,7 +66,7 @@ proptest! {
     }
 }
 
-/// Parameters that pass the check of each of them, and ask for more bytes than can be counted.
+/// Parameters that each pass their check, but together need more bytes than can be counted.
 #[test]
 fn a_disk_that_no_offset_reaches_is_refused() {
     let most = SequentialConfig {

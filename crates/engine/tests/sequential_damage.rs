@@ -1,8 +1,8 @@
-//! A whole disk, byte by byte: what a read touches is refused when it was changed, what none touches
-//! does no harm when flushes go over it, and what is older is refused too.
+//! A whole disk, byte by byte. A read refuses a changed byte that it touches. A changed byte that
+//! no read touches does no harm when flushes overwrite it. Older bytes are refused too.
 //!
-//! `cargo test` takes a disk of 20 KiB; with `OBLIVIO_DAMAGE=full` (`just sequential-damage`) it has
-//! 4 MiB of data in blocks of 4 KiB.
+//! `cargo test` takes a disk of 20 KiB. With `OBLIVIO_DAMAGE=full` (`just sequential-damage`) it
+//! has 4 MiB of data in blocks of 4 KiB.
 
 #![expect(clippy::print_stdout, reason = "the outcome of a long run is its numbers")]
 
@@ -13,7 +13,7 @@ use oblivio_engine::{BlockAnswer, BlockId, EngineError, Result};
 use sequential_run::{Dice, Run};
 use std::collections::BTreeSet;
 
-/// Without caches: what is read is read from the disk.
+/// Without caches: every read goes to the disk.
 #[expect(clippy::disallowed_methods, reason = "the recipe says how much in the environment")]
 fn options() -> SequentialConfig {
     let full = std::env::var("OBLIVIO_DAMAGE").is_ok_and(|how| how == "full");
@@ -29,7 +29,7 @@ fn options() -> SequentialConfig {
     }
 }
 
-/// Writes for so many rounds of the whole disk.
+/// Writes the whole disk `rounds` times.
 fn age(run: &mut Run, dice: &mut Dice, rounds: u64) {
     for _ in 0..rounds * run.engine.config().blocks {
         let write = dice.write(run);
@@ -44,7 +44,7 @@ fn aged() -> Run {
     run
 }
 
-/// Reads a block; notes what of the disk was read for it.
+/// Reads a block and records the extents read.
 fn read(run: &mut Run, block: BlockId, seen: &mut Vec<Extent>) -> Result<BlockAnswer> {
     let mut batch = run.engine.begin_read(vec![block])?;
     loop {
@@ -58,7 +58,7 @@ fn read(run: &mut Run, block: BlockId, seen: &mut Vec<Extent>) -> Result<BlockAn
     }
 }
 
-/// Every read is right or refused; gives how many were refused.
+/// Every read is right or refused. Returns the number of refused ones.
 fn never_wrong(run: &mut Run) -> u64 {
     let mut refused = 0;
     for block in run.blocks() {
@@ -70,7 +70,7 @@ fn never_wrong(run: &mut Run) -> u64 {
     refused
 }
 
-/// For each byte of the disk a block whose read touches it.
+/// For each byte of the disk, a block whose read touches it.
 fn touched(run: &mut Run) -> Vec<Option<u32>> {
     let mut touched = vec![None; run.disk.bytes.len()];
     for block in run.blocks() {
@@ -103,8 +103,8 @@ fn every_byte_that_a_read_touches_is_refused_when_it_was_changed() {
     assert!(refused as usize > touched.len() / 6);
 }
 
-/// Bytes of stale generations, of fakes, of what is merged next: all of a region are changed, and
-/// then the disk is written over.
+/// Bytes of stale generations, of fakes, of the next merges: the test changes all of a region, and
+/// then writes the disk over.
 #[test]
 fn what_no_read_touches_does_no_harm() {
     let mut dice = Dice(2);
@@ -134,7 +134,7 @@ fn what_no_read_touches_does_no_harm() {
     assert!(bytes > all / 4 && stopped > 0);
 }
 
-/// Writes until every place was written over; false when a flush was refused. No read is wrong.
+/// Writes until every place was overwritten. False when a flush was refused. No read is wrong.
 fn goes_on(run: &mut Run, dice: &mut Dice) -> bool {
     for _ in 0..3 * run.engine.config().blocks {
         let block = BlockId(dice.below(run.engine.config().blocks));
@@ -152,7 +152,7 @@ fn goes_on(run: &mut Run, dice: &mut Dice) -> bool {
     true
 }
 
-/// Each extent that a flush ever wrote, as it was before.
+/// Replays each extent that a flush ever wrote, with its earlier content.
 #[test]
 fn no_extent_replayed_from_before_is_believed() {
     let mut dice = Dice(3);

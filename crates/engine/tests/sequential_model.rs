@@ -1,8 +1,7 @@
 //! The placement of the sequential engine against a model that knows every block's true place.
 //!
-//! The model follows events only: which bucket was written, which generation is whole, what was
-//! merged into what. The engine's formula must always point at the same slot, and no slot that is
-//! current may be written over.
+//! The model follows only events: bucket writes, completed generations, merges. The engine's
+//! formula must always name the same slot, and no write may overwrite a current slot.
 
 mod sequential_run;
 
@@ -13,9 +12,9 @@ use sequential_run::model::{Model, Place};
 use sequential_run::{Dice, config};
 use std::collections::BTreeMap;
 
-/// Random operations of changing habits, each checked; now and then every block is checked.
+/// Random operations of changing habits, each checked. Sometimes it checks every block.
 ///
-/// Returns how many sweeps of the last level there were.
+/// Returns the number of sweeps of the last level.
 fn run(config: SequentialConfig, ops: u64, seed: u64) -> u64 {
     let mut model = Model::new(config);
     let mut dice = Dice(seed);
@@ -52,7 +51,7 @@ fn run(config: SequentialConfig, ops: u64, seed: u64) -> u64 {
     swept.map_or(0, |sweep| sweep.number + 1)
 }
 
-/// How many operations the long run makes.
+/// Operations of the long run.
 #[expect(clippy::disallowed_methods, reason = "the recipe says how much in the environment")]
 fn operations() -> u64 {
     let ops = std::env::var("OBLIVIO_SEQUENTIAL_OPS").ok();
@@ -61,7 +60,7 @@ fn operations() -> u64 {
 
 #[test]
 fn every_block_is_where_the_formula_says() {
-    // Buckets and how many of them the queue has: queues of 1 to 4,096 blocks.
+    // Buckets, and the number of them in the queue: queues of 1 to 4,096 blocks.
     let queues =
         [(1, 1), (1, 3), (2, 1), (5, 1), (3, 7), (16, 4), (100, 1), (168, 5), (64, 64), (4096, 1)];
     let mut sets = Vec::new();
@@ -92,7 +91,7 @@ fn every_block_is_where_the_formula_says() {
     );
 }
 
-/// Access times are kept modulo a number below 2^16: what is old must be settled in time.
+/// Access times are kept modulo a number below 2^16: old blocks must be settled in time.
 #[test]
 fn blocks_are_found_after_access_times_have_wrapped() {
     for fan_out in [2, 3, 5] {
@@ -154,7 +153,7 @@ proptest! {
     }
 }
 
-/// The model is no judge unless it finds faults: a home that is a turn early, or late, is one.
+/// The model is a judge only if it detects faults, such as a home that is a turn early or late.
 #[test]
 fn a_formula_that_is_off_by_a_turn_names_other_places() {
     let mut model = Model::new(config(100, 2, 2, 3, 100));

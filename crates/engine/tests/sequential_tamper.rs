@@ -1,4 +1,4 @@
-//! A disk that was changed, a bit or a part replayed from before: never wrong data.
+//! A disk with a changed bit, or with a part replayed from before, never gives wrong data.
 
 mod sequential_run;
 
@@ -6,7 +6,7 @@ use oblivio_engine::BlockId;
 use oblivio_engine::sequential::{Extent, Flush, SequentialConfig};
 use sequential_run::{Dice, Run, config, paged};
 
-/// Every read of an intact disk is right; of one that was changed it is right or refused.
+/// Every read of an intact disk is right. A read of a changed one is right or refused.
 fn never_wrong(run: &mut Run) -> u32 {
     let mut refused = 0;
     for block in run.blocks() {
@@ -43,7 +43,7 @@ fn flip_every_byte(mut run: Run) {
         run.disk.bytes[at] ^= bit;
     }
     assert_eq!(never_wrong(&mut run), 0);
-    // What is current is a good part of the disk.
+    // Current data is a large part of the disk.
     assert!(found as usize > run.disk.bytes.len() / 6, "{found} of {}", run.disk.bytes.len());
 }
 
@@ -60,7 +60,7 @@ fn no_part_replayed_from_before_gives_wrong_data() {
         }
         let now = run.disk.bytes.clone();
         for old in &old {
-            // Each thing that a flush writes at once, then whole levels, then all.
+            // Each part that a flush writes at once, then whole levels, then everything.
             let flushes = run.engine.flushes().0.saturating_sub(12)..run.engine.flushes().0;
             let layout = run.engine.layout();
             let mut parts: Vec<Extent> =
@@ -88,7 +88,7 @@ fn no_part_replayed_from_before_gives_wrong_data() {
     assert_eq!(never_wrong(&mut run), 0);
 }
 
-/// Where a flush reads what was changed, it stops, and says where.
+/// A flush that reads a changed place stops, and names the place.
 #[test]
 fn a_flush_carries_no_changed_block_on() {
     let mut dice = Dice(7);
@@ -122,8 +122,8 @@ fn a_flush_carries_no_changed_block_on() {
     assert!(stopped > 40, "{stopped} stopped");
 }
 
-/// A flush that a crash undid is made again in the same places, for the same generation. What is left
-/// of the first one must not pass for the second, whatever it holds: the maps name exact bytes.
+/// A flush that a crash undid is repeated in the same places, for the same generation. Remains of
+/// the first must not pass for the second, whatever they hold: the maps name exact bytes.
 #[test]
 fn what_a_crash_left_behind_does_not_come_back() {
     let mut run = Run::new(uncached());
@@ -136,7 +136,7 @@ fn what_a_crash_left_behind_does_not_come_back() {
         }
     };
     for _ in 0..100 {
-        // To the beginning of a turn of two flushes of two writes.
+        // To the start of a turn of two flushes of two writes.
         write(&mut run, 12);
         let state = run.engine.state().expect("idle");
         let (durable, newest) = (run.log.len(), run.newest.clone());
@@ -146,7 +146,7 @@ fn what_a_crash_left_behind_does_not_come_back() {
         run.log.truncate(durable);
         run.newest = newest;
         run.restore(&state, None);
-        // On until the generation of these flushes is read from.
+        // Until the generation of these flushes is read.
         write(&mut run, 4);
         let now = run.disk.bytes.clone();
         for part in extents {

@@ -1,5 +1,5 @@
-//! A tree that shrinks and grows while it is used: what the store sees follows from counts, the
-//! stash stays as small as ever, and no path is shown twice.
+//! A tree that shrinks and grows in use: the store's view follows from counts, the stash stays as
+//! small as ever, and no path is shown twice.
 
 use oblivio_engine::memory::{MemoryBuckets, Seen};
 use oblivio_engine::tree::{
@@ -26,7 +26,7 @@ fn op(id: u64, write: bool) -> BlockOp {
     BlockOp { id: BlockId(id), action }
 }
 
-/// Numbers that look random and are the same every time.
+/// Reproducible pseudorandom numbers.
 struct Dice(u64);
 
 impl Dice {
@@ -36,7 +36,7 @@ impl Dice {
     }
 }
 
-/// Who is accessed while the tree shrinks.
+/// The accesses while the tree shrinks.
 #[derive(Clone, Copy, Debug)]
 enum Workload {
     OneBlock,
@@ -44,14 +44,14 @@ enum Workload {
     Uniform,
     /// Blocks come back until the smaller class is full.
     Refill,
-    /// Nobody: maintenance alone.
+    /// None: maintenance alone.
     Idle,
 }
 
 const WORKLOADS: [Workload; 5] =
     [Workload::OneBlock, Workload::Sequential, Workload::Uniform, Workload::Refill, Workload::Idle];
 
-/// One life: written full, discarded in steps down to almost nothing, shrinking all the way.
+/// One life: filled, then discarded in steps down to almost nothing, shrinking all the way.
 struct Life {
     engine: TreeOram,
     store: MemoryBuckets,
@@ -59,7 +59,7 @@ struct Life {
     live: Vec<u64>,
     absent: Vec<u64>,
     next: usize,
-    /// The peak of the stash while the tree shrank, and while it did not.
+    /// The peak of the stash while the tree shrinks, and while it does not.
     peaks: [usize; 2],
 }
 
@@ -94,7 +94,7 @@ impl Life {
         self.engine.committed();
     }
 
-    /// Discards blocks picked by chance until so many are left.
+    /// Discards random blocks until `left` remain.
     fn discard_to(&mut self, left: u64) {
         let mut gone = Vec::new();
         while self.live.len() as u64 > left {
@@ -128,7 +128,7 @@ impl Life {
         self.access(id, write);
     }
 
-    /// Every leaf had its turn, so none that is stored has more slots than the class asks for.
+    /// Checks that after every leaf's turn, no stored bucket has more slots than the class needs.
     fn check_lengths(&self, shape: Shape) {
         let geometry = self.engine.config().geometry(0);
         for ((_, bucket), bytes) in &self.store.buckets {
@@ -182,7 +182,7 @@ fn peaks(log_blocks: u32, seeds: std::ops::Range<u64>, steps: bool) -> [usize; 2
             let mut life = Life::new(log_blocks, seed, steps);
             life.shrink(workload, 16);
             peaks = [peaks[0].max(life.peaks[0]), peaks[1].max(life.peaks[1])];
-            // What is left is all there, and nothing else.
+            // The remaining blocks are all there, and nothing else.
             let ids: Vec<_> = (0..1 << log_blocks).collect();
             for ids in ids.chunks(64) {
                 let ops = ids.iter().map(|&id| op(id, false)).collect();
@@ -207,7 +207,7 @@ fn the_stash_stays_small_while_the_tree_shrinks() {
     }
 }
 
-/// The same at full size: `just shrink`. Each of `OBLIVIO_SHRINK_SEEDS` (20) is a life with each
+/// The same at full size: `just shrink`. `OBLIVIO_SHRINK_SEEDS` (20) sets the number of lives per
 /// workload.
 #[test]
 #[ignore = "minutes"]
@@ -244,7 +244,7 @@ fn any_events() -> impl Strategy<Value = Vec<(Event, Vec<u64>)>> {
             _ => Vec::new(),
         });
         let written: BTreeSet<_> = written.filter(|op| op.1).collect();
-        // A class that does not hold what is written would show in the size of the stash.
+        // A class too small for the written blocks would show in the stash's size.
         for (event, _) in &mut events {
             if let Event::SizeClass(class) = event {
                 *class = written.len().max(*class as usize) as u64;
@@ -254,7 +254,7 @@ fn any_events() -> impl Strategy<Value = Vec<(Event, Vec<u64>)>> {
     })
 }
 
-/// What an onlooker knows: counts, the size, and which buckets are stored, with how many slots.
+/// An onlooker's knowledge: counts, the size, the stored buckets and their slots.
 struct Onlooker {
     steps: bool,
     shape: Shape,
@@ -279,12 +279,12 @@ impl Onlooker {
         self.shape = self.shape.max(self.floor);
     }
 
-    /// Slots that leaves are to keep.
+    /// Slots that leaves must keep.
     fn kept(&self, floor: Shape) -> usize {
         if floor.depth < self.shape.depth { 0 } else { floor.leaf_slots }
     }
 
-    /// How many of a round's paths are drawn and how many scheduled.
+    /// The drawn and the scheduled paths of a round.
     fn counts(&mut self, asked: u64, extra: u64) -> (u64, u64) {
         let upkeep = |requests: u64| requests * 64 / (1 << 14);
         let drawn = asked + upkeep(self.requests + asked) - upkeep(self.requests);
@@ -294,7 +294,7 @@ impl Onlooker {
         (drawn, due + extra)
     }
 
-    /// The buckets that are read and written in a round with these leaves.
+    /// The buckets read and written in a round with these leaves.
     fn predict(&mut self, leaves: &[Leaf], drawn: u64) -> (Vec<u64>, Vec<u64>) {
         let all: BTreeSet<_> = leaves.iter().flat_map(|leaf| self.path(*leaf)).collect();
         let read = all.iter().filter(|&bucket| self.stored.contains_key(bucket)).copied().collect();
@@ -324,7 +324,7 @@ impl Onlooker {
     }
 }
 
-/// What was seen of an event, and how long the buckets were that were stored after it.
+/// The trace of an event, and the lengths of the stored buckets after it.
 type Shown = (Vec<Seen>, BTreeMap<u64, usize>);
 
 fn run(events: &[(Event, Vec<u64>)], discards: bool, steps: bool) -> (TreeOram, Vec<Shown>) {
@@ -357,7 +357,7 @@ fn run(events: &[(Event, Vec<u64>)], discards: bool, steps: bool) -> (TreeOram, 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
-    /// Size, counts and leaves say which buckets are read and written; nothing else does.
+    /// Only size, counts and leaves determine the buckets read and written.
     #[test]
     fn buckets_follow_from_leaves_counts_and_size(events in any_events(), steps in any::<bool>()) {
         let (engine, seen) = run(&events, true, steps);
@@ -402,7 +402,7 @@ proptest! {
         }
     }
 
-    /// With and without discards the very same leaves are shown and buckets moved, and the states
+    /// With and without discards, the same leaves are shown, the same buckets move, and the states
     /// have the same sizes.
     #[test]
     fn discards_are_not_seen(events in any_events(), steps in any::<bool>()) {
@@ -420,8 +420,8 @@ proptest! {
     }
 }
 
-/// Whatever is done to size and blocks, no block's label comes again: in a deep tree few labels
-/// share a leaf by chance.
+/// No change of size or blocks repeats a block's label. In a deep tree, few labels share a leaf by
+/// chance.
 #[test]
 fn no_label_is_shown_twice() {
     const DEEP: u64 = 1 << 24;
@@ -444,7 +444,7 @@ fn no_label_is_shown_twice() {
         engine.discard(&[BlockId(dice.below(64)), BlockId(dice.below(64))]).expect("idle");
         engine.committed();
     }
-    // 64 blocks with 190 labels each, of which 20 bits are compared: one repeat by chance.
+    // 64 blocks with 190 labels each, compared by 20 bits: one repeat by chance.
     let repeats: u64 = shown.values().map(|times| times - 1).sum();
     assert!(repeats < 12, "{repeats} labels came again");
 }

@@ -1,11 +1,12 @@
-//! Writing behind: what is written to a file is durable later, and until then it is kept.
+//! Write-behind: a write to a file becomes durable later, and is kept in memory until then.
 //!
-//! For two reasons. When a sync fails, the system may have dropped what it could not write, and
-//! the next sync may succeed without it; so all of it is given to the system again before any
-//! sync succeeds. And a long write costs the caller a copy at most: a thread gives it to the system
-//! and makes it durable, so the sync at the end waits for little. Reads see what waits.
+//! There are two reasons. First, after a failed sync the system may have dropped its unwritten
+//! pages, and the next sync may succeed without them. So everything is handed to the system again
+//! before any sync succeeds. Second, a long write costs the caller at most a copy: a thread hands
+//! it to the system and makes it durable, so a final sync waits little. Reads see the deferred
+//! writes.
 //!
-//! An error of the thread stays until somebody tries again: the next that writes much, or syncs.
+//! An error of the thread stays until a retry: the next write or sync.
 
 mod holes;
 mod kept;
@@ -22,28 +23,28 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// So many bytes are kept without anybody waiting. With more of them a sync at the end waits longer.
+/// Bytes kept without throttling. With more of them, a final sync waits longer.
 const MOST: usize = 4 << 20;
-/// Whoever would make it more waits, for each byte the longer the more is kept: up to this, 12 ms for a
-/// MiB, when it is all that may be ([`Behind::may_keep`]). So several writes wait a little where one would
-/// wait until a disk that stands still is back, or for all that it writes itself.
+/// The throttle above `MOST`: a write waits longer per byte the more is kept, up to this, 12 ms per
+/// MiB, at the limit ([`Behind::may_keep`]). So several writes wait a little each. Otherwise one
+/// would wait for a stalled disk, or for everything that it writes.
 const PACE: Duration = Duration::from_nanos(12);
 
 #[derive(Debug, Default)]
 struct State {
-    /// Written last.
+    /// The newest writes.
     waiting: Kept,
-    /// Written before that, and about to be durable.
+    /// Writes before those, in the current round.
     underway: Arc<Kept>,
-    /// Ranges whose space is to be given back, with the next round. None of what is kept is in them.
+    /// Ranges to punch in the next round. No kept write overlaps them.
     holes: Holes,
-    /// Those of the round under way.
+    /// The ranges of the current round.
     punching: Arc<Holes>,
-    /// Somebody makes `underway` durable.
+    /// Some thread makes `underway` durable.
     busy: bool,
-    /// That failed, and `underway` is to be given to the system again.
+    /// The round failed, and `underway` must be handed to the system again.
     failed: bool,
-    /// The thread shall make all durable, be it little or nothing but holes.
+    /// The thread must make everything durable, even a small write or only holes.
     hurry: bool,
     closing: bool,
 }
@@ -54,12 +55,12 @@ impl State {
         holes && self.waiting.is_empty() && self.underway.is_empty()
     }
 
-    /// Whether everything is durable, and nobody is still at it.
+    /// Whether everything is durable, and no round is running.
     fn is_settled(&self) -> bool {
         self.is_empty() && !self.busy && !self.failed && !self.hurry
     }
 
-    /// The system may have lost what it was given.
+    /// The system may have lost all kept writes.
     fn take_back(&mut self) {
         if let Some(underway) = Arc::get_mut(&mut self.underway) {
             underway.take_back();
@@ -67,17 +68,17 @@ impl State {
         self.waiting.take_back();
     }
 
-    /// Bytes that are kept.
+    /// Bytes kept.
     fn kept(&self) -> usize {
         self.waiting.len() + self.underway.len()
     }
 
-    /// Whether some of what is kept was not given to the system.
+    /// Whether the system lacks some of the kept writes.
     fn kept_waits(&self) -> bool {
         !self.underway.is_empty() || self.waiting.waiting() > 0
     }
 
-    /// Whether any of a range is soon zero.
+    /// Whether a pending hole overlaps a range.
     fn becomes_zero(&self, offset: u64, len: usize) -> bool {
         let end = offset + len as u64;
         self.holes.touch(offset, end) || self.punching.touch(offset, end)
@@ -89,13 +90,13 @@ struct Shared<M> {
     medium: M,
     state: Mutex<State>,
     changed: Condvar,
-    /// What may be kept while the disk falls behind.
+    /// The most bytes kept while the disk falls behind.
     reserve: AtomicUsize,
-    /// What is written later may reach up to the next multiple of this.
+    /// Deferred writes may be rounded up to the next multiple of this.
     align: AtomicUsize,
 }
 
-/// A file (or what stands for one), and what was written to it and is not durable.
+/// A file (or a stand-in), and its writes that are not durable.
 #[derive(Debug)]
 pub(crate) struct Behind<M: Medium = File> {
     shared: Arc<Shared<M>>,
@@ -110,12 +111,13 @@ impl<M: Medium> Behind<M> {
         Self { shared: Arc::new(shared), thread: Mutex::default() }
     }
 
-    /// Keeps at most so many bytes from now on, or one write: of more than 4 MiB, the more, the slower.
+    /// Sets the most bytes to keep; a single write may exceed it. Above 4 MiB, writes are
+    /// throttled.
     pub(crate) fn may_keep(&self, bytes: usize) {
         self.shared.reserve.store(bytes, Ordering::Relaxed);
     }
 
-    /// What lies between the end of a write and the next multiple of `align` means nothing from now on.
+    /// Declares the bytes between the end of a write and the next multiple of `align` meaningless.
     pub(crate) fn may_round_up(&self, align: usize) {
         self.shared.align.store(align.max(1), Ordering::Relaxed);
     }
@@ -144,7 +146,7 @@ impl<M: Medium> Behind<M> {
         }
         let end = self.shared.rounded(offset + data.len() as u64);
         state.holes.keep_out(offset, end);
-        // Whoever is at work may be making a hole here.
+        // The busy thread may be punching a hole here.
         if later || state.busy || state.kept_waits() {
             let zeros = (end - offset) as usize - data.len();
             state.waiting.add(offset, write.to_kept(), zeros, false);
@@ -168,7 +170,8 @@ impl<M: Medium> Behind<M> {
         self.shared.make_durable(state).map(drop)
     }
 
-    /// Has the thread make everything durable, what was changed past this too; whether there is one.
+    /// Makes the thread sync everything, including changes that bypassed it. False if there is no
+    /// thread.
     pub(crate) fn hurry(&self) -> bool {
         let there = self.start();
         self.shared.state().hurry = there;
@@ -176,7 +179,7 @@ impl<M: Medium> Behind<M> {
         there
     }
 
-    /// Fills `buf` from what is kept; says whether that was possible. If not, the file has it.
+    /// Fills `buf` from the kept writes. False if the file has the range.
     pub(crate) fn read(&self, offset: u64, buf: &mut [u8]) -> io::Result<bool> {
         let state = self.shared.state();
         let found = match state.waiting.read(offset, buf) {
@@ -190,7 +193,7 @@ impl<M: Medium> Behind<M> {
         }
     }
 
-    /// Nothing that waits is in this range when this returns.
+    /// On return, no kept write overlaps this range.
     pub(crate) fn settle(&self, offset: u64, len: u64) -> io::Result<()> {
         self.settled(offset, len).map(drop)
     }
@@ -203,14 +206,13 @@ impl<M: Medium> Behind<M> {
         Ok(state)
     }
 
-    /// Gives the space of a range back with what is made durable next: a disk that is told of what is free
-    /// may take its time.
+    /// Punches a range in the next round: a disk may take its time to free space.
     pub(crate) fn punch_later(&self, offset: u64, len: u64) -> io::Result<()> {
         self.settled(offset, len)?.holes.add(offset, len);
         Ok(())
     }
 
-    /// Where the file ends once all is written that waits; 0 when nothing does.
+    /// The file's end after all kept writes; 0 without any.
     pub(crate) fn end(&self) -> u64 {
         let state = self.shared.state();
         state.waiting.end().max(state.underway.end())
@@ -227,12 +229,12 @@ impl<M: Medium> Behind<M> {
         self.shared.state().is_empty()
     }
 
-    /// Whether everything is durable and nobody is still at it.
+    /// Whether everything is durable and no round is running.
     pub(crate) fn is_settled(&self) -> bool {
         self.shared.state().is_settled()
     }
 
-    /// As [`Self::is_settled`], after so long at most.
+    /// As [`Self::is_settled`], after waiting at most `patience`.
     #[expect(clippy::disallowed_methods, reason = "how long the disk takes")]
     pub(crate) fn settles_within(&self, patience: Duration) -> bool {
         let begun = Instant::now();
@@ -247,19 +249,19 @@ impl<M: Medium> Behind<M> {
         true
     }
 
-    /// Tries again what failed, if anything did.
+    /// Retries a failed round, if there was one.
     pub(crate) fn repair(&self) -> io::Result<()> {
         let state = self.shared.state();
         if state.failed { self.shared.make_durable(state).map(drop) } else { Ok(()) }
     }
 
-    /// Whether there is a thread.
+    /// Starts the thread. False if that fails.
     #[expect(clippy::disallowed_methods, reason = "the one thread that writes behind")]
     fn start(&self) -> bool {
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         if thread.is_none() {
             let shared = Arc::clone(&self.shared);
-            // Without a thread the writer itself has to wait, which is only slower.
+            // Without a thread, the writer itself waits, which is only slower.
             let name = "write-behind".to_owned();
             *thread = thread::Builder::new().name(name).spawn(move || shared.work()).ok();
         }
@@ -268,7 +270,7 @@ impl<M: Medium> Behind<M> {
 }
 
 impl Behind {
-    /// Cuts the file, or makes it longer, durably.
+    /// Cuts or extends the file, durably.
     pub(crate) fn truncate(&self, len: u64) -> io::Result<()> {
         let mut state = self.shared.idle();
         self.medium().set_len(len)?;
@@ -283,7 +285,7 @@ impl Behind {
 }
 
 impl<M: Medium> Drop for Behind<M> {
-    /// Whoever opens the file next sees what was written, durable or not.
+    /// The next process that opens the file sees all writes, durable or not.
     fn drop(&mut self) {
         self.shared.state().closing = true;
         self.shared.changed.notify_all();
@@ -292,7 +294,7 @@ impl<M: Medium> Drop for Behind<M> {
             let _ = thread.join();
         }
         let state = self.shared.state();
-        // It was not promised to be there; an error was told, or nobody asked for it.
+        // No sync promised these writes. Errors were reported, or no one asked for them.
         let medium = self.medium();
         let _ = state.underway.give(medium).and_then(|()| state.waiting.give(medium));
         let _ = state.holes.punch(medium);
@@ -308,7 +310,7 @@ impl<M: Medium> Shared<M> {
         MOST.min(self.reserve())
     }
 
-    /// How long a write of so many bytes waits for the disk; `None` when there is no room for it.
+    /// The throttle of a write of `len` bytes; `None` when there is no room for it.
     fn pace(&self, state: &State, len: usize) -> Option<Duration> {
         let (reserve, kept) = (self.reserve(), state.kept() + len);
         let most = MOST.min(reserve);
@@ -317,13 +319,14 @@ impl<M: Medium> Shared<M> {
         (over <= room).then(|| Duration::from_nanos(nanos as u64))
     }
 
-    /// Up to where a write that ends here may reach.
+    /// The furthest end of a write that ends here.
     fn rounded(&self, end: u64) -> u64 {
         let align = self.align.load(Ordering::Relaxed) as u64;
         end.checked_next_multiple_of(align).unwrap_or(end)
     }
 
-    /// Whether there is enough for the thread to begin with, an eighth of the most, and nobody does it.
+    /// Whether the thread should start a round: an eighth of the most is kept, and no round is
+    /// running.
     fn is_enough(&self, state: &State) -> bool {
         let enough = state.hurry || state.waiting.len() >= self.most() / 8;
         enough && !state.busy && !state.failed
@@ -337,7 +340,7 @@ impl<M: Medium> Shared<M> {
         self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The state when nobody is making anything durable.
+    /// The state between two rounds.
     fn idle(&self) -> MutexGuard<'_, State> {
         let mut state = self.state();
         while state.busy {
@@ -346,20 +349,20 @@ impl<M: Medium> Shared<M> {
         state
     }
 
-    /// Waits for a change, but not longer than this.
+    /// Waits for a change, but at most this long.
     fn wait_for<'s>(&self, state: MutexGuard<'s, State>, time: Duration) -> MutexGuard<'s, State> {
         let waited = self.changed.wait_timeout(state, time);
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// What the thread does.
+    /// The loop of the thread.
     fn work(&self) {
-        // Somebody may be in the middle of an access: what is written behind can wait until that is done.
+        // Deferred writes must not delay another thread's access.
         system::does_not_interrupt();
         let mut state = self.state();
         while !state.closing {
             state = if self.is_enough(&state) {
-                // The error is kept, for whoever comes next.
+                // The state keeps the error for the next caller.
                 self.round(state).0
             } else {
                 self.wait(state)
@@ -367,7 +370,7 @@ impl<M: Medium> Shared<M> {
         }
     }
 
-    /// One step towards nothing being under way: done here, or awaited.
+    /// One step towards no round in progress: runs one, or waits.
     fn next<'s>(&'s self, state: MutexGuard<'s, State>) -> io::Result<MutexGuard<'s, State>> {
         if state.busy {
             return Ok(self.wait(state));
@@ -386,7 +389,7 @@ impl<M: Medium> Shared<M> {
         Ok(state)
     }
 
-    /// Makes durable what is under way, or else what waits.
+    /// Makes the failed round's writes durable, or else the next ones.
     fn round<'s>(
         &'s self,
         mut state: MutexGuard<'s, State>,

@@ -1,11 +1,11 @@
-//! [`CrashStore`]: a disk with a volatile cache, and what a power cut may leave of it.
+//! [`CrashStore`]: a disk with a volatile cache, and its possible states after a power cut.
 //!
-//! Two memories are kept: what a running program sees, and what every crash leaves. Between them
-//! lie the pending writes of each object, of which a crash keeps any part in any order. `put`,
-//! `delete` and `truncate` are durable when they return, so they go to both; one that was in
-//! flight is there or not. A test runs a program once to count its operations, then again for
-//! each of them with [`CrashStore::crash_after`], and opens what [`CrashStore::survivors`] and
-//! [`CrashStore::extremes`] give.
+//! It keeps two memories: the view of a running program, and the state that survives every crash.
+//! Between them are the pending writes of each object. A crash keeps any part of them, in any
+//! order. `put`, `delete` and `truncate` are durable on return, so they go to both; one in flight
+//! may have happened or not. A test runs a program once to count its operations. It runs it again
+//! for each of them with [`CrashStore::crash_after`], and opens the states of
+//! [`CrashStore::survivors`] and [`CrashStore::extremes`].
 
 mod survive;
 
@@ -14,12 +14,11 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A disk in memory that loses, tears and reorders what was not synced.
+/// A disk in memory that loses, tears and reorders unsynced writes.
 ///
 /// Every call that changes anything (a write or discard of many ranges, a sync, put, truncate or
-/// delete) is
-/// one operation: it promises no order within itself, so a cut between its parts leaves nothing
-/// that a cut in it does not.
+/// delete) is one operation. It promises no order within itself, so a cut inside it leaves every
+/// state that a cut between its parts leaves.
 #[derive(Debug, Default)]
 pub struct CrashStore {
     disk: Mutex<Disk>,
@@ -27,14 +26,14 @@ pub struct CrashStore {
 
 #[derive(Debug, Default)]
 struct Disk {
-    /// What a running program sees.
+    /// The view of a running program.
     view: MemoryStore,
-    /// What every crash leaves.
+    /// The state that survives every crash.
     durable: MemoryStore,
-    /// The writes since the last sync. An object that was never synced has an entry, even if
-    /// nothing but its creation is pending.
+    /// The writes since the last sync. A never-synced object has an entry, even if only its
+    /// creation is pending.
     pending: BTreeMap<String, Vec<Pending>>,
-    /// The atomic operation that the crash came upon.
+    /// The atomic operation that the crash interrupted.
     in_flight: Option<InFlight>,
     operations: u64,
     crash_at: Option<u64>,
@@ -53,7 +52,7 @@ struct Pending {
 enum InFlight {
     Put(String, Vec<u8>),
     Truncate(String, u64),
-    /// Each of the objects for itself.
+    /// Each object independently.
     Delete(Vec<String>),
 }
 
@@ -71,19 +70,19 @@ impl CrashStore {
         Self { disk: Mutex::new(Disk { view, durable, ..Disk::default() }) }
     }
 
-    /// How many mutating operations began since the disk was made.
+    /// Mutating operations begun since the disk was made.
     #[must_use]
     pub fn operations(&self) -> u64 {
         self.disk().operations
     }
 
-    /// The first `operations` mutating operations pass (counted since the disk was made); the
-    /// power fails in the next one, and from then on every call fails.
+    /// Fails the power after `operations` mutating operations (counted since the disk was made), in
+    /// the next one. From then on every call fails.
     pub fn crash_after(&self, operations: u64) {
         self.disk().crash_at = Some(operations);
     }
 
-    /// The power fails now, between two operations.
+    /// Fails the power now, between two operations.
     pub fn crash(&self) {
         self.disk().crashed = true;
     }
@@ -94,15 +93,15 @@ impl CrashStore {
         self.disk().crashed
     }
 
-    /// A state that a crash at this instant may leave, chosen by `seed`: the same for the same
-    /// seed and history.
+    /// A state that a crash may leave now, chosen by `seed`: the same seed and history give the
+    /// same state.
     #[must_use]
     pub fn survivors(&self, seed: u64) -> MemoryStore {
         survive::by_chance(&self.disk(), seed)
     }
 
-    /// The extreme states that a crash at this instant may leave, with what they are: nothing
-    /// pending survived, everything did, lengths without data, the oldest write over the newest.
+    /// The extreme states that a crash may leave now, with their names: nothing pending survived,
+    /// everything did, lengths without data, the oldest write over the newest.
     #[must_use]
     pub fn extremes(&self) -> Vec<(&'static str, MemoryStore)> {
         survive::extremes(&self.disk())
@@ -120,7 +119,7 @@ impl CrashStore {
 }
 
 impl Disk {
-    /// Counts an operation; tells whether the power fails in it.
+    /// Counts an operation. True if the power fails in it.
     fn begin(&mut self) -> bool {
         self.crashed = self.crash_at.is_some_and(|at| self.operations >= at);
         self.operations += 1;
@@ -140,7 +139,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Zeros are written, and like any write they may be lost, torn or come late.
+    /// Writes zeros. Like any write they may be lost, torn or late.
     fn discard(&mut self, &(object, offset, len): &(&str, u64, u64)) -> Result<()> {
         let held = self.view.len(object)?.ok_or_else(|| StoreError::missing(object))?;
         let len = len.min(held.saturating_sub(offset));
@@ -161,7 +160,7 @@ impl Disk {
         create(&self.durable, object)?;
         self.durable.truncate(object, len)?;
         let Some(pending) = self.pending.get_mut(object) else { return Ok(()) };
-        // What lay beyond the new end never comes back; the rest is as little durable as before.
+        // Bytes beyond the new end never come back. The rest is as little durable as before.
         pending.retain(|write| write.offset < len);
         for write in pending {
             let room = usize::try_from(len - write.offset).unwrap_or(usize::MAX);
@@ -191,7 +190,7 @@ impl Store for CrashStore {
         let object = writes.first().map_or("", |write| write.object);
         let mut disk = self.powered(object)?;
         let cut = disk.begin();
-        // Those of a write in flight are pending like others: any part of them may be there.
+        // The writes of an interrupted call are pending like others: any part of them may survive.
         writes.iter().try_for_each(|write| disk.write(write))?;
         if cut { Err(crashed(object)) } else { Ok(()) }
     }
@@ -272,7 +271,7 @@ impl Store for CrashStore {
     }
 }
 
-/// Creates an object empty, if it is not there.
+/// Creates an empty object, unless it exists.
 fn create(store: &MemoryStore, object: &str) -> Result<()> {
     store.write(&[WriteAt::new(object, 0, &[])])
 }

@@ -1,31 +1,31 @@
 //! [`FaultStore`]: fails the operation that a test picks.
 //!
-//! Every range of a read, write or discard, and every object of a sync or delete, is one operation: a
-//! call of many can fail in its middle, with the ranges before it done.
+//! Every range of a read, write or discard, and every object of a sync or delete, is one operation.
+//! So a call of many can fail in the middle, after the ranges before it.
 
 use crate::{PutMode, ReadAt, Result, Store, StoreError, WriteAt, pass_on};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Whether the operation that fails takes effect.
+/// Whether the failing operation takes effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
     /// It is not applied.
     Before,
-    /// It is applied, and fails nevertheless, as when an answer is lost.
+    /// It is applied, and fails nevertheless, like a lost answer.
     After,
 }
 
-/// How long the fault lasts.
+/// The duration of the fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repeat {
-    /// That one operation fails.
+    /// Only that operation fails.
     Once,
-    /// That one and all after it fail, until [`FaultPlan::clear`].
+    /// That operation and all later ones fail, until [`FaultPlan::clear`].
     FromThenOn,
 }
 
-/// The error that is given.
+/// The error to return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// [`StoreError::Io`] with the system's EIO.
@@ -34,19 +34,19 @@ pub enum Kind {
     Full,
 }
 
-/// What goes wrong.
+/// A planned fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// Whether the operation takes effect.
     pub when: When,
-    /// How long it lasts.
+    /// Its duration.
     pub repeat: Repeat,
-    /// Which error is given.
+    /// The error to return.
     pub kind: Kind,
 }
 
 impl Fault {
-    /// EIO, once, without effect; change the fields to taste.
+    /// EIO, once, without effect. Change the fields as needed.
     #[must_use]
     pub fn once() -> Self {
         Self { when: When::Before, repeat: Repeat::Once, kind: Kind::Eio }
@@ -60,50 +60,49 @@ struct Plan {
     fault: Option<(u64, Fault)>,
 }
 
-/// A handle on what will fail; clones share it, and several stores may.
+/// A handle on the planned fault. Clones share it, and so may several stores.
 #[derive(Clone, Debug, Default)]
 pub struct FaultPlan {
     plan: Arc<Mutex<Plan>>,
 }
 
-/// What becomes of a call: so many of its operations are applied, then this error is given.
+/// The outcome of a call: operations applied, and the error after them.
 struct Verdict {
     applied: usize,
     failed: Option<(usize, Kind)>,
 }
 
 impl FaultPlan {
-    /// A plan by which nothing fails yet.
+    /// A plan without a fault.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The operation with number `operation` fails, counted from 0 since the plan was made.
-    /// Replaces what was planned before; a fault whose number has passed never happens, unless
-    /// it lasts.
+    /// Fails the operation with number `operation`, counted from 0 since the plan was made. It
+    /// replaces the previous plan. A fault whose number has passed never happens, unless it lasts.
     pub fn fail_at(&self, operation: u64, fault: Fault) {
         self.plan().fault = Some((operation, fault));
     }
 
-    /// The operation `distance` after the next one fails: 0 is the next.
+    /// Fails the operation `distance` after the next one: 0 is the next.
     pub fn fail_in(&self, distance: u64, fault: Fault) {
         let mut plan = self.plan();
         plan.fault = Some((plan.operations + distance, fault));
     }
 
-    /// Nothing fails any more.
+    /// Cancels the fault.
     pub fn clear(&self) {
         self.plan().fault = None;
     }
 
-    /// How many operations there were, those that failed included.
+    /// Operations so far, failed ones included.
     #[must_use]
     pub fn operations(&self) -> u64 {
         self.plan().operations
     }
 
-    /// How many operations failed by this plan.
+    /// Operations that this plan failed.
     #[must_use]
     pub fn fired(&self) -> u64 {
         self.plan().fired
@@ -113,7 +112,7 @@ impl FaultPlan {
         self.plan.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a call of `count` operations; those after one that fails do not take place.
+    /// Counts a call of `count` operations. Those after a failed one do not take place.
     fn judge(&self, count: usize) -> Verdict {
         let mut plan = self.plan();
         let begin = plan.operations;

@@ -4,14 +4,14 @@ use crate::{PutMode, ReadAt, Result, Store, WriteAt, pass_on};
 use std::thread;
 use std::time::Duration;
 
-/// How slow a store is.
+/// The delays of a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Latency {
-    /// Waited once in every call, however many ranges it has.
+    /// The delay of every call, for any number of ranges.
     pub per_call: Duration,
-    /// Bytes that come down in a second; 0 is without limit.
+    /// Bytes read per second; 0 is unlimited.
     pub read_rate: u64,
-    /// Bytes that go up in a second; 0 is without limit.
+    /// Bytes written per second; 0 is unlimited.
     pub write_rate: u64,
 }
 
@@ -22,7 +22,7 @@ impl Latency {
         Self { per_call, read_rate: rate, write_rate: rate }
     }
 
-    /// How long a call takes that brings `down` bytes and takes `up` bytes.
+    /// The time of a call that reads `down` bytes and writes `up` bytes.
     #[must_use]
     pub fn of(&self, down: u64, up: u64) -> Duration {
         self.per_call + transfer(down, self.read_rate) + transfer(up, self.write_rate)
@@ -37,8 +37,7 @@ fn transfer(bytes: u64, rate: u64) -> Duration {
     Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX))
 }
 
-/// A layer that waits before every call. Threads wait beside each other: the rate is each
-/// thread's own.
+/// A layer that waits before every call. Threads wait in parallel: each has the whole rate.
 #[derive(Debug)]
 pub struct LatencyStore<S> {
     inner: S,

@@ -1,8 +1,8 @@
 //! The store is the adversary's view: whatever passes this trait is seen.
 //!
-//! A store is a flat set of named objects. Names are short ASCII words without `/`. There are
-//! test doubles for everything that can go wrong ([`fault`], [`crash`], [`latency`]) and a
-//! [`record`] layer that keeps the trace an adversary would keep.
+//! A store is a flat set of named objects. Names are short ASCII words without `/`. There are test
+//! doubles for every kind of failure ([`fault`], [`crash`], [`latency`]) and a [`record`] layer
+//! that keeps the trace an adversary would keep.
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests"))]
 
 mod behind;
@@ -34,25 +34,25 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// One read of a range of an object. The whole buffer is filled or the call fails.
+/// One read of a range of an object. The store fills the whole buffer, or the call fails.
 #[derive(Debug)]
 pub struct ReadAt<'a> {
     /// The object's name.
     pub object: &'a str,
-    /// Where in the object to begin, in bytes.
+    /// First byte in the object.
     pub offset: u64,
-    /// What is filled.
+    /// The buffer to fill.
     pub buf: &'a mut [u8],
 }
 
-/// One write into an object, which is created or extended as needed.
+/// One write into an object. The store creates or extends it as needed.
 #[derive(Clone, Copy, Debug)]
 pub struct WriteAt<'a> {
     /// The object's name.
     pub object: &'a str,
-    /// Where in the object to begin, in bytes.
+    /// First byte in the object.
     pub offset: u64,
-    /// What is written.
+    /// The data to write.
     pub data: &'a [u8],
     shared: Option<&'a Arc<Vec<u8>>>,
 }
@@ -64,13 +64,13 @@ impl<'a> WriteAt<'a> {
         Self { object, offset, data, shared: None }
     }
 
-    /// The same of what a store may keep for a while instead of a copy.
+    /// The same with data that a store may keep for a while instead of a copy.
     #[must_use]
     pub fn shared(object: &'a str, offset: u64, data: &'a Arc<Vec<u8>>) -> Self {
         Self { object, offset, data, shared: Some(data) }
     }
 
-    /// What is written, to be kept.
+    /// The data, to keep.
     #[must_use]
     pub fn to_kept(&self) -> Arc<Vec<u8>> {
         match self.shared {
@@ -80,7 +80,7 @@ impl<'a> WriteAt<'a> {
     }
 }
 
-/// How [`Store::put`] treats an object that is there already.
+/// How [`Store::put`] treats an existing object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PutMode {
     /// Replace it atomically.
@@ -89,7 +89,7 @@ pub enum PutMode {
     IfAbsent,
 }
 
-/// What went wrong in a store.
+/// An error of a store.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The object is not there.
@@ -98,14 +98,14 @@ pub enum StoreError {
         /// Its name.
         object: String,
     },
-    /// The object ends before the range that was asked for.
+    /// The object ends before the requested range.
     #[error("object {object:?} is too short: {len} bytes, {wanted} wanted")]
     Short {
         /// Its name.
         object: String,
-        /// How long it is.
+        /// Its length.
         len: u64,
-        /// How long it would have to be.
+        /// The length that the range needs.
         wanted: u64,
     },
     /// Put-if-absent found the object present.
@@ -114,15 +114,15 @@ pub enum StoreError {
         /// Its name.
         object: String,
     },
-    /// Where a store was to be made there is something already, and nothing of it was changed.
+    /// The place for a new store is not empty. Nothing was changed.
     #[error("{object} is not empty: it holds {what}")]
     Occupied {
         /// The file or partition.
         object: String,
-        /// What it holds, as far as can be told.
+        /// What it seems to hold.
         what: &'static str,
     },
-    /// Somebody else has the store open for writing, or the partition is mounted.
+    /// Another process has the store open for writing, or the partition is mounted.
     #[error("the store is in use by another process, or mounted")]
     Busy,
     /// The space is used up.
@@ -131,7 +131,7 @@ pub enum StoreError {
     /// Anything else.
     #[error("storage failed on {object:?}: {source}")]
     Io {
-        /// The object it was about.
+        /// The object concerned.
         object: String,
         /// The system's error.
         source: io::Error,
@@ -144,7 +144,7 @@ impl StoreError {
     pub fn io(object: &str, source: io::Error) -> Self {
         match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full,
-            // Also of what is made anew: then its folder is gone, which no patience mends.
+            // For a new object too: then its folder is gone, and no retry helps.
             io::ErrorKind::NotFound => Self::missing(object),
             _ => Self::Io { object: object.to_owned(), source },
         }
@@ -160,7 +160,7 @@ impl StoreError {
         Self::Short { object: object.to_owned(), len, wanted }
     }
 
-    /// What cannot be asked of this object, and why.
+    /// A request that this object cannot serve, and the reason.
     pub(crate) fn refused(object: &str, why: &'static str) -> Self {
         let source = io::Error::new(io::ErrorKind::InvalidInput, why);
         Self::Io { object: object.to_owned(), source }
@@ -177,23 +177,22 @@ pub type Result<T> = std::result::Result<T, StoreError>;
 
 /// A flat set of named byte objects.
 ///
-/// A write is durable only after [`Store::sync`] of its object returned; until then a crash may
-/// keep, lose, tear or reorder it. An error of a write may be told by a later write or by that sync
-/// only, and then by each until it has passed. [`Store::put`], [`Store::delete`] and [`Store::truncate`] are
-/// durable when they return.
+/// A write is durable only once [`Store::sync`] of its object has returned. Until then a crash may
+/// keep, lose, tear or reorder it. A later write or that sync may be the first to report an error
+/// of a write, and then each one does until it has passed. [`Store::put`], [`Store::delete`] and
+/// [`Store::truncate`] are durable on return.
 pub trait Store: Send + Sync {
-    /// Reads many ranges; all are filled, or an error is returned.
+    /// Reads many ranges. All are filled, or the call fails.
     fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()>;
     /// Writes many ranges, in no promised order.
     fn write(&self, writes: &[WriteAt<'_>]) -> Result<()>;
-    /// Writes a range of an object and makes the object durable: one trip where the two would be
-    /// two.
+    /// Writes a range of an object and makes the object durable, in one round trip instead of two.
     fn write_durable(&self, object: &str, offset: u64, data: &[u8]) -> Result<()> {
         self.write(&[WriteAt::new(object, offset, data)])?;
         self.sync(&[object])
     }
-    /// As [`Self::write_durable`], but a store may say `false` after about so long and go on: then
-    /// [`Self::sync_soon`] tells when it is durable. By default it waits.
+    /// As [`Self::write_durable`], but a store may return `false` after about `_patience` and
+    /// continue. Then [`Self::sync_soon`] reports when it is durable. The default waits.
     fn write_durable_soon(
         &self,
         object: &str,
@@ -205,21 +204,21 @@ pub trait Store: Send + Sync {
     }
     /// Makes everything written to these objects durable, their creation included.
     fn sync(&self, objects: &[&str]) -> Result<()>;
-    /// Whether everything written to these objects is durable, or is after about so long. If not, the store
-    /// may make it so while others go on; whoever needs to know asks again. By default this is a sync.
+    /// Whether everything written to these objects is durable, now or within about `_patience`. If
+    /// not, the store may complete it in the background; call it again to learn. The default syncs.
     fn sync_soon(&self, objects: &[&str], _patience: Duration) -> Result<bool> {
         self.sync(objects).map(|()| true)
     }
-    /// The length of an object, `None` when it is not there.
+    /// The length of an object, `None` when it does not exist.
     fn len(&self, object: &str) -> Result<Option<u64>>;
-    /// Stores a whole object atomically and durably: after a crash it is the old or the new one.
+    /// Stores a whole object atomically and durably: a crash leaves the old or the new one.
     fn put(&self, object: &str, data: &[u8], mode: PutMode) -> Result<()>;
     /// Cuts an object to `len` bytes (or extends it with zeros).
     fn truncate(&self, object: &str, len: u64) -> Result<()>;
-    /// Makes an object at least `len` bytes long, with zeros, creates it if need be, and takes the
-    /// space for all of it where the store can, so that no later write in it finds the store full.
-    /// Durable when it returns. (In the place that a partition reserves for an object of fixed
-    /// length, what was there before may be read instead of zeros.)
+    /// Makes an object at least `len` bytes long, with zeros, and creates it if needed. Reserves
+    /// the space for all of it where the store can, so that no later write in it finds the store
+    /// full. Durable on return. (A partition reserves a place for an object of fixed length. There,
+    /// reads may return the previous content instead of zeros.)
     fn allocate(&self, object: &str, len: u64) -> Result<()> {
         self.write(&[WriteAt::new(object, 0, &[])])?;
         match self.len(object)? {
@@ -227,30 +226,30 @@ pub trait Store: Send + Sync {
             _ => self.truncate(object, len),
         }
     }
-    /// The contents of these ranges (object, offset, length) are no longer wanted: a store may give
-    /// their space back, perhaps with the next sync only. Until they are written again they read as
-    /// zeros or as before, and after a crash too; no object changes its length.
+    /// Discards the contents of these ranges (object, offset, length). A store may free their
+    /// space, perhaps only with the next sync. Until the next write they read as zeros or as
+    /// before, also after a crash. No object changes its length.
     fn discard(&self, ranges: &[(&str, u64, u64)]) -> Result<()>;
-    /// Bytes that may still be stored; `None` when that is not known. It is only a forecast:
-    /// others may use the same disk.
+    /// Bytes that may still be stored; `None` if unknown. It is only a forecast: others may use the
+    /// same disk.
     fn free_bytes(&self) -> Result<Option<u64>> {
         Ok(None)
     }
-    /// Deletes objects; missing ones are no error.
+    /// Deletes objects. A missing one is no error.
     fn delete(&self, objects: &[&str]) -> Result<()>;
     /// All objects, with their lengths, sorted by name.
     fn list(&self) -> Result<Vec<(String, u64)>>;
-    /// Takes the exclusive right to write, until the store is dropped; [`StoreError::Busy`] when
+    /// Takes the exclusive right to write, until the store is dropped. [`StoreError::Busy`] when
     /// another process has it.
     fn lock(&self) -> Result<()>;
-    /// These ranges (object, offset, length) are likely to be read soon: a store may begin to fetch them.
-    /// Whoever sees reads sees this, so it must follow from what may be seen.
+    /// Announces likely reads of these ranges (object, offset, length), which a store may prefetch.
+    /// An adversary who sees reads sees this call, so it must follow from public facts.
     fn expect_reads(&self, _ranges: &[(&str, u64, u64)]) {}
-    /// Says how many bytes of each object, written and not yet durable, a store may keep in memory from now
-    /// on. It keeps much only while the disk has fallen behind, so that whoever writes waits less.
+    /// Sets the bytes of each object that a store may keep in memory before they are durable. It
+    /// keeps much only while the disk falls behind, so that writers wait less.
     fn may_keep(&self, _bytes: usize) {}
-    /// Says that what lies between the end of a write to this object and the next multiple of `align`
-    /// means nothing, so that a store may write zeros there: a system that keeps pages need not read the
-    /// rest of one from the disk then.
+    /// Declares the bytes between the end of a write to this object and the next multiple of
+    /// `align` meaningless. A store may write zeros there, so that the system need not read the
+    /// rest of a page from the disk.
     fn may_round_up(&self, _object: &str, _align: usize) {}
 }

@@ -1,8 +1,8 @@
 //! [`LocalStore`]: each object is a file in one directory.
 //!
-//! The directory may be hostile (somebody's stick, a synced folder): symbolic links and other
-//! special files are refused, and a file that was replaced behind our back is opened anew. All
-//! files are reached from the open directory, so moving it does not confuse a running store.
+//! The directory may be hostile (a stranger's stick, a synced folder). The store refuses symbolic
+//! links and other special files, and reopens a file that another process replaced. It reaches all
+//! files from the open directory, so moving the directory does not confuse a running store.
 
 mod directory;
 mod handles;
@@ -22,10 +22,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use temp::Temp;
 
-/// The lock file; the leading dot keeps it out of the objects' names.
+/// The lock file. The leading dot keeps it out of the objects' names.
 const LOCK: &str = ".lock";
 
-/// Calls that write at least so many bytes do not wait for the system to take them.
+/// Calls that write at least this many bytes do not wait for the system to take them.
 const LONG: usize = 256 << 10;
 
 /// The object that a call touched last, with its file and length.
@@ -33,9 +33,9 @@ type Last<'n> = Option<(&'n str, Arc<Handle>, u64)>;
 
 /// Objects as files in a directory.
 ///
-/// Files are created with mode 0600. What was written and is not durable is kept in memory, at most
-/// 4 MiB of an object, and more only while the disk stalls ([`Store::may_keep`]); long writes are given to
-/// the system by a thread.
+/// Files are created with mode 0600. Writes stay in memory until they are durable: at most 4 MiB of
+/// an object, and more only while the disk stalls ([`Store::may_keep`]). A thread hands long writes
+/// to the system.
 #[derive(Debug)]
 pub struct LocalStore {
     directory: Directory,
@@ -44,7 +44,7 @@ pub struct LocalStore {
 }
 
 impl LocalStore {
-    /// Opens the store in an existing directory, and removes what a crashed `put` left there.
+    /// Opens the store in an existing directory, and removes the remains of a crashed `put`.
     ///
     /// # Errors
     /// When `dir` is missing, is not a directory or may not be opened.
@@ -54,11 +54,11 @@ impl LocalStore {
         Ok(Self { directory, handles: Handles::default(), lock: Mutex::default() })
     }
 
-    /// Creates the directory (mode 0700), with its parents, and opens the store in it. An empty
-    /// directory is taken as it is.
+    /// Creates the directory (mode 0700), with its parents, and opens the store in it. It accepts
+    /// an empty directory.
     ///
     /// # Errors
-    /// [`StoreError::Exists`] when the directory holds anything; otherwise as the system says.
+    /// [`StoreError::Exists`] when the directory holds anything; otherwise the system's error.
     pub fn create(dir: impl AsRef<Path>) -> Result<Self> {
         let dir = dir.as_ref();
         make_directory(dir).map_err(|error| StoreError::io(&dir.to_string_lossy(), error))?;
@@ -70,7 +70,7 @@ impl LocalStore {
     }
 
     fn replace(&self, object: &str, temp: Temp<'_>) -> Result<()> {
-        // Nobody may open the old file between the rename and the forgetting of its handle.
+        // No thread may open the old file between the rename and the removal of its handle.
         let mut handles = self.handles.exclusive();
         temp.rename(object).map_err(|error| StoreError::io(object, error))?;
         handles.remove(object);
@@ -87,7 +87,7 @@ impl LocalStore {
         Ok(())
     }
 
-    /// An object's file and length, looked up only when it is not the `last` one's.
+    /// An object's file and length, looked up unless it is the `last` one.
     fn existing<'l, 'n>(
         &self,
         last: &'l mut Last<'n>,
@@ -200,7 +200,8 @@ impl Store for LocalStore {
         patience: Duration,
     ) -> Result<bool> {
         let handle = self.handles.created(&self.directory, object)?;
-        // Later, by the thread: who changes a file may wait for what the file system is just writing of it.
+        // Deferred to the thread: a change to a file may wait while the file system writes that
+        // part of it.
         let written = handle.write(&WriteAt::new(object, offset, data), true);
         written.map_err(|error| StoreError::io(object, error))?;
         self.sync_soon(&[object], patience)
@@ -221,7 +222,7 @@ impl Store for LocalStore {
 
     fn len(&self, object: &str) -> Result<Option<u64>> {
         check_name(object)?;
-        // First, for what waits may come to be written meanwhile.
+        // First, because a deferred write may be written meanwhile.
         let waits = self.handles.waiting_end(object);
         Ok(self.directory.len(object)?.map(|len| len.max(waits)))
     }
@@ -229,7 +230,7 @@ impl Store for LocalStore {
     fn put(&self, object: &str, data: &[u8], mode: PutMode) -> Result<()> {
         check_name(object)?;
         let exists = || StoreError::Exists { object: object.to_owned() };
-        // Only saves the work: what decides is the link below.
+        // Only saves work: the link below decides.
         if mode == PutMode::IfAbsent && self.directory.len(object)?.is_some() {
             return Err(exists());
         }
@@ -285,7 +286,7 @@ impl Store for LocalStore {
             if check_name(&name).is_err() {
                 continue;
             }
-            // Deleted since, or no file: then it is no object.
+            // Deleted since, or not a file: then it is no object.
             if let Ok(Some(len)) = self.len(&name) {
                 found.push((name, len));
             }
@@ -303,7 +304,7 @@ impl Store for LocalStore {
     }
 }
 
-/// Where a range ends, in an object of `len` bytes.
+/// The end of a range, in an object of `len` bytes.
 fn wanted(len: u64, read: &ReadAt<'_>) -> Result<u64> {
     let end = read.offset.checked_add(read.buf.len() as u64);
     let end = end.ok_or_else(|| StoreError::out_of_range(read.object))?;
@@ -313,12 +314,12 @@ fn wanted(len: u64, read: &ReadAt<'_>) -> Result<u64> {
 fn read_range(handle: &Handle, end: u64, read: &mut ReadAt<'_>) -> Result<()> {
     let mut result = handle.file().read_exact_at(read.buf, read.offset);
     if result.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::UnexpectedEof) {
-        // It may end behind bytes that were never written, before some that wait to be.
+        // The file may end after a gap and before a deferred write.
         handle.sync().map_err(|error| StoreError::io(read.object, error))?;
         result = handle.file().read_exact_at(read.buf, read.offset);
     }
     match result {
-        // Somebody cut it since its length was asked for.
+        // Another process cut it since its length was read.
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
             let len = handle.file().metadata().map_or(0, |found| found.len());
             Err(StoreError::short(read.object, len, end))

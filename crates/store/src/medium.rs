@@ -1,6 +1,6 @@
-//! What stores write to: a file or a partition, and in tests what stands for one.
+//! The target of stores: a file or a partition, and a stand-in in tests.
 //!
-//! Here are the calls to the system that the folder and the partition store share.
+//! It has the system calls that the folder and the partition store share.
 
 use crate::system;
 use rustix::fs::{Advice, FallocateFlags, FlockOperation};
@@ -14,15 +14,15 @@ use std::os::unix::fs::FileExt;
 pub(crate) trait Medium: Send + Sync + 'static {
     /// Fills all buffers, each from its offset.
     fn read_at(&self, reads: &mut [(u64, &mut [u8])]) -> io::Result<()>;
-    /// Writes a whole range, and so many zeros behind it.
+    /// Writes a whole range, and `zeros` zeros after it.
     fn write_at(&self, data: &[u8], zeros: usize, offset: u64) -> io::Result<()>;
-    /// Has the system begin to write out what it was given of a range.
+    /// Starts the system's write-out of a range.
     fn write_out(&self, _offset: u64, _len: usize) {}
-    /// Begins to fetch a range that is likely to be read.
+    /// Prefetches a likely read.
     fn expect(&self, _offset: u64, _len: usize) {}
-    /// Makes durable all that was written.
+    /// Makes all writes durable.
     fn sync(&self) -> io::Result<()>;
-    /// Gives the space of a range back, if that is possible; it reads as zeros or as before.
+    /// Punches a range, if possible. It then reads as zeros or as before.
     fn punch(&self, offset: u64, len: u64) -> io::Result<()>;
 }
 
@@ -74,22 +74,22 @@ impl Medium for File {
     fn punch(&self, offset: u64, len: u64) -> io::Result<()> {
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         match retry_on_intr(|| rustix::fs::fallocate(self, flags, offset, len)) {
-            // It knows no holes, so the space stays taken.
+            // A file system without holes: the space stays taken.
             Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 }
 
-/// Reads what the system has in memory; whether that was all of it.
+/// Reads only what the system has in memory. False unless that was everything.
 pub(crate) fn read_cached(file: &File, buf: &mut [u8], offset: u64) -> bool {
     let want = buf.len();
     read_scattered(file, &mut [io::IoSliceMut::new(buf)], offset, false) == Some(want)
 }
 
-/// Fills buffers, one after the other, from an offset on: with what can be had without waiting for
-/// the disk, unless it may `wait`. Gives how many bytes; `None` for any error, since whoever reads
-/// them again hears of it.
+/// Fills buffers, one after the other, from an offset on. Unless it may `wait`, it reads only what
+/// needs no wait for the disk. Returns the number of bytes, or `None` for any error: a repeated
+/// read reports it.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) fn read_scattered(
     file: &File,
@@ -102,7 +102,7 @@ pub(crate) fn read_scattered(
     preadv2(file, bufs, offset, flags).ok()
 }
 
-/// Not every system can.
+/// Other systems cannot.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 pub(crate) fn read_scattered(
     _file: &File,
@@ -113,43 +113,42 @@ pub(crate) fn read_scattered(
     None
 }
 
-/// Of what is asked for in one piece Linux fetches so much at least, whatever the disk; of more, perhaps
-/// no more than that.
+/// Linux fetches at least this much of one request, whatever the disk; of a larger one, perhaps no
+/// more.
 const ANNOUNCED: usize = 1 << 20;
 
-/// Has the disk begin with a range that is read later: a batch of 20 cold reads of 16 KiB takes a
-/// third of the time.
+/// Starts the disk on a later read: a batch of 20 cold reads of 16 KiB takes a third of the time.
 pub(crate) fn announce(file: &File, offset: u64, len: usize) {
     for at in (0..len).step_by(ANNOUNCED) {
-        // An error is told by the read itself.
+        // The read itself reports an error.
         let len = NonZeroU64::new((len - at).min(ANNOUNCED) as u64);
         let _ = rustix::fs::fadvise(file, offset + at as u64, len, Advice::WillNeed);
     }
 }
 
-/// What is read is at random places, and often; to read more of it ahead costs the disk and saves nothing.
+/// Reads are frequent and at random places: read-ahead costs the disk and saves nothing.
 pub(crate) fn expect_random_reads(file: &File) {
-    // A system that does not know the advice does as it likes.
+    // A system that does not know the advice ignores it.
     let _ = rustix::fs::fadvise(file, 0, None, Advice::Random);
     note_no_reads(file);
 }
 
-/// Has the system not note in the file when it was read: who reads need not change it, and it is less to write.
+/// Turns off access times for the file: readers need not change it, and there is less to write.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn note_no_reads(file: &File) {
     use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-    // Only its owner may, and it is only slower without.
+    // Only its owner may; without, it is only slower.
     let _ = fcntl_getfl(file).and_then(|flags| fcntl_setfl(file, flags | OFlags::NOATIME));
 }
 
-/// Not every system can.
+/// Other systems cannot.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 fn note_no_reads(_file: &File) {}
 
-/// Makes a file at least `len` bytes long, with zeros, and takes the space for all of it.
+/// Makes a file at least `len` bytes long, with zeros, and reserves the space for all of it.
 pub(crate) fn reserve(file: &File, len: u64) -> io::Result<()> {
     if len == 0 {
-        // The system takes that for a mistake.
+        // The system refuses zero bytes.
         return Ok(());
     }
     let held = file.metadata()?.len();
@@ -176,12 +175,12 @@ fn write_zeros(file: &File, from: u64, to: u64) -> io::Result<()> {
 pub(crate) struct Lock(File);
 
 impl Lock {
-    /// Takes the lock on a file; `None` when another has it.
+    /// Takes the lock on a file; `None` when another holds it.
     pub(crate) fn take(file: File) -> io::Result<Option<Self>> {
         Ok(try_lock(&file)?.then_some(Self(file)))
     }
 
-    /// A file that is locked by being open.
+    /// A file whose open descriptor is the lock.
     pub(crate) fn open(file: File) -> Self {
         Self(file)
     }
@@ -189,13 +188,13 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Closing is not enough: a child that another thread is just starting has a copy of the
-        // file, and would hold the lock until it runs its program.
+        // Closing is not enough: a child that another thread is starting has a copy of the file,
+        // and would hold the lock until it runs its program.
         let _ = rustix::fs::flock(&self.0, FlockOperation::Unlock);
     }
 }
 
-/// Takes the exclusive lock on a file, or tells that another has it.
+/// Takes the exclusive lock on a file. False when another holds it.
 pub(crate) fn try_lock(file: &File) -> io::Result<bool> {
     match retry_on_intr(|| rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive)) {
         Ok(()) => Ok(true),
@@ -207,7 +206,7 @@ pub(crate) fn try_lock(file: &File) -> io::Result<bool> {
 /// Makes the entries of an open directory durable.
 pub(crate) fn sync_directory(directory: &File) -> io::Result<()> {
     match retry_on_intr(|| rustix::fs::fsync(directory)) {
-        // Some network and user-space file systems cannot sync a directory; nothing is to be done.
+        // Some network and user-space file systems cannot sync a directory; there is no remedy.
         Ok(()) | Err(Errno::INVAL | Errno::BADF) => Ok(()),
         Err(error) => Err(error.into()),
     }

@@ -1,8 +1,8 @@
 //! [`MemoryStore`]: objects in memory, for tests and benchmarks.
 //!
-//! An object is a list of chunks that come into being when first written, so a sparse object
-//! costs what it holds. Chunks are shared between snapshots until one side writes: a test may take
-//! a snapshot at every step of a run.
+//! An object is a list of chunks, each allocated at its first write, so a sparse object costs only
+//! its content. Snapshots share chunks until one side writes: a test may take a snapshot at every
+//! step of a run.
 
 use crate::{PutMode, ReadAt, Result, Store, StoreError, WriteAt, check_name};
 use std::collections::BTreeMap;
@@ -14,16 +14,16 @@ const CHUNK: usize = 4 << 20;
 /// The first chunk grows from this size, so that small objects stay small.
 const SMALLEST: usize = 4096;
 
-/// No object may be longer: its chunk list alone would take half a gigabyte.
+/// The longest object. Its chunk list alone would take half a gigabyte.
 const LONGEST: u64 = 1 << 46;
 
 type Objects = BTreeMap<String, Object>;
 
 /// Objects in memory.
 ///
-/// `clone` (or [`MemoryStore::snapshot`]) gives an independent copy of the whole content, not a
-/// second handle: share a store with `Arc`. Everything is durable at once, and the lock is
-/// always granted.
+/// `clone` (or [`MemoryStore::snapshot`]) returns an independent copy of the whole content, not a
+/// second handle: share a store with `Arc`. Every write is durable at once, and the lock is always
+/// granted.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     objects: RwLock<Objects>,
@@ -42,13 +42,13 @@ impl MemoryStore {
         Self { objects: RwLock::new(self.shared().clone()) }
     }
 
-    /// Puts the whole content back to what `snapshot` holds.
+    /// Resets the whole content to that of `snapshot`.
     pub fn restore(&self, snapshot: &Self) {
         let content = snapshot.shared().clone();
         *self.exclusive() = content;
     }
 
-    /// Hands one byte of an object to `change`, as a tampering adversary would.
+    /// Passes one byte of an object to `change`, as a tampering adversary would.
     ///
     /// # Errors
     /// When the object is missing or has no such byte.
@@ -164,7 +164,7 @@ impl Store for MemoryStore {
     }
 }
 
-/// An invalid name is told apart only when nothing was found, off the fast path.
+/// Checks for an invalid name only after a failed lookup, off the fast path.
 fn missing(name: &str) -> StoreError {
     check_name(name).err().unwrap_or_else(|| StoreError::missing(name))
 }
@@ -182,7 +182,7 @@ fn check_end(name: &str, end: u64) -> Result<()> {
     if end > LONGEST { Err(StoreError::out_of_range(name)) } else { Ok(()) }
 }
 
-/// One object. Bytes beyond a chunk's vector, or of a chunk that is not there, are zero.
+/// One object. Bytes beyond a chunk's vector, or of an absent chunk, are zero.
 #[derive(Clone, Debug, Default)]
 struct Object {
     len: u64,
@@ -190,7 +190,7 @@ struct Object {
 }
 
 impl Object {
-    /// Fills `buf`; the caller has checked that the range lies inside the object.
+    /// Fills `buf`. The caller ensures that the range is inside the object.
     fn read(&self, mut offset: u64, mut buf: &mut [u8]) {
         while !buf.is_empty() {
             let (index, within) = place(offset);
@@ -224,7 +224,7 @@ impl Object {
         if self.chunks.len() <= index {
             self.chunks.resize(index + 1, None);
         }
-        // Only a first chunk grows step by step: where there is a second, the object is large.
+        // Only a first chunk grows step by step: an object with a second one is large.
         let size = if index == 0 { end.next_power_of_two().max(SMALLEST) } else { CHUNK };
         let chunk =
             Arc::make_mut(self.chunks[index].get_or_insert_with(|| Arc::new(vec![0; size])));
@@ -234,7 +234,7 @@ impl Object {
         chunk
     }
 
-    /// Gives the chunks back that lie whole in the range; the rest reads as before.
+    /// Frees the chunks entirely within the range; the rest reads as before.
     fn discard(&mut self, offset: u64, len: u64) {
         let first = offset.div_ceil(CHUNK as u64) as usize;
         let end = (offset.saturating_add(len) / CHUNK as u64) as usize;
@@ -248,7 +248,7 @@ impl Object {
         if len < self.len {
             let (index, within) = place(len);
             self.chunks.truncate(if within == 0 { index } else { index + 1 });
-            // What lies beyond the end must be zero when the object grows again.
+            // Bytes beyond the end must be zero when the object grows again.
             if let Some(Some(last)) = self.chunks.get_mut(index) {
                 let last = Arc::make_mut(last);
                 let from = within.min(last.len());
@@ -259,7 +259,7 @@ impl Object {
     }
 }
 
-/// The chunk an offset lies in, and where in it.
+/// The chunk of an offset, and the position in it.
 fn place(offset: u64) -> (usize, usize) {
     let chunk = CHUNK as u64;
     ((offset / chunk) as usize, (offset % chunk) as usize)

@@ -1,8 +1,8 @@
-//! Which names objects may have.
+//! The valid names of objects.
 //!
 //! The rule is the narrowest of all places a store may live in (a directory, a bucket, a URL), so
-//! that a volume can be copied between them. Names with a leading dot are left to the stores
-//! themselves: lock and temporary files live there and can never collide with an object.
+//! that a volume can be copied between them. Names with a leading dot belong to the stores
+//! themselves: their lock and temporary files can never collide with an object.
 
 use crate::{Result, StoreError};
 use std::io;

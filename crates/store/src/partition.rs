@@ -1,16 +1,15 @@
 //! [`PartitionStore`]: all objects in one file, or in one raw partition.
 //!
-//! Each object has a place of its own, reserved when the store is made, in a row behind a table
-//! of contents; nothing else is in the file. So a disk that holds the store can be looked at as
-//! a whole, and it cannot become full later.
+//! Each object has its own place, reserved when the store is made. The places follow a table of
+//! contents; nothing else is in the file. So the disk of a store can be examined as a whole, and it
+//! cannot become full later.
 //!
-//! What somebody sees who takes pictures of the disk: the table, in which the objects' names,
-//! places and lengths are not secret; and which of the places' bytes changed. The table changes
-//! with `put`, `delete`, `truncate` and when an object has become longer, never with a write into
-//! an object of fixed length. What is [discarded](Store::discard) shows as a hole in a file. On a
-//! partition nothing is given back unless [`PartitionStore::discards`] asks for it: a drive that
-//! knows what is unused shows it as zeros to everybody, and the pictures would tell what the
-//! caller deleted even if it is written over later.
+//! An adversary who takes pictures of the disk sees the table, whose names, places and lengths are
+//! not secret, and the changed bytes of each place. The table changes with `put`, `delete`,
+//! `truncate` and the growth of an object, never with a write into an object of fixed length. In a
+//! file, a [discard](Store::discard) shows as a hole. On a partition, nothing is freed unless
+//! [`PartitionStore::discards`] asks for it: a drive that knows the unused blocks shows them as
+//! zeros to everybody. The pictures would reveal the caller's deletions even after a later write.
 
 mod objects;
 mod table;
@@ -28,36 +27,36 @@ use std::sync::{Mutex, PoisonError};
 use table::Layout;
 use target::Target;
 
-/// Objects with room for so few bytes are meant to be replaced whole: 64 KiB.
+/// Objects with at most this capacity are meant to be replaced whole: 64 KiB.
 pub const SMALL: u64 = 64 << 10;
 
-/// What may be done with an object.
+/// The allowed changes of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Once it exists, its length is its capacity; what was never written reads as whatever the
-    /// partition held there. To write into it never changes the table of contents.
+    /// Once it exists, its length is its capacity. Unwritten bytes read as the partition's previous
+    /// content. A write into it never changes the table of contents.
     Fixed,
-    /// Any length up to its capacity. A sync after it became longer writes the table of contents,
-    /// and waits for the disk a second time.
+    /// Any length up to its capacity. A sync after growth writes the table of contents, and waits
+    /// for the disk a second time.
     Growing,
-    /// As `Growing`, with two places of that capacity by turns, so that [`Store::put`] can replace
-    /// it.
+    /// As `Growing`, with two alternating places of that capacity, so that [`Store::put`] can
+    /// replace it.
     Twice,
 }
 
-/// An object that a partition is to have a place for.
+/// The place of an object in a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place<'a> {
     /// The object's name.
     pub name: &'a str,
-    /// The most bytes it may have, at least one.
+    /// Its most bytes, at least one.
     pub capacity: u64,
-    /// What may be done with it.
+    /// The allowed changes.
     pub kind: Kind,
 }
 
 impl<'a> Place<'a> {
-    /// A place for an object of any length up to `capacity` bytes; two of them by turns if it is
+    /// A place for an object of any length up to `capacity` bytes; two alternating ones if it is
     /// [`SMALL`].
     #[must_use]
     pub fn new(name: &'a str, capacity: u64) -> Self {
@@ -65,17 +64,17 @@ impl<'a> Place<'a> {
         Self { name, capacity, kind }
     }
 
-    /// A place for an object of just so many bytes.
+    /// A place for an object of exactly `capacity` bytes.
     #[must_use]
     pub fn fixed(name: &'a str, capacity: u64) -> Self {
         Self { name, capacity, kind: Kind::Fixed }
     }
 }
 
-/// What to do where there is something already.
+/// The treatment of existing content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
-    /// Leave it and fail.
+    /// Keep it and fail.
     Refuse,
     /// It may be lost.
     Overwrite,
@@ -83,9 +82,8 @@ pub enum Existing {
 
 /// Objects in one file or raw partition.
 ///
-/// What was written and is not durable is kept in memory, at most 4 MiB, and
-/// more only while the disk stalls ([`Store::may_keep`]); long writes are given to
-/// the system by a thread.
+/// Writes stay in memory until they are durable: at most 4 MiB, and more only while the disk stalls
+/// ([`Store::may_keep`]). A thread hands long writes to the system.
 #[derive(Debug)]
 pub struct PartitionStore {
     objects: Objects<File>,
@@ -96,16 +94,16 @@ pub struct PartitionStore {
 }
 
 impl PartitionStore {
-    /// Makes a store with these places in a new or empty file, whose space is then all taken, or in
+    /// Makes a store with these places in a new or empty file, whose space it then reserves, or in
     /// a partition that begins with zeros.
     ///
-    /// A file system that cannot reserve space is filled with zeros, which takes its time.
+    /// A file system that cannot reserve space is filled with zeros, which takes time.
     ///
     /// # Errors
     /// [`StoreError::Occupied`] when the file is not empty, or the partition does not begin with a
-    /// mebibyte of zeros, unless `existing` says that it may be lost; [`StoreError::Busy`] when it
-    /// is mounted or another process has it open; [`StoreError::Full`] when there is no room for
-    /// all of the places; otherwise as the system says.
+    /// mebibyte of zeros, unless `existing` allows the loss; [`StoreError::Busy`] when it is
+    /// mounted or another process has it open; [`StoreError::Full`] when there is no room for all
+    /// of the places; otherwise the system's error.
     pub fn create(
         path: impl AsRef<Path>,
         places: &[Place<'_>],
@@ -119,7 +117,7 @@ impl PartitionStore {
         Ok(Self::new(objects, path, made.target, Some(made.lock)))
     }
 
-    /// Opens the store in a file or partition; for reading only, if the system allows no more.
+    /// Opens the store in a file or partition; read-only, if the system allows no more.
     ///
     /// # Errors
     /// When there is none, or its table of contents is damaged ([`io::ErrorKind::InvalidData`]);
@@ -138,8 +136,8 @@ impl PartitionStore {
         Ok(Self::new(objects, path, target, None))
     }
 
-    /// Whether there is such a store here, by its first bytes: also one that is damaged. A
-    /// directory, or nothing at all, is none.
+    /// Whether a store is here, by its first bytes: damaged ones count too. A directory or a
+    /// missing path does not.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -148,7 +146,7 @@ impl PartitionStore {
         target::begins(path, table::is_meant, table::BLOCK).map_err(|error| about(path, error))
     }
 
-    /// How many bytes of a file or partition the store takes with these places.
+    /// Bytes of a file or partition for a store with these places.
     ///
     /// # Errors
     /// When there are none or too many, or two of the same name.
@@ -156,8 +154,8 @@ impl PartitionStore {
         Layout::plan(places).map(|layout| layout.size)
     }
 
-    /// Whether the drive below a partition is told what is [discarded](Store::discard); it is not,
-    /// unless this is called with `true`. In a file it always makes a hole.
+    /// Whether to pass [discards](Store::discard) on to the drive below a partition; the default is
+    /// no. In a file, a discard always makes a hole.
     #[must_use]
     pub fn discards(mut self, told: bool) -> Self {
         self.discards = told || !self.target.device;
@@ -169,7 +167,7 @@ impl PartitionStore {
         Self { objects, path, discards: !target.device, target, lock }
     }
 
-    /// The objects, if the system lets us write.
+    /// The objects, if the system allows writes.
     fn writable(&self, object: &str) -> Result<&Objects<File>> {
         match self.target.refused {
             Some(kind) => Err(StoreError::io(object, kind.into())),
@@ -239,8 +237,8 @@ impl Store for PartitionStore {
     }
 }
 
-/// A door for the fuzz target, **not part of the API**: reads a table of contents from what `bytes`
-/// begin with, its checksum made right; whether it was one.
+/// For the fuzz target, **not part of the API**: decodes a table of contents from the start of
+/// `bytes`, after correcting its checksum. False if it is none.
 #[doc(hidden)]
 #[must_use]
 pub fn fuzz_table(bytes: &[u8]) -> bool {

@@ -1,4 +1,4 @@
-//! What a layer over a store does not care about, it passes on.
+//! Passes on the calls that a layer over a store does not handle.
 
 /// In an `impl Store`: the named methods pass on to another store, as in
 /// `pass_on!(self => self.inner; len list lock);`.

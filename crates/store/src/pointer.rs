@@ -1,5 +1,5 @@
-//! A store behind a pointer is a store: layers and callers take `Arc<dyn Store>`, `Box<dyn
-//! Store>` and references as they come.
+//! A pointer to a store is a store: layers and callers accept `Arc<dyn Store>`, `Box<dyn Store>`
+//! and references.
 
 use crate::{Store, pass_on};
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! [`RecordStore`]: keeps the trace that an adversary would keep.
 //!
-//! The event is noted before the call reaches the store below: the request is seen, whatever
-//! becomes of it. Bytes are not kept; sealed content tells nothing, and a trace of millions of
+//! It records the event before the call reaches the store below: the request is seen, whatever its
+//! outcome. It does not keep bytes: sealed content reveals nothing, and a trace of millions of
 //! accesses must fit in memory.
 
 use crate::{PutMode, ReadAt, Result, Store, WriteAt};
@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// What was asked of the store.
+/// The kind of a call to the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
     /// A range was read.
@@ -23,27 +23,27 @@ pub enum Op {
     Put,
     /// An object was cut or extended.
     Truncate,
-    /// An object was made so long, and space taken for it.
+    /// An object was extended to this length, and its space reserved.
     Allocate,
-    /// A range's content was said to be no longer wanted.
+    /// A range's content was discarded.
     Discard,
     /// An object was deleted.
     Delete,
-    /// An object's length was asked for.
+    /// An object's length was queried.
     Len,
     /// All objects were listed.
     List,
-    /// The right to write was taken; only of [`RecordStore::whole`].
+    /// The right to write was taken. Only with [`RecordStore::whole`].
     Lock,
-    /// The free space was asked for; only of [`RecordStore::whole`].
+    /// The free space was queried. Only with [`RecordStore::whole`].
     Free,
-    /// A range was said to be read soon; only of [`RecordStore::whole`].
+    /// A likely read was announced. Only with [`RecordStore::whole`].
     ExpectReads,
-    /// So many bytes may be kept; only of [`RecordStore::whole`].
+    /// The bytes to keep were set. Only with [`RecordStore::whole`].
     MayKeep,
-    /// Writes may be rounded up; only of [`RecordStore::whole`].
+    /// Rounding up was allowed. Only with [`RecordStore::whole`].
     MayRoundUp,
-    /// The call of this number failed; only of [`RecordStore::whole`].
+    /// The call of this number failed. Only with [`RecordStore::whole`].
     Failed,
 }
 
@@ -55,28 +55,28 @@ impl Op {
     }
 }
 
-/// One thing the adversary saw.
+/// One event that the adversary saw.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Event {
-    /// The number of the call it came in, from 0: events of one call came together.
+    /// The number of its call, from 0. Events of one call came together.
     pub call: u64,
-    /// What was asked.
+    /// The kind of call.
     pub op: Op,
-    /// The object's name; empty where there is none.
+    /// The object's name; empty if there is none.
     pub object: Arc<str>,
-    /// Where a range begins; 0 where there is none.
+    /// The start of a range; 0 if there is none.
     pub offset: u64,
-    /// The bytes read, written, put, discarded, expected or kept; the length asked for by
-    /// [`Op::Truncate`] and [`Op::Allocate`]; what is rounded up to; else 0.
+    /// The bytes read, written, put, discarded, expected or kept; the length for [`Op::Truncate`]
+    /// and [`Op::Allocate`]; the alignment for rounding up; else 0.
     pub len: u64,
-    /// When it was asked, in nanoseconds, if the recorder has a clock.
+    /// The time of the call in nanoseconds, if the recorder has a clock.
     pub time: Option<u64>,
 }
 
 type Clock = Box<dyn Fn() -> u64 + Send + Sync>;
 type Watcher = Box<dyn FnMut(&Event) + Send>;
 
-/// Where events go.
+/// The destination of events.
 enum Sink {
     Keep(Vec<Event>),
     Watch(Watcher),
@@ -84,7 +84,7 @@ enum Sink {
 
 struct State {
     calls: u64,
-    /// Each name once, for all events to share.
+    /// Each name once; all events share it.
     names: HashSet<Arc<str>>,
     sink: Sink,
 }
@@ -110,21 +110,21 @@ impl<S> RecordStore<S> {
         Self::with(inner, Sink::Watch(Box::new(watcher)))
     }
 
-    /// Notes the time of every call by `clock`, in nanoseconds.
+    /// Records the time of every call by `clock`, in nanoseconds.
     #[must_use]
     pub fn clock(mut self, clock: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
         self.clock = Some(Box::new(clock));
         self
     }
 
-    /// Records the lock, questions about space, hints and failures too: all that a store sees.
+    /// Also records the lock, space queries, hints and failures: everything that a store sees.
     #[must_use]
     pub fn whole(mut self) -> Self {
         self.whole = true;
         self
     }
 
-    /// The events since the last `take`, in order. Call numbers go on.
+    /// The events since the last `take`, in order. Call numbers continue.
     pub fn take(&self) -> Vec<Event> {
         match &mut self.state().sink {
             Sink::Keep(events) => std::mem::take(events),
@@ -132,7 +132,7 @@ impl<S> RecordStore<S> {
         }
     }
 
-    /// How many calls were recorded so far.
+    /// Calls recorded so far.
     pub fn calls(&self) -> u64 {
         self.state().calls
     }
@@ -152,7 +152,7 @@ impl<S> RecordStore<S> {
         Self { inner, clock: None, whole: false, state: Mutex::new(state) }
     }
 
-    /// Notes one call and what it asked for; gives its number.
+    /// Records one call and its ranges, and returns its number.
     fn note<'a>(&self, op: Op, asked: impl Iterator<Item = (&'a str, u64, u64)>) -> u64 {
         let mut state = self.state();
         let call = state.calls;
@@ -169,7 +169,7 @@ impl<S> RecordStore<S> {
         call
     }
 
-    /// Gives what came of the calls with these numbers, and notes it when they failed.
+    /// Returns the result of the calls with these numbers, and records a failure.
     fn done<T>(&self, calls: &[u64], result: Result<T>) -> Result<T> {
         if result.is_err() && self.whole {
             let time = self.clock.as_ref().map(|clock| clock());
@@ -182,7 +182,7 @@ impl<S> RecordStore<S> {
         result
     }
 
-    /// Notes a write and the sync that comes with it.
+    /// Records a write and its sync.
     fn note_durable(&self, object: &str, offset: u64, data: &[u8]) -> [u64; 2] {
         let written = [(object, offset, data.len() as u64)].into_iter();
         let synced = [(object, 0, 0)].into_iter();

@@ -1,20 +1,20 @@
 //! [`RetryStore`]: a store that outlasts outages.
 //!
-//! A call that fails is made again, just as it was, until it succeeds: whoever waits above sees
-//! a slow store instead of a broken one, and goes on as if nothing had happened. What the adversary
-//! sees more is the same request again, after a failure that it saw itself.
+//! It repeats a failed call unchanged until it succeeds. The caller sees a slow store instead of a
+//! broken one, and continues as if nothing had happened. The adversary additionally sees the same
+//! request again, after a failure that it saw itself.
 
 use crate::{PutMode, ReadAt, Result, Store, StoreError, WriteAt, pass_on};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// The first pause between two attempts; each is twice as long as the one before.
+/// The first pause between two attempts. Each is twice the one before.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 /// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// Told of the first failure of an outage, and with `None` of its end.
+/// Called with the first failure of an outage, and with `None` at its end.
 pub type OnOutage = Box<dyn Fn(Option<&StoreError>) + Send + Sync>;
 
 /// Ends the attempts of a [`RetryStore`].
@@ -22,13 +22,13 @@ pub type OnOutage = Box<dyn Fn(Option<&StoreError>) + Send + Sync>;
 pub struct Patience(Arc<(Mutex<()>, Condvar, AtomicBool)>);
 
 impl Patience {
-    /// From now on the first failure is given to the caller.
+    /// From now on, the caller gets the first failure.
     pub fn end(&self) {
         self.0.2.store(true, Ordering::SeqCst);
         self.0.1.notify_all();
     }
 
-    /// Waits, unless it is over.
+    /// Waits; false once it has ended.
     fn pause(&self, time: Duration) -> bool {
         let (lock, signal, over) = &*self.0;
         let guard = lock.lock().unwrap_or_else(PoisonError::into_inner);
@@ -39,7 +39,7 @@ impl Patience {
     }
 }
 
-/// A layer that repeats what failed.
+/// A layer that repeats failed calls.
 pub struct RetryStore {
     inner: Arc<dyn Store>,
     patience: Patience,
@@ -79,7 +79,7 @@ impl RetryStore {
     }
 }
 
-/// Whether the same call may succeed later. What is missing or too short stays so.
+/// Whether the same call may succeed later. A missing or short object stays so.
 fn may_pass(error: &StoreError) -> bool {
     matches!(error, StoreError::Io { .. } | StoreError::Full)
 }
@@ -121,7 +121,7 @@ impl Store for RetryStore {
         self.persist(|| self.inner.len(object))
     }
 
-    /// With [`PutMode::IfAbsent`] only one attempt is made: one that failed may have succeeded.
+    /// With [`PutMode::IfAbsent`] it makes only one attempt: a failed one may have succeeded.
     fn put(&self, object: &str, data: &[u8], mode: PutMode) -> Result<()> {
         match mode {
             PutMode::IfAbsent => self.inner.put(object, data, mode),

@@ -3,26 +3,28 @@
 
 use std::fs::File;
 
-/// Has the system begin to write out what it was given of a range, and waits for nothing: a sync has less to
-/// do then. An error is told by that sync.
+/// Starts the system's write-out of a range, without waiting: a later sync has less to do. That
+/// sync reports any error.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) fn begin_to_write_out(file: &File, offset: u64, len: u64) {
     use std::os::fd::AsRawFd;
     if let (Ok(offset), Ok(len)) = (i64::try_from(offset), i64::try_from(len)) {
-        // SAFETY: it takes numbers only, and the file is open while it is borrowed.
+        // SAFETY: the call takes only numbers, and the borrow keeps the file open.
         unsafe {
             libc::sync_file_range(file.as_raw_fd(), offset, len, libc::SYNC_FILE_RANGE_WRITE)
         };
     }
 }
 
-/// From now on the calling thread takes no processor from who is at work on it, but waits for a free one or for
-/// its turn, and gets as much as before. Best effort; nothing where somebody chose how the process is scheduled.
+/// Makes the calling thread preempt no other: it waits for a free processor or its turn, and gets
+/// as much time as before. Best effort. It does nothing if the process already has a chosen
+/// scheduling policy.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) fn does_not_interrupt() {
     let priority: libc::c_int = 0;
-    // SAFETY: 0 is the calling thread. Of the last argument, which lives until the call is back, the system reads
-    // one number (`struct sched_param`). Made directly, as musl's functions refuse.
+    // SAFETY: 0 is the calling thread. The system reads one number (`struct sched_param`) of the
+    // last argument, which lives until the call returns. A direct call, because musl's functions
+    // refuse.
     unsafe {
         if libc::syscall(libc::SYS_sched_getscheduler, 0) == libc::c_long::from(libc::SCHED_OTHER) {
             libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_BATCH, &raw const priority);
@@ -30,11 +32,11 @@ pub(crate) fn does_not_interrupt() {
     }
 }
 
-/// Other systems begin when they like.
+/// Other systems start when they like.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 pub(crate) fn begin_to_write_out(_file: &File, _offset: u64, _len: u64) {}
 
-/// Other systems decide for themselves.
+/// Other systems decide themselves.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 pub(crate) fn does_not_interrupt() {}
 
@@ -46,13 +48,14 @@ mod tests {
             let stat = std::fs::read_to_string("/proc/thread-self/stat").expect("Linux tells");
             let after_name = stat.rsplit(')').next().expect("a name").to_owned();
             let fields: Vec<&str> = after_name.split_whitespace().collect();
-            // Of proc(5): the nice value is field 19, the policy field 41; these begin with the third.
+            // From proc(5): the nice value is field 19, the policy field 41; these fields begin
+            // with the third.
             (fields[16].to_owned(), fields[38].to_owned())
         };
         std::thread::spawn(move || {
             let (nice, before) = policy();
             super::does_not_interrupt();
-            // SCHED_BATCH, unless the tests were started with another policy.
+            // SCHED_BATCH, unless the tests run under another policy.
             let after = if before == "0" { "3".to_owned() } else { before };
             assert_eq!(policy(), (nice, after));
         })

@@ -30,8 +30,8 @@ enum Step {
 
 const NAMES: [&str; 4] = ["slab", "a.b", "C-3", "x_"];
 
-/// Mostly small, so that ranges meet; at times across the edge of a megabyte, where the memory
-/// store goes from one chunk to the next.
+/// Mostly small, so that ranges collide; sometimes across the edge of a megabyte, where the memory
+/// store changes chunks.
 fn place() -> impl Strategy<Value = u64> {
     prop_oneof![8 => 0..200_u64, 1 => (1_u64 << 20) - 100..(1 << 20) + 100, 1 => 4000..9000_u64]
 }
@@ -96,7 +96,7 @@ fn read(store: &dyn Store, model: &Model, ranges: &[(usize, u64, usize)]) -> Tes
     Ok(())
 }
 
-/// A call may apply overlapping ranges in any order, so the test leaves out those that overlap.
+/// A call may apply overlapping ranges in any order, so the test leaves them out.
 fn write(store: &dyn Store, model: &mut Model, ranges: &[(usize, u64, Vec<u8>)]) -> TestCaseResult {
     let mut taken: Vec<&(usize, u64, Vec<u8>)> = Vec::new();
     for range in ranges {
@@ -128,7 +128,7 @@ fn wrote(model: &mut Model, name: &str, offset: u64, data: &[u8]) {
     }
 }
 
-/// What was discarded is zero or as before; nothing else changes.
+/// Discarded bytes are zero or as before; nothing else changes.
 fn discard(store: &dyn Store, model: &mut Model, ranges: &[(usize, u64, u64)]) -> TestCaseResult {
     let asked: Vec<_> = ranges.iter().map(|&(name, at, len)| (NAMES[name], at, len)).collect();
     let result = store.discard(&asked);
@@ -298,7 +298,7 @@ proptest! {
     }
 }
 
-/// Room for all that the steps do.
+/// Room for all steps.
 fn places() -> [Place<'static>; 4] {
     NAMES.map(|name| Place { name, capacity: 2 << 20, kind: Kind::Twice })
 }

@@ -1,4 +1,4 @@
-//! The crash store leaves what a real disk may leave, and nothing that it may not.
+//! The crash store leaves every state that a real disk may leave, and no other.
 
 use oblivio_store::{CrashStore, MemoryStore, PutMode, ReadAt, Result, Store, StoreError, WriteAt};
 use std::collections::BTreeSet;
@@ -65,7 +65,7 @@ fn writes_are_torn_by_bytes_and_by_sectors() -> Result<()> {
     assert!(left.iter().any(|data| prefix(data) && !whole(data)), "a prefix");
     assert!(left.iter().any(|data| suffix(data) && !whole(data)), "a suffix");
     assert!(left.iter().any(|data| sectors(data) && !prefix(data) && !suffix(data)), "sectors");
-    // Nothing beside the write is touched.
+    // Nothing outside the write is touched.
     assert!(left.iter().all(|data| data.len() == 4096));
     assert!(left.iter().all(|data| data[..256] == [0; 256] && data[3256..] == [0; 840]));
     Ok(())
@@ -79,7 +79,7 @@ fn overlapping_writes_are_reordered() -> Result<()> {
     write(&store, "a", 1, b"1")?;
     write(&store, "a", 0, b"222")?;
     let left = chances(&store, "a");
-    // The last is not to be had by tearing.
+    // Tearing cannot produce the last one.
     for possible in [b"....", b".1..", b"222.", b"212."] {
         assert!(left.contains(&some(possible)), "{possible:?}");
     }

@@ -1,4 +1,4 @@
-//! What the local store promises beyond the trait, on real files.
+//! The local store's promises beyond the trait, on real files.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 
 use oblivio_store::{LocalStore, PutMode, ReadAt, Result, Store, StoreError, WriteAt};
@@ -164,7 +164,7 @@ fn special_files_are_refused_and_not_listed() -> Result<()> {
     }
     assert!(store.list()?.is_empty());
     assert_eq!(fs::read(&target).expect("read"), b"precious");
-    // A put replaces the link, not what it points to.
+    // A put replaces the link, not its target.
     store.put("link", b"x", PutMode::Replace)?;
     assert_eq!(fs::read(&target).expect("read"), b"precious");
     Ok(())
@@ -197,7 +197,7 @@ fn a_moved_directory_goes_on_working() -> Result<()> {
     result
 }
 
-/// A file system of 64 KiB, unmounted when dropped.
+/// A file system of 64 KiB, unmounted on drop.
 struct Tiny(TempDir);
 
 impl Tiny {
@@ -223,7 +223,7 @@ impl Drop for Tiny {
     }
 }
 
-/// An outage passes; a folder that was deleted does not come back, and nobody should wait for it.
+/// An outage passes. A deleted folder does not come back, and no caller should wait for it.
 #[test]
 fn a_deleted_directory_is_missing() -> Result<()> {
     let (dir, store) = new();
@@ -252,7 +252,7 @@ fn a_full_disk_is_full_and_recovers() -> Result<()> {
     assert_eq!(read(&store, "a", 16 << 10)?, vec![1; 16 << 10], "the old one is whole");
     let names: Vec<_> = fs::read_dir(tiny.0.path()).expect("read_dir").collect();
     assert_eq!(names.len(), 1, "no half-written file is left");
-    // On a busy computer the system takes a moment to free what was deleted.
+    // On a busy computer the system takes a moment to free deleted space.
     for _ in 0..100 {
         match store.put("a", &[3; 8 << 10], PutMode::Replace) {
             Err(StoreError::Full) => thread::sleep(Duration::from_millis(20)),
@@ -262,7 +262,7 @@ fn a_full_disk_is_full_and_recovers() -> Result<()> {
     panic!("the disk stays full");
 }
 
-/// What is written behind hears of a full disk later, never not at all, and is not lost by it.
+/// A deferred write learns of a full disk later, but always, and is not lost by it.
 #[test]
 fn a_full_disk_is_told_by_the_sync_and_nothing_is_lost() -> Result<()> {
     let Some(tiny) = Tiny::mount() else {
@@ -276,7 +276,7 @@ fn a_full_disk_is_told_by_the_sync_and_nothing_is_lost() -> Result<()> {
     assert!(matches!(store.sync(&["long"]), Err(StoreError::Full)));
     assert_eq!(read(&store, "long", data.len())?, data);
     assert!(matches!(store.sync(&["long"]), Err(StoreError::Full)), "and again");
-    // What is cut need not be written, and then there is room.
+    // Cut bytes need not be written, and then there is room.
     store.truncate("long", 10_000)?;
     store.sync(&["long"])?;
     drop(store);
@@ -306,7 +306,7 @@ fn a_read_only_medium_can_be_read() -> Result<()> {
     Ok(())
 }
 
-/// On a file system with holes; elsewhere the space stays taken and nothing else changes.
+/// On a file system with holes. Elsewhere the space stays taken and nothing else changes.
 #[test]
 fn discarded_ranges_give_their_space_back() -> Result<()> {
     let (dir, store) = new();
@@ -328,7 +328,7 @@ fn discarded_ranges_give_their_space_back() -> Result<()> {
     Ok(())
 }
 
-/// On a file system that can reserve; elsewhere zeros are written, which comes to the same.
+/// On a file system that can reserve. Elsewhere zeros are written, with the same result.
 #[test]
 fn what_is_allocated_has_its_space() -> Result<()> {
     let (dir, store) = new();
@@ -347,7 +347,7 @@ fn what_is_allocated_has_its_space() -> Result<()> {
     Ok(())
 }
 
-/// Whether it waits, is being written or is in the file.
+/// Whether the write is deferred, under way or in the file.
 #[test]
 fn an_object_is_as_long_as_what_was_written_to_it_at_every_moment() {
     let (_dir, store) = new();
@@ -416,7 +416,7 @@ fn what_is_to_be_durable_soon_is_so_in_time() -> Result<()> {
     let long = Duration::from_secs(600);
     assert!(store.write_durable_soon("journal", 0, b"intent", long)?);
     assert!(store.sync_soon(&["journal"], Duration::ZERO)?, "nothing came since");
-    // Nobody waits, but it comes.
+    // No call waits, but the write completes.
     let now = store.write_durable_soon("journal", 6, b", sealed", Duration::ZERO)?;
     assert!(now || store.sync_soon(&["journal"], long)?);
     assert_eq!(fs::read(dir.path().join("journal")).expect("there"), b"intent, sealed");
@@ -424,7 +424,7 @@ fn what_is_to_be_durable_soon_is_so_in_time() -> Result<()> {
     Ok(())
 }
 
-/// Or each would have the file system write, and wait for that now and then.
+/// Otherwise each read would make the file system write, and sometimes wait for that.
 #[test]
 fn reading_is_not_noted_in_the_files() -> Result<()> {
     let (dir, store) = new();
@@ -432,7 +432,7 @@ fn reading_is_not_noted_in_the_files() -> Result<()> {
     store.sync(&["slab"])?;
     let noted = || fs::metadata(dir.path().join("slab")).and_then(|found| found.accessed());
     let before = noted().expect("it is there");
-    // Times are those of the last tick.
+    // File times are those of the last tick.
     thread::sleep(Duration::from_millis(30));
     assert_eq!(read(&store, "slab", 9000)?, [7; 9000]);
     assert_eq!(noted().expect("it is there"), before);

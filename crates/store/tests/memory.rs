@@ -1,4 +1,4 @@
-//! What the memory store has beyond the trait.
+//! The memory store beyond the trait.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 
 use oblivio_store::{MemoryStore, PutMode, ReadAt, Result, Store, StoreError, WriteAt};

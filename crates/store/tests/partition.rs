@@ -1,4 +1,4 @@
-//! What a store in one file or partition promises beyond the trait, on real files and devices.
+//! The promises of a store in one file or partition beyond the trait, on real files and devices.
 
 use oblivio_store::partition::Existing;
 use oblivio_store::{
@@ -75,7 +75,7 @@ fn it_is_recognised_and_opened_again() -> Result<()> {
     let file = fs::OpenOptions::new().write(true).open(&path).expect("open");
     file.write_all_at(&[0; 4096], 0).expect("write");
     assert!(PartitionStore::is_one(&path)?);
-    // Other things are none, and say why when they are opened.
+    // Other things are none, and opening them reports the reason.
     file.write_all_at(&[0; 4096], 4096).expect("write");
     assert!(!PartitionStore::is_one(&path)?);
     assert_eq!(kind(PartitionStore::open(&path)), Some(ErrorKind::InvalidData));
@@ -167,7 +167,7 @@ fn an_object_with_one_place_is_put_once() -> Result<()> {
     Ok(())
 }
 
-/// What lay beyond an object's end never comes back, whatever is written behind it.
+/// Bytes beyond an object's end never come back, whatever is written after them.
 #[test]
 fn an_object_that_grows_again_holds_zeros_between() -> Result<()> {
     let (_dir, _path, store) = new();
@@ -212,7 +212,7 @@ fn a_file_that_was_cut_does_not_open() {
     assert!(matches!(PartitionStore::open(&path), Err(StoreError::Short { len: 100, .. })));
 }
 
-/// On a file system with holes; elsewhere the space stays taken and nothing else changes.
+/// On a file system with holes. Elsewhere the space stays taken and nothing else changes.
 #[test]
 fn discarded_ranges_are_holes_within_their_object() -> Result<()> {
     let (_dir, path, store) = new();
@@ -236,7 +236,7 @@ fn run(program: &str, args: &[&str]) -> Option<String> {
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// A file system of 1 MiB, unmounted when dropped.
+/// A file system of 1 MiB, unmounted on drop.
 struct Tiny(TempDir);
 
 impl Tiny {
@@ -292,7 +292,7 @@ fn a_read_only_medium_can_be_read() -> Result<()> {
     Ok(())
 }
 
-/// A loop device, detached when dropped.
+/// A loop device, detached on drop.
 struct Loop {
     device: String,
     _dir: TempDir,
@@ -383,7 +383,7 @@ fn a_partition_with_a_file_system_is_left_alone() -> Result<()> {
             }
         }
         create(Existing::Overwrite)?.put("header", b"x", PutMode::Replace)?;
-        // Nobody takes it for what it was.
+        // No program recognizes the previous content.
         let seen = run("blkid", &["-p", "-o", "value", "-s", "TYPE", path]);
         assert!(seen.is_none_or(|seen| seen.is_empty()));
         fs::OpenOptions::new()

@@ -1,20 +1,19 @@
-//! A session must not go where those before it went, more often than chance has it.
+//! A session must not repeat paths of earlier sessions more often than chance does.
 //!
-//! The sessions of one volume share no label that was shown; two that begin at the same state and
-//! ask for the same blocks show the same paths, which answers the question whether they are the
-//! same.
+//! The sessions of one volume share no shown label. Two sessions that begin at the same state and
+//! access the same blocks show the same paths, which reveals that they are the same.
 
 use super::bet::Bet;
 use crate::report::Finding;
 use crate::trace::{MAX_DEPTH, Trace};
 use std::collections::HashSet;
 
-/// Fewer accesses of a session, or before it, are not compared.
+/// The least number of accesses of a session, and before it, for a comparison.
 const LEAST: usize = 8;
 
-/// Judges, session by session, how many paths one before it has shown.
+/// Judges, session by session, how many paths an earlier one has shown.
 pub(crate) fn repeats_of(name: &str, sessions: &[Trace]) -> Finding {
-    // The longest common depth: a tree that grew shows more turns of a path.
+    // The longest common depth: a grown tree shows more turns of a path.
     let requests =
         || sessions.iter().flat_map(|trace| &trace.requests).filter(|r| !r.leaves.is_empty());
     let Some(depth) = requests().map(|request| request.depth.min(MAX_DEPTH)).min() else {

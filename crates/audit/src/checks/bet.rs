@@ -3,12 +3,12 @@
 use crate::report::Finding;
 use crate::special::ln_sum_exp;
 
-/// The factors by which something may be more likely than it should; the bet is spread evenly.
+/// The factors by which an event may be more likely than it should. The bet is spread evenly.
 const BETS: [f64; 14] =
     [0.05, 0.2, 0.5, 0.8, 0.9, 0.96, 0.99, 1.01, 1.04, 1.1, 1.3, 2.0, 8.0, 64.0];
 
-/// The logarithm of what `seen` bets on something of probability `chance` come to at least, all but
-/// the worst of them by so many standard deviations, when it has the probability `real`.
+/// A lower bound, at `deviations` standard deviations, on the logarithm of the wealth after `seen`
+/// bets. The odds assume probability `chance`; the true one is `real`.
 pub(super) fn likely_log_wealth(seen: f64, chance: f64, real: f64, deviations: f64) -> f64 {
     let of = |factor: &f64| {
         let price = 1.0 + chance * (factor - 1.0);
@@ -18,17 +18,17 @@ pub(super) fn likely_log_wealth(seen: f64, chance: f64, real: f64, deviations: f
     BETS.iter().map(of).fold(f64::NEG_INFINITY, f64::max) - (BETS.len() as f64).ln()
 }
 
-/// A bet on what has a known probability, whatever came before.
+/// A bet on an event whose probability is known, whatever came before.
 ///
-/// Whether a leaf repeats one of the `d` distinct leaves before it has probability exactly
-/// `d / leaves`, whatever came before; but `d` itself is chance, so the sum is no binomial.
-/// Betting at fair odds makes a martingale of mean 1 out of it, and by Markov's inequality one
-/// over the final wealth is a p-value, exact at any size and for any dependence.
+/// A leaf repeats one of the `d` distinct leaves before it with probability exactly `d / leaves`,
+/// whatever came before. But `d` itself is random, so the sum is no binomial. Betting at fair odds
+/// makes a martingale of mean 1 out of it. By Markov's inequality, one over the final wealth is a
+/// p-value, exact at any size and for any dependence.
 pub(super) struct Bet {
     log_wealth: [f64; BETS.len()],
     pub(super) hits: u64,
     pub(super) expected: f64,
-    /// Accesses with equally many leaves before them: their probability, how many, and hits.
+    /// Accesses with equally many leaves before them: their probability, number, and hits.
     run: (f64, u64, u64),
 }
 
@@ -48,7 +48,7 @@ impl Bet {
         self.run.2 += u64::from(hit);
     }
 
-    /// The odds change by the factor, and both outcomes are paid for fairly.
+    /// Settles the run. The odds change by the factor, and both outcomes are paid fairly.
     fn pay(&mut self) {
         let (chance, seen, hits) = self.run;
         for (wealth, factor) in self.log_wealth.iter_mut().zip(BETS) {

@@ -1,4 +1,4 @@
-//! Two workloads of the same length must not be told apart.
+//! Two workloads of the same length must be indistinguishable.
 
 use super::sample::{Sample, histogram};
 use super::uniformity::{PER_BIN, resolutions};
@@ -7,7 +7,7 @@ use crate::report::{Finding, Options};
 use crate::special::chi_square_upper;
 use crate::trace::Trace;
 
-/// The name of the test without which there is no verdict.
+/// The test without which there is no verdict.
 pub(super) const HISTOGRAMS: &str = "leaf histograms";
 const REQUESTS: &str = "number of requests";
 const ACCESSES: &str = "number of accesses";
@@ -17,7 +17,7 @@ const DISTANCES: &str = "repeat distances";
 /// The finest fold: 4096 bins.
 const MAX_BITS: u32 = 12;
 
-/// Judges two traces side by side.
+/// Compares two traces.
 pub(super) fn judge(a: &Trace, b: &Trace, options: &Options) -> Vec<Finding> {
     let (x, y) = (Sample::of(a), Sample::of(b));
     vec![
@@ -29,7 +29,7 @@ pub(super) fn judge(a: &Trace, b: &Trace, options: &Options) -> Vec<Finding> {
     ]
 }
 
-/// Judges where two traces go, whatever their numbers of accesses.
+/// Compares the places of two traces, whatever their numbers of accesses.
 pub(super) fn places(a: &Trace, b: &Trace) -> Vec<Finding> {
     let (x, y) = (Sample::of(a), Sample::of(b));
     vec![histograms(&x, &y), repeat_distances(&x, &y)]
@@ -40,7 +40,7 @@ fn equal(name: &str, a: usize, b: usize) -> Finding {
     Finding::exact(name, a.abs_diff(b), explanation)
 }
 
-/// Chi-square for two rows of counts being drawn alike. Only difference is judged.
+/// Chi-square for two rows of counts from the same distribution. Only differences count.
 fn alike(rows: &[Vec<u64>], what: &str) -> Look {
     let (statistic, df) = contingency(rows);
     let what = format!("{what}; chi-square should be near {df}");
@@ -62,7 +62,7 @@ fn histograms(x: &Sample, y: &Sample) -> Finding {
     oddest(HISTOGRAMS, top.chain(low).collect(), "fewer than 64 accesses below the root")
 }
 
-/// Whether both traces come back to a place after equally long.
+/// Whether both traces return to a place after equally many accesses.
 fn repeat_distances(x: &Sample, y: &Sample) -> Finding {
     let finest = x.resolution().min(y.resolution());
     let looks = resolutions(finest).filter_map(|bits| {
@@ -76,16 +76,16 @@ fn repeat_distances(x: &Sample, y: &Sample) -> Finding {
 /// The longest wait for a repeat.
 const PATIENCE: usize = 256;
 
-/// How long it takes until a number comes again: after 1, 2, 3 or 4, 5 to 8, ... accesses;
-/// waits given up come last.
+/// The number of accesses until a number comes again: after 1, 2, 3 or 4, 5 to 8, ...; abandoned
+/// waits come last.
 ///
-/// Waits overlap nowhere: each begins with an access that no earlier wait has looked at. So
-/// they are independent, as chi-square asks; all distances together would not be.
+/// Waits never overlap: each begins with an access that no earlier wait has seen. So they are
+/// independent, as chi-square requires; all distances together would not be.
 fn distances(numbers: &[u64], bits: u32) -> Vec<u64> {
     let patience = PATIENCE.min(4 << bits.min(16));
     let mut counts = vec![0u64; 10];
     let mut at = 0;
-    // A wait that the end of the trace could cut short is not begun.
+    // Do not begin a wait that the end of the trace could cut short.
     while let Some(next) = numbers.get(at + 1..=at + patience) {
         let found = next.iter().position(|&number| number == numbers[at]);
         let class = found.map_or(9, |before| (usize::BITS - before.leading_zeros()) as usize);
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn classes_of_distances() {
-        // 1 comes again at once, 0 after two, and 1 is given up after eight.
+        // 1 comes again at once, 0 after two, and the wait for 1 is abandoned after eight.
         let numbers = [1, 1, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0];
         let counts = distances(&numbers, 1);
         assert_eq!((counts[0], counts[1], counts[9]), (1, 1, 1));

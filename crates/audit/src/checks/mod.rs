@@ -25,13 +25,13 @@ pub use shape::union_of_paths;
 /// Judges one trace: could any workload have made it?
 pub fn audit(trace: &Trace, options: &Options) -> Report {
     let mut report = judge_chance(trace, options, vec![shape::single(trace, options)]);
-    // The shape is judged exactly, and stands first.
+    // The shape is judged exactly, and comes first.
     let shape = report.findings.pop();
     report.findings.splice(0..0, shape);
     report
 }
 
-/// Judges the paths of a trace by chance alone; with findings that get their share of the rate.
+/// Judges the paths of a trace by chance alone. The findings in `more` get their share of the rate.
 pub(crate) fn judge_chance(trace: &Trace, options: &Options, more: Vec<Finding>) -> Report {
     let sample = Sample::of(trace);
     let mut findings = uniformity::judge(&sample);
@@ -46,22 +46,22 @@ pub(crate) fn judge_chance(trace: &Trace, options: &Options, more: Vec<Finding>)
     report
 }
 
-/// Judges two traces of different workloads of the same length: can they be told apart?
+/// Judges two traces of different workloads of the same length: can they be distinguished?
 ///
-/// Only differences are looked for; two traces that are alike to the last leaf pass, since a
-/// test may well give both workloads the same seed. [`audit`] each trace as well.
+/// It judges only differences. Two traces that are equal to the last leaf pass, since a test may
+/// give both workloads the same seed. [`audit`] each trace as well.
 pub fn compare(a: &Trace, b: &Trace, options: &Options) -> Report {
     let findings = compare::judge(a, b, options);
     let size = (a.requests.len() + b.requests.len(), a.accesses() + b.accesses());
     Report::new(findings, options, size, compare::HISTOGRAMS)
 }
 
-/// Judges two traces by where they go alone: their numbers of accesses are public, and may differ.
+/// Compares two traces only by their places. Their numbers of accesses are public, and may differ.
 pub fn compare_places(a: &Trace, b: &Trace, options: &Options) -> Report {
     compare_places_and(a, b, options, Vec::new())
 }
 
-/// As [`compare_places`], with findings that get their share of the rate.
+/// As [`compare_places`]. The findings in `more` get their share of the rate.
 pub(crate) fn compare_places_and(
     a: &Trace,
     b: &Trace,
@@ -80,7 +80,7 @@ struct Look {
     p_value: f64,
 }
 
-/// The oddest of several looks, its p-value raised for having looked that often.
+/// The oddest of several looks, its p-value multiplied by their number.
 fn oddest(name: &str, looks: Vec<Look>, why_none: &str) -> Finding {
     let count = looks.len();
     let Some(odd) = looks.into_iter().min_by(|a, b| a.p_value.total_cmp(&b.p_value)) else {
@@ -90,10 +90,10 @@ fn oddest(name: &str, looks: Vec<Look>, why_none: &str) -> Finding {
     Finding::new(name, odd.statistic, odd.p_value * count as f64, explanation)
 }
 
-/// The p-value of a chi-square statistic for being too uneven or too even.
+/// The p-value of a chi-square statistic that is too uneven or too even.
 ///
-/// With few degrees of freedom an exactly even count is no wonder, and the continuous
-/// distribution would call it one: there only unevenness is judged.
+/// With few degrees of freedom an exactly even count is not surprising, but the continuous
+/// distribution would flag it: there only unevenness counts.
 fn two_sided(statistic: f64, df: f64) -> f64 {
     let upper = chi_square_upper(statistic, df);
     if df < 15.0 { upper } else { 2.0 * upper.min(chi_square_lower(statistic, df)) }
@@ -101,7 +101,7 @@ fn two_sided(statistic: f64, df: f64) -> f64 {
 
 /// Pearson's statistic and its degrees of freedom for the independence of rows and columns.
 ///
-/// Empty rows and columns say nothing and are left out.
+/// Empty rows and columns carry no information and are left out.
 fn contingency(rows: &[Vec<u64>]) -> (f64, f64) {
     let columns = rows.first().map_or(0, Vec::len);
     let row_sums: Vec<u64> = rows.iter().map(|r| r.iter().sum()).collect();

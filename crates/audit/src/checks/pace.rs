@@ -1,4 +1,4 @@
-//! At a constant pace every tick looks like every other, and comes at its time.
+//! At a constant pace every tick looks like every other, and comes on time.
 
 use crate::report::Finding;
 use crate::trace::{Kind, Request, Trace};
@@ -6,14 +6,13 @@ use std::time::Duration;
 
 const NAME: &str = "constant pace";
 
-/// A batch of this many accesses may have so many more: a block that moves when its group's
-/// counters have rolled over, and map blocks when the map recurses.
+/// Extra accesses allowed in a batch: a block that moves after a roll-over of its group's counters,
+/// and map blocks when the map recurses.
 const MORE: usize = 1;
 
-/// Judges whether each tick has its batch and its record, in that order and of one size, and no
-/// tick between two commits is missing: a gap of nearly two intervals says that one was left out.
-/// What a commit delays is no deviation: when it comes, and how long it takes, follows from the
-/// number of ticks.
+/// Judges whether each tick has a batch and a record, each of one size, and no tick between two
+/// commits is missing. A gap of nearly two intervals means a missing tick. A delay by a commit is
+/// no deviation: its time and duration follow from the number of ticks.
 pub fn judge_pace(trace: &Trace, interval: Duration, batch: usize) -> Finding {
     let ticks: Vec<&Request> = trace
         .requests
@@ -42,7 +41,7 @@ pub fn judge_pace(trace: &Trace, interval: Duration, batch: usize) -> Finding {
     finding
 }
 
-/// Records of written bytes that are not of one size, or not one for each batch.
+/// Records of written bytes that differ in size, or are not one per batch.
 fn odd_records(trace: &Trace) -> usize {
     let records = || trace.requests.iter().filter(|request| request.kind == Kind::Sync);
     let usual = records().next().map_or(0, |record| record.bytes_written);

@@ -1,9 +1,8 @@
-//! How small a leak this run could have found: what a pass is worth.
+//! The smallest leaks that this run could have found: the value of a pass.
 //!
-//! Each figure is the size at which nine of ten such leaks raise the alarm, at the share of the
-//! false-alarm rate that its test has. It holds for the sizes that are named; a leak of another
-//! kind may be easier or harder to find, and a label that is keyed with a public constant is found
-//! by no statistics at all.
+//! Each figure is the size at which nine of ten such leaks raise the alarm, at the test's share of
+//! the false-alarm rate. It holds for the named sizes; a leak of another kind may be easier or
+//! harder to find. No statistics find a label that is keyed with a public constant.
 
 use super::bet::likely_log_wealth;
 use super::ranges::ranges;
@@ -14,7 +13,7 @@ use crate::special::{binomial_upper, chi_square_upper, normal_quantile};
 
 /// Nine of ten are found.
 const FOUND: f64 = 0.9;
-/// What the tests of this report could have found.
+/// The sizes of leaks that the tests of this report could have found.
 pub(super) fn of(sample: &Sample, report: &Report) -> Vec<Power> {
     let share = report.false_alarm_rate / report.findings.len().max(1) as f64;
     let bits = sample.resolution();
@@ -35,7 +34,7 @@ pub(super) fn of(sample: &Sample, report: &Report) -> Vec<Power> {
     all
 }
 
-/// A turn of the path that is taken to one side more often.
+/// A turn of the path that prefers one side.
 fn turn(n: usize, share: f64) -> Power {
     let z = normal_quantile(share / 2.0) + normal_quantile(1.0 - FOUND);
     let smallest = (z / (2.0 * (n as f64).sqrt())).min(0.5);
@@ -55,7 +54,7 @@ fn favourite(n: usize, bits: u32, share: f64) -> Power {
     Power { name: "one place".into(), smallest, what }
 }
 
-/// How far from chance a chi-square must be on the average, to be found.
+/// The mean deviation from chance that a chi-square test finds.
 fn noncentrality(df: f64, share: f64) -> f64 {
     let bisect = |mut low: f64, mut high: f64, above: &dyn Fn(f64) -> bool| {
         for _ in 0..80 {
@@ -71,7 +70,7 @@ fn noncentrality(df: f64, share: f64) -> f64 {
     bisect(0.0, 200.0 * df + 2000.0, &|l| reached(l) < critical)
 }
 
-/// A path shown again after one certain number of accesses.
+/// A path shown again after one particular number of accesses.
 fn one_distance(n: usize, bits: u32, share: f64) -> Power {
     let chance = 2f64.powi(-(bits as i32));
     let (mut least, mut most) = ((n as f64 * chance) as u64, n as u64);
@@ -93,11 +92,11 @@ fn one_distance(n: usize, bits: u32, share: f64) -> Power {
     Power { name: "repeats at one distance".into(), smallest, what }
 }
 
-/// A path shown again after some number of accesses of a range.
+/// A path shown again after some number of accesses in a range.
 fn in_range(n: usize, bits: u32, (from, to): (usize, usize), share: f64) -> Option<Power> {
     let tree = 2f64.powi(bits as i32);
     let chance = 1.0 - (-((to - from) as f64) / tree).exp();
-    // Those before have less to repeat.
+    // Earlier accesses have less to repeat.
     let judged = n.saturating_sub(usize::midpoint(from, to)) as f64;
     if chance > 0.98 || judged < 64.0 {
         return None;
@@ -141,7 +140,7 @@ mod tests {
         Trace { depth: DEPTH, requests: leaves.into_iter().map(request).collect() }
     }
 
-    /// How many of the runs with this leak its own test finds, at its share of the rate.
+    /// The number of runs with this leak that its own test finds, at its share of the rate.
     fn found(
         report: &Report,
         leaf: impl Fn(&mut SplitMix64, &[u64]) -> u64,
@@ -155,7 +154,7 @@ mod tests {
         (1..=RUNS).filter(finds).count() as u64
     }
 
-    /// Of leaks of the size that is named most are found, and of those half as large few.
+    /// Most leaks of the named size are found, and few of half that size.
     #[test]
     fn leaks_of_the_size_that_is_named_are_found() {
         let fresh = |rng: &mut SplitMix64| rng.below(1 << DEPTH);

@@ -1,8 +1,8 @@
-//! The same leaf shown again after so long, at distances up to the length of the trace.
+//! Repeats of a leaf at long distances, up to the length of the trace.
 //!
-//! A leak that repeats a path now and then, after now 5,000 and now 8,000 accesses, has few repeats
-//! at any one distance, and many in a range of them. Ranges double, and begin at powers of two and
-//! half-way between them.
+//! A leak that sometimes repeats a path, now after 5,000 accesses and now after 8,000, has few
+//! repeats at any one distance, but many in a range of distances. Ranges double, and begin at
+//! powers of two and half-way between them.
 
 use super::bet::Bet;
 use super::sample::Sample;
@@ -12,19 +12,19 @@ use std::collections::HashMap;
 
 const NAME: &str = "repeats in a range of distances";
 
-/// Where the first range begins; shorter ones are in the window that is looked at anyway.
+/// The start of the first range. Shorter distances are in the window test.
 const FIRST: usize = 128;
-/// The least number of accesses that must be left to repeat something.
+/// The least number of accesses left that could repeat a leaf.
 const LEAST: usize = 64;
-/// A range that nearly all leaves are in tells nothing.
+/// A range that covers nearly all leaves carries no information.
 const CROWDED: f64 = 0.98;
-/// A tree with so many leaves at most has a count for each.
+/// The largest tree, in bits, with a count for each leaf.
 const DENSE_BITS: u32 = 22;
 
 /// Distances from the first on, below the second.
 pub(super) type Range = (usize, usize);
 
-/// The ranges that are looked at in a trace of `n` accesses.
+/// The judged ranges of a trace of `n` accesses.
 pub(super) fn ranges(n: usize) -> Vec<Range> {
     let starts =
         (0..usize::BITS).flat_map(|k| [FIRST << k.min(40), (FIRST + FIRST / 2) << k.min(40)]);
@@ -32,7 +32,7 @@ pub(super) fn ranges(n: usize) -> Vec<Range> {
     starts.take_while(long).map(|start| (start, 2 * start)).collect()
 }
 
-/// Judges each range, on as fine a tree as half of the accesses have.
+/// Judges each range, on the finest tree that half of the accesses have.
 pub(super) fn judge(sample: &Sample) -> Finding {
     let bits = sample.resolution();
     let leaves = if bits == 0 { Vec::new() } else { sample.top(bits) };
@@ -42,7 +42,7 @@ pub(super) fn judge(sample: &Sample) -> Finding {
 
 fn look(leaves: &[u64], bits: u32, (from, to): Range) -> Option<Look> {
     let tree = 2f64.powi(bits as i32);
-    // As many as a window of this length has of that tree, on the average.
+    // The mean number that a window of this length has of that tree.
     if 1.0 - (-((to - from) as f64) / tree).exp() > CROWDED {
         return None;
     }
@@ -65,7 +65,7 @@ fn look(leaves: &[u64], bits: u32, (from, to): Range) -> Option<Look> {
     Some(Look { what, statistic: bet.hits as f64, p_value: bet.p_value() })
 }
 
-/// Leaves in a window, with how often each is.
+/// Leaves in a window, with their counts.
 struct Recent {
     dense: Vec<u32>,
     sparse: HashMap<u64, u32>,

@@ -1,4 +1,4 @@
-//! The same leaf shown again: as often as chance has it, neither more nor less.
+//! Repeats of a leaf: as often as by chance, neither more nor less.
 
 use std::collections::HashMap;
 
@@ -12,14 +12,13 @@ const WITHIN: &str = "repeats within a request";
 const WINDOW: &str = "repeats within a window";
 const LAG: &str = "repeats at one distance";
 
-/// How many pairs of equal leaves may be visited, as a bound on the work; shorter distances come
-/// first.
+/// The most pairs of equal leaves to visit, as a bound on the work. Shorter distances come first.
 const MAX_WORK: usize = 200_000_000;
 
-/// Distances at which fewer pairs are left are not looked at.
+/// Distances with fewer pairs are skipped.
 const LEAST_PAIRS: usize = 32;
 
-/// A p-value that is above this once it was raised for having looked that often is not made exact.
+/// A p-value above this, after the correction for the number of distances, is not computed exactly.
 const UNSUSPECTED: f64 = 100.0;
 
 /// Judges repeats within requests, within a window of accesses, and at each single distance.
@@ -79,8 +78,8 @@ fn forget(recent: &mut HashMap<u64, usize>, leaf: u64) {
 
 /// The same leaf again after one particular number of accesses.
 ///
-/// For independent uniform leaves the repeats at any one distance are exactly binomial: modulo
-/// the tree's width, differences of independent uniform numbers are independent and uniform.
+/// For independent uniform leaves, the repeats at any one distance are exactly binomial: modulo the
+/// tree's width, differences of independent uniform numbers are independent and uniform.
 fn single_distance(leaves: &[u64], bits: u32) -> Finding {
     let n = leaves.len();
     let max = longest(n, bits);
@@ -90,7 +89,7 @@ fn single_distance(leaves: &[u64], bits: u32) -> Finding {
     let chance = 2f64.powi(-(bits as i32));
     let p_at = |lag: usize, hits: u64| {
         let pairs = (n - lag) as u64;
-        // Most are as often as they should be, and exact tails take their time.
+        // Most counts are as expected, and exact tails take time.
         if tail_bound(hits as f64, pairs as f64 * chance) * max as f64 > UNSUSPECTED {
             return 1.0;
         }
@@ -107,21 +106,21 @@ fn single_distance(leaves: &[u64], bits: u32) -> Finding {
     Finding::new(LAG, counts[lag] as f64, p * max as f64, explanation)
 }
 
-/// Chernoff's bound on the probability of so many hits, or so few, where `expected` are.
+/// Chernoff's bound on the probability of `hits` hits or more (or fewer), where `expected` are.
 fn tail_bound(hits: f64, expected: f64) -> f64 {
     let part = if hits > 0.0 { hits * (hits / expected.max(f64::MIN_POSITIVE)).ln() } else { 0.0 };
     (hits - expected - part).exp().min(1.0)
 }
 
-/// The longest distance: all of the trace, as far as that bounds the work.
+/// The longest distance: the whole trace, up to the bound on the work.
 fn longest(n: usize, bits: u32) -> usize {
     let all = n.saturating_sub(LEAST_PAIRS);
-    // Pairs of equal leaves at one distance, of which the first ones are visited.
+    // Pairs of equal leaves at one distance; the first ones are visited.
     let per_lag = ((n as u128) >> bits.min(64)).max(1) as usize;
     all.min((MAX_WORK / per_lag).max(16))
 }
 
-/// How many pairs of equal leaves stand at each distance up to `max`.
+/// The number of pairs of equal leaves at each distance up to `max`.
 fn distances(leaves: &[u64], max: usize) -> Vec<u64> {
     let mut counts = vec![0u64; max + 1];
     let mut last: HashMap<u64, usize> = HashMap::new();

@@ -1,13 +1,13 @@
-//! The leaves of a trace as numbers that can be counted, also while the tree grows.
+//! The leaves of a trace as countable numbers, also while the tree grows.
 
 use crate::trace::{MAX_DEPTH, Trace};
 
 /// All accesses in the order shown, requests joined.
 pub(super) struct Sample {
-    /// Leaf and depth of each access. Leaves outside the tree are the shape test's business and
-    /// are cut to size here.
+    /// Leaf and depth of each access. The shape test judges leaves outside the tree; here they are
+    /// cut to size.
     accesses: Vec<(u64, u32)>,
-    /// How many accesses were made at this depth or deeper.
+    /// Accesses at this depth or deeper.
     at_least: Vec<usize>,
 }
 
@@ -28,12 +28,12 @@ impl Sample {
         Sample { accesses, at_least }
     }
 
-    /// The first `bits` turns of each path, of the accesses whose paths are that long.
+    /// The first `bits` turns of each path of at least that length.
     pub(super) fn top(&self, bits: u32) -> Vec<u64> {
         self.pick(bits, |leaf, depth| leaf >> (depth - bits))
     }
 
-    /// The last `bits` turns of each path, of the accesses whose paths are that long.
+    /// The last `bits` turns of each path of at least that length.
     pub(super) fn low(&self, bits: u32) -> Vec<u64> {
         self.pick(bits, |leaf, _| leaf)
     }
@@ -50,8 +50,8 @@ impl Sample {
         self.finest(MAX_DEPTH, |_, count| count > 0 && count >= half)
     }
 
-    /// The finest resolution, up to `max` bits, whose bins would hold `per_bin` accesses each
-    /// when there are `2^(bits * dimensions)` of them.
+    /// The finest resolution, up to `max` bits, whose `2^(bits * dimensions)` bins would hold
+    /// `per_bin` accesses each.
     pub(super) fn fold(&self, per_bin: usize, dimensions: u32, max: u32) -> u32 {
         self.finest(max, |bits, count| count >> (bits * dimensions).min(63) >= per_bin)
     }
@@ -62,7 +62,7 @@ impl Sample {
     }
 }
 
-/// How many of `numbers` fall on each of `2^bits` values.
+/// The count of each of `2^bits` values in `numbers`.
 pub(super) fn histogram(numbers: &[u64], bits: u32) -> Vec<u64> {
     let mut counts = vec![0; 1 << bits];
     for &number in numbers {

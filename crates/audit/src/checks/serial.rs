@@ -1,4 +1,4 @@
-//! A leaf must say nothing about the leaves after it.
+//! A leaf must reveal nothing about the leaves after it.
 
 use super::sample::Sample;
 use super::uniformity::PER_BIN;
@@ -7,18 +7,18 @@ use crate::report::Finding;
 
 const NAME: &str = "serial independence";
 
-/// How far apart the two leaves of a pair are: near ones for what an access does to the next,
-/// longer ones for caches and batches of the usual sizes.
+/// Distances of the two leaves of a pair: near ones for the effect of an access on the next, longer
+/// ones for caches and batches of the usual sizes.
 const LAGS: [usize; 15] = [1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 64, 128, 256, 512, 1024];
 
 /// The finest fold of one leaf: 32 bins, so 1024 kinds of pairs.
 const MAX_BITS: u32 = 5;
 
-/// Chi-square on the table of pairs at a few lags, finely; `spectrum` looks at all of them.
+/// Chi-square on the table of pairs at a few lags, finely; `spectrum` covers all of them.
 ///
-/// Overlapping pairs share a leaf, yet once rows and columns are fitted to the data what
-/// remains are products of independent deviations, uncorrelated over time: the usual degrees of
-/// freedom hold (as for the order of a Markov chain).
+/// Overlapping pairs share a leaf. But once rows and columns are fitted to the data, the rest are
+/// products of independent deviations, uncorrelated over time: the usual degrees of freedom hold
+/// (as for the order of a Markov chain).
 pub(super) fn judge(sample: &Sample) -> Vec<Finding> {
     let bits = sample.fold(PER_BIN, 2, MAX_BITS);
     let why = "fewer than 128 accesses below the root";
@@ -52,7 +52,7 @@ mod tests {
     use crate::planted::SplitMix64;
     use crate::trace::{Request, Trace};
 
-    /// Leaves of which each is near the one `lag` before.
+    /// Leaves, each near the one `lag` before.
     fn near(lag: usize, spread: u64) -> Vec<Finding> {
         let mut rng = SplitMix64::new(3);
         let mut leaves: Vec<u64> = (0..lag).map(|_| rng.below(1024)).collect();

@@ -1,4 +1,4 @@
-//! What a request costs must follow from its leaves alone.
+//! The cost of a request must follow from its leaves alone.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -7,13 +7,13 @@ use crate::trace::{Kind, MAX_DEPTH, Request, Rule, Trace};
 
 const NAME: &str = "request shape";
 
-/// How many buckets the paths to these leaves have together, the root included: what a request
-/// costs when no level is cached.
+/// Buckets in the union of the paths to these leaves, the root included: the cost of a request
+/// without a cache.
 pub fn union_of_paths(leaves: &[u64], depth: u32) -> u32 {
     profile(leaves, depth).iter().sum()
 }
 
-/// On each level, how many buckets the paths pass.
+/// Buckets that the paths pass on each level.
 fn profile(leaves: &[u64], depth: u32) -> Vec<u32> {
     let depth = depth.min(MAX_DEPTH);
     let sorted: BTreeSet<u64> = leaves.iter().copied().collect();
@@ -29,12 +29,12 @@ fn profile(leaves: &[u64], depth: u32) -> Vec<u32> {
     counts
 }
 
-/// Deviations found so far, the first of them in words.
+/// Deviations so far, and a description of the first.
 struct Shapes<'a> {
     options: &'a Options,
-    /// Requests whose paths overlap alike, and what the first of them cost.
+    /// Requests whose paths overlap in the same way, and the cost of the first of them.
     costs: HashMap<(u32, Vec<u32>), [u64; 4]>,
-    /// Bytes of so many buckets, read and written, on a tree of that depth.
+    /// Bytes of a number of buckets, read or written, on a tree of that depth.
     bytes: HashMap<(u32, bool, u32), u64>,
     deviations: usize,
     first: Option<String>,
@@ -68,7 +68,7 @@ impl<'a> Shapes<'a> {
         self.unlike_bytes(r)
     }
 
-    /// Without knowing what is cached: the same overlap must cost the same.
+    /// Without knowledge of the cache: the same overlap must cost the same.
     fn unlike_before(&mut self, r: &Request) -> Option<String> {
         let cost = [r.reads.into(), r.writes.into(), r.bytes_read, r.bytes_written];
         let key = (r.depth, profile(&r.leaves, r.depth));
@@ -122,7 +122,7 @@ pub(super) fn single(trace: &Trace, options: &Options) -> Finding {
     shapes.finding(NAME, otherwise)
 }
 
-/// The number of leaves that most requests have.
+/// The most frequent number of leaves of a request.
 fn usual_count(trace: &Trace) -> usize {
     let mut counts: HashMap<usize, usize> = HashMap::new();
     for request in &trace.requests {
@@ -131,11 +131,11 @@ fn usual_count(trace: &Trace) -> usize {
     counts.into_iter().max_by_key(|&(leaves, times)| (times, leaves)).map_or(0, |(l, _)| l)
 }
 
-/// What of a request must be the same whatever was done. What a batch or a commit moves follows
-/// from leaves that were drawn; a record of written bytes has a size class.
+/// The part of a request that no workload may change. A batch or a commit moves buckets that follow
+/// from drawn leaves; a record of written bytes has a size class.
 fn outline(r: &Request) -> (Kind, usize, usize, u32, u64, Option<Rule>) {
     let bytes = if r.kind == Kind::Sync { r.bytes_written } else { 0 };
-    // Where buckets lie, and which are stored, follows from leaves too.
+    // The places of buckets, and which are stored, follow from leaves too.
     let public = |rule: &Rule| Rule {
         stored: None,
         lacking: Vec::new(),

@@ -1,9 +1,10 @@
-//! A leaf must say nothing about any later leaf, however much later.
+//! A leaf must reveal nothing about any later leaf, however much later.
 //!
-//! Quarters of the tree are compared at all distances up to the length of the trace. The two first
-//! turns of a path, and their product, are signs; of independent uniform leaves the products of
-//! signs at one distance are independent signs too, so the sum of the nine squared correlations is
-//! a chi-square. A Fourier transform has the correlations of all distances at once.
+//! The test compares quarters of the tree at all distances up to the length of the trace. The two
+//! first turns of a path, and their product, are signs. For independent uniform leaves, the
+//! products of signs at one distance are independent signs too, so the sum of the nine squared
+//! correlations is a chi-square. A Fourier transform computes the correlations of all distances at
+//! once.
 
 use super::sample::Sample;
 use super::uniformity::PER_BIN;
@@ -14,12 +15,12 @@ use rustfft::{FftPlanner, num_complex::Complex};
 
 const NAME: &str = "independence at any distance";
 
-/// How many turns of a path make the signs.
+/// Turns of a path that make the signs.
 const TURNS: u32 = 2;
-/// So many pairs must be left at a distance.
+/// The least number of pairs at a distance.
 const LEAST_PAIRS: usize = 128;
 
-/// Judges all distances; the p-value is raised for having looked at each.
+/// Judges all distances. The p-value is corrected for their number.
 pub(super) fn judge(sample: &Sample) -> Finding {
     let bits = sample.fold(PER_BIN, 2, TURNS);
     let leaves = if bits == 0 { Vec::new() } else { sample.top(bits) };
@@ -66,7 +67,7 @@ fn correlations(leaves: &[u64], bits: u32) -> Vec<f64> {
             let at = |index: usize| both[index].re / size as f64;
             for (lag, square) in squares.iter_mut().enumerate().skip(1) {
                 *square += at(lag).powi(2);
-                // The other way round it is another correlation, but of a sign with itself.
+                // The other way round it is another correlation, except for a sign with itself.
                 *square += if a == b { 0.0 } else { at(size - lag).powi(2) };
             }
         }
@@ -80,7 +81,7 @@ mod tests {
     use crate::planted::SplitMix64;
     use crate::trace::{Request, Trace};
 
-    /// Leaves of which each is near the one `lag` before.
+    /// Leaves, each near the one `lag` before.
     fn near(lag: usize, spread: u64, count: usize) -> Finding {
         let mut rng = SplitMix64::new(3);
         let mut leaves: Vec<u64> = (0..lag).map(|_| rng.below(1024)).collect();

@@ -4,22 +4,21 @@ use super::sample::{Sample, histogram};
 use super::{Look, contingency, oddest, two_sided};
 use crate::report::Finding;
 
-/// The name of the first test, without which there is no verdict.
+/// The first test, without which there is no verdict.
 pub(super) const TOP: &str = "leaf uniformity";
 const LOW: &str = "leaf uniformity, last turns";
 const DRIFT: &str = "leaf uniformity over time";
 
-/// How many accesses a bin must hold on average for chi-square to be trusted in its far tail.
+/// The mean number of accesses per bin that chi-square needs in its far tail.
 pub(super) const PER_BIN: usize = 32;
 
 /// The finest fold: 4096 bins.
 pub(super) const MAX_BITS: u32 = 12;
 
-/// Into how many stretches the trace is cut to look for drift.
+/// Stretches of the trace in the search for drift.
 const STRETCHES: usize = 8;
 
-/// The resolutions to look at: a bias of few large parts drowns in many small bins, and the
-/// other way round.
+/// The resolutions to judge: a bias of few large parts drowns in many small bins, and vice versa.
 pub(super) fn resolutions(finest: u32) -> impl Iterator<Item = u32> {
     [1, 4, 7].into_iter().filter(move |&b| b < finest).chain((finest > 0).then_some(finest))
 }
@@ -33,7 +32,7 @@ pub(super) fn judge(sample: &Sample) -> Vec<Finding> {
     vec![oddest(TOP, top.collect(), why), oddest(LOW, low.collect(), why), drift(sample)]
 }
 
-/// Chi-square against the uniform distribution, too even being odd as well.
+/// Chi-square against the uniform distribution. Too even is odd as well.
 fn even(numbers: &[u64], bits: u32, which: &str) -> Look {
     let bins = 1u64 << bits;
     let expected = numbers.len() as f64 / bins as f64;
@@ -47,7 +46,7 @@ fn even(numbers: &[u64], bits: u32, which: &str) -> Look {
     Look { what, statistic, p_value: two_sided(statistic, df) }
 }
 
-/// Whether the leaves are spread alike in each stretch of the trace.
+/// Whether the leaves have the same distribution in each stretch of the trace.
 fn drift(sample: &Sample) -> Finding {
     let finest = sample.fold(PER_BIN * STRETCHES, 1, MAX_BITS);
     let looks = resolutions(finest).map(|bits| {

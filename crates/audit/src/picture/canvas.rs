@@ -2,7 +2,7 @@
 
 use super::font;
 
-/// RGB pixels, white at the beginning.
+/// RGB pixels, initially white.
 pub(super) struct Canvas {
     width: usize,
     height: usize,
@@ -14,7 +14,7 @@ impl Canvas {
         Canvas { width, height, pixels: vec![255; width * height * 3] }
     }
 
-    /// Lays a colour over a pixel; 1 covers it.
+    /// Blends a colour into a pixel; 1 covers it.
     fn blend(&mut self, x: i64, y: i64, colour: [u8; 3], cover: f32) {
         let inside = |v: i64, end: usize| usize::try_from(v).ok().filter(|&v| v < end);
         let (Some(x), Some(y)) = (inside(x, self.width), inside(y, self.height)) else { return };
@@ -50,7 +50,7 @@ impl Canvas {
         }
     }
 
-    /// A line of text to the right, its upper left corner here.
+    /// A line of text to the right, its upper left corner at this point.
     pub(super) fn text(&mut self, x: f32, y: f32, text: &str, scale: usize, colour: [u8; 3]) {
         let (x, y) = (x.round() as i64, y.round() as i64);
         font::render(text, scale, |across, down, cover| {
@@ -58,7 +58,7 @@ impl Canvas {
         });
     }
 
-    /// A line of text upwards: it begins at `y` and its upper edge is at `x`.
+    /// A line of text upwards: it begins at `y`, and its upper edge is at `x`.
     pub(super) fn text_up(&mut self, x: f32, y: f32, text: &str, scale: usize, colour: [u8; 3]) {
         let (x, y) = (x.round() as i64, y.round() as i64);
         font::render(text, scale, |across, down, cover| {

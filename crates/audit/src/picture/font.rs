@@ -1,6 +1,6 @@
 //! A bitmap font of 5 by 7 pixels: ASCII and an arrow.
 
-/// Columns of each character from the space on, the lowest bit at the top.
+/// Columns of each character, beginning with the space; the lowest bit is at the top.
 const GLYPHS: [[u8; 5]; 96] = [
     [0x00, 0x00, 0x00, 0x00, 0x00],
     [0x00, 0x00, 0x5F, 0x00, 0x00],
@@ -109,7 +109,7 @@ const SPACE: usize = 3;
 /// The height of a line, descenders included.
 const ROWS: i64 = 8;
 
-/// How finely a pixel is sampled for soft edges.
+/// Samples per pixel and axis, for soft edges.
 const SAMPLES: usize = 4;
 
 fn glyph(c: char) -> [u8; 5] {
@@ -123,7 +123,7 @@ fn glyph(c: char) -> [u8; 5] {
     GLYPHS[index]
 }
 
-/// The columns a character uses: narrow ones are set narrow.
+/// The columns of a character: narrow ones are set narrow.
 fn columns(c: char) -> Vec<u8> {
     let glyph = glyph(c);
     let first = glyph.iter().position(|&column| column != 0);
@@ -156,7 +156,7 @@ pub(super) fn render(text: &str, scale: usize, mut paint: impl FnMut(i64, i64, f
     }
 }
 
-/// How much of a drawn pixel the text covers.
+/// The part of a drawn pixel that the text covers.
 fn cover(line: &[u8], across: i64, down: i64, scale: usize) -> f32 {
     let at = |v: i64, i: usize| (v as f32 + (i as f32 + 0.5) / SAMPLES as f32) / scale as f32;
     let hits = (0..SAMPLES * SAMPLES)
@@ -165,8 +165,8 @@ fn cover(line: &[u8], across: i64, down: i64, scale: usize) -> f32 {
     hits as f32 / (SAMPLES * SAMPLES) as f32
 }
 
-/// Whether a point belongs to the text. Where two pixels touch by their corners only, the
-/// corners between them are filled to a diagonal stroke, so that large text has no steps.
+/// Whether a point belongs to the text. Where two pixels touch only at their corners, a diagonal
+/// stroke fills the corners between them, so that large text has no steps.
 fn inside(line: &[u8], x: f32, y: f32) -> bool {
     let (column, row) = (x.floor() as i64, y.floor() as i64);
     if set(line, column, row) {
@@ -174,7 +174,7 @@ fn inside(line: &[u8], x: f32, y: f32) -> bool {
     }
     let (fx, fy) = (x - column as f32, y - row as f32);
     let (dx, dy) = (if fx < 0.5 { -1 } else { 1 }, if fy < 0.5 { -1 } else { 1 });
-    // How far the point is from the pixel's nearest corner along both edges.
+    // The point's distance from the pixel's nearest corner along both edges.
     let reach = fx.min(1.0 - fx) + fy.min(1.0 - fy);
     let diagonal = set(line, column + dx, row)
         && set(line, column, row + dy)

@@ -1,8 +1,8 @@
-//! Where everything stands on the page, for both forms of the picture.
+//! The layout of the page, for both forms of the picture.
 
 use super::{Panel, font};
 
-/// The page's colours, muted so that the dots speak.
+/// The page's colours, muted so that the dots stand out.
 const INK: [u8; 3] = [35, 38, 43];
 const SOFT: [u8; 3] = [105, 110, 118];
 const GRID: [u8; 3] = [228, 231, 235];
@@ -16,10 +16,10 @@ const HEIGHT: f32 = 800.0;
 const TOP: f32 = 150.0;
 const BOTTOM: f32 = 642.0;
 
-/// The lines of the grid divide each axis into so many parts.
+/// The parts into which the grid divides each axis.
 const PARTS: u32 = 8;
 
-/// How many lines a caption may have.
+/// The most lines of a caption.
 const CAPTION_LINES: usize = 3;
 
 /// Sizes of text.
@@ -36,7 +36,7 @@ pub(super) enum Size {
 }
 
 impl Size {
-    /// How many pixels wide a pixel of the font is drawn.
+    /// Width of a font pixel in drawn pixels.
     pub(super) fn scale(self) -> usize {
         match self {
             Size::Heading => 4,
@@ -46,14 +46,14 @@ impl Size {
     }
 }
 
-/// Which end of a text its position names.
+/// The end of a text at its position.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Align {
     Left,
     Right,
 }
 
-/// Something to be drawn.
+/// An item to draw.
 #[derive(Clone, Debug)]
 pub(super) enum Item {
     /// A filled rectangle; thin ones are lines.
@@ -161,7 +161,7 @@ impl Page {
     }
 }
 
-/// Breaks a text between words into lines that fit; what is too much ends in dots.
+/// Breaks a text between words into lines that fit. An overlong text ends in dots.
 fn fitted(text: &str, size: Size, width: f32, most: usize) -> Vec<String> {
     let fits = |line: &str| font::width(line) * size.scale() as f32 <= width;
     let mut lines: Vec<String> = vec![String::new()];

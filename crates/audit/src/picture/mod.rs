@@ -1,7 +1,7 @@
-//! Draws what the storage sees, so that one look shows the difference.
+//! Draws the storage's view, so that one look shows the difference.
 //!
-//! Panels stand side by side: time runs to the right, the place in the store upwards, one dot
-//! for each access. [`draw`] makes a PNG, [`svg`] the same page as a small SVG.
+//! Panels are side by side. Time runs to the right, the place in the store upwards, with one dot
+//! per access. [`draw`] makes a PNG, [`svg`] the same page as a small SVG.
 
 mod canvas;
 mod font;
@@ -14,18 +14,18 @@ use layout::{Align, Item, Page};
 
 pub use svg::svg;
 
-/// The accent colour for what gives something away.
+/// The accent colour for runs that reveal something.
 pub const EXPOSED: [u8; 3] = [200, 60, 40];
 
-/// The accent colour for what does not.
+/// The accent colour for runs that do not.
 pub const HIDDEN: [u8; 3] = [30, 95, 165];
 
 /// One picture of one run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Panel {
-    /// What stands above it.
+    /// The text above it.
     pub title: String,
-    /// What stands below it, in one or two lines.
+    /// The text below it, in one or two lines.
     pub caption: String,
     /// The colour of the dots.
     pub accent: [u8; 3],
@@ -45,12 +45,12 @@ impl Panel {
         Panel { title, caption, accent: EXPOSED, points, times, places: places.max(1) }
     }
 
-    /// A panel of a tree's trace: the place of an access is its leaf, from left to right, on a
+    /// A panel of a tree's trace. The place of an access is its leaf, from left to right, on a
     /// scale that stays the same while the tree grows.
     pub fn of_trace(title: &str, caption: &str, trace: &Trace) -> Panel {
         const SCALE: u32 = 32;
         let place = |leaf: u64, depth: u32| match depth.min(MAX_DEPTH) {
-            // The middle of the leaf's share, so that a shallow tree does not sit on the edge.
+            // The middle of the leaf's share, so that a shallow tree is not on the edge.
             depth if depth < SCALE => ((2 * leaf + 1) << (SCALE - depth)) >> 1,
             depth => leaf >> (depth - SCALE),
         };

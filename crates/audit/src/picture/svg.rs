@@ -5,11 +5,11 @@ use std::fmt::Write;
 use super::Panel;
 use super::layout::{Align, Item, Page, Size};
 
-/// How many dots a panel may have; more would make a large file and show nothing more.
+/// The most dots of a panel. More would enlarge the file and show nothing more.
 const MOST: usize = 3000;
 
-/// The panels as an SVG of 1600 by 800. Panels with very many points are thinned out evenly,
-/// and their captions say so.
+/// The panels as an SVG of 1600 by 800. Panels with very many points are thinned evenly, and their
+/// captions say so.
 pub fn svg(panels: &[Panel]) -> String {
     let page = Page::of(panels, MOST);
     let (width, height) = (page.width, page.height);
@@ -67,7 +67,7 @@ fn item_to(out: &mut String, item: &Item) {
     };
 }
 
-/// All dots as one path: lines of length nothing with round ends.
+/// All dots as one path: lines of zero length with round ends.
 fn dots(centres: &[(f32, f32)]) -> String {
     let mut path = String::new();
     for (x, y) in centres {
@@ -87,8 +87,8 @@ fn hex([r, g, b]: [u8; 3]) -> String {
     format!("#{r:02x}{g:02x}{b:02x}")
 }
 
-/// The text with XML's own characters escaped, and without control characters, which XML has
-/// no way to write.
+/// The text with XML's own characters escaped, and without control characters, which XML cannot
+/// represent.
 fn escaped(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars().filter(|c| !c.is_control()) {

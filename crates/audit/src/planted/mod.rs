@@ -1,11 +1,11 @@
 //! The audit's own test: honest traces that must pass and leaks that must be caught.
 //!
-//! All traces come from a small simulated Path ORAM that moves labels only, seeded, so that the
-//! outcome is the same everywhere. Run [`self_test`] before trusting a verdict.
+//! All traces come from a small simulated Path ORAM that moves only labels. It is seeded, so that
+//! the outcome is the same everywhere. Run [`self_test`] before trusting a verdict.
 //!
-//! What 19,000 accesses do not show: a bias of 0.525 to the left half instead of 0.55 is missed now and
-//! then, so small leaks are planted in longer traces; and a remap near the old leaf under a workload
-//! that picks blocks at random is seen by [`compare`] only, never in the single trace.
+//! The limits of 19,000 accesses: a bias of 0.525 to the left half instead of 0.55 is sometimes
+//! missed, so small leaks are planted in longer traces. Under a workload that picks blocks at
+//! random, only [`compare`] sees a remap near the old leaf, never the single trace.
 
 mod paths;
 mod recorded;
@@ -28,10 +28,10 @@ use std::time::Duration;
 pub(crate) use session::session_trace;
 pub use workload::{SplitMix64, Workload};
 
-/// How many accesses most traces have: few enough for a quick self-test, enough to catch what is large.
+/// Accesses of most traces: few enough for a quick self-test, enough to catch large leaks.
 pub const ACCESSES: usize = 19_000;
 
-/// What the audit is given.
+/// The audit's input.
 #[derive(Clone, Debug)]
 pub enum Case {
     /// A single trace, for [`audit`].
@@ -44,29 +44,29 @@ pub enum Case {
     Record(Vec<Line>),
     /// Records of two sessions, which must not repeat each other.
     Against(Vec<Line>, Vec<Line>),
-    /// A trace at a pace of so many accesses in each interval, for [`judge_pace`].
+    /// A trace at a pace of a number of accesses per interval, for [`judge_pace`].
     Paced(Trace, Duration, usize),
 }
 
-/// A trace, or two, of which it is known whether they leak.
+/// A trace, or two, known to leak or not.
 #[derive(Clone, Debug)]
 pub struct Planted {
-    /// What it is, in words.
+    /// Its description.
     pub name: &'static str,
     /// Whether it leaks.
     pub leaks: bool,
-    /// What the audit is given.
+    /// The audit's input.
     pub case: Case,
 }
 
-/// How one planted case went.
+/// The outcome of one planted case.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// What it is, in words.
+    /// Its description.
     pub name: &'static str,
     /// Whether it leaks.
     pub leaks: bool,
-    /// What the audit found.
+    /// The audit's report.
     pub report: Report,
 }
 
@@ -246,7 +246,7 @@ mod tests {
         }
     }
 
-    /// Over many honest traces small p-values must be no more frequent than they say.
+    /// Over many honest traces, small p-values must be no more frequent than they claim.
     #[test]
     fn p_values_keep_their_promise() {
         let runs = 150;
@@ -264,7 +264,7 @@ mod tests {
             note(audit(&a, &options));
             note(compare(&a, &b, &options));
         }
-        // 3 are expected of 150; 15 or more have a probability below 1e-6.
+        // 3 of 150 are expected; 15 or more have a probability below 1e-6.
         assert!(low.values().all(|&count| count < 15), "{low:?}");
     }
 }

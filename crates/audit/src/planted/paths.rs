@@ -1,7 +1,7 @@
-//! Leaks of labels alone, over so many accesses that small ones show: a bias of one block, paths
-//! that are repeated long after, duplicates in a batch and absent blocks.
+//! Leaks of labels alone, over enough accesses to show small ones: a bias of one block, late
+//! repeats of paths, duplicates in a batch and absent blocks.
 //!
-//! Where a block lies is left out: a path is its label, and every request reads and writes whole
+//! The places of blocks are left out: a path is its label, and every request reads and writes whole
 //! paths.
 
 use super::workload::SplitMix64;
@@ -9,13 +9,13 @@ use super::{Case, Planted};
 use crate::checks::union_of_paths;
 use crate::trace::{Request, Trace};
 
-/// Blocks of the volume; block 0 is the one that is asked for half of the time.
+/// Blocks of the volume. Half of the accesses are to block 0.
 const BLOCKS: u64 = 20_000;
 /// Operations of a batch, and batches.
 const BATCH: usize = 8;
 const BATCHES: usize = 4000;
 
-/// What is wrong.
+/// The planted flaw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Flaw {
     None,
@@ -23,19 +23,20 @@ enum Flaw {
     HotBias,
     /// Every block's last turn is to the left 52 times of 100.
     LastTurn,
-    /// 2 % of the hot block's accesses show a path from so many to so many accesses before.
+    /// 2 % of the hot block's accesses repeat the path of an access at a distance between these
+    /// two.
     Echo(usize, usize),
-    /// Two users of a block in a batch show its path once.
+    /// Two operations on a block in a batch show its path once.
     NoDummy,
-    /// The second user's dummy is drawn from half of the tree.
+    /// The second operation's dummy is drawn from half of the tree.
     LeftDummy,
-    /// A block that does not exist shows no path.
+    /// An absent block shows no path.
     NoPathIfAbsent,
-    /// It shows a path that follows from its number.
+    /// An absent block shows a path that follows from its number.
     SamePathIfAbsent,
 }
 
-/// Which blocks the operations of a batch are for.
+/// The blocks of a batch's operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Asks {
     Any,
@@ -43,7 +44,7 @@ enum Asks {
     Absent,
 }
 
-/// Honest traces and leaky ones; `leaks` chooses.
+/// Honest traces or leaky ones, as `leaks` selects.
 pub(super) fn cases(leaks: bool) -> Vec<Planted> {
     let hot = |name, flaw, depth, accesses| Planted {
         name,
@@ -87,7 +88,7 @@ fn request(leaves: Vec<u64>, depth: u32) -> Request {
     Request { leaves, depth, reads: buckets, writes: buckets, ..Request::default() }
 }
 
-/// Accesses one by one, each second one to the hot block.
+/// Single accesses, every second one to the hot block.
 fn hot_trace(flaw: Flaw, depth: u32, accesses: usize, seed: u64) -> Trace {
     let mut rng = SplitMix64::new(seed);
     let mut labels: Vec<u64> = (0..BLOCKS).map(|_| rng.below(1 << depth)).collect();
@@ -132,7 +133,7 @@ fn batched(flaw: Flaw, asks: Asks, seed: u64) -> Trace {
                 Flaw::LeftDummy if again => leaves.push(fresh >> 1),
                 _ if again => leaves.push(fresh),
                 Flaw::NoPathIfAbsent if asks == Asks::Absent => continue,
-                // There are not many that somebody looks for in vain.
+                // Few distinct absent blocks are accessed.
                 Flaw::SamePathIfAbsent if asks == Asks::Absent => {
                     leaves.push(SplitMix64::new(block % 200).below(1 << DEPTH));
                 }

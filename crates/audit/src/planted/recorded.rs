@@ -1,54 +1,55 @@
-//! Leaks of what a store is asked beside paths, volumes that lie about what they show, and sessions
-//! that show paths of another one again.
+//! Leaks of store calls besides paths, volumes that lie about what they show, and sessions that
+//! repeat paths of another one.
 
 use super::session::Recording;
 use super::{Case, Planted};
 
-/// What is wrong.
+/// The planted flaw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Distortion {
     None,
-    /// A delta has room for as many words of "exists" bits as removed blocks are scattered over.
+    /// A delta has room for as many words of "exists" bits as the removed blocks are scattered
+    /// over.
     LongDelta,
     /// A delta holds the stash without its padding.
     DeltaOfStash,
-    /// A checkpoint does.
+    /// So does a checkpoint.
     LongCheckpoint,
-    /// A record of written bytes has a page more when they do not compress.
+    /// A record of written bytes has an extra page when they do not compress.
     LongRecord,
-    /// A record of written bytes is as long as they are, of no size class.
+    /// A record of written bytes has their exact length instead of a size class.
     OddRecord,
-    /// The intent of a batch has a page more for one file's block ids.
+    /// The intent of a batch has an extra page for one file's block ids.
     LongIntent,
     /// The intent of one file's batches comes after their reads.
     LateIntent,
-    /// One file's paths are others than the volume says.
+    /// One file's paths differ from the volume's statement.
     OtherPath,
-    /// One file's batches read a bucket that the volume does not tell of.
+    /// One file's batches read a bucket that the volume does not state.
     MoreThanSaid,
     /// The buckets of one file's paths are read from the leaf up.
     ReadOrder,
-    /// A bucket goes to the last free place, and not to the first, for one file.
+    /// For one file, a bucket goes to the last free place instead of the first.
     Slot,
-    /// How much may be kept depends on what is read.
+    /// The bytes to keep depend on the reads.
     Hint,
     /// The state is read in the middle of a session, for one file.
     SecretRead,
-    /// A checkpoint is written before it is due, for one file.
+    /// For one file, a checkpoint is written before it is due.
     EarlyCheckpoint,
-    /// A commit record goes where the last one went, for one file.
+    /// For one file, a commit record overwrites the last one.
     SameCommitPlace,
-    /// A session that broke off is not shown again: the next shows paths of its own.
+    /// A broken-off session is not replayed: the next one shows its own paths.
     NotShownAgain,
-    /// It is shown again as other paths.
+    /// The replay shows other paths.
     OtherAgain,
-    /// The next session shows the paths of the one before, but for one (the same file was read).
+    /// The next session repeats the paths of the one before, except one (the same file was read).
     SameFile,
-    /// It shows every second one of them.
+    /// The next session repeats every second one of them.
     EverySecond,
 }
 
-/// Honest sessions and leaky ones; `leaks` chooses.
+/// Honest sessions or leaky ones, as `leaks` selects.
 pub(super) fn cases(leaks: bool) -> Vec<Planted> {
     use Distortion as D;
     let record = |name, distortion| Planted {

@@ -1,8 +1,8 @@
-//! Leaks of a recorded session: costs after a commit, and a tree that becomes smaller in secret.
+//! Leaks of a recorded session: costs after a commit, and a tree that shrinks in secret.
 //!
-//! A session goes through all that a volume goes through: commits, growth, a sweep. What its
-//! requests cost comes from the model that judges them; that this is what a real volume does, the
-//! tests of the command show, which judge real ones.
+//! A session has everything that a volume has: commits, growth, a sweep. The costs of its requests
+//! come from the model that judges them. The tests of the command judge real volumes, and so show
+//! that these behave the same.
 
 mod recording;
 
@@ -19,39 +19,39 @@ const EVERY: usize = 3;
 const BATCHES: u64 = 3600;
 /// Batches between two commits.
 const COMMIT: u64 = 150;
-/// Scheduled paths between two commits that are due; the last of those above come early.
+/// Scheduled paths between two due commits. The last of the commits above come early.
 const INTERVAL: u64 = 140;
 /// Bytes of a bucket, and of one of its slots.
 const BUCKET: u64 = 4 * SLOT + 72;
 const SLOT: u64 = 65_552;
 const FIRST_TURN: u64 = 1234;
-/// Files that are read; one of them is the secret.
+/// Files to read; one of them is the secret.
 const FILES: u64 = 50;
 const SECRET: u64 = 7;
 
 pub(super) use recording::Recording;
 
-/// What is wrong.
+/// The planted flaw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Flaw {
     None,
-    /// After a commit, a read of a bucket that memory holds is left out for one file.
+    /// After a commit, for one file, the read of a bucket in memory is left out.
     SkippedRead,
-    /// After a commit, a batch that only reads writes one bucket less.
+    /// After a commit, a batch of reads writes one bucket less.
     MissingWrite,
-    /// Leaves are dropped for one file, though the size class did not change.
+    /// Leaves are dropped for one file, although the size class did not change.
     SecretSweep,
-    /// While the tree becomes smaller, one file's leaves are kept.
+    /// While the tree shrinks, one file's leaves are kept.
     KeptLeaf,
-    /// After a commit more is kept in memory when one file was read.
+    /// After a read of one file, memory keeps more after the commit.
     OtherMemory,
-    /// Where leaves lose slots, one file's keep them.
+    /// Where leaves lose slots, one file's leaves keep them.
     LongLeaf,
-    /// A sweep goes on for longer when one file was read.
+    /// A sweep takes longer after a read of one file.
     LongSweep,
 }
 
-/// An honest session and leaky ones; `leaks` chooses.
+/// An honest session or leaky ones, as `leaks` selects.
 pub(super) fn cases(leaks: bool) -> Vec<Planted> {
     let one = |name, flaw| Planted {
         name,
@@ -87,15 +87,15 @@ struct Session {
     turns: u64,
     accesses: usize,
     committed: bool,
-    /// What the store is asked for, if that is wanted.
+    /// The store's calls, if recorded.
     tape: Option<Tape>,
-    /// What was shown since the last commit.
+    /// Requests since the last commit.
     shown: Vec<Request>,
-    /// What a new session begins with.
+    /// The start of a new session.
     kept: Option<Kept>,
 }
 
-/// What a commit keeps.
+/// The state that a commit keeps.
 #[derive(Clone)]
 struct Kept {
     model: Model,
@@ -118,7 +118,7 @@ impl Session {
             floor_slots: 3,
             bucket_bytes: BUCKET,
             slot_bytes: SLOT,
-            // From when leaves had two slots.
+            // From a time when leaves had two slots.
             lacking: vec![Vec::new(), vec![(600, 50)], Vec::new()],
             cached: CACHED,
             turn: FIRST_TURN,
@@ -138,7 +138,7 @@ impl Session {
             shown: Vec::new(),
             kept: None,
         };
-        // The last level was begun only.
+        // The last level is only partly stored.
         session.state(Some(vec![(1, (1 << DEPTH) - 1), (600, 100)]));
         session
     }
@@ -163,7 +163,7 @@ impl Session {
                 self.sync(file);
             }
             if at % COMMIT == COMMIT - 1 {
-                // Some in several parts, as in quiet moments.
+                // Some in several parts, as in idle maintenance.
                 while at % (2 * COMMIT) > COMMIT && self.model.may_flush() {
                     self.flush(Kind::Flush);
                 }
@@ -188,7 +188,7 @@ impl Session {
         let begins = stored.is_some();
         let rule = Some(Rule { stored, turn: self.turns, ..self.rule.clone() });
         let mut request = Request { kind: Kind::Rule, depth, rule, ..Request::default() };
-        // A flaw in the rule itself is what the audit is to find, so its word is not asked for.
+        // The audit must find a flaw in the rule itself, so the model's answer is ignored.
         let _ = self.model.see(&request);
         match &mut self.tape {
             Some(tape) if begins => tape.begin(&mut request, &self.model),
@@ -212,7 +212,7 @@ impl Session {
         self.trace.requests.push(request);
     }
 
-    /// Written bytes are made durable; nothing of that is in a trace without a tape.
+    /// Makes written bytes durable. Without a tape, the trace shows nothing of it.
     fn sync(&mut self, file: u64) {
         let Some(tape) = &mut self.tape else { return };
         let odd = if tape.distortion == Distortion::OddRecord { 777 * (file % 3) } else { 0 };
@@ -236,7 +236,7 @@ impl Session {
         let due = self.accesses / EVERY - before / EVERY;
         self.show(Kind::Batch, leaves, due, file);
         let left = self.model.sweep_left().min(2);
-        // Before the first commit a crashed session is shown again, without these.
+        // A replay of a crashed session, before the first commit, has none of these.
         if self.committed && left > 0 {
             let longer = u64::from(self.flaw == Flaw::LongSweep && file == SECRET);
             self.show(Kind::Maintenance, Vec::new(), (left + longer) as usize, file);
@@ -289,7 +289,7 @@ impl Session {
         }
     }
 
-    /// Whether leaves become shorter now.
+    /// Whether leaves are losing slots.
     fn losing_slots(&self) -> bool {
         self.model.sweeping() && self.model.depth() == self.rule.floor
     }

@@ -4,35 +4,35 @@ use super::workload::{SplitMix64, Workload};
 use crate::checks::union_of_paths;
 use crate::trace::{Request, Trace};
 
-/// The leaf level a simulation begins at.
+/// The initial leaf level of a simulation.
 const DEPTH: u32 = 10;
 
-/// Blocks a bucket holds. Three is what the cloud paper's demand eviction runs with; here it
-/// makes stash hits and full stashes frequent enough to be worth hiding.
+/// Blocks per bucket. The cloud paper's demand eviction runs with three; here it makes stash hits
+/// and full stashes frequent enough to be worth hiding.
 const BUCKET: usize = 3;
 
-/// Blocks in the volume: two thirds of the tree's slots at the beginning.
+/// Blocks in the volume: two thirds of the initial slots of the tree.
 const BLOCKS: u64 = 4 << DEPTH;
 
-/// What a sealed bucket takes in the store.
+/// Bytes of a sealed bucket in the store.
 const BUCKET_BYTES: u64 = 3 * 4096 + 64;
 
-/// The stash occupancy at which background eviction sets in.
+/// The stash occupancy at which background eviction begins.
 const FULL: usize = 8;
 
 /// The client keeps the buckets below this number, three levels, as part of its stash.
 const CACHED: usize = 8;
 
-/// An early reply is given when the block lies in a bucket below this number.
+/// A block in a bucket below this number gets an early reply.
 const SHALLOW: usize = 64;
 
-/// How often the network fails an access that is then retried.
+/// The probability that the network fails an access, which is then retried.
 const RETRIES: f64 = 0.01;
 
-/// The mistake built into the engine.
+/// The planted flaw of the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flaw {
-    /// None: as it should be.
+    /// None.
     None,
     /// Extra accesses whenever the stash is full.
     DemandEviction,
@@ -42,25 +42,25 @@ pub(super) enum Flaw {
     NearRemap,
     /// Blocks keep their labels.
     NoRemap,
-    /// A failed request is sent again as it was.
+    /// A failed request is repeated unchanged.
     RetrySamePath,
     /// A failed request is followed by another path in the same request.
     RetryNewPath,
-    /// Nothing is written back when the block was near the root.
+    /// Nothing is written back for a block near the root.
     EarlyReply,
-    /// A request without a path when the block was with the client, in the stash or in [`CACHED`].
+    /// A request without a path for a block with the client, in the stash or in [`CACHED`].
     EmptyOnHit,
-    /// No request at all when the block was with the client.
+    /// No request at all for a block with the client.
     SilentOnHit,
-    /// Two wishes for one block in a batch read one path twice.
+    /// Two operations on one block in a batch read one path twice.
     SharedBatch,
     /// Growing turns leaf `l` into `2l`.
     GrowthAppends,
-    /// Growing leaves `l` in the left half of the larger tree.
+    /// Growing keeps `l` in the left half of the larger tree.
     GrowthKeeps,
 }
 
-/// The simulated engine and what its storage has been shown.
+/// The simulated engine and its storage's view.
 pub(super) struct Sim {
     flaw: Flaw,
     rng: SplitMix64,
@@ -94,7 +94,7 @@ impl Sim {
         sim
     }
 
-    /// Serves this many wishes in each request.
+    /// Serves this many operations in each request.
     pub(super) fn batches(mut self, batch: usize) -> Sim {
         self.batch = batch;
         self
@@ -106,8 +106,7 @@ impl Sim {
         self
     }
 
-    /// Serves the workload; the trace has one access for each wish unless the flaw has it
-    /// otherwise.
+    /// Serves the workload. The trace has one access per operation, unless the flaw changes that.
     pub(super) fn run(mut self, workload: Workload, accesses: usize) -> Trace {
         let wishes = workload.blocks(BLOCKS, accesses, &mut self.rng);
         let period = accesses / (self.grow_by as usize + 1);
@@ -130,7 +129,7 @@ impl Sim {
         (0..=self.depth).map(move |up| bottom >> up)
     }
 
-    /// Puts a block as deep as there is room on its path, or else into the stash.
+    /// Puts a block as deep on its path as there is room, or into the stash.
     fn place(&mut self, block: u64) {
         let room = self.path(self.leaf(block)).find(|&b| self.buckets[b].len() < BUCKET);
         match room {
@@ -149,7 +148,7 @@ impl Sim {
             let new = self.grown(self.labels[block as usize]);
             self.labels[block as usize] = new;
         }
-        // The blocks must lie on their new paths; how they got there is not shown.
+        // The blocks must be on their new paths; the way there is not shown.
         self.buckets.iter_mut().for_each(Vec::clear);
         self.stash.clear();
         for block in 0..BLOCKS {
@@ -173,7 +172,7 @@ impl Sim {
         }
     }
 
-    /// Serves the wishes of one batch with one request.
+    /// Serves the operations of one batch with one request.
     fn serve(&mut self, wishes: &[u64]) {
         let mut leaves = Vec::new();
         let mut shallow = false;
@@ -185,7 +184,7 @@ impl Sim {
                 Flaw::EmptyOnHit if hit => continue,
                 Flaw::SilentOnHit if hit => return,
                 Flaw::SharedBatch if again => leaves.push(shown[i]),
-                // The block is on its way already: any path will do, one must be shown.
+                // The block is already on its way: any path will do, but one must be shown.
                 _ if again => leaves.push(self.rng.below(1 << self.depth)),
                 _ => leaves.push(self.leaf(block)),
             }
@@ -197,12 +196,12 @@ impl Sim {
         self.finish(leaves, shallow);
     }
 
-    /// Whether a block lies in one of the first buckets, counted from the root.
+    /// Whether a block is in one of the first buckets, counted from the root.
     fn above(&self, first: usize, block: u64) -> bool {
         self.buckets[1..first].iter().any(|bucket| bucket.contains(&block))
     }
 
-    /// Shows the request, with what the flaw adds to it or leaves out.
+    /// Shows the request with the flaw's additions or omissions.
     fn finish(&mut self, mut leaves: Vec<u64>, shallow: bool) {
         let failed = self.rng.chance(RETRIES);
         if failed && self.flaw == Flaw::RetryNewPath {

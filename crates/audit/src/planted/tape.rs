@@ -1,7 +1,7 @@
-//! A session as its store sees it: the calls behind each request, written as a volume writes them.
+//! The store's view of a session: the calls behind each request, as a volume makes them.
 //!
-//! Places, records and states are made here from their rules a second time, apart from the code
-//! that judges them; that real volumes do the same, the tests of the command show.
+//! This file implements the rules for places, records and states a second time, apart from the code
+//! that judges them. The tests of the command show that real volumes do the same.
 
 use super::recorded::Distortion;
 use crate::record::{Act, Call, Line, Session, VolumeLine};
@@ -10,12 +10,12 @@ use crate::sight::{Since, ahead, intent, object_of, operations};
 use crate::trace::{Kind, Request};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Bytes of a delta that are always the same, and of a commit record.
+/// Constant bytes of a delta, and of a commit record.
 const DELTA_REST: u64 = 30_000;
 const COMMIT_BYTES: u64 = 136;
-/// Bytes of the checkpoint that the session begins on.
+/// Bytes of the session's first checkpoint.
 const CHECKPOINT: u64 = 200_000;
-/// Deltas are written until they have so many bytes.
+/// The least bytes of deltas before the next checkpoint.
 const LEAST_LOG: u64 = 256 << 10;
 
 /// Equal slots of one object.
@@ -27,7 +27,7 @@ struct Slots {
     end: u64,
 }
 
-/// What the store is asked for.
+/// The calls of the store.
 #[derive(Clone)]
 pub(super) struct Tape {
     pub(super) lines: Vec<Line>,
@@ -86,7 +86,7 @@ impl Tape {
         self.call(Act::Sync, &[(object, 0, 0)]);
     }
 
-    /// A session begins; its first request gets the table.
+    /// Begins a session. Its first request gets the table.
     pub(super) fn begin(&mut self, request: &mut Request, model: &Model) {
         self.lines.push(Line::Session(Session::default()));
         self.call(Act::Read, &[("header", 0, 1144)]);
@@ -124,7 +124,7 @@ impl Tape {
         self.say(request);
     }
 
-    /// The session breaks off: what was written since the last commit is void.
+    /// Breaks the session off: everything since the last commit is void.
     pub(super) fn break_off(&mut self) {
         (self.table, self.slots) = self.committed.clone();
         self.since = Since::default();
@@ -146,27 +146,26 @@ impl Tape {
         self.journal = end;
     }
 
-    /// A record of a change of size.
+    /// Writes a record of a change of size.
     pub(super) fn resize(&mut self) {
         self.append(intent(0), intent(0));
         self.since.resized = true;
     }
 
-    /// The journal is read, before what it holds is shown again.
+    /// Reads the journal, before its content is replayed.
     pub(super) fn read_journal(&mut self) {
         self.call(Act::Len, &[("journal", 0, 0)]);
         self.call(Act::Read, &[("journal", 0, self.journal)]);
     }
 
-    /// A record of written bytes.
+    /// Writes a record of written bytes.
     pub(super) fn sync(&mut self, request: &Request, secret: bool) {
         let longer = if secret && self.is(Distortion::LongRecord) { 4096 } else { 0 };
         self.append(request.bytes_written, request.bytes_written + longer);
         self.say(request);
     }
 
-    /// What a round, or a part of a commit, asks of the store; `announced` unless it is shown
-    /// again.
+    /// The store calls of a round, or of a part of a commit; `announced` unless it is a replay.
     pub(super) fn round(
         &mut self,
         model: &Model,
@@ -251,7 +250,7 @@ impl Tape {
         }
     }
 
-    /// The state and the record of a commit whose buckets were written.
+    /// The state and the record of a commit, after the writes of its buckets.
     pub(super) fn commit(&mut self, model: &Model, secret: bool, removed: u64) {
         let stored: BTreeSet<u64> = model.stored().into_iter().collect();
         let gone: Vec<u64> = self.table.keys().copied().filter(|at| !stored.contains(at)).collect();
@@ -271,7 +270,7 @@ impl Tape {
             self.durable(object, 0, self.checkpoint);
         } else {
             let odd = match self.distortion {
-                // As many words of "exists" bits as there are removed blocks side by side, or not.
+                // As many words of "exists" bits as the removed blocks need, adjacent or not.
                 Distortion::LongDelta => removed.div_ceil(40) * 16 * 1024,
                 Distortion::DeltaOfStash => 16 * (removed % 3),
                 _ => 0,

@@ -1,35 +1,35 @@
-//! Leaks of what stands over the tree: the journal, deferred writes, sweeps, padding, ticks.
+//! Leaks of the layers above the tree: the journal, deferred writes, sweeps, padding, ticks.
 //!
-//! Each is a pair of traces of two ways to do equally much, or one trace at a pace, made of events
-//! alone; the paths are honest.
+//! Each is a pair of traces of two equal amounts of work, or one trace at a pace, made of events
+//! alone. The paths are honest.
 
 use super::{Case, Planted, workload::SplitMix64};
 use crate::trace::{Kind, Request, Trace};
 use std::time::Duration;
 
 const DEPTH: u32 = 10;
-/// Files that are read or written, one after the other.
+/// Files to read or write, one after the other.
 const FILES: u64 = 4000;
 /// Batches of a padded operation, and accesses in each.
 const BATCH: usize = 4;
-/// Between two ticks.
+/// The time between two ticks.
 const INTERVAL: Duration = Duration::from_millis(50);
 
-/// What is wrong.
+/// The planted flaw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Flaw {
     None,
-    /// A sync is made early when a certain file was read.
+    /// A read of one file causes an early sync.
     EarlySync,
-    /// The tree is swept when a certain file was opened.
+    /// An open of one file causes a sweep of the tree.
     EagerSweep,
-    /// A write that waits goes with the next read of its file.
+    /// A deferred write goes with the next read of its file.
     WriteWithRead,
     /// The last dummy of an operation is left out.
     MissingDummy,
 }
 
-/// Honest pairs and leaky ones; `leaks` chooses.
+/// Honest pairs or leaky ones, as `leaks` selects.
 pub(super) fn cases(leaks: bool) -> Vec<Planted> {
     let pair = |name, flaw| Planted {
         name,
@@ -53,8 +53,8 @@ pub(super) fn cases(leaks: bool) -> Vec<Planted> {
     ]
 }
 
-/// Reads one file after the other; a write waits now and then, and every so often a sync and a
-/// round of maintenance are due. Two seeds read other files.
+/// Reads one file after the other. Sometimes a write is deferred, and from time to time a sync and
+/// a round of maintenance are due. Two seeds read different files.
 fn work(flaw: Flaw, seed: u64, certain: u64) -> Trace {
     let mut rng = SplitMix64::new(seed);
     let mut trace = Trace { depth: DEPTH, requests: Vec::new() };
@@ -83,7 +83,7 @@ fn event(kind: Kind, bytes_written: u64) -> Request {
     Request { kind, depth: DEPTH, bytes_written, ..Request::default() }
 }
 
-/// Ticks with a little jitter; half of the time there is nothing to do.
+/// Ticks with a little jitter, half of them idle.
 fn ticks(skips: bool) -> Trace {
     let mut rng = SplitMix64::new(3);
     let mut trace = Trace { depth: DEPTH, requests: Vec::new() };

@@ -1,7 +1,7 @@
-//! What is asked of the simulated ORAM.
+//! The workloads of the simulated ORAM.
 
-/// A small seeded generator of pseudo-random numbers (Steele, Lea and Flood 2014): the
-/// simulation must come out the same everywhere. Not for secrets.
+/// A small seeded generator of pseudo-random numbers (Steele, Lea and Flood 2014): the simulation
+/// must have the same result everywhere. Not for secrets.
 #[derive(Clone, Debug)]
 pub struct SplitMix64(u64);
 
@@ -35,16 +35,16 @@ impl SplitMix64 {
     }
 }
 
-/// Which blocks are asked for, in which order.
+/// The blocks accessed, and their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Workload {
     /// One block over and over.
     OneBlock,
     /// All blocks in turn.
     Sequential,
-    /// Any block, each as likely as the other.
+    /// Any block, uniformly.
     Uniform,
-    /// Any block, the i-th with a probability in proportion to 1/i.
+    /// Any block, the i-th with probability proportional to 1/i.
     Zipf,
     /// Two blocks in turn.
     Alternating,
@@ -60,7 +60,7 @@ impl Workload {
         Workload::Alternating,
     ];
 
-    /// The workload in words.
+    /// The workload's name.
     pub fn name(self) -> &'static str {
         match self {
             Workload::OneBlock => "one block",
@@ -71,7 +71,7 @@ impl Workload {
         }
     }
 
-    /// The blocks asked for: `accesses` numbers below `blocks`.
+    /// The accessed blocks: `accesses` numbers below `blocks`.
     pub fn blocks(self, blocks: u64, accesses: usize, rng: &mut SplitMix64) -> Vec<u64> {
         let zipf = self == Workload::Zipf;
         let weights = cumulated_weights(if zipf { blocks } else { 0 });

@@ -1,9 +1,9 @@
-//! What a store was asked, call by call, beside what the volume says of it; and its text form.
+//! The calls of a store, one by one, with the volume's statements about them; and the text form.
 //!
-//! This is the material of an audit. The calls are taken at the store, so they are what an
-//! adversary has; what the volume says ([`Line::Said`]) is the public rule by which it reads and
-//! writes, and the paths that it claims to have shown. [`crate::sight`] holds the two against each
-//! other: a volume that says something else than it does is found.
+//! This is the material of an audit. The calls are recorded at the store, so they are an
+//! adversary's view. The volume's statements ([`Line::Said`]) are the public rule of its reads and
+//! writes, and the paths that it claims to have shown. [`crate::sight`] compares the two, and so
+//! detects a volume whose statements are false.
 
 mod text;
 
@@ -18,29 +18,27 @@ pub use text::{Lines, RecordError, Writer};
 pub enum Line {
     /// A session begins.
     Session(Session),
-    /// Which volume it is of, once its header was read.
+    /// Its volume, once the header was read.
     Volume(VolumeLine),
-    /// The store was asked for something.
+    /// A call of the store.
     Call(Call),
     /// The call of this number failed. Calls of a session are counted from 0.
     Failed(u64),
-    /// What the volume says: what it showed with the calls since it said something last, or its
-    /// rule.
+    /// A statement of the volume: the paths of the calls since its last statement, or its rule.
     Said(Box<Request>),
 }
 
-/// What is public of a session from its beginning.
+/// The public facts at the start of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Session {
     /// Whether operations are padded.
     #[serde(default, skip_serializing_if = "is_false")]
     pub pad: bool,
-    /// Accesses a second, at a constant pace.
+    /// Accesses per second, at a constant pace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pace: Option<u32>,
-    /// Whether the user said that a backup was restored: then what came after it may be shown
-    /// again.
+    /// Whether the user declared a restored backup. Paths after the backup may then be repeated.
     #[serde(default, skip_serializing_if = "is_false")]
     pub accept_rollback: bool,
 }
@@ -49,56 +47,56 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-/// Which volume a session is of.
+/// The volume of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VolumeLine {
-    /// Its identity, which stands in the header.
+    /// Its identity from the header.
     pub id: String,
     /// Its engine: `tree` or `sequential`.
     pub engine: String,
 }
 
-/// What a store can be asked.
+/// The kinds of calls.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Act {
-    /// Ranges are read.
+    /// Reads ranges.
     #[default]
     Read,
-    /// Ranges are written.
+    /// Writes ranges.
     Write,
-    /// Objects are made durable.
+    /// Makes objects durable.
     Sync,
-    /// A whole object is replaced.
+    /// Replaces a whole object.
     Put,
-    /// An object is cut to a length, or extended.
+    /// Cuts or extends an object to a length.
     Truncate,
-    /// An object is made so long, with space for all of it.
+    /// Extends an object to a length and reserves its space.
     Allocate,
-    /// What is in ranges is not wanted any more.
+    /// Discards the content of ranges.
     Discard,
-    /// Objects are deleted.
+    /// Deletes objects.
     Delete,
-    /// The length of an object is asked for.
+    /// Queries the length of an object.
     Len,
-    /// All objects are listed.
+    /// Lists all objects.
     List,
-    /// The right to write is taken.
+    /// Takes the right to write.
     Lock,
-    /// The free space is asked for.
+    /// Queries the free space.
     Free,
-    /// Ranges are likely to be read soon.
+    /// Announces likely reads.
     ExpectReads,
-    /// So many bytes may be kept.
+    /// Sets the bytes that may be kept.
     MayKeep,
-    /// Writes may be rounded up to so many bytes.
+    /// Sets the multiple to which writes may be rounded up.
     MayRoundUp,
 }
 
-/// Ranges of one object and one length: its name, the length, where each begins.
+/// Ranges of one object and one length: the name, the length, and the start of each.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ranges(pub String, pub u64, pub Vec<u64>);
 
@@ -106,18 +104,18 @@ pub struct Ranges(pub String, pub u64, pub Vec<u64>);
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Call {
-    /// When it came, in microseconds since the record began.
+    /// Its time, in microseconds since the record began.
     #[serde(default)]
     pub at: u64,
-    /// What was asked.
+    /// The kind of call.
     pub act: Act,
-    /// Of which ranges, in order; neighbours of one object and one length are together.
+    /// The ranges, in order. Consecutive ones of one object and one length are grouped.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub on: Vec<Ranges>,
 }
 
 impl Call {
-    /// A call about nothing yet.
+    /// A call without ranges.
     pub fn new(act: Act, at: u64) -> Self {
         Call { at, act, on: Vec::new() }
     }
@@ -130,7 +128,7 @@ impl Call {
         }
     }
 
-    /// The same with a range more.
+    /// The same with one more range.
     pub fn with(mut self, object: &str, offset: u64, len: u64) -> Self {
         self.add(object, offset, len);
         self

@@ -1,7 +1,6 @@
-//! The text form of a record: one JSON object a line, so that it can be written and read in a
-//! stream.
+//! The text form of a record: one JSON object per line, so that it can be streamed.
 //!
-//! docs/audits.md has the format. A header comes first, and again where another record was
+//! docs/audits.md describes the format. A header comes first, and again where another record was
 //! appended.
 
 use super::Line;
@@ -14,46 +13,46 @@ const FORMAT: &str = "oblivio-trace";
 /// The version of the text form.
 const VERSION: u32 = 4;
 
-/// Why a text is no record. Lines are counted from 1.
+/// The reason why a text is no record. Lines are counted from 1.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// There is nothing in it.
+    /// It is empty.
     #[error("the trace is empty; its first line must be a header with format \"{FORMAT}\"")]
     Empty,
-    /// The header says it is something else.
+    /// The header names another format.
     #[error("line {line}: this is {found:?}, not a trace (\"{FORMAT}\")")]
     Foreign {
-        /// Where the header stands.
+        /// The line of the header.
         line: usize,
         /// The format it names.
         found: String,
     },
-    /// Another version than this program reads.
+    /// A version that this program does not read.
     #[error(
         "line {line}: trace version {found} is not known here (known: {VERSION}). Before version 4 a \
          trace was what the volume said of itself, not what its store saw; record it again with this \
          program"
     )]
     Version {
-        /// Where the header stands.
+        /// The line of the header.
         line: usize,
         /// The version it names.
         found: u64,
     },
-    /// A line that is no JSON, or not the JSON that belongs there.
+    /// A line that is no JSON, or the wrong JSON.
     #[error("line {line}: {source}")]
     Json {
         /// The line.
         line: usize,
-        /// What the JSON reader says.
+        /// The JSON reader's error.
         source: serde_json::Error,
     },
-    /// A line that says what cannot be.
+    /// A line whose content is impossible.
     #[error("line {line}: {why}")]
     Nonsense {
         /// The line.
         line: usize,
-        /// What is wrong with it.
+        /// The fault.
         why: String,
     },
     /// The file cannot be read.
@@ -66,7 +65,7 @@ pub enum RecordError {
     },
 }
 
-/// What every version's header has; unknown fields are left to later versions.
+/// The header fields of every version. Later versions may add others.
 #[derive(Deserialize)]
 struct AnyHeader {
     format: String,
@@ -86,7 +85,7 @@ pub struct Writer<W: Write> {
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins with the header.
+    /// Writes the header.
     ///
     /// # Errors
     /// Those of `out`.
@@ -103,7 +102,7 @@ impl<W: Write> Writer<W> {
         write_line(&mut self.out, line)
     }
 
-    /// Hands everything on.
+    /// Flushes the output.
     ///
     /// # Errors
     /// Those of `out`.
@@ -111,7 +110,7 @@ impl<W: Write> Writer<W> {
         self.out.flush()
     }
 
-    /// What it wrote to.
+    /// The output.
     pub fn into_inner(self) -> W {
         self.out
     }
@@ -132,7 +131,7 @@ pub struct Lines<R> {
 }
 
 impl<R: BufRead> Lines<R> {
-    /// Of what `input` holds.
+    /// The lines of `input`.
     pub fn new(input: R) -> Self {
         Lines { input, buffer: String::new(), line: 0, begun: false }
     }
@@ -156,8 +155,7 @@ impl<R: BufRead> Lines<R> {
     fn parse(&mut self) -> Result<Option<Line>, RecordError> {
         let line = self.line;
         let json = |source| RecordError::Json { line, source };
-        // A header is the only line that begins so, and only the writer of this program makes
-        // lines.
+        // Only a header begins like this, because only this program's writer makes lines.
         if !self.begun || self.buffer.starts_with("{\"format\"") {
             check_header(serde_json::from_str(&self.buffer).map_err(json)?, line)?;
             self.begun = true;
@@ -200,7 +198,7 @@ fn check_header(header: AnyHeader, line: usize) -> Result<(), RecordError> {
     Ok(())
 }
 
-/// What must hold of what a volume says, whatever it did.
+/// Checks every statement of a volume, whatever it did.
 fn check(said: &Request) -> Result<(), String> {
     let floor = said.rule.as_ref().map_or(0, |rule| rule.floor);
     let depth = said.depth.max(floor);

@@ -1,25 +1,25 @@
-//! What the contract lets the storage see, and whether two traces differ in it.
+//! The facts that the contract lets the storage see, and whether two traces differ in them.
 //!
-//! Two pieces of work may differ in all of this without a leak: it is public. But whoever compares
-//! two traces must be told of it, since it tells the two apart.
+//! Two pieces of work may differ in all of this without a leak, because it is public. But a
+//! comparison of two traces must report it, since it distinguishes them.
 
 use crate::trace::{Kind, Request, Trace};
 use serde::Serialize;
 use std::fmt::Debug;
 
-/// One public thing of two traces.
+/// One public fact about two traces.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Seen {
-    /// What it is.
+    /// Its name.
     pub name: &'static str,
     /// Whether the traces differ in it.
     pub differs: bool,
-    /// In numbers.
+    /// The numbers.
     pub explanation: String,
 }
 
-/// Compares all that is public of two traces: how many accesses, how they were grouped, in which
-/// order things came, syncs, commits, maintenance, and the size of the tree.
+/// Compares the public facts of two traces: the number of accesses, their grouping, the order of
+/// events, syncs, commits, maintenance, and the size of the tree.
 pub fn contrast(a: &Trace, b: &Trace) -> Vec<Seen> {
     vec![
         accesses(a, b),
@@ -61,12 +61,12 @@ fn word(request: &Request) -> &'static str {
     }
 }
 
-/// The depth that the tree had, and the shape that it was to have, one after the other.
+/// The depths of the tree, and the shapes for its size class, in order.
 fn sizes(trace: &Trace) -> Vec<(u32, Option<(u32, u32)>)> {
     let floor =
         |request: &Request| request.rule.as_ref().map(|rule| (rule.floor, rule.floor_slots));
     let mut sizes: Vec<_> = trace.requests.iter().map(|r| (r.depth, floor(r))).collect();
-    // Between two rules the floor stands.
+    // The floor stays between two rules.
     let mut last = None;
     for size in &mut sizes {
         last = size.1.or(last);
@@ -121,7 +121,7 @@ mod tests {
         vec![rule(4), batch(3), map, batch(2), sync, round, batch(1), commit, batch(4)]
     }
 
-    /// The names of what differs after a change of the work.
+    /// The names of the differences after a change of the work.
     fn differing(change: impl FnOnce(&mut Vec<Request>)) -> Vec<&'static str> {
         let mut changed = work();
         change(&mut changed);
@@ -144,13 +144,13 @@ mod tests {
         assert_eq!(differing(|r| r[2].leaves.push(7)), ["accesses", "map"]);
     }
 
-    /// What follows from leaves that were drawn says nothing of the work.
+    /// What follows from drawn leaves reveals nothing about the work.
     #[test]
     fn other_leaves_and_their_costs_are_no_difference() {
         assert!(differing(|r| (r[1].leaves[0], r[1].reads) = (9, 11)).is_empty());
     }
 
-    /// Of equally much work the same things must be the same, or it is a leak.
+    /// For equal amounts of work, a difference in any of these is a leak.
     #[test]
     fn for_equal_work_each_is_a_leak() {
         let leaks = |change: fn(&mut Vec<Request>)| {

@@ -1,4 +1,4 @@
-//! How long each stored bucket is: as many slots as its level had when it was written last.
+//! The length of each stored bucket: as many slots as its level had at its last write.
 
 use super::stored::Stored;
 use crate::trace::Rule;
@@ -6,12 +6,12 @@ use crate::trace::Rule;
 /// The most slots that a bucket can lack.
 const MOST: usize = 3;
 
-/// Which buckets lack slots.
+/// The buckets that lack slots.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lengths([Stored; MOST]);
 
 impl Lengths {
-    /// As a rule says at the beginning of a session; `None` when it makes no sense.
+    /// As a rule states at the start of a session; `None` when it makes no sense.
     pub(super) fn of(rule: &Rule) -> Option<Self> {
         let mut lengths = Lengths::default();
         if rule.lacking.len() > MOST || rule.slots as usize > MOST + 1 {
@@ -23,11 +23,11 @@ impl Lengths {
         Some(lengths)
     }
 
-    /// Notes that a bucket was written with so many of `rule`'s slots.
+    /// Records a write of a bucket with `slots` of `rule`'s slots.
     pub(super) fn set(&mut self, bucket: u64, slots: u32, rule: &Rule) {
         let missing = rule.slots.saturating_sub(slots) as usize;
         for (at, lacking) in self.0.iter_mut().enumerate() {
-            // Most buckets lack nothing and never did; those take no room here.
+            // Most buckets never lack any slots; they take no room here.
             if lacking.contains(bucket) != (at + 1 == missing) {
                 lacking.set(bucket, at + 1 == missing);
             }
@@ -47,7 +47,7 @@ impl Lengths {
         rule.bucket_bytes.saturating_sub(missing.saturating_mul(rule.slot_bytes))
     }
 
-    /// By how many bytes all buckets together are shorter than they could be.
+    /// The missing bytes of all buckets.
     pub(super) fn missing(&self, rule: &Rule) -> u64 {
         let missing = |(at, lacking): (usize, &Stored)| {
             lacking.count().saturating_mul(rule.slot_bytes).saturating_mul(at as u64 + 1)

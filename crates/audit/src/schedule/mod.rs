@@ -1,10 +1,10 @@
-//! What of a trace follows a public rule is set aside before chance is judged.
+//! Sets aside the part of a trace that follows a public rule, before chance is judged.
 //!
-//! After every few accesses the engine rewrites one path, in reverse lexicographic order; rounds of
-//! maintenance rewrite some more. Those paths are no draw: they must be exactly the next of the
-//! order, as many as are due. So a trace is taken apart into the paths that were drawn, for the
-//! statistics, and those of the schedule, which are compared one by one; and what each request
-//! reads and writes must follow from its paths and the rule (`model.rs`).
+//! Every few accesses the engine rewrites one path, in reverse lexicographic order; rounds of
+//! maintenance rewrite more. Those paths are not drawn: they must be exactly the next of the order,
+//! and exactly as many as are due. So a trace is split into drawn paths, for the statistics, and
+//! scheduled ones, which are compared one by one. And the reads and writes of each request must
+//! follow from its paths and the rule (`model.rs`).
 
 mod contrast;
 mod lengths;
@@ -20,12 +20,12 @@ use crate::report::{Finding, Options, Report, Verdict};
 use crate::trace::{Kind, Request, Trace};
 use turn::Turn;
 
-/// Schedules that are tried: one rewritten path after so many accesses.
+/// Schedules to try, as accesses per rewritten path.
 const EVERY: std::ops::RangeInclusive<usize> = 1..=8;
-/// Fewer accesses than this need not show a path of the schedule.
+/// The number of accesses that must show a path of the schedule.
 const MUST_SHOW: usize = 8;
 
-/// The paths of a trace that were drawn; costs are left out, they are judged here.
+/// The drawn paths of a trace. Costs are left out; they are judged here.
 pub fn drawn(trace: &Trace) -> Trace {
     let only = |request: &Request| Request {
         kind: request.kind,
@@ -36,13 +36,13 @@ pub fn drawn(trace: &Trace) -> Trace {
     Trace { depth: trace.depth, requests: trace.requests.iter().map(only).collect() }
 }
 
-/// Judges a trace of a volume: a session from its beginning, or what follows `before`.
+/// Judges a trace of a volume: a session from its start, or the continuation of `before`.
 pub fn judge(trace: &Trace, before: Option<&Trace>, false_alarm_rate: f64) -> Report {
     let options = Options { false_alarm_rate, ..Options::default() };
     let mut requests = trace.requests.iter();
     let of_volume = before.is_some() || requests.any(|r| r.kind == Kind::Rule || r.scheduled > 0);
     if !of_volume && trace.accesses() >= MUST_SHOW {
-        // Of another engine, or of one that forgot its schedule.
+        // Of another engine, or of one that omitted its schedule.
         return audit(trace, &options);
     }
     let mut report = audit(&drawn(trace), &free(&options));
@@ -57,21 +57,21 @@ pub fn judge(trace: &Trace, before: Option<&Trace>, false_alarm_rate: f64) -> Re
     report
 }
 
-/// Compares two traces of volumes, of equally much work: all that does not follow from leaves that
-/// were drawn must be the same, request by request.
+/// Compares two traces of volumes with equal amounts of work. Everything that does not follow from
+/// drawn leaves must be the same, request by request.
 pub fn compare(a: &Trace, b: &Trace, false_alarm_rate: f64) -> Report {
     let options = free(&Options { false_alarm_rate, ..Options::default() });
     compare_traces(&outlined(a), &outlined(b), &options)
 }
 
-/// Compares where two traces of volumes go, access by access, however many they are. How many, and
-/// how they were grouped, is public; [`contrast`] tells it.
+/// Compares the places of two traces of volumes, access by access, whatever their number. Their
+/// number and grouping are public; [`contrast`] reports them.
 pub fn compare_accesses(a: &Trace, b: &Trace, false_alarm_rate: f64) -> Report {
     let options = free(&Options { false_alarm_rate, ..Options::default() });
     compare_places(&one_by_one(a), &one_by_one(b), &options)
 }
 
-/// The drawn paths, one request for each, of what was accessed.
+/// The drawn paths of the accesses, one request for each.
 pub fn one_by_one(trace: &Trace) -> Trace {
     let single = |request: &Request| {
         let (leaves, depth) = (request.parts().0.to_vec(), request.depth);
@@ -84,7 +84,7 @@ pub fn one_by_one(trace: &Trace) -> Trace {
     Trace { depth: trace.depth, requests: trace.requests.iter().flat_map(single).collect() }
 }
 
-/// The drawn paths, and what else two traces must have in common.
+/// The drawn paths, and everything else that two traces must have in common.
 pub(crate) fn outlined(trace: &Trace) -> Trace {
     let mut outlined = drawn(trace);
     for (request, shown) in outlined.requests.iter_mut().zip(&trace.requests) {
@@ -102,8 +102,8 @@ pub(crate) fn free(options: &Options) -> Options {
     options.clone().expecting(|_, _| (0, 0))
 }
 
-/// After how many accesses a path of the schedule follows, if that is so throughout, and how many
-/// requests have scheduled paths out of turn.
+/// The number of accesses per scheduled path, if it is constant, and the number of requests with
+/// scheduled paths out of turn.
 pub(crate) fn schedule_of(trace: &Trace) -> (Option<usize>, usize) {
     let every = EVERY.rev().find(|&every| (0..every).any(|phase| is_due(trace, every, phase)));
     let mut turn = Turn::default();
@@ -113,7 +113,7 @@ pub(crate) fn schedule_of(trace: &Trace) -> (Option<usize>, usize) {
     (every, trace.requests.iter().filter(out_of_turn).count())
 }
 
-/// Whether the schedule was kept to, and the rule explains all costs.
+/// Whether the trace follows the schedule, and the rule explains all costs.
 fn shape(trace: &Trace, before: Option<&Trace>) -> Finding {
     let (every, out_of_turn) = schedule_of(trace);
     let (odd, first) = against_rule(trace, before);
@@ -131,7 +131,7 @@ fn shape(trace: &Trace, before: Option<&Trace>) -> Finding {
     Finding::judged_exactly("request shape", deviations, explanation)
 }
 
-/// How many requests are not as the rule says, and the first of them in words.
+/// The number of requests that break the rule, and a description of the first.
 fn against_rule(trace: &Trace, before: Option<&Trace>) -> (usize, Option<String>) {
     let mut model = Model::default();
     let (mut odd, mut first) = (0, None);
@@ -148,8 +148,8 @@ fn against_rule(trace: &Trace, before: Option<&Trace>) -> (usize, Option<String>
     (odd, first)
 }
 
-/// Whether each batch has the scheduled paths that are due after `every` accesses, `phase` of which
-/// were made before the trace begins; and nothing else than a batch accesses anything.
+/// Whether each batch has its due scheduled paths, one per `every` accesses, with `phase` accesses
+/// before the trace; and whether only batches access anything.
 fn is_due(trace: &Trace, every: usize, mut phase: usize) -> bool {
     trace.requests.iter().all(|request| {
         let (paths, due) = request.parts();

@@ -1,10 +1,10 @@
-//! What follows from the public rule: which buckets each request reads and writes.
+//! The consequences of the public rule: the buckets that each request reads and writes.
 //!
-//! A bucket is read when it is stored and not in memory. Those in memory are the first in heap
-//! order, once they were met; of those the ones whose path has no other turn before a commit is due
-//! are written with it, the others at the commit. While the tree loses a level, each scheduled path
-//! drops its leaf bucket; while its leaves lose slots, it is written with fewer. All of it follows
-//! from leaves, so nothing here is estimated: a request costs exactly this or leaks.
+//! A request reads a bucket that is stored and not in memory. Memory holds the first buckets in
+//! heap order, once a path met them. Of these, a request writes the ones whose path has no other
+//! turn before a due commit; the commit writes the rest. While the tree loses a level, each
+//! scheduled path drops its leaf bucket; while its leaves lose slots, it writes it with fewer. All
+//! of it follows from leaves and nothing is estimated: a request costs exactly this or leaks.
 
 use super::lengths::Lengths;
 use super::stored::Stored;
@@ -12,16 +12,16 @@ use crate::sight::size_class;
 use crate::trace::{Kind, Request, Rule};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-/// Scheduled paths that follow each batch while the tree becomes smaller.
+/// Scheduled paths that follow each batch while the tree shrinks.
 const SWEEP_BATCH: u64 = 2;
-/// Records of written bytes have so many bytes at the least.
+/// The least bytes of a record of written bytes.
 const LEAST_RECORD: u64 = 20 << 10;
-/// Of what is stored, so much may be beside the buckets' own bytes.
+/// The greatest overhead beyond the buckets' own bytes is one part in this many.
 const INEXACT: u64 = 16;
-/// What is written at a time ahead of a commit.
+/// Bytes of one partial flush ahead of a commit.
 const AHEAD_BYTES: u64 = 4 << 20;
 
-/// Buckets in the order in which they are read and written, each with its bytes.
+/// Buckets in the order of their reads and writes, each with its bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Listed {
     /// Ascending.
@@ -32,7 +32,7 @@ pub(crate) struct Listed {
     pub(crate) dropped: Vec<u64>,
 }
 
-/// The public state of a volume, as its trace tells it.
+/// The public state of a volume, derived from its trace.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Model {
     rule: Rule,
@@ -41,30 +41,30 @@ pub(crate) struct Model {
     swept: u64,
     stored: Stored,
     lengths: Lengths,
-    /// Bytes of what the last request read and wrote.
+    /// Bytes that the last request read and wrote.
     moved: (u64, u64),
     /// The buckets that it read and wrote, in order, each with its bytes.
     listed: Listed,
     loaded: HashSet<u64>,
     dirty: BTreeSet<u64>,
-    /// Whether a session's beginning was seen; before it nothing is known.
+    /// Whether the start of a session was seen; before it nothing is known.
     begun: bool,
-    /// Whether the session has committed; what a crashed one had shown is shown again before.
+    /// Whether the session has committed. Before that, it replays a crashed one.
     settled: bool,
-    /// What the last request was.
+    /// The kind of the last request.
     last: Option<Kind>,
     /// Paths that must be swept next.
     owed: u64,
-    /// How many buckets were cached at each size: addressable blocks, depth and floor.
+    /// Cached buckets at each size: addressable blocks, depth and floor.
     cached_at: HashMap<(u64, u32, u32), u64>,
     /// Scheduled paths so far.
     turns: u64,
-    /// Scheduled paths between commits when so many bytes of buckets were stored.
+    /// Scheduled paths between commits, by the bytes of stored buckets.
     intervals: BTreeMap<u64, u64>,
 }
 
 impl Model {
-    /// Takes a request up; what is wrong with it, in words.
+    /// Processes a request, and returns a description of its fault, if any.
     pub(crate) fn see(&mut self, request: &Request) -> Option<String> {
         if request.kind == Kind::Rule {
             return self.take_rule(request);
@@ -86,7 +86,7 @@ impl Model {
         })
     }
 
-    /// What is wrong with the bytes of a request whose cost was counted, by the lengths of buckets.
+    /// The fault in the bytes of a request whose cost was counted, by the lengths of buckets.
     fn other_bytes(&self, request: &Request) -> Option<String> {
         let bytes = (request.bytes_read, request.bytes_written);
         let judged = self.rule.bucket_bytes > 0 && request.kind != Kind::Sync;
@@ -98,7 +98,7 @@ impl Model {
         })
     }
 
-    /// Bytes of what the last request read and wrote, where the rule says them.
+    /// Bytes that the last request read and wrote, if the rule states them.
     pub(crate) fn moved(&self) -> (u64, u64) {
         self.moved
     }
@@ -108,7 +108,7 @@ impl Model {
         &self.listed
     }
 
-    /// The rule as it is now.
+    /// The current rule.
     pub(crate) fn rule(&self) -> &Rule {
         &self.rule
     }
@@ -123,7 +123,7 @@ impl Model {
         self.swept
     }
 
-    /// Slots that a stored bucket has.
+    /// Slots of a stored bucket.
     pub(crate) fn slots_of(&self, bucket: u64) -> u32 {
         self.lengths.slots(bucket, &self.rule)
     }
@@ -133,7 +133,7 @@ impl Model {
         self.stored.contains(bucket)
     }
 
-    /// One beyond the last stored bucket.
+    /// The index after the last stored bucket.
     pub(crate) fn stored_end(&self) -> u64 {
         self.stored.last().map_or(0, |last| last.saturating_add(1))
     }
@@ -143,17 +143,17 @@ impl Model {
         self.stored.all()
     }
 
-    /// The most slots that a leaf's bucket has now.
+    /// The most slots of a leaf's bucket now.
     pub(crate) fn leaf_slots(&self) -> u32 {
         self.leaf_slots
     }
 
-    /// Whether the tree is becoming smaller.
+    /// Whether the tree is shrinking.
     pub(crate) fn sweeping(&self) -> bool {
         self.shape() > self.floor()
     }
 
-    /// How large the tree is, and what the size class asks for: the leaf level, and slots there.
+    /// The size of the tree, then that of its size class: the leaf level, and slots there.
     fn shape(&self) -> (u32, u32) {
         (self.depth, self.leaf_slots)
     }
@@ -162,22 +162,22 @@ impl Model {
         (self.rule.floor, self.rule.floor_slots)
     }
 
-    /// Slots that a bucket of the present leaves has at the end of the sweep, none if it is gone.
+    /// Slots of a bucket of the current leaves after the sweep; none if it is gone.
     fn kept(&self, (floor, slots): (u32, u32)) -> u32 {
         if floor < self.depth { 0 } else { slots }
     }
 
-    /// The leaf level now.
+    /// The current leaf level.
     pub(crate) fn depth(&self) -> u32 {
         self.depth
     }
 
-    /// Scheduled paths until the tree has the shape that its size class asks for.
+    /// Scheduled paths until the tree has the shape of its size class.
     pub(crate) fn sweep_left(&self) -> u64 {
         if !self.sweeping() {
             return 0;
         }
-        // The leaves of each level that goes, and of the last once more for their slots.
+        // The leaves of each dropped level, and those of the last once more for their slots.
         let (floor, slots) = self.floor();
         let before = if self.depth > floor { self.rule.slots } else { self.leaf_slots };
         let last = if before > slots { end_of(floor) / 2 } else { 0 };
@@ -185,7 +185,7 @@ impl Model {
         levels.saturating_add(last).saturating_sub(self.swept)
     }
 
-    /// What about a request is wrong whatever it costs.
+    /// A fault of a request that is independent of its cost.
     fn odd(&self, request: &Request) -> Option<String> {
         let paths = request.scheduled as u64;
         if request.depth != self.depth {
@@ -218,7 +218,7 @@ impl Model {
         }
     }
 
-    /// How many buckets a request reads and writes; they are read and written then.
+    /// Reads and writes the buckets of a request, and returns their numbers.
     pub(crate) fn cost(&mut self, request: &Request) -> (u64, u64) {
         self.last = Some(request.kind);
         self.moved = (0, 0);
@@ -242,17 +242,17 @@ impl Model {
         }
     }
 
-    /// Buckets that are written at a time, ahead of a commit.
+    /// Buckets of one partial flush ahead of a commit.
     fn flush_part(&self) -> usize {
         (AHEAD_BYTES / self.rule.bucket_bytes.max(1)).max(1) as usize
     }
 
-    /// Whether more waits for a commit than is written at a time.
+    /// Whether more buckets wait for a commit than one part holds.
     pub(crate) fn may_flush(&self) -> bool {
         self.dirty.len() > self.flush_part()
     }
 
-    /// Writes so many of the buckets that wait for a commit, the last in heap order.
+    /// Writes at most this many of the buckets that wait for a commit, the last in heap order.
     fn flush(&mut self, most: usize) -> u64 {
         let mut written = 0;
         while written < most
@@ -306,7 +306,7 @@ impl Model {
         writes
     }
 
-    /// A bucket is written.
+    /// Writes a bucket.
     fn put(&mut self, bucket: u64) {
         self.stored.set(bucket, true);
         let bytes = self.lengths.bytes(bucket, &self.rule);
@@ -314,7 +314,7 @@ impl Model {
         self.listed.written.push((bucket, bytes));
     }
 
-    /// The leaves have lost their slots, or are gone, once each had its turn.
+    /// Ends the sweep once each leaf had its turn: they have lost their slots, or are gone.
     fn count_swept(&mut self, paths: u64) {
         if !self.sweeping() {
             return;
@@ -350,7 +350,7 @@ impl Model {
             .or_else(|| if after_commit { self.unlike_before() } else { None })
     }
 
-    /// A session begins: nothing is in memory.
+    /// Begins a session with nothing in memory.
     fn begin(&mut self, depth: u32, rule: &Rule, stored: &[(u64, u64)]) -> Option<String> {
         let Some(stored) = Stored::of(stored) else {
             return Some("what it says was stored is no set of buckets".into());
@@ -372,12 +372,12 @@ impl Model {
         (rule.swept > 0 && !self.sweeping()).then(|| "it sweeps a tree that is small enough".into())
     }
 
-    /// The rule changes: with the size class, or after a commit, when everything is stored.
+    /// Changes the rule: with the size class, or after a commit, when everything is stored.
     fn change(&mut self, rule: &Rule) -> Option<String> {
         let kept = self.kept(self.floor());
         let before = std::mem::replace(&mut self.rule, rule.clone());
         let memory = |rule: &Rule| (rule.cached, rule.flush_at);
-        // Where leaves are to keep less than before, those that had their turn have too much.
+        // If leaves must keep less than before, those that had their turn have too much.
         if self.kept(self.floor()) < kept {
             self.swept = 0;
         }
@@ -404,7 +404,7 @@ impl Model {
             .then(|| "what memory holds changed without a commit".into())
     }
 
-    /// What memory holds follows from sizes, so the same sizes give the same.
+    /// Memory follows from sizes, so the same sizes must give the same.
     fn unlike_before(&mut self) -> Option<String> {
         let rule = &self.rule;
         let at = (rule.blocks, self.depth, rule.floor);
@@ -425,7 +425,7 @@ impl Model {
     }
 }
 
-/// The first turn of the schedule from `now` on whose path goes through a bucket.
+/// The first turn of the schedule from `now` on whose path includes a bucket.
 fn next_turn(bucket: u64, now: u64) -> u64 {
     let level = bucket.ilog2();
     let period = 1u64 << level;
@@ -433,7 +433,8 @@ fn next_turn(bucket: u64, now: u64) -> u64 {
     now.saturating_add(phase.wrapping_sub(now) & (period - 1))
 }
 
-/// Whether a record of written bytes may be so long: whole pages, then eighths of a power of two.
+/// Whether a record of written bytes may have this length: whole pages, then eighths of a power of
+/// two.
 fn is_size_class(bytes: u64) -> bool {
     bytes >= LEAST_RECORD && size_class(bytes) == bytes
 }

@@ -1,11 +1,12 @@
-//! A set of buckets: the runs that a trace begins with, and what changed since.
+//! A set of buckets: the runs at the start of a trace, and the changes since.
 
 use std::collections::HashMap;
 
-/// Buckets by heap index. Its size follows from what a trace names, not from the numbers in it.
+/// Buckets by heap index. Its size follows from the number of entries in a trace, not from their
+/// values.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stored {
-    /// Ascending runs: first, and one beyond the last.
+    /// Ascending runs: the first, and one beyond the last.
     runs: Vec<(u64, u64)>,
     changed: HashMap<u64, bool>,
 }
@@ -23,7 +24,7 @@ impl Stored {
         Some(stored)
     }
 
-    /// How many there are.
+    /// The number of buckets.
     pub(super) fn count(&self) -> u64 {
         let before: u64 = self.runs.iter().map(|run| run.1 - run.0).sum();
         let is = |stored: bool| {
@@ -34,7 +35,7 @@ impl Stored {
         before + is(true) - is(false)
     }
 
-    /// Whether it was there when the trace began.
+    /// Whether it was there at the start of the trace.
     fn began(&self, bucket: u64) -> bool {
         let after = self.runs.partition_point(|run| run.0 <= bucket);
         after > 0 && bucket < self.runs[after - 1].1
@@ -54,7 +55,7 @@ impl Stored {
     pub(super) fn last(&self) -> Option<u64> {
         let added = self.changed.iter().filter(|change| *change.1).map(|change| *change.0).max();
         let kept = |&(first, end): &(u64, u64)| {
-            // As far down as some were taken out.
+            // At most as far down as buckets were removed.
             (first..end).rev().find(|&at| self.contains(at))
         };
         added.max(self.runs.iter().rev().find_map(kept))

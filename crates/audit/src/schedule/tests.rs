@@ -1,4 +1,4 @@
-//! Sessions with one thing wrong.
+//! Sessions with one fault.
 
 use super::*;
 use crate::planted::session_trace;
@@ -48,7 +48,7 @@ fn a_part_of_a_commit_is_whole_and_shows_no_path() {
     assert_eq!(changed(is_part, |r| r.writes -= 1), Verdict::Leak);
     assert_eq!(changed(is_part, |r| r.bytes_written += 1), Verdict::Leak);
     assert_eq!(changed(is_part, |r| r.leaves.push(0)), Verdict::Leak);
-    // One that comes when a commit writes no more itself.
+    // One at a time when a commit itself writes no more.
     let mut trace = session_trace();
     let at = trace.requests.iter().rposition(is_part).expect("a part");
     let twice = trace.requests[at].clone();
@@ -60,7 +60,7 @@ fn a_part_of_a_commit_is_whole_and_shows_no_path() {
 fn a_sweep_that_lies_is_seen() {
     assert_eq!(changed(is_batch, |r| r.sweep = true), Verdict::Leak);
     assert_eq!(changed(|r| is_batch(r) && r.sweep, |r| r.sweep = false), Verdict::Leak);
-    // A round that is left out altogether.
+    // A round left out completely.
     let mut trace = session_trace();
     let rounds = |r: &Request| r.kind == Kind::Maintenance;
     let at = trace.requests.iter().position(rounds).expect("a round");

@@ -1,4 +1,4 @@
-//! Where the schedule of rewritten paths is.
+//! The position in the schedule of rewritten paths.
 
 /// The schedule's counter, as far as the paths have shown it.
 #[derive(Default)]

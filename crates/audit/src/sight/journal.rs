@@ -1,36 +1,37 @@
-//! Records of the journal: one after the other, each of a length that follows from public numbers.
+//! Records of the journal: consecutive, each of a length that follows from public numbers.
 //!
-//! A batch of n operations has an intent of 96 + 8n bytes, in whole pages and beyond eight of them
-//! in eighths of a power of two; so have a round of maintenance and a change of size, with n = 0.
-//! What a record of written bytes takes, the volume says; that it is a size class, the model
-//! judges. A record that makes the journal longer brings zeros, by its length alone.
+//! A batch of n operations has an intent of 96 + 8n bytes, rounded up to whole pages, and beyond
+//! eight pages to eighths of a power of two. A round of maintenance and a change of size have one
+//! with n = 0. The volume states the length of a record of written bytes; the model checks that it
+//! is a size class. A record that extends the journal has zeros after it, which only its length
+//! shows.
 
 use std::collections::VecDeque;
 
 const PAGE: u64 = 4096;
-/// Bytes of an intent beside its operations.
+/// Bytes of an intent besides its operations.
 const INTENT: u64 = 96;
-/// An eighth of what is there, between these, is written ahead.
+/// The journal grows ahead by an eighth of its size, between these bounds.
 const LEAST_AHEAD: u64 = 64 << 10;
 const MOST_AHEAD: u64 = 1 << 20;
 
-/// The length of a record that needs so many bytes.
+/// The length of a record that needs this many bytes.
 pub(crate) fn size_class(bytes: u64) -> u64 {
     let step = bytes.checked_next_power_of_two().map_or(PAGE, |power| (power / 8).max(PAGE));
     bytes.checked_next_multiple_of(step).unwrap_or(u64::MAX)
 }
 
-/// The length of the intent of so many operations.
+/// The length of the intent of this many operations.
 pub(crate) fn intent(operations: u64) -> u64 {
     size_class(INTENT.saturating_add(operations.saturating_mul(8)))
 }
 
-/// The end of an object that was made longer for a record that ends here.
+/// The end of an object that grew for a record that ends here.
 pub(crate) fn ahead(end: u64) -> u64 {
     end.saturating_add((end / 8).clamp(LEAST_AHEAD, MOST_AHEAD))
 }
 
-/// A record that was written here, of so many bytes; and what it was, once that is known.
+/// A record at this offset, of this length; and its explanation, once known.
 #[derive(Clone, Debug)]
 struct Appended {
     offset: u64,
@@ -38,50 +39,50 @@ struct Appended {
     was: Option<(u64, String)>,
 }
 
-/// The journal as the store saw it.
+/// The store's view of the journal.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Journal {
     appended: VecDeque<Appended>,
-    /// Where the next record goes; `None` while that is not known.
+    /// The offset of the next record; `None` while unknown.
     next: Option<u64>,
-    /// How long the object is, if that is known.
+    /// The length of the object, if known.
     length: Option<u64>,
     synced: bool,
 }
 
 impl Journal {
-    /// Bytes were written.
+    /// Records a write.
     pub(super) fn wrote(&mut self, offset: u64, len: u64) {
         self.appended.push_back(Appended { offset, len, was: None });
         self.synced = false;
     }
 
-    /// It was made durable.
+    /// Records a sync.
     pub(super) fn synced(&mut self) {
         self.synced = true;
     }
 
-    /// It was cut.
+    /// Records a cut.
     pub(super) fn cut(&mut self, len: u64) {
         self.length = Some(len);
     }
 
-    /// Whether a record waits to be explained.
+    /// Whether a record lacks an explanation.
     pub(super) fn waits(&self) -> bool {
         self.appended.iter().any(|record| record.was.is_none())
     }
 
-    /// Whether what is read now was said before, durably.
+    /// Whether the current reads were announced before, durably.
     pub(super) fn is_durable(&self) -> bool {
         self.synced
     }
 
-    /// A session begins: where records go, and how long the object is, is not known yet.
+    /// Begins a session: the next offset and the object's length are unknown.
     pub(super) fn begin(&mut self) {
         *self = Journal::default();
     }
 
-    /// A commit is durable: records begin again. What is wrong with those before it.
+    /// Restarts the records after a durable commit. Returns a fault in those before it.
     pub(super) fn restart(&mut self) -> Option<String> {
         self.next = Some(0);
         let left = self.appended.len();
@@ -89,7 +90,7 @@ impl Journal {
         (left > 0).then(|| format!("{left} records before a commit are of nothing that was shown"))
     }
 
-    /// The oldest record was this intent; what is wrong with it.
+    /// Explains the oldest record as this intent. Returns its fault, if any.
     pub(super) fn take_intent(&mut self, operations: u64) -> Option<String> {
         let Some(record) = self.appended.iter_mut().find(|record| record.was.is_none()) else {
             return Some("paths were read that no record announces".into());
@@ -99,7 +100,7 @@ impl Journal {
         self.explain()
     }
 
-    /// The newest record was this one, of so many bytes; what is wrong with it.
+    /// Explains the newest record, of this many bytes. Returns its fault, if any.
     pub(super) fn take_newest(&mut self, bytes: u64, what: &str) -> Option<String> {
         let Some(record) = self.appended.iter_mut().rev().find(|record| record.was.is_none())
         else {
@@ -109,7 +110,7 @@ impl Journal {
         self.explain()
     }
 
-    /// Judges the records that are known, in the order in which they were written.
+    /// Judges the explained records, in the order of their writes.
     fn explain(&mut self) -> Option<String> {
         let mut wrong = None;
         while let Some(record) = self.appended.pop_front() {

@@ -1,4 +1,4 @@
-//! The verdict on what was seen, of one record and of two.
+//! The verdict on one record, and on two.
 
 use super::{Outline, Seen, Sight};
 use crate::checks::{compare, compare_places_and, judge_chance, repeats_of};
@@ -12,8 +12,7 @@ const CALLS: &str = "calls of the store";
 const SEQUENTIAL: &str = "writes of the sequential engine";
 
 impl Sight {
-    /// The requests of all sessions, one after the other, without those that a session showed again
-    /// because one before it had broken off.
+    /// The requests of all sessions, one after the other, without replays of broken-off sessions.
     pub fn joined(&self) -> Trace {
         let judged = |seen: &Seen| seen.trace.requests[seen.confirmed..].to_vec();
         let sessions = self.sessions.iter().filter(|seen| !seen.restored);
@@ -22,7 +21,7 @@ impl Sight {
         Trace { depth, requests }
     }
 
-    /// All requests, those that were shown again too.
+    /// All requests, replays included.
     pub fn whole(&self) -> Trace {
         let requests: Vec<Request> =
             self.sessions.iter().flat_map(|seen| seen.trace.requests.clone()).collect();
@@ -43,7 +42,7 @@ impl Sight {
         self.sessions.iter().any(|seen| seen.volume.engine == "sequential")
     }
 
-    /// What follows from a rule, and was seen to or not.
+    /// The findings that follow exactly from a rule.
     fn exact(&self) -> Vec<Finding> {
         let odd = &self.odd;
         let mut findings = vec![
@@ -81,7 +80,7 @@ impl Sight {
     }
 }
 
-/// Judges a record: by the rule in every call, by chance in the paths that were drawn.
+/// Judges a record: every call by the rule, and the drawn paths by chance.
 pub fn judge_records(sight: &Sight, false_alarm_rate: f64) -> Report {
     let options = Options { false_alarm_rate, ..Options::default() };
     let mut report = if sight.has_tree() || !sight.has_sequential() {
@@ -111,22 +110,22 @@ pub fn judge_records(sight: &Sight, false_alarm_rate: f64) -> Report {
     report
 }
 
-/// Whether a session repeats paths of those before it, more often than chance has it.
+/// Whether a session repeats paths of earlier ones more often than chance does.
 fn across(sight: &Sight) -> Finding {
     let parts = sight.sessions.iter().filter(|seen| !seen.restored);
     let parts: Vec<Trace> = parts.map(|seen| own(seen, seen.confirmed)).collect();
     repeats_of(ACROSS, &parts)
 }
 
-/// The paths that a session drew, but for its first requests.
+/// The paths that a session drew, without its first requests.
 fn own(seen: &Seen, after: usize) -> Trace {
     let requests = seen.trace.requests[after.min(seen.trace.requests.len())..].to_vec();
     one_by_one(&Trace { depth: seen.trace.depth, requests })
 }
 
-/// Judges where two records go, whatever work they are of: neither to other places than the other,
-/// nor where the other went. Two that begin at one commit may repeat each other where the user said
-/// that a backup was restored; [`contrast_records`] tells then how much they do.
+/// Judges the places of two records, of any work: neither may go to different places, nor repeat
+/// the other's paths. Two that begin at one commit may repeat each other if the user declared a
+/// restored backup; then [`contrast_records`] reports how much they do.
 pub fn compare_where(a: &Sight, b: &Sight, false_alarm_rate: f64) -> Report {
     let options = free(&Options { false_alarm_rate, ..Options::default() });
     let repeats = (!may_repeat(a, b)).then(|| repeats_across(a, b));
@@ -134,8 +133,8 @@ pub fn compare_where(a: &Sight, b: &Sight, false_alarm_rate: f64) -> Report {
     compare_places_and(&x, &y, &options, repeats.into_iter().collect())
 }
 
-/// Whether the second of two records repeats paths of the first, more often than chance has it. Of
-/// sessions that broke off the next shows the paths again; those are left out.
+/// Whether the second of two records repeats paths of the first more often than chance does.
+/// Replays of broken-off sessions are left out.
 fn repeats_across(a: &Sight, b: &Sight) -> Finding {
     let join = |sight: &Sight| {
         let parts: Vec<Trace> =
@@ -146,7 +145,7 @@ fn repeats_across(a: &Sight, b: &Sight) -> Finding {
     repeats_of(ACROSS, &[join(a), join(b)])
 }
 
-/// Judges two records of equally much work: all that does not follow from leaves that were drawn
+/// Judges two records of equal amounts of work. Everything that does not follow from drawn leaves
 /// must be the same, request by request and call by call.
 pub fn compare_records(a: &Sight, b: &Sight, false_alarm_rate: f64) -> Report {
     let options = free(&Options { false_alarm_rate, ..Options::default() });
@@ -160,12 +159,12 @@ pub fn compare_records(a: &Sight, b: &Sight, false_alarm_rate: f64) -> Report {
     report
 }
 
-/// Calls whose place and length say nothing of leaves that were drawn.
+/// Calls whose place and length reveal nothing about drawn leaves.
 fn public_calls(sight: &Sight) -> impl Iterator<Item = Outline> {
     let public = |(act, object, offset, len): &Outline| {
         let sequential = matches!(&**object, "disk" | "log" | "state" | "times");
         match act {
-            // What a commit frees, and how much is stored, follows from leaves.
+            // The places that a commit frees, and the stored bytes, follow from leaves.
             Act::Truncate | Act::Discard | Act::Free | Act::Len | Act::List => None,
             Act::Read | Act::ExpectReads if sequential => None,
             Act::Sync if object.starts_with("slab") => None,
@@ -194,7 +193,7 @@ fn same_calls(a: &Sight, b: &Sight) -> Finding {
     Finding::exact(CALLS, differing, explanation)
 }
 
-/// What the contract lets the storage see of two records, and whether they differ in it.
+/// The facts about two records that the contract lets the storage see, and whether they differ.
 pub fn contrast_records(a: &Sight, b: &Sight) -> Vec<schedule::Seen> {
     let mut seen = schedule::contrast(&a.whole(), &b.whole());
     let lengths = |sight: &Sight| {
@@ -227,13 +226,13 @@ fn total(lengths: &[u64]) -> u64 {
     lengths.iter().sum()
 }
 
-/// Whether one may repeat the other: a backup was restored, and the user said so.
+/// Whether one may repeat the other: the user declared a restored backup.
 fn may_repeat(a: &Sight, b: &Sight) -> bool {
     [a, b].iter().any(|sight| sight.sessions.iter().any(|seen| seen.session.accept_rollback))
 }
 
 impl Report {
-    /// Draws the verdict anew, as findings were added that are exact.
+    /// Reaches the verdict again, after exact findings were added.
     pub(crate) fn settle(&mut self) {
         for finding in &mut self.findings {
             finding.passed &= finding.p_value > 0.0;

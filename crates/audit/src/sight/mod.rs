@@ -1,11 +1,10 @@
-//! A record as it is judged: what the store was asked, held against the public rule and against
-//! what the volume says that it showed.
+//! The judged form of a record: the calls of the store, compared with the public rule and with the
+//! volume's statements.
 //!
-//! The sequence of paths that the statistics judge comes from here. A volume says which paths a
-//! request showed; of each of them every bucket that the rule asks for must have been read at the
-//! store, where it was written last, in heap order and nothing beside it. So the paths are those
-//! that the store saw, and what a volume says beyond that (the order within a request) is all that
-//! is taken from it.
+//! It yields the sequence of paths for the statistics. A volume states which paths a request
+//! showed. For each of them, the store must have read every bucket that the rule demands, at its
+//! last place, in heap order and nothing else. So the paths are those that the store saw. Only the
+//! order within a request is taken from the volume's statement.
 
 mod journal;
 mod judge;
@@ -35,34 +34,34 @@ pub(crate) use shown::operations;
 /// Calls that may still turn out to have failed.
 const LATELY: usize = 2;
 
-/// A call that is no read or write of buckets, for comparisons: what, of which object, where, how
-/// long.
+/// A call other than a read or write of buckets, for comparisons: its kind, object, offset and
+/// length.
 pub type Outline = (Act, String, u64, u64);
 
-/// One session as the store saw it.
+/// The store's view of one session.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
-    /// What is public of it from its beginning.
+    /// The public facts at its start.
     pub session: Session,
-    /// Which volume it is of, if its header was read.
+    /// Its volume, if its header was read.
     pub volume: VolumeLine,
     /// Its requests, counted at the store.
     pub trace: Trace,
-    /// Where the rounds end that show again what a session that broke off had shown: an index into
-    /// the requests, of which the rule is the first. 0 if there are none.
+    /// The end of the rounds that replay a broken-off session: an index into the requests, of which
+    /// the rule is the first. 0 if there are none.
     pub replayed: usize,
-    /// Where those of them end that are known to be the same, as that session is in the record.
+    /// The end of those that are known to be the same, because that session is in the record.
     pub confirmed: usize,
-    /// Whether it begins at a commit from which another session of the record went on, because the
-    /// user said that a backup was restored.
+    /// Whether it begins at a commit from which another session of the record continued, because
+    /// the user declared a restored backup.
     pub restored: bool,
     /// Calls of the store.
     pub calls: u64,
-    /// All but those that read and write buckets.
+    /// All but the reads and writes of buckets.
     pub outline: Vec<Outline>,
 }
 
-/// What a record says once it was read: its sessions, and what is wrong with them.
+/// The content of a record: its sessions, and their deviations.
 #[derive(Clone, Debug, Default)]
 pub struct Sight {
     /// The sessions in order.
@@ -82,14 +81,14 @@ struct Findings {
     sequential: Odd,
 }
 
-/// What the store was asked for since the volume said something last.
+/// The calls of the store since the volume's last statement.
 #[derive(Clone, Debug, Default)]
 struct Window {
     reads: Vec<(String, u64, u64)>,
-    /// Where each call begins among them.
+    /// The start of each call among them.
     calls: Vec<usize>,
     writes: Vec<(String, u64, u64)>,
-    /// Whether an intent was durable when the first of them came.
+    /// Whether an intent was durable before the first of them.
     announced: bool,
 }
 
@@ -108,29 +107,28 @@ pub struct Observer {
     states: States,
     since: Since,
     sequential: Sequential,
-    /// Whether this session said what was stored when it began, has read the journal, has
-    /// committed.
+    /// Whether this session has stated its stored buckets, read the journal, and committed.
     begun: bool,
     journal_read: bool,
     settled: bool,
-    /// Rounds that were shown since the last commit.
+    /// Rounds since the last commit.
     uncommitted: Vec<Request>,
-    /// Those of a session that broke off, until they are shown again.
+    /// Those of a broken-off session, until they are replayed.
     owed: VecDeque<Request>,
-    /// Scheduled paths at the last commit, of the volume that was seen last.
+    /// Scheduled paths at the last commit of the last volume.
     committed_turn: Option<u64>,
     /// Operations so far.
     requests: u64,
-    /// Whether the session before this one broke off while it committed.
+    /// Whether the previous session broke off during a commit.
     was_committing: bool,
     /// Whether this one ends now.
     ending: bool,
-    /// Hints of how much may be kept, by the length of the interval and what was done of it.
+    /// Hints of the bytes to keep, by the length of the interval and the progress in it.
     hints: HashMap<(u64, u64), u64>,
 }
 
 impl Observer {
-    /// Takes a line up.
+    /// Processes a line.
     pub fn see(&mut self, line: &Line) {
         match line {
             Line::Session(session) => self.begin_session(session),
@@ -142,7 +140,7 @@ impl Observer {
                     self.settle_one();
                 }
             }
-            // It is asked for again, or the session ends: it is the answer that is the store's own.
+            // The call is repeated, or the session ends: a failed call does not count.
             Line::Failed(number) => self.lately.retain(|(call, _)| call != number),
             Line::Said(said) => {
                 self.settle_all();
@@ -156,7 +154,7 @@ impl Observer {
         self.now.trace.requests.len()
     }
 
-    /// What was seen in all.
+    /// The sight of the whole record.
     pub fn finish(mut self) -> Sight {
         self.end_session();
         self.sight
@@ -175,7 +173,7 @@ impl Observer {
     }
 }
 
-/// The sight of records that are in memory.
+/// The sight of a record in memory.
 pub fn sight_of<'a>(lines: impl IntoIterator<Item = &'a Line>) -> Sight {
     let mut observer = Observer::default();
     lines.into_iter().for_each(|line| observer.see(line));

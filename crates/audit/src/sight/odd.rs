@@ -1,8 +1,8 @@
-//! What is not as a rule says, counted.
+//! Counts deviations from a rule.
 
 use crate::report::Finding;
 
-/// Deviations from one rule, the first of them in words.
+/// Deviations from one rule, and a description of the first.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Odd {
     looked: u64,
@@ -11,7 +11,7 @@ pub(crate) struct Odd {
 }
 
 impl Odd {
-    /// Counts a look at something, and what is wrong with it.
+    /// Counts a check, and its fault, if any.
     pub(crate) fn look(&mut self, wrong: Option<String>) {
         self.looked += 1;
         if let Some(wrong) = wrong {
@@ -25,7 +25,7 @@ impl Odd {
         self.first.get_or_insert_with(wrong);
     }
 
-    /// As the finding of a test that is exact.
+    /// As the finding of an exact test.
     pub(crate) fn finding(&self, name: &str, what: &str) -> Finding {
         let explanation = match &self.first {
             Some(first) => format!("{} deviate, the first: {first}", self.count),

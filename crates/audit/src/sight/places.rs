@@ -1,8 +1,8 @@
-//! Where each bucket lies, as whoever watches the store knows it: where it was written last.
+//! The place of each bucket, as an observer of the store knows it: the place of its last write.
 //!
-//! A session begins with a table that the volume names; from then on every write that the rule asks
-//! for moves one bucket to the place that the store saw. A new version goes to the lowest free
-//! place of its object or to a new one at the end, so the choice of a place tells nothing.
+//! A session begins with a table that the volume states. From then on, every write that the rule
+//! demands moves one bucket to the place that the store saw. A new version goes to the lowest free
+//! place of its object or to a new one at the end, so the choice of a place reveals nothing.
 
 use crate::trace::Rule;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 /// An object and an offset in it.
 pub(super) type Place = (String, u64);
 
-/// The object of buckets with so many of `most` slots.
+/// The object of buckets with `slots` of `most` slots.
 pub(crate) fn object_of(slots: u32, most: u32) -> String {
     if slots >= most { "slab".into() } else { format!("slab-{slots}") }
 }
@@ -20,13 +20,13 @@ pub(super) fn is_slab(object: &str) -> bool {
     object == "slab" || object.starts_with("slab-")
 }
 
-/// Free places, as runs: the first of each, and one beyond its last. A record that names places far
-/// apart costs no more than one that does not.
+/// Free places, as runs: the first of each, and one beyond its last. A record with distant places
+/// costs no more than one without.
 #[derive(Clone, Debug, Default)]
 struct Free(BTreeMap<u64, u64>);
 
 impl Free {
-    /// All below the last that are not taken (ascending).
+    /// All places below the last taken one that are not taken (ascending).
     fn between(taken: &[u64]) -> Self {
         let mut runs = BTreeMap::new();
         let mut next = 0;
@@ -81,12 +81,12 @@ impl Free {
 /// The places of one object.
 #[derive(Clone, Debug, Default)]
 struct Shelf {
-    /// From one place to the next; 0 while it is not known.
+    /// The distance of two places; 0 while unknown.
     stride: u64,
     free: Free,
     /// Free after the next commit.
     retired: Vec<u64>,
-    /// Places that it has.
+    /// Its number of places.
     end: u64,
 }
 
@@ -95,19 +95,19 @@ struct Shelf {
 pub(super) struct Places {
     at: HashMap<u64, Place>,
     shelves: HashMap<String, Shelf>,
-    /// What was in the table before each change since the last commit.
+    /// The table's entry before each change since the last commit.
     undo: Vec<(u64, Option<Place>)>,
     /// Buckets that the tree dropped since then.
     dropped: Vec<u64>,
 }
 
 impl Places {
-    /// The store was told how far apart places are.
+    /// Sets the distance of two places, from a hint to the store.
     pub(super) fn round_up(&mut self, object: &str, stride: u64) {
         self.shelves.entry(object.into()).or_default().stride = stride;
     }
 
-    /// Forgets what was written since the last commit: the session broke off.
+    /// Undoes the writes since the last commit: the session broke off.
     pub(super) fn revert(&mut self) {
         while let Some((bucket, before)) = self.undo.pop() {
             match before {
@@ -118,12 +118,12 @@ impl Places {
         self.dropped.clear();
     }
 
-    /// Whether the table is this one.
+    /// Whether the table equals this one.
     pub(super) fn is(&self, table: &HashMap<u64, Place>) -> bool {
         &self.at == table
     }
 
-    /// The table that a rule names at the beginning of a session; `None` when it makes no sense.
+    /// The table that a rule states at the start of a session; `None` when it makes no sense.
     pub(super) fn named(rule: &Rule, slots_of: impl Fn(u64) -> u32) -> Option<HashMap<u64, Place>> {
         let runs = rule.stored.iter().flatten();
         let count = runs.clone().fold(0u64, |sum, run| sum.saturating_add(run.1));
@@ -135,7 +135,7 @@ impl Places {
         Some(buckets.zip(&rule.places).map(place).collect())
     }
 
-    /// A session begins with this table; what is not in it is free.
+    /// Begins a session with this table. Every other place is free.
     pub(super) fn begin(&mut self, table: HashMap<u64, Place>) -> Option<String> {
         self.undo.clear();
         self.dropped.clear();
@@ -159,12 +159,12 @@ impl Places {
         twice
     }
 
-    /// Where a bucket lies.
+    /// The place of a bucket.
     pub(super) fn of(&self, bucket: u64) -> Option<&Place> {
         self.at.get(&bucket)
     }
 
-    /// A new version of a bucket was written here; what is wrong with that.
+    /// Records a new version of a bucket at this place. Returns its fault, if any.
     pub(super) fn write(&mut self, bucket: u64, object: &str, offset: u64) -> Option<String> {
         let before = self.at.insert(bucket, (object.into(), offset));
         if let Some((object, offset)) = &before {
@@ -195,12 +195,12 @@ impl Places {
         shelf.retired.push(offset / shelf.stride.max(1));
     }
 
-    /// The tree dropped these buckets; the next commit forgets them.
+    /// Records that the tree dropped these buckets; the next commit forgets them.
     pub(super) fn drop_all(&mut self, buckets: &[u64]) {
         self.dropped.extend(buckets);
     }
 
-    /// Dropped buckets that were written again are there.
+    /// Forgets dropped buckets, except those written again.
     pub(super) fn forget_dropped(&mut self, is_stored: impl Fn(u64) -> bool) {
         for bucket in std::mem::take(&mut self.dropped) {
             if is_stored(bucket) {
@@ -213,7 +213,7 @@ impl Places {
         }
     }
 
-    /// A commit is durable: old versions are free.
+    /// Records a durable commit: old versions are free.
     pub(super) fn committed(&mut self) {
         self.undo.clear();
         for shelf in self.shelves.values_mut() {
@@ -223,7 +223,7 @@ impl Places {
         }
     }
 
-    /// An object was cut; what is wrong with that.
+    /// Records a cut of an object. Returns its fault, if any.
     pub(super) fn cut(&mut self, object: &str, len: u64) -> Option<String> {
         let shelf = self.shelves.get_mut(object)?;
         let end = len / shelf.stride.max(1);
@@ -235,7 +235,7 @@ impl Places {
         wrong
     }
 
-    /// What is in a range is not wanted any more; what is wrong with that.
+    /// Checks a discard of a range. Returns its fault, if any.
     pub(super) fn discard(&self, object: &str, offset: u64, len: u64) -> Option<String> {
         let shelf = self.shelves.get(object)?;
         let stride = shelf.stride.max(1);

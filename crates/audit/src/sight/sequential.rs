@@ -1,34 +1,34 @@
-//! A volume on the sequential engine: its store's reads are seen by nobody that it hides from, and
-//! its writes come at places and in lengths that follow from how many there were.
+//! A volume on the sequential engine: its adversary sees no reads, and the places and lengths of
+//! its writes follow from their number.
 //!
-//! A single record shows that quanta go round the ring of the log, several at a time when much is
-//! written, and states to two places by turns, each as long as the last; that the flushes are the
-//! same whatever was written, a second record of equally much work shows
+//! A single record shows two things. Quanta go round the ring of the log, several at a time under a
+//! high write load. And states go to two alternating places, each as long as the last. A second
+//! record of an equal amount of work shows that the flushes do not depend on the data
 //! ([`super::compare_records`]).
 
 use crate::record::{Act, Call};
 
-/// Where something went last, and how long it was.
+/// The offset and length of the last write of a kind.
 type Last = Option<(u64, u64)>;
 
-/// What was written so far.
+/// The writes so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sequential {
     quantum: Last,
     state: Last,
     quantum_bytes: Option<u64>,
     state_bytes: Option<u64>,
-    /// The end of the log, once it began again.
+    /// The end of the log, known after its first wrap.
     ring: Option<u64>,
 }
 
 impl Sequential {
-    /// A session begins: what one that broke off wrote last may be written again.
+    /// Begins a session: it may repeat the last writes of a broken-off one.
     pub(super) fn begin(&mut self) {
         (self.quantum, self.state) = (None, None);
     }
 
-    /// What is wrong with a call.
+    /// The fault of a call, if any.
     pub(super) fn take(&mut self, call: &Call) -> Option<String> {
         if call.act != Act::Write {
             return None;
@@ -47,7 +47,7 @@ impl Sequential {
     }
 
     fn take_quantum(&mut self, offset: u64, len: u64) -> Option<String> {
-        // The shortest write so far is the nearest to a single quantum that is known.
+        // The shortest write so far is the best estimate of a single quantum.
         let usual = *self.quantum_bytes.get_or_insert(len);
         let (short, long) = (len.min(usual), len.max(usual));
         if short == 0 || !long.is_multiple_of(short) {

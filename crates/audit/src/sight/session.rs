@@ -1,4 +1,4 @@
-//! Where sessions begin and end, and what each call of the store means.
+//! The start and end of sessions, and the meaning of each store call.
 
 use super::places::is_slab;
 use super::states::pair_of;
@@ -6,7 +6,7 @@ use super::{Observer, Seen};
 use crate::record::{Act, Call, Session, VolumeLine};
 use crate::schedule::Model;
 
-/// The engine whose reads nobody sees.
+/// The engine whose adversary sees no reads.
 const SEQUENTIAL: &str = "sequential";
 
 impl Observer {
@@ -29,7 +29,7 @@ impl Observer {
         if !self.under_way && self.now.calls == 0 && self.now.trace.requests.is_empty() {
             return;
         }
-        // The end of `check`, or a round that was cut short.
+        // The end of `check`, or of a round that was cut short.
         self.ending = true;
         self.look_at_scan();
         self.ending = false;
@@ -92,8 +92,7 @@ impl Observer {
         }
     }
 
-    /// What is wrong with a call beside buckets, records and states, which are judged by
-    /// themselves.
+    /// The fault of a call outside buckets, records and states, which have their own tests.
     fn take_range(&mut self, act: Act, object: &str, offset: u64, len: u64) -> Option<String> {
         match (object, act) {
             (object, Act::Read) if is_slab(object) => {
@@ -105,7 +104,7 @@ impl Observer {
                 self.window.writes.push((object.into(), offset, len));
                 None
             }
-            // Before the table is known, what lies beyond it is cut off.
+            // Before the table is known, everything beyond it is cut off.
             (object, Act::Truncate) if is_slab(object) => self.places.cut(object, len),
             (object, Act::Discard) if is_slab(object) => self.places.discard(object, offset, len),
             ("journal", Act::Write) => {
@@ -141,7 +140,7 @@ impl Observer {
         }
     }
 
-    /// What is read as a session begins is read at no other time.
+    /// Checks that the objects read at the start of a session are read at no other time.
     fn late(&self, act: Act, object: &str) -> Option<String> {
         let early = !self.settled && self.now.trace.requests.len() <= self.now.replayed.max(1);
         (!early).then(|| format!("{act:?} of {object:?} in the middle of a session"))
@@ -164,7 +163,7 @@ impl Observer {
         }
     }
 
-    /// A commit is durable: what was shown before it is behind it.
+    /// Handles a durable commit: it covers everything shown before.
     fn take_commit(&mut self) {
         let model = &self.model;
         self.places.forget_dropped(|bucket| model.has(bucket));
@@ -178,7 +177,7 @@ impl Observer {
         self.committed_turn = self.begun.then(|| self.model.turns());
     }
 
-    /// How much a store may keep follows from how far it is to the next commit.
+    /// Checks that the bytes to keep follow from the distance to the next commit.
     fn take_hint(&mut self, call: &Call) {
         let Some((_, _, bytes)) = call.ranges().next().filter(|_| self.begun) else { return };
         let begun = self.committed_turn.unwrap_or(0);

@@ -1,12 +1,12 @@
-//! What a volume says that it showed, held against what the store was asked for.
+//! Compares the volume's statements with the calls of the store.
 
 use super::places::{Places, object_of};
 use super::{Observer, Window};
 use crate::trace::{Kind, Request};
 
-/// After so many operations one more path is drawn.
+/// Operations between two extra paths.
 const EXTRA_EVERY: u64 = 256;
-/// Records of written bytes are in the journal; so is a change of size, which takes a page.
+/// Bytes of the journal's record of a change of size: a page.
 const RESIZE: u64 = 4096;
 
 impl Observer {
@@ -23,7 +23,7 @@ impl Observer {
         }
     }
 
-    /// A request as it is judged: counted at the store.
+    /// Processes a request with the numbers counted at the store.
     fn take_request(&mut self, request: Request) {
         let at = self.now.trace.requests.len();
         let wrong = self.model.see(&request).map(|wrong| format!("request {at}: {wrong}"));
@@ -41,7 +41,7 @@ impl Observer {
         }
         if !after_commit {
             self.since.resized = true;
-            // In a replay it stands in the journal already.
+            // A replay finds it already in the journal.
             if self.settled || self.journal.waits() {
                 let wrong = self.journal.take_newest(RESIZE, "a change of size");
                 self.sight.odd.journal.look(wrong);
@@ -51,7 +51,7 @@ impl Observer {
         self.since.resized |= self.model.sweeping();
     }
 
-    /// A session says what is stored when it begins.
+    /// Handles the statement of the stored buckets at the start of a session.
     fn hear_start(&mut self, said: &Request) {
         let Some(rule) = &said.rule else { return };
         let restored = self.now.session.accept_rollback;
@@ -78,8 +78,7 @@ impl Observer {
             }
             // Sessions in between are not in the record.
             Some(turn) if rule.turn > turn => self.owed.clear(),
-            // Whether the last commit of a session that broke off was whole, only the next one
-            // says.
+            // Only the next session shows whether the last commit of a broken-off one was complete.
             Some(_) if self.was_committing => {
                 self.owed.clear();
                 self.places.revert();
@@ -100,10 +99,10 @@ impl Observer {
         self.committed_turn = Some(rule.turn);
     }
 
-    /// Paths, or a part of a commit.
+    /// Handles paths, or a part of a commit.
     fn hear_round(&mut self, said: &Request) {
         let mut window = std::mem::take(&mut self.window);
-        // A round is read in one call; what was read before it is a matter of its own.
+        // A round is read in one call. Earlier reads are judged separately.
         if window.calls.len() > 1 {
             let own = window.calls.pop().unwrap_or(0);
             let reads = window.reads.split_off(own);
@@ -138,7 +137,7 @@ impl Observer {
         }
     }
 
-    /// What announced a round; whether it shows again what a session that broke off had shown.
+    /// Checks the announcement of a round. True if it replays a broken-off session.
     fn hear_intent(&mut self, request: &Request, window: &Window) -> bool {
         let is_shown = matches!(request.kind, Kind::Batch | Kind::Map | Kind::Maintenance);
         if !is_shown {
@@ -172,7 +171,7 @@ impl Observer {
         }));
     }
 
-    /// From here on a session shows paths of its own: those of one that broke off came before.
+    /// From here on a session shows its own paths: replays must come before.
     pub(super) fn expect_shown_again(&mut self) {
         if self.owed.is_empty() {
             return;
@@ -187,7 +186,7 @@ impl Observer {
         }
     }
 
-    /// Whether the buckets that the rule asks for were read and written where they lie.
+    /// Checks that the buckets that the rule demands were read and written at their places.
     fn look_at_places(&mut self, window: &Window, most: u32) -> Option<String> {
         let listed = self.model.listed().clone();
         let mut wrong = None;
@@ -223,7 +222,7 @@ impl Observer {
         wrong
     }
 
-    /// What was read without a word is all that is stored, one after the other: it was verified.
+    /// Checks that unstated reads cover everything stored, in order: a verification.
     pub(super) fn look_at_scan(&mut self) {
         let window = std::mem::take(&mut self.window);
         if window.reads.is_empty() && window.writes.is_empty() || !self.begun {
@@ -232,7 +231,7 @@ impl Observer {
         let place = |bucket| self.places.of(bucket).cloned();
         let all = self.model.stored().into_iter().filter_map(place);
         let scan = all.eq(window.reads.iter().map(|(object, offset, _)| (object.clone(), *offset)));
-        // A session that broke off has not said what it read last.
+        // A broken-off session has not stated its last reads.
         let broken = self.ending && (!self.uncommitted.is_empty() || self.journal.waits());
         let wrong = !(broken || scan && window.writes.is_empty());
         self.sight.odd.places.look(wrong.then(|| {
@@ -245,7 +244,7 @@ impl Observer {
     }
 }
 
-/// Operations of a batch: its drawn paths, but one after every so many operations.
+/// Operations of a batch: its drawn paths, less the extra ones at every `EXTRA_EVERY` operations.
 pub(crate) fn operations(request: &Request, before: u64) -> u64 {
     if request.kind != Kind::Batch {
         return 0;

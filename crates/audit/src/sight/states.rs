@@ -1,39 +1,39 @@
-//! States, deltas and commit records: which of them is written when, and how long each is, follows
-//! from public numbers.
+//! States, deltas and commit records: public numbers determine when each is written, and its
+//! length.
 //!
-//! A delta takes 28 bytes for each bucket that was written, 32 for each operation and 8 for each
-//! path since the commit before it, and the same rest every time; a checkpoint is as long as
-//! another one of the same size. A checkpoint is due when the deltas on it have more bytes than it.
+//! A delta takes 28 bytes per written bucket, 32 per operation and 8 per path since the previous
+//! commit, and a constant rest. Two checkpoints of one size have the same length. A checkpoint is
+//! due when its deltas have more bytes than it.
 
 use std::collections::{BTreeMap, HashSet};
 
-/// Bytes of a delta for each bucket: its slot (12), what lies in it (16).
+/// Bytes of a delta per bucket: its slot (12), its content (16).
 const BUCKET: u64 = 28;
-/// For each operation: an entry of the map, a word of "exists" bits.
+/// Per operation: an entry of the map, a word of "exists" bits.
 const OPERATION: u64 = 32;
-/// For each path: what was taken out.
+/// Per path: the removed block.
 const PATH: u64 = 8;
-/// Deltas may have so many bytes whatever the checkpoint has.
+/// Bytes of deltas that are allowed for any checkpoint.
 const LEAST_LOG: u64 = 256 << 10;
-/// A delta has room for so many words of "exists" bits beside; for more of them where more blocks were
-/// discarded than that, in a volume that has so many words. How many were is public then.
+/// A delta has room for this many words of "exists" bits besides. It has more if more blocks were
+/// discarded than that, in a volume with that many words. Their number is then public.
 const WORDS: u64 = 1024;
 const WORD_BYTES: u64 = 16;
-/// Commit records take turns at multiples of this.
+/// Commit records alternate between multiples of this.
 const COMMIT: u64 = 4096;
 
-/// What was done since the last commit, in public numbers.
+/// The work since the last commit, in public numbers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Since {
     pub(crate) operations: u64,
     pub(crate) paths: u64,
     pub(crate) buckets: HashSet<u64>,
-    /// The tree changed its size, or is about to: what a delta tells of that is not judged.
+    /// The tree changed its size, or is about to: the delta's part for that is not judged.
     pub(crate) resized: bool,
 }
 
 impl Since {
-    /// What of a delta follows from it.
+    /// The part of a delta that follows from it.
     pub(crate) fn bytes(&self) -> u64 {
         BUCKET * self.buckets.len() as u64 + OPERATION * self.operations + PATH * self.paths
     }
@@ -42,27 +42,27 @@ impl Since {
 /// Of a checkpoint: addressable blocks, the depth, one beyond the last stored bucket.
 pub(crate) type Size = (u64, u32, u64);
 
-/// The states of a volume as the store saw them.
+/// The store's view of a volume's states.
 #[derive(Clone, Debug, Default)]
 pub(super) struct States {
-    /// Bytes of the checkpoint and of the deltas on it, if they are known.
+    /// Bytes of the checkpoint and of the deltas on it, if known.
     checkpoint: Option<u64>,
     log: Option<u64>,
-    /// Which pair of objects is current.
+    /// The current pair of objects.
     pair: Option<char>,
-    /// What this commit has written of it.
+    /// The part of it that this commit has written.
     written: Option<(bool, u64, char)>,
-    /// Bytes of a delta beyond what follows from what was done.
+    /// Bytes of a delta beyond the computed part.
     rest: Option<u64>,
     /// Bytes of checkpoints of each size.
     sizes: BTreeMap<Size, u64>,
-    /// Bytes of a commit record, and where the last one went.
+    /// Offset and bytes of the last commit record.
     commit: Option<(u64, u64)>,
-    /// Where one was written that is not yet durable.
+    /// Whether a commit record is written but not yet durable.
     pub(super) committing: bool,
 }
 
-/// The pair that an object of states belongs to, and whether it is that pair's log.
+/// The pair of a state object, and whether it is that pair's log.
 pub(super) fn pair_of(object: &str) -> Option<(char, bool)> {
     let log = object.starts_with("log-");
     let state = object.starts_with("state-");
@@ -71,7 +71,7 @@ pub(super) fn pair_of(object: &str) -> Option<(char, bool)> {
 }
 
 impl States {
-    /// A session begins by reading what is current.
+    /// Records the read of the current state at the start of a session.
     pub(super) fn read(&mut self, (pair, log): (char, bool), len: u64) {
         if log {
             self.log = Some(len);
@@ -86,7 +86,7 @@ impl States {
         *self = States { rest, sizes, ..States::default() };
     }
 
-    /// Something was written to an object of states; what is wrong with it.
+    /// Records a write to a state object. Returns its fault, if any.
     pub(super) fn wrote(
         &mut self,
         (pair, log): (char, bool),
@@ -149,7 +149,7 @@ impl States {
         })
     }
 
-    /// A commit record was written; what is wrong with it.
+    /// Records a write of a commit record. Returns its fault, if any.
     pub(super) fn wrote_commit(&mut self, offset: u64, len: u64) -> Option<String> {
         self.committing = true;
         let before = self.commit.replace((offset, len));
@@ -165,7 +165,7 @@ impl States {
             .map(|(_, bytes)| format!("a commit record has {len} bytes, where another had {bytes}"))
     }
 
-    /// It is durable; whether there was one.
+    /// Records that a commit is durable. False if there was none.
     pub(super) fn committed(&mut self) -> bool {
         if !std::mem::take(&mut self.committing) {
             return false;

@@ -1,20 +1,20 @@
-//! The access time map (§6.3): when each block was written last, which is all it takes to know
-//! where it is.
+//! The access time map (§6.3): the time of each block's last write. The time alone gives the
+//! block's place.
 //!
-//! Here it is in memory, two bytes for a block (`time_pages` keeps it in the ORAM): times are kept modulo a number that is larger than
-//! any age that matters, because a block that has come to the last level is marked as settled when
-//! the next sweep passes it. It need not be stored: the buffer maps list what is in every generation,
-//! so it is found again in one pass over them (§4.3).
+//! This map is in memory and takes two bytes per block (`time_pages` keeps it in the ORAM). It
+//! keeps times modulo a number above every age that matters: a block in the last level is marked as
+//! settled when the next sweep passes it. The map need not be stored. The buffer maps list every
+//! generation's blocks, so one pass over them rebuilds it (§4.3).
 
 use super::ids::Turn;
 use crate::{BlockId, EngineError, Result};
 
-/// What is known of a block.
+/// The known access time of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accessed {
-    /// It was never written, nor discarded.
+    /// Never written or discarded.
     Never,
-    /// So long ago that it is in the last level, if anywhere.
+    /// Old enough to be in the last level, if anywhere.
     Settled,
     /// In this turn.
     At(Turn),
@@ -36,27 +36,27 @@ pub(super) const SETTLED: u32 = 1;
 pub(super) const FIRST: u32 = 2;
 
 impl AccessTimeMap {
-    /// The map of blocks that were never written, when no block that is not settled is older than
-    /// so many turns.
+    /// A map of blocks that were never written. `oldest` is the greatest age, in turns, of a block
+    /// that is not settled.
     pub fn new(blocks: u64, oldest: u64) -> Self {
         let blocks = blocks as usize;
         let short = Self::code_bytes(oldest) == 2;
         Self(if short { Codes::Short(vec![0; blocks]) } else { Codes::Long(vec![0; blocks]) })
     }
 
-    /// Bytes that it takes for each block.
+    /// Bytes per block.
     pub fn code_bytes(oldest: u64) -> u64 {
         if oldest < u64::from(u16::MAX) - u64::from(FIRST) { 2 } else { 4 }
     }
 
-    /// The map of blocks of which nothing is known but that they may be in the last level.
+    /// A map in which every block may be in the last level; nothing else is known.
     pub fn settled(blocks: u64, oldest: u64) -> Self {
         let mut map = Self::new(blocks, oldest);
         (0..blocks).for_each(|block| map.settle(BlockId(block)));
         map
     }
 
-    /// The number of times that are told apart.
+    /// The number of distinct times.
     fn modulus(&self) -> u64 {
         let codes = match &self.0 {
             Codes::Short(_) => u64::from(u16::MAX),
@@ -65,7 +65,7 @@ impl AccessTimeMap {
         codes + 1 - u64::from(FIRST)
     }
 
-    /// What is known of a block when it is `now`.
+    /// The access time of a block, seen from `now`.
     pub fn get(&self, block: BlockId, now: Turn) -> Accessed {
         let code = match &self.0 {
             Codes::Short(codes) => u32::from(codes[block.0 as usize]),
@@ -82,13 +82,13 @@ impl AccessTimeMap {
         }
     }
 
-    /// Notes that a block was written.
+    /// Records a write of a block.
     pub fn set(&mut self, block: BlockId, time: Turn) {
         let code = (time.0 % self.modulus()) as u32 + FIRST;
         self.put(block, code);
     }
 
-    /// Notes that a block has come to the last level.
+    /// Records that a block reached the last level.
     pub fn settle(&mut self, block: BlockId) {
         self.put(block, SETTLED);
     }
@@ -108,7 +108,7 @@ impl AccessTimeMap {
         }
     }
 
-    /// The map at rest, little-endian.
+    /// The serialized map, little-endian.
     pub fn to_bytes(&self) -> Vec<u8> {
         match &self.0 {
             Codes::Short(codes) => codes.iter().flat_map(|code| code.to_le_bytes()).collect(),
@@ -116,10 +116,10 @@ impl AccessTimeMap {
         }
     }
 
-    /// Takes up what [`Self::to_bytes`] gave of a map of the same size.
+    /// Loads the bytes of [`Self::to_bytes`] from a map of the same size.
     ///
     /// # Errors
-    /// `State` when it was of another size.
+    /// `State` for another size.
     pub fn load(&mut self, bytes: &[u8]) -> Result<()> {
         if bytes.len() != self.bytes() {
             return Err(EngineError::State("an access time map of another size"));

@@ -1,14 +1,14 @@
-//! The amortized construction (§5, Algorithm 1): a level is merged at once when both its buffers are
-//! full. It is found by search instead of by a formula, which makes it slow, simple, and an oracle
-//! for the other.
+//! The amortized construction (§5, Algorithm 1): a level merges at once when both its buffers are
+//! full. A read searches the levels and uses no formula. So this construction is slow and simple,
+//! and an oracle for the other one.
 
 use crate::BlockId;
 use std::collections::BTreeMap;
 
-/// A buffer: blocks in ascending order, what is missing to its size are fakes.
+/// A buffer: blocks in ascending order. Fakes fill the rest of its size.
 type Buffer<V> = Vec<(BlockId, V)>;
 
-/// A level: a write buffer, which is handed on at once, and a merge buffer.
+/// A level: a merge buffer, and a write buffer that is handed on at once.
 struct Level<V> {
     merge: Option<Buffer<V>>,
 }
@@ -16,19 +16,19 @@ struct Level<V> {
 /// The amortized construction over values in memory.
 pub struct Amortized<V> {
     queue: BTreeMap<BlockId, V>,
-    /// Writes since the queue was flushed, with those that it already had.
+    /// Writes since the last flush, rewrites of a queued block included.
     queued: usize,
     bucket_blocks: usize,
     levels: Vec<Level<V>>,
     last: Option<Buffer<V>>,
     flushes: u64,
-    /// Block slots written, fakes too.
+    /// Block slots written, fakes included.
     written: u64,
 }
 
 impl<V> Amortized<V> {
-    /// Nothing written yet; buckets of so many blocks, and the last level, which has room for
-    /// everything, below so many others.
+    /// An empty construction with buckets of `bucket_blocks` blocks. Below `levels` levels is the
+    /// last level, which has room for everything.
     pub fn new(bucket_blocks: usize, levels: usize) -> Self {
         let levels = (0..levels).map(|_| Level { merge: None }).collect();
         let queue = BTreeMap::new();
@@ -47,13 +47,13 @@ impl<V> Amortized<V> {
         }
     }
 
-    /// Hands a bucket to the top level, and as far down as levels are full: `merge(i)`.
+    /// Hands a bucket to the top level, and on down through every full level: `merge(i)`.
     fn write_buffer(&mut self, mut buffer: Buffer<V>) {
         let mut size = self.bucket_blocks as u64;
         for level in &mut self.levels {
             self.written += size;
             match level.merge.take() {
-                // The merge buffer is empty: the buffers are switched.
+                // The merge buffer is empty: switch the buffers.
                 None => {
                     level.merge = Some(buffer);
                     return;
@@ -81,18 +81,18 @@ impl<V> Amortized<V> {
         found.next()
     }
 
-    /// How often the queue was flushed.
+    /// Flushes so far.
     pub fn flushes(&self) -> u64 {
         self.flushes
     }
 
-    /// Block slots written so far, fakes too.
+    /// Block slots written so far, fakes included.
     pub fn written(&self) -> u64 {
         self.written
     }
 }
 
-/// Merges two sorted buffers; of two copies the newer is kept.
+/// Merges two sorted buffers and keeps the newer of two copies.
 fn merge<V>(older: Buffer<V>, newer: Buffer<V>) -> Buffer<V> {
     let mut merged = Vec::with_capacity(older.len() + newer.len());
     let (mut older, mut newer) = (older.into_iter().peekable(), newer.into_iter().peekable());
@@ -140,7 +140,7 @@ mod tests {
         }
     }
 
-    /// Each level is written once for every time that it fills: one slot a level and write.
+    /// Each write costs one slot per level: a level is written once each time it fills.
     #[test]
     fn what_is_written_depends_on_the_number_of_writes_only() {
         let run = |block: fn(u64) -> u64| {

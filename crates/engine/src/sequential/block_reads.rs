@@ -1,4 +1,4 @@
-//! Reading blocks from anywhere on the disk: in ascending order, each once, neighbours together.
+//! Reads of blocks from anywhere on the disk: in ascending order, each once, neighbours joined.
 
 use super::ids::Slot;
 use super::layout::Extent;
@@ -12,27 +12,27 @@ use oblivio_crypto::{Opener, Place};
 /// A block to read.
 #[derive(Clone, Copy)]
 pub(super) struct Wanted {
-    /// Where it is on the disk, and whose.
+    /// Its place on the disk, and its owner.
     pub place: Place,
     /// Its number in its bucket.
     pub index: u64,
     pub sealed: SealedAt,
 }
 
-/// Blocks to read, and their bytes once they are read.
+/// Blocks to read, and their bytes after the read.
 pub(super) struct BlockReads {
-    /// By offset.
+    /// In order of offset.
     blocks: Vec<Wanted>,
     extents: Vec<Extent>,
     bytes: Vec<u8>,
     block_bytes: usize,
     opener: Opener,
-    /// Of the parts in which they are opened; none before that is begun.
+    /// One per part that opens blocks; empty until the parts are handed out.
     outcomes: Vec<Outcome>,
 }
 
 impl BlockReads {
-    /// The read of these blocks, into a buffer of which everything is written over.
+    /// A read of these blocks into `bytes`, which it overwrites completely.
     pub fn new(
         vault: &Vault,
         wanted: impl Iterator<Item = (Slot, SealedAt)>,
@@ -54,13 +54,13 @@ impl BlockReads {
         self.blocks.is_empty()
     }
 
-    /// What is to be read, and where to.
+    /// The extents to read, and the buffer for them.
     pub fn as_read(&mut self) -> (&[Extent], &mut [u8]) {
         (&self.extents, &mut self.bytes)
     }
 
-    /// The work of opening them, once they are read, in so many parts at most; none when it was
-    /// given out before.
+    /// The work of opening the blocks after the read, in at most `count` parts. Empty if it was
+    /// handed out before.
     pub fn parts(&mut self, count: usize) -> Vec<Part<'_>> {
         if !self.outcomes.is_empty() || self.blocks.is_empty() {
             return Vec::new();
@@ -75,13 +75,13 @@ impl BlockReads {
         blocks.zip(bytes).zip(&mut self.outcomes).map(part).collect()
     }
 
-    /// Whether all of them were opened.
+    /// Whether every block is open.
     pub fn are_open(&self) -> bool {
         let begun = !self.outcomes.is_empty() || self.blocks.is_empty();
         begun && self.outcomes.iter().all(Outcome::is_good)
     }
 
-    /// All of them, opened here unless they are.
+    /// All the blocks. Opens those that are not yet open.
     pub fn opened(mut self) -> Result<OpenBlocks> {
         self.parts(1).into_iter().for_each(Part::run);
         Outcome::of_all(self.outcomes)?;
@@ -90,7 +90,7 @@ impl BlockReads {
     }
 }
 
-/// Where these blocks are, in ascending order, neighbours together.
+/// The places of these blocks, in ascending order, neighbours joined.
 pub(super) fn places(vault: &Vault, wanted: Vec<(Slot, SealedAt)>) -> Vec<Extent> {
     let mut slots: Vec<_> = wanted.iter().map(|&(slot, _)| vault.layout.slot(slot)).collect();
     slots.sort_unstable();
@@ -98,7 +98,7 @@ pub(super) fn places(vault: &Vault, wanted: Vec<(Slot, SealedAt)>) -> Vec<Extent
     joined(slots)
 }
 
-/// Some of the blocks, to be opened in place.
+/// A part of the blocks, to open in place.
 pub(super) struct Opens<'a> {
     opener: &'a Opener,
     blocks: &'a [Wanted],
@@ -121,7 +121,7 @@ impl Opens<'_> {
     }
 }
 
-/// Blocks that were read and opened.
+/// Blocks after reading and opening.
 #[derive(Default)]
 pub(super) struct OpenBlocks {
     /// Ascending.
@@ -131,7 +131,7 @@ pub(super) struct OpenBlocks {
 }
 
 impl OpenBlocks {
-    /// Where in the bytes the block is that is at this offset of the disk.
+    /// The byte range of the block at this offset of the disk.
     pub fn find(&self, offset: u64) -> Option<std::ops::Range<usize>> {
         let at = self.offsets.binary_search(&offset).ok()? * self.block_bytes;
         Some(at..at + self.block_bytes)

@@ -1,5 +1,5 @@
 //! The buffer maps of a level (§4.1): the root of each generation in its ring, and the nodes of the
-//! generation that is being written, which are built bottom up (§5.1).
+//! generation being written, which are built bottom up (§5.1).
 
 use super::ids::{Bucket, Generation};
 use super::map_node::Line;
@@ -22,13 +22,13 @@ pub(super) struct BufferMaps {
     shape: MapShape,
     /// By place in the ring.
     roots: Vec<Option<Root>>,
-    /// The generation that is being written.
+    /// The generation being written.
     begun: Option<u64>,
-    /// Its nodes that are not yet whole, by height less one.
+    /// Its incomplete nodes, by height less one.
     open: Vec<Vec<Line>>,
 }
 
-/// A word that no generation's number is.
+/// A word that is no generation's number.
 const NO_NUMBER: u64 = u64::MAX;
 
 impl BufferMaps {
@@ -49,7 +49,7 @@ impl BufferMaps {
         self.open.iter_mut().for_each(Vec::clear);
     }
 
-    /// Adds a node that was written: a leaf, or an inner node that [`Self::close`] gave.
+    /// Adds a written node: a leaf, or an inner node from [`Self::close`].
     pub fn add(&mut self, node: NodeAt, line: Line) {
         match self.open.get_mut(node.height) {
             Some(parent) => parent.push(line),
@@ -61,12 +61,12 @@ impl BufferMaps {
         }
     }
 
-    /// The lines of an inner node that is whole now.
+    /// The lines of an inner node that is now complete.
     pub fn close(&mut self, node: NodeAt) -> Vec<Line> {
         std::mem::take(&mut self.open[node.height - 1])
     }
 
-    /// From where the way down to a leaf of a generation begins: a node whose tag is known here.
+    /// The start of the way down to a leaf of a generation: a node whose tag is known here.
     ///
     /// # Errors
     /// `State` when the leaf was not written.
@@ -78,14 +78,14 @@ impl BufferMaps {
         if self.begun != Some(generation.number) {
             return Err(unknown);
         }
-        // Still being written: the lowest ancestor that is not whole lists a child that is.
+        // Still being written: the lowest incomplete ancestor lists a complete child.
         for (above, lines) in self.open.iter().enumerate() {
             let parent = self.shape.ancestor(leaf, above + 1);
             let child = self.shape.ancestor(leaf, above);
             let Some(at) = child.index.checked_sub(parent.index * self.shape.fan_out()) else {
                 continue;
             };
-            // What is open at this height is the last that was begun.
+            // The open node at this height is the last one begun.
             if self.is_open(parent)
                 && let Some(line) = lines.get(at as usize)
             {
@@ -95,7 +95,7 @@ impl BufferMaps {
         Err(unknown)
     }
 
-    /// Whether an inner node of the begun generation is the one that collects children now.
+    /// Whether an inner node of the begun generation collects children now.
     fn is_open(&self, node: NodeAt) -> bool {
         self.written() <= self.shape.last_leaf(node)
     }
@@ -109,10 +109,10 @@ impl BufferMaps {
         leaves
     }
 
-    /// The root of a generation that was written to its end.
+    /// The root of a completely written generation.
     ///
     /// # Errors
-    /// `State` when it was not.
+    /// `State` when it is incomplete.
     pub fn root(&self, generation: Generation) -> Result<(NodeAt, Tag)> {
         debug_assert_eq!(generation.level, self.level);
         let root = self.roots[self.place(generation.number)];
@@ -121,7 +121,7 @@ impl BufferMaps {
         Ok((self.shape.root(), root.tag))
     }
 
-    /// Appends the maps at rest: their size is public.
+    /// Appends the serialized maps. Their size is public.
     pub fn save(&self, out: &mut Writer<'_>) {
         for root in &self.roots {
             out.u64(root.map_or(NO_NUMBER, |root| root.number));
@@ -139,10 +139,10 @@ impl BufferMaps {
         }
     }
 
-    /// Takes up what [`Self::save`] gave before the flush that writes `next`.
+    /// Loads the output of [`Self::save`], before the flush that writes `next`.
     ///
     /// # Errors
-    /// `State` when the nodes are not those of a generation that has come so far.
+    /// `State` when the open nodes do not lead up to `next`.
     pub fn load(&mut self, input: &mut Reader<'_>, next: Option<Bucket>) -> Result<()> {
         let number = |word| (word != NO_NUMBER).then_some(word);
         for root in &mut self.roots {
@@ -183,7 +183,7 @@ mod tests {
         Tag(tag)
     }
 
-    /// While a generation grows there is a way to each leaf so far, which is none that is open.
+    /// While a generation grows, each leaf so far has a way, which starts at no open node.
     #[test]
     fn there_is_a_way_to_every_leaf_that_was_written() {
         for leaves in [1, 2, 3, 4, 9, 10, 26, 27, 28, 40] {

@@ -7,24 +7,24 @@ use crate::{EngineError, Result};
 /// The parameters. All of them are public.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SequentialConfig {
-    /// Bytes of a block; what is stored of it has the same length.
+    /// Bytes of a block. The stored block has the same length.
     pub block_bytes: usize,
     /// Addressable blocks.
     pub blocks: u64,
-    /// Blocks of a bucket (β in the paper): what a flush writes to each level, and the number of
-    /// writes after which there is a flush.
+    /// Blocks of a bucket (β in the paper): the blocks that a flush writes to each level, and the
+    /// writes between two flushes.
     pub bucket_blocks: u64,
     /// Buckets of the write queue. The queue holds two such halves in memory.
     pub queue_buckets: u64,
-    /// By how much a level may at most be larger than the one above it (k).
+    /// The most by which a level may be larger than the one above it (k).
     pub fan_out: u64,
-    /// How many blocks of the last level may be rewritten for each block that is written, at most,
-    /// in percent. More writes, less space.
+    /// The most blocks of the last level that may be rewritten per block written, in percent. A
+    /// higher value costs writes and saves space.
     pub last_ratio: u64,
-    /// Pages of the access time map that each flush writes, when the map is kept in the ORAM; 0
-    /// keeps it in memory. They take the place of as many writes.
+    /// Pages of the access time map that each flush writes, if the map is in the ORAM; 0 keeps it
+    /// in memory. The pages take the place of as many writes.
     pub time_pages: u64,
-    /// Bytes to which the nodes of buffer maps are rounded up: the disk's sector.
+    /// The nodes of buffer maps are rounded up to this many bytes: the disk's sector.
     pub sector_bytes: usize,
     /// Inner nodes of buffer maps kept in memory (§6.3, map caches).
     pub cached_nodes: usize,
@@ -33,10 +33,10 @@ pub struct SequentialConfig {
 }
 
 impl SequentialConfig {
-    /// The defaults for so many blocks; docs/sequential.md says where they come from.
+    /// The defaults for this number of blocks. docs/sequential.md derives them.
     ///
-    /// Levels grow by 16. The queue is the smallest that saves a level, as long as that is at most
-    /// 64 MiB and a 64th of the volume. A bucket is as large as lets its map leaf fill a sector.
+    /// Levels grow by 16. The queue is the smallest that saves a level, up to 64 MiB and a 64th of
+    /// the volume. A bucket's map leaf fills a sector.
     pub fn new(block_bytes: usize, blocks: u64) -> Self {
         let (fan_out, sector_bytes) = (16, 4096);
         let bucket_blocks = ((sector_bytes - LEAF_FIXED) / NODE_ENTRY) as u64;
@@ -60,8 +60,8 @@ impl SequentialConfig {
         }
     }
 
-    /// With the access time map in the ORAM, so many pages of it in each flush: for little memory, so
-    /// caches are small too.
+    /// Keeps the access time map in the ORAM and writes `time_pages` of its pages in each flush.
+    /// This saves memory, so the caches shrink too.
     #[must_use]
     pub fn map_on_disk(self, time_pages: u64) -> Self {
         let (cached_nodes, cached_leaves) = (self.cached_nodes / 4, self.cached_leaves / 64);
@@ -78,16 +78,16 @@ impl SequentialConfig {
         (self.sector_bytes.saturating_sub(NODE_FIXED) / NODE_ENTRY) as u64
     }
 
-    /// Bytes of a map leaf for a bucket of so many blocks.
+    /// Bytes of the map leaf of a bucket of `blocks` blocks.
     pub(super) fn leaf_bytes(&self, blocks: u64) -> u64 {
         let bytes = LEAF_FIXED as u64 + blocks * NODE_ENTRY as u64;
         bytes.next_multiple_of(self.sector_bytes as u64)
     }
 
-    /// Refuses what makes no sense or would overflow.
+    /// Refuses parameters that make no sense or would overflow.
     ///
     /// # Errors
-    /// `Invalid` says what.
+    /// `Invalid` names the parameter.
     pub fn check(&self) -> Result<()> {
         let invalid = |what: &str| Err(EngineError::Invalid(what.into()));
         let within = |value: u64, most: u64| (1..=most).contains(&value);
@@ -120,7 +120,7 @@ impl SequentialConfig {
         Ok(())
     }
 
-    /// Turns that a sweep of the last level must take at least.
+    /// The least number of turns of a sweep of the last level.
     fn turns_of_a_sweep(&self) -> u64 {
         let queue = self.queue_blocks().saturating_mul(self.last_ratio);
         self.addresses().saturating_mul(100).div_ceil(queue).max(1)
@@ -143,8 +143,8 @@ impl SequentialConfig {
         self.blocks + self.pages().count
     }
 
-    /// The fan-outs of the levels, from the top: as few levels as the largest fan-out allows, and
-    /// then as even as they get, so that a size that is no power wastes no space.
+    /// The fan-outs of the levels, from the top: as few levels as the largest fan-out allows, with
+    /// fan-outs as even as possible. So a size that is no power wastes no space.
     pub fn fan_outs(&self) -> Vec<u64> {
         let mut turns = self.turns_of_a_sweep();
         let mut levels = 1;
@@ -158,7 +158,7 @@ impl SequentialConfig {
             fan_outs.push(even);
             turns = turns.div_ceil(even);
         }
-        // The deepest level is the one whose space counts; above it a large fan-out saves most.
+        // The deepest level's space counts most; above it a large fan-out saves most.
         fan_outs.sort_unstable();
         fan_outs
     }

@@ -1,4 +1,4 @@
-//! The engine: placement, disk and memory put together.
+//! The engine: placement, disk and memory combined.
 
 use super::flush::FlushState;
 use super::keys::SequentialKeys;
@@ -16,17 +16,16 @@ pub struct Sequential {
     pub(super) placement: Placement<SealedAt, Vec<u8>>,
     pub(super) vault: Vault,
     pub(super) flushing: FlushState,
-    /// The buffers of the flush before, of what it read and what it wrote: new ones would have to be
-    /// cleared.
+    /// The read and write buffers of the previous flush. New buffers would have to be cleared.
     pub(super) spare: Vec<u8>,
     pub(super) sealed: Vec<u8>,
-    /// Writes that must be made again after a restart, and where they begin.
+    /// Numbers of the writes to replay after a restart.
     pub(super) again: Option<std::ops::Range<u64>>,
-    /// Whether the access times must be found again.
+    /// Whether the access times must be rebuilt.
     pub(super) times_lost: bool,
     /// Pages of access times that were in the queue before a restart, as they are on the disk.
     pub(super) lost_pages: Vec<(BlockId, Turn, Vec<u8>)>,
-    /// Pages that were read lately.
+    /// Recently read pages.
     pub(super) page_cache: PageCache,
 }
 
@@ -66,12 +65,12 @@ impl Sequential {
         &self.config
     }
 
-    /// Where everything is, and what is written when.
+    /// The place of everything on the disk, and the schedule of writes.
     pub fn layout(&self) -> &Layout {
         &self.vault.layout
     }
 
-    /// How many flushes there were.
+    /// Flushes so far.
     pub fn flushes(&self) -> Flush {
         self.placement.flush()
     }
@@ -81,13 +80,13 @@ impl Sequential {
         self.placement.now()
     }
 
-    /// How many writes there were, with padding.
+    /// Writes so far, padding included.
     pub fn writes(&self) -> u64 {
         self.flushes().0 * self.placement.schedule().writes_per_flush() + self.placement.writes()
     }
 
-    /// The access times, to be kept on a clean end ([`AccessTimeMap::to_bytes`]); none when they are
-    /// in the ORAM.
+    /// The access times, to save at a clean shutdown ([`AccessTimeMap::to_bytes`]); none when they
+    /// are in the ORAM.
     pub fn access_times(&self) -> Option<&AccessTimeMap> {
         (self.config.time_pages == 0).then(|| self.placement.times().map())
     }
@@ -120,7 +119,7 @@ impl Sequential {
         self.placement.write(block, None)
     }
 
-    /// Counts a write of nothing, to bring the next flush nearer.
+    /// Counts an empty write, to bring the next flush nearer.
     ///
     /// # Errors
     /// `Invalid` when a flush is due or under way.

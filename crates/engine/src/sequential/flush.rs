@@ -1,5 +1,5 @@
-//! A flush: reads what is to be merged, seals it again with what is new, and writes one bucket to
-//! each level (Algorithm 2, with its bytes).
+//! A flush: it reads the blocks to merge, seals them again with the new blocks, and writes one
+//! bucket to each level (Algorithm 2, with its bytes).
 
 use super::block_reads::{BlockReads, OpenBlocks};
 use super::buffer_map::BufferMaps;
@@ -17,28 +17,27 @@ use super::step::{Step, total};
 use super::work::Part;
 use crate::{EngineError, Result};
 
-/// A flush that is under way. It is no part of the engine, so that reads can go on while its steps
-/// are carried out.
+/// A flush under way. It is not part of the engine, so reads can proceed between its steps.
 pub struct Flushing(Phase);
 
-/// How far a flush is.
+/// The progress of a flush.
 enum Phase {
-    /// Pages of access times that have their turn are on their way.
+    /// Reading the pages of access times that have their turn.
     Pages { batch: ReadBatch },
-    /// Map leaves of what is merged are on their way.
+    /// Reading the map leaves of the generations to merge.
     Leaves { wanted: Vec<Bucket>, walk: MapWalk, extents: Vec<Extent>, bytes: Vec<u8> },
-    /// Blocks of what is merged are on their way.
+    /// Reading the blocks to merge.
     Blocks { plan: Vec<Planned<SealedAt>>, reads: BlockReads },
-    /// What is written is sealed.
+    /// Sealing the blocks to write.
     Sealing(Sealing),
-    /// The writes are on their way, and the maps are not yet those that name them: a read that begins
-    /// now must find its way through what is stored.
+    /// Writing. The maps do not yet name these writes: a read that begins now must find its way
+    /// through the stored maps.
     Writing { extents: Vec<Extent>, bytes: Vec<u8>, maps: Vec<BufferMaps> },
-    /// It is over, or an error ended it.
+    /// Finished, or ended by an error.
     Over,
 }
 
-/// What the engine knows of flushes.
+/// The engine's record of flushes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum FlushState {
     #[default]
@@ -63,8 +62,8 @@ impl Flushing {
         }
     }
 
-    /// What can be done without the engine once the step before was carried out, in at most so many
-    /// parts, which may be done at once. Without it, the next step of the engine does it.
+    /// Work that needs no engine, once the previous step was carried out: at most `count` parts,
+    /// which may run in parallel. If the caller skips it, the next step of the engine does it.
     pub fn parts(&mut self, count: usize) -> Vec<Part<'_>> {
         match &mut self.0 {
             Phase::Blocks { reads, .. } => reads.parts(count),
@@ -88,13 +87,13 @@ impl Sequential {
         Ok(Flushing(Phase::Pages { batch: ReadBatch::new(self.placement.pages_due()) }))
     }
 
-    /// The next step of the flush; calling it again says that the step before was carried out.
+    /// The next step of the flush. Another call confirms that the previous step was carried out.
     ///
-    /// What [`Step::Write`] names must be written, whatever it takes: after a step that was not
-    /// carried out the engine must be dropped and restored.
+    /// The caller must write everything that [`Step::Write`] names. If a step was not carried out,
+    /// the engine must be dropped and restored.
     ///
     /// # Errors
-    /// `TamperedExtent` when what was read is not what was written last. The engine is then closed.
+    /// `TamperedExtent` when a read differs from the last write. The engine is then closed.
     pub fn flush_step<'f>(&mut self, flushing: &'f mut Flushing) -> Result<Step<'f>> {
         let phase = std::mem::replace(&mut flushing.0, Phase::Over);
         match self.advance(phase) {
@@ -107,8 +106,8 @@ impl Sequential {
         Ok(flushing.as_step())
     }
 
-    /// While a flush is sealed: what the next ones are likely to read. It follows from what flushes
-    /// read before.
+    /// The likely reads of the next flushes, for use while a flush is sealed. They follow from what
+    /// flushes read before.
     pub fn expected_reads(&self) -> Vec<Extent> {
         let (merged, swept) = self.placement.expected();
         let layout = &self.vault.layout;
@@ -118,7 +117,7 @@ impl Sequential {
         buckets.chain(swept.map(leaf)).collect()
     }
 
-    /// With the pages up to date and in the queue, what the flush reads is known.
+    /// Puts the current pages into the queue; the flush's reads are then known.
     fn begin_merge(&mut self, batch: ReadBatch) -> Result<Phase> {
         for (page, content) in self.placement.pages_due().into_iter().zip(batch.into_answers()) {
             let content = content.unwrap_or_else(|| vec![0; self.config.block_bytes]);
@@ -170,7 +169,7 @@ impl Sequential {
             }
             Phase::Writing { bytes, maps, .. } => {
                 self.vault.maps = maps;
-                // For little memory, reads may have it meanwhile.
+                // With little memory, free the buffer for reads.
                 if self.config.time_pages == 0 {
                     self.sealed = bytes;
                 }
@@ -181,7 +180,7 @@ impl Sequential {
         }
     }
 
-    /// Puts together everything that the flush writes, to be sealed.
+    /// Assembles everything that the flush writes, for sealing.
     fn begin_sealing(&mut self, plan: &[Planned<SealedAt>], blocks: OpenBlocks) -> Result<Phase> {
         let extents = self.vault.layout.writes(self.placement.flush());
         let mut sealing = Sealing::new(&self.vault, extents, std::mem::take(&mut self.sealed));
@@ -200,7 +199,7 @@ impl Sequential {
         Ok(Phase::Sealing(sealing))
     }
 
-    /// The content of a block that goes into a bucket; none when it was discarded.
+    /// The content of a block for a bucket; none for a discarded block.
     fn content<'a>(&'a self, pick: &Pick<SealedAt>, blocks: &'a OpenBlocks) -> Option<&'a [u8]> {
         match pick.origin {
             Origin::Queue => self.placement.queue().back(pick.block)?.as_deref(),
@@ -209,7 +208,7 @@ impl Sequential {
     }
 }
 
-/// The blocks of a plan that must be read. What was discarded has no content worth reading.
+/// The blocks of a plan that must be read. A discarded block has no content worth reading.
 fn stored(plan: &[Planned<SealedAt>]) -> impl Iterator<Item = (super::Slot, SealedAt)> {
     let picks = plan.iter().flat_map(|planned| planned.slots.iter().flatten());
     picks.filter(|pick| pick.present).filter_map(|pick| match pick.origin {

@@ -1,27 +1,27 @@
-//! A door for the fuzz target `map_node` in `fuzz/` to the nodes of buffer maps.
+//! Gives the fuzz target `map_node` in `fuzz/` access to the nodes of buffer maps.
 //!
-//! **Not part of the API.** What must hold of the outcome is said by the target.
+//! **Not part of the API.** The target states the properties of the outcome.
 
 use super::map_node::MapNode;
 use crate::BlockId;
 use oblivio_crypto::{SEAL_HEADER, TAG_BYTES};
 
-/// What a node says of a block.
+/// A parsed node, and one block in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
     /// The address in each line; none for a fake.
     pub addresses: Vec<Option<u64>>,
-    /// Whether a leaf says that the block in the line is there; none for a fake or an inner node.
+    /// Whether a leaf marks the block in the line as present; none for a fake or an inner node.
     pub present: Vec<Option<bool>>,
-    /// The line in whose part of the addresses the block is.
+    /// The line whose address range includes the block.
     pub line: Option<usize>,
-    /// Whether the leaf lists it, if anything does.
+    /// Whether the leaf lists it, if any leaf does.
     pub spans: bool,
-    /// The node as it is written again.
+    /// The node, encoded again.
     pub again: Vec<u8>,
 }
 
-/// Parses an opened node with so many lines.
+/// Parses an opened node of `lines` lines.
 pub fn map_node(plain: &[u8], leaf: bool, lines: usize, block: u64) -> Option<Node> {
     let (node, block) = (MapNode::decode(plain, leaf, lines)?, BlockId(block));
     let mut sealed = vec![0xff; SEAL_HEADER + plain.len() + TAG_BYTES];

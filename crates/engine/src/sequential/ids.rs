@@ -6,18 +6,18 @@ use crate::Level;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Flush(pub u64);
 
-/// A turn of the queue: as many flushes as the queue has buckets. A block's access time is the
-/// turn in which it was written.
+/// A turn of the queue: as many flushes as the queue has buckets. A block's access time is the turn
+/// of its write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Turn(pub u64);
 
-/// A generation of a level, counted from the first that the level ever had; in the last level, a
-/// sweep. Numbers are never used again, places are.
+/// A generation of a level, counted from the first that the level ever had. In the last level it is
+/// a sweep. Numbers are never reused; places are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Generation {
     /// The level; 0 is the top.
     pub level: Level,
-    /// Which of its generations.
+    /// Its number within the level.
     pub number: u64,
 }
 
@@ -26,7 +26,7 @@ pub struct Generation {
 pub struct Bucket {
     /// The generation.
     pub generation: Generation,
-    /// Which of its buckets.
+    /// Its number within the generation.
     pub index: u64,
 }
 
@@ -35,6 +35,6 @@ pub struct Bucket {
 pub struct Slot {
     /// The generation.
     pub generation: Generation,
-    /// Which of its slots.
+    /// Its number within the generation.
     pub index: u64,
 }

@@ -1,8 +1,8 @@
-//! The keys that a sequential engine is made with.
+//! The keys of a sequential engine.
 
 use oblivio_crypto::{MasterKey, Randomness, SealRoot, Sealer, SeededEntropy, VolumeId};
 
-/// What the engine takes from the crypto crate; it derives nothing itself.
+/// The engine's input from the crypto crate; the engine derives nothing itself.
 pub struct SequentialKeys {
     pub(super) volume: VolumeId,
     pub(super) sealer: Sealer,
@@ -16,7 +16,7 @@ impl SequentialKeys {
         Self { volume, sealer }
     }
 
-    /// Reproducible keys, **for tests and the lab only**; another `session`, the same volume.
+    /// Reproducible keys, **for tests and the lab only**. Another `session` gives the same volume.
     pub fn from_seed(seed: u64, session: u64) -> Self {
         let entropy = Box::new(SeededEntropy::new(session));
         let sealer = Sealer::new(SealRoot::from_seed(seed), entropy).hiding();

@@ -1,8 +1,8 @@
-//! Where everything stands on the disk, in bytes: the levels' rings from the top down, then the
+//! The place of everything on the disk, in bytes: the levels' rings from the top down, then the
 //! last level. All of it follows from the parameters.
 //!
 //! A bucket is its blocks, each of its own length, and the map leaf that lists and authenticates
-//! them. Inner nodes stand behind the buckets of their generation.
+//! them. Inner nodes follow the buckets of their generation.
 
 use super::SequentialConfig;
 use super::ids::{Bucket, Flush, Generation, Slot};
@@ -10,7 +10,7 @@ use super::map_shape::{MapShape, NodeAt};
 use super::schedule::Schedule;
 use crate::{EngineError, Level, Result};
 
-/// The largest disk: any place on it, and the end of what is there, is a file offset.
+/// The largest disk: every offset on it, its end included, is a valid file offset.
 pub const MOST_BYTES: u64 = 1 << 62;
 
 /// A range of bytes on the disk.
@@ -23,7 +23,7 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// Where it ends.
+    /// The offset after it.
     pub fn end(&self) -> u64 {
         self.offset + self.bytes
     }
@@ -48,7 +48,7 @@ pub struct Layout {
     block_bytes: u64,
     node_bytes: u64,
     regions: Vec<Region>,
-    /// Buckets that the last level has room for.
+    /// Buckets for which the last level has room.
     last_places: u64,
     bytes: u64,
 }
@@ -57,7 +57,7 @@ impl Layout {
     /// The disk of an engine with these parameters.
     ///
     /// # Errors
-    /// `Invalid` when they make no sense, or ask for a disk of more than [`MOST_BYTES`].
+    /// `Invalid` when they make no sense, or need a disk of more than [`MOST_BYTES`].
     pub fn new(config: &SequentialConfig) -> Result<Self> {
         let schedule = Schedule::new(config)?;
         let layout = Self::within_bounds(config, schedule);
@@ -67,8 +67,8 @@ impl Layout {
     /// `None` when it would be too large.
     fn within_bounds(config: &SequentialConfig, schedule: Schedule) -> Option<Self> {
         let (block_bytes, node_bytes) = (config.block_bytes as u64, config.sector_bytes as u64);
-        // The last level slides by a turn's buckets with each sweep, so that what a turn writes
-        // never stands where something was current when the turn began.
+        // The last level slides by a turn's buckets with each sweep. So a turn never overwrites
+        // anything that was current when the turn began.
         let last_places = schedule.generation_buckets(schedule.last()) + schedule.queue_buckets();
         let mut regions = Vec::new();
         let mut offset = 0u64;
@@ -80,8 +80,8 @@ impl Layout {
             let shape = MapShape::new(buckets, config.map_fan_out());
             let nodes = shape.inner_nodes().checked_mul(node_bytes)?;
             let bucket_bytes = blocks_bytes.checked_add(leaf_bytes)?;
-            // A generation's buckets are where the ring says; those of the last level are in one
-            // place, and only its nodes take turns.
+            // The ring places a generation's buckets. The last level's buckets are in one place;
+            // only its nodes alternate.
             let (places, stride) = if level == schedule.last() {
                 (last_places.checked_mul(bucket_bytes)?, nodes)
             } else {
@@ -96,7 +96,7 @@ impl Layout {
         (offset <= MOST_BYTES).then_some(layout)
     }
 
-    /// The schedule that goes with it.
+    /// The schedule of this layout.
     pub fn schedule(&self) -> &Schedule {
         &self.schedule
     }
@@ -106,7 +106,7 @@ impl Layout {
         self.bytes
     }
 
-    /// Bytes of a level's part of it.
+    /// Bytes of a level's part of the disk.
     pub fn level_bytes(&self, level: Level) -> u64 {
         let end = self.regions.get(level.0 as usize + 1).map_or(self.bytes, |next| next.offset);
         end - self.region(level).offset
@@ -176,8 +176,7 @@ impl Layout {
         Extent { offset, bytes: self.node_bytes }
     }
 
-    /// Everything that a flush writes, in the order in which it writes it. An audit compares a
-    /// recorded trace with this.
+    /// Everything that a flush writes, in order. An audit compares a recorded trace with this.
     pub fn writes(&self, flush: Flush) -> Vec<Extent> {
         let mut writes = Vec::new();
         for bucket in self.schedule.buckets(flush) {
@@ -190,19 +189,19 @@ impl Layout {
     }
 }
 
-/// What is written for each byte that a user writes once every level is in use, and what is stored
-/// for each byte that a user may store.
+/// Bytes written per byte that a user writes, once every level is in use, and bytes stored per byte
+/// that a user may store.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
-    /// Bytes written for a byte.
+    /// Bytes written per user byte.
     pub written: f64,
-    /// Bytes on the disk for a byte.
+    /// Bytes on the disk per user byte.
     pub stored: f64,
 }
 
 impl Layout {
-    /// The cost, exactly, over a whole sweep of the last level, in closed form (the schedule's
-    /// extents add up to it, which a test checks).
+    /// The exact cost over a whole sweep of the last level, in closed form. A test compares it with
+    /// the sum of the schedule's extents.
     pub fn cost(&self) -> Cost {
         let schedule = &self.schedule;
         let mut written = 0.0;

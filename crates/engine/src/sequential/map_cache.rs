@@ -1,5 +1,5 @@
-//! Nodes of buffer maps that were read lately (§6.3, map caches): sequential reads find their blocks
-//! in one leaf. Keys are never used again, so nothing in here grows stale.
+//! Recently read nodes of buffer maps (§6.3, map caches): sequential reads find their blocks in one
+//! leaf. Keys are never reused, so no entry grows stale.
 
 use super::ids::Generation;
 use super::map_node::MapNode;
@@ -7,10 +7,10 @@ use super::map_shape::NodeAt;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A node of a certain generation.
+/// A node of one generation.
 pub(super) type NodeKey = (Generation, NodeAt);
 
-/// The nodes read last, up to a number.
+/// The most recently read nodes, up to a limit.
 pub(super) struct MapCache {
     most: usize,
     clock: u64,

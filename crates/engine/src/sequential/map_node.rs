@@ -1,8 +1,8 @@
-//! The nodes of a buffer map (§4.1): what they say, and as bytes.
+//! The nodes of a buffer map (§4.1): their meaning and their encoding.
 //!
-//! A leaf lists the blocks of its bucket in the order of their slots, with the tag of each and the
-//! mark under which all of them were sealed. An inner node lists its children's lowest addresses and
-//! tags. So whoever knows the root's tag knows every byte of the generation.
+//! A leaf lists the blocks of its bucket in slot order: the tag of each, and the mark under which
+//! all of them were sealed. An inner node lists its children's lowest addresses and tags. So the
+//! root's tag authenticates every byte of the generation.
 
 use super::merge_buffer::Entry;
 use crate::BlockId;
@@ -10,14 +10,14 @@ use oblivio_crypto::{GROUP_MARK_BYTES, GroupMark, SEAL_HEADER, SEAL_OVERHEAD, TA
 
 /// Bytes of an entry: an address and a tag.
 pub(super) const NODE_ENTRY: usize = 8 + TAG_BYTES;
-/// Bytes of an inner node beside its entries.
+/// Bytes of an inner node besides its entries.
 pub(super) const NODE_FIXED: usize = SEAL_OVERHEAD;
-/// Bytes of a leaf beside its entries.
+/// Bytes of a leaf besides its entries.
 pub(super) const LEAF_FIXED: usize = SEAL_OVERHEAD + GROUP_MARK_BYTES;
 
-/// The address of a fake: above all others, so that fakes are last.
+/// The address of a fake: above all others, so that fakes come last.
 const FAKE: u64 = u64::MAX;
-/// Set in the address of a block that was discarded.
+/// Set in the address of a discarded block.
 const DISCARDED: u64 = 1 << 63;
 
 /// A slot of a bucket, or a child of a node.
@@ -30,7 +30,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// A fake, or a child that has only fakes.
+    /// A fake, or a child with only fakes.
     pub fn fake(tag: Tag) -> Self {
         Self { word: FAKE, tag }
     }
@@ -63,19 +63,19 @@ impl Line {
     }
 }
 
-/// What it takes to open a stored block, beside its place.
+/// What opens a stored block, besides its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SealedAt {
-    /// Of its bucket.
+    /// The mark of its bucket.
     pub(super) mark: GroupMark,
-    /// Its own.
+    /// Its own tag.
     pub(super) tag: Tag,
 }
 
 /// A node in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct MapNode {
-    /// The mark of the bucket's blocks; of a leaf only.
+    /// The mark of the bucket's blocks; leaves only.
     mark: Option<GroupMark>,
     lines: Vec<Line>,
 }
@@ -105,7 +105,7 @@ impl MapNode {
         sealed[at..end].fill(0);
     }
 
-    /// Reads a node with so many lines, which [`Self::encode`] wrote.
+    /// Decodes a node of `lines` lines from [`Self::encode`].
     pub fn decode(plain: &[u8], leaf: bool, lines: usize) -> Option<Self> {
         let (mark, rest) = if leaf {
             let (mark, rest) = plain.split_first_chunk()?;
@@ -114,7 +114,7 @@ impl MapNode {
             (None, plain)
         };
         let entries = rest.as_chunks::<NODE_ENTRY>().0.get(..lines)?;
-        // Thousands are kept: in no more memory than they need.
+        // Caches keep thousands of nodes: allocate no more than they need.
         let mut read = Vec::with_capacity(lines);
         for entry in entries {
             let (word, tag) = entry.split_first_chunk()?;
@@ -129,32 +129,32 @@ impl MapNode {
         &self.lines
     }
 
-    /// The lowest address in it; none when all are fakes.
+    /// The lowest address in it; none when every line is a fake.
     pub fn lowest(&self) -> Option<BlockId> {
         self.lines.iter().find_map(Line::address)
     }
 
-    /// Whether this block, if it is in the buffer at all, is listed in this leaf.
+    /// Whether this leaf lists the block, if the buffer has it at all.
     pub fn spans(&self, block: BlockId) -> bool {
         // Fakes come last.
         let highest = || self.lines.iter().rev().find_map(Line::address);
         self.lowest().is_some_and(|lowest| lowest <= block) && highest() >= Some(block)
     }
 
-    /// The line whose part of the addresses this block is in: the last that does not begin beyond.
+    /// The line whose address range includes this block: the last that does not begin beyond it.
     pub fn find(&self, block: BlockId) -> Option<usize> {
         let up_to = |line: &Line| line.address().is_some_and(|lowest| lowest <= block);
         self.lines.partition_point(up_to).checked_sub(1)
     }
 
-    /// What a leaf says of a slot; none for a fake.
+    /// A leaf's entry for a slot; none for a fake.
     pub fn entry(&self, at: usize) -> Option<Entry<SealedAt>> {
         let (line, mark) = (self.lines.get(at)?, self.mark?);
         let sealed = SealedAt { mark, tag: line.tag };
         line.address().map(|block| Entry { block, present: line.is_present(), sealed })
     }
 
-    /// What a leaf says of all its slots.
+    /// A leaf's entries for all its slots.
     pub fn entries(&self) -> Vec<Option<Entry<SealedAt>>> {
         (0..self.lines.len()).map(|at| self.entry(at)).collect()
     }

@@ -1,8 +1,8 @@
-//! The form of a buffer map (§4.1, level index): a tree with one leaf for each bucket, built from
-//! the leaves up (§5.1, bottom-up buffer map construction), so that a node is written by the same
-//! flush as the last of its children.
+//! The form of a buffer map (§4.1, level index): a tree with one leaf per bucket, built from the
+//! leaves up (§5.1, bottom-up buffer map construction). So one flush writes a node and the last of
+//! its children.
 
-/// How many nodes a buffer map has at each height; height 0 are the leaves.
+/// The number of nodes of a buffer map at each height. Height 0 is the leaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MapShape {
     fan_out: u64,
@@ -14,12 +14,12 @@ pub struct MapShape {
 pub struct NodeAt {
     /// 0 for a leaf.
     pub height: usize,
-    /// Which of its height, from the lowest address.
+    /// Its number at that height, from the lowest address.
     pub index: u64,
 }
 
 impl MapShape {
-    /// The map of so many buckets.
+    /// The map of `leaves` buckets.
     pub fn new(leaves: u64, fan_out: u64) -> Self {
         let mut counts = vec![leaves];
         while let Some(&below) = counts.last().filter(|&&below| below > 1) {
@@ -38,7 +38,7 @@ impl MapShape {
         self.counts[0]
     }
 
-    /// The height of the root; 0 when there is but one bucket.
+    /// The height of the root; 0 for a single bucket.
     pub fn top(&self) -> usize {
         self.counts.len() - 1
     }
@@ -53,12 +53,13 @@ impl MapShape {
         self.counts[1..].iter().sum()
     }
 
-    /// The place of an inner node among them: height by height, so that neighbours are neighbours.
+    /// The place of an inner node among the inner nodes: height by height, so that neighbours are
+    /// adjacent.
     pub fn inner_place(&self, node: NodeAt) -> u64 {
         self.counts[1..node.height].iter().sum::<u64>() + node.index
     }
 
-    /// How many children an inner node has when it is whole.
+    /// The number of children of a complete inner node.
     pub fn children(&self, node: NodeAt) -> u64 {
         let from = node.index * self.fan_out;
         self.counts[node.height - 1].min(from + self.fan_out) - from
@@ -70,13 +71,13 @@ impl MapShape {
         NodeAt { height, index }
     }
 
-    /// The leaf after which a node is whole.
+    /// The leaf that completes a node.
     pub fn last_leaf(&self, node: NodeAt) -> u64 {
         let beyond = (0..node.height).fold(node.index + 1, |end, _| end * self.fan_out);
         beyond.min(self.leaves()) - 1
     }
 
-    /// The inner nodes that are whole once this leaf is written, from the lowest up.
+    /// The inner nodes that this leaf completes, from the lowest up.
     pub fn closed_by(&self, leaf: u64) -> impl Iterator<Item = NodeAt> + use<'_> {
         let ancestors = (1..=self.top()).map(move |height| self.ancestor(leaf, height));
         ancestors.take_while(move |&node| self.last_leaf(node) == leaf)

@@ -1,5 +1,5 @@
-//! Ways down buffer maps: which nodes must be read to come to certain leaves, all ways together, a
-//! height at a time.
+//! Walks down buffer maps: the nodes to read on the way to a set of leaves. All ways advance
+//! together, one height at a time.
 
 use super::ids::Generation;
 use super::layout::Extent;
@@ -12,7 +12,7 @@ use oblivio_crypto::Tag;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What a way leads to.
+/// The end of a way.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Goal {
     /// The leaf of this bucket.
@@ -38,7 +38,7 @@ pub(super) struct MapWalk {
 }
 
 impl MapWalk {
-    /// Ways to these goals; with `keep_leaves` the leaves are kept for the next reader.
+    /// Ways to these goals. `keep_leaves` caches the leaves for the next reader.
     pub fn new(vault: &Vault, goals: &[(Generation, Goal)], keep_leaves: bool) -> Result<Self> {
         let way = |&(generation, goal): &(Generation, Goal)| {
             let maps = &vault.maps[generation.level.0 as usize];
@@ -52,11 +52,11 @@ impl MapWalk {
         Ok(Self { ways, keep_leaves, wanted: BTreeMap::new() })
     }
 
-    /// Goes down as far as the caches lead. Then these nodes must be read, in this order; none when
-    /// all ways are at their leaves.
+    /// Goes down as far as the caches lead. Returns the nodes to read next, in order; none when all
+    /// ways are at their leaves.
     pub fn missing(&mut self, vault: &mut Vault) -> Result<Vec<Extent>> {
         self.wanted.clear();
-        // Neighbours have the same leaf; those of an aged disk, one of a few.
+        // Neighbours share a leaf; those of an aged disk share one of a few.
         let mut reached: Vec<Reached> = Vec::new();
         for way in &mut self.ways {
             if way.leaf.is_some() {
@@ -90,7 +90,7 @@ impl MapWalk {
             .collect())
     }
 
-    /// Takes in the nodes that were missing.
+    /// Takes in the missing nodes.
     pub fn supply(&mut self, vault: &mut Vault, mut bytes: &mut [u8]) -> Result<()> {
         let mut read = BTreeMap::new();
         for (key, tag) in std::mem::take(&mut self.wanted) {
@@ -113,7 +113,7 @@ impl MapWalk {
     }
 }
 
-/// The leaf of a generation that a way came to.
+/// A leaf that a way reached.
 struct Reached {
     generation: Generation,
     at: NodeAt,
@@ -121,7 +121,7 @@ struct Reached {
 }
 
 impl Reached {
-    /// Whether the way to this goal, in the same generation, ends here as well.
+    /// Whether the way to this goal, in the same generation, ends here too.
     fn is_goal(&self, goal: Goal) -> bool {
         match goal {
             Goal::Leaf(leaf) => self.at.index == leaf,
@@ -131,7 +131,7 @@ impl Reached {
 }
 
 impl Way {
-    /// From a node to its child, or to the end.
+    /// Moves from a node to its child, or ends the way.
     fn go_down(&mut self, vault: &Vault, node: Arc<MapNode>) -> Result<()> {
         if self.at.height == 0 {
             self.leaf = Some(node);
@@ -149,5 +149,5 @@ impl Way {
     }
 }
 
-/// What the formula promises does not hold: a fault of the engine, or of a state that is not its own.
+/// The formula's promise does not hold: an engine fault, or a foreign state.
 pub(super) const NOT_LISTED: EngineError = EngineError::State("a block is not where it should be");

@@ -7,17 +7,17 @@ use super::read::ReadBatch;
 use super::step::Step;
 use crate::{BlockAnswer, BlockId, Result};
 
-/// A disk in memory, and what was seen of it.
+/// A disk in memory, and the trace of its writes.
 #[derive(Clone)]
 pub struct MemoryDisk {
-    /// What is stored.
+    /// The stored bytes.
     pub bytes: Vec<u8>,
-    /// What was written, in order.
+    /// The writes, in order.
     pub trace: Vec<Extent>,
 }
 
 impl MemoryDisk {
-    /// A disk for this engine, of zeros.
+    /// A zeroed disk for this engine.
     pub fn new(engine: &Sequential) -> Self {
         Self { bytes: vec![0; engine.layout().bytes() as usize], trace: Vec::new() }
     }
@@ -26,7 +26,7 @@ impl MemoryDisk {
         &mut self.bytes[extent.offset as usize..extent.end() as usize]
     }
 
-    /// Carries out one step; false when there was nothing to do.
+    /// Carries out one step. False when there was nothing to do.
     pub fn carry_out(&mut self, step: Step<'_>) -> bool {
         match step {
             Step::Read { extents, mut into } => {
@@ -50,7 +50,7 @@ impl MemoryDisk {
         true
     }
 
-    /// Makes the flush that is due, if one is.
+    /// Carries out the due flush, if there is one.
     ///
     /// # Errors
     /// Those of the engine.
@@ -93,7 +93,7 @@ impl MemoryDisk {
         Ok(batch.into_answers())
     }
 
-    /// Finds an engine's access times again.
+    /// Rebuilds an engine's access times.
     ///
     /// # Errors
     /// Those of the engine.

@@ -1,25 +1,25 @@
 //! The merge of a level's merge buffer into the next level (§5.1 and Algorithm 2), for any number
-//! of generations: the paper's queues q_x0, q_x1, ... and what is taken from their heads.
+//! of generations: the paper's queues q_x0, q_x1, ... and the blocks taken from their heads.
 //!
-//! Of two copies of a block the newer is kept, and in the last level a block waits for its turn.
-//! Algorithm 2 as printed does neither (docs/decisions/0009-sequential.md).
+//! The merge keeps the newer of two copies of a block, and a block of the last level waits for its
+//! turn. Algorithm 2 as printed does neither (docs/decisions/0009-sequential.md).
 
 use super::ids::{Bucket, Generation, Slot};
 use crate::BlockId;
 use std::collections::VecDeque;
 
-/// What a map leaf says of a slot; `T` is what it takes to open the block.
+/// A map leaf's entry for a slot. `T` opens the block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry<T> {
     /// The block's address.
     pub block: BlockId,
-    /// False when it was discarded.
+    /// False for a discarded block.
     pub present: bool,
     /// How it is sealed.
     pub sealed: T,
 }
 
-/// Where a block of the next bucket comes from.
+/// The origin of a block of the next bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin<T> {
     /// The back of the queue.
@@ -33,24 +33,24 @@ pub enum Origin<T> {
 pub struct Pick<T> {
     /// Its address.
     pub block: BlockId,
-    /// False when it was discarded.
+    /// False for a discarded block.
     pub present: bool,
-    /// Where its content is now.
+    /// The current place of its content.
     pub origin: Origin<T>,
 }
 
-/// One generation that is merged: a queue of entries read ahead.
+/// One generation of the merge: a queue of entries read ahead.
 #[derive(Clone, Debug)]
 struct Source<T> {
     generation: Generation,
     ahead: VecDeque<Entry<T>>,
-    /// Slots that left the head.
+    /// Slots taken from the head.
     taken: u64,
-    /// The next bucket to read the leaf of; beyond the end when nothing real is left.
+    /// The next bucket whose leaf to read; beyond the end when no real block is left.
     next: u64,
 }
 
-/// The generations of a merge buffer while they are merged.
+/// The generations of a merge buffer during the merge.
 #[derive(Clone, Debug)]
 pub struct MergeBuffer<T> {
     /// Oldest first.
@@ -60,13 +60,13 @@ pub struct MergeBuffer<T> {
 }
 
 impl<T: Copy> MergeBuffer<T> {
-    /// A merge that begins, of generations with so many buckets of so many blocks.
+    /// A new merge of generations with `buckets` buckets of `bucket_blocks` blocks.
     pub fn new(generations: Vec<Generation>, buckets: u64, bucket_blocks: u64) -> Self {
         let taken = vec![0; generations.len()];
         Self::resume(generations, buckets, bucket_blocks, &taken)
     }
 
-    /// A merge that has already taken so many slots of each generation.
+    /// A resumed merge. `taken` gives the slots already taken of each generation.
     pub fn resume(
         generations: Vec<Generation>,
         buckets: u64,
@@ -83,7 +83,7 @@ impl<T: Copy> MergeBuffer<T> {
         Self { sources, buckets, bucket_blocks }
     }
 
-    /// How many slots of each generation were taken: all that must be kept of a merge.
+    /// Slots taken of each generation: the whole state of a merge.
     pub fn taken(&self) -> impl Iterator<Item = u64> + use<'_, T> {
         self.sources.iter().map(|source| source.taken)
     }
@@ -91,7 +91,7 @@ impl<T: Copy> MergeBuffer<T> {
     /// The leaves that must be supplied before `count` blocks can be taken.
     pub fn wanted(&self, count: u64) -> impl Iterator<Item = Bucket> + use<'_, T> {
         self.sources.iter().flat_map(move |source| {
-            // What of the next leaf was taken before a restart is missing in it.
+            // The next leaf lacks the entries that were taken before a restart.
             let lost = source.taken % self.bucket_blocks;
             let have = source.ahead.len() as u64;
             let short = (count + if have == 0 { lost } else { 0 }).saturating_sub(have);
@@ -101,7 +101,7 @@ impl<T: Copy> MergeBuffer<T> {
         })
     }
 
-    /// The buckets that come next, at most so many of each generation.
+    /// The next buckets, at most `count` of each generation.
     pub fn expected(&self, count: u64) -> impl Iterator<Item = Bucket> + use<'_, T> {
         self.sources.iter().flat_map(move |&Source { generation, next, .. }| {
             let end = next.saturating_add(count).min(self.buckets);
@@ -109,10 +109,10 @@ impl<T: Copy> MergeBuffer<T> {
         })
     }
 
-    /// Takes in a leaf that was wanted, in order. Real blocks stand before fakes.
+    /// Takes in a wanted leaf, in order. Real blocks precede fakes.
     pub fn supply(&mut self, bucket: Bucket, entries: &[Option<Entry<T>>]) {
         let sources = self.sources.iter_mut();
-        // Not one behind a leaf that turned out to end in fakes.
+        // Skip a bucket behind a leaf that turned out to end in fakes.
         let next = |source: &&mut Source<T>| {
             source.generation == bucket.generation && source.next == bucket.index
         };
@@ -132,7 +132,7 @@ impl<T: Copy> MergeBuffer<T> {
         heads.map(|entry| entry.block).min()
     }
 
-    /// Takes the block with the smallest address: the newest copy; the older ones are dropped.
+    /// Takes the newest copy of the block with the smallest address and drops older copies.
     pub fn take_next(&mut self) -> Option<Pick<T>> {
         let block = self.head()?;
         let mut newest = None;
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn the_newer_copy_is_kept_and_nothing_is_left_over() {
         let all = [(1, 0), (3, 1), (4, 1), (5, 0), (7, 0), (9, 1), (11, 0), (20, 1)];
-        // Cut off and resumed after every number of blocks.
+        // Cut off and resume after every number of blocks.
         for cut in 0..=all.len() {
             let mut merge = MergeBuffer::new(vec![generation(0), generation(1)], 2, 4);
             let mut got = Vec::new();

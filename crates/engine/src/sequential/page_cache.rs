@@ -1,13 +1,13 @@
-//! Pages of the access time map that were read lately (§6.3, effect of caching): a sequential read
-//! finds the times of its blocks in one page.
+//! Recently read pages of the access time map (§6.3, effect of caching): a sequential read finds
+//! the times of its blocks in one page.
 
 use crate::BlockId;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Pages kept at most.
+/// The most pages kept.
 const MOST: usize = 64;
 
-/// The pages read last; one that has its turn must be forgotten.
+/// The most recently read pages. A page that has its turn must be forgotten.
 #[derive(Default)]
 pub(super) struct PageCache {
     pages: BTreeMap<BlockId, Vec<u8>>,

@@ -1,8 +1,8 @@
-//! Which block goes where: Algorithm 2 without its bytes. The engine puts reads, writes and sealing
-//! around it; the model test drives it alone.
+//! The place of each block: Algorithm 2 without its bytes. The engine adds reads, writes and
+//! sealing; the model test drives it alone.
 //!
-//! A flush goes: [`Placement::wanted`] names the map leaves to read, [`Placement::supply`] takes
-//! them, [`Placement::plan`] says what each slot of each scheduled bucket gets, and
+//! The calls of a flush: [`Placement::wanted`] names the map leaves to read, [`Placement::supply`]
+//! takes them, [`Placement::plan`] fills each slot of each scheduled bucket, and
 //! [`Placement::done`] counts the flush.
 
 use super::access_time_map::{AccessTimeMap, Accessed};
@@ -13,11 +13,11 @@ use super::time_pages::Times;
 use super::write_queue::WriteQueue;
 use crate::{BlockId, EngineError, Level, Result};
 
-/// So many buckets of each generation that is merged are expected to be read soon. Of several, in each
-/// of which blocks are in order, a flush uses up about one.
+/// Buckets to prefetch from each merged generation. Each generation's blocks are in order, so a
+/// flush uses up about one bucket of all of them.
 const EXPECTED: u64 = 2;
 
-/// What a flush writes to one bucket: a block, or a fake, for each slot.
+/// A flush's content for one bucket: a block, or a fake, for each slot.
 #[derive(Clone, Debug)]
 pub struct Planned<T> {
     /// The bucket.
@@ -26,21 +26,20 @@ pub struct Planned<T> {
     pub slots: Vec<Option<Pick<T>>>,
 }
 
-/// Where a block is to be looked for.
+/// Where to look for a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found<'a, P> {
-    /// In memory; `None` when it was discarded.
+    /// In memory; `None` for a discarded block.
     Queued(Option<&'a P>),
     /// In this generation, or in a bucket of the last level.
     Stored(Home),
     /// Nowhere: it was never written.
     Nowhere,
-    /// This page of the access time map knows.
+    /// This page of the access time map has the answer.
     InPage(BlockId),
 }
 
-/// The state of the placement; `T` is what it takes to open a stored block, `P` what the queue
-/// holds of one.
+/// The state of the placement. `T` opens a stored block; `P` is a queued block's content.
 #[derive(Clone, Debug)]
 pub struct Placement<T, P> {
     schedule: Schedule,
@@ -49,22 +48,21 @@ pub struct Placement<T, P> {
     writes: u64,
     queue: WriteQueue<P>,
     times: Times,
-    /// What becomes a generation of level 1, 2, ..., and of the last level.
+    /// The merges into level 1, 2, ..., and the last level.
     merges: Vec<MergeBuffer<T>>,
-    /// The leaf, of the sweep before, of the bucket of the last level that is due.
+    /// The previous sweep's leaf of the due bucket of the last level.
     settled: Option<Vec<Option<Entry<T>>>>,
 }
 
 impl<T: Copy, P> Placement<T, P> {
-    /// Nothing written yet.
+    /// A placement without any writes.
     pub fn new(schedule: Schedule) -> Self {
         let times = AccessTimeMap::new(schedule.timed_in_memory(), schedule.oldest());
         Self::resume(schedule, Flush(0), times, &[])
     }
 
-    /// As it was after `flush` flushes, when the merges had taken this many slots of their sources,
-    /// level by level. The queue is empty: what was in it is written again with
-    /// [`Self::write_again`].
+    /// The placement after `flush` flushes, when the merges had taken this many slots of their
+    /// sources, level by level. The queue is empty: [`Self::write_again`] refills it.
     pub(super) fn resume(
         schedule: Schedule,
         flush: Flush,
@@ -81,7 +79,7 @@ impl<T: Copy, P> Placement<T, P> {
         placement
     }
 
-    /// The merge that makes the generation which the next flush belongs to.
+    /// The merge that makes the generation of the next flush.
     fn merge_of(&self, level: Level, taken: Option<&Vec<u64>>) -> MergeBuffer<T> {
         let above = Level(level.0 - 1);
         let buckets = self.schedule.generation_buckets(above);
@@ -99,12 +97,12 @@ impl<T: Copy, P> Placement<T, P> {
         &self.schedule
     }
 
-    /// How many flushes there were.
+    /// Flushes so far.
     pub fn flush(&self) -> Flush {
         self.flush
     }
 
-    /// The present turn.
+    /// The current turn.
     pub fn now(&self) -> Turn {
         self.schedule.turn(self.flush)
     }
@@ -124,7 +122,7 @@ impl<T: Copy, P> Placement<T, P> {
         &self.times
     }
 
-    /// The merges, from that into level 1 on.
+    /// The merges, from the one into level 1 on.
     pub fn merges(&self) -> &[MergeBuffer<T>] {
         &self.merges
     }
@@ -145,7 +143,7 @@ impl<T: Copy, P> Placement<T, P> {
         Ok(())
     }
 
-    /// Counts a write of nothing, so that a flush comes nearer.
+    /// Counts an empty write, to bring the next flush nearer.
     ///
     /// # Errors
     /// `Invalid` when a flush is due.
@@ -161,7 +159,7 @@ impl<T: Copy, P> Placement<T, P> {
         Ok(())
     }
 
-    /// Where a block is.
+    /// The place of a block.
     pub fn find(&self, block: BlockId) -> Found<'_, P> {
         match self.times.get(block, self.now()) {
             Ok(known) => self.find_known(block, known),
@@ -169,7 +167,7 @@ impl<T: Copy, P> Placement<T, P> {
         }
     }
 
-    /// Where a block is of which this is known.
+    /// The place of a block with this access time.
     pub(super) fn find_known(&self, block: BlockId, known: Accessed) -> Found<'_, P> {
         let home = match known {
             Accessed::Never => return Found::Nowhere,
@@ -187,7 +185,7 @@ impl<T: Copy, P> Placement<T, P> {
         queued.map_or(Found::Stored(home), |content| Found::Queued(content.as_ref()))
     }
 
-    /// The slot of a block in the last level, as the newest sweep that passed it left it.
+    /// The slot of a block in the last level, as of the newest sweep that passed it.
     pub fn settled_slot(&self, block: BlockId) -> Option<Slot> {
         let (bucket, _) = self.schedule.last_bucket(block);
         let generation = self.schedule.swept(bucket, self.flush)?;
@@ -208,7 +206,7 @@ impl<T: Copy, P> Placement<T, P> {
         wanted
     }
 
-    /// The bucket that a sweep rewrites, as the sweep before left it.
+    /// The bucket that a sweep rewrites, as the previous sweep left it.
     fn swept_before(&self, bucket: Bucket) -> Option<Bucket> {
         if bucket.generation.level != self.schedule.last() {
             return None;
@@ -217,8 +215,8 @@ impl<T: Copy, P> Placement<T, P> {
         Some(Bucket { generation, index: bucket.index })
     }
 
-    /// What the flushes after one that was planned read, as far as it can be told: the next buckets of
-    /// each merge, and the bucket that the sweep comes to, of which only the leaf may be needed.
+    /// The likely reads of the flushes after the planned one: the next buckets of each merge, and
+    /// the next bucket of the sweep, which may need only its leaf.
     pub fn expected(&self) -> (Vec<Bucket>, Option<Bucket>) {
         let merged = self.merges.iter().flat_map(|merge| merge.expected(EXPECTED)).collect();
         let next = Flush(self.flush.0 + 1);
@@ -229,7 +227,7 @@ impl<T: Copy, P> Placement<T, P> {
         (merged, swept)
     }
 
-    /// Takes in a leaf that was wanted, in the order of [`Self::wanted`].
+    /// Takes in a wanted leaf, in the order of [`Self::wanted`].
     pub fn supply(&mut self, bucket: Bucket, entries: &[Option<Entry<T>>]) {
         let level = bucket.generation.level;
         match self.merges.get_mut(level.0 as usize) {
@@ -238,7 +236,7 @@ impl<T: Copy, P> Placement<T, P> {
         }
     }
 
-    /// What every slot of every scheduled bucket gets, from the top level down.
+    /// The content of every slot of every scheduled bucket, from the top level down.
     pub fn plan(&mut self) -> Vec<Planned<T>> {
         let buckets: Vec<Bucket> = self.schedule.buckets(self.flush).collect();
         buckets.into_iter().map(|bucket| self.plan_bucket(bucket)).collect()
@@ -259,8 +257,8 @@ impl<T: Copy, P> Placement<T, P> {
         Planned { bucket, slots }
     }
 
-    /// Marks what is in the last level of the addresses that have their turn, so that access times
-    /// may be short.
+    /// Marks the addresses in the last level that have their turn as settled, so that access times
+    /// can be short.
     fn settle(&mut self, bucket: Bucket, count: u64) {
         let now = self.now();
         let end = ((bucket.index + 1) * count).min(self.schedule.addresses());
@@ -269,7 +267,8 @@ impl<T: Copy, P> Placement<T, P> {
         }
     }
 
-    /// Last level writes (§6.1): at its turn an address gets its newest block, or what it had.
+    /// Last level writes (§6.1): at its turn an address gets its newest block, or keeps its old
+    /// one.
     fn plan_last(&mut self, bucket: Bucket, count: u64) -> Vec<Option<Pick<T>>> {
         self.settle(bucket, count);
         let before = self.swept_before(bucket).map(|before| before.generation);
@@ -287,10 +286,11 @@ impl<T: Copy, P> Placement<T, P> {
         (0..count).map(slot).collect()
     }
 
-    /// A merge has nothing left when the flush that was planned ends its generation.
+    /// Checks that a merge is empty when the planned flush ends its generation.
     ///
     /// # Errors
-    /// `State` otherwise: it was resumed from numbers that no engine wrote, and blocks would be lost.
+    /// `State` otherwise: it was resumed from numbers that no engine wrote, and blocks would be
+    /// lost.
     pub fn expect_merged(&self) -> Result<()> {
         let next = Flush(self.flush.0 + 1);
         let begins =
@@ -303,7 +303,7 @@ impl<T: Copy, P> Placement<T, P> {
         Ok(())
     }
 
-    /// Counts the flush that was planned.
+    /// Counts the planned flush.
     pub fn done(&mut self) {
         let ends = self.schedule.ends_turn(self.flush);
         self.flush.0 += 1;
@@ -321,7 +321,7 @@ impl<T: Copy, P> Placement<T, P> {
         }
     }
 
-    /// Writes that a restart loses: those of this turn and of the one before, by number.
+    /// The numbers of the writes that a restart loses: those of this turn and the one before.
     pub(super) fn lost_writes(
         flush: Flush,
         writes: u64,
@@ -332,8 +332,8 @@ impl<T: Copy, P> Placement<T, P> {
         from..flush.0 * schedule.writes_per_flush() + writes
     }
 
-    /// Takes up again write number `number`, after a restart: those of [`Self::lost_writes`], in
-    /// order. None was a write of nothing.
+    /// Replays write number `number` after a restart: those of [`Self::lost_writes`], in order.
+    /// `None` is an empty write.
     pub(super) fn write_again(&mut self, number: u64, write: Option<(BlockId, Option<P>)>) {
         let flush = Flush(number / self.schedule.writes_per_flush());
         let time = self.schedule.turn(flush);
@@ -349,17 +349,17 @@ impl<T: Copy, P> Placement<T, P> {
         }
     }
 
-    /// Ends what [`Self::write_again`] began.
+    /// Ends the replay of [`Self::write_again`].
     pub(super) fn written_again(&mut self) {
         let flushes = self.flush.0 % self.schedule.queue_buckets();
         self.queue.skip_drained(flushes * self.schedule.bucket_blocks(Level(0)));
     }
 
-    /// Notes that a block is in a generation, when access times are found again.
+    /// Records that a block is in a generation, during a rebuild of the access times.
     pub(super) fn found_in(&mut self, block: BlockId, generation: Generation) {
         let schedule = &self.schedule;
         let paged = schedule.pages().count > 0 && block.0 < schedule.blocks();
-        // What is older than any page on the disk is in its page.
+        // A time older than any page on the disk is in its page.
         let newest =
             schedule.oldest_time(Generation { number: generation.number + 1, ..generation });
         if !paged || newest.0 + schedule.page_round() + 3 >= self.now().0 {
@@ -374,7 +374,7 @@ impl<T: Copy> Placement<T, Vec<u8>> {
         self.times.pages().due(self.flush).collect()
     }
 
-    /// Puts a page that is due into the queue, brought up to date.
+    /// Updates a due page and puts it into the queue.
     pub(super) fn push_page(&mut self, page: BlockId, mut content: Vec<u8>) {
         let now = self.now();
         self.times.update_page(page, &mut content, &self.schedule, now, false);
@@ -392,8 +392,8 @@ impl<T: Copy> Placement<T, Vec<u8>> {
         (from..self.flush.0).flat_map(pages).collect()
     }
 
-    /// Puts such a page there again. What is on its way to level 0 of it may be older than this, so
-    /// nothing that was written since is forgotten.
+    /// Puts such a page into the queue again. The copy on its way to level 0 may be older than
+    /// this, so later writes stay in memory.
     pub(super) fn push_page_again(&mut self, page: BlockId, turn: Turn, mut content: Vec<u8>) {
         let now = self.now();
         self.times.update_page(page, &mut content, &self.schedule, now, true);

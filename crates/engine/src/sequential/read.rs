@@ -1,5 +1,5 @@
-//! Reading blocks. The adversary sees no reads, so each goes straight to its block, and several
-//! batches may be under way while a flush is.
+//! Reads. The adversary does not see them, so each goes straight to its block, and several batches
+//! may run during a flush.
 
 use super::block_reads::{BlockReads, OpenBlocks, places};
 use super::engine::Sequential;
@@ -15,35 +15,35 @@ use crate::{BlockAnswer, BlockId, EngineError, Result};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// A batch of blocks that is being read.
+/// A batch of blocks to read.
 #[derive(Default)]
 pub struct ReadBatch {
     blocks: Vec<BlockId>,
     answers: Vec<Answer>,
     /// Which of them are on the disk, and the way to each.
     stored: Vec<(usize, Generation, Goal)>,
-    /// The pages of access times that it took, of that version of the times.
+    /// The pages of access times that it read, at that version of the times.
     pages: BTreeMap<BlockId, Vec<u8>>,
     version: u64,
-    /// The flush before which they were located: their places may be written over after it.
+    /// The flush before which the blocks were located. After it, their places may be overwritten.
     located: Flush,
     phase: Phase,
-    /// Only the places of the blocks are wanted, and which are there.
+    /// Find only the blocks' places and presence.
     only_places: bool,
-    /// Which blocks are there, as far as that was found out.
+    /// Presence of the blocks, as far as known.
     present: Vec<bool>,
-    /// The buffer for what is read of blocks, and in the end the contents of those that were stored.
+    /// The read buffer for blocks. At the end it holds the contents of the stored ones.
     bytes: Vec<u8>,
 }
 
-/// What is known of a block.
+/// The answer for a block, as far as known.
 #[derive(Clone, Default)]
 enum Answer {
     #[default]
     Absent,
     /// It was in the queue.
     Queued(Vec<u8>),
-    /// It is here in the batch's buffer.
+    /// In the batch's buffer.
     Read(Range<usize>),
 }
 
@@ -51,20 +51,20 @@ enum Answer {
 enum Phase {
     #[default]
     Locate,
-    /// Pages of access times are on their way.
+    /// Reading pages of access times.
     Pages(Box<ReadBatch>),
     Leaves {
         walk: MapWalk,
         extents: Vec<Extent>,
         bytes: Vec<u8>,
     },
-    /// Blocks are on their way: which of those that are wanted, and the offset of each.
+    /// Reading blocks: the index of each in the batch, and its offset.
     Blocks {
         found: Vec<(usize, u64)>,
         reads: BlockReads,
     },
     Done,
-    /// That is where they are.
+    /// The places of the blocks.
     Places(Vec<Extent>),
 }
 
@@ -74,21 +74,20 @@ impl ReadBatch {
         Self { blocks, answers, present, ..Self::default() }
     }
 
-    /// The same with a buffer that an earlier batch had ([`Self::into_buffer`]), which saves clearing
-    /// a new one.
+    /// The same with the buffer of an earlier batch ([`Self::into_buffer`]), which saves clearing a
+    /// new one.
     #[must_use]
     pub fn with_buffer(self, bytes: Vec<u8>) -> Self {
         Self { bytes, ..self }
     }
 
-    /// The same, of which only [`Self::places`] or [`Self::present`] is wanted: it ends before
-    /// blocks are read.
+    /// The same for [`Self::places`] or [`Self::present`] only: it ends before it reads blocks.
     #[must_use]
     pub fn only_places(self) -> Self {
         Self { only_places: true, ..self }
     }
 
-    /// Where the blocks are that must be read, once it came so far.
+    /// The places of the blocks to read, once known.
     pub fn places(&self) -> &[Extent] {
         match &self.phase {
             Phase::Places(extents) => extents,
@@ -96,18 +95,18 @@ impl ReadBatch {
         }
     }
 
-    /// Which of the blocks are present, in their order, once it is done.
+    /// Which of the blocks are present, in their order, once the batch is done.
     pub fn present(&self) -> &[bool] {
         &self.present
     }
 
-    /// Whether all answers are there.
+    /// Whether all answers are known.
     pub fn is_done(&self) -> bool {
         matches!(self.phase, Phase::Done | Phase::Places(_))
     }
 
-    /// Opens the blocks that were read, once that step was carried out, without the engine: most of
-    /// the work of a read. Without it, or where it fails, the next step does it or judges the failure.
+    /// Opens the blocks after their read step, without the engine: most of the work of a read. If
+    /// the caller skips it, or it fails, the next step does the work or judges the failure.
     pub fn open(&mut self) {
         match &mut self.phase {
             Phase::Pages(inner) => return inner.open(),
@@ -133,7 +132,7 @@ impl ReadBatch {
         self.bytes = blocks.bytes;
     }
 
-    /// What is to be read now.
+    /// The current read.
     pub(super) fn as_step(&mut self) -> Step<'_> {
         match &mut self.phase {
             Phase::Pages(inner) => inner.as_step(),
@@ -146,7 +145,7 @@ impl ReadBatch {
         }
     }
 
-    /// The answers, in the order of the blocks: none for one that is absent.
+    /// The answers, in the order of the blocks; none for an absent block.
     pub fn answers(&self) -> impl Iterator<Item = Option<&[u8]>> {
         self.answers.iter().map(|answer| match answer {
             Answer::Absent => None,
@@ -155,7 +154,7 @@ impl ReadBatch {
         })
     }
 
-    /// The same, to keep.
+    /// The answers as owned bytes.
     pub fn into_answers(self) -> Vec<BlockAnswer> {
         self.answers().map(|answer| answer.map(<[u8]>::to_vec)).collect()
     }
@@ -167,7 +166,7 @@ impl ReadBatch {
 }
 
 impl Sequential {
-    /// Whether a block may be present, as far as memory knows; false is certain.
+    /// Whether a block may be present, by memory alone. False is certain.
     pub fn may_exist(&self, block: BlockId) -> bool {
         !matches!(self.placement.find(block), Found::Nowhere | Found::Queued(None))
     }
@@ -182,16 +181,16 @@ impl Sequential {
         Ok(ReadBatch::new(blocks))
     }
 
-    /// The next step of a batch, a read or the end.
+    /// The next step of a batch: a read, or the end.
     ///
     /// # Errors
-    /// `TamperedExtent` when what was read is not what was written last.
+    /// `TamperedExtent` when a read differs from the last write.
     pub fn read_step<'b>(&mut self, batch: &'b mut ReadBatch) -> Result<Step<'b>> {
         self.advance_batch(batch)?;
         Ok(batch.as_step())
     }
 
-    /// A batch as far as it goes without reading.
+    /// Advances a batch as far as possible without a read.
     pub(super) fn advance_batch(&mut self, batch: &mut ReadBatch) -> Result<()> {
         let phase = std::mem::replace(&mut batch.phase, Phase::Done);
         batch.phase = match self.advance_read(batch, phase) {
@@ -212,7 +211,8 @@ impl Sequential {
                 if !inner.is_done() {
                     return Ok(Phase::Pages(inner));
                 }
-                // A page that had its turn meanwhile is old: what it lacks is no longer remembered.
+                // A page that had its turn meanwhile is old, and memory has forgotten the later
+                // times.
                 if batch.version == self.placement.times().version() {
                     for (page, content) in
                         std::mem::take(&mut inner.blocks).into_iter().zip(inner.into_answers())
@@ -245,8 +245,8 @@ impl Sequential {
         }
     }
 
-    /// Answers what is in memory and finds the ways to the rest, or else the pages of access times
-    /// that must be read first.
+    /// Answers the blocks in memory and finds the ways to the rest. Otherwise returns the pages of
+    /// access times to read first.
     fn locate(&self, batch: &mut ReadBatch) -> Vec<BlockId> {
         batch.located = self.flushes();
         batch.stored.clear();
@@ -287,7 +287,8 @@ impl Sequential {
         pages
     }
 
-    /// Which leaf lists a block that is on the disk; none for one that never came to the last level.
+    /// The way to the leaf that lists a block on the disk; none for a block that never came to the
+    /// last level.
     fn way_to(&self, block: BlockId, home: Home) -> Option<(Generation, Goal)> {
         let schedule = self.placement.schedule();
         match home {
@@ -301,7 +302,7 @@ impl Sequential {
         }
     }
 
-    /// Further down the maps, or to the blocks when all leaves are there.
+    /// Goes further down the maps, or to the blocks once all leaves are known.
     fn go_on(
         &mut self,
         batch: &mut ReadBatch,
@@ -322,7 +323,7 @@ impl Sequential {
                 if last { Some(schedule.last_bucket(block).1 as usize) } else { leaf.find(block) };
             let entry = line.and_then(|line| leaf.entry(line)).filter(|it| it.block == block);
             let Some((line, entry)) = line.zip(entry) else {
-                // Only the last level may have nothing at an address.
+                // Only the last level may have an empty address.
                 if last { continue } else { return Err(NOT_LISTED) }
             };
             batch.present[at] = entry.present;

@@ -1,5 +1,5 @@
-//! Finding the access times again after an unclean end (§4.3): one pass over the leaves of what is
-//! on the disk. A generation tells the access time of what it holds as exactly as it matters.
+//! The rebuild of the access times after a crash (§4.3): one pass over the leaves on the disk. A
+//! generation gives the access time of its blocks as exactly as needed.
 
 use super::engine::Sequential;
 use super::ids::Bucket;
@@ -9,23 +9,23 @@ use super::read::ReadBatch;
 use super::step::{Step, total};
 use crate::{EngineError, Level, Result};
 
-/// Leaves that are read together.
+/// Leaves per read.
 const TOGETHER: u64 = 64;
 
-/// A pass that is under way.
+/// A rebuild under way.
 pub struct Rebuild {
-    /// What is left, the oldest last: what is newer must come later.
+    /// Generations left to read, the oldest last: newer ones must come later.
     left: Vec<Bucket>,
     now: Vec<Bucket>,
     walk: Option<MapWalk>,
     extents: Vec<Extent>,
     bytes: Vec<u8>,
-    /// The pages of access times that were lost with the queue, at last.
+    /// The pages of access times that were lost with the queue; they come last.
     pages: Option<ReadBatch>,
 }
 
 impl Sequential {
-    /// Begins to find the access times again; no flush may come in between.
+    /// Begins to rebuild the access times. No flush may come in between.
     ///
     /// # Errors
     /// `Invalid` when they are not lost.
@@ -51,10 +51,10 @@ impl Sequential {
         })
     }
 
-    /// The next step of the pass, a read or the end.
+    /// The next step of the pass: a read, or the end.
     ///
     /// # Errors
-    /// `TamperedExtent` when what was read is not what was written last.
+    /// `TamperedExtent` when a read differs from the last write.
     pub fn rebuild_step<'r>(&mut self, rebuild: &'r mut Rebuild) -> Result<Step<'r>> {
         if rebuild.pages.is_some() {
             return self.read_lost_pages(rebuild);
@@ -90,7 +90,7 @@ impl Sequential {
         }
     }
 
-    /// Reads what is on the disk of the pages that were in the queue.
+    /// Reads the disk's copies of the pages that were in the queue.
     fn read_lost_pages<'r>(&mut self, rebuild: &'r mut Rebuild) -> Result<Step<'r>> {
         let batch = rebuild.pages.get_or_insert_with(|| ReadBatch::new(Vec::new()));
         if self.times_lost {
@@ -119,7 +119,7 @@ impl Sequential {
                 }
             }
         }
-        // Behind the first fake there is nothing more in the generation.
+        // After the first fake, the generation has no more blocks.
         let generation = rebuild.now.last().map(|bucket| bucket.generation);
         if fakes && rebuild.left.last().map(|next| next.generation) == generation {
             rebuild.left.pop();

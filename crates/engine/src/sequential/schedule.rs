@@ -1,22 +1,22 @@
-//! What is written when: a pure function of the flush counter (§6.1, and
+//! The schedule of writes: a pure function of the flush counter (§6.1, and
 //! docs/decisions/0009-sequential.md for the fan-out and the proof).
 //!
-//! `p_i` (`periods`) is how many turns a generation of level i takes, `d_i` (`delays`) by how many
-//! turns the level lags behind. The last level is level L in the same formulas.
+//! `p_i` (`periods`) is the number of turns that a generation of level i takes; `d_i` (`delays`) is
+//! the level's lag in turns. The last level is level L in the same formulas.
 
 use super::ids::{Bucket, Flush, Generation, Turn};
 use super::time_pages::Pages;
 use super::{AccessTimeMap, SequentialConfig};
 use crate::{BlockId, Level, Result};
 
-/// Where a block is (§6.2, "identifying level, buffer, generation").
+/// The place of a block (§6.2, "identifying level, buffer, generation").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Home {
     /// In the half of the queue that takes writes.
     Front,
     /// In the half of the queue that is being written to level 0.
     Back,
-    /// On the disk; when the generation's level is the last one, at its address.
+    /// On the disk. In the last level, at its address.
     Stored(Generation),
 }
 
@@ -68,7 +68,7 @@ impl Schedule {
         self.blocks
     }
 
-    /// Addresses: blocks of data, and behind them the pages of the access time map.
+    /// Addresses: blocks of data, followed by the pages of the access time map.
     pub fn addresses(&self) -> u64 {
         self.blocks + self.pages.count
     }
@@ -78,12 +78,12 @@ impl Schedule {
         self.pages
     }
 
-    /// Blocks whose time is in memory: all, or the pages.
+    /// Blocks whose time is in memory: all blocks, or the pages.
     pub(super) fn timed_in_memory(&self) -> u64 {
         if self.pages.count == 0 { self.blocks } else { self.pages.count }
     }
 
-    /// How long a page may wait for its turn, in turns of the queue.
+    /// The longest that a page may wait for its turn, in turns of the queue.
     pub(super) fn page_round(&self) -> u64 {
         self.pages.count.div_ceil(self.pages.each_flush.max(1) * self.queue_buckets) + 1
     }
@@ -93,13 +93,13 @@ impl Schedule {
         Level(self.fan_outs.len() as u32)
     }
 
-    /// All levels from the top, the last one too.
+    /// All levels from the top, the last one included.
     pub fn levels(&self) -> impl Iterator<Item = Level> + use<> {
         (0..=self.last().0).map(Level)
     }
 
-    /// Generations of the ring of a level: a merge and a write buffer of as many as the fan-out;
-    /// of the last level, the finished sweep and the one under way.
+    /// Generations of a level's ring: a merge and a write buffer of as many as the fan-out. In the
+    /// last level, the finished sweep and the current one.
     pub fn ring(&self, level: Level) -> u64 {
         self.fan_outs.get(level.0 as usize).map_or(2, |fan_out| 2 * fan_out)
     }
@@ -119,7 +119,7 @@ impl Schedule {
         self.queue_buckets
     }
 
-    /// How many writes there are between two flushes: a bucket, less the pages of access times.
+    /// Writes between two flushes: a bucket, less the pages of access times.
     pub fn writes_per_flush(&self) -> u64 {
         self.bucket_blocks - self.pages.each_flush
     }
@@ -135,7 +135,7 @@ impl Schedule {
         self.queue_buckets * (self.periods[level] + self.delays[level])
     }
 
-    /// The turn in which a flush is.
+    /// The turn of a flush.
     pub fn turn(&self, flush: Flush) -> Turn {
         Turn(flush.0 / self.queue_buckets)
     }
@@ -145,7 +145,7 @@ impl Schedule {
         (flush.0 + 1).is_multiple_of(self.queue_buckets)
     }
 
-    /// The generation of a level that a flush belongs to; none before the level's first.
+    /// The generation of a level to which a flush belongs; none before the level's first.
     pub fn generation_at(&self, level: Level, flush: Flush) -> Option<Generation> {
         let since = flush.0.checked_sub(self.begin(level))?;
         Some(Generation { level, number: since / self.flushes_of(level) })
@@ -164,25 +164,25 @@ impl Schedule {
         self.levels().filter_map(move |level| self.bucket(level, flush))
     }
 
-    /// The turn from which on a generation is complete, and read from.
+    /// The first turn in which a generation is complete and readable.
     pub fn complete(&self, generation: Generation) -> Turn {
         let level = generation.level.0 as usize;
         Turn((generation.number + 2) * self.periods[level] + self.delays[level])
     }
 
-    /// The generation of a level that holds blocks of this access time, once it is complete.
+    /// The generation of a level that holds blocks of this access time once complete.
     pub fn generation(&self, level: Level, time: Turn) -> Generation {
         Generation { level, number: time.0 / self.periods[level.0 as usize] }
     }
 
-    /// The oldest access time that a generation may hold. Any other that it may hold leads to the
+    /// The oldest access time that a generation may hold. All its other possible times lead to the
     /// same places from there on.
     pub fn oldest_time(&self, generation: Generation) -> Turn {
         Turn(generation.number * self.periods[generation.level.0 as usize])
     }
 
-    /// No block that is not yet settled, that is passed by a sweep after it came to the last level,
-    /// was written more turns ago than this.
+    /// The greatest age, in turns, of an unsettled block. A sweep settles a block when it passes it
+    /// in the last level.
     pub fn oldest(&self) -> u64 {
         let last = self.fan_outs.len();
         3 * self.periods[last] + self.delays[last]
@@ -198,8 +198,8 @@ impl Schedule {
         now >= self.complete(self.generation(self.last(), time))
     }
 
-    /// Where a block is that was last written at `time` when it is `now` (the paper's Algorithm 3
-    /// and Equation 1 in closed form).
+    /// The place at `now` of a block last written at `time` (the paper's Algorithm 3 and Equation 1
+    /// in closed form).
     pub fn home(&self, time: Turn, now: Turn) -> Home {
         for level in (0..=self.last().0).rev().map(Level) {
             let generation = self.generation(level, time);
@@ -210,8 +210,8 @@ impl Schedule {
         if now == time { Home::Front } else { Home::Back }
     }
 
-    /// The generations that are merged into this one, oldest first; none for level 0, which takes
-    /// from the queue.
+    /// The generations that merge into this one, oldest first; none for level 0, which takes from
+    /// the queue.
     pub fn sources(&self, generation: Generation) -> Vec<Generation> {
         let Some(above) = generation.level.0.checked_sub(1) else { return Vec::new() };
         let fan_out = self.fan_outs[above as usize];
@@ -220,7 +220,7 @@ impl Schedule {
         (from..from + fan_out).map(|number| Generation { level, number }).collect()
     }
 
-    /// The bucket of the last level that holds an address, and where in it.
+    /// The bucket of the last level that holds an address, and the slot in it.
     pub fn last_bucket(&self, block: BlockId) -> (u64, u64) {
         (block.0 / self.sweep_blocks, block.0 % self.sweep_blocks)
     }
@@ -232,12 +232,12 @@ impl Schedule {
         Some(Generation { level, number: since / self.flushes_of(level) })
     }
 
-    /// The generations of a level that hold what is current after `flush` flushes, oldest first:
-    /// complete, and not yet merged.
+    /// The current generations of a level after `flush` flushes, oldest first: complete, and not
+    /// yet merged.
     pub fn live(&self, level: Level, flush: Flush) -> Vec<Generation> {
         let now = self.turn(flush);
         let at = |number| Generation { level, number };
-        // The newest that has begun; nothing older than a ring can be live.
+        // The newest generation begun; a live one is at most a ring older.
         let Some(newest) = self.generation_at(level, flush) else { return Vec::new() };
         let newest = newest.number;
         let oldest = (newest + 1).saturating_sub(self.ring(level));

@@ -1,5 +1,5 @@
-//! Sealing what a flush writes: the blocks of all its buckets first, which several threads may do,
-//! then the nodes of the maps, which name their tags.
+//! Sealing of a flush: first the blocks of all its buckets, which several threads may share, then
+//! the nodes of the maps, which name the blocks' tags.
 
 use super::ids::Bucket;
 use super::layout::Extent;
@@ -11,26 +11,26 @@ use super::work::{Outcome, Part, Work};
 use crate::{BlockId, Result};
 use oblivio_crypto::{Group, GroupMark, Place, Tag};
 
-/// What a slot of a bucket holds: none for a fake, and whether the block is present.
+/// The content of a slot: none for a fake, and whether the block is present.
 pub(super) type Content = Option<(BlockId, bool)>;
 
-/// A bucket that is being sealed.
+/// A bucket being sealed.
 struct Open {
     bucket: Bucket,
     slots: Vec<Content>,
-    /// Of its first block.
+    /// The place of its first block.
     place: Place,
     mark: GroupMark,
-    /// The nonces of its blocks, until the work is given out.
+    /// The nonces of its blocks, until the work is handed out.
     group: Option<Group>,
     tags: Vec<Tag>,
-    /// Inner nodes of the map that are whole with it.
+    /// Inner nodes of the map that this bucket completes.
     closes: Vec<NodeAt>,
     /// Its bytes, its leaf and those nodes included.
     bytes: usize,
 }
 
-/// What a flush writes, while it is sealed.
+/// A flush's writes during sealing.
 pub(super) struct Sealing {
     buckets: Vec<Open>,
     extents: Vec<Extent>,
@@ -42,7 +42,7 @@ pub(super) struct Sealing {
 }
 
 impl Sealing {
-    /// Of no bucket yet. All of the buffer is written over.
+    /// No bucket yet. Sealing overwrites the whole buffer.
     pub fn new(vault: &Vault, extents: Vec<Extent>, mut bytes: Vec<u8>) -> Self {
         bytes.resize(total(&extents), 0);
         let (buckets, outcomes) = (Vec::new(), Vec::new());
@@ -50,8 +50,8 @@ impl Sealing {
         Self { buckets, extents, bytes, filled: 0, block_bytes, outcomes }
     }
 
-    /// Adds the next bucket, in the order of the extents, and takes the nonces of its blocks. Gives
-    /// where their contents go.
+    /// Adds the next bucket, in the order of the extents, and takes the nonces of its blocks.
+    /// Returns the buffer for their contents.
     pub fn add(
         &mut self,
         vault: &mut Vault,
@@ -72,7 +72,7 @@ impl Sealing {
         Ok(&mut self.bytes[data])
     }
 
-    /// The work of sealing the blocks, in so many parts; none when it was given out before.
+    /// The work of sealing the blocks, in `count` parts; empty if it was handed out before.
     pub fn parts(&mut self, count: usize) -> Vec<Part<'_>> {
         if !self.outcomes.is_empty() {
             return Vec::new();
@@ -99,8 +99,7 @@ impl Sealing {
         parts.map(|(work, outcome)| Part::new(Work::Seal(work), outcome)).collect()
     }
 
-    /// Seals the blocks here unless that was done, and then the nodes. Gives all that is to be
-    /// written.
+    /// Seals the blocks unless that is done, then the nodes. Returns everything to write.
     pub fn finish(mut self, vault: &mut Vault) -> Result<(Vec<Extent>, Vec<u8>)> {
         self.parts(1).into_iter().for_each(Part::run);
         Outcome::of_all(self.outcomes)?;
@@ -125,10 +124,10 @@ impl Sealing {
     }
 }
 
-/// Neighbours in a bucket, to be sealed in place.
+/// Adjacent blocks of a bucket, to seal in place.
 pub(super) struct Seals<'a> {
     group: Group,
-    /// Of the first.
+    /// The place of the first.
     place: Place,
     data: &'a mut [u8],
     tags: &'a mut [Tag],

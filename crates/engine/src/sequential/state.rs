@@ -1,10 +1,10 @@
-//! The engine at rest: what a volume keeps so that it can be opened again.
+//! The engine's stored state, from which a volume opens it again.
 //!
-//! The state holds the flush counter, how far each merge has come, the roots of all buffer maps, and
-//! the map nodes that are not yet whole. Its size follows from the parameters alone. Two things are
-//! not in it. The access times are kept beside it on a clean end, or found again
+//! The state holds the flush counter, the progress of each merge, the roots of all buffer maps, and
+//! the incomplete map nodes. Its size follows from the parameters alone. Two things are not in it.
+//! The access times are saved beside it at a clean shutdown, or rebuilt
 //! ([`Sequential::begin_rebuild`]). The queue is in the volume's log: [`Sequential::lost_writes`]
-//! says which writes must be made again.
+//! names the writes to replay.
 
 use super::engine::Sequential;
 use super::keys::SequentialKeys;
@@ -18,10 +18,10 @@ use std::ops::Range;
 
 const VERSION: u64 = 1;
 
-/// No volume lives so long: a state that claims it would make the numbers of writes overflow.
+/// No volume lives this long. A greater count would overflow the write numbers.
 const MOST_WRITES: u64 = 1 << 56;
 
-/// What must be the same when the engine is opened again.
+/// The parameters that must not change when the engine is opened again.
 fn parameters(config: &SequentialConfig) -> [u64; 9] {
     [
         VERSION,
@@ -57,10 +57,9 @@ impl Sequential {
         Ok(bytes)
     }
 
-    /// The engine that gave this state, with the access times that were kept with it
-    /// ([`AccessTimeMap::to_bytes`]). Without them
-    /// [`Self::begin_rebuild`] must follow, and then in any case [`Self::write_again`] for all of
-    /// [`Self::lost_writes`].
+    /// The engine of this state, with the access times saved beside it
+    /// ([`AccessTimeMap::to_bytes`]). Without them, [`Self::begin_rebuild`] must follow. In any
+    /// case, [`Self::write_again`] must follow for all of [`Self::lost_writes`].
     ///
     /// # Errors
     /// `State` when the bytes are not the state of an engine with these parameters.
@@ -110,8 +109,8 @@ impl Sequential {
         Ok(Self { again, times_lost, ..Self::assemble(config, placement, vault) })
     }
 
-    /// The numbers of the writes that a restart now would lose, or that one has lost: those of this
-    /// turn and of the one before. The volume's log must hold them, padding too.
+    /// The numbers of the writes that a restart would lose now, or that one has lost: those of this
+    /// turn and the one before. The volume's log must hold them, padding included.
     pub fn lost_writes(&self) -> Range<u64> {
         self.again.clone().unwrap_or_else(|| {
             let schedule = self.placement.schedule();
@@ -119,21 +118,21 @@ impl Sequential {
         })
     }
 
-    /// Whether the access times must be found again before anything else.
+    /// Whether the access times must be rebuilt before anything else.
     pub fn times_are_lost(&self) -> bool {
         self.times_lost
     }
 
-    /// The number of the next lost write that is to be made again; none when all were.
+    /// The number of the next lost write to replay; none when all were.
     pub fn next_again(&self) -> Option<u64> {
         self.again.as_ref().map(|again| again.start)
     }
 
-    /// Makes the next of the lost writes again: a block and its content, none for a discard; or
-    /// nothing, for padding. No flush follows: they were counted.
+    /// Replays the next lost write: a block and its content, no content for a discard, or `None`
+    /// for padding. No flush follows: the state already counts them.
     ///
     /// # Errors
-    /// `Invalid` when none is left, or the access times must be found first.
+    /// `Invalid` when none is left, or the access times must be rebuilt first.
     pub fn write_again(&mut self, write: Option<(BlockId, Option<Vec<u8>>)>) -> Result<()> {
         let Some(again) = self.again.as_mut().filter(|_| !self.times_lost) else {
             return Err(EngineError::Invalid("there is no write to make again now".into()));
@@ -159,7 +158,7 @@ impl Sequential {
 }
 
 impl Layout {
-    /// Bytes of the state of an engine with this layout, which never change.
+    /// Bytes of the state of an engine with this layout. They never change.
     pub fn state_bytes(&self) -> usize {
         let counters = size_of_val(&parameters(&SequentialConfig::new(1, 1))) + 2 * 8;
         let taken: usize = sources(self).map(|sources| sources * 8).sum();
@@ -171,7 +170,7 @@ impl Layout {
     }
 }
 
-/// How many generations are merged into each level below the top.
+/// The number of generations merged into each level below the top.
 fn sources(layout: &Layout) -> impl Iterator<Item = usize> + use<> {
     let schedule = layout.schedule();
     let sources = |level: u32| (schedule.ring(Level(level)) / 2) as usize;

@@ -1,31 +1,31 @@
-//! What a sequential engine wants done, as plain data. The adversary sees the writes only.
+//! A sequential engine's requests, as plain data. The adversary sees only the writes.
 
 use super::layout::Extent;
 
-/// What is to be done before the engine is called again.
+/// A request to carry out before the next call of the engine.
 #[derive(Debug)]
 pub enum Step<'a> {
     /// Fill `into` with these parts of the disk, one after the other.
     Read {
         /// The parts, ascending.
         extents: &'a [Extent],
-        /// As many bytes as they have together.
+        /// The buffer, of their total length.
         into: &'a mut [u8],
     },
     /// Write these parts of the disk.
     Write {
         /// The parts, in the schedule's order.
         extents: &'a [Extent],
-        /// As many bytes as they have together.
+        /// Their bytes, of the same total length.
         from: &'a [u8],
     },
-    /// Nothing: there is [`super::Flushing::parts`] to be done.
+    /// No I/O: run [`super::Flushing::parts`].
     Work,
     /// Nothing is left to do.
     Done,
 }
 
-/// The same parts in fewer pieces: neighbours become one. They must be ascending.
+/// The same parts, with adjacent ones joined. They must be ascending.
 pub(super) fn joined(extents: impl IntoIterator<Item = Extent>) -> Vec<Extent> {
     let mut joined: Vec<Extent> = Vec::new();
     for extent in extents {
@@ -37,7 +37,7 @@ pub(super) fn joined(extents: impl IntoIterator<Item = Extent>) -> Vec<Extent> {
     joined
 }
 
-/// Bytes of all parts together.
+/// Total bytes of the parts.
 pub(super) fn total(extents: &[Extent]) -> usize {
     extents.iter().map(|extent| extent.bytes as usize).sum()
 }

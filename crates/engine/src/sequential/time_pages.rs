@@ -1,9 +1,9 @@
-//! The access time map in the ORAM itself (§6.3), by pages, or in memory: by a switch.
+//! The access time map: by pages in the ORAM itself (§6.3), or in memory. A switch selects one.
 //!
-//! A page holds the access times of neighbouring blocks and is a block like any other, at an address
-//! behind the data. With each flush a fixed number of pages has its turn, round and round, whatever
-//! they hold: what a flush writes tells nothing, and no write waits for a page. What was written since
-//! its page's last turn is remembered here. The pages' own times stay in memory.
+//! A page holds the access times of neighbouring blocks. It is a block like any other, at an
+//! address after the data. Each flush updates a fixed number of pages in round-robin order,
+//! whatever they hold: so a flush reveals nothing, and no write waits for a page. Memory holds the
+//! times of blocks written since their page's last turn, and the pages' own times.
 
 use super::access_time_map::{AccessTimeMap, Accessed, FIRST, NEVER, SETTLED};
 use super::ids::{Flush, Turn};
@@ -13,16 +13,16 @@ use std::collections::BTreeMap;
 
 /// Bytes of a time in a page.
 pub(super) const TIME_BYTES: usize = 4;
-/// Times in pages are told apart modulo this number.
+/// The number of distinct times in pages.
 const MODULUS: u64 = (1 << 32) - FIRST as u64;
 
 /// The pages of an engine; there are none when the map is in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Pages {
-    /// The address of the first, behind the last block of data.
+    /// The address of the first page, after the last block of data.
     pub first: u64,
     pub count: u64,
-    /// How many have their turn in each flush.
+    /// Pages that have their turn in each flush.
     pub each_flush: u64,
     pub times_per_page: u64,
 }
@@ -49,7 +49,7 @@ impl Pages {
     }
 }
 
-/// What is known of when blocks were written.
+/// The known access times.
 #[derive(Clone, Debug)]
 pub struct Times {
     pages: Pages,
@@ -57,7 +57,7 @@ pub struct Times {
     map: AccessTimeMap,
     /// Blocks of data written since their page had its turn.
     recent: BTreeMap<BlockId, Turn>,
-    /// Turns of pages so far: what was read of a page before is old after.
+    /// Turns of pages so far. A page read before a turn is old after it.
     version: u64,
 }
 
@@ -83,7 +83,7 @@ impl Times {
         block.0.checked_sub(self.pages.first).map(BlockId)
     }
 
-    /// What is known of a block when it is `now`, or else the page that knows.
+    /// The access time of a block, seen from `now`, or the page that holds it.
     pub fn get(&self, block: BlockId, now: Turn) -> Result<Accessed, BlockId> {
         match (self.in_map(block), self.recent.get(&block)) {
             (Some(at), _) => Ok(self.map.get(at, now)),
@@ -92,7 +92,7 @@ impl Times {
         }
     }
 
-    /// Notes that a block was written.
+    /// Records a write of a block.
     pub(super) fn set(&mut self, block: BlockId, time: Turn) {
         match self.in_map(block) {
             Some(at) => self.map.set(at, time),
@@ -102,8 +102,7 @@ impl Times {
         }
     }
 
-    /// Marks a block as settled if it has come to the last level. In pages that is done when they
-    /// have their turn.
+    /// Marks a block as settled if it is in the last level. Pages are marked at their turn.
     pub(super) fn settle(&mut self, block: BlockId, schedule: &Schedule, now: Turn) {
         if let Some(at) = self.in_map(block)
             && let Accessed::At(time) = self.map.get(at, now)
@@ -113,7 +112,7 @@ impl Times {
         }
     }
 
-    /// Blocks of data whose times are remembered until their page has its turn.
+    /// Blocks of data whose times stay in memory until their page has its turn.
     pub fn recent(&self) -> usize {
         self.recent.len()
     }
@@ -122,8 +121,8 @@ impl Times {
         self.version
     }
 
-    /// What a page says of a block. One that it does not know may still have come to the last level:
-    /// written, settled and its time lost in a restart before the page had its turn.
+    /// A page's time for a block. A block unknown to it may still be in the last level: it was
+    /// written and settled, and a restart lost its time before the page had its turn.
     pub(super) fn in_page(&self, page: &[u8], block: BlockId, now: Turn) -> Accessed {
         let at = (block.0 % self.pages.times_per_page) as usize * TIME_BYTES;
         let bytes = page.get(at..).and_then(|rest| rest.first_chunk());
@@ -136,8 +135,7 @@ impl Times {
         }
     }
 
-    /// Brings a page up to date with what was written since its last turn; it is forgotten here
-    /// unless `keep`.
+    /// Adds the writes since its last turn to a page. Memory forgets them unless `keep` is set.
     pub(super) fn update_page(
         &mut self,
         page: BlockId,

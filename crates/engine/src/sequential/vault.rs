@@ -1,9 +1,9 @@
-//! The disk through its seals: opens and seals blocks and map nodes, each tied to its place and its
+//! The sealed disk: opens and seals blocks and map nodes. Each is tied to its place and its
 //! generation.
 //!
-//! A block is stored as long as it is. Its nonce follows from the mark of its bucket and its slot in
-//! it, its tag stands in the bucket's leaf, the leaf's in the node above, and the root's in the
-//! engine's state: what is stored is what was written last, or does not open.
+//! A stored block has the length of its content. Its nonce follows from its bucket's mark and its
+//! slot. Its tag is in the bucket's leaf, the leaf's tag in the node above, and the root's in the
+//! engine's state. So stored bytes are those of the last write, or they do not open.
 
 use super::SequentialConfig;
 use super::block_reads::Wanted;
@@ -21,7 +21,7 @@ pub(super) struct Vault {
     pub layout: Layout,
     pub maps: Vec<BufferMaps>,
     pub block_bytes: usize,
-    /// Opens blocks, for whoever has no vault at hand.
+    /// Opens blocks without a vault.
     pub opener: Opener,
     sealer: Sealer,
     volume: VolumeId,
@@ -29,7 +29,7 @@ pub(super) struct Vault {
     leaves: MapCache,
 }
 
-/// The maps of a level in which nothing was written.
+/// The empty maps of a level.
 pub(super) fn maps_of(layout: &Layout, level: Level) -> BufferMaps {
     BufferMaps::new(level, layout.shape(level).clone(), layout.schedule().ring(level))
 }
@@ -60,13 +60,12 @@ impl Vault {
         Place { volume: self.volume, kind, index: extent.offset, version: generation.number }
     }
 
-    /// A node that was read lately.
+    /// A recently read node.
     pub fn cached(&mut self, key: &NodeKey) -> Option<Arc<MapNode>> {
         if key.1.height == 0 { self.leaves.get(key) } else { self.inner.get(key) }
     }
 
-    /// Opens a node whose tag is known, and keeps it in the caches; leaves only if they are wanted
-    /// again.
+    /// Opens a node with a known tag and caches it; a leaf only if `keep_leaf` is set.
     pub fn open_node(
         &mut self,
         key: NodeKey,
@@ -103,20 +102,20 @@ impl Vault {
         self.place(Kind::Slot, generation, extent)
     }
 
-    /// All that it takes to read a block.
+    /// Everything needed to read a block.
     pub fn wanted(&self, slot: Slot, sealed: SealedAt) -> Wanted {
         let place = self.block_place(slot.generation, self.layout.slot(slot).offset);
         let index = slot.index % self.layout.schedule().bucket_blocks(slot.generation.level);
         Wanted { place, index, sealed }
     }
 
-    /// Takes the nonces for so many blocks of a bucket.
+    /// Takes the nonces for the blocks of a bucket.
     pub fn begin_bucket(&mut self, blocks: u64) -> Result<Group> {
         Ok(self.sealer.begin_group(blocks, self.block_bytes as u64)?)
     }
 
-    /// Seals the leaf of a bucket whose blocks are sealed. It is kept as if it had been read: whoever
-    /// reads what was written lately, or merges it, needs it soon.
+    /// Seals the leaf of a bucket whose blocks are sealed. Caches it: a read of recent writes, or a
+    /// merge, needs it soon.
     pub fn seal_leaf(&mut self, bucket: Bucket, leaf: MapNode, bytes: &mut [u8]) -> Result<()> {
         let generation = bucket.generation;
         if bucket.index == 0 {
@@ -128,7 +127,7 @@ impl Vault {
         Ok(())
     }
 
-    /// Seals an inner node that is whole now.
+    /// Seals an inner node that is now complete.
     pub fn seal_closed(
         &mut self,
         generation: Generation,

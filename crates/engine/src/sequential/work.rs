@@ -1,12 +1,11 @@
-//! What takes the processor's time and not the engine: blocks are opened and sealed. Whoever drives
-//! the engine may have the parts of it done by several threads, and ask the engine for something else
-//! meanwhile.
+//! CPU work that needs no engine: opening and sealing blocks. A driver may run its parts on several
+//! threads and use the engine meanwhile.
 
 use super::block_reads::Opens;
 use super::sealing::Seals;
 use crate::{EngineError, Result};
 
-/// A part of the work. The parts that are given out together may be done at once.
+/// A part of the work. Parts handed out together may run in parallel.
 pub struct Part<'a> {
     work: Work<'a>,
     outcome: &'a mut Outcome,
@@ -22,8 +21,8 @@ impl<'a> Part<'a> {
         Self { work, outcome }
     }
 
-    /// Does it. The next step of the engine tells how it went, and refuses to go on with parts that
-    /// were never done.
+    /// Does it. The next step of the engine reports the result, and refuses to continue if a part
+    /// was not run.
     pub fn run(self) {
         self.outcome.0 = match self.work {
             Work::Open(blocks) => blocks.run(),
@@ -32,7 +31,7 @@ impl<'a> Part<'a> {
     }
 }
 
-/// What became of a part.
+/// The result of a part.
 pub(super) struct Outcome(Result<()>);
 
 impl Outcome {
@@ -40,7 +39,7 @@ impl Outcome {
         self.0.is_ok()
     }
 
-    /// All of them together: the first error, if there is one.
+    /// The first error among them, if any.
     pub fn of_all(outcomes: Vec<Self>) -> Result<()> {
         outcomes.into_iter().try_for_each(|outcome| outcome.0)
     }

@@ -1,11 +1,11 @@
-//! The write queue (§5.1), as two halves: the front collects the writes of a turn, the back is
-//! written to level 0, sorted, a bucket each flush.
+//! The write queue (§5.1), in two halves: the front collects the writes of a turn; each flush
+//! writes a bucket of the sorted back to level 0.
 
 use crate::BlockId;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-/// The queue; `P` is what it holds of a block that is present.
+/// The queue. `P` is the content of a present block.
 #[derive(Clone, Debug)]
 pub struct WriteQueue<P> {
     front: BTreeMap<BlockId, Option<P>>,
@@ -41,7 +41,7 @@ impl<P> WriteQueue<P> {
         self.back.get(&block)
     }
 
-    /// The next block that goes to level 0, and whether it is present.
+    /// The next block for level 0, and whether it is present.
     pub fn drain_next(&mut self) -> Option<(BlockId, bool)> {
         let from = self.drained.map_or(Bound::Unbounded, Bound::Excluded);
         let (block, content) = self.back.range((from, Bound::Unbounded)).next()?;
@@ -49,8 +49,7 @@ impl<P> WriteQueue<P> {
         Some((*block, content.is_some()))
     }
 
-    /// Passes over what of the back was written to level 0 before a restart: so many flushes of so
-    /// many blocks.
+    /// Skips the blocks of the back that were written to level 0 before a restart.
     pub fn skip_drained(&mut self, blocks: u64) {
         let drained = self.back.keys().take(usize::try_from(blocks).unwrap_or(usize::MAX)).last();
         self.drained = drained.copied();
@@ -61,7 +60,7 @@ impl<P> WriteQueue<P> {
         self.back.last_key_value().map(|(block, _)| *block) == self.drained
     }
 
-    /// Ends a turn: the front becomes the back, what was in the back is on the disk.
+    /// Ends a turn: the front becomes the back; the old back is on the disk.
     pub fn turn(&mut self) {
         self.back = std::mem::take(&mut self.front);
         self.drained = None;

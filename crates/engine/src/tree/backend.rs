@@ -1,8 +1,8 @@
-//! Path ORAM's back end (Freecursive §3.1): reads the union of some paths, hands out the blocks of
-//! interest, and writes the union back with everything as deep as it can go.
+//! Path ORAM's back end (Freecursive §3.1): it reads the union of some paths, hands out the wanted
+//! blocks, and writes the union back with every block as deep as possible.
 //!
-//! One round is [`Backend::begin`], the read, [`Backend::absorb`], whatever the front end does to
-//! its targets, [`Backend::evict`], the write.
+//! The steps of a round: [`Backend::begin`], the read, [`Backend::absorb`], the front end's changes
+//! to its targets, [`Backend::evict`], the write.
 
 mod absorb;
 mod lengths;
@@ -23,15 +23,15 @@ use oblivio_crypto::{Kind, Place, Sealer, Tag, VolumeId};
 /// One path that a round reads.
 #[derive(Clone, Copy, Debug)]
 pub struct PathAccess {
-    /// The label (old, if it is about to change) whose path is read.
+    /// The label whose path is read: the old one, if it is about to change.
     pub label: u64,
-    /// The block that is wanted from it; [`EMPTY`] for none.
+    /// The block wanted from it; [`EMPTY`] for none.
     pub want: u64,
-    /// Written back although the schedule does not rewrite what accesses read.
+    /// Written back even if the schedule does not rewrite the paths that accesses read.
     pub scheduled: bool,
 }
 
-/// Where a block's payload lies during a round.
+/// The place of a block's payload during a round.
 #[derive(Clone, Copy, Debug)]
 enum Held {
     /// At this offset of the read buffer.
@@ -53,10 +53,10 @@ pub struct Backend {
     pub(super) tree: TreeId,
     pub(super) geometry: Geometry,
     pub(super) depth: Level,
-    /// The most slots that a stored leaf bucket may have, all that were written before this.
+    /// The most slots of a stored leaf bucket. It bounds every bucket written before.
     pub(super) leaf_slots: usize,
-    /// The slots of leaf buckets that are rewritten now; fewer while the tree becomes smaller. With
-    /// none they are emptied and dropped.
+    /// The slots of leaf buckets rewritten now. Fewer than `leaf_slots` while the tree shrinks.
+    /// With none, leaf buckets are emptied and dropped.
     pub(super) leaf_room: usize,
     pub(super) rewrites_reads: bool,
     pub(super) stash: Vec<Resident>,
@@ -66,12 +66,12 @@ pub struct Backend {
     pub(super) present: BitSet,
     /// Slots that the stored versions of buckets lack.
     pub(super) missing: Missing,
-    /// Slots whose block was taken out without rewriting the bucket: `bucket * Z + slot`.
+    /// Slots whose block was removed without rewriting the bucket: `bucket * Z + slot`.
     pub(super) removed: BitSet,
-    /// Data blocks whose content is wanted. What the tree holds of others is dropped when it is
-    /// met where that costs nothing: on a path that is rewritten, or by an access that asks for it.
+    /// Data blocks with wanted content. The tree drops other blocks where that costs nothing: on a
+    /// path being rewritten, or at an access that asks for the block.
     pub(super) live: BitSet,
-    /// Turns of the eviction schedule so far, those of the round under way included.
+    /// Turns of the eviction schedule so far, the current round's included.
     pub(super) turns: u64,
     /// The turn before which the next flush is due.
     pub(super) flush_at: u64,
@@ -83,7 +83,7 @@ pub struct Backend {
     round: Round,
 }
 
-/// What lasts for one round; kept for its allocations.
+/// The state of one round, kept for its allocations.
 #[derive(Default)]
 struct Round {
     union: PathUnion,
@@ -96,21 +96,21 @@ struct Round {
     read_lens: Vec<u32>,
     read_buf: Vec<u8>,
     write_list: Vec<BucketId>,
-    /// One for each of them.
+    /// One per entry of `write_list`.
     written: Vec<SealedBucket>,
-    /// For the next ones.
+    /// For the next rounds.
     spare: SpareBuffers,
     node_tags: Vec<[Tag; 2]>,
     heads: Vec<u32>,
     candidates: Vec<Candidate>,
-    /// Wanted ids, ascending, with the index of the access that wants them.
+    /// Wanted ids, ascending, each with the index of its access.
     wants: Vec<(u64, u32)>,
     /// The candidate of each access, or [`NONE`].
     found: Vec<u32>,
 }
 
 impl Backend {
-    /// An empty tree of this shape and the first `cached_buckets` buckets in memory.
+    /// An empty tree of this shape, with the first `cached_buckets` buckets in memory.
     pub fn new(
         tree: TreeId,
         geometry: Geometry,
@@ -145,7 +145,7 @@ impl Backend {
         }
     }
 
-    /// Plans a round; afterwards [`Self::read_step`] says what to read.
+    /// Plans a round. Then [`Self::read_step`] names the reads.
     pub fn begin(&mut self, accesses: &[PathAccess]) {
         let round = &mut self.round;
         round.paths.clear();
@@ -190,12 +190,12 @@ impl Backend {
         self.meters.bytes_moved += moved;
     }
 
-    /// How many of the leaves that the round shows, the last, follow the schedule.
+    /// How many of the leaves that the round shows follow the schedule; these come last.
     pub fn scheduled(&self) -> usize {
         self.round.scheduled
     }
 
-    /// What the round wants read: the leaves it shows, the buckets, their bytes, and where they go.
+    /// The round's read: the leaves it shows, the buckets, their lengths, and the buffer.
     pub fn read_step(&mut self) -> (&[Leaf], &[BucketId], &[u32], &mut [u8]) {
         let round = &mut self.round;
         let bytes = round.read_list.len() * self.geometry.bucket_bytes();
@@ -231,7 +231,7 @@ impl Backend {
         header.mac = mac;
     }
 
-    /// Adds the wanted block, which did not exist, with zeros for content.
+    /// Adds the wanted block, which did not exist, with zeros as content.
     pub fn insert(&mut self, index: usize, id: u64) {
         let held = Held::Pool(self.pool.store(&[]));
         self.round.found[index] = self.round.candidates.len() as u32;
@@ -239,7 +239,7 @@ impl Backend {
         self.round.candidates.push(Candidate { header, held, next: NONE });
     }
 
-    /// Takes the wanted block out for good (`readrmv`, Freecursive §4.2.2).
+    /// Removes the wanted block (`readrmv`, Freecursive §4.2.2).
     pub fn remove(&mut self, index: usize) -> Option<Payload> {
         let found = self.round.found[index];
         if found == NONE {
@@ -256,22 +256,22 @@ impl Backend {
         })
     }
 
-    /// Adds a block that is in no bucket to the round under way (`append`, Freecursive §4.2.2).
+    /// Adds a block from outside the tree to the current round (`append`, Freecursive §4.2.2).
     pub fn append(&mut self, block: Resident) {
         let header = SlotHeader { id: block.id, label: block.label, mac: block.mac };
         let held = Held::Pool(block.payload);
         self.round.candidates.push(Candidate { header, held, next: NONE });
     }
 
-    /// Changes how many buckets are cached; must follow a flush. Blocks that were taken out of a
-    /// bucket are known by their slots, so what is stored stands for what is dropped.
+    /// Changes the number of cached buckets; must follow a flush. The slots of removed blocks are
+    /// known, so the stored bucket can replace a dropped one.
     pub fn set_cached_buckets(&mut self, limit: u64) {
         for block in self.cache.set_limit(limit) {
             self.pool.release(block.payload);
         }
     }
 
-    /// Bytes of memory held: payloads, buffers, and what is known of each bucket.
+    /// Bytes of memory held: payloads, buffers, and the records of each bucket.
     pub fn memory_bytes(&self) -> usize {
         self.pool.bytes()
             + self.cache.known_bytes()

@@ -1,55 +1,55 @@
-//! One batch while it is served.
+//! The state of one batch.
 
 use super::plb::PlbEntry;
 use super::position_map::Counts;
 use crate::{BlockAnswer, BlockOp};
 use std::collections::BTreeMap;
 
-/// Why a path is read.
+/// The reason for reading a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// For a data block that operations are for.
+    /// For a data block of some operations.
     Data {
         /// Its address.
         id: u64,
-        /// Where it was and where it goes.
+        /// Its old and new count.
         counts: Counts,
-        /// Whether it is absent as far as the caller can tell.
+        /// Whether it is absent for the caller.
         absent: bool,
     },
     /// For a position-map block that goes to the PLB.
     MapFetch {
         /// Its address.
         id: u64,
-        /// Where it was and where it goes.
+        /// Its old and new count.
         counts: Counts,
     },
     /// For a position-map block that stays in its tree (recursion without PLB).
     MapInPlace {
         /// Its address.
         id: u64,
-        /// Where it was and where it goes.
+        /// Its old and new count.
         counts: Counts,
     },
     /// For a block whose group's counters rolled over earlier (Freecursive §5.2.2).
     Remap {
         /// Its address.
         id: u64,
-        /// Where it was and where it goes.
+        /// Its old and new count.
         counts: Counts,
     },
-    /// For nothing: the path is random, so that the count of paths tells nothing.
+    /// For nothing: the path is random, so the number of paths reveals nothing.
     Idle,
 }
 
-/// What a replay after a crash needs: with the engine's state as it was, the same intent reads
-/// the same paths again, in the same order, and remaps the same blocks. One without ids is a round
-/// of maintenance; its seed is how many paths that had.
+/// The input of a replay after a crash. From the engine's old state, the same intent reads the same
+/// paths in the same order and remaps the same blocks. An intent without ids is a round of
+/// maintenance; its seed is the number of paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Intent {
     /// The randomness of the batch.
     pub seed: u64,
-    /// The blocks, one for each operation.
+    /// The blocks, one per operation.
     pub ids: Vec<u64>,
 }
 
@@ -57,11 +57,11 @@ pub struct Intent {
 pub struct Batch {
     pub ops: Vec<BlockOp>,
     pub intent: Intent,
-    /// Scheduled paths beyond those that are due.
+    /// Scheduled paths beyond the due ones.
     pub extra: u64,
     /// Draws made so far from the intent's seed.
     pub draws: u64,
-    /// Why each path of the current round is read.
+    /// The reason for each path of the current round.
     pub targets: Vec<Target>,
     /// The access of the current round that serves each operation (data round only).
     pub access_of_op: Vec<u32>,

@@ -1,4 +1,4 @@
-//! A plain bit set that grows; used for facts about buckets and slots.
+//! A growing bit set, for facts about buckets and slots.
 
 /// Bits, all clear at first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,7 +29,7 @@ impl BitSet {
         }
     }
 
-    /// The words, padded with zeros (or cut where only zeros follow) to hold `bits` bits.
+    /// The words, padded with zeros to hold `bits` bits, or cut where only zeros follow.
     pub fn to_words(&self, bits: u64) -> Vec<u64> {
         let mut words = self.words.clone();
         words.resize(bits.div_ceil(64) as usize, 0);
@@ -64,7 +64,7 @@ impl BitSet {
         self.words.truncate(bits.div_ceil(64) as usize);
     }
 
-    /// How many bits are set.
+    /// The number of set bits.
     pub fn count(&self) -> u64 {
         self.words.iter().map(|word| u64::from(word.count_ones())).sum()
     }

@@ -1,12 +1,12 @@
-//! Payloads that are in memory: stash, bucket cache and PLB hold handles into this pool, so that
-//! a block moves between them without being copied.
+//! Payloads in memory. Stash, bucket cache and PLB hold handles into this pool, so a block moves
+//! between them without a copy.
 
 /// A payload in the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Payload(u32);
 
 impl Payload {
-    /// A handle for places that hold no block.
+    /// A handle for places without a block.
     pub const NONE: Payload = Payload(u32::MAX);
 }
 
@@ -51,7 +51,7 @@ impl BlockPool {
         payload
     }
 
-    /// Gives a payload back.
+    /// Returns a payload to the pool.
     pub fn release(&mut self, payload: Payload) {
         self.free.push(payload.0);
     }

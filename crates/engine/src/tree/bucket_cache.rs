@@ -1,13 +1,13 @@
-//! The top of the tree, kept open in memory.
+//! The top of the tree, opened, in memory.
 //!
-//! Which buckets are cached follows from the memory budget alone: the first `limit` in heap
-//! order. A cached bucket is read when its path is first shown and written back at a flush.
+//! The memory budget alone determines the cached buckets: the first `limit` in heap order. A cached
+//! bucket is read when its path is first shown and written back at a flush.
 
 use super::block_pool::Payload;
 use super::geometry::{EMPTY, Geometry};
 use oblivio_crypto::Tag;
 
-/// A block that is in memory, with its label.
+/// A block in memory, with its label.
 #[derive(Clone, Copy, Debug)]
 pub struct Resident {
     /// The block.
@@ -18,35 +18,35 @@ pub struct Resident {
     pub mac: Tag,
     /// Its content.
     pub payload: Payload,
-    /// Its slot in the stored version of its bucket; means nothing while that is out of date.
+    /// Its slot in the stored version of its bucket. Meaningless while that version is out of date.
     pub slot: u8,
 }
 
 const VACANT: Resident =
     Resident { id: EMPTY, label: 0, mac: Tag([0; 16]), payload: Payload::NONE, slot: 0 };
 
-/// What is known of a cached bucket beside its blocks.
+/// The record of a cached bucket, besides its blocks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Meta {
-    /// The tags of its children as they stand in the store.
+    /// The tags of its children as stored.
     pub child_tags: [Tag; 2],
-    /// How many blocks it holds.
+    /// Blocks in it.
     len: u8,
-    /// How many slots it has when it is written: as many as when it was rewritten last.
+    /// Slots of its next stored version, set when it was last rewritten.
     pub slots: u8,
     /// Whether the content is in memory (or was never stored).
     pub loaded: bool,
-    /// Whether it differs from what is stored, by more than blocks that were taken out.
+    /// Whether it differs from the stored bucket by more than removed blocks.
     pub dirty: bool,
 }
 
-/// The cached buckets, side by side so that a path costs few cache misses.
+/// The cached buckets, adjacent, so that a path costs few cache misses.
 pub struct BucketCache {
     slots: usize,
     limit: u64,
     meta: Vec<Meta>,
     blocks: Vec<Resident>,
-    /// Blocks in all buckets together.
+    /// Blocks in all buckets.
     held: usize,
 }
 
@@ -56,7 +56,7 @@ impl BucketCache {
         Self { slots, limit, meta: Vec::new(), blocks: Vec::new(), held: 0 }
     }
 
-    /// Changes the limit; gives the blocks of the buckets that are dropped, which must be clean.
+    /// Changes the limit. Returns the blocks of the dropped buckets, which must be clean.
     pub fn set_limit(&mut self, limit: u64) -> Vec<Resident> {
         let mut dropped = Vec::new();
         for bucket in limit + 1..self.meta.len() as u64 {
@@ -75,23 +75,23 @@ impl BucketCache {
         self.blocks.truncate(first as usize * self.slots);
     }
 
-    /// Bytes of memory that a cached bucket takes when it holds so many blocks.
+    /// Memory of a cached bucket with `blocks` blocks, in bytes.
     pub fn bytes_per_bucket(geometry: &Geometry, blocks: usize) -> usize {
         let known = geometry.blocks_per_bucket * size_of::<Resident>() + size_of::<Meta>();
         blocks * geometry.block_bytes + known
     }
 
-    /// Bytes of memory for what is known of the buckets, their blocks' content not counted.
+    /// Memory of the buckets' records in bytes, without their blocks' content.
     pub fn known_bytes(&self) -> usize {
         self.meta.len() * size_of::<Meta>() + self.blocks.len() * size_of::<Resident>()
     }
 
-    /// Blocks in all cached buckets together.
+    /// Blocks in all cached buckets.
     pub fn held(&self) -> usize {
         self.held
     }
 
-    /// How many buckets are cached.
+    /// The number of cached buckets.
     pub fn limit(&self) -> u64 {
         self.limit
     }
@@ -106,7 +106,7 @@ impl BucketCache {
         self.meta.get(bucket as usize).is_some_and(|meta| meta.loaded)
     }
 
-    /// What is known of a bucket, which must be one that [`Self::holds`].
+    /// The record of a bucket that [`Self::holds`].
     pub fn meta_mut(&mut self, bucket: u64) -> &mut Meta {
         let at = bucket as usize;
         if at >= self.meta.len() {
@@ -116,19 +116,19 @@ impl BucketCache {
         &mut self.meta[at]
     }
 
-    /// The blocks of a bucket that was touched before.
+    /// The blocks of a bucket touched before.
     pub fn blocks(&self, bucket: u64) -> &[Resident] {
         let at = bucket as usize;
         &self.blocks[at * self.slots..][..self.meta[at].len as usize]
     }
 
-    /// The blocks, to note their slots.
+    /// The blocks, to set their slots.
     pub fn blocks_mut(&mut self, bucket: u64) -> &mut [Resident] {
         let at = bucket as usize;
         &mut self.blocks[at * self.slots..][..self.meta[at].len as usize]
     }
 
-    /// Adds a block to a bucket that was touched before and has a vacant slot.
+    /// Adds a block to a bucket touched before, which must have a vacant slot.
     pub fn push(&mut self, bucket: u64, block: Resident) {
         let at = bucket as usize;
         let len = &mut self.meta[at].len;
@@ -137,7 +137,7 @@ impl BucketCache {
         self.held += 1;
     }
 
-    /// Takes one block out.
+    /// Removes one block.
     pub fn remove(&mut self, bucket: u64, index: usize) -> Resident {
         let last = self.blocks(bucket).len() - 1;
         let blocks = self.blocks_mut(bucket);

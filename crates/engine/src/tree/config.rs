@@ -1,4 +1,4 @@
-//! What a tree engine can be made of, and the papers' named points.
+//! The parameters of a tree engine, and the papers' named points.
 
 use super::bucket_cache::BucketCache;
 use super::eviction::Eviction;
@@ -6,20 +6,19 @@ use super::geometry::{Geometry, Shape, buckets_in, shape_for};
 use super::position_map::MapFormat;
 use crate::{EngineError, Level, Result};
 
-/// The most bytes of a PLB: a header must not make us reserve what no machine has.
+/// The most bytes of a PLB. A header must not make us reserve more memory than any machine has.
 const MOST_PLB: usize = 256 << 20;
 
-/// The most bytes of position map that are kept in memory because a volume became larger than it
-/// was made for.
+/// The most bytes of position map in memory after a volume outgrew its original size.
 const MOST_GROWN_MAP: usize = 1 << 30;
 
-/// The most slots of a bucket where leaves may have fewer: 2 bits say how many are missing.
+/// The most slots of a bucket with leaf steps: 2 bits count the missing ones.
 const MOST_STEPPED: usize = 4;
 
-/// Levels at the bottom where blocks wait for room below; above them they only pass.
+/// Lowest levels in which blocks wait for room below. Above them blocks only pass.
 const LEAF_LEVELS: u32 = 3;
 
-/// How position-map blocks beyond the on-chip map are kept.
+/// The storage of position-map blocks beyond the on-chip map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recursion {
     /// In the data tree, through a PLB (Freecursive §4).
@@ -29,25 +28,25 @@ pub enum Recursion {
         /// Its associativity.
         plb_ways: usize,
     },
-    /// In a tree for each level, without a PLB (Freecursive §3.2).
+    /// In one tree per level, without a PLB (Freecursive §3.2).
     Separate {
         /// Bytes of a position-map block.
         map_block_bytes: usize,
     },
 }
 
-/// Everything that makes a tree engine what it is. All of it is public.
+/// The parameters of a tree engine. All of them are public.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TreeConfig {
     /// Bytes in a block (the papers' B).
     pub block_bytes: usize,
     /// Slots in a bucket (Z).
     pub blocks_per_bucket: usize,
-    /// How many blocks there may ever be (N).
+    /// The most blocks ever (N).
     pub capacity: u64,
-    /// How full the tree may become, in percent of its slots.
+    /// The tree's greatest fill, in percent of its slots.
     pub fill_percent: u32,
-    /// Whether the tree's size goes in steps of a slot of its leaves, not of a level.
+    /// Whether the tree grows in steps of a leaf slot instead of a level.
     pub leaf_steps: bool,
     /// Which paths are written back.
     pub eviction: Eviction,
@@ -57,9 +56,9 @@ pub struct TreeConfig {
     pub tag_tree: bool,
     /// How position-map entries are stored.
     pub map_format: MapFormat,
-    /// The most bytes of position map kept in memory; what is over recurses.
+    /// The most bytes of position map in memory; a larger map recurses.
     pub on_chip_bytes: usize,
-    /// How it recurses.
+    /// The kind of recursion.
     pub recursion: Recursion,
     /// Bytes of memory for the top of the tree.
     pub cache_bytes: usize,
@@ -72,8 +71,8 @@ impl TreeConfig {
             block_bytes,
             blocks_per_bucket: 4,
             capacity,
-            // Just over half, so that a power of two of blocks does not need another level for
-            // the one bucket that a full tree lacks.
+            // Just over half. With half, a power of two of blocks would need another level for the
+            // one bucket that a full tree lacks.
             fill_percent: 52,
             leaf_steps: false,
             eviction: Eviction::ReadPaths { extra_every: 0 },
@@ -131,10 +130,10 @@ impl TreeConfig {
         Self { pmmac: true, ..Self::pc_x32(block_bytes, capacity) }
     }
 
-    /// Refuses what cannot work.
+    /// Refuses a configuration that cannot work.
     ///
     /// # Errors
-    /// `Invalid`, saying what is wrong.
+    /// `Invalid` with the reason.
     pub fn validate(&self) -> Result<()> {
         let refuse = |why: &str| Err(EngineError::Invalid(why.into()));
         let map_block = match self.recursion {
@@ -181,7 +180,7 @@ impl TreeConfig {
         })
     }
 
-    /// How many levels of blocks there are: 1 without recursion (the paper's H).
+    /// Levels of blocks: 1 without recursion (the paper's H).
     pub fn levels_of_recursion(&self) -> usize {
         let mut levels = 1;
         let mut entries = self.capacity;
@@ -192,11 +191,11 @@ impl TreeConfig {
         levels
     }
 
-    /// With another capacity, and with as many levels of recursion: what is stored stands on these.
-    /// So it is the part of the map in memory that follows.
+    /// The same with another capacity and as many levels of recursion, on which the stored data
+    /// depends. So the part of the map in memory changes size.
     ///
     /// # Errors
-    /// `Invalid` for a capacity that no tree has, or that so many levels are not for.
+    /// `Invalid` for a capacity that no tree has, or that does not fit this number of levels.
     pub fn with_capacity(&self, capacity: u64) -> Result<Self> {
         let levels = self.levels_of_recursion();
         let mut counts = vec![capacity];
@@ -228,7 +227,7 @@ impl TreeConfig {
         counts
     }
 
-    /// The shape of the tree that holds level `level` of the recursion.
+    /// The geometry of the tree that holds level `level` of the recursion.
     pub fn geometry(&self, level: usize) -> Geometry {
         let block_bytes = match self.recursion {
             Recursion::Separate { map_block_bytes } if level > 0 => map_block_bytes,
@@ -247,13 +246,14 @@ impl TreeConfig {
         self.depth_for_live(level, blocks, blocks)
     }
 
-    /// The depth of that tree when `ids` data blocks are addressable, of which `live` may exist
-    /// at a time.
+    /// The depth of that tree when `ids` data blocks are addressable and at most `live` exist at a
+    /// time.
     pub fn depth_for_live(&self, level: usize, live: u64, ids: u64) -> Level {
         self.shape_for_live(level, live, ids).depth
     }
 
-    /// The shape of that tree. The map's own blocks stay in it whether or not what they map exists.
+    /// The shape of that tree. The map's own blocks stay in it, whether or not their data blocks
+    /// exist.
     pub fn shape_for_live(&self, level: usize, live: u64, ids: u64) -> Shape {
         let counts = self.blocks_by_level(ids);
         let held = match self.recursion {
@@ -264,9 +264,9 @@ impl TreeConfig {
         shape_for(held, self.blocks_per_bucket, self.fill_percent, self.leaf_steps)
     }
 
-    /// How many of the first buckets are kept in memory when the leaves are at `depth`.
+    /// The number of buckets kept in memory, in heap order, when the leaves are at `depth`.
     ///
-    /// A bucket is counted with all its slots, but where the schedule keeps most of them empty.
+    /// Each counts with all its slots, except where the schedule keeps most of them empty.
     pub fn cached_buckets(&self, depth: Level) -> u64 {
         let cost = |blocks| BucketCache::bytes_per_bucket(&self.geometry(0), blocks);
         let passing = self.eviction.passing_load().min(self.blocks_per_bucket);
@@ -276,14 +276,15 @@ impl TreeConfig {
         above + (rest / cost(self.blocks_per_bucket)) as u64
     }
 
-    /// Bytes of a path's buckets that are not in memory when the first `cached` are, in the mean of all paths.
+    /// Bytes of a path's buckets outside memory when the first `cached` are in it; the mean of all
+    /// paths.
     pub fn uncached_path_bytes(&self, shape: Shape, cached: u64) -> usize {
         let geometry = self.geometry(0);
         let outside = |level: u32| {
             let slots =
                 if level == shape.depth.0 { shape.leaf_slots } else { self.blocks_per_bucket };
             let buckets = 1u64 << level;
-            // Those of this level follow the others in heap order.
+            // This level's buckets follow the levels above in heap order.
             let inside = cached.saturating_sub(buckets - 1).min(buckets);
             (geometry.bucket_bytes_with(slots) as f64 * (1.0 - inside as f64 / buckets as f64))
                 as usize
@@ -296,7 +297,7 @@ impl TreeConfig {
         self.geometry(level).tree_bytes(self.shape_for_live(level, blocks, blocks))
     }
 
-    /// As [`Self::tree_bytes`] of the data's tree when only `live` of its blocks may exist.
+    /// As [`Self::tree_bytes`], for the data tree with at most `live` existing blocks.
     pub fn tree_bytes_for(&self, blocks: u64, live: u64) -> u64 {
         self.geometry(0).tree_bytes(self.shape_for_live(0, live, blocks))
     }
@@ -312,7 +313,7 @@ mod tests {
             on_chip_bytes,
             ..TreeConfig::new(4096, capacity)
         };
-        // All of the map in memory; up to 32 Mi blocks by itself.
+        // The whole map is in memory: up to 32 Mi blocks without a change.
         let flat = compressed(1 << 20, 64 << 20);
         for capacity in [64, 1 << 20, 1 << 25, (1 << 25) + 1, 1 << 28] {
             let config = flat.with_capacity(capacity).expect("one level");

@@ -1,8 +1,8 @@
-//! What changed in the engine's memory since the last commit, as bytes at rest.
+//! The changes in the engine's memory since the last commit, serialized.
 //!
-//! Writing the whole map for each commit would cost more than the accesses. A delta's size
-//! follows from public numbers: how many requests and paths there were, which buckets were
-//! written, and the bounds of stash, backlog and PLB. Layout in docs/format.md §"Delta".
+//! Writing the whole map for each commit would cost more than the accesses. A delta's size follows
+//! from public numbers: the requests and paths, the written buckets, and the bounds of stash,
+//! backlog and PLB. Layout in docs/format.md §"Delta".
 
 use super::frontend::TreeOram;
 use super::geometry::{EMPTY, Shape};
@@ -10,33 +10,32 @@ use super::state::{FIRST_VERSION, STEPPED_VERSION, VERSION, padded};
 use crate::wire::{Reader, Writer};
 use crate::{EngineError, Level, Result};
 
-/// Words of liveness bits beyond one for each request, of which a delta has a multiple: how many
-/// blocks were discarded shows only when they are more.
+/// A delta has a multiple of this many words of liveness bits, besides one per request. The number
+/// of discarded blocks shows only in these steps.
 const LIVE_BOUND: usize = 1024;
-/// Set in the number of a bucket that was dropped.
+/// Set in the number of a dropped bucket.
 const DROPPED: u64 = 1 << 63;
-/// From where on it says how many slots the bucket lacks, with leaf steps.
+/// With leaf steps, the bits from here on count the slots that the bucket lacks.
 const MISSING_SHIFT: u32 = 56;
-/// No counter of accesses comes this far; beyond it sums would overflow.
+/// No access counter reaches this. Beyond it, sums would overflow.
 const MOST_COUNT: u64 = 1 << 56;
 
-/// What a delta must tell; collected while batches run, in the order of events and with repeats.
+/// The content of the next delta, collected from the batches in the order of events, with repeats.
 #[derive(Default)]
 pub struct Changes {
-    /// On-chip entries that were advanced.
+    /// Advanced on-chip entries.
     pub entries: Vec<u64>,
-    /// Requests since the last commit; no more entries than this times the levels can change.
+    /// Requests since the last commit. Times the levels, they bound the changed entries.
     pub requests: u64,
-    /// Slots whose block was taken out without rewriting the bucket.
+    /// Slots whose block was removed without rewriting the bucket.
     pub removed: Vec<u64>,
-    /// Paths since the last commit; each takes out one block at most.
+    /// Paths since the last commit. Each removes at most one block.
     pub paths: u64,
-    /// Words of the liveness bits that changed.
+    /// Changed words of the liveness bits.
     pub live: Vec<u64>,
-    /// Blocks that were discarded, as many as were asked for; no more words than these and one for
-    /// each request can change.
+    /// Requested discards, in blocks. With the requests, they bound the changed words.
     pub discarded: u64,
-    /// Buckets written or dropped.
+    /// Written or dropped buckets.
     pub written: Vec<u64>,
 }
 
@@ -49,7 +48,7 @@ pub(super) fn distinct(numbers: &[u64]) -> Vec<u64> {
 }
 
 impl TreeOram {
-    /// Appends what changed since [`Self::committed`] was called last, once a flush is done.
+    /// Appends the changes since the last [`Self::committed`], after a flush.
     pub fn delta(&self, out: &mut Vec<u8>) {
         let tree = &self.trees[0];
         let changes = &tree.changes;
@@ -86,8 +85,8 @@ impl TreeOram {
     fn write_live_words(&self, out: &mut Writer<'_>) {
         let (live, changes) = (&self.trees[0].live, &self.trees[0].changes);
         let words = distinct(&changes.live);
-        // Every request changes one word at most, and every block that was discarded, as long as
-        // there are words. Which of them share one must not show.
+        // Every request and every discarded block changes at most one word, up to the number of
+        // words. The delta must not show which of them share one.
         let requests = changes.requests as usize;
         let discarded = changes.discarded.min(self.blocks.div_ceil(64)) as usize;
         let others = discarded.max(words.len().saturating_sub(requests));
@@ -116,12 +115,12 @@ impl TreeOram {
         Ok(())
     }
 
-    /// The state as it is now was made durable; the next delta begins here.
+    /// Records that the current state is durable. The next delta begins here.
     pub fn committed(&mut self) {
         self.trees[0].changes = Changes::default();
     }
 
-    /// Applies a delta to the state on which it was made.
+    /// Applies a delta to its base state.
     ///
     /// # Errors
     /// `State` when the bytes are not such a delta.
@@ -153,7 +152,8 @@ impl TreeOram {
                 return Err(EngineError::State("a bucket has no slots"));
             }
             let bucket = bucket & ((1 << MISSING_SHIFT) - 1);
-            // What was dropped may have been deeper than the tree is now, and is no longer known.
+            // A dropped bucket may have been deeper than the current tree, which has no record of
+            // it.
             if bucket == 0 || stored && bucket > buckets {
                 return Err(EngineError::State("a bucket is out of range"));
             }
@@ -184,7 +184,7 @@ impl TreeOram {
         if input.0.is_empty() { Ok(()) } else { Err(EngineError::State("too long")) }
     }
 
-    /// The numbers that every state and delta begins with.
+    /// The numbers at the start of every state and delta.
     pub(super) fn write_scalars(&self, out: &mut Writer<'_>) {
         let tree = &self.trees[0];
         out.u64(if self.config.leaf_steps { STEPPED_VERSION } else { VERSION });
@@ -196,8 +196,8 @@ impl TreeOram {
         out.bytes(&tree.root_tag.0);
     }
 
-    /// Gives the version. In the first a tree was as deep as its ids need, and no bits said which
-    /// blocks exist.
+    /// Returns the version. In the first version, a tree was as deep as its ids need, and no bits
+    /// said which blocks exist.
     pub(super) fn read_scalars(&mut self, input: &mut Reader<'_>) -> Result<u64> {
         let version = input.u64()?;
         let known = match version {
@@ -233,7 +233,7 @@ impl TreeOram {
         Ok(version)
     }
 
-    /// The tree may be smaller than it was: buckets of a level that is gone are forgotten.
+    /// Sets the shape. The tree may have shrunk: it forgets the buckets of a dropped level.
     fn take_shape(&mut self, depth: u64, leaf_slots: u64, swept: u64) -> Result<()> {
         self.floor = self.config.shape_for_live(0, self.size_class, self.blocks);
         let deepest = self.config.depth(0, self.config.capacity);

@@ -1,22 +1,22 @@
-//! Which paths are written back, and where blocks go on them.
+//! The choice of paths to write back, and of their order.
 //!
-//! The schedule is public: it depends on the number of accesses alone, never on stash occupancy
-//! (the demand-driven background eviction of the cloud paper's §V-D tells re-reading one file
-//! from reading many).
+//! The schedule is public. It depends only on the number of accesses, never on stash occupancy.
+//! (The demand-driven background eviction of the cloud paper's §V-D distinguishes re-reading one
+//! file from reading many.)
 
 use crate::{BucketId, Leaf, Level};
 
-/// When paths are rewritten.
+/// The schedule of rewritten paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Eviction {
-    /// Path ORAM: the paths that were read are written back. With `extra_every = k > 0`, after
-    /// every k accesses one more path, in reverse lexicographic order, is read and written.
+    /// Path ORAM: writes the read paths back. With `extra_every = k > 0`, every k accesses also
+    /// read and write one more path, in reverse lexicographic order.
     ReadPaths {
         /// Accesses between extra paths; 0 for none.
         extra_every: u32,
     },
-    /// Accesses only take their block out of its path; after every `every` accesses one path, in
-    /// reverse lexicographic order (Gentry et al.; Ring ORAM §3), is read and written.
+    /// Accesses only remove their block from its path. Every `every` accesses, one path is read and
+    /// written, in reverse lexicographic order (Gentry et al.; Ring ORAM §3).
     Scheduled {
         /// Accesses between evictions (Ring ORAM's A).
         every: u32,
@@ -24,14 +24,14 @@ pub enum Eviction {
 }
 
 impl Eviction {
-    /// Whether the paths that are read are written back too.
+    /// Whether read paths are written back too.
     pub fn rewrites_reads(self) -> bool {
         matches!(self, Eviction::ReadPaths { .. })
     }
 
-    /// Blocks that a bucket well above the leaves holds on the average, at most, whatever is
-    /// accessed: with a schedule, half of those that come between two of its turns (Ring ORAM §4)
-    /// and half a block for what is on its way.
+    /// The greatest mean number of blocks in a bucket well above the leaves, for any accesses. With
+    /// a schedule: half of the blocks that come between two of its turns (Ring ORAM §4), and half a
+    /// block in passing.
     pub fn passing_load(self) -> usize {
         match self {
             Eviction::ReadPaths { .. } => usize::MAX,
@@ -39,7 +39,7 @@ impl Eviction {
         }
     }
 
-    /// How many scheduled paths are due when the access counter moves from `before` to `after`.
+    /// Scheduled paths due when the access counter moves from `before` to `after`.
     pub fn due(self, before: u64, after: u64) -> u64 {
         match self {
             Eviction::ReadPaths { extra_every: 0 } => 0,
@@ -50,8 +50,8 @@ impl Eviction {
     }
 }
 
-/// The `turn`-th leaf in reverse lexicographic order: consecutive turns share as few buckets as
-/// can be, and every bucket of a level has its turn equally often.
+/// The `turn`-th leaf in reverse lexicographic order. Consecutive turns share as few buckets as
+/// possible, and every bucket of a level has its turn equally often.
 pub fn reverse_lexicographic(turn: u64, depth: Level) -> Leaf {
     if depth.0 == 0 {
         return Leaf(0);
@@ -59,8 +59,8 @@ pub fn reverse_lexicographic(turn: u64, depth: Level) -> Leaf {
     Leaf(turn.reverse_bits() >> (64 - depth.0))
 }
 
-/// The first turn from `now` on whose path goes through a bucket; the next one after it comes when
-/// all other buckets of the level had theirs. The depth of the tree makes no difference.
+/// The first turn from `now` on whose path includes a bucket. Its next turn comes after one of
+/// every other bucket of the level. The tree's depth makes no difference.
 pub fn next_turn(bucket: BucketId, now: u64) -> u64 {
     let period = 1 << bucket.level().0;
     let place = bucket.0 - period;

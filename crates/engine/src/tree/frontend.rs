@@ -1,5 +1,5 @@
-//! The front end: turns operations into paths, one round of paths for each level of recursion,
-//! the data round last (Freecursive §4.2.4).
+//! The front end: turns operations into paths, one round of paths per level of recursion, the data
+//! round last (Freecursive §4.2.4).
 
 mod data_round;
 mod upkeep;
@@ -19,28 +19,28 @@ use crate::{BlockAnswer, BlockOp, Engine, EngineError, Level, Result, Step, Tree
 use oblivio_crypto::{Entropy, Mac, Prf};
 use std::collections::BTreeMap;
 
-/// Buckets sealed in one step of a flush, in bytes.
+/// Bytes of buckets sealed in one step of a flush.
 const FLUSH_BYTES: usize = 8 << 20;
 /// Address bits below the level of recursion.
 pub(super) const LEVEL_SHIFT: u32 = 56;
 
-/// What comes next.
+/// The next phase.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Phase {
     Idle,
     /// Plan the round of this level.
     Start(usize),
-    /// The round's paths are being read.
+    /// Reading the round's paths.
     Reading(usize),
-    /// The round's paths are being written.
+    /// Writing the round's paths.
     Writing(usize),
-    /// Dirty cached buckets of this tree are being written.
+    /// Writing dirty cached buckets of this tree.
     Flushing(usize, Vec<u64>),
     /// An error closed the engine.
     Closed,
 }
 
-/// What the caller has to do.
+/// The next duty of the caller.
 enum Due {
     Read(usize),
     Write(usize),
@@ -54,23 +54,23 @@ pub struct TreeOram {
     pub(super) levels: usize,
     /// Data blocks addressable now.
     pub(super) blocks: u64,
-    /// Data blocks that the tree is made for.
+    /// Data blocks for which the tree is sized.
     pub(super) size_class: u64,
-    /// What the size class asks for; while the data tree is larger it is shrinking.
+    /// The shape for the size class. A larger data tree is shrinking.
     pub(super) floor: Shape,
     /// Turns of the schedule since the leaves began to be dropped or to lose slots.
     pub(super) swept: u64,
-    /// Data blocks whose content is wanted.
+    /// Data blocks with wanted content.
     pub(super) live_blocks: u64,
-    /// One tree, or with [`Recursion::Separate`] one for each level.
+    /// One tree, or with [`Recursion::Separate`] one per level.
     pub(super) trees: Vec<Backend>,
     pub(super) on_chip: Vec<u8>,
     pub(super) plb: Plb,
-    /// Blocks whose group rolled over and that still lie where they were.
+    /// Blocks whose group rolled over and that still have their old label.
     pub(super) pending: BTreeMap<u64, Counts>,
     pub(super) prf: Prf,
     pub(super) mac: Mac,
-    /// Paths read so far in each tree, schedule not counted.
+    /// Paths read so far in each tree, without scheduled ones.
     pub(super) accesses: Vec<u64>,
     /// Turns of the eviction schedule so far in each tree.
     pub(super) turns: Vec<u64>,
@@ -159,40 +159,40 @@ impl TreeOram {
         self.trees[0].depth
     }
 
-    /// Bytes of a bucket of tree `tree` with all its slots as the store sees it.
+    /// Bytes of a full bucket of tree `tree`, as the store sees it.
     pub fn bucket_bytes(&self, tree: TreeId) -> usize {
         self.trees[tree.0 as usize].geometry.bucket_bytes()
     }
 
-    /// How many of the first buckets are kept in memory.
+    /// The number of buckets kept in memory.
     pub fn cached_buckets(&self) -> u64 {
         self.trees[0].cache.limit()
     }
 
-    /// Changes the memory for the top of the tree; everything must have been flushed.
+    /// Changes the memory for the top of the tree. Everything must be flushed first.
     ///
     /// # Errors
     /// `Invalid` while a batch is under way.
     pub fn set_cache_bytes(&mut self, bytes: usize) -> Result<()> {
         self.expect_idle()?;
         self.config.cache_bytes = bytes;
-        // While the tree shrinks, what it becomes: its lower levels fill.
+        // While the tree shrinks, use its final shape: its lower levels fill.
         let limit = self.config.cached_buckets(self.floor.depth);
         self.trees[0].set_cached_buckets(limit);
         Ok(())
     }
 
-    /// Checks stored buckets; everything in memory must have been flushed.
+    /// Checks stored buckets. Everything in memory must be flushed first.
     pub fn verifier(&mut self) -> Verifier<'_> {
         Verifier::new(&mut self.trees[0])
     }
 
-    /// The intent of the batch that was submitted last; to be made durable before its first read.
+    /// The intent of the last submitted batch. Make it durable before the batch's first read.
     pub fn intent(&self) -> &Intent {
         &self.batch.intent
     }
 
-    /// How many of a tree's buckets have so many bytes; one at least.
+    /// The number of a tree's buckets in `bytes` bytes, at least one.
     fn buckets_of(&self, tree: usize, bytes: usize) -> usize {
         (bytes / self.trees[tree].geometry.bucket_bytes()).max(1)
     }
@@ -211,13 +211,13 @@ impl TreeOram {
         u64::from_le_bytes(seed)
     }
 
-    /// A random number that a replay of the same intent draws again.
+    /// A random number that a replay of the same intent repeats.
     pub(super) fn draw(&mut self) -> u64 {
         self.batch.draws += 1;
         self.prf.label(0xff << LEVEL_SHIFT | self.batch.draws, self.batch.intent.seed)
     }
 
-    /// The label that belongs to a block's count.
+    /// The label of a block's count.
     pub(super) fn label(&mut self, id: u64, count: u64) -> u64 {
         match self.config.map_format {
             // A block that was never mapped is nowhere; any path will do.
@@ -227,7 +227,7 @@ impl TreeOram {
         }
     }
 
-    /// Which tree serves a level of the recursion.
+    /// The tree that serves a level of the recursion.
     fn tree_of(&self, level: usize) -> usize {
         if self.trees.len() > 1 { level } else { 0 }
     }

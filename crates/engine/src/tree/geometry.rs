@@ -1,22 +1,22 @@
 //! The shape of a tree and the bytes of a bucket.
 //!
-//! A sealed bucket is `seal header | [left tag, right tag] | z slot headers | z payloads | tag`.
-//! A slot header is `block id | label | [PMMAC tag]`; an empty slot has id [`EMPTY`]. Buckets have
-//! Z slots; with leaf steps those that were written as leaves may have fewer, and are as much
-//! shorter (docs/decisions/0010-leaf-slots.md).
+//! A sealed bucket is `seal header | [left tag, right tag] | z slot headers | z payloads | tag`. A
+//! slot header is `block id | label | [PMMAC tag]`; an empty slot has id [`EMPTY`]. Buckets have Z
+//! slots. With leaf steps, buckets written as leaves may have fewer and are shorter accordingly
+//! (docs/decisions/0010-leaf-slots.md).
 
 use crate::Level;
 use oblivio_crypto::{SEAL_HEADER, SEAL_OVERHEAD, TAG_BYTES, Tag};
 
-/// The id that marks an empty slot.
+/// The id of an empty slot.
 pub const EMPTY: u64 = u64::MAX;
 
-/// How large a tree is: how deep its leaves stand, and how many slots a leaf's bucket has.
+/// The size of a tree: the depth of its leaves, and the slots of a leaf bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Shape {
     /// The level of the leaves.
     pub depth: Level,
-    /// Slots of each bucket there; all above have as many as a bucket can.
+    /// Slots of each leaf bucket. All buckets above have the full number.
     pub leaf_slots: usize,
 }
 
@@ -27,7 +27,7 @@ impl Shape {
             + self.leaves() * self.leaf_slots as u64
     }
 
-    /// How many leaves there are.
+    /// The number of leaves.
     pub fn leaves(&self) -> u64 {
         1 << self.depth.0
     }
@@ -56,24 +56,24 @@ impl Geometry {
         if self.tag_tree { 2 * TAG_BYTES } else { 0 }
     }
 
-    /// Bytes of a bucket with all its slots as the store sees it.
+    /// Bytes of a full bucket, as the store sees it.
     pub fn bucket_bytes(&self) -> usize {
         self.bucket_bytes_with(self.blocks_per_bucket)
     }
 
-    /// Bytes of a bucket with so many slots.
+    /// Bytes of a bucket with this many slots.
     pub fn bucket_bytes_with(&self, slots: usize) -> usize {
         SEAL_OVERHEAD
             + self.child_tag_bytes()
             + slots * (self.slot_header_bytes() + self.block_bytes)
     }
 
-    /// Where slot `slot`'s header begins in a sealed bucket's buffer.
+    /// Offset of slot `slot`'s header in a sealed bucket's buffer.
     pub fn header_at(&self, slot: usize) -> usize {
         SEAL_HEADER + self.child_tag_bytes() + slot * self.slot_header_bytes()
     }
 
-    /// Where slot `slot`'s payload begins in the buffer of a sealed bucket of `slots` slots.
+    /// Offset of slot `slot`'s payload in the buffer of a sealed bucket of `slots` slots.
     pub fn payload_at(&self, slots: usize, slot: usize) -> usize {
         self.header_at(slots) + slot * self.block_bytes
     }
@@ -96,7 +96,7 @@ impl Geometry {
         tags
     }
 
-    /// Writes the children's tags into a bucket that is about to be sealed.
+    /// Writes the children's tags into a bucket before sealing.
     pub fn set_child_tags(&self, bucket: &mut [u8], tags: &[Tag; 2]) {
         if self.tag_tree {
             for (side, tag) in tags.iter().enumerate() {
@@ -132,7 +132,7 @@ impl Geometry {
     }
 }
 
-/// What a slot says of its block.
+/// A slot's description of its block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotHeader {
     /// The block, or [`EMPTY`].
@@ -148,7 +148,7 @@ impl SlotHeader {
     pub const VACANT: SlotHeader = SlotHeader { id: EMPTY, label: 0, mac: Tag([0; TAG_BYTES]) };
 }
 
-/// How many buckets a tree with leaves at `depth` has; heap indices run from 1 to this number.
+/// The number of buckets of a tree with leaves at `depth`. Heap indices run from 1 to this number.
 pub fn buckets_in(depth: Level) -> u64 {
     (2 << depth.0) - 1
 }
@@ -164,8 +164,8 @@ pub fn depth_for(blocks: u64, blocks_per_bucket: usize, percent: u32) -> Level {
     depth
 }
 
-/// As [`depth_for`] with leaf steps: the least depth at which leaves that may have all their slots
-/// suffice, and the fewest that they then need.
+/// As [`depth_for`], with leaf steps: the least depth that suffices with full leaves, and the
+/// fewest leaf slots that suffice at it.
 pub fn shape_for(blocks: u64, blocks_per_bucket: usize, percent: u32, steps: bool) -> Shape {
     let depth = depth_for(blocks, blocks_per_bucket, percent);
     let fits = |leaf_slots: &usize| {
@@ -176,7 +176,7 @@ pub fn shape_for(blocks: u64, blocks_per_bucket: usize, percent: u32, steps: boo
     Shape { depth, leaf_slots: fewest.unwrap_or(blocks_per_bucket) }
 }
 
-/// Reads a little-endian number at `at`; the caller knows that it is there.
+/// Reads a little-endian number at `at`; the caller ensures that it is in bounds.
 pub fn read_u64(bytes: &[u8], at: usize) -> u64 {
     let mut word = [0; 8];
     word.copy_from_slice(&bytes[at..at + 8]);

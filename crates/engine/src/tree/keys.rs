@@ -1,10 +1,10 @@
-//! The keys that a tree engine is made with.
+//! The keys of a tree engine.
 
 use oblivio_crypto::{
     Entropy, Mac, MasterKey, Prf, Randomness, SealRoot, Sealer, SeededEntropy, VolumeId,
 };
 
-/// What the engine takes from the crypto crate; it derives nothing itself.
+/// The engine's input from the crypto crate; the engine derives nothing itself.
 pub struct TreeKeys {
     pub(super) volume: VolumeId,
     pub(super) prf: Prf,

@@ -1,21 +1,21 @@
-//! Which data blocks exist: a bit for each id.
+//! The existing data blocks: a bit per id.
 //!
-//! A block whose bit is clear reads as absent whatever the tree still holds of it, and its copy is
-//! dropped when it is met where that costs nothing. The copy lies on the path of the block's
-//! label like any other, and every access moves the label, reads the old path and takes the copy
-//! out; so one that was discarded never comes back. The trace does not know these bits.
+//! A block whose bit is clear reads as absent, whatever the tree still holds. The tree drops its
+//! copy where that costs nothing. The copy lies on the path of the block's label like any other.
+//! Every access moves the label, reads the old path and removes the copy, so a discarded block
+//! never comes back. The trace does not depend on these bits.
 
 use super::frontend::TreeOram;
 use crate::{BlockId, EngineError, Result};
 use std::ops::Range;
 
 impl TreeOram {
-    /// The content of these blocks is not wanted any more; they are absent from now on. Nothing is
-    /// read or written for it. Like any change it is lost in a crash before the next commit.
+    /// Discards these blocks: they are absent from now on. It reads and writes nothing. Like any
+    /// change, it is lost in a crash before the next commit.
     ///
     /// # Errors
-    /// `Invalid` for an id that is not addressable and while a batch is under way; nothing is
-    /// discarded then.
+    /// `Invalid` for an id that is not addressable and while a batch is under way; then nothing is
+    /// discarded.
     pub fn discard(&mut self, ids: &[BlockId]) -> Result<()> {
         self.expect_idle()?;
         if let Some(id) = ids.iter().find(|id| id.0 >= self.blocks) {
@@ -29,8 +29,8 @@ impl TreeOram {
         Ok(())
     }
 
-    /// As [`Self::discard`] of blocks side by side: the next delta tells how many they were only in
-    /// steps of 64.
+    /// As [`Self::discard`], for adjacent blocks. The next delta shows their number only in steps
+    /// of 64.
     ///
     /// # Errors
     /// As for [`Self::discard`].
@@ -42,20 +42,21 @@ impl TreeOram {
         }
         let count = ids.end.saturating_sub(ids.start);
         ids.for_each(|id| self.set_live(id, false));
-        // One more where they begin in the midst of a word.
+        // One more if they begin inside a word.
         self.expect_discarded(count / 64 + 2);
         Ok(())
     }
 
-    /// The next delta has room for so many discarded blocks more, whether they existed or not. Its
-    /// size would else tell how many words of bits they share: whether they lie side by side.
+    /// Reserves room in the next delta for this many discarded blocks, whether they existed or not.
+    /// Otherwise its size would show how many words of bits they share, and so whether they are
+    /// adjacent.
     pub fn expect_discarded(&mut self, blocks: u64) {
         let changes = &mut self.trees[0].changes;
         changes.discarded = changes.discarded.saturating_add(blocks);
     }
 
-    /// How many data blocks exist: were written and neither removed nor discarded since. Exact,
-    /// but for what is left of a state of the first version, where it is the most there may be.
+    /// The number of existing data blocks: written, and neither removed nor discarded since. It is
+    /// exact, except for the rest of a first-version state, where it is an upper bound.
     pub fn live_blocks(&self) -> u64 {
         self.live_blocks
     }
@@ -65,8 +66,8 @@ impl TreeOram {
         self.trees[0].live.get(id.0)
     }
 
-    /// Every block from `first` on may exist: a state of the first version does not say. One that
-    /// does not is found out when it is accessed; the caller may discard those that it knows of.
+    /// Marks every block from `first` on as live: a first-version state does not record liveness.
+    /// An access detects a missing block; the caller may discard those that it knows of.
     pub(super) fn assume_live(&mut self, first: u64) {
         let live = &mut self.trees[0].live;
         (first..self.blocks).for_each(|id| live.set(id, true));

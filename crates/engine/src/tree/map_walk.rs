@@ -1,4 +1,4 @@
-//! Finding and moving position-map entries: the PLB and recursion side of the front end.
+//! Finds and moves position-map entries: the PLB and recursion side of the front end.
 
 use super::batch::Target;
 use super::bucket_cache::Resident;
@@ -29,19 +29,20 @@ impl TreeOram {
         (level as u64) << LEVEL_SHIFT | index
     }
 
-    /// Where the map recurses once, and the PLB has room for all map blocks that lead to what there is: of each that
-    /// is not in it the first data block. Whoever accesses these has no map block to fetch any more.
+    /// The first data block of each map block that is not in the PLB. Empty unless the map recurses
+    /// once and the PLB has room for all map blocks. After access to these data blocks, no map
+    /// block needs a fetch.
     pub fn beyond_plb(&self) -> impl Iterator<Item = u64> {
         let of_each = self.config.map_entries_per_block();
         let there_are = self.blocks.div_ceil(of_each);
-        // Consecutive ones are spread over all sets alike.
+        // Consecutive map blocks are spread evenly over all sets.
         let fit = there_are <= self.plb.capacity() as u64 && self.levels == 2;
         let all = if fit && self.trees.len() == 1 { 0..there_are } else { 0..0 };
         all.map(move |map_block| map_block * of_each)
             .filter(|&first| !self.plb.holds(self.map_block(first, 1)))
     }
 
-    /// Takes the map blocks that this batch can use out of the PLB (Freecursive §4.2.4, step 1).
+    /// Takes this batch's map blocks out of the PLB (Freecursive §4.2.4, step 1).
     pub(super) fn take_from_plb(&mut self) {
         if self.levels == 1 || self.trees.len() > 1 {
             return;
@@ -64,7 +65,7 @@ impl TreeOram {
         }
     }
 
-    /// Plans the round that fetches the missing map blocks of `level`; false when none is missing.
+    /// Plans the round that fetches the missing map blocks of `level`. False when none is missing.
     pub(super) fn plan_map_round(&mut self, level: usize) -> bool {
         self.clear_plan();
         let separate = matches!(self.config.recursion, Recursion::Separate { .. });
@@ -87,12 +88,12 @@ impl TreeOram {
         !self.batch.targets.is_empty()
     }
 
-    /// Whether a map block of `level` or below for this data block is at hand already.
+    /// Whether the batch already has a map block of `level` or below for this data block.
     fn leads_from_working(&self, data: u64, level: usize) -> bool {
         (1..=level).any(|at| self.batch.working.contains_key(&self.map_block(data, at)))
     }
 
-    /// Moves a block on to its next count, wherever its entry is kept.
+    /// Advances a block to its next count, wherever its entry is.
     pub(super) fn remap(&mut self, id: u64) -> Counts {
         if let Some(counts) = self.pending.remove(&id) {
             return counts;
@@ -125,8 +126,8 @@ impl TreeOram {
         }
     }
 
-    /// A group rolled over (Freecursive §5.2.2): its other blocks wait for maintenance to move
-    /// them, except those in the PLB, which are in no bucket.
+    /// Handles a group roll-over (Freecursive §5.2.2): its other blocks wait for maintenance to
+    /// move them, except those in the PLB, which are in no bucket.
     fn note_group_remap(&mut self, first: u64, advance: &Advance) {
         if advance.siblings.is_empty() {
             return;
@@ -157,19 +158,19 @@ impl TreeOram {
             let bytes = self.trees[0].pool.get_mut(payload);
             self.config.map_format.fill_fresh(bytes, 0, first, &self.prf);
         }
-        // A sibling of the same round may have rolled the group over since this was planned.
+        // A sibling of the same round may have rolled the group over since the plan.
         let count = self.pending.remove(&id).map_or(counts.new, |later| later.new);
         self.batch.working.insert(id, PlbEntry::new(id, count, payload));
         Ok(())
     }
 
-    /// The address of the block that the first entry of map block `id` is for.
+    /// The address of the block of the first entry in map block `id`.
     pub(super) fn first_entry(&self, id: u64) -> u64 {
         let level = (level_of(id) - 1) as u64;
         level << LEVEL_SHIFT | (index_of(id) * self.config.map_entries_per_block())
     }
 
-    /// Moves the entries that this batch needs in a map block that stays in its tree.
+    /// Advances the entries that this batch needs in a map block that stays in its tree.
     pub(super) fn use_map_block(&mut self, tree: usize, index: usize, id: u64, counts: Counts) {
         if self.trees[tree].target(index).is_none() {
             self.trees[tree].insert(index, id);
@@ -192,8 +193,8 @@ impl TreeOram {
         self.trees[tree].relabel(index, label, Tag::default());
     }
 
-    /// Puts the batch's map blocks into the PLB; what that displaces is appended to the stash
-    /// before the data round evicts, so that the net occupancy is unchanged (Observation 2).
+    /// Puts the batch's map blocks into the PLB. Displaced blocks go to the stash before the data
+    /// round evicts, so the net occupancy is unchanged (Observation 2).
     pub(super) fn refill_plb(&mut self) {
         while let Some((_, entry)) = self.batch.working.pop_first() {
             if let Some(gone) = self.plb.insert(entry) {

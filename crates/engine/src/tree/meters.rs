@@ -1,14 +1,14 @@
-//! What an engine counts, so that claims about its cost are measured and not estimated.
+//! An engine's counters, so that claims about its cost are measured and not estimated.
 
 use super::backend::Backend;
 use super::frontend::TreeOram;
 
-/// Counters of one engine, since it was made.
+/// Counters of one engine since its creation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Meters {
-    /// Operations that the caller asked for.
+    /// Operations requested by the caller.
     pub requests: u64,
-    /// Paths read for requests, position-map blocks, maintenance and the schedule together.
+    /// Paths read for requests, position-map blocks, maintenance and the schedule.
     pub paths: u64,
     /// Paths read for position-map blocks alone.
     pub map_paths: u64,
@@ -18,37 +18,37 @@ pub struct Meters {
     pub buckets_written: u64,
     /// Bytes read and written, as the store sees them.
     pub bytes_moved: u64,
-    /// The part of `bytes_moved` that went for position-map blocks.
+    /// The part of `bytes_moved` for position-map blocks.
     pub map_bytes_moved: u64,
-    /// Bytes that PMMAC hashed (checked and made anew).
+    /// Bytes that PMMAC hashed, for checks and new tags.
     pub pmmac_bytes: u64,
-    /// Bytes that the tag tree authenticated: every bucket read or written.
+    /// Bytes authenticated by the tag tree: every bucket read or written.
     pub tag_tree_bytes: u64,
     /// Group remaps (Freecursive §5.2.2).
     pub group_remaps: u64,
     /// The stash's highest occupancy after an eviction.
     pub stash_peak: u64,
-    /// The most blocks that waited for a group remap.
+    /// The most blocks that were waiting for a group remap.
     pub remap_backlog_peak: u64,
     /// PLB lookups that found their block.
     pub plb_hits: u64,
-    /// PLB lookups that did not.
+    /// PLB lookups that missed.
     pub plb_misses: u64,
 }
 
 impl TreeOram {
-    /// Bytes of memory that the cached buckets take now.
+    /// Memory of the cached buckets now, in bytes.
     pub fn cache_bytes(&self) -> usize {
         let tree = &self.trees[0];
         tree.cache.known_bytes() + tree.cache.held() * self.config.block_bytes
     }
 
-    /// Blocks in the stash now, all trees together.
+    /// Blocks in the stashes of all trees now.
     pub fn stash_blocks(&self) -> usize {
         self.trees.iter().map(|tree| tree.stash.len()).sum()
     }
 
-    /// What was counted so far.
+    /// The counters so far.
     pub fn meters(&self) -> Meters {
         let mut sum = Meters {
             requests: self.requests,

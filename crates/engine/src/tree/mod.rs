@@ -1,7 +1,7 @@
 //! Path ORAM with Freecursive's front end.
 //!
-//! Read downwards as a request goes: [`TreeOram`] (front end: position map, PLB, PMMAC) asks a
-//! `backend` for paths; the backend moves blocks between stash, cache and buckets.
+//! The way of a request: [`TreeOram`] (front end: position map, PLB, PMMAC) asks a `backend` for
+//! paths; the backend moves blocks between stash, cache and buckets.
 
 mod backend;
 mod batch;

@@ -2,7 +2,7 @@
 
 use crate::{BucketId, Leaf, Level};
 
-/// Marks "no node" where a node index is expected.
+/// "No node", in place of a node index.
 pub const NONE: u32 = u32::MAX;
 
 /// One bucket of the union.
@@ -33,7 +33,6 @@ impl PathUnion {
         self.depth = depth.0;
         self.nodes.clear();
         self.leaves.clear();
-        // Within equal leaves those to evict come last, so that the last one speaks for all.
         paths.sort_unstable();
         self.leaves.extend(paths.iter().map(|(leaf, _)| leaf.0));
         self.leaves.dedup();
@@ -72,11 +71,11 @@ impl PathUnion {
         &self.nodes
     }
 
-    /// The deepest node that is written back and on the path of `label`; `None` only when no path
-    /// is written back.
+    /// The deepest node on the path of `label` that is written back; `None` only when no path is
+    /// written back.
     pub fn deepest(&self, label: u64) -> Option<u32> {
         let leaf = label.checked_shr(64 - self.depth).unwrap_or(0);
-        // In sorted order the neighbours share the longest prefix.
+        // The neighbours in sorted order share the longest prefix.
         let above = self.leaves.partition_point(|&other| other < leaf);
         let (mut best, mut best_level) = (0, 0);
         for index in [above.wrapping_sub(1), above] {

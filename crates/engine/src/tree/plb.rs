@@ -1,5 +1,5 @@
 //! The position-map lookaside buffer (Freecursive §4): a set-associative cache of position-map
-//! blocks that were read-removed from the tree. What it evicts is appended to the stash.
+//! blocks that were read-removed from the tree. Evicted blocks go to the stash.
 
 use super::block_pool::Payload;
 
@@ -8,7 +8,7 @@ use super::block_pool::Payload;
 pub struct PlbEntry {
     /// Its address `i || a_i`.
     pub id: u64,
-    /// Its count (or 32-bit label): where it goes when it is appended.
+    /// Its count (or 32-bit label), which gives its path when it is appended.
     pub count: u64,
     /// Its content.
     pub payload: Payload,
@@ -16,13 +16,13 @@ pub struct PlbEntry {
 }
 
 impl PlbEntry {
-    /// An entry that was just fetched.
+    /// A newly fetched entry.
     pub fn new(id: u64, count: u64, payload: Payload) -> Self {
         Self { id, count, payload, used: 0 }
     }
 }
 
-/// The buffer: sets of `ways` entries, the least recently used goes first.
+/// The buffer: sets of `ways` entries; the least recently used is evicted first.
 pub struct Plb {
     sets: Vec<Vec<PlbEntry>>,
     ways: usize,
@@ -30,7 +30,7 @@ pub struct Plb {
 }
 
 impl Plb {
-    /// A buffer for `blocks` blocks (at least one), each set holding `ways` of them.
+    /// A buffer for `blocks` blocks (at least one), in sets of `ways`.
     pub fn new(blocks: usize, ways: usize) -> Self {
         let ways = ways.clamp(1, blocks.max(1));
         let sets = (blocks / ways).max(1);
@@ -38,7 +38,7 @@ impl Plb {
     }
 
     fn set_of(&self, id: u64) -> usize {
-        // Consecutive map blocks go to consecutive sets, levels are spread apart.
+        // Consecutive map blocks go to consecutive sets; levels are spread apart.
         let mixed = (id & ((1 << 56) - 1)).wrapping_add((id >> 56).wrapping_mul(0x9e37_79b9));
         (mixed % self.sets.len() as u64) as usize
     }
@@ -61,7 +61,7 @@ impl Plb {
         self.sets[set].iter_mut().find(|entry| entry.id == id)
     }
 
-    /// Puts a block in as the most recently used of its set; gives the one that had to go.
+    /// Inserts a block as the most recently used of its set. Returns the evicted one.
     pub fn insert(&mut self, mut entry: PlbEntry) -> Option<PlbEntry> {
         self.clock += 1;
         entry.used = self.clock;
@@ -86,7 +86,7 @@ impl Plb {
         self.sets.iter().flatten()
     }
 
-    /// How many entries it can hold.
+    /// The most entries it can hold.
     pub fn capacity(&self) -> usize {
         self.sets.len() * self.ways
     }

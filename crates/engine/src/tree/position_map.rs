@@ -1,16 +1,16 @@
 //! Position-map entries, on-chip and in position-map blocks (Freecursive §3.2, §5, §6.2).
 //!
-//! A map is a byte string of entries in one of three formats. The compressed one is the paper's:
-//! 64-byte groups of a 64-bit group counter and 32 individual counters of up to 14 bits; a
-//! block's count is both together, its label `PRF(block, count)`.
+//! A map is a byte string of entries in one of three formats. The compressed format is the paper's:
+//! 64-byte groups of a 64-bit group counter and 32 individual counters of up to 14 bits. A block's
+//! count is both counters together; its label is `PRF(block, count)`.
 
 use super::geometry::read_u64;
 use oblivio_crypto::Prf;
 
-/// How entries are stored.
+/// The encoding of entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MapFormat {
-    /// The label itself, 4 bytes (its top bits suffice for trees of up to 32 levels).
+    /// The label itself, 4 bytes. Its top bits suffice for trees of up to 32 levels.
     Label32,
     /// A 64-bit counter (the flat counters of §6.2.2).
     Counter64,
@@ -26,12 +26,12 @@ pub const GROUP_ENTRIES: usize = 32;
 /// Bytes of a group.
 pub const GROUP_BYTES: usize = 64;
 
-/// What an entry held and holds.
+/// The old and new value of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counts {
-    /// Before: where the block is now.
+    /// The value before: the block's current place.
     pub old: u64,
-    /// After: where it goes.
+    /// The value after: the block's next place.
     pub new: u64,
 }
 
@@ -40,12 +40,12 @@ pub struct Counts {
 pub struct Advance {
     /// The entry itself.
     pub counts: Counts,
-    /// The other entries of the group when its counters rolled over (§5.2.2): index and counts.
+    /// After a roll-over of the group's counters (§5.2.2): index and counts of its other entries.
     pub siblings: Vec<(usize, Counts)>,
 }
 
 impl MapFormat {
-    /// How many entries fit in `bytes`, as a power of two (the paper's X).
+    /// Entries that fit in `bytes`, as a power of two (the paper's X).
     pub fn entries_in(self, bytes: usize) -> u64 {
         let entries = match self {
             MapFormat::Label32 => bytes / 4,
@@ -55,7 +55,7 @@ impl MapFormat {
         if entries == 0 { 0 } else { 1 << entries.ilog2() }
     }
 
-    /// Bytes that `entries` entries take.
+    /// Bytes of `entries` entries.
     pub fn bytes_for(self, entries: u64) -> usize {
         let entries = entries as usize;
         match self {
@@ -65,8 +65,8 @@ impl MapFormat {
         }
     }
 
-    /// Fills fresh entries from byte `from` on. Groups begin at scattered counts, so that they do
-    /// not all roll over together under a sequential workload.
+    /// Fills fresh entries from byte `from` on. Groups start at scattered counts, so that a
+    /// sequential workload does not make all of them roll over together.
     pub fn fill_fresh(self, bytes: &mut [u8], from: usize, first_id: u64, prf: &Prf) {
         bytes[from..].fill(0);
         if let MapFormat::Compressed { .. } = self {
@@ -79,7 +79,7 @@ impl MapFormat {
         }
     }
 
-    /// The count with which block `id` begins.
+    /// The first count of block `id`.
     pub fn initial_count(self, id: u64, prf: &Prf) -> u64 {
         match self {
             MapFormat::Compressed { individual_bits } => {
@@ -105,13 +105,13 @@ impl MapFormat {
         }
     }
 
-    /// Moves an entry on to a value it never had. For [`MapFormat::Label32`] that is `draw`.
+    /// Advances an entry to a value it never had. For [`MapFormat::Label32`] that is `draw`.
     pub fn advance(self, bytes: &mut [u8], index: usize, draw: u32) -> Advance {
         let old = self.get(bytes, index);
         let mut siblings = Vec::new();
         match self {
             MapFormat::Label32 => {
-                // 0 stands for "never mapped", so no label is 0.
+                // 0 means "never mapped", so no label is 0.
                 let label = draw.max(1);
                 bytes[index * 4..index * 4 + 4].copy_from_slice(&label.to_le_bytes());
             }
@@ -130,7 +130,7 @@ impl MapFormat {
         Advance { counts: Counts { old, new: self.get(bytes, index) }, siblings }
     }
 
-    /// Sets an entry to a count it is known to have reached (used when a delta is replayed).
+    /// Sets an entry to a count that it reached before; for the replay of a delta.
     pub fn set(self, bytes: &mut [u8], index: usize, count: u64) {
         match self {
             MapFormat::Label32 => {
@@ -204,7 +204,7 @@ mod tests {
     use std::collections::HashSet;
 
     proptest! {
-        /// Neither the entry nor its siblings ever repeat a count, and untouched groups stay.
+        /// Neither the entry nor its siblings ever repeat a count, and other groups do not change.
         #[test]
         fn counts_never_repeat(
             bits in 1u32..5,

@@ -1,21 +1,21 @@
-//! How many slots each stored bucket lacks: as many as the leaves did when it was written last.
+//! The slots that each stored bucket lacks: as many as the leaves lacked at its last write.
 
 use super::bitset::BitSet;
 
-/// Bits that say how many slots a bucket lacks.
+/// Bits per bucket that count its missing slots.
 pub const PLANES: usize = 2;
 
-/// The missing slots of each bucket, by heap index; none where nothing was said.
+/// The missing slots of each bucket, by heap index. Unset buckets lack none.
 #[derive(Default)]
 pub struct Missing([BitSet; PLANES]);
 
 impl Missing {
-    /// How many slots the stored version of a bucket lacks.
+    /// The number of slots that the stored version of a bucket lacks.
     pub fn get(&self, bucket: u64) -> usize {
         usize::from(self.0[0].get(bucket)) | usize::from(self.0[1].get(bucket)) << 1
     }
 
-    /// Notes how many slots a bucket lacks that is written or dropped (then none).
+    /// Sets the missing slots of a written bucket, or 0 for a dropped one.
     pub fn set(&mut self, bucket: u64, missing: usize) {
         for (bit, plane) in self.0.iter_mut().enumerate() {
             plane.set(bucket, missing >> bit & 1 == 1);
@@ -27,12 +27,12 @@ impl Missing {
         self.0.iter_mut().for_each(|plane| plane.truncate(first));
     }
 
-    /// The bits, for so many buckets.
+    /// The bits of `buckets` buckets.
     pub fn to_words(&self, buckets: u64) -> Vec<u64> {
         self.0.iter().flat_map(|plane| plane.to_words(buckets)).collect()
     }
 
-    /// From two times as many words as hold a bit for each bucket.
+    /// From two words for each word of one bit per bucket.
     pub fn from_words(mut words: Vec<u64>) -> Self {
         let high = words.split_off(words.len() / PLANES);
         Self([BitSet::from_words(words), BitSet::from_words(high)])

@@ -1,11 +1,11 @@
-//! How large the tree is: which ids there are, and how deep it must be for the blocks that exist.
+//! The size of the tree: the existing ids, and the depth that the existing blocks need.
 //!
-//! A tree grows by a level at once: labels have 64 bits, so nothing that is stored moves. It
-//! shrinks by a level in one sweep of the eviction schedule: each path that has its turn leaves
-//! nothing at the old leaves and its leaf bucket is dropped, so that after as many turns as there
-//! are leaves the level is gone (docs/decisions/0006-shrinking.md). With leaf steps it grows and
-//! shrinks by a slot of each leaf in the same way: a leaf's bucket has more or fewer from its next
-//! turn on (docs/decisions/0010-leaf-slots.md). All of it is public.
+//! A tree grows by a level at once: labels have 64 bits, so no stored block moves. It shrinks by a
+//! level in one sweep of the eviction schedule. Each path at its turn leaves nothing at the old
+//! leaves and drops its leaf bucket. After as many turns as leaves, the level is gone
+//! (docs/decisions/0006-shrinking.md). With leaf steps, it grows and shrinks by a slot of each leaf
+//! in the same way: a leaf's bucket has more or fewer slots from its next turn on
+//! (docs/decisions/0010-leaf-slots.md). All of it is public.
 
 use super::config::TreeConfig;
 use super::delta::distinct;
@@ -13,11 +13,11 @@ use super::frontend::{LEVEL_SHIFT, TreeOram};
 use super::geometry::{Shape, buckets_in};
 use crate::{BucketId, EngineError, Result};
 
-/// The size class that follows when `live` blocks exist and the tree is made for `class`.
+/// The next size class of a tree of size class `class` with `live` existing blocks.
 ///
-/// Classes are powers of two. A tree grows when its class is exceeded, and shrinks to the next
-/// class below when that would be filled to less than seven eighths. So between two changes in
-/// opposite directions at least an eighth of the smaller class is written or discarded.
+/// Classes are powers of two. A tree grows when it exceeds its class. It shrinks to the next class
+/// below when that would be less than seven eighths full. So between two changes in opposite
+/// directions, at least an eighth of the smaller class is written or discarded.
 pub fn size_class_after(live: u64, class: u64) -> u64 {
     if live > class {
         return live.next_power_of_two();
@@ -32,22 +32,22 @@ pub fn size_class_after(live: u64, class: u64) -> u64 {
     }
 }
 
-/// The least class that holds `live` blocks where classes are eighths of a power of two: 5, 6, 7
-/// and 8 of them, and each number below 8. A tree whose leaves have 1, 2, 3 or 4 of 4 slots is
-/// about half full with so many.
+/// The least class that holds `live` blocks, where classes are eighths of a power of two: 5, 6, 7
+/// and 8 of them, and each number below 8. With such a class, a tree whose leaves have 1, 2, 3 or 4
+/// of 4 slots is about half full.
 pub fn step_above(live: u64) -> u64 {
     let live = live.max(1);
     live.next_multiple_of((live.next_power_of_two() / 8).max(1))
 }
 
-/// The class below `class`, or below what the capacity left of one; 0 below 1.
+/// The next class below `class`, which the capacity may have cut; 0 below 1.
 fn step_below(class: u64) -> u64 {
     let step = (class.next_power_of_two() / 8).max(1);
     (class - 1) / step * step
 }
 
-/// As [`size_class_after`] for classes that are steps: a tree shrinks when the class below would
-/// be filled to less than fifteen sixteenths.
+/// As [`size_class_after`], for classes in steps: a tree shrinks when the class below would be less
+/// than fifteen sixteenths full.
 fn step_after(live: u64, class: u64) -> u64 {
     if live > class {
         return step_above(live);
@@ -63,7 +63,7 @@ fn step_after(live: u64, class: u64) -> u64 {
 }
 
 impl TreeConfig {
-    /// The size class that follows when `live` blocks exist and the tree is made for `class`.
+    /// The next size class of a tree of size class `class` with `live` existing blocks.
     pub fn size_class_after(&self, live: u64, class: u64) -> u64 {
         if self.leaf_steps { step_after(live, class) } else { size_class_after(live, class) }
     }
@@ -75,15 +75,15 @@ impl TreeConfig {
 }
 
 impl TreeOram {
-    /// Makes all blocks below `blocks` addressable. The tree becomes deeper only as far as the
-    /// map's own blocks need it; for what is to be stored there is [`Self::set_size_class`]. Ids
-    /// are never taken back: a counter that began again would give a block a label that was shown.
+    /// Makes all blocks below `blocks` addressable. The tree deepens only as far as the map's own
+    /// blocks need; [`Self::set_size_class`] makes room for data. Ids are never taken back: a
+    /// restarted counter would repeat a shown label.
     ///
-    /// The configured capacity follows: who keeps a limit asks before.
+    /// The configured capacity grows too. A caller with a limit must check it first.
     ///
     /// # Errors
-    /// `Invalid` for more blocks than a tree with so many levels of recursion can have, or while a
-    /// batch is under way.
+    /// `Invalid` for more blocks than a tree with this many levels of recursion can have, or while
+    /// a batch is under way.
     pub fn grow(&mut self, blocks: u64) -> Result<()> {
         self.expect_idle()?;
         self.allow(blocks)?;
@@ -103,12 +103,12 @@ impl TreeOram {
         Ok(())
     }
 
-    /// Makes the tree as large as so many existing blocks need; no more must exist at a time. A
-    /// larger tree is there at once. A smaller one comes with the eviction schedule, a level, or
-    /// some slots of all leaves, in as many scheduled paths as it has leaves;
-    /// [`Self::shrink_left`] says how many are left.
-    /// To be followed by a commit before the next batch, as a replay stands on the size it had,
-    /// and by [`Self::set_cache_bytes`], as the same memory holds other buckets.
+    /// Sizes the tree for this many existing blocks; no more may exist at a time. Growth is
+    /// immediate. The eviction schedule shrinks the tree by a level, or by some slots of all
+    /// leaves, in as many scheduled paths as the tree has leaves. [`Self::shrink_left`] counts the
+    /// remaining paths. The caller must commit before the next batch, because a replay depends on
+    /// the old size. It must also call [`Self::set_cache_bytes`], because the same memory holds
+    /// other buckets.
     ///
     /// # Errors
     /// As [`Self::grow`].
@@ -120,56 +120,56 @@ impl TreeOram {
         Ok(())
     }
 
-    /// The number of existing blocks that the tree is, or will be, made for.
+    /// The number of existing blocks for which the tree is sized, or will be.
     pub fn size_class(&self) -> u64 {
         self.size_class
     }
 
-    /// How large the (data) tree is; while it becomes smaller, the most that its leaves have.
+    /// The shape of the (data) tree. While it shrinks, its leaves have at most these slots.
     pub fn shape(&self) -> Shape {
         self.trees[0].shape()
     }
 
-    /// What the size class asks for: the tree has this shape or is becoming smaller.
+    /// The shape for the size class: the current one, or the goal of shrinking.
     pub fn floor(&self) -> Shape {
         self.floor
     }
 
-    /// Scheduled paths of the sweep under way, since its leaf level began to become smaller.
+    /// Scheduled paths of the current sweep, since its leaf level began to shrink.
     pub fn swept(&self) -> u64 {
         self.swept
     }
 
-    /// How many slots the stored version of a bucket of the (data) tree lacks.
+    /// The number of slots that the stored version of a bucket of the (data) tree lacks.
     pub fn missing_slots(&self, bucket: BucketId) -> usize {
         self.trees[0].missing.get(bucket.0)
     }
 
-    /// Scheduled paths until the tree has the shape that its size class asks for.
+    /// Scheduled paths until the tree has the shape of its size class.
     pub fn shrink_left(&self) -> u64 {
         let (shape, floor) = (self.shape(), self.floor);
         if shape <= floor {
             return 0;
         }
-        // The leaves of each level that goes, and of the last once more for their slots.
+        // The leaves of each dropped level, and those of the last once more for their slots.
         let levels = (2 << shape.depth.0) - (2 << floor.depth.0);
         let before = if shape.depth > floor.depth { self.full_leaf() } else { shape.leaf_slots };
         let last = if before > floor.leaf_slots { floor.leaves() } else { 0 };
         levels + last - self.swept
     }
 
-    /// Slots of a leaf that has all it can.
+    /// Slots of a full leaf.
     fn full_leaf(&self) -> usize {
         self.config.blocks_per_bucket
     }
 
-    /// Slots that a leaf of the present depth keeps in a tree that is to have the shape `floor`.
+    /// Slots that a leaf of the current depth keeps in a tree that becomes `floor`.
     fn kept(&self, floor: Shape) -> usize {
         if floor.depth < self.depth() { 0 } else { floor.leaf_slots }
     }
 
-    /// Buckets that were dropped since [`Self::committed`] was called last, ascending: what is
-    /// stored of them is not wanted once the next commit is durable. To be asked after the flush.
+    /// Buckets dropped since the last [`Self::committed`], ascending. The store may delete them
+    /// once the next commit is durable. Call it after the flush.
     pub fn dropped(&self) -> Vec<BucketId> {
         let tree = &self.trees[0];
         let mut buckets = distinct(&tree.changes.written);
@@ -177,15 +177,14 @@ impl TreeOram {
         buckets.into_iter().map(BucketId).collect()
     }
 
-    /// Says that the next flush comes after `evictions` scheduled paths; with `u64::MAX` nothing is
-    /// written before it. A cached bucket is then written back at once when it will not have
-    /// another turn before the flush. That moves no byte more than leaving all to the flush, and
-    /// the flush that comes when it is due finds nothing left to write; one that comes too late
-    /// neither, one that comes early finds the rest. Must follow a flush: a bucket that is written
-    /// at once must not stand over one that waits.
+    /// Announces the next flush after `evictions` scheduled paths; with `u64::MAX`, nothing is
+    /// written before it. A cached bucket without another turn before the flush is then written at
+    /// once. This moves no more bytes than leaving everything to the flush. A flush on time or late
+    /// finds nothing left to write; an early one finds the rest. Call it after a flush: a bucket
+    /// written at once must not be above a deferred one.
     ///
     /// # Errors
-    /// `Invalid` while a batch is under way or something waits for a flush.
+    /// `Invalid` while a batch is under way or a bucket is dirty.
     pub fn expect_flush_after(&mut self, evictions: u64) -> Result<()> {
         self.expect_idle()?;
         if !self.trees[0].cache.dirty().is_empty() {
@@ -195,26 +194,26 @@ impl TreeOram {
         Ok(())
     }
 
-    /// The number of scheduled paths before which the next flush is expected.
+    /// The number of scheduled paths at the next expected flush.
     pub fn flush_at(&self) -> u64 {
         self.trees[0].flush_at
     }
 
-    /// Scheduled paths so far: a public clock, by which a caller can decide when a flush is due.
+    /// Scheduled paths so far: a public clock, by which a caller can schedule flushes.
     pub fn evictions(&self) -> u64 {
         self.turns[0]
     }
 
-    /// Operations so far, by which the paths that group remaps are owed come.
+    /// Operations so far. They determine the paths owed to group remaps.
     pub fn requests(&self) -> u64 {
         self.requests
     }
 
-    /// Raises the configured capacity to so many blocks, if it is less. What is stored may be more
-    /// than a configuration says that somebody kept from before it was raised.
+    /// Raises the configured capacity to this many blocks, if it is less. The stored state may
+    /// exceed a configuration that the caller kept from before the capacity was raised.
     ///
     /// # Errors
-    /// `Invalid` for a capacity that no tree with so many levels of recursion has.
+    /// `Invalid` for a capacity that no tree with this many levels of recursion has.
     pub fn allow(&mut self, blocks: u64) -> Result<()> {
         if blocks > self.config.capacity {
             self.config = self.config.with_capacity(blocks)?;
@@ -222,15 +221,15 @@ impl TreeOram {
         Ok(())
     }
 
-    /// Brings shapes to what ids and size class ask for, or begins to.
+    /// Changes the shapes to fit ids and size class, or begins to.
     pub(super) fn fit_shape(&mut self) {
         for level in 0..self.trees.len() {
             let needed = self.config.shape_for_live(level, self.size_class, self.blocks);
             let shape = self.trees[level].shape();
             if level == 0 {
-                // Leaves that were dropped are as good as leaves that never were, and those with
-                // fewer slots than they may have do no harm. But where less is kept than was to
-                // be, those that had their turn have too many.
+                // Dropped leaves equal leaves that never existed, and leaves with fewer slots than
+                // allowed do no harm. But if leaves must now keep less, those that had their turn
+                // have too many slots.
                 let stricter = self.kept(needed) < self.kept(self.floor);
                 if needed >= shape || stricter {
                     self.swept = 0;
@@ -243,7 +242,7 @@ impl TreeOram {
         }
     }
 
-    /// So many paths of the schedule have their turn now.
+    /// Counts the turns of a round's scheduled paths.
     pub(super) fn sweep(&mut self, tree: usize, turns: u64) {
         let shape = self.trees[tree].shape();
         let shrinking = tree == 0 && shape > self.floor;
@@ -254,8 +253,8 @@ impl TreeOram {
         }
     }
 
-    /// The leaves have lost their slots, or are gone, once each had its turn. Turns beyond that,
-    /// in the same round, do not count for the next level: they left blocks in it.
+    /// Ends the sweep once each leaf had its turn: the leaves have lost their slots, or are gone.
+    /// Further turns of the same round do not count for the next level: they left blocks in it.
     pub(super) fn end_sweep(&mut self, tree: usize) {
         let full = self.full_leaf();
         let tree = &mut self.trees[tree];
@@ -306,8 +305,7 @@ mod tests {
         assert_eq!(step_after(89, 100), 96);
     }
 
-    /// The tree of each class is about half full, and a slot of each leaf larger than the one
-    /// before.
+    /// The tree of each class is about half full, and one slot per leaf larger than the one before.
     #[test]
     fn a_step_is_a_slot_of_each_leaf() {
         let config = TreeConfig { leaf_steps: true, ..TreeConfig::new(64, 1 << 30) };
@@ -334,7 +332,7 @@ mod tests {
             near in prop::bool::ANY,
         ) {
             let class = step_above(at);
-            // Far apart they are mostly; so they are brought close as often.
+            // Mostly they are far apart, so half of the cases bring them close.
             let [live, later] = [live, later].map(|x| if near { class / 2 + x % class } else { x });
             let next = step_after(live, class);
             prop_assert!(live <= next);
@@ -347,8 +345,8 @@ mod tests {
             }
         }
 
-        /// The class always holds what lives, settles at once, and to turn back it takes an
-        /// eighth of the smaller class.
+        /// The class always holds the live blocks and settles at once. To turn back takes an eighth
+        /// of the smaller class.
         #[test]
         fn classes_do_not_flap(
             class in (0u32..30).prop_map(|log| 1u64 << log),

@@ -1,14 +1,14 @@
-//! Buffers for sealed buckets, which whoever wrote the last ones may still keep.
+//! Buffers for sealed buckets. The writer of the last ones may still hold them.
 
 use crate::SealedBucket;
 use std::collections::VecDeque;
 
-/// So many bytes wait here for their next use at most.
+/// The most bytes kept for reuse.
 const MOST: usize = 8 << 20;
-/// So many are looked at for one that nobody keeps; the oldest come first, so it is mostly the first.
+/// The most buffers checked for a free one. The oldest come first, so the first is mostly free.
 const LOOKED_AT: usize = 8;
 
-/// Buffers that were used before.
+/// Used buffers.
 #[derive(Default)]
 pub struct SpareBuffers {
     waiting: VecDeque<SealedBucket>,
@@ -16,7 +16,7 @@ pub struct SpareBuffers {
 }
 
 impl SpareBuffers {
-    /// Takes them all up; of too many the oldest are left to whoever keeps them.
+    /// Takes all of them. Beyond the limit, it drops the oldest.
     pub fn give(&mut self, used: &mut Vec<SealedBucket>) {
         self.bytes += used.iter().map(|buffer| buffer.capacity()).sum::<usize>();
         self.waiting.extend(used.drain(..));
@@ -27,7 +27,7 @@ impl SpareBuffers {
         }
     }
 
-    /// One of this length. What is in it means nothing.
+    /// A buffer of this length with unspecified content.
     pub fn take(&mut self, len: usize) -> Vec<u8> {
         for _ in 0..self.waiting.len().min(LOOKED_AT) {
             let Some(buffer) = self.waiting.pop_front() else { break };

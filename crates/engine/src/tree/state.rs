@@ -1,9 +1,9 @@
-//! The engine's memory as bytes at rest.
+//! The engine's memory, serialized.
 //!
-//! Sizes follow from public numbers only: the addressable blocks, the depth, the configuration,
-//! and stash and backlog padded to a bound. All numbers are little-endian. Layout (docs/format.md
-//! §"Engine state"): fixed fields, position map, liveness bits, present bits, removed bits, backlog,
-//! stash, PLB.
+//! Sizes follow from public numbers only: the addressable blocks, the depth, the configuration, and
+//! stash and backlog padded to a bound. All numbers are little-endian. Layout (docs/format.md
+//! §"Engine state"): fixed fields, position map, liveness bits, present bits, removed bits,
+//! backlog, stash, PLB.
 
 use super::backend::Backend;
 use super::bitset::BitSet;
@@ -18,18 +18,18 @@ use crate::wire::{Reader, Writer};
 use crate::{EngineError, Result};
 use oblivio_crypto::TAG_BYTES;
 
-/// Blocks to which the stash is padded at rest. More than this many after an eviction is less
-/// likely than 2^-80 by extrapolation from simulation, which no theorem covers
-/// (docs/decisions/0003-eviction.md); with leaves of two slots, and blocks asked for in one certain
-/// rhythm, 2^-69 (0010). It would show as twice the padding.
+/// The stash's padding in a stored state, in blocks. An eviction leaves more than this with
+/// probability below 2^-80, by extrapolation from simulation, which no theorem covers
+/// (docs/decisions/0003-eviction.md). With leaves of two slots, and accesses in one particular
+/// rhythm, it is 2^-69 (0010). A larger stash would show as twice the padding.
 pub const STASH_BOUND: usize = 64;
-/// Entries to which the backlog of group remaps is padded.
+/// The padding of the backlog of group remaps, in entries.
 const BACKLOG_BOUND: usize = 512;
-/// Of states of trees with leaf steps.
+/// For trees with leaf steps.
 pub(super) const STEPPED_VERSION: u64 = 3;
-/// Of states of all others.
+/// For all other trees.
 pub(super) const VERSION: u64 = 2;
-/// Still read: states without size class and liveness.
+/// Still readable: states without size class and liveness.
 pub(super) const FIRST_VERSION: u64 = 1;
 
 /// The least multiple of `bound` that holds `count`, at least `bound`.
@@ -38,8 +38,7 @@ pub(super) fn padded(count: usize, bound: usize) -> usize {
 }
 
 impl TreeOram {
-    /// Appends everything that is only in memory, once a flush is done; opened again with
-    /// [`Self::restore`].
+    /// Appends everything that is only in memory, after a flush. [`Self::restore`] reads it.
     ///
     /// # Errors
     /// `Invalid` for configurations that are never stored (several trees).
@@ -64,14 +63,14 @@ impl TreeOram {
         Ok(())
     }
 
-    /// What is in memory only and small: the backlog, the stash, the PLB, each padded.
+    /// The small state that is only in memory: the backlog, the stash and the PLB, each padded.
     pub(super) fn write_residents(&self, out: &mut Writer<'_>) {
         self.write_backlog(out);
         write_stash(&self.trees[0], out);
         self.write_plb(out);
     }
 
-    /// Replaces backlog, stash and PLB by what [`Self::write_residents`] wrote.
+    /// Replaces backlog, stash and PLB with those of [`Self::write_residents`].
     pub(super) fn read_residents(&mut self, input: &mut Reader<'_>) -> Result<()> {
         self.pending.clear();
         for entry in self.plb.clear() {
@@ -85,7 +84,7 @@ impl TreeOram {
         self.read_plb(input)
     }
 
-    /// About the bytes of a checkpoint.
+    /// The approximate size of a checkpoint in bytes.
     pub fn state_bytes(&self) -> usize {
         let blocks = STASH_BOUND + self.plb.capacity() + 2;
         let slots = buckets_in(self.trees[0].depth) as usize * (self.config.blocks_per_bucket + 3);
@@ -119,8 +118,8 @@ impl TreeOram {
         }
     }
 
-    /// Takes up the state that [`Self::checkpoint`] gave; the engine must be new and made with
-    /// the same configuration (memory for the cache may differ).
+    /// Loads the state of [`Self::checkpoint`]. The engine must be new and have the same
+    /// configuration; only the cache memory may differ.
     ///
     /// # Errors
     /// `State` when the bytes are not such a state.
@@ -154,7 +153,7 @@ impl TreeOram {
         if input.0.is_empty() { Ok(()) } else { Err(EngineError::State("too long")) }
     }
 
-    /// A bucket has a slot at least.
+    /// Checks that every bucket has a slot.
     fn check_missing(&self, buckets: u64) -> Result<()> {
         let full = self.config.blocks_per_bucket;
         match (0..buckets).all(|bucket| self.trees[0].missing.get(bucket) < full) {

@@ -1,14 +1,14 @@
-//! Checking stored buckets without an access: every tag from the root down.
+//! Checks stored buckets without an access: every tag from the root down.
 
 use super::backend::Backend;
 use crate::{BucketId, EngineError, Result};
 use oblivio_crypto::{Tag, tag_of};
 use std::collections::BTreeMap;
 
-/// Checks buckets that are handed to it in ascending order.
+/// Checks buckets in ascending order.
 pub struct Verifier<'a> {
     tree: &'a mut Backend,
-    /// The tags that the buckets seen so far say their children have.
+    /// The children's tags from the buckets so far.
     expected: BTreeMap<u64, Tag>,
 }
 
@@ -21,7 +21,7 @@ impl<'a> Verifier<'a> {
     /// Checks one stored bucket.
     ///
     /// # Errors
-    /// `Tampered` when it is not what was written last.
+    /// `Tampered` when it differs from the last one written.
     pub fn check(&mut self, bucket: BucketId, sealed: &mut [u8]) -> Result<()> {
         let expected = self.expected.remove(&bucket.0).unwrap_or_default();
         if sealed.len() != self.tree.stored_bytes(bucket) {
@@ -42,7 +42,7 @@ impl<'a> Verifier<'a> {
     /// Checks that no bucket is missing.
     ///
     /// # Errors
-    /// `Tampered` names one that is.
+    /// `Tampered` names a missing one.
     pub fn finish(mut self) -> Result<()> {
         self.expected.retain(|_, tag| *tag != Tag::default());
         match self.expected.pop_first() {

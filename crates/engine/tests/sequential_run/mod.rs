@@ -1,4 +1,4 @@
-//! A sequential engine, its disk, the log of its volume, and what must be read from it.
+//! A sequential engine, its disk, its volume's log, and its expected contents.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 pub mod model;
@@ -34,12 +34,12 @@ pub fn config(
     }
 }
 
-/// The same with the access times in the ORAM, so many pages each flush.
+/// The same with the access times in the ORAM; each flush writes `time_pages` pages of them.
 pub fn paged(config: SequentialConfig, time_pages: u64) -> SequentialConfig {
     SequentialConfig { time_pages, ..config }
 }
 
-/// An engine, its disk, and what must be read from it.
+/// An engine, its disk, and its expected contents.
 pub struct Run {
     pub engine: Sequential,
     pub disk: MemoryDisk,
@@ -57,14 +57,14 @@ impl Run {
         Self { engine, disk, newest, log: Vec::new(), sessions: 0 }
     }
 
-    /// A write that every time has another content.
+    /// A content that no other write has.
     pub fn content(&self) -> Vec<u8> {
         let mut content = vec![0xa5; self.engine.config().block_bytes];
         content[..8].copy_from_slice(&(self.log.len() as u64 + 1).to_le_bytes());
         content
     }
 
-    /// Puts it into the queue, and into the log.
+    /// Puts it into the queue and the log.
     pub fn enqueue(&mut self, write: Write) {
         match &write {
             None => self.engine.pad().expect("no flush is due"),
@@ -108,7 +108,7 @@ impl Run {
         self.check(self.blocks());
     }
 
-    /// Opens the state in a new session and makes the log's lost writes again.
+    /// Opens the state in a new session and replays the log's lost writes.
     pub fn restore(&mut self, state: &[u8], times: Option<&[u8]>) {
         self.sessions += 1;
         let keys = SequentialKeys::from_seed(SEED, self.sessions);

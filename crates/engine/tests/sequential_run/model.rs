@@ -1,4 +1,4 @@
-//! The model: what a disk holds, followed by events only, and where every block truly is.
+//! The model: the disk's content, derived only from events, and the true place of every block.
 
 use oblivio_engine::BlockId;
 use oblivio_engine::sequential::{
@@ -6,10 +6,10 @@ use oblivio_engine::sequential::{
     Slot,
 };
 
-/// Bytes of a block; everything on the disk is a multiple of it, so that an offset is an index.
+/// Bytes of a block. Everything on the disk is a multiple of it, so that an offset is an index.
 pub const UNIT: usize = 64;
 
-/// What the model's disk has in a slot.
+/// The content of a slot of the model's disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copied {
     pub block: u64,
@@ -18,7 +18,7 @@ pub struct Copied {
     pub generation: Generation,
 }
 
-/// Where a block truly is; for the disk, the offset.
+/// The true place of a block; on the disk, the offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     Nowhere,
@@ -41,7 +41,7 @@ pub struct Model {
     pub truth: Vec<Truth>,
     pub front: Vec<u64>,
     pub back: Vec<u64>,
-    /// Sweeps whose merge buffer is not yet given up.
+    /// Sweeps whose merge buffer is not yet released.
     pub sweeping: Option<Generation>,
     pub versions: u32,
 }
@@ -109,7 +109,7 @@ impl Model {
         if self.placement.now() != before {
             let schedule = self.layout.schedule().clone();
             for level in schedule.levels() {
-                // The generation whose last flush this was.
+                // The generation that this flush completed.
                 if let Some(whole) = schedule.generation_at(level, flush)
                     && schedule.generation_at(level, self.placement.flush()) != Some(whole)
                 {
@@ -170,14 +170,14 @@ impl Model {
         }
     }
 
-    /// The version of a discarded block that is on its way to level 0.
+    /// The version of a discarded block on its way to level 0.
     pub fn back_version(&self, block: u64) -> u32 {
         let truth = self.truth[block as usize];
-        // Rewritten since, it is no longer current and any older version will do.
+        // Rewritten since: it is no longer current, and any older version will do.
         if truth.place == Place::Back { truth.version } else { 0 }
     }
 
-    /// A generation is whole: what it holds of the newest versions is now there.
+    /// A generation is complete: its newest versions are now there.
     pub fn complete(&mut self, generation: Generation) {
         let schedule = self.layout.schedule().clone();
         let last = generation.level == schedule.last();
@@ -223,7 +223,7 @@ impl Model {
         }
     }
 
-    /// The engine finds the block where it truly is, in its newest version.
+    /// The engine finds the newest version of the block at its true place.
     pub fn check(&self, block: u64) {
         let truth = self.truth[block as usize];
         let id = BlockId(block);
@@ -253,8 +253,8 @@ impl Model {
         }
     }
 
-    /// The search invariant (§5): looking through everything from the newest to the oldest, the
-    /// first copy found is the one that the formula names.
+    /// The search invariant (§5): a search from the newest to the oldest finds first the copy that
+    /// the formula names.
     pub fn check_search(&self, block: u64) {
         let schedule = self.layout.schedule();
         let truth = self.truth[block as usize];

@@ -1,10 +1,10 @@
-//! Ranges of a file whose space is to be given back.
+//! Ranges of a file to punch.
 
 use crate::medium::Medium;
 use std::io;
 use std::ops::Range;
 
-/// Ranges that are to become zero, none of them empty.
+/// Ranges that will become zero, none of them empty.
 #[derive(Debug, Default)]
 pub(super) struct Holes(Vec<Range<u64>>);
 
@@ -23,12 +23,12 @@ impl Holes {
         }
     }
 
-    /// Whether any is in this range.
+    /// Whether any overlaps this range.
     pub(super) fn touch(&self, begin: u64, end: u64) -> bool {
         self.0.iter().any(|hole| hole.start < end && begin < hole.end)
     }
 
-    /// What is in this range does not become zero.
+    /// Excludes this range from the holes.
     pub(super) fn keep_out(&mut self, begin: u64, end: u64) {
         if self.touch(begin, end) {
             for hole in std::mem::take(&mut self.0) {
@@ -38,7 +38,7 @@ impl Holes {
         }
     }
 
-    /// Makes them.
+    /// Punches them.
     pub(super) fn punch(&self, medium: &impl Medium) -> io::Result<()> {
         self.0.iter().try_for_each(|hole| medium.punch(hole.start, hole.end - hole.start))
     }

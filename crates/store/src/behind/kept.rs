@@ -1,4 +1,4 @@
-//! What was written to a file and is not durable yet.
+//! Writes to a file that are not durable yet.
 
 use crate::medium::Medium;
 use std::collections::BTreeMap;
@@ -6,26 +6,26 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What ranges are to hold, of which no two overlap.
+/// The new content of ranges, no two of which overlap.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
-    /// By where they begin.
+    /// By offset.
     pieces: BTreeMap<u64, Piece>,
     /// Bytes of all of them.
     len: usize,
-    /// Bytes of those that the system was not given yet.
+    /// Bytes of those that the system does not have yet.
     waiting: usize,
 }
 
 #[derive(Debug)]
 struct Piece {
-    /// Whoever wrote it may have it too; it does not change.
+    /// Perhaps shared with the writer; it does not change.
     whole: Arc<Vec<u8>>,
-    /// What of it is to be in the file.
+    /// Its part for the file.
     part: Range<usize>,
-    /// So many zeros come behind that.
+    /// Zeros after that part.
     zeros: usize,
-    /// The system has it, but has not said that it is durable.
+    /// The system has it, but has not reported it durable.
     given: bool,
 }
 
@@ -42,7 +42,7 @@ impl Piece {
         if self.given { 0 } else { self.len() }
     }
 
-    /// Cuts it, and gives what comes behind that.
+    /// Cuts it, and returns the rest.
     fn split_off(&mut self, at: usize) -> Self {
         let data = at.min(self.part.len());
         let middle = self.part.start + data;
@@ -56,7 +56,7 @@ impl Piece {
         rest
     }
 
-    /// Fills `buf` with what it has from `at` on.
+    /// Fills `buf` with its bytes from `at` on.
     fn copy_to(&self, at: usize, buf: &mut [u8]) {
         let data = self.data().get(at..).unwrap_or_default();
         let (filled, zeros) = buf.split_at_mut(data.len().min(buf.len()));
@@ -65,7 +65,7 @@ impl Piece {
     }
 }
 
-/// What is kept of a range.
+/// The kept part of a range.
 pub(super) enum Found {
     /// Nothing: the file has it.
     Nothing,
@@ -80,22 +80,22 @@ impl Kept {
         self.pieces.is_empty()
     }
 
-    /// Bytes that are kept.
+    /// Bytes kept.
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    /// Bytes that the system was not given yet.
+    /// Bytes that the system does not have yet.
     pub(super) fn waiting(&self) -> usize {
         self.waiting
     }
 
-    /// Where the last byte ends; 0 when there is none.
+    /// The end of the last byte; 0 without any.
     pub(super) fn end(&self) -> u64 {
         self.pieces.last_key_value().map_or(0, |(at, piece)| at + piece.len() as u64)
     }
 
-    /// Keeps what is to be written later, or what the system was just `given`, with zeros behind it.
+    /// Keeps a deferred write, or one that the system was just `given`, with zeros after it.
     pub(super) fn add(&mut self, offset: u64, data: Arc<Vec<u8>>, zeros: usize, given: bool) {
         if data.is_empty() {
             return;
@@ -123,7 +123,7 @@ impl Kept {
         }
     }
 
-    /// Makes two pieces of one that reaches over `at`.
+    /// Splits a piece that extends across `at`.
     fn split(&mut self, at: u64) {
         let Some((begin, piece)) = self.pieces.range_mut(..at).next_back() else { return };
         let before = (at - begin) as usize;
@@ -133,7 +133,7 @@ impl Kept {
         }
     }
 
-    /// Takes some out, the first ones: so many bytes, or a piece more.
+    /// Removes the first pieces: `bytes` bytes, or a piece more.
     pub(super) fn take(&mut self, bytes: usize) -> Self {
         let mut taken = Self::default();
         while taken.len < bytes
@@ -146,18 +146,18 @@ impl Kept {
         taken
     }
 
-    /// The system may have lost what it was given.
+    /// The system may have lost all of them.
     pub(super) fn take_back(&mut self) {
         self.pieces.values_mut().for_each(|piece| piece.given = false);
         self.waiting = self.len;
     }
 
-    /// The file was cut to so many bytes.
+    /// The file was cut to `len` bytes.
     pub(super) fn cut(&mut self, len: u64) {
         self.remove(len, self.end().max(len));
     }
 
-    /// Whether any of it is in this range.
+    /// Whether any of it overlaps this range.
     pub(super) fn touches(&self, offset: u64, len: u64) -> bool {
         self.last_before(offset.saturating_add(len)).is_some_and(|(at, kept)| at + kept > offset)
     }
@@ -183,8 +183,8 @@ impl Kept {
         }
     }
 
-    /// Gives the system what it was not given, and has it begin with each at once: while the disk writes one
-    /// the next is copied, and a sync that follows has little to wait for.
+    /// Hands the system the pieces that it lacks, and starts writing each at once: the disk writes
+    /// one while the next is copied, so a sync that follows waits little.
     pub(super) fn give(&self, medium: &impl Medium) -> io::Result<()> {
         for (&at, piece) in self.pieces.iter().filter(|(_, piece)| !piece.given) {
             medium.write_at(piece.data(), piece.zeros, at)?;

@@ -55,7 +55,7 @@ fn after_a_failed_sync_what_was_lost_is_written_again() -> io::Result<()> {
 fn an_error_stays_until_it_is_gone_and_nothing_is_forgotten() -> io::Result<()> {
     let path = tempfile::NamedTempFile::new()?;
     let behind = Behind::new(File::open(path.path())?);
-    // Whoever writes later hears of it later, and of no success before.
+    // A deferred write learns of the error later, and of no success before.
     behind.write(&piece(0, &[7; 100]), true)?;
     for _ in 0..3 {
         assert!(behind.sync().is_err());
@@ -80,7 +80,7 @@ fn what_is_written_later_may_be_rounded_up() -> io::Result<()> {
     let mut expected = vec![9; 100];
     expected[8..32].copy_from_slice(b"abc\0\0\0\0\0defghijklm\0\0\0\0\0\0");
     assert_eq!(content(&behind)?, expected);
-    // At once, with nothing waiting: as it is.
+    // At once, with no deferred write: unchanged.
     behind.write(&piece(40, b"n"), false)?;
     expected[40] = b'n';
     assert_eq!(content(&behind)?, expected);
@@ -106,7 +106,7 @@ fn much_is_written_by_the_thread_and_bounded() -> io::Result<()> {
     Ok(())
 }
 
-/// A disk that writes nothing while somebody holds it.
+/// A disk that writes nothing while a test holds it.
 struct Stalls(Mutex<()>, Arc<AtomicUsize>);
 
 impl Medium for Stalls {
@@ -158,7 +158,7 @@ fn as_much_is_written_as_may_be_kept_while_the_disk_stalls() -> io::Result<()> {
 fn what_a_partial_sync_left_is_given_again_after_it_failed() -> io::Result<()> {
     let behind = open(b"")?;
     behind.may_keep(8);
-    // The system has both, and half of the most is made durable at a time.
+    // The system has both, and a round makes half of the most durable.
     for at in [0, 4] {
         behind.write(&piece(at, &[at as u8 + 1; 4]), false)?;
     }
@@ -192,7 +192,8 @@ fn in_a_hurry_the_thread_makes_little_durable_too_and_nobody_waits() -> io::Resu
     drop(held);
     assert!(behind.settles_within(Duration::from_secs(600)) && behind.is_settled());
     assert_eq!((behind.waiting(), written.load(Ordering::Relaxed)), (0, 10));
-    // While a hole is made nobody may think that all is done, and write past what is kept.
+    // During a punch, no thread may believe that everything is done, and write past the kept
+    // writes.
     let held = behind.medium().0.lock();
     behind.punch_later(0, 10)?;
     assert!(behind.hurry());
@@ -205,7 +206,7 @@ fn in_a_hurry_the_thread_makes_little_durable_too_and_nobody_waits() -> io::Resu
     drop(held);
     behind.sync()?;
     assert_eq!((behind.waiting(), written.load(Ordering::Relaxed)), (0, 20));
-    // Nothing to write: there may be a hole to be made durable.
+    // Nothing to write: but a hole may have to become durable.
     let held = behind.medium().0.lock();
     assert!(behind.hurry() && !behind.is_settled());
     drop(held);
@@ -221,16 +222,16 @@ fn a_hole_is_made_before_what_is_written_over_it() -> io::Result<()> {
     behind.punch_later(10, 20)?;
     behind.punch_later(40, 20)?;
     assert!(!behind.is_settled());
-    // Not there, any more.
+    // The write removed this hole.
     behind.write(&piece(15, &[1; 5]), true)?;
     let mut buf = [9; 5];
     assert!(behind.read(15, &mut buf)? && buf == [1; 5]);
-    // Whoever reads the other sees what will be there.
+    // A read of the other sees its future content.
     assert!(!behind.read(45, &mut buf)?);
     assert_eq!(content(&behind)?[40..60], [before; 20]);
     let expected = [[before; 5], [1; 5], [before; 5], [before; 5]].concat();
     assert_eq!(content(&behind)?[10..30], expected);
-    // And what is closed has no more to do.
+    // After the drop, nothing is left to do.
     let path = tempfile::NamedTempFile::new()?;
     std::fs::write(path.path(), [7; 100])?;
     let behind = Behind::new(path.reopen()?);
@@ -282,7 +283,7 @@ enum Act {
     },
     Sync,
     Hurry,
-    /// The last sync failed, and the file has nothing of what was not durable.
+    /// The last sync failed, and the file lost everything that was not durable.
     Fail,
 }
 
@@ -299,12 +300,12 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// With an `align` of more than 1 everything is written later, with zeros behind it up to a multiple of that.
+/// With an `align` above 1, every write is deferred, with zeros after it up to a multiple of that.
 fn run(acts: &[Act], align: usize) -> io::Result<()> {
     let behind = open(b"")?;
     behind.may_round_up(align);
     let holes = can_punch()?;
-    // So that it is made durable in parts.
+    // So that it becomes durable in parts.
     behind.may_keep(100);
     let mut model = Vec::new();
     for (index, act) in acts.iter().enumerate() {
@@ -347,7 +348,7 @@ fn run(acts: &[Act], align: usize) -> io::Result<()> {
             Act::Hurry => assert!(behind.hurry()),
             Act::Fail => lose(&behind)?,
         }
-        // In this order, for the thread may write it meanwhile.
+        // In this order, because the thread may write it meanwhile.
         let waits = behind.end();
         assert_eq!(behind.medium().metadata()?.len().max(waits) as usize, model.len());
     }
@@ -356,14 +357,14 @@ fn run(acts: &[Act], align: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// Not every file system makes holes.
+/// Not every file system can punch holes.
 fn can_punch() -> io::Result<bool> {
     let behind = open(b"one")?;
     behind.medium().punch(0, 3)?;
     Ok(content(&behind)? == [0; 3])
 }
 
-/// What a failed sync leaves, at its worst: nothing of what was not durable.
+/// The worst result of a failed sync: everything that was not durable is lost.
 fn lose(behind: &Behind) -> io::Result<()> {
     let mut state = behind.shared.idle();
     if state.underway.is_empty() {

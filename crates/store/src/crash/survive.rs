@@ -1,12 +1,12 @@
-//! What a crash leaves.
+//! The states after a crash.
 
 use super::{Disk, InFlight, Pending, create};
 use crate::{MemoryStore, PutMode, Result, Store, WriteAt};
 
-/// What a disk writes whole, if it writes it at all.
+/// The unit that a disk writes whole or not at all.
 const SECTOR: u64 = 512;
 
-/// A state picked by `seed` among all that are possible.
+/// One of all possible states, chosen by `seed`.
 pub(super) fn by_chance(disk: &Disk, seed: u64) -> MemoryStore {
     let mut dice = Dice(seed);
     let left = disk.durable.snapshot();
@@ -19,7 +19,7 @@ pub(super) fn by_chance(disk: &Disk, seed: u64) -> MemoryStore {
     left
 }
 
-/// States at the edges of what is possible.
+/// The extremes among the possible states.
 pub(super) fn extremes(disk: &Disk) -> Vec<(&'static str, MemoryStore)> {
     let all = |left: &MemoryStore, object: &str, pending: &[Pending]| {
         pending.iter().try_for_each(|write| write.apply(left, object))
@@ -42,7 +42,7 @@ pub(super) fn extremes(disk: &Disk) -> Vec<(&'static str, MemoryStore)> {
     states
 }
 
-/// Every object's creation survived, and of its writes what `keep` applies.
+/// Every object's creation survived, and of its writes those that `keep` applies.
 fn each(disk: &Disk, keep: fn(&MemoryStore, &str, &[Pending]) -> Result<()>) -> MemoryStore {
     let left = disk.durable.snapshot();
     for (object, pending) in &disk.pending {
@@ -68,14 +68,14 @@ fn all_but_oldest(left: &MemoryStore, object: &str, pending: &[Pending]) -> Resu
     pending.iter().skip(1).try_for_each(|write| write.apply(left, object))
 }
 
-/// Leaves of one object's pending writes what the dice say.
+/// Applies a random part of one object's pending writes.
 fn leave(left: &MemoryStore, object: &str, pending: &[Pending], dice: &mut Dice) -> Result<()> {
     if left.len(object)?.is_none() && dice.percent(25) {
         return Ok(());
     }
     create(left, object)?;
-    // A chance of its own for each object: states in which much survived and states in which
-    // little did must both be common, however many writes are pending.
+    // Each object has its own chance: states with many surviving writes and states with few must
+    // both be common, however many writes are pending.
     let kept = [0, 10, 50, 90, 100][dice.below(5)];
     let mut order: Vec<&Pending> = pending.iter().collect();
     if dice.percent(50) {
@@ -89,7 +89,7 @@ fn leave(left: &MemoryStore, object: &str, pending: &[Pending], dice: &mut Dice)
         }
     }
     if !pending.is_empty() && dice.percent(50) {
-        // The file system has noted a length whose data it never wrote.
+        // The file system recorded a length whose data it never wrote.
         extend(left, object, pending[dice.below(pending.len())].end())?;
     }
     Ok(())
@@ -132,7 +132,7 @@ fn extend(left: &MemoryStore, object: &str, len: u64) -> Result<()> {
 }
 
 impl InFlight {
-    /// Applies what of it `happened`.
+    /// Applies the parts of it that `happened`.
     fn apply(&self, left: &MemoryStore, mut happened: impl FnMut(&str) -> bool) -> Result<()> {
         match self {
             Self::Put(object, data) if happened(object) => left.put(object, data, PutMode::Replace),
@@ -150,7 +150,7 @@ impl InFlight {
     }
 }
 
-/// Everything that is applied here was accepted by the view before.
+/// The view accepted everything that is applied here.
 fn expect(result: Result<()>) {
     debug_assert!(result.is_ok(), "the view took what the survivor refused: {result:?}");
 }

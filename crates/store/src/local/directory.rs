@@ -1,4 +1,4 @@
-//! The open directory that all of a store's files are reached from.
+//! The open directory from which all of a store's files are reached.
 
 use crate::medium::{Lock, sync_directory};
 use crate::{Result, StoreError};
@@ -9,11 +9,11 @@ use std::io;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// An open directory, and whether its entries have changed since it was last made durable.
+/// An open directory, and whether its entries changed since it was last made durable.
 #[derive(Debug)]
 pub(super) struct Directory {
     file: File,
-    /// Held while syncing, so that who finds it clean knows that the sync is over, too.
+    /// Held during a sync, so that a thread that finds it clean knows that the sync is over.
     dirty: Mutex<bool>,
     /// For error messages.
     name: String,
@@ -24,13 +24,13 @@ impl Directory {
         let name = path.to_string_lossy().into_owned();
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         match retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty())) {
-            // Whether an earlier process synced what it created is not known: say no.
+            // An earlier process may not have synced its new entries: assume that it did not.
             Ok(fd) => Ok(Self { file: File::from(fd), dirty: Mutex::new(true), name }),
             Err(error) => Err(StoreError::io(&name, error.into())),
         }
     }
 
-    /// Opens a file here, never through a symbolic link, never waiting on a pipe.
+    /// Opens a file here. Never follows a symbolic link, never waits on a pipe.
     pub(super) fn open_file(&self, name: &str, flags: OFlags) -> io::Result<File> {
         let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let mode = Mode::RUSR | Mode::WUSR;
@@ -47,7 +47,7 @@ impl Directory {
         Ok(rustix::fs::linkat(&self.file, from, &self.file, to, AtFlags::empty())?)
     }
 
-    /// Renames to a name that must be free; for file systems without hard links.
+    /// Renames to a name that must be free. For file systems without hard links.
     #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
     pub(super) fn rename_new(&self, from: &str, to: &str) -> io::Result<()> {
         let flags = rustix::fs::RenameFlags::NOREPLACE;
@@ -60,7 +60,7 @@ impl Directory {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Removes a name; tells whether it was there.
+    /// Removes a name. False if it did not exist.
     pub(super) fn unlink(&self, name: &str) -> io::Result<bool> {
         match rustix::fs::unlinkat(&self.file, name, AtFlags::empty()) {
             Ok(()) => Ok(true),
@@ -81,14 +81,14 @@ impl Directory {
         }
     }
 
-    /// Bytes that may still be stored here, by whom is not root.
+    /// Bytes that a user other than root may still store here.
     pub(super) fn free_bytes(&self) -> Result<u64> {
         let found = retry_on_intr(|| rustix::fs::fstatvfs(&self.file));
         let found = found.map_err(|error| self.failed(error.into()))?;
         Ok(found.f_bavail.saturating_mul(found.f_frsize))
     }
 
-    /// The names of all entries that can be an object's or ours, in no order.
+    /// The names of all entries that can be an object's or ours, unsorted.
     pub(super) fn names(&self) -> Result<Vec<String>> {
         let mut names = Vec::new();
         let entries = Dir::read_from(&self.file).map_err(|error| self.failed(error.into()))?;
@@ -107,7 +107,7 @@ impl Directory {
         Ok(entries.all(|entry| entry.is_ok_and(|entry| own(entry.file_name().to_bytes()))))
     }
 
-    /// An entry was made, renamed or removed.
+    /// Records that an entry was made, renamed or removed.
     pub(super) fn changed(&self) {
         *self.dirty() = true;
     }
@@ -142,7 +142,7 @@ impl Directory {
     }
 }
 
-/// What a symbolic link, a pipe or a directory in the place of an object is answered with.
+/// The error for a symbolic link, a pipe or a directory in the place of an object.
 pub(super) fn not_a_file() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")
 }

@@ -13,14 +13,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 use std::time::Duration;
 
-/// So many files stay open, far below the usual limit of 1,024 for a process.
+/// The most open files, far below the usual limit of 1,024 per process.
 const OPEN: usize = 128;
 
 /// An object's open file.
 #[derive(Debug)]
 pub(super) struct Handle {
     behind: Behind,
-    /// Why the system would not open it for writing.
+    /// The system's reason for refusing to open it for writing.
     refused: Option<io::ErrorKind>,
     /// Changed since the last sync: closing it now could lose the system's report of an error.
     dirty: AtomicBool,
@@ -31,7 +31,7 @@ impl Handle {
         self.behind.medium()
     }
 
-    /// What was written and is not durable, when the file is about to be changed.
+    /// The write-behind state, for a change of the file.
     fn for_writing(&self) -> io::Result<&Behind> {
         if let Some(kind) = self.refused {
             return Err(kind.into());
@@ -40,7 +40,7 @@ impl Handle {
         Ok(&self.behind)
     }
 
-    /// Writes a range, perhaps `later`; it is kept until it is durable.
+    /// Writes a range, perhaps `later`. It is kept until it is durable.
     pub(super) fn write(&self, write: &WriteAt<'_>, later: bool) -> io::Result<()> {
         let end = i64::try_from(write.offset).ok();
         let end = end.and_then(|end| end.checked_add(write.data.len() as i64));
@@ -48,19 +48,19 @@ impl Handle {
         self.for_writing()?.write(write, later)
     }
 
-    /// Writes a range and makes it durable. Whoever hears of an error writes it again, so it is
-    /// not kept.
+    /// Writes a range and makes it durable. The caller repeats it after an error, so it is not
+    /// kept.
     pub(super) fn write_durable(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         let behind = self.for_writing()?;
         if !behind.is_empty() {
-            // First, for it is older.
+            // First, because they are older.
             behind.sync()?;
         }
         self.file().write_all_at(data, offset)?;
         self.sync()
     }
 
-    /// Makes what was written durable.
+    /// Makes all writes durable.
     pub(super) fn sync(&self) -> io::Result<()> {
         self.dirty.store(false, Ordering::Release);
         let result = self.behind.sync();
@@ -70,8 +70,8 @@ impl Handle {
         result
     }
 
-    /// Whether what was written, and what was changed past it, is durable after so long. If not, a thread
-    /// makes it so.
+    /// Whether all writes, and changes that bypassed them, are durable within `patience`. If not, a
+    /// thread completes it.
     pub(super) fn sync_soon(&self, patience: Duration) -> io::Result<bool> {
         if !self.dirty.swap(false, Ordering::AcqRel) {
             self.behind.repair()?;
@@ -81,41 +81,41 @@ impl Handle {
         Ok(self.behind.settles_within(patience))
     }
 
-    /// Cuts the file, or makes it longer, durably.
+    /// Cuts or extends the file, durably.
     pub(super) fn truncate(&self, len: u64) -> io::Result<()> {
         self.for_writing()?.truncate(len)?;
         self.dirty.store(false, Ordering::Release);
         Ok(())
     }
 
-    /// Makes the file at least so long and takes the space for it, durably.
+    /// Makes the file at least this long and reserves its space, durably.
     pub(super) fn reserve(&self, len: u64) -> io::Result<()> {
-        // What waits may make the file longer, and zeros must not come after it.
+        // Deferred writes may extend the file, and zeros must not come after them.
         let behind = self.for_writing()?;
         behind.sync()?;
         reserve(self.file(), len)?;
         self.sync()
     }
 
-    /// Gives the space of a range back, soon.
+    /// Punches a range, soon.
     pub(super) fn punch(&self, offset: u64, len: u64) -> io::Result<()> {
         self.for_writing()?.punch_later(offset, len)
     }
 
-    /// Fills `buf` with what is kept of a range; says whether that was possible. If not, the file
-    /// has it.
+    /// Fills `buf` from the kept writes. False if the file has the range.
     pub(super) fn read_kept(&self, offset: u64, buf: &mut [u8]) -> io::Result<bool> {
         self.behind.read(offset, buf)
     }
 
-    /// The length, or `None` when the file has lost its name: somebody replaced or deleted it.
+    /// The length, or `None` when the file has lost its name: another process replaced or deleted
+    /// it.
     fn named_len(&self) -> io::Result<Option<u64>> {
         let waits = self.behind.end();
         let found = self.file().metadata()?;
         Ok((found.nlink() > 0).then_some(found.len().max(waits)))
     }
 
-    /// Whether nothing is lost by closing it.
+    /// Whether closing it loses nothing.
     fn idle(handle: &Arc<Self>) -> bool {
         let dirty = handle.dirty.load(Ordering::Acquire);
         Arc::strong_count(handle) == 1 && !dirty && handle.behind.is_settled()
@@ -128,9 +128,9 @@ type Open = HashMap<String, Arc<Handle>>;
 #[derive(Debug, Default)]
 pub(super) struct Handles {
     open: RwLock<Open>,
-    /// How much each may keep in memory; 0 as long as nothing was said.
+    /// The most bytes that each may keep in memory; 0 while unset.
     most: AtomicUsize,
-    /// To what writes to some objects may be rounded up.
+    /// The alignments to which writes to some objects may be rounded up.
     aligns: Mutex<HashMap<String, usize>>,
 }
 
@@ -149,7 +149,7 @@ impl Handles {
         self.keep(&mut open, name, file)
     }
 
-    /// The file of an object that is created if need be.
+    /// The file of an object, which is created if needed.
     pub(super) fn created(&self, dir: &Directory, name: &str) -> Result<Arc<Handle>> {
         if let Some((handle, _)) = self.cached(name)? {
             return Ok(handle);
@@ -160,7 +160,7 @@ impl Handles {
         Ok(self.keep(&mut open, name, (file, None))?.0)
     }
 
-    /// The length of an object that may be open, if more than the file's own is known.
+    /// The end of an object's deferred writes, if it is open.
     pub(super) fn waiting_end(&self, name: &str) -> u64 {
         let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
         open.get(name).map_or(0, |handle| handle.behind.end())
@@ -172,15 +172,15 @@ impl Handles {
         open.values().map(|handle| handle.behind.waiting() as u64).sum()
     }
 
-    /// All files keep at most so much in memory from now on.
+    /// Sets the most bytes that each file keeps in memory.
     pub(super) fn may_keep(&self, bytes: usize) {
         self.most.store(bytes, Ordering::Relaxed);
-        // A file that is being opened meanwhile has the new number, or is among these as soon as it is open.
+        // A file being opened meanwhile has the new number, or is among these once it is open.
         let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
         open.values().for_each(|handle| handle.behind.may_keep(bytes));
     }
 
-    /// Writes to an object may be rounded up from now on.
+    /// Lets writes to an object be rounded up.
     pub(super) fn may_round_up(&self, name: &str, align: usize) {
         self.aligns().insert(name.to_owned(), align);
         if let Some(handle) = self.exclusive().get(name) {
@@ -192,7 +192,7 @@ impl Handles {
         self.aligns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Nobody opens a file while this is held.
+    /// No thread opens a file while this is held.
     pub(super) fn exclusive(&self) -> RwLockWriteGuard<'_, Open> {
         self.open.write().unwrap_or_else(PoisonError::into_inner)
     }
@@ -237,7 +237,7 @@ impl Handles {
     }
 }
 
-/// Closes an idle file when there are too many; when none is idle there is one more.
+/// Closes an idle file at the limit. If none is idle, exceeds the limit by one.
 fn make_room(open: &mut Open) {
     if open.len() < OPEN {
         return;
@@ -250,7 +250,7 @@ fn make_room(open: &mut Open) {
 
 type Opened = (File, Option<io::ErrorKind>);
 
-/// On a read-only medium the file serves for reading, and a write tells what is wrong.
+/// On a read-only medium the file serves for reading, and a write reports the reason.
 fn open_existing(dir: &Directory, name: &str) -> io::Result<Opened> {
     use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
     match dir.open_file(name, OFlags::RDWR) {

@@ -1,5 +1,5 @@
-//! Ranges of a file that lie near each other are read in one call: to read what is between them costs
-//! less than to ask the system, and the disk, once more for each.
+//! Nearby ranges of a file are read in one call: reading the gap between them costs less than
+//! another request to the system, and the disk.
 
 use crate::ReadAt;
 use crate::medium::read_scattered;
@@ -7,14 +7,14 @@ use std::cell::Cell;
 use std::fs::File;
 use std::io::IoSliceMut;
 
-/// So much is read and thrown away rather than ask again.
+/// The largest gap that is read and discarded.
 const GAP: u64 = 32 << 10;
-/// Ranges in one call: each takes two of the 1,024 places that the system has for them.
+/// The most ranges per call: each takes two of the system's 1,024 places.
 const MOST: usize = 256;
-/// So much room for what is thrown away a thread keeps for the next time.
+/// The most buffer for discarded gaps that a thread keeps for reuse.
 const KEPT: usize = 1 << 20;
 
-/// The reads with these numbers in runs of near ones, each ascending and of one object.
+/// The reads with these numbers in runs of nearby ones, each ascending and of one object.
 pub(super) fn near(reads: &[ReadAt<'_>], left: &[usize]) -> Vec<Vec<usize>> {
     let mut runs: Vec<Vec<usize>> = Vec::new();
     for &index in left {
@@ -32,7 +32,7 @@ pub(super) fn near(reads: &[ReadAt<'_>], left: &[usize]) -> Vec<Vec<usize>> {
     runs
 }
 
-/// Ranges (object, offset, length) as they would be read: near ones together, each with its end.
+/// Ranges (object, offset, length) as they would be read: nearby ones joined, each with its end.
 pub(super) fn joined<'r>(ranges: &[(&'r str, u64, u64)]) -> Vec<(&'r str, u64, u64)> {
     let mut joined: Vec<(&str, u64, u64)> = Vec::new();
     for &(object, offset, len) in ranges {
@@ -49,7 +49,7 @@ pub(super) fn joined<'r>(ranges: &[(&'r str, u64, u64)]) -> Vec<(&'r str, u64, u
     joined
 }
 
-/// Where a run begins and ends in its file.
+/// The start and end of a run in its file.
 pub(super) fn span(reads: &[ReadAt<'_>], run: &[usize]) -> (u64, u64) {
     let begin = run.first().map_or(0, |&first| reads[first].offset);
     let end = run.last().map_or(0, |&last| reads[last].offset + reads[last].buf.len() as u64);
@@ -57,12 +57,12 @@ pub(super) fn span(reads: &[ReadAt<'_>], run: &[usize]) -> (u64, u64) {
 }
 
 thread_local! {
-    /// Where a thread puts what it reads and throws away.
+    /// A thread's buffer for discarded gaps.
     static BETWEEN: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// Reads a run, as far as the system has it in memory or else waiting for the disk; whether that was
-/// all of it. After any failure whoever reads the ranges one by one hears of it.
+/// Reads a run. With `wait` it waits for the disk; without, it reads only what the system has in
+/// memory. False unless it read everything: reading the ranges one by one then reports any error.
 pub(super) fn read_run(file: &File, reads: &mut [ReadAt<'_>], run: &[usize], wait: bool) -> bool {
     let (begin, end) = span(reads, run);
     let wanted: usize = run.iter().map(|&index| reads[index].buf.len()).sum();
@@ -78,7 +78,7 @@ pub(super) fn read_run(file: &File, reads: &mut [ReadAt<'_>], run: &[usize], wai
     read
 }
 
-/// The same, with room for what is between.
+/// The same, with a buffer for the gaps.
 fn read_around(
     file: &File,
     reads: &mut [ReadAt<'_>],

@@ -1,4 +1,4 @@
-//! Temporary files, from which `put` makes objects appear whole.
+//! Temporary files, so that `put` makes objects appear whole.
 
 use super::directory::Directory;
 use crate::medium::try_lock;
@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const PREFIX: &str = ".tmp-";
 
-/// A file under a temporary name, with durable content; removed when dropped.
+/// A file under a temporary name, with durable content. Removed on drop.
 pub(super) struct Temp<'a> {
     directory: &'a Directory,
     name: String,
-    /// Open for its lock: it tells other processes that this is no orphan.
+    /// Open for its lock, which shows other processes that this is no orphan.
     _file: File,
     renamed: bool,
 }
@@ -28,14 +28,14 @@ impl<'a> Temp<'a> {
         written.map(|()| temp)
     }
 
-    /// Gives the file its name, replacing what has it.
+    /// Gives the file its name, replacing any other file of that name.
     pub(super) fn rename(mut self, object: &str) -> io::Result<()> {
         self.directory.rename(&self.name, object)?;
         self.renamed = true;
         Ok(())
     }
 
-    /// Gives the file its name if that is free.
+    /// Gives the file its name, if that is free.
     pub(super) fn link(mut self, object: &str) -> io::Result<()> {
         match self.directory.link(&self.name, object) {
             // FAT and some network file systems have no hard links.
@@ -55,13 +55,13 @@ impl<'a> Temp<'a> {
 impl Drop for Temp<'_> {
     fn drop(&mut self) {
         if !self.renamed {
-            // Failing that, the next to open the store removes it.
+            // On failure, the next open of the store removes it.
             let _ = self.directory.unlink(&self.name);
         }
     }
 }
 
-/// A new file that `remove_orphans` cannot have got hold of in between.
+/// A new file that `remove_orphans` cannot have taken in between.
 fn create_locked(directory: &Directory) -> io::Result<(String, File)> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     loop {
@@ -70,7 +70,7 @@ fn create_locked(directory: &Directory) -> io::Result<(String, File)> {
         match directory.open_file(&name, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
             Err(error) => return Err(error),
-            // A file system without locks cannot have it cleaned away either.
+            // A file system without locks cannot clean it up either.
             Ok(file) if try_lock(&file).unwrap_or(true) && file.metadata()?.nlink() > 0 => {
                 return Ok((name, file));
             }
@@ -79,14 +79,14 @@ fn create_locked(directory: &Directory) -> io::Result<(String, File)> {
     }
 }
 
-/// Removes temporary files that no process holds. Failures are left to the next time: the store
-/// may be on a read-only medium.
+/// Removes temporary files that no process holds. Failures wait for the next time: the medium may
+/// be read-only.
 pub(super) fn remove_orphans(directory: &Directory) {
     for name in directory.names().unwrap_or_default() {
         if !name.starts_with(PREFIX) {
             continue;
         }
-        // It stays open, and so locked, until its name is gone.
+        // The file stays open, and so locked, until its name is gone.
         if let Ok(file) = directory.open_file(&name, OFlags::RDWR)
             && try_lock(&file).unwrap_or(false)
         {

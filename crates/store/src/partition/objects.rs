@@ -1,9 +1,9 @@
-//! The objects in their places, and the table that says what is in them.
+//! The objects in their places, and the table that describes them.
 //!
-//! What a running program sees (`view`) and what the table on the disk says (`Writer::entries`)
-//! differ by what was written and not synced. The order of writes is what a crash relies on:
-//! first bytes become durable, then a table that names them; and before anything is written
-//! over that the last table may name, the table after it is durable.
+//! The view of a running program (`view`) and the table on the disk (`Writer::entries`) differ by
+//! the unsynced writes. A crash relies on the order of writes: first bytes become durable, then a
+//! table that names them. Bytes that a table may name are overwritten only once the next table is
+//! durable.
 
 use super::Kind;
 use super::table::{self, BLOCK, Entry, FRONT, Layout};
@@ -13,12 +13,12 @@ use crate::{PutMode, ReadAt, Result, StoreError, WriteAt, check_name};
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// Calls that write at least so many bytes do not wait for the system to take them.
+/// Calls that write at least this many bytes do not wait for the system to take them.
 const LONG: usize = 256 << 10;
-/// Long pieces of a `put`, or zeros, are written so many bytes at a time.
+/// Bytes per write of a long `put`, or of zeros.
 const PIECE: usize = 256 << 10;
 
-/// The table's place in all messages.
+/// The table's name in all messages.
 const TABLE: &str = "table of contents";
 
 /// Objects in the places of a layout.
@@ -26,34 +26,34 @@ const TABLE: &str = "table of contents";
 pub(super) struct Objects<M: Medium> {
     behind: Behind<M>,
     layout: Layout,
-    /// What a running program sees. It is held for reading while bytes are read, so that nobody
-    /// reads a place that is written for the second `put` from then.
+    /// The view of a running program. A reader holds it while it reads bytes, because the second
+    /// next `put` overwrites their place.
     view: RwLock<Vec<Entry>>,
-    /// Held by whoever writes the table.
+    /// Held by the writer of the table.
     writer: Mutex<Writer>,
 }
 
-/// The table as it was written last.
+/// The table as last written.
 #[derive(Debug)]
 struct Writer {
     number: u64,
     entries: Vec<Entry>,
-    /// It is not known to be durable: the sync after it failed.
+    /// Perhaps not durable: the sync after it failed.
     unsettled: bool,
-    /// It was found on the disk. If its writer's last sync failed, the system may show it and the
-    /// disk may have lost it; so it is written once more before the other copy is touched.
+    /// It came from the disk. If its writer's last sync failed, the system may show it although the
+    /// disk lost it. So it is written once more before the other copy changes.
     found: bool,
 }
 
 type Change = (usize, Entry);
 
 impl<M: Medium> Objects<M> {
-    /// Keeps at most so much in memory from now on.
+    /// Sets the most bytes kept in memory.
     pub(super) fn may_keep(&self, bytes: usize) {
         self.behind.may_keep(bytes);
     }
 
-    /// Begins to fetch these ranges (object, offset, length), as far as they are there.
+    /// Prefetches these ranges (object, offset, length), as far as they exist.
     pub(super) fn expect_reads(&self, ranges: &[(&str, u64, u64)]) {
         let view = self.shared();
         for &(object, offset, len) in ranges {
@@ -66,10 +66,10 @@ impl<M: Medium> Objects<M> {
         }
     }
 
-    /// Writes the first table; whatever the places hold is void.
+    /// Writes the first table. The content of the places is void.
     pub(super) fn create(medium: M, layout: Layout) -> io::Result<Self> {
         let entries = vec![Entry::default(); layout.reserved.len()];
-        // The second first: while there is one that is whole, no older one below may be found.
+        // The second first: no older table below may be found while one is whole.
         for number in [1, 0] {
             let bytes = table::encode(number, &layout, &entries);
             medium.write_at(&bytes, 0, table::copy(number))?;
@@ -123,7 +123,7 @@ impl<M: Medium> Objects<M> {
         read.map_err(|error| StoreError::io(object, error))
     }
 
-    /// Nothing is written when one of the ranges does not fit.
+    /// Writes nothing when one of the ranges does not fit.
     pub(super) fn write(&self, writes: &[WriteAt<'_>]) -> Result<()> {
         let mut places = Vec::with_capacity(writes.len());
         for write in writes {
@@ -150,7 +150,7 @@ impl<M: Medium> Objects<M> {
         all.try_for_each(|(write, (index, _))| self.extend(&mut view[*index], *index, write, later))
     }
 
-    /// Writes a range of an object that need not be there yet, or not so long.
+    /// Writes a range of an object that may be absent or shorter.
     fn extend(
         &self,
         entry: &mut Entry,
@@ -223,7 +223,7 @@ impl<M: Medium> Objects<M> {
         if place.kind == Kind::Fixed && len != place.capacity {
             return Err(StoreError::refused(object, "its length is fixed"));
         }
-        // The other place is the one that the table before last names.
+        // The second last table names the other place.
         self.settle_if_needed(&mut writer)?;
         let second = place.kind == Kind::Twice && !held.second;
         let new = Entry { exists: true, second, len };
@@ -249,12 +249,12 @@ impl<M: Medium> Objects<M> {
         if len > held.len {
             self.zero(object, place.begin(&held), held.len, len)?;
         }
-        // A length is durable after the bytes that it covers.
+        // A length becomes durable after the bytes that it covers.
         self.flush(object)?;
         self.change(&mut writer, &[(index, Entry { len, ..held })])
     }
 
-    /// Gives the space of ranges back, if that is `wanted`.
+    /// Punches ranges, if `wanted`.
     pub(super) fn discard(&self, ranges: &[(&str, u64, u64)], wanted: bool) -> Result<()> {
         for &(object, offset, len) in ranges {
             let view = self.shared();
@@ -273,8 +273,8 @@ impl<M: Medium> Objects<M> {
         Ok(())
     }
 
-    /// What may be added to the objects that are there and not fixed, and all of those that are
-    /// not.
+    /// The free capacity of existing objects that are not fixed, and the full capacity of absent
+    /// ones.
     pub(super) fn free_bytes(&self) -> u64 {
         let view = self.shared();
         let places = self.layout.reserved.iter().zip(view.iter());
@@ -300,7 +300,7 @@ impl<M: Medium> Objects<M> {
         self.change(&mut writer, &changes)
     }
 
-    /// All objects that are there, sorted.
+    /// All existing objects, sorted.
     pub(super) fn list(&self) -> Vec<(String, u64)> {
         let view = self.shared();
         let places = self.layout.reserved.iter().zip(view.iter());
@@ -311,7 +311,7 @@ impl<M: Medium> Objects<M> {
         found
     }
 
-    /// Changes what is seen and what is durable.
+    /// Changes the view and the durable table.
     fn change(&self, writer: &mut Writer, changes: &[Change]) -> Result<()> {
         self.note(writer, changes)?;
         let mut view = self.exclusive();
@@ -320,8 +320,8 @@ impl<M: Medium> Objects<M> {
         self.settle(writer)
     }
 
-    /// Writes a new table, to be durable once `writer` is settled. After an error the table is as
-    /// it was.
+    /// Writes a new table, which is durable once `writer` is settled. An error leaves the table
+    /// unchanged.
     fn note(&self, writer: &mut Writer, changes: &[Change]) -> Result<()> {
         self.settle_if_needed(writer)?;
         let mut entries = writer.entries.clone();
@@ -334,7 +334,7 @@ impl<M: Medium> Objects<M> {
 
     fn write_table(&self, number: u64, entries: &[Entry]) -> Result<()> {
         let bytes = table::encode(number, &self.layout, entries);
-        // Written later, it is refused now or kept until it is durable: never half.
+        // A deferred write is refused now or kept until it is durable: never half.
         self.give(WriteAt::new(TABLE, table::copy(number), &bytes), true)
     }
 
@@ -352,12 +352,12 @@ impl<M: Medium> Objects<M> {
         Ok(())
     }
 
-    /// Makes everything durable that was written to any object.
+    /// Makes all writes to any object durable.
     fn flush(&self, object: &str) -> Result<()> {
         self.behind.sync().map_err(|error| StoreError::io(object, error))
     }
 
-    /// Writes to where it is in the partition.
+    /// Writes at an offset of the partition.
     fn give(&self, write: WriteAt<'_>, later: bool) -> Result<()> {
         if write.data.is_empty() {
             return Ok(());
@@ -365,7 +365,7 @@ impl<M: Medium> Objects<M> {
         self.behind.write(&write, later).map_err(|error| StoreError::io(write.object, error))
     }
 
-    /// Zeros from one offset to another in the place that begins at `begin`.
+    /// Writes zeros between two offsets in the place that begins at `begin`.
     fn zero(&self, object: &str, begin: u64, from: u64, to: u64) -> Result<()> {
         let zeros = [0; 16 << 10];
         let mut at = from;
@@ -377,7 +377,7 @@ impl<M: Medium> Objects<M> {
         Ok(())
     }
 
-    /// An object that can be there.
+    /// The index of an object with a place.
     fn placed(&self, object: &str) -> Result<usize> {
         self.layout.find(object).map_or_else(
             || {
@@ -391,7 +391,7 @@ impl<M: Medium> Objects<M> {
     fn existing(&self, view: &[Entry], object: &str) -> Result<(usize, Entry)> {
         let found = self.layout.find(object).map(|index| (index, view[index]));
         found.filter(|found| found.1.exists).ok_or_else(|| {
-            // An invalid name is told apart only when nothing was found, off the fast path.
+            // Checks for an invalid name only after a failed lookup, off the fast path.
             check_name(object).err().unwrap_or_else(|| StoreError::missing(object))
         })
     }
@@ -409,7 +409,7 @@ impl<M: Medium> Objects<M> {
     }
 }
 
-/// Where a range ends, if a file could be so long.
+/// The end of a range, if a file could be that long.
 fn range_end(object: &str, offset: u64, len: usize) -> Result<u64> {
     let end = offset.checked_add(len as u64).filter(|end| i64::try_from(*end).is_ok());
     end.ok_or_else(|| StoreError::out_of_range(object))

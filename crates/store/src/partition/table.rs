@@ -1,17 +1,17 @@
-//! The table of contents as bytes: what `docs/format.md` calls the front of a partition.
+//! The encoded table of contents: the front of a partition in `docs/format.md`.
 //!
 //! There are two copies, each with a number and a checksum. The one with the higher number is
-//! valid, and a new table replaces the other; so a write that is torn leaves one whole. The
-//! checksum finds torn writes and nothing else: whoever changes a table on purpose can make one.
+//! valid, and a new table replaces the other. So a torn write leaves one whole. The checksum
+//! detects only torn writes: an attacker can compute it too.
 
 use super::{Kind, Place};
 use crate::{Result, StoreError, check_name};
 
-/// Bytes of one copy, and what places are multiples of.
+/// Bytes of one copy, and the alignment of places.
 pub(super) const BLOCK: u64 = 4096;
-/// The copies stand one behind the other; behind them the places begin.
+/// Bytes of both copies. The places follow.
 pub(super) const FRONT: u64 = 2 * BLOCK;
-/// So many objects fit.
+/// The most objects.
 pub(super) const MOST: usize = 31;
 
 const MAGIC: &[u8; 8] = b"OBLPART\n";
@@ -20,10 +20,10 @@ const HEAD: usize = 64;
 const LINE: usize = 128;
 const SUM: usize = BLOCK as usize - 32;
 const NAME: usize = 64;
-/// No table has a higher number: so many are never written, and one more can be counted.
+/// The highest number of a table. No store writes this many, and the next number does not overflow.
 const LAST: u64 = 1 << 62;
 
-/// What never changes: which objects there can be, and where.
+/// The fixed part: the possible objects, and their places.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     /// Bytes from the front to the end of the last place.
@@ -37,21 +37,21 @@ pub(super) struct Reserved {
     pub(super) name: String,
     pub(super) kind: Kind,
     pub(super) capacity: u64,
-    /// Where they begin; the second is 0 when there is none.
+    /// Their offsets; the second is 0 when there is none.
     pub(super) at: [u64; 2],
 }
 
-/// What is in an object's place.
+/// The content of an object's place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) exists: bool,
-    /// It is in the second place.
+    /// Whether it is in the second place.
     pub(super) second: bool,
     pub(super) len: u64,
 }
 
 impl Reserved {
-    /// Where the object begins now.
+    /// The object's current offset.
     pub(super) fn begin(&self, entry: &Entry) -> u64 {
         self.at[usize::from(entry.second)]
     }
@@ -67,7 +67,7 @@ impl Reserved {
 }
 
 impl Layout {
-    /// Lays out places one behind the other, in the order given.
+    /// Lays out places one after the other, in the given order.
     pub(super) fn plan(places: &[Place<'_>]) -> Result<Self> {
         let mut size = FRONT;
         let mut reserved = Vec::new();
@@ -96,7 +96,8 @@ impl Layout {
         self.reserved.iter().position(|place| place.name == name)
     }
 
-    /// Whether names and places are apart, and all lies behind the front and within the size.
+    /// Whether names and places are distinct, and everything lies after the front and within the
+    /// size.
     fn is_sound(&self) -> bool {
         let named = |place: &Reserved| self.find(&place.name).map(|index| &self.reserved[index]);
         let fine = |place: &Reserved| {
@@ -129,7 +130,7 @@ fn too_large() -> StoreError {
     StoreError::out_of_range("partition")
 }
 
-/// Which copy a table with this number replaces: where it begins.
+/// The offset of the copy that a table with this number replaces.
 pub(super) fn copy(number: u64) -> u64 {
     number % 2 * BLOCK
 }
@@ -166,7 +167,7 @@ pub(super) fn encode(number: u64, layout: &Layout, entries: &[Entry]) -> Vec<u8>
     bytes
 }
 
-/// Reads one copy: its number and what it says, or `None` when it is not whole or makes no sense.
+/// Decodes one copy: its number and content, or `None` when it is torn or invalid.
 pub(super) fn decode(bytes: &[u8]) -> Option<(u64, Layout, Vec<Entry>)> {
     let bytes: &[u8; BLOCK as usize] = bytes.try_into().ok()?;
     let sound = is_meant(bytes) && blake3::hash(&bytes[..SUM]).as_bytes() == &bytes[SUM..];
@@ -178,12 +179,12 @@ pub(super) fn decode(bytes: &[u8]) -> Option<(u64, Layout, Vec<Entry>)> {
     let (reserved, entries) = lines.map(line).collect::<Option<(Vec<_>, Vec<_>)>>()?;
     let (number, layout) = (long(bytes, 16), Layout { size: long(bytes, 24), reserved });
     let sound = layout.reserved.len() == count && layout.is_sound() && number <= LAST;
-    // Bytes that mean nothing are zero: nothing hides in them.
+    // Unused bytes are zero: nothing hides in them.
     let all = sound && encode(number, &layout, &entries) == bytes[..];
     all.then_some((number, layout, entries))
 }
 
-/// Reads a table whose checksum is made right first; whether it was one. For the fuzz target.
+/// Decodes a table after correcting its checksum; false if it is none. For the fuzz target.
 pub(super) fn with_right_sum(bytes: &[u8]) -> bool {
     let mut bytes = bytes.to_vec();
     bytes.resize(BLOCK as usize, 0);
@@ -283,7 +284,7 @@ mod tests {
         assert_eq!(decode(&bytes[..4095]), None);
     }
 
-    /// The checksum protects from nobody: what it covers may be anything.
+    /// The checksum protects from no attacker: it may cover anything.
     #[test]
     fn nonsense_with_a_right_checksum_is_refused() {
         let (layout, entries) = sample();

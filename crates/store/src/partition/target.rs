@@ -1,4 +1,4 @@
-//! The file or partition that a store lives in: how it is opened, and what is there before.
+//! The file or partition of a store: how to open it, and how to recognize its previous content.
 
 use super::{Existing, about, table};
 use crate::medium::{Lock, Medium, expect_random_reads, reserve, sync_directory};
@@ -12,14 +12,14 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// So much of a partition is looked at before a store is made there, and wiped: whatever a
-/// system would recognise it by lies within.
+/// The start of a partition, which is checked before a store is made there, and wiped. A system
+/// recognizes everything by this part.
 const BEGINNING: u64 = 1 << 20;
 
-/// So long may a partition seem to be in use that is not.
+/// The longest time that a free partition may seem to be in use.
 const LINGERING: Duration = Duration::from_millis(300);
 
-/// What programs leave on a partition: where it is in bytes, and what it says.
+/// Signatures of programs on a partition: the offset in bytes, the bytes, and their meaning.
 const SIGNS: [(usize, &[u8], &str); 18] = [
     (0, b"OBLPART\n", "an Oblivio volume"),
     (4096, b"OBLPART\n", "an Oblivio volume, damaged"),
@@ -41,18 +41,18 @@ const SIGNS: [(usize, &[u8], &str); 18] = [
     (510, b"\x55\xaa", "a partition table or boot sector"),
 ];
 
-/// What kind of thing a store lives in.
+/// The kind of thing a store lives in.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Target {
     /// A block device, not a file.
     pub(super) device: bool,
-    /// Why the system would not open it for writing.
+    /// The system's reason for refusing to open it for writing.
     pub(super) refused: Option<ErrorKind>,
-    /// The file got its name just now.
+    /// The file is newly created.
     new: bool,
 }
 
-/// A target that is ready for a new store.
+/// A target ready for a new store.
 pub(super) struct Made {
     pub(super) file: File,
     pub(super) target: Target,
@@ -60,7 +60,7 @@ pub(super) struct Made {
 }
 
 impl Target {
-    /// Opens what is there.
+    /// Opens an existing target.
     pub(super) fn open(path: &Path) -> Result<(File, Self)> {
         let (file, refused) = match open(path, OFlags::RDWR) {
             Err(error) => match error.kind() {
@@ -89,7 +89,7 @@ impl Target {
         let file = file.map_err(|error| about(path, error))?;
         let device = is_device(&file).map_err(|error| about(path, error))?;
         let target = Self { device, refused: None, new };
-        // From here on nobody else makes one, and nobody mounts it.
+        // From here on no other process makes one or mounts it.
         let lock = target.lock(path)?;
         let ready = if device {
             prepare_device(path, &file, size, existing)
@@ -97,7 +97,7 @@ impl Target {
             prepare_file(path, &file, size, existing)
         };
         if ready.is_err() && new {
-            // Nothing was in it: leave nothing behind.
+            // It was empty: leave nothing behind.
             let _ = std::fs::remove_file(path);
         }
         ready?;
@@ -105,15 +105,16 @@ impl Target {
         Ok(Made { file, target, lock })
     }
 
-    /// Takes the exclusive right to write: a lock on a file; on a partition, what mounting takes.
+    /// Takes the exclusive right to write: a lock on a file; on a partition, the right that a mount
+    /// takes.
     #[expect(clippy::disallowed_methods, reason = "others have it for moments")]
     pub(super) fn lock(self, path: &Path) -> Result<Lock> {
         let flags = if self.device { OFlags::RDWR | OFlags::EXCL } else { OFlags::RDWR };
         let since = Instant::now();
         let file = loop {
             match open(path, flags) {
-                // Whoever had it may be gone, and a child that was just started may still have a
-                // copy of the open file, until it runs its program.
+                // The holder may be gone, but a newly started child may still have a copy of the
+                // open file, until it runs its program.
                 Err(error)
                     if error.kind() == ErrorKind::ResourceBusy && since.elapsed() < LINGERING =>
                 {
@@ -122,12 +123,12 @@ impl Target {
                 file => break file.map_err(|error| about(path, error))?,
             }
         };
-        // What watches for new disks locks them for a moment, so that tells nothing there.
+        // A watcher for new disks locks them briefly, so a lock there proves nothing.
         let taken = if self.device { Ok(Some(Lock::open(file))) } else { Lock::take(file) };
         taken.map_err(|error| about(path, error))?.ok_or(StoreError::Busy)
     }
 
-    /// How many bytes the file or partition has.
+    /// Bytes of the file or partition.
     pub(super) fn len(self, file: &File) -> io::Result<u64> {
         if self.device { (&mut &*file).seek(SeekFrom::End(0)) } else { Ok(file.metadata()?.len()) }
     }
@@ -144,7 +145,7 @@ impl Target {
     }
 }
 
-/// A file takes all of its space now.
+/// Reserves all of a file's space.
 fn prepare_file(path: &Path, file: &File, size: u64, existing: Existing) -> Result<()> {
     let named = |error| about(path, error);
     if file.metadata().map_err(named)?.len() > 0 {
@@ -157,13 +158,13 @@ fn prepare_file(path: &Path, file: &File, size: u64, existing: Existing) -> Resu
     file.set_len(0).map_err(named)?;
     let reserved = reserve(file, size);
     if reserved.is_err() {
-        // The space is given back at once; the error counts, not whether that went well.
+        // Frees the space at once. The error counts, not the result of this.
         let _ = file.set_len(0);
     }
     reserved.map_err(named)
 }
 
-/// A partition loses its beginning, by which the system would take it for something else.
+/// Wipes the start of a partition, by which the system would mistake it for something else.
 fn prepare_device(path: &Path, file: &File, size: u64, existing: Existing) -> Result<()> {
     let named = |error| about(path, error);
     let held = (&mut &*file).seek(SeekFrom::End(0)).map_err(named)?;
@@ -186,7 +187,7 @@ fn prepare_device(path: &Path, file: &File, size: u64, existing: Existing) -> Re
     }
 }
 
-/// What a file or partition begins with; `None` when that is zeros only.
+/// The content at the start of a file or partition; `None` for zeros only.
 fn what_it_holds(file: &File, device: bool) -> io::Result<Option<&'static str>> {
     let mut start = Vec::new();
     (&mut &*file).seek(SeekFrom::Start(0))?;
@@ -199,7 +200,7 @@ fn what_it_holds(file: &File, device: bool) -> io::Result<Option<&'static str>> 
     Ok(Some(sign.map_or(unknown, |sign| sign.2)))
 }
 
-/// Whether one of the first two blocks of a file or partition is meant to be what is looked for.
+/// Whether `is` accepts one of the first two blocks of a file or partition.
 pub(super) fn begins(path: &Path, is: impl Fn(&[u8]) -> bool, block: u64) -> io::Result<bool> {
     let file = match open(path, OFlags::RDONLY) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
@@ -213,7 +214,7 @@ pub(super) fn begins(path: &Path, is: impl Fn(&[u8]) -> bool, block: u64) -> io:
     Ok(start.chunks(block as usize).any(is))
 }
 
-/// Never waits on a pipe. Links are followed: the system's names for partitions are links.
+/// Never waits on a pipe. Follows links, because the system's names for partitions are links.
 fn open(path: &Path, flags: OFlags) -> io::Result<File> {
     let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let mode = Mode::RUSR | Mode::WUSR;
@@ -224,7 +225,7 @@ fn fits(found: &Metadata) -> bool {
     found.is_file() || found.file_type().is_block_device()
 }
 
-/// Whether it is a device; neither device nor file is an error.
+/// Whether it is a device. Anything but a device or file is an error.
 fn is_device(file: &File) -> io::Result<bool> {
     let found = file.metadata()?;
     if !fits(&found) {

@@ -1,4 +1,4 @@
-//! What a crash or a failing disk leaves of a store in a partition.
+//! A store in a partition after a crash or with a failing disk.
 
 use super::objects::Objects;
 use super::table::{self, BLOCK, FRONT, Layout};
@@ -13,12 +13,12 @@ use std::sync::{Arc, Mutex};
 
 const DISK: &str = "disk";
 
-/// A disk that is one object of a crash store, and whose syncs a test can let fail.
+/// A disk that is one object of a crash store, and whose syncs a test can fail.
 #[derive(Clone, Debug)]
 struct Disk {
     store: Arc<CrashStore>,
     failing: Arc<AtomicBool>,
-    /// What was there before each write since the last sync.
+    /// The bytes before each write since the last sync.
     before: Arc<Mutex<Vec<Old>>>,
 }
 
@@ -30,7 +30,7 @@ impl Disk {
         Self { store, failing: Arc::default(), before: Arc::default() }
     }
 
-    /// A disk of so many bytes, none of them zero.
+    /// A disk of `size` bytes, none of them zero.
     fn new(size: u64) -> Self {
         let content = MemoryStore::new();
         content.put(DISK, &vec![0xdb; size as usize], PutMode::Replace).expect("put");
@@ -72,7 +72,7 @@ impl Medium for Disk {
     fn sync(&self) -> io::Result<()> {
         let mut before = self.before.lock().expect("lock");
         if self.failing.load(Ordering::SeqCst) {
-            // As Linux does it: what could not be written is dropped, and no later sync tells.
+            // Like Linux: drops the unwritten pages, and no later sync reports it.
             for (offset, data) in before.drain(..).rev() {
                 let write = WriteAt::new(DISK, offset, &data);
                 self.store.write(&[write]).map_err(plain)?;
@@ -121,7 +121,7 @@ fn write(objects: &Objects<Disk>, object: &str, offset: u64, data: &[u8]) -> Res
     objects.write(&[WriteAt::new(object, offset, data)])
 }
 
-/// One step, durable when it returns.
+/// One step, durable on return.
 #[derive(Clone, Debug)]
 enum Step {
     Write(usize, u64, Vec<u8>),
@@ -164,8 +164,7 @@ impl Step {
         }
     }
 
-    /// Whether this may be left of `object` by a crash in the step, when the step leads from `old`
-    /// to `new`.
+    /// Whether a crash in this step, from `old` to `new`, may leave `left` of `object`.
     fn may_leave(
         &self,
         object: &str,
@@ -177,7 +176,7 @@ impl Step {
             return true;
         }
         let (Self::Write(name, at, data), Some(left)) = (self, left) else { return false };
-        // Any part of a write, and nothing else: it is within the old length, or all of it.
+        // Any part of a write, and nothing else: within the old length, or all of it.
         let (none, at) = (Vec::new(), *at as usize);
         let (old, new) = (old.unwrap_or(&none), new.unwrap_or(&none));
         let fine = |(index, byte): (usize, &u8)| {
@@ -189,7 +188,7 @@ impl Step {
     }
 }
 
-/// Runs the steps; with the contents before and after the one in which it crashed, and its number.
+/// Runs the steps. Returns the number of the step that crashed, and the content before it.
 fn run(disk: &Disk, objects: &Objects<Disk>, steps: &[Step]) -> Option<(usize, Content)> {
     let mut before = content(objects);
     for (index, step) in steps.iter().enumerate() {
@@ -202,7 +201,7 @@ fn run(disk: &Disk, objects: &Objects<Disk>, steps: &[Step]) -> Option<(usize, C
     None
 }
 
-/// A crash at every write and sync of the steps, whatever is left by it.
+/// A crash at every write and sync of the steps, with every outcome.
 fn survives(steps: &[Step], seed: u64) {
     let (disk, objects) = new();
     let start = disk.store.operations();
@@ -232,7 +231,7 @@ fn survives(steps: &[Step], seed: u64) {
                     steps[number]
                 );
             }
-            // And it goes on from there.
+            // And it continues from there.
             again.put("header", b"again", PutMode::Replace).expect("put");
             assert_eq!(content(&again).get("header").map(Vec::as_slice), Some(&b"again"[..]));
         }
@@ -250,7 +249,7 @@ proptest! {
     }
 }
 
-/// Of a new table any of its eight sectors may be written and any not.
+/// Any of a new table's eight sectors may be written or not.
 #[test]
 fn every_torn_table_leaves_the_one_before() -> Result<()> {
     let (disk, objects) = new();
@@ -263,7 +262,7 @@ fn every_torn_table_leaves_the_one_before() -> Result<()> {
         objects.sync(&["log"])?;
         objects.delete(&["spare"])?;
         let middle = content(&objects);
-        // The last of the tables alone, over the front as it was before it.
+        // The last of the tables alone, over the previous front.
         let new = disk.range(0, FRONT as usize);
         let mut front = old.clone();
         let changed = (0..2).filter(|copy| {
@@ -307,7 +306,7 @@ fn without_a_whole_table_it_does_not_open() -> Result<()> {
     Ok(())
 }
 
-/// A disk whose syncs fail for a while, dropping what they were to make durable.
+/// A disk whose syncs fail for a while and drop their writes.
 #[test]
 fn what_a_failed_sync_dropped_is_written_again() -> Result<()> {
     let (disk, objects) = new();
@@ -335,8 +334,8 @@ fn what_a_failed_sync_dropped_is_written_again() -> Result<()> {
     Ok(())
 }
 
-/// The sync after a table fails, so the table may be on the disk or not: nothing that either of
-/// the two names is touched before one is durable.
+/// The sync after a table fails, so the disk may have the table or not. Nothing that either of the
+/// two names changes before one is durable.
 #[test]
 fn after_a_table_that_may_not_be_there_nothing_old_is_lost() -> Result<()> {
     for fail_at in 0..6 {
@@ -362,7 +361,7 @@ fn after_a_table_that_may_not_be_there_nothing_old_is_lost() -> Result<()> {
     Ok(())
 }
 
-/// What another process wrote last may be seen and not be on the disk.
+/// Another process's last write may be visible and yet not on the disk.
 #[test]
 fn the_table_that_was_found_is_made_durable_before_the_other_is_replaced() -> Result<()> {
     let (disk, objects) = new();
@@ -371,7 +370,7 @@ fn the_table_that_was_found_is_made_durable_before_the_other_is_replaced() -> Re
     objects.put("header", b"two", PutMode::Replace)?;
     let seen = disk.range(0, layout().size as usize);
     drop(objects);
-    // The system shows what the disk has lost of it: the newest table.
+    // The system shows the newest table, which the disk has lost.
     let prepared = || {
         let lost = Disk::holding(&durable);
         lost.write_at(&seen[FRONT as usize..], 0, FRONT).expect("write");
@@ -394,7 +393,7 @@ fn the_table_that_was_found_is_made_durable_before_the_other_is_replaced() -> Re
     Ok(())
 }
 
-/// The power fails in operation `at` of `act`, or behind it: then this is true.
+/// The power fails in operation `at` of `act`, or after it. True if after it.
 fn crashed_in(
     disk: &Disk,
     at: u64,

@@ -1,4 +1,4 @@
-//! A session with every call of its store: one that breaks off, the next that shows it again, and pairs
+//! A session with every call of its store: one that breaks off, the next that replays it, and pairs
 //! of sessions.
 
 use super::{EVERY, Flaw, Session};
@@ -23,7 +23,7 @@ impl Recording {
         self.0.tape.as_mut().map(|tape| std::mem::take(&mut tape.lines)).unwrap_or_default()
     }
 
-    /// A long session that breaks off, one that shows its end again, and one more.
+    /// A long session that breaks off, one that replays its end, and one more.
     pub(in crate::planted) fn lines(mut self) -> Vec<Line> {
         self.0.work();
         for file in 0..30 {
@@ -31,7 +31,7 @@ impl Recording {
         }
         self.show_again();
         self.0.commit(0);
-        // Two checkpoints of one size take their time.
+        // Two checkpoints of one size take a while.
         if self.distortion() == Distortion::LongCheckpoint {
             self.0.work();
         }
@@ -43,13 +43,13 @@ impl Recording {
         self.take()
     }
 
-    /// Two sessions of 447 paths or a few more: the second begins where the first did.
+    /// Two sessions of 447 paths or a few more. The second begins at the state of the first.
     pub(in crate::planted) fn two_sessions(mut self) -> (Vec<Line>, Vec<Line>) {
         self.0.commit(0);
         self.reopen();
         self.take();
         let begun = self.0.accesses;
-        // The first session begins anew, so that its record has its beginning.
+        // The first session begins anew, so that its record includes its start.
         self.reopen();
         while self.0.accesses < begun + 447 {
             self.0.batch(0);
@@ -79,7 +79,7 @@ impl Recording {
         (first, self.take())
     }
 
-    /// A session ends, well or not, and another begins at the last commit.
+    /// Ends a session, cleanly or not, and begins another at the last commit.
     fn reopen(&mut self) {
         let session = &mut self.0;
         let Some(kept) = session.kept.clone() else { return };
@@ -103,7 +103,7 @@ impl Recording {
         session.start(kept.model.depth(), runs(stored.into_iter()));
     }
 
-    /// Another session begins, and shows again what this one has shown since its last commit.
+    /// Begins another session, which replays everything since the last commit.
     fn show_again(&mut self) {
         let shown = self.0.shown.clone();
         self.reopen();
@@ -125,7 +125,7 @@ impl Recording {
     }
 }
 
-/// Ascending numbers as runs: the first of each, and how many.
+/// Ascending numbers as runs: the first of each, and the count.
 fn runs(ascending: impl Iterator<Item = u64>) -> Vec<(u64, u64)> {
     let mut runs: Vec<(u64, u64)> = Vec::new();
     for number in ascending {

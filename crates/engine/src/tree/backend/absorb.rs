@@ -1,5 +1,5 @@
-//! The first half of a round: what was read is checked and opened, and the blocks of all its buckets that
-//! may move are gathered, those that are wanted among them.
+//! The first half of a round: it checks and opens the read buckets, and gathers the blocks that may
+//! move, the wanted ones among them.
 
 use super::{Backend, Candidate, Held, Round, resident};
 use crate::tree::bucket_cache::Resident;
@@ -10,10 +10,10 @@ use crate::{BucketId, Result};
 use oblivio_crypto::{Tag, tag_of};
 
 impl Backend {
-    /// Checks and opens what was read and gathers the blocks.
+    /// Checks and opens the read buckets and gathers their blocks.
     ///
     /// # Errors
-    /// `Tampered` names the first bucket that is not what was written last.
+    /// `Tampered` names the first bucket that differs from the last one written.
     pub fn absorb(&mut self) -> Result<()> {
         let mut round = std::mem::take(&mut self.round);
         let result = self.absorb_round(&mut round);
@@ -42,7 +42,7 @@ impl Backend {
         Ok(())
     }
 
-    /// A bucket that was read: `at` is its position in the read list.
+    /// Absorbs a bucket from the read; `at` is its position in the read list.
     fn absorb_read(&mut self, round: &mut Round, index: usize, at: usize) -> Result<()> {
         let node = round.union.nodes()[index];
         let stride = self.geometry.bucket_bytes();
@@ -86,8 +86,8 @@ impl Backend {
                 let held = Held::Read(payload);
                 round.candidates.push(Candidate { header, held, next: NONE });
             } else if cached {
-                // Dead or not: the cache holds what is stored until the bucket is rewritten, or
-                // the stored copy would come back when the cached bucket is dropped.
+                // Dead or not: the cache must match the stored bucket until it is rewritten.
+                // Otherwise the stored copy would come back when the cached bucket is dropped.
                 let bytes = &round.read_buf[payload..payload + self.geometry.block_bytes];
                 let block =
                     Resident { slot: slot as u8, ..resident(header, self.pool.store(bytes)) };
@@ -97,7 +97,7 @@ impl Backend {
         Ok(())
     }
 
-    /// Opens a bucket in place and gives its children's tags.
+    /// Opens a bucket in place and returns its children's tags.
     pub(in crate::tree) fn open_bucket(
         &mut self,
         bucket: BucketId,
@@ -133,12 +133,12 @@ impl Backend {
         }
     }
 
-    /// Whether nobody wants this block's content any more; map blocks are always wanted.
+    /// Whether this block's content is no longer wanted. Map blocks are always wanted.
     fn is_dead(&self, id: u64) -> bool {
         id >> LEVEL_SHIFT == 0 && !self.live.get(id)
     }
 
-    /// Makes a block that is in memory a candidate, or drops it when it is dead.
+    /// Makes a block in memory a candidate, or drops it when it is dead.
     fn gather(&mut self, round: &mut Round, block: Resident) {
         if self.is_dead(block.id) {
             self.pool.release(block.payload);
@@ -152,7 +152,7 @@ impl Backend {
         round.candidates.push(Candidate { header, held, next: NONE });
     }
 
-    /// A block was taken out of a stored bucket that is not written back now.
+    /// Records that a block was removed from a stored bucket that is not rewritten now.
     fn note_removed(&mut self, slot: u64) {
         self.removed.set(slot, true);
         self.changes.removed.push(slot);

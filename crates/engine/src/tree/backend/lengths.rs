@@ -1,16 +1,16 @@
-//! How many slots buckets have: those that are stored, and those that are rewritten now.
+//! The slot counts of buckets: stored ones, and those rewritten now.
 
 use super::Backend;
 use crate::BucketId;
 use crate::tree::geometry::Shape;
 
 impl Backend {
-    /// The shape of the tree, while it becomes smaller as it was.
+    /// The shape of the tree. While it shrinks, the shape before.
     pub fn shape(&self) -> Shape {
         Shape { depth: self.depth, leaf_slots: self.leaf_slots }
     }
 
-    /// Forgets what is known of stored buckets from heap index `first` on.
+    /// Forgets the records of stored buckets from heap index `first` on.
     pub fn forget_from(&mut self, first: u64) {
         self.present.truncate(first);
         self.missing.truncate(first);

@@ -1,5 +1,5 @@
-//! The second half of a round: blocks go as deep as they can, and what the schedule rewrites is
-//! sealed. Flushing the bucket cache seals in the same way.
+//! The second half of a round: blocks go as deep as possible, and the scheduled buckets are sealed.
+//! A flush of the bucket cache seals the same way.
 
 use super::{Backend, Held, Round, resident};
 use crate::tree::block_pool::Payload;
@@ -11,7 +11,7 @@ use crate::{BucketId, Result, SealedBucket};
 use oblivio_crypto::Tag;
 
 impl Round {
-    /// What was written last is written by now, or kept by who writes it.
+    /// The last round's buffers are written by now, or their writer holds on to them.
     fn begin_writes(&mut self) {
         self.write_list.clear();
         self.spare.give(&mut self.written);
@@ -24,7 +24,7 @@ impl Round {
 }
 
 impl Backend {
-    /// Places the blocks and seals what is written back; [`Self::write_step`] gives it.
+    /// Places the blocks and seals the buckets to write back, for [`Self::write_step`].
     ///
     /// # Errors
     /// Those of the sealer.
@@ -41,7 +41,7 @@ impl Backend {
         result
     }
 
-    /// What the round or flush wants written.
+    /// The writes of the round or flush.
     pub fn write_step(&self) -> (&[BucketId], &[SealedBucket]) {
         (&self.round.write_list, &self.round.written)
     }
@@ -73,8 +73,8 @@ impl Backend {
         Ok(())
     }
 
-    /// Gives each node a list of as many candidates as its bucket has room for, each as deep as it
-    /// can go; the others are in no list.
+    /// Gives each node a list of as many candidates as its bucket has room for, each as deep as
+    /// possible. The rest are in no list.
     fn place_blocks(&self, round: &mut Round) {
         round.heads.clear();
         round.heads.resize(round.union.nodes().len(), NONE);
@@ -96,14 +96,14 @@ impl Backend {
         }
     }
 
-    /// Whether a bucket that is rewritten goes to the store at once: a cached one does when its
-    /// next turn comes after the next flush. Those below it come by no sooner than it does, so it
-    /// never stands over one that waits.
+    /// Whether a rewritten bucket goes to the store at once. A cached one does when its next turn
+    /// comes after the next flush. The turns of those below it come no sooner than its own, so a
+    /// written bucket is never above a deferred one.
     fn is_written(&self, bucket: BucketId) -> bool {
         !self.cache.holds(bucket.0) || next_turn(bucket, self.turns) >= self.flush_at
     }
 
-    /// Drops an empty bucket: it reads as one that was never stored.
+    /// Drops an empty bucket. It then reads as never stored.
     fn prune(&mut self, bucket: BucketId) {
         if self.cache.holds(bucket.0) {
             *self.cache.meta_mut(bucket.0) = Meta::default();
@@ -213,7 +213,7 @@ impl Backend {
         Ok(())
     }
 
-    /// Seals a cached bucket as the next one to be written.
+    /// Seals a cached bucket as the next one to write.
     fn seal_cached(&mut self, round: &mut Round, bucket: BucketId) -> Result<Tag> {
         let slots = usize::from(self.cache.meta_mut(bucket.0).slots);
         let mut sealed = round.spare.take(self.geometry.bucket_bytes_with(slots));

@@ -1,5 +1,5 @@
-//! The last round of a batch: one path for each operation, maintenance, and what the operations do
-//! to their blocks.
+//! The last round of a batch: one path per operation, maintenance, and the operations' effect on
+//! their blocks.
 
 use super::{LEVEL_SHIFT, TreeOram};
 use crate::tree::batch::Target;
@@ -9,7 +9,7 @@ use oblivio_crypto::Tag;
 use std::collections::BTreeMap;
 
 impl TreeOram {
-    /// One path for each operation, then maintenance on its public schedule.
+    /// Plans one path per operation, then maintenance on its public schedule.
     pub(super) fn plan_data_round(&mut self) {
         self.clear_plan();
         let mut first: BTreeMap<u64, u32> = BTreeMap::new();
@@ -26,7 +26,7 @@ impl TreeOram {
             self.plan_block(Target::Data { id, counts, absent: false }, id, counts);
         }
         for _ in 0..self.maintenance_due(self.batch.ops.len() as u64) {
-            // A block that this batch moves already may be waiting for a later roll-over.
+            // A block that this batch already moves may be pending for a later roll-over.
             let waiting = self.pending.keys().find(|id| !first.contains_key(id)).copied();
             match waiting.and_then(|id| self.pending.remove_entry(&id)) {
                 Some((id, counts)) => self.plan_block(Target::Remap { id, counts }, id, counts),
@@ -35,8 +35,8 @@ impl TreeOram {
         }
     }
 
-    /// Paths that this many requests owe to group remaps: twice what a roll-over after every
-    /// 2^β accesses can ask for, whether or not one happened.
+    /// Paths for group remaps that this many requests owe: twice the need of a roll-over after
+    /// every 2^β accesses, whether or not one happened.
     fn maintenance_due(&mut self, requests: u64) -> u64 {
         let before = self.requests;
         self.requests += requests;
@@ -49,8 +49,8 @@ impl TreeOram {
         }
     }
 
-    /// Checks a map block against its count (Freecursive §6.2.1) and tells whether it is absent:
-    /// nothing it maps was ever accessed.
+    /// Checks a map block against its count (Freecursive §6.2.1). True when it is absent: none of
+    /// its blocks was ever accessed.
     pub(in crate::tree) fn is_absent(
         &mut self,
         index: usize,
@@ -67,9 +67,9 @@ impl TreeOram {
         Ok(true)
     }
 
-    /// Checks a data block: it is there when it lives, and only then (what is dead was dropped).
-    /// Without PMMAC it is up to the tag tree that nothing is missing, and what is not there does
-    /// not exist.
+    /// Checks a data block: the tree holds it if it is live, and only then (dead blocks were
+    /// dropped). Without PMMAC, the tag tree ensures that nothing is missing, so a missing block
+    /// does not exist.
     pub(super) fn check_data(&mut self, index: usize, id: u64, counts: Counts) -> Result<()> {
         if id >> LEVEL_SHIFT > 0 {
             return self.move_map_block(index, id, counts);
@@ -87,8 +87,8 @@ impl TreeOram {
         Ok(())
     }
 
-    /// A map block moves with its group. With PMMAC one that was never used is made now: its count
-    /// would no longer say that it is fresh.
+    /// Moves a map block with its group. With PMMAC, creates an unused one now: its count would no
+    /// longer mark it as fresh.
     fn move_map_block(&mut self, index: usize, id: u64, counts: Counts) -> Result<()> {
         if self.is_absent(index, id, counts)? && self.config.pmmac {
             let first = self.first_entry(id);
@@ -99,7 +99,7 @@ impl TreeOram {
         Ok(())
     }
 
-    /// With PMMAC: the block that access `index` found is the one written at this count.
+    /// With PMMAC, checks that the block of access `index` is the one written at this count.
     fn check_mac(&mut self, index: usize, id: u64, count: u64) -> Result<()> {
         let Some(header) = self.trees[0].target(index).filter(|_| self.config.pmmac) else {
             return Ok(());

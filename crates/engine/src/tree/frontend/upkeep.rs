@@ -1,18 +1,18 @@
-//! What is asked of the engine beside operations: what a crashed session showed once more, turns of the
-//! schedule ahead, and parts of a flush.
+//! Engine calls besides operations: replays of a crashed session's intents, early turns of the
+//! schedule, and parts of a flush.
 
 use super::{Phase, TreeOram};
 use crate::tree::batch::{Batch, Intent};
 use crate::{Action, BlockId, BlockOp, Engine, EngineError, Result};
 
-/// What is flushed at a time ahead of a commit, in bytes: no more than a store takes without waiting.
+/// Bytes of one partial flush ahead of a commit: what a store takes without waiting.
 pub const AHEAD_BYTES: usize = 4 << 20;
 /// The most paths of a round of maintenance.
 const MOST_EXTRA: u64 = 1 << 16;
 
 impl TreeOram {
-    /// Serves a batch of a crashed session again: on the state of the last commit it shows the
-    /// same paths in the same order, and remaps their blocks, so that no path is repeated later.
+    /// Replays a batch of a crashed session. On the state of the last commit, it shows the same
+    /// paths in the same order and remaps their blocks, so no later access repeats a path.
     ///
     /// # Errors
     /// As [`Engine::submit`].
@@ -24,8 +24,8 @@ impl TreeOram {
         self.submit_intended(intent, intent.ids.iter().map(read).collect())
     }
 
-    /// What a batch of operations on these blocks will show, whatever they are: its intent may be made
-    /// durable before they are submitted ([`Self::submit_intended`]), if no other batch comes before.
+    /// The intent of a batch on these blocks, for any operations. It may become durable before
+    /// [`Self::submit_intended`] submits them, if no other batch comes between.
     pub fn intend(&mut self, ids: Vec<u64>) -> Intent {
         Intent { seed: self.draw_seed(), ids }
     }
@@ -33,7 +33,7 @@ impl TreeOram {
     /// As [`Engine::submit`], with operations on the blocks of this intent, in its order.
     ///
     /// # Errors
-    /// As [`Engine::submit`]; `Invalid` when they are others.
+    /// As [`Engine::submit`]; `Invalid` for other blocks.
     pub fn submit_intended(&mut self, intent: &Intent, ops: Vec<BlockOp>) -> Result<()> {
         if !ops.iter().map(|op| &op.id.0).eq(&intent.ids) {
             return Err(EngineError::Invalid("other blocks were intended".into()));
@@ -43,17 +43,17 @@ impl TreeOram {
         Ok(())
     }
 
-    /// What a round of maintenance will show: its intent may be made durable before it begins, by a replay of it,
-    /// if no batch comes before.
+    /// The intent of a round of maintenance. It may become durable before a replay of it begins the
+    /// round, if no batch comes between.
     pub fn intend_maintenance(&self, paths: u64) -> Intent {
         Intent { seed: paths, ids: Vec::new() }
     }
 
-    /// Begins a round of `paths` scheduled evictions and nothing else, as if their turn had come:
-    /// so a tree that shrinks gets done when there is little traffic. Run it as a batch.
+    /// Begins a round of `paths` scheduled evictions and nothing else, ahead of their turn. So a
+    /// shrinking tree finishes even with little traffic. Run it as a batch.
     ///
     /// # Errors
-    /// `Invalid` while a batch is under way, and for more paths than a tree has in any use.
+    /// `Invalid` while a batch is under way, and for more paths than any use of a tree needs.
     pub fn begin_maintenance(&mut self, paths: u64) -> Result<()> {
         self.expect_idle()?;
         if paths > MOST_EXTRA {
@@ -66,9 +66,9 @@ impl TreeOram {
         Ok(())
     }
 
-    /// Begins to flush a part of what a flush would, ahead of it: [`AHEAD_BYTES`], the last buckets in
-    /// heap order. Says whether it did; what is left is no more than such a part otherwise. Run it as
-    /// a batch.
+    /// Begins a partial flush ahead of the full one: [`AHEAD_BYTES`], the last buckets in heap
+    /// order. Returns whether it did. If not, no more than one such part is left. Run it as a
+    /// batch.
     ///
     /// # Errors
     /// `Invalid` while a batch is under way.
