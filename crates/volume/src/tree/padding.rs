@@ -26,7 +26,7 @@ const JOURNAL_WITHIN: u64 = 2 << 20;
 /// What the current operation has shown, and what was accepted since the last sync.
 #[derive(Default)]
 pub(crate) struct Padding {
-    /// Turns, since the last [`TreeVolume::bring_up`].
+    /// Turns, since the last `bring_up`.
     turns: u64,
     /// Blocks discarded, since then.
     discards: u64,
