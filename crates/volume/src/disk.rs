@@ -302,8 +302,9 @@ impl Disk {
         self.shape.pieces(offset, len).filter(absent).count() as u64
     }
 
-    /// Refuses what the store has no space for before accepting it: accepted data must be stored. It
-    /// asks for the store's room even if no block is new, because the store may see the question.
+    /// Refuses what the store has no space for before accepting it: accepted data must be stored.
+    /// It asks for the store's room even if no block is new, because the store may see the
+    /// question.
     fn expect_room(&self, new: u64) -> Result<()> {
         match self.blocks.room()? {
             Some(room) if room < new => Err(Error::Full("the store has no space left".into())),

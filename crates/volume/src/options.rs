@@ -138,7 +138,7 @@ pub struct OpenOptions {
 /// The default memory budget: 448 MiB.
 pub const DEFAULT_MEMORY: usize = 448 << 20;
 
-/// What is known of an open volume.
+/// Information about an open volume.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VolumeInfo {
     /// Its identity.
@@ -160,11 +160,11 @@ pub struct VolumeInfo {
     /// What the opening replayed of a session that did not end well: batches, or writes of a
     /// sequential volume.
     pub replayed: u64,
-    /// What is known of its engine.
+    /// Information about its engine.
     pub engine: EngineInfo,
 }
 
-/// What is known of an engine.
+/// Information about an engine.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EngineInfo {
     /// The store sees every read and every write.
@@ -191,7 +191,7 @@ impl VolumeInfo {
     }
 }
 
-/// What is known of a tree.
+/// Information about a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeInfo {
     /// Slots in a bucket.
@@ -214,7 +214,7 @@ pub struct TreeInfo {
     pub recursion_levels: usize,
 }
 
-/// What is known of a sequential engine. Only the two counts at the end ever change.
+/// Information about a sequential engine. Only the two counts at the end ever change.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SequentialInfo {
     /// The engine's parameters, from the header.

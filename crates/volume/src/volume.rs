@@ -97,7 +97,7 @@ impl Volume {
         }
     }
 
-    /// What is known of the volume.
+    /// Information about the volume.
     ///
     /// # Errors
     /// Those of the store.

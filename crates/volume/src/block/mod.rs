@@ -193,7 +193,8 @@ impl Least {
 /// A read finds everything accepted before it began. Of a concurrent write it finds all or nothing
 /// of each block. What ends the space's handle ends its readers, and the other way round.
 pub trait BlockReader: Send + Sync {
-    /// Reads blocks. `take` gets each, in order, with its number in the list; absent ones are `None`.
+    /// Reads blocks. `take` gets each, in order, with its number in the list; absent ones are
+    /// `None`.
     ///
     /// # Errors
     /// `Invalid` when there is no such block; those of [`BlockSpace::access`].

@@ -355,7 +355,7 @@ impl SequentialVolume {
         if self.options.memory_bytes == 0 { MEMORY } else { self.options.memory_bytes }
     }
 
-    /// What is known of the volume.
+    /// Information about the volume.
     ///
     /// # Errors
     /// Those of the store.

@@ -15,7 +15,7 @@ const SLOT_BYTES: u64 = 4096;
 /// For a commit whose state has a table of computers. Version 1 has none.
 const VERSION: u32 = 2;
 const WITHOUT_TABLE: u32 = 1;
-/// The version in its [`Place`].
+/// The version in its `Place`.
 const PLACE_VERSION: u64 = 1;
 
 /// The content of a commit.

@@ -1,5 +1,5 @@
-//! Carries out deferred writes while a caller waits: as long as that takes if the disk answers, but
-//! never until a stalled disk does.
+//! Carries out deferred writes while a caller waits: it waits for that work, but not for a stalled
+//! disk.
 //!
 //! A batch's intent must be durable before its first read (see `journal`). Deferred writes have
 //! known blocks, so their batch is *intended* first: its intent is on its way to the disk, the

@@ -17,8 +17,8 @@ const MOST_FLUSH: u64 = 128 << 20;
 /// The interval doubles if the store has room for this many times its writes: up to four times the
 /// writes between two commits may be free for a while, and must not make a small disk smaller.
 const ROOMY: u64 = 16;
-/// The most holes made at a time, and when a caller waits: each takes 0.06 ms, but 4 on a busy
-/// computer.
+/// The most holes made at a time: in general, and when a caller waits. Each takes 0.06 ms, but 4 on
+/// a busy computer.
 const MOST_HOLES: usize = 1024;
 const FEW_HOLES: usize = 16;
 /// Scheduled paths that follow each batch while the tree shrinks.

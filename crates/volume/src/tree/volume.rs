@@ -422,7 +422,7 @@ impl TreeVolume {
         (&*self.store, &self.slab, &mut self.engine)
     }
 
-    /// What is known of the tree.
+    /// Information about the tree.
     pub fn tree_info(&self) -> TreeInfo {
         let config = self.engine.config();
         TreeInfo {
@@ -438,7 +438,7 @@ impl TreeVolume {
         }
     }
 
-    /// What is known of the volume.
+    /// Information about the volume.
     ///
     /// # Errors
     /// Those of the store.

@@ -24,7 +24,7 @@ impl ComputerId {
 pub struct Act {
     /// Its author.
     pub computer: ComputerId,
-    /// Its author's acts up to this one, included.
+    /// Its author's number of acts, this one included.
     pub number: u64,
 }
 
@@ -39,7 +39,7 @@ pub struct LogMark {
     pub tag: Tag,
 }
 
-/// What is known of a commit's log.
+/// This computer's knowledge of a commit's log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogSeen {
     /// Its newest record.
@@ -122,7 +122,7 @@ impl MemoryKeeper {
         keeper
     }
 
-    /// What is known of a volume.
+    /// The knowledge of a volume.
     pub fn known(&self, volume: VolumeId) -> Option<Known> {
         self.notes().known.get(&volume).copied()
     }
