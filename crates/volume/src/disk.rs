@@ -1,11 +1,11 @@
 //! A disk: bytes by their offset, over the blocks of a volume.
 //!
-//! The whole disk is made addressable when it is made, so how far out it is written shows nowhere.
-//! A block that was never written, or was given back, is absent: it reads as zeros and takes no
-//! space. What an operation costs follows from its offset and length alone: a read costs one access
-//! for each block it touches, present or absent; a write costs as much, later; giving whole blocks
-//! back costs none, or on a sequential volume as much as writing them. Where the volume pads it
-//! follows from the length alone: as much as at the offset where most blocks are touched.
+//! Formatting makes the whole disk addressable, so the store never learns how far out it is
+//! written. A block never written, or given back, is absent: it reads as zeros and takes no space.
+//! An operation's cost follows from its offset and length alone. A read costs one access for each
+//! block it touches, present or absent; a write costs as much, later. Giving whole blocks back
+//! costs nothing, or on a sequential volume as much as writing them. A padded volume's cost follows
+//! from the length alone: that of the offset that touches most blocks.
 //!
 //! The volume's root says that it holds a disk: `OBLDISK\n | version 2 | zeros 6 | size 8`.
 
@@ -27,12 +27,12 @@ const VERSION: u16 = 1;
 const ROOT: usize = 24;
 /// Sizes are multiples of this, as every kernel expects of a disk.
 pub const SECTOR: u64 = 512;
-/// So many bytes are handed to the volume at a time: it keeps about as many waiting.
+/// Bytes passed to the volume at a time; it defers about as many.
 const WRITE_BYTES: u64 = 2 << 20;
-/// So many blocks are looked for at most before it is said what was found, and so many together.
+/// Most blocks that one call looks at, and how many it looks at together.
 const LOOK_BLOCKS: usize = 1 << 18;
 const LOOK_TOGETHER: usize = 1 << 12;
-/// So many blocks are given back at a time, which bounds the list of them.
+/// Blocks given back at a time; bounds the list of them.
 const DISCARD_BLOCKS: usize = 1 << 16;
 
 /// The size of the disk that a volume with this root holds; `None` when it holds something else.
@@ -66,12 +66,12 @@ fn root_of(size: u64) -> Vec<u8> {
     root
 }
 
-/// A part of the disk that is all there, or all absent.
+/// A part of the disk that exists whole, or is absent whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     /// Its length in bytes.
     pub len: u64,
-    /// Whether it takes space; what does not reads as zeros.
+    /// Whether it takes space; an absent part reads as zeros.
     pub exists: bool,
 }
 
@@ -85,7 +85,7 @@ impl Disk {
     /// Makes a disk of `size` bytes in an empty volume.
     ///
     /// # Errors
-    /// `Invalid` for a size that no disk has, `Full` for one that the volume has not.
+    /// `Invalid` for an impossible size, `Full` for one beyond the volume's capacity.
     pub fn format(mut blocks: Box<dyn BlockSpace>, size: u64) -> Result<Self> {
         if size == 0 || !size.is_multiple_of(SECTOR) {
             let why = format!("a disk's size is a multiple of {SECTOR} bytes, not {size}");
@@ -126,8 +126,8 @@ impl Disk {
         self.shape.block_bytes
     }
 
-    /// Reads many ranges, given as offset and length. All their blocks are asked for together, and
-    /// each once, however many ranges touch it.
+    /// Reads many ranges, given as offset and length. It fetches all their blocks together, each
+    /// once, even if several ranges touch it.
     ///
     /// # Errors
     /// `Invalid` for a range beyond the end; those of an access.
@@ -163,30 +163,30 @@ impl Disk {
         Ok(ranges.iter().map(answer).collect())
     }
 
-    /// What other threads may read the disk with, beside all that goes on here; `None` where a read
-    /// has its turn like everything else.
+    /// A reader for other threads, beside all work here; `None` if a read takes its turn like
+    /// everything else.
     pub fn reader(&self) -> Option<DiskReader> {
         self.blocks.reader().map(|blocks| DiskReader::new(blocks, self.shape))
     }
 
-    /// Writes bytes. Blocks of which only a part is written are not read first.
+    /// Writes bytes, without first reading the blocks that it writes in part.
     ///
     /// # Errors
-    /// `Invalid` beyond the end, `Full` when the store has no space for blocks that are new; those
-    /// of an access.
+    /// `Invalid` beyond the end, `Full` when the store has no space for new blocks; those of an
+    /// access.
     pub fn write(&mut self, offset: u64, data: &[u8]) -> Result<()> {
         let len = data.len() as u64;
         self.write_with(offset, len, |from, len| data[from..from + len].to_vec())?;
         self.brought_up(self.shape.most_touched(len), 0)
     }
 
-    /// What an operation shows follows from its kind and length, where the volume pads.
+    /// Pads an operation, so that its trace follows from its kind and length.
     fn brought_up(&mut self, writes: u64, discards: u64) -> Result<()> {
         self.blocks.bring_up(Least { writes, discards, ..Least::default() })
     }
 
-    /// Makes a range read as zeros. Its whole blocks are given back, unless the caller wants them
-    /// to `stay`: then they take the space that a write takes.
+    /// Makes a range read as zeros. It gives whole blocks back, unless the caller wants them to
+    /// `stay`: then they take the space of a write.
     ///
     /// # Errors
     /// As [`Self::write`].
@@ -195,7 +195,7 @@ impl Disk {
         if stay || whole.is_empty() {
             self.write_with(offset, len, |_, len| vec![0; len])?;
             let touched = self.shape.most_touched(len);
-            // Those that are not to stay may be two edges elsewhere, with a block between them.
+            // Without `stay`, the same length elsewhere may be two edges with a block between them.
             return if stay {
                 self.brought_up(touched, 0)
             } else {
@@ -206,7 +206,7 @@ impl Disk {
         let (first, last) =
             (whole.start * self.shape.block_bytes, whole.end * self.shape.block_bytes);
         let (end, last) = (offset + len, last.min(self.shape.size));
-        // Both edges first: they may be refused, and then nothing has been changed.
+        // Both edges first: a refusal then has changed nothing.
         let edges = [(offset, first - offset), (last, end - last)];
         self.expect_room(edges.iter().map(|&(at, len)| self.absent(at, len)).sum())?;
         for (at, len) in edges {
@@ -216,8 +216,7 @@ impl Disk {
         self.brought_up(self.shape.most_touched(len).min(2), 1)
     }
 
-    /// The content of a range is no longer wanted; its whole blocks are given back and read as
-    /// zeros.
+    /// Discards a range: its whole blocks are given back and read as zeros.
     ///
     /// # Errors
     /// `Invalid` beyond the end; those of an access.
@@ -235,8 +234,8 @@ impl Disk {
         self.blocks.commit()
     }
 
-    /// What exists of a range, in at most `most` extents that differ from their neighbours; when
-    /// there are more, or it takes long to look, of a range that ends earlier. Costs no access.
+    /// What exists of a range, in at most `most` extents that differ from their neighbours. They
+    /// end earlier when there are more, or when looking takes long. Costs no access.
     ///
     /// # Errors
     /// `Invalid` beyond the end; those of a read.
@@ -259,8 +258,8 @@ impl Disk {
         Ok(extents)
     }
 
-    /// Whether zeros over this range cost less than writing them: some of its blocks are whole, and
-    /// giving those back costs less.
+    /// Whether zeros over this range cost less than a write: it contains whole blocks, and giving
+    /// those back is cheaper.
     pub fn zeroes_fast(&self, offset: u64, len: u64) -> bool {
         self.blocks.erases_cheaply()
             && self.shape.expect_inside(offset, len).is_ok()
@@ -288,7 +287,7 @@ impl Disk {
         self.blocks.idle()
     }
 
-    /// Commits, leaves nothing to be done again, and gives the volume back.
+    /// Commits, leaves nothing to replay, and gives the volume back.
     ///
     /// # Errors
     /// Those of a commit.
@@ -303,8 +302,9 @@ impl Disk {
         self.shape.pieces(offset, len).filter(absent).count() as u64
     }
 
-    /// Refuses what the store has no space for while it can still be refused: what was accepted
-    /// must be stored. The store is asked whether anything is new or not: it may see that it is.
+    /// Refuses what the store has no space for before accepting it: accepted data must be stored.
+    /// It asks for the store's room even if no block is new, because the store may see the
+    /// question.
     fn expect_room(&self, new: u64) -> Result<()> {
         match self.blocks.room()? {
             Some(room) if room < new => Err(Error::Full("the store has no space left".into())),
@@ -312,7 +312,7 @@ impl Disk {
         }
     }
 
-    /// Writes what `bytes` gives for a part of the range, counted from its beginning.
+    /// Writes what `bytes` gives for each part of the range, counted from its beginning.
     fn write_with(
         &mut self,
         offset: u64,
@@ -325,7 +325,7 @@ impl Disk {
         let end = offset + len;
         let mut at = offset;
         while at < end {
-            // Parts end where blocks do, so that no block is written twice.
+            // Parts end at block boundaries, so no block is written twice.
             let next = (at + part - at % self.shape.block_bytes).min(end);
             let ops = self.shape.pieces(at, next - at).map(|piece| {
                 let from = piece.block * self.shape.block_bytes + piece.at as u64 - offset;

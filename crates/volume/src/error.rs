@@ -8,7 +8,7 @@ pub enum Error {
     /// The path or block does not exist.
     #[error("{0}: no such file or directory")]
     NotFound(String),
-    /// Something of that name is there already.
+    /// That name exists already.
     #[error("{0}: already exists")]
     Exists(String),
     /// A directory was needed.
@@ -17,43 +17,43 @@ pub enum Error {
     /// A file was needed.
     #[error("{0}: is a directory")]
     IsADirectory(String),
-    /// A directory that should be removed or replaced has entries.
+    /// The directory to remove or replace has entries.
     #[error("{0}: directory not empty")]
     NotEmpty(String),
-    /// A name, or the target of a link, is longer than what can be stored.
+    /// A name, or a link's target, is too long to store.
     #[error("{0}: the name is too long")]
     NameTooLong(String),
-    /// A file or a value would be larger than what can be stored.
+    /// A file or a value would be too large to store.
     #[error("{0}")]
     TooLarge(String),
-    /// A file or directory has as many links as can be counted.
+    /// A file or directory has the most links that can be counted.
     #[error("{0}: too many links")]
     TooManyLinks(String),
-    /// The request makes no sense as it is.
+    /// The request makes no sense.
     #[error("{0}")]
     Invalid(String),
-    /// No passphrase slot opens with what was given.
+    /// No passphrase slot opens with the given secret.
     #[error("wrong passphrase")]
     WrongPassphrase,
-    /// Not a volume, or one of a format this version does not know.
+    /// Not a volume, or one in a format that this version does not know.
     #[error("{0}")]
     Unsupported(String),
-    /// Files were asked for.
+    /// The caller wanted files.
     #[error("the volume holds a disk, not files")]
     HoldsDisk,
-    /// A disk was asked for.
+    /// The caller wanted a disk.
     #[error("the volume holds files, not a disk")]
     HoldsFiles,
     /// The stored bytes are not what was written.
     #[error("tampered or damaged: {0}")]
     Tampered(String),
-    /// The volume is older than what this computer has seen.
+    /// The volume is older than one that this computer has seen.
     #[error("rolled back: {0}")]
     RolledBack(String),
-    /// Another volume is known at this place; the two identities are named.
+    /// Another volume is known at this place; the message names both identities.
     #[error("another volume: {0}")]
     OtherVolume(String),
-    /// What this computer knows of the volume cannot be read or kept.
+    /// This computer cannot read or keep its knowledge of the volume.
     #[error("what this computer knows of the volume {0}")]
     Forgotten(String),
     /// The declared capacity or the store is used up.

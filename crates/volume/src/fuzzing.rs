@@ -1,8 +1,8 @@
-//! Doors for the fuzz targets in `fuzz/` to parsers that are otherwise private.
+//! Entry points for the fuzz targets in `fuzz/` to otherwise private parsers.
 //!
-//! **Not part of the API.** Each function does one thing with bytes that a store might hand out;
-//! what must hold of the outcome is said by the target. The keys are known and fixed, so that a
-//! target can seal hostile plaintexts: an adversary without keys never gets this far.
+//! **Not part of the API.** Each function does one thing with bytes that a store might return; the
+//! target states what must hold of the outcome. The keys are known and fixed, so a target can seal
+//! hostile plaintexts: an adversary without keys never gets this far.
 
 use crate::header::Header;
 use crate::tree::commit::{COMMIT_OBJECT, CommitRecord, read_commit, write_commit};
@@ -21,13 +21,13 @@ use std::ops::Range;
 use zerocopy::{FromBytes, IntoBytes};
 
 const VOLUME: VolumeId = VolumeId([7; 16]);
-/// The commit on which [`journal`] stands, and its digest.
+/// The commit under [`journal`], and its digest.
 const EPOCH: u64 = 5;
 const DIGEST: [u8; 32] = [3; 32];
 const ACT: Act = Act { computer: ComputerId([5; 16]), number: 1 };
 
-/// A key that seals what a target makes. Each kind of input has its own, so that the fuzzer cannot
-/// splice what was sealed for one (and stands in the seeds) into another.
+/// The sealing key of a target. Each kind of input has its own, so the fuzzer cannot splice one
+/// kind's sealed seeds into another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key(pub u64);
 
@@ -102,7 +102,7 @@ fn new_journal(key: Key, entropy: u64) -> Journal {
     journal
 }
 
-/// A journal that holds these records; with other `entropy`, of another session.
+/// A journal of these records; another `entropy` makes it another session's.
 ///
 /// # Errors
 /// Those of the journal.
@@ -135,7 +135,7 @@ pub fn load_journal(key: Key, journal: &[u8]) -> Result<Vec<Record>> {
     Ok(records.into_iter().map(|(_, record)| record).collect())
 }
 
-/// What [`edit_state`] hands out.
+/// The part that [`edit_state`] edits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edit {
     /// The checkpoint; the outcome becomes the next one, without deltas.
@@ -144,11 +144,11 @@ pub enum Edit {
     Delta,
 }
 
-/// Hands the plaintext of a part of a volume's state to `edit` and makes the outcome current, as
-/// somebody who knows the passphrase could.
+/// Gives the plaintext of a part of a volume's state to `edit` and makes the outcome current, as a
+/// passphrase holder could.
 ///
 /// # Errors
-/// When the volume is not sound to begin with.
+/// If the volume is not sound to begin with.
 pub fn edit_state(
     store: &MemoryStore,
     passphrase: &Passphrase,
@@ -175,7 +175,7 @@ pub fn edit_state(
     write_commit(store, &mut commits, volume, &record)
 }
 
-/// The stored buckets of a volume, with where they are: in which object of the slab, and there.
+/// The stored buckets of a volume, each with its slab object and its range there.
 pub fn places(volume: &mut Volume) -> Vec<(BucketId, &'static str, Range<u64>)> {
     let Some(volume) = volume.tree() else { return Vec::new() };
     let (_, slab, _) = volume.parts();
@@ -187,7 +187,7 @@ pub fn places(volume: &mut Volume) -> Vec<(BucketId, &'static str, Range<u64>)> 
 }
 
 /// Reads and checks the path from the root to a bucket, as [`Volume::verify`] does with all
-/// buckets; of a volume that was opened and not used yet.
+/// buckets. Only for a volume opened and not used yet.
 ///
 /// # Errors
 /// `Tampered` names the bucket.

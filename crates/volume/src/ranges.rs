@@ -10,7 +10,7 @@ impl Ranges {
         Ranges(vec![(0, len)])
     }
 
-    /// Adds a range, joining those that it touches.
+    /// Adds a range and joins it with those it touches.
     pub(crate) fn add(&mut self, mut start: usize, mut end: usize) {
         self.0.retain(|&(s, e)| {
             let apart = e < start || end < s;
@@ -24,7 +24,7 @@ impl Ranges {
         self.0.insert(at, (start, end));
     }
 
-    /// Whether all of a range is in.
+    /// Whether one range contains all of `start..end`.
     pub(crate) fn covers(&self, start: usize, end: usize) -> bool {
         self.0.iter().any(|&(s, e)| s <= start && end <= e)
     }

@@ -1,4 +1,4 @@
-//! A volume, whichever engine it is on.
+//! A volume on any engine.
 
 use crate::block::{BlockReader, BlockSpace, Least};
 use crate::header::{EngineKind, HEADER_OBJECT, Header, PublicHeader};
@@ -39,8 +39,8 @@ impl Volume {
     /// Creates a volume on the tree engine in an empty store and opens it.
     ///
     /// # Errors
-    /// `Exists` when there is a volume already, `Invalid` when there is something else or the
-    /// options make no sense.
+    /// `Exists` if there is a volume already, `Invalid` if there is something else or the options
+    /// make no sense.
     pub fn create(
         store: Arc<dyn Store>,
         passphrase: &Passphrase,
@@ -65,12 +65,12 @@ impl Volume {
         SequentialVolume::create(store, passphrase, kdf, create, open, progress).map(Self::from)
     }
 
-    /// Opens a volume; does again what a session that did not end well leaves to be done.
+    /// Opens a volume; replays a session that did not end well.
     ///
     /// # Errors
     /// `WrongPassphrase`, `Unsupported`, `Tampered`, `RolledBack`, `Busy`.
     pub fn open(store: Arc<dyn Store>, passphrase: &Passphrase, open: OpenOptions) -> Result<Self> {
-        // Nobody shall write between the header and the rest.
+        // Nobody may write between the header and the rest.
         store.lock()?;
         ClosedVolume::read(store)?.open(passphrase, open)
     }
@@ -89,7 +89,7 @@ impl Volume {
         }
     }
 
-    /// What this computer knows of the volume now.
+    /// What this computer now knows of the volume.
     pub fn known(&self) -> Known {
         match &self.0 {
             Kind::Tree(volume) => volume.known(),
@@ -97,7 +97,7 @@ impl Volume {
         }
     }
 
-    /// What can be told about the volume.
+    /// Information about the volume.
     ///
     /// # Errors
     /// Those of the store.
@@ -109,10 +109,10 @@ impl Volume {
     }
 
     /// Reads and authenticates everything: the buckets of a tree, all blocks otherwise; gives their
-    /// number. The order tells nothing.
+    /// number. The order reveals nothing.
     ///
     /// # Errors
-    /// `Tampered` names the first that is not what was written.
+    /// `Tampered` names the first that differs from its last write.
     pub fn verify(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<u64> {
         match &mut self.0 {
             Kind::Tree(volume) => volume.verify(progress),
@@ -120,7 +120,7 @@ impl Volume {
         }
     }
 
-    /// The volume on the tree engine, if it is on that.
+    /// The volume, if it is on the tree engine.
     pub fn tree(&mut self) -> Option<&mut TreeVolume> {
         match &mut self.0 {
             Kind::Tree(volume) => Some(volume),
@@ -128,7 +128,7 @@ impl Volume {
         }
     }
 
-    /// What the tree engine counted since the volume was opened; zeros when there is none.
+    /// The tree engine's counts since the volume was opened; zeros without one.
     pub fn meters(&self) -> Meters {
         match &self.0 {
             Kind::Tree(volume) => volume.meters(),
@@ -137,8 +137,8 @@ impl Volume {
     }
 }
 
-/// A volume whose header was read, and that is not open yet. The header is read this once: what is
-/// decided by it before a passphrase is known holds for the volume that is opened, or it is refused.
+/// A volume whose header is read, and that is not open yet. The header is read only once: decisions
+/// made on it before a passphrase is known hold for the opened volume, or the opening fails.
 pub struct ClosedVolume {
     store: Arc<dyn Store>,
     header: Header,
@@ -148,18 +148,18 @@ impl ClosedVolume {
     /// Reads the header of the volume in a store.
     ///
     /// # Errors
-    /// `Unsupported` when there is none that this version knows.
+    /// `Unsupported` if this version knows no such volume.
     pub fn read(store: Arc<dyn Store>) -> Result<Self> {
         let header = Header::load(&*store)?;
         Ok(Self { store, header })
     }
 
-    /// What its header says. Nothing of it is authenticated before the volume is open.
+    /// Its header. Nothing of it is authenticated before the volume is open.
     pub fn header(&self) -> PublicHeader {
         self.header.public()
     }
 
-    /// The same with a layer over its store.
+    /// The same volume with a layer over its store.
     ///
     /// # Errors
     /// Those of `layer`.
@@ -170,7 +170,7 @@ impl ClosedVolume {
         Ok(Self { store: layer(self.store)?, ..self })
     }
 
-    /// Opens it; does again what a session that did not end well leaves to be done.
+    /// Opens it; replays a session that did not end well.
     ///
     /// # Errors
     /// As [`Volume::open`].
@@ -267,7 +267,7 @@ impl BlockSpace for Volume {
     }
 }
 
-/// Refuses a store that a new volume cannot be made in.
+/// Refuses a store in which no new volume can be made.
 pub(crate) fn expect_empty(store: &dyn Store) -> Result<()> {
     let objects = store.list()?;
     if objects.iter().any(|(name, _)| name == HEADER_OBJECT) {

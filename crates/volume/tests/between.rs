@@ -1,5 +1,5 @@
-//! Where somebody waits for every operation, commits come between them, and when they do follows from how
-//! much was accessed alone.
+//! When callers wait for every operation, commits come between operations, at times that follow
+//! from the amount of accesses alone.
 
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::{Action, BlockId, BlockOp};
@@ -40,7 +40,7 @@ fn filled(disk: Arc<dyn Store>, open: OpenOptions) -> Volume {
     volume
 }
 
-/// What a server does when it has answered; whether it committed.
+/// A server's work after its answers; says whether it committed.
 fn between(volume: &mut Volume) -> Result<bool, Error> {
     let wanted = volume.wants_commit();
     if wanted {
@@ -54,7 +54,7 @@ fn reads(first: u64) -> Vec<BlockOp> {
     (0..SOME).map(|at| op((first + at) % BLOCKS, Action::Read)).collect()
 }
 
-/// Operations that read from where `first` says; what they showed, each and what followed it.
+/// Operations that read from `first`; gives what each showed, and what followed it.
 fn shown(first: impl Fn(u64) -> u64) -> Vec<(Vec<Shown>, Vec<Shown>)> {
     let events = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&events);
@@ -94,7 +94,7 @@ fn what_is_accessed_makes_no_difference() {
     assert!(costs(shown(|number| number * SOME)) == costs(shown(|_| 0)));
 }
 
-/// Remembers what it was told to keep.
+/// Remembers how much it may keep.
 #[derive(Default)]
 struct Keeps {
     disk: MemoryStore,
@@ -109,7 +109,7 @@ impl Store for Keeps {
     }
 }
 
-/// What is kept after each operation, and whether a commit followed.
+/// The bytes that the store may keep after each operation, and whether a commit followed.
 fn kept(first: impl Fn(u64) -> u64) -> Vec<(usize, bool)> {
     let disk = Arc::new(Keeps::default());
     let mut volume = filled(disk.clone(), open());
@@ -128,7 +128,7 @@ fn less_and_less_is_kept_towards_a_commit_and_much_after_it() {
     let after = kept.windows(2).filter(|two| two[0].1).map(|two| two[1].0);
     assert!(after.clone().count() >= 3);
     assert!(after.into_iter().all(|bytes| bytes == MOST));
-    // Not all of it is waited for in one operation.
+    // No operation waits for all of it.
     let less = kept.windows(2).map(|two| two[0].0.saturating_sub(two[1].0));
     assert!(less.clone().all(|less| less <= MOST / 4), "{:?}", less.max());
     assert_eq!(kept, self::kept(|_| 0), "whatever is accessed");
@@ -146,7 +146,7 @@ fn what_was_committed_is_there_wherever_the_store_fails() {
         if let Some(at) = at {
             plan.fail_in(at, Fault { repeat: Repeat::FromThenOn, ..Fault::once() });
         }
-        // How far it came, and up to where that is durable.
+        // How far it came, and how far it is durable.
         let (mut tried, mut durable) = (0, 0);
         let mut run = || -> Result<(), Error> {
             for number in 0..60 {
@@ -180,7 +180,7 @@ fn what_was_committed_is_there_wherever_the_store_fails() {
         plan.operations() - begin
     };
     let all = session(None);
-    // Not up to the very end: paths are random, and another session may come with a few requests less.
+    // Not up to the very end: paths are random, and another session may make a few requests fewer.
     for part in 0..16 {
         session(Some(all * part / 16));
     }

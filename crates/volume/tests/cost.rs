@@ -1,4 +1,4 @@
-//! What each file operation costs in accesses: the table of SECURITY.md, row by row, on a volume.
+//! The cost of each file operation in accesses: the table of SECURITY.md, row by row, on a volume.
 
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_store::{MemoryStore, Store};
@@ -10,7 +10,7 @@ const BLOCK: usize = 4096;
 /// The smallest record of a sync: 16 KiB of writes and a page.
 const RECORD: u64 = 20 << 10;
 
-/// A file system on a volume, and what its store was shown.
+/// A file system on a volume, and what its store saw.
 struct Rig {
     fs: FileSystem,
     store: Arc<MemoryStore>,
@@ -41,7 +41,7 @@ impl Rig {
         Rig { fs, store, shown }
     }
 
-    /// Closes the volume and opens it again: nothing is in memory.
+    /// Closes the volume and opens it again, with nothing in memory.
     fn again(self) -> Self {
         drop(self.fs.into_blocks().expect("the end"));
         let store: Arc<dyn Store> = self.store.clone();
@@ -50,7 +50,7 @@ impl Rig {
         Rig { fs, ..self }
     }
 
-    /// What `work` costs.
+    /// The cost of `work`.
     fn cost<T>(&self, work: impl FnOnce(&FileSystem) -> T) -> (T, Cost) {
         self.shown.lock().expect("alone").clear();
         let done = work(&self.fs);
@@ -159,7 +159,7 @@ fn removing_costs_no_accesses_and_the_tree_follows() {
     assert!(after < before, "{before:?} -> {after:?}");
 }
 
-/// Of the journal's record the store learns a class: three significant bits beyond 32 KiB.
+/// The store learns only the class of a journal record: three significant bits beyond 32 KiB.
 #[test]
 fn records_have_size_classes() {
     let rig = Rig::new();

@@ -41,9 +41,9 @@ enum Event {
     Read(Vec<(usize, usize)>),
     Extents(usize, usize),
     Flush,
-    /// The disk is closed as it should be and opened again.
+    /// The disk is closed cleanly and opened again.
     Reopen,
-    /// A flush, then the session ends without a word.
+    /// A flush, then the session ends without notice.
     Crash,
 }
 
@@ -71,7 +71,7 @@ fn pattern(at: usize, len: usize, fill: u8) -> Vec<u8> {
     (at..at + len).map(|at| fill.wrapping_add((at / 7) as u8) | 1).collect()
 }
 
-/// Where the whole blocks of a range begin and end.
+/// The beginning and end of the whole blocks in a range.
 fn whole(at: usize, len: usize) -> std::ops::Range<usize> {
     let (first, end) = (at.next_multiple_of(BLOCK), at + len);
     let end = if end == SIZE { end } else { end - end % BLOCK };
@@ -199,12 +199,12 @@ fn a_volume_says_what_it_holds() {
     assert!(matches!(size_in(&size_in_root(1 << 20)[..23]), Err(Error::Tampered(_))));
 }
 
-/// A root as the format page has it.
+/// A root as in docs/format.md.
 fn size_in_root(size: u64) -> Vec<u8> {
     [&b"OBLDISK\n"[..], &[1, 0, 0, 0, 0, 0, 0, 0], &size.to_le_bytes()].concat()
 }
 
-/// A volume in a store that tells of little space.
+/// A volume in a store that reports little space.
 struct Narrow(Volume, u64);
 
 impl BlockSpace for Narrow {
@@ -253,7 +253,7 @@ fn a_full_store_refuses_new_blocks_and_nothing_else() {
     disk.write(0, &[1; 3 * BLOCK]).expect("room for three");
     full(disk.write(9 * block - 1, &[2; 2]));
     full(disk.write_zeroes(9 * block, 2 * block, true));
-    // The edges would need two new blocks; nothing of it is done.
+    // The edges would need two new blocks; nothing is done.
     full(disk.write_zeroes(8 * block - 1, block + 2, false));
     disk.write_zeroes(block - 1, block + 2, false).expect("these exist");
     assert_eq!(disk.read_many(&[(0, 4 * BLOCK)]).expect("inside")[0], {

@@ -1,8 +1,9 @@
 //! One tiny volume of each kind stays for ever and must open for ever: with each flag of the tree's
-//! header, and on the sequential engine files and disks, clean and not, in a folder and in one file.
+//! header, and on the sequential engine files and disks, clean and not, in a folder and in one
+//! file.
 //!
 //! `OBLIVIO_WRITE_FIXTURES=DIR cargo test -p oblivio-volume --test fixtures -- --ignored` makes new
-//! ones. docs/format.md says what each is.
+//! ones. docs/format.md describes each.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 
 use oblivio_crypto::{KdfParams, Passphrase};
@@ -19,7 +20,7 @@ use std::sync::Arc;
 
 const BLOCK: usize = 1024;
 const DISK: u64 = 32 << 10;
-/// Where the flags stand in a header.
+/// The offset of the flags in a header.
 const FLAGS: usize = 12;
 
 fn fixture(name: &str) -> PathBuf {
@@ -54,13 +55,13 @@ fn open(path: &Path) -> Volume {
     Volume::open(store, &passphrase(), OpenOptions::default()).expect("it opens")
 }
 
-/// Bytes that tell every place from every other.
+/// Bytes that distinguish every place.
 fn pattern(offset: u64, len: usize) -> Vec<u8> {
     let word = |at: u64| (at / 8).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes();
     (offset..offset + len as u64).map(|at| word(at)[at as usize % 8]).collect()
 }
 
-/// Writes what every fixture with a disk holds: all of it, then zeros and others over parts.
+/// Writes the content of every fixture with a disk: all of it, then zeros and others over parts.
 fn fill_disk(disk: &mut Disk) {
     for offset in (0..DISK).step_by(8 << 10) {
         disk.write(offset, &pattern(offset, 8 << 10)).expect("written");
@@ -73,7 +74,7 @@ fn fill_disk(disk: &mut Disk) {
 
 fn expect_disk(disk: &mut Disk) {
     let mut expected = pattern(0, DISK as usize);
-    // The whole blocks of what was trimmed.
+    // The whole blocks of the trimmed range.
     expected[8 << 10..12 << 10].fill(0);
     expected[20_470..20_495].copy_from_slice(b"across a border of blocks");
     assert_eq!(disk.size(), DISK);
@@ -112,7 +113,7 @@ fn expect_files(fs: &FileSystem) {
     assert_eq!(fs.read_link(link.ino).expect("a link"), b"folder/large");
 }
 
-/// What holds a disk opens, holds what was written, and takes more.
+/// A fixture with a disk opens, has the written content, and accepts more.
 fn disk_opens(name: &str, flags: u32) {
     let (_dir, path) = copied(name);
     if path.is_dir() {
@@ -143,7 +144,7 @@ fn sequential_disks() {
     disk_opens("sequential-one-file", 0);
 }
 
-/// Left in the middle of a turn: what was synced is in the log only, access times are lost.
+/// Left in the middle of a turn: synced data is in the log only, access times are lost.
 #[test]
 fn sequential_disks_without_a_clean_end() {
     for name in ["sequential-interrupted", "sequential-map-on-disk-interrupted"] {
@@ -154,7 +155,7 @@ fn sequential_disks_without_a_clean_end() {
     }
 }
 
-/// Whose commits have tables of computers, and whose log says what each did.
+/// Commits with tables of computers, and a log that names the author of each act.
 #[test]
 fn volumes_with_tables() {
     disk_opens("tables", 2);
@@ -171,7 +172,7 @@ fn volumes_with_tables() {
     }
 }
 
-/// A volume of before takes a table with its next commit, where its state has room for one.
+/// An older volume takes a table with its next commit, if its state has room for one.
 #[test]
 fn older_volumes_take_a_table() {
     let with_room = ["flags-1", "flags-2", "flags-3", "sequential-disk", "sequential-one-file"];
@@ -214,7 +215,7 @@ fn small(blocks: u64) -> SequentialOptions {
     SequentialOptions { quantum_writes: 6, log_quanta: 12, ..SequentialOptions::of(engine) }
 }
 
-/// With the map on the disk a bucket has room for a page of it.
+/// With the map on the disk, a bucket has room for a page of it.
 fn with_map_on_disk(mut options: SequentialOptions) -> SequentialOptions {
     options.engine.time_pages = 1;
     options
@@ -226,7 +227,7 @@ fn create(store: Arc<dyn Store>, options: SequentialOptions) -> Volume {
     Volume::create_sequential(store, &passphrase(), kdf, options, open, quiet).expect("a volume")
 }
 
-/// Formats a disk and fills it; without a clean end if so wanted.
+/// Formats a disk and fills it, with or without a clean end.
 fn make_disk(volume: Volume, clean: bool) {
     let mut disk = Disk::format(Box::new(volume), DISK).expect("a disk");
     fill_disk(&mut disk);

@@ -1,4 +1,4 @@
-//! A store with little space: it ends in `Full`, told in advance, and never in a commit that fails.
+//! A store with little space: it ends in `Full`, reported in advance, and never in a failed commit.
 
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::{Action, BlockId, BlockOp};
@@ -12,15 +12,14 @@ use std::sync::{Arc, Mutex};
 
 const PAGE: u64 = 4096;
 
-/// A store with so many bytes, that counts how often it had to refuse something. Pages that were
-/// discarded take none.
+/// A store of limited size that counts its refusals. Discarded pages take no space.
 struct Limited {
     disk: MemoryStore,
     holes: Mutex<BTreeSet<(String, u64)>>,
     size: AtomicU64,
     refused: AtomicU64,
     least_free: AtomicU64,
-    /// It fails to tell how much is free.
+    /// Whether it fails to report its free space.
     silent: AtomicBool,
 }
 
@@ -38,7 +37,7 @@ impl Limited {
         Ok((self.size.load(Relaxed) + holes).saturating_sub(used))
     }
 
-    /// Whether there is space for a write; the holes in its range are none any more.
+    /// Whether there is space for a write, which fills the holes in its range.
     fn expect(&self, object: &str, offset: u64, len: usize) -> Result<()> {
         let end = offset + len as u64;
         let free = self.free()?;
@@ -106,7 +105,7 @@ fn create(store: &Arc<Limited>, memory: usize) -> Volume {
     Volume::create(Arc::clone(store) as _, &secret(), create, options(memory)).expect("room for it")
 }
 
-/// The least size of a store in which so many blocks may come into being.
+/// The least size of a store in which `blocks` blocks may be added.
 fn just_enough(blocks: u64, memory: usize) -> u64 {
     let store = Limited::new(u64::MAX >> 1);
     let volume = create(&store, memory);
@@ -160,8 +159,8 @@ fn check(fs: &FileSystem, names: &[String]) {
     }
 }
 
-/// Fills a file system of so many blocks, works on it when it is full, and opens it as after a crash;
-/// three times. Gives what is left.
+/// Fills a file system of `blocks` blocks, works on it when it is full, and opens it as after a
+/// crash; three times. Gives the remaining files.
 fn rounds(
     mut fs: FileSystem,
     blocks: u64,
@@ -194,9 +193,9 @@ fn rounds(
     (fs, names)
 }
 
-/// Fills a store that is just large enough for so many blocks, and works on it for several commits.
+/// Fills a store just large enough for `blocks` blocks, and works on it for several commits.
 fn to_the_limit(blocks: u64, memory: usize) {
-    // Slots of this size do not begin at pages: of each hole, parts of pages are not given back.
+    // Slots of this size do not begin at pages, so each hole keeps parts of pages.
     let size = just_enough(blocks, memory) + (2 << 20);
     let store = Limited::new(size);
     let fs = FileSystem::format(Box::new(create(&store, memory))).expect("room");
@@ -212,7 +211,7 @@ fn to_the_limit(blocks: u64, memory: usize) {
     check(&open(), &names);
 }
 
-/// A sequential volume takes all of its space when it is made: there is enough for it or not, and
+/// A sequential volume takes all its space when it is created. Either there is enough, or not;
 /// later only the file system may be full.
 #[test]
 fn a_sequential_volume_is_used_up_to_its_capacity() {
@@ -243,7 +242,7 @@ fn a_sequential_volume_is_used_up_to_its_capacity() {
 
 #[test]
 fn what_was_removed_makes_room_at_once() {
-    // With what holes do not give back, as below.
+    // Holes keep parts of pages, as above.
     let store = Limited::new(just_enough(2_000, 8 << 20) + (2 << 20));
     let fs = FileSystem::format(Box::new(create(&store, 8 << 20))).expect("room");
     let mut names = Vec::new();
@@ -263,7 +262,7 @@ fn what_was_removed_makes_room_at_once() {
     assert_eq!(store.refused.load(Relaxed), 0, "told in advance");
 }
 
-/// What `df` shows: what was removed is in both of its numbers at once, not in one of them a commit
+/// As `df` shows: removed blocks count in both of its numbers at once, not in one of them a commit
 /// later.
 #[test]
 fn what_was_removed_is_told_as_free_and_available_together() {
@@ -282,7 +281,7 @@ fn what_was_removed_is_told_as_free_and_available_together() {
         let unused = at_once.unused_blocks - before.unused_blocks;
         let free = at_once.free_blocks - before.free_blocks;
         assert!(unused >= 1_990, "{unused} blocks of 2,000, with {room} as the limit");
-        // What is offered is what can be set aside at once, which takes some for metadata.
+        // The available space can be set aside at once, which takes some for metadata.
         let offered = free <= unused && free * 100 >= unused * 95;
         assert!(offered, "{free} of {unused}, with {room} as the limit");
         fs.commit().expect("room for what was accepted");

@@ -1,4 +1,4 @@
-//! The declared limit of a tree volume: changed by the header alone, whichever header is found.
+//! The declared limit of a tree volume: the header alone changes it, whichever header is found.
 
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_store::{MemoryStore, PutMode, ReadAt, Store};
@@ -56,7 +56,7 @@ fn put_back(store: &MemoryStore, header: &[u8]) {
     store.put(HEADER_OBJECT, header, PutMode::Replace).expect("written");
 }
 
-/// Everything but the header, as it was.
+/// A copy of everything but the header.
 fn copy(store: &MemoryStore) -> Arc<MemoryStore> {
     let copy = MemoryStore::new();
     for (name, len) in store.list().expect("a store") {
@@ -104,8 +104,8 @@ fn a_limit_is_raised_and_lowered_without_moving_anything() {
     assert_eq!(fs.check().expect("read").problems, Vec::<String>::new());
 }
 
-/// A crash leaves the old header or the new one, and a store may put any of them back: with each
-/// state that there was, each of them opens, and all is there.
+/// A crash leaves the old header or the new one, and a store may restore any of them. Each opens
+/// with each past state, and all data is there.
 #[test]
 fn every_header_opens_every_state() {
     let store = Arc::new(MemoryStore::new());
@@ -160,7 +160,7 @@ fn every_header_opens_every_state() {
 
 #[test]
 fn the_map_keeps_its_levels_of_recursion() {
-    // All of the map in memory, far beyond where a new volume would recurse.
+    // The whole map in memory, far beyond the size at which a new volume would recurse.
     let store = Arc::new(MemoryStore::new());
     let fs = create(&store, 1 << 30);
     put(&fs, "first", 1 << 20).expect("room");
@@ -170,7 +170,7 @@ fn the_map_keeps_its_levels_of_recursion() {
     drop(fs.into_blocks().expect("closed"));
     assert_eq!(recursion(&store), 1);
     expect(&open(&store), "second", 1 << 20);
-    // And one that recurses goes on to, however little it may hold.
+    // A recursive one stays so, however little it may hold.
     let store = Arc::new(MemoryStore::new());
     let fs = create(&store, 256 << 30);
     put(&fs, "first", 1 << 20).expect("room");
@@ -190,7 +190,7 @@ fn a_header_with_another_limit_is_authenticated() {
     fs.set_capacity(1 << 20).expect("a higher limit");
     drop(fs.into_blocks().expect("closed"));
     let mut forged = header(&store);
-    // The capacity is the first of its eighth bytes that fits.
+    // The capacity is the first eight bytes with this value.
     let at = forged.windows(8).position(|eight| eight == (1u64 << 20).to_le_bytes());
     forged[at.expect("it is there") + 2] ^= 1;
     put_back(&store, &forged);

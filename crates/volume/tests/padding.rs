@@ -1,5 +1,5 @@
-//! With padding every operation on files shows a power of two of batches, those that find nothing
-//! and the end of a session too.
+//! With padding every operation on files shows a power of two of batches, failed lookups and the
+//! end of a session too.
 
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_store::{MemoryStore, Store};
@@ -8,7 +8,7 @@ use oblivio_volume::{CreateOptions, Error, OpenOptions, Shown, ShownKind, Volume
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A page of the metadata's database, so that a lookup reads one block after the other.
+/// A page of the metadata's database, so a lookup reads one block after the other.
 const BLOCK: usize = 4096;
 const NAMES: u64 = 3000;
 
@@ -16,7 +16,7 @@ fn passphrase() -> Passphrase {
     Passphrase::new("pad")
 }
 
-/// A volume with a directory so large that a lookup does not find its pages in memory.
+/// A volume with a directory too large for its pages to be in memory at a lookup.
 fn filled() -> MemoryStore {
     let store = Arc::new(MemoryStore::new());
     let create =
@@ -31,7 +31,7 @@ fn filled() -> MemoryStore {
     store.snapshot()
 }
 
-/// The batches that an open file system has shown.
+/// An open file system, and the batches that it has shown.
 struct Session {
     fs: FileSystem,
     batches: Arc<AtomicU64>,
@@ -53,7 +53,7 @@ impl Session {
         let store: Arc<dyn Store> = Arc::new(disk.snapshot());
         let volume = Volume::open(store, &passphrase(), options).expect("sound");
         let session = Session { fs: FileSystem::open(Box::new(volume)).expect("sound"), batches };
-        // What opening read is padded with the first operation.
+        // The opening's reads are padded with the first operation.
         session.fs.attr(ROOT_INO).expect("there");
         session
     }
@@ -63,7 +63,7 @@ impl Session {
         self.batches.swap(0, Ordering::Relaxed)
     }
 
-    /// Looks names up that are not there, all over the directory; what each showed.
+    /// Looks up missing names all over the directory; gives what each showed.
     fn misses(&self) -> Vec<u64> {
         self.shown();
         let miss = |number: u64| {
@@ -75,7 +75,7 @@ impl Session {
         (0..100).map(miss).collect()
     }
 
-    /// Writes so many small files and ends; what that end showed.
+    /// Writes small files and ends; gives what the end showed.
     fn end(self, files: u64) -> u64 {
         for number in 0..files {
             let name = format!("new {number}");

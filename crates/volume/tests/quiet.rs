@@ -1,5 +1,5 @@
-//! A volume that was emptied becomes smaller in quiet moments, each of which does a little; and it is
-//! sound wherever the store fails meanwhile.
+//! An emptied volume shrinks when idle, a little in each step, and stays sound wherever the store
+//! fails meanwhile.
 
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::{Action, BlockId, BlockOp};
@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex};
 
 /// Large, for speed.
 const BLOCK: usize = 64 << 10;
-/// So many that more is cached and waits for a commit than a quiet moment writes.
+/// Enough that more is cached until a commit than an idle step writes.
 const BLOCKS: u64 = 2300;
 const LEFT: u64 = 400;
-/// About half of what comes between two commits.
+/// About half of the interval between two commits.
 const READ: u64 = 90;
 
 fn op(id: u64, action: Action) -> BlockOp {
@@ -33,7 +33,7 @@ fn open() -> OpenOptions {
     OpenOptions { memory_bytes: 256 << 20, short_pauses: true, ..OpenOptions::default() }
 }
 
-/// A volume of which most has just been removed, and some was read since it committed.
+/// Removes most of a volume, and reads some of it after the last commit.
 fn emptied(volume: &mut Volume) {
     volume.reserve(BLOCKS).expect("room");
     let fill = |id| op(id, Action::Write(vec![id as u8; 1000]));
@@ -43,7 +43,7 @@ fn emptied(volume: &mut Volume) {
     volume.discard(&(LEFT..BLOCKS).collect::<Vec<_>>()).expect("no access");
 }
 
-/// Lets time pass until there is nothing left to do.
+/// Calls `idle` until there is nothing left to do.
 fn rest(volume: &mut Volume) -> Result<(), Error> {
     while volume.idle()?.is_some() {}
     Ok(())
@@ -98,7 +98,7 @@ fn quiet_moments_may_fail_anywhere() {
         let (left, plan) = (Arc::new(disk.snapshot()), FaultPlan::new());
         let store: Arc<dyn Store> = Arc::new(FaultStore::new(left.clone(), plan.clone()));
         let mut volume = Volume::open(store, &passphrase(), open()).expect("sound");
-        // Served again after a crash, what was read waits in memory, and some is to be carried out.
+        // Replayed after a crash: reads wait in memory, and some writes are deferred.
         let patch = |id| op(id, Action::Patch { offset: 1000, bytes: vec![1; 9] });
         volume.access((0..READ).map(patch).collect()).expect("sound");
         volume.defer((0..20).map(patch).collect()).expect("sound");
@@ -119,14 +119,14 @@ fn quiet_moments_may_fail_anywhere() {
         plan.operations() - begin
     };
     let all = session(None);
-    // Most of them are single buckets. Not up to the very end: another session may come with a few less.
+    // Most are single buckets. Not up to the very end: another session may make a few fewer.
     for part in 0..12 {
         session(Some(all * part / 12));
     }
 }
 
-/// Removes most of a volume, ends the session so, and has the store fail once it was shown the `count`-th
-/// of a kind; then opens it again, with all that it held.
+/// Removes most of a volume, ends the session, and makes the store fail after the `count`-th event
+/// of a kind. Then opens it again, with its whole content.
 fn fails_at(kind: ShownKind, count: u64, end: impl Fn(&mut Volume) -> Result<(), Error>) -> u64 {
     let (disk, plan) = (Arc::new(MemoryStore::new()), FaultPlan::new());
     let left = Arc::new(AtomicU64::new(u64::MAX));
@@ -152,7 +152,7 @@ fn fails_at(kind: ShownKind, count: u64, end: impl Fn(&mut Volume) -> Result<(),
     tree.live_blocks
 }
 
-/// The tree is to become smaller with a commit that says what was removed, and that is not made.
+/// The tree is to shrink with the commit that records the removals, and that commit fails.
 #[test]
 fn what_was_not_removed_after_all_has_room() {
     fails_at(ShownKind::Commit, 1, rest);

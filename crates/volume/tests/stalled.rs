@@ -1,5 +1,5 @@
-//! A disk that stands still: who writes is answered all the same, for a while, and no path is read before
-//! its intent is durable.
+//! A stalled disk: writes are answered all the same, for a while, and no path is read before its
+//! intent is durable.
 
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::{Action, BlockId, BlockOp};
@@ -14,15 +14,15 @@ const BLOCKS: u64 = 1200;
 /// Blocks in an operation.
 const SOME: u64 = 8;
 const MEMORY: usize = 256 << 20;
-/// A sixteenth of it may wait.
+/// A sixteenth of it may be deferred.
 const MOST: u64 = (MEMORY / 16 / BLOCK) as u64;
 
-/// It comes back when somebody waits for it.
+/// A disk that answers again when a caller waits for it.
 #[derive(Default)]
 struct Stalls {
     disk: MemoryStore,
     still: AtomicBool,
-    /// Something is not durable that has to be before the next read.
+    /// Whether something must become durable before the next read.
     pending: AtomicBool,
     waited: AtomicU64,
 }
@@ -62,7 +62,7 @@ impl Store for Stalls {
 struct World {
     store: Arc<Stalls>,
     volume: Volume,
-    /// Accesses that were shown.
+    /// Accesses shown.
     shown: Arc<AtomicU64>,
     written: u64,
 }
@@ -86,7 +86,8 @@ impl World {
         World { store, volume, shown, written: 0 }
     }
 
-    /// An operation, on the next blocks, and the commit behind it if one is wanted; what the operation showed.
+    /// An operation on the next blocks, and the commit behind it if one is wanted; gives what the
+    /// operation showed.
     fn write(&mut self) -> u64 {
         let before = self.shown.load(Relaxed);
         let ops = (0..SOME).map(|_| {
@@ -101,7 +102,7 @@ impl World {
         shown
     }
 
-    /// About as many blocks were written and not carried out: other paths were shown, too.
+    /// About how many blocks are written and not carried out: other paths were shown, too.
     fn left(&self) -> u64 {
         self.written.saturating_sub(self.shown.load(Relaxed))
     }
@@ -157,12 +158,12 @@ fn who_writes_is_answered_and_what_was_left_is_made_up_for() {
             operations += 1;
             assert!(operations * SOME <= MOST + 2 * SOME, "{operations}");
         }
-        // What could wait without it is there already; and a commit waits.
+        // The limit without a stall is reached already; and a commit waits.
         assert!(round > 1 || operations * SOME >= MOST - 4 * SOME, "{operations}");
-        // Operations carry out more than they bring until no more is left than otherwise.
+        // Operations carry out more than they bring until only the usual backlog is left.
         assert!(round > 1 || world.left() > 100, "{}", world.left());
         let after: Vec<u64> = (0..60).map(|_| world.write()).collect();
-        // The last of them may meet a commit that was late, with as much as waits otherwise.
+        // The last of them may meet a late commit, with the usual backlog.
         let most = 3 * SOME + most + (2 << 20) / BLOCK as u64;
         assert!(after.iter().all(|&shown| shown < most), "{after:?}, {most}");
         assert!(world.left() <= 40, "{}", world.left());
@@ -212,7 +213,7 @@ fn a_quiet_moment_makes_up_for_it_and_does_not_wait() {
     world.volume.finish().expect("memory");
 }
 
-/// Where the size of each operation shows, none is carried out by another.
+/// If the size of each operation shows, no operation carries out another one's writes.
 #[test]
 fn with_padding_everybody_waits() {
     let mut world = World::new(true);
@@ -223,7 +224,7 @@ fn with_padding_everybody_waits() {
     world.check();
 }
 
-/// As many blocks as bytes would fill, however little is written to each.
+/// As many blocks as the bytes would fill, however little is written to each.
 #[test]
 fn what_waits_is_no_more_blocks_than_it_could_fill() {
     let mut world = World::new(false);
@@ -239,7 +240,7 @@ fn what_waits_is_no_more_blocks_than_it_could_fill() {
     assert!(blocks >= MOST / 2, "{blocks}");
 }
 
-/// A volume of which most was removed, so that its tree shrinks in quiet moments. Its blocks are small, so that there
+/// A volume with most of it removed, so its tree shrinks when idle. Its blocks are small, so there
 /// are many paths between two commits.
 fn shrinking(store: &Arc<Stalls>, open: OpenOptions) -> Volume {
     let create = CreateOptions { block_bytes: 4096, capacity_bytes: 1 << 30, kdf: KdfParams::TEST };
@@ -274,8 +275,8 @@ fn a_quiet_moment_does_not_wait_to_sweep() {
     assert!(done, "it comes to an end");
 }
 
-/// Leaves that are shown, in order, with `since_commit` those since the last one. None before its intent is durable,
-/// also where a round reads nothing, as all is in memory.
+/// The leaves shown, in order; with `since_commit`, those since the last one. None comes before its
+/// intent is durable, even if a round reads nothing because all is in memory.
 fn recorded(store: &Arc<Stalls>, since_commit: bool) -> (OpenOptions, Arc<Mutex<Vec<u64>>>) {
     let leaves = Arc::new(Mutex::new(Vec::new()));
     let (seen, store) = (Arc::clone(&leaves), Arc::clone(store));
@@ -290,7 +291,7 @@ fn recorded(store: &Arc<Stalls>, since_commit: bool) -> (OpenOptions, Arc<Mutex<
     (OpenOptions { on_shown: Some(Box::new(on_shown)), ..open() }, leaves)
 }
 
-/// What was shown since the last commit is shown again first, as a crash here would have it.
+/// A crash here first shows again what was shown since the last commit.
 fn assert_shown_again(store: &Arc<Stalls>, shown: &Mutex<Vec<u64>>) {
     let shown = shown.lock().expect("alone").clone();
     let (open, again) = recorded(store, false);
@@ -301,7 +302,7 @@ fn assert_shown_again(store: &Arc<Stalls>, shown: &Mutex<Vec<u64>>) {
     assert_eq!(again[..shown.len()], shown);
 }
 
-/// As the next test, of a sweep.
+/// As the next test, with a sweep.
 #[test]
 fn a_crash_shows_a_sweep_again_where_it_was() {
     let store = Arc::new(Stalls::default());
@@ -324,8 +325,8 @@ fn a_crash_shows_a_sweep_again_where_it_was() {
     assert_shown_again(&store, &shown);
 }
 
-/// The batch whose intent is on its way comes before any other, as in a replay: or a crash would show other
-/// paths than were shown.
+/// The batch whose intent is on its way comes before any other, as in a replay; else a crash would
+/// show other paths.
 #[test]
 fn a_crash_shows_again_what_was_shown_in_that_order() {
     let store = Arc::new(Stalls::default());

@@ -1,4 +1,4 @@
-//! A volume whose tree follows what is stored, by a slot of each leaf at a time.
+//! A volume whose tree follows the live blocks, by one slot of each leaf at a time.
 
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::tree::Shape;
@@ -47,7 +47,7 @@ fn check(volume: &mut TreeVolume, live: u64) {
     }
 }
 
-/// A disk that takes its time: what it is asked to make durable soon is so when it was asked often enough.
+/// A slow disk: it makes data durable soon only after enough requests.
 #[derive(Default)]
 struct Slow {
     disk: MemoryStore,
@@ -73,7 +73,7 @@ impl Store for Slow {
     }
 }
 
-/// Nobody is made to wait by a quiet moment: while the disk is at work, nothing more is asked of it.
+/// An idle step makes nobody wait: while the disk is at work, it makes no further request.
 #[test]
 fn a_quiet_moment_waits_for_the_disk_without_keeping_anybody() {
     let store = Arc::new(Slow::default());
@@ -108,8 +108,8 @@ fn a_quiet_moment_waits_for_the_disk_without_keeping_anybody() {
     check(&mut volume, 300);
 }
 
-/// Filled and emptied in steps: beyond the smallest class at most half of the slots are used and at
-/// least three eighths, whatever the size; all is there, also after another opening.
+/// Filled and emptied in steps: beyond the smallest class between three eighths and half of the
+/// slots are used, at any size. All data is there, also after another opening.
 #[test]
 fn the_tree_is_three_eighths_to_half_full() {
     let store = Arc::new(MemoryStore::new());
@@ -145,7 +145,7 @@ fn the_tree_is_three_eighths_to_half_full() {
         }
     }
     assert!(shapes.len() >= 4 * 4, "{shapes:?}");
-    // Leaves that have another number of slots now left less behind than is worth cutting off.
+    // Leaves that changed their number of slots leave less behind than is worth cutting off.
     let info = settle(&mut volume);
     let objects = store.list().expect("memory");
     let current = format!("slab-{}", info.leaf_slots);

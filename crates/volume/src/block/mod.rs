@@ -1,22 +1,22 @@
-//! The block view: what the file layer asks of a volume, whatever engine serves it.
+//! The block view: what the file layer asks of a volume, on any engine.
 
 use crate::{Error, Result};
 use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Numbered blocks behind an engine, with one atomic commit over all of them.
+/// Numbered blocks on an engine, with one atomic commit over all of them.
 ///
-/// Block ids are dense from 0. The tree follows the highest id that was ever reserved, so callers
-/// reuse low ids first.
+/// Block ids are dense from 0. The tree grows with the highest reserved id, so callers reuse low
+/// ids first.
 pub trait BlockSpace: Send {
     /// Bytes in a block.
     fn block_bytes(&self) -> usize;
 
-    /// How many blocks the volume may ever hold (its declared capacity).
+    /// The volume's declared capacity in blocks.
     fn capacity_blocks(&self) -> u64;
 
-    /// Ids below this one may be in use: more than [`Self::capacity_blocks`] where that was
+    /// Ids below this one may be in use. It exceeds [`Self::capacity_blocks`] after that was
     /// lowered.
     fn addressable_blocks(&self) -> u64 {
         self.capacity_blocks()
@@ -27,8 +27,8 @@ pub trait BlockSpace: Send {
         false
     }
 
-    /// Declares another capacity; whoever lowers it has made sure that no more is in use. Nothing
-    /// is moved, and a crash leaves the old one or the new one.
+    /// Declares another capacity. A caller that lowers it has ensured that no more is in use. No
+    /// block moves, and a crash leaves the old capacity or the new one.
     ///
     /// # Errors
     /// `Invalid` for one that the volume cannot have, and those of the store.
@@ -43,12 +43,12 @@ pub trait BlockSpace: Send {
     /// `Full` beyond the declared capacity.
     fn reserve(&mut self, blocks: u64) -> Result<()>;
 
-    /// Serves a list of operations in order; operations that are handed in together are served by
-    /// as few oblivious batches as the memory budget allows.
+    /// Serves a list of operations in order, in as few oblivious batches as the memory budget
+    /// allows.
     fn access(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>>;
 
-    /// As [`Self::access`] of operations whose answers nobody wants: they take effect at once, but
-    /// may be carried out later, together with others.
+    /// As [`Self::access`], without answers. The operations take effect at once, but may be carried
+    /// out later, together with others.
     ///
     /// # Errors
     /// Those of [`Self::access`].
@@ -56,15 +56,15 @@ pub trait BlockSpace: Send {
         self.access(ops).map(drop)
     }
 
-    /// The bytes that the last commit (or [`Self::set_root`]) stored beside the blocks, at most
-    /// [`ROOT_BYTES`] long.
+    /// The bytes that the last commit (or [`Self::set_root`]) stored beside the blocks: at most
+    /// [`ROOT_BYTES`].
     fn root(&self) -> &[u8];
 
     /// Replaces the root; it becomes durable with the next commit.
     fn set_root(&mut self, root: &[u8]);
 
-    /// How many blocks more may exist before the store is full, as far as that can be known; with
-    /// these there is still room for all that commits take meanwhile.
+    /// How many more blocks may exist before the store is full, as far as that is known. It leaves
+    /// room for all commits until then.
     ///
     /// # Errors
     /// Those of the store.
@@ -75,7 +75,7 @@ pub trait BlockSpace: Send {
     /// Makes everything accepted so far durable, atomically.
     fn commit(&mut self) -> Result<()>;
 
-    /// Commits, and leaves nothing to be done again when the volume is opened next.
+    /// Commits, and leaves nothing to replay at the next opening.
     ///
     /// # Errors
     /// Those of [`Self::commit`].
@@ -83,8 +83,8 @@ pub trait BlockSpace: Send {
         self.commit()
     }
 
-    /// The contents of these blocks are no longer wanted: they may read as absent from now on. A
-    /// later write makes a block exist again. By default nothing happens.
+    /// The contents of these blocks are unwanted: from now on they may read as absent. A later
+    /// write makes a block exist again. By default nothing happens.
     ///
     /// # Errors
     /// Those of an access.
@@ -93,7 +93,7 @@ pub trait BlockSpace: Send {
         Ok(())
     }
 
-    /// Makes these blocks absent: they read so from now on. By default each costs an operation.
+    /// Makes these blocks absent. By default each costs an operation.
     ///
     /// # Errors
     /// Those of an access.
@@ -102,15 +102,15 @@ pub trait BlockSpace: Send {
         self.defer(ids.iter().map(op).collect())
     }
 
-    /// Whether a block may exist, with all that was accepted so far. An absent one reads as zeros;
+    /// Whether a block may exist, after everything accepted so far. An absent one reads as zeros;
     /// asking costs no access. By default every block may.
     fn exists(&self, id: u64) -> bool {
         let _ = id;
         true
     }
 
-    /// Which of these blocks exist, as exactly as it can be said without its being seen that
-    /// somebody asked. By default what [`Self::exists`] knows; where reads do not show it may read.
+    /// Which of these blocks exist, as exactly as the store may not see that the caller asked. By
+    /// default what [`Self::exists`] knows; an engine whose reads do not show it may read.
     ///
     /// # Errors
     /// Those of a read.
@@ -123,7 +123,7 @@ pub trait BlockSpace: Send {
         false
     }
 
-    /// Says that one of the caller's operations is over: its accesses may be padded now.
+    /// Ends one of the caller's operations: its accesses may be padded now.
     ///
     /// # Errors
     /// Those of [`Self::access`].
@@ -131,14 +131,14 @@ pub trait BlockSpace: Send {
         Ok(())
     }
 
-    /// Whether what an operation shows is to follow from its kind and its size alone, and the
-    /// caller says how much that is with [`Self::bring_up`]. A deferred read then takes a turn like
-    /// a write, and has no effect.
+    /// Whether an operation's trace must follow from its kind and size alone. The caller then gives
+    /// the least counts with [`Self::bring_up`]. A deferred read takes a turn like a write, and has
+    /// no effect.
     fn pads(&self) -> bool {
         false
     }
 
-    /// Brings what was done since the last call to these public numbers, where the space
+    /// Pads the work since the last call to these public numbers, if the space
     /// [`pads`](Self::pads). Else nothing happens.
     ///
     /// # Errors
@@ -148,14 +148,13 @@ pub trait BlockSpace: Send {
         Ok(())
     }
 
-    /// Whether whoever has just answered everybody should commit now, so that no operation finds itself in
-    /// the midst of a commit.
+    /// Whether a caller with no unanswered request should commit now, before an operation has to.
     fn wants_commit(&self) -> bool {
         false
     }
 
-    /// Does what waits for quiet times, a little of it; gives the time after which it wants to be
-    /// called again although nothing else happened.
+    /// Does a little idle maintenance. Gives the time after which it wants another call even if
+    /// nothing else happened.
     ///
     /// # Errors
     /// Those of [`Self::access`].
@@ -163,50 +162,51 @@ pub trait BlockSpace: Send {
         Ok(None)
     }
 
-    /// The bytes of memory that the caller may use for caches of its own.
+    /// Bytes of memory for the caller's own caches.
     fn cache_budget(&self) -> usize;
 
-    /// What other threads may read blocks with, beside all that goes on here. By default nobody may:
-    /// where a read is an access, it has its turn like every other.
+    /// A reader for other threads, beside all work here. By default there is none: where a read is
+    /// an access, it takes its turn like every other.
     fn reader(&self) -> Option<Arc<dyn BlockReader>> {
         None
     }
 }
 
-/// How much an operation shows at least; if it is more, a power of two times as much.
+/// The least that an operation shows; if it is more, a power of two times as much.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Least {
-    /// Blocks that are written, sooner or later.
+    /// Blocks written, sooner or later.
     pub writes: u64,
     /// Batches of [`Least::BATCH`] reads.
     pub reads: u64,
-    /// Blocks that are given back.
+    /// Blocks discarded.
     pub discards: u64,
 }
 
 impl Least {
-    /// Operations in a batch, where the space pads.
+    /// Operations in a batch, if the space pads.
     pub const BATCH: usize = crate::tree::padding::PAD_BATCH;
 }
 
 /// Reads blocks of a space from any thread.
 ///
-/// A read finds all that was accepted before it began, and of what is written meanwhile all or
-/// nothing of each block. What ends the space's handle ends its readers, and the other way round.
+/// A read finds everything accepted before it began. Of a concurrent write it finds all or nothing
+/// of each block. What ends the space's handle ends its readers, and the other way round.
 pub trait BlockReader: Send + Sync {
-    /// Reads blocks. `take` gets each, in order, with its number in the list; absent ones are `None`.
+    /// Reads blocks. `take` gets each, in order, with its number in the list; absent ones are
+    /// `None`.
     ///
     /// # Errors
     /// `Invalid` when there is no such block; those of [`BlockSpace::access`].
     fn read(&self, blocks: &[BlockId], take: &mut dyn FnMut(usize, Option<&[u8]>)) -> Result<()>;
 
-    /// Whether the space is for little memory: each thread that reads takes some MiB.
+    /// Whether the space saves memory: each reading thread takes some MiB.
     fn saves_memory(&self) -> bool {
         false
     }
 }
 
-/// Refuses operations for blocks that a space has not, before anything of them is remembered.
+/// Refuses operations on blocks that a space does not have, before it remembers any of them.
 pub(crate) fn refuse_misfits(ops: &[BlockOp], blocks: u64, block_bytes: usize) -> Result<()> {
     match ops.iter().find(|op| op.id.0 >= blocks || op.action.end() > block_bytes) {
         Some(op) => Err(Error::Invalid(format!("block {} of {blocks} of {block_bytes}", op.id.0))),

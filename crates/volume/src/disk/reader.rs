@@ -6,20 +6,20 @@ use crate::block::BlockReader;
 use oblivio_engine::BlockId;
 use std::sync::Arc;
 
-/// Reads a disk beside whoever owns it; a clone for each thread.
+/// Reads a disk beside its owner; a clone for each thread.
 #[derive(Clone)]
 pub struct DiskReader {
     blocks: Arc<dyn BlockReader>,
     shape: Shape,
 }
 
-/// A part of a block that is wanted.
+/// A wanted part of a block.
 struct Part {
     block: u64,
     /// Where in the block it begins.
     at: usize,
     len: usize,
-    /// Which range it belongs to, behind those of it that come before.
+    /// The range it belongs to; parts of a range come in order.
     range: usize,
 }
 
@@ -33,14 +33,14 @@ impl DiskReader {
         self.shape.size
     }
 
-    /// Whether the disk is for little memory: each thread that reads takes some MiB.
+    /// Whether the disk saves memory: each reading thread takes some MiB.
     pub fn saves_memory(&self) -> bool {
         self.blocks.saves_memory()
     }
 
     /// Reads many ranges, given as offset and length, each block once.
     ///
-    /// What was written before the call is seen. What is written meanwhile is seen, or not, block by
+    /// It sees what was written before the call. It sees a concurrent write, or not, block by
     /// block.
     ///
     /// # Errors
@@ -53,7 +53,7 @@ impl DiskReader {
                 parts.push(Part { block: piece.block, at: piece.at, len: piece.len, range });
             }
         }
-        // By address: what lies side by side is read in one piece.
+        // By address, so that adjacent blocks are read in one piece.
         parts.sort_by_key(|part| part.block);
         let mut wanted: Vec<BlockId> = parts.iter().map(|part| BlockId(part.block)).collect();
         wanted.dedup();

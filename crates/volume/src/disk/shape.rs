@@ -3,7 +3,7 @@
 use crate::{Error, Result};
 use std::ops::Range;
 
-/// A disk's size, and that of its blocks, in bytes.
+/// A disk's size and its block size, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     pub block_bytes: u64,
@@ -16,7 +16,7 @@ pub(super) struct Piece {
     /// Where in the block it begins.
     pub at: usize,
     pub len: usize,
-    /// Whether nothing of the disk in this block lies outside of it.
+    /// Whether it covers all of the disk's bytes in this block.
     pub whole: bool,
 }
 
@@ -31,7 +31,7 @@ impl Shape {
         }
     }
 
-    /// The blocks that a range touches; it lies on the disk.
+    /// The blocks that a range on the disk touches.
     pub fn pieces(&self, offset: u64, len: u64) -> impl Iterator<Item = Piece> + use<> {
         let (block_bytes, size, end) = (self.block_bytes, self.size, offset + len);
         let mut at = offset;
@@ -51,7 +51,7 @@ impl Shape {
         })
     }
 
-    /// How many blocks a range of so many bytes touches at the most, wherever it begins.
+    /// The most blocks that `len` bytes touch, at any offset.
     pub fn most_touched(&self, len: u64) -> u64 {
         match len {
             0 => 0,
@@ -59,7 +59,7 @@ impl Shape {
         }
     }
 
-    /// The blocks that lie in a range altogether; the last one of the disk may be short.
+    /// The blocks wholly inside a range; the disk's last one may be short.
     pub fn whole_blocks(&self, offset: u64, len: u64) -> Range<u64> {
         let first = offset.div_ceil(self.block_bytes);
         let end = offset.saturating_add(len);

@@ -1,10 +1,10 @@
 //! Which blocks are taken: two bitmaps over dense ids, lowest free id first.
 //!
-//! `used` is the truth of this moment, `committed` that of the last metadata commit. The volume
-//! below may commit blocks on its own at any access, without our newer metadata; so after a crash
-//! the committed metadata can meet blocks as they are now. Hence a block that the committed
-//! metadata names is never handed out again before the next commit, even when it is freed; and
-//! only then it is known that nobody wants its contents any more.
+//! `used` is the present truth, `committed` that of the last metadata commit. The volume below may
+//! commit blocks on its own at any access, without our newer metadata. So after a crash the
+//! committed metadata can meet newer blocks. Hence a block that the committed metadata names is not
+//! reused before the next commit, even when it is freed. Only then are its contents known to be
+//! unwanted.
 
 use crate::{Error, Result};
 use std::collections::BTreeSet;
@@ -22,11 +22,11 @@ pub(super) struct Allocator {
     /// No id below this one can be handed out.
     lowest: u64,
     used_count: u64,
-    /// Ids set in either bitmap: those that cannot be handed out.
+    /// Ids set in either bitmap: none of them can be handed out.
     held_count: u64,
-    /// Pieces of the bitmap that changed since they were last stored.
+    /// Pieces of the bitmap changed since they were last stored.
     dirty: BTreeSet<u64>,
-    /// Ids that were given back since the last commit; some may be taken again.
+    /// Ids given back since the last commit; some may be taken again.
     released: Vec<u64>,
 }
 
@@ -35,18 +35,18 @@ impl Allocator {
         Allocator { capacity, ..Allocator::default() }
     }
 
-    /// Blocks that can be handed out now.
+    /// Free blocks, for use now.
     pub(super) fn free(&self) -> u64 {
         self.capacity - self.held_count.min(self.capacity)
     }
 
-    /// Blocks that a commit would make free.
+    /// Blocks that a commit would free.
     pub(super) fn deferred(&self) -> u64 {
         self.held_count - self.used_count
     }
 
-    /// How many blocks may be in use. Where that was lowered, some of those that are have higher
-    /// ids; what is handed out has lower ones.
+    /// How many blocks may be in use. After that was lowered, some used ones have higher ids; new
+    /// ones get lower ids.
     pub(super) fn capacity(&self) -> u64 {
         self.capacity
     }
@@ -56,7 +56,7 @@ impl Allocator {
         self.lowest = 0;
     }
 
-    /// An id that is in use is known, wherever it is.
+    /// Counts an id in use, wherever it is.
     pub(super) fn claim(&mut self, id: u64) {
         if !self.is_used(id) {
             self.mark(id);
@@ -84,8 +84,7 @@ impl Allocator {
         Some(id)
     }
 
-    /// Takes up to `wanted` ids in a row, fewer only when no such run is left; the lowest run
-    /// that is long enough, else the longest.
+    /// Takes up to `wanted` ids in a row: the lowest run that is long enough, else the longest.
     pub(super) fn take_run(&mut self, wanted: u64) -> Option<(u64, u64)> {
         let mut best: Option<(u64, u64)> = None;
         let mut at = self.lowest;
@@ -113,7 +112,7 @@ impl Allocator {
         free
     }
 
-    /// Gives an id back: at once when it was taken since the last commit, else with the next one.
+    /// Gives an id back: at once if it was taken since the last commit, else with the next commit.
     pub(super) fn release(&mut self, id: u64) {
         debug_assert!(bit(&self.used, id), "block {id} is released twice");
         clear(&mut self.used, id);
@@ -126,15 +125,15 @@ impl Allocator {
         self.released.push(id);
     }
 
-    /// Gives an id back that no committed metadata names, whatever the last commit was told.
+    /// Gives back an id that no committed metadata names, whatever `committed` says.
     pub(super) fn release_at_once(&mut self, id: u64) {
         clear(&mut self.committed, id);
         self.release(id);
     }
 
-    /// The pieces of the bitmap that have to be stored, as `(number, bytes)`. Ids of `except`
-    /// are left out: the metadata file keeps account of its own blocks, which it still takes
-    /// while this very bitmap is being stored.
+    /// The pieces of the bitmap to store, as `(number, bytes)`, without the ids of `except`: the
+    /// metadata file keeps account of its own blocks, and still takes some while this bitmap is
+    /// being stored.
     pub(super) fn dirty_pages(&self, except: impl Iterator<Item = u64>) -> Vec<(u64, Vec<u8>)> {
         let mut used = self.used.clone();
         except.for_each(|id| clear(&mut used, id));
@@ -142,8 +141,8 @@ impl Allocator {
         self.dirty.iter().map(page).collect()
     }
 
-    /// The metadata with this state is durable: what is used now is what is committed. Gives the
-    /// blocks that nothing refers to any more.
+    /// The metadata with this state is durable: `used` becomes `committed`. Gives the blocks that
+    /// nothing refers to any more.
     pub(super) fn committed(&mut self) -> Vec<u64> {
         self.committed.resize(self.used.len(), 0);
         for page in std::mem::take(&mut self.dirty) {
@@ -158,7 +157,7 @@ impl Allocator {
         unwanted
     }
 
-    /// The blocks that nothing will refer to any more after the next commit.
+    /// The blocks that nothing refers to after the next commit.
     pub(super) fn unwanted(&self) -> Vec<u64> {
         let mut released = self.released.clone();
         released.sort_unstable();
@@ -167,7 +166,7 @@ impl Allocator {
         released
     }
 
-    /// Forgets what was taken and released since the last commit.
+    /// Forgets all changes since the last commit.
     pub(super) fn go_back(&mut self) {
         self.used = self.committed.clone();
         self.used_count = self.used.iter().map(|word| u64::from(word.count_ones())).sum();
@@ -177,7 +176,7 @@ impl Allocator {
         self.released.clear();
     }
 
-    /// Takes one stored piece over, when a volume is opened of which so many ids are addressable.
+    /// Loads one stored piece, for a volume with `ids` addressable ids.
     pub(super) fn load_page(&mut self, page: u64, bytes: &[u8], ids: u64) -> Result<()> {
         for (index, word) in bytes.chunks_exact(8).enumerate().take(PAGE_WORDS) {
             let word = u64::from_le_bytes(word.try_into().expect("eight bytes"));
@@ -224,7 +223,7 @@ impl Allocator {
         None
     }
 
-    /// How many ids from `start` on are free, counted up to `most`.
+    /// How many ids from `start` on are free, up to `most`.
     fn free_len(&self, start: u64, most: u64) -> u64 {
         (start..self.capacity.min(start.saturating_add(most)))
             .take_while(|&id| !bit(&self.used, id) && !bit(&self.committed, id))

@@ -9,11 +9,10 @@ use super::types::{
 use crate::{BlockSpace, Error, Result};
 use std::sync::Mutex;
 
-/// A file system on a volume. All calls may come from any thread; they are served one at a time.
+/// A file system on a volume. Any thread may call; calls are served one at a time.
 ///
-/// Nothing is durable before [`commit`](Self::commit) returns. After a crash the file system is
-/// as it was at the last commit, but for ranges that were overwritten in place since then: these
-/// hold old or new bytes.
+/// Nothing is durable before [`commit`](Self::commit) returns. A crash restores the last commit,
+/// except for ranges overwritten in place since: these hold old or new bytes.
 pub struct FileSystem {
     state: Mutex<State>,
 }
@@ -43,9 +42,8 @@ impl FileSystem {
         Self::open_ahead(blocks, 0)
     }
 
-    /// As [`open`](Self::open), with up to `most` blocks of metadata read ahead, all together: one
-    /// after the other they would cost trips to the store. How many are read depends on how many
-    /// there are.
+    /// As [`open`](Self::open), and reads up to `most` blocks of metadata ahead, all together: one
+    /// by one they would cost trips to the store. The number read depends on how many there are.
     ///
     /// # Errors
     /// As for [`open`](Self::open).
@@ -57,21 +55,21 @@ impl FileSystem {
         Ok(FileSystem { state: Mutex::new(state) })
     }
 
-    /// Runs one operation on the state. A thread that panicked inside left it half changed, so
-    /// nobody may go on with it then.
+    /// Runs one operation on the state. A panic inside leaves the state half changed, so every
+    /// later call fails.
     fn run<T>(&self, operation: impl FnOnce(&mut State) -> Result<T>) -> Result<T> {
         let mut state = self.state.lock().map_err(|_| panicked())?;
         state.begin()?;
         let result = operation(&mut state);
-        // Also one that failed: a name that is not there was looked for.
+        // A failed operation too: it also made accesses, such as a lookup of a missing name.
         let (done, padded) = (state.end(result), state.end_operation());
         let done = done?;
         padded?;
         Ok(done)
     }
 
-    /// Does what waits for quiet times, a little of it; gives the time after which it wants to be
-    /// called again although nothing else happened.
+    /// Does a little idle maintenance. Gives the time after which it wants another call even if
+    /// nothing else happened.
     ///
     /// # Errors
     /// The block space's own.
@@ -84,15 +82,15 @@ impl FileSystem {
         self.state.lock().is_ok_and(|state| state.wants_commit())
     }
 
-    /// Sets where times come from. Without a clock, new things take the `mtime` they are created
-    /// with and changes leave times alone.
+    /// Sets the clock. Without one, new inodes take the `mtime` they are created with and changes
+    /// leave times alone.
     pub fn set_clock(&self, now: Box<dyn Fn() -> Timestamp + Send + Sync>) {
         if let Ok(mut state) = self.state.lock() {
             state.set_clock(now);
         }
     }
 
-    /// The attributes of what `name` leads to in a directory.
+    /// The attributes of a name in a directory.
     ///
     /// # Errors
     /// `NotFound`, `NotADirectory`.
@@ -100,8 +98,8 @@ impl FileSystem {
         self.run(|state| state.lookup(parent, name))
     }
 
-    /// The attributes of what an absolute path leads to. Symbolic links are not followed, `.` and
-    /// empty components are skipped.
+    /// The attributes of an absolute path. It does not follow symbolic links, and skips `.` and
+    /// empty components.
     ///
     /// # Errors
     /// `Invalid` for a path that is not absolute or has `..` in it, `NotFound`, `NotADirectory`.
@@ -120,8 +118,8 @@ impl FileSystem {
     /// Changes attributes; a new size cuts the file off or extends it with zeros.
     ///
     /// # Errors
-    /// `NotFound`, `IsADirectory` or `Invalid` for the size of something that is no file,
-    /// `TooLarge`, `Full`.
+    /// `NotFound`, `IsADirectory` or `Invalid` for the size of anything but a file, `TooLarge`,
+    /// `Full`.
     pub fn set_attr(&self, ino: Ino, set: SetAttr) -> Result<Attr> {
         self.run(|state| state.set_attr(ino, set))
     }
@@ -158,7 +156,7 @@ impl FileSystem {
         self.run(|state| state.mknod(parent, name, kind, rdev, node))
     }
 
-    /// The directory that a directory is in; the root is in itself.
+    /// A directory's parent; the root is its own.
     ///
     /// # Errors
     /// `NotFound`, `NotADirectory`.
@@ -209,8 +207,8 @@ impl FileSystem {
     /// Moves a name, atomically.
     ///
     /// # Errors
-    /// `Invalid` for a directory that would come below itself, `Exists`, `NotEmpty`,
-    /// `NotADirectory`, `IsADirectory` as POSIX has them.
+    /// `Invalid` for a directory moved below itself, `Exists`, `NotEmpty`, `NotADirectory`,
+    /// `IsADirectory` as in POSIX.
     pub fn rename(
         &self,
         parent: Ino,
@@ -237,8 +235,7 @@ impl FileSystem {
         self.run(|state| state.rename((parent, name), (new_parent, new_name), mode, Some(node)))
     }
 
-    /// Up to `limit` names of a directory that come after `after`, sorted by their bytes, without
-    /// `.` and `..`.
+    /// Up to `limit` names of a directory after `after`, sorted by bytes, without `.` and `..`.
     ///
     /// # Errors
     /// `NotFound`, `NotADirectory`.
@@ -254,7 +251,7 @@ impl FileSystem {
         self.run(|state| state.open_file(ino))
     }
 
-    /// Opens a directory: as long as it is open it stays, empty, when its name is removed.
+    /// Opens a directory. While open it outlives the removal of its name, empty.
     ///
     /// # Errors
     /// `NotFound`, `NotADirectory`.
@@ -262,8 +259,8 @@ impl FileSystem {
         self.run(|state| state.open_directory(ino))
     }
 
-    /// Reads a range; the answer is shorter at the end of the file. All blocks of the range are
-    /// fetched together, so ask for long ranges.
+    /// Reads a range; the answer is shorter at the end of the file. Long ranges are best: all their
+    /// blocks are fetched together.
     ///
     /// # Errors
     /// `Invalid` for a closed handle, and the block space's own.
@@ -271,9 +268,8 @@ impl FileSystem {
         self.run(|state| state.read(handle, offset, len))
     }
 
-    /// Reads many ranges of any files, as [`read`](Self::read) does each: all blocks that they
-    /// need are fetched together, each once. A request that fails leaves the others alone where
-    /// that is possible.
+    /// Reads many ranges of any files, each as [`read`](Self::read), and fetches all their blocks
+    /// together, each once. A failed request leaves the others alone if possible.
     pub fn read_many(&self, requests: &[(Handle, u64, usize)]) -> Vec<Result<Vec<u8>>> {
         match self.run(|state| state.read_many(requests)) {
             Ok(answers) => answers,
@@ -281,8 +277,7 @@ impl FileSystem {
         }
     }
 
-    /// Writes a range, extending the file as needed. All blocks of the range are written
-    /// together.
+    /// Writes a range, all its blocks together, and extends the file as needed.
     ///
     /// # Errors
     /// `Full`, `TooLarge`, `Invalid` for a closed handle, and the block space's own.
@@ -290,18 +285,17 @@ impl FileSystem {
         self.run(|state| state.write(handle, offset, data))
     }
 
-    /// Makes a hole: the range reads as zeros, the size stays, and blocks that lie in it whole are
-    /// given back.
+    /// Makes a hole: the range reads as zeros, the size stays, and its whole blocks are given back.
     ///
     /// # Errors
-    /// `Invalid` for a closed handle or no bytes, `TooLarge`, `Full` when a shared tail has to be
-    /// written anew, and the block space's own.
+    /// `Invalid` for a closed handle or no bytes, `TooLarge`, `Full` when a shared tail must be
+    /// rewritten, and the block space's own.
     pub fn punch(&self, handle: Handle, offset: u64, len: u64) -> Result<()> {
         self.run(|state| state.punch(handle, offset, len))
     }
 
-    /// Makes a range read as zeros and sets its blocks aside, as [`allocate`](Self::allocate)
-    /// does. Without `keep_size` a range behind the end makes the file longer.
+    /// Makes a range read as zeros and sets its blocks aside, as [`allocate`](Self::allocate) does.
+    /// Without `keep_size` a range behind the end lengthens the file.
     ///
     /// # Errors
     /// As for [`allocate`](Self::allocate).
@@ -309,9 +303,9 @@ impl FileSystem {
         self.run(|state| state.zero_range(handle, offset, len, keep_size))
     }
 
-    /// Sets the blocks of a range aside, so that writes in it cannot fail with `Full`. What is
-    /// there stays, what is new reads as zeros. Without `keep_size` a range behind the end makes
-    /// the file longer.
+    /// Sets the blocks of a range aside, so that writes in it cannot fail with `Full`. Existing
+    /// data stays; new blocks read as zeros. Without `keep_size` a range behind the end lengthens
+    /// the file.
     ///
     /// # Errors
     /// `Full`, `TooLarge`, `Invalid` for a closed handle or no bytes, and the block space's own.
@@ -319,8 +313,8 @@ impl FileSystem {
         self.run(|state| state.allocate(handle, offset, len, keep_size))
     }
 
-    /// The next data or hole at or behind an offset, by whole blocks; there is a hole at the end
-    /// of each file. `None` when the offset is behind the end, or no data follows.
+    /// The next data or hole at or behind an offset, by whole blocks. Each file ends with a hole.
+    /// `None` when the offset is behind the end, or no data follows.
     ///
     /// # Errors
     /// `Invalid` for a closed handle.
@@ -328,7 +322,7 @@ impl FileSystem {
         self.run(|state| state.seek(handle, offset, whence))
     }
 
-    /// The value of an extended attribute, `None` when there is none of that name.
+    /// The value of an extended attribute; `None` when there is none of that name.
     ///
     /// # Errors
     /// `NotFound` for the inode.
@@ -360,24 +354,24 @@ impl FileSystem {
         self.run(|state| state.remove_xattr(ino, name))
     }
 
-    /// Closes a handle; the last one to a file without names removes its data.
+    /// Closes a handle. The last handle of a file without names removes its data.
     ///
     /// # Errors
-    /// `Invalid` for a handle that is closed already.
+    /// `Invalid` for a closed handle.
     pub fn close(&self, handle: Handle) -> Result<()> {
         self.run(|state| state.close(handle))
     }
 
-    /// Sets who says whether somebody outside, a kernel for instance, still refers to an inode: it
-    /// is asked when the last name goes, or the last handle of what has no name. What is wanted
-    /// then stays, without names, until [`forget`](Self::forget).
+    /// Sets who says whether an outsider, such as a kernel, still refers to an inode. It is asked
+    /// when the last name goes, or the last handle of an inode without names. A wanted inode then
+    /// stays, without names, until [`forget`](Self::forget).
     pub fn keep_while(&self, wanted: Box<dyn Fn(Ino) -> bool + Send + Sync>) {
         if let Ok(mut state) = self.state.lock() {
             state.keep_while(wanted);
         }
     }
 
-    /// Nobody outside refers to an inode any more: if it has no name and is not open, it goes.
+    /// No outsider refers to an inode any more: without a name and not open, it goes.
     ///
     /// # Errors
     /// The block space's own.
@@ -385,8 +379,7 @@ impl FileSystem {
         self.run(|state| state.forget(ino))
     }
 
-    /// Makes everything so far durable, atomically. After a failure of the store it may be called
-    /// again.
+    /// Makes everything so far durable, atomically. It may be called again after the store failed.
     ///
     /// # Errors
     /// The block space's own.
@@ -402,7 +395,7 @@ impl FileSystem {
         self.run(|state| state.usage())
     }
 
-    /// Makes sure that a file can become longer by so many bytes now.
+    /// Ensures that a file can grow by `bytes` now.
     ///
     /// # Errors
     /// `Full`, and the block space's.
@@ -410,7 +403,7 @@ impl FileSystem {
         self.run(|state| state.find_room(bytes.div_ceil(state.block_bytes as u64)))
     }
 
-    /// The least that [`set_capacity`](Self::set_capacity) takes now.
+    /// The least capacity that [`set_capacity`](Self::set_capacity) accepts now.
     ///
     /// # Errors
     /// `Closed` after a failure.
@@ -418,7 +411,7 @@ impl FileSystem {
         self.run(|state| Ok(state.least_capacity()))
     }
 
-    /// Declares how many blocks the volume may hold, after a commit. Nothing is moved, and a crash
+    /// Commits, then declares how many blocks the volume may hold. No block moves, and a crash
     /// leaves the old capacity or the new one.
     ///
     /// # Errors
@@ -430,16 +423,16 @@ impl FileSystem {
     /// Checks the metadata: names, link counts, blocks, packing.
     ///
     /// # Errors
-    /// Only when something could not be read; what is wrong stands in the report.
+    /// Only when something could not be read; the report lists what is wrong.
     pub fn check(&self) -> Result<CheckReport> {
         self.check_with(false, &mut |_, _| {})
     }
 
     /// As [`check`](Self::check), and with `read_data` reads every block of file data too.
-    /// `progress` hears of steps done and steps in all.
+    /// `progress` gets the steps done and the steps in all.
     ///
     /// # Errors
-    /// Only when metadata could not be read; data that could not stands in the report.
+    /// Only when metadata could not be read; the report lists unreadable data.
     pub fn check_with(
         &self,
         read_data: bool,

@@ -16,8 +16,8 @@ pub(super) fn open_database(pool: &SharedPool, budget: usize) -> Result<Database
     })
 }
 
-/// The file as the database sees it. `sync_data` does nothing but while the database is compacted:
-/// the order that matters is kept by the commit of the whole file system.
+/// The database's view of the file. `sync_data` acts only while the database is compacted: the
+/// commit of the whole file system keeps the order that matters.
 struct Backend(SharedPool);
 
 impl std::fmt::Debug for Backend {
@@ -27,7 +27,7 @@ impl std::fmt::Debug for Backend {
 }
 
 impl Backend {
-    /// The database only passes an I/O error on, so the true one is left in the pool.
+    /// The database passes only an I/O error on, so the pool keeps the true one.
     fn run<T>(&self, action: impl FnOnce(&mut Pool) -> Result<T>) -> io::Result<T> {
         let mut pool = self.0.lock();
         action(&mut pool).map_err(|error| {
@@ -53,8 +53,8 @@ impl StorageBackend for Backend {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        // Shrunk and grown again, old bytes show up instead of zeros; the database reads no page
-        // that it has not written since it allocated it.
+        // Shrunk and grown again, the file shows old bytes instead of zeros. The database reads no
+        // page that it has not written since allocating it.
         self.0.lock().metadata.len = len;
         Ok(())
     }

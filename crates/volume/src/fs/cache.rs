@@ -1,5 +1,5 @@
-//! A small write-back cache of data blocks: the shared blocks being filled, and the edges of
-//! ranges just read.
+//! A small write-back cache of data blocks: shared blocks being filled, and edges of ranges just
+//! read.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,7 +9,7 @@ struct Entry {
     stamp: u64,
 }
 
-/// Least recently used blocks go first.
+/// Evicts least recently used blocks first.
 pub(super) struct DataCache {
     entries: HashMap<u64, Entry>,
     recent: BTreeMap<u64, u64>,
@@ -32,7 +32,7 @@ impl DataCache {
         self.entries.contains_key(&block)
     }
 
-    /// A block's content, which counts as a use.
+    /// A block's content; counts as a use.
     pub(super) fn get(&mut self, block: u64) -> Option<&[u8]> {
         self.clock += 1;
         let entry = self.entries.get_mut(&block)?;
@@ -50,14 +50,14 @@ impl DataCache {
         self.entries.insert(block, Entry { data, dirty, stamp });
     }
 
-    /// Takes a block out, with whatever was not written yet.
+    /// Takes a block out, unwritten content included.
     pub(super) fn remove(&mut self, block: u64) -> Option<Vec<u8>> {
         let entry = self.entries.remove(&block)?;
         self.recent.remove(&entry.stamp);
         Some(entry.data)
     }
 
-    /// All blocks that must be written, in order of their ids.
+    /// All dirty blocks, in order of their ids.
     pub(super) fn dirty(&self) -> Vec<u64> {
         let mut ids: Vec<u64> = self.entries.keys().copied().collect();
         ids.retain(|id| self.entries[id].dirty);
@@ -65,7 +65,7 @@ impl DataCache {
         ids
     }
 
-    /// What has to go to come back into the budget, with some to spare; empty within it.
+    /// What to evict to fit the budget, with some to spare; empty within it.
     pub(super) fn victims(&self) -> Vec<u64> {
         if self.entries.len() <= self.budget {
             return Vec::new();
@@ -74,7 +74,7 @@ impl DataCache {
         self.recent.values().copied().take(count).collect()
     }
 
-    /// The content of those blocks among `ids` that must be written.
+    /// The content of the dirty blocks among `ids`.
     pub(super) fn to_write(&self, ids: &[u64]) -> Vec<(u64, Vec<u8>)> {
         ids.iter()
             .filter_map(|id| Some((*id, self.entries.get(id)?)))
@@ -83,7 +83,7 @@ impl DataCache {
             .collect()
     }
 
-    /// These blocks were written.
+    /// Marks these blocks clean.
     pub(super) fn written(&mut self, ids: &[u64]) {
         for id in ids {
             if let Some(entry) = self.entries.get_mut(id) {

@@ -1,4 +1,4 @@
-//! The check of a whole file system: walks all tables and compares what they say of each other.
+//! The check of a whole file system: walks all tables and compares them with each other.
 
 use super::inode::{Inode, decode_inode};
 use super::packing::roomy_key;
@@ -24,14 +24,14 @@ struct Findings {
     names: HashMap<Ino, u32>,
     /// Subdirectories per directory.
     subdirectories: HashMap<Ino, u32>,
-    /// Blocks per file, and the segment behind the last one that has one.
+    /// Blocks per file, and the segment behind its last mapped one.
     mapped: HashMap<Ino, (u64, u64)>,
     /// Extended attributes per inode.
     xattrs: HashMap<Ino, u32>,
     /// Pieces per file, as `(pack, length)`.
     pieces: HashMap<Ino, Vec<(u64, u64)>>,
     data_blocks: BTreeSet<u64>,
-    /// Those of them that hold nothing yet.
+    /// Those among them without content yet.
     unwritten: HashSet<u64>,
     problems: Vec<String>,
 }
@@ -334,7 +334,7 @@ fn is_directory(inode: &Inode) -> bool {
 fn check_paths(found: &mut Findings) {
     let mut good: HashSet<Ino> = HashSet::from([ROOT_INO]);
     let mut problems = Vec::new();
-    // One that was removed while it was open leads nowhere any more.
+    // A directory removed while open leads nowhere any more.
     let named = |inode: &Inode| is_directory(inode) && inode.nlink > 0;
     for (&ino, _) in found.inodes.iter().filter(|(_, inode)| named(inode)) {
         let mut path = Vec::new();

@@ -1,9 +1,8 @@
 //! Which block holds which chunk of the metadata file: runs of blocks, with gaps between them.
 //!
-//! The database doubles its file and then takes the free pages that fit best, which are often the
-//! last ones, with all before them still unused. Blocks for everything up to there would be twice
-//! what it needs, and on a full volume there are none. So chunks that were never written have no
-//! block.
+//! The database doubles its file, then takes the best fitting free pages, often the last ones, with
+//! all before them unused. Mapping everything up to there would take twice the needed blocks, and a
+//! full volume has none. So chunks never written have no block.
 
 use super::pool::Pool;
 use crate::{Error, ROOT_BYTES, Result};
@@ -12,10 +11,10 @@ use std::collections::HashSet;
 pub(super) const ROOT_HEADER: usize = 32;
 const RUN_BYTES: usize = 16;
 const MOST_RUNS: usize = (ROOT_BYTES - ROOT_HEADER) / RUN_BYTES - 2;
-/// So many are left to deletions.
+/// Runs left to deletions.
 const SPARE_RUNS: usize = 8;
 const LEAST_RUN: u64 = 4;
-/// In place of a run's first block: its chunks have none.
+/// Stands for a run's first block: its chunks have none.
 const GAP: u64 = u64::MAX;
 
 /// The runs in order of the chunks, as `(first block, blocks)`; never a gap at the end.
@@ -23,11 +22,11 @@ const GAP: u64 = u64::MAX;
 pub(super) struct ChunkMap {
     runs: Vec<(u64, u64)>,
     mapped: u64,
-    /// Chunks that got a block in this session and were not written yet: they need no read.
+    /// Chunks that got a block in this session and are still unwritten: they need no read.
     blank: HashSet<u64>,
 }
 
-/// Chunks in a row without blocks, in place of `at` in the list of runs or behind it.
+/// Chunks in a row without blocks, at or behind `at` in the list of runs.
 struct Gap {
     at: usize,
     first: u64,
@@ -69,12 +68,12 @@ impl ChunkMap {
         self.runs.iter().any(|run| run.0 == GAP)
     }
 
-    /// Whether so few runs more can be listed that nothing should grow.
+    /// Whether the list has so few runs left that nothing should grow.
     pub(super) fn is_scattered(&self) -> bool {
         self.runs.len() + SPARE_RUNS > MOST_RUNS
     }
 
-    /// How many blocks there are.
+    /// The number of mapped blocks.
     pub(super) fn mapped(&self) -> u64 {
         self.mapped
     }
@@ -112,12 +111,12 @@ impl ChunkMap {
         self.block_of(chunk).filter(|_| !self.blank.contains(&chunk))
     }
 
-    /// A chunk is written; whether for the first time.
+    /// Notes that a chunk is written; says whether for the first time.
     pub(super) fn write(&mut self, chunk: u64) -> bool {
         self.blank.remove(&chunk)
     }
 
-    /// Forgets the chunks from `end` on, and gives their blocks.
+    /// Forgets the chunks from `end` on; gives their blocks.
     pub(super) fn cut(&mut self, end: u64) -> Vec<u64> {
         let freed = self.blocks().filter(|&(chunk, _)| chunk >= end).map(|(_, id)| id).collect();
         let mut left = end;
@@ -130,7 +129,7 @@ impl ChunkMap {
         freed
     }
 
-    /// The chunks without blocks around one of them.
+    /// The gap around a chunk.
     fn gap(&self, chunk: u64) -> Gap {
         let mut first = 0;
         for (at, &(_, len)) in self.runs.iter().enumerate() {
@@ -142,21 +141,21 @@ impl ChunkMap {
         Gap { at: self.runs.len(), first, end: u64::MAX }
     }
 
-    /// Which chunks get blocks when one has none, in a file of `chunks` and a volume with `free`
-    /// blocks. The runs grow with the file, so that the root can list them all; of the last free
-    /// blocks they are small, so that what is kept back for metadata is not taken at once.
+    /// Which chunks get blocks when `chunk` has none, in a file of `chunks` and a volume with
+    /// `free` blocks. Runs grow with the file, so that the root can list them all. They are small
+    /// when few blocks are free, so that one run does not take the whole metadata reserve.
     fn window(&self, chunk: u64, chunks: u64, free: u64) -> (u64, u64) {
         let gap = self.gap(chunk);
         let run = (self.mapped / 2).min(free / 8).max(LEAST_RUN);
         if chunk - gap.first < run || self.runs.len() + 2 > MOST_RUNS {
             return (gap.first, gap.end.min((chunk + 1).max(gap.first + run)));
         }
-        // Some on both sides: pages next to this one fit as well.
+        // Some on both sides: neighbouring pages fit as well.
         let around = (self.mapped / 16).min(free / 32);
         (chunk - around, gap.end.min((chunk + 1).max(chunks.min(chunk + 1 + around))))
     }
 
-    /// Gives blocks to the chunks from `first` on, which are in a gap.
+    /// Gives blocks to the chunks from `first` on, in a gap.
     fn insert(&mut self, first: u64, (start, len): (u64, u64)) {
         let gap = self.gap(first);
         let mut placed = vec![(GAP, first - gap.first), (start, len)];
@@ -169,7 +168,7 @@ impl ChunkMap {
         self.tidy();
     }
 
-    /// Joins runs that go on where the one before ends, and drops what is empty.
+    /// Joins adjacent runs and drops empty ones.
     fn tidy(&mut self) {
         let mut tidy: Vec<(u64, u64)> = Vec::with_capacity(self.runs.len());
         for &(start, len) in self.runs.iter().filter(|run| run.1 > 0) {
@@ -206,7 +205,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Takes up to `wanted` blocks right behind that of the chunk before `first`.
+    /// Takes up to `wanted` blocks right behind the block of the chunk before `first`.
     fn take_behind(&mut self, first: u64, wanted: u64) -> Option<(u64, u64)> {
         let start = self.metadata.map.block_of(first.checked_sub(1)?)? + 1;
         let mut len = 0;

@@ -1,7 +1,7 @@
 //! Writing, extending and cutting off file data: one access for all blocks of a range.
 //!
-//! What a block holds behind the end of its file is undefined; so whatever makes a file longer
-//! writes zeros there first.
+//! A block's bytes behind the end of its file are undefined, so every extension of a file writes
+//! zeros there first.
 
 use super::inode::Inode;
 use super::pool::{patch_op, write_op};
@@ -13,23 +13,23 @@ use crate::{Error, Result};
 use oblivio_engine::BlockOp;
 use std::iter::Peekable;
 
-/// What a write does: block operations, and what is recorded once they are done.
+/// What a write does: block operations, and what to record afterwards.
 #[derive(Default)]
 pub(super) struct Plan {
     /// Segments that get a block, with its content.
     fresh: Vec<(u64, Vec<u8>)>,
-    /// Operations on blocks that the file has already.
+    /// Operations on blocks that the file already has.
     ops: Vec<BlockOp>,
-    /// Segments whose blocks were set aside, and get their first content.
+    /// Segments with blocks set aside that get their first content.
     first_writes: Vec<u64>,
-    /// The tail to be buffered from now on.
+    /// The tail to buffer from now on.
     tail: Option<Vec<u8>>,
-    /// The old tail has a block of its own from now on.
+    /// Whether the old tail has a block of its own from now on.
     tail_done: bool,
 }
 
 impl Plan {
-    /// Takes over what another plan for other segments of the same file does.
+    /// Adds a plan for other segments of the same file.
     pub(super) fn add(&mut self, other: Plan) {
         self.fresh.extend(other.fresh);
         self.ops.extend(other.ops);
@@ -48,7 +48,7 @@ impl State {
             return Ok(());
         }
         match self.blocks_for_write(ino, offset, end)? {
-            // What is overwritten or set aside must not fail for want of space.
+            // An overwrite, or a write to blocks set aside, must not fail for want of space.
             (0, false) => self.make_way()?,
             (0, true) => self.make_rewrite()?,
             (blocks, _) => self.make_room(blocks)?,
@@ -62,8 +62,7 @@ impl State {
         self.flush_surplus()
     }
 
-    /// How many blocks a write may have to take, and whether it writes a shared tail anew, in its
-    /// length.
+    /// The most blocks that a write may take, and whether it rewrites a shared tail, in its length.
     fn blocks_for_write(&self, ino: Ino, offset: u64, end: u64) -> Result<(u64, bool)> {
         let size = self.block_bytes as u64;
         let (first, stop) = (offset / size, end.div_ceil(size));
@@ -84,7 +83,7 @@ impl State {
     }
 
     /// Whether a file's tail is buffered or in a shared block. Then no segment from it on has a
-    /// block: so what is set aside behind a tail stays writable when the volume is full.
+    /// block, so blocks set aside behind a tail stay writable when the volume is full.
     pub(super) fn floats(&self, ino: Ino, inode: &Inode) -> bool {
         self.tails.contains(ino) || inode.pack.is_some()
     }
@@ -106,8 +105,8 @@ impl State {
         self.meta.put_inode(ino, inode)
     }
 
-    /// The old tail's content when a write touches it and it is not in a block of its own: from
-    /// the buffer or the shared block, or zeros when it is all overwritten anyway.
+    /// The old tail's content, if a write touches it and it has no block of its own: from the
+    /// buffer or the shared block, or zeros if the write covers it all.
     pub(super) fn tail_for_write(
         &mut self,
         ino: Ino,
@@ -179,7 +178,7 @@ impl State {
         Ok(plan)
     }
 
-    /// Carries a plan out; when the blocks cannot be written, nothing has changed.
+    /// Carries a plan out; if the blocks cannot be written, nothing changes.
     pub(super) fn apply(&mut self, ino: Ino, inode: &mut Inode, plan: Plan) -> Result<()> {
         let Plan { fresh, mut ops, first_writes, tail, tail_done } = plan;
         for op in &ops {
@@ -198,7 +197,7 @@ impl State {
         }
         inode.blocks += placed.len() as u64;
         self.meta.map_segments(ino, &placed, false)?;
-        // A write covers its range without gaps, so these are few runs.
+        // A write covers its range without gaps, so there are few runs.
         for run in first_writes.chunk_by(|a, b| a + 1 == *b) {
             let written = self.meta.mark(ino, run[0], run[0] + run.len() as u64, false)?;
             self.wrote(written.iter().map(|run| run.count).sum());
@@ -212,13 +211,13 @@ impl State {
         Ok(())
     }
 
-    /// So many blocks are not unwritten any more. A check finds a wrong count; here it must not
-    /// wrap around, or everything would be kept back for it.
+    /// Counts `blocks` as no longer unwritten. A check finds a wrong count. Here it must not wrap
+    /// around, or everything would be reserved for it.
     fn wrote(&mut self, blocks: u64) {
         self.counters.unwritten = self.counters.unwritten.saturating_sub(blocks);
     }
 
-    /// The old tail is a whole segment now, or cut off: its buffer and its piece go.
+    /// Drops the old tail's buffer and piece: it is a whole segment now, or cut off.
     pub(super) fn forget_tail(&mut self, ino: Ino, inode: &mut Inode) -> Result<()> {
         self.tails.remove(ino);
         match inode.pack.take() {
@@ -244,8 +243,8 @@ impl State {
         }
     }
 
-    /// Makes a file longer with zeros. Only its old last segment is written, segments behind it
-    /// take no block.
+    /// Extends a file with zeros. Only its old last segment is written; segments behind it take no
+    /// block.
     pub(super) fn extend(&mut self, ino: Ino, inode: &mut Inode, to: u64) -> Result<()> {
         let size = self.block_bytes as u64;
         let stop = inode.size.next_multiple_of(size).min(to);
@@ -260,7 +259,7 @@ impl State {
         self.meta.put_inode(ino, inode)
     }
 
-    /// Whether a segment has content: where it has none, it reads as zeros.
+    /// Whether a segment has content; without it, it reads as zeros.
     pub(super) fn stored(&self, ino: Ino, inode: &Inode, segment: u64) -> Result<bool> {
         let tail = segment == inode.size / self.block_bytes as u64 && self.floats(ino, inode);
         Ok(tail || self.meta.extent_at(ino, segment)?.is_some_and(|run| !run.unwritten))
@@ -284,7 +283,7 @@ impl State {
         self.meta.put_inode(ino, inode)
     }
 
-    /// Gives the blocks of runs back that a file does not map any more.
+    /// Gives back the blocks of runs that a file no longer maps.
     pub(super) fn release_runs(&mut self, inode: &mut Inode, runs: &[Extent]) {
         for run in runs {
             inode.blocks -= run.count;
@@ -312,7 +311,7 @@ impl State {
     }
 }
 
-/// Where a segment lies, and whether that block is unwritten; for segments in order.
+/// A segment's block, and whether it is unwritten; call it for segments in order.
 fn place_of(
     runs: &mut Peekable<impl Iterator<Item = Extent>>,
     segment: u64,

@@ -1,4 +1,4 @@
-//! Names, attributes, and what is created and removed under them.
+//! Names and attributes, and how inodes are created and removed under them.
 
 use super::data::too_large;
 use super::inode::Inode;
@@ -91,7 +91,7 @@ impl State {
                 return Err(Error::IsADirectory(format!("inode {ino}")));
             }
             (Some(size), FileKind::File) if size > MAX_FILE => return Err(too_large()),
-            // An extension may turn a shared tail into a block; the rest only frees.
+            // An extension may turn a shared tail into a block; everything else only frees.
             (Some(_), FileKind::File) => self.make_room_to_resize(ino, set.size)?,
             (Some(_), _) => {
                 return Err(Error::Invalid(format!("inode {ino} is no file with a size")));
@@ -197,7 +197,7 @@ impl State {
         Ok(self.attr_of(ino, &inode))
     }
 
-    /// Stores a new inode under a name that is free.
+    /// Stores a new inode under a free name.
     pub(super) fn new_inode(&mut self, (parent, name): (Ino, &[u8]), inode: &Inode) -> Result<Ino> {
         let ino = self.counters.next_ino;
         self.counters.next_ino += 1;
@@ -210,7 +210,7 @@ impl State {
         Ok(ino)
     }
 
-    /// A directory that still has a name, so that things can be put in it.
+    /// A directory that still has a name, and so may get entries.
     pub(super) fn live_directory(&self, ino: Ino) -> Result<Inode> {
         let inode = self.directory(ino)?;
         match inode.nlink {
@@ -219,7 +219,7 @@ impl State {
         }
     }
 
-    /// A directory got or lost names, `subdirectories` of them leading to directories.
+    /// Notes that a directory got or lost names, `subdirectories` of them of directories.
     pub(super) fn changed_directory(&mut self, ino: Ino, subdirectories: i32) -> Result<()> {
         let now = self.now();
         if now.is_none() && subdirectories == 0 {
@@ -255,7 +255,7 @@ impl State {
         let too_many = || Error::TooManyLinks(format!("inode {ino}"));
         let nlink = inode.nlink.checked_add(1).ok_or_else(too_many)?;
         self.make_room(0)?;
-        // Making room may have placed the file's tail, so the inode is read again.
+        // Making room may have placed the file's tail, so read the inode again.
         let mut inode = self.meta.inode(ino)?;
         inode.nlink = nlink;
         inode.changed(self.now());
@@ -278,7 +278,7 @@ impl State {
         self.changed_directory(parent, 0)
     }
 
-    /// Takes one name from a file; without any, it goes as soon as nobody refers to it.
+    /// Removes one name of a file. Without names, it goes once nobody refers to it.
     pub(super) fn drop_link(&mut self, ino: Ino) -> Result<()> {
         let mut inode = self.meta.inode(ino)?;
         inode.nlink = inode.nlink.saturating_sub(1);
@@ -305,7 +305,7 @@ impl State {
         self.changed_directory(parent, -1)
     }
 
-    /// An empty directory lost its name; it goes as soon as nobody refers to it.
+    /// Notes that an empty directory lost its name; it goes once nobody refers to it.
     pub(super) fn drop_directory(&mut self, ino: Ino) -> Result<()> {
         if !self.is_wanted(ino) {
             return self.remove_inode(ino);
@@ -352,7 +352,7 @@ impl State {
     }
 }
 
-/// A name as messages show it.
+/// A name as in messages.
 pub(super) fn show(name: &[u8]) -> String {
     String::from_utf8_lossy(name).into_owned()
 }

@@ -1,7 +1,7 @@
-//! What is stored of a file, directory, link or special file.
+//! The stored record of a file, directory, link or special file.
 //!
-//! Version 2 of the record added access time, device number and the count of extended attributes.
-//! A record of version 1 still opens, and is stored as version 2 when it next changes.
+//! Version 2 of the record added access time, device number and the count of extended attributes. A
+//! record of version 1 still opens, and becomes version 2 at its next change.
 
 use super::tables::{INODES, Meta, decode_body, encode_as, split_version, unknown_version};
 use super::types::{FileKind, Ino, MODE_BITS, NewNode, Timestamp};
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 const INODE_VERSION: u8 = 2;
 
-/// The record as it is now.
+/// The record of the current version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Inode {
     pub kind: FileKind,
@@ -24,17 +24,17 @@ pub(super) struct Inode {
     pub blocks: u64,
     /// The shared block that holds the tail.
     pub pack: Option<u64>,
-    /// Of a directory: the one it is in (the root is its own).
+    /// A directory's parent (the root is its own).
     pub parent: Ino,
-    /// Of a symbolic link: where it points.
+    /// A symbolic link's target.
     pub target: Vec<u8>,
     pub mtime: Timestamp,
     pub ctime: Timestamp,
     pub crtime: Timestamp,
     pub atime: Timestamp,
-    /// Of a device: which one.
+    /// A device's number.
     pub rdev: u32,
-    /// How many extended attributes it has, so that the many that have none cost no look-up.
+    /// Number of extended attributes; zero, the usual case, saves a look-up.
     pub xattrs: u32,
 }
 
@@ -80,7 +80,7 @@ impl From<InodeV1> for Inode {
 }
 
 impl Inode {
-    /// An inode without data. A directory has two links from the start, all else one.
+    /// An inode without data. A directory starts with two links, all else with one.
     pub(super) fn new(kind: FileKind, node: NewNode, now: Timestamp) -> Self {
         Inode {
             kind,
@@ -102,20 +102,20 @@ impl Inode {
         }
     }
 
-    /// The data changed.
+    /// Notes changed data.
     pub(super) fn modified(&mut self, now: Option<Timestamp>) {
         if let Some(now) = now {
             (self.mtime, self.ctime) = (now, now);
         }
     }
 
-    /// The attributes changed.
+    /// Notes changed attributes.
     pub(super) fn changed(&mut self, now: Option<Timestamp>) {
         self.ctime = now.unwrap_or(self.ctime);
     }
 }
 
-/// Takes a stored inode of any known version.
+/// Decodes a stored inode of any known version.
 pub(super) fn decode_inode(bytes: &[u8]) -> Result<Inode> {
     match split_version(bytes)? {
         (INODE_VERSION, record) => decode_body(record),

@@ -1,9 +1,9 @@
-//! Shared blocks that removals left half empty are merged when room is short.
+//! Merges shared blocks that removals left half empty, when room is short.
 //!
-//! It goes in rounds: so many of the emptiest packs are read at once, their pieces move into the
-//! fullest of them that still take them, and a commit frees the others. As a pack that the last
-//! commit names moves to a fresh block when it changes, a round takes blocks before it frees any;
-//! so it is no larger than what is kept back allows, and the next one has more.
+//! It works in rounds. A round reads some of the emptiest packs together and moves their pieces
+//! into the fullest of them that still take them; a commit frees the others. A pack that the last
+//! commit names moves to a fresh block when it changes, so a round takes blocks before it frees
+//! any. A round is therefore no larger than the reserve allows, and the next one has more.
 
 use super::packing::MAX_PIECES;
 use super::pool::read_op;
@@ -15,13 +15,13 @@ use std::collections::VecDeque;
 /// Packs in a round, and bytes of them.
 const ROUND_PACKS: usize = 32;
 const ROUND_BYTES: usize = 4 << 20;
-/// So many blocks more than are asked for are freed at the most.
+/// The most blocks to free beyond the wanted ones.
 const MOST_AHEAD: u64 = 256;
-/// A piece that moves changes the record of its inode, which is a page of one table: of those that
-/// an operation may change there are so many.
+/// Moving a piece changes its inode's record, a page of one table. An operation may change this
+/// many of those.
 const PIECES_PER_OPERATION: u64 = 4;
 
-/// A pack in a round, and what moves into it.
+/// A pack in a round, and the packs that move into it.
 struct Target {
     id: u64,
     before: Pack,
@@ -31,7 +31,7 @@ struct Target {
 }
 
 impl State {
-    /// Whether shared blocks should be merged without being asked for room.
+    /// Whether to merge shared blocks before anybody needs room.
     pub(super) fn should_merge(&self) -> Result<bool> {
         if !self.unmerged || !self.mergeable || self.failed.is_some() {
             return Ok(false);
@@ -40,7 +40,7 @@ impl State {
         Ok(usage.free_blocks < usage.capacity_blocks / 16)
     }
 
-    /// One round in a quiet moment, where nobody is to hear that there was no room for it.
+    /// One round when idle. It hides that there was no room for it.
     pub(super) fn merge_when_idle(&mut self) -> Result<()> {
         self.begin()?;
         let merged = self.merge_packs();
@@ -53,20 +53,20 @@ impl State {
         }
     }
 
-    /// Rounds until there is room for so many blocks, and for some more: not every small file is to
-    /// bring one.
+    /// Merges until there is room for `blocks` and some more, so that not every small file starts a
+    /// round.
     pub(super) fn merge_for(&mut self, blocks: u64) -> Result<()> {
         let ahead = (self.pool.lock().allocator.capacity() / 64).min(MOST_AHEAD);
         while !self.has_room(blocks.saturating_add(ahead)) && self.merge_packs()? {}
         Ok(())
     }
 
-    /// One round; whether it freed anything.
+    /// One round; says whether it freed anything.
     pub(super) fn merge_packs(&mut self) -> Result<bool> {
         if !self.mergeable {
             return Ok(false);
         }
-        // Frees what was removed, and leaves nothing half done that a merge would have to know of.
+        // Frees removed blocks, and leaves no buffered tails to a merge.
         if self.operations > 0 || self.tails.len() > 0 {
             self.commit()?;
         }
@@ -82,7 +82,7 @@ impl State {
         Ok(true)
     }
 
-    /// What moves where. The emptiest go first, each into the fullest that takes it.
+    /// Plans the moves. The emptiest packs go first, each into the fullest that takes it.
     fn plan_merge(&self) -> Result<Vec<Target>> {
         let most = (ROUND_BYTES / self.block_bytes).clamp(2, ROUND_PACKS);
         let mut packs = Vec::new();
@@ -116,7 +116,7 @@ impl State {
         Ok(targets)
     }
 
-    /// Reads all packs of a round with one access, whether they are at hand or not.
+    /// Reads all packs of a round with one access, cached or not.
     fn fetch_round(&mut self, targets: &[Target]) -> Result<()> {
         let sources = |target: &Target| target.from.iter().map(|(_, pack)| pack.block).collect();
         let blocks: Vec<u64> = targets

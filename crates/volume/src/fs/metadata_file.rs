@@ -1,17 +1,17 @@
-//! The byte file in which the metadata database lives, made of oblivious blocks.
+//! The byte file that holds the metadata database, made of oblivious blocks.
 //!
-//! Chunk `n` of the file is one block; a map ([`ChunkMap`]) says which, and stands in the block
-//! space's root. A block is taken only when the file is first written there, so the generous
-//! lengths that the database asks for cost nothing.
+//! Chunk `n` of the file is one block. A map ([`ChunkMap`]) in the block space's root says which.
+//! The first write to a chunk takes its block, so the generous lengths that the database asks for
+//! cost nothing.
 //!
 //! # Order, and why a crash is harmless
 //!
 //! The block space may commit on its own at any access. The database never overwrites a page that
-//! its last durable state needs, and what is its durable state stands in its header, in chunk 0.
-//! So chunk 0 is never evicted, and a commit writes all other chunks, then the root (which only
-//! ever maps more), then chunk 0. Wherever that is cut, a whole state remains. For the same reason
-//! nothing is evicted while the database commits: it may already be reusing pages of the state
-//! before, although the header that retires it is not stored yet.
+//! its last durable state needs, and its header, in chunk 0, names that state. So chunk 0 is never
+//! evicted, and a commit writes all other chunks, then the root (which only ever maps more), then
+//! chunk 0. A crash anywhere in between leaves a whole state. For the same reason nothing is
+//! evicted while the database commits: it may already reuse pages of the previous state, before the
+//! header that retires them is stored.
 
 use super::chunk_map::{ChunkMap, ROOT_HEADER};
 use super::padding::END_DISCARDS;
@@ -26,14 +26,14 @@ const VERSION: u16 = 1;
 /// With gaps in the map; older builds would take them for damage.
 const VERSION_WITH_GAPS: u16 = 2;
 
-/// The database makes its file longer in steps of up to 4 GiB before it writes; a length that is
-/// further beyond the volume's capacity is none that it chose.
+/// The database extends its file in steps of up to 4 GiB before it writes. A length further beyond
+/// the volume's capacity is not its own.
 const LENGTH_AHEAD: u64 = 8 << 30;
 
 /// A block of the file in memory.
 struct Chunk {
     data: Vec<u8>,
-    /// What of `data` is known; all of it, unless pages were written without a read before.
+    /// The known parts of `data`: all of it, unless pages were written without a read before.
     valid: Ranges,
     dirty: bool,
     stamp: u64,
@@ -50,7 +50,7 @@ pub(super) struct MetadataFile {
     recent: BTreeMap<u64, u64>,
     clock: u64,
     budget: usize,
-    /// Nothing may be evicted now.
+    /// Forbids eviction.
     pub(super) hold: bool,
     /// The database commits on its own: what it calls durable must be.
     pub(super) in_steps: bool,
@@ -130,12 +130,12 @@ impl MetadataFile {
         self.map.blocks().map(|(_, id)| id)
     }
 
-    /// How many blocks the file takes.
+    /// The number of blocks that the file takes.
     pub(super) fn mapped_blocks(&self) -> u64 {
         self.map.mapped()
     }
 
-    /// How many blocks it would take if it were written up to its length.
+    /// The number of blocks up to the file's length.
     pub(super) fn length_blocks(&self) -> u64 {
         self.len.div_ceil(self.block_bytes as u64)
     }
@@ -155,7 +155,7 @@ impl MetadataFile {
         self.touch(chunk);
     }
 
-    /// Forgets all chunks from this one on, and gives their blocks.
+    /// Forgets all chunks from `end` on; gives their blocks.
     fn cut(&mut self, end: u64) -> Vec<u64> {
         for (_, entry) in self.cache.extract_if(|&chunk, _| chunk >= end) {
             self.recent.remove(&entry.stamp);
@@ -177,7 +177,7 @@ impl MetadataFile {
         parts
     }
 
-    /// One operation for each chunk: how many parts of it are known tells of what is in it.
+    /// One operation for each chunk: a count of known parts would reveal something of its content.
     fn store_op(&self, chunk: u64) -> Option<BlockOp> {
         let (entry, id) = (self.cache.get(&chunk)?, self.map.block_of(chunk)?);
         if entry.valid.covers(0, self.block_bytes) {
@@ -205,8 +205,7 @@ impl Pool {
         self.metadata_evict()
     }
 
-    /// Brings the front of the file into the cache with one access, `most` blocks or what half of
-    /// the cache holds.
+    /// Prefetches the front of the file with one access, `most` blocks or half of the cache.
     pub(super) fn metadata_warm(&mut self, most: usize) -> Result<()> {
         let file = &self.metadata;
         let chunks = file.map.blocks().take(most.min(file.budget / 2));
@@ -214,7 +213,7 @@ impl Pool {
         self.metadata_fetch(&parts)
     }
 
-    /// Brings all of these parts into the cache with one access.
+    /// Fetches all these parts with one access.
     fn metadata_fetch(&mut self, parts: &[(u64, usize, usize)]) -> Result<()> {
         let file = &self.metadata;
         let missing: Vec<(u64, u64)> = parts
@@ -254,8 +253,8 @@ impl Pool {
             let file = &mut self.metadata;
             let fresh = file.map.write(chunk);
             if !file.cache.contains_key(&chunk) {
-                // A block that was never written is all zeros; of any other, what is not written
-                // now stays unknown until somebody asks for it.
+                // A block never written is all zeros. In any other, the rest stays unknown until it
+                // is read.
                 let valid = if fresh { Ranges::whole(size) } else { Ranges::default() };
                 file.insert(chunk, vec![0; size], valid, true);
             }
@@ -270,8 +269,8 @@ impl Pool {
         self.metadata_evict()
     }
 
-    /// Keeps the cache within its budget: the least recently used chunks go, the dirty ones among
-    /// them in one access.
+    /// Keeps the cache within its budget: evicts the least recently used chunks, and writes the
+    /// dirty ones among them in one access.
     fn metadata_evict(&mut self) -> Result<()> {
         let file = &self.metadata;
         if file.hold || file.cache.len() <= file.budget {
@@ -289,7 +288,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Writes the dirty ones among these chunks with one access.
+    /// Writes the dirty chunks among these with one access.
     fn metadata_store(&mut self, chunks: &[u64]) -> Result<()> {
         let file = &self.metadata;
         let dirty: Vec<u64> = chunks
@@ -307,8 +306,8 @@ impl Pool {
         Ok(())
     }
 
-    /// Makes what the database committed, and all blocks with it, durable. May be called again
-    /// after it failed.
+    /// Makes the database's last commit, and all blocks with it, durable. It may be called again
+    /// after a failure.
     pub(super) fn metadata_commit(&mut self) -> Result<()> {
         let mut chunks: Vec<u64> = self.metadata.cache.keys().copied().collect();
         chunks.sort_unstable();
@@ -326,8 +325,8 @@ impl Pool {
         self.metadata_evict()
     }
 
-    /// After the last commit of a closed database: lets go of the blocks behind its end.
-    /// They can be handed out again at once: no root names them any more.
+    /// Frees the blocks behind the end of a closed database, after its last commit. They can be
+    /// reused at once: no root names them any more.
     pub(super) fn metadata_trim(&mut self) -> Result<()> {
         let needed = self.metadata.length_blocks();
         if self.blocks()?.pads() {
@@ -351,7 +350,7 @@ impl Pool {
 }
 
 impl Pool {
-    /// As [`Self::metadata_trim`], which shows nothing of what there is to let go: two records.
+    /// As [`Self::metadata_trim`], in two records that do not show how much is freed.
     fn metadata_trim_padded(&mut self, needed: u64) -> Result<()> {
         let file = &mut self.metadata;
         let freed = file.cut(needed);
@@ -368,7 +367,7 @@ impl Pool {
     }
 }
 
-/// Whether a root is one of a file system, of whatever version.
+/// Whether a root is a file system's, of any version.
 pub(crate) fn is_root(root: &[u8]) -> bool {
     root.starts_with(&MAGIC)
 }

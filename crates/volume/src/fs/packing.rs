@@ -4,11 +4,11 @@
 //! left: exactly for the few packs being filled, and in the table `ROOMY` for those at least half
 //! empty. A pack has a number of its own, so moving its pieces or its block changes one record.
 //!
-//! Other files' pieces must survive a crash that brings back older metadata. So a pack whose
-//! block the last commit names is never changed in place: on its first change it moves to a fresh
-//! block, which costs no access more, as the whole block is written anyway. Deleting a piece only
-//! changes the record; the hole is closed by shifting the data behind it when the block is next
-//! written, instead of paying an access for each deletion.
+//! Other files' pieces must survive a crash that brings back older metadata. So a pack whose block
+//! the last commit names never changes in place. Its first change moves it to a fresh block, which
+//! costs no further access: the whole block is written anyway. Deleting a piece changes only the
+//! record and costs no access; the block's next write closes the hole by shifting the data behind
+//! it.
 
 use super::pool::{read_op, write_op};
 use super::state::State;
@@ -19,7 +19,7 @@ use redb::ReadableTable;
 
 /// More pieces than this make the record of a pack too long.
 pub(super) const MAX_PIECES: usize = 256;
-/// How many packs are being filled at a time.
+/// The most packs filled at a time.
 const MAX_OPEN: usize = 32;
 
 impl Pack {
@@ -60,7 +60,7 @@ impl Pack {
 }
 
 impl Meta {
-    /// Stores a pack and keeps the table of roomy packs in step.
+    /// Stores a pack and updates the table of roomy packs.
     pub(super) fn put_pack(
         &self,
         id: u64,
@@ -110,7 +110,7 @@ impl Meta {
     }
 }
 
-/// The free bytes under which a pack stands in the table of roomy ones, if it does.
+/// A pack's free bytes, its key in the table of roomy packs, if it belongs there.
 pub(super) fn roomy_key(pack: &Pack, block_bytes: usize) -> Option<u64> {
     let free = pack.free(block_bytes);
     (free >= block_bytes / 2).then_some(free as u64)
@@ -122,7 +122,7 @@ impl State {
         self.block_bytes / 4 * 3
     }
 
-    /// Puts a tail into a shared block, replacing the file's piece in `old`; says which pack
+    /// Puts a tail into a shared block, replacing the file's piece in `old`; gives the pack that
     /// holds it now.
     pub(super) fn pack_put(&mut self, ino: Ino, old: Option<u64>, data: &[u8]) -> Result<u64> {
         if let Some(id) = old {
@@ -162,7 +162,7 @@ impl State {
         }
     }
 
-    /// As [`Self::pack_with_room`] without a read: what is read must not depend on what lies where.
+    /// As [`Self::pack_with_room`] without a read: reads must not depend on the packing.
     fn pack_in_memory(&self, len: usize) -> Result<Option<u64>> {
         let open = self.open_packs.iter().filter(|&(_, &free)| free >= len);
         let mut open: Vec<(usize, u64)> = open.map(|(&id, &free)| (free, id)).collect();
@@ -188,7 +188,7 @@ impl State {
         Ok(id)
     }
 
-    /// Replaces or adds a file's piece in a pack that has room for it.
+    /// Replaces or adds a file's piece in a pack with room for it.
     fn pack_change(&mut self, id: u64, ino: Ino, data: &[u8]) -> Result<()> {
         let before = self.meta.pack(id)?;
         let mut pack = before.clone();
@@ -206,7 +206,7 @@ impl State {
         Ok(())
     }
 
-    /// The block that a changed pack is to lie in: the same, unless the last commit names it.
+    /// The block for a changed pack: the same, unless the last commit names it.
     pub(super) fn pack_fresh_block(&mut self, block: u64) -> Result<u64> {
         let mut pool = self.pool.lock();
         if !pool.allocator.is_committed(block) {
@@ -226,7 +226,7 @@ impl State {
         content.ok_or_else(|| Error::Tampered(format!("block {} is missing", pack.block)))
     }
 
-    /// Brings blocks into the cache, all with one access.
+    /// Fetches blocks into the cache with one access.
     pub(super) fn load_blocks(&mut self, blocks: &[u64]) -> Result<()> {
         let mut missing: Vec<u64> = blocks.to_vec();
         missing.sort_unstable();
@@ -265,7 +265,7 @@ impl State {
         self.pack_record(id, &before, &pack)
     }
 
-    /// Nothing is left in a pack.
+    /// Removes a pack without pieces.
     pub(super) fn pack_forget(&mut self, id: u64, pack: &Pack) -> Result<()> {
         self.meta.open(PACKS)?.remove(id)?;
         self.meta.note_room(id, Some(pack), None, self.block_bytes)?;
@@ -293,7 +293,7 @@ impl State {
         Ok(())
     }
 
-    /// Keeps account of the space left in the packs being filled; of too many, the fullest goes.
+    /// Notes the space left in a pack being filled; of too many, the fullest goes.
     fn pack_note_open(&mut self, id: u64, pack: &Pack) {
         let free = pack.free(self.block_bytes);
         self.open_packs.insert(id, free);
@@ -307,7 +307,7 @@ impl State {
         }
     }
 
-    /// Writes blocks out and drops them when the cache is over its budget.
+    /// Writes and drops blocks when the cache is over its budget.
     pub(super) fn evict_data(&mut self) -> Result<()> {
         let victims = self.cache.victims();
         self.write_cached(&victims)?;
@@ -317,7 +317,7 @@ impl State {
         Ok(())
     }
 
-    /// Writes those of these blocks that are dirty, with one access.
+    /// Writes the dirty blocks among these with one access.
     pub(super) fn write_cached(&mut self, blocks: &[u64]) -> Result<()> {
         let ops = self.cache.to_write(blocks).into_iter();
         let ops = ops.map(|(block, data)| write_op(block, data)).collect();

@@ -1,4 +1,4 @@
-//! What the metadata file and the file data share: the block space and the allocator.
+//! Shared by the metadata file and the file data: the block space and the allocator.
 
 use super::allocator::Allocator;
 use super::metadata_file::MetadataFile;
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The block space with its allocator and the metadata file in it.
 pub(super) struct Pool {
-    /// `None` only after the file system gave the block space back.
+    /// `None` only once the file system gave the block space back.
     blocks: Option<Box<dyn BlockSpace>>,
     pub(super) allocator: Allocator,
     pub(super) metadata: MetadataFile,
@@ -17,16 +17,16 @@ pub(super) struct Pool {
     reserved: u64,
     /// Ids below this one may be in use.
     pub(super) ids: u64,
-    /// Whether a full volume can be helped by a higher limit.
+    /// Whether a higher limit can help a full volume.
     resizable: bool,
-    /// What is to be shown at least, where the space pads.
+    /// The least to show, if the space pads.
     pub(super) least: Least,
-    /// The reason for the failure that the database only knows as an I/O error.
+    /// The true reason for a failure that the database knows only as an I/O error.
     pub(super) failure: Option<Error>,
 }
 
-/// The pool as the database's backend and the file system hold it. The database calls back into
-/// it, so never keep it locked over a call to the database.
+/// The pool, shared by the database's backend and the file system. The database calls back into it,
+/// so never keep it locked over a call to the database.
 #[derive(Clone)]
 pub(super) struct SharedPool(Arc<Mutex<Pool>>);
 
@@ -37,7 +37,7 @@ impl SharedPool {
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Pool> {
         // A panic while the pool was locked also poisons the lock around the whole state, which
-        // refuses all further calls; here only the shutdown can still come by.
+        // refuses all further calls. Only the shutdown still comes here.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -68,7 +68,7 @@ impl Pool {
         self.blocks.take()
     }
 
-    /// One call to the block space, an empty list makes none. What only writes may be deferred.
+    /// One call to the block space, none for an empty list. Writes alone may be deferred.
     pub(super) fn access(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
         if ops.is_empty() {
             return Ok(Vec::new());
@@ -105,7 +105,7 @@ impl Pool {
         ids.iter().for_each(|&id| self.allocator.release(id));
     }
 
-    /// Makes the highest id that was handed out addressable.
+    /// Makes the ids up to the highest one handed out addressable.
     pub(super) fn reserve_for(&mut self, highest: Option<u64>) -> Result<()> {
         let wanted = highest.map_or(0, |id| id + 1);
         if wanted > self.reserved {
@@ -115,8 +115,8 @@ impl Pool {
         Ok(())
     }
 
-    /// Blocks that the space below has room for, `most` at most. What was removed counts already,
-    /// though the space keeps it until the next commit: that is made as soon as room is short.
+    /// Blocks that the space below has room for, at most `most`. Removed ones count already, though
+    /// the space keeps them until the next commit, which short room brings on.
     pub(super) fn room_with_unwanted(&mut self, most: u64) -> Result<u64> {
         let Some(room) = self.blocks()?.room()?.filter(|room| *room < most) else {
             return Ok(most);
@@ -127,7 +127,7 @@ impl Pool {
         Ok(most.min(room + coming))
     }
 
-    /// Goes back to what the last root and the last commit say.
+    /// Goes back to the last root and the last commit.
     pub(super) fn go_back(&mut self) -> Result<()> {
         let (bytes, ids) = (self.block_bytes, self.ids);
         let blocks = self.blocks()?;

@@ -1,8 +1,8 @@
 //! Setting blocks aside for a file before they are written.
 //!
-//! The blocks are mapped as unwritten (see `segments`): nothing is accessed, they read as zeros,
-//! and a write to them takes nothing that could run out: the block is there, a tail has one of
-//! its own, and the room for the metadata is kept back (`State::make_room`).
+//! The blocks are mapped as unwritten (see `segments`). Setting them aside accesses nothing, and
+//! they read as zeros. A write to them takes nothing that could run out: the block exists, a tail
+//! has one of its own, and room for the metadata is reserved (`State::make_room`).
 
 use super::data::too_large;
 use super::inode::Inode;
@@ -31,7 +31,7 @@ impl State {
     }
 
     /// Zeros a range and sets its blocks aside. Whole segments keep their blocks, which become
-    /// unwritten, so that only the edges are accessed.
+    /// unwritten, so only the edges are accessed.
     pub(super) fn zero_range(
         &mut self,
         handle: Handle,
@@ -79,7 +79,7 @@ impl State {
         self.meta.put_inode(ino, inode)
     }
 
-    /// Gives a tail that is buffered or in a shared block one of its own.
+    /// Gives a buffered or packed tail a block of its own.
     fn settle_tail(&mut self, ino: Ino, inode: &mut Inode) -> Result<()> {
         let content = match (self.tails.get(ino), inode.pack) {
             (Some(tail), _) => tail.to_vec(),
@@ -99,21 +99,21 @@ impl State {
         self.meta.put_inode(ino, inode)
     }
 
-    /// Ends an operation that may make a file longer.
+    /// Ends an operation that may lengthen a file.
     fn grow_to(&mut self, ino: Ino, inode: &mut Inode, end: u64, keep_size: bool) -> Result<()> {
         if !keep_size && end > inode.size {
             self.extend(ino, inode, end)?;
             inode.modified(self.now());
         }
         self.meta.put_inode(ino, inode)?;
-        // The edges of zeros, the tail, and the end before.
+        // The edges of zeros, the tail, and the old end.
         self.expect_edges();
         self.expect_edges();
         self.flush_surplus()
     }
 }
 
-/// Where a range ends that must have bytes and fit in a file.
+/// The end of a range, which must have bytes and fit in a file.
 pub(super) fn range_end(offset: u64, len: u64) -> Result<u64> {
     if len == 0 {
         return Err(Error::Invalid("a range of no bytes".into()));

@@ -1,4 +1,4 @@
-//! Making holes: whole blocks are given back, the edges are written over with zeros.
+//! Making holes: gives whole blocks back and overwrites the edges with zeros.
 
 use super::data::Plan;
 use super::inode::Inode;
@@ -26,7 +26,7 @@ impl State {
         self.flush_surplus()
     }
 
-    /// Whether a range has a part, but not all, of a tail that has no block of its own.
+    /// Whether a range covers a part, but not all, of a tail without a block of its own.
     fn rewrites_tail(&self, ino: Ino, offset: u64, end: u64) -> Result<bool> {
         let inode = self.meta.inode(ino)?;
         let start = inode.size - inode.size % self.block_bytes as u64;
@@ -35,8 +35,7 @@ impl State {
         Ok(touched && !covered && self.floats(ino, &inode))
     }
 
-    /// The segments that lie in a range with all their bytes; what is behind the end of the file
-    /// does not count.
+    /// The segments that a range covers whole; bytes behind the end of the file do not count.
     pub(super) fn whole_segments(&self, inode: &Inode, offset: u64, end: u64) -> (u64, u64) {
         let size = self.block_bytes as u64;
         let stop = match end >= inode.size {
@@ -47,8 +46,8 @@ impl State {
         (first, stop.max(first))
     }
 
-    /// Zeros the parts of a range in segments that are not whole in it, with one access, and
-    /// forgets a tail that is.
+    /// Zeros a range's parts of segments that it does not cover whole, with one access, and forgets
+    /// a tail that it does.
     pub(super) fn zero_edges(
         &mut self,
         ino: Ino,

@@ -1,4 +1,4 @@
-//! Reading file data: one access for all blocks of all ranges that are asked for together.
+//! Reading file data: one access for all blocks of all ranges requested together.
 
 use super::inode::Inode;
 use super::pool::read_op;
@@ -8,18 +8,18 @@ use crate::{Error, Result};
 use oblivio_engine::BlockAnswer;
 use oblivio_store::StoreError;
 
-/// A range of a file that is wanted.
+/// A wanted range of a file.
 type Request = (Handle, u64, usize);
 
-/// Where the bytes of one block go: `source` in the block to `target` in the answer.
+/// A copy from one block, at `source`, to an answer, at `target`.
 struct Part {
-    /// Which answer.
+    /// The answer's number.
     request: usize,
     block: u64,
     source: usize,
     target: usize,
     len: usize,
-    /// Whether the rest of the block may be wanted next.
+    /// Whether a later read may want the rest of the block.
     edge: bool,
 }
 
@@ -31,7 +31,7 @@ struct Span {
     end: u64,
 }
 
-/// The answers so far: zeros where parts are still to be copied.
+/// The answers so far, with zeros for parts not yet copied.
 #[derive(Default)]
 struct Answers {
     out: Vec<Result<Vec<u8>>>,
@@ -39,7 +39,7 @@ struct Answers {
 }
 
 impl Answers {
-    /// Copies a part; a request that failed already stays as it is.
+    /// Copies a part, unless its request has failed.
     fn copy(&mut self, part: &Part, content: &[u8]) {
         if let Some(Ok(out)) = self.out.get_mut(part.request) {
             out[part.target..part.target + part.len]
@@ -80,13 +80,13 @@ impl State {
         Ok(answers.out)
     }
 
-    /// All that is answered may have to be read, where the space pads.
+    /// If the space pads, every answered byte counts as a read.
     fn expect_answers(&mut self, answers: &Answers) {
         self.expect_read(answers.out.iter().flatten().map(Vec::len));
     }
 
-    /// The common access failed. When the content of some block was to blame, the requests are
-    /// served one by one, so that only those fail that want it; an outage is not tried again.
+    /// Handles a failed common access. If some block's content was to blame, it serves the requests
+    /// one by one, and only those that want that block fail. It does not retry an outage.
     fn read_apart(&mut self, requests: &[Request], answers: &mut Answers, error: &Error) {
         let mut failed: Vec<usize> = answers.parts.iter().map(|part| part.request).collect();
         failed.sort_unstable();
@@ -101,7 +101,7 @@ impl State {
         }
     }
 
-    /// Finds out where a range lies. What is in memory is copied at once.
+    /// Locates a range, and copies at once what is in memory.
     fn plan_read(&mut self, request: Request, answers: &mut Answers) -> Result<()> {
         let (handle, offset, len) = request;
         let ino = self.handle_ino(handle)?;
@@ -116,8 +116,7 @@ impl State {
         self.tail_part(ino, &inode, span, answers)
     }
 
-    /// Fetches what is missing, each block once, and copies it. When that fails, the parts are
-    /// still there.
+    /// Fetches what is missing, each block once, and copies it. On failure it keeps the parts.
     fn fetch(&mut self, answers: &mut Answers) -> Result<()> {
         answers.parts.sort_by_key(|part| part.block);
         let groups = answers.parts.chunk_by(|a, b| a.block == b.block);
@@ -130,7 +129,7 @@ impl State {
         self.evict_data()
     }
 
-    /// Copies a block to all that asked for a part of it.
+    /// Copies a block to all requests for a part of it.
     fn deliver(&mut self, group: &[Part], content: BlockAnswer, answers: &mut Answers) {
         let block = group[0].block;
         let Some(content) = content.filter(|content| content.len() == self.block_bytes) else {
@@ -146,7 +145,7 @@ impl State {
         }
     }
 
-    /// Copies a part when its block is in the cache, else keeps it for the access.
+    /// Copies a part if its block is in the cache, else keeps it for the access.
     fn want(&mut self, part: Part, answers: &mut Answers) {
         match self.cache.get(part.block) {
             Some(content) => answers.copy(&part, content),
@@ -154,7 +153,7 @@ impl State {
         }
     }
 
-    /// The blocks of whole segments in a range, but for a tail that is buffered.
+    /// The blocks of whole segments in a range, except a buffered tail.
     fn segment_parts(
         &mut self,
         ino: Ino,
@@ -189,8 +188,7 @@ impl State {
         Ok(())
     }
 
-    /// The part of a range in the tail: copied at once when it is buffered, else where its piece
-    /// lies.
+    /// The part of a range in the tail: copied at once if buffered, else read from its piece.
     fn tail_part(
         &mut self,
         ino: Ino,
@@ -226,7 +224,7 @@ impl State {
     }
 }
 
-/// The same error once more, for another request that it hit.
+/// The same error for another request that it hit.
 pub(super) fn same_error(error: &Error) -> Error {
     match error {
         Error::Tampered(text) => Error::Tampered(text.clone()),

@@ -1,8 +1,8 @@
-//! Room that metadata took once and does not need any more.
+//! Reclaims room that metadata no longer needs.
 //!
-//! The database keeps the pages of what was removed, for metadata to come, and one page in use at
-//! the end of its file keeps all before it. So when a volume would else be full, the database is
-//! compacted: it moves its pages to the front. Then it is closed, which cuts its file off.
+//! The database keeps freed pages for later metadata, and one page in use at the end of its file
+//! keeps all before it. So before a volume counts as full, the database is compacted: it moves its
+//! pages to the front. Closing it then cuts its file off.
 
 use super::backend::open_database;
 use super::cache::DataCache;
@@ -12,7 +12,7 @@ use super::tails::Tails;
 use crate::{Error, Result};
 
 impl State {
-    /// Closes the database cleanly, right after a commit, and lets go of the blocks behind its end.
+    /// Closes the database cleanly, right after a commit, and frees the blocks behind its end.
     pub(super) fn close_database(&mut self) -> Result<()> {
         {
             let mut pool = self.pool.lock();
@@ -29,16 +29,16 @@ impl State {
         pool.metadata_trim()
     }
 
-    /// Whether metadata takes much of the volume, and enough of it was removed: on a volume that is
-    /// full of data it would else be tried, in vain, each time that something does not fit.
+    /// Whether metadata takes much of the volume, and enough of it was removed. Otherwise a volume
+    /// full of data would compact, in vain, at every write that does not fit.
     pub(super) fn could_shrink(&self) -> bool {
         let pool = self.pool.lock();
         let mapped = pool.metadata.mapped_blocks();
         mapped >= pool.allocator.capacity() / 16 && self.removals > mapped / 16
     }
 
-    /// Whether metadata should shrink without being asked for room: after much was removed here, or
-    /// a volume would be told as full that is not.
+    /// Whether to shrink metadata before anybody needs room: after many removals, a volume with
+    /// space would else report itself full.
     pub(super) fn should_shrink(&self) -> Result<bool> {
         if !self.removed || self.failed.is_some() || !self.could_shrink() {
             return Ok(false);
@@ -47,9 +47,9 @@ impl State {
         Ok(usage.free_blocks < usage.capacity_blocks / 16)
     }
 
-    /// Commits, and gives the blocks back that metadata does not need any more. Without the room
-    /// to do so everything stays as it was; another failure half way closes the file system, which
-    /// stays as the last commit left it.
+    /// Commits, and gives back the blocks that metadata no longer needs. Without room for that,
+    /// everything stays as it was. Any other failure half way closes the file system, as the last
+    /// commit left it.
     pub(super) fn shrink_metadata(&mut self) -> Result<()> {
         self.commit()?;
         (self.removals, self.removed) = (0, false);

@@ -11,8 +11,8 @@ use crate::{Error, Result};
 type Place<'a> = (Ino, &'a [u8]);
 
 impl State {
-    /// With a `whiteout` a character device of number 0 takes the old name in the same step, which
-    /// is how a union of file systems notes that something below has been removed.
+    /// With a `whiteout`, a character device of number 0 takes the old name in the same step. Union
+    /// file systems mark a removal below that way.
     pub(super) fn rename(
         &mut self,
         from: Place<'_>,
@@ -116,7 +116,7 @@ impl State {
         self.changed_directory(to.0, gained)
     }
 
-    /// An inode's name stands in `parent` now.
+    /// Records that an inode's name is in `parent` now.
     fn moved(&mut self, dirent: Dirent, parent: Ino) -> Result<()> {
         let mut inode = self.meta.inode(dirent.ino)?;
         if dirent.kind == FileKind::Directory {
@@ -126,7 +126,7 @@ impl State {
         self.meta.put_inode(dirent.ino, &inode)
     }
 
-    /// Fails when `directory` is `moving` or somewhere below it.
+    /// Fails if `directory` is `moving` or somewhere below it.
     fn require_outside(&self, directory: Ino, moving: Ino) -> Result<()> {
         let mut at = directory;
         loop {

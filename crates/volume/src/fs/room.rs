@@ -1,44 +1,41 @@
-//! The room that is kept free, so that what is deleted works on a full volume, and what is accepted
-//! can be committed.
+//! Reserved room, so that deletions work on a full volume and accepted data can be committed.
 
 use super::state::State;
 use super::types::Usage;
 use crate::{Error, Result};
 
-/// How much metadata one operation may write anew: a leaf and a branch in each table.
+/// Metadata that one operation may rewrite: a leaf and a branch in each table.
 const OPERATION_BYTES: u64 = 32 << 10;
-/// What a commit may write of the database's own.
+/// The database's own writes in a commit.
 const COMMIT_BYTES: u64 = 256 << 10;
-/// How much metadata an unwritten block may still cost: each may become a run of its own.
+/// Metadata that an unwritten block may still cost: each may become a run of its own.
 const UNWRITTEN_BYTES: u64 = 128;
 
 impl State {
-    /// Blocks that metadata may still take before the next commit is through.
+    /// Blocks that metadata may still take until the next commit is done.
     fn metadata_reserve(&self, operations: u64) -> u64 {
         let bytes = operations * OPERATION_BYTES + COMMIT_BYTES;
         let mapped = self.pool.lock().metadata.mapped_blocks();
         bytes / self.block_bytes as u64 + mapped / 16 + 4
     }
 
-    /// Blocks kept back, so that what is deleted, and what is written to blocks that are set
-    /// aside already, works on a full volume.
+    /// Blocks reserved so that deletions, and writes to blocks set aside, work on a full volume.
     fn kept_back(&self) -> u64 {
         let unwritten = self.unwritten_reserve(self.counters.unwritten);
         self.metadata_reserve(0) + unwritten
     }
 
-    /// Blocks that metadata may take when so many unwritten blocks are written, one here and one
-    /// there.
+    /// Blocks that metadata may take when `blocks` unwritten blocks are written, scattered.
     pub(super) fn unwritten_reserve(&self, blocks: u64) -> u64 {
         blocks.saturating_mul(UNWRITTEN_BYTES).div_ceil(self.block_bytes as u64)
     }
 
-    /// Whether an empty file system has a place.
+    /// Whether there is room for an empty file system.
     pub(super) fn has_room_for_metadata(&self) -> bool {
         self.has_room(self.metadata_reserve(0))
     }
 
-    /// Whether `blocks` can be taken, with all that buffered tails and metadata may need.
+    /// Whether `blocks` can be taken, beside everything that buffered tails and metadata may need.
     pub(super) fn has_room(&self, blocks: u64) -> bool {
         let pending = self.tails.len() as u64 + self.metadata_reserve(self.operations + 1);
         let pool = self.pool.lock();
@@ -46,23 +43,22 @@ impl State {
         enough && !pool.metadata.map.is_scattered()
     }
 
-    /// Whether so many blocks can be taken at once, and so many operations done, before a commit.
+    /// Whether `blocks` can be taken at once, and `operations` done, before a commit.
     pub(super) fn has_room_after(&self, blocks: u64, operations: u64) -> bool {
         let pending = self.tails.len() as u64 + self.metadata_reserve(self.operations + operations);
         self.pool.lock().allocator.free() >= blocks.saturating_add(pending)
     }
 
-    /// Called before anything is changed by an operation that grows: makes sure of `blocks` free
-    /// ones. When they are short, here or in the store below, commits, which frees what was deleted
-    /// since the last time.
+    /// Called before an operation that grows changes anything: ensures `blocks` free ones. If they
+    /// are short, here or in the store below, it commits, which frees what was deleted since the
+    /// last commit.
     pub(super) fn make_room(&mut self, blocks: u64) -> Result<()> {
         self.find_room(blocks)?;
         self.operations += 1;
         Ok(())
     }
 
-    /// Whether an operation that takes so many blocks would find them, with all that is done to
-    /// find them.
+    /// Finds room for an operation that takes `blocks`, by every means.
     pub(super) fn find_room(&mut self, blocks: u64) -> Result<()> {
         let wanted = blocks.saturating_add(self.kept_back());
         if !self.has_room(wanted) {
@@ -80,7 +76,7 @@ impl State {
         if !self.has_room(wanted) {
             return Err(self.pool.lock().full());
         }
-        // Refused while it can still be: what was accepted must be stored.
+        // Refused while that is still possible: accepted data must be stored.
         let mut has_room = self.store_has_room(blocks)?;
         if !has_room && self.commit_frees() {
             self.commit()?;
@@ -97,15 +93,15 @@ impl State {
         self.operations > 0 || self.pool.lock().allocator.deferred() > 0
     }
 
-    /// Whether the store below has space for so many blocks more, and for what waits.
+    /// Whether the store below has space for `blocks` more, and for deferred writes.
     fn store_has_room(&self, blocks: u64) -> Result<bool> {
         let waits = self.tails.len() as u64 + self.metadata_reserve(self.operations + 1);
         let room = self.pool.lock().blocks()?.room()?;
         Ok(room.is_none_or(|room| room >= blocks.saturating_add(waits)))
     }
 
-    /// Called before anything is changed by an operation that frees or only renames: it is never
-    /// refused, but when metadata could run out of blocks, a commit lets it reuse its own.
+    /// Called before an operation that frees or only renames changes anything. It never refuses,
+    /// but commits when metadata could run out of blocks, so that metadata can reuse its own.
     pub(super) fn make_way(&mut self) -> Result<()> {
         if self.operations > 0 && !self.has_room(0) {
             self.commit()?;
@@ -116,9 +112,8 @@ impl State {
         Ok(())
     }
 
-    /// Called before anything is changed by an operation that makes nothing new, but may make
-    /// records a little longer: it may use half of what is kept back, and leaves the rest to
-    /// deletions.
+    /// Called before an operation that creates nothing, but may lengthen records, changes anything.
+    /// It may use half of the reserve, and leaves the rest to deletions.
     pub(super) fn make_change(&mut self) -> Result<()> {
         let kept = self.kept_back() / 2;
         if self.operations > 0 && !self.has_room(kept) {
@@ -134,9 +129,9 @@ impl State {
         Ok(())
     }
 
-    /// Called before a tail is written anew that shares a block: it moves to another one, and the
-    /// old one is free with the next commit. What is there must stay writable on a full volume, so
-    /// this too may use half of what is kept back.
+    /// Called before a packed tail is rewritten: it moves to another block, and the next commit
+    /// frees the old one. Existing data must stay writable on a full volume, so this too may use
+    /// half of the reserve.
     pub(super) fn make_rewrite(&mut self) -> Result<()> {
         let kept = self.kept_back() / 2 + 1;
         if self.commit_frees() && (!self.has_room(kept) || !self.store_takes_one()?) {
@@ -155,23 +150,23 @@ impl State {
         Ok(())
     }
 
-    /// Whether the store below has space for one block more, and for the tails that wait.
+    /// Whether the store below has space for one block more, and for the buffered tails.
     fn store_takes_one(&self) -> Result<bool> {
         let waits = self.tails.len() as u64 + self.metadata_reserve(0) / 2;
         let room = self.pool.lock().blocks()?.room()?;
         Ok(room.is_none_or(|room| room > waits))
     }
 
-    /// The least capacity with which all that is there can stay, and be removed.
+    /// The least capacity that keeps all existing data, and lets it be removed.
     pub(super) fn least_capacity(&self) -> u64 {
         let kept = self.tails.len() as u64 + self.kept_back() + self.metadata_reserve(1);
         self.pool.lock().allocator.used() + kept
     }
 
-    /// Where more is there than the capacity allows, since somebody put an older limit back, the
-    /// volume is full, and what is there can be read and removed all the same.
+    /// Existing data may exceed the capacity if somebody restored an older limit. Then the volume
+    /// is full, but its data can be read and removed.
     pub(super) fn allow_what_is_there(&self) {
-        // One less than what something new would take.
+        // One less than a new block would need.
         let least = self.least_capacity().saturating_sub(1);
         let mut pool = self.pool.lock();
         if pool.allocator.capacity() < least {
@@ -180,7 +175,7 @@ impl State {
         }
     }
 
-    /// All of this is at hand: nothing is counted or fetched.
+    /// Answers from memory: counts and fetches nothing.
     pub(super) fn usage(&self) -> Result<Usage> {
         let buffered = self.tails.bytes().div_ceil(self.block_bytes) as u64;
         // As `make_room` reckons, right after a commit.
@@ -203,8 +198,8 @@ impl State {
     }
 }
 
-/// So many of the free blocks are told as available: all that can be set aside at once, which takes
-/// some for metadata. Who writes them one by one gets a little more.
+/// How many free blocks to report as available: those that can be set aside at once, which takes
+/// some for metadata. Writing them one by one yields a few more.
 fn to_be_had(free: u64, block_bytes: u64) -> u64 {
     let whole = u128::from(free.saturating_sub(2)) * u128::from(block_bytes);
     (whole / u128::from(block_bytes + UNWRITTEN_BYTES)) as u64

@@ -22,7 +22,7 @@ impl State {
         let tail = self.floats(ino, &inode).then_some(inode.size / size);
         let found = match whence {
             SeekWhence::Data => self.meta.next_segment(ino, segment, true)?.or(tail),
-            // Behind a tail is the end.
+            // The end follows a tail.
             SeekWhence::Hole => {
                 let hole = self.meta.next_segment(ino, segment, false)?;
                 hole.map(|hole| if Some(hole) == tail { hole + 1 } else { hole })

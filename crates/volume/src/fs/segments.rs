@@ -1,15 +1,15 @@
 //! Which block holds which segment of a file, kept as runs.
 //!
-//! A run may be *unwritten*: its blocks are set aside for the file but hold nothing of it, so
-//! they read as zeros without an access, and the first write to one replaces all of it. A crash
-//! that brings older metadata back makes blocks unwritten again, whatever they hold by then.
+//! A run may be *unwritten*: its blocks are set aside for the file but hold none of its data. They
+//! read as zeros without an access, and the first write to one replaces all of it. A crash that
+//! restores older metadata makes blocks unwritten again, whatever they hold by then.
 
 use super::tables::{Meta, SEGMENTS};
 use super::types::Ino;
 use crate::Result;
 use redb::{ReadableTable, Table};
 
-/// Set in the stored count of a run that is unwritten.
+/// Set in the stored count of an unwritten run.
 const UNWRITTEN: u64 = 1 << 63;
 
 /// A run: segments from `segment` on lie in blocks from `block` on.
@@ -22,7 +22,7 @@ pub(super) struct Extent {
 }
 
 impl Extent {
-    /// A run as it is stored.
+    /// Decodes a stored run.
     pub(super) fn load(segment: u64, (block, count): (u64, u64)) -> Self {
         let unwritten = count & UNWRITTEN != 0;
         Extent { segment, block, count: count & !UNWRITTEN, unwritten }
@@ -54,7 +54,7 @@ impl Extent {
         })
     }
 
-    /// Whether `next` goes on where this run ends, in segments and in blocks.
+    /// Whether `next` continues this run, in segments and in blocks.
     fn joins(self, next: Extent) -> bool {
         self.end() == next.segment
             && self.blocks().end == next.block
@@ -74,7 +74,7 @@ fn before(table: &SegmentTable<'_>, ino: Ino, segment: u64) -> Result<Option<Ext
     Ok(Some(Extent::load(key.value().1, value.value())))
 }
 
-/// The runs that have segments in `first..end`, whole.
+/// The runs with segments in `first..end`, uncut.
 fn touching(table: &SegmentTable<'_>, ino: Ino, first: u64, end: u64) -> Result<Vec<Extent>> {
     if first >= end {
         return Ok(Vec::new());
@@ -95,7 +95,7 @@ impl Meta {
         Ok(runs.into_iter().filter_map(|run| run.cut(first, end)).collect())
     }
 
-    /// The run that holds a segment, from that segment on.
+    /// A segment's run, from that segment on.
     pub(super) fn extent_at(&self, ino: Ino, segment: u64) -> Result<Option<Extent>> {
         Ok(self.extents(ino, segment, segment + 1)?.pop())
     }
@@ -105,7 +105,7 @@ impl Meta {
         Ok(before(&self.open(SEGMENTS)?, ino, u64::MAX)?.is_some_and(|run| run.end() > first))
     }
 
-    /// The first segment from `first` on that is written, or that is not.
+    /// The first segment from `first` on that is, or is not, `written`.
     pub(super) fn next_segment(&self, ino: Ino, first: u64, written: bool) -> Result<Option<u64>> {
         let table = self.open(SEGMENTS)?;
         let mut at = first;
@@ -149,7 +149,7 @@ impl Meta {
         Ok(())
     }
 
-    /// Forgets the segments in `first..end`, and gives the runs that they were.
+    /// Forgets the segments in `first..end`; gives their runs.
     pub(super) fn unmap(&self, ino: Ino, first: u64, end: u64) -> Result<Vec<Extent>> {
         let mut table = self.open(SEGMENTS)?;
         let mut freed = Vec::new();
@@ -163,8 +163,7 @@ impl Meta {
         Ok(freed)
     }
 
-    /// Marks the segments in `first..end` that have blocks as written or not, and gives the runs
-    /// that changed.
+    /// Marks the mapped segments in `first..end` as written or not; gives the runs that changed.
     pub(super) fn mark(
         &self,
         ino: Ino,
@@ -182,7 +181,7 @@ impl Meta {
     }
 }
 
-/// Puts a run in, joined with its neighbours where segments and blocks both go on.
+/// Inserts a run, joined with neighbours that continue it in segments and blocks.
 fn insert_run(table: &mut SegmentTable<'_>, ino: Ino, mut run: Extent) -> Result<()> {
     let previous = before(table, ino, run.segment)?;
     if let Some(previous) = previous.filter(|previous| previous.joins(run)) {

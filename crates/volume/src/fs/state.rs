@@ -1,4 +1,4 @@
-//! All that the file system knows in memory, and its commit.
+//! The file system's state in memory, and its commit.
 
 use super::backend::open_database;
 use super::cache::DataCache;
@@ -26,32 +26,32 @@ pub(super) struct State {
     pub(super) counters: Counters,
     pub(super) cache: DataCache,
     pub(super) tails: Tails,
-    /// Bytes left in the packs that are being filled.
+    /// Bytes left in the packs being filled.
     pub(super) open_packs: BTreeMap<u64, usize>,
     pub(super) block_bytes: usize,
     handles: HashMap<u64, Ino>,
-    /// Those of the handles that lead to directories.
+    /// The handles of directories among them.
     directory_handles: HashSet<u64>,
     open_counts: HashMap<Ino, u32>,
     next_handle: u64,
-    /// Says of an inode without names whether somebody outside still refers to it.
+    /// Says whether an outsider still refers to an inode without names.
     kept: Option<Kept>,
     clock: Option<Clock>,
     /// Changing operations since the last commit.
     pub(super) operations: u64,
-    /// Those of them that are over: nobody may take them back.
+    /// Those already answered, which must not be undone.
     pub(super) accepted: u64,
     /// The database committed, but the blocks are not durable yet.
     pub(super) pending: bool,
-    /// Operations that may have removed something since metadata was last asked to shrink.
+    /// Operations since metadata last shrank that may have removed something.
     pub(super) removals: u64,
-    /// Whether any of them was in this session.
+    /// Whether this session had any of them.
     pub(super) removed: bool,
-    /// Whether shared blocks may be left that can be merged.
+    /// Whether mergeable shared blocks may exist.
     pub(super) mergeable: bool,
-    /// And whether removals of this session may have made some.
+    /// Whether removals of this session may have made some.
     pub(super) unmerged: bool,
-    /// What is shown later for what was done already.
+    /// Padding that work already done still owes.
     pub(super) owed: Owed,
     pub(super) failed: Option<String>,
 }
@@ -89,7 +89,7 @@ impl State {
         self.commit()
     }
 
-    /// Opens what the last commit left.
+    /// Opens the last committed state.
     pub(super) fn open(blocks: Box<dyn BlockSpace>, ahead: usize) -> Result<State> {
         let file = MetadataFile::from_root(
             blocks.root(),
@@ -98,7 +98,7 @@ impl State {
             blocks.cache_budget() / 4,
         )?;
         let mut state = Self::with(blocks, file, ahead)?;
-        // Sessions before may have removed what they did not give back.
+        // Earlier sessions may have removed metadata without giving its blocks back.
         state.removals = u64::MAX / 2;
         state.begin()?;
         let result = state.load();
@@ -129,7 +129,7 @@ impl State {
         self.remove_orphans()
     }
 
-    /// Removes all that has no name.
+    /// Removes all inodes without names.
     fn remove_orphans(&mut self) -> Result<()> {
         let orphans: Vec<Ino> = {
             let table = self.meta.open(ORPHANS)?;
@@ -143,7 +143,7 @@ impl State {
         Ok(())
     }
 
-    /// A crash may have left blocks behind that nothing refers to.
+    /// Discards blocks without owner, which a crash may leave.
     fn discard_unused(&self) -> Result<()> {
         let mut pool = self.pool.lock();
         let end = pool.allocator.high_water();
@@ -197,8 +197,8 @@ impl State {
         })
     }
 
-    /// Makes the state ready for an operation: an unfinished commit is finished first, because
-    /// until then the database must not reuse pages.
+    /// Prepares for an operation: finishes an unfinished commit first, because until then the
+    /// database must not reuse pages.
     pub(super) fn begin(&mut self) -> Result<()> {
         if let Some(reason) = &self.failed {
             return Err(Error::Closed(reason.clone()));
@@ -210,9 +210,9 @@ impl State {
         self.settle(begun)
     }
 
-    /// Looks at how an operation ended: after an error of the database the state is of no use
-    /// any more, and the true reason is the one that the block space gave. When that was want of
-    /// space, and only this operation waits for a commit, it is as if it had never begun.
+    /// Checks how an operation ended. An error of the database makes the state useless; the block
+    /// space gave the true reason. If that was want of space, and the next commit holds only this
+    /// operation, it undoes the operation.
     pub(super) fn settle<T>(&mut self, result: Result<T>) -> Result<T> {
         let Err(Error::Closed(reason)) = &result else {
             return result;
@@ -229,9 +229,9 @@ impl State {
         }
     }
 
-    /// An operation is over. When metadata could run out of blocks it is committed at once: then
-    /// it alone is taken back if that fails, and the next one can use pages again. A store that
-    /// failed takes nothing back: the next operation, or a commit, finds that out by itself.
+    /// Ends an operation. If metadata could run out of blocks, it commits at once: a failure then
+    /// undoes this operation alone, and the next one can reuse pages. A failed store undoes
+    /// nothing: the next operation, or a commit, meets the failure itself.
     pub(super) fn end<T>(&mut self, result: Result<T>) -> Result<T> {
         let tight = result.is_ok() && self.operations > 0 && !self.has_room(0);
         let result = match if tight { self.commit() } else { Ok(()) } {
@@ -243,7 +243,7 @@ impl State {
         result
     }
 
-    /// Looks at how something ended that left no database when it failed.
+    /// Checks how a step ended whose failure leaves no database.
     pub(super) fn settle_closed(&mut self, result: Result<()>) -> Result<()> {
         if let Err(error) = &result {
             self.failed = Some(error.to_string());
@@ -251,14 +251,14 @@ impl State {
         result
     }
 
-    /// The block space may pad the operation that is over.
+    /// Ends an operation that the block space may pad.
     pub(super) fn end_operation(&mut self) -> Result<()> {
         let mut pool = self.pool.lock();
         pool.bring_up()?;
         pool.blocks()?.end_operation()
     }
 
-    /// Does what waits for quiet times, and lets the block space do so.
+    /// Does idle maintenance, and lets the block space do its own.
     pub(super) fn idle(&mut self) -> Result<Option<std::time::Duration>> {
         if self.should_shrink()? {
             self.begin()?;
@@ -269,7 +269,7 @@ impl State {
         if self.should_merge()? {
             self.merge_when_idle()?;
             self.end_operation()?;
-            // Whoever comes waits for the end of one round, no more.
+            // A new request waits for the end of one round, no more.
             self.pool.lock().blocks()?.idle()?;
             return Ok(Some(std::time::Duration::ZERO));
         }
@@ -326,7 +326,7 @@ impl State {
         self.pending = false;
         let operations = std::mem::take(&mut self.operations);
         self.accepted = 0;
-        // Not before: until now a crash could bring back the metadata that names them.
+        // Not before: until now a crash could restore the metadata that names them.
         if !unwanted.is_empty() {
             pool.blocks()?.discard(&unwanted)?;
         }
@@ -349,7 +349,7 @@ impl State {
         blocks.ok_or_else(|| Error::Closed("the file system was closed".into()))
     }
 
-    /// Declares another capacity, in blocks. All of what is accepted is stored first.
+    /// Declares another capacity, in blocks, after a commit of everything accepted.
     pub(super) fn set_capacity(&mut self, blocks: u64) -> Result<()> {
         self.commit()?;
         let least = self.least_capacity();
@@ -390,7 +390,7 @@ impl State {
         handle
     }
 
-    /// Forgets the handles of what was created and taken back.
+    /// Closes the handles of inodes whose creation was undone.
     pub(super) fn close_newer(&mut self, next_ino: Ino) {
         self.handles.retain(|_, ino| *ino < next_ino);
         self.open_counts.retain(|ino, _| *ino < next_ino);
@@ -400,7 +400,7 @@ impl State {
         self.kept = Some(kept);
     }
 
-    /// Whether an inode stays although its last name goes.
+    /// Whether an inode stays after its last name goes.
     pub(super) fn is_wanted(&self, ino: Ino) -> bool {
         self.open_counts.contains_key(&ino) || self.kept.as_ref().is_some_and(|kept| kept(ino))
     }
@@ -420,7 +420,7 @@ impl State {
         self.forget(ino)
     }
 
-    /// Somebody does not refer to an inode any more; without names and anybody else it goes.
+    /// Notes that one reference to an inode is gone; without names and other references, it goes.
     pub(super) fn forget(&mut self, ino: Ino) -> Result<()> {
         let nameless = self.meta.find_inode(ino)?.is_some_and(|inode| inode.nlink == 0);
         if nameless && !self.is_wanted(ino) {
@@ -432,8 +432,8 @@ impl State {
 }
 
 impl Drop for State {
-    /// The database would commit what is left when it is dropped. Without blocks it cannot: a
-    /// file system that is dropped stays as its last commit left it.
+    /// A dropped database would commit what is left. Without blocks it cannot, so a dropped file
+    /// system stays as its last commit left it.
     fn drop(&mut self) {
         self.pool.lock().take_blocks();
         self.meta.close();

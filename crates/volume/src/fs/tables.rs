@@ -1,6 +1,6 @@
 //! The metadata tables and their records.
 //!
-//! One write transaction stays open between commits, and reads go through it: opening one per
+//! One write transaction stays open between commits, and reads use it too: opening one for each
 //! operation would cost more than the operations.
 
 use super::types::{FileKind, Ino};
@@ -9,15 +9,15 @@ use redb::{Database, ReadableTable, Table, TableDefinition, WriteTransaction};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 pub(super) const INODES: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("inodes");
-/// `(directory, name)` to where it leads.
+/// `(directory, name)` to the named inode.
 pub(super) const DIRENTS: TableDefinition<'_, (u64, &[u8]), &[u8]> =
     TableDefinition::new("dirents");
-/// `(file, first segment)` to `(first block, how many)`.
+/// `(file, first segment)` to `(first block, count)`.
 pub(super) const SEGMENTS: TableDefinition<'_, (u64, u64), (u64, u64)> =
     TableDefinition::new("segments");
 /// Shared blocks and the pieces in them.
 pub(super) const PACKS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("packs");
-/// `(free bytes, pack)` of the packs worth filling up again.
+/// `(free bytes, pack)` of the packs worth refilling.
 pub(super) const ROOMY: TableDefinition<'_, (u64, u64), ()> = TableDefinition::new("roomy");
 /// The allocator's bitmap in pieces.
 pub(super) const ALLOCATION: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("allocation");
@@ -29,18 +29,18 @@ const COUNTERS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("counter
 
 const RECORD_VERSION: u8 = 1;
 
-/// What is stored under a name.
+/// The record of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Dirent {
     pub ino: Ino,
     pub kind: FileKind,
 }
 
-/// A block that tails share.
+/// A block shared by tails.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Pack {
     pub block: u64,
-    /// Sorted by offset, apart from each other.
+    /// Sorted by offset, not overlapping.
     pub pieces: Vec<Piece>,
 }
 
@@ -60,8 +60,8 @@ pub(super) struct Counters {
     pub files: u64,
     pub directories: u64,
     pub logical_bytes: u64,
-    /// Blocks that are set aside and not written yet; a record of its own, which the first
-    /// volumes have not.
+    /// Blocks set aside and not yet written. They have a record of their own, which the first
+    /// volumes lack.
     #[serde(skip)]
     pub unwritten: u64,
 }
@@ -70,7 +70,7 @@ pub(super) fn encode<T: Serialize>(record: &T) -> Result<Vec<u8>> {
     encode_as(RECORD_VERSION, record)
 }
 
-/// A record of a version of its own.
+/// Encodes a record with its own version.
 pub(super) fn encode_as<T: Serialize>(version: u8, record: &T) -> Result<Vec<u8>> {
     postcard::to_extend(record, vec![version])
         .map_err(|error| Error::Invalid(format!("metadata record: {error}")))
@@ -117,7 +117,7 @@ impl Meta {
         if self.txn.is_none() {
             let db = self.db.as_ref().ok_or_else(closed)?;
             let mut txn = db.begin_write()?;
-            // Reopening after a crash then loads the page allocator instead of walking all trees.
+            // After a crash, reopening then loads the page allocator instead of walking all trees.
             txn.set_quick_repair(true);
             self.txn = Some(txn);
         }
@@ -132,7 +132,7 @@ impl Meta {
         }
     }
 
-    /// Drops the transaction, and moves pages to the front of the file, in commits of its own.
+    /// Drops the transaction, and moves pages to the front of the file in commits of its own.
     pub(super) fn compact(&mut self) -> Result<()> {
         self.txn = None;
         let db = self.db.as_mut().ok_or_else(closed)?;
@@ -196,7 +196,7 @@ impl Meta {
     ) -> Result<Vec<(Vec<u8>, Dirent)>> {
         use std::ops::Bound;
         let table = self.open(DIRENTS)?;
-        // No name is empty, so the empty one stands before all of them.
+        // No name is empty, so the empty one sorts before all of them.
         let from = Bound::Excluded((parent, after.unwrap_or(&[])));
         let to = Bound::Excluded((parent + 1, &[][..]));
         let mut names = Vec::new();
@@ -239,8 +239,8 @@ fn closed() -> Error {
     Error::Closed("the metadata is closed".into())
 }
 
-/// After an error of the database nothing can be said of its transaction, so every one of them
-/// closes the file system; the reason that the backend left behind is reported with it.
+/// An error of the database leaves its transaction in an unknown state, so each one closes the file
+/// system. The reason kept by the backend is reported with it.
 macro_rules! database_errors {
     ($($error:ty),*) => { $(
         impl From<$error> for Error {

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 
 const MAX_TAILS: usize = 64;
 
-/// Buffered tails by file. The content is the file's last segment up to its size.
+/// Buffered tails by file. The content is the file's last segment, up to the file's size.
 pub(super) struct Tails {
     tails: HashMap<Ino, (u64, Vec<u8>)>,
     recent: BTreeMap<u64, Ino>,
@@ -56,7 +56,7 @@ impl Tails {
         Some(data)
     }
 
-    /// How many tails of whole blocks there is room for.
+    /// How many tails of whole blocks fit.
     pub(super) fn most(&self, block_bytes: usize) -> u64 {
         (self.budget / block_bytes).clamp(1, MAX_TAILS) as u64
     }
@@ -65,7 +65,7 @@ impl Tails {
         self.recent.values().copied().collect()
     }
 
-    /// The older half when there are too many, else none.
+    /// The older half of too many tails, else none.
     fn surplus(&self) -> Vec<Ino> {
         if self.tails.len() <= MAX_TAILS && self.bytes <= self.budget {
             return Vec::new();
@@ -82,7 +82,7 @@ impl State {
         self.flush_tails(&inos)
     }
 
-    /// Places all buffered tails and writes the blocks that they share.
+    /// Places all buffered tails and writes the blocks they share.
     pub(super) fn place_all_tails(&mut self) -> Result<()> {
         self.flush_all_tails()?;
         let dirty = self.cache.dirty();
@@ -91,8 +91,8 @@ impl State {
         Ok(())
     }
 
-    /// Places the older tails when there are too many, and keeps the block cache in its budget.
-    /// Where the space pads, places all of them, after so many operations whether these left any.
+    /// Places the older ones of too many tails, and keeps the block cache in its budget. A space
+    /// that pads places all of them, after a fixed number of operations that may have left one.
     pub(super) fn flush_surplus(&mut self) -> Result<()> {
         let due = self.left_a_tail();
         if self.owed.pads {
@@ -119,7 +119,7 @@ impl State {
         self.evict_data()
     }
 
-    /// Fetches the shared blocks that hold older states of these tails, all at once.
+    /// Fetches together the shared blocks with older states of these tails.
     fn load_old_packs(&mut self, inos: &[Ino]) -> Result<()> {
         let mut blocks = Vec::new();
         for &ino in inos {
@@ -144,7 +144,7 @@ impl State {
         Ok(())
     }
 
-    /// Writes the tails that are too long to share, all at once.
+    /// Writes together the tails that are too long to share a block.
     fn flush_large(&mut self, inos: &[Ino]) -> Result<()> {
         let mut placed = Vec::new();
         let mut missing = Vec::new();

@@ -1,4 +1,4 @@
-//! A block space in memory for tests: atomic commits, crashes, commits of its own accord.
+//! A block space in memory for tests: atomic commits, crashes, spontaneous commits.
 
 use crate::{BlockSpace, Error, ROOT_BYTES, Result};
 use oblivio_engine::{Action, BlockAnswer, BlockOp};
@@ -11,26 +11,26 @@ struct Disk {
     capacity: u64,
     budget: usize,
     reserved: u64,
-    /// The most that was ever reserved.
+    /// The most ever reserved.
     ids: u64,
     blocks: HashMap<u64, Vec<u8>>,
     root: Vec<u8>,
-    /// What the blocks changed since the last commit were before.
+    /// Former contents of the blocks changed since the last commit.
     undo: HashMap<u64, Option<Vec<u8>>>,
     committed_root: Vec<u8>,
-    /// Discarded and not written since; reading one of these is a mistake of the caller.
+    /// Discarded and not written since; a read of one is the caller's mistake.
     unwanted: HashSet<u64>,
     committed_unwanted: HashSet<u64>,
     random: u64,
-    /// Commits of its own accord come before one in so many operations; 0 for never.
+    /// Operations between two spontaneous commits, on average; 0 for none.
     auto_commit: u64,
-    /// Fails all accesses after so many more.
+    /// Accesses left before all fail.
     fail_after: Option<u64>,
     accesses: u64,
     operations: u64,
 }
 
-/// A volume in memory. Clones are the same volume, so that a test keeps hold of what it gave to a
+/// A volume in memory. Clones are the same volume, so a test keeps its hold on what it gave to a
 /// file system.
 #[derive(Clone)]
 pub struct MemoryBlocks(Arc<Mutex<Disk>>);
@@ -51,7 +51,7 @@ impl MemoryBlocks {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The volume as a file system takes it.
+    /// The volume for a file system.
     pub fn boxed(&self) -> Box<dyn BlockSpace> {
         let root = self.disk().root.clone();
         Box::new(Mounted { volume: self.clone(), root })
@@ -83,18 +83,18 @@ impl MemoryBlocks {
         self.disk().fail_after = accesses;
     }
 
-    /// Another capacity, for whoever opens it next; no block behind it is in use.
+    /// Sets the capacity for the next opening; no block behind it is in use.
     pub fn set_capacity(&self, blocks: u64) {
         let mut disk = self.disk();
         (disk.capacity, disk.ids) = (blocks, disk.ids.min(blocks));
     }
 
-    /// Another limit, for whoever opens it next, as in a header that somebody put back.
+    /// Sets the limit for the next opening, as a restored old header would.
     pub fn set_limit(&self, blocks: u64) {
         self.disk().capacity = blocks;
     }
 
-    /// One above the last block that is present.
+    /// One above the last present block.
     pub fn end(&self) -> u64 {
         self.disk().blocks.keys().max().map_or(0, |last| last + 1)
     }
@@ -105,7 +105,7 @@ impl MemoryBlocks {
         (disk.accesses, disk.operations)
     }
 
-    /// Whether this block is present.
+    /// Whether a block is present.
     pub fn holds(&self, block: u64) -> bool {
         self.disk().blocks.contains_key(&block)
     }
@@ -117,7 +117,7 @@ impl MemoryBlocks {
 }
 
 impl Disk {
-    /// As a tree has it.
+    /// As in a tree volume.
     fn most_ids(&self) -> u64 {
         match self.ids > self.capacity {
             true => self.ids + self.ids / 16 + 1024,
@@ -135,7 +135,7 @@ impl Disk {
         if self.auto_commit == 0 {
             return;
         }
-        // xorshift64: any sequence that repeats for a seed will do.
+        // xorshift64: any sequence that a seed repeats will do.
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
@@ -189,7 +189,7 @@ impl Disk {
     }
 }
 
-/// The volume with its root at hand, since [`BlockSpace::root`] gives a reference.
+/// The volume with a copy of its root, since [`BlockSpace::root`] returns a reference.
 struct Mounted {
     volume: MemoryBlocks,
     root: Vec<u8>,

@@ -1,4 +1,4 @@
-//! What callers of the file system hand in and get back.
+//! The arguments and answers of the file system's callers.
 
 /// The number of a file, directory or link; never reused within a volume.
 pub type Ino = u64;
@@ -21,10 +21,10 @@ pub const MAX_FILE: u64 = i64::MAX as u64;
 /// The longest target of a symbolic link, in bytes.
 pub const LINK_BYTES: usize = 4095;
 
-/// The bits of a mode that are kept.
+/// The stored bits of a mode.
 pub(super) const MODE_BITS: u32 = 0o7777;
 
-/// What an inode is.
+/// An inode's type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub enum FileKind {
     /// Bytes.
@@ -33,7 +33,7 @@ pub enum FileKind {
     Directory,
     /// A path that the caller resolves.
     Symlink,
-    /// A named pipe; it is nothing but a name and attributes here, as all that follow.
+    /// A named pipe. Like all that follow, it is only a name and attributes here.
     Fifo,
     /// A socket.
     Socket,
@@ -64,12 +64,12 @@ pub struct Timestamp {
     pub nanos: u32,
 }
 
-/// All that is known of an inode without reading its data.
+/// Everything known of an inode without reading its data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attr {
     /// Its number.
     pub ino: Ino,
-    /// What it is.
+    /// Its type.
     pub kind: FileKind,
     /// Length of the data in bytes; of the target for a symbolic link; 0 for a directory.
     pub size: u64,
@@ -81,17 +81,17 @@ pub struct Attr {
     pub uid: u32,
     /// Group.
     pub gid: u32,
-    /// Names that lead here; for a directory 2 and one for each directory in it.
+    /// Its names; for a directory 2 and one for each directory in it.
     pub nlink: u32,
-    /// Which device it is; 0 for anything else.
+    /// The device's number; 0 for anything else.
     pub rdev: u32,
-    /// When it was created, or what was set: reading leaves it alone.
+    /// The creation time, unless set: reading leaves it alone.
     pub atime: Timestamp,
-    /// When the data last changed.
+    /// Time of the data's last change.
     pub mtime: Timestamp,
-    /// When the data or the attributes last changed.
+    /// Time of the last change of data or attributes.
     pub ctime: Timestamp,
-    /// When it was created.
+    /// Time of creation.
     pub crtime: Timestamp,
 }
 
@@ -118,7 +118,7 @@ pub struct SetAttr {
     pub ctime: Option<Timestamp>,
 }
 
-/// The attributes of something new.
+/// The attributes of a new inode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NewNode {
     /// Permission bits.
@@ -127,7 +127,7 @@ pub struct NewNode {
     pub uid: u32,
     /// Group.
     pub gid: u32,
-    /// Access and modification time; creation and change time too when no clock was set.
+    /// Access and modification time; without a clock, creation and change time too.
     pub mtime: Timestamp,
 }
 
@@ -136,16 +136,16 @@ pub struct NewNode {
 pub struct DirEntry {
     /// The name, without `/`.
     pub name: Vec<u8>,
-    /// Where it leads.
+    /// The named inode.
     pub ino: Ino,
-    /// What is there.
+    /// Its type.
     pub kind: FileKind,
 }
 
-/// What a rename does with a target that exists.
+/// How a rename treats an existing target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RenameMode {
-    /// Replace it, as POSIX has it.
+    /// Replace it, as in POSIX.
     Replace,
     /// Fail with `Exists`.
     NoReplace,
@@ -153,32 +153,32 @@ pub enum RenameMode {
     Exchange,
 }
 
-/// Whether an extended attribute may or must be there already.
+/// Whether an extended attribute may or must exist already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum XattrMode {
     /// Either.
     Set,
-    /// Fail with `Exists` when it is.
+    /// Fail with `Exists` if it exists.
     Create,
-    /// Fail with `NotFound` when it is not.
+    /// Fail with `NotFound` if it does not.
     Replace,
 }
 
 /// What to look for in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SeekWhence {
-    /// Bytes that were written.
+    /// Written bytes.
     Data,
-    /// Bytes that were not, or the end of the file.
+    /// Unwritten bytes, or the end of the file.
     Hole,
 }
 
 /// How full the volume is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// All that is not a directory, each inode once.
+    /// Every inode that is not a directory, once each.
     pub files: u64,
-    /// Directories, with the root.
+    /// Directories, including the root.
     pub directories: u64,
     /// The sum of all file lengths.
     pub logical_bytes: u64,
@@ -186,8 +186,8 @@ pub struct Usage {
     pub data_blocks: u64,
     /// Blocks set aside for metadata.
     pub metadata_blocks: u64,
-    /// Blocks that new file data may still take: what is kept back for metadata is left out, what
-    /// the next commit frees is in. No more than the store below has room for.
+    /// Blocks that new file data may still take, at most as many as the store below has room for.
+    /// It excludes the metadata reserve and includes what the next commit frees.
     pub free_blocks: u64,
     /// The same, whatever the store below has room for.
     pub unused_blocks: u64,
@@ -197,15 +197,15 @@ pub struct Usage {
     pub block_bytes: u64,
 }
 
-/// What a check of the whole file system found.
+/// The findings of a check of the whole file system.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckReport {
-    /// All that is not a directory.
+    /// Every inode that is not a directory.
     pub files: u64,
-    /// Directories, with the root.
+    /// Directories, including the root.
     pub directories: u64,
     /// Blocks in use, for data and metadata.
     pub blocks: u64,
-    /// Everything that is not as it should be; empty when all is well.
+    /// Everything wrong; empty when all is well.
     pub problems: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! Extended attributes: names and values that go with an inode.
+//! Extended attributes: an inode's further names and values.
 
 use super::directory::show;
 use super::inode::Inode;
@@ -17,7 +17,7 @@ impl Meta {
 
     fn xattr_names(&self, ino: Ino) -> Result<Vec<Vec<u8>>> {
         let table = self.open(XATTRS)?;
-        // No name is empty, so the empty one stands before all of them.
+        // No name is empty, so the empty one sorts before all of them.
         let range = table.range::<(u64, &[u8])>((ino, &[][..])..(ino + 1, &[][..]))?;
         range.map(|entry| Ok(entry?.0.value().1.to_vec())).collect()
     }
@@ -77,7 +77,7 @@ impl State {
         self.meta.put_inode(ino, &inode)
     }
 
-    /// The inode goes, and its attributes with it.
+    /// Removes the attributes of an inode that goes.
     pub(super) fn forget_xattrs(&mut self, ino: Ino, inode: &Inode) -> Result<()> {
         if inode.xattrs > 0 {
             let names = self.meta.xattr_names(ino)?;

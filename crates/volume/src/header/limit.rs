@@ -1,8 +1,8 @@
-//! The declared limit of a tree volume, and how it is changed.
+//! The declared limit of a tree volume, and its changes.
 //!
-//! It stands in the header alone, and nothing that is stored depends on it. So it is changed by
-//! replacing the header, as a whole, and an old header that somebody puts back has the old limit:
-//! at the most nothing more fits into the volume until it is raised again.
+//! Only the header holds it, and nothing stored depends on it. So replacing the header as a whole
+//! changes it, and a restored old header has the old limit. At worst, nothing more fits into the
+//! volume until the limit is raised again.
 
 use super::{Header, tree};
 use crate::Result;
@@ -16,10 +16,10 @@ pub(crate) struct Limit {
 }
 
 impl Limit {
-    /// The limit that a header declares, which was unlocked.
+    /// The limit in an unlocked header.
     ///
     /// # Errors
-    /// Never for a header that was parsed.
+    /// Never for a parsed header.
     pub(crate) fn of(header: &Header, master: &MasterKey) -> Result<Self> {
         let header = Header::parse(&header.to_bytes())?;
         let mac = master.header_mac(header.volume());
@@ -31,7 +31,7 @@ impl Limit {
         self.header.config().capacity
     }
 
-    /// Replaces the stored header by one with another limit; so many blocks are addressable.
+    /// Replaces the stored header by one with another limit. `addressable` blocks are addressable.
     ///
     /// # Errors
     /// `Invalid` for a limit that this volume cannot have, and those of the store. Then the old one

@@ -1,7 +1,7 @@
-//! The volume header: the only stored bytes that are read before a passphrase is known.
+//! The volume header: the only stored bytes read before a passphrase is known.
 //!
-//! Layout in docs/format.md §"Header". Everything but the passphrase slots is covered by a MAC
-//! under the master key; the slots are sealed one by one.
+//! Layout in docs/format.md §"Header". A MAC under the master key covers everything but the
+//! passphrase slots, which are sealed one by one.
 
 mod limit;
 mod sequential;
@@ -46,20 +46,20 @@ struct Fields {
     volume: [u8; 16],
     engine: U32,
     block_bytes: U32,
-    /// What the engine is made with; each engine has fields of its own.
+    /// The engine's parameters; each engine has its own fields.
     parameters: [u8; PARAMETER_BYTES],
 }
 
-/// Which engine serves a volume, and so from whom it hides what.
+/// A volume's engine, and so what it hides from whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EngineKind {
     /// For a store that sees every read and every write.
     Tree,
-    /// For whoever sees the store's writes only.
+    /// For an observer of the store's writes only.
     Sequential,
 }
 
-/// What can be read of a volume without a passphrase.
+/// What is readable without a passphrase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PublicHeader {
     /// Its identity.
@@ -126,10 +126,10 @@ impl Header {
         Ok((Self { fields, slots, mac }, master))
     }
 
-    /// Parses a stored header; an unknown version, engine or flag is refused.
+    /// Parses a stored header; refuses an unknown version, engine or flag.
     ///
     /// # Errors
-    /// `Unsupported` when this is no header that this version knows.
+    /// `Unsupported` if this version knows no such header.
     pub fn parse(bytes: &[u8]) -> Result<Self> {
         let refuse = |why: String| Err(Error::Unsupported(why));
         let Ok((fields, rest)) = Fields::read_from_prefix(bytes) else {
@@ -193,7 +193,7 @@ impl Header {
     /// Opens the master key and checks the fixed fields with it.
     ///
     /// # Errors
-    /// `WrongPassphrase`; `Tampered` when the passphrase is right and the header is not.
+    /// `WrongPassphrase`; `Tampered` if the passphrase is right and the header is not.
     pub fn unlock(&self, passphrase: &Passphrase) -> Result<MasterKey> {
         let (master, _) = self.slots.unlock(self.volume(), passphrase).map_err(unlock_error)?;
         self.check(&master)?;
@@ -210,7 +210,7 @@ impl Header {
     /// Locks the store of a volume on this engine, reads its header and opens its master key.
     ///
     /// # Errors
-    /// `Busy`, `Unsupported` (a volume on another engine too), `WrongPassphrase`, `Tampered`.
+    /// `Busy`, `Unsupported` (also for a volume on another engine), `WrongPassphrase`, `Tampered`.
     pub fn open_as(
         engine: EngineKind,
         store: &dyn Store,
@@ -243,7 +243,7 @@ impl Header {
         tree::config(&self.fields)
     }
 
-    /// What the slots of a tree's slab are multiples of, in bytes.
+    /// The alignment of slots in a tree's slab, in bytes.
     pub fn slot_align(&self) -> usize {
         tree::slot_align(&self.fields)
     }
@@ -253,7 +253,7 @@ impl Header {
         sequential::layout(&self.fields)
     }
 
-    /// What can be told without a passphrase.
+    /// What is readable without a passphrase.
     pub fn public(&self) -> PublicHeader {
         let block_bytes = self.fields.block_bytes.get() as usize;
         PublicHeader {
@@ -277,7 +277,7 @@ impl Header {
 }
 
 impl Fields {
-    /// The fields of a volume without a name yet.
+    /// The fields of a volume without an identity yet.
     fn new(engine: u32, flags: u32, block_bytes: u32, parameters: [u8; PARAMETER_BYTES]) -> Self {
         Self {
             magic: MAGIC,
@@ -310,10 +310,10 @@ fn unlock_error(error: CryptoError) -> Error {
     }
 }
 
-/// Reads what can be read without a passphrase.
+/// Reads what is readable without a passphrase.
 ///
 /// # Errors
-/// `Unsupported` when this is no volume that this version knows.
+/// `Unsupported` if this version knows no such volume.
 pub fn read_header(store: &dyn Store) -> Result<PublicHeader> {
     Ok(Header::load(store)?.public())
 }

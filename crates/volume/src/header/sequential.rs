@@ -9,29 +9,29 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmut
 /// A flag: the state has room for a whole table of computers.
 const WHOLE_TABLE: u32 = 1;
 
-/// What a sequential volume is made with. All of it is public.
+/// The parameters of a sequential volume. All of them are public.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SequentialHeader {
     /// The engine.
     pub engine: SequentialConfig,
-    /// Writes that a quantum of the log has room for.
+    /// Writes that fit in a quantum of the log.
     pub quantum_writes: u64,
-    /// Quanta that the log has room for.
+    /// Quanta that fit in the log.
     pub log_quanta: u64,
-    /// The state has room for a whole table of computers; that of older volumes has what is left of
-    /// its last page.
+    /// Whether the state has room for a whole table of computers; in older volumes it has the rest
+    /// of the last page.
     pub whole_table: bool,
 }
 
 impl SequentialHeader {
-    /// Refuses what cannot work.
+    /// Refuses impossible parameters.
     ///
     /// # Errors
-    /// `Invalid` says what.
+    /// `Invalid` says which.
     pub fn check(&self) -> Result<()> {
         Layout::new(&self.engine).map_err(|error| Error::Invalid(error.to_string()))?;
         let writes = self.engine.queue_blocks();
-        // A turn needs a quantum for each of its writes' share and one to end it; two turns stay.
+        // A turn needs quanta for its writes and one to end it; two turns stay.
         let least = 2 * (writes.div_ceil(self.quantum_writes.max(1)) + 2);
         if !(1..=1 << 12).contains(&self.quantum_writes) {
             return Err(Error::Invalid(
@@ -41,7 +41,7 @@ impl SequentialHeader {
         if !(least..=1 << 32).contains(&self.log_quanta) {
             return Err(Error::Invalid(format!("the log needs {least} quanta or more")));
         }
-        // A quantum is its blocks, an entry for each, and a page or two.
+        // A quantum has its blocks, an entry for each, and a page or two.
         let blocks = self.quantum_writes * (self.engine.block_bytes as u64 + 16);
         if self.log_quanta.saturating_mul(blocks + (8 << 10)) > MOST_BYTES {
             return Err(Error::Invalid("the log has at most 2^62 bytes".into()));
@@ -89,7 +89,7 @@ pub(super) fn fields_of(layout: &SequentialHeader) -> Result<Fields> {
     Ok(Fields::new(ENGINE_SEQUENTIAL, flags, block_bytes, transmute!(parameters)))
 }
 
-/// Refuses what this version does not know.
+/// Refuses fields unknown to this version.
 pub(super) fn refuse_unknown(fields: &Fields) -> Result<()> {
     let own: Parameters = transmute!(fields.parameters);
     if fields.flags.get() & !WHOLE_TABLE != 0 || own.reserved.get() != 0 {
@@ -98,7 +98,7 @@ pub(super) fn refuse_unknown(fields: &Fields) -> Result<()> {
     layout(fields).check().map_err(|error| Error::Unsupported(error.to_string()))
 }
 
-/// What the fields say.
+/// Decodes the fields.
 pub(super) fn layout(fields: &Fields) -> SequentialHeader {
     let own: Parameters = transmute!(fields.parameters);
     let block_bytes = fields.block_bytes.get() as usize;

@@ -9,14 +9,13 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmut
 
 /// A flag: the slots of the slab begin at multiples of 4,096 bytes, not of 512.
 const PAGE_SLOTS: u32 = 1;
-/// A flag: the buckets of leaves may have fewer slots than others; then they are in `slab-1` and
-/// so on, and the size class goes by eighths of a power of two.
+/// A flag: leaf buckets may have fewer slots than others. They are then in `slab-1` and so on, and
+/// the size class goes by eighths of a power of two.
 const LEAF_STEPS: u32 = 2;
-/// A flag: the limit was lowered below the blocks that are addressable, which older builds take for
-/// damage.
+/// A flag: the limit is below the addressable blocks, which older builds take for damage.
 const LOWERED: u32 = 8;
-/// Block sizes from which slots begin at pages: with a tree's five blocks a bucket, a page more in each is a
-/// sixteenth of it at most.
+/// Block sizes from which slots begin at pages: with a tree's five blocks a bucket, a page more in
+/// each is a sixteenth of it at most.
 const PAGE_SLOTS_FROM: usize = 16 << 10;
 
 /// As stored.
@@ -68,7 +67,7 @@ pub(super) fn fields_of(config: &TreeConfig) -> Result<Fields> {
     Ok(Fields::new(ENGINE_TREE, page | steps, block_bytes, transmute!(parameters)))
 }
 
-/// Refuses what this version does not know.
+/// Refuses fields unknown to this version.
 pub(super) fn refuse_unknown(fields: &Fields) -> Result<()> {
     let reserved = parameters(fields).reserved.get();
     if fields.flags.get() & !(PAGE_SLOTS | LEAF_STEPS | LOWERED) != 0 || reserved != 0 {
@@ -96,7 +95,7 @@ pub(super) fn config(fields: &Fields) -> TreeConfig {
     }
 }
 
-/// The fields with another limit, of a volume of which so many blocks are addressable.
+/// The fields with another limit, for a volume with `addressable` addressable blocks.
 pub(super) fn with_limit(fields: &Fields, blocks: u64, addressable: u64) -> Result<Fields> {
     let config = config(fields).with_capacity(blocks);
     let config = config.map_err(|error| Error::Invalid(error.to_string()))?;
@@ -110,7 +109,7 @@ pub(super) fn with_limit(fields: &Fields, blocks: u64, addressable: u64) -> Resu
     Ok(Fields { flags, parameters: transmute!(own), ..*fields })
 }
 
-/// What the slots of the slab are multiples of, in bytes.
+/// The alignment of slots in the slab, in bytes.
 pub(super) fn slot_align(fields: &Fields) -> usize {
     if fields.flags.get() & PAGE_SLOTS == 0 { SECTOR } else { PAGE }
 }

@@ -1,41 +1,41 @@
-//! Reading ahead: whoever reads in order finds the next blocks on their way from the disk.
+//! Prefetch: fetches the next blocks from the disk for a sequential reader.
 //!
-//! Who watches reads learns from them anyway (SECURITY.md), so what is fetched may follow from what
-//! was read.
+//! An observer of reads learns from them anyway (SECURITY.md), so prefetches may follow from reads.
 
 use oblivio_engine::BlockId;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-/// A read of so many bytes in a row may be one of several.
+/// The least bytes in a row that may belong to a sequential read.
 const LEAST: usize = 64 << 10;
-/// So many bytes are fetched behind the last of them, at first.
+/// Bytes fetched behind the last read, at first.
 const WINDOW: usize = 8 << 20;
-/// The most: it doubles each time. What is fetched comes in pieces of half of it, as on an aged disk
-/// a few of them lie in each of several places, side by side with those of the next.
+/// The widest window: it doubles each time. A fetch is at least half a window, because on an aged
+/// disk it has a few blocks in each of several places, next to those of the next fetch.
 const WIDEST: usize = 32 << 20;
-/// Reads in order may be so far from each other: several are under way, and come in any order.
+/// The greatest distance of sequential reads from each other: several are in flight, and come in
+/// any order.
 const NEAR: usize = 8 << 20;
-/// So many are read at once, whoever asks for more.
+/// Bytes read at once, however long the request.
 const FIRST: usize = 1 << 20;
-/// Places at which somebody may be reading in order, at the same time.
+/// Concurrent sequential readers.
 const STREAMS: usize = 8;
 
-/// Somebody who reads in order.
+/// A sequential reader.
 struct Stream {
-    /// Behind the last block that was read.
+    /// The block behind the last read.
     next: u64,
-    /// Behind the last one that was fetched.
+    /// The block behind the last fetch.
     fetched: u64,
-    /// So many are fetched behind the last that was read.
+    /// Blocks fetched behind the last read.
     window: u64,
 }
 
-/// Who reads in order, and how far ahead of them is fetched.
+/// The sequential readers, and how far ahead of them to fetch.
 pub(super) struct Ahead {
     blocks: u64,
     block_bytes: usize,
-    /// The one that was found last comes last.
+    /// The one found most recently comes last.
     streams: Mutex<Vec<Stream>>,
 }
 
@@ -44,7 +44,7 @@ impl Ahead {
         Self { blocks, block_bytes, streams: Mutex::default() }
     }
 
-    /// What is to be fetched when these blocks, in ascending order, are read.
+    /// What to fetch when these blocks, in ascending order, are read.
     pub fn expect(&self, blocks: &[BlockId]) -> Range<u64> {
         let (Some(first), Some(last)) = (blocks.first(), blocks.last()) else { return 0..0 };
         let (first, end) = (first.0, last.0 + 1);

@@ -1,4 +1,4 @@
-//! Making a volume: its parameters, its objects, what it holds at first.
+//! Creating a volume: its parameters, its objects, its first content.
 
 use super::log::{LOG_OBJECT, RingLog};
 use super::quantum::Form;
@@ -16,29 +16,29 @@ use oblivio_engine::sequential::{Layout, SequentialConfig};
 use oblivio_store::{PutMode, Store, WriteAt};
 use std::sync::Arc;
 
-/// Bytes of a quantum of the log, about.
+/// Approximate bytes of a quantum of the log.
 const QUANTUM_BYTES: usize = 64 << 10;
-/// Turns of writes that the log has room for when nothing is synced: so much is left for padding
-/// before a turn is cut short.
+/// Turns of writes that fit in the log without syncs. The rest is for padding, before a turn is cut
+/// short.
 const LOG_TURNS: u64 = 8;
-/// Pages of access times that each flush writes when they are in the ORAM (docs/sequential.md).
+/// Pages of access times that each flush writes if they are in the ORAM (docs/sequential.md).
 const TIME_PAGES: u64 = 8;
 
-/// What a sequential volume is made with.
+/// The parameters of a sequential volume.
 #[derive(Clone, Copy, Debug)]
 pub struct SequentialOptions {
     /// The engine's parameters.
     pub engine: SequentialConfig,
-    /// Writes that a quantum of the log has room for.
+    /// Writes that fit in a quantum of the log.
     pub quantum_writes: u64,
-    /// Quanta that the log has room for.
+    /// Quanta that fit in the log.
     pub log_quanta: u64,
-    /// Fill the disk with random bytes first, so that it does not show how much was ever written.
+    /// Fill the disk with random bytes first, which hides how much was ever written.
     pub fill: bool,
 }
 
 impl SequentialOptions {
-    /// The defaults for blocks of so many bytes and a volume of so many.
+    /// The defaults for this block size and capacity.
     pub fn new(block_bytes: usize, capacity_bytes: u64) -> Self {
         let blocks = capacity_bytes.div_ceil(block_bytes.max(1) as u64).max(1);
         Self::of(SequentialConfig::new(block_bytes, blocks))
@@ -52,8 +52,8 @@ impl SequentialOptions {
         Self { engine, quantum_writes, log_quanta: LOG_TURNS * turn, fill: false }
     }
 
-    /// With the access time map in the ORAM: a twentieth more is written, and memory does not grow
-    /// with the volume.
+    /// Puts the access time map into the ORAM: a twentieth more is written, and memory does not
+    /// grow with the volume.
     #[must_use]
     pub fn map_on_disk(mut self) -> Self {
         self.engine = self.engine.map_on_disk(TIME_PAGES);
@@ -63,7 +63,7 @@ impl SequentialOptions {
     /// The objects beside the header, and their lengths, which never change.
     ///
     /// # Errors
-    /// `Invalid` for parameters that cannot work.
+    /// `Invalid` for impossible parameters.
     pub fn objects(&self) -> Result<Vec<(&'static str, u64)>> {
         let header = self.header();
         header.check()?;
@@ -78,8 +78,8 @@ impl SequentialOptions {
         Ok(self.objects()?.into_iter().map(|(_, bytes)| bytes).sum())
     }
 
-    /// Bytes written to the disk and the log for each byte that is written to the volume, once
-    /// every level is in use.
+    /// Bytes written to the disk and the log for each byte written to the volume, once every level
+    /// is in use.
     ///
     /// # Errors
     /// As [`Self::stored_bytes`].
@@ -120,12 +120,12 @@ pub(super) fn objects(header: &SequentialHeader) -> Result<Vec<(&'static str, u6
 }
 
 impl SequentialVolume {
-    /// Creates a volume in an empty store and opens it. `progress` hears of the bytes that are
-    /// filled, if they are.
+    /// Creates a volume in an empty store and opens it. `progress` gets the bytes filled, if `fill`
+    /// is set.
     ///
     /// # Errors
-    /// `Exists` when there is a volume already, `Invalid` when there is something else or the
-    /// options make no sense, `Full` when the store has no space for it.
+    /// `Exists` if there is a volume already, `Invalid` if there is something else or the options
+    /// make no sense, `Full` if the store has no space for it.
     pub fn create(
         store: Arc<dyn Store>,
         passphrase: &Passphrase,
@@ -159,11 +159,11 @@ impl SequentialVolume {
     }
 }
 
-/// Bytes that are made random at a time.
+/// Bytes filled at a time.
 const FILL_BYTES: usize = 4 << 20;
 
-/// Fills the objects with what nobody can tell from sealed data: zeros, sealed, of which only the
-/// ciphertext is written, under a key that is used for nothing else.
+/// Fills the objects with bytes indistinguishable from sealed data: the ciphertext of zeros, under
+/// a key with no other use.
 fn fill(
     store: &dyn Store,
     objects: &[(&str, u64)],
@@ -189,7 +189,7 @@ fn fill(
     Ok(())
 }
 
-/// Refuses a volume whose objects are not as long as they must be.
+/// Refuses a volume with an object that is too short.
 pub(super) fn expect_objects(store: &dyn Store, header: &SequentialHeader) -> Result<()> {
     let there = store.list()?;
     for (object, bytes) in objects(header)? {

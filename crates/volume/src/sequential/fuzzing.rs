@@ -1,5 +1,5 @@
-//! Doors for the fuzz targets in `fuzz/` to what a sequential volume parses: quanta, the log that
-//! is made of them, states and access times.
+//! Entry points for the fuzz targets in `fuzz/` to the parsers of a sequential volume: quanta, logs
+//! of them, states and access times.
 //!
 //! **Not part of the API.** See [`crate::fuzzing`].
 
@@ -21,9 +21,9 @@ const VOLUME: VolumeId = VolumeId([7; 16]);
 const FORM: Form = Form { block_bytes: BLOCK_BYTES, writes: QUANTUM_WRITES };
 /// Bytes of a block of the quanta here.
 pub const BLOCK_BYTES: usize = 64;
-/// Writes that one of them has room for.
+/// Writes that fit in one of them.
 pub const QUANTUM_WRITES: usize = 5;
-/// Quanta that a log here has room for.
+/// Quanta that fit in a log here.
 pub const QUANTA: u64 = 8;
 
 /// One entry of a quantum.
@@ -33,7 +33,7 @@ pub enum Said {
     Write(u64, Vec<u8>),
     /// A block was made absent.
     Discard(u64),
-    /// So many writes of nothing.
+    /// This many empty writes.
     Padding(u64),
     /// A session of this computer begins.
     Session([u8; 16]),
@@ -50,12 +50,12 @@ impl Said {
     }
 }
 
-/// All that a quantum says.
+/// Everything that a quantum says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct All {
     /// The number of its first write.
     pub first_write: u64,
-    /// Those below it that were durable.
+    /// The writes below it were durable.
     pub durable: u64,
     /// The root, if it has one.
     pub root: Option<Vec<u8>>,
@@ -101,8 +101,8 @@ fn ring(key: Key, entropy: u64) -> RingLog {
     RingLog::new(VOLUME, key.sealer(entropy), FORM, QUANTA)
 }
 
-/// A log that these quanta were written to, each synced, and what each says then; with other
-/// `entropy`, of another session.
+/// A log of these quanta, each synced, and what each then says; another `entropy` makes it another
+/// session's.
 ///
 /// # Errors
 /// Those of the log.
@@ -128,7 +128,7 @@ pub fn log(key: Key, entropy: u64, quanta: &[Vec<Said>]) -> Result<(Vec<u8>, Vec
     Ok((bytes, written))
 }
 
-/// Reads a log from its beginning, as opening a volume does.
+/// Reads a log from its beginning, as an opening does.
 ///
 /// # Errors
 /// Those of the log.
@@ -145,7 +145,7 @@ pub fn read_log(key: Key, bytes: &[u8]) -> Result<Vec<All>> {
     Ok(read)
 }
 
-/// What [`edit`] hands out.
+/// The part that [`edit`] edits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// The newest state.
@@ -154,11 +154,11 @@ pub enum Part {
     Times,
 }
 
-/// Hands the plaintext of a part of a volume to `edit` and makes the outcome current, as somebody
-/// who knows the passphrase could. Its length stays as it was.
+/// Gives the plaintext of a part of a volume to `edit` and makes the outcome current, as a
+/// passphrase holder could. Its length stays the same.
 ///
 /// # Errors
-/// When the volume is not sound to begin with, or has no such part.
+/// If the volume is not sound to begin with, or has no such part.
 pub fn edit(
     store: &MemoryStore,
     passphrase: &Passphrase,

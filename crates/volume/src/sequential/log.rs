@@ -1,9 +1,9 @@
 //! The ring log: every write, in order, in sealed quanta of one size.
 //!
-//! Quantum `n` stands in place `n` modulo their number. It opens only there and as number `n`, and
-//! names the tag of the one before it, so that nobody can put a log together from two. Each says
-//! how many were durable when it was written: one that is missing although it was durable is
-//! damage, and no torn end.
+//! Quantum `n` is at place `n` modulo their number. It opens only there and as number `n`, and
+//! names the tag of its predecessor, so nobody can splice two logs. Each records how many were
+//! durable when it was written. A missing quantum that was durable is therefore damage, and no torn
+//! end.
 
 use super::quantum::{Entry, Filling, Form, Quantum};
 use crate::trust::LogMark;
@@ -13,12 +13,12 @@ use oblivio_store::{ReadAt, Store, WriteAt};
 
 /// The object that holds the log.
 pub const LOG_OBJECT: &str = "log";
-/// Sealed quanta are handed to the store when they come to so many bytes.
+/// Bytes of sealed quanta at which they go to the store.
 const TOGETHER: usize = 256 << 10;
-/// So many bytes are read at a time.
+/// Bytes read at a time.
 const WINDOW: usize = 4 << 20;
 
-/// A place in the log from which it can be read.
+/// A place from which the log can be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
     /// The number of a quantum.
@@ -38,14 +38,14 @@ pub struct RingLog {
     volume: VolumeId,
     sealer: Sealer,
     form: Form,
-    /// Quanta that there is room for.
+    /// Quanta that fit.
     quanta: u64,
     /// The next quantum.
     next: Mark,
     /// Quanta below this are durable.
     durable: u64,
     filling: Option<Filling>,
-    /// Sealed quanta that the store has not yet got.
+    /// Sealed quanta not yet in the store.
     sealed: Vec<u8>,
 }
 
@@ -69,12 +69,12 @@ impl RingLog {
         quanta * form.bytes() as u64
     }
 
-    /// Where the next quantum will stand. Nothing must be waiting to become one.
+    /// The next quantum's mark. None may be filling.
     pub fn end(&self) -> Mark {
         self.next
     }
 
-    /// Where it ends, as this computer notes it.
+    /// The log's end, as this computer notes it.
     pub fn mark(&self) -> LogMark {
         self.next.into()
     }
@@ -84,7 +84,7 @@ impl RingLog {
         self.filling.is_some() || self.durable < self.next.number
     }
 
-    /// Goes on from here; what is below is durable.
+    /// Continues from here; everything below is durable.
     pub fn resume(&mut self, end: Mark) {
         self.next = end;
         self.set_durable(end.number);
@@ -100,7 +100,7 @@ impl RingLog {
         self.next.number - mark.number
     }
 
-    /// Takes up an entry, whose number among all writes is `write`.
+    /// Adds an entry, number `write` among all writes.
     ///
     /// # Errors
     /// Those of the store and of the sealer.
@@ -117,13 +117,13 @@ impl RingLog {
         }
     }
 
-    /// Takes up the root; it stands behind all writes so far. `write` is the number of the next.
+    /// Adds the root, behind all writes so far. `write` is the number of the next.
     pub fn set_root(&mut self, write: u64, root: &[u8]) {
         let form = self.form;
         self.filling.get_or_insert_with(|| Filling::new(form, write)).set_root(root);
     }
 
-    /// Ends the quantum that is being filled, if one is.
+    /// Closes the quantum being filled, if any.
     ///
     /// # Errors
     /// Those of the sealer.
@@ -138,7 +138,7 @@ impl RingLog {
         Ok(())
     }
 
-    /// Hands all sealed quanta to the store.
+    /// Passes all sealed quanta to the store.
     ///
     /// # Errors
     /// Those of the store.
@@ -167,12 +167,12 @@ impl RingLog {
         Ok(())
     }
 
-    /// Everything handed over so far was made durable by somebody else.
+    /// Notes that another call made everything passed to the store durable.
     pub fn synced(&mut self) {
         self.set_durable(self.next.number - self.sealed.len() as u64 / self.form.bytes() as u64);
     }
 
-    /// The sealed quanta at their places: in two parts where the ring begins again.
+    /// The sealed quanta at their places: in two parts if the ring wraps around.
     fn writes(&self) -> Vec<WriteAt<'_>> {
         let bytes = self.form.bytes();
         let first = self.next.number - (self.sealed.len() / bytes) as u64;
@@ -190,10 +190,10 @@ impl RingLog {
         Place { volume: self.volume, kind: Kind::Journal, index, version: number }
     }
 
-    /// The log ends at `end`, unless a later quantum knows that it went on.
+    /// Ensures that the log ends at `end`: a later quantum may know that it went on.
     ///
     /// # Errors
-    /// `Tampered` when one does; those of the store.
+    /// `Tampered` if one does; those of the store.
     pub fn refuse_hole(&mut self, store: &dyn Store, from: Mark, end: Mark) -> Result<()> {
         let mut window = Window::default();
         let most = (from.number + self.quanta).min(end.number + self.quanta / 2);
@@ -220,17 +220,17 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// From here on.
+    /// Starts at this mark.
     pub fn new(from: Mark) -> Self {
         Self { from, at: from, window: Window::default() }
     }
 
-    /// Where it is.
+    /// The next quantum's mark.
     pub fn at(&self) -> Mark {
         self.at
     }
 
-    /// The next quantum, none at the end.
+    /// The next quantum; `None` at the end.
     ///
     /// # Errors
     /// Those of the store.
@@ -257,12 +257,12 @@ impl Reader {
 /// A quantum that was read.
 pub struct Opened {
     form: Form,
-    /// Opened in place.
+    /// The sealed bytes, opened in place.
     sealed: Vec<u8>,
 }
 
 impl Opened {
-    /// What it says; none for nonsense.
+    /// Parses it; `None` for nonsense.
     pub fn quantum(&self) -> Option<Quantum<'_>> {
         let plain = self.sealed.get(SEAL_HEADER..self.sealed.len().checked_sub(TAG_BYTES)?)?;
         Quantum::parse(self.form, plain)
@@ -277,7 +277,7 @@ struct Window {
 }
 
 impl Window {
-    /// A copy of the quantum with this number, sealed.
+    /// A sealed copy of the quantum with this number.
     fn get(&mut self, store: &dyn Store, form: Form, quanta: u64, number: u64) -> Result<Vec<u8>> {
         let size = form.bytes();
         let held = (self.bytes.len() / size) as u64;

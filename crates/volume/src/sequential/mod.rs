@@ -1,28 +1,28 @@
-//! Volumes on the sequential engine, for whoever sees the store's writes only.
+//! Volumes on the sequential engine, for an observer of the store's writes only.
 //!
-//! Objects: `disk`, where the engine's levels are; `log`, a ring of sealed quanta in which every
-//! write stands before it counts as durable; `state`, two places that take turns, each with all
-//! that it takes to go on from the end of a turn; `times`, the access times, after a clean end.
+//! Objects: `disk`, with the engine's levels; `log`, a ring of sealed quanta that holds every write
+//! before it counts as durable; `state`, two places used in turn, each with everything needed to
+//! continue from the end of a turn; `times`, the access times, after a clean end.
 //!
 //! # Why a crash loses nothing
 //!
-//! Writes go to the log and to the engine in one order, and only whole quanta are believed. A
-//! state is written at the end of each turn, after what it names, log and disk, is durable; until
-//! the next one is, the engine writes only where this one has nothing current. Opening restores
-//! the newest state, makes the writes of its queue again from the log, and then those beyond it:
-//! their flushes go to the same places in the same order as before the crash.
+//! Writes go to the log and to the engine in one order, and only whole quanta count. Each turn ends
+//! with a state, written after the log and disk that it names are durable. Until the next state is
+//! durable, the engine writes only where this one has nothing current. Opening restores the newest
+//! state, replays the writes of its queue from the log, and then those beyond it. Their flushes go
+//! to the same places in the same order as before the crash.
 //!
 //! # Why it tells nothing
 //!
-//! All that is written, where, and in which order, follows from how many writes there were, what
-//! was synced when, and how the session ended. Quanta have one size and are padded. A turn in which
-//! so much was synced that the log grows too long is padded to its end.
+//! What is written, where, and in which order, follows from the number of writes, the syncs among
+//! them, and the end of the session. Quanta have one size and are padded. A turn whose syncs make
+//! the log too long is padded to its end.
 
 //!
 //! # Who does what
 //!
-//! One thread owns the volume and writes. Others read beside it, through what they share: the engine
-//! behind a lock (docs/decisions/0015-reads-beside-writes.md).
+//! One thread owns the volume and writes. Others read beside it and share the engine behind a lock
+//! (docs/decisions/0015-reads-beside-writes.md).
 
 mod ahead;
 mod create;
@@ -42,5 +42,5 @@ pub use volume::SequentialVolume;
 
 /// The object with the engine's levels.
 pub(crate) const DISK_OBJECT: &str = "disk";
-/// Places begin at multiples of this: no two things share a sector that one write could tear.
+/// The alignment of places: no two things share a sector that one write could tear.
 const PAGE: u64 = 4096;

@@ -1,4 +1,4 @@
-//! Opening a volume: the newest state, the access times, and what the log has beyond them.
+//! Opening a volume: the newest state, the access times, and the log beyond them.
 
 use super::create::{expect_objects, objects};
 use super::log::{LOG_OBJECT, Mark, Opened, Reader};
@@ -17,7 +17,7 @@ use oblivio_store::Store;
 use std::sync::Arc;
 
 impl SequentialVolume {
-    /// Opens a volume; makes again what the log has of a session that did not end well.
+    /// Opens a volume; replays the log of a session that did not end well.
     ///
     /// # Errors
     /// `WrongPassphrase`, `Unsupported`, `Tampered`, `RolledBack`, `Busy`.
@@ -26,7 +26,7 @@ impl SequentialVolume {
         Self::open_with(store, &header, &master, open)
     }
 
-    /// Opens a volume whose header was read and unlocked.
+    /// Opens a volume whose header is read and unlocked.
     pub(crate) fn open_with(
         store: Arc<dyn Store>,
         header: &Header,
@@ -46,21 +46,22 @@ impl SequentialVolume {
         volume.replaying = true;
         volume.replay(&state, end)?;
         volume.replaying = false;
-        // A session that died while it padded a long turn leaves that to this one, which must not
-        // make the turn longer still.
+        // A session that died while padding a long turn leaves the rest to this one, which must not
+        // lengthen the turn further.
         volume.pad_if_long()?;
         Ok(volume)
     }
 
-    /// A process that was killed may have left in the system's cache what no disk has yet. What is
-    /// believed from now on must not be lost after that.
+    /// A killed process may have left data in the system's cache that no disk has yet. What the
+    /// opening believes from now on must not be lost.
     pub(super) fn make_durable(&self) -> Result<()> {
         let objects = objects(&self.header)?;
         let names: Vec<&str> = objects.iter().map(|(object, _)| *object).collect();
         Ok(self.store.sync(&names)?)
     }
 
-    /// Finds where the log ends, holds it against what this computer knows, and begins the session.
+    /// Finds the end of the log, checks it against what this computer knows, and begins the
+    /// session.
     fn expect_log(&mut self, state: &State) -> Result<Mark> {
         let from = state.log;
         let mut check = self.trust.log_check();
@@ -84,7 +85,7 @@ impl SequentialVolume {
         Ok(end)
     }
 
-    /// Brings the engine to where the state left it.
+    /// Restores the engine to the state.
     fn restore(&mut self, state: &State, master: &MasterKey) -> Result<()> {
         let config = self.header.engine;
         let times = match state.times {
@@ -101,7 +102,7 @@ impl SequentialVolume {
         *self.engine() = restored.map_err(engine_error)?;
         self.root.clone_from(&state.root);
         self.turns = [state.log; 2];
-        // Nobody reads yet.
+        // There are no readers yet.
         let mut engine = self.shared.engine();
         if !engine.times_are_lost() {
             return Ok(());
@@ -115,7 +116,7 @@ impl SequentialVolume {
         }
     }
 
-    /// Makes the writes of the log again: first those of the queue, then those beyond the state.
+    /// Replays the log: first the writes of the queue, then those beyond the state.
     fn replay(&mut self, state: &State, end: Mark) -> Result<()> {
         let from = state.log;
         let turn_start = {
@@ -138,7 +139,7 @@ impl SequentialVolume {
             if let Some(writer) = writer_in(&opened).filter(|_| reader.at().number > state.end) {
                 self.hand_over(writer, begin.number);
             }
-            // A turn ends with a quantum: its mark is where the next one begins.
+            // A turn ends with a quantum: its mark is the next turn's begin.
             self.log.resume(reader.at());
             if let Some(root) = quantum.root() {
                 self.root = root.to_vec();
@@ -150,7 +151,7 @@ impl SequentialVolume {
         if self.engine().next_again().is_some() {
             return Err(Error::Tampered(format!("{LOG_OBJECT}: writes of the queue are missing")));
         }
-        // It was read twice, and a store may give another answer each time.
+        // The log is read twice, and a store may answer differently each time.
         if reader.at() != end {
             return Err(Error::Tampered(format!("{LOG_OBJECT} changed while it was read")));
         }
@@ -167,7 +168,7 @@ impl SequentialVolume {
         engine.next_again().unwrap_or_else(|| engine.writes())
     }
 
-    /// One entry of the log.
+    /// Replays one entry of the log.
     fn again(&mut self, entry: Entry<'_>) -> Result<()> {
         let (block, content) = match entry {
             Entry::Write(block, content) => (block, Some(content.to_vec())),
@@ -193,7 +194,7 @@ impl SequentialVolume {
     }
 }
 
-/// The computer whose session begins with a quantum, if one does.
+/// The computer whose session begins with this quantum, if any.
 fn writer_in(opened: &Opened) -> Option<ComputerId> {
     opened.quantum()?.entries().flatten().find_map(|entry| match entry {
         Entry::Session(computer) => Some(computer),
@@ -201,8 +202,8 @@ fn writer_in(opened: &Opened) -> Option<ComputerId> {
     })
 }
 
-/// Refuses a log that is another one, where the state's ended, than the one that the state stands on:
-/// both may be whole and begin alike.
+/// Refuses a log that differs, at the state's end, from the log under the state: both may be whole
+/// and begin alike.
 fn refuse_other_log(state: &State, at: Mark) -> Result<()> {
     match &state.computers {
         Some(computers) if at.number == state.end && at.before != computers.end_tag => {

@@ -1,8 +1,8 @@
 //! One quantum of the log: a fixed number of writes, padded and sealed.
 //!
 //! Plaintext: `before 16 | durable 8 | first write 8 | entries 4 | root length 4 | root 1024 |
-//! (kind 8, address 8) for each write | their contents`, with room for all; behind it zeros, so that
-//! the whole sealed is a multiple of a page. A root of length `NO_ROOT` is none.
+//! (kind 8, address 8) for each write | their contents`, with room for all. Zeros follow, up to a
+//! whole number of pages with the seal. Length `NO_ROOT` means no root.
 
 use super::PAGE;
 use crate::block::ROOT_BYTES;
@@ -23,7 +23,7 @@ const SESSION: u64 = 4;
 pub struct Form {
     /// Bytes of a block.
     pub block_bytes: usize,
-    /// Writes that a quantum has room for.
+    /// Writes that fit in a quantum.
     pub writes: usize,
 }
 
@@ -43,20 +43,20 @@ impl Form {
     }
 }
 
-/// What one entry of a quantum says.
+/// One entry of a quantum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry<'a> {
     /// A block was written.
     Write(BlockId, &'a [u8]),
     /// A block was made absent.
     Discard(BlockId),
-    /// So many writes of nothing.
+    /// This many empty writes.
     Padding(u64),
-    /// From this quantum on, a session of this computer writes; no write itself.
+    /// From this quantum on, a session of this computer writes. Not a write itself.
     Session(ComputerId),
 }
 
-/// A quantum that is being filled; the buffer has room for the seal.
+/// A quantum being filled; the buffer has room for the seal.
 pub struct Filling {
     form: Form,
     buf: Vec<u8>,
@@ -64,7 +64,7 @@ pub struct Filling {
 }
 
 impl Filling {
-    /// An empty one, whose first write has this number.
+    /// An empty quantum; its first write has this number.
     pub fn new(form: Form, first_write: u64) -> Self {
         let mut filling = Self { form, buf: vec![0; form.bytes()], entries: 0 };
         filling.put(TAG_BYTES + 8, &first_write.to_le_bytes());
@@ -77,7 +77,7 @@ impl Filling {
         self.buf[at..at + bytes.len()].copy_from_slice(bytes);
     }
 
-    /// Takes an entry up; there must be room, and the content must be a block.
+    /// Adds an entry; there must be room, and the content must be a block.
     pub fn add(&mut self, entry: Entry<'_>) {
         let (kind, value) = match entry {
             Entry::Write(block, content) => {
@@ -97,18 +97,18 @@ impl Filling {
         self.entries += 1;
     }
 
-    /// Takes up the root as it is now.
+    /// Sets the present root.
     pub fn set_root(&mut self, root: &[u8]) {
         self.put(TAG_BYTES + 20, &(root.len() as u32).to_le_bytes());
         self.put(TAG_BYTES + 24, root);
     }
 
-    /// Whether it has no room left.
+    /// Whether it is full.
     pub fn is_full(&self) -> bool {
         self.entries == self.form.writes
     }
 
-    /// The buffer, to be sealed: its quantum follows the one with the tag `before`, and those below
+    /// The buffer to seal: its quantum follows the one with the tag `before`, and those below
     /// `durable` are durable.
     pub fn finish(mut self, before: Tag, durable: u64) -> Vec<u8> {
         self.put(0, &before.0);
@@ -118,7 +118,7 @@ impl Filling {
     }
 }
 
-/// A quantum that was opened.
+/// An opened quantum.
 #[derive(Debug)]
 pub struct Quantum<'a> {
     form: Form,
@@ -159,7 +159,7 @@ impl<'a> Quantum<'a> {
         (len as usize <= ROOT_BYTES).then(|| &self.plain[at + 4..at + 4 + len as usize])
     }
 
-    /// Its entries in order; none for one that makes no sense.
+    /// Its entries in order; `None` for nonsense.
     pub fn entries(&self) -> impl Iterator<Item = Option<Entry<'a>>> + use<'a> {
         let (form, plain) = (self.form, self.plain);
         (0..self.entries).map(move |at| {

@@ -1,5 +1,5 @@
-//! What readers share with the volume: the engine behind a lock that nobody holds while the store
-//! is at work or while blocks are opened and sealed.
+//! What readers share with the volume: the engine behind a lock. Nobody holds it while the store is
+//! at work or while blocks are opened and sealed.
 //!
 //! One thread writes, syncs and flushes; any number read meanwhile. A write is in the engine before
 //! it is acknowledged, so a read that begins then finds it.
@@ -15,24 +15,23 @@ use oblivio_store::{ReadAt, Store, WriteAt};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Bytes of blocks that are read together.
+/// Bytes of blocks read together.
 const TOGETHER: usize = 1 << 20;
 /// The same for little memory.
 const FEW: usize = 256 << 10;
-/// So many times as many are looked up together that are only fetched: their map leaves are awaited
-/// together.
+/// How many times more blocks a prefetch looks up together: it waits for their map leaves together.
 const PART: u64 = 4;
-/// Buffers of batches that are kept for the next ones.
+/// Buffers of batches kept for the next ones.
 const BUFFERS: usize = 4;
-/// After so many steps of a batch, many more than it needs by itself, flushes wait for it.
+/// The steps of a batch, many more than it needs by itself, after which flushes wait for it.
 const PATIENCE: usize = 100;
 
-/// The engine, its store, and whether they may still be used.
+/// The engine, its store, and whether they are still usable.
 pub(super) struct Shared {
     pub store: Arc<dyn Store>,
     blocks: u64,
     block_bytes: usize,
-    /// Its map is on the disk.
+    /// Whether the engine's map is on the disk.
     saves_memory: bool,
     engine: Mutex<Sequential>,
     /// Why all handles are unusable, if they are.
@@ -50,12 +49,12 @@ impl Shared {
         Self { store, blocks, block_bytes, saves_memory, engine, failed, buffers, ahead }
     }
 
-    /// The engine, for a moment: not while anything is read, written or decrypted.
+    /// The engine, briefly: never over a read, a write or a decryption.
     pub fn engine(&self) -> MutexGuard<'_, Sequential> {
         self.engine.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Refuses everything once something failed.
+    /// Refuses everything after a failure.
     pub fn expect_open(&self) -> Result<()> {
         self.failed.get().map_or(Ok(()), |why| Err(Error::Closed(why.clone())))
     }
@@ -65,20 +64,20 @@ impl Shared {
         if let Err(error) = &result
             && !matches!(error, Error::Invalid(_))
         {
-            // The first failure is the one to tell.
+            // The first failure is the one to report.
             let _ = self.failed.set(error.to_string());
         }
         result
     }
 
-    /// Reads blocks, many at a time; `take` gets each with its number in the list.
+    /// Reads many blocks; `take` gets each with its number in the list.
     pub fn read_blocks(
         &self,
         blocks: &[BlockId],
         take: &mut dyn FnMut(usize, Option<&[u8]>),
     ) -> Result<()> {
         let together = self.together();
-        // Whatever is wrong there, whoever reads it hears of it.
+        // A failed prefetch is ignored: the read itself reports it.
         let _ = self.fetch_ahead(self.ahead.expect(blocks));
         for (chunk, blocks) in blocks.chunks(together).enumerate() {
             let batch = self.read_batch(blocks)?;
@@ -93,7 +92,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Which of these blocks are there, by what lists them: they themselves are not read.
+    /// Which of these blocks exist, from the map alone: it does not read the blocks.
     pub fn present(&self, blocks: Range<u64>) -> Result<Vec<bool>> {
         let batch =
             self.engine().begin_read(blocks.map(BlockId).collect()).map_err(engine_error)?;
@@ -115,7 +114,7 @@ impl Shared {
             carry_out(&*self.store, step)?;
             batch.open();
         }
-        // One flush after the other moved what it was about to read. Now none does.
+        // Flush after flush moved what it was about to read. Under the lock none does.
         let mut engine = self.engine();
         while !batch.is_done() {
             carry_out(&*self.store, engine.read_step(&mut batch).map_err(engine_error)?)?;
@@ -124,11 +123,11 @@ impl Shared {
         Ok(batch)
     }
 
-    /// Lets the store begin to fetch blocks, after the map leaves that list them.
+    /// Lets the store prefetch blocks, after the map leaves that list them.
     fn fetch_ahead(&self, blocks: Range<u64>) -> Result<()> {
         let mut places = Vec::new();
         let mut left = blocks;
-        // A part at a time, as others wait for the engine meanwhile.
+        // A part at a time, because others wait for the engine meanwhile.
         while !left.is_empty() {
             let end = left.end.min(left.start + PART * self.together() as u64);
             let batch = self.engine().begin_read((left.start..end).map(BlockId).collect());
@@ -143,13 +142,13 @@ impl Shared {
             places.extend(ranges(batch.places()));
             left.start = end;
         }
-        // What lies side by side is fetched together, whichever parts it belongs to.
+        // Adjacent places are fetched together, across parts.
         places.sort_unstable();
         self.store.expect_reads(&places);
         Ok(())
     }
 
-    /// Blocks that are read together.
+    /// How many blocks are read together.
     pub fn together(&self) -> usize {
         let bytes = if self.saves_memory { FEW } else { TOGETHER };
         (bytes / self.block_bytes).max(1)
@@ -174,12 +173,12 @@ impl BlockReader for Shared {
     }
 }
 
-/// Parts of the disk as a store names them.
+/// Extents as ranges of the store's object.
 pub(super) fn ranges(extents: &[Extent]) -> Vec<(&'static str, u64, u64)> {
     extents.iter().map(|Extent { offset, bytes }| (DISK_OBJECT, *offset, *bytes)).collect()
 }
 
-/// Carries out one step of the engine; false when there was nothing to do.
+/// Carries out one step of the engine; false if there was nothing to do.
 pub(super) fn carry_out(store: &dyn Store, step: Step<'_>) -> Result<bool> {
     let object = DISK_OBJECT;
     match step {

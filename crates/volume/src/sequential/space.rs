@@ -1,5 +1,5 @@
-//! The volume as a block space. Nobody sees its reads, so each takes what it takes; what is written
-//! follows from how many writes there are.
+//! The volume as a block space. Nobody observes its reads, so each costs only what it needs. Its
+//! writes follow from their number.
 
 use super::SequentialVolume;
 use crate::block::{BlockReader, BlockSpace, ROOT_BYTES, refuse_misfits};
@@ -9,11 +9,11 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Operations that are served together: so much may be in memory twice.
+/// Operations served together: their blocks may be in memory twice.
 const TOGETHER: usize = 256;
 
 impl SequentialVolume {
-    /// The blocks that must be read before these operations can be carried out.
+    /// Reads the blocks that these operations need.
     fn read_for(&mut self, ops: &[BlockOp]) -> Result<HashMap<BlockId, BlockAnswer>> {
         let mut seen = HashMap::new();
         for op in ops {
@@ -22,7 +22,7 @@ impl SequentialVolume {
         }
         let mut wanted: Vec<BlockId> =
             seen.into_iter().filter_map(|(id, needed)| needed.then_some(id)).collect();
-        // By address: then what lies side by side is read in one piece.
+        // By address, so that adjacent blocks are read in one piece.
         wanted.sort_unstable();
         let answers = self.read_blocks(&wanted)?;
         Ok(wanted.into_iter().zip(answers).collect())
@@ -53,12 +53,12 @@ impl SequentialVolume {
     }
 }
 
-/// Where in a list each block is used last.
+/// Each block's last use in a list.
 fn last_uses(ops: &[BlockOp]) -> HashMap<BlockId, usize> {
     ops.iter().enumerate().map(|(at, op)| (op.id, at)).collect()
 }
 
-/// What an operation makes of a block.
+/// The block after an operation.
 fn changed(block: BlockAnswer, action: Action, block_bytes: usize) -> BlockAnswer {
     match action {
         Action::Remove => None,
@@ -83,7 +83,7 @@ impl BlockSpace for SequentialVolume {
         self.header.engine.blocks
     }
 
-    /// All are addressable from the beginning.
+    /// All blocks are addressable from the beginning.
     fn reserve(&mut self, blocks: u64) -> Result<()> {
         if blocks > self.capacity_blocks() {
             return Err(Error::Full(format!(
@@ -115,7 +115,7 @@ impl BlockSpace for SequentialVolume {
         debug_assert!(root.len() <= ROOT_BYTES, "the caller keeps to ROOT_BYTES");
         if self.root != root {
             self.root = root.to_vec();
-            // Into the log at once: what is written from now on must not become durable without it.
+            // Into the log at once: later writes must not become durable without it.
             let number = self.engine().writes();
             self.log.set_root(number, root);
         }
@@ -133,7 +133,7 @@ impl BlockSpace for SequentialVolume {
         id < self.capacity_blocks() && self.engine().may_exist(BlockId(id))
     }
 
-    /// Found out on the disk: nobody sees reads.
+    /// Looks on the disk: nobody observes reads.
     fn present(&self, ids: Range<u64>) -> Result<Vec<bool>> {
         self.shared.expect_open()?;
         self.shared.judged(self.shared.present(ids))

@@ -1,10 +1,9 @@
-//! The state at rest: two places that take turns, so that a crash while one is written leaves the
-//! other.
+//! The state at rest: two places used in turn, so a crash while one is written leaves the other.
 //!
 //! `version 8 | epoch 8 | log: number 8, tag 16, end 8 | times: kept 8, digest 32 | root: length 8,
-//! 1024 | the engine's state | who wrote the end of the log 16, the tag there 16 | table of computers`,
-//! sealed, and padded to pages. Its size follows from the header. In version 1 what stands behind the
-//! engine's state is missing; a volume whose last page has no room for it keeps to that.
+//! 1024 | the engine's state | who wrote the end of the log 16, the tag there 16 | table of
+//! computers`, sealed, and padded to pages. Its size follows from the header. Version 1 ends with
+//! the engine's state; a volume whose last page has no room for more stays with it.
 
 use super::PAGE;
 use super::log::Mark;
@@ -19,13 +18,13 @@ pub const STATE_OBJECT: &str = "state";
 const VERSION: u64 = 2;
 const WITHOUT_TABLE: u64 = 1;
 const PLACE_VERSION: u64 = 1;
-/// No volume counts so far: a number beyond it would overflow where others are added to it.
+/// Beyond any real count: a larger number could overflow in additions.
 const MOST_COUNT: u64 = 1 << 56;
-/// Bytes of who wrote the end of the log, and of the tag there.
+/// Bytes of the writer of the log's end, and of the tag there.
 const WRITER: usize = 16 + TAG_BYTES;
 const FIXED: usize = 8 + 8 + 8 + TAG_BYTES + 8 + 8 + 32 + 8 + ROOT_BYTES;
 
-/// What a state says.
+/// The content of a state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
     /// Its number.
@@ -34,13 +33,13 @@ pub struct State {
     pub log: Mark,
     /// Where the log ended.
     pub end: u64,
-    /// What identifies the access times that are kept beside it, if they are.
+    /// The identity of the access times kept beside it, if any.
     pub times: Option<[u8; 32]>,
     /// The caller's root.
     pub root: Vec<u8>,
     /// The engine's part.
     pub engine: Vec<u8>,
-    /// What is known of computers, where there is room for it.
+    /// The computers known, if there is room for them.
     pub computers: Option<Computers>,
 }
 
@@ -49,9 +48,9 @@ pub struct State {
 pub struct Computers {
     /// Who wrote the last quantum before the end of the log.
     pub writer: ComputerId,
-    /// Its tag: the log of another history ends with another one.
+    /// Its tag: the log of another history ends with a different one.
     pub end_tag: Tag,
-    /// How far each had come.
+    /// Each computer's progress.
     pub table: Table,
 }
 
@@ -121,7 +120,7 @@ impl State {
     }
 }
 
-/// Where the states are kept.
+/// The places of the states.
 pub struct StatePlaces {
     volume: VolumeId,
     sealer: Sealer,
@@ -132,12 +131,12 @@ pub struct StatePlaces {
 }
 
 impl StatePlaces {
-    /// The places of a volume whose engine's state has this many bytes.
+    /// The places of a volume with this many bytes of engine state.
     pub fn new(volume: VolumeId, sealer: Sealer, engine_bytes: usize, whole_table: bool) -> Self {
         Self { volume, sealer, engine_bytes, whole_table }
     }
 
-    /// Rows that a table of computers has; 0 when there is no room for one.
+    /// Rows in a table of computers; 0 if there is no room for one.
     pub fn rows(&self) -> usize {
         let taken = SEAL_HEADER + FIXED + self.engine_bytes + WRITER + TAG_BYTES;
         Table::rows_in((self.bytes() as usize).saturating_sub(taken))
@@ -148,7 +147,7 @@ impl StatePlaces {
         Self::object_bytes(self.engine_bytes, self.whole_table) / 2
     }
 
-    /// Bytes of the object when the engine's state has this many.
+    /// Bytes of the object for this many bytes of engine state.
     pub fn object_bytes(engine_bytes: usize, whole_table: bool) -> u64 {
         let computers = if whole_table { WRITER + Table::bytes(MOST_ROWS) } else { 0 };
         let sealed = SEAL_HEADER + FIXED + engine_bytes + computers + TAG_BYTES;
@@ -159,7 +158,7 @@ impl StatePlaces {
         Place { volume: self.volume, kind: Kind::State, index: epoch % 2, version: PLACE_VERSION }
     }
 
-    /// Writes a state durably; gives what identifies it.
+    /// Writes a state durably; gives its identity.
     ///
     /// # Errors
     /// Those of the store and of the sealer.
@@ -173,10 +172,10 @@ impl StatePlaces {
         Ok(digest(&sealed))
     }
 
-    /// Reads the newest state, and what identifies it.
+    /// Reads the newest state, and its identity.
     ///
     /// # Errors
-    /// `Tampered` when none opens, `Unsupported` for an unknown version.
+    /// `Tampered` if none opens, `Unsupported` for an unknown version.
     pub fn read(&mut self, store: &dyn Store) -> Result<(State, [u8; 32])> {
         let bytes = self.bytes();
         let mut newest: Option<(State, [u8; 32])> = None;

@@ -1,7 +1,7 @@
-//! The access times beside the state of a volume that was closed well: without them the next
-//! opening reads all map leaves, less than a hundredth of the disk, to find them again.
+//! The access times beside the state of a cleanly closed volume. Without them the next opening
+//! reads all map leaves, less than a hundredth of the disk, to restore them.
 //!
-//! Sealed parts, one behind the other; the state has their digest, so that they belong to it alone.
+//! Sealed parts, one behind the other. The state holds their digest, so they belong to it alone.
 
 use crate::{Error, Result};
 use oblivio_crypto::{
@@ -14,7 +14,7 @@ pub const TIMES_OBJECT: &str = "times";
 /// Bytes of a part.
 const PART: usize = 1 << 20;
 
-/// Bytes of the object for so many bytes of times.
+/// Bytes of the object for `times` bytes of times.
 pub fn object_bytes(times: u64) -> u64 {
     times + times.div_ceil(PART as u64) * SEAL_OVERHEAD as u64
 }
@@ -23,7 +23,7 @@ fn place(volume: VolumeId, epoch: u64, part: usize) -> Place {
     Place { volume, kind: Kind::Times, index: part as u64, version: epoch }
 }
 
-/// Writes them durably; gives what identifies them.
+/// Writes them durably; gives their identity.
 ///
 /// # Errors
 /// Those of the store and of the sealer.
@@ -47,8 +47,8 @@ pub fn write(
     Ok(digest(&tags))
 }
 
-/// Reads so many bytes of times; none when they are not those that the state names, and then they
-/// must be found again.
+/// Reads `bytes` bytes of times; `None` if they are not those that the state names. They must then
+/// be rebuilt.
 ///
 /// # Errors
 /// Those of the store.

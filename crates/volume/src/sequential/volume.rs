@@ -1,4 +1,4 @@
-//! A sequential volume: the engine's disk and log in a store, and what is done between them.
+//! A sequential volume: the engine's disk and log in a store, and the work between them.
 
 use super::create::form_of;
 use super::log::{LOG_OBJECT, Mark, RingLog};
@@ -18,13 +18,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// States come and go quickly under load, and a durable note of one syncs a file. Between these
-/// times a note that survives the process is enough.
+/// States follow each other quickly under load, and a durable note of one syncs a file. In between,
+/// a note that survives the process is enough.
 const NOTE_EVERY: Duration = Duration::from_secs(1);
-/// The memory that the caller's caches may go by, unless it is said.
+/// The default memory for the caller's caches.
 const MEMORY: usize = 128 << 20;
 
-/// What the store may keep of each object for little memory.
+/// What the store may keep of each object when memory is little.
 const LITTLE_KEPT: usize = 1 << 20;
 
 /// An open volume on the sequential engine.
@@ -35,32 +35,32 @@ pub struct SequentialVolume {
     passphrases: usize,
     pub(super) header: SequentialHeader,
     pub(super) log: RingLog,
-    /// Where the log of the turn before, and of this one, begins.
+    /// Where the logs of the previous turn and of this one begin.
     pub(super) turns: [Mark; 2],
     pub(super) states: StatePlaces,
     pub(super) times_sealer: Sealer,
-    /// The number of the newest state and what identifies it.
+    /// The newest state's number and identity.
     pub(super) current: (u64, [u8; 32]),
-    /// Where the log ended when it was written.
+    /// The end of the log when that state was written.
     pub(super) state_end: u64,
     pub(super) trust: Trust,
-    /// Who wrote the end of the log, if that is known.
+    /// The writer of the log's end, if known.
     pub(super) writer: Option<ComputerId>,
-    /// Whether the log says that this session writes it.
+    /// Whether the log names this session as its writer.
     pub(super) writing: bool,
     /// Whether the log is being replayed.
     pub(super) replaying: bool,
-    /// When a state was noted durably.
+    /// Time of the last durable note of a state.
     noted: Option<Duration>,
     pub(super) root: Vec<u8>,
     pub(super) replayed: u64,
     pub(super) options: OpenOptions,
-    /// Threads that a flush opens and seals blocks with.
+    /// Threads for a flush to open and seal blocks with.
     hands: usize,
 }
 
 impl SequentialVolume {
-    /// The parts, of a volume in which nothing was written.
+    /// The parts of an empty volume.
     pub(super) fn assemble(
         store: Arc<dyn Store>,
         header: &Header,
@@ -73,7 +73,7 @@ impl SequentialVolume {
         }
         let (volume, layout) = (header.volume(), header.sequential());
         if layout.engine.time_pages > 0 {
-            // Its map is on the disk because there is little memory.
+            // Its map is on the disk because memory is little.
             store.may_keep(LITTLE_KEPT);
         }
         let randomness = &options.environment.randomness.clone();
@@ -109,7 +109,7 @@ impl SequentialVolume {
         })
     }
 
-    /// The engine, for a moment ([`Shared::engine`]).
+    /// The engine, briefly ([`Shared::engine`]).
     pub(super) fn engine(&self) -> MutexGuard<'_, Sequential> {
         self.shared.engine()
     }
@@ -128,7 +128,7 @@ impl SequentialVolume {
         Ok(answers)
     }
 
-    /// Writes a block, or makes it absent: to the log, to the engine, and what is due then.
+    /// Writes a block, or makes it absent: to the log, to the engine, with whatever is due then.
     pub(super) fn write_block(&mut self, block: BlockId, content: Option<Vec<u8>>) -> Result<()> {
         self.begin_writing()?;
         let entry = match &content {
@@ -141,7 +141,7 @@ impl SequentialVolume {
         self.pad_if_long()
     }
 
-    /// A write as the engine takes it, and the flush that is due then.
+    /// Gives a write to the engine, and makes the flush that is due then.
     pub(super) fn take(&mut self, block: BlockId, content: Option<Vec<u8>>) -> Result<()> {
         let mut engine = self.engine();
         let taken = match content {
@@ -153,7 +153,7 @@ impl SequentialVolume {
         self.flush_if_due()
     }
 
-    /// Makes the flush that is due, if one is, and with the last one of a turn ends it.
+    /// Makes the due flush, if any; the last one of a turn ends it.
     fn flush_if_due(&mut self) -> Result<()> {
         if !self.engine().flush_due() {
             return Ok(());
@@ -166,8 +166,8 @@ impl SequentialVolume {
         if ends_turn { self.end_turn() } else { Ok(()) }
     }
 
-    /// A flush; the engine is free for readers while the store is at work, and while blocks are
-    /// opened and sealed, by all hands. While they are sealed, what the next flushes read is fetched.
+    /// A flush. The engine is free for readers while the store is at work, and while all threads
+    /// open and seal blocks. The seal overlaps with the prefetch for the next flushes.
     fn flush(&mut self) -> Result<()> {
         let mut flushing = self.engine().begin_flush().map_err(engine_error)?;
         loop {
@@ -193,8 +193,7 @@ impl SequentialVolume {
         self.write_state(None)
     }
 
-    /// Two turns must find room in the log. One with so many syncs that its half is used up is
-    /// padded to its end.
+    /// The log must hold two turns. A turn whose syncs use up its half is padded to its end.
     pub(super) fn pad_if_long(&mut self) -> Result<()> {
         if self.log.since(self.turns[1]) + 2 < self.header.log_quanta / 2 {
             return Ok(());
@@ -210,7 +209,7 @@ impl SequentialVolume {
         self.pad(left)
     }
 
-    /// So many writes of nothing.
+    /// Makes `count` empty writes.
     pub(super) fn pad(&mut self, count: u64) -> Result<()> {
         for _ in 0..count {
             self.engine().pad().map_err(engine_error)?;
@@ -231,21 +230,21 @@ impl SequentialVolume {
         self.pad_if_long()
     }
 
-    /// The newest act that led here. Acts are counted by where the log ends: who wrote it up to there
-    /// did that many, others included.
+    /// The newest act that led here. Its number is the end of the log: its writer did that many
+    /// acts, others' included.
     pub(super) fn newest_act(&self) -> Option<Act> {
         let number = self.log.end().number;
         self.writer.map(|computer| Act { computer, number })
     }
 
-    /// From this quantum on another computer writes the log: what led here stays known.
+    /// Another computer writes the log from this quantum on; the previous writer stays known.
     pub(super) fn hand_over(&mut self, to: ComputerId, quantum: u64) {
         if let Some(computer) = self.writer.replace(to) {
             self.trust.absorb(Act { computer, number: quantum });
         }
     }
 
-    /// Before this session writes to the log, the log says so: what follows is this computer's.
+    /// Names this computer in the log before this session writes to it.
     pub(super) fn begin_writing(&mut self) -> Result<()> {
         if self.writing {
             return Ok(());
@@ -256,7 +255,7 @@ impl SequentialVolume {
         }
         let computer = self.trust.go_on()?;
         if self.writer.is_none() {
-            // The first version that says so begins with a state of its own version.
+            // The first version that does so begins with a state of its own version.
             self.writer = Some(computer);
             self.store.sync(&[DISK_OBJECT])?;
             self.write_state(None)?;
@@ -276,7 +275,7 @@ impl SequentialVolume {
         Some(Computers { writer: newest.computer, end_tag: self.log.end().before, table })
     }
 
-    /// Writes the next state; it and all that it names are durable then.
+    /// Writes the next state, durably, with everything that it names.
     pub(super) fn write_state(&mut self, times: Option<[u8; 32]>) -> Result<()> {
         let epoch = self.current.0 + 1;
         let computers = self.computers(epoch);
@@ -295,7 +294,7 @@ impl SequentialVolume {
         self.note_state()
     }
 
-    /// Notes the newest state. While the log is replayed what is known of its end stays.
+    /// Notes the newest state. During a replay the noted end of the log stays.
     fn note_state(&mut self) -> Result<()> {
         let (epoch, digest) = self.current;
         if self.replaying {
@@ -312,7 +311,7 @@ impl SequentialVolume {
         self.trust.committed(epoch, digest, self.log.mark(), keep)
     }
 
-    /// Leaves as little as can be to the next opening.
+    /// Leaves as little as possible to the next opening.
     pub(super) fn rest(&mut self) -> Result<()> {
         self.sync()?;
         self.store.sync(&[DISK_OBJECT])?;
@@ -327,12 +326,12 @@ impl SequentialVolume {
         };
         self.noted = None;
         self.write_state(times)?;
-        // What is written after that is another session's.
+        // Later writes are another session's.
         self.writing = false;
         self.trust.end()
     }
 
-    /// What this computer knows of the volume now.
+    /// What this computer now knows of the volume.
     pub fn known(&self) -> Known {
         self.trust.known()
     }
@@ -340,7 +339,7 @@ impl SequentialVolume {
     /// Reads and authenticates every block, in the order of their addresses; gives their number.
     ///
     /// # Errors
-    /// `Tampered` names the first place that is not what was written.
+    /// `Tampered` names the first place that differs from what was written.
     pub fn verify(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<u64> {
         let (blocks, together) = (self.header.engine.blocks, self.shared.together());
         for first in (0..blocks).step_by(together) {
@@ -352,12 +351,12 @@ impl SequentialVolume {
         Ok(blocks)
     }
 
-    /// The memory that the caller's caches may go by.
+    /// The memory budget for the caller's caches.
     pub(super) fn memory_bytes(&self) -> usize {
         if self.options.memory_bytes == 0 { MEMORY } else { self.options.memory_bytes }
     }
 
-    /// What can be told about the volume.
+    /// Information about the volume.
     ///
     /// # Errors
     /// Those of the store.
@@ -391,8 +390,7 @@ impl SequentialVolume {
     }
 }
 
-/// How many threads may work on a flush: two, where there are so many cores. More would wait for the
-/// store all the same.
+/// Threads for a flush: two, if there are two cores. More would wait for the store anyway.
 fn hands() -> usize {
     thread::available_parallelism().map_or(1, |cores| cores.get().min(2))
 }
@@ -409,7 +407,7 @@ fn together(parts: Vec<Part<'_>>) {
     };
     thread::scope(|scope| {
         for _ in 0..helpers {
-            // Whatever nobody else does is done here.
+            // Without a helper thread, this one does its part.
             let _ = thread::Builder::new().name("sealing".into()).spawn_scoped(scope, work);
         }
         work();

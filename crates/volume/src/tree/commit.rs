@@ -1,6 +1,6 @@
 //! The commit record: two small slots, written in turn, that make a new state current.
 //!
-//! A crash while one slot is written leaves the other, which is the commit before.
+//! A crash while one slot is written leaves the other, with the previous commit.
 
 use crate::{Error, Result};
 use oblivio_crypto::{Kind, Place, SEAL_OVERHEAD, Sealer, VolumeId};
@@ -10,15 +10,15 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// The object that holds both records.
 pub const COMMIT_OBJECT: &str = "commit";
-/// Bytes of each slot: a page, so that the two are never torn by one write.
+/// Bytes of each slot: a page, so that one write never tears both.
 const SLOT_BYTES: u64 = 4096;
-/// Of a commit whose state has a table of computers. One of version 1 has none.
+/// For a commit whose state has a table of computers. Version 1 has none.
 const VERSION: u32 = 2;
 const WITHOUT_TABLE: u32 = 1;
-/// The version of its place.
+/// The version in its `Place`.
 const PLACE_VERSION: u64 = 1;
 
-/// What a commit says.
+/// The content of a commit.
 #[derive(
     Clone,
     Copy,
@@ -50,7 +50,7 @@ impl CommitRecord {
         self.epoch.get()
     }
 
-    /// The number of the checkpoint that it stands on.
+    /// The number of its checkpoint.
     pub fn generation(&self) -> u64 {
         self.generation.get()
     }
@@ -92,7 +92,7 @@ impl CommitRecord {
         Self { state_bytes: U64::new(state_bytes), digest, ..self }
     }
 
-    /// With a delta more.
+    /// With one more delta.
     pub fn with_delta(self, bytes: u64, digest: [u8; 32]) -> Self {
         Self { log_bytes: U64::new(self.log_bytes() + bytes), digest, ..self }
     }
@@ -102,7 +102,7 @@ fn place(volume: VolumeId, slot: u64) -> Place {
     Place { volume, kind: Kind::Commit, index: slot, version: PLACE_VERSION }
 }
 
-/// Writes and syncs a record; when this returns, the commit is the current one.
+/// Writes and syncs a record; on return, the commit is the current one.
 ///
 /// # Errors
 /// Those of the store and of the sealer.
@@ -122,7 +122,7 @@ pub fn write_commit(
 
 type Sealed = [u8; size_of::<CommitRecord>() + SEAL_OVERHEAD];
 
-/// What the slots hold, in one trip unless one cannot be read.
+/// The content of the slots, in one trip unless one cannot be read.
 fn read_slots(store: &dyn Store) -> Vec<(u64, Sealed)> {
     fn at(slot: u64, buf: &mut Sealed) -> ReadAt<'_> {
         ReadAt { object: COMMIT_OBJECT, offset: slot * SLOT_BYTES, buf }
@@ -141,7 +141,7 @@ fn read_slots(store: &dyn Store) -> Vec<(u64, Sealed)> {
 /// Reads the newest commit.
 ///
 /// # Errors
-/// `Tampered` when there is none that opens, `Unsupported` for an unknown version.
+/// `Tampered` if none opens, `Unsupported` for an unknown version.
 pub fn read_commit(
     store: &dyn Store,
     sealer: &mut Sealer,

@@ -1,34 +1,34 @@
-//! Writes that are accepted but not yet carried out, and the bytes that a sync must keep.
+//! Deferred writes: accepted, not yet carried out. And the bytes that a sync must keep.
 
 use crate::ranges::Ranges;
 use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp};
 use std::collections::{HashMap, VecDeque};
 
-/// What is known of a block before the ranges that were written to it.
+/// What is known of a block beneath the ranges written to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Base {
-    /// Only what the engine holds.
+    /// Only the engine's content.
     Stored,
     /// Zeros: all of it was written.
     Zeros,
-    /// The block was removed and nothing was written since.
+    /// The block was removed and not written since.
     Absent,
 }
 
-/// What has been written to one block.
+/// The deferred writes of one block.
 struct Pending {
     base: Base,
     /// As long as the furthest byte written.
     data: Vec<u8>,
-    /// What of `data` was written, unless the base is known.
+    /// The written parts of `data`, unless the base is known.
     written: Ranges,
 }
 
-/// The writes that wait, the block that has waited longest first.
+/// The deferred writes, oldest block first.
 ///
-/// Two writes to one block are carried out as one, so the accesses tell how often blocks were
-/// rewritten. Where that is to be hidden every operation has a *turn* of its own: the second
-/// write's is an empty one, for which a dummy is served.
+/// Two writes to one block are carried out as one, so the accesses reveal how often blocks were
+/// rewritten. To hide that, every operation can have a *turn* of its own: the second write's turn
+/// is empty, and a dummy serves it.
 #[derive(Default)]
 pub struct Deferred {
     blocks: HashMap<u64, Pending>,
@@ -40,27 +40,27 @@ pub struct Deferred {
 }
 
 impl Deferred {
-    /// Nothing waits. `each` operation has a turn, or each block.
+    /// Defers nothing yet. With `each`, every operation has a turn, else every block.
     pub fn new(each: bool) -> Self {
         Self { each, ..Self::default() }
     }
 
-    /// Whether each operation has a turn, whatever it is for.
+    /// Whether each operation has a turn, of any kind.
     pub fn has_turn_for_each(&self) -> bool {
         self.each
     }
 
-    /// Bytes that wait.
+    /// Deferred bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Whether nothing waits.
+    /// Whether nothing is deferred.
     pub fn is_empty(&self) -> bool {
         self.order.is_empty()
     }
 
-    /// Takes up a write. A read does nothing, but where each operation has a turn it has one.
+    /// Adds a write. A read does nothing, but takes a turn if each operation has one.
     pub fn add(&mut self, op: BlockOp) {
         let id = op.id.0;
         let read = op.action == Action::Read;
@@ -79,12 +79,12 @@ impl Deferred {
         self.bytes += pending.data.len();
     }
 
-    /// Takes up a turn without an operation, where each has one.
+    /// Adds an empty turn, if each operation has one.
     pub fn add_empty(&mut self) {
         self.add(BlockOp { id: BlockId(0), action: Action::Read });
     }
 
-    /// A block as it will be, given what the engine answered to a read of it.
+    /// A block after its deferred writes, given the engine's answer to a read of it.
     pub fn overlay(&self, id: u64, block_bytes: usize, answer: BlockAnswer) -> BlockAnswer {
         let Some(pending) = self.blocks.get(&id) else { return answer };
         let mut block = match pending.base {
@@ -99,19 +99,19 @@ impl Deferred {
         Some(block)
     }
 
-    /// Takes out the operations of up to `most` turns, those that have waited longest.
+    /// Takes out the operations of the oldest turns, up to `most`.
     pub fn drain(&mut self, most: usize) -> Vec<BlockOp> {
         let count = most.min(self.order.len());
         let ids: Vec<u64> = self.order.drain(..count).flatten().collect();
         ids.into_iter().filter_map(|id| self.take(id)).collect()
     }
 
-    /// Up to `most` blocks, those that have waited longest.
+    /// The oldest blocks, up to `most`.
     pub fn oldest(&self, most: usize) -> Vec<u64> {
         self.order.iter().flatten().take(most).copied().collect()
     }
 
-    /// Takes out what waits for these blocks, in this order; of one for which nothing waits it is a read.
+    /// Takes out the operations of these blocks, in this order; a block without one gets a read.
     pub fn take_out(&mut self, ids: &[u64]) -> Vec<BlockOp> {
         let read = |id| BlockOp { id: BlockId(id), action: Action::Read };
         let ops = ids.iter().map(|&id| self.take(id).unwrap_or_else(|| read(id))).collect();
@@ -119,27 +119,27 @@ impl Deferred {
         ops
     }
 
-    /// Whether something waits for a block.
+    /// Whether a block has deferred writes.
     pub fn waits(&self, id: u64) -> bool {
         self.blocks.contains_key(&id)
     }
 
-    /// Whether a block will exist once what waits for it is carried out; `None` when nothing waits.
+    /// Whether a block will exist after its deferred writes; `None` if it has none.
     pub fn exists(&self, id: u64) -> Option<bool> {
         self.blocks.get(&id).map(|pending| pending.base != Base::Absent)
     }
 
-    /// The blocks that something waits for.
+    /// The blocks with deferred writes.
     pub fn ids(&self) -> impl Iterator<Item = u64> {
         self.blocks.keys().copied()
     }
 
-    /// Turns that wait.
+    /// The number of turns.
     pub fn len(&self) -> usize {
         self.order.len()
     }
 
-    /// Forgets what waits for a block; says whether something did. Its turn stays where each
+    /// Forgets a block's deferred writes; says whether there were any. Its turn stays if each
     /// operation has one.
     pub fn forget(&mut self, id: u64) -> bool {
         let found = self.take(id).is_some();
@@ -213,22 +213,22 @@ const PART: u32 = 2;
 const REMOVED: u32 = 3;
 const DISCARDED: u32 = 4;
 
-/// One thing that a sync records.
+/// One entry of a sync's record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
     /// An operation that writes.
     Op(BlockOp),
-    /// So many blocks from this one on are not wanted any more.
+    /// A first block and a count: blocks no longer wanted.
     Discard(u64, u64),
 }
 
-/// Writes in order, as a sync records them: `kind 4 | offset 4 | id 8 | length 8 | bytes`, ended by
+/// Writes in order, as in a sync's record: `kind 4 | offset 4 | id 8 | length 8 | bytes`, ended by
 /// a kind of zero. For a discard the length is a number of blocks, and no bytes follow.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Writes(Vec<u8>);
 
 impl Writes {
-    /// As they stand in a record.
+    /// As in a record.
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }
@@ -238,7 +238,7 @@ impl Writes {
         self.0.clear();
     }
 
-    /// Notes what an operation writes.
+    /// Notes an operation's writes.
     pub fn add(&mut self, op: &BlockOp) {
         match &op.action {
             Action::Read => {}
@@ -251,17 +251,17 @@ impl Writes {
         }
     }
 
-    /// Notes that so many blocks from `first` on are not wanted any more.
+    /// Notes that `count` blocks from `first` on are no longer wanted.
     pub fn discard(&mut self, first: u64, count: u64) {
         self.head(DISCARDED, first, 0, count);
     }
 
-    /// Notes a turn in which nothing is written, so that a replay has one as well.
+    /// Notes an empty turn, so that a replay has one as well.
     pub fn empty(&mut self) {
         self.discard(0, 0);
     }
 
-    /// Takes out those at the front that fit into `most` bytes, one at least.
+    /// Takes the front entries that fit into `most` bytes, one at least.
     pub fn take_front(&mut self, most: usize) -> Self {
         let mut rest = self.bytes();
         while let Some(Some((_, after))) = next(rest) {
@@ -288,7 +288,7 @@ impl Writes {
         self.0.extend_from_slice(&length.to_le_bytes());
     }
 
-    /// Those at the front of `bytes`, if they make sense.
+    /// Parses the entries at the front of `bytes`; `None` for nonsense.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let mut rest = bytes;
         while let Some((_, after)) = next(rest)? {
@@ -297,8 +297,7 @@ impl Writes {
         Some(Self(bytes[..bytes.len() - rest.len()].to_vec()))
     }
 
-    /// What was recorded, for blocks below `blocks` of `block_bytes`; `None` when something is for
-    /// another.
+    /// The entries, for blocks below `blocks` of `block_bytes`; `None` if one does not fit.
     pub fn entries(&self, blocks: u64, block_bytes: usize) -> Option<Vec<Entry>> {
         let (mut entries, mut rest) = (Vec::new(), self.bytes());
         while let Some((entry, after)) = next(rest)? {

@@ -1,43 +1,43 @@
-//! When a commit is due, what comes a little before it, and how much the store keeps until then.
+//! When a commit is due, what comes shortly before it, and how much the store keeps until then.
 
 use crate::Result;
 use crate::tree::volume::TreeVolume;
 
-/// Bytes of journal after which a commit is due: a sixteenth of the volume between these. A crash
-/// makes the next opening serve as much again.
+/// Bytes of journal after which a commit is due: a sixteenth of the volume between these. After a
+/// crash the next opening serves up to as much again.
 const LEAST_JOURNAL: u64 = 4 << 20;
 const MOST_JOURNAL: u64 = 256 << 20;
-/// Where somebody waits for each operation, a commit may come as soon as one with so many bytes, and half
-/// as much that had waited, would not end before it is due.
+/// When a caller waits for each operation, a commit may come early: as soon as an operation with
+/// this many bytes, and half as much deferred, would go beyond the due point.
 const OPERATION: usize = 1 << 20;
-/// So many times as early the store begins to keep less of what is not durable, down to this.
+/// How many times earlier the store starts to keep less undurable data, down to this.
 const NEARING: u64 = 8;
 const LITTLE_KEPT: usize = 3 << 20;
-/// The store keeps so much of an object, or an eighth of the budget, while the disk falls behind. It is
-/// two of them that are written much at the same time.
+/// The store keeps at most this much of an object, or an eighth of the budget, while the disk falls
+/// behind. Two objects are written heavily at the same time.
 const MOST_KEPT: usize = 96 << 20;
 
-/// What the store may keep of an object, with so much memory.
+/// What the store may keep of an object, for this budget.
 pub(crate) fn most_kept(memory_bytes: usize) -> usize {
     MOST_KEPT.min(memory_bytes / 8)
 }
 
 impl TreeVolume {
-    /// Whether a commit comes between two operations, if it can, and not in the midst of one that somebody
-    /// waits for. With a pace it has its time.
+    /// Whether commits come between operations, if they can, and not during one that a caller waits
+    /// for. With a pace they have their own time.
     pub(crate) fn commits_ahead(&self) -> bool {
         self.options.short_pauses && self.pacer.is_none()
     }
 
-    /// Scheduled paths before a commit is due, of which each writes more of the cached buckets than the one
-    /// before, and from which on it may come ahead.
+    /// Scheduled paths before a commit is due at which it may come early. From there on each path
+    /// writes more of the cached buckets than the one before.
     pub(crate) fn paths_ahead(&self) -> u64 {
         let config = self.engine.config();
         let accesses = OPERATION * 3 / 2 / config.block_bytes;
         config.eviction.due(0, accesses as u64).min(self.evictions_between_commits() / 2)
     }
 
-    /// Whether one should come as soon as everybody is answered.
+    /// Whether a commit should come once all requests are answered.
     pub(crate) fn commit_is_near(&self) -> bool {
         self.commits_ahead()
             && self.paths_late() == 0
@@ -45,8 +45,9 @@ impl TreeVolume {
                 || self.journal.bytes() * 4 > self.journal_limit() * 7)
     }
 
-    /// Has the store keep less, path by path, in the last operations before a commit, and little in the
-    /// very last: so each waits for some of what it kept, and neither the commit nor one of them for all.
+    /// Makes the store keep less, path by path, in the last operations before a commit, and little
+    /// in the very last. Each operation then waits for a part of the kept data; neither the commit
+    /// nor one of them waits for all.
     pub(crate) fn keep_little_towards_commit(&self) {
         if !self.commits_ahead() {
             return;
@@ -69,7 +70,7 @@ impl TreeVolume {
         self.engine.evictions() - self.committed_at
     }
 
-    /// Commits when there were so many paths or so much journal that it is due; whether it did.
+    /// Commits if enough paths or journal make it due; says whether it did.
     pub(crate) fn commit_if_due(&mut self) -> Result<bool> {
         let due = self.is_commit_due(0);
         if due {
@@ -82,7 +83,7 @@ impl TreeVolume {
         self.journal_limit_for(self.slab.current_bytes())
     }
 
-    /// As it is when so many bytes are stored.
+    /// The limit for this many stored bytes.
     pub(crate) fn journal_limit_for(&self, stored: u64) -> u64 {
         (stored / 16).clamp(LEAST_JOURNAL, MOST_JOURNAL)
     }

@@ -1,9 +1,10 @@
-//! Carrying out what waits while a caller waits for it: for as long as that takes where the disk answers,
-//! and where it stands still, not for the disk.
+//! Carries out deferred writes while a caller waits: it waits for that work, but not for a stalled
+//! disk.
 //!
-//! A batch's intent must be durable before its first read (see `journal`). Of writes that wait the blocks
-//! are known ahead, so their batch is *intended* first: its intent is on its way to the disk, the writes
-//! still wait, and whoever brings more of them goes on. Every other batch comes after it, as in a replay.
+//! A batch's intent must be durable before its first read (see `journal`). Deferred writes have
+//! known blocks, so their batch is *intended* first: its intent is on its way to the disk, the
+//! writes stay deferred, and new writes go on meanwhile. Every other batch comes after it, as in a
+//! replay.
 
 use crate::Result;
 use crate::options::ShownKind;
@@ -15,17 +16,17 @@ use oblivio_engine::{BlockAnswer, BlockId, Engine};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// So long a caller waits for a disk that stands still, several operations' worth where it does not.
+/// How long a caller waits for a stalled disk: several operations' worth on a working one.
 const PATIENCE: Duration = Duration::from_millis(40);
-/// So many bytes may wait then, or a sixteenth of the budget, and no more blocks than that many bytes fill.
+/// The most bytes deferred then, or a sixteenth of the budget, and as many blocks as they fill.
 const MOST_STALLED: usize = 32 << 20;
-/// In a quiet moment that little is waited for: mostly it is enough.
+/// The wait for the disk in an idle step: usually it is enough.
 const MOMENT: Duration = Duration::from_millis(2);
 
-/// What comes before any other batch: one of what waits, or a sweep.
+/// The work before any other batch: one of deferred writes, or a sweep.
 pub(crate) struct Intended {
     intent: Intent,
-    /// Its intent is.
+    /// Whether its intent is durable.
     durable: bool,
 }
 
@@ -35,24 +36,24 @@ impl Intended {
     }
 }
 
-/// How far one call carries out what waits.
+/// How much deferred work one call carries out.
 pub(crate) struct Effort {
-    /// Operations, and the rest of a batch, while no more waits than may: three times what the call brings, so
-    /// that what a disk that stood still left over becomes less again.
+    /// Operations, and the rest of a batch, while no more are deferred than may be. Three times the
+    /// call's own number, so that the backlog of a stalled disk shrinks.
     ops: usize,
     patience: Duration,
 }
 
 impl Effort {
-    /// For a call that brings so many operations.
+    /// For a call with this many operations.
     pub(crate) fn of(ops: usize) -> Self {
         Self { ops: 3 * ops, patience: PATIENCE }
     }
 }
 
 impl TreeVolume {
-    /// Whether writes may be answered while the disk stands still. Not where the size of each operation
-    /// shows, or its time, nor where room is scarce: what waits needs some when it is carried out.
+    /// Whether writes may be answered while the disk stalls. Not if the size of each operation
+    /// shows, or its time, nor if room is scarce: deferred writes need some.
     fn waits_for_nobody(&self) -> bool {
         self.commits_ahead() && self.roomy && !self.options.pad
     }
@@ -69,20 +70,20 @@ impl TreeVolume {
         self.deferred.bytes() < self.most_stalled() && self.deferred.len() < self.most_stalled_ops()
     }
 
-    /// Whether a disk that stood still has left more than may wait otherwise.
+    /// Whether a stalled disk has left a backlog beyond the usual limit.
     pub(crate) fn is_behind(&self) -> bool {
         let many = self.deferred.len() > MOST_WAITING;
         self.waits_for_nobody() && (many || self.deferred.bytes() > self.most_deferred_ever())
     }
 
-    /// Scheduled paths by which a commit may be late, so that what was left is carried out by the operations that
-    /// follow and not by the commit: as many as it would have at most.
+    /// Scheduled paths by which a commit may be late, so that the following operations carry out
+    /// the backlog, and not the commit: as many as the commit's own at most.
     pub(crate) fn paths_late(&self) -> u64 {
         let most = self.most_stalled_ops() as u64;
         if self.is_behind() { self.engine.config().eviction.due(0, most) } else { 0 }
     }
 
-    /// Carries out a batch of what waits; whether it did, or the rest is left to the next calls.
+    /// Carries out a batch of deferred writes; false if the rest is left to the next calls.
     pub(crate) fn carry_out_a_batch(&mut self, effort: &mut Effort) -> Result<bool> {
         if !self.waits_for_nobody() {
             let ops = self.deferred.drain(self.batch_limit());
@@ -102,7 +103,7 @@ impl TreeVolume {
         Ok(durable || must)
     }
 
-    /// Has the intent of the next batch become durable, which may take so long; whether it is.
+    /// Makes the intent of the next batch durable, within `patience`; says whether it is.
     fn intend(&mut self, patience: Duration) -> Result<bool> {
         if let Some(intended) = &mut self.intended {
             if !intended.durable {
@@ -111,7 +112,7 @@ impl TreeVolume {
             return Ok(intended.durable);
         }
         let ids = self.deferred.oldest(self.batch_limit());
-        // All of them, for what waits for a block may be another thing by then.
+        // All of them: other writes may be deferred for a block by then.
         let fresh = ids.iter().filter(|&&id| !self.engine.is_live(BlockId(id))).count();
         self.grow_by(fresh as u64)?;
         let intent = self.engine.intend(ids);
@@ -124,14 +125,14 @@ impl TreeVolume {
         Ok(durable)
     }
 
-    /// In a quiet moment: has the intent of a sweep of so many paths become durable. Nothing else may be intended.
+    /// In an idle step: starts to make the intent of a sweep durable. Nothing else may be intended.
     pub(crate) fn intend_sweep(&mut self, paths: u64) -> Result<()> {
         let intent = self.engine.intend_maintenance(paths.min(self.engine.shrink_left()));
         self.begin_intended(intent, MOMENT).map(drop)
     }
 
-    /// In a quiet moment: serves what was intended, or a batch of what was left, if the disk is back. Whether that
-    /// was a sweep.
+    /// In an idle step: serves the intended work, or a batch of the backlog, if the disk answers
+    /// again. Says whether that was a sweep.
     pub(crate) fn catch_up(&mut self) -> Result<bool> {
         let sweeps = self.intended.as_ref().is_some_and(Intended::is_sweep);
         let durable = self.intend(Duration::ZERO)?;
@@ -141,8 +142,8 @@ impl TreeVolume {
         Ok(durable && sweeps)
     }
 
-    /// Serves what was intended, if anything was: to be called before anything else is asked of the
-    /// engine that a replay does in the same order. Gives the operations that were carried out.
+    /// Serves the intended work, if any. Call it before any other engine work that a replay does in
+    /// the same order. Gives the number of operations carried out.
     pub(crate) fn serve_intended(&mut self) -> Result<usize> {
         let Some(intended) = self.intended.take() else { return Ok(0) };
         if !intended.durable {
@@ -162,7 +163,7 @@ impl TreeVolume {
         Ok(self.run_batch()?.len())
     }
 
-    /// Serves the batch that the engine has, with what follows each.
+    /// Serves the engine's batch, with the sweep behind it.
     pub(crate) fn run_batch(&mut self) -> Result<Vec<BlockAnswer>> {
         self.run(ShownKind::Batch)?;
         let answers = self.engine.take_answers();

@@ -1,15 +1,15 @@
-//! The journal: what happened since the last commit, in a sealed log.
+//! The journal: everything since the last commit, in a sealed log.
 //!
-//! Two kinds of records stand in it. An *intent* says what is about to be read, and is durable
-//! before it is read: a crashed session has shown paths, and the volume, opened again at its last
-//! commit, replays the logged batches, which shows exactly the same paths and remaps their blocks;
-//! so no path is shown twice because of what the user does after the crash. A *sync* holds the
-//! bytes written since the sync before: it makes them durable without waiting for whole paths,
-//! which follow on their schedule. Its length is padded to a public size class.
+//! It has two kinds of records. An *intent* names the next reads and is durable before them. A
+//! crashed session has shown paths; the volume, opened again at its last commit, replays the logged
+//! batches, which shows exactly the same paths and remaps their blocks. So no path is shown twice
+//! because of what the user does after the crash. A *sync* holds the bytes written since the last
+//! sync. It makes them durable without waiting for whole paths, which follow on their schedule. Its
+//! length is padded to a public size class.
 //!
 //! Each record begins with the tag of the one before it, the first one with half of its commit's
-//! digest: whoever kept journals of two forks of a volume cannot put one together from both. It also
-//! names the act that it is (see `trust`): a commit that follows says whose records it took up.
+//! digest, so nobody can splice the journals of two forks of a volume. It also names its own act
+//! (see `trust`): a later commit says whose records it contains.
 
 use crate::tree::deferred::Writes;
 use crate::trust::{Act, ComputerId, LogCheck, LogMark};
@@ -21,22 +21,22 @@ use std::time::Duration;
 
 /// The object that holds the journal.
 pub const JOURNAL_OBJECT: &str = "journal";
-/// Records begin at multiples of this.
+/// The alignment of records.
 const PAGE: usize = 4096;
-/// Before the sealed part: its length and the commit that it stands on.
+/// Before the sealed part: its length and its commit.
 const FRAME: usize = 16;
 /// Before the plaintext.
 const FRONT: usize = FRAME + oblivio_crypto::SEAL_HEADER;
-/// A record that makes the object longer is followed by zeros, an eighth of what is there between these:
-/// what is written over bytes that are there is durable without a word about the file itself, for which a
-/// file system writes out first what else is waiting.
+/// Zeros behind a record that extends the object: an eighth of its length, between these. An
+/// overwrite of existing bytes needs no change of the file itself; to make one durable, a file
+/// system first writes out other pending data.
 const LEAST_AHEAD: u64 = 64 << 10;
 pub(crate) const MOST_AHEAD: u64 = 1 << 20;
 /// The smallest record of written bytes.
 pub(crate) const LEAST_SYNC: usize = 16 << 10;
-/// No record is longer.
+/// The longest record.
 const MOST: usize = 16 << 20;
-/// So many bytes of what looks like records, and is none, are tried behind the last record.
+/// Bytes tried behind the last record that look like records and do not open.
 const MOST_IN_VAIN: usize = MOST;
 const INTENT: u64 = 1;
 const SYNC: u64 = 2;
@@ -51,18 +51,18 @@ const ACT: usize = 16 + 8;
 pub enum Record {
     /// A batch that was, or was about to be, served.
     Intent(Intent),
-    /// What was written since the sync before, and the root.
+    /// The writes since the last sync, and the root.
     Sync {
         /// The caller's root.
         root: Vec<u8>,
         /// The writes in order.
         writes: Writes,
     },
-    /// From here on so many blocks are addressable, and the tree is made for so many.
+    /// A new number of addressable blocks, and a new size class of the tree.
     Resize {
         /// Addressable blocks.
         blocks: u64,
-        /// The size class of what exists.
+        /// The size class of the live blocks.
         class: u64,
     },
 }
@@ -71,13 +71,13 @@ pub enum Record {
 pub struct Journal {
     volume: VolumeId,
     sealer: Sealer,
-    /// The commit on which the records stand.
+    /// The commit under the records.
     epoch: u64,
-    /// Where the next record goes.
+    /// The next record's offset.
     offset: u64,
-    /// How long the object is.
+    /// The object's length.
     length: u64,
-    /// What the next record follows: the tag of the last one, or half of the commit's digest.
+    /// The next record's predecessor: the tag of the last one, or half of the commit's digest.
     before: Tag,
 }
 
@@ -87,19 +87,19 @@ impl Journal {
         Self { volume, sealer, epoch: 0, offset: 0, length: 0, before: Tag::default() }
     }
 
-    /// Begins again on a newer commit; what the object holds of earlier commits is void.
+    /// Begins again on a newer commit; the records of earlier commits are void.
     pub fn restart(&mut self, epoch: u64, digest: &[u8; 32]) {
         self.epoch = epoch;
         self.before = start_of(digest);
         self.offset = 0;
     }
 
-    /// Where its last record ends, and that record's tag.
+    /// The end of its last record, and that record's tag.
     pub fn mark(&self) -> LogMark {
         LogMark { end: self.offset, tag: self.before }
     }
 
-    /// Bytes that the object takes, those of void records and zeros included.
+    /// Bytes of the object, with void records and zeros.
     pub fn length(&self) -> u64 {
         self.length
     }
@@ -122,7 +122,7 @@ impl Journal {
         self.append(store, Self::record_of(act, intent), 0)
     }
 
-    /// As [`Self::intent`], but waits for about so long only; whether it is durable then.
+    /// As [`Self::intent`], but waits only about as long as `patience`; says whether it is durable.
     ///
     /// # Errors
     /// Those of the store and of the sealer.
@@ -137,7 +137,8 @@ impl Journal {
         Ok(store.write_durable_soon(JOURNAL_OBJECT, offset, &record, patience)?)
     }
 
-    /// Whether all records are durable, after about so long; if not, the store is at it.
+    /// Whether all records are durable, within about `patience`; if not, the store is still at
+    /// work.
     ///
     /// # Errors
     /// Those of the store.
@@ -163,8 +164,8 @@ impl Journal {
         record
     }
 
-    /// Makes writes and the root durable. The record's size is the size class of what they take,
-    /// at least that of `least` bytes.
+    /// Makes writes and the root durable. The record has their size class, at least that of `least`
+    /// bytes.
     ///
     /// # Errors
     /// Those of the store and of the sealer.
@@ -180,11 +181,12 @@ impl Journal {
         record.extend_from_slice(&(root.len() as u64).to_le_bytes());
         record.extend_from_slice(root);
         record.extend_from_slice(writes.bytes());
-        // Room for the frame, the seal and a root of any length, so that `least` is of writes.
+        // Room for the frame, the seal and a root of any length, so that `least` counts writes
+        // only.
         self.append(store, record, least + PAGE)
     }
 
-    /// Makes a change of size durable, before the first batch that is served with it.
+    /// Makes a change of size durable, before the first batch served with it.
     ///
     /// # Errors
     /// Those of the store and of the sealer.
@@ -201,7 +203,7 @@ impl Journal {
         Ok(store.write_durable(JOURNAL_OBJECT, offset, &record)?)
     }
 
-    /// Seals a record as the next one; gives where it goes.
+    /// Seals a record as the next one; gives its offset.
     fn seal(&mut self, mut record: Vec<u8>, least: usize) -> Result<(u64, Vec<u8>)> {
         let tail = SEAL_OVERHEAD - oblivio_crypto::SEAL_HEADER;
         record.resize(size_class((record.len() + tail).max(least)), 0);
@@ -222,7 +224,7 @@ impl Journal {
         Ok((offset, record))
     }
 
-    /// Gives the space of void records back. To follow [`Self::restart`] at the end of a session.
+    /// Frees the space of void records. Call it after [`Self::restart`], at the end of a session.
     ///
     /// # Errors
     /// Those of the store.
@@ -234,12 +236,11 @@ impl Journal {
         Ok(())
     }
 
-    /// The records that stand in the journal on this commit, in order, each with its act if it names
-    /// one. `check` hears of all. To follow [`Self::restart`].
+    /// The journal's records on this commit, in order, each with its act if it names one. `check`
+    /// gets all. Call it after [`Self::restart`].
     ///
     /// # Errors
-    /// `Tampered` when a record is damaged and later ones are not, or follows another one than
-    /// the one that stands before it.
+    /// `Tampered` if a record is damaged and later ones are not, or names a wrong predecessor.
     pub fn load(
         &mut self,
         store: &dyn Store,
@@ -265,12 +266,11 @@ impl Journal {
         Ok(records)
     }
 
-    /// The journal ends here, unless a damaged record hides later ones.
+    /// Ensures that the journal ends here, and that no damaged record hides later ones.
     ///
-    /// Frames are not authentic by themselves, and what each names has to be opened as a whole. A
-    /// crash leaves none that does not open but that of its last record, so a store that shows more
-    /// than a few has made them: that is refused as well, and looking for a record takes a time
-    /// that the journal's length bounds, whatever the frames say.
+    /// Frames alone are not authentic: each must be opened as a whole. A crash leaves at most its
+    /// last record unopenable, so a store with more than a few has made them, and is refused too.
+    /// The journal's length bounds the search, whatever the frames say.
     fn expect_end(&mut self, window: &mut Window<'_>) -> Result<()> {
         let (mut ahead, mut in_vain) = (self.offset + PAGE as u64, 0);
         while ahead < window.len.min(self.offset + MOST as u64) {
@@ -288,7 +288,7 @@ impl Journal {
         Ok(())
     }
 
-    /// How long the record of this commit is that begins at an offset, if one does by its frame.
+    /// The length of this commit's record at an offset, if its frame says that there is one.
     fn frame_at(&self, window: &mut Window<'_>, offset: u64) -> Result<Option<usize>> {
         let Some(frame) = window.get(offset, FRAME)? else { return Ok(None) };
         let (size, epoch) = (word(frame, 0), word(frame, 8));
@@ -296,7 +296,7 @@ impl Journal {
         Ok((epoch == self.epoch && fits && size as usize > SEAL_OVERHEAD).then_some(size as usize))
     }
 
-    /// The record of this commit at an offset; `None` when none opens there.
+    /// This commit's record at an offset; `None` if none opens there.
     fn read_record(&mut self, window: &mut Window<'_>, offset: u64) -> Result<Option<Opened>> {
         let Some(size) = self.frame_at(window, offset)? else { return Ok(None) };
         let at = offset + FRAME as u64;
@@ -312,16 +312,16 @@ impl Journal {
     }
 }
 
-/// A record that was opened.
+/// An opened record.
 struct Opened {
-    /// The tag of the record that it was written behind.
+    /// The tag of its predecessor.
     before: Tag,
     plain: Vec<u8>,
     tag: Tag,
     end: u64,
 }
 
-/// What the first record on a commit follows.
+/// The predecessor of the first record on a commit.
 fn start_of(digest: &[u8; 32]) -> Tag {
     digest.first_chunk().copied().map_or_else(Tag::default, Tag)
 }
@@ -330,8 +330,7 @@ fn tampered(why: &str) -> Error {
     Error::Tampered(format!("{JOURNAL_OBJECT}: {why}"))
 }
 
-/// Bytes of the journal that are read at a time: one after the other, each record would cost two
-/// trips to the store.
+/// Bytes of the journal read at a time: alone, each record would cost two trips to the store.
 const WINDOW: usize = 1 << 20;
 
 /// A part of the journal in memory.
@@ -343,7 +342,7 @@ struct Window<'a> {
 }
 
 impl Window<'_> {
-    /// A range; `None` when it is beyond the end.
+    /// A range; `None` beyond the end.
     fn get(&mut self, offset: u64, len: usize) -> Result<Option<&[u8]>> {
         if offset + len as u64 > self.len {
             return Ok(None);
@@ -453,7 +452,7 @@ mod tests {
         Intent { seed, ids: (0..2000).collect() }
     }
 
-    /// A journal of so many records, and where each begins.
+    /// A journal of `records` records, and where each begins.
     fn written(records: u64) -> (MemoryStore, Vec<u64>) {
         let (store, mut journal, mut begins) = (MemoryStore::new(), journal(), Vec::new());
         for seed in 0..records {
@@ -489,7 +488,7 @@ mod tests {
         }
     }
 
-    /// Each page says that a record begins there, and that it is all that follows.
+    /// Each page claims a record that reaches to the end.
     #[test]
     fn forged_frames_cost_no_more_than_the_journal_is_long() {
         let (store, begins) = written(3);

@@ -1,7 +1,7 @@
 //! Volumes on the tree engine, for a store that sees every read and every write.
 //!
-//! Its buckets are in a `slab`, its memory in a sealed `state`; a `commit` makes both current. What
-//! happens between two commits stands in the `journal`.
+//! Its buckets are in a `slab`, its memory in a sealed `state`; a `commit` makes both current. The
+//! `journal` records everything between two commits.
 
 pub(crate) mod commit;
 pub(crate) mod deferred;

@@ -1,14 +1,14 @@
-//! Hiding how much is done, and when: dummy accesses to a size class, and at a constant rate.
+//! Hides how much is done, and when: dummy accesses up to a size class, and at a constant rate.
 //!
-//! A dummy reads a random block, so it is an access like any other. Padded operations show a power of
-//! two of batches of one size, however what they need comes in parts, and syncs a power of two of
-//! bytes. With a pace, everything the store sees happens in ticks: at fixed times one batch of a
-//! fixed number of operations, one record of intents and one of synced bytes, both of fixed sizes;
-//! commits follow from the number of ticks.
+//! A dummy reads a random block, so it is an access like any other. Padded operations show a power
+//! of two of batches of one size, in whatever parts they ask for blocks; syncs show a power of two
+//! of bytes. With a pace, everything the store sees happens in ticks. At fixed times each shows one
+//! batch of a fixed number of operations, one record of intents and one of synced bytes, both of
+//! fixed sizes. Commits follow from the number of ticks.
 //!
-//! Where the position map recurses, a batch also shows how many map blocks it has to fetch first. So
-//! a session that pads fetches all that were never fetched as it begins, and new ones as the volume
-//! grows, as long as the PLB holds them: later none is to be fetched, whatever the session does.
+//! With a recursive position map, a batch also shows how many map blocks it fetches first. So a
+//! padded session begins by fetching all that were never fetched, and fetches new ones as the
+//! volume grows, as long as the PLB holds them. Later it fetches none, whatever it does.
 
 use crate::Result;
 use crate::environment::Clock;
@@ -21,9 +21,9 @@ use oblivio_engine::{Action, BlockId, BlockOp, Engine};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Bytes that one tick makes durable, at least.
+/// The least bytes that one tick makes durable.
 const TICK_BYTES: usize = 64 << 10;
-/// Ticks that carry out what waits before a commit, whether something waits or not.
+/// Ticks before a commit that carry out deferred writes, even if there are none.
 const TICKS_BEFORE_COMMIT: usize = 4;
 
 /// A constant rate of accesses.
@@ -35,7 +35,7 @@ pub struct Pace {
     pub batch: usize,
 }
 
-/// The pace and when it goes on.
+/// The pace and its next tick.
 pub(crate) struct Pacer {
     pub pace: Pace,
     next: Duration,
@@ -46,7 +46,7 @@ impl Pacer {
         Self { pace, next: clock.now() }
     }
 
-    /// Waits for the next tick. Ticks that nobody could serve (the computer slept) are left out.
+    /// Waits for the next tick, without those missed while the computer slept.
     fn wait(&mut self, clock: &dyn Clock) {
         let now = clock.now();
         if self.next > now {
@@ -59,7 +59,7 @@ impl Pacer {
 }
 
 impl TreeVolume {
-    /// Brings a batch to its public size and waits for its time.
+    /// Fills a batch to its public size and waits for its time.
     pub(crate) fn fill_batch(&mut self, ops: &mut Vec<BlockOp>) {
         let missing = self.fixed_batch().unwrap_or(0).saturating_sub(ops.len());
         if let Some(pacer) = &mut self.pacer {
@@ -68,13 +68,13 @@ impl TreeVolume {
         ops.extend(self.dummies(missing));
     }
 
-    /// The size that every batch has, if it is fixed.
+    /// The size of every batch, if it is fixed.
     pub(crate) fn fixed_batch(&self) -> Option<usize> {
         let padded = self.options.pad.then_some(PAD_BATCH);
         self.pacer.as_ref().map(|pacer| pacer.pace.batch).or(padded)
     }
 
-    /// The bytes that a sync's record is padded to at least.
+    /// The least bytes of a sync's padded record.
     pub(crate) fn least_sync(&self, bytes: usize) -> usize {
         let bytes = if self.options.pad { bytes.next_power_of_two() } else { 0 };
         bytes.max(LEAST_SYNC)
@@ -88,7 +88,7 @@ impl TreeVolume {
         (0..count).map(dummy).collect()
     }
 
-    /// With a pace, makes durable what fits a tick's record.
+    /// With a pace, makes durable what fits into a tick's record.
     pub(crate) fn sync_tick(&mut self) -> Result<()> {
         if self.pacer.is_none() {
             return Ok(());
@@ -103,13 +103,13 @@ impl TreeVolume {
         Ok(())
     }
 
-    /// As much as a tick's batch can carry out, so that syncs keep up with it.
+    /// The bytes that a tick's batch can carry out, so that batches keep up with syncs.
     fn tick_bytes(&self) -> usize {
         let batch = self.fixed_batch().unwrap_or(0);
         TICK_BYTES.max(batch.max(2) * self.engine.block_bytes())
     }
 
-    /// With a pace: ticks until no more than `left` bytes are to be made durable.
+    /// With a pace: ticks until at most `left` bytes are not durable.
     pub(crate) fn tick_until_synced(&mut self, left: usize) -> Result<()> {
         let waits = |volume: &Self| {
             let bytes = volume.unsynced.as_ref().map_or(0, |writes| writes.bytes().len());
@@ -121,14 +121,14 @@ impl TreeVolume {
         Ok(())
     }
 
-    /// One tick that serves nobody in particular.
+    /// One tick, for no particular caller.
     pub(crate) fn tick(&mut self) -> Result<()> {
         let ops = self.deferred.drain(self.batch_limit());
         self.serve_batch(ops)?;
         self.commit_if_due().map(drop)
     }
 
-    /// The fixed number of ticks that carry out what waits before a commit.
+    /// The fixed number of ticks before a commit that carry out deferred writes.
     pub(crate) fn ticks_before_commit(&mut self) -> Result<()> {
         for _ in 0..TICKS_BEFORE_COMMIT {
             let ops = self.deferred.drain(self.batch_limit());
@@ -137,7 +137,7 @@ impl TreeVolume {
         Ok(())
     }
 
-    /// The time until the next tick, if there is a pace; serves one that is due.
+    /// Serves a due tick; gives the time until the next one, if there is a pace.
     pub(crate) fn serve_pace(&mut self) -> Result<Option<Duration>> {
         let clock = Arc::clone(&self.options.environment.clock);
         let due = |volume: &Self| {
@@ -149,8 +149,9 @@ impl TreeVolume {
         Ok(due(self))
     }
 
-    /// With batches of one size: fetches what leads to all blocks that there are and was never fetched, if there is
-    /// room for it. To be done as they come to be: where in an operation that is, the store sees anyway.
+    /// With batches of one size: fetches the map blocks of all existing blocks that were never
+    /// fetched, if there is room. To be done when blocks are added: the store sees that moment
+    /// anyway.
     pub(crate) fn fetch_map(&mut self) -> Result<()> {
         let Some(batch) = self.fixed_batch() else { return Ok(()) };
         loop {
@@ -164,7 +165,7 @@ impl TreeVolume {
         }
     }
 
-    /// Operations that may wait, so that a commit's fixed number of ticks carries them all out.
+    /// The most deferred operations that a commit's fixed number of ticks carries out.
     pub(crate) fn most_deferred_ops(&self) -> usize {
         match &self.pacer {
             Some(pacer) => TICKS_BEFORE_COMMIT * pacer.pace.batch,
@@ -197,8 +198,8 @@ mod tests {
         BlockOp { id: BlockId(id), action: Action::Write(vec![id as u8; 512]) }
     }
 
-    /// What the store sees but for buckets, whose number follows from random paths, and for the
-    /// sizes of what is written at a commit, which follow from it.
+    /// The store's view without buckets, whose number follows from random paths, and without the
+    /// sizes of a commit's writes, which follow from it.
     fn shape(store: &RecordStore<MemoryStore>) -> Vec<String> {
         let mut events = store.take();
         events.retain(|event| !event.object.starts_with("slab"));
@@ -237,7 +238,7 @@ mod tests {
         }
     }
 
-    /// Syncs wait for ticks, however many there are and whatever they write.
+    /// Syncs wait for ticks, whatever their number and content.
     #[test]
     fn at_a_pace_a_storm_of_syncs_shows_ticks_only() {
         let pace = Pace { interval: Duration::from_micros(20), batch: 4 };
@@ -251,19 +252,19 @@ mod tests {
         let journal = events.iter().filter(|event| &*event.object == "journal");
         let ops: Vec<_> = journal.clone().map(|event| event.op).collect();
         assert!(ops.chunks_exact(2).all(|ops| ops == [Op::Write, Op::Sync]), "each is durable");
-        // From one to the next: zeros behind one that makes the journal longer follow from where it is.
+        // Offsets, not lengths: zeros behind a record that extends the journal depend on its place.
         let offsets: Vec<_> = journal.step_by(2).map(|event| event.offset).collect();
         let len = |at: usize| offsets[at + 1].checked_sub(offsets[at]);
         let (intent, sync) = (len(0), len(1));
         for tick in (0..offsets.len() - 2).step_by(2) {
             assert_eq!(len(tick), intent);
-            // After the last one before a commit the journal begins again.
+            // The last sync before a commit: the journal begins again.
             assert!(len(tick + 1).is_none() || len(tick + 1) == sync);
         }
         assert!(intent.is_some() && sync.is_some());
     }
 
-    /// Of a map that recurses: what a padded session shows of it follows from how large the volume is.
+    /// With a recursive map: what a padded session shows of it follows from the volume's size.
     #[test]
     fn a_padded_session_fetches_the_map_before_anything_else() {
         let map_paths = |pad: bool, before: u64, ids: &[u64]| {
@@ -274,7 +275,7 @@ mod tests {
                     seen.lock().expect("alone").push(shown.leaves.len());
                 }
             });
-            // Of 2^27 blocks the map does not fit; of 2,000 nearly 8 of its blocks are in use.
+            // For 2^27 blocks the map does not fit; for 2,000 nearly 8 of its blocks are in use.
             let create =
                 CreateOptions { block_bytes: 512, capacity_bytes: 1 << 36, kdf: KdfParams::TEST };
             let (store, passphrase) = (Arc::new(MemoryStore::new()), Passphrase::new("pace"));
@@ -298,13 +299,13 @@ mod tests {
             (at_first, later)
         };
         let (few, many) = ([1999, 3, 7], [0, 500, 1000, 1500, 1999, 2, 502]);
-        // All blocks are there as it begins, or half come to be in it.
+        // All blocks exist at the start, or half appear during the session.
         for before in [2000, 1000] {
             let (at_first, later) = map_paths(true, before, &few);
             assert!(at_first.len() >= 2 && later.is_empty(), "{at_first:?}, {later:?}");
             assert_eq!(map_paths(true, before, &many), (at_first, later));
         }
-        // Who does not pad shows which session used more of it.
+        // Without padding, the session that used more of the map shows it.
         assert_ne!(map_paths(false, 2000, &few), map_paths(false, 2000, &many));
     }
 
@@ -319,7 +320,7 @@ mod tests {
         });
         let open = OpenOptions { pad: true, on_shown: Some(on_shown), ..Default::default() };
         let (mut volume, _) = volume(open);
-        // The parts in which an operation asks for its blocks are not to be seen either.
+        // The parts in which an operation asks for its blocks must not show either.
         for parts in [&[1u64][..], &[3], &[4], &[1, 1, 1], &[5], &[2, 1], &[9], &[1, 7, 3]] {
             batches.lock().expect("alone").clear();
             for &count in parts {
@@ -329,7 +330,7 @@ mod tests {
             volume.end_operation().expect("memory");
             let batches = batches.lock().expect("alone");
             let needed: u64 = parts.iter().map(|part| part.div_ceil(PAD_BATCH as u64)).sum();
-            // One more access now and then moves a block whose group rolled over.
+            // Now and then one more access moves a block whose group rolled over.
             assert!(batches.iter().all(|&paths| (4..=5).contains(&paths)), "{batches:?}");
             assert_eq!(batches.len() as u64, needed.next_power_of_two(), "{parts:?}");
         }

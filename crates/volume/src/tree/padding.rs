@@ -1,12 +1,11 @@
-//! Hiding what an operation is for: what it shows follows from its kind and its size alone.
+//! Hides an operation's purpose: its trace follows from its kind and size alone.
 //!
-//! With padding every operation on a block that is accepted has a *turn*, for which one access is
-//! made when the batches are carried out: also one that rewrites a block whose write still waits. A
-//! record has room for a whole block for each turn since the one before, and commits follow from
-//! batches and records; so all that is shown is a function of how many operations there were. What
-//! the caller cannot know before it has looked (metadata, tails, what was found in memory) it
-//! brings to a public number with [`Least`]. The batches of the caller's operation are then rounded
-//! up to a power of two.
+//! With padding every accepted operation on a block has a *turn*: one access when the batches are
+//! carried out, even for a rewrite of a block whose write is still deferred. A record has room for
+//! a whole block for each turn since the last one, and commits follow from batches and records. So
+//! the trace is a function of the number of operations. The caller pads to public numbers, with
+//! [`Least`], what it cannot know in advance: metadata, tails, cache hits. The batches of the
+//! caller's operation are then rounded up to a power of two.
 
 use crate::Result;
 use crate::block::Least;
@@ -18,26 +17,26 @@ use oblivio_engine::{Action, BlockId, BlockOp, Engine};
 pub(crate) const PAD_BATCH: usize = 4;
 /// Before each entry of a record.
 const HEAD: usize = 24;
-/// A commit that becomes due within an operation waits for its end, for so many paths at most: else
-/// it would fall between other batches where the same number comes in other parts.
+/// A commit that becomes due within an operation waits for its end, but for at most this many
+/// paths. Else it would fall between other batches if the same number came in other parts.
 pub(crate) const PATHS_WITHIN: u64 = 512;
-/// And for so much journal.
+/// And for at most this much journal.
 const JOURNAL_WITHIN: u64 = 2 << 20;
 
-/// What the operation under way has shown, and what was accepted since the last sync.
+/// What the current operation has shown, and what was accepted since the last sync.
 #[derive(Default)]
 pub(crate) struct Padding {
-    /// Turns, since the caller last said how many there are at least.
+    /// Turns, since the last `bring_up`.
     turns: u64,
-    /// Blocks that were given back, since then.
+    /// Blocks discarded, since then.
     discards: u64,
     /// Batches that answered reads, since then.
     reads: u64,
-    /// Room that the next record has, at least.
+    /// The least room of the next record.
     noted: usize,
 }
 
-/// `count`, or what there is if that is more: then the next power of two times `count`.
+/// `count`, or if there is more, the next power of two times `count`.
 fn brought_up(there: u64, count: u64) -> u64 {
     match count {
         0 => there,
@@ -51,7 +50,7 @@ impl TreeVolume {
         self.deferred.has_turn_for_each()
     }
 
-    /// Remembers what a sync must make durable.
+    /// Notes writes that a sync must make durable.
     pub(crate) fn note(&mut self, ops: &[BlockOp]) {
         let Some(writes) = &mut self.unsynced else { return };
         ops.iter().for_each(|op| writes.add(op));
@@ -60,7 +59,7 @@ impl TreeVolume {
         self.bound_record();
     }
 
-    /// Remembers a turn in which nothing is written.
+    /// Notes an empty turn.
     fn note_empty(&mut self) {
         let Some(writes) = &mut self.unsynced else { return };
         writes.empty();
@@ -68,7 +67,7 @@ impl TreeVolume {
         self.bound_record();
     }
 
-    /// Remembers that runs of blocks were given back, for the caller so many things.
+    /// Notes discarded runs of blocks, padded to `asked`.
     pub(crate) fn note_discards(&mut self, runs: &[(u64, u64)], asked: u64) {
         self.padding.discards += asked;
         let Some(writes) = &mut self.unsynced else { return };
@@ -77,25 +76,25 @@ impl TreeVolume {
         self.bound_record();
     }
 
-    /// What is too long for a record is made durable by a commit.
+    /// Leaves what is too long for a record to a commit.
     fn bound_record(&mut self) {
         if self.sync_bytes() > SYNC_BYTES && self.pacer.is_none() {
             self.unsynced = None;
         }
     }
 
-    /// Bytes of writes that the next record has to have room for.
+    /// Bytes of writes that the next record must have room for.
     pub(crate) fn sync_bytes(&self) -> usize {
         let bytes = self.unsynced.as_ref().map_or(0, |writes| writes.bytes().len());
         if self.takes_turns() { bytes.max(self.padding.noted) } else { bytes }
     }
 
-    /// All that was written is durable.
+    /// Notes that all writes are durable.
     pub(crate) fn forget_noted(&mut self) {
         self.padding.noted = 0;
     }
 
-    /// Takes an operation up that is carried out later.
+    /// Accepts an operation and defers it.
     pub(crate) fn take_up(&mut self, op: BlockOp) {
         match op.action {
             Action::Read if self.takes_turns() => self.note_empty(),
@@ -105,12 +104,12 @@ impl TreeVolume {
         self.deferred.add(op);
     }
 
-    /// A batch answered reads.
+    /// Counts a batch that answered reads.
     pub(crate) fn answered_reads(&mut self) {
         self.padding.reads += 1;
     }
 
-    /// Brings what was accepted since the last time to public numbers.
+    /// Pads everything accepted since the last call to public numbers.
     pub(crate) fn bring_up(&mut self, least: Least) -> Result<()> {
         if !self.takes_turns() {
             return Ok(());
@@ -128,7 +127,7 @@ impl TreeVolume {
         Ok(())
     }
 
-    /// Ends the caller's operation: all that it has to show is shown.
+    /// Ends the caller's operation: shows everything that it must show.
     pub(crate) fn pad_operation(&mut self) -> Result<()> {
         let padding = std::mem::take(&mut self.padding);
         self.padding.noted = padding.noted;
@@ -139,7 +138,7 @@ impl TreeVolume {
         if padding.reads > 0 {
             self.show_batches(padding.reads.next_power_of_two() - padding.reads)?;
         }
-        // A commit that is due carries out what waits: that belongs to the operation too.
+        // A due commit carries out the deferred writes: they belong to the operation too.
         let mut due = false;
         loop {
             due |= self.is_commit_due(0);
@@ -169,21 +168,21 @@ impl TreeVolume {
         Ok(())
     }
 
-    /// Commits within an operation when one is due; where its end must not be seen, only when there
-    /// is more to write than may wait for that.
+    /// Commits within an operation if one is due. If the operation's end must not show, only when
+    /// more must be written than may wait for that end.
     pub(crate) fn commit_within(&mut self) -> Result<()> {
         let due = if self.takes_turns() { self.is_commit_due(PATHS_WITHIN) } else { true };
         if due { self.commit_if_due().map(drop) } else { Ok(()) }
     }
 
-    /// Whether there were so many paths more, or so much journal, that a commit is due.
+    /// Whether enough paths (with `late` more), or journal, make a commit due.
     pub(crate) fn is_commit_due(&self, late: u64) -> bool {
         let journal = 2 * self.journal_limit() + if late > 0 { JOURNAL_WITHIN } else { 0 };
         self.paths_since_commit() >= self.evictions_between_commits() + self.paths_late() + late
             || self.journal.bytes() > journal
     }
 
-    /// What the journal may be longer, and how many paths more there may be, before a commit.
+    /// How many more paths, and how much more journal, there may be before a commit.
     pub(crate) fn within(&self) -> (u64, u64) {
         if self.takes_turns() { (PATHS_WITHIN, JOURNAL_WITHIN) } else { (0, 0) }
     }

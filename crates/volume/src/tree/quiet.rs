@@ -1,4 +1,4 @@
-//! What is done in quiet moments. Whoever comes in the middle of one waits for its end, so each does a
+//! Idle maintenance. A request that arrives during a step waits for its end, so each step does a
 //! little, and none waits for the disk.
 
 use crate::Result;
@@ -9,30 +9,30 @@ use crate::volume::engine_error;
 use oblivio_engine::tree::AHEAD_BYTES;
 use std::time::Duration;
 
-/// When a quiet moment is tried again that found the disk at work.
+/// The time before another step when the disk was at work.
 const SETTLING: Duration = Duration::from_millis(1);
 
-/// What quiet moments have left to the next ones.
+/// What idle steps leave to the next ones.
 #[derive(Default)]
 pub(crate) struct Quiet {
-    /// The last one left something that was not yet durable.
+    /// Whether the last one left something not yet durable.
     settling: bool,
-    /// A sweep came to its end since the last commit.
+    /// Whether a sweep ended since the last commit.
     commit_wanted: bool,
-    /// Parts that were flushed since then.
+    /// Parts flushed since then.
     flushed_ahead: u64,
 }
 
 impl Quiet {
-    /// A commit is made.
+    /// Notes a commit.
     pub(crate) fn committed(&mut self) {
         (self.commit_wanted, self.flushed_ahead) = (false, 0);
     }
 }
 
 impl TreeVolume {
-    /// Sweeps a little in a quiet moment; says after how long there is more to do, if there is. Nobody
-    /// waits for the disk here, since whoever comes would wait as well.
+    /// Sweeps a little in an idle step; gives the time until the next one, if there is more to do.
+    /// It never waits for the disk: a new request would wait as well.
     pub(crate) fn sweep_when_idle(&mut self) -> Result<Option<Duration>> {
         if self.quiet.settling {
             self.settle()?;
@@ -51,21 +51,21 @@ impl TreeVolume {
     }
 
     fn sweep_a_little(&mut self) -> Result<bool> {
-        // What was removed is discarded after the commit that removed it, so that nobody may come who
-        // commits again.
+        // Removed blocks are discarded after the commit that removed them: there may be no caller
+        // to commit again.
         if self.shrink_is_due() || self.quiet.commit_wanted {
             self.commit_by_parts()?;
             return Ok(true);
         }
         if self.engine.shrink_left() == 0 {
             let more = self.reclaim()?;
-            // Disks that are told of what is free are told with a sync: of a little, not of all.
+            // Disks learn of free space with a sync: a little at a time, not all at once.
             if more {
                 self.settle()?;
             }
             return Ok(more);
         }
-        // A moment of its own, as whoever comes waits for its end.
+        // A step of its own, because a new request waits for its end.
         if self.commit_if_due()? {
             return Ok(true);
         }
@@ -74,32 +74,33 @@ impl TreeVolume {
         Ok(true)
     }
 
-    /// Unless the disk is still at work.
+    /// Does nothing while the disk is still at work.
     fn serve_what_is_next(&mut self) -> Result<()> {
         if !self.catch_up()? {
             return Ok(());
         }
-        // What the last paths gave back is free after a commit.
+        // The buckets of the last paths are free after a commit.
         self.quiet.commit_wanted = self.engine.shrink_left() == 0;
         self.reclaim_end()?;
-        // Now, when nobody waits, rather than all of it in the next commit.
+        // Now, while idle, rather than all of it in the next commit.
         self.settle()
     }
 
-    /// Paths to sweep in one moment. Towards the commit each writes more of the buckets that are cached, so
+    /// Paths to sweep in one step. Towards the commit each writes more of the cached buckets, so
     /// there are fewer.
     fn paths_for_a_moment(&self) -> u64 {
         let levels = u64::from(self.engine.depth().0) + 1;
         let cached = u64::from((self.engine.cached_buckets() + 1).ilog2()).min(levels);
         let left = self.paths_to_commit();
-        // A bucket has no other turn before the commit when its level has more buckets than paths are left.
+        // A bucket has no other turn before the commit if its level has more buckets than paths are
+        // left.
         let last_turns = cached.saturating_sub(u64::from(left.max(1).ilog2()));
         let others = levels - cached + 1;
         (SWEEP_IDLE * others / (others + last_turns)).max(1)
     }
 
-    /// Commits before it is due, or comes closer to it: then all cached buckets may have to be written,
-    /// which takes several moments.
+    /// Commits early, or comes closer to it: all cached buckets may need writing, which takes
+    /// several steps.
     fn commit_by_parts(&mut self) -> Result<()> {
         if !self.deferred.is_empty() {
             let ops = self.deferred.drain(self.batch_limit());
@@ -114,15 +115,15 @@ impl TreeVolume {
         self.checkpoint()
     }
 
-    /// Whether there is room for buckets that may have to be written once more before the commit: what
-    /// the longer interval asks for is enough for all that are cached.
+    /// Whether there is room for buckets that may be written once more before the commit: the
+    /// longer interval's room is enough for all cached ones.
     fn may_flush_ahead(&self) -> bool {
         let ahead = self.quiet.flushed_ahead * AHEAD_BYTES as u64 / self.bucket_bytes();
         self.interval > self.least_interval(self.stored_at_commit)
             && ahead < self.engine.cached_buckets()
     }
 
-    /// Has the store make durable what it was given.
+    /// Makes the store write its data to the disk.
     fn settle(&mut self) -> Result<()> {
         self.quiet.settling = !self.slab.sync_soon(&*self.store)?;
         Ok(())

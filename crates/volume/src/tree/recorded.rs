@@ -1,5 +1,5 @@
-//! Records of the journal as acts of this computer: each is durable, then noted, and then only does
-//! anything follow from it, be it an answer or a read.
+//! Records of the journal as acts of this computer. Each is durable, then noted; only then may an
+//! answer or a read follow from it.
 
 use crate::Result;
 use crate::tree::deferred::Writes;
@@ -8,15 +8,15 @@ use oblivio_engine::tree::Intent;
 use std::time::Duration;
 
 impl TreeVolume {
-    /// Records the intent of the batch that the engine has.
+    /// Records the intent of the engine's batch.
     pub(crate) fn record_intent(&mut self) -> Result<()> {
         let act = self.trust.act()?;
         self.journal.intent(&*self.store, act, self.engine.intent())?;
         self.note_record()
     }
 
-    /// Begins to record an intent; whether it is durable after about this long. Before the batch is
-    /// served, it must be and [`Self::note_record`] must be called.
+    /// Begins to record an intent; says whether it is durable, within about `patience`. Before the
+    /// batch is served, it must be durable, and [`Self::note_record`] called.
     pub(crate) fn record_intent_soon(
         &mut self,
         intent: &Intent,
@@ -36,7 +36,7 @@ impl TreeVolume {
         Ok(())
     }
 
-    /// Records how many blocks are addressable from now on, and for how many the tree is made.
+    /// Records a new number of addressable blocks and a new size class.
     pub(crate) fn record_resize(&mut self, blocks: u64, class: u64) -> Result<()> {
         let act = self.trust.act()?;
         self.journal.resize(&*self.store, act, blocks, class)?;

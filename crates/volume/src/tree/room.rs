@@ -1,4 +1,4 @@
-//! How much the store below has room for, with all that passes through it meanwhile.
+//! How much the store below has room for, with all temporary data.
 
 use crate::tree::journal::MOST_AHEAD;
 use crate::tree::size::{SWEEP_BATCH, SWEEP_IDLE};
@@ -8,28 +8,28 @@ use crate::tree::volume::{TreeVolume, cache_bytes};
 use oblivio_engine::Engine;
 use oblivio_engine::tree::{Shape, TreeConfig, buckets_in};
 
-/// Commit records, header, lock, and what file systems round up.
+/// Commit records, header, lock, and the rounding of file systems.
 const SMALL: u64 = 1 << 20;
 
 /// The tree of a size class.
 struct Tree {
-    /// Bytes when all of it is stored.
+    /// Bytes when every bucket is stored.
     bytes: u64,
     shape: Shape,
     levels: u64,
     buckets: u64,
-    /// Those that are in memory once the cache is fitted to it.
+    /// Buckets in memory once the cache is fitted to it.
     cached: u64,
-    /// Those of the levels that are in memory whole.
+    /// Levels wholly in memory.
     cached_levels: u64,
     /// Addressable blocks.
     blocks: u64,
 }
 
 impl TreeVolume {
-    /// Blocks that may still come into being when the store has so many bytes left: up to the
-    /// largest class whose whole tree fits. Less would do for a while, but the buckets of a tree
-    /// are stored as paths come by, whatever is asked for, and must not be refused then.
+    /// Blocks that may still be added when the store has `free` bytes left: up to the largest class
+    /// whose whole tree fits. Less would do for a while, but a tree stores its buckets as paths
+    /// reach them, whatever is requested, and must not be refused then.
     pub(crate) fn room_in(&self, free: u64) -> u64 {
         let capacity = self.limit.blocks();
         let slab = self.slab.current_bytes() + self.slab.free_bytes();
@@ -47,18 +47,18 @@ impl TreeVolume {
 
     /// The most bytes that the store ever holds while the size class is at most this one.
     ///
-    /// In the slab they are the tree and twice what is written between two commits: once because
-    /// what a commit replaces stays until it is durable, and once because the slab becomes longer
-    /// evenly, by as much as between the two commits before, although slots are free by then;
-    /// what is free after that is more than it had grown by, so it does not go on. Where buckets
-    /// of several lengths have objects of their own, those that are not written any more keep as
-    /// much for a while, and where little room is left a commit leaves no more of what is free
-    /// than that (see `give_back`).
+    /// The slab holds the tree and twice the writes between two commits. Once, because data that a
+    /// commit replaces stays until the commit is durable. And once, because the slab grows evenly,
+    /// by as much as between the last two commits, although slots are free by then; afterwards more
+    /// is free than it had grown by, so the growth ends. If buckets of several lengths have objects
+    /// of their own, the ones no longer written keep as much for a while. When room is short, a
+    /// commit leaves no more free space than that (see `give_back`).
     fn most_stored(&self, class: u64) -> u64 {
         let tree = self.tree_for(class);
         let written = self.written_between_commits(&tree);
         let passing = if self.slab.has_short() { 4 } else { 2 } * written;
-        // Of the shape it has or of the one it comes to, or there would be less room there than was told.
+        // For the present shape or the future one: otherwise there would be less room than
+        // reported.
         let stuck = [self.engine.shape(), tree.shape].map(|shape| self.slab.stuck_bytes(shape));
         let slab = tree.bytes + passing + stuck[0].max(stuck[1]);
         // Twice the limit and a record of the longest sync, with its padding and pages, and zeros.
@@ -67,12 +67,12 @@ impl TreeVolume {
             + 2 * self.journal_limit_for(tree.bytes + written)
             + SYNC_BYTES as u64 * 5 / 4
             + MOST_AHEAD;
-        // It grows with the map, and by a slot number and some bits for each bucket that is stored.
+        // Grows with the map, and by a slot number and some bits for each stored bucket.
         let map = |blocks| self.engine.config().map_format.bytes_for(blocks) as u64;
         let more = tree.buckets.saturating_sub(self.slab.table().len() as u64);
         let map = map(tree.blocks) - map(self.engine.capacity());
         let state = self.state.record().state_bytes() + map + 8 * more;
-        // The checkpoint before and its log, each as long as it may be, then the next one.
+        // The previous checkpoint and its log, each at its longest, then the next one.
         let states = 2 * (state + state.max(LEAST_LOG) + state);
         slab + journal + states + SMALL
     }
@@ -80,12 +80,12 @@ impl TreeVolume {
     fn tree_for(&self, class: u64) -> Tree {
         let config = self.engine.config();
         let blocks = self.engine.capacity().max(class.min(config.capacity));
-        // One that becomes smaller is larger until it is done.
+        // A shrinking tree is larger until it is done.
         let shape = config.shape_for_live(0, class, blocks).max(self.engine.shape());
         let depth = shape.depth;
         let memory = cache_bytes(config, self.memory_bytes, blocks, depth).unwrap_or(0);
         let cached = TreeConfig { cache_bytes: memory, ..*config }.cached_buckets(depth);
-        // The cache is fitted to the tree with a commit: until then it is the one there is.
+        // A commit fits the cache to the tree; until then it is the present one.
         let there = cached.min(self.engine.cached_buckets());
         let levels = u64::from(depth.0) + 1;
         Tree {
@@ -99,11 +99,11 @@ impl TreeVolume {
         }
     }
 
-    /// The most bytes that go to the slab from one commit to the next.
+    /// The most bytes written to the slab from one commit to the next.
     ///
-    /// Each scheduled path writes its buckets of the levels that are not cached. A cached bucket is
-    /// written once: at its last turn before the commit is due, or by the commit. Paths that come
-    /// after that point, until the commit has carried out what waits, write all they have.
+    /// Each scheduled path writes its buckets of the uncached levels. A cached bucket is written
+    /// once: at its last turn before the commit is due, or by the commit. Paths after that point,
+    /// until the commit has carried out the deferred writes, write all their buckets.
     fn written_between_commits(&self, tree: &Tree) -> u64 {
         let paths = self.least_interval(tree.bytes.max(self.stored_at_commit));
         let below = paths * (tree.levels - tree.cached_levels);
@@ -112,12 +112,12 @@ impl TreeVolume {
         self.slab.most_bytes(below + cached + late)
     }
 
-    /// Scheduled paths that may follow the one after which a commit is due: those of the batch that
-    /// it belongs to, and of the batches that carry out what waits, with a sweep beside them.
+    /// Scheduled paths that may follow the one that makes a commit due: those of its batch, and of
+    /// the batches that carry out deferred writes, each with a sweep.
     fn paths_beyond_due(&self, tree: &Tree) -> u64 {
         let batch = self.batch_limit_for(tree.shape, tree.cached);
         let ops = self.most_waiting().max(self.deferred.len()) + batch;
-        // Batches of a fixed size are filled up, and a pace makes some although nothing waits.
+        // Batches of a fixed size are filled up, and a pace makes some even with nothing deferred.
         let batches = ops.div_ceil(batch) as u64 + 4;
         let ops = self.fixed_batch().map_or(ops as u64, |fixed| batches * fixed as u64);
         let (within, _) = self.within();

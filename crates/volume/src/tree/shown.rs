@@ -1,4 +1,4 @@
-//! Tells whoever listens what the store was shown, and by which public rule.
+//! Reports to a listener what the store saw, and by which public rule.
 
 use crate::options::{OnShown, Rule, Shown, ShownKind};
 use crate::tree::slab::Slab;
@@ -6,7 +6,7 @@ use crate::tree::volume::TreeVolume;
 use oblivio_engine::{BucketId, Engine, Leaf, SealedBucket};
 
 impl Shown {
-    /// Another round of paths begins; the one before it, if any, was of the position map.
+    /// Begins another round of paths; the one before it, if any, was of the position map.
     pub(crate) fn next_round(&mut self, report: &mut OnShown) {
         if !self.leaves.is_empty() {
             self.kind = ShownKind::Map;
@@ -14,7 +14,7 @@ impl Shown {
         }
     }
 
-    /// Adds what a round reads, before it is read.
+    /// Adds a round's reads, before they happen.
     pub(crate) fn read(
         &mut self,
         leaves: &[Leaf],
@@ -29,7 +29,7 @@ impl Shown {
         self.places_read.extend(buckets.iter().filter_map(|&bucket| slab.place_in_all(bucket)));
     }
 
-    /// Adds what was written.
+    /// Adds writes.
     pub(crate) fn wrote(&mut self, (buckets, from): (&[BucketId], &[SealedBucket]), slab: &Slab) {
         self.writes += buckets.len() as u32;
         self.bytes_written += from.iter().map(|bytes| bytes.len() as u64).sum::<u64>();
@@ -38,12 +38,12 @@ impl Shown {
 }
 
 impl TreeVolume {
-    /// Tells of a record of written bytes.
+    /// Reports a record of written bytes.
     pub(crate) fn report_sync(&mut self, bytes_written: u64) {
         self.report(Shown { kind: ShownKind::Sync, bytes_written, ..Shown::default() });
     }
 
-    /// Tells by which rule the next requests are made: after a commit and after a change of size.
+    /// Reports the rule of the next requests: after a commit and after a change of size.
     pub(crate) fn report_rule(&mut self) {
         if self.options.on_shown.is_some() {
             let rule = Some(self.rule());
@@ -51,7 +51,7 @@ impl TreeVolume {
         }
     }
 
-    /// As [`Self::report_rule`] when nothing is in memory yet, with what is stored.
+    /// As [`Self::report_rule`] with an empty memory, and with the stored buckets.
     pub(crate) fn report_start(&mut self) {
         if self.options.on_shown.is_some() {
             let mut rule = self.rule();
@@ -68,12 +68,12 @@ impl TreeVolume {
         }
     }
 
-    /// Whether the tree is becoming smaller.
+    /// Whether the tree is shrinking.
     pub(crate) fn sweeping(&self) -> bool {
         self.engine.shape() > self.engine.floor()
     }
 
-    /// What is shown next, nothing yet.
+    /// The next report, still empty.
     pub(crate) fn shown(&self, kind: ShownKind) -> Shown {
         let (depth, sweep) = (self.engine.depth().0, self.sweeping());
         Shown { kind, depth, sweep, ..Shown::default() }
@@ -106,7 +106,7 @@ impl TreeVolume {
     }
 }
 
-/// Ascending numbers as runs: the first of each, and how many.
+/// Ascending numbers as runs `(first, count)`.
 pub(crate) fn runs(ascending: impl Iterator<Item = u64>) -> Vec<(u64, u64)> {
     let mut runs: Vec<(u64, u64)> = Vec::new();
     for number in ascending {

@@ -1,5 +1,5 @@
-//! The tree follows what is stored: it grows when its size class is used up and shrinks, path by
-//! path, when most of it has gone.
+//! The tree follows the live blocks: it grows when its size class is used up and shrinks, path by
+//! path, when most of them are gone.
 
 use crate::Result;
 use crate::options::ShownKind;
@@ -8,34 +8,34 @@ use crate::volume::engine_error;
 use oblivio_engine::{Action, BlockId, BlockOp, Engine, TreeId};
 use std::ops::Range;
 
-/// A commit is due after so many scheduled paths, whatever else happens, that what they leave in the
-/// cache and write before it, two buckets each, comes to this. The more paths, the more writes of
-/// cached buckets are saved; but what is written between two commits takes space twice, and a crash
-/// makes the next opening serve as much again. Public numbers only.
+/// The bytes that set the interval of commits: the scheduled paths between two, each with two
+/// buckets left in the cache and written before the commit, come to this. More paths save more
+/// writes of cached buckets. But the writes between two commits take space twice, and after a crash
+/// the next opening serves as much again. Public numbers only.
 const LEAST_FLUSH: u64 = 16 << 20;
 const MOST_FLUSH: u64 = 128 << 20;
-/// Twice as many where the store has room for so many times what they leave: up to four times what is
-/// written between two commits may be free for a while, and that must not make a small disk smaller.
+/// The interval doubles if the store has room for this many times its writes: up to four times the
+/// writes between two commits may be free for a while, and must not make a small disk smaller.
 const ROOMY: u64 = 16;
-/// The most holes that are made at a time, and where somebody waits: each takes 0.06 ms, but 4 on a
-/// busy computer.
+/// The most holes made at a time: in general, and when a caller waits. Each takes 0.06 ms, but 4 on
+/// a busy computer.
 const MOST_HOLES: usize = 1024;
 const FEW_HOLES: usize = 16;
 /// Scheduled paths that follow each batch while the tree shrinks.
 pub(crate) const SWEEP_BATCH: u64 = 2;
-/// Scheduled paths at a time when nothing else is to be done, and at the end of a session.
+/// Scheduled paths at a time when idle, and at the end of a session.
 pub(crate) const SWEEP_IDLE: u64 = 32;
 const SWEEP_LAST: u64 = 4096;
 
 impl TreeVolume {
-    /// Grows the tree when these operations make more blocks exist than it is made for.
+    /// Grows the tree if these operations add more blocks than its class holds.
     pub(crate) fn grow_for(&mut self, ops: &[BlockOp]) -> Result<()> {
         let writes = |op: &&BlockOp| !matches!(op.action, Action::Read | Action::Remove);
         let fresh = ops.iter().filter(writes).filter(|op| !self.engine.is_live(op.id)).count();
         self.grow_by(fresh as u64)
     }
 
-    /// Grows the tree when it is not made for so many more blocks.
+    /// Grows the tree if its class does not hold `fresh` more blocks.
     pub(crate) fn grow_by(&mut self, fresh: u64) -> Result<()> {
         let live = self.engine.live_blocks() + fresh;
         if live <= self.engine.size_class() {
@@ -45,25 +45,25 @@ impl TreeVolume {
         self.set_class(class)
     }
 
-    /// Declares another limit. What is stored stays where it is.
+    /// Declares another limit. Stored data stays where it is.
     pub(crate) fn set_limit(&mut self, blocks: u64) -> Result<()> {
         let blocks = blocks.max(LEAST_BLOCKS);
         self.engine.allow(blocks).map_err(engine_error)?;
         self.limit.set(&*self.store, blocks, self.engine.capacity())
     }
 
-    /// The class that the tree should have, for what exists.
+    /// The class that suits the live blocks.
     fn class_due(&self) -> u64 {
         let (live, class) = (self.engine.live_blocks(), self.engine.size_class());
         self.engine.config().size_class_after(live, class).max(LEAST_BLOCKS)
     }
 
-    /// Whether the tree has become much too large.
+    /// Whether the tree is much too large.
     pub(crate) fn shrink_is_due(&self) -> bool {
         self.class_due() < self.engine.size_class()
     }
 
-    /// Begins to shrink the tree when it has become much too large.
+    /// Begins to shrink a tree that is much too large.
     pub(crate) fn shrink_if_due(&mut self) -> Result<()> {
         if self.shrink_is_due() { self.set_class(self.class_due()) } else { Ok(()) }
     }
@@ -79,7 +79,7 @@ impl TreeVolume {
         Ok(())
     }
 
-    /// Takes the tree's old leaves away, or slots of theirs, `paths` of them at most.
+    /// Removes the tree's old leaves, or slots of theirs, along `paths` paths at most.
     pub(crate) fn sweep(&mut self, paths: u64) -> Result<()> {
         self.serve_intended()?;
         let paths = paths.min(self.engine.shrink_left());
@@ -91,26 +91,26 @@ impl TreeVolume {
         self.run(ShownKind::Maintenance)
     }
 
-    /// What follows each batch while the tree shrinks.
+    /// The sweep after each batch of a shrinking tree.
     pub(crate) fn sweep_after_batch(&mut self) -> Result<()> {
         self.sweep(SWEEP_BATCH)
     }
 
-    /// Gives some of the space back that is not needed; whether there is more.
+    /// Gives some unneeded space back; says whether there is more.
     pub(crate) fn reclaim(&mut self) -> Result<bool> {
         let most = if self.options.short_pauses { FEW_HOLES } else { MOST_HOLES };
         self.slab.reclaim(&*self.store, most)
     }
 
-    /// As [`Self::reclaim`], but where the store has much room only by cutting what is free at the end: most
-    /// of what is free while there is work is soon taken again, or cut off with all behind it.
+    /// As [`Self::reclaim`], but if the store has much room, only cuts free space off the end. Most
+    /// space that is free during work is soon used again, or cut off with all behind it.
     pub(crate) fn reclaim_end(&mut self) -> Result<bool> {
         if self.roomy { self.slab.reclaim(&*self.store, 0) } else { self.reclaim() }
     }
 
-    /// Gives space back after a commit: a little, as somebody may wait. Buckets of another length
-    /// cannot take what is free, so where the store has not much left no more of that is kept than
-    /// is written between two commits.
+    /// Gives space back after a commit: a little, because a caller may wait. Buckets of another
+    /// length cannot use it, so when the store's space is short, it keeps at most the writes
+    /// between two commits.
     pub(crate) fn give_back(&mut self) -> Result<()> {
         let most = self.slab.most_bytes(self.evictions_between_commits());
         while self.reclaim_end()? && self.slab.idle_bytes() > most {
@@ -119,11 +119,12 @@ impl TreeVolume {
                 break;
             }
         }
-        // Where there is little it has to be there for whatever is written next.
+        // If space is short, it must be available to the next write.
         if self.roomy { Ok(()) } else { self.slab.settle(&*self.store) }
     }
 
-    /// Gives back at the end of a session what is not needed, in as few trips as may be: nobody comes.
+    /// Gives unneeded space back at the end of a session, in as few trips as possible: nobody
+    /// waits.
     pub(crate) fn reclaim_at_end(&mut self) -> Result<()> {
         let mut any = false;
         while self.slab.reclaim(&*self.store, MOST_HOLES)? {
@@ -143,7 +144,7 @@ impl TreeVolume {
         Ok(())
     }
 
-    /// The blocks are absent from now on.
+    /// Makes the blocks absent from now on.
     pub(crate) fn drop_blocks(&mut self, ids: Range<u64>) -> Result<()> {
         for id in ids.clone() {
             self.deferred.forget(id);
@@ -152,8 +153,8 @@ impl TreeVolume {
         self.engine.discard(&ids).map_err(engine_error)
     }
 
-    /// As [`Self::drop_blocks`], of which the next commit tells no more than how many lie side by
-    /// side.
+    /// As [`Self::drop_blocks`], but the next commit reveals only how many adjacent blocks there
+    /// are.
     pub(crate) fn drop_run(&mut self, ids: Range<u64>) -> Result<()> {
         for id in ids.clone() {
             self.deferred.forget(id);
@@ -166,15 +167,15 @@ impl TreeVolume {
         self.interval
     }
 
-    /// Whether the store has much room. One that cannot tell just now may be failing, which is no reason to
-    /// give it up after a commit.
+    /// Whether the store has much room. A store that cannot answer may be failing, which is no
+    /// reason to give it up after a commit.
     pub(crate) fn finds_much_room(&self) -> bool {
         let taken = ROOMY * self.long_interval() * 2 * self.bucket_bytes();
         self.store.free_bytes().is_ok_and(|free| free.is_none_or(|free| free >= taken))
     }
 
-    /// As many as there are from now on: for a sixteenth of what is stored, or an eighth where the store
-    /// has much room.
+    /// The next interval: for a sixteenth of the stored bytes, or an eighth if the store has much
+    /// room.
     pub(crate) fn next_interval(&self) -> u64 {
         if self.roomy { self.long_interval() } else { self.least_interval(self.stored_at_commit) }
     }
@@ -183,7 +184,7 @@ impl TreeVolume {
         self.evictions_for(2 * self.stored_at_commit, 2 * MOST_FLUSH)
     }
 
-    /// As many as there are between two commits when so many bytes are stored and there is little room.
+    /// The interval for this many stored bytes and little room.
     pub(crate) fn least_interval(&self, stored: u64) -> u64 {
         self.evictions_for(stored, MOST_FLUSH)
     }

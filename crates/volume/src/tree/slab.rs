@@ -1,11 +1,10 @@
-//! The slab: objects of equal slots, one for each length of buckets, in which they are copied on
-//! write.
+//! The slab: objects of equal slots, one for each bucket length, with copy-on-write buckets.
 //!
-//! A bucket is never written over: its new version goes to a free slot, and the old slot becomes
-//! free once the commit that makes the new one current is durable. The lowest free slot is taken
-//! (but in a slab that grows), so that one whose tree shrinks moves to its front; what is free at
-//! its end is cut off, and what is free in between is given back to the store. All of it follows from what was written
-//! and dropped before alone, so the places tell no more than the bucket numbers do.
+//! A bucket is never overwritten: its new version goes to a free slot, and the old slot becomes
+//! free once the commit of the new one is durable. A write takes the lowest free slot (except in a
+//! growing slab), so a slab whose tree shrinks moves to its front. Free space at its end is cut
+//! off; free space in between is given back to the store. All of it follows from earlier writes and
+//! drops alone, so the places reveal no more than the bucket numbers do.
 
 mod shelf;
 
@@ -19,20 +18,20 @@ use std::time::Duration;
 
 /// The object that holds the slots.
 pub const SLAB_OBJECT: &str = "slab";
-/// Slots begin at multiples of this at least, so that a torn write touches no other slot's sector.
+/// The least alignment of slots: a torn write touches no other slot's sector.
 pub const SECTOR: usize = 512;
-/// Where that costs little space they begin at multiples of this: a system that keeps pages need not
-/// read the rest of one from the disk before it takes a part of it.
+/// The alignment where it costs little space: a system that keeps pages then need not read the rest
+/// of a page from the disk before it writes a part of it.
 pub const PAGE: usize = 4096;
 /// "Not stored" in the slot table.
 const NOWHERE: u32 = u32::MAX;
 
-/// The slot of each bucket, by heap index, while a stored state is put together.
+/// The slot of each bucket, by heap index, while a stored state is loaded.
 #[derive(Default)]
 pub struct SlotTable(Vec<u32>);
 
 impl SlotTable {
-    /// Takes up stored entries of a tree that has so many buckets.
+    /// Adds stored entries of a tree with this many buckets.
     ///
     /// # Errors
     /// `Tampered` for a bucket or slot out of any range.
@@ -56,14 +55,14 @@ impl SlotTable {
     }
 }
 
-/// In memory an entry has the shelf, as many as slots that the bucket lacks, in its highest bits.
+/// In memory an entry's highest bits hold its shelf: the number of slots that the bucket lacks.
 const SHELF_SHIFT: u32 = 30;
-/// The objects of buckets that have fewer slots than others: 1, 2 and 3.
+/// The objects of shorter buckets: of 1, 2 and 3 slots.
 const SHORT_OBJECTS: [&str; 3] = ["slab-1", "slab-2", "slab-3"];
 
-/// Where each bucket is.
+/// The place of each bucket.
 pub struct Slab {
-    /// The slot of each bucket, by heap index; of a slab with several shelves, with its shelf.
+    /// The slot of each bucket, by heap index; in a slab with several shelves, with its shelf.
     slots: Vec<u32>,
     /// Slots for buckets that lack none, one, and so on.
     shelves: Vec<Shelf>,
@@ -79,7 +78,7 @@ impl Slab {
         Self { slots: Vec::new(), shelves, changed: Vec::new(), interval: Interval::default() }
     }
 
-    /// An empty slab for the buckets of this engine.
+    /// An empty slab for this engine's buckets.
     pub fn of(engine: &TreeOram, align: usize) -> Self {
         let (config, geometry) = (engine.config(), engine.config().geometry(0));
         let mut slab = Self::new(geometry.bucket_bytes(), align);
@@ -92,17 +91,17 @@ impl Slab {
         slab
     }
 
-    /// Tells the store that nothing is behind a bucket up to the end of its slot.
+    /// Allows the store to round a bucket's write up to the end of its slot: nothing is there.
     pub fn tell_slots(&self, store: &dyn Store) {
         let tell = |shelf: &Shelf| store.may_round_up(shelf.object, shelf.slot_bytes as usize);
         self.shelves.iter().for_each(tell);
     }
 
-    /// Takes up a slot table while the slab is empty; slots that it does not name are free.
-    /// `missing` says how many slots a stored bucket lacks, `there` how long each object is.
+    /// Loads a slot table into an empty slab; slots that it does not name are free. `missing` gives
+    /// the slots that a stored bucket lacks, `there` the length of each object.
     ///
     /// # Errors
-    /// `Tampered` when two buckets share a slot, or one lies beyond the end of its object.
+    /// `Tampered` if two buckets share a slot, or one lies beyond the end of its object.
     pub fn restore(
         &mut self,
         table: SlotTable,
@@ -130,12 +129,12 @@ impl Slab {
         Ok(())
     }
 
-    /// Slots that a shelf may have: all but the last have a number that is not [`NOWHERE`].
+    /// The most slots of a shelf: below them no entry equals [`NOWHERE`].
     fn limit(&self) -> u32 {
         if self.shelves.len() > 1 { (1 << SHELF_SHIFT) - 1 } else { NOWHERE - 1 }
     }
 
-    /// The shelf and the slot of an entry.
+    /// An entry's shelf and slot.
     fn split(&self, entry: u32) -> (usize, u32) {
         match self.shelves.len() {
             1 => (0, entry),
@@ -149,13 +148,13 @@ impl Slab {
         Some((&self.shelves[shelf], slot))
     }
 
-    /// Gives back what a session that did not commit had added to the objects; on a full disk there
-    /// would be no room to go on otherwise.
+    /// Gives back what an uncommitted session added to the objects; a full disk would have no room
+    /// to go on otherwise.
     ///
     /// # Errors
     /// Those of the store.
     pub fn trim(&self, store: &dyn Store) -> Result<()> {
-        // In one trip, where asking for each would take four.
+        // One trip, where asking for each would take four.
         let there = store.list()?;
         let trim = |shelf: &Shelf| shelf.trim(store, len_of(&there, shelf.object));
         self.shelves.iter().try_for_each(trim)
@@ -166,12 +165,13 @@ impl Slab {
         self.slots.iter().map(|&entry| self.slot(entry))
     }
 
-    /// An entry as it is stored: how many slots a bucket lacks, the engine's state says.
+    /// An entry as stored, without its shelf: the engine's state says how many slots a bucket
+    /// lacks.
     fn slot(&self, entry: u32) -> u32 {
         if entry == NOWHERE { NOWHERE } else { self.split(entry).1 }
     }
 
-    /// The buckets that changed their slots since the last commit.
+    /// The buckets with new slots since the last commit.
     pub fn changes(&self) -> Vec<(u64, u32)> {
         let mut changed = self.changed.clone();
         changed.sort_unstable();
@@ -180,19 +180,19 @@ impl Slab {
         changed.into_iter().map(|bucket| (bucket, slot(bucket))).collect()
     }
 
-    /// The object that a bucket is in, and where, as a byte offset.
+    /// A bucket's object, and its byte offset there.
     pub fn place(&self, bucket: BucketId) -> Option<(&'static str, u64)> {
         self.find(bucket).map(|(shelf, slot)| (shelf.object, shelf.offset(slot)))
     }
 
-    /// Where a bucket is when all objects are laid end to end, for a picture.
+    /// A bucket's offset in all objects laid end to end, for a picture.
     pub fn place_in_all(&self, bucket: BucketId) -> Option<u64> {
         let (object, offset) = self.place(bucket)?;
         let before = self.shelves.iter().take_while(|shelf| shelf.object != object);
         Some(before.map(Shelf::bytes).sum::<u64>() + offset)
     }
 
-    /// Bytes of a bucket that is stored.
+    /// Bytes of a stored bucket.
     pub fn len_of(&self, bucket: BucketId) -> Option<usize> {
         self.find(bucket).map(|(shelf, _)| shelf.bucket_bytes)
     }
@@ -203,7 +203,7 @@ impl Slab {
         self.slots.iter().enumerate().filter_map(stored)
     }
 
-    /// Makes what was written durable.
+    /// Makes all writes durable.
     ///
     /// # Errors
     /// Those of the store.
@@ -213,7 +213,7 @@ impl Slab {
         if objects.is_empty() { Ok(()) } else { Ok(store.sync(&objects)?) }
     }
 
-    /// Has the store make everything durable, what was given back too; whether it is.
+    /// Starts to make everything durable, discards too; says whether it is.
     ///
     /// # Errors
     /// Those of the store.
@@ -221,7 +221,7 @@ impl Slab {
         Ok(store.sync_soon(&self.objects(), Duration::ZERO)?)
     }
 
-    /// As [`Self::sync_soon`], when it is.
+    /// As [`Self::sync_soon`], and waits until it is.
     ///
     /// # Errors
     /// Those of the store.
@@ -229,13 +229,13 @@ impl Slab {
         Ok(store.sync(&self.objects())?)
     }
 
-    /// The objects that there are.
+    /// The objects with slots.
     fn objects(&self) -> Vec<&'static str> {
         let there = self.shelves.iter().filter(|shelf| shelf.bytes() > 0);
         there.map(|shelf| shelf.object).collect()
     }
 
-    /// What so many buckets take at most.
+    /// The most bytes that `buckets` buckets take.
     pub fn most_bytes(&self, buckets: u64) -> u64 {
         buckets * self.shelves[0].slot_bytes
     }
@@ -245,7 +245,7 @@ impl Slab {
         self.shelves.len() > 1
     }
 
-    /// What a whole tree of this shape takes.
+    /// Bytes of a whole tree of this shape.
     pub fn tree_bytes(&self, shape: Shape) -> u64 {
         let leaves = shape.leaves();
         let slots = |shelf: usize| self.shelves.len() - shelf == shape.leaf_slots;
@@ -254,8 +254,8 @@ impl Slab {
             + leaves * self.shelves[short].slot_bytes
     }
 
-    /// What leaves that had this shape may leave behind that is free and too short to be given
-    /// back, while they come to have another.
+    /// Bytes that leaves of this shape may leave free, in runs too short to be given back, while
+    /// they change to another shape.
     pub fn stuck_bytes(&self, shape: Shape) -> u64 {
         let whole_pages = self.shelves[0].slot_bytes.is_multiple_of(PAGE as u64);
         if whole_pages || !self.has_short() {
@@ -269,23 +269,23 @@ impl Slab {
         self.shelves.iter().map(Shelf::current_bytes).sum()
     }
 
-    /// Slots for blocks in all stored buckets, of which one has at most `full`.
+    /// Slots for blocks in all stored buckets; a bucket has at most `full`.
     pub fn stored_slots(&self, full: usize) -> u64 {
         let slots = |(missing, shelf): (usize, &Shelf)| shelf.buckets() * (full - missing) as u64;
         self.shelves.iter().enumerate().map(slots).sum()
     }
 
-    /// Bytes of slots that are free and still take space in the store.
+    /// Bytes of free slots that still take space in the store.
     pub fn free_bytes(&self) -> u64 {
         self.shelves.iter().map(Shelf::free_bytes).sum()
     }
 
-    /// Of them those that the next commits will hardly take.
+    /// Those among them that the next commits will hardly use.
     pub fn idle_bytes(&self) -> u64 {
         self.shelves.iter().map(Shelf::idle_bytes).sum()
     }
 
-    /// Reads buckets; `into` is cut into equal parts, each of which begins with one.
+    /// Reads buckets; `into` is cut into equal parts, and each begins with one bucket.
     ///
     /// # Errors
     /// Those of the store; `Tampered` for a bucket that was never stored.
@@ -303,7 +303,7 @@ impl Slab {
     /// Writes new versions of buckets.
     ///
     /// # Errors
-    /// Those of the store; `Full` when a shelf has all the slots it can have.
+    /// Those of the store; `Full` if a shelf has the most slots it can have.
     pub fn write(
         &mut self,
         store: &dyn Store,
@@ -318,12 +318,12 @@ impl Slab {
         Ok(store.write(&writes)?)
     }
 
-    /// Takes notice of how far it is to the next commit.
+    /// Notes how far the next commit is.
     pub fn expect(&mut self, interval: Interval) {
         self.interval = interval;
     }
 
-    /// Finds a slot for a new version of a bucket and notes it.
+    /// Takes a slot for a new version of a bucket.
     fn take(&mut self, bucket: BucketId, len: usize) -> Result<(&'static str, u64)> {
         let at = bucket.0 as usize;
         if at >= self.slots.len() {
@@ -344,7 +344,7 @@ impl Slab {
         Ok(place)
     }
 
-    /// What an entry says is old once the next commit is durable; whether it said anything.
+    /// Retires an entry's slot with the next commit; says whether it named one.
     fn retire(&mut self, entry: u32) -> bool {
         if entry == NOWHERE {
             return false;
@@ -354,7 +354,7 @@ impl Slab {
         true
     }
 
-    /// The tree dropped these buckets; what is stored of them is free after the next commit.
+    /// Notes that the tree dropped these buckets; their slots are free after the next commit.
     pub fn forget(&mut self, buckets: &[BucketId]) {
         for bucket in buckets {
             let Some(slot) = self.slots.get_mut(bucket.0 as usize) else { continue };
@@ -366,19 +366,19 @@ impl Slab {
         cut_tail(&mut self.slots);
     }
 
-    /// The commit is durable: old versions are free.
+    /// Notes that the commit is durable: old versions are free.
     pub fn committed(&mut self) {
         self.shelves.iter_mut().for_each(Shelf::committed);
         self.changed.clear();
     }
 
-    /// Gives space back that the next commits will not need, making at most so many holes; says
-    /// whether there may be more. What is free, no durable commit refers to.
+    /// Gives back space that the next commits will not need, in at most `most_holes` holes; says
+    /// whether there may be more. No durable commit refers to free space.
     ///
     /// # Errors
     /// Those of the store.
     pub fn reclaim(&mut self, store: &dyn Store, most_holes: usize) -> Result<bool> {
-        // One shelf after the other, so that it does not take four times as long.
+        // One shelf at a time, or it would take four times as long.
         for shelf in &mut self.shelves {
             if shelf.reclaim(store, most_holes)? {
                 return Ok(true);
@@ -388,12 +388,12 @@ impl Slab {
     }
 }
 
-/// How long an object is; one that is not there is empty.
+/// An object's length; a missing one is empty.
 fn len_of(there: &[(String, u64)], object: &str) -> u64 {
     there.iter().find(|(name, _)| name == object).map_or(0, |&(_, len)| len)
 }
 
-/// Forgets buckets at the end that are not stored.
+/// Cuts off unstored buckets at the end.
 fn cut_tail(slots: &mut Vec<u32>) {
     let stored = slots.iter().rposition(|&slot| slot != NOWHERE);
     slots.truncate(stored.map_or(0, |last| last + 1));

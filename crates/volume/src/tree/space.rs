@@ -1,4 +1,4 @@
-//! The volume as a block space: batches, writes that wait, durability.
+//! The volume as a block space: batches, deferred writes, durability.
 
 use crate::block::{BlockSpace, Least, ROOT_BYTES, refuse_misfits};
 use crate::tree::deferred::Writes;
@@ -11,18 +11,18 @@ use oblivio_engine::tree::Shape;
 use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp, Engine, TreeId};
 use std::time::Duration;
 
-/// The most operations in a batch, and the most bytes that it may read: more would fall out of
-/// the processor's caches between being read and being opened.
+/// The most operations in a batch, and the most bytes that it may read: more would leave the
+/// processor's caches before they are opened.
 const MOST_OPS: usize = 256;
 const MOST_BATCH: usize = 8 << 20;
-/// A sync of more than this is a commit.
+/// A larger sync is a commit.
 pub(crate) const SYNC_BYTES: usize = 4 << 20;
-/// The most bytes that wait to be carried out, and those that may wait always.
+/// The most deferred bytes, and those that may be deferred always.
 const MOST_DEFERRED: usize = 2 << 20;
 const LEAST_DEFERRED: usize = 256 << 10;
-/// So many ids more may be used where more are than the limit says.
+/// Further ids beyond the limit, when more blocks exist than it allows.
 const SPARE_BLOCKS: u64 = 1024;
-/// The most blocks that wait: many may have little written to them.
+/// The most deferred blocks: many may have few bytes written.
 pub(crate) const MOST_WAITING: usize = 128;
 
 impl TreeVolume {
@@ -40,7 +40,7 @@ impl TreeVolume {
         result
     }
 
-    /// Serves operations as one batch, with all that goes with it.
+    /// Serves operations as one batch, with its records and its sweep.
     pub(crate) fn serve_batch(&mut self, mut ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
         self.serve_intended()?;
         let wanted = ops.len();
@@ -56,12 +56,12 @@ impl TreeVolume {
         Ok(answers)
     }
 
-    /// Operations that are served as one batch: as many as fit an eighth of the memory budget.
+    /// Operations in one batch: as many as fit an eighth of the memory budget.
     pub(crate) fn batch_limit(&self) -> usize {
         self.batch_limit_for(self.engine.shape(), self.engine.cached_buckets())
     }
 
-    /// As many as there are in a tree of this shape of which so many buckets are cached.
+    /// The same for a tree of this shape with this many cached buckets.
     pub(crate) fn batch_limit_for(&self, shape: Shape, cached: u64) -> usize {
         if let Some(batch) = self.fixed_batch() {
             return batch;
@@ -72,7 +72,7 @@ impl TreeVolume {
         (MOST_BATCH.min(self.memory_bytes / 8) / access_bytes).clamp(1, MOST_OPS)
     }
 
-    /// All that was written is durable.
+    /// Notes that all writes are durable.
     pub(crate) fn forget_unsynced(&mut self) {
         match &mut self.unsynced {
             Some(writes) => writes.clear(),
@@ -82,7 +82,7 @@ impl TreeVolume {
         self.forget_noted();
     }
 
-    /// Carries out all that waits, the oldest first.
+    /// Carries out all deferred writes, the oldest first.
     fn drain(&mut self) -> Result<()> {
         while !self.deferred.is_empty() {
             let ops = self.deferred.drain(self.batch_limit());
@@ -91,9 +91,9 @@ impl TreeVolume {
         Ok(())
     }
 
-    /// Bytes that may wait now. A commit carries out all, and whoever meets it waits for that; so
-    /// where somebody waits they become fewer towards it, and more again after it: a quarter of
-    /// what the paths up to it, or since the last, are enough for.
+    /// The most deferred bytes now. A commit carries out all, and a caller that meets it waits. So
+    /// when callers wait, the bound falls towards a commit and rises again after it: a quarter of
+    /// what the paths up to it, or since the last, can carry out.
     fn most_deferred(&self) -> usize {
         let most = self.most_deferred_ever();
         if !self.commits_ahead() {
@@ -104,15 +104,14 @@ impl TreeVolume {
         most.min((accesses * self.engine.block_bytes() / 4).max(LEAST_DEFERRED))
     }
 
-    /// The most that it ever is, where the disk answers.
+    /// The highest bound, when the disk answers.
     pub(crate) fn most_deferred_ever(&self) -> usize {
         MOST_DEFERRED.min(self.memory_bytes / 16)
     }
 
     fn too_much_waits(&self) -> bool {
         match self.takes_turns() {
-            // Not by what was written, nor by where in the operation it is that a commit comes
-            // closer.
+            // Not by the writes' content, nor by where in the operation a commit comes closer.
             true => self.deferred.len() > self.most_turns(),
             false => {
                 self.deferred.bytes() > self.most_deferred() || self.deferred.len() > MOST_WAITING
@@ -120,22 +119,22 @@ impl TreeVolume {
         }
     }
 
-    /// The most turns that wait.
+    /// The most deferred turns.
     fn most_turns(&self) -> usize {
         (self.most_deferred_ever() / self.engine.block_bytes()).clamp(1, MOST_WAITING)
     }
 
-    /// Takes operations up, and carries out what is too much to wait.
+    /// Accepts operations, and carries out the surplus of deferred writes.
     pub(crate) fn take_turns(&mut self, ops: impl ExactSizeIterator<Item = BlockOp>) -> Result<()> {
         let mut effort = Effort::of(ops.len());
         for op in ops {
-            // One by one: a commit in between forgets what was noted before it.
+            // One by one: a commit in between forgets earlier notes.
             self.take_up(op);
             if self.deferred.len() > self.most_deferred_ops() {
                 self.tick()?;
             }
-            // No further: each caller waits for about as much as it brought. And at once, so
-            // that a commit meets no more, but for what a disk that stood still has left.
+            // No further: each caller waits for about as much as it brought. And at once, so that a
+            // commit meets no more, except the backlog of a stalled disk.
             while self.too_much_waits() && self.carry_out_a_batch(&mut effort)? {
                 self.commit_within()?;
             }
@@ -143,19 +142,20 @@ impl TreeVolume {
         Ok(())
     }
 
-    /// The most blocks that wait when nothing is under way.
+    /// The most deferred blocks between operations.
     pub(crate) fn most_waiting(&self) -> usize {
         self.most_deferred_ops().min(MOST_WAITING)
     }
 
-    /// Blocks that exist as soon as what waits is carried out, and do not yet.
+    /// Blocks that deferred writes will add.
     fn coming_blocks(&self) -> u64 {
         let comes = |&id: &u64| self.deferred.exists(id) == Some(true);
         let coming = self.deferred.ids().filter(comes);
         coming.filter(|&id| !self.engine.is_live(BlockId(id))).count() as u64
     }
 
-    /// Carries out what waits; with a pace, in a number of ticks that does not depend on it.
+    /// Carries out all deferred writes; with a pace, in a number of ticks that does not depend on
+    /// them.
     pub(crate) fn carry_out_all(&mut self) -> Result<()> {
         self.serve_intended()?;
         if self.pacer.is_some() {
@@ -164,7 +164,7 @@ impl TreeVolume {
         self.drain()
     }
 
-    /// A commit that leaves nothing waiting and nothing in the journal.
+    /// A commit that leaves nothing deferred and an empty journal.
     pub(crate) fn checkpoint(&mut self) -> Result<()> {
         self.carry_out_all()?;
         self.write_commit()
@@ -183,8 +183,7 @@ impl BlockSpace for TreeVolume {
     fn addressable_blocks(&self) -> u64 {
         let (there, limit) = (self.engine.capacity(), self.capacity_blocks());
         match there > limit {
-            // Where an old limit was put back, what is there can be removed all the same, which
-            // takes some.
+            // With a restored old limit, existing blocks can still be removed, which takes some.
             true => there + there / 16 + SPARE_BLOCKS,
             false => limit,
         }
@@ -199,7 +198,7 @@ impl BlockSpace for TreeVolume {
     }
 
     fn reserve(&mut self, blocks: u64) -> Result<()> {
-        // Also where the limit was lowered since.
+        // Also after the limit was lowered.
         if blocks <= self.engine.capacity() {
             return Ok(());
         }
@@ -210,7 +209,7 @@ impl BlockSpace for TreeVolume {
                 self.block_bytes()
             )));
         }
-        // Powers of two, so that the size of the position map tells no more.
+        // Powers of two, so that the size of the position map reveals no more.
         let blocks = blocks.next_power_of_two().min(self.addressable_blocks());
         self.guarded(|volume| {
             volume.serve_intended()?;
@@ -232,7 +231,7 @@ impl BlockSpace for TreeVolume {
             let mut ops = ops.into_iter().peekable();
             while ops.peek().is_some() {
                 let batch: Vec<_> = ops.by_ref().take(limit).collect();
-                // Not all at the beginning: a commit in between forgets what was noted before it.
+                // Not all at the beginning: a commit in between forgets earlier notes.
                 volume.note(&batch);
                 let reads = |op: &BlockOp| (op.action == Action::Read).then_some(op.id.0);
                 let read: Vec<_> = batch.iter().map(reads).collect();
@@ -243,7 +242,7 @@ impl BlockSpace for TreeVolume {
                         None => answer,
                     });
                 }
-                // Not only when all is served: what is written between two commits is bounded.
+                // Not only at the end: the writes between two commits are bounded.
                 volume.commit_within()?;
             }
             Ok(answers)
@@ -271,7 +270,7 @@ impl BlockSpace for TreeVolume {
         self.deferred.exists(id).unwrap_or_else(stored)
     }
 
-    /// A block that is removed is forgotten.
+    /// A removed block is only forgotten.
     fn erases_cheaply(&self) -> bool {
         true
     }
@@ -286,7 +285,7 @@ impl BlockSpace for TreeVolume {
         self.root = root.to_vec();
     }
 
-    /// By a record in the journal, or when that has become too long, by a commit.
+    /// By a record in the journal, or a commit if that is too long.
     fn commit(&mut self) -> Result<()> {
         self.guarded(|volume| {
             if volume.pacer.is_some() {
@@ -306,7 +305,7 @@ impl BlockSpace for TreeVolume {
                 }
                 _ => volume.checkpoint()?,
             }
-            // Behind the record of what was removed, so that a replay has room for all it holds.
+            // After the record of the removals, so that a replay has room for all its blocks.
             volume.shrink_if_due()
         })
     }
@@ -316,7 +315,8 @@ impl BlockSpace for TreeVolume {
             volume.carry_out_all()?;
             volume.pad_operation()?;
             if volume.shrink_is_due() {
-                // First what was removed: a crash in the sweep would bring it back into a smaller tree.
+                // First the removals: a crash in the sweep would restore the blocks into a smaller
+                // tree.
                 volume.checkpoint()?;
             }
             volume.sweep_at_end()?;
@@ -347,7 +347,7 @@ impl BlockSpace for TreeVolume {
         })
     }
 
-    /// A disk gives ranges back: each is one thing, whatever of it exists.
+    /// A disk gives ranges back: each counts once, however many of its blocks exist.
     fn erase(&mut self, ids: &[u64]) -> Result<()> {
         let known = ids.iter().copied().filter(|&id| id < self.engine.capacity());
         let runs = runs(known);

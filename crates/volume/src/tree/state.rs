@@ -1,7 +1,7 @@
 //! The client's state at rest: a sealed checkpoint and a log of sealed deltas on it.
 //!
-//! Two pairs of objects take turns, so that the pair of the current commit is never written over
-//! by the next checkpoint. All sizes follow from public numbers (docs/format.md §"State").
+//! Two pairs of objects are used in turn, so the next checkpoint never overwrites the pair of the
+//! current commit. All sizes follow from public numbers (docs/format.md §"State").
 
 use crate::block::ROOT_BYTES;
 use crate::tree::commit::CommitRecord;
@@ -10,14 +10,14 @@ use crate::{Error, Result};
 use oblivio_crypto::{Kind, Place, SEAL_HEADER, Sealer, TAG_BYTES, VolumeId, digest};
 use oblivio_store::{ReadAt, Store, StoreError};
 
-/// A log is not let grow beyond its checkpoint, or beyond this if that is more.
+/// A log grows no longer than its checkpoint, or than this if that is more.
 pub(crate) const LEAST_LOG: u64 = 256 << 10;
-/// Checkpoints and deltas of this version have a table of computers, those of version 1 have none.
+/// The version with a table of computers; version 1 has none.
 const VERSION: u64 = 2;
 const WITHOUT_TABLE: u64 = 1;
 const TABLE: usize = Table::bytes(MOST_ROWS);
 
-/// The names of the pair of objects of checkpoint number `generation`.
+/// The pair of objects for checkpoint number `generation`.
 pub fn objects(generation: u64) -> [&'static str; 2] {
     if generation.is_multiple_of(2) { ["state-0", "log-0"] } else { ["state-1", "log-1"] }
 }
@@ -26,12 +26,12 @@ pub fn objects(generation: u64) -> [&'static str; 2] {
 pub enum Slots<'a> {
     /// Of all buckets, by heap index; in checkpoints.
     All(Box<dyn ExactSizeIterator<Item = u32> + 'a>),
-    /// Of the buckets that changed; in deltas.
+    /// Of the changed buckets; in deltas.
     Changed(Vec<(u64, u32)>),
 }
 
-/// Begins a checkpoint or delta: room for the seal, the file layer's root, the table of computers, the
-/// slots. The engine's part is appended by the caller.
+/// Begins a checkpoint or delta: room for the seal, the file layer's root, the table of computers,
+/// the slots. The caller appends the engine's part.
 pub fn begin(root: &[u8], table: &[u8], slots: Slots<'_>) -> Vec<u8> {
     let mut out = vec![0; SEAL_HEADER];
     out.extend_from_slice(&(root.len() as u64).to_le_bytes());
@@ -55,7 +55,7 @@ pub fn begin(root: &[u8], table: &[u8], slots: Slots<'_>) -> Vec<u8> {
     out
 }
 
-/// A checkpoint or delta that was opened.
+/// An opened checkpoint or delta.
 #[derive(Clone, Debug)]
 pub struct Plain {
     /// Its bytes.
@@ -80,7 +80,7 @@ impl<'a> Parts<'a> {
     /// Parses an opened checkpoint.
     ///
     /// # Errors
-    /// `Tampered` when the bytes are something else.
+    /// `Tampered` if the bytes are something else.
     pub fn of_checkpoint(plain: &'a Plain) -> Result<Self> {
         let slot = |(bucket, entry): (usize, &[u8])| (bucket as u64, read_u32(entry));
         Self::parse(plain, 4, |table| table.chunks_exact(4).enumerate().map(slot).collect())
@@ -89,7 +89,7 @@ impl<'a> Parts<'a> {
     /// Parses an opened delta.
     ///
     /// # Errors
-    /// `Tampered` when the bytes are something else.
+    /// `Tampered` if the bytes are something else.
     pub fn of_delta(plain: &'a Plain) -> Result<Self> {
         let slot = |entry: &[u8]| {
             let (bucket, slot) = split_u64(entry).unwrap_or_default();
@@ -130,12 +130,12 @@ fn split_u64(bytes: &[u8]) -> Option<(u64, &[u8])> {
     Some((u64::from_le_bytes(*word), rest))
 }
 
-/// Where the state is kept, and what of it the last commit made current.
+/// The places of the state, and its current commit.
 pub struct StateLog {
     volume: VolumeId,
     sealer: Sealer,
     record: CommitRecord,
-    /// How long the objects of both pairs are: checkpoint and log of each.
+    /// Lengths of both pairs' objects: checkpoint and log of each.
     lengths: [[u64; 2]; 2],
 }
 
@@ -150,18 +150,18 @@ impl StateLog {
         &self.record
     }
 
-    /// Bytes that the objects of both pairs take.
+    /// Bytes of both pairs' objects.
     pub fn length(&self) -> u64 {
         self.lengths.iter().flatten().sum()
     }
 
-    /// An object of this generation is at least so long.
+    /// Notes that an object of this generation reaches to `end`.
     fn wrote(&mut self, generation: u64, which: usize, end: u64) {
         let length = &mut self.lengths[(generation % 2) as usize][which];
         *length = end.max(*length);
     }
 
-    /// Whether the next commit should write a checkpoint and not a delta.
+    /// Whether the next commit should write a checkpoint instead of a delta.
     pub fn wants_checkpoint(&self) -> bool {
         let record = &self.record;
         record.epoch() == 0 || record.log_bytes() > record.state_bytes().max(LEAST_LOG)
@@ -195,15 +195,15 @@ impl StateLog {
         Ok(record.with_delta(data.len() as u64, chain(&record.digest(), &data)))
     }
 
-    /// The commit with this record is the current one.
+    /// Makes this record the current commit.
     pub fn committed(&mut self, record: CommitRecord) {
         self.record = record;
     }
 
-    /// Reads the checkpoint and the deltas that a commit names, as plain bytes, oldest first.
+    /// Reads a commit's checkpoint and deltas, as plain bytes, oldest first.
     ///
     /// # Errors
-    /// `Tampered` names the object that is not what was committed.
+    /// `Tampered` names the object that differs from the commit.
     pub fn load(&mut self, store: &dyn Store, record: CommitRecord) -> Result<Vec<Plain>> {
         let [state, log] = objects(record.generation());
         let wrong = |object: &str, why: &str| Error::Tampered(format!("{object} {why}"));
@@ -269,7 +269,7 @@ impl StateLog {
     }
 }
 
-/// The digest of everything up to and with a delta.
+/// The digest of everything up to and including a delta.
 fn chain(before: &[u8; 32], delta: &[u8]) -> [u8; 32] {
     let mut both = before.to_vec();
     both.extend_from_slice(&digest(delta));

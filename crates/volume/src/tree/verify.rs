@@ -12,7 +12,7 @@ const CHUNK_BYTES: usize = 8 << 20;
 /// Checks every stored bucket against the tag tree; gives their number.
 ///
 /// # Errors
-/// `Tampered` names the first bucket that is not what was written last.
+/// `Tampered` names the first bucket that differs from its last write.
 pub fn verify(
     store: &dyn Store,
     slab: &Slab,

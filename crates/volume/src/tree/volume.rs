@@ -2,7 +2,7 @@
 //!
 //! A commit writes, in this order, each durable before the next: buckets (to free slots), the
 //! sealed state (a delta on its log, or a new checkpoint), the commit record. Until the record is
-//! durable a crash leaves the commit before, whole.
+//! durable, a crash leaves the previous commit, whole.
 
 use crate::header::{EngineKind, FORMAT_VERSION, Header, Limit};
 use crate::options::{
@@ -29,7 +29,7 @@ use oblivio_engine::{Engine, Level, Step, TreeId};
 use oblivio_store::{PutMode, Store};
 use std::sync::Arc;
 
-/// The smallest number of blocks that a tree is made for.
+/// The smallest number of blocks in a tree.
 pub(crate) const LEAST_BLOCKS: u64 = 64;
 
 /// An open volume.
@@ -45,32 +45,32 @@ pub struct TreeVolume {
     pub(crate) trust: Trust,
     pub(crate) root: Vec<u8>,
     pub(crate) memory_bytes: usize,
-    /// Writes that are accepted but not yet carried out.
+    /// Deferred writes: accepted but not yet carried out.
     pub(crate) deferred: Deferred,
-    /// The batch of it that is next.
+    /// Their next batch, or a sweep.
     pub(crate) intended: Option<Intended>,
-    /// What was written since the last sync; `None` when it is too much for the journal.
+    /// The writes since the last sync; `None` if they are too many for the journal.
     pub(crate) unsynced: Option<Writes>,
     pub(crate) root_changed: bool,
-    /// The constant rate of accesses, if there is one.
+    /// The constant rate of accesses, if any.
     pub(crate) pacer: Option<Pacer>,
-    /// Accesses of the caller's operation under way.
+    /// Accesses of the caller's current operation.
     pub(crate) accesses: u64,
     /// What that operation has shown.
     pub(crate) padding: Padding,
     /// Scheduled paths at the last commit.
     pub(crate) committed_at: u64,
-    /// Bytes that the slab held then.
+    /// Bytes in the slab then.
     pub(crate) stored_at_commit: u64,
     /// Whether the store had much room then.
     pub(crate) roomy: bool,
-    /// Scheduled paths from there to the next; a new volume begins with a commit.
+    /// Scheduled paths from there to the next commit; a new volume begins with a commit.
     pub(crate) interval: u64,
     pub(crate) quiet: Quiet,
     replayed: u64,
     pub(crate) options: OpenOptions,
     pub(crate) limit: Limit,
-    /// Why this handle is unusable, if it is.
+    /// The failure that made this handle unusable, if any.
     pub(crate) failed: Option<String>,
 }
 
@@ -81,16 +81,16 @@ fn config_of(create: &CreateOptions) -> TreeConfig {
     TreeConfig {
         eviction: Eviction::Scheduled { every: 3 },
         leaf_steps: true,
-        // A map up to this size is all in memory, so that the count of accesses is the same for
-        // every request; beyond it the map recurses through the PLB.
+        // A map up to this size is all in memory, so every request makes the same number of
+        // accesses; beyond it the map recurses through the PLB.
         on_chip_bytes: 64 << 20,
         recursion: Recursion::Unified { plb_bytes: (4 << 20).max(64 * block_bytes), plb_ways: 8 },
         ..TreeConfig::new(block_bytes, capacity)
     }
 }
 
-/// What the budget leaves for the top of the tree: all but a quarter (batches and the file
-/// layer's caches), what is known of each block and bucket, and a checkpoint while it is written.
+/// The budget for the top of the tree: all but a quarter (batches and the file layer's caches), the
+/// state of each block and bucket, and a checkpoint while it is written.
 pub(crate) fn cache_bytes(
     config: &TreeConfig,
     memory_bytes: usize,
@@ -114,8 +114,8 @@ impl TreeVolume {
     /// Creates a volume in an empty store and opens it.
     ///
     /// # Errors
-    /// `Exists` when there is a volume already, `Invalid` when there is something else or the
-    /// options make no sense.
+    /// `Exists` if there is a volume already, `Invalid` if there is something else or the options
+    /// make no sense.
     pub fn create(
         store: Arc<dyn Store>,
         passphrase: &Passphrase,
@@ -153,7 +153,7 @@ impl TreeVolume {
         Self::open_with(store, &header, &master, open)
     }
 
-    /// Opens a volume whose header was read and unlocked.
+    /// Opens a volume whose header is read and unlocked.
     pub(crate) fn open_with(
         store: Arc<dyn Store>,
         header: &Header,
@@ -223,7 +223,7 @@ impl TreeVolume {
         })
     }
 
-    /// Reads the newest commit and the state that it names.
+    /// Loads the newest commit and its state.
     fn load(&mut self) -> Result<()> {
         let record = read_commit(&*self.store, &mut self.commit_sealer, self.volume)?;
         let (mut table, mut computers) = (SlotTable::default(), None);
@@ -248,7 +248,7 @@ impl TreeVolume {
         self.begin_interval()
     }
 
-    /// What follows a commit: everything is flushed, so the cache may change.
+    /// Begins an interval after a commit: everything is flushed, so the cache may change.
     fn begin_interval(&mut self) -> Result<()> {
         self.committed_at = self.engine.evictions();
         self.stored_at_commit = self.slab.current_bytes();
@@ -259,14 +259,14 @@ impl TreeVolume {
         self.engine.expect_flush_after(self.evictions_between_commits()).map_err(engine_error)
     }
 
-    /// Gives the cache what the budget leaves for a tree of this size.
+    /// Gives the cache the budget left beside a tree of this size.
     pub(crate) fn fit_cache(&mut self) -> Result<()> {
         let (blocks, depth) = (self.engine.capacity(), self.engine.depth());
         let bytes = cache_bytes(self.engine.config(), self.memory_bytes, blocks, depth)?;
         self.engine.set_cache_bytes(bytes).map_err(engine_error)
     }
 
-    /// Reads the journal, holds it against what this computer knows of it, and begins the session.
+    /// Reads the journal, checks it against what this computer knows of it, and begins the session.
     fn load_journal(&mut self) -> Result<Vec<(Option<Act>, Record)>> {
         let mut check = self.trust.log_check();
         let records = self.journal.load(&*self.store, &mut check)?;
@@ -277,8 +277,8 @@ impl TreeVolume {
         Ok(records)
     }
 
-    /// Shows again what a crashed session showed since its last commit, writes again what it had
-    /// made durable, and commits.
+    /// Shows again what a crashed session showed since its last commit, rewrites what it had made
+    /// durable, and commits.
     fn replay(&mut self, records: Vec<(Option<Act>, Record)>) -> Result<()> {
         if records.is_empty() {
             return Ok(());
@@ -316,17 +316,17 @@ impl TreeVolume {
                 }
             }
         }
-        // One that was to become smaller with a commit that was not made holds what it held.
+        // A tree that was to shrink with a commit that failed keeps its blocks.
         self.grow_for(&[])?;
         self.checkpoint()
     }
 
-    /// Carries out what the engine wants.
+    /// Carries out the engine's steps.
     pub(crate) fn run(&mut self, kind: ShownKind) -> Result<()> {
         let mut round = self.options.on_shown.is_some().then(|| self.shown(kind));
         let done = self.paths_since_commit();
         let planned = match kind {
-            // Nothing more is to come.
+            // There are no further paths.
             ShownKind::Commit => done,
             _ => self.evictions_between_commits(),
         };
@@ -340,7 +340,7 @@ impl TreeVolume {
                         round.read(shown, scheduled, (buckets, lens), &self.slab);
                     }
                     self.slab.read(&*self.store, buckets, into)?;
-                    // A round of the map may have taken the tree's last level away.
+                    // A round of the map may have removed the tree's last level.
                     if let Some(round) = &mut round {
                         (round.depth, round.sweep) = (self.engine.depth().0, self.sweeping());
                     }
@@ -391,22 +391,22 @@ impl TreeVolume {
         Ok(())
     }
 
-    /// What this computer knows of the volume now.
+    /// What this computer now knows of the volume.
     pub fn known(&self) -> Known {
         self.trust.known()
     }
 
-    /// Reads and authenticates every stored bucket; gives their number. The order is that of the
-    /// heap, so it tells nothing.
+    /// Reads and authenticates every stored bucket; gives their number. The order is the heap's, so
+    /// it reveals nothing.
     ///
     /// # Errors
-    /// `Tampered` names the first that is not what was written.
+    /// `Tampered` names the first that differs from its last write.
     pub fn verify(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<u64> {
         self.checkpoint()?;
         crate::tree::verify::verify(&*self.store, &self.slab, &mut self.engine, progress)
     }
 
-    /// Bytes of one path of a volume that is made so, once it holds so many bytes.
+    /// Bytes of one path of a volume with these options, once it holds `stored_bytes`.
     pub fn path_bytes(create: &CreateOptions, stored_bytes: u64) -> u64 {
         let config = config_of(create);
         let blocks = stored_bytes.div_ceil(config.block_bytes as u64).clamp(1, config.capacity);
@@ -419,17 +419,17 @@ impl TreeVolume {
         self.engine.depth().0
     }
 
-    /// What the engine counted since the volume was opened.
+    /// The engine's counts since the volume was opened.
     pub fn meters(&self) -> oblivio_engine::tree::Meters {
         self.engine.meters()
     }
 
-    /// What stands between a stored bucket and its content; for [`crate::fuzzing`].
+    /// The layers between a stored bucket and its content; for [`crate::fuzzing`].
     pub(crate) fn parts(&mut self) -> (&dyn Store, &Slab, &mut TreeOram) {
         (&*self.store, &self.slab, &mut self.engine)
     }
 
-    /// What can be told about the tree.
+    /// Information about the tree.
     pub fn tree_info(&self) -> TreeInfo {
         let config = self.engine.config();
         TreeInfo {
@@ -445,7 +445,7 @@ impl TreeVolume {
         }
     }
 
-    /// What can be told about the volume.
+    /// Information about the volume.
     ///
     /// # Errors
     /// Those of the store.

@@ -1,12 +1,12 @@
-//! What one computer knows of a volume, and where it keeps that.
+//! One computer's knowledge of a volume, and where it keeps that.
 
 use crate::{Error, Result};
 use oblivio_crypto::{Entropy, Tag, VolumeId};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The name of a computer in one volume: random, and a new one after a session that did not end
-/// well. So no two different acts ever bear the same name and number.
+/// A computer's name in one volume: random, and a new one after a session that did not end well. So
+/// no two different acts ever bear the same name and number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ComputerId(pub [u8; 16]);
 
@@ -19,56 +19,56 @@ impl ComputerId {
     }
 }
 
-/// Something that a computer did: a record in a volume's log, or a commit. It counts them.
+/// One act of a computer: a record in a volume's log, or a commit. The computer counts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Act {
-    /// Whose act it is.
+    /// Its author.
     pub computer: ComputerId,
-    /// How many acts it had done then, this one included.
+    /// Its author's number of acts, this one included.
     pub number: u64,
 }
 
-/// A place in the log, and what stands before it: the tag of the record that ends there. Each record
-/// names the tag of the one before it, so this fixes the whole log up to there.
+/// A place in the log, and the tag of the record that ends there. Each record names its
+/// predecessor's tag, so this fixes the whole log up to there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LogMark {
-    /// Where the record ends: an offset in the journal of a tree, of a ring log how many quanta
-    /// there were. 0 before the first.
+    /// The record's end: in a tree's journal an offset, in a ring log the number of quanta. 0
+    /// before the first.
     pub end: u64,
     /// Its tag.
     pub tag: Tag,
 }
 
-/// What is known of the log that stands on a commit.
+/// This computer's knowledge of a commit's log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogSeen {
     /// Its newest record.
     Mark(LogMark),
-    /// The number of syncs only: noted by a version before marks were.
+    /// Only the number of syncs: noted by a version without marks.
     Syncs(u64),
 }
 
-/// What a computer knows of a volume: the newest state that it made or saw.
+/// A computer's knowledge of a volume: the newest state that it made or saw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known {
     /// The volume.
     pub volume: VolumeId,
     /// The number of the last commit.
     pub epoch: u64,
-    /// What identifies that commit among others of the same number.
+    /// Identifies that commit among others of the same number.
     pub digest: [u8; 32],
-    /// The newest record of the log that stands on it.
+    /// The newest record of its log.
     pub log: LogSeen,
-    /// The newest act of all that led to this state; a later state has it too. `None` in what was
-    /// noted by a version that did not count acts, or of a volume that was last written by one.
+    /// The newest act of all that led to this state; a later state has it too. `None` if the note,
+    /// or the volume's last write, is by a version that did not count acts.
     pub newest: Option<Act>,
-    /// The name of this computer.
+    /// This computer's name.
     pub computer: ComputerId,
-    /// The last session of this computer ended well: it did nothing that is not noted.
+    /// Whether this computer's last session ended well: every act of it is noted.
     pub ended: bool,
 }
 
-/// How well a note is kept.
+/// How safely a note is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
     /// It survives the process; a power failure may leave an earlier note.
@@ -77,26 +77,26 @@ pub enum Keep {
     Durable,
 }
 
-/// Where a computer keeps what it knows of volumes, outside of every store.
+/// Where a computer keeps its knowledge of volumes, outside of every store.
 pub trait Keeper: Send {
-    /// What is known of a volume, `None` the first time. From now on, until this is dropped, no
-    /// other session of this computer can take the same volume. The identity is authenticated.
+    /// The knowledge of a volume; `None` the first time. Until this is dropped, no other session of
+    /// this computer can take the same volume. The identity is authenticated.
     ///
     /// # Errors
-    /// `Busy` when another session has it, `OtherVolume` when another volume is known at its place,
-    /// `Forgotten` when what is kept cannot be read.
+    /// `Busy` if another session has it, `OtherVolume` if another volume is known at its place,
+    /// `Forgotten` if the note cannot be read.
     fn take(&mut self, volume: VolumeId) -> Result<Option<Known>>;
 
-    /// Keeps this in the place of what was kept.
+    /// Replaces the note.
     ///
     /// # Errors
-    /// `Forgotten` when it cannot.
+    /// `Forgotten` if it cannot.
     fn note(&mut self, known: &Known, keep: Keep) -> Result<()>;
 
-    /// Whether what is kept is still what was noted last; nobody else may have changed it.
+    /// Whether the note is still the last one made; nobody else may have changed it.
     ///
     /// # Errors
-    /// `Forgotten` when it cannot be read.
+    /// `Forgotten` if it cannot be read.
     fn holds(&mut self, known: &Known) -> Result<bool>;
 }
 
@@ -115,19 +115,19 @@ struct Notes {
 }
 
 impl MemoryKeeper {
-    /// A computer that knows this.
+    /// A computer with this knowledge.
     pub fn knowing(known: Known) -> Self {
         let keeper = Self::default();
         keeper.notes().known.insert(known.volume, known);
         keeper
     }
 
-    /// What is known of a volume.
+    /// The knowledge of a volume.
     pub fn known(&self, volume: VolumeId) -> Option<Known> {
         self.notes().known.get(&volume).copied()
     }
 
-    /// Another computer, which knows as much now.
+    /// Another computer, with the same knowledge so far.
     #[must_use]
     pub fn twin(&self) -> Self {
         let known = self.notes().known.clone();

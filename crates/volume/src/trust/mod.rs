@@ -1,10 +1,10 @@
-//! Which state of a volume is the newest: what this computer remembers, and what it makes of what
-//! a store shows.
+//! Which state of a volume is the newest: this computer's memory, and its judgement of a store's
+//! answers.
 //!
-//! A store may show any state that there ever was, and states of sessions that never knew of each
-//! other. This computer holds it against what it knows (docs/decisions/0018-trust.md):
-//! - a commit of a lower number, or another one of the same number, is older or a fork;
-//! - on the same commit the log must have the record that was noted last, where it was;
+//! A store may show any past state, and states of sessions that never knew of each other. This
+//! computer checks it against what it knows (docs/decisions/0018-trust.md):
+//! - a commit of a lower number, or a different one of the same number, is older or a fork;
+//! - on the same commit, the log must have the last noted record at its place;
 //! - a commit of a higher number must carry, in its table of computers, the newest act that this
 //!   computer knew of.
 
@@ -21,10 +21,10 @@ use oblivio_crypto::{Randomness, VolumeId};
 /// What this computer knows of an open volume.
 pub(crate) struct Trust {
     keeper: Option<Box<dyn Keeper>>,
-    /// What was known when the volume was opened, if that must still hold.
+    /// The knowledge at the opening, if that must still hold.
     before: Option<Known>,
     accepted: bool,
-    /// What is kept now.
+    /// The present note.
     noted: Known,
     table: Table,
     most_rows: usize,
@@ -32,7 +32,7 @@ pub(crate) struct Trust {
 }
 
 impl Trust {
-    /// Takes what is known of a volume, for a session. Its identity is authenticated.
+    /// Takes the knowledge of a volume, for a session. Its identity is authenticated.
     ///
     /// # Errors
     /// Those of the keeper.
@@ -59,15 +59,15 @@ impl Trust {
         Ok(Self { keeper, before, accepted, noted, table, most_rows: MOST_ROWS, randomness })
     }
 
-    /// Tables have so many rows; none for a state that has no room for one.
+    /// Limits the rows of tables; 0 for a state without room for one.
     pub fn limit_rows(&mut self, rows: usize) {
         self.most_rows = rows;
     }
 
-    /// Judges the commit that is shown, with the table that it carries, if it carries one.
+    /// Judges the shown commit, with its table, if it carries one.
     ///
     /// # Errors
-    /// `RolledBack` when this computer knows a newer state, or one that did not lead to it.
+    /// `RolledBack` if this computer knows a newer state, or one that did not lead to it.
     pub fn judge_commit(
         &mut self,
         epoch: u64,
@@ -100,7 +100,7 @@ impl Trust {
         Ok(())
     }
 
-    /// What is to be held against the log on the commit that was judged.
+    /// The check of the log on the judged commit.
     pub fn log_check(&self) -> LogCheck {
         let same = |before: &&Known| {
             (before.epoch, before.digest) == (self.noted.epoch, self.noted.digest)
@@ -109,18 +109,18 @@ impl Trust {
         LogCheck { expected, ..LogCheck::default() }
     }
 
-    /// Takes up an act of the log that is replayed.
+    /// Adds an act of the replayed log.
     pub fn absorb(&mut self, act: Act) {
         self.table.absorb(act, self.noted.epoch + 1);
     }
 
-    /// Begins a session on what was judged: with a log up to `log`, of which `newest` is the newest
-    /// act if it has any. From now on nothing older is taken for the newest.
+    /// Begins a session on the judged commit, with a log up to `log` whose newest act, if any, is
+    /// `newest`. From now on nothing older passes for the newest.
     ///
     /// # Errors
     /// Those of the keeper.
     pub fn begin(&mut self, log: LogMark, newest: Option<Act>) -> Result<()> {
-        // What was done and not noted may have been hidden, and may be shown to others.
+        // Acts not noted may have been hidden, and may be shown to others.
         if !self.noted.ended || self.accepted {
             self.noted.computer = ComputerId::generate(&mut self.randomness);
         }
@@ -137,7 +137,7 @@ impl Trust {
         Act { computer, number: self.table.acts(computer) }
     }
 
-    /// This computer is about to act; gives its name.
+    /// Prepares for an act of this computer; gives its name.
     ///
     /// # Errors
     /// Those of the keeper.
@@ -149,7 +149,7 @@ impl Trust {
         Ok(self.noted.computer)
     }
 
-    /// Does an act, the next one of this computer.
+    /// Makes the next act of this computer.
     ///
     /// # Errors
     /// Those of the keeper.
@@ -160,8 +160,8 @@ impl Trust {
         Ok(act)
     }
 
-    /// Notes the newest record of the log. To be done when it is durable, and before anything
-    /// follows from it: an answer, or a read.
+    /// Notes the newest record of the log. Call it once the record is durable, and before any
+    /// answer or read follows from it.
     ///
     /// # Errors
     /// Those of the keeper.
@@ -180,16 +180,16 @@ impl Trust {
         Ok(self.commit(maker, epoch))
     }
 
-    /// The table of the next commit, with this number and this newest act.
+    /// The table of the next commit, with this number and newest act.
     pub fn commit(&mut self, newest: Act, epoch: u64) -> &Table {
         self.table.commit(newest, epoch, self.most_rows);
         &self.table
     }
 
-    /// To be asked before a commit is made current.
+    /// Call it before a commit is made current.
     ///
     /// # Errors
-    /// `RolledBack` when another session of this computer went on meanwhile.
+    /// `RolledBack` if another session of this computer went on meanwhile.
     pub fn refuse_overtaken(&mut self) -> Result<()> {
         let holds = match &mut self.keeper {
             Some(keeper) => keeper.holds(&self.noted)?,
@@ -202,7 +202,7 @@ impl Trust {
         Err(Error::RolledBack(why.into()))
     }
 
-    /// Notes a commit that is durable; `log` is where its log begins.
+    /// Notes a durable commit; `log` is where its log begins.
     ///
     /// # Errors
     /// Those of the keeper.
@@ -219,7 +219,7 @@ impl Trust {
         self.note(keep)
     }
 
-    /// Notes a commit that is durable and was made while a log is replayed, which goes further.
+    /// Notes a durable commit made during a replay, whose log goes further.
     ///
     /// # Errors
     /// Those of the keeper.
@@ -237,7 +237,7 @@ impl Trust {
         self.note(Keep::Soon)
     }
 
-    /// What is known now.
+    /// The present knowledge.
     pub fn known(&self) -> Known {
         self.noted
     }
@@ -250,7 +250,7 @@ impl Trust {
     }
 }
 
-/// Holds a log, record by record, against what is known of it.
+/// Checks a log, record by record, against the knowledge of it.
 #[derive(Default)]
 pub(crate) struct LogCheck {
     expected: Option<LogSeen>,
@@ -259,20 +259,20 @@ pub(crate) struct LogCheck {
 }
 
 impl LogCheck {
-    /// The log has a record that ends here.
+    /// Notes a record that ends here.
     pub fn pass(&mut self, mark: LogMark) {
         self.met |= self.expected == Some(LogSeen::Mark(mark));
     }
 
-    /// The log has a sync more.
+    /// Counts a sync.
     pub fn sync(&mut self) {
         self.syncs += 1;
     }
 
-    /// The log begins here and ends there.
+    /// Ends the check of a log from `from` to `end`.
     ///
     /// # Errors
-    /// `RolledBack` when the newest record that is known is missing, or another one is in its place.
+    /// `RolledBack` if the newest known record is missing, or another one is in its place.
     pub fn finish(&self, from: u64, end: u64) -> Result<()> {
         match self.expected {
             Some(LogSeen::Mark(mark)) if mark.end > from && !self.met => {

@@ -1,29 +1,29 @@
-//! The table of computers that each commit carries: how far each had come in what led to it.
+//! The table of computers in each commit: each computer's progress among the acts that led to it.
 //!
-//! `newest act: computer 16, number 8 | rows 8 | rows of: computer 16, acts 8, commit 8`, padded with zeros. A
-//! commit leads on from another one exactly when its table has as many acts of that one's maker, for
-//! a computer's acts follow each other: it goes on under a new name whenever it cannot know that the
-//! state it is shown has all of them.
+//! `newest act: computer 16, number 8 | rows 8 | rows of: computer 16, acts 8, commit 8`, padded
+//! with zeros. A commit continues another one exactly when its table has as many acts of that one's
+//! maker. This holds because a computer's acts form a sequence: it takes a new name whenever the
+//! state may lack some of them.
 
 use super::known::{Act, ComputerId};
 
-/// Rows of a table where there is room. When one more is needed, the one that changed longest ago goes:
-/// who comes back after that cannot tell a fork from a long absence, and is asked.
+/// The most rows of a table. A further row replaces the one that changed longest ago: a computer
+/// that returns after that cannot tell a fork from a long absence, and asks the user.
 pub const MOST_ROWS: usize = 64;
 const FRONT: usize = 16 + 8 + 8;
 const ROW: usize = 16 + 8 + 8;
 
-/// A computer, how many acts of it there were, and the first commit that had them.
+/// A computer, its number of acts, and the first commit that had them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Row {
     act: Act,
     commit: u64,
 }
 
-/// How far each computer had come.
+/// Each computer's progress.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table {
-    /// The newest act of all that led to the commit: its maker's, of a tree.
+    /// The newest act of all that led to the commit; in a tree, its maker's.
     newest: Act,
     rows: Vec<Row>,
 }
@@ -34,8 +34,7 @@ impl Table {
         FRONT + rows * ROW
     }
 
-    /// Rows that these bytes have room for; 0 when there is none for two, without which a table
-    /// tells nothing.
+    /// Rows that fit into these bytes; 0 if fewer than two fit, since such a table says nothing.
     pub const fn rows_in(bytes: usize) -> usize {
         let rows = bytes.saturating_sub(FRONT) / ROW;
         match rows {
@@ -61,7 +60,7 @@ impl Table {
         self.acts(act.computer) >= act.number
     }
 
-    /// Takes up an act that led to the commit with this number.
+    /// Adds an act that led to the commit with this number.
     pub fn absorb(&mut self, act: Act, commit: u64) {
         let known = self.acts(act.computer);
         if act.number > known {
@@ -70,11 +69,11 @@ impl Table {
         }
     }
 
-    /// Makes it the table of a commit, with its newest act; drops what there is no room for.
+    /// Makes it the table of a commit, with its newest act; drops surplus rows.
     pub fn commit(&mut self, newest: Act, commit: u64, most_rows: usize) {
         self.absorb(newest, commit);
         self.newest = newest;
-        // Those that changed longest ago come first; each was pushed when it changed.
+        // The rows that changed longest ago come first; each was pushed when it changed.
         let surplus = self.rows.len().saturating_sub(most_rows);
         self.rows.drain(..surplus);
     }

@@ -1,4 +1,4 @@
-//! Chance that can be thrown again.
+//! Repeatable chance.
 
 /// SplitMix64: the same on every machine.
 #[derive(Clone, Debug)]

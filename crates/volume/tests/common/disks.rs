@@ -1,5 +1,5 @@
-//! Disks under the file systems of the tests: blocks in memory, and a volume on the sequential
-//! engine in a store with a volatile cache.
+//! Disks under the tests' file systems: blocks in memory, and a volume on the sequential engine in
+//! a store with a volatile cache.
 
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_store::{CrashStore, MemoryStore, Store};
@@ -8,11 +8,11 @@ use oblivio_volume::sequential::{SequentialOptions, SequentialVolume};
 use oblivio_volume::{BlockSpace, OpenOptions, Result};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A disk on which the power may fail.
+/// A disk whose power may fail.
 pub trait TestDisk {
     /// Opens it.
     fn boxed(&self) -> Box<dyn BlockSpace>;
-    /// The power fails; nobody must have it open.
+    /// The power fails; nobody may have it open.
     fn crash(&self);
 }
 
@@ -36,7 +36,7 @@ pub fn sequential(block_bytes: usize, blocks: u64) -> MemoryStore {
     store.snapshot()
 }
 
-/// Opens a volume as a file system takes it.
+/// Opens a volume for a file system.
 pub fn open(store: Arc<dyn Store>) -> Result<Box<dyn BlockSpace>> {
     let volume = SequentialVolume::open(store, &passphrase(), OpenOptions::default())?;
     Ok(Box::new(volume))
@@ -46,7 +46,7 @@ fn passphrase() -> Passphrase {
     Passphrase::new("correct horse")
 }
 
-/// A sequential volume; a crash leaves by chance what the engine had not made durable.
+/// A sequential volume. Of what the engine had not made durable, a crash keeps a random part.
 pub struct SequentialDisk {
     store: Mutex<Arc<CrashStore>>,
     chance: u64,

@@ -1,5 +1,5 @@
-//! Sessions on copies of one volume, recorded at the store, and compared in pairs: with padding
-//! they look the same where their operations have equal numbers and sizes.
+//! Sessions on copies of one volume, recorded at the store and compared in pairs: with padding,
+//! operations of equal numbers and sizes look the same.
 
 #![allow(dead_code, reason = "each of those who share this uses some of it")]
 
@@ -11,23 +11,23 @@ use oblivio_volume::{OnShown, OpenOptions, Shown, ShownKind, Volume};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-/// A session on a copy of a volume, and all that its store sees.
+/// A session on a copy of a volume, and everything that its store sees.
 pub struct Session {
     store: Arc<RecordStore<MemoryStore>>,
     shown: Arc<Mutex<Vec<Shown>>>,
 }
 
-/// What the store learned but for where buckets lie, which follows from random labels: how many
-/// paths each batch had, and every call for everything but buckets, with object and length.
+/// The store's knowledge, except the places of buckets, which follow from random labels: the number
+/// of paths in each batch, and every call for anything but buckets, with object and length.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     pub paths: Vec<(usize, usize)>,
-    /// Addressable blocks and the shape that the size class asks for, at each commit and change.
+    /// Addressable blocks and the size class's shape, at each commit and change.
     classes: Vec<(u64, u32, u32)>,
     pub calls: Vec<(Op, String, u64)>,
-    /// The lengths of records of writes, without zeros behind them.
+    /// The lengths of records of writes, without the zeros behind them.
     pub records: Vec<u64>,
-    /// Bytes of buckets written: the paths that are written follow a schedule.
+    /// Bytes of buckets written: the written paths follow a schedule.
     written: u64,
 }
 
@@ -50,12 +50,12 @@ impl Session {
         (Self { store, shown }, volume)
     }
 
-    /// What the store holds now.
+    /// The store's present content.
     pub fn copy(&self) -> MemoryStore {
         self.store.inner().snapshot()
     }
 
-    /// What was seen since the last time.
+    /// What was seen since the last call.
     pub fn seen(&self) -> Seen {
         let mut seen = Seen::default();
         for shown in std::mem::take(&mut *self.shown.lock().expect("alone")) {
@@ -81,19 +81,19 @@ impl Session {
 }
 
 impl Seen {
-    /// Paths that were drawn.
+    /// The number of drawn paths.
     pub fn drawn(&self) -> usize {
         self.paths.iter().map(|(all, scheduled)| all - scheduled).sum()
     }
 
-    /// The lengths of what was written to an object.
+    /// The lengths of the writes to an object.
     pub fn writes_to(&self, object: &str) -> Vec<u64> {
         let writes = self.calls.iter().filter(|call| call.0 == Op::Write);
         writes.filter(|call| call.1.starts_with(object)).map(|call| call.2).collect()
     }
 
-    /// Paths, bytes of buckets written, and for each thing that was asked of an object how often
-    /// and with how many bytes.
+    /// Paths, bytes of buckets written, and for each kind of call on an object the number of calls
+    /// and bytes.
     fn totals(&self) -> (usize, usize, u64, BTreeMap<String, (u64, u64)>) {
         let mut calls = BTreeMap::<_, (u64, u64)>::new();
         for (op, object, len) in &self.calls {
@@ -135,8 +135,8 @@ pub fn told(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// Compares so many pairs of workloads, each made from dice for what is public and dice for what is
-/// not.
+/// Compares pairs of workloads, each made from dice for its public part and dice for its hidden
+/// part.
 pub fn compare_pairs(what: &str, default: u64, run: impl Fn(&mut Dice, &mut Dice) -> Seen) {
     let pairs = told("OBLIVIO_TRACE_PAIRS", default);
     let run = |public: &mut Dice, hidden: &mut Dice| Some((run(public, hidden), ()));
@@ -146,8 +146,8 @@ pub fn compare_pairs(what: &str, default: u64, run: impl Fn(&mut Dice, &mut Dice
     });
 }
 
-/// As [`compare_pairs`] where something between the workload and the volume decides what is asked for, of
-/// which each run tells: pairs of which the same was asked show as much.
+/// As [`compare_pairs`], with a layer that decides what reaches the volume. Each run gives what it
+/// asked for: pairs with equal requests show as much.
 pub fn compare_totals<A: PartialEq>(
     what: &str,
     pairs: u64,
@@ -163,7 +163,7 @@ pub fn compare_totals<A: PartialEq>(
     });
 }
 
-/// How often a pair is tried of which not the same was asked.
+/// How often to retry a pair with different requests.
 const TRIES: u64 = 20;
 
 fn compare<A>(

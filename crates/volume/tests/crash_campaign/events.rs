@@ -1,30 +1,30 @@
-//! What is done to a volume in a session, and what it must hold then.
+//! Events of a session, and the content that a volume must have afterwards.
 
 use crate::dice::Dice;
 use std::collections::BTreeMap;
 
-/// Blocks that are used.
+/// Blocks in use.
 pub const BLOCKS: u64 = 200;
-/// The root that belongs to a model is written under this id.
+/// The id of a model's root.
 pub const ROOT: u64 = u64::MAX;
 
-/// What blocks hold, by the byte that fills them; the root under [`ROOT`].
+/// The content of blocks, by the byte that fills them; the root under [`ROOT`].
 pub type Model = BTreeMap<u64, u8>;
 
 #[derive(Clone, Debug)]
 pub enum Event {
     /// Reads (`None`), writes, and with 0 removals.
     Access(Vec<(u64, Option<u8>)>),
-    /// Writes that may be carried out later.
+    /// Deferred writes.
     Defer(Vec<(u64, u8)>),
-    /// The same to all blocks: more than may wait.
+    /// The same to all blocks: more than may be deferred.
     Pour(u8),
     Root(u8),
     /// Writes half of all blocks, from the first on: the tree grows, and a discard makes it shrink.
     Fill(u64, u8),
     /// Blocks from the first to before the second.
     Discard(u64, u64),
-    /// So many quiet moments, in which the volume may commit by itself.
+    /// This many idle steps, in which the volume may commit by itself.
     Idle(u64),
     Reserve(u64),
     Commit,
@@ -69,12 +69,12 @@ pub fn put(model: &mut Model, id: u64, fill: u8, removed: bool) {
     }
 }
 
-/// What [`Event::Fill`] writes.
+/// The writes of [`Event::Fill`].
 pub fn fill(first: u64, fill: u8) -> Vec<(u64, Option<u8>)> {
     (first..first + BLOCKS / 2).map(|id| (id, Some(fill))).collect()
 }
 
-/// What [`Event::Pour`] writes.
+/// The writes of [`Event::Pour`].
 pub fn pour(fill: u8) -> Vec<(u64, u8)> {
     (0..BLOCKS).map(|id| (id, fill.wrapping_add(id as u8))).collect()
 }
@@ -90,7 +90,7 @@ pub fn beginnings(event: &Event) -> Vec<Event> {
     }
 }
 
-/// What a volume of so many addressable blocks holds after an event.
+/// The content of a volume with this many addressable blocks after an event.
 pub fn after(model: &Model, event: &Event, addressable: u64) -> Model {
     let mut model = model.clone();
     match event {

@@ -1,9 +1,9 @@
 //! Random workloads on random volumes with a crash at every storage operation, session after
 //! session, crashes of the recovery too.
 //!
-//! With a constant pace too, where ticks make durable what nobody has synced yet.
-//! `cargo test` plays for a second each; `OBLIVIO_CRASH_SECONDS=600` (`just crash`) for as long as told.
-//! The first seed is 1, or `OBLIVIO_CRASH_SEED`.
+//! Also with a constant pace, where ticks make durable what nobody has synced yet. `cargo test`
+//! plays for a second each; `OBLIVIO_CRASH_SECONDS=600` (`just crash`) sets the time. The first
+//! seed is 1, or `OBLIVIO_CRASH_SEED`.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 #![expect(clippy::print_stdout, reason = "the outcome of a long run is its table")]
 
@@ -26,7 +26,7 @@ use reluctant::Reluctant;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Sessions of a campaign; each begins on what a crash of the one before left.
+/// Sessions of a campaign; each starts from a crash of the previous one.
 const SESSIONS: u64 = 3;
 /// The fixed choices of a campaign.
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ struct Setup {
     block_bytes: usize,
     memory_bytes: usize,
     pace: Option<Pace>,
-    /// Somebody waits for each operation, and the disk takes its time, by this seed.
+    /// If a caller waits for each operation: the seed of the disk's delays.
     hurry: Option<u64>,
     /// A seed names one clock and one stream of randomness, so a campaign replays.
     environment: Environment,
@@ -51,7 +51,7 @@ impl Setup {
         Setup { block_bytes, memory_bytes, pace: None, hurry, environment }
     }
 
-    /// At a pace, as fast as it goes.
+    /// At a pace, as fast as possible.
     fn paced(dice: &mut Dice) -> Setup {
         let (interval, batch) = (Duration::from_nanos(1), 1 + dice.below(6) as usize);
         Setup { pace: Some(Pace { interval, batch }), ..Setup::any(dice) }
@@ -86,7 +86,7 @@ impl Setup {
         Volume::open(store, &passphrase(), options)
     }
 
-    /// As [`Self::open`] on a disk that may crash, and take its time.
+    /// As [`Self::open`] on a disk that may crash and may be slow.
     fn open_crashing(
         &self,
         disk: Arc<CrashStore>,
@@ -107,10 +107,11 @@ fn passphrase() -> Passphrase {
 struct Session {
     setup: Setup,
     model: Model,
-    /// What is in the volume after a crash now: the last commit, or one that did not return. At a
-    /// pace also what was there after any operation since: ticks record what was done so far.
+    /// The volume's possible contents after a crash now: the last commit, or a later one that did
+    /// not return. At a pace also the content after any operation since: ticks record all work so
+    /// far.
     possible: Vec<Model>,
-    /// How often the tree was made for less.
+    /// How often the tree began to shrink.
     shrinks: u64,
 }
 
@@ -119,7 +120,7 @@ impl Session {
         Session { setup, model: model.clone(), possible: vec![model.clone()], shrinks: 0 }
     }
 
-    /// Plays events until one fails, as after a crash all do.
+    /// Plays events until one fails; after a crash all do.
     fn play(&mut self, volume: &mut Volume, events: &[Event]) -> Result<(), Error> {
         for event in events {
             if let Event::Fill(..) | Event::Pour(_) = event {
@@ -143,7 +144,7 @@ impl Session {
             if commits || (idles && volume.known().epoch > epoch) {
                 self.possible = vec![self.model.clone()];
             } else if idles && self.setup.pace.is_none() {
-                // It did not commit, so what was done since the last commit may not be there.
+                // No commit: the work since the last one may be missing.
                 self.possible.pop();
             }
         }
@@ -200,7 +201,7 @@ impl Session {
             },
         };
         let answers = volume.access(ops.iter().map(op).collect())?;
-        // A batch is served in order: a read sees what stands before it.
+        // A batch is served in order: a read sees the operations before it.
         let mut model = self.model.clone();
         for ((id, fill), answer) in ops.into_iter().zip(answers) {
             match fill {
@@ -212,7 +213,7 @@ impl Session {
     }
 }
 
-/// All that a volume holds.
+/// The whole content of a volume.
 fn content(volume: &mut Volume) -> Model {
     volume.reserve(BLOCKS).expect("within the capacity");
     let read = |id| BlockOp { id: BlockId(id), action: Action::Read };
@@ -231,18 +232,18 @@ fn content(volume: &mut Volume) -> Model {
     model
 }
 
-/// What was done so far.
+/// The counts so far.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Counts {
     campaigns: u64,
     crashes: u64,
-    /// Crashed disks that were opened, verified and read.
+    /// Crashed disks opened, verified and read.
     states: u64,
     /// Of these, after a crash of the recovery of a crashed disk.
     twice: u64,
     /// Sessions whose intents were replayed.
     replayed: u64,
-    /// Times that a tree was made for less, in sessions that were then crashed at each operation.
+    /// Times that a tree began to shrink, in sessions that were then crashed at each operation.
     shrinks: u64,
     /// What all crashed disks held, byte for byte.
     held: Digest,
@@ -271,8 +272,8 @@ impl Campaign<'_> {
         self.counts.campaigns += 1;
     }
 
-    /// Crashes a session at each of its operations; gives one of the disks that were left, with
-    /// what it holds.
+    /// Crashes a session at each of its operations; gives one of the resulting disks, with its
+    /// content.
     fn session(
         &mut self,
         disk: &MemoryStore,
@@ -307,7 +308,7 @@ impl Campaign<'_> {
         next
     }
 
-    /// Crashes a session at operation `cut` and checks what is left.
+    /// Crashes a session at operation `cut` and checks the result.
     fn crash(
         &mut self,
         disk: &MemoryStore,
@@ -343,7 +344,7 @@ impl Campaign<'_> {
         (left.swap_remove(pick), found, computer)
     }
 
-    /// Opens what a crash left: it verifies, and holds one of the possible contents.
+    /// Opens a crashed disk: it verifies, and holds one of the possible contents.
     fn check(
         &mut self,
         disk: &MemoryStore,
@@ -366,7 +367,7 @@ impl Campaign<'_> {
         found
     }
 
-    /// Crashes the recovery of a crashed disk, and checks what that leaves.
+    /// Crashes the recovery of a crashed disk, and checks the result.
     fn crash_again(
         &mut self,
         disk: &MemoryStore,
@@ -404,7 +405,7 @@ fn any_campaign<'a>(
     Campaign { seed, setup: any_setup(&mut dice), dice, counts, most }
 }
 
-/// Campaigns until the time is over; each seed makes one.
+/// Campaigns until the time is up, one for each seed.
 fn campaigns(any_setup: fn(&mut Dice) -> Setup) {
     let until = Instant::now() + Duration::from_secs(number("OBLIVIO_CRASH_SECONDS").unwrap_or(1));
     let first = number("OBLIVIO_CRASH_SEED").unwrap_or(1);

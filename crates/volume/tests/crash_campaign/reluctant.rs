@@ -1,11 +1,11 @@
-//! A disk that may take longer than somebody wants to wait.
+//! A disk that may take longer than a caller wants to wait.
 
 use crate::dice::Dice;
 use oblivio_store::{CrashStore, Result, Store, pass_on};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// What is asked to be durable soon is so only now and then, each time as the seed says.
+/// A disk that makes data durable soon only now and then, as the seed says.
 pub struct Reluctant {
     disk: Arc<CrashStore>,
     dice: Mutex<Dice>,

@@ -25,7 +25,7 @@ fn bit(dice: &mut Dice) -> u8 {
     1 << dice.below(8)
 }
 
-/// The parts of the small objects, as docs/format.md has them.
+/// The parts of the small objects, as in docs/format.md.
 fn part_of(object: &str, at: u64, world: &World) -> &'static str {
     let len = world.disk.len(object).expect("memory").unwrap_or(0);
     match object {
@@ -71,8 +71,8 @@ fn change_bytes(world: &mut World, tally: &mut Tally) {
     }
 }
 
-/// One bit in each byte of the slab, under an open volume: the path to the bucket is read again
-/// after each change.
+/// One bit in each byte of the slab, under an open volume: each change is followed by a read of the
+/// path to its bucket.
 fn change_slab_bytes(world: &mut World, tally: &mut Tally) {
     let store = Arc::new(world.disk.snapshot());
     let mut volume = world.open(store.clone()).expect("sound");
@@ -100,7 +100,7 @@ fn change_slab_bytes(world: &mut World, tally: &mut Tally) {
     println!("slab: {used} bytes in {} buckets in use, in {objects:?}", places.len());
 }
 
-/// A sample of the slab's bytes, before an opening, and all that are not in use at once.
+/// A sample of the slab's bytes, before an opening, and all unused ones at once.
 fn change_slab_and_open(world: &mut World, tally: &mut Tally) {
     for (object, len) in world.objects() {
         if object.starts_with("slab") {
@@ -149,7 +149,7 @@ fn change_slab_and_read(world: &mut World, tally: &mut Tally) {
     }
 }
 
-/// Every slot changed places with another one.
+/// Every slot swapped with another one.
 fn swap_slots(world: &mut World, tally: &mut Tally) {
     for (object, _) in world.objects() {
         if object.starts_with("slab") {
@@ -222,8 +222,8 @@ fn truncate(world: &mut World, tally: &mut Tally) {
     }
 }
 
-/// The volume, and each of its objects alone, as after an earlier commit; every mixture of the
-/// last commit and the one before.
+/// The volume, and each of its objects alone, as after an earlier commit; every mixture of the last
+/// commit and the previous one.
 fn roll_back(world: &mut World, tally: &mut Tally) {
     for (index, earlier) in world.earlier.iter().enumerate() {
         tally.count("all rolled back", world.whole(earlier.snapshot()));
@@ -250,8 +250,8 @@ fn roll_back(world: &mut World, tally: &mut Tally) {
     }
 }
 
-/// One bit in each byte of the journal that a crashed session left. What stands before a
-/// damaged record is replayed; the last commit's content is there in any case.
+/// One bit in each byte of a crashed session's journal. The records before a damaged one are
+/// replayed; the last commit's content survives in any case.
 fn change_live_journal(world: &mut World, tally: &mut Tally) {
     let volume = world.open(Arc::new(world.crashed.snapshot())).expect("a crash is recovered");
     let records = volume.info().expect("memory").replayed;
@@ -288,7 +288,7 @@ fn expect_refused(tally: &Tally) {
     }
 }
 
-/// Whether everything is tried, and a volume of that scale.
+/// Whether to try everything, and a volume of that scale.
 fn world() -> (bool, World) {
     let full = std::env::var("OBLIVIO_DAMAGE").is_ok_and(|mode| mode == "full");
     let world = World::make(if full { FULL } else { SAMPLE });

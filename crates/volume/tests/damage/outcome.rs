@@ -1,17 +1,17 @@
-//! What came of some damage, and a table of all that did.
+//! The outcome of some damage, and a table of all outcomes.
 
 use oblivio_volume::Error;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What came of some damage.
+/// The outcome of some damage.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
     /// The right data, as if nothing had happened.
     NoEffect,
     /// An error, by its name.
     Refused(&'static str),
-    /// What must never be.
+    /// Must never happen.
     Bug(String),
 }
 
@@ -38,7 +38,7 @@ pub fn named(error: &Error) -> Outcome {
     }
 }
 
-/// The outcomes by what was done to what.
+/// The outcomes by kind of damage and object.
 #[derive(Default)]
 pub struct Tally(pub BTreeMap<String, BTreeMap<Outcome, u64>>);
 

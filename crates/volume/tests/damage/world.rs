@@ -1,4 +1,4 @@
-//! A stored volume, whose content is known, and how it was stored before.
+//! A stored volume with known content, and its earlier stores.
 
 use crate::dice::Dice;
 use crate::outcome::{Outcome, judge};
@@ -13,22 +13,22 @@ use std::sync::Arc;
 
 pub const SEED: u64 = 2026;
 
-/// How much is tried.
+/// How much to try.
 pub struct Scale {
     pub block_bytes: usize,
     pub blocks: u64,
     pub memory_bytes: usize,
     /// Commits after the first filling; enough of them begin a second pair of state objects.
     pub commits: u64,
-    /// Of the bytes that the current commit needs, one in so many is changed.
+    /// The step between changed bytes that the current commit needs.
     pub step: u64,
-    /// Of those of the slab before an opening, one in so many.
+    /// The step between changed bytes of the slab before an opening.
     pub slab_step: u64,
-    /// Of those of objects that it can do without, one in so many; and all of them at once.
+    /// The step between changed bytes of objects that it does not need; all of them at once, too.
     pub void_step: u64,
-    /// Truncated lengths of each object, about.
+    /// Approximate number of truncated lengths of each object.
     pub cuts: u64,
-    /// Of the earlier commits, one in so many is mixed with the last one.
+    /// The step between earlier commits that are mixed with the last one.
     pub rollbacks: usize,
 }
 
@@ -45,7 +45,7 @@ pub const SAMPLE: Scale = Scale {
 };
 pub const FULL: Scale = Scale {
     block_bytes: 1024,
-    // Not just below a power of two, so that leaves lack slots.
+    // Not just below a power of two, so leaves lack slots.
     blocks: 880,
     memory_bytes: 1 << 20,
     commits: 50,
@@ -56,7 +56,7 @@ pub const FULL: Scale = Scale {
     rollbacks: 1,
 };
 
-/// What a block holds after its write number `version`.
+/// A block's content after its write number `version`.
 pub fn content(id: u64, version: u64, bytes: usize) -> Vec<u8> {
     let mut dice = Dice(id << 32 ^ version);
     (0..bytes.div_ceil(8)).flat_map(|_| dice.next().to_le_bytes()).take(bytes).collect()
@@ -70,14 +70,14 @@ pub fn read(id: u64) -> BlockOp {
     BlockOp { id: BlockId(id), action: Action::Read }
 }
 
-/// A stored volume, what it holds, and how it was stored after each earlier commit.
+/// A stored volume, its content, and its store after each earlier commit.
 pub struct World {
     pub scale: Scale,
     pub disk: MemoryStore,
     pub known: Known,
     pub versions: BTreeMap<u64, u64>,
     pub earlier: Vec<MemoryStore>,
-    /// As it was left by a session that crashed after a few more batches.
+    /// The store of a session that crashed after a few more batches.
     pub crashed: MemoryStore,
     pub dice: Dice,
 }
@@ -126,7 +126,7 @@ impl World {
         Volume::open(store, &passphrase(), options)
     }
 
-    /// Reads blocks and compares them with what was written.
+    /// Reads blocks and compares them with the writes.
     pub fn compare(&self, volume: &mut Volume, ids: Vec<u64>) -> Result<(), Error> {
         let answers = volume.access(ids.iter().map(|id| read(*id)).collect())?;
         for (id, answer) in ids.iter().zip(answers) {
@@ -145,8 +145,8 @@ impl World {
         })
     }
 
-    /// Opens a store and verifies it; when that went well the content follows from the tags, and
-    /// a few blocks are read.
+    /// Opens a store and verifies it. After that the content follows from the tags, so it reads
+    /// only a few blocks.
     pub fn quick(&self, disk: MemoryStore, at: u64) -> Outcome {
         judge(|| {
             let mut volume = self.open(Arc::new(disk))?;
@@ -155,8 +155,8 @@ impl World {
         })
     }
 
-    /// Opens a store; when it says that it is at the very commit that it should be at, the state
-    /// is the undamaged one, and a bucket and a block are looked at.
+    /// Opens a store. If it reports exactly the expected commit, the state is the undamaged one,
+    /// and it checks one bucket and one block.
     pub fn opened(&self, disk: MemoryStore, at: u64) -> Outcome {
         judge(|| {
             let mut volume = self.open(Arc::new(disk))?;
@@ -189,7 +189,7 @@ impl World {
         disk
     }
 
-    /// Whether the current commit can do without an object.
+    /// Whether the current commit does not need an object.
     pub fn is_void(&self, object: &str) -> bool {
         self.whole(self.without(object)) == Outcome::NoEffect
     }

@@ -1,4 +1,4 @@
-//! What a crash, or a store that fails, leaves.
+//! The file system after a crash, or a failure of the store.
 
 use super::disks::{open, sequential};
 use super::*;
@@ -6,8 +6,8 @@ use oblivio_store::CrashStore;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Other files' new data must not reach what a crash brings back, although the volume commits
-/// blocks on its own between our commits.
+/// Other files' new data must not reach a restored state, although the volume commits blocks on its
+/// own between our commits.
 #[test]
 fn a_crash_keeps_committed_files_among_uncommitted_changes() {
     for seed in 0..20u64 {
@@ -17,7 +17,8 @@ fn a_crash_keeps_committed_files_among_uncommitted_changes() {
     }
 }
 
-/// This one commits whenever a turn of its queue ends, and a crash keeps by chance what came after.
+/// This one commits whenever a turn of its queue ends, and a crash keeps a random part of what came
+/// after.
 #[test]
 fn a_crash_keeps_committed_files_on_a_sequential_volume() {
     for seed in 0..12 {
@@ -111,7 +112,8 @@ fn files(fs: &FileSystem) -> Files {
     entries.map(|it| (String::from_utf8(it.name).unwrap(), get(fs, it.ino))).collect()
 }
 
-/// Rounds of changes, each with a commit at its end; `committed` hears of each that returned.
+/// Rounds of changes, each with a commit at its end; `committed` is called after each that
+/// returned.
 fn rounds(fs: &FileSystem, committed: &mut dyn FnMut()) -> oblivio_volume::Result<()> {
     for round in 0..4u8 {
         for i in 0..12u8 {

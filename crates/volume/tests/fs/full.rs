@@ -5,7 +5,7 @@ use oblivio_volume::BlockSpace;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-/// A volume of so many blocks, filled with small files; gives their number.
+/// A volume of `blocks` blocks, filled with small files; gives their number.
 fn filled(block: usize, blocks: u64, len: usize) -> (MemoryBlocks, FileSystem, usize) {
     let disk = MemoryBlocks::new(block, blocks, 4 << 20);
     let fs = FileSystem::format(disk.boxed()).unwrap();
@@ -21,7 +21,7 @@ fn fill(fs: &FileSystem, prefix: &str, len: usize) -> usize {
             Ok(_) => {}
             Err(Error::Full(why)) => {
                 assert!(why.contains("oblivio resize"), "{why}");
-                // A name may have found room that the content did not.
+                // There may be room for a name, and not for its content.
                 match fs.unlink(ROOT_INO, name.as_bytes()) {
                     Ok(()) | Err(Error::NotFound(_)) => return count,
                     Err(error) => panic!("{error}"),
@@ -91,7 +91,7 @@ fn what_is_offered_can_be_set_aside() {
         let offered = fs.usage().unwrap().free_blocks * block as u64;
         assert!(offered + held as u64 > blocks * block as u64 / 10 * 9, "{offered}");
         fs.allocate(handle, 0, offered, true).unwrap();
-        // And it can be written, one block here and one there.
+        // It can also be written, in scattered blocks.
         for at in (0..offered / block as u64).step_by(2) {
             fs.write(handle, at * block as u64, b"x").unwrap();
         }
@@ -143,7 +143,7 @@ fn what_small_files_left_is_told_as_free_after_quiet_moments() {
     }
     let free = fs.usage().unwrap().free_blocks - full;
     assert!(free >= 2_048 / 16 && moments > 1, "{free} blocks after {moments} moments");
-    // What is written in pages of metadata, and 32 shared blocks read and 16 written.
+    // Writes in pages of metadata, and 32 shared blocks read and 16 written.
     assert!(most < 200, "{most} operations in one moment");
     let quiet = disk.counts();
     assert_eq!((fs.idle().unwrap(), disk.counts()), (None, quiet));
@@ -209,7 +209,7 @@ fn a_limit_can_be_lowered_to_what_is_there_and_raised_again() {
     assert_clean(&fs);
 }
 
-/// Whoever keeps the store may put an old header back, with an old limit.
+/// A store may restore an old header, with an old limit.
 #[test]
 fn a_volume_that_holds_more_than_its_limit_is_full_and_no_more() {
     let (disk, fs, count) = filled(4096, 2_000, 3000);
@@ -277,10 +277,10 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// What a name led to since the last commit that was asked for; the last one is what it leads to.
+/// A name's versions since the last requested commit; the last one is the present one.
 type Versions = Vec<Option<Vec<u8>>>;
 
-/// A small volume that is always nearly full, and what should be on it.
+/// A small volume that is always nearly full, and its expected content.
 struct Nearly {
     disk: MemoryBlocks,
     fs: Option<FileSystem>,

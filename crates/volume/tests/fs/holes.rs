@@ -27,7 +27,7 @@ fn a_hole_gives_whole_blocks_back_and_zeros_the_edges() {
     assert_eq!(fs.attr(ino).unwrap().size, 40_000);
     assert_clean(&fs);
     let fs = crashed(&disk, fs);
-    // What was in place is torn at most, whole blocks are back.
+    // Overwritten data is torn at most; whole blocks are restored.
     assert!(get(&fs, ino)[8192..24_576].iter().all(|&byte| byte == 7));
     assert_clean(&fs);
 }

@@ -1,4 +1,4 @@
-//! Links, renames and special files, as POSIX has them.
+//! Links, renames and special files, as in POSIX.
 
 use super::*;
 use std::collections::HashSet;
@@ -134,8 +134,8 @@ fn symbolic_links_can_have_more_names() {
     assert_clean(&fs);
 }
 
-/// A directory that is open stays when its name goes, empty and without links, until it is closed
-/// or the volume is opened after a crash.
+/// An open directory outlives its name, empty and without links, until it is closed or the volume
+/// is opened after a crash.
 #[test]
 fn an_open_directory_outlives_its_name() {
     for crash in [false, true] {
@@ -201,7 +201,7 @@ fn what_somebody_refers_to_outlives_its_name() {
             false => {
                 fs.close(handle).unwrap();
                 assert!(matches!(fs.attr(file), Err(Error::NotFound(_))));
-                // The other one is forgotten with the end of the session.
+                // The end of the session forgets the other one.
                 FileSystem::open(fs.into_blocks().unwrap()).unwrap()
             }
         };
@@ -212,7 +212,7 @@ fn what_somebody_refers_to_outlives_its_name() {
     }
 }
 
-/// The character device of number 0 that an overlay takes for "removed below".
+/// The character device of number 0 that marks "removed below" for an overlay.
 #[test]
 fn a_whiteout_takes_the_old_name_in_the_same_step() {
     let (disk, fs) = fresh(2_000);
@@ -228,7 +228,7 @@ fn a_whiteout_takes_the_old_name_in_the_same_step() {
     assert!(matches!(leave(b"z", b"b", RenameMode::Replace), Err(Error::NotFound(_))));
     let files = fs.usage().unwrap().files;
     leave(b"a", b"b", RenameMode::Replace).unwrap();
-    // One was replaced, and the whiteout came.
+    // One was replaced, and the whiteout was added.
     assert_eq!(fs.usage().unwrap().files, files);
     leave(b"b", b"c", RenameMode::NoReplace).unwrap();
     fs.commit().unwrap();

@@ -31,7 +31,7 @@ fn fresh(capacity: u64) -> (MemoryBlocks, FileSystem) {
     (disk, fs)
 }
 
-/// What the disk holds after a crash.
+/// The file system after a crash.
 fn crashed(disk: &MemoryBlocks, fs: FileSystem) -> FileSystem {
     drop(fs);
     disk.crash();

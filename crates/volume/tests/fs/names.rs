@@ -1,4 +1,4 @@
-//! Directories, and what their entries may be called.
+//! Directories, and the names of their entries.
 
 use super::*;
 

@@ -1,8 +1,8 @@
-//! What is set aside can be written, whatever happens meanwhile.
+//! Blocks set aside can be written, whatever happens meanwhile.
 
 use super::*;
 
-/// Takes all space that is left, to the last block; says how many blocks that were.
+/// Takes all remaining space, to the last block; gives the number of blocks.
 fn fill(fs: &FileSystem, handle: Handle) -> u64 {
     let mut count = 0;
     loop {
@@ -64,7 +64,7 @@ fn small_writes_below_and_in_what_is_set_aside() {
 fn what_is_set_aside_reads_as_zeros_even_after_a_crash() {
     for seed in 1..20 {
         let (disk, fs) = fresh(2_000);
-        // The blocks held something before.
+        // The blocks had other content before.
         put(&fs, ROOT_INO, "old", &[0xee; 200_000]).unwrap();
         fs.commit().unwrap();
         fs.unlink(ROOT_INO, b"old").unwrap();

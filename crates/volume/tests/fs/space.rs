@@ -1,4 +1,4 @@
-//! What takes space, and gives it back.
+//! What takes space, and what gives it back.
 
 use super::*;
 
@@ -121,7 +121,7 @@ fn free_blocks_are_what_can_be_written() {
         while fs.write(handle, held + written * 4_096, &[1; 4_096]).is_ok() {
             written += 1;
         }
-        // Who writes gets a little more than what can be set aside at once.
+        // Writing yields a few more blocks than setting aside at once.
         assert!(free <= written + 2 && written <= free + free / 20 + 40, "{written} of {free}");
         assert!(fs.usage().unwrap().free_blocks <= 40);
     }
@@ -148,7 +148,7 @@ fn fill_with_names(fs: &FileSystem) -> u64 {
     fill_with_more_names(fs, 0)
 }
 
-/// As many more from a number on as fit; gives the number behind the last.
+/// Adds as many more, from a number on, as fit; gives the number behind the last.
 fn fill_with_more_names(fs: &FileSystem, first: u64) -> u64 {
     for count in first.. {
         let name = format!("{count:0>200}");
@@ -233,7 +233,7 @@ fn fill_at_random(fs: &FileSystem, chance: &mut u64, names: &mut Vec<String>, ro
         match full {
             None => names.push(name),
             Some(Error::Full(_)) => {
-                // A file whose content did not fit is there all the same.
+                // A file exists even if its content did not fit.
                 names.extend(fs.lookup(ROOT_INO, name.as_bytes()).is_ok().then_some(name));
                 return;
             }
@@ -295,7 +295,7 @@ fn what_was_deleted_is_told_as_free() {
     fs.idle().unwrap();
     assert_eq!(disk.counts(), accesses, "once is enough");
     assert_clean(&fs);
-    // And at the end of a session that had no quiet moment.
+    // And at the end of a session that was never idle.
     let more = fill_with_more_names(&fs, count);
     delete_names(&fs, count..more);
     let fs = FileSystem::open(fs.into_blocks().unwrap()).unwrap();
@@ -303,8 +303,7 @@ fn what_was_deleted_is_told_as_free() {
     assert_clean(&fs);
 }
 
-/// A volume without the room that is kept for deletions: some of them are refused then, but nothing
-/// else happens.
+/// A volume without the reserve for deletions refuses some of them, but nothing else happens.
 #[test]
 fn what_metadata_has_no_block_for_is_as_if_it_had_never_begun() {
     let disk = MemoryBlocks::new(4096, 1_500, 1 << 20);

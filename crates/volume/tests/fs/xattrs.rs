@@ -60,7 +60,7 @@ fn long_values_until_the_volume_is_full() {
         fs.rmdir(ROOT_INO, &entry.name).unwrap();
     }
     fs.commit().unwrap();
-    // The metadata file gives its blocks back when it is closed.
+    // Closing the metadata file frees its blocks.
     let fs = FileSystem::open(fs.into_blocks().unwrap()).unwrap();
     fs.mkdir(ROOT_INO, b"again", NewNode::default()).unwrap();
     assert_clean(&fs);

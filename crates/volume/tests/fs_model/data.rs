@@ -1,4 +1,4 @@
-//! What is done to the content of files.
+//! Operations on the content of files.
 
 use super::model::path;
 use super::{BLOCK, Op, Pair};
@@ -6,7 +6,7 @@ use oblivio_volume::Error;
 use oblivio_volume::fs::{Handle, SeekWhence, SetAttr};
 
 impl Pair {
-    /// A file of the model and a handle to it: one held open, or one opened for this. The handle
+    /// A file of the model and a handle to it, held open already or opened for this. The handle
     /// goes back to `done`.
     fn target(&self, choice: u8) -> Option<(u64, Handle, bool)> {
         if choice >= 160 && !self.handles.is_empty() {
@@ -142,7 +142,7 @@ impl Pair {
         }
     }
 
-    /// What is skipped as a hole is zero, and what is skipped as data ends where zeros begin.
+    /// A skipped hole is zero, and skipped data ends where zeros begin.
     pub fn seek(&mut self, choice: u8, at: u32) {
         let Some((id, handle, opened)) = self.target(choice) else {
             return;

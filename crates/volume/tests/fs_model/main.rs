@@ -17,7 +17,7 @@ use proptest::prelude::*;
 
 const BLOCK: usize = 2048;
 
-/// One operation; numbers choose among the paths of a small fixed set, for file data also among
+/// One operation. Numbers choose among the paths of a small fixed set, and for file data also among
 /// the files held open.
 #[derive(Clone, Debug)]
 enum Op {
@@ -103,9 +103,9 @@ proptest! {
         pair.compare();
     }
 
-    /// The volume commits of its own accord at random operations. Only ranges written over in
-    /// place may differ after a crash, so data is committed at once here; everything else hangs
-    /// in the air.
+    /// The volume commits spontaneously at random operations. After a crash only ranges overwritten
+    /// in place may differ, so file data is committed at once here; everything else stays
+    /// uncommitted.
     #[test]
     fn survives_commits_at_bad_moments(
         ops in prop::collection::vec(op(), 1..100),
@@ -124,8 +124,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
 
-    /// A volume on the sequential engine commits of its own accord too, at the end of each turn.
-    /// What was freed keeps its content there, and comes back with it.
+    /// A volume on the sequential engine commits spontaneously too, at the end of each turn. Freed
+    /// blocks keep their content there, and it comes back with them.
     #[test]
     fn behaves_like_the_model_on_a_sequential_volume(
         ops in prop::collection::vec(op(), 1..120),

@@ -1,9 +1,9 @@
-//! The plain model: names that lead to numbered nodes, and byte vectors.
+//! The plain model: names of numbered nodes, and byte vectors.
 
 use oblivio_volume::fs::{FileKind, RenameMode};
 use std::collections::BTreeMap;
 
-/// What the model knows of an inode. Inodes are numbered, names lead to numbers.
+/// The model of an inode. Inodes are numbered, and names map to numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Node {
     File(Vec<u8>),
@@ -24,7 +24,7 @@ pub struct Model {
     next: u64,
 }
 
-/// One of few paths: `a` to `c`, up to three deep, so that operations often meet.
+/// One of a few paths: `a` to `c`, up to three deep, so that operations often meet.
 pub fn path(choice: u8) -> String {
     let names = ["a", "b", "c"];
     let name = |index: u8| names[usize::from(index % 3)];
@@ -73,7 +73,7 @@ impl Model {
         }
     }
 
-    /// An inode goes with its last name and handle.
+    /// Drops an inode without names and handles.
     fn forget(&mut self, id: u64) {
         if !self.names.values().any(|&other| other == id) && !self.held.contains(&id) {
             self.nodes.remove(&id);
@@ -81,7 +81,7 @@ impl Model {
         }
     }
 
-    /// One handle is closed.
+    /// Closes one handle.
     pub fn release(&mut self, index: usize) {
         let id = self.held.remove(index);
         self.forget(id);
@@ -108,7 +108,7 @@ impl Model {
         self.names.extend(entries.map(|(tail, id)| (format!("{path}{tail}"), id)));
     }
 
-    /// Whether the rename succeeds, done in the model when it does.
+    /// Whether the rename succeeds; if so, the model does it.
     pub fn rename(&mut self, from: &str, to: &str, mode: RenameMode) -> bool {
         let below = |inner: &str, outer: &str| inner.starts_with(&format!("{outer}/"));
         let Some(&source) = self.names.get(from) else {
@@ -143,7 +143,7 @@ impl Model {
         true
     }
 
-    /// The number of what is there, if it is a file.
+    /// The number of the file at a path, if it is one.
     pub fn file(&self, path: &str) -> Option<u64> {
         let id = *self.names.get(path)?;
         matches!(self.nodes[&id], Node::File(_)).then_some(id)

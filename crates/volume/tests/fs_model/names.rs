@@ -1,4 +1,4 @@
-//! What is done to names and attributes.
+//! Operations on names and attributes.
 
 use super::{Node, Op, Pair, path};
 use oblivio_volume::Error;

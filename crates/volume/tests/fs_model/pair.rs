@@ -3,7 +3,7 @@
 use super::{Model, Node, Op, TestDisk, path, split};
 use oblivio_volume::fs::{FileKind, FileSystem, Handle, Ino, ROOT_INO};
 
-/// A file system and what it should be.
+/// A file system and its expected content.
 pub struct Pair {
     disk: Box<dyn TestDisk>,
     fs: Option<FileSystem>,
@@ -12,7 +12,7 @@ pub struct Pair {
     pub handles: Vec<Handle>,
     /// The model at the last commit.
     committed: Model,
-    /// Commits after each write, as ranges overwritten in place may be torn by a crash.
+    /// Commits after each write, because a crash may tear ranges overwritten in place.
     careful: bool,
 }
 
@@ -37,7 +37,7 @@ impl Pair {
         self.fs().resolve(&format!("/{path}")).ok().map(|a| a.ino)
     }
 
-    /// The directory of a path and its name there; a directory that is none fails later.
+    /// A path's directory and its name there. A missing directory fails later.
     pub fn place<'a>(&self, path: &'a str) -> Option<(Ino, &'a [u8])> {
         let (parent, name) = split(path);
         Some((self.ino(parent)?, name.as_bytes()))
@@ -87,7 +87,7 @@ impl Pair {
         self.compare();
     }
 
-    /// Everything in the file system is in the model and the other way round.
+    /// The file system and the model have the same content.
     pub fn compare(&self) {
         let report = self.fs().check_with(true, &mut |_, _| {}).unwrap();
         assert_eq!(report.problems, Vec::<String>::new());

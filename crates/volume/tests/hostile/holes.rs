@@ -1,23 +1,23 @@
-//! The holes that there were, to be put back: computers that know less.
+//! Past holes, to be put back: computers that know less.
 
 use oblivio_crypto::VolumeId;
 use oblivio_volume::{Error, Keep, Keeper, Known, LogSeen, MemoryKeeper, Result};
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// What a computer once did wrong (docs/decisions/0018-trust.md).
+/// A past mistake of a computer (docs/decisions/0018-trust.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hole {
-    /// C1: a header that nobody had authenticated said what is known.
+    /// C1: an unauthenticated header chose the knowledge.
     HeaderReadTwice,
     /// H1: of a log, only the number of syncs was known.
     LogByCount,
     /// H2: only the store's own lock kept two sessions apart.
     NoLock,
-    /// H3: a commit of a higher number was taken, whatever led to it.
+    /// H3: a commit of a higher number was believed, whatever led to it.
     NoTable,
-    /// M2: any volume with the same passphrase was taken in the place of another.
+    /// M2: any volume with the same passphrase passed for another.
     AnyVolume,
-    /// H4: what was about to be read was noted in the store only.
+    /// H4: only the store noted the next reads.
     IntentsNotNoted,
 }
 
@@ -26,10 +26,10 @@ pub enum Hole {
 pub struct Computer {
     notes: MemoryKeeper,
     hole: Option<Hole>,
-    /// The volume that a header names that was read before the one that is opened.
+    /// The volume in a header that was read before the opened one.
     named: Option<VolumeId>,
     syncs: Arc<Mutex<Syncs>>,
-    /// The volume at the one place that there is.
+    /// The volume at the one place.
     place: Arc<OnceLock<VolumeId>>,
 }
 
@@ -37,7 +37,7 @@ pub struct Computer {
 struct Syncs {
     epoch: u64,
     count: u64,
-    /// A sync is being made.
+    /// Whether a sync is in progress.
     under_way: bool,
 }
 
@@ -47,12 +47,12 @@ impl Computer {
         Self { notes: MemoryKeeper::default(), hole, named: None, syncs, place }
     }
 
-    /// The same, where a header names a volume.
+    /// The same, with a header that names a volume.
     pub fn told(&self, named: VolumeId) -> Self {
         Self { named: Some(named), ..self.clone() }
     }
 
-    /// Tells that a sync begins, or is over.
+    /// Notes the begin or end of a sync.
     pub fn sync(&self, under_way: bool) {
         self.syncs.lock().expect("one thread").under_way = under_way;
     }

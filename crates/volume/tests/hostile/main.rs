@@ -1,10 +1,10 @@
-//! A hostile store: at random moments, within and between the sessions of two or three computers, it
-//! hides, swaps, cuts, replays or forks what it holds, and some sessions die in between.
+//! A hostile store: at random moments, within and between the sessions of two or three computers,
+//! it hides, swaps, cuts, replays or forks its content, and some sessions die in between.
 //!
-//! Whatever it does, a computer finds the newest state that it knows of, or one that leads on from it, or
-//! it is refused; and no path is shown to it twice but by a replay. Each hole that there was once is put
-//! back, and must be found. `cargo test` plays some schedules; `OBLIVIO_HOSTILE=100000` (`just hostile`) as
-//! many as asked for. The first seed is 1, or `OBLIVIO_HOSTILE_SEED`; each seed is one schedule.
+//! Whatever it does, a computer finds the newest state that it knows of, or a later one, or is
+//! refused; and only a replay shows a path twice. Each past hole is put back, and must be found.
+//! `cargo test` plays some schedules; `OBLIVIO_HOSTILE=100000` (`just hostile`) sets their number.
+//! The first seed is 1, or `OBLIVIO_HOSTILE_SEED`; each seed is one schedule.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 #![expect(clippy::print_stdout, reason = "the outcome of a long run is its table")]
 
@@ -44,16 +44,16 @@ fn a_sequential_volume_is_the_newest_or_refused() {
     campaign(Engine::Sequential, number("OBLIVIO_HOSTILE", 400));
 }
 
-/// L1: the log of a sequential volume is read twice; a store that answers the second time as it did
-/// before a sync is refused, or heard of too late to matter.
+/// L1: an opening reads the log of a sequential volume twice. A store that answers the second time
+/// as before a sync is refused, or comes too late to matter.
 #[test]
 fn a_log_that_changes_while_it_is_read_is_refused() {
     let found = schedule::logs_that_change();
     assert!(found.refused > 0 && found.newest > 0, "{found:?}");
 }
 
-/// H1: a journal, or a ring log, is put in the place of another one on the same commit, as long and with
-/// as many syncs.
+/// H1: a journal, or a ring log, replaces another one on the same commit, of the same length and
+/// number of syncs.
 #[test]
 fn a_log_of_the_same_commit_cannot_be_swapped() {
     for engine in [Engine::Tree, Engine::Sequential] {
@@ -61,7 +61,7 @@ fn a_log_of_the_same_commit_cannot_be_swapped() {
     }
 }
 
-/// In how many schedules a hole that is put back is found.
+/// The first schedule that finds a restored hole.
 fn found_after(engine: Engine, hole: Hole) -> Option<u64> {
     (1..=2000).find(|seed| play(engine, *seed, Some(hole), &mut Counts::default()).is_err())
 }
@@ -71,7 +71,7 @@ fn every_old_hole_is_found_when_it_is_put_back() {
     let both =
         [Hole::HeaderReadTwice, Hole::LogByCount, Hole::NoLock, Hole::NoTable, Hole::AnyVolume];
     let planted = both.iter().flat_map(|hole| [(Engine::Tree, *hole), (Engine::Sequential, *hole)]);
-    // Reads of a sequential volume are not hidden, so it intends none.
+    // Reads of a sequential volume are not hidden, so it has no intents.
     for (engine, hole) in planted.chain([(Engine::Tree, Hole::IntentsNotNoted)]) {
         let after = found_after(engine, hole);
         println!("{engine:?}, {hole:?}: found in schedule {after:?}");

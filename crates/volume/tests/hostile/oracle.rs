@@ -1,28 +1,28 @@
-//! What every computer may find: its newest state, or one that leads on from it.
+//! What every computer may find: its newest state, or a later one.
 
-/// Blocks that are written and read, from 1 on.
+/// Blocks written and read, from 1 on.
 pub const BLOCKS: u64 = 10;
 
-/// What the blocks hold: the number of the write, 0 before the first.
+/// The content of the blocks: the number of the write, 0 before the first.
 pub type Content = [u64; BLOCKS as usize];
 
-/// A state that there was: after one write, on another state.
+/// A past state: after one write, on another state.
 #[derive(Clone, Debug)]
 struct State {
     parent: usize,
     content: Content,
 }
 
-/// All states that there ever were, in whatever history.
+/// All states, of every history.
 pub struct Oracle(Vec<State>);
 
 impl Oracle {
-    /// One state: nothing was written.
+    /// One state, without writes.
     pub fn new() -> Self {
         Self(vec![State { parent: 0, content: [0; BLOCKS as usize] }])
     }
 
-    /// A write of a block to a state; gives the state that it leads to. What is written is its number.
+    /// Adds a write of a block to a state; gives the new state. The written content is its number.
     pub fn write(&mut self, parent: usize, block: u64) -> usize {
         let state = self.0.len();
         let mut content = self.0[parent].content;
@@ -36,7 +36,7 @@ impl Oracle {
         self.0.iter().position(|state| state.content == *content)
     }
 
-    /// Whether `late` is `early`, or leads on from it.
+    /// Whether `late` is `early`, or descends from it.
     pub fn leads(&self, early: usize, late: usize) -> bool {
         let mut at = late;
         while at > early {

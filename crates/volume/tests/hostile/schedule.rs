@@ -1,4 +1,4 @@
-//! One schedule: sessions of some computers on one store, and what the store does in between.
+//! One schedule: sessions of some computers on one store, and the store's deeds in between.
 
 use crate::dice::Dice;
 use crate::holes::{Computer, Hole};
@@ -15,7 +15,7 @@ use oblivio_volume::{
 use std::sync::{Arc, Mutex, OnceLock};
 
 const BYTES: usize = 64;
-/// Fewer paths than this may be the same ones by chance.
+/// Fewer paths than this may be equal by chance.
 const TELLING: usize = 6;
 
 /// Which engine the volume is on.
@@ -25,7 +25,7 @@ pub enum Engine {
     Sequential,
 }
 
-/// What was done.
+/// The counts so far.
 #[derive(Debug, Default)]
 pub struct Counts {
     pub sessions: u64,
@@ -44,9 +44,9 @@ type Outcome<T> = Result<T, String>;
 /// A computer, and what it may rely on.
 struct Party {
     computer: Computer,
-    /// The newest state that was acknowledged to it, or that it was shown.
+    /// The newest state that it had acknowledged, or was shown.
     newest: usize,
-    /// The paths that it was shown, session by session, of the same blocks in the same order.
+    /// The paths it was shown, session by session, of the same blocks in the same order.
     paths: Vec<Vec<u64>>,
     /// The store as its last session left it, if nothing came between.
     left: Option<MemoryStore>,
@@ -59,7 +59,8 @@ struct World<'a> {
     honest: bool,
     now: Arc<MemoryStore>,
     past: Vec<MemoryStore>,
-    /// Whether what is stored now is what some sessions left, as a whole; and of each past state.
+    /// Whether the stored content is one that sessions left, as a whole; and the same of each past
+    /// state.
     whole: bool,
     wholes: Vec<bool>,
     oracle: Oracle,
@@ -70,7 +71,7 @@ struct World<'a> {
 /// Plays the schedule of a seed.
 ///
 /// # Errors
-/// What must not happen, did.
+/// Something forbidden happened.
 pub fn play(engine: Engine, seed: u64, hole: Option<Hole>, counts: &mut Counts) -> Outcome<()> {
     let mut dice = Dice(seed);
     let computers = 2 + dice.below(2);
@@ -110,7 +111,7 @@ impl World<'_> {
                 self.whole = restored.is_some_and(|number| self.wholes[number]);
             }
         }
-        // Nobody is refused what it left itself.
+        // Nobody is refused its own last state.
         for who in 0..self.parties.len() {
             let Some(left) = self.parties[who].left.take() else { continue };
             self.now.restore(&left);
@@ -120,7 +121,7 @@ impl World<'_> {
         Ok(())
     }
 
-    /// A session of a computer, that may die, or be told lies.
+    /// A session of a computer, which may die or meet a lying store.
     fn session(&mut self, who: usize, may_die: bool) -> Outcome<()> {
         self.counts.sessions += 1;
         self.counts.honest += u64::from(self.honest);
@@ -156,7 +157,7 @@ impl World<'_> {
             }
         };
         self.counts.opened += 1;
-        // What a replay shows was shown before.
+        // A replay shows what was shown before.
         paths.lock().expect("one thread").clear();
         let alone = self.steps(who, &mut volume, &store, &paths)?;
         drop(volume);
@@ -193,7 +194,7 @@ impl World<'_> {
         ClosedVolume::read(store.clone())?.open(&passphrase(), options)
     }
 
-    /// What a session does. Whether nothing came between that it did not do itself.
+    /// A session's steps. Says whether only its own changes came between them.
     fn steps(
         &mut self,
         who: usize,
@@ -243,8 +244,8 @@ impl World<'_> {
         Ok(alone)
     }
 
-    /// A session beside another one on the same store: of another computer, which cannot know, or of the
-    /// same, which must.
+    /// A session beside another one on the same store: of another computer, which cannot know, or
+    /// of the same, which must.
     fn beside(&mut self, who: usize) -> Outcome<()> {
         let other = self.dice.below(self.parties.len() as u64) as usize;
         if other == who && self.hole != Some(Hole::NoLock) {
@@ -259,7 +260,7 @@ impl World<'_> {
             };
         }
         self.counts.beside += 1;
-        // Not one beside that again.
+        // No further session beside that one.
         let honest = std::mem::replace(&mut self.honest, false);
         let after = Dice(self.dice.clone().next());
         let done = self.short_session(other);
@@ -297,7 +298,7 @@ impl World<'_> {
         Ok(())
     }
 
-    /// A computer is at this state now.
+    /// Notes that a computer is now at this state.
     fn reach(&mut self, who: usize, state: usize, how: &str) -> Outcome<()> {
         let party = &mut self.parties[who];
         if !self.oracle.leads(party.newest, state) {
@@ -308,7 +309,8 @@ impl World<'_> {
         Ok(())
     }
 
-    /// The paths of the same blocks, read in the same order, were never shown to this computer before.
+    /// Checks that this computer never saw these paths before, of the same blocks in the same
+    /// order.
     fn compare_paths(&mut self, who: usize, paths: &Mutex<Vec<u64>>) -> Outcome<()> {
         let mut shown = std::mem::take(&mut *paths.lock().expect("one thread"));
         shown.truncate(BLOCKS as usize);
@@ -324,14 +326,14 @@ impl World<'_> {
     }
 }
 
-/// What became of openings.
+/// The outcomes of openings.
 #[derive(Debug, Default)]
 pub struct Found {
     pub newest: u64,
     pub refused: u64,
 }
 
-/// Opens a volume, writes a number to a block and syncs; the session dies then.
+/// Opens a volume, writes a number to a block and syncs; then the session dies.
 fn write_and_die(store: Arc<MemoryStore>, computer: &Computer, state: u64) {
     let mut volume = open_on(store, computer).expect("sound");
     volume.reserve(BLOCKS + 1).expect("room");
@@ -348,7 +350,7 @@ fn open_on(store: Arc<dyn Store>, computer: &Computer) -> Result<Volume, Error> 
     Volume::open(store, &passphrase(), open)
 }
 
-/// At each operation of an opening, the log is put back to where it was before the last sync.
+/// At each operation of an opening, restores the log from before the last sync.
 pub fn logs_that_change() -> Found {
     let mut found = Found::default();
     for at in 1..80 {
@@ -373,7 +375,7 @@ pub fn logs_that_change() -> Found {
     found
 }
 
-/// A sync that was never acknowledged is hidden, another one is made, and then the first one shown.
+/// Hides a sync that was never acknowledged, makes another one, and then shows the first.
 pub fn swapped_logs(engine: Engine) {
     let log = if engine == Engine::Tree { "journal" } else { "log" };
     let (before, computer) = (made(engine).snapshot(), Computer::new(None));
@@ -390,13 +392,13 @@ pub fn swapped_logs(engine: Engine) {
     }
 }
 
-/// Nothing else than one of these ends a session.
+/// Only these errors may end a session.
 fn expect_refusal(error: &Error, died: bool) -> Outcome<()> {
     match error {
         Error::RolledBack(_) | Error::OtherVolume(_) | Error::Tampered(_) => Ok(()),
         Error::Unsupported(_) | Error::Busy => Ok(()),
         Error::Closed(_) | Error::Store(_) if died => Ok(()),
-        // An object that is not as long as it must be.
+        // An object of the wrong length.
         Error::Store(_) | Error::WrongPassphrase => Ok(()),
         other => Err(format!("an error of another kind: {other:?}")),
     }

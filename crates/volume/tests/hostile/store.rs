@@ -4,19 +4,19 @@ use crate::dice::Dice;
 use oblivio_store::{MemoryStore, PutMode, ReadAt, Result, Store, StoreError, WriteAt, pass_on};
 use std::sync::{Arc, Mutex};
 
-/// What happens at one operation of a session.
+/// An event at one operation of a session.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// The session dies: this operation and all after it fail, the first one before or after it took
-    /// effect.
+    /// The session dies: this operation and all after it fail, the first one before or after it
+    /// took effect.
     Die { after: bool },
-    /// Something is done to what is stored.
+    /// Changes the stored content.
     Meddle(u64),
-    /// An object is as it was here.
+    /// Restores an object to its state here.
     PutBack(&'static str),
 }
 
-/// What is stored now, and all that the store remembers.
+/// The stored content, and everything that the store remembers.
 pub struct Hostile {
     pub inner: Arc<MemoryStore>,
     pub past: Vec<MemoryStore>,
@@ -30,7 +30,7 @@ struct Plan {
     operations: u64,
     event: Option<(u64, Event)>,
     dead: bool,
-    /// The first reading of the header gives that of another volume.
+    /// Whether the first reading of the header gives another volume's.
     false_header: bool,
 }
 
@@ -52,7 +52,7 @@ impl Hostile {
         self.plan.lock().expect("one thread").dead
     }
 
-    /// Counts an operation; what is to become of it.
+    /// Counts an operation and decides its fate.
     fn before(&self) -> Result<bool> {
         let mut plan = self.plan.lock().expect("one thread");
         plan.operations += 1;
@@ -149,7 +149,7 @@ fn put(store: &MemoryStore, object: &str, bytes: Option<Vec<u8>>) {
     done.expect("memory");
 }
 
-/// Does something to what is stored; gives the number of the past state when it is one as a whole.
+/// Changes the stored content; gives the number of a past state if it is restored whole.
 pub fn meddle(
     now: &MemoryStore,
     past: &[MemoryStore],
@@ -162,12 +162,12 @@ pub fn meddle(
     let (then, object) = (&past[number], pick(&objects, dice)?);
     let log = if objects.iter().any(|name| name == "journal") { "journal" } else { "log" };
     match dice.below(12) {
-        // A fork, or a state of before.
+        // A fork, or an earlier state.
         0..=3 => {
             now.restore(then);
             return Some(number);
         }
-        // One object of before: a header, a log, a commit.
+        // One earlier object: a header, a log, a commit.
         4 | 5 => put(now, object, bytes_of(then, object)),
         6 => put(now, log, bytes_of(then, log)),
         7 => cut(now, log, dice),
@@ -202,7 +202,7 @@ fn pick<'a, T>(of: &'a [T], dice: &mut Dice) -> Option<&'a T> {
     if of.is_empty() { None } else { of.get(dice.below(of.len() as u64) as usize) }
 }
 
-/// Puts an object as another store has it.
+/// Replaces an object by another store's.
 pub fn put_over(now: &MemoryStore, from: &MemoryStore, object: &str) {
     put(now, object, bytes_of(from, object));
 }

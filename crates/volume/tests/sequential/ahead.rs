@@ -1,4 +1,4 @@
-//! Whoever reads in order finds what comes next announced to the store; who does not, does not.
+//! Sequential reads announce the next blocks to the store; other reads do not.
 
 use super::{MemoryKeeper, create};
 use oblivio_engine::sequential::SequentialConfig;
@@ -16,7 +16,7 @@ const MIB: u64 = 256;
 
 type Ranges = Vec<(u64, u64)>;
 
-/// What was announced and read of the disk, as offset and length.
+/// The announced and the read ranges of the disk, as offset and length.
 #[derive(Default)]
 struct Heard {
     expected: Ranges,

@@ -1,6 +1,6 @@
-//! Readers on threads of their own beside the one that writes: every answer is what the block held
-//! at some moment of the read, a failure of the store ends all handles and makes nobody see wrong
-//! data, and nothing that is written follows from what is read.
+//! Readers on threads of their own beside the writer. Every answer is the block's content at some
+//! moment of the read, a failure of the store ends all handles without wrong data, and no write
+//! follows from a read.
 
 use super::dice::Dice;
 use super::model::{BLOCK, any_events};
@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 
 const READERS: u64 = 3;
 
-/// What readers may find in a block: versions from the one that was last accepted to the one that
-/// is being written.
+/// What readers may find in a block: any version from the last accepted one to the one being
+/// written.
 #[derive(Default)]
 struct Version {
     accepted: AtomicU64,
@@ -33,7 +33,7 @@ fn content(block: u64, version: u64) -> Vec<u8> {
     content
 }
 
-/// Reads any blocks until it is over; gives how many, or the error that ended it.
+/// Reads random blocks until it is over; gives their number, or the error that ended it.
 fn read_on(
     reader: &dyn BlockReader,
     versions: &[Version],
@@ -67,8 +67,8 @@ fn read_on(
     Ok(read)
 }
 
-/// Writes for so long, with readers beside; gives how many blocks were read and written, or how it
-/// ended for each thread.
+/// Writes until a time, with readers beside; gives how many blocks were read and written, or how
+/// each thread ended.
 fn side_by_side(
     volume: &mut dyn BlockSpace,
     dice: &mut Dice,
@@ -136,8 +136,8 @@ fn readers_see_what_was_accepted_while_others_write() {
     assert!(read > volumes, "{read} blocks were read");
 }
 
-/// Whichever thread meets the failure: all of them end by it, none sees anything wrong, and the
-/// volume opens again.
+/// Whichever thread meets the failure, it ends all of them, none sees wrong data, and the volume
+/// opens again.
 #[test]
 fn a_store_that_fails_ends_readers_and_the_writer() {
     let mut met = [0, 0];

@@ -1,11 +1,11 @@
-//! Parameters of any size: those that pass validation have objects whose lengths can be told.
+//! Parameters of any size: those that pass validation have objects with computable lengths.
 
 use oblivio_engine::sequential::SequentialConfig;
 use oblivio_volume::Error;
 use oblivio_volume::sequential::SequentialOptions;
 use proptest::prelude::*;
 
-/// A power of two of up to so many bits, and a bit less or more.
+/// A power of two of up to `most` bits, and a bit less or more.
 fn about(most: u32) -> impl Strategy<Value = u64> {
     (0..=most, 0..3u64).prop_map(|(bits, more)| (1u64 << bits) + more - 1)
 }

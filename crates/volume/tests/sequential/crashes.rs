@@ -9,19 +9,19 @@ use oblivio_store::{CrashStore, MemoryStore, Store};
 use oblivio_volume::{BlockSpace, Error};
 use std::sync::Arc;
 
-/// Sessions one after the other; each begins on what a crash of the one before left.
+/// Consecutive sessions; each starts from a crash of the previous one.
 const SESSIONS: u64 = 3;
 const EVENTS: u64 = 25;
 
-/// A store and what may be in it.
+/// A store and its possible contents.
 pub struct Left {
     pub store: MemoryStore,
     pub memory: MemoryKeeper,
     pub possible: Vec<Model>,
 }
 
-/// What a session that was cut short may have left: the state of the last sync that returned, or
-/// any that came after it.
+/// Plays a session that may be cut short; gives the contents that it may leave: the state of the
+/// last sync that returned, or any later one.
 pub fn play(
     store: &Arc<impl Store + 'static>,
     memory: &MemoryKeeper,
@@ -44,7 +44,7 @@ pub fn play(
     possible
 }
 
-/// Opens what a crash left, and gives what is in it.
+/// Opens a crashed store, and gives its content.
 pub fn look(left: &Left, what: &str) -> Model {
     let store = Arc::new(left.store.snapshot());
     let mut volume = match open(store, &left.memory.twin()) {
@@ -56,7 +56,7 @@ pub fn look(left: &Left, what: &str) -> Model {
     found
 }
 
-/// A campaign; gives the number of states that were opened.
+/// A campaign; gives the number of opened states.
 fn campaign(seed: u64, most: u64) -> u64 {
     let mut dice = Dice(seed);
     let options = any_options(&mut dice);
@@ -70,7 +70,7 @@ fn campaign(seed: u64, most: u64) -> u64 {
         let what = format!("seed {seed}, session {session}");
         let at = look(&left, &what);
         let events = any_events(&mut dice, blocks, EVENTS);
-        // Once to the end, to know how many operations there are.
+        // Once to the end, to count the operations.
         let whole = Arc::new(CrashStore::holding(&left.store));
         play(&whole, &left.memory.twin(), &at, &events);
         let mut next = None;
@@ -114,7 +114,7 @@ fn no_crash_loses_what_was_synced() {
     println!("{states} crash states opened, seeds up to {seed}, nothing lost");
 }
 
-/// A crash while a crash is recovered from.
+/// A crash during the recovery from a crash.
 #[test]
 fn no_crash_of_a_recovery_loses_anything() {
     let (mut states, mut seed) = (0, told("OBLIVIO_CRASH_SEED", 1));

@@ -1,5 +1,5 @@
-//! Whatever of the stored bytes is changed, or replayed from an older state: the volume says so, or
-//! nothing that it says is wrong.
+//! Whichever stored bytes are changed, or replayed from an older state: the volume reports it, or
+//! no answer is wrong.
 
 use super::dice::Dice;
 use super::model::{Model, act, any_event, content};
@@ -15,7 +15,7 @@ use oblivio_volume::{BlockSpace, CreateOptions, Error, OpenOptions};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// A volume with a history: a store of some time ago, the store now, and what is in it.
+/// A volume with a history: an earlier store, the present one, and its content.
 struct Aged {
     old: MemoryStore,
     now: MemoryStore,
@@ -41,7 +41,7 @@ fn aged(options: SequentialOptions, dice: &mut Dice, finish: bool) -> Aged {
     Aged { old, now: store.snapshot(), memory, model }
 }
 
-/// Opens and reads everything: an error, or what is right.
+/// Opens and reads everything: an error, or the right content.
 fn examine(store: &MemoryStore, aged: &Aged, what: &str) -> bool {
     let opened = open(Arc::new(store.snapshot()), &aged.memory.twin());
     let found = opened.and_then(|mut volume| content(&mut volume));
@@ -76,7 +76,7 @@ fn no_changed_byte_is_believed() {
     assert!(noticed * 20 > changed, "hardly any change was noticed");
 }
 
-/// Sectors, pages, all that a flush writes at a time, each state, each quantum, and the whole.
+/// Sectors, pages, the unit that a flush writes, each state, each quantum, and the whole.
 fn regions(object: &str, len: u64, options: &SequentialOptions) -> BTreeSet<Extent> {
     let mut sizes = vec![512, 4096, len.max(1)];
     if object == "state" {
@@ -94,7 +94,7 @@ fn regions(object: &str, len: u64, options: &SequentialOptions) -> BTreeSet<Exte
     regions
 }
 
-/// Every object, and every region of every object, as it was some time ago.
+/// Every object, and every region of every object, in an earlier state.
 #[test]
 fn nothing_older_is_believed() {
     let (mut replayed, mut noticed) = (0u64, 0u64);
@@ -121,7 +121,7 @@ fn nothing_older_is_believed() {
     assert!(noticed > 0);
 }
 
-/// A volume whose first turn is long, so that all quanta of a test are in use.
+/// A volume whose first turn is long, so all quanta of a test are in use.
 fn long_turn() -> SequentialOptions {
     let engine = SequentialConfig {
         bucket_blocks: 50,
@@ -141,7 +141,7 @@ fn write_and_sync(volume: &mut dyn BlockSpace, id: u64, byte: u8) {
 /// Bytes of the quanta of [`long_turn`].
 const QUANTUM: u64 = 4096;
 
-/// Somebody who remembers nothing must still not be told that the log ends where it was damaged.
+/// Even without a memory, nobody may be made to believe that the log ends at the damage.
 #[test]
 fn a_hole_in_the_log_is_no_end() {
     let store = Arc::new(MemoryStore::new());
@@ -154,14 +154,14 @@ fn a_hole_in_the_log_is_no_end() {
         damaged.corrupt("log", quantum * QUANTUM + 99, |byte| *byte ^= 1).expect("a byte");
         let opened = open(Arc::new(damaged), &MemoryKeeper::default());
         match opened.map(|mut volume| content(&mut volume).expect("readable").blocks.len()) {
-            // Of the last one nobody can know without a memory.
+            // Without a memory, nobody can know of the last one.
             Ok(left) => assert_eq!((quantum, left), (9, 9)),
             Err(error) => assert!(matches!(error, Error::Tampered(_)), "{quantum}: {error}"),
         }
     }
 }
 
-/// Two histories parted; the log of one must not go on with that of the other.
+/// Two histories parted; the log of one must not continue with that of the other.
 #[test]
 fn a_log_put_together_from_two_is_not_believed() {
     let store = Arc::new(MemoryStore::new());

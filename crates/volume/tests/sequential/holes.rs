@@ -1,5 +1,5 @@
-//! What a disk says of itself: what was trimmed is a hole, wherever it has come to, and to ask for
-//! it shows nothing.
+//! A disk's report of its extents: trimmed ranges are holes, on whichever level, and the question
+//! shows nothing.
 
 use super::{MemoryKeeper, create, open};
 use oblivio_engine::sequential::SequentialConfig;
@@ -57,7 +57,7 @@ fn trimmed_ranges_are_holes(time_pages: bool) {
         (10, false),
         (290, true),
     ];
-    // In the queue, then further and further down, then after it was opened again.
+    // In the queue, then further and further down, then after another opening.
     for round in 0..40u64 {
         store.take();
         assert_eq!(told(&disk), expected, "round {round}");

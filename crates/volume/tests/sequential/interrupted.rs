@@ -1,5 +1,5 @@
-//! Ends that a plain crash of a session does not show: of a creation, of a process while the power
-//! stays on, the same crash again and again, and one among many quanta that wait together.
+//! Ends beyond a plain crash of a session: of a creation, of a process while the power stays on,
+//! the same crash again and again, and a crash with many quanta pending.
 
 use super::crashes::{Left, look, play};
 use super::dice::Dice;
@@ -14,8 +14,8 @@ use oblivio_volume::BlockSpace;
 use oblivio_volume::sequential::SequentialOptions;
 use std::sync::Arc;
 
-/// Whatever moment the power fails at: there is no volume, or one that opens. When the call
-/// returned there is one.
+/// Whenever the power fails, there is no volume, or one that opens. Once the call returned there is
+/// one.
 #[test]
 fn a_creation_that_is_cut_short_leaves_a_volume_or_none() {
     for seed in 0..20 {
@@ -42,7 +42,7 @@ fn a_creation_that_is_cut_short_leaves_a_volume_or_none() {
     }
 }
 
-/// A process is killed, so that the system still has what it wrote; the next one goes on from that,
+/// A process is killed, and the system still has its writes. The next process continues from them,
 /// and then the power fails.
 #[test]
 fn what_a_killed_process_left_is_durable_once_it_was_believed() {
@@ -55,7 +55,7 @@ fn what_a_killed_process_left_is_durable_once_it_was_believed() {
         let (memory, start) = (MemoryKeeper::default(), Arc::new(MemoryStore::new()));
         create(start.clone(), options, &memory).expect("a volume");
         let events = [any_events(&mut dice, blocks, 15), any_events(&mut dice, blocks, 8)];
-        // Once to the end, to know how many operations there are.
+        // Once to the end, to count the operations.
         let plan = FaultPlan::new();
         let store = Arc::new(CrashStore::holding(&start));
         let first = FaultStore::new(store, plan.clone());
@@ -122,7 +122,7 @@ fn the_same_crash_again_and_again_does_not_use_up_the_log() {
     }
 }
 
-/// So much is written without a sync that quanta are handed to the store long before one.
+/// Enough unsynced writes that quanta go to the store long before a sync.
 #[test]
 fn quanta_that_wait_together_are_lost_or_kept() {
     let engine = SequentialConfig {

@@ -1,8 +1,8 @@
 //! Volumes on the sequential engine: right, durable at every crash, the same trace for every
-//! workload of the same length, and nothing that was changed is believed.
+//! workload of the same length, and no changed bytes are believed.
 //!
 //! `cargo test` plays for a second each; `OBLIVIO_CRASH_STATES`, `OBLIVIO_TRACE_PAIRS` and
-//! `OBLIVIO_DAMAGE=full` (`just sequential-volume`) for as long as told.
+//! `OBLIVIO_DAMAGE=full` (`just sequential-volume`) set how long.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 #![expect(clippy::print_stdout, reason = "the outcome of a long run is its numbers")]
 
@@ -33,7 +33,7 @@ pub fn told(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// A small volume of any form.
+/// A small volume of random form.
 pub fn any_options(dice: &mut Dice) -> SequentialOptions {
     let blocks = 1 + dice.below(60);
     let engine = SequentialConfig {
@@ -46,7 +46,7 @@ pub fn any_options(dice: &mut Dice) -> SequentialOptions {
         cached_leaves: dice.below(8) as usize,
         ..SequentialConfig::new(64, blocks)
     };
-    // With pages in the ORAM a bucket has room for them and for data.
+    // With pages in the ORAM, a bucket has room for them and for data.
     let time_pages = if dice.below(3) == 0 { 1 } else { 0 };
     let bucket_blocks = engine.bucket_blocks.max(1 + time_pages);
     let engine = SequentialConfig { time_pages, bucket_blocks, ..engine };

@@ -1,4 +1,4 @@
-//! What a user does, what must come of it, and a volume that is compared with it.
+//! A user's actions, their expected results, and a volume to compare.
 
 use super::dice::Dice;
 use oblivio_engine::{Action, BlockId, BlockOp};
@@ -10,14 +10,14 @@ pub const BLOCK: usize = 64;
 /// One step of a user.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// Operations that are handed in together.
+    /// Operations passed together.
     Ops(Vec<BlockOp>),
     Root(Vec<u8>),
     Commit,
     Finish,
 }
 
-/// What is in a volume.
+/// The content of a volume.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Model {
     pub blocks: BTreeMap<u64, Vec<u8>>,
@@ -83,8 +83,8 @@ pub fn any_event(dice: &mut Dice, blocks: u64) -> Event {
     }
 }
 
-/// So many events; of one user in three each is small and synced at once, which fills the log
-/// with padding.
+/// `count` random events. For one user in three each is small and synced at once, which fills the
+/// log with padding.
 pub fn any_events(dice: &mut Dice, blocks: u64, count: u64) -> Vec<Event> {
     if dice.below(3) > 0 {
         return (0..count).map(|_| any_event(dice, blocks)).collect();
@@ -93,7 +93,7 @@ pub fn any_events(dice: &mut Dice, blocks: u64, count: u64) -> Vec<Event> {
     (0..2 * count).flat_map(synced).collect()
 }
 
-/// Does it, and compares what is answered.
+/// Plays an event, and compares the answers.
 pub fn act(volume: &mut dyn BlockSpace, model: &Model, event: &Event) -> Result<()> {
     match event {
         Event::Ops(ops) => {
@@ -116,7 +116,7 @@ pub fn act(volume: &mut dyn BlockSpace, model: &Model, event: &Event) -> Result<
     }
 }
 
-/// All that is in a volume.
+/// The whole content of a volume.
 pub fn content(volume: &mut dyn BlockSpace) -> Result<Model> {
     let count = volume.capacity_blocks();
     let read = |id| BlockOp { id: BlockId(id), action: Action::Read };

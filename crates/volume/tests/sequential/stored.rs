@@ -1,5 +1,5 @@
-//! What a volume stores, as files for a randomness battery: blocks of zeros, every level in use.
-//! Not run by itself: `just sequential-stored`.
+//! The stored bytes of a volume, as files for a randomness battery: blocks of zeros, every level in
+//! use. Not run by itself: `just sequential-stored`.
 
 use super::told;
 use super::{MemoryKeeper, create, open};
@@ -13,9 +13,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 const BLOCK: usize = 4096;
-/// Blocks that are written together.
+/// Blocks written together.
 const TOGETHER: u64 = 256;
-/// Bytes that go to a file at a time.
+/// Bytes written to a file at a time.
 const PART: u64 = 4 << 20;
 /// How often the whole volume is written, each time by another session.
 const ROUNDS: u64 = 3;

@@ -1,4 +1,4 @@
-//! The trace of writes of two workloads of equal length is the same, place by place, crashes and
+//! Two workloads of equal length have the same trace of writes, place by place, crashes and
 //! recoveries included.
 
 use super::dice::Dice;
@@ -11,7 +11,7 @@ use oblivio_store::{CrashStore, MemoryStore, RecordStore, Store};
 use oblivio_volume::{BlockSpace, Result};
 use std::sync::Arc;
 
-/// What is public of a workload: so many writes, a new root, a sync, an end.
+/// The public part of a workload: a number of writes, a new root, a sync, an end.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Writes(u64),
@@ -20,7 +20,7 @@ enum Step {
     Finish,
 }
 
-/// One change of what is stored: the operation, the object, where in it, how long.
+/// One change of the stored content: the operation, the object, the offset, the length.
 pub type Seen = (Op, Arc<str>, u64, u64);
 
 fn any_steps(dice: &mut Dice) -> Vec<Step> {
@@ -31,14 +31,14 @@ fn any_steps(dice: &mut Dice) -> Vec<Step> {
         _ => Step::Writes(1 + dice.below(20)),
     };
     if dice.below(3) == 0 {
-        // So many syncs that turns are padded to their end.
+        // Enough syncs that turns are padded to their end.
         return (0..40).flat_map(|_| [Step::Writes(1), Step::Sync]).collect();
     }
     (0..12).map(|_| step(dice)).collect()
 }
 
-/// One of the workloads of that length: sequential, random, the same block again and again, discards
-/// only, or anything, with reads in between.
+/// One of the workloads of that length: sequential, random, the same block again and again,
+/// discards only, or anything, with reads in between.
 fn workload(steps: &[Step], dice: &mut Dice, blocks: u64) -> Vec<Event> {
     let (kind, mut next) = (dice.below(5), dice.below(blocks));
     let mut write = |dice: &mut Dice| {
@@ -95,15 +95,15 @@ pub fn act(volume: &mut dyn BlockSpace, event: &Event) -> Result<()> {
     }
 }
 
-/// What somebody with every snapshot may know: all that was written or made durable, in order.
+/// What an observer with every snapshot may know: all writes and syncs, in order.
 pub fn writes(events: Vec<Recorded>) -> Vec<Seen> {
     let written = |event: &Recorded| !matches!(event.op, Op::Read | Op::List | Op::Len);
     let seen = |event: Recorded| (event.op, event.object, event.offset, event.len);
     events.into_iter().filter(written).map(seen).collect()
 }
 
-/// Plays a workload. The power fails as often as there are `cuts`, each after so many operations
-/// of the store, in a recovery too; what is left is opened, and the workload goes on.
+/// Plays a workload. The power fails once for each of `cuts`, after that many operations of the
+/// store, in a recovery too. The crashed store is opened, and the workload goes on.
 fn trace(
     start: &MemoryStore,
     memory: &MemoryKeeper,
@@ -116,7 +116,7 @@ fn trace(
         let disk = CrashStore::holding(&left);
         disk.crash_after(cut);
         let store = Arc::new(RecordStore::new(disk));
-        // The power fails in it, unless there is less to do.
+        // The power fails in it, unless less is left to do.
         drop(session(&store, &memory, &mut rest));
         store.inner().crash();
         seen.extend(writes(store.take()));
@@ -128,7 +128,7 @@ fn trace(
     Ok(seen)
 }
 
-/// Opens a volume and plays what is left of a workload.
+/// Opens a volume and plays the rest of a workload.
 fn session<S: Store + 'static>(
     store: &Arc<RecordStore<S>>,
     memory: &MemoryKeeper,
@@ -169,7 +169,8 @@ fn equal_lengths_leave_equal_traces() {
     println!("{pairs} pairs, {crashed} with crashes, {events_seen} writes: equal");
 }
 
-/// The test above can fail: without the padding of quanta a sync shows how much waits for it.
+/// The test above can fail: without the padding of quanta a sync would show how much it makes
+/// durable.
 #[test]
 fn another_length_leaves_another_trace() {
     let mut dice = Dice(9);

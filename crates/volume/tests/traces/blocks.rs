@@ -1,4 +1,4 @@
-//! The block space itself: which blocks are written, again or not, read and given back.
+//! The block space itself: which blocks are written, rewritten or not, read and given back.
 
 use super::create;
 use super::dice::Dice;
@@ -9,10 +9,10 @@ use oblivio_volume::{BlockSpace, OpenOptions, Volume};
 use std::sync::{Arc, LazyLock};
 
 const BLOCK: usize = 512;
-/// In the midst of a size class.
+/// In the middle of a size class.
 const LIVE: u64 = 720;
 
-/// A volume in which so many blocks exist.
+/// A volume with [`LIVE`] blocks.
 fn filled() -> Arc<MemoryStore> {
     let (store, mut volume) = create(BLOCK, 1024 * BLOCK as u64);
     volume.reserve(1024).expect("room");
@@ -24,7 +24,7 @@ fn filled() -> Arc<MemoryStore> {
 
 static FILLED: LazyLock<Arc<MemoryStore>> = LazyLock::new(filled);
 
-/// What is public of a step: what is done, how often, with how many bytes.
+/// The public part of a step: what is done, how often, with how many bytes.
 #[derive(Clone, Debug)]
 enum Step {
     Write(Vec<usize>),
@@ -41,7 +41,7 @@ fn any_step(dice: &mut Dice, discards: &mut u64) -> Step {
             Step::Write((0..=count).map(|_| 1 + dice.below(BLOCK as u64) as usize).collect())
         }
         5..8 => Step::Read(1 + dice.below(20)),
-        // As many as the size class does not tell of.
+        // Few enough that the size class does not reveal them.
         8 if *discards > 0 => {
             let count = 1 + dice.below(*discards);
             *discards -= count;
@@ -105,7 +105,7 @@ fn run(volume: &mut Volume, steps: &[Step], dice: &mut Dice) {
     }
 }
 
-/// So many blocks: side by side, or as far apart as they can be.
+/// `count` blocks: adjacent, or as far apart as possible.
 fn given_back(count: u64, dice: &mut Dice) -> Vec<u64> {
     let first = dice.below(LIVE);
     let apart = if dice.below(2) == 0 { 1 } else { LIVE / count };
@@ -158,7 +158,7 @@ fn rewriting_one_block_shows_as_much_as_writing_many() {
     }
 }
 
-/// What a commit writes of blocks that were given back: as much for any as for neighbours.
+/// A commit writes as much for discarded blocks anywhere as for neighbours.
 #[test]
 fn a_commit_does_not_tell_whether_blocks_lay_side_by_side() {
     const MANY: u64 = 1 << 18;
@@ -179,7 +179,7 @@ fn a_commit_does_not_tell_whether_blocks_lay_side_by_side() {
                 true => volume.erase(&ids).expect("memory"),
                 false => volume.discard(&ids).expect("memory"),
             }
-            // More than a record takes, so that a commit follows.
+            // More than fits into a record, so that a commit follows.
             let op = |id| BlockOp { id: BlockId(id), action: Action::Write(vec![2; 64]) };
             for _ in 0..60 {
                 volume.defer((0..1000).map(op).collect()).expect("memory");
@@ -195,8 +195,8 @@ fn a_commit_does_not_tell_whether_blocks_lay_side_by_side() {
     }
 }
 
-/// A session with padding that crashed: what was synced is there, whoever opens the volume next,
-/// and who pads shows as much whichever blocks were written.
+/// A padded session that crashed: the synced data is there at any next opening, and a padded
+/// opening shows as much whichever blocks were written.
 #[test]
 fn what_a_padded_session_synced_survives_it() {
     let crashed = |distinct: u64| {

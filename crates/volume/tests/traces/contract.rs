@@ -1,4 +1,4 @@
-//! Lines of the contract in SECURITY.md that no other test holds.
+//! Lines of the contract in SECURITY.md without another test.
 
 use super::create;
 use super::pairs::{Session, padded};
@@ -19,8 +19,8 @@ fn op(id: u64, action: Action) -> BlockOp {
     BlockOp { id: BlockId(id), action }
 }
 
-/// Whatever an operation is, and for whatever block, it reads one path; the schedule adds one after
-/// every 3 that is written as well, and the map one after every 256.
+/// Every operation on any block reads one path. The schedule adds one after every 3 that is written
+/// as well, and the map one after every 256.
 #[test]
 fn every_operation_reads_one_path() {
     let (store, mut volume) = create(512, 1 << 20);
@@ -49,7 +49,7 @@ fn every_operation_reads_one_path() {
     }
 }
 
-/// Where the journal ends once a record made it longer follows from where the record ends.
+/// A record that extends the journal sets its new end, which follows from the record's end.
 #[test]
 fn zeros_follow_a_record_by_the_length_of_the_journal() {
     let (store, mut volume) = create(512, 1 << 20);
@@ -72,7 +72,7 @@ fn zeros_follow_a_record_by_the_length_of_the_journal() {
     assert!(lens.iter().filter(class).all(|len| len.is_multiple_of(4096)), "{lens:?}");
 }
 
-/// Reading a block that waits shows an access, and its write is carried out when it would be.
+/// A read of a deferred block shows an access, and its write is carried out at its usual time.
 #[test]
 fn what_waits_is_read_like_anything_else() {
     let (store, mut volume) = create(512, 1 << 20);
@@ -92,7 +92,7 @@ fn what_waits_is_read_like_anything_else() {
     assert_eq!(paths(500), (1, 9));
 }
 
-/// Of a trim the store learns no more than that there was one.
+/// A trim reveals only that there was one.
 #[test]
 fn a_trim_does_not_tell_what_existed() {
     const SIZE: u64 = 8 << 20;
@@ -134,7 +134,7 @@ fn named(name_bytes: usize) -> std::sync::Arc<MemoryStore> {
     store
 }
 
-/// How many paths listing and reading show, in a session that has read nothing yet.
+/// The numbers of paths that listing and reading show, in a session that has read nothing yet.
 fn look(store: &MemoryStore, options: OpenOptions, ahead: usize) -> [usize; 4] {
     let (session, volume) = Session::open(store, options);
     session.seen();
@@ -173,7 +173,7 @@ fn lengths_of_names_and_holes_show_without_padding() {
     assert!(data > 200, "{data}");
 }
 
-/// A mount reads up to so many blocks of metadata together, as many as there are.
+/// A mount prefetches up to `most` blocks of metadata together, if there are that many.
 #[test]
 fn metadata_is_read_ahead_at_once() {
     let (few, many) = (named(4), named(240));
@@ -189,7 +189,7 @@ fn metadata_is_read_ahead_at_once() {
     assert!((16..64).contains(&all), "{all}");
 }
 
-/// Nothing is asked of a store but what the rows of the contract name.
+/// A session makes only the requests in the rows of the contract.
 #[test]
 fn a_session_touches_the_objects_that_the_contract_names() {
     let store = named(4);
@@ -205,7 +205,7 @@ fn a_session_touches_the_objects_that_the_contract_names() {
     }
 }
 
-/// The rows of the table of what is shown with padding.
+/// The rows of the table of padded operations.
 #[test]
 fn what_padded_operations_show() {
     let store = named(4);
@@ -227,7 +227,8 @@ fn what_padded_operations_show() {
     fs.commit().expect("memory");
     // 28 and 2 for each of the three.
     assert_eq!(session.seen().records, [record(34)]);
-    // Of a length of 30 blocks and one byte more than any place makes 31 of: 32 and 33, and 31 of the sync.
+    // 30 blocks touch at most 31, two bytes more at most 32. One more each for the old end,
+    // and 31 of the sync.
     for (len, accesses) in [(30 * BLOCK, 63), (30 * BLOCK + 2, 64)] {
         fs.write(file, 9, &vec![8; len]).expect("room");
         assert!(session.seen().drawn() >= 4, "a tail may have to be read");
@@ -240,7 +241,7 @@ fn what_padded_operations_show() {
     assert_eq!(session.seen().records, [record(33)]);
 }
 
-/// The length of a record with room for so many blocks and what is said of each.
+/// The length of a record with room for `accesses` blocks and their heads.
 fn record(accesses: usize) -> u64 {
     let bytes = (accesses * (BLOCK + 24)).next_power_of_two() + 4096;
     bytes.next_multiple_of(bytes.next_power_of_two() / 8) as u64

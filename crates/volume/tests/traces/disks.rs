@@ -1,4 +1,4 @@
-//! Disks: at which offsets they are read, written and trimmed.
+//! Disks: the offsets of their reads, writes and trims.
 
 use super::create;
 use super::dice::Dice;
@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock};
 
 const BLOCK: u64 = 1024;
 const SIZE: u64 = 1000 * BLOCK;
-/// So much of it exists, in the midst of a size class.
+/// The bytes that exist, in the middle of a size class.
 const LIVE: u64 = 720 * BLOCK;
 
 static FILLED: LazyLock<Arc<MemoryStore>> = LazyLock::new(|| {
@@ -38,7 +38,7 @@ fn any_step(dice: &mut Dice) -> Step {
     match dice.below(9) {
         0..2 => Step::Read((0..=dice.below(4)).map(|_| len(dice)).collect()),
         2..5 => Step::Write(len(dice)),
-        // Their whole blocks are given back; as few as the size class does not tell of.
+        // Their whole blocks are given back: few enough that the size class does not reveal them.
         5 => Step::Zeroes(len(dice).min(3 * BLOCK), dice.below(2) == 0),
         6 => Step::Trim(1 + dice.below(3)),
         _ => Step::Flush,

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, LazyLock};
 
 const BLOCK: u64 = 4096;
-/// So many files of each kind, all as long as the others of it.
+/// Files of each kind, all of one length.
 const EACH: u64 = 20;
 const LONG: u64 = 30 * BLOCK + 700;
 const SHORT: u64 = 900;
@@ -34,7 +34,7 @@ static FILLED: LazyLock<Arc<MemoryStore>> = LazyLock::new(|| {
         make("victim", 5 * BLOCK + SHORT, false);
         fs.mkdir(ROOT_INO, &name_of("dir", number), NewNode::default()).expect("room");
     }
-    // So much more that what a workload adds or removes does not change the size class.
+    // Enough that a workload's additions and removals do not change the size class.
     let (_, rest) = fs.create(ROOT_INO, b"rest", NewNode::default()).expect("room");
     fs.write(rest, 0, &vec![5; (3700 * BLOCK) as usize]).expect("room");
     fs.close(rest).expect("open");
@@ -46,7 +46,7 @@ fn name_of(kind: &str, number: u64) -> Vec<u8> {
     format!("{kind} {number}{}", "x".repeat((number * 7 % 60) as usize)).into_bytes()
 }
 
-/// What is public of a step.
+/// The public part of a step.
 #[derive(Clone, Debug)]
 enum Step {
     Create,
@@ -92,7 +92,7 @@ fn any_step(dice: &mut Dice, unlinks: &mut u64) -> Step {
     }
 }
 
-/// One side's work: files chosen its own way.
+/// One side's work, with its own choice of files.
 struct Work<'a> {
     fs: &'a FileSystem,
     dice: &'a mut Dice,
@@ -138,7 +138,7 @@ impl<'a> Work<'a> {
         self.fs.open_file(ino).expect("a file")
     }
 
-    /// Where so many bytes lie within a long file.
+    /// The offset of `len` bytes within a long file.
     fn offset(&mut self, len: u64) -> u64 {
         match self.dice.below(3) {
             0 => LONG - len,

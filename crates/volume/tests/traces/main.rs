@@ -1,8 +1,9 @@
 //! With padding the store sees the same of two workloads with equal numbers and sizes of
-//! operations, whichever blocks, offsets, files and names they were for: as many paths, the same
+//! operations, whichever blocks, offsets, files and names they use: as many paths, the same
 //! records, the same commits, as many bytes. Recorded at the store.
 //!
-//! `cargo test` compares a few pairs; `OBLIVIO_TRACE_PAIRS` (`just padded-pairs`) as many as told.
+//! `cargo test` compares a few pairs; `OBLIVIO_TRACE_PAIRS` (`just padded-pairs`) sets their
+//! number.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 #![expect(clippy::print_stdout, reason = "the outcome of a long run is its numbers")]
 
@@ -23,7 +24,7 @@ use oblivio_volume::{CreateOptions, OpenOptions, Volume};
 use pairs::Session;
 use std::sync::Arc;
 
-/// A new volume for so many bytes.
+/// A new volume of this capacity.
 fn create(block_bytes: usize, capacity_bytes: u64) -> (Arc<MemoryStore>, Volume) {
     let store = Arc::new(MemoryStore::new());
     let create = CreateOptions { block_bytes, capacity_bytes, kdf: KdfParams::TEST };

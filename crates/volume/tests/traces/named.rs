@@ -26,7 +26,7 @@ fn every_line_names_a_test_that_exists() {
         let source = source.unwrap_or_else(|error| panic!("{file}.rs: {error}"));
         let begins = format!("fn {test}(");
         let at = source.find(&begins).unwrap_or_else(|| panic!("{file}.rs has no {test}"));
-        // Its own attribute, or that of a property.
+        // A test's own attribute, or a property's.
         assert!(source[..at].trim_end().ends_with(']'), "{file}.rs: {test} is no test");
     }
     let tables = text.split("\n\n").filter(|part| part.contains("| held by |"));

@@ -1,4 +1,4 @@
-//! What is damaged, older, or of another history than what was seen gives no wrong data.
+//! Damaged or older volumes, or ones of another history than was seen, give no wrong data.
 
 use crate::model::{Model, content};
 use crate::{BYTES, created, passphrase, read, tight, write};
@@ -6,7 +6,7 @@ use oblivio_store::{MemoryStore, PutMode, ReadAt, Store};
 use oblivio_volume::{BlockSpace, Error, Known, MemoryKeeper, OpenOptions, Volume};
 use std::sync::Arc;
 
-/// How a computer that knows this opens a volume.
+/// The options of a computer with this knowledge.
 fn knowing(known: Known) -> OpenOptions {
     OpenOptions { keeper: Some(Box::new(MemoryKeeper::knowing(known))), ..tight() }
 }
@@ -100,7 +100,7 @@ fn a_fork_is_told_from_what_was_seen() {
 }
 
 /// Two sessions on copies of one volume crash with the same records at the same offsets. An
-/// adversary who kept both journals cannot put one together from them.
+/// adversary who kept both journals cannot splice them.
 #[test]
 fn journals_of_two_forks_do_not_mix() {
     let (base, model, _) = filled();

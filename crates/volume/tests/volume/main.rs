@@ -20,7 +20,7 @@ fn small() -> CreateOptions {
     CreateOptions { block_bytes: BYTES, capacity_bytes: 1 << 20, kdf: KdfParams::TEST }
 }
 
-/// Little memory, so that most buckets are read and written and not cached.
+/// Little memory, so most buckets are read and written and not cached.
 fn tight() -> OpenOptions {
     OpenOptions { memory_bytes: 64 << 10, ..OpenOptions::default() }
 }
@@ -39,7 +39,7 @@ fn created() -> MemoryStore {
     store.snapshot()
 }
 
-/// Where a page is not much beside a bucket, buckets begin at pages.
+/// Buckets begin at pages if a page is small beside a bucket.
 #[test]
 fn large_buckets_begin_at_pages() {
     for (block_bytes, align) in [(4 << 10, 512), (16 << 10, 4096)] {
@@ -80,7 +80,7 @@ fn the_capacity_is_a_limit_and_not_a_reservation() {
     volume.reserve(100).expect("an earlier refusal closes nothing");
 }
 
-/// What comes after the commit in the same list is for the next sync to make durable.
+/// Writes after the commit in the same list are left to the next sync.
 #[test]
 fn a_commit_within_a_long_list_forgets_nothing() {
     const BLOCK: usize = 4096;
@@ -102,7 +102,7 @@ fn a_commit_within_a_long_list_forgets_nothing() {
         }
         assert!(volume.known().epoch > before, "a commit was due within the list");
         volume.commit().expect("sound");
-        // The process is gone, and with it all that waited.
+        // The process is gone, with all its deferred writes.
         drop(volume);
         let mut volume = Volume::open(store, &passphrase(), open()).expect("sound");
         let blocks = volume.access((0..2300).map(read).collect()).expect("sound");

@@ -1,4 +1,4 @@
-//! Random events on a volume and on a plain map: round trips, and a crash at every storage operation.
+//! Random events on a volume and on a plain map: round trips, a crash at every storage operation.
 
 use crate::{BYTES, created, passphrase, read, tight, write};
 use oblivio_engine::{Action, BlockId, BlockOp};
@@ -14,7 +14,7 @@ enum Event {
     Defer(Vec<(u64, u8)>),
     Reserve(u64),
     Discard(u64, u64),
-    /// So many quiet moments, in which the volume may commit by itself.
+    /// This many idle steps, in which the volume may commit by itself.
     Idle(u8),
     Commit,
     Finish,
@@ -84,7 +84,7 @@ impl Run {
         Ok(())
     }
 
-    /// Each write is half a block, so that the rest must be kept.
+    /// Each write is half a block, so the rest must be kept.
     fn defer(&mut self, volume: &mut Volume, writes: &[(u64, u8)]) -> Result<(), Error> {
         let writes = writes.iter().filter(|(id, _)| *id < self.addressable);
         let half = |&(id, fill): &(u64, u8)| BlockOp {
@@ -97,7 +97,7 @@ impl Run {
         Ok(())
     }
 
-    /// Plays events until one fails; gives the states that the volume may be in after a crash.
+    /// Plays events until one fails; gives the states that a crash may leave.
     fn play(mut self, volume: &mut Volume, events: &[Event]) -> (Vec<Model>, bool) {
         for event in events {
             let epoch = volume.known().epoch;
@@ -111,14 +111,14 @@ impl Run {
                 Event::Finish => (volume.finish(), true),
             };
             if result.is_err() {
-                // A commit that did not return may have happened or not.
+                // A commit that did not return may or may not have happened.
                 let maybe = commits.then_some(self.model);
                 return ([self.committed].into_iter().chain(maybe).collect(), false);
             }
             if let Event::Reserve(blocks) = event {
                 self.addressable = self.addressable.max(blocks.next_power_of_two());
             }
-            // A quiet moment need not commit; a sync that commits nothing is durable all the same.
+            // An idle step need not commit; a sync with nothing to commit is durable all the same.
             if commits && (!matches!(event, Event::Idle(_)) || volume.known().epoch > epoch) {
                 self.committed = self.model.clone();
             }
@@ -160,8 +160,8 @@ proptest! {
         }
     }
 
-    /// The power fails in every storage operation of a run in turn; torn and reordered writes are
-    /// among what it leaves.
+    /// The power fails in every storage operation of a run in turn; the result may have torn and
+    /// reordered writes.
     #[test]
     fn a_crash_at_any_operation_loses_nothing_that_was_committed(
         events in any_events(14),

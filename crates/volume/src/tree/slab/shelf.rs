@@ -1,37 +1,37 @@
-//! One object of equal slots: which of them are free, and what is given back to the store.
+//! One object of equal slots: which are free, and which go back to the store.
 //!
-//! The lowest free slot is taken (but in an object that grows), so that one whose tree shrinks moves
-//! to its front; what is free at its end is cut off, and what is free in between is given back.
+//! A write takes the lowest free slot (except in a growing object), so an object whose tree shrinks
+//! moves to its front. Free space at its end is cut off; free space in between is given back.
 
 use super::PAGE;
 use crate::{Error, Result};
 use oblivio_store::Store;
 use std::collections::BTreeSet;
 
-/// Free slots side by side are given back when they are at least so many bytes, or a slot of whole
-/// pages: less is not worth a hole.
+/// The least run of free slots to give back, in bytes; with slots of whole pages, one slot. Less is
+/// not worth a hole.
 const LEAST_HOLE: u64 = 64 << 10;
-/// The end is cut off when it is free by at least so many bytes, and by an eighth of the slab.
+/// The least free end to cut off, in bytes; it must also be an eighth of the slab.
 const LEAST_CUT: u64 = 1 << 20;
-/// The longest hole that is made at once, and the most that is cut off at a time: a disk that is
-/// told of what is free takes its time.
+/// The longest hole made at once, and the most cut off at a time: a disk takes its time over a
+/// discard.
 pub(super) const MOST_HOLE: u64 = 256 << 10;
 pub(super) const MOST_CUT: u64 = 16 << 20;
 
-/// How far it is to the next commit.
+/// How far the next commit is.
 #[derive(Clone, Copy, Default)]
 pub struct Interval {
     /// Scheduled paths since the last one.
     pub done: u64,
-    /// Those after which the next one is due.
+    /// The count at which the next one is due.
     pub planned: u64,
 }
 
 impl Interval {
-    /// From `1 / EARLY` of the way on, what was done tells what is to come.
+    /// From `1 / EARLY` of the interval on, the past predicts the rest.
     const EARLY: u64 = 16;
 
-    /// How much more is to be expected when there was so much.
+    /// The expected rest, given `so_far`.
     fn to_come(self, so_far: u64) -> u64 {
         let left = self.planned.saturating_sub(self.done);
         if self.done * Self::EARLY < self.planned { 0 } else { so_far * left / self.done.max(1) }
@@ -44,24 +44,24 @@ pub(super) struct Shelf {
     pub object: &'static str,
     /// Bytes of a bucket.
     pub bucket_bytes: usize,
-    /// From one slot to the next.
+    /// Bytes from one slot to the next.
     pub slot_bytes: u64,
-    /// Slots that may be written.
+    /// Writable slots.
     pub free: BTreeSet<u32>,
-    /// Others that may be written, whose space was given back.
+    /// Further writable slots, whose space was given back.
     pub holes: BTreeSet<u32>,
-    /// Slots that were written before each of the last commits. Commits come at several rhythms, so
-    /// the last alone says little; as many free ones are kept as the busiest of them took.
+    /// Slots written before each of the last commits. Commits come at several rhythms, so the last
+    /// alone says little. The shelf keeps as many free slots as the busiest interval took.
     lately: [u64; 4],
-    /// A part of the free end was cut off, and the rest is to follow.
+    /// Whether a part of the free end was cut off, and the rest is to follow.
     cutting: bool,
     /// Slots of versions that the next commit makes old.
     retired: Vec<u32>,
     /// Slots written since the last commit.
     fresh: u64,
-    /// Slots that the object has.
+    /// Slots of the object.
     pub end: u32,
-    /// What is owed of the slots by which it must become longer until the commit.
+    /// The part due so far of the slots to be added until the commit.
     owed: u64,
 }
 
@@ -83,10 +83,10 @@ impl Shelf {
         }
     }
 
-    /// Takes up the slots that hold buckets; the others are free.
+    /// Loads the used slots; the others are free.
     ///
     /// # Errors
-    /// `Tampered` when two buckets share a slot, or one lies beyond the object's `bytes`.
+    /// `Tampered` if two buckets share a slot, or one lies beyond the object's `bytes`.
     pub fn restore(&mut self, used: impl Iterator<Item = u32> + Clone, bytes: u64) -> Result<()> {
         let end = used.clone().max().map_or(0, |slot| slot + 1);
         if u64::from(end) * self.slot_bytes > bytes.next_multiple_of(self.slot_bytes) {
@@ -103,7 +103,7 @@ impl Shelf {
         Ok(())
     }
 
-    /// Gives back what lies beyond the slots of an object that is `len` bytes long.
+    /// Cuts off everything beyond the slots of an object of `len` bytes.
     ///
     /// # Errors
     /// Those of the store.
@@ -112,7 +112,7 @@ impl Shelf {
         if len > used { Ok(store.truncate(self.object, used)?) } else { Ok(()) }
     }
 
-    /// Where a slot begins, in bytes.
+    /// A slot's byte offset.
     pub fn offset(&self, slot: u32) -> u64 {
         u64::from(slot) * self.slot_bytes
     }
@@ -122,12 +122,12 @@ impl Shelf {
         u64::from(self.end) * self.slot_bytes
     }
 
-    /// Whether something was written since the last commit.
+    /// Whether any slot was written since the last commit.
     pub fn has_fresh(&self) -> bool {
         self.fresh > 0
     }
 
-    /// How many buckets are in it.
+    /// How many buckets it holds.
     pub fn buckets(&self) -> u64 {
         self.held() - self.retired.len() as u64
     }
@@ -142,18 +142,18 @@ impl Shelf {
         self.held() * self.slot_bytes
     }
 
-    /// Bytes of slots that are free and still take space in the store.
+    /// Bytes of free slots that still take space in the store.
     pub fn free_bytes(&self) -> u64 {
         self.free.len() as u64 * self.slot_bytes
     }
 
-    /// Of them those that the next commits will hardly take.
+    /// Those among them that the next commits will hardly use.
     pub fn idle_bytes(&self) -> u64 {
         self.free.len().saturating_sub(self.spare()) as u64 * self.slot_bytes
     }
 
-    /// Free slots to keep. What no bucket is in was left by leaves that have another number of
-    /// slots now.
+    /// Free slots to keep. A shelf without buckets was left by leaves that now have another number
+    /// of slots.
     fn spare(&self) -> usize {
         if self.held() == 0 { 0 } else { self.busiest() as usize }
     }
@@ -177,10 +177,10 @@ impl Shelf {
         Some(slot)
     }
 
-    /// Whether it is time for a slot beyond the end. Space that was never written costs most, so
-    /// when what is free will not do until the commit, the rest is taken evenly, and not when all
-    /// that is free was used. How much that is, the busiest of the last intervals tells, or this one
-    /// when it is busier: a tree of another size has more buckets of some length.
+    /// Whether a slot beyond the end is due. Writes to new space cost most. So if the free slots
+    /// will not last until the commit, the rest is added evenly, and not after all free slots are
+    /// used. The busiest of the last intervals predicts the need, or this one if it is busier: a
+    /// tree of another size has more buckets of some length.
     fn owes_a_slot(&mut self, interval: Interval) -> bool {
         let left = self.busiest().saturating_sub(self.fresh).max(interval.to_come(self.fresh));
         self.owed += left.saturating_sub((self.free.len() + self.holes.len()) as u64);
@@ -199,12 +199,12 @@ impl Shelf {
         }
     }
 
-    /// What is in a slot is old once the next commit is durable.
+    /// Retires a slot's content with the next commit.
     pub fn retire(&mut self, slot: u32) {
         self.retired.push(slot);
     }
 
-    /// The commit is durable: old versions are free.
+    /// Notes that the commit is durable: old versions are free.
     pub fn committed(&mut self) {
         self.owed = 0;
         self.free.extend(self.retired.drain(..));
@@ -212,8 +212,8 @@ impl Shelf {
         self.lately[0] = std::mem::take(&mut self.fresh);
     }
 
-    /// Gives space back that the next commits will not need, making at most so many holes; says
-    /// whether there may be more. What is free, no durable commit refers to.
+    /// Gives back space that the next commits will not need, in at most `most_holes` holes; says
+    /// whether there may be more. No durable commit refers to free space.
     ///
     /// # Errors
     /// Those of the store.
@@ -239,8 +239,8 @@ impl Shelf {
         Ok(true)
     }
 
-    /// Cuts off the end when enough of it is free, beyond `spare` free slots; the rest is
-    /// to follow when that is much.
+    /// Cuts off the end if enough of it is free, beyond `spare` free slots; of much it leaves the
+    /// rest for later.
     fn cut_end(&mut self, store: &dyn Store, spare: usize) -> Result<()> {
         let mut beyond = (self.free.len() + self.holes.len()).saturating_sub(spare);
         let mut end = self.end;

@@ -37,8 +37,8 @@ fn committed_versions_are_not_written_over() {
     assert_eq!(again.stored().collect::<Vec<_>>(), [bucket]);
 }
 
-/// Buckets that are dropped leave holes at once and a shorter slab in the end, the slots of
-/// the last commit are never touched, and the table says what is where.
+/// Dropped buckets leave holes at once and a shorter slab in the end, the slots of the last commit
+/// are never touched, and the table gives each bucket's slot.
 #[test]
 fn a_slab_shrinks_with_its_tree() {
     let store = RecordStore::new(MemoryStore::new());
@@ -86,7 +86,7 @@ fn a_slab_shrinks_with_its_tree() {
     }
 }
 
-/// What a growing slab needs beside its free slots is taken from early on, and no more of it.
+/// A growing slab adds the slots that it needs early on, and no more.
 #[test]
 fn a_slab_grows_evenly() {
     let store = MemoryStore::new();
@@ -109,7 +109,7 @@ fn a_slab_grows_evenly() {
     }
     let grown: Vec<_> = ends.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert!(grown[14..24].iter().all(|by| (4..=6).contains(by)), "{grown:?}");
-    // Old versions take room once more, as many as are written when nothing is new.
+    // Old versions take room once more, as much as the writes without new buckets.
     assert!(grown[23..].iter().sum::<u32>() <= 20, "{grown:?}");
     assert!(grown[27..].iter().all(|by| *by == 0), "{grown:?}");
 }
@@ -138,8 +138,8 @@ fn a_slab_grows_evenly_between_commits_of_any_distance() {
     }
 }
 
-/// An interval with more writes than any before it, as when the tree gets another size: what it needs
-/// is seen from its own first part.
+/// An interval with more writes than any before it, as when the tree changes size: its own first
+/// part predicts the need.
 #[test]
 fn a_slab_grows_evenly_in_an_interval_like_none_before() {
     let store = MemoryStore::new();
@@ -160,12 +160,12 @@ fn a_slab_grows_evenly_in_an_interval_like_none_before() {
         let grown: Vec<_> = parts.windows(2).map(|pair| pair[1][0] - pair[0][0]).collect();
         let (least, most) = (grown.iter().skip(1).min(), grown.iter().max());
         assert!(writes == 40 || most <= least.map(|by| by + by / 4 + 1).as_ref(), "{grown:?}");
-        // All buckets, and an older version of each that was written.
+        // All buckets, and an older version of each written one.
         assert!(u64::from(ends[ends.len() - 1]) <= buckets + writes);
     }
 }
 
-/// In small parts all space comes back that comes back at once.
+/// Small parts give back the same space as one large step.
 #[test]
 fn space_is_given_back_in_parts() {
     let reclaim = |most| {
@@ -223,7 +223,7 @@ fn a_table_that_leads_out_of_the_tree_or_the_slab_is_refused() {
     );
 }
 
-/// An engine over a slab, committed as a volume does it.
+/// An engine over a slab, committed as in a volume.
 struct Run {
     engine: TreeOram,
     slab: Slab,
@@ -304,7 +304,7 @@ fn shrink_under_an_engine(leaf_steps: bool) {
         run.carry_out();
         run.commit();
     }
-    // Every bucket that is left is rewritten, and so comes to the front.
+    // Every remaining bucket is rewritten, and so moves to the front.
     for _ in 0..16 {
         run.engine.begin_maintenance(8).expect("idle");
         run.carry_out();
@@ -318,8 +318,8 @@ fn shrink_under_an_engine(leaf_steps: bool) {
     }
 }
 
-/// Each length has an object of its own; a version of another length leaves the old one's slot, and
-/// an object that no bucket is in takes no space.
+/// Each length has an object of its own. A version of another length leaves the old one's slot, and
+/// an object without buckets takes no space.
 #[test]
 fn buckets_of_each_length_have_their_own_object() {
     let eviction = Eviction::Scheduled { every: 3 };
