@@ -12,12 +12,13 @@ fuzz seconds="60":
 damage:
     OBLIVIO_DAMAGE=full cargo test --release -p oblivio-volume --test damage -- --nocapture
 
-# A store that hides, swaps, cuts, replays and forks what it holds, under several computers, on both engines: so
-# many schedules. A seed replays: `OBLIVIO_HOSTILE_SEED=n just hostile 1`.
+# A store that hides, swaps, cuts, replays and forks what it holds, under several computers, on both
+# engines: this many schedules. A seed replays: `OBLIVIO_HOSTILE_SEED=n just hostile 1`.
 hostile schedules="100000":
     OBLIVIO_HOSTILE={{schedules}} cargo test --release -p oblivio-volume --test hostile -- --nocapture
 
-# Random workloads with a crash at every storage operation, with and without a pace, this many seconds each.
+# Random workloads with a crash at every storage operation, with and without a pace, this many
+# seconds each.
 crash seconds="600":
     OBLIVIO_CRASH_SECONDS={{seconds}} cargo test --release -p oblivio-volume --test crash_campaign -- --nocapture
 
@@ -29,30 +30,32 @@ crash-twice seeds="100":
 model cases="20000":
     PROPTEST_CASES={{cases}} cargo test --release -p oblivio-engine --test model
 
-# The sequential engine's placement against a model of every block, this many operations; then pairs of
-# workloads whose traces must be equal.
+# The sequential engine's placement against a model of every block, this many operations; then pairs
+# of workloads whose traces must be equal.
 sequential-model ops="100000000" pairs="10000":
     OBLIVIO_SEQUENTIAL_OPS={{ops}} cargo test --release -p oblivio-engine --test sequential_model -- --nocapture
     PROPTEST_CASES={{pairs}} cargo test --release -p oblivio-engine --test sequential
 
-# Volumes on the sequential engine: so many crash states, and pairs of workloads whose traces must be equal.
+# Volumes on the sequential engine: this many crash states, and pairs of workloads with traces that
+# must be equal.
 sequential-volume states="100000" pairs="10000":
     OBLIVIO_CRASH_STATES={{states}} OBLIVIO_TRACE_PAIRS={{pairs}} cargo test --release -p oblivio-volume --test sequential -- --nocapture
     OBLIVIO_CRASH_STEP=1 cargo test --release -p oblivio-volume --test fs sequential -- --nocapture
 
-# Every byte of a sequential disk with 4 MiB of data changed and every extent replayed; then every byte and
-# every region of so many small volumes, log, states and header too.
+# Every byte of a sequential disk with 4 MiB of data changed and every extent replayed; then every
+# byte and region of this many small volumes, log, states and header too.
 sequential-damage volumes="4":
     OBLIVIO_DAMAGE=full cargo test --release -p oblivio-engine --test sequential_damage -- --nocapture
     OBLIVIO_DAMAGE=full OBLIVIO_DAMAGE_VOLUMES={{volumes}} cargo test --release -p oblivio-volume --test sequential damage -- --nocapture
 
-# Pairs of workloads with equal numbers and sizes of operations, which must look the same with padding: so many on
-# blocks, disks, files and over NBD, and so many through a real mount.
+# Pairs of workloads with equal numbers and sizes of operations, which must look the same with
+# padding: `pairs` on blocks, disks, files and over NBD, and `mounts` through a real mount.
 padded-pairs pairs="1000" mounts="50":
     OBLIVIO_TRACE_PAIRS={{pairs}} cargo test --release -p oblivio-volume --test traces -- --nocapture pairs_of
     OBLIVIO_TRACE_PAIRS={{pairs}} OBLIVIO_MOUNT_PAIRS={{mounts}} cargo test --release -p oblivio --lib -- --nocapture pairs_of
 
-# What a sequential volume of zeros stores (three times its size), as files for a randomness battery.
+# The stored bytes of a sequential volume of zeros (three times its size), as files for a randomness
+# battery.
 sequential-stored dir mib="384":
     OBLIVIO_STORED={{dir}} OBLIVIO_STORED_MIB={{mib}} cargo test --release -p oblivio-volume --test sequential stored -- --ignored --nocapture
 
@@ -60,7 +63,7 @@ sequential-stored dir mib="384":
 shrink seeds="20":
     OBLIVIO_SHRINK_SEEDS={{seeds}} cargo test --release -p oblivio-engine --test shrink -- --ignored --nocapture
 
-# Honest volumes under the audit, so many runs of so many accesses: none may raise an alarm.
+# Honest volumes under the audit, `runs` runs of `accesses` accesses: none may raise an alarm.
 audit-honest runs="2" accesses="50000":
     OBLIVIO_AUDIT_RUNS={{runs}} OBLIVIO_AUDIT_ACCESSES={{accesses}} cargo test --release -p oblivio --lib honest_runs -- --ignored --nocapture
 
@@ -68,7 +71,7 @@ audit-honest runs="2" accesses="50000":
 kills times="200":
     OBLIVIO_KILLS={{times}} cargo test --release -p oblivio --test kills -- --nocapture
 
-# A mount killed under load, this many times; then a store below it that fails and stalls for 60 s.
+# A mount killed under load, this many times; then its store fails and stalls for 60 s.
 mount-kills times="200" outage="60":
     OBLIVIO_MOUNT_KILLS={{times}} cargo test --release -p oblivio --test mount kills -- --nocapture
     OBLIVIO_OUTAGE_SECONDS={{outage}} cargo test --release -p oblivio --lib outage -- --nocapture
@@ -77,20 +80,21 @@ mount-kills times="200" outage="60":
 nbd-kills times="100":
     OBLIVIO_NBD_KILLS={{times}} cargo test --release -p oblivio --test nbd ext4 -- --nocapture
 
-# Clients of a disk's server, with and without TLS, beside so many connections that do nothing.
+# Clients of a disk's server, with and without TLS, beside this many idle connections.
 nbd-strangers strangers="500" tries="50":
     OBLIVIO_STRANGERS={{strangers}} OBLIVIO_TRIES={{tries}} cargo test --release -p oblivio --lib strangers -- --nocapture --test-threads 1
 
 # One table of docs/benchmarks.md: engine, profile, growth, stash, integrity, figure7, files, sweep,
 # breathe, mounted, latency.
-# Two of docs/sequential.md: `just lab sequential cost`, speed. Those of docs/sequential-disk.md: disk,
-# own-code, ageing, table1, figure7, seeks.
-# One of docs/cloud-paper.md: `just lab cloud figure4`, table1, figure5, figure6, figure7, figure8, total.
+# Two of docs/sequential.md: `just lab sequential cost`, speed.
+# Those of docs/sequential-disk.md: disk, own-code, ageing, table1, figure7, seeks.
+# One of docs/cloud-paper.md: `just lab cloud figure4`, table1, figure5, figure6, figure7, figure8,
+# total.
 lab experiment *args:
     cargo run --release -p oblivio-lab --features rivals -- {{experiment}} --write {{args}}
 
-# How long anybody waits while a volume grows to 4 GiB and is emptied again, so many times in a folder that
-# does not stand still: one in memory, with room for 12 GiB. All memory is found before.
+# Waiting times while a volume grows to 4 GiB and is emptied again, this many times. The folder must
+# not stall: one in memory, with room for 12 GiB. All memory is found before.
 breathe times="3" dir="/dev/shm" hold="64":
     cargo build --release -p oblivio-lab --features rivals
     for run in $(seq {{times}}); do \

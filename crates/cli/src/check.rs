@@ -35,7 +35,7 @@ pub fn run(args: &CheckArgs) -> Result<()> {
 /// What was found behind the buckets.
 enum Contents {
     Files(CheckReport),
-    /// A disk of so many bytes: what is on it, only its user can tell.
+    /// A disk of this many bytes; only its user can judge the content.
     Disk(u64),
 }
 
@@ -48,14 +48,14 @@ impl Contents {
     }
 }
 
-/// What was read and authenticated, one by one.
+/// The units that were read and authenticated one by one.
 struct Read {
     count: u64,
-    /// What one of them is.
+    /// The name of a unit.
     unit: &'static str,
 }
 
-/// All buckets first: what lies in none of the files is checked too.
+/// All buckets first: blocks of no file are checked too.
 fn look(args: &CheckArgs) -> Result<(Read, Contents)> {
     let quiet = args.open.quiet;
     let recorder = Recorder::of(&args.open)?;
@@ -125,7 +125,7 @@ fn tell_json(found: &Result<(Read, Contents)>) -> Result<()> {
             "directories": report.directories,
             "problems": report.problems,
         })),
-        // Damage that keeps the volume from being read at all is a finding, too.
+        // Damage that prevents reading the volume is a finding, too.
         Err(error) if is_damage(error) => {
             say_json(&json!({ "clean": false, "problems": [line(error)] }))
         }

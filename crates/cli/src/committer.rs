@@ -1,17 +1,17 @@
-//! Commits while a long command is at work, so that memory stays bounded and little is lost.
+//! Commits during a long command: memory stays bounded and a crash loses little.
 
 use anyhow::Result;
 use oblivio_volume::fs::FileSystem;
 use std::time::{Duration, Instant};
 
-/// So many bytes at the most go into one commit.
+/// Limit of the bytes in one commit.
 pub const COMMIT_BYTES: u64 = 64 << 20;
-/// What one change of the tree counts for: about what its metadata takes.
+/// Weight of one change of the tree: about the size of its metadata.
 pub const CHANGE_BYTES: u64 = 4 << 10;
-/// So long at the most until the next commit.
+/// Longest time between commits.
 const COMMIT_EVERY: Duration = Duration::from_secs(5);
 
-/// Knows what is not yet committed.
+/// Keeps count of uncommitted changes.
 pub struct Committer<'f> {
     fs: &'f FileSystem,
     bytes: u64,
@@ -23,22 +23,22 @@ impl<'f> Committer<'f> {
         Self { fs, bytes: 0, last: Instant::now() }
     }
 
-    /// So many bytes of data were written.
+    /// Counts written bytes of data.
     pub fn wrote(&mut self, bytes: u64) {
         self.bytes += bytes;
     }
 
-    /// A name or an attribute was changed.
+    /// Counts a change of a name or an attribute.
     pub fn changed(&mut self) {
         self.bytes += CHANGE_BYTES;
     }
 
-    /// Whether `more` bytes still go into this commit.
+    /// Whether `more` bytes still fit this commit.
     pub fn has_room(&self, more: u64) -> bool {
         self.bytes.saturating_add(more) <= COMMIT_BYTES
     }
 
-    /// Whether it is time.
+    /// Whether a commit is due.
     pub fn due(&self) -> bool {
         self.bytes >= COMMIT_BYTES || (self.bytes > 0 && self.last.elapsed() >= COMMIT_EVERY)
     }
@@ -53,7 +53,7 @@ impl<'f> Committer<'f> {
         Ok(())
     }
 
-    /// Commits if it is time; tells whether it did.
+    /// Commits if it is due; returns whether it did.
     pub fn commit_if_due(&mut self) -> Result<bool> {
         let due = self.due();
         if due {

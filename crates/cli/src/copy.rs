@@ -108,7 +108,7 @@ impl<'f> Copy<'f> {
         let staged = there || attr.size > COMMIT_BYTES;
         let at = if staged { self.staging.fresh()? } else { (place.parent, place.name.clone()) };
         if let Err(error) = self.make(attr, &at, staged) {
-            // The first failure is the one to tell of.
+            // Report the first failure.
             let _ = self.fs.unlink(at.0, &at.1);
             return Err(error.context(place.path.to_string()));
         }
@@ -147,7 +147,7 @@ impl<'f> Copy<'f> {
                 publisher.ordinary(OrdinaryEvent::write(file, offset + len, offset, len));
                 self.committer.wrote(piece.len() as u64);
             }
-            // A file at its own name must not be committed before it is whole.
+            // A file at its final name must not be committed before it is whole.
             if staged {
                 self.committer.commit_if_due()?;
             }

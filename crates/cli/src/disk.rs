@@ -1,4 +1,4 @@
-//! What serving a disk begins and ends with, whoever its clients are.
+//! How serving a disk begins and ends, for every kind of client.
 
 use crate::args::ServeArgs;
 use crate::exit::usage;
@@ -17,22 +17,22 @@ use oblivio_volume::disk::Disk;
 use signal_hook::iterator::Signals;
 use std::sync::Arc;
 
-/// A disk that can be served.
+/// A disk ready to be served.
 pub struct Opened {
     pub disk: Disk,
-    /// Grows while the store is at work.
+    /// Grows while the store makes progress.
     pub pulse: Pulse,
-    /// Tells `oblivio watch` of each request.
+    /// Reports each request to `oblivio watch`.
     pub on_request: OnRequest,
     pub signals: Signals,
     pub recorder: Option<Recorder>,
 }
 
-/// The store, in the process that is to serve; `None` in one that has started another for it, in
-/// the background.
+/// The store, in the process that will serve. `None` in a process that started another one for it,
+/// in the background.
 ///
 /// # Errors
-/// Says what is wrong with the options or the place.
+/// The options or the place are wrong.
 pub fn begin(args: &ServeArgs) -> Result<Option<Arc<dyn Store>>> {
     if args.commit_every == 0 || args.timeout == 0 {
         return Err(usage("a time of 0 seconds makes no sense", "Use 1 or more."));
@@ -48,10 +48,10 @@ pub fn begin(args: &ServeArgs) -> Result<Option<Arc<dyn Store>>> {
     Ok(Some(store))
 }
 
-/// Opens the disk. From here on a signal ends the server in good order, not the process.
+/// Opens the disk. From here on a signal ends the server in order, not the process.
 ///
 /// # Errors
-/// Those of opening a volume, or it holds no disk.
+/// Those of opening a volume; the volume holds no disk.
 pub fn open(args: &ServeArgs, store: Arc<dyn Store>) -> Result<Opened> {
     let recorder = Recorder::of(&args.open)?;
     let (store, pulse) = mount::layers(mount::recorded(store, recorder.as_ref()));
@@ -64,7 +64,7 @@ pub fn open(args: &ServeArgs, store: Arc<dyn Store>) -> Result<Opened> {
     Ok(Opened { disk, pulse, on_request, signals, recorder })
 }
 
-/// Says that the disk is served, in a sentence that tells where.
+/// Prints `line`, which says where the disk is served.
 ///
 /// # Errors
 /// Those of the terminal, or of leaving it.

@@ -1,7 +1,6 @@
-//! What the command ends with: one exit code, one line that says what happened, one that says
-//! what to do.
+//! How the command ends: one exit code, one line that says what happened, one that says what to do.
 //!
-//! Scripts rely on the codes, so they are never given a second meaning.
+//! Scripts rely on the codes: none ever gets a second meaning.
 
 use anyhow::Error;
 use oblivio_store::StoreError;
@@ -14,7 +13,7 @@ use std::io;
 pub enum Code {
     General = 1,
     Usage = 2,
-    /// Not found, or there already.
+    /// Not found, or exists already.
     Path = 3,
     Passphrase = 4,
     Tampered = 5,
@@ -22,11 +21,11 @@ pub enum Code {
     Full = 7,
     Busy = 8,
     NotAVolume = 9,
-    /// Some files could not be dealt with; the others were.
+    /// Some files failed; the others succeeded.
     Partial = 10,
-    /// Another volume than the one that was at this place.
+    /// A different volume than before at this place.
     OtherVolume = 11,
-    /// Whoever read our output went away; as the shell has it for SIGPIPE.
+    /// The reader of our output went away; the shell's code for SIGPIPE.
     Pipe = 141,
 }
 
@@ -56,7 +55,7 @@ pub fn usage(what: impl Into<String>, hint: impl Into<String>) -> Error {
     fault(Code::Usage, what, hint)
 }
 
-/// The code and the advice for whatever went wrong.
+/// The code and the advice for an error.
 pub fn judge(error: &Error) -> (Code, String) {
     for cause in error.chain() {
         if let Some(fault) = cause.downcast_ref::<Fault>() {
@@ -125,7 +124,7 @@ fn of_volume(error: &VolumeError) -> (Code, &'static str) {
             "If you delete the file, the volume opens as if for the first time, and a rollback \
              before that goes unnoticed.",
         ),
-        // It says itself what is full, and what helps.
+        // The error itself says what is full, and what helps.
         E::Full(_) => {
             (Code::Full, "What was stored before is intact, and nothing half done was left.")
         }
@@ -135,7 +134,7 @@ fn of_volume(error: &VolumeError) -> (Code, &'static str) {
     }
 }
 
-/// For a volume where nothing can be written.
+/// For a volume on a place that cannot be written.
 const READ_ONLY: &str = "Nothing can be written there, and reading a volume writes to it: that hides what is \
                          read. Copy it to a disk; or, if nobody sees what is read there, say --unobserved.";
 
@@ -172,7 +171,7 @@ fn of_io(kind: io::ErrorKind) -> (Code, &'static str) {
     }
 }
 
-/// What happened, on one line: the causes from the outermost in, none said twice.
+/// What happened, on one line: the causes from the outermost in, without repetition.
 pub fn line(error: &Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
@@ -185,13 +184,13 @@ pub fn line(error: &Error) -> String {
     crate::human::plain(&text)
 }
 
-/// Whether going on with the next file makes no sense.
+/// Whether the error ends the whole command, not only this file.
 pub fn fatal(error: &Error) -> bool {
     matches!(judge(error).0, Code::Pipe | Code::Full) || volume_failed(error)
 }
 
-/// Whether the volume itself has failed, so that its session cannot be ended in order. One that is full
-/// has not: what was stored before stays, and what did not fit is gone.
+/// Whether the volume itself has failed and its session cannot end in order. A full volume has not:
+/// earlier content stays, and only what did not fit is gone.
 pub fn volume_failed(error: &Error) -> bool {
     error.chain().any(|cause| match cause.downcast_ref::<VolumeError>() {
         Some(error) => matches!(
@@ -208,7 +207,7 @@ pub fn volume_failed(error: &Error) -> bool {
     })
 }
 
-/// Counts what could not be dealt with while the rest goes on.
+/// Counts failures while the rest goes on.
 #[derive(Debug, Default)]
 pub struct Failures {
     count: u64,
@@ -216,13 +215,13 @@ pub struct Failures {
 }
 
 impl Failures {
-    /// Tells of a failure and keeps it, or hands it back when it ends everything.
+    /// Reports a failure and keeps it, or hands it back if it is fatal.
     pub fn note(&mut self, error: Error) -> anyhow::Result<()> {
         if fatal(&error) {
             return Err(error);
         }
         self.count += 1;
-        // The first waits: if it stays the only thing asked for, main tells of it.
+        // The first waits: if it is the only request, main reports it.
         match self.only.take() {
             None if self.count == 1 => self.only = Some(error),
             earlier => {
@@ -236,7 +235,7 @@ impl Failures {
         self.count
     }
 
-    /// `done` files went well: nothing failed, all that was asked failed, or a part did.
+    /// Ends after `done` successes: all succeeded, all failed, or some failed.
     pub fn finish(self, done: u64) -> anyhow::Result<()> {
         match (self.count, self.only) {
             (0, _) => Ok(()),

@@ -40,7 +40,7 @@ pub fn size(bytes: u64) -> String {
     let mut value = bytes as f64;
     let mut unit = ' ';
     for letter in UNITS {
-        // Never "1024 KiB": what would be rounded to it goes on to the next unit.
+        // Never "1024 KiB": a value that rounds to it moves to the next unit.
         if value < 1023.5 {
             break;
         }
@@ -61,7 +61,7 @@ pub fn count(n: u64, what: &str) -> String {
     format!("{} {plural}", grouped(n))
 }
 
-/// A number with its thousands apart.
+/// A number with its thousands separated by commas.
 pub fn grouped(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::new();
@@ -74,8 +74,7 @@ pub fn grouped(n: u64) -> String {
     out
 }
 
-/// A time as `2026-01-31 18:05Z`. The Z says that it is UTC: what a clock on the wall shows
-/// elsewhere is not ours to guess.
+/// A time as `2026-01-31 18:05Z`. The Z says UTC: the reader's time zone is unknown.
 pub fn time(at: Timestamp) -> String {
     let (date, seconds) = (at.seconds.div_euclid(86_400), at.seconds.rem_euclid(86_400));
     let (year, month, day) = civil(date);
@@ -92,8 +91,8 @@ pub fn exact_time(at: Timestamp) -> String {
 }
 
 /// Year, month and day of a number of days since 1970-01-01, in the proleptic Gregorian calendar
-/// (the usual algorithm over eras of 400 years that begin on a first of March). Times are only
-/// shown; beyond what a calendar holds they are shown as its end.
+/// (the usual algorithm over eras of 400 years that begin on a first of March). For display only: a
+/// time beyond the calendar is shown as its end.
 fn civil(days: i64) -> (i64, i64, i64) {
     let days = days.clamp(-700_000_000_000, 700_000_000_000) + 719_468;
     let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
@@ -140,9 +139,9 @@ pub fn kind(kind: FileKind) -> &'static str {
     }
 }
 
-/// A name or path for the terminal. Names come from the volume and may hold anything: control
-/// characters, which could drive the terminal, and those that show nothing themselves but change
-/// how others show, as the right-to-left override does, are shown as escapes.
+/// A name or path for the terminal. Names come from the volume and may hold anything. Escapes
+/// replace control characters, which could drive the terminal. They also replace invisible
+/// characters that change how others show, such as the right-to-left override.
 pub fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -151,8 +150,8 @@ pub fn plain(text: &str) -> String {
     out
 }
 
-/// Whether a character is seen as itself, and does nothing else. The standard library knows which
-/// are not, as far as Unicode had been written when it was; what is newer is not shown either.
+/// Whether a character shows as itself and does nothing else. The standard library knows which do
+/// not, up to its version of Unicode; newer characters are not shown either.
 fn shows_itself(c: char) -> bool {
     match c {
         ' '..='~' => true,
@@ -160,12 +159,12 @@ fn shows_itself(c: char) -> bool {
         _ if c.is_whitespace() => !c.is_control() && !('\u{2028}'..='\u{2029}').contains(&c),
         // Letters that show nothing, in Korean.
         '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}' => false,
-        // Behind another one, where an accent is none of those.
+        // Behind another letter: there a combining accent is not escaped.
         _ => String::from_iter(['a', c]).escape_debug().nth(1) == Some(c),
     }
 }
 
-/// A name as its bytes when a program reads it, made harmless when a person does.
+/// The raw bytes of a name for a program, a harmless form for a person.
 pub fn name(bytes: &[u8]) -> Vec<u8> {
     static TERMINAL: LazyLock<bool> = LazyLock::new(|| std::io::stdout().is_terminal());
     if *TERMINAL { plain(&String::from_utf8_lossy(bytes)).into_bytes() } else { bytes.to_vec() }
@@ -179,8 +178,8 @@ pub fn say(line: impl AsRef<[u8]>) -> Result<()> {
     Ok(())
 }
 
-/// Writes one JSON value as a line. What could drive a terminal is escaped, as JSON has it: the
-/// value is the same, and all that stands outside its strings is plain.
+/// Writes one JSON value as a line. JSON escapes replace what could drive a terminal: the value is
+/// the same, and everything outside its strings is plain.
 pub fn say_json(value: &impl serde::Serialize) -> Result<()> {
     say(harmless(&serde_json::to_string(value)?))
 }
@@ -267,7 +266,7 @@ mod tests {
             let shown = plain(&format!("a{c}b"));
             assert!(shown.is_ascii() && shown.contains("\\u{"), "{shown}");
         }
-        // As people write, accents that stand alone included.
+        // Ordinary text, accents that stand alone included.
         let names =
             "café cafe\u{301} نام 名前\u{3000}一 a\u{a0}b 😀 Ελλάδα \"quoted\" it's back\\slash";
         assert_eq!(plain(names), names);

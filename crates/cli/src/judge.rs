@@ -1,14 +1,14 @@
-//! What a server's threads tell of failures to whoever looks after the volume: each once.
+//! Reports of failures by a server's threads to the administrator: each failure once.
 
 use crate::mount::log;
 use crate::queue::{Queue, Refusal};
 use oblivio_volume::Error;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Judges how things went, for all threads of a server.
+/// Judges outcomes, for all threads of a server.
 pub struct Judge<Op, A, E> {
     queue: Arc<Queue<Op, A, E>>,
-    /// What to do about a failure that the server does not get over by itself.
+    /// Advice for a failure that the server cannot recover from.
     advice: &'static str,
     last_failure: Mutex<String>,
 }
@@ -22,8 +22,7 @@ impl<Op, A, E: Refusal> Judge<Op, A, E> {
         self.last_failure.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that something was finished, and says so when the volume or its store failed or is
-    /// back.
+    /// Notes that an operation finished. Reports when the volume or its store failed or is back.
     pub fn judge(&self, error: Option<&Error>) {
         let was_stalled = self.queue.progressed();
         match error.filter(|error| E::is_failure(error)) {
@@ -41,7 +40,7 @@ impl<Op, A, E: Refusal> Judge<Op, A, E> {
         }
     }
 
-    /// Remembers a failure; whether it is another than the one before.
+    /// Remembers a failure; returns whether it differs from the last one.
     pub fn is_news(&self, what: &str) -> bool {
         let mut last = self.last_failure();
         let news = *last != what;
@@ -51,7 +50,7 @@ impl<Op, A, E: Refusal> Judge<Op, A, E> {
         news
     }
 
-    /// Forgets the failure, now that all is well; whether there was one.
+    /// Forgets the failure, now that all is well; returns whether there was one.
     pub fn is_over(&self) -> bool {
         !std::mem::take(&mut *self.last_failure()).is_empty()
     }
@@ -63,9 +62,9 @@ impl<Op, A, E: Refusal> Judge<Op, A, E> {
     }
 }
 
-/// Whether the volume must be opened again. A server does not do that on its own: programs have been
-/// told of writes that only the state that failed knows, and going back to what is stored would
-/// take them back without a word.
+/// Whether the volume must be opened again. A server never does that on its own. Programs have had
+/// writes acknowledged that only the failed state knows; going back to the stored state would
+/// silently undo them.
 pub fn is_final(error: &Error) -> bool {
     matches!(error, Error::Tampered(_) | Error::RolledBack(_) | Error::Closed(_))
 }

@@ -1,7 +1,7 @@
 //! The `oblivio` command: the only crate that knows terminals, the environment and local files.
 //!
-//! It is a library so that a mount can be measured over any store, the server of disks over any
-//! blocks, and what clients say fuzzed; nothing else is for others.
+//! It is a library to let others measure a mount over any store and the disk server over any
+//! blocks, and to fuzz client input. Nothing else is for others.
 #![allow(clippy::disallowed_methods, reason = "a program reads clocks, starts threads and waits")]
 #![allow(clippy::print_stdout, reason = "a command writes to standard output")]
 
@@ -76,7 +76,7 @@ pub fn main() -> ExitCode {
 
 fn run(command: &Command) -> Result<()> {
     if matches!(command, Command::Watch(_)) {
-        // It lives long and needs none.
+        // It lives long and needs no passphrase.
         passphrase::forget();
     }
     if let Some(place) = command.place() {
@@ -113,7 +113,7 @@ fn run(command: &Command) -> Result<()> {
     }
 }
 
-/// What looks like a URL is no folder's name, though it could be one.
+/// Refuses a place that looks like a URL, though a folder could have that name.
 fn refuse_url(place: &Path) -> Result<()> {
     let text = place.to_string_lossy();
     let Some((scheme, _)) = text.split_once("://") else { return Ok(()) };

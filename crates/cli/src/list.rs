@@ -18,7 +18,7 @@ pub fn ls(args: &LsArgs) -> Result<()> {
     })
 }
 
-/// Runs something on each path; a path that fails does not keep the others from being shown.
+/// Runs `each` on every path; a path that fails does not stop the others.
 fn each_path(
     volume: &std::path::Path,
     open: &crate::args::OpenArgs,
@@ -88,7 +88,7 @@ fn show(args: &LsArgs, fs: &FileSystem, name: &[u8], path: &RemotePath, attr: &A
     say(line)
 }
 
-/// All that is known of a file. Names that are no UTF-8 are shown as near as can be.
+/// Everything known of a file. A name that is not UTF-8 is shown as closely as possible.
 fn as_json(fs: &FileSystem, path: &RemotePath, attr: &Attr) -> Result<Value> {
     let mut value = json!({
         "path": path.to_string(),
@@ -194,7 +194,7 @@ fn of_one(attr: &Attr, seen: &mut HashSet<Ino>) -> Totals {
 struct Open {
     path: RemotePath,
     totals: Totals,
-    /// What is still to be added, last first.
+    /// Entries still to add, last first.
     left: Vec<Attr>,
     names: Vec<Vec<u8>>,
 }
@@ -208,7 +208,7 @@ pub fn du(args: &DuArgs) -> Result<()> {
     })
 }
 
-/// Each directory is shown after all that is in it, as du has it.
+/// Shows each directory after its content, as du does.
 fn du_one(
     args: &DuArgs,
     fs: &FileSystem,

@@ -1,15 +1,15 @@
-//! How much memory a tree may use where nobody said it.
+//! The default memory of a tree.
 //!
-//! Every doubling saves a level of what each access reads. A command that is done in seconds takes the
-//! volume's default; a mount or the server of a disk, which stays, takes more where there is much.
+//! Every doubling saves a level of each access. A command that ends in seconds takes the volume's
+//! default; a mount or a disk server, which stays, takes more where there is much.
 
 use oblivio_volume::DEFAULT_MEMORY;
 
-/// A server takes this part of the memory that there is, within bounds.
+/// A server takes one part in this many of the memory, within bounds.
 const SHARE: u64 = 16;
 const MOST: usize = 2 << 30;
 
-/// The budget of a mount, or of the server of a disk.
+/// The budget of a mount or a disk server.
 pub fn of_server() -> usize {
     share_of(there().min(limit()))
 }
@@ -31,10 +31,10 @@ pub fn there() -> u64 {
     0
 }
 
-/// What a container may use of it.
+/// The container's limit of memory.
 fn limit() -> u64 {
     let limit = std::fs::read_to_string("/sys/fs/cgroup/memory.max");
-    // "max", or no such file: there is none.
+    // "max", or no such file: no limit.
     limit.ok().and_then(|limit| limit.trim().parse().ok()).unwrap_or(u64::MAX)
 }
 

@@ -19,11 +19,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// An open file system and what its volume said of itself.
+/// An open file system and what its volume reported about itself.
 pub struct Session {
     pub fs: FileSystem,
     pub info: VolumeInfo,
-    /// Tells `oblivio watch` what is done, if it is there.
+    /// Reports operations to `oblivio watch`, if it is there.
     pub publisher: Publisher,
 }
 
@@ -45,10 +45,10 @@ pub fn store(folder: &Path) -> Result<Arc<dyn Store>> {
     Ok(Arc::new(LocalStore::open(folder)?))
 }
 
-/// What the user chose, and what this computer remembers, as the volume at this place wants it.
+/// The options of the user and the record of this computer, for the volume at this place.
 pub fn options(folder: &Path, args: &OpenArgs, on_shown: Option<OnShown>) -> Result<OpenOptions> {
     let remembered = Remembered::at(folder, args.accept_other_volume)?;
-    // What a session writes that writes nothing is no state of the volume.
+    // A session without writes leaves no new state to remember.
     let remembered = if args.unobserved { remembered.unchanged() } else { remembered };
     Ok(OpenOptions {
         memory_bytes: memory(args)?,
@@ -64,7 +64,7 @@ pub fn options(folder: &Path, args: &OpenArgs, on_shown: Option<OnShown>) -> Res
 /// Larger batches would not fit the processor's caches.
 const MOST_IN_TICK: u32 = 64;
 
-/// So many accesses a second, in twenty batches or more.
+/// The pace of this many accesses a second, in twenty batches or more.
 pub fn pace(accesses: u32) -> Pace {
     let batch = accesses.div_ceil(20).clamp(1, MOST_IN_TICK);
     let interval = Duration::from_secs_f64(f64::from(batch) / f64::from(accesses.max(1)));
@@ -72,12 +72,12 @@ pub fn pace(accesses: u32) -> Pace {
 }
 
 fn memory(args: &OpenArgs) -> Result<usize> {
-    // Without being told each engine takes what suits it.
+    // Without a size each engine takes its default.
     let bytes = args.memory.unwrap_or(0);
     usize::try_from(bytes).context("more memory than this computer can address")
 }
 
-/// Opens a volume without its file system, and the line to whoever watches it.
+/// Opens a volume without its file system, and its feed to `oblivio watch`.
 pub fn volume(
     folder: &Path,
     args: &OpenArgs,
@@ -91,8 +91,8 @@ pub fn volume(
     volume_over(store, folder, args, recorder, false)
 }
 
-/// Opens a volume on a store that is there already; `folder` is its name for people. A mount asks
-/// for short pauses.
+/// Opens a volume on an existing store; `folder` is its name for people. A mount asks for short
+/// pauses.
 pub fn volume_over(
     store: Arc<dyn Store>,
     folder: &Path,
@@ -104,8 +104,8 @@ pub fn volume_over(
         true => Arc::new(Unobserved::over(store).context("a temporary file")?),
         false => store,
     };
-    // Before the passphrase is asked for: whoever mistyped the folder should hear of it first.
-    // It is read once. What it says is not authenticated yet, so nothing but that it is the same then.
+    // Before asking for the passphrase: a mistyped folder is reported first. The header is read
+    // only once: it is not authenticated yet, and opening authenticates this same reading.
     let closed = ClosedVolume::read(store).with_context(|| folder.display().to_string())?;
     let header = closed.header();
     if let Some(recorder) = recorder {
@@ -132,7 +132,7 @@ pub fn volume_over(
     Ok((closed.open(&passphrase, options)?, publisher))
 }
 
-/// A volume whose reads nobody sees has no use for what hides them.
+/// Refuses options that hide reads, for a volume whose reads nobody sees.
 fn refuse_what_hides_reads(args: &OpenArgs) -> Result<()> {
     let given = [(args.pad, "--pad"), (args.pace.is_some(), "--pace")];
     match given.into_iter().find(|(given, _)| *given) {
@@ -152,8 +152,8 @@ fn both(mut one: OnShown, other: Option<OnShown>) -> OnShown {
     })
 }
 
-/// Puts a file system over a volume that was opened; so many blocks of metadata are read together,
-/// before they are asked for.
+/// Puts a file system over an open volume and reads `read_ahead` blocks of metadata together, in
+/// advance.
 pub fn file_system((volume, publisher): (Volume, Publisher), read_ahead: usize) -> Result<Session> {
     let info = volume.info()?;
     publisher.describe(&info, Holds::Files);
@@ -171,7 +171,7 @@ pub fn with<T>(
     with_either(folder, args, work, |_, _| Err(VolumeError::HoldsDisk.into()))
 }
 
-/// As [`with`], of a command that knows what to do with a disk as well.
+/// As [`with`], for a command that also handles a disk.
 pub fn with_either<T>(
     folder: &Path,
     args: &OpenArgs,
@@ -187,14 +187,14 @@ pub fn with_either<T>(
         let closed = close(&done, || opened.into_blocks());
         (done, closed)
     } else {
-        // What is not read ahead shows when it is needed.
+        // Metadata that is not read ahead shows when it is needed.
         let ahead = if args.pad { usize::MAX } else { 0 };
         let session = file_system(opened, ahead)?;
         let done = files(&session);
         let closed = close(&done, || session.fs.into_blocks());
         (done, closed)
     };
-    // What was shown was shown, however the command ended.
+    // Keep the record however the command ended: the store has seen it.
     let recorded = recorder.map_or(Ok(()), Recorder::finish);
     let value = done?;
     closed?;
@@ -202,8 +202,8 @@ pub fn with_either<T>(
     Ok(value)
 }
 
-/// Ends the session, whatever became of the command, unless the volume itself has failed: what was
-/// shown is then behind a commit.
+/// Ends the session whatever the command's outcome, unless the volume itself has failed. A commit
+/// then covers everything that was shown.
 fn close<T>(
     done: &Result<T>,
     finish: impl FnOnce() -> oblivio_volume::Result<Box<dyn BlockSpace>>,

@@ -20,7 +20,7 @@ pub fn run(command: &PassphraseCommand) -> Result<()> {
     }
 }
 
-/// The store of a volume, for ourselves: two changes at a time could lose one of them.
+/// The store of a volume, locked: two changes at a time could lose one of them.
 fn exclusive(folder: &Path) -> Result<Arc<dyn Store>> {
     let store = store(folder)?;
     read_header(store.as_ref()).with_context(|| folder.display().to_string())?;

@@ -1,10 +1,10 @@
-//! Progress on the terminal, for what takes longer than a second.
+//! Progress on the terminal, for work that takes longer than a second.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-/// What is shown at first is nothing: most commands are over in a second.
+/// Delay before the bar shows: most commands are over in a second.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A bar on standard error, if that is a terminal.
@@ -22,7 +22,7 @@ impl Progress {
         Self::new(quiet, total, if total.is_some() { known } else { unknown })
     }
 
-    /// Steps of what `what` names.
+    /// Steps of the unit `what`.
     pub fn steps(quiet: bool, what: &str) -> Self {
         let style = format!("{what}  {{human_pos}} of {{human_len}}  {{bar:30}}  {{eta}} left");
         Self::new(quiet, Some(0), &style)
@@ -36,13 +36,13 @@ impl Progress {
         Self { bar, begun: Instant::now(), waiting: !quiet && shows() }
     }
 
-    /// So many bytes or steps more.
+    /// Counts `n` more bytes or steps.
     pub fn add(&mut self, n: u64) {
         self.bar.inc(n);
         self.show_in_time();
     }
 
-    /// So many steps of so many.
+    /// Sets the steps done, and their total.
     pub fn at(&mut self, done: u64, total: u64) {
         if self.bar.length() != Some(total) {
             self.bar.set_length(total);
@@ -51,7 +51,7 @@ impl Progress {
         self.show_in_time();
     }
 
-    /// What is being worked on.
+    /// Shows the current item.
     pub fn on(&mut self, what: &str) {
         self.bar.set_message(crate::human::plain(what));
     }
@@ -75,7 +75,7 @@ impl Drop for Progress {
     }
 }
 
-/// Whether anybody would see a bar; what only serves one need not be worked out otherwise.
+/// Whether a bar would be visible; work that only serves a bar can be skipped otherwise.
 pub fn shows() -> bool {
     std::io::stderr().is_terminal()
 }

@@ -1,10 +1,10 @@
-//! Where requests wait for the one server, and the clock that answers for a store that does not.
+//! The queue of requests for the one server, and the clock that answers for a stalled store.
 //!
 //! Where there are threads beside the server, some requests wait in a line of their own for them.
 //!
-//! A request is given up when it has waited for the time limit and nothing at all was finished
-//! meanwhile. A store that is slow but at work is never cut off: the callers may have many
-//! megabytes under way, and an error would lose them.
+//! A request is given up when it has waited for the time limit and nothing finished in that time. A
+//! slow but working store is never cut off: the callers may have many megabytes under way, and an
+//! error would lose them.
 
 use oblivio_volume::Error;
 use std::collections::VecDeque;
@@ -12,20 +12,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// An error as callers know it.
+/// An error in the callers' terms.
 pub trait Refusal: Copy + Send + 'static {
     /// The one for a store that does not answer.
     const STALLED: Self;
 
-    /// Whether this is a failure of the volume or its store, and not of the request: worth a line
-    /// to whoever looks after it.
+    /// Whether this is a failure of the volume or its store, and not of the request: worth a report
+    /// to the administrator.
     fn is_failure(error: &Error) -> bool;
 }
 
-/// Hands the answer over.
+/// Delivers the answer.
 pub type Replier<A, E> = Box<dyn FnOnce(Result<A, E>) + Send>;
 
-/// Sees to it that a request is answered once, by whoever comes first.
+/// Ensures one answer per request: the first one counts.
 pub struct Slot<A, E>(Arc<Mutex<Option<Replier<A, E>>>>);
 
 impl<A, E> Clone for Slot<A, E> {
@@ -39,7 +39,7 @@ impl<A, E> Slot<A, E> {
         Slot(Arc::new(Mutex::new(Some(replier))))
     }
 
-    /// Answers; `false` when somebody did before.
+    /// Answers; `false` if the request was answered before.
     pub fn answer(&self, result: Result<A, E>) -> bool {
         let replier = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         match replier {
@@ -69,7 +69,7 @@ pub struct Request<Op, A, E> {
     pub slot: Slot<A, E>,
 }
 
-/// What the server gets.
+/// The result of [`Queue::take`].
 #[derive(Debug)]
 pub enum Taken<Op, A, E> {
     /// All that waited.
@@ -80,32 +80,32 @@ pub enum Taken<Op, A, E> {
     Closed,
 }
 
-/// What a request weighs that may be served beside the server; `None` for all others.
+/// The weight of a request that may be served beside the server; `None` for all others.
 pub type Weigh<Op> = fn(&Op) -> Option<u64>;
 
-/// A sign of life of the store: it grows whenever a call to it ends well.
+/// A sign of life of the store: it grows whenever a call ends well.
 pub type Pulse = Arc<AtomicU64>;
 
 struct Inner<Op, A, E> {
     waiting: VecDeque<Request<Op, A, E>>,
-    /// Those that need no server, with the weight of each.
+    /// Those that need no server, with their weights.
     beside: VecDeque<(u64, Request<Op, A, E>)>,
-    /// Which these are, once there is somebody for them.
+    /// Decides which these are, once threads serve them.
     weigh: Option<Weigh<Op>>,
-    /// Everything unanswered in the order it came; the answered are dropped from the front.
+    /// Everything unanswered, in order of arrival; answered ones are dropped from the front.
     watched: VecDeque<(Instant, Slot<A, E>)>,
-    /// When the server or the store last got something done.
+    /// When the server or the store last finished something.
     progress: Instant,
     pulse: u64,
     stalled: bool,
     closed: bool,
     dead: bool,
-    /// The clock has gone to sleep until it is woken. Otherwise it looks by itself, which spares
-    /// waking it for each request.
+    /// The clock sleeps until it is woken. Otherwise it looks by itself, which saves a wake-up for
+    /// each request.
     asleep: bool,
 }
 
-/// The queue. Any thread may push, one serves, and others beside it what may be served so.
+/// The queue. Any thread may push. One thread serves; others beside it take weighed requests.
 pub struct Queue<Op, A, E> {
     inner: Mutex<Inner<Op, A, E>>,
     ready: Condvar,
@@ -137,7 +137,7 @@ impl<Op, A, E: Refusal> Queue<Op, A, E> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets a request wait for the server; after the end it is refused at once.
+    /// Adds a request for the server; after the end it is refused at once.
     pub fn push(&self, op: Op, replier: Replier<A, E>) {
         let slot = Slot::new(replier);
         let mut inner = self.lock();
@@ -168,7 +168,7 @@ impl<Op, A, E: Refusal> Queue<Op, A, E> {
         }
     }
 
-    /// All requests that wait, or the first to come before `until`.
+    /// All waiting requests, or the first to come before `until`.
     pub fn take(&self, until: Instant) -> Taken<Op, A, E> {
         let mut inner = self.lock();
         loop {
@@ -188,13 +188,13 @@ impl<Op, A, E: Refusal> Queue<Op, A, E> {
         }
     }
 
-    /// From now on requests that weigh something wait for whoever calls [`Self::take_beside`].
+    /// From now on requests with a weight wait for callers of [`Self::take_beside`].
     pub fn serve_beside(&self, weigh: Weigh<Op>) {
         self.lock().weigh = Some(weigh);
     }
 
-    /// What one of so many threads beside the server has to do next: its share of what waits for
-    /// them, at most of this weight unless one request alone has more. `None` when no more will come.
+    /// The next work of one of `threads` threads beside the server: its share of their line, of
+    /// weight `most` at most unless a single request has more. `None` when no more will come.
     pub fn take_beside(&self, threads: usize, most: u64) -> Option<Vec<Request<Op, A, E>>> {
         let mut inner = self.lock();
         while inner.beside.is_empty() {
@@ -215,14 +215,14 @@ impl<Op, A, E: Refusal> Queue<Op, A, E> {
         Some(inner.beside.drain(..fitting).map(|(_, request)| request).collect())
     }
 
-    /// The server got something done; tells whether the store was given up before.
+    /// Notes that the server finished something; returns whether the store was given up before.
     pub fn progressed(&self) -> bool {
         let mut inner = self.lock();
         inner.progress = Instant::now();
         std::mem::take(&mut inner.stalled)
     }
 
-    /// How long nothing was finished, though it may be that nothing was asked for.
+    /// Time since anything finished, even if nothing was requested.
     pub fn idle_for(&self) -> Duration {
         let mut inner = self.lock();
         self.feel_pulse(&mut inner);
@@ -262,8 +262,8 @@ impl<Op, A, E: Refusal> Queue<Op, A, E> {
         }
     }
 
-    /// Answers what waited too long, until the queue is closed. `stalled` hears of the first
-    /// request after the store was last at work.
+    /// Answers requests that waited too long, until the queue is closed. `stalled` gets the first
+    /// one after the store last made progress.
     pub fn watch(&self, stalled: impl Fn(Duration)) {
         let often = (self.timeout / 4).max(Duration::from_millis(1));
         let mut inner = self.lock();
@@ -288,7 +288,7 @@ impl<Op, A, E: Refusal> Queue<Op, A, E> {
             self.feel_pulse(&mut inner);
             let due = arrived.max(inner.progress) + self.timeout;
             match due.checked_duration_since(Instant::now()) {
-                // Looking a few times before it is due finds a pulse when it beats.
+                // Looking a few times before the deadline finds a pulse when it beats.
                 Some(left) if !left.is_zero() => {
                     let waited = self.watch.wait_timeout(inner, left.min(often));
                     inner = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -350,7 +350,7 @@ mod tests {
     fn what_waits_beside_is_shared_out_by_number_and_weight() {
         let queue = queue();
         let push = |op| queue.push(op, Box::new(|_| ()));
-        // Nobody is there for it yet.
+        // No thread serves these yet.
         push(9);
         queue.serve_beside(weigh);
         [1, 0, 1, 1, 1, 50, 60, 1].into_iter().for_each(push);

@@ -1,4 +1,5 @@
-//! Keeps what the storage was asked, call by call, for an audit; and what the volume says of it.
+//! Records what the storage was asked, call by call, and what the volume reports of it, for an
+//! audit.
 
 use crate::args::OpenArgs;
 use anyhow::{Context, Result};
@@ -14,26 +15,26 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// Where lines go: none is kept but the call that is under way.
+/// Where lines go; only the call under way is kept.
 enum Sink {
-    /// To be judged at once.
+    /// Judged at once.
     Judge(Box<Observer>),
     File(Writer<BufWriter<File>>),
 }
 
 struct Recording {
     sink: Sink,
-    /// The call under way, by the number that its store gave it.
+    /// The call under way, with its number in the store.
     call: Option<(u64, Call)>,
     /// Calls of this session so far.
     calls: u64,
-    /// The last of them: number of the store, number here.
+    /// The last of them: number in the store, number here.
     lately: [(u64, u64); 4],
     /// Why lines are lost, if they are.
     failed: Option<io::Error>,
 }
 
-/// A record that grows while a volume is at work.
+/// The growing record of a working volume.
 #[derive(Clone)]
 pub struct Recorder {
     recording: Arc<Mutex<Recording>>,
@@ -53,7 +54,7 @@ impl Recording {
         }
     }
 
-    /// Whatever was asked has been asked.
+    /// Writes the call under way: it is complete.
     fn settle(&mut self) {
         if let Some((number, call)) = self.call.take() {
             self.lately.rotate_right(1);
@@ -68,7 +69,7 @@ impl Recording {
         self.line(line);
     }
 
-    /// Takes up an event; those of one call come one after the other.
+    /// Takes in an event; the events of one call are consecutive.
     fn see(&mut self, event: &Event, at: u64) {
         let Some(act) = act(event.op) else {
             self.settle();
@@ -86,7 +87,7 @@ impl Recording {
     }
 }
 
-/// What was asked; `None` for what came of it.
+/// The act of a request; `None` for its result.
 fn act(op: Op) -> Option<Act> {
     Some(match op {
         Op::Read => Act::Read,
@@ -109,7 +110,7 @@ fn act(op: Op) -> Option<Act> {
 }
 
 impl Recorder {
-    /// Judges what it sees at once and keeps what that needs.
+    /// Judges events at once and keeps only what that needs.
     pub fn in_memory() -> Self {
         Self::of_sink(Sink::Judge(Box::default()))
     }
@@ -118,8 +119,8 @@ impl Recorder {
         Self { recording: Arc::new(Mutex::new(Recording::new(sink))), begun: Instant::now() }
     }
 
-    /// What the options ask for: a record of a session in a file. One that cannot be written fails
-    /// now.
+    /// The record that the options ask for: a session in a file. Fails now if the file cannot be
+    /// written.
     pub fn of(args: &OpenArgs) -> Result<Option<Self>> {
         let Some(path) = &args.trace_out else { return Ok(None) };
         let recorder = Self::to_file(path)?;
@@ -136,26 +137,26 @@ impl Recorder {
         Ok(Self::of_sink(Sink::File(writer)))
     }
 
-    /// A session begins.
+    /// Notes the beginning of a session.
     pub fn begin(&self, session: Session) {
         let mut recording = self.recording();
         recording.say(&Line::Session(session));
         recording.calls = 0;
     }
 
-    /// It is of this volume.
+    /// Notes which volume the session is of.
     pub fn volume(&self, id: String, engine: &str) {
         self.recording().say(&Line::Volume(VolumeLine { id, engine: engine.into() }));
     }
 
-    /// The store with the recorder on it: to lie right over what an adversary sees.
+    /// The store under the recorder, which must lie right over what an adversary sees.
     pub fn over(&self, store: Arc<dyn Store>) -> Arc<dyn Store> {
         let (recording, begun) = (Arc::clone(&self.recording), self.begun);
         let see = move |event: &Event| lock(&recording).see(event, micros(begun));
         Arc::new(RecordStore::watching(store, see).whole())
     }
 
-    /// What the volume calls after each thing that its store was shown.
+    /// The callback by which the volume reports each thing that its store was shown.
     pub fn callback(&self) -> OnShown {
         let (recording, begun) = (Arc::clone(&self.recording), self.begun);
         Box::new(move |shown: &Shown| {
@@ -164,7 +165,7 @@ impl Recorder {
         })
     }
 
-    /// What was seen since the last call. Of a record in a file nothing.
+    /// What was seen since the last call; empty for a record in a file.
     pub fn take(&self) -> Sight {
         let mut recording = self.recording();
         recording.settle();
@@ -174,7 +175,7 @@ impl Recorder {
         }
     }
 
-    /// Requests of the session under way, so far. Of a record in a file none.
+    /// Requests of the current session so far; 0 for a record in a file.
     pub fn requests(&self) -> usize {
         match &self.recording().sink {
             Sink::Judge(observer) => observer.requests(),
@@ -182,7 +183,7 @@ impl Recorder {
         }
     }
 
-    /// Writes what is left to the file, if there is one.
+    /// Writes the rest to the file, if there is one.
     pub fn finish(self) -> Result<()> {
         let mut recording = self.recording();
         recording.settle();
@@ -194,8 +195,7 @@ impl Recorder {
         }
     }
 
-    /// Writes the file, if there is one, however that ended which was recorded: what was shown was
-    /// shown.
+    /// Writes the file, if there is one, whatever the session's outcome: the store has seen it.
     pub fn finish_after<T>(recorder: Option<Self>, ended: Result<T>) -> Result<T> {
         let recorded = recorder.map_or(Ok(()), Self::finish);
         let value = ended?;
@@ -271,7 +271,7 @@ mod tests {
     use oblivio_volume::tree::TreeVolume;
     use oblivio_volume::{BlockSpace, CreateOptions, OpenOptions};
 
-    /// So large that a commit in quiet moments comes in parts.
+    /// Large enough that an idle commit comes in parts.
     #[test]
     fn what_quiet_moments_write_follows_from_what_is_public() {
         const BLOCKS: u64 = 2300;

@@ -1,4 +1,4 @@
-//! Paths inside a volume, and what they lead to.
+//! Paths inside a volume, and their files.
 
 use crate::exit::usage;
 use anyhow::{Context, Result};
@@ -9,9 +9,9 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 
-/// Names of a directory that are asked for at once.
+/// Names of a directory per request.
 const PAGE: usize = 1024;
-/// Symbolic links followed before a circle is suspected, as Linux has it.
+/// Symbolic links followed before a loop is assumed, as on Linux.
 const MAX_LINKS: usize = 40;
 
 /// An absolute path inside a volume; its names may be any bytes.
@@ -86,7 +86,7 @@ impl fmt::Display for RemotePath {
     }
 }
 
-/// What a path leads to; symbolic links are not followed.
+/// The file at a path; symbolic links are not followed.
 pub fn find(fs: &FileSystem, path: &RemotePath) -> Result<Attr> {
     let mut attr = fs.attr(ROOT_INO)?;
     for name in path.names() {
@@ -104,7 +104,7 @@ pub fn find_if_any(fs: &FileSystem, path: &RemotePath) -> Result<Option<Attr>> {
     }
 }
 
-/// The directory that a path leads to.
+/// The directory at a path.
 pub fn find_directory(fs: &FileSystem, path: &RemotePath) -> Result<Attr> {
     let attr = find(fs, path)?;
     match attr.kind {
@@ -120,7 +120,7 @@ pub fn follow(fs: &FileSystem, path: &RemotePath) -> Result<Attr> {
     let mut links = 0;
     while let Some(name) = rest.pop_front() {
         if name == b".." {
-            // Above the root is the root.
+            // The root is its own parent.
             above.truncate(above.len().saturating_sub(1).max(1));
             continue;
         }
@@ -150,7 +150,7 @@ fn lookup(fs: &FileSystem, parent: Ino, name: &[u8], path: &RemotePath) -> Resul
     fs.lookup(parent, name).map_err(|error| in_words_of(path, error))
 }
 
-/// The same error about the whole path, which the file system, asked for one name, cannot know.
+/// The same error about the whole path; the file system knows only the last name.
 pub fn in_words_of(path: &RemotePath, error: Error) -> anyhow::Error {
     let path = path.to_string();
     match error {
@@ -206,15 +206,15 @@ pub struct Place {
     pub path: RemotePath,
 }
 
-/// Where things with these names go when `to` is asked for, as cp and mv have it: into a
-/// directory that exists, or, for a single one, to that very name.
+/// Where things with these names go for the target `to`, as with cp and mv: into an existing
+/// directory, or, for a single one, to that very name.
 pub enum Destination {
     Into(Ino, RemotePath),
     As(Place),
 }
 
 impl Destination {
-    /// Looks at what is there. `slash` says that a directory was meant.
+    /// Looks up the target. `slash` says that a directory was meant.
     pub fn find(fs: &FileSystem, to: &RemotePath, single: bool, slash: bool) -> Result<Self> {
         match find_if_any(fs, to)? {
             Some(attr) if attr.kind == FileKind::Directory => Ok(Self::Into(attr.ino, to.clone())),
@@ -232,7 +232,7 @@ impl Destination {
         }
     }
 
-    /// Where the one of this name goes.
+    /// The place for an item of this name.
     pub fn place(&self, name: &[u8]) -> Place {
         match self {
             Self::Into(parent, path) => {
@@ -243,7 +243,7 @@ impl Destination {
     }
 }
 
-/// Whether a path was written with a slash at its end.
+/// Whether a path ends in a slash.
 pub fn ends_in_slash(text: &OsStr) -> bool {
     text.as_bytes().last() == Some(&b'/')
 }

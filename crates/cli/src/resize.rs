@@ -1,4 +1,4 @@
-//! `resize`: another limit for a volume.
+//! `resize`: a new limit for a volume.
 
 use crate::args::ResizeArgs;
 use crate::exit::{Code, fault, usage};
@@ -7,7 +7,7 @@ use crate::open::{self, Session};
 use anyhow::{Context, Result};
 use oblivio_volume::{EngineKind, read_header};
 
-/// What it was, what it is, and what it may not be less than, in bytes.
+/// The old limit, the new one, and the lowest possible, in bytes.
 struct Limits {
     before: u64,
     now: u64,
@@ -44,7 +44,7 @@ pub fn run(args: &ResizeArgs) -> Result<()> {
     say(format!("The volume may grow to {now}; before, it was {before}. It needs {least} now."))
 }
 
-/// What can be said before a passphrase is asked for.
+/// Refuses what is wrong before asking for a passphrase.
 fn refuse_fixed(args: &ResizeArgs) -> Result<()> {
     if args.size == 0 {
         return Err(usage("a volume of no size holds nothing", "Try 10G."));
@@ -64,7 +64,7 @@ fn refuse_fixed(args: &ResizeArgs) -> Result<()> {
 
 fn resize(session: &Session, size: u64) -> Result<Limits> {
     let fs = &session.fs;
-    // What waits is stored, or the least would be less than it is.
+    // Deferred writes are stored first; the lowest limit would come out too low otherwise.
     fs.commit()?;
     let block_bytes = session.info.block_bytes as u64;
     let bytes = |blocks: u64| blocks.saturating_mul(block_bytes);

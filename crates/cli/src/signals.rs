@@ -1,4 +1,4 @@
-//! The signals that end what is served, or that come while somebody is asked.
+//! The signals that end a server, or that arrive during a question.
 
 use anyhow::Result;
 use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2};
@@ -10,24 +10,24 @@ use std::sync::{Arc, LazyLock, OnceLock};
 use std::thread;
 use std::time::Duration;
 
-/// So long may a store do nothing while a server ends, and clients take for their replies.
+/// How long a store may do nothing while a server ends, and clients may take for their replies.
 pub const GRACE: Duration = Duration::from_secs(10);
 
-/// What ends or stops a process that does not say otherwise.
+/// The signals that end or stop a process by default.
 const ALL: [i32; 8] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGALRM, SIGUSR1, SIGUSR2, SIGTSTP];
 
-/// Whether each of [`ALL`] does what it does by default: a handler that was once there stays, and
-/// would else do nothing. There is one for a process, as there is one set of handlers.
+/// Whether each of [`ALL`] has its default effect. A handler, once installed, stays, and would
+/// otherwise do nothing. One per process, as is the set of handlers.
 static BY_DEFAULT: LazyLock<[Arc<AtomicBool>; ALL.len()]> =
     LazyLock::new(|| ALL.map(|_| Arc::new(AtomicBool::new(true))));
 
-/// Says of some signals whether they do what they do by default.
+/// Sets whether these signals have their default effect.
 fn by_default(signals: &[i32], default: bool) {
     let all = ALL.iter().zip(BY_DEFAULT.iter()).filter(|(signal, _)| signals.contains(signal));
     all.for_each(|(_, flag)| flag.store(default, Ordering::SeqCst));
 }
 
-/// From now on signals to end are for [`forward`] to tell of, and do not end the process. To follow
+/// From now on [`forward`] reports signals to end, and they do not end the process. Call it after
 /// the last question.
 ///
 /// # Errors
@@ -39,7 +39,7 @@ pub fn catch() -> Result<Signals> {
     Ok(signals)
 }
 
-/// Tells of each signal, on a thread of its own.
+/// Calls `tell` for each signal, on a thread of its own.
 ///
 /// # Errors
 /// Those of the system.
@@ -48,11 +48,11 @@ pub fn forward(mut signals: Signals, tell: impl Fn() + Send + 'static) -> io::Re
     thread::Builder::new().name("signals".into()).spawn(told).map(drop)
 }
 
-/// While this lives signals wait to be heard.
+/// While this lives, signals wait for [`Asking::heard`].
 pub struct Asking(Signals);
 
-/// From now on, and until it is dropped, signals are for [`Asking::heard`] to tell of; those that
-/// this process was started to ignore it still does.
+/// From now on, until the value is dropped, [`Asking::heard`] reports signals. Signals that this
+/// process was started to ignore stay ignored.
 ///
 /// # Errors
 /// Those of the system.
@@ -72,7 +72,7 @@ pub fn while_asking() -> io::Result<Asking> {
 }
 
 impl Asking {
-    /// A signal that came.
+    /// A signal that has arrived.
     pub fn heard(&mut self) -> Option<i32> {
         self.0.pending().next()
     }
@@ -81,16 +81,16 @@ impl Asking {
 impl Drop for Asking {
     fn drop(&mut self) {
         by_default(&ALL, true);
-        // One that came at the last moment does what it would have done.
+        // One that came at the last moment gets its default effect.
         for signal in self.0.pending() {
             let _ = signal_hook::low_level::emulate_default_handler(signal);
         }
     }
 }
 
-/// Whether the process may be stopped by a signal that is to stop it: only where somebody is there
-/// to let it go on, as the system has it. (That is a parent in the same session; the system looks
-/// at all processes of the group.) Every other signal does what it does.
+/// Whether a stop signal may stop the process: only if somebody can continue it, as the system has
+/// it. (Here: a parent in the same session; the system looks at all processes of the group.) True
+/// for every other signal.
 pub fn may_stop(signal: i32) -> bool {
     use rustix::process::{getppid, getsid};
     let session = |process| getsid(process).ok();

@@ -1,9 +1,9 @@
-//! A hidden directory of the volume where new content waits until it is whole.
+//! A hidden directory of the volume for new content that is not yet whole.
 //!
 //! A file that replaces another, or that is too large for one commit, is written here first and
-//! then moved over its name in one step: whatever happens, the name leads to the old or the new
-//! content. One process at a time has the volume, so what is found here at the start was left by
-//! one that did not come to its end.
+//! then moved over its name in one step. Whatever happens, the name leads to the old or the new
+//! content. Only one process at a time has the volume open, so content found here at the start is a
+//! remnant of one that was killed.
 
 use crate::remote::entries;
 use anyhow::Result;
@@ -12,12 +12,12 @@ use oblivio_volume::fs::{FileKind, FileSystem, Ino, NewNode, ROOT_INO, RenameMod
 
 /// The directory's name, in the root.
 pub const NAME: &[u8] = b".oblivio-incoming";
-/// What our files in it begin with; anything else there is not ours to remove.
+/// Prefix of our files in it; anything else there is not ours to remove.
 const PREFIX: &str = "new-";
 
 impl Drop for Staging<'_> {
-    /// Also when a command ends by an error: what it leaves here nobody can use, and it takes
-    /// space. That error is the one to tell of.
+    /// Also when a command ends with an error: its remnants are useless and take space. Report that
+    /// error, not one from here.
     fn drop(&mut self) {
         let _ = self.finish();
     }
@@ -33,7 +33,7 @@ fn clear(fs: &FileSystem, directory: Ino) -> Result<()> {
     Ok(())
 }
 
-/// The staging directory; made when it is first needed.
+/// The staging directory; made on first use.
 pub struct Staging<'f> {
     fs: &'f FileSystem,
     directory: Option<Ino>,
@@ -41,7 +41,7 @@ pub struct Staging<'f> {
 }
 
 impl<'f> Staging<'f> {
-    /// Clears what a command that was killed left behind.
+    /// Clears the remnants of a killed command.
     pub fn new(fs: &'f FileSystem) -> Result<Self> {
         let directory = match fs.lookup(ROOT_INO, NAME) {
             Ok(attr) if attr.kind == FileKind::Directory => Some(attr.ino),
@@ -68,17 +68,17 @@ impl<'f> Staging<'f> {
         Ok((directory, format!("{PREFIX}{}", self.next).into_bytes()))
     }
 
-    /// Moves what was written to its place, over whatever file is there.
+    /// Moves a written file to its place, over any file there.
     pub fn place(&self, from: &(Ino, Vec<u8>), parent: Ino, name: &[u8]) -> Result<()> {
         self.fs.rename(from.0, &from.1, parent, name, RenameMode::Replace)?;
-        // Two names of one file: POSIX has the rename do nothing, so the first is still there.
+        // Two names of one file: POSIX has the rename do nothing, so the first still exists.
         match self.fs.unlink(from.0, &from.1) {
             Ok(()) | Err(Error::NotFound(_)) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Removes what came to no good end, and the directory when nothing else is in it.
+    /// Removes unfinished files, and the directory if nothing else is in it.
     pub fn finish(&mut self) -> Result<()> {
         let Some(directory) = self.directory.take() else { return Ok(()) };
         clear(self.fs, directory)?;

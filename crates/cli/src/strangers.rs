@@ -1,13 +1,12 @@
-//! Connections of those who have not proved themselves: anybody who reaches a server's port.
+//! Connections that have not authenticated: anybody can reach a server's port.
 //!
-//! They must cost it little and keep nobody out. So there is a limit for them alone, and where it
-//! is reached the one that has been there longest goes: who is served at all is served at once, and
-//! has left long before that.
+//! They must cost little and keep nobody out. So they have a limit of their own, and at the limit
+//! the oldest one goes. A real client is served at once, and leaves this set long before that.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Those who are there, by when they came.
+/// The connections, in order of arrival.
 #[derive(Debug)]
 pub struct Strangers<C> {
     inside: Mutex<Inside<C>>,
@@ -21,7 +20,7 @@ struct Inside<C> {
 }
 
 impl<C: Clone> Strangers<C> {
-    /// Nobody yet; so many at the most.
+    /// Empty; holds `most` connections at most.
     pub fn new(most: usize) -> Self {
         let inside = Inside { connections: BTreeMap::new(), next: 0 };
         Self { inside: Mutex::new(inside), most }
@@ -31,7 +30,7 @@ impl<C: Clone> Strangers<C> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets one in. Gives its number, which none after it has, and the one that has to go for it.
+    /// Lets one in. Returns its number, which is unique, and the one that has to go for it.
     pub fn enter(&self, connection: C) -> (u64, Option<C>) {
         let mut inside = self.lock();
         let number = inside.next;
@@ -42,12 +41,12 @@ impl<C: Clone> Strangers<C> {
         (number, oldest.map(|(_, connection)| connection))
     }
 
-    /// One has proved itself, or goes. `None` when it had to go before.
+    /// Removes one that authenticated or left. `None` if it had to go before.
     pub fn leave(&self, number: u64) -> Option<C> {
         self.lock().connections.remove(&number)
     }
 
-    /// All who are there.
+    /// All connections.
     pub fn all(&self) -> Vec<C> {
         self.lock().connections.values().cloned().collect()
     }

@@ -57,7 +57,7 @@ fn make_one(fs: &FileSystem, path: &RemotePath) -> Result<Ino> {
     Ok(made.map_err(|error| in_words_of(path, error))?.ino)
 }
 
-/// Makes a directory and those above it.
+/// Makes a directory and its parents.
 pub fn make_all(fs: &FileSystem, path: &RemotePath) -> Result<()> {
     let mut here = RemotePath::parse("/".as_ref())?;
     for name in path.names() {
@@ -113,7 +113,7 @@ fn remove(
 /// Empties a directory, the deepest first.
 fn remove_below(session: &Session, committer: &mut Committer<'_>, directory: Ino) -> Result<()> {
     let fs = &session.fs;
-    // Each with the names of directories in it that are still to be emptied and removed.
+    // Each with the names of subdirectories still to empty and remove.
     let mut stack = vec![(directory, remove_files(session, committer, directory)?)];
     while let Some((here, left)) = stack.last_mut() {
         let here = *here;
@@ -139,7 +139,7 @@ fn remove_below(session: &Session, committer: &mut Committer<'_>, directory: Ino
     Ok(())
 }
 
-/// Removes what is no directory and names the directories.
+/// Removes everything but directories, and returns the names of those.
 fn remove_files(
     session: &Session,
     committer: &mut Committer<'_>,
@@ -160,7 +160,7 @@ fn remove_files(
     Ok(directories)
 }
 
-/// Where the last of some paths is, and the others with where each of them goes.
+/// The sources, each with its place below the last path.
 pub fn sources_and_places(fs: &FileSystem, paths: &[OsString]) -> Result<Vec<(RemotePath, Place)>> {
     let (to, from) = paths.split_last().context("nothing to do")?;
     let sources = RemotePath::parse_all(from)?;
@@ -180,12 +180,12 @@ fn is_directory(fs: &FileSystem, path: &RemotePath) -> Result<bool> {
     Ok(remote::find(fs, path)?.kind == FileKind::Directory)
 }
 
-/// Paths on the command line are judged before a passphrase is asked for.
+/// Checks the paths before asking for a passphrase.
 pub fn check_paths(paths: &[OsString]) -> Result<()> {
     RemotePath::parse_all(paths).map(drop)
 }
 
-/// Nothing is moved or copied into itself.
+/// Refuses to move or copy something into itself.
 pub fn refuse_into_itself(from: &RemotePath, place: &Place) -> Result<()> {
     if place.path == *from {
         return Err(fault(Code::Path, format!("{from} is there already"), "Choose another name."));

@@ -1,9 +1,8 @@
-//! A store that is only read: what a volume writes while it is read goes to a file of ours, and is
-//! forgotten with it.
+//! A store that is only read: the writes of a volume that is read go to a temporary file.
 //!
-//! Reading a volume hides what is read by writing, and a session leaves the volume so that no path
-//! is shown twice. Here nothing of that stays: the next session reads the same paths for the same
-//! blocks. So it is for what nobody watches.
+//! Reading a volume hides reads by writing, and a session leaves the volume in a state that shows
+//! no path twice. Here nothing of that is kept: the next session reads the same paths for the same
+//! blocks. Use it only where nobody watches.
 
 use crate::args::OpenArgs;
 use crate::exit::usage;
@@ -13,7 +12,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Refuses to read what is to be changed.
+/// Refuses `--unobserved` for a command that changes the volume.
 pub fn refuse_changes(args: &OpenArgs) -> anyhow::Result<()> {
     match args.unobserved {
         true => Err(usage(
@@ -24,7 +23,7 @@ pub fn refuse_changes(args: &OpenArgs) -> anyhow::Result<()> {
     }
 }
 
-/// What is written is kept by pages of so many bytes.
+/// Bytes of a page in which writes are kept.
 const PAGE: u64 = 4096;
 
 /// The store.
@@ -34,7 +33,7 @@ pub struct Unobserved {
 }
 
 struct Kept {
-    /// Sealed, as all that a store gets; without a name.
+    /// Sealed, as all that a store gets; the file has no name.
     file: File,
     end: u64,
     objects: HashMap<String, Object>,
@@ -44,17 +43,17 @@ struct Kept {
 struct Object {
     /// None when it was deleted.
     len: Option<u64>,
-    /// So many bytes of what is below still show.
+    /// Bytes of the object below that still show.
     below: u64,
-    /// Where in the file each page is that was written to.
+    /// The place in the file of each written page.
     pages: BTreeMap<u64, u64>,
 }
 
 impl Unobserved {
-    /// Over a store that is read, and not even locked.
+    /// Over a store that is only read, and not even locked.
     ///
     /// # Errors
-    /// There is no room for temporary files.
+    /// Temporary files cannot be made.
     pub fn over(below: Arc<dyn Store>) -> std::io::Result<Self> {
         let kept = Kept { file: tempfile::tempfile()?, end: 0, objects: HashMap::new() };
         Ok(Self { below, kept: Mutex::new(kept) })
@@ -103,8 +102,8 @@ impl Unobserved {
 }
 
 impl Kept {
-    /// Where a page of an object is kept, with what the object has there unless all of it is
-    /// written over.
+    /// The place of an object's page in the file. The page gets the object's content there unless
+    /// it is overwritten as a whole.
     fn page(
         &mut self,
         below: &dyn Store,
@@ -206,7 +205,7 @@ impl Store for Unobserved {
             return Err(StoreError::Missing { object: name.to_owned() });
         }
         self.change(name, |below, kept, object| {
-            // What is cut off does not come back when it grows again.
+            // Cut-off bytes must not return when the object grows again.
             if !len.is_multiple_of(PAGE) && len < object.len.unwrap_or(0) {
                 let place = kept.page(below, name, object, len / PAGE, false)?;
                 let rest = vec![0; (PAGE - len % PAGE) as usize];
@@ -291,7 +290,7 @@ mod tests {
         }
     }
 
-    /// All objects and all that is in them.
+    /// All objects with their contents.
     fn content(store: &dyn Store) -> Vec<(String, Vec<u8>)> {
         let objects = store.list().expect("memory");
         let read = |(name, len): (String, u64)| {
@@ -303,7 +302,7 @@ mod tests {
     }
 
     proptest! {
-        /// It is as a store that is written to, and what is below stays as it was.
+        /// It behaves like a store that is written to, and the store below stays as it was.
         #[test]
         fn nothing_is_written_below(
             before in proptest::collection::vec(event(), 0..8),

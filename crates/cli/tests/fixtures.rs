@@ -1,4 +1,4 @@
-//! One tiny volume of each format stays for ever and must open for ever.
+//! One tiny volume of each format is kept for ever and must open for ever.
 
 mod common;
 
@@ -34,7 +34,7 @@ fn format_1() {
     assert_eq!(fs::read_link(back.join("link")).expect("a link"), Path::new("small.txt"));
     let small = fs::metadata(back.join("small.txt")).expect("a file");
     assert_eq!((small.mode() & 0o777, small.mtime()), (0o640, 1_795_219_200));
-    // And it can still be written.
+    // It can still be written.
     scratch.write("new", "new");
     scratch.good(["put", "v", "new", "/"]);
     assert_eq!(scratch.good(["cat", "v", "/new"]), "new");
@@ -52,7 +52,7 @@ fn a_newer_format_is_refused() {
     bytes[12] = 4;
     fs::write(&header, &bytes).expect("changed");
     assert!(scratch.bad(9, ["ls", "v"]).contains("does not know"));
-    // Flags that are known, but not this volume's.
+    // Known flags, but not this volume's.
     for flags in 1..4 {
         bytes[12] = flags;
         fs::write(&header, &bytes).expect("changed");

@@ -1,4 +1,4 @@
-//! Volumes that are full, and what helps.
+//! Full volumes, and their remedies.
 
 mod common;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 const QUICK: [&str; 4] = ["--kdf-memory", "32K", "--kdf-passes", "1"];
 
-/// A volume `v` that may hold so much.
+/// A volume `v` with this size limit.
 fn volume(size: &str) -> Scratch {
     let scratch = Scratch::new();
     scratch.good([&["init", "--size", size][..], &QUICK, &["v"]].concat());
@@ -35,14 +35,14 @@ fn a_put_that_does_not_fit_leaves_nothing_behind() {
     scratch.write("d/a", noise(1 << 20, 3));
     scratch.write("d/b", noise(40 << 20, 4));
     let empty = used(&scratch);
-    // What went well before is kept.
+    // Files stored before the failure are kept.
     let error = scratch.bad(7, ["put", "v", "before", "large", "/"]);
     assert!(error.contains("oblivio resize VOLUME SIZE"), "{error}");
     assert_eq!(names(&scratch).lines().filter(|line| line.contains("before")).count(), 1);
     assert!(!names(&scratch).contains("incoming") && !names(&scratch).contains("large"));
     let kept = used(&scratch);
     assert!(kept < empty + (5 << 20), "{kept} bytes in use, {empty} before");
-    // Over a file that is there, from a pipe, and of a directory.
+    // Over an existing file, from a pipe, and a directory.
     let mut piped = scratch.command(["put", "v", "-", "/before"]);
     piped.stdin(std::fs::File::open(scratch.path("large")).expect("a file"));
     failed(7, piped.output().expect("it runs"));

@@ -1,8 +1,8 @@
 //! The command killed with SIGKILL at random moments of put, rm and mv.
 //!
-//! After every kill the volume must open and check clean; every file that was acknowledged must be
-//! whole; and every file must be one of the versions that the killed command may have left.
-//! `OBLIVIO_KILLS` says how many kills; the default is a sample.
+//! After every kill the volume must open and check clean. Every acknowledged file must be whole,
+//! and every file must be a version that the killed command may have left. `OBLIVIO_KILLS` is the
+//! number of kills; the default is a sample.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 
 mod common;
@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-/// A small generator, so that a run can be repeated.
+/// A small generator, to make a run repeatable.
 struct Random(u64);
 
 impl Random {
@@ -24,19 +24,19 @@ impl Random {
     }
 }
 
-/// Content that tells which file and version it is, and whether it is whole.
+/// Content that identifies its file and version, and shows whether it is whole.
 fn content(seed: u64, len: usize) -> Vec<u8> {
     let mut random = Random(seed);
     (0..len).map(|_| random.below(256) as u8).collect()
 }
 
-/// What may be found under each name: versions, and whether it may be absent.
+/// The possible contents under each name: versions, and whether it may be absent.
 type Files = BTreeMap<String, Vec<u8>>;
 
 struct World {
     scratch: Scratch,
     random: Random,
-    /// What is surely in the volume.
+    /// Files that are surely in the volume.
     files: Files,
     version: u64,
     kills: u64,
@@ -44,7 +44,7 @@ struct World {
 }
 
 impl World {
-    /// Runs a command, kills it after a while, and gives what it printed.
+    /// Runs a command, kills it after a while, and returns its output.
     fn killed(&mut self, args: &[&str]) -> (String, bool) {
         let said = self.scratch.path("said");
         let mut command = self.scratch.command(args);
@@ -132,7 +132,7 @@ impl World {
         found
     }
 
-    /// What was not touched is as it was; what was found is what there is now.
+    /// Checks that untouched files are unchanged; then the found files are the current ones.
     fn settle(&mut self, found: Files, touched: impl Fn(&str) -> bool) {
         for (name, bytes) in &self.files {
             assert!(touched(name) || found.get(name) == Some(bytes), "{name} changed untouched");

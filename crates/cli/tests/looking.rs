@@ -1,4 +1,4 @@
-//! What is shown of a volume and of what its storage sees.
+//! Reports on a volume and on what its storage sees.
 
 mod common;
 
@@ -34,7 +34,7 @@ fn a_command_can_be_recorded_and_judged() {
         assert_ne!(audit["verdict"], "leak", "{audit}");
     }
     assert!(fs::read(scratch.path("t.png")).expect("drawn").starts_with(b"\x89PNG"));
-    // What a check reads beside is all that is stored, in order.
+    // A check also reads everything stored, in order.
     scratch.good(["check", "v", "--trace-out", "check.jsonl"]);
     let together = ["put", "get", "check"].map(|name| format!("{name}.jsonl"));
     let mut args = vec!["audit", "--json"];
@@ -46,7 +46,7 @@ fn a_command_can_be_recorded_and_judged() {
         audit["judgements"][0]["report"]["findings"].as_array().expect("findings").clone();
     let named = |name: &str| findings.iter().any(|finding| finding["name"] == name);
     assert!(named("places at the store") && named("repeats across sessions"), "{audit}");
-    // A trace that only the volume told is refused with what to do.
+    // A trace that only the volume reported is refused with advice.
     scratch.write("old.jsonl", "{\"format\":\"oblivio-trace\",\"version\":3,\"depth\":3}\n");
     assert!(scratch.bad(1, ["audit", "--trace", "old.jsonl"]).contains("record it again"));
     scratch.write("odd.jsonl", "{\"format\":\"something\",\"version\":1}\n");
@@ -71,7 +71,7 @@ fn the_demo_tells_its_story_and_cleans_up() {
     let left: Vec<_> = fs::read_dir(scratch.path("tmp")).expect("a folder").flatten().collect();
     assert_eq!(left.len(), 1);
     assert_eq!(left[0].file_name(), "oblivio-demo.png");
-    // Nothing is remembered of a volume that is gone.
+    // Nothing is remembered of a deleted volume.
     assert!(!scratch.path("state").exists());
 }
 
@@ -91,7 +91,7 @@ fn words_about_a_volume() {
     for shell in ["bash", "zsh", "fish"] {
         assert!(scratch.good(["completions", shell]).contains("oblivio"));
     }
-    // A reader that goes away early is no failure to shout about.
+    // A reader that goes away early is no failure to report.
     scratch.good([
         "put",
         "v",

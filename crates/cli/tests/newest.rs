@@ -1,4 +1,4 @@
-//! Which state is the newest: what a store may do to have an older one, or another one, taken for it.
+//! Freshness: attempts of a store to pass off an older state, or another volume, as the newest.
 //!
 //! Each test is an attack that once worked (docs/decisions/0018-trust.md).
 
@@ -24,7 +24,7 @@ fn with_files(how: &[&str]) -> Scratch {
     scratch
 }
 
-/// Puts another folder in the place of a volume's.
+/// Replaces a volume's folder by another.
 fn put_in_place(scratch: &Scratch, from: &str, to: &str) {
     fs::remove_dir_all(scratch.path(to)).expect("a folder");
     copy_dir(&scratch.path(from), &scratch.path(to));
@@ -38,7 +38,7 @@ fn store(scratch: &Scratch, name: &str, computer: &str) {
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
 }
 
-/// C1: the header that is read before the passphrase is asked for is the one that counts.
+/// C1: the header read before the passphrase prompt is the one that counts.
 #[test]
 fn a_header_that_changes_at_the_prompt_opens_nothing() {
     for how in [TREE, SEQUENTIAL] {
@@ -55,7 +55,7 @@ fn a_header_that_changes_at_the_prompt_opens_nothing() {
         let mut ls = scratch.command(["ls", "v", "/", "--passphrase-file", "pipe"]);
         ls.env_remove("OBLIVIO_PASSPHRASE").stdout(Stdio::piped()).stderr(Stdio::piped());
         let ls = ls.spawn().expect("it runs");
-        // It waits for the passphrase when this returns, and has read the header.
+        // When this returns, the command waits for the passphrase and has read the header.
         let mut passphrase = fs::File::options().write(true).open(&pipe).expect("a pipe");
         fs::copy(scratch.path("copy/header"), scratch.path("v/header")).expect("a copy");
         passphrase.write_all(b"secret\n").expect("it reads");
@@ -63,14 +63,14 @@ fn a_header_that_changes_at_the_prompt_opens_nothing() {
         let ended = ls.wait_with_output().expect("it ends");
         let code = ended.status.code();
         assert!(code == Some(OTHER_VOLUME) || code == Some(TAMPERED), "{ended:?}");
-        // And what this computer knows is as it was.
+        // This computer's memory is unchanged.
         scratch.bad(ROLLED_BACK, ["ls", "v", "/"]);
         put_in_place(&scratch, "newest", "v");
         assert_eq!(scratch.good(["ls", "v", "/"]), "new\nold\n");
     }
 }
 
-/// A server of a disk, which holds its volume until it is dropped.
+/// A disk server, which holds its volume until it is dropped.
 struct Server(Child);
 
 impl Server {
@@ -92,7 +92,7 @@ impl Drop for Server {
     }
 }
 
-/// H2: a lock that the store takes away does not let a second session in.
+/// H2: a lock that the store removes does not let a second session in.
 #[test]
 fn a_lock_that_is_renamed_lets_nobody_in() {
     for how in [&["--seen-by", "storage"][..], &["--seen-by", "snapshots"]] {
@@ -109,7 +109,7 @@ fn a_lock_that_is_renamed_lets_nobody_in() {
     }
 }
 
-/// H3: a history that parted from what a computer knows is refused, however long it is.
+/// H3: a history that forked from a computer's memory is refused, however long it is.
 #[test]
 fn a_longer_fork_is_refused() {
     for how in [TREE, SEQUENTIAL] {
@@ -126,12 +126,12 @@ fn a_longer_fork_is_refused() {
         }
         copy_dir(&scratch.path("v"), &scratch.path("other-v"));
         scratch.bad(ROLLED_BACK, ["ls", "v", "/"]);
-        // Each goes on with its own, and the other one's is refused to it too.
+        // Each computer goes on with its own history, and the other one's is refused to it too.
         put_in_place(&scratch, "mine-v", "v");
         assert!(scratch.good(["ls", "v", "/"]).contains("mine"));
         let mut ls = scratch.command(["ls", "v", "/"]);
         failed(ROLLED_BACK, ls.env("XDG_STATE_HOME", scratch.path("other")).output().expect("run"));
-        // Who says that it is meant goes on with the other one.
+        // A user who accepts the rollback goes on with the other one.
         put_in_place(&scratch, "other-v", "v");
         let found = scratch.good(["ls", "v", "/", "--accept-rollback"]);
         assert!(found.contains('6') && !found.contains("mine"), "{found}");
@@ -147,8 +147,8 @@ fn reads_some(scratch: &Scratch) -> Child {
     cat
 }
 
-/// H4: a session that is cut short ends as any other does, and one that is killed is replayed: its
-/// journal cannot be taken away.
+/// H4: a session that is cut short ends like any other, and a killed one is replayed: its journal
+/// cannot be taken away.
 #[test]
 fn what_was_shown_is_not_shown_again_when_the_journal_is_emptied() {
     let scratch = with_files(TREE);
@@ -171,7 +171,7 @@ fn what_was_shown_is_not_shown_again_when_the_journal_is_emptied() {
     assert!(scratch.good(["check", "v"]).starts_with("clean"));
 }
 
-/// M2: another volume with the same passphrase is not taken in the place of one.
+/// M2: another volume with the same passphrase is not accepted in place of one.
 #[test]
 fn two_folders_that_are_swapped_are_told_apart() {
     for how in [TREE, SEQUENTIAL] {
@@ -186,11 +186,11 @@ fn two_folders_that_are_swapped_are_told_apart() {
         for volume in [&v, &w] {
             assert!(error.contains(volume.trim_matches('"')), "{error}");
         }
-        // One that was only moved is known by what it is.
+        // A volume that only moved is known by its identity.
         assert_eq!(scratch.good(["ls", "x", "/"]), "mine\n");
         assert_eq!(scratch.good(["ls", "v", "/", "--accept-other-volume"]), "");
         assert_eq!(scratch.good(["ls", "v", "/"]), "");
-        // A volume that is made anew belongs where it is made.
+        // A new volume belongs where it is made.
         fs::remove_dir_all(scratch.path("v")).expect("a folder");
         scratch.good([&CHEAP, how, &["v"]].concat());
         assert_eq!(scratch.good(["ls", "v", "/"]), "");

@@ -1,4 +1,4 @@
-//! The terminal is as it was found, whatever ends a prompt.
+//! The terminal is restored, whatever ends a prompt.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 
 mod common;
@@ -10,7 +10,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 use terminal::{Terminal, until};
 
-/// Every command that asks, and what it shows first.
+/// Every command that asks, and its first prompt.
 const ASKING: [(&[&str], &str); 4] = [
     (&["ls", "v"], "Passphrase: "),
     (&["init", "--seen-by", "storage", "w"], "Passphrase for the new volume: "),
@@ -67,7 +67,7 @@ fn ctrl_c_at_every_prompt_leaves_the_terminal_as_it_was() {
         assert_eq!(status.signal(), Some(Signal::INT.as_raw()), "{args:?}");
         assert_eq!(terminal.modes(), found, "{args:?}");
     }
-    // At the second question, too; and what follows an answer is ended as ever.
+    // Also at the second question; and a command that goes on after an answer ends as ever.
     let mut terminal = Terminal::new();
     let found = terminal.modes();
     let args = ["passphrase", "add", "v"];
@@ -104,7 +104,7 @@ fn an_answer_opens_and_the_terminal_is_as_it_was() {
     assert_eq!(terminal.modes(), found);
 }
 
-/// Once it was asked, a signal does again what it does by default.
+/// After a prompt, a signal has its default effect again.
 #[test]
 fn signals_end_what_follows_a_prompt() {
     if !has_setsid() {
@@ -114,7 +114,7 @@ fn signals_end_what_follows_a_prompt() {
     let pipe = scratch.path("pipe");
     let made = Command::new("mkfifo").arg(&pipe).status();
     assert!(made.is_ok_and(|status| status.success()), "a pipe");
-    // It waits for somebody who writes.
+    // Opening waits for a writer.
     let args = ["put", "v", "pipe", "/stored"];
     for signal in [Signal::TERM, Signal::INT, Signal::QUIT] {
         let mut terminal = Terminal::new();
@@ -125,7 +125,7 @@ fn signals_end_what_follows_a_prompt() {
         kill_process(Pid::from_child(&child), signal).expect("it is there");
         assert_eq!(child.wait().expect("it ends").signal(), Some(signal.as_raw()));
     }
-    // A server ends well by some, and as ever by others.
+    // Some signals end a server in order, others as ever.
     scratch.good(["init", "--kdf-memory", "32K", "--kdf-passes", "1", "--disk", "1M", "d"]);
     for (signal, code) in [(Signal::TERM, Some(0)), (Signal::USR1, None)] {
         let mut terminal = Terminal::new();
@@ -148,7 +148,8 @@ fn a_prompt_that_is_stopped_gives_the_terminal_back_and_asks_again() {
     let scratch = Scratch::with_volume();
     let mut terminal = Terminal::new();
     let found = terminal.modes();
-    // A shell with jobs: it goes on when the command is stopped, and lets it go on after that.
+    // A shell with job control: it goes on when the command is stopped, and continues the command
+    // later.
     let script = format!(
         "set -m; {} du v; echo stopped; read line; fg; echo ended $?",
         env!("CARGO_BIN_EXE_oblivio")

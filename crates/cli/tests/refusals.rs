@@ -1,4 +1,4 @@
-//! What goes wrong ends with its own code, says what happened, and loses nothing.
+//! Every failure has its own exit code, says what happened, and loses nothing.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 
 mod common;
@@ -128,7 +128,7 @@ fn one_at_a_time() {
     first.stdin(Stdio::piped()).stderr(Stdio::null());
     let mut first = first.spawn().expect("it runs");
     let mut input = first.stdin.take().expect("a pipe");
-    // More than a pipe holds: when it is written, the volume is open.
+    // More than a pipe holds: once it is written, the volume is open.
     input.write_all(&noise(1 << 20, 1)).expect("it reads");
     scratch.bad(8, ["ls", "v"]);
     scratch.bad(8, ["passphrase", "remove", "v"]);
@@ -157,7 +157,7 @@ fn a_flipped_byte_is_refused() {
         let output = output.expect("it runs");
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         match output.status.code() {
-            // A slot that no bucket is in now.
+            // A slot that holds no bucket now.
             Some(0) => assert_eq!(json(&text)["clean"], true),
             Some(5) => {
                 assert_eq!(json(&text)["clean"], false);
@@ -193,7 +193,7 @@ fn a_killed_put_leaves_nothing_half() {
             let local = fs::read(scratch.path(name.trim_start_matches('/'))).expect("local");
             assert!(scratch.run(["cat", "v", name]).stdout == local, "{name}");
         }
-        // Whatever has a name is whole.
+        // A file with a name is whole.
         if scratch.good(["ls", "v"]).contains("tree") {
             let back = format!("back-{wait}");
             scratch.good(["get", "-r", "v", "/tree", &back]);
@@ -210,7 +210,7 @@ fn a_killed_put_leaves_nothing_half() {
     assert_eq!(scratch.good(["cat", "v", "/large"]), "the old one");
 }
 
-/// One that was added twice would still open after it was taken away.
+/// A passphrase added twice would still open the volume after its removal.
 #[test]
 fn a_passphrase_that_opens_is_not_added_again() {
     let scratch = Scratch::with_volume();
@@ -230,7 +230,7 @@ fn a_passphrase_that_opens_is_not_added_again() {
     failed(4, scratch.run(["ls", "v"]));
 }
 
-/// Eight slots that each ask for as much as one may: refused at once, not tried for minutes.
+/// Eight slots that each ask for the permitted maximum: refused at once, not tried for minutes.
 #[test]
 fn a_header_that_asks_for_minutes_of_work_is_refused() {
     let scratch = Scratch::with_volume();
@@ -274,13 +274,13 @@ fn a_url_is_no_folder() {
         assert_eq!(said, 1, "{error}");
     }
     assert!(!scratch.path("s3:").exists(), "nothing was made");
-    // A folder of such a name has another way to be named.
+    // A folder with such a name can be named another way.
     fs::create_dir(scratch.path("sftp:")).expect("a folder");
     scratch.good([&quick[..], &["./sftp://w"]].concat());
     scratch.good(["ls", "./sftp://w"]);
 }
 
-/// A folder that cannot be written, for as long as this lives; `None` where nobody may mount.
+/// A folder that is read-only while this lives; `None` where nothing can be mounted.
 struct ReadOnly(std::path::PathBuf);
 
 impl ReadOnly {
@@ -319,7 +319,7 @@ fn a_volume_that_cannot_be_written_is_read_where_nobody_watches() {
         assert!(error.contains("--unobserved"), "{error}");
     }
     let before = copied(&scratch, "v", "before");
-    // Twice: nothing of the first time stays, neither there nor in what this computer remembers.
+    // Twice: the first run leaves nothing behind, neither there nor in this computer's memory.
     for _ in 0..2 {
         assert_eq!(scratch.good(["ls", "--unobserved", "ro"]), "f\n");
         scratch.good(["get", "--unobserved", "--force", "ro", "/f", "back"]);
@@ -330,14 +330,14 @@ fn a_volume_that_cannot_be_written_is_read_where_nobody_watches() {
     }
     assert_eq!(copied(&scratch, "v", "after"), before, "nothing was written");
     scratch.good(["put", "v", "f", "/g"]);
-    // What changes a volume does not go on to change nothing.
+    // A command that changes a volume fails instead of changing nothing.
     for command in
         [&["put", "--unobserved", "v", "f", "/h"][..], &["rm", "--unobserved", "v", "/f"]]
     {
         let error = scratch.bad(2, command);
         assert!(error.contains("--unobserved reads a volume"), "{error}");
     }
-    // An older copy is one, watched or not.
+    // An older copy counts as one, watched or not.
     let error = scratch.bad(6, ["ls", "--unobserved", "before"]);
     assert!(error.contains("--accept-rollback"), "{error}");
     assert_eq!(scratch.good(["ls", "--unobserved", "--accept-rollback", "before"]), "f\n");

@@ -1,4 +1,4 @@
-//! Files go in and come back as they were.
+//! Stored files come back unchanged.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 
 mod common;
@@ -9,7 +9,7 @@ use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
-/// A tree with everything that is kept.
+/// A tree with every kind of kept property.
 fn make_tree(scratch: &Scratch) {
     scratch.write("tree/small.txt", "hello\n");
     scratch.write("tree/empty", "");
@@ -37,7 +37,7 @@ fn make_tree(scratch: &Scratch) {
     filetime::set_symlink_file_times(scratch.path("tree/link"), time, time).expect("a time");
 }
 
-/// Every name with what must come back.
+/// Every name with the properties that must come back.
 fn describe(root: &Path) -> Vec<String> {
     let mut all = Vec::new();
     let mut todo = vec![root.to_owned()];
@@ -58,7 +58,7 @@ fn describe(root: &Path) -> Vec<String> {
             todo.extend(path.read_dir().expect("a folder").map(|e| e.expect("an entry").path()));
             String::new()
         };
-        // The length of a directory is the local file system's affair.
+        // The length of a directory depends on the local file system.
         let len = if found.is_dir() { 0 } else { found.len() };
         let links = if found.is_dir() { 0 } else { found.nlink() };
         let (mtime, nanos) = (found.mtime(), found.mtime_nsec());
@@ -77,7 +77,7 @@ fn a_tree_comes_back_as_it_was() {
     assert_eq!(describe(&scratch.path("back")), describe(&scratch.path("tree")));
     assert!(scratch.path("back/sparse").metadata().expect("a file").blocks() * 512 < 1 << 20);
     assert!(scratch.good(["check", "v"]).starts_with("clean"));
-    // Into a folder that exists, and once more over what is there.
+    // Into an existing folder, and once more over the existing files.
     fs::create_dir(scratch.path("into")).expect("a folder");
     scratch.good(["get", "-r", "v", "/tree", "into"]);
     assert_eq!(describe(&scratch.path("into/tree")), describe(&scratch.path("tree")));
@@ -128,7 +128,7 @@ fn what_is_put_again_is_replaced() {
     let check = json(&scratch.good(["check", "--json", "v"]));
     assert_eq!(check["clean"], true);
     assert!(!scratch.good(["ls", "-a", "v"]).contains("incoming"));
-    // A file does not take the place of a directory, nor a directory that of a file.
+    // A file does not replace a directory, nor a directory a file.
     fs::remove_dir_all(scratch.path("tree/sub")).expect("removed");
     scratch.write("tree/sub", "a file now");
     let error = scratch.bad(10, ["put", "-r", "v", "tree", "/"]);
@@ -241,7 +241,7 @@ fn fifo(scratch: &Scratch, name: &str) -> std::path::PathBuf {
     path
 }
 
-/// Pipes, and what has no length before it is read, are read until they end.
+/// Pipes, and files without a known length, are read until they end.
 #[test]
 fn what_is_named_is_read_to_its_end() {
     let scratch = Scratch::with_volume();
@@ -276,7 +276,7 @@ fn what_is_named_is_read_to_its_end() {
     if !cfg!(target_os = "linux") {
         return eprintln!("skipped: there is no /proc");
     }
-    // Files of the kernel say that they are empty.
+    // Files of the kernel report a length of zero.
     scratch.good(["put", "v", "/proc/version", "/version"]);
     let version = fs::read_to_string("/proc/version").expect("it is there");
     assert_eq!(scratch.good(["cat", "v", "/version"]), version);
@@ -287,7 +287,7 @@ fn what_is_named_is_read_to_its_end() {
     assert_eq!(summary["bytes"], version.len());
 }
 
-/// What is not stored, or not brought back, is named, and the exit code tells of it.
+/// Anything not stored, or not brought back, is named, and the exit code shows it.
 #[test]
 fn nothing_is_left_out_in_silence() {
     let scratch = Scratch::with_volume();

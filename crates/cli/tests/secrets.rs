@@ -1,4 +1,4 @@
-//! Where a passphrase stays: not in the environment, the memory or a core dump of a server.
+//! A passphrase stays neither in the environment, nor the memory, nor a core dump of a server.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 
 mod common;
@@ -17,7 +17,7 @@ use terminal::Terminal;
 
 const SECRET: &str = "battery staple 7391 c\u{f4}rrect";
 
-/// A volume that opens with [`SECRET`], with a disk or files.
+/// A volume with the passphrase [`SECRET`], with a disk or files.
 fn volume(what: &[&str]) -> Scratch {
     let scratch = Scratch::new();
     let args = [&["init", "--kdf-memory", "1M", "--kdf-passes", "1", "v"], what].concat();
@@ -27,7 +27,7 @@ fn volume(what: &[&str]) -> Scratch {
     scratch
 }
 
-/// Processes that were started with this as an argument.
+/// Processes that have this as an argument.
 fn processes_with(argument: &str) -> Vec<i32> {
     let numbers = fs::read_dir("/proc").expect("processes").flatten();
     let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
@@ -39,7 +39,7 @@ fn processes_with(argument: &str) -> Vec<i32> {
     numbers.filter(has).collect()
 }
 
-/// Whether a process's memory holds these bytes; `None` where nobody may look.
+/// Whether a process's memory holds these bytes; `None` where access is denied.
 fn holds(process: i32, bytes: &[u8]) -> Option<bool> {
     let memory = File::open(format!("/proc/{process}/mem")).ok()?;
     let maps = fs::read_to_string(format!("/proc/{process}/maps")).ok()?;
@@ -51,7 +51,7 @@ fn holds(process: i32, bytes: &[u8]) -> Option<bool> {
         let (mut at, end) = (hex(from)?, hex(to)?);
         while at < end {
             let len = piece.len().min((end - at) as usize);
-            // Some that the kernel puts there cannot be read.
+            // Some mappings of the kernel cannot be read.
             let Ok(got) = memory.read_at(&mut piece[..len], at) else { break };
             if got == 0 {
                 break;
@@ -94,7 +94,7 @@ fn until(mut done: impl FnMut() -> bool) {
     }
 }
 
-/// Ends a server and waits until it has gone.
+/// Ends a server and waits until it is gone.
 fn end(process: i32) {
     kill_process(Pid::from_raw(process).expect("a process"), Signal::TERM).expect("it is there");
     until(|| !Path::new(&format!("/proc/{process}/environ")).exists() || is_zombie(process));
@@ -104,7 +104,7 @@ fn is_zombie(process: i32) -> bool {
     fs::read_to_string(format!("/proc/{process}/stat")).is_ok_and(|stat| stat.contains(") Z "))
 }
 
-/// However the passphrase comes to it. `begin` is what starts a server in the background.
+/// For every source of the passphrase. `begin` starts a server in the background.
 fn a_background_server_is_clean(scratch: &Scratch, begin: &[&str], place: &str) {
     let clean = || {
         let found = processes_with(place);
@@ -154,7 +154,7 @@ fn a_background_mount_holds_no_passphrase() {
     a_background_server_is_clean(&scratch, &["mount", "--background", "v", &place], &place);
 }
 
-/// A server in the foreground, which has found the passphrase in its environment.
+/// A server in the foreground with the passphrase in its environment.
 fn foreground(scratch: &Scratch) -> (std::process::Child, String) {
     let place = scratch.path("s").display().to_string();
     let mut command = Command::new("sh");

@@ -1,4 +1,4 @@
-//! Volumes made against whoever takes snapshots: what is asked, said and refused.
+//! Volumes made against snapshots: their questions, output and refusals.
 
 mod common;
 
@@ -21,7 +21,7 @@ fn what_it_costs_is_said_before_it_is_made() {
     let said = scratch.good([&CHEAP[..], &["--seen-by", "storage", "v"]].concat());
     assert!(said.contains("bandwidth  with ") && said.contains("Made a volume"), "{said}");
     assert_eq!(scratch.good(init(&["--quiet", "e"])), "");
-    // Without a terminal nobody is asked.
+    // Without a terminal there is no question.
     let said = scratch.good([&CHEAP[..], &["w"]].concat());
     assert!(!said.contains("Who may see"), "{said}");
     assert_eq!(json(&scratch.good(["info", "--json", "w"]))["engine"], "tree");
@@ -47,7 +47,7 @@ fn the_store_is_as_long_as_it_will_ever_be() {
         scratch.good(["put", "v", "noise", "/"]);
     }
     assert_eq!(sizes(), before);
-    // What does not fit is refused, and the rest stays.
+    // A file that does not fit is refused, and the rest stays.
     scratch.write("much", common::noise(9 << 20, 4));
     scratch.bad(7, ["put", "v", "much", "/"]);
     assert_eq!(scratch.good(["ls", "v", "/"]), "noise\n");
@@ -82,7 +82,7 @@ fn what_is_written_is_recorded_and_judged() {
     assert_eq!(audit["verdict"], "pass", "{audit}");
     let name = &audit["judgements"][0]["report"]["findings"][0]["name"];
     assert_eq!(name, "writes of the sequential engine");
-    // A quantum that goes elsewhere is found.
+    // The audit finds a quantum that goes elsewhere.
     let text = fs::read_to_string(scratch.path("put.jsonl")).expect("recorded");
     let at = text.rfind("\"write\",\"on\":[[\"state\",").expect("a state is written");
     let odd = format!("{}{}", &text[..at], text[at..].replacen("\"state\"", "\"diary\"", 1));
@@ -99,7 +99,7 @@ fn a_file_that_is_not_empty_stays_unless_it_is_said() {
     scratch.bad(9, ["info", "f"]);
     scratch.good(init(&["--overwrite", "f"]));
     scratch.good(["info", "f"]);
-    // A volume is something as well.
+    // A volume counts as content.
     scratch.bad(3, init(&["f"]));
     scratch.good(["check", "f"]);
     let wrong = scratch.command(["ls", "f", "/"]).env("OBLIVIO_PASSPHRASE", "wrong").output();

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 const CONTROL: &str = "/dev/ublk-control";
 const MIB: usize = 1 << 20;
 
-/// A volume `d` with a disk of 64 MiB in it, and who serves it.
+/// A volume `d` with a disk of 64 MiB in it, and its server.
 struct Rig {
     scratch: Scratch,
     server: Option<(Child, String)>,
@@ -39,7 +39,7 @@ impl Rig {
         Some(Self { scratch, server: None })
     }
 
-    /// Serves the disk; gives the device's path.
+    /// Serves the disk; returns the device's path.
     fn serve(&mut self, options: &[&str]) -> String {
         let mut command =
             self.scratch.command(["ublk", "d"].into_iter().chain(options.iter().copied()));
@@ -92,7 +92,7 @@ fn queue(device: &str, attribute: &str) -> u64 {
     text.trim().parse().expect("a number")
 }
 
-/// A pattern that tells every block of 4 KiB from every other.
+/// A pattern that distinguishes all blocks of 4 KiB.
 fn pattern(len: usize, seed: u64) -> Vec<u8> {
     let number = |at: usize| (at as u64 / 8).wrapping_add(seed << 32).to_le_bytes()[at % 8];
     (0..len).map(number).collect()
@@ -114,7 +114,7 @@ fn what_is_written_is_read_and_stays() {
     assert_eq!(queue(&device, "logical_block_size"), 4096);
     assert_eq!(queue(&device, "max_sectors_kb"), 512);
     assert_eq!(queue(&device, "fua"), 1);
-    // Longer than a request may be, and several at once.
+    // Longer than a request's limit, and several at once.
     let data = pattern(9 * MIB, 1);
     let writer = |from: usize| {
         let (device, part) = (device.clone(), data[from..from + 3 * MIB].to_vec());
@@ -165,8 +165,7 @@ fn a_disk_to_be_read_only_is() {
     rig.end();
 }
 
-/// A disk that is served, with an ext4 on it that is mounted: on a directory, which is also told as
-/// text.
+/// A served disk with a mounted ext4 on it, and its directory, also as text.
 fn mounted() -> Option<(Rig, PathBuf, String)> {
     let mut rig = Rig::new()?;
     let device = rig.serve(&[]);
@@ -178,7 +177,7 @@ fn mounted() -> Option<(Rig, PathBuf, String)> {
     Some((rig, dir, at))
 }
 
-/// A file system that is mounted when the signal comes: the server waits for it.
+/// A file system is mounted when the signal comes: the server waits for it.
 #[test]
 fn a_file_system_is_not_torn_away() {
     let Some((mut rig, dir, at)) = mounted() else { return };
@@ -211,7 +210,7 @@ fn a_file_system_is_not_torn_away() {
     rig.end();
 }
 
-/// The second signal takes the device from a file system, which gets errors from then on.
+/// The second signal takes the device from a file system, which then gets errors.
 #[test]
 fn a_second_signal_does_not_wait() {
     let Some((mut rig, dir, at)) = mounted() else { return };
@@ -230,7 +229,7 @@ fn a_second_signal_does_not_wait() {
     rig.end();
 }
 
-/// A server that is killed: the device goes, and what was flushed is there when it is served again.
+/// A killed server: the device goes, and flushed data is there when it is served again.
 #[test]
 fn what_was_flushed_outlives_the_server() {
     let Some(mut rig) = Rig::new() else { return };

@@ -1,4 +1,4 @@
-//! `oblivio watch`: who may look, and what is told.
+//! `oblivio watch`: access to the page, and its events.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 
 mod common;
@@ -50,7 +50,7 @@ fn only_the_address_with_its_token_shows_the_page() {
     let post = format!("POST {} HTTP/1.1\r\nHost: {host}\r\n\r\n", watching.path);
     assert!(exchange(watching.port, post.as_bytes()).starts_with("HTTP/1.1 405 "));
     assert!(exchange(watching.port, b"nonsense\r\n\r\n").starts_with("HTTP/1.1 400 "));
-    // Nor is it there for other computers.
+    // Other computers cannot reach it.
     let listening = std::fs::read_to_string("/proc/net/tcp").unwrap_or_default();
     let port = format!(":{:04X} 00000000:0000 0A", watching.port);
     let all: Vec<&str> = listening.lines().filter(|line| line.contains(&port)).collect();
@@ -105,7 +105,7 @@ fn what_commands_do_is_told() {
     scratch.good(["rm", "v", "/a"]);
     assert_eq!(events.until(work("delete"))["file"], created["file"]);
 
-    // A page that comes later sees the last of it, what the store saw included.
+    // A page that opens later sees the recent events, including the store's view.
     let earlier: Vec<Value> =
         watching.events().take_while(|event| event["kind"] != "live").collect();
     let shown: Vec<&Value> = earlier.iter().filter(|event| event["kind"] == "shown").collect();
@@ -129,7 +129,7 @@ fn it_comes_and_goes_without_a_trace() {
     assert_eq!(watching.stop(), Some(0));
     assert_eq!(sockets(&scratch), Vec::<PathBuf>::new());
     scratch.good(["cat", "v", "/a"]);
-    // One that was killed leaves a socket, which harms nobody and is taken over.
+    // A killed watcher leaves a socket, which harms nobody; the next one takes it over.
     drop(Watching::begin(&scratch));
     assert_eq!(sockets(&scratch).len(), 1);
     scratch.good(["cat", "v", "/a"]);
@@ -148,7 +148,7 @@ fn nonsense_on_the_feed_harms_nobody() {
         // The other end may hang up in the middle of it.
         let _ = feed.write_all(nonsense);
     }
-    // One that stays and says nothing.
+    // A connection that stays silent.
     let _silent = UnixStream::connect(&socket).expect("a connection");
     scratch.good(["put", "v", "a", "/"]);
     events.until(work("create"));

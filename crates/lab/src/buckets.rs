@@ -1,4 +1,4 @@
-//! A driver that costs little: buckets in plain memory, found by index.
+//! A cheap driver: buckets in plain memory, found by index.
 
 use anyhow::Result;
 use oblivio_engine::{BlockAnswer, BlockOp, BucketId, Engine, Leaf, SealedBucket, Step, TreeId};
@@ -44,7 +44,7 @@ impl TreeBuckets {
     }
 }
 
-/// Buckets in memory, and what went in and out.
+/// Buckets in memory, and traffic counters.
 #[derive(Default)]
 pub struct LabBuckets {
     trees: Vec<TreeBuckets>,
@@ -65,7 +65,7 @@ impl LabBuckets {
         Self::default()
     }
 
-    /// Carries out everything that the engine wants; `see` is told the leaves of every read.
+    /// Carries out all steps of the engine; `see` gets the leaves of every read.
     ///
     /// # Errors
     /// Those of the engine.
@@ -112,12 +112,12 @@ impl LabBuckets {
         self.trees.iter().flat_map(|tree| &tree.stored).map(|bytes| bytes.len() as u64).sum()
     }
 
-    /// From now on keeps which buckets each step was for.
+    /// From now on keeps the buckets of each step.
     pub fn keep_steps(&mut self) {
         self.steps = Some(Vec::new());
     }
 
-    /// The steps that were kept: their buckets, and whether they were written.
+    /// The steps kept: their buckets, and whether they were written.
     pub fn take_steps(&mut self) -> Vec<(Vec<BucketId>, bool)> {
         self.steps.take().unwrap_or_default()
     }
@@ -137,7 +137,7 @@ impl LabBuckets {
 
     /// Reads buckets of these lengths into equal parts of `into`.
     pub fn read(&mut self, tree: TreeId, buckets: &[BucketId], lens: &[u32], into: &mut [u8]) {
-        // A round may be served from memory, or from buckets that were never stored.
+        // Memory may serve a whole round, and unstored buckets are not read.
         if buckets.is_empty() {
             return;
         }
@@ -152,7 +152,7 @@ impl LabBuckets {
         for (bucket, bytes) in buckets.iter().zip(parts) {
             match tree.find(bucket.0) {
                 Some(slot) => bytes.copy_from_slice(&tree.stored[slot as usize][..bytes.len()]),
-                // Zeros open nowhere.
+                // Zeros fail to open at every place.
                 None => bytes.fill(0),
             }
         }

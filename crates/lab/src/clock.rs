@@ -1,7 +1,7 @@
 //! Time as the experiments measure it.
 //!
-//! An engine over memory is one thread that waits for nothing, so its time is the thread's time
-//! on the processor: that leaves out whatever else the machine was doing.
+//! An engine over memory is one thread that waits for nothing. So its time is the thread's
+//! processor time, which leaves out other work of the machine.
 
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The engine as a volume makes it, for experiments that drive an engine without a volume.
+//! The engine with a volume's parameters, for experiments that drive an engine without a volume.
 
 use oblivio_engine::tree::{Eviction, Recursion, TreeConfig, buckets_in};
 use oblivio_engine::{Action, BlockId, BlockOp};

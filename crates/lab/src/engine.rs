@@ -15,27 +15,27 @@ use std::sync::Arc;
 /// What to compare.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// Block sizes in bytes: 64 and 4096 are known.
+    /// Block sizes in bytes; supported: 64 and 4096
     #[arg(long, value_delimiter = ',', default_value = "4096,64")]
     block_bytes: Vec<usize>,
-    /// Logarithms of the numbers of blocks.
+    /// Logarithms of the numbers of blocks
     #[arg(long, value_delimiter = ',', default_value = "16,20")]
     log_blocks: Vec<u32>,
-    /// Rounds, of which the median is told.
+    /// Rounds; the table shows the median
     #[arg(long, default_value_t = 5)]
     rounds: usize,
-    /// Seconds for each line in each round; long enough for several full commits.
+    /// Seconds for each line in each round; long enough for several full commits
     #[arg(long, default_value_t = 3.0)]
     seconds: f64,
-    /// The most seconds for filling a rival; it does the same work whether full or not.
+    /// Limit of the seconds to fill a rival; it does the same work whether full or not
     #[arg(long, default_value_t = 20.0)]
     fill_seconds: f64,
-    /// MiB of memory to leave free; what would not fit is measured at a smaller size.
+    /// MiB of memory to leave free; a case that would not fit is measured at a smaller size
     #[arg(long, default_value_t = 1024)]
     spare_mib: u64,
 }
 
-/// Something that is measured.
+/// A library under measurement.
 pub trait Contender {
     /// Its name in the table.
     fn name(&self) -> String;
@@ -44,21 +44,21 @@ pub trait Contender {
     /// # Errors
     /// Those of the library.
     fn serve(&mut self, accesses: &[(u64, bool)], batch: usize) -> Result<()>;
-    /// The sizes of batches to measure.
+    /// The batch sizes to measure.
     fn batches(&self) -> &'static [usize] {
         &[1]
     }
-    /// Whether it must be full before its speed means anything.
+    /// Whether its speed means anything only when it is full.
     fn must_be_full(&self) -> bool {
         false
     }
 }
 
-/// How to make a contender, and what it costs in memory.
+/// How to make a contender, and its memory use.
 pub struct Entry {
-    /// The table's name for it, before it is made.
+    /// Its name in the table.
     pub name: &'static str,
-    /// Bytes of memory for so many blocks of so many bytes.
+    /// Bytes of memory, by number of blocks and block size.
     pub memory: fn(u64, usize) -> u64,
     /// Makes it.
     pub make: fn(u64, usize) -> Result<Box<dyn Contender>>,
@@ -282,8 +282,9 @@ fn prepare(
     Ok(contender)
 }
 
-/// Makes as many random accesses as there are blocks: while the tree's buckets are stored for the
-/// first time the store takes memory that the system must clear, and time that no later access takes.
+/// Makes as many random accesses as there are blocks. While the tree's buckets are stored for the
+/// first time, the store takes memory that the system must clear, at a cost that later accesses do
+/// not have.
 fn age(contender: &mut dyn Contender, blocks: u64) -> Result<()> {
     let (clock, mut rng) = (CpuClock::start(), Rng::new(0));
     for _ in 0..blocks.div_ceil(64) {
@@ -320,7 +321,7 @@ fn measure(
     Ok(())
 }
 
-/// Bytes of memory that the machine has to give now.
+/// Bytes of memory that the machine has available now.
 pub fn available() -> i64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));

@@ -13,17 +13,17 @@ pub struct Args {
     /// Capacities in GiB.
     #[arg(long, value_delimiter = ',', default_value = "4,16,64")]
     gib: Vec<u64>,
-    /// Accesses before counting begins.
+    /// Accesses before counting begins
     #[arg(long, default_value_t = 10_000)]
     warm_up: u64,
-    /// Accesses that are counted.
+    /// Accesses to count
     #[arg(long, default_value_t = 30_000)]
     accesses: u64,
 }
 
 /// Mean length of a sequential run, in 64-byte lines.
 const RUN_LINES: u64 = 8;
-/// Sequential runs under way at a time.
+/// Concurrent sequential runs.
 const STREAMS: usize = 4;
 /// 4 KiB pages in the working set.
 const PAGES: u64 = 1 << 16;
@@ -49,7 +49,7 @@ impl MissStream {
         stream
     }
 
-    /// A line of a page of the working set; its pages are scattered over the whole capacity.
+    /// A line of a page in the working set, whose pages are scattered over the whole capacity.
     fn jump(&mut self) -> u64 {
         let page = self.zipf.rank(&mut self.rng);
         let scattered = page.wrapping_mul(0x9e37_79b9_7f4a_7c15) % (self.lines / 64);
@@ -79,8 +79,9 @@ struct Point {
 
 fn points(capacity: u64) -> Vec<Point> {
     let lines = capacity / 64;
-    // The paper's limits are for labels as short as the tree allows (17 bits at 4 GiB); ours are
-    // 32 bits wide, so the limits are twice as many bytes for as many entries, and H is the paper's.
+    // The paper's limits are for labels as short as the tree allows (17 bits at 4 GiB). Ours are 32
+    // bits wide, so the limits are twice as many bytes for equally many entries, and H is the
+    // paper's.
     let wide =
         |config: TreeConfig| TreeConfig { on_chip_bytes: config.on_chip_bytes * 2, ..config };
     // At 4 GiB exactly 128 KiB would do with one recursion less than the paper's 4 KiB on-chip.
@@ -114,7 +115,7 @@ impl Moved {
 /// Runs the experiment.
 ///
 /// # Errors
-/// Those of the engine and of the page, and when the paper's direction is not reproduced.
+/// Those of the engine and of the page; the paper's direction is not reproduced.
 pub fn run(args: &Args, write: bool) -> Result<()> {
     let mut report = Report::new("figure7", "Bytes moved per access (Freecursive, Figure 7)");
     report.text(&format!(
@@ -207,7 +208,7 @@ fn measure(args: &Args, config: TreeConfig, local: bool) -> Result<Moved> {
     let blocks = config.capacity;
     let mut engine = TreeOram::new(config, blocks, TreeKeys::from_seed(1))?;
     let mut store = LabBuckets::new();
-    // Without a PLB every access moves the same: a few tell it.
+    // Without a PLB every access moves equally much: a few suffice.
     let separate = matches!(config.recursion, Recursion::Separate { .. });
     let few = separate || config.levels_of_recursion() == 1;
     let (warm_up, accesses) = match (few, local) {

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What to store.
+/// The files to store.
 #[derive(clap::Args, Debug)]
 pub struct Args {
     #[command(flatten)]
@@ -22,28 +22,28 @@ pub struct Args {
     /// A directory on the disk to measure; by default the system's for temporary files.
     #[arg(long)]
     dir: Option<PathBuf>,
-    /// MiB of the large file.
+    /// MiB of the large file
     #[arg(long, default_value_t = 1024)]
     large_mib: u64,
-    /// How many small files.
+    /// Number of small files
     #[arg(long, default_value_t = 10_000)]
     small_files: u64,
-    /// Bytes of a small file.
+    /// Bytes of a small file
     #[arg(long, default_value_t = 4096)]
     small_bytes: usize,
 }
 
-/// What one step took.
+/// The cost of one step.
 struct Step {
     seconds: f64,
-    /// The most memory of the child, if it was one.
+    /// The child's memory peak, if there was a child.
     memory: Option<u64>,
 }
 
 /// Runs the experiment.
 ///
 /// # Errors
-/// Those of the child, the file system and the page; and when a file comes back changed.
+/// Those of the child, the file system and the page; a file comes back changed.
 pub fn run(args: &Args, write: bool) -> Result<()> {
     let oblivio = args.tool.path()?;
     let dir = args.dir.clone().unwrap_or_else(std::env::temp_dir);
@@ -170,7 +170,7 @@ impl Tool {
     }
 }
 
-/// The highest resident set in a `/proc` status.
+/// The resident set's peak in a `/proc` status.
 fn high_water(status: &str) -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kilobytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
@@ -223,7 +223,7 @@ fn on_disk(path: &Path) -> Result<u64> {
     Ok(total)
 }
 
-/// Fails unless two files are the same.
+/// Fails unless two files are equal.
 fn same(a: &Path, b: &Path) -> Result<()> {
     let (mut x, mut y) = (BufReader::new(File::open(a)?), BufReader::new(File::open(b)?));
     let (mut left, mut right) = (vec![0; 1 << 20], vec![0; 1 << 20]);
@@ -247,7 +247,7 @@ fn read_full(from: &mut impl Read, into: &mut [u8]) -> Result<usize> {
     Ok(filled)
 }
 
-/// Encryption and nothing else.
+/// Plain encryption, nothing else.
 pub struct Plain(Sealer);
 
 /// Plain bytes in a sealed chunk.

@@ -1,4 +1,4 @@
-//! How the cost of an access grows with the number of blocks.
+//! The cost of an access by the number of blocks.
 
 use crate::buckets::LabBuckets;
 use crate::clock::CpuClock;
@@ -12,19 +12,19 @@ use oblivio_engine::tree::{TreeConfig, TreeKeys, TreeOram};
 /// What to measure.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// Logarithm of the smallest number of blocks.
+    /// Logarithm of the smallest number of blocks
     #[arg(long, default_value_t = 10)]
     from: u32,
-    /// Logarithm of the largest number of blocks.
+    /// Logarithm of the largest number of blocks
     #[arg(long, default_value_t = 22)]
     to: u32,
-    /// Steps between them.
+    /// Steps between them
     #[arg(long, default_value_t = 2)]
     step: usize,
-    /// Seconds for each line.
+    /// Seconds for each line
     #[arg(long, default_value_t = 2.0)]
     seconds: f64,
-    /// MiB of memory to leave free; sizes that would not fit are left out.
+    /// MiB of memory to leave free; sizes that would not fit are left out
     #[arg(long, default_value_t = 2048)]
     spare_mib: i64,
 }
@@ -142,7 +142,7 @@ pub fn fill(engine: &mut TreeOram, store: &mut LabBuckets, blocks: u64) -> Resul
         let end = blocks.min(next + 64);
         let ops = (next..end).map(|id| defaults::write(id, block_bytes)).collect();
         store.access(engine, ops)?;
-        // What changed is not collected for a commit that never comes.
+        // Changes are not collected for a commit that never comes.
         engine.committed();
         next = end;
     }

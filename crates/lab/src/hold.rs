@@ -1,9 +1,9 @@
 //! Memory that stays with this computer while an experiment runs.
 //!
-//! The host of a virtual machine may take back what is free in it, in pieces of 2 MiB (free page reporting):
-//! it takes processors away meanwhile, and has to find the memory again for whoever wants it next, which
-//! is several times slower than to write to it. A folder in memory, or the system's cache of a disk, is made of
-//! such memory.
+//! The host of a virtual machine may take back its free memory, in pieces of 2 MiB (free page
+//! reporting). Meanwhile it takes processors away, and later has to find the memory again, which is
+//! several times slower than writing to it. A folder in memory, or the system's cache of a disk, is
+//! made of such memory.
 
 use anyhow::Result;
 use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, memfd_create};
@@ -11,23 +11,24 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 const PAGE: u64 = 4 << 10;
-/// One page is kept of so many bytes, so that hardly one of the free pieces in between is long enough to be taken.
+/// One page in this many bytes is kept: hardly a free piece in between is then long enough to be
+/// taken.
 const APART: u64 = 512 << 10;
-/// So much is left to others: what was found is given back only when all of it is.
+/// Left to others: the memory found is given back only when all of it is found.
 const LEFT: u64 = 768 << 20;
-/// How often it is asked how much there is still.
+/// Bytes between two checks of the available memory.
 const LOOK_EVERY: u64 = 32 << 20;
 
 #[derive(clap::Args, Clone, Copy, Debug)]
 pub struct Args {
-    /// GiB of memory to find before it begins and to keep from a host that takes back what is free; at most
-    /// all but 768 MiB of what there is.
+    /// GiB of memory to find before it begins and to keep from the host, which takes back free
+    /// memory; at most all but 768 MiB of what is available
     #[arg(long, value_name = "GIB", default_value_t = 0)]
     hold_memory: u64,
 }
 
 impl Args {
-    /// Holds it until this is dropped.
+    /// Holds the memory until the file is dropped.
     ///
     /// # Errors
     /// Those of the system.
@@ -38,7 +39,7 @@ impl Args {
         hold(self.hold_memory << 30)
     }
 
-    /// What a page says of it.
+    /// The sentence about it on a page.
     pub fn told(self) -> &'static str {
         match self.hold_memory {
             0 => "",
@@ -50,7 +51,7 @@ impl Args {
     }
 }
 
-/// Writes to so many bytes of memory, or as many as there are, and gives most of them back to the system.
+/// Writes to `bytes` of memory, or as much as there is, and gives most of it back to the system.
 fn hold(bytes: u64) -> Result<File> {
     let file = File::from(memfd_create("held", MemfdFlags::CLOEXEC)?);
     let piece = vec![1; APART as usize];
@@ -66,7 +67,7 @@ fn hold(bytes: u64) -> Result<File> {
     Ok(file)
 }
 
-/// Bytes of memory that programs can still have, as the system tells.
+/// Bytes of memory that programs can still get, as the system reports.
 fn available() -> u64 {
     let told = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = told.lines().find_map(|line| line.strip_prefix("MemAvailable:"));

@@ -1,4 +1,4 @@
-//! PMMAC beside the tag tree: bytes hashed, time, and what is detected when.
+//! PMMAC beside the tag tree: bytes hashed, time, and when tampering is detected.
 
 use crate::buckets::LabBuckets;
 use crate::clock::CpuClock;
@@ -14,16 +14,16 @@ use oblivio_engine::{BucketId, Engine, Leaf, Level, TreeId};
 /// What to measure.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// Accesses over which bytes are counted.
+    /// Accesses over which to count bytes
     #[arg(long, default_value_t = 4096)]
     accesses: u64,
-    /// Logarithm of the number of blocks for the times.
+    /// Logarithm of the number of blocks for the times
     #[arg(long, default_value_t = 16)]
     log_blocks: u32,
-    /// Seconds for each time.
+    /// Seconds for each time
     #[arg(long, default_value_t = 2.0)]
     seconds: f64,
-    /// Buckets that are rolled back, one engine for each.
+    /// Buckets to roll back, one engine for each
     #[arg(long, default_value_t = 25)]
     trials: u64,
 }
@@ -64,7 +64,7 @@ fn hashed(args: &Args, report: &mut Report) -> Result<()> {
         "wanted",
     ]);
     for (depth, wanted) in [(16u32, 68), (32, 132)] {
-        // L = 32 with few blocks: as empty as can be configured.
+        // L = 32 with few blocks: as empty as the configuration allows.
         let fill_percent = if depth == 16 { 52 } else { 1 };
         let slots = (oblivio_engine::tree::buckets_in(Level(depth - 1)) * 4) as u128;
         let blocks =
@@ -77,7 +77,7 @@ fn hashed(args: &Args, report: &mut Report) -> Result<()> {
             cache_bytes: 0,
             ..TreeConfig::new(64, blocks)
         };
-        // The on-chip map, and a bit for each bucket, doubled while they grow.
+        // The on-chip map, and a bit for each bucket; both double while they grow.
         if depth == 32 && available() < 4 << 30 {
             report.text("L = 32 was left out: it needs 4 GiB of memory.");
             continue;
@@ -100,7 +100,7 @@ fn hashed(args: &Args, report: &mut Report) -> Result<()> {
         let tags = per_access(after.tag_tree_bytes - before.tag_tree_bytes);
         let levels = u64::from(depth) + 1;
         let bucket = config.geometry(0).bucket_bytes() as u64;
-        // Group remaps' paths are no requests; their share is the same for both.
+        // The paths of group remaps are no requests; their share is the same for both.
         let full = (levels * bucket * 2) as f64;
         let ratio = full / pmmac;
         ensure!(ratio >= f64::from(wanted), "PMMAC hashes only {ratio:.0} times less");
@@ -119,7 +119,7 @@ fn hashed(args: &Args, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// What each scheme costs in time.
+/// The time cost of each scheme.
 fn price(args: &Args, report: &mut Report) -> Result<()> {
     report.text(&format!(
         "Time per access: 2^{} blocks, default eviction, random reads and writes, processor time. \
@@ -188,7 +188,7 @@ fn rate(args: &Args, config: TreeConfig, blocks: u64) -> Result<f64> {
     Ok(median(&rates))
 }
 
-/// When a bucket that was rolled back is found out.
+/// When a rolled-back bucket is detected.
 fn detection(args: &Args, report: &mut Report) -> Result<()> {
     report.text(&format!(
         "What is detected when: one bucket is put back to an older version that was once sealed \
@@ -231,7 +231,7 @@ fn detection(args: &Args, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Rolls one bucket back; gives visits and accesses until the engine refused, if it did.
+/// Rolls one bucket back; returns visits and accesses until the engine refused, if it did.
 fn roll_back(pmmac: bool, tag_tree: bool, trial: u64) -> Result<Option<(u64, u64)>> {
     let blocks = 1 << 10;
     let config = TreeConfig { pmmac, tag_tree, cache_bytes: 0, ..volume_config(64, blocks) };

@@ -1,5 +1,5 @@
-//! A volume behind a slow line: how long a small file takes in a fresh session, and how much of the
-//! line sequential work makes use of; through the library, and through a mount.
+//! A volume behind a slow link: the time for a small file in a fresh session, and the share of the
+//! link that sequential work uses; through the library, and through a mount.
 
 use crate::report::{Report, Table, bytes};
 use crate::workload::Rng;
@@ -21,36 +21,36 @@ use std::time::{Duration, Instant};
 /// What to measure.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// Milliseconds each way.
+    /// Milliseconds each way
     #[arg(long, default_value_t = 50)]
     each_way_ms: u64,
-    /// Megabits a second in each direction.
+    /// Megabits a second in each direction
     #[arg(long, default_value_t = 100)]
     megabits: u64,
-    /// MiB stored in the volume.
+    /// MiB stored in the volume
     #[arg(long, default_value_t = 1024)]
     stored_mib: u64,
-    /// MiB read and written in sequence.
+    /// MiB read and written in sequence
     #[arg(long, default_value_t = 8)]
     sequential_mib: u64,
-    /// Block sizes in bytes.
+    /// Block sizes in bytes
     #[arg(long, value_delimiter = ',', default_value = "4096,16384")]
     block_bytes: Vec<usize>,
 }
 
-/// Bytes of one request of the library, and of one call of a program on the mount.
+/// Bytes of a library request, and of a program's call on the mount.
 const REQUEST: usize = 1 << 20;
 const CALL: usize = 128 << 10;
 const SMALL: usize = 4096;
 
-/// What passed the line.
+/// The traffic on the link.
 #[derive(Clone, Copy, Default)]
 struct Passed {
     calls: u64,
     bytes: u64,
 }
 
-/// Counts what passes below it.
+/// Counts the traffic below it.
 #[derive(Clone, Default)]
 struct Meter(Arc<Mutex<(BTreeSet<u64>, Passed)>>);
 
@@ -71,10 +71,10 @@ impl Meter {
     }
 }
 
-/// What was measured: work, time, what passed the line, bytes of the user.
+/// One measurement: work, time, traffic, bytes of the user.
 type Line = (&'static str, Duration, Passed, u64);
 
-/// Measures one piece of work after the other.
+/// Measures pieces of work in sequence.
 struct Stopwatch {
     meter: Meter,
     lines: Vec<Line>,
@@ -155,7 +155,7 @@ fn latency(args: &Args) -> Latency {
     Latency::new(Duration::from_millis(2 * args.each_way_ms), args.megabits * 1_000_000 / 8)
 }
 
-/// The folder behind the line, and what looks at the line.
+/// The folder behind the link, and the link's meter.
 fn slow(args: &Args, folder: &Path) -> Result<(Arc<dyn Store>, Stopwatch)> {
     let meter = Meter::default();
     let seen = meter.clone();
@@ -169,7 +169,7 @@ fn library(args: &Args, folder: &Path) -> Result<Vec<Line>> {
     let fs = watch.time("open", 0, || {
         let open = OpenOptions { short_pauses: true, ..OpenOptions::default() };
         let volume = Box::new(Volume::open(store, &passphrase(), open)?);
-        // As a mount does.
+        // As in a mount.
         Ok(FileSystem::open_ahead(volume, 64)?)
     })?;
     watch.time("read 4 KiB", SMALL as u64, || {
@@ -197,7 +197,7 @@ fn mounted(args: &Args, folder: &Path, dir: &Path) -> Result<Vec<Line>> {
     let (store, mut watch) = slow(args, folder)?;
     let mount = watch.time("FUSE: mount", 0, || mount_within(store, &passphrase(), dir))?;
     let used = on_mount(args, dir, &mut watch);
-    // Also when something failed: the folder is to be removed.
+    // Also after a failure: the folder must be removed.
     let ended = watch.time("FUSE: unmount", 0, || mount.end());
     used?;
     ended?;
@@ -248,7 +248,7 @@ fn fill(args: &Args, block_bytes: usize, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Ends a session that was left as it was.
+/// Ends a session that was left open.
 fn settle(folder: &Path) -> Result<()> {
     let store = Arc::new(LocalStore::open(folder)?);
     let volume = Volume::open(store, &passphrase(), OpenOptions::default())?;

@@ -36,40 +36,40 @@ use clap::{Parser, Subcommand};
 struct Cli {
     #[command(subcommand)]
     experiment: Experiment,
-    /// Replace the experiment's section in docs/benchmarks.md.
+    /// Replace the experiment's section in docs/benchmarks.md
     #[arg(long, global = true)]
     write: bool,
 }
 
 #[derive(Subcommand)]
 enum Experiment {
-    /// The engine beside other ORAM libraries.
+    /// The engine beside other ORAM libraries
     Engine(engine::Args),
-    /// Where the engine's time goes.
+    /// Where the engine's time goes
     Profile(profile::Args),
-    /// How cost grows with the number of blocks.
+    /// How cost grows with the number of blocks
     Growth(growth::Args),
-    /// Stash occupancy over millions of accesses, and what their paths tell.
+    /// Stash occupancy over millions of accesses, and what their paths reveal
     Stash(stash::Args),
-    /// PMMAC beside the tag tree.
+    /// PMMAC beside the tag tree
     Integrity(integrity::Args),
-    /// Bytes moved by the named configurations (Freecursive, Figure 7).
+    /// Bytes moved by the named configurations (Freecursive, Figure 7)
     Figure7(figure7::Args),
-    /// Files on a local disk, beside plain sealed files.
+    /// Files on a local disk, beside plain sealed files
     Files(files::Args),
-    /// A mounted volume beside gocryptfs, by fio.
+    /// A mounted volume beside gocryptfs, by fio
     Mounted(mounted::Args),
-    /// A volume behind a slow line.
+    /// A volume behind a slow link
     Latency(latency::Args),
-    /// A volume that grows and is emptied again: space on the disk, and pauses.
+    /// A volume that grows and is emptied again: space on the disk, and pauses
     Breathe(breathe::Args),
-    /// The tables and figures of "Optimizing Path ORAM for Cloud Storage Applications".
+    /// The tables and figures of "Optimizing Path ORAM for Cloud Storage Applications"
     Cloud(cloud::Args),
-    /// The sequential engine: what it writes and stores, and how fast it is.
+    /// The sequential engine: what it writes and stores, and how fast it is
     Sequential(sequential::Args),
-    /// Block size against bucket size and eviction.
+    /// Block size against bucket size and eviction
     Sweep(sweep::Args),
-    /// Random operations on files, compared with a model; prints no table.
+    /// Random operations on files, compared with a model; prints no table
     Exercise(exercise::Args),
 }
 

@@ -16,13 +16,13 @@ pub struct Args {
     /// A directory on the disk to measure; by default the system's for temporary files.
     #[arg(long)]
     dir: Option<PathBuf>,
-    /// MiB of the file that the jobs work on.
+    /// MiB of the file that the jobs work on
     #[arg(long, default_value_t = 1024)]
     mib: u64,
-    /// Seconds of a random job.
+    /// Seconds of a random job
     #[arg(long, default_value_t = 6)]
     seconds: u64,
-    /// Rounds, both file systems by turns, of which the median is told.
+    /// Rounds, with alternating file systems; the table shows the median
     #[arg(long, default_value_t = 3)]
     rounds: usize,
     #[command(flatten)]
@@ -163,13 +163,13 @@ impl Mount {
         Ok(Self { dir, unmount })
     }
 
-    /// Bytes or operations in a second.
+    /// Bytes or operations a second.
     fn measure(&self, args: &Args, job: &Job) -> Result<f64> {
         rustix::fs::sync();
-        // Only the administrator may; everybody else measures warm.
+        // Needs root; other users measure warm.
         std::fs::write("/proc/sys/vm/drop_caches", "3").ok();
         let mut fio = Command::new("fio");
-        // The directory first: fio takes it into the names that follow.
+        // The directory first: fio applies it to the names after it.
         fio.args(["--name=job", &format!("--directory={}", text(&self.dir)), "--filename=data"]);
         fio.args(["--group_reporting", "--output-format=json"]);
         fio.arg(format!("--size={}m", args.mib)).arg(format!("--runtime={}", args.seconds));

@@ -1,4 +1,4 @@
-//! Plain charts as SVG: lines, steps and bars with axes that are labelled in units.
+//! Plain charts as SVG: lines, steps and bars, with axes labelled in units.
 
 use std::fmt::Write as _;
 
@@ -6,29 +6,29 @@ const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 430.0;
 const LEFT: f64 = 78.0;
 const RIGHT: f64 = 24.0;
-/// Where the plot begins when the legend has one line.
+/// Top of the plot when the legend has one line.
 const TOP: f64 = 78.0;
-/// A line of the legend.
+/// Height of a line of the legend.
 const LINE: f64 = 20.0;
 /// Bars narrower than this have no room for their value.
 const NARROW: f64 = 26.0;
 const BOTTOM: f64 = 60.0;
-/// Told apart without seeing red and green, and each with a mark of its own.
+/// Distinct without seeing red and green, and each with its own mark.
 const COLOURS: [&str; 8] =
     ["#1f6fb2", "#d2691e", "#2e8b57", "#7b4fa3", "#555555", "#b8860b", "#c2377f", "#16808f"];
 
-/// How a series is drawn.
+/// The style of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
     /// A line.
     Line,
-    /// A broken line.
+    /// A dashed line.
     Dashed,
     /// A line with a mark at each point.
     Marked,
     /// A value that holds until the next point.
     Step,
-    /// The same, broken.
+    /// The same, dashed.
     DashedStep,
     /// A bar at each point, beside those of other series.
     Bar,
@@ -45,7 +45,7 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// From zero to the next round number above `most`.
+    /// An axis from zero to the next round number above `most`.
     pub fn linear(label: &str, most: f64) -> Self {
         let most = if most > 0.0 { most } else { 1.0 };
         let power = 10f64.powf((most / 4.0).log10().floor());
@@ -65,7 +65,7 @@ impl Axis {
         Self { label: label.into(), ticks, log: false, from: 0.0, to: f64::from(count) * step }
     }
 
-    /// Logarithmic, with these ticks, from the first to the last.
+    /// A logarithmic axis with these ticks, from the first to the last.
     pub fn log(label: &str, ticks: impl IntoIterator<Item = (f64, String)>) -> Self {
         let ticks: Vec<_> = ticks.into_iter().collect();
         let (from, to) = match (ticks.first(), ticks.last()) {
@@ -75,7 +75,7 @@ impl Axis {
         Self { label: label.into(), ticks, log: true, from, to }
     }
 
-    /// Names, at 0, 1, 2 and so on.
+    /// An axis of names, at 0, 1, 2 and so on.
     pub fn names<S: Into<String>>(label: &str, names: impl IntoIterator<Item = S>) -> Self {
         let names = names.into_iter().enumerate();
         let ticks: Vec<_> = names.map(|(at, name)| (at as f64, name.into())).collect();
@@ -83,7 +83,7 @@ impl Axis {
         Self { label: label.into(), ticks, log: false, from: -0.5, to }
     }
 
-    /// Where a value lies between the ends.
+    /// The position of a value between the ends.
     fn place(&self, value: f64) -> f64 {
         let scale = |value: f64| if self.log { value.max(1e-12).log10() } else { value };
         ((scale(value) - scale(self.from)) / (scale(self.to) - scale(self.from))).clamp(0.0, 1.0)
@@ -105,7 +105,7 @@ pub struct Chart {
 }
 
 impl Chart {
-    /// An empty chart; the title says what is seen.
+    /// An empty chart; the title says what it shows.
     pub fn new(title: &str, x: Axis, y: Axis) -> Self {
         Self { title: title.into(), x, y, series: Vec::new() }
     }
@@ -115,7 +115,7 @@ impl Chart {
         self.series.push(Series { name: name.into(), look, points: points.into_iter().collect() });
     }
 
-    /// What the chart shows, in words.
+    /// The chart's title.
     pub fn title(&self) -> &str {
         &self.title
     }
@@ -125,7 +125,7 @@ impl Chart {
         (LEFT + self.x.place(x) * wide, HEIGHT - BOTTOM - self.y.place(y) * high)
     }
 
-    /// Where each series has its place in the legend, and in which line.
+    /// The position of each series in the legend, and its line.
     fn legend(&self) -> Vec<(f64, usize)> {
         let (mut x, mut line) = (LEFT, 0);
         let place = |series: &Series| {
@@ -144,7 +144,7 @@ impl Chart {
         TOP + LINE * self.legend().last().map_or(0, |(_, line)| *line) as f64
     }
 
-    /// The picture.
+    /// The picture as SVG.
     pub fn svg(&self) -> String {
         let mut out = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
@@ -247,12 +247,12 @@ impl Chart {
     }
 }
 
-/// About how wide a name is.
+/// Approximate width of a name.
 fn width(name: &str) -> f64 {
     name.chars().map(|letter| if letter.is_uppercase() { 9.5 } else { 6.7 }).sum()
 }
 
-/// What a series looks like in the legend.
+/// Draws the sample of a series in the legend.
 fn key(out: &mut String, look: Look, (x, y): (f64, f64), index: usize, colour: &str) {
     if look == Look::Bar {
         let _ = writeln!(

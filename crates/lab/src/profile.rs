@@ -1,4 +1,4 @@
-//! Where the engine's time goes: cipher and the copies that nobody could avoid, or bookkeeping.
+//! Where the engine's time goes: cipher and unavoidable copies, or bookkeeping.
 
 use crate::buckets::LabBuckets;
 use crate::clock::CpuClock;
@@ -14,19 +14,19 @@ use oblivio_engine::{BucketId, Engine, SealedBucket, TreeId};
 /// What to profile.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// Bytes in a block.
+    /// Bytes in a block
     #[arg(long, default_value_t = 4096)]
     block_bytes: usize,
-    /// Logarithms of the numbers of blocks.
+    /// Logarithms of the numbers of blocks
     #[arg(long, value_delimiter = ',', default_value = "16,18")]
     log_blocks: Vec<u32>,
-    /// Accesses to measure in each round.
+    /// Accesses to measure in each round
     #[arg(long, default_value_t = 16_384)]
     accesses: usize,
-    /// Rounds, of which the median is told.
+    /// Rounds; the table shows the median
     #[arg(long, default_value_t = 5)]
     rounds: usize,
-    /// Only run the engine loop for so many seconds, for a sampling profiler to look at.
+    /// Only run the engine loop for this many seconds, for a sampling profiler
     #[arg(long)]
     loop_seconds: Option<f64>,
 }
@@ -80,7 +80,7 @@ fn profile(args: &Args, blocks: u64) -> Result<Vec<String>> {
     let mut store = LabBuckets::new();
     fill(&mut engine, &mut store, blocks)?;
     let mut rng = Rng::new(5);
-    // Every cached bucket is in memory before anything counts.
+    // Every cached bucket is in memory before the count begins.
     serve(args, &mut engine, &mut store, &mut rng, 2 * args.accesses)?;
     let mut totals = Vec::new();
     for _ in 0..args.rounds {
@@ -140,7 +140,7 @@ fn serve(
         if access % FLUSH_EVERY == 0 {
             engine.begin_flush()?;
             store.run(engine, |_, _| {})?;
-            // As a commit does, but for its sealing.
+            // Like a commit, without its sealing.
             delta.clear();
             engine.delta(&mut delta);
             engine.committed();
@@ -156,7 +156,7 @@ struct Replay {
     store: LabBuckets,
     read: Vec<u8>,
     written: Vec<SealedBucket>,
-    /// Payloads as they lie in memory before they are written: some hot, most not.
+    /// Payloads as they lie in memory before a write: some hot, most not.
     payloads: Vec<u8>,
     next_payload: usize,
     stride: usize,
@@ -188,7 +188,8 @@ impl Replay {
         Ok(replay)
     }
 
-    /// Replays a run: 0 copies to and from the store, 1 seals and opens too, 2 fills payloads too.
+    /// Replays a run: pass 0 copies to and from the store, 1 also seals and opens, 2 also fills
+    /// payloads.
     fn run(&mut self, steps: &Steps, pass: usize) -> Result<()> {
         for (buckets, written) in steps {
             if *written {
@@ -240,7 +241,7 @@ impl Replay {
     }
 }
 
-/// One place for all, so that what the copying pass leaves behind opens in the next.
+/// One place for all: bytes from the copying pass then open in the next.
 const ANYWHERE: Place =
     Place { volume: VolumeId([7; 16]), kind: Kind::Bucket, index: 1, version: 0 };
 

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// A table in Markdown that is also readable as it stands.
+/// A table in Markdown, also readable as plain text.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
     head: Vec<String>,
@@ -61,7 +61,7 @@ fn line(cells: &[String], widths: &[usize]) -> String {
     text
 }
 
-/// What an experiment found: a title, text and tables in order.
+/// The result of an experiment: a title, text and tables in order.
 #[derive(Clone, Debug)]
 pub struct Report {
     page: &'static str,
@@ -71,7 +71,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// A report whose section in the page is called `name`.
+    /// A report with the section `name` in the page.
     pub fn new(name: &'static str, title: &str) -> Self {
         Self::on("benchmarks.md", name, title)
     }
@@ -101,7 +101,7 @@ impl Report {
         self.pictures.push((file.into(), chart.svg()));
     }
 
-    /// Adds the machine, the date and the command, and with `write` puts everything into its page.
+    /// Adds the machine, the date and the command; with `write` puts everything into its page.
     ///
     /// # Errors
     /// Those of the file system.
@@ -131,14 +131,14 @@ impl Report {
     }
 }
 
-/// How a page begins when there is none.
+/// The beginning of a new page.
 const HEAD: &str = "Each section was written by the command that it names; run it \
 again with `--write` to replace it.\nTimes depend on the machine; counted bytes do not.\n";
 
 /// Columns of a line in a page.
 const COLUMNS: usize = 110;
 
-/// A text in lines of a page, with `between` them. None begins with the sign of a list's item.
+/// A text in lines of a page, with `between` them. None begins like a list item.
 fn broken(text: &str, between: &str) -> String {
     let mut lines = String::new();
     let mut column = 0;
@@ -157,7 +157,7 @@ fn broken(text: &str, between: &str) -> String {
     lines
 }
 
-/// Replaces what stands between the markers of `name`, or adds it at the end.
+/// Replaces the text between the markers of `name`, or adds it at the end.
 fn replace_section(page: &str, name: &str, body: &str) -> String {
     let (begin, end) = (format!("<!-- begin {name} -->"), format!("<!-- end {name} -->"));
     let section = format!("{begin}\n{}\n{end}", body.trim_end());
@@ -171,7 +171,7 @@ fn replace_section(page: &str, name: &str, body: &str) -> String {
     }
 }
 
-/// The folder of the repository's pages, in which plots are written too.
+/// The folder of the repository's pages, also for plots.
 ///
 /// # Errors
 /// Outside of the repository.
@@ -241,7 +241,7 @@ pub fn count(number: f64) -> String {
     if number < 0.0 { format!("-{text}") } else { text }
 }
 
-/// The middle one of some measurements.
+/// The median of some measurements.
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

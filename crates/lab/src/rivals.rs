@@ -1,4 +1,4 @@
-//! The other ORAM libraries, as their documentation says to use them.
+//! The other ORAM libraries, used as their documentation says.
 
 use crate::engine::{Contender, Entry};
 use crate::workload::Rng;
@@ -68,7 +68,7 @@ macro_rules! block {
 block!(Block64, 64);
 block!(Block4096, 4096);
 
-/// Recursive ORAM: the position map hands out the old place and takes the new one.
+/// Recursive ORAM: the position map returns the old place and takes the new one.
 struct Rostl<V: Block> {
     map: RecursivePositionMap,
     data: CircuitORAM<V>,

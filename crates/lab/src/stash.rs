@@ -1,4 +1,4 @@
-//! Stash occupancy over millions of accesses, and what their paths tell.
+//! Stash occupancy over millions of accesses, and what their paths reveal.
 
 use crate::buckets::LabBuckets;
 use crate::defaults::{self, volume_config};
@@ -13,19 +13,19 @@ use oblivio_engine::{Engine, Level};
 /// What to run.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// Accesses for each pattern and configuration.
+    /// Accesses for each pattern and configuration
     #[arg(long, default_value_t = 2_000_000)]
     accesses: u64,
-    /// Logarithm of the number of blocks.
+    /// Logarithm of the number of blocks
     #[arg(long, default_value_t = 14)]
     log_blocks: u32,
-    /// Eighths of that, 5 to 8: the default's tree then has 1 to 4 slots in its leaves' buckets.
+    /// Eighths of that, 5 to 8: the default's tree then has 1 to 4 slots in its leaves' buckets
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u64).range(5..=8))]
     eighths: u64,
-    /// Bytes in a block.
+    /// Bytes in a block
     #[arg(long, default_value_t = 64)]
     block_bytes: usize,
-    /// The rate at which all audits together may call an honest run a leak.
+    /// The rate at which all audits together may call an honest run a leak
     #[arg(long, default_value_t = 1e-6)]
     false_alarm_rate: f64,
 }
@@ -33,7 +33,7 @@ pub struct Args {
 /// Runs the experiment.
 ///
 /// # Errors
-/// Those of the engine and of the page; a leak is told in the table and is an error too.
+/// Those of the engine and of the page; a leak is shown in the table and is an error too.
 pub fn run(args: &Args, write: bool) -> Result<()> {
     let blocks = (1u64 << args.log_blocks) / 8 * args.eighths;
     let total = args.accesses * Pattern::ALL.len() as u64;
@@ -42,7 +42,7 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
         blocks_per_bucket: 5,
         leaf_steps: false,
         eviction: Eviction::ReadPaths { extra_every: 0 },
-        // The least at which 2^L blocks get a tree of depth L, as the theorem has it.
+        // The lowest value at which 2^L blocks get a tree of depth L, as in the theorem.
         fill_percent: 11,
         ..default
     };
@@ -114,7 +114,7 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
     Ok(())
 }
 
-/// What was found of one configuration.
+/// The results of one configuration.
 struct Configuration {
     rows: Vec<Vec<String>>,
     tail: Vec<String>,
@@ -131,7 +131,7 @@ fn all_patterns(args: &Args, name: &str, config: TreeConfig, blocks: u64) -> Res
         for (sum, times) in occupancy.iter_mut().zip(&seen.occupancy) {
             *sum += times;
         }
-        // The k-th request must show as many paths whatever the pattern.
+        // The k-th request must show the same number of paths in every pattern.
         let alike = counts.get_or_insert_with(|| seen.paths.clone()) == &seen.paths;
         let row = judge(args, name, pattern, &seen, alike, &mut leaks);
         eprintln!("{}", row.join(" | "));
@@ -156,12 +156,12 @@ fn bound_at(probability: f64) -> u64 {
     ((probability / 14.0).ln() / 0.6002f64.ln()).ceil() as u64
 }
 
-/// What the store saw of one pattern, and what the stash held.
+/// The store's view of one pattern, and the stash occupancy.
 struct Observed {
     drawn: Trace,
-    /// How many paths each request showed.
+    /// Number of paths that each request showed.
     paths: Vec<u8>,
-    /// How often the stash held so many blocks after a request.
+    /// How often the stash held each number of blocks after a request.
     occupancy: Vec<u64>,
     stash_peak: u64,
 }
@@ -171,7 +171,7 @@ fn observe(args: &Args, config: TreeConfig, blocks: u64, pattern: Pattern) -> Re
     let mut store = LabBuckets::new();
     fill(&mut engine, &mut store, blocks)?;
     let mut ids = pattern.ids(blocks, 17);
-    // Every bucket is stored before the trace begins: one that never was is not read.
+    // Every bucket is stored before the trace begins: an unstored one is not read.
     let mut warm = Pattern::Uniform.ids(blocks, 3);
     let depth = engine.depth();
     let mut whole = oblivio_engine::tree::buckets_in(depth);
@@ -248,7 +248,7 @@ impl Schedule {
             Eviction::ReadPaths { extra_every } => (extra_every.into(), true),
             Eviction::Scheduled { every } => (every.into(), false),
         };
-        // Of `drawn + drawn / every` paths in all.
+        // The drawn ones among `drawn + drawn / every` paths in all.
         let drawn = if every == u64::MAX {
             paths
         } else {
@@ -262,7 +262,7 @@ impl Schedule {
         Ok(Self { every, rewrites_reads, drawn, turns })
     }
 
-    /// How many of the shown paths were drawn; those after them must be the next of the schedule.
+    /// The number of drawn paths among those shown; the rest must be the next of the schedule.
     fn drawn(&mut self, shown: &[u64], depth: Level) -> Result<usize> {
         let all = shown.len() as u64;
         let fits = |due: &u64| (self.drawn + all - due) / self.every - self.turns == *due;

@@ -1,4 +1,4 @@
-//! Block size against bucket size and eviction: where the defaults come from.
+//! Block size against bucket size and eviction: the basis of the defaults.
 
 use crate::buckets::LabBuckets;
 use crate::clock::CpuClock;
@@ -10,16 +10,16 @@ use oblivio_engine::{Action, BlockId, BlockOp};
 /// What to sweep.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// MiB of data in the tree.
+    /// MiB of data in the tree
     #[arg(long, default_value_t = 1024)]
     data_mib: u64,
-    /// MiB of bucket cache.
+    /// MiB of bucket cache
     #[arg(long, default_value_t = 128)]
     cache_mib: usize,
-    /// Seconds to measure each line.
+    /// Seconds to measure each line
     #[arg(long, default_value_t = 1.5)]
     seconds: f64,
-    /// Accesses in a batch.
+    /// Accesses in a batch
     #[arg(long, default_value_t = 32)]
     batch: u64,
 }

@@ -3,10 +3,10 @@
 use anyhow::{Result, ensure};
 use std::path::PathBuf;
 
-/// Where it is.
+/// The path of the command.
 #[derive(clap::Args, Debug)]
 pub struct Tool {
-    /// The `oblivio` binary; by default the one beside this one.
+    /// The `oblivio` binary; by default the one beside this one
     #[arg(long)]
     oblivio: Option<PathBuf>,
 }
@@ -15,7 +15,7 @@ impl Tool {
     /// The binary.
     ///
     /// # Errors
-    /// When it is not there.
+    /// It does not exist.
     pub fn path(&self) -> Result<PathBuf> {
         let path = match &self.oblivio {
             Some(path) => path.clone(),

@@ -5,7 +5,7 @@
 pub struct Rng(u64);
 
 impl Rng {
-    /// The stream that belongs to `seed`.
+    /// The stream of `seed`.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -30,8 +30,8 @@ impl Rng {
     }
 }
 
-/// Zipf's law over `0..items`, by rejection-inversion (Hörmann and Derflinger 1996), so that no
-/// table is needed however many items there are. Ranks are scattered over the items.
+/// Zipf's law over `0..items`, by rejection-inversion (Hörmann and Derflinger 1996), which needs no
+/// table. Ranks are scattered over the items.
 #[derive(Clone, Debug)]
 pub struct Zipf {
     items: u64,
@@ -84,7 +84,7 @@ impl Zipf {
     /// An item: its rank scattered, so that popular items are not neighbours.
     pub fn item(&self, rng: &mut Rng) -> u64 {
         let rank = self.rank(rng);
-        // An odd factor permutes the numbers below a power of two; `items` is one in the lab.
+        // An odd factor permutes the numbers below a power of two, which `items` is in the lab.
         rank.wrapping_mul(0x9e37_79b9_7f4a_7c15) % self.items
     }
 }
@@ -100,7 +100,7 @@ pub enum Pattern {
     Uniform,
     /// Zipf's law with exponent 0.99.
     Zipf,
-    /// Two far blocks by turns.
+    /// Two distant blocks in alternation.
     TwoAlternating,
 }
 

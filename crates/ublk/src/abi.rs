@@ -22,19 +22,19 @@ pub(crate) enum Command {
 
 /// Bytes of a command to the control device.
 pub(crate) const CONTROL_BYTES: usize = 32;
-/// Bytes of what is told of a new device, and told back.
+/// Bytes of a new device's description, sent and returned.
 pub(crate) const INFO_BYTES: usize = 64;
-/// Bytes of the parameters that are set.
+/// Bytes of the parameters.
 pub(crate) const PARAMETER_BYTES: usize = 60;
-/// Bytes of a request's description in the memory that is shared.
+/// Bytes of a request's description in the shared memory.
 pub(crate) const DESCRIPTION_BYTES: usize = 24;
 
-/// The kernel counts in these.
+/// The kernel's unit of length.
 const SECTOR: u64 = 512;
-/// The longest discard, and the longest range of zeros: 1 GiB.
+/// Limit of a discard, and of a range of zeros: 1 GiB.
 const MOST_SECTORS: u32 = 1 << 21;
 
-/// How a command is numbered: as an ioctl (from Linux 6.4 on), or plainly before.
+/// The numbering of commands: as ioctls (from Linux 6.4 on), or plain before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Numbering {
     Ioctl,
@@ -52,14 +52,14 @@ impl Numbering {
 
     fn number(self, command: u32, bytes: u32) -> u32 {
         match self {
-            // Both directions, so many bytes, type `u`.
+            // Both directions, this many bytes, type `u`.
             Self::Ioctl => 3 << 30 | bytes << 16 | u32::from(b'u') << 8 | command,
             Self::Plain => command,
         }
     }
 }
 
-/// A command to the control device, without the address of what it brings.
+/// A command to the control device, without the address of its data.
 pub(crate) fn control(device: u32, len: usize, value: u64) -> [u8; CONTROL_BYTES] {
     let mut bytes = [0; CONTROL_BYTES];
     put(&mut bytes, 0, &device.to_ne_bytes());
@@ -70,7 +70,7 @@ pub(crate) fn control(device: u32, len: usize, value: u64) -> [u8; CONTROL_BYTES
     bytes
 }
 
-/// Where the address goes.
+/// Offset of the address.
 pub(crate) const CONTROL_ADDRESS: usize = 8;
 
 /// A command to the only queue.
@@ -82,7 +82,7 @@ pub(crate) fn queue(tag: u16, result: i32, address: u64) -> [u8; 16] {
     bytes
 }
 
-/// What a device that is to be added is like; the kernel picks its number.
+/// The description of a device to add; the kernel picks its number.
 pub(crate) fn info() -> [u8; INFO_BYTES] {
     let mut bytes = [0; INFO_BYTES];
     put(&mut bytes, 0, &1_u16.to_ne_bytes());
@@ -97,24 +97,24 @@ pub(crate) fn told(info: &[u8; INFO_BYTES]) -> (u32, u16) {
     (u32::from_ne_bytes(four(info, 12)), u16::from_ne_bytes([info[2], info[3]]))
 }
 
-/// What a device is like, as its users see it.
+/// The properties of a device that its users see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameters {
-    /// Bytes, a multiple of the logical block.
+    /// Size in bytes, a multiple of the logical block.
     pub size: u64,
-    /// Bytes of the smallest read or write: 512 to 4,096, a power of two.
+    /// The smallest read or write in bytes: 512 to 4,096, a power of two.
     pub logical_block: u32,
-    /// Bytes that it is best to read and write: a power of two, at least the logical block.
+    /// The best size of reads and writes in bytes: a power of two, at least the logical block.
     pub best_block: u32,
-    /// Whether nothing may be changed.
+    /// Whether writes are refused.
     pub read_only: bool,
 }
 
 impl Parameters {
-    /// As the driver wants them.
+    /// The driver's form of the parameters.
     ///
     /// # Errors
-    /// `InvalidInput` when they make no sense.
+    /// `InvalidInput` when they are invalid.
     pub(crate) fn bytes(&self) -> io::Result<[u8; PARAMETER_BYTES]> {
         let Self { size, logical_block, best_block, read_only } = *self;
         let fits = (512..=4096).contains(&logical_block)
@@ -129,10 +129,11 @@ impl Parameters {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
         let mut bytes = [0; PARAMETER_BYTES];
-        // All of them; those on reads and writes and on discards are set.
+        // The length of the whole, and its parts: those on reads and writes and on discards are
+        // set.
         put(&mut bytes, 0, &(PARAMETER_BYTES as u32).to_ne_bytes());
         put(&mut bytes, 4, &3_u32.to_ne_bytes());
-        // What is written is durable after a flush, or at once if that is asked for.
+        // Writes are durable after a flush, or at once on request.
         let (cache, fua) = (1 << 2, 1 << 3);
         put(&mut bytes, 8, &(u32::from(read_only) | cache | fua).to_ne_bytes());
         let (logical, best) = (logical_block.ilog2() as u8, best_block.ilog2() as u8);
@@ -147,13 +148,13 @@ impl Parameters {
     }
 }
 
-/// What a request's description says.
+/// The content of a request's description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Description {
     pub(crate) op: u8,
-    /// To be durable when it is answered.
+    /// The write must be durable when it is answered.
     pub(crate) durable: bool,
-    /// Zeros are to take their space.
+    /// The zeros must stay allocated.
     pub(crate) no_unmap: bool,
     pub(crate) offset: u64,
     pub(crate) len: u64,
@@ -187,7 +188,7 @@ fn four(bytes: &[u8], at: usize) -> [u8; 4] {
 mod tests {
     use super::*;
 
-    /// The numbers that the kernel's header spells out.
+    /// The numbers from the kernel's header.
     #[test]
     fn commands_have_the_kernels_numbers() {
         assert_eq!(Numbering::Plain.control(Control::Add), 4);

@@ -10,17 +10,17 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What the driver is reached by.
+/// The driver's control device.
 pub const CONTROL: &str = "/dev/ublk-control";
 
-/// So long may the system take to make the names of a new device.
+/// How long the system may take to create the nodes of a new device.
 const NAMING: Duration = Duration::from_secs(5);
-/// The errors by which a driver says that it does not know how a command is numbered.
+/// The errors of a driver that does not know a numbering of commands.
 const UNKNOWN: [i32; 3] = [95, 524, 22];
 
-/// A block device that this process answers for.
+/// A block device that this process serves.
 ///
-/// It is not deleted when it is dropped: say [`Device::delete`].
+/// Dropping it does not delete it: call [`Device::delete`].
 pub struct Device {
     control: File,
     numbering: Numbering,
@@ -29,12 +29,12 @@ pub struct Device {
 }
 
 impl Device {
-    /// Adds a device; nobody sees it before it is started.
+    /// Adds a device; it is invisible before its start.
     ///
     /// # Errors
     /// `NotFound` when the system has no ublk driver; `PermissionDenied` when this user may not add
-    /// devices, or `io_uring` is not allowed; `InvalidInput` when the parameters make no sense;
-    /// else the driver's error.
+    /// devices, or `io_uring` is not allowed; `InvalidInput` when the parameters are invalid; else
+    /// the driver's error.
     pub fn add(parameters: &Parameters) -> io::Result<Self> {
         let parameters = parameters.bytes()?;
         let control = OpenOptions::new().read(true).write(true).open(CONTROL)?;
@@ -54,13 +54,13 @@ impl Device {
         set.map(|()| device)
     }
 
-    /// What the device is called.
+    /// The device's path.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         format!("/dev/ublkb{}", self.id).into()
     }
 
-    /// The queue of its requests, to be served on a thread of its own before the device is started.
+    /// The queue of its requests. Serve it on a thread of its own before starting the device.
     ///
     /// # Errors
     /// Those of the system.
@@ -69,7 +69,7 @@ impl Device {
         let path = format!("/dev/ublkc{}", self.id);
         let since = Instant::now();
         let file = loop {
-            // Whoever names devices may still be about to, and to say who may open it.
+            // The system may still be creating the node and setting its permissions.
             match OpenOptions::new().read(true).write(true).open(&path) {
                 Err(error)
                     if matches!(
@@ -94,7 +94,7 @@ impl Device {
         self.command(Control::Start, u64::from(std::process::id()), Vec::new())
     }
 
-    /// Whether somebody has it mounted, or uses it otherwise for himself alone.
+    /// Whether it is mounted, or otherwise in exclusive use.
     #[must_use]
     pub fn in_use(&self) -> bool {
         let flags = OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC;
@@ -102,8 +102,7 @@ impl Device {
         opened.is_err_and(|error| error == rustix::io::Errno::BUSY)
     }
 
-    /// Takes the device from the system, which first has what it keeps of it written; then its
-    /// queue ends.
+    /// Takes the device from the system, which first writes back its cache; then its queue ends.
     ///
     /// # Errors
     /// Those of the driver.
@@ -111,7 +110,7 @@ impl Device {
         self.command(Control::Stop, 0, Vec::new())
     }
 
-    /// Deletes what is left of it, after its queue was dropped.
+    /// Deletes the rest of it, after its queue was dropped.
     ///
     /// # Errors
     /// Those of the driver.
@@ -122,12 +121,12 @@ impl Device {
     fn command(&self, command: Control, value: u64, data: Vec<u8>) -> io::Result<()> {
         let head = abi::control(self.id, data.len(), value);
         let number = self.numbering.control(command);
-        // A ring of its own for each: one may wait for what another brings about.
+        // A ring of its own for each: one command may wait for the effect of another.
         ControlRing::new()?.command(&self.control, number, head, data).map(drop)
     }
 }
 
-/// Adds a device; gives what the driver says of it. A ring of its own, as in [`Device::command`].
+/// Adds a device; returns the driver's description. A ring of its own, as in [`Device::command`].
 fn add(control: &File, numbering: Numbering) -> io::Result<[u8; INFO_BYTES]> {
     let head = abi::control(u32::MAX, INFO_BYTES, 0);
     let number = numbering.control(Control::Add);

@@ -10,66 +10,66 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// The system's error for what failed below.
+/// The system's error for a failure of the disk.
 const EIO: i32 = 5;
-/// The system's error for what a device does not know.
+/// The system's error for an unknown request.
 const EOPNOTSUPP: i32 = 95;
 
-/// Which request is answered.
+/// The name of a request in its answer.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Tag {
     number: u16,
-    /// Bytes that it is about.
+    /// The request's length in bytes.
     len: u64,
 }
 
-/// What is asked for.
+/// The operation of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// So many bytes are to be read.
+    /// Read bytes.
     Read {
-        /// Where, in bytes.
+        /// Offset in bytes.
         offset: u64,
-        /// How many, in bytes: at most [`MOST_BYTES`].
+        /// Length in bytes: at most [`MOST_BYTES`].
         len: u32,
     },
-    /// These bytes are to be written.
+    /// Write these bytes.
     Write {
-        /// Where, in bytes.
+        /// Offset in bytes.
         offset: u64,
-        /// What.
+        /// The bytes.
         data: Vec<u8>,
-        /// Whether they are to be durable when it is answered.
+        /// Whether they must be durable when it is answered.
         durable: bool,
     },
-    /// What was written is to be durable.
+    /// Make all earlier writes durable.
     Flush,
-    /// These bytes are not wanted any more.
+    /// Drop these bytes.
     Discard {
-        /// Where, in bytes.
+        /// Offset in bytes.
         offset: u64,
-        /// How many, in bytes: at most a gibibyte.
+        /// Length in bytes: at most a gibibyte.
         len: u32,
     },
-    /// These bytes are to be zero.
+    /// Set these bytes to zero.
     Zeroes {
-        /// Where, in bytes.
+        /// Offset in bytes.
         offset: u64,
-        /// How many, in bytes: at most a gibibyte.
+        /// Length in bytes: at most a gibibyte.
         len: u32,
-        /// Whether they are to take their space.
+        /// Whether they must stay allocated.
         stay: bool,
-        /// Whether they are to be durable when it is answered.
+        /// Whether they must be durable when it is answered.
         durable: bool,
     },
 }
 
-/// Something is asked of the device.
+/// A request to the device.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Request {
-    /// By which it is answered.
+    /// Names the request in its answer.
     pub tag: Tag,
-    /// What is asked for.
+    /// The operation.
     pub op: Op,
 }
 
@@ -78,7 +78,7 @@ struct Answer {
     result: Result<Vec<u8>, i32>,
 }
 
-/// Where requests are answered: once each, on any thread.
+/// Takes the answers: one for each request, on any thread.
 #[derive(Clone)]
 pub struct Answers {
     to: Sender<Answer>,
@@ -86,10 +86,10 @@ pub struct Answers {
 }
 
 impl Answers {
-    /// Answers a request: with what was read, which is empty for everything else, or with the
-    /// system's number of an error.
+    /// Answers a request: with the data of a read, with nothing for every other operation, or with
+    /// the system's number of an error.
     pub fn answer(&self, tag: Tag, result: Result<Vec<u8>, i32>) {
-        // When nobody takes it the device is gone, and so is whoever asked.
+        // If the queue is gone, so are the device and its caller.
         if self.to.send(Answer { tag, result }).is_ok() {
             let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
         }
@@ -121,8 +121,8 @@ impl Queue {
         Ok((queue, Answers { to, wake }))
     }
 
-    /// Hands every request to `handle`, which should not take long, until the device was stopped.
-    /// One thread must do all of it.
+    /// Hands every request to `handle`, which should return quickly, until the device is stopped.
+    /// All of it must run on one thread.
     ///
     /// # Errors
     /// Those of the system; then nobody answers for the device any more.
@@ -136,10 +136,10 @@ impl Queue {
             for event in self.ring.wait()? {
                 match event {
                     Event::Done(tag, 0) => self.hand_out(tag, &mut handle)?,
-                    // The device was stopped: by this tag nothing is asked for any more.
+                    // The device was stopped: this tag gets no more requests.
                     Event::Done(..) => live -= 1,
                     Event::Wake => {
-                        // It counts what was sent; that it could be read is all that matters.
+                        // The value counts answers; only the wake-up matters.
                         let _ = rustix::io::read(&self.wake, &mut [0; 8]);
                         self.ring.listen()?;
                     }
@@ -179,7 +179,7 @@ impl Queue {
     }
 }
 
-/// What a description asks for, with the bytes of a write; `None` when that is not known here.
+/// The operation of a description, with the bytes of a write; `None` if it is unknown here.
 fn op(asked: &Description, written: impl Fn(usize) -> Vec<u8>) -> Option<Op> {
     let Description { offset, durable, no_unmap: stay, .. } = *asked;
     let len = u32::try_from(asked.len).ok()?;

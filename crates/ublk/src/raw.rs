@@ -1,9 +1,9 @@
-//! Memory that is shared with the kernel, and the commands that name it: all unsafe code.
+//! Memory shared with the kernel, and the commands that name it: all unsafe code.
 //!
-//! Nothing here hands out a reference into shared memory: the kernel may change it at any time, so
-//! bytes are copied out of it and into it. What a command names by its address belongs to the
-//! ring that the command is given to, and is dropped after it; or to the command until its result
-//! is here.
+//! Nothing here returns a reference into shared memory: the kernel may change it at any time, so
+//! bytes are copied out of it and into it. Memory that a command names by address has one of two
+//! owners. The ring of the command owns it, and drops it after the ring itself; or the command owns
+//! it until its result arrives.
 #![allow(unsafe_code)]
 
 use crate::abi::{
@@ -27,8 +27,8 @@ impl ControlRing {
         IoUring::builder().build(2).map(Self)
     }
 
-    /// Gives one command and waits for its result; the driver reads and writes `data` meanwhile,
-    /// and it comes back as the driver left it.
+    /// Gives one command and waits for its result. The driver reads and writes `data`, which is
+    /// returned as the driver left it.
     pub(crate) fn command(
         &mut self,
         control: &File,
@@ -43,8 +43,8 @@ impl ControlRing {
         let mut command = [0; 80];
         command[..CONTROL_BYTES].copy_from_slice(&head);
         let entry = opcode::UringCmd80::new(Fd(control.as_raw_fd()), number).cmd(command).build();
-        // SAFETY: the command names the bytes of `data` only, which `until_done` keeps until its
-        // result is here, or for ever; and `control`, of which the kernel keeps hold itself.
+        // SAFETY: the command names only the bytes of `data`, which `until_done` keeps until the
+        // result is here, or for ever; and `control`, which the kernel itself keeps open.
         unsafe { self.0.submission().push(&entry) }.map_err(io::Error::other)?;
         until_done(data, || {
             let waited = self.0.submit_and_wait(1);
@@ -53,9 +53,9 @@ impl ControlRing {
     }
 }
 
-/// Waits, as often as it must, for the result of a command that names `data`, and gives the data
-/// back with it. Where that cannot be waited for, the command may still be at work: then the data
-/// is never given back to the allocator.
+/// Waits, as often as it must, for the result of a command that names `data`, and returns the data
+/// with it. If waiting fails, the command may still be at work: then the data is never given back
+/// to the allocator.
 fn until_done<D>(
     data: D,
     mut wait: impl FnMut() -> (Option<i32>, io::Result<()>),
@@ -77,36 +77,36 @@ fn result(result: i32) -> io::Result<()> {
     if result < 0 { Err(io::Error::from_raw_os_error(-result)) } else { Ok(()) }
 }
 
-/// A range of memory that is mapped, and not touched but by copying.
+/// A mapped range of memory, accessed only by copying.
 struct Mapping {
     start: *mut u8,
     len: usize,
 }
 
-// SAFETY: it is plain memory that belongs to this value alone on our side.
+// SAFETY: it is plain memory that on our side only this value owns.
 unsafe impl Send for Mapping {}
 
 impl Mapping {
     /// Memory of our own, whole pages.
     fn anonymous(len: usize) -> io::Result<Self> {
         let rights = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping anywhere touches no memory that is in use.
+        // SAFETY: a new mapping anywhere touches no memory in use.
         let start = unsafe { mmap_anonymous(ptr::null_mut(), len, rights, MapFlags::PRIVATE) }?;
         Ok(Self { start: start.cast(), len })
     }
 
-    /// The beginning of a file, to be read.
+    /// The beginning of a file, for reading.
     fn of(file: &File, len: usize) -> io::Result<Self> {
         let flags = MapFlags::SHARED | MapFlags::POPULATE;
-        // SAFETY: as above; what the driver writes there is only ever copied out.
+        // SAFETY: as above; the driver's writes there are only ever copied out.
         let start = unsafe { mmap(ptr::null_mut(), len, ProtFlags::READ, flags, file, 0) }?;
         Ok(Self { start: start.cast(), len })
     }
 
-    /// Where a range begins.
+    /// The address of a range.
     ///
     /// # Panics
-    /// When it is not within.
+    /// If the range is not within.
     fn at(&self, offset: usize, len: usize) -> *mut u8 {
         assert!(offset.checked_add(len).is_some_and(|end| end <= self.len), "within the mapping");
         // SAFETY: it is within.
@@ -133,7 +133,7 @@ impl Drop for Mapping {
 
 /// The commands of a queue, and the memory that they and their results name.
 pub(crate) struct QueueRing {
-    // The order counts: first the ring goes, by which the driver knows of the rest.
+    // The order counts: the ring goes first, because through it the driver knows of the rest.
     ring: IoUring<squeue::Entry>,
     device: File,
     wake: Arc<OwnedFd>,
@@ -144,20 +144,20 @@ pub(crate) struct QueueRing {
     room: usize,
 }
 
-/// What a result is of that is no request.
+/// The tag of the result that is no request.
 const WAKE: u64 = u64::MAX;
 
-/// Something has happened.
+/// A completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// A command of this tag is done, with this result.
+    /// A command with this tag is done, with this result.
     Done(u16, i32),
-    /// The file that is waited for can be read.
+    /// The awaited file can be read.
     Wake,
 }
 
 impl QueueRing {
-    /// The ring of a device's only queue of so many requests, with so many bytes for each.
+    /// The ring of a device's only queue, with `depth` requests and `room` bytes for each.
     pub(crate) fn new(
         device: File,
         wake: Arc<OwnedFd>,
@@ -172,27 +172,27 @@ impl QueueRing {
         Ok(Self { ring, device, wake, numbering, descriptions, buffers, room })
     }
 
-    /// What the driver asks for by this tag.
+    /// The driver's request with this tag.
     pub(crate) fn description(&self, tag: u16) -> Description {
         let mut bytes = [0; DESCRIPTION_BYTES];
         self.descriptions.copy_out(usize::from(tag) * DESCRIPTION_BYTES, &mut bytes);
         Description::read(&bytes)
     }
 
-    /// The bytes that are to be written.
+    /// The bytes of a write.
     pub(crate) fn written(&self, tag: u16, len: usize) -> Vec<u8> {
         let mut bytes = vec![0; len.min(self.room)];
         self.buffers.copy_out(usize::from(tag) * self.room, &mut bytes);
         bytes
     }
 
-    /// Lays ready what was read.
+    /// Copies in the data of a read.
     pub(crate) fn lay_ready(&self, tag: u16, data: &[u8]) {
         let data = &data[..data.len().min(self.room)];
         self.buffers.copy_in(usize::from(tag) * self.room, data);
     }
 
-    /// Tells the driver the result of a request, if there was one, and asks for the next by this
+    /// Gives the driver the result of a request, if there was one, and fetches the next for this
     /// tag.
     pub(crate) fn command(&mut self, command: Command, tag: u16, result: i32) -> io::Result<()> {
         let buffer = self.buffers.at(usize::from(tag) * self.room, self.room) as u64;
@@ -204,14 +204,14 @@ impl QueueRing {
         self.push(&entry)
     }
 
-    /// Has the next [`Event::Wake`] come when `wake` can be read.
+    /// Makes the next [`Event::Wake`] come when `wake` can be read.
     pub(crate) fn listen(&mut self) -> io::Result<()> {
         let readable = 1;
         let file = Fd(self.wake.as_raw_fd());
         self.push(&opcode::PollAdd::new(file, readable).build().user_data(WAKE))
     }
 
-    /// Waits until something has happened.
+    /// Waits for completions.
     pub(crate) fn wait(&mut self) -> io::Result<Vec<Event>> {
         match self.ring.submit_and_wait(1) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -225,8 +225,8 @@ impl QueueRing {
     }
 
     fn push(&mut self, entry: &squeue::Entry) -> io::Result<()> {
-        // SAFETY: a command names its buffer and open files, which belong to this value, are there
-        // until the ring is dropped and are never moved.
+        // SAFETY: a command names its buffer and open files. They belong to this value, exist until
+        // the ring is dropped, and never move.
         while unsafe { self.ring.submission().push(entry) }.is_err() {
             self.ring.submit()?;
         }
@@ -247,7 +247,7 @@ mod tests {
         }
     }
 
-    /// What a command ends with, and whether its data had gone by then.
+    /// The result of a command, and whether its data had gone by then.
     fn outcome(steps: Vec<(Option<i32>, io::Result<()>)>) -> (Result<(), Option<i32>>, bool) {
         let (gone, mut steps) = (Cell::new(false), steps.into_iter());
         let done = until_done(Data(&gone), || {
@@ -266,10 +266,10 @@ mod tests {
             outcome(vec![interrupted(), (None, Ok(())), (Some(0), Ok(()))]),
             (Ok(()), false)
         );
-        // A result that says that it failed is one: the command is over.
+        // An error is a result too: the command is over.
         assert_eq!(outcome(vec![(Some(-17), Ok(()))]), (Err(Some(17)), true));
         assert_eq!(outcome(vec![(Some(0), error(16))]), (Ok(()), false));
-        // Without a result it may be at work for as long as there is a driver.
+        // Without a result it may be at work as long as there is a driver.
         for code in [11, 12, 16, 9] {
             assert_eq!(outcome(vec![interrupted(), (None, error(code))]), (Err(Some(code)), false));
         }

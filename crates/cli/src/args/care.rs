@@ -1,4 +1,4 @@
-//! Looking after a volume, and seeing for oneself.
+//! Looking after a volume, and watching what its store sees.
 
 use super::{NewPassphraseArgs, OpenArgs, PassphraseArgs};
 use crate::human::parse_size;
@@ -21,7 +21,7 @@ pub struct InfoArgs {
     pub open: OpenArgs,
 }
 
-/// Read everything and make sure that it is what was written
+/// Read everything and check that it is what was written
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -40,7 +40,7 @@ pub struct CheckArgs {
     pub open: OpenArgs,
 }
 
-/// Raise or lower the most that a volume may hold; nothing is moved
+/// Raise or lower the size limit of a volume; nothing is moved
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -53,7 +53,7 @@ a volume against snapshots have the size that they were made with.")]
 pub struct ResizeArgs {
     /// The volume's folder
     pub volume: PathBuf,
-    /// The most that it may hold from now on, as in 64M, 20G or 1T
+    /// The new limit, as in 64M, 20G or 1T
     #[arg(value_parser = parse_size)]
     pub size: u64,
     /// As JSON
@@ -83,7 +83,7 @@ Example:
 
 Who had the old passphrase and a copy of the volume from then can still read that copy.")]
     Change(PassphraseNew),
-    /// Tell how many passphrases open the volume; needs none of them
+    /// Count the passphrases that open the volume; needs none of them
     #[command(after_help = "\
 Example:
   oblivio passphrase list ~/vault")]
@@ -130,27 +130,28 @@ Without --trace a fresh volume in memory is worked on in five ways (one block ov
 turn, at random, few often, two in turn), and what its storage saw is judged and compared. Ends
 with 0 when nothing was found, 1 when something leaks. Timing is not judged.")]
 pub struct AuditArgs {
-    /// Judge this recorded trace; sessions of one volume together when given several times, in
-    /// order
+    /// Judge this recorded trace; give it several times, in order, to judge the sessions of one
+    /// volume together
     #[arg(long, value_name = "FILE", conflicts_with_all = ["blocks", "accesses"])]
     pub trace: Vec<PathBuf>,
-    /// Compare with this one (or these), of other work: where they go, and what is public of each
+    /// Compare with this trace (or these) of other work: their places, and the public facts of
+    /// each
     #[arg(long, value_name = "FILE", requires = "trace")]
     pub against: Vec<PathBuf>,
-    /// Fail too when the two differ in counts, grouping, syncs or commits, which are public
+    /// Fail too when the two differ in public facts: counts, grouping, syncs or commits
     #[arg(long, requires = "against")]
     pub strict: bool,
-    /// It was recorded with this --pace: judge its times too
+    /// The trace was recorded with this --pace: judge its times too
     #[arg(long, value_name = "RATE", requires = "trace", conflicts_with = "against")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub pace: Option<u32>,
-    /// Blocks in the volume that is worked on
+    /// Blocks in the volume under test
     #[arg(long, value_name = "N", default_value_t = 1024)]
     pub blocks: u64,
-    /// How many blocks are asked for in each of the five ways
+    /// Blocks requested in each of the five workloads
     #[arg(long, value_name = "N", default_value_t = 20_000)]
     pub accesses: usize,
-    /// Make sure first that the audit catches every leak that was planted for it
+    /// First make sure that the audit catches every leak planted for it
     #[arg(long)]
     pub self_test: bool,
     /// Draw what the storage saw, beside the same work on plain encryption (.png or .svg)
@@ -159,7 +160,7 @@ pub struct AuditArgs {
     /// The probability of calling an honest volume leaky
     #[arg(long, value_name = "P", default_value_t = 1e-6)]
     pub false_alarm_rate: f64,
-    /// Every test of every judgement
+    /// Show every test of every judgement
     #[arg(short, long)]
     pub verbose: bool,
     /// As JSON
@@ -179,7 +180,7 @@ Example:
 Works in a temporary folder with a made-up passphrase and cleans up after itself; only the picture
 stays. Takes the files of the current directory (a few hundred, at most 20 MB), or makes some.")]
 pub struct DemoArgs {
-    /// Take the files of this directory
+    /// Use the files of this directory
     #[arg(value_name = "DIRECTORY")]
     pub files: Option<PathBuf>,
     /// Where the picture goes [default: oblivio-demo.png in the system's temporary folder]

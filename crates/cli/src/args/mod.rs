@@ -48,7 +48,7 @@ volume, or one that holds something else, 10 some files could not be dealt with.
 
 /// Storage that does not learn what you touch
 ///
-/// A volume is a folder of sealed blocks. Whoever keeps it (a cloud, a server, a stick) sees that
+/// A volume is a folder of sealed blocks. Its keeper (a cloud, a server, a stick) sees that
 /// something is accessed or synced, but not which file, nor whether the same one as before.
 #[derive(Debug, Parser)]
 #[command(name = "oblivio", version, max_term_width = 100, after_help = EXAMPLES)]
@@ -88,7 +88,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// How a command that only changes a volume opens it.
+    /// The options to open the volume with, for a command that only changes it.
     pub fn changes(&self) -> Option<&OpenArgs> {
         match self {
             Command::Init(args) => Some(&args.open),
@@ -101,7 +101,7 @@ impl Command {
         }
     }
 
-    /// The place of the volume that the command is about, if it is about one.
+    /// The volume's place, if the command is about one volume.
     pub fn place(&self) -> Option<&Path> {
         let place = match self {
             Command::Init(args) => &args.volume,
@@ -174,7 +174,7 @@ pub struct KdfArgs {
 }
 
 impl KdfArgs {
-    /// The parameters, refused when they are out of bounds.
+    /// The parameters; an error when they are out of bounds.
     pub fn params(&self) -> anyhow::Result<KdfParams> {
         let mut params = KdfParams::default();
         if let Some(bytes) = self.kdf_memory {
@@ -193,8 +193,8 @@ impl KdfArgs {
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Opening the volume")]
 pub struct OpenArgs {
-    /// Memory that may be used, as in 64M or 1G [default: 448M; a mount or the server of a disk: a
-    /// sixteenth of this computer's, from 448M to 2G]
+    /// Memory to use, as in 64M or 1G [default: 448M; a mount or a disk server: a sixteenth of this
+    /// computer's, from 448M to 2G]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub memory: Option<u64>,
     /// I restored a backup: open the volume although it is older than what this computer saw
@@ -203,14 +203,14 @@ pub struct OpenArgs {
     /// I put another volume in this place: open it although this computer used another one here
     #[arg(long, hide_short_help = true)]
     pub accept_other_volume: bool,
-    /// Nobody sees what is read where the volume is (a restored snapshot, a medium of mine that
-    /// cannot be written): read it, and write nothing there
+    /// Nobody sees reads where the volume is (a restored snapshot, a read-only medium of mine):
+    /// read it, and write nothing there
     #[arg(long, hide_short_help = true)]
     pub unobserved: bool,
     /// Round the accesses of each file operation up to a power of two
     #[arg(long, hide_short_help = true)]
     pub pad: bool,
-    /// Make so many accesses a second, no more and no less, whether needed or not
+    /// Accesses a second: exactly this many, whether needed or not
     #[arg(long, value_name = "RATE", hide_short_help = true, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub pace: Option<u32>,
     /// Write what the storage was shown to this file, for `oblivio audit --trace`

@@ -20,10 +20,10 @@ pub struct MountArgs {
     pub volume: PathBuf,
     /// An empty directory to mount it on
     pub dir: PathBuf,
-    /// Come back when the mount is up, and serve it in the background
+    /// Return when the mount is up, and serve it in the background
     #[arg(short, long)]
     pub background: bool,
-    /// Let nothing be changed
+    /// Refuse changes
     #[arg(short, long)]
     pub read_only: bool,
     /// Let other users in, as far as owners and modes allow
@@ -32,16 +32,16 @@ pub struct MountArgs {
     /// Mount on a directory that is not empty
     #[arg(long)]
     pub nonempty: bool,
-    /// Commit what changed every so many seconds, and a twenty-fifth of that after the last change
+    /// Seconds between commits of changes; a twenty-fifth of that after the last change
     #[arg(long, value_name = "SECONDS", default_value_t = 5)]
     pub commit_every: u64,
-    /// Answer with an error when the storage did nothing for so many seconds
+    /// Answer with an error after this many seconds without progress in the storage
     #[arg(long, value_name = "SECONDS", default_value_t = 20)]
     pub timeout: u64,
-    /// Options as `mount` has them, as in -o ro,allow_other,passphrase-file=FILE
+    /// Options as `mount` writes them, as in -o ro,allow_other,passphrase-file=FILE
     #[arg(short, value_name = "OPTIONS")]
     pub options: Vec<String>,
-    /// The process that a mount in the background goes on in
+    /// This is the background process of a mount
     #[arg(long, hide = true)]
     pub child: bool,
     #[command(flatten)]
@@ -60,7 +60,7 @@ Example:
 pub struct UmountArgs {
     /// The directory that the volume is mounted on
     pub dir: PathBuf,
-    /// Take it out of the tree at once; it ends when the last file is closed
+    /// Detach it at once; it ends when the last file is closed
     #[arg(short, long)]
     pub lazy: bool,
     /// Errors only

@@ -21,28 +21,28 @@ connection itself is encrypted with --tls-cert only. docs/nbd.md tells how to ma
 how to use the disk with qemu, nbdfuse and nbd-client."
 )]
 pub struct NbdArgs {
-    /// Serve on a Unix socket that is made here, for this user alone
+    /// Serve on a new Unix socket at this path, for this user alone
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
     /// Serve on this address and port of this computer, as in 127.0.0.1:10809 or [::1]:10809
     #[arg(long, value_name = "ADDR")]
     pub listen: Option<String>,
-    /// Listen on an address that others can reach: whoever gets there reads and writes the disk,
+    /// Listen on an address that others can reach: anyone who gets there reads and writes the disk,
     /// and the network sees it all
     #[arg(long)]
     pub insecure: bool,
-    /// Let clients in by TLS only, with the certificate in this PEM file; the authorities between
-    /// it and the one that clients know follow it there
+    /// Accept clients by TLS only, with the certificate in this PEM file; intermediate authorities
+    /// follow it there
     #[arg(long, value_name = "FILE", requires = "tls_key", conflicts_with = "insecure")]
     pub tls_cert: Option<PathBuf>,
     /// The certificate's private key, a PEM file without a passphrase
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub tls_key: Option<PathBuf>,
-    /// Let in only clients with a certificate by an authority in this PEM file
+    /// Accept only clients with a certificate by an authority in this PEM file
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub tls_client_ca: Option<PathBuf>,
-    /// Let in any client that speaks TLS, on an address that others can reach: whoever gets there
-    /// reads and writes the disk
+    /// Accept any client that speaks TLS, on an address that others can reach: anyone who gets
+    /// there reads and writes the disk
     #[arg(long, requires = "tls_cert", conflicts_with = "tls_client_ca")]
     pub any_client: bool,
     #[command(flatten)]

@@ -27,31 +27,31 @@ pub struct InitArgs {
     /// Who may see the storage [default: storage, or asked for]
     #[arg(long, value_name = "WHO")]
     pub seen_by: Option<SeenBy>,
-    /// The most that the volume may ever hold [default: 256G; against snapshots it must be said]
+    /// Size limit of the volume [default: 256G; required against snapshots]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub size: Option<u64>,
     /// Make a disk of this size instead of room for files; `oblivio nbd` serves it
     #[arg(long, value_name = "SIZE", conflicts_with_all = ["size", "files"], value_parser = parse_size)]
     pub disk: Option<u64>,
-    /// Make room for files; against snapshots a disk is made otherwise
+    /// Make room for files; without it, a volume against snapshots holds a disk
     #[arg(long)]
     pub files: bool,
     /// Bytes in a block [default: 16K, against snapshots 4K]: larger is faster for large files,
     /// smaller for small ones
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub block_size: Option<u64>,
-    /// Against snapshots: keep all of it in one new file instead of a folder
+    /// Against snapshots: keep everything in one new file instead of a folder
     #[arg(long)]
     pub one_file: bool,
-    /// The file or partition may be overwritten, whatever is in it
+    /// Overwrite the file or partition, whatever is in it
     #[arg(long)]
     pub overwrite: bool,
-    /// Against snapshots: write random bytes over all of it first, so that nobody can tell how much
-    /// was ever written
+    /// Against snapshots: write random bytes over all of it first, to hide how much was ever
+    /// written
     #[arg(long)]
     pub fill: bool,
-    /// Against snapshots: keep the map of blocks on the disk, for little memory (two bytes a block
-    /// otherwise) and a twentieth more writing
+    /// Against snapshots: keep the block map on the disk, which saves memory (otherwise two bytes a
+    /// block) and costs a twentieth more writing
     #[arg(long)]
     pub map_on_disk: bool,
     #[command(flatten)]
@@ -63,10 +63,10 @@ pub struct InitArgs {
 /// Who may see the storage of a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum SeenBy {
-    /// Whoever keeps it, and every read and write: a cloud, a server, a stick that is not yours
+    /// Its keeper, who sees every read and write: a cloud, a server, a stick that is not yours
     Storage,
-    /// Somebody who sees what was written, but never a read: who images the disk, or a service that
-    /// syncs a folder of this computer
+    /// Somebody who sees writes but never a read: an inspector who images the disk, or a service
+    /// that syncs a folder of this computer
     Snapshots,
 }
 
@@ -91,7 +91,7 @@ pub struct PutArgs {
     /// What to store (`-` for standard input), then where in the volume
     #[arg(value_name = "PATHS", num_args = 2.., required = true)]
     pub paths: Vec<OsString>,
-    /// Store directories with all that is in them
+    /// Store directories with everything in them
     #[arg(short, long)]
     pub recursive: bool,
     /// The file's name when standard input is stored in a directory
@@ -122,10 +122,10 @@ pub struct GetArgs {
     pub remote: OsString,
     /// Where to, or `-` for standard output
     pub local: OsString,
-    /// Bring back directories with all that is in them
+    /// Bring back directories with everything in them
     #[arg(short, long)]
     pub recursive: bool,
-    /// Replace files that are there already
+    /// Replace files that exist
     #[arg(short, long)]
     pub force: bool,
     /// Name each file when it is written

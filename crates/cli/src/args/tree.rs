@@ -52,7 +52,7 @@ pub struct CpArgs {
     /// What to copy, then where to
     #[arg(value_name = "PATHS", num_args = 2.., required = true)]
     pub paths: Vec<OsString>,
-    /// Copy directories with all that is in them
+    /// Copy directories with everything in them
     #[arg(short, long)]
     pub recursive: bool,
     #[command(flatten)]
@@ -74,7 +74,7 @@ pub struct MvArgs {
     /// What to move, then where to
     #[arg(value_name = "PATHS", num_args = 2.., required = true)]
     pub paths: Vec<OsString>,
-    /// Leave a file alone that is there already
+    /// Do not replace a file that exists
     #[arg(short, long)]
     pub no_clobber: bool,
     #[command(flatten)]
@@ -93,10 +93,10 @@ pub struct RmArgs {
     /// What to remove
     #[arg(required = true)]
     pub remote: Vec<OsString>,
-    /// Remove directories with all that is in them
+    /// Remove directories with everything in them
     #[arg(short, long)]
     pub recursive: bool,
-    /// What is not there is no error
+    /// Ignore files that do not exist
     #[arg(short, long)]
     pub force: bool,
     #[command(flatten)]
@@ -115,14 +115,14 @@ pub struct MkdirArgs {
     /// The directories to make
     #[arg(required = true)]
     pub remote: Vec<OsString>,
-    /// Make those above too; one that is there already is no error
+    /// Make parent directories too; one that exists is no error
     #[arg(short, long)]
     pub parents: bool,
     #[command(flatten)]
     pub open: OpenArgs,
 }
 
-/// Show all that is known of files
+/// Show everything known of files
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -153,7 +153,7 @@ pub struct DuArgs {
     /// Directories or files in the volume
     #[arg(default_value = "/")]
     pub remote: Vec<OsString>,
-    /// How many levels below are shown
+    /// Levels of subdirectories to show
     #[arg(short, long, value_name = "N", default_value_t = 1)]
     pub depth: usize,
     /// Sizes in bytes

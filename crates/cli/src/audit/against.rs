@@ -1,4 +1,4 @@
-//! Two traces beside each other: what the contract lets the storage see, said aloud.
+//! Two traces side by side: what the contract lets the storage see.
 
 use super::Judged;
 use crate::exit::{Code, fault};
@@ -6,12 +6,12 @@ use crate::human::say;
 use anyhow::Result;
 use oblivio_audit::schedule::Seen;
 
-/// Whether traces that were compared differ in something public.
+/// Whether the compared traces differ in a public fact.
 pub fn differ(judged: &[Judged]) -> bool {
     judged.iter().flat_map(|one| &one.seen).any(|seen| seen.differs)
 }
 
-/// What is public of two traces, each line in words.
+/// Prints the public facts of two traces, a line each.
 pub fn in_words(seen: &[Seen]) -> Result<()> {
     if seen.is_empty() {
         return Ok(());

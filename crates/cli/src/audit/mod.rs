@@ -23,14 +23,14 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use workloads::{Mixed, Worked};
 
-/// So many accesses are drawn; more would only blacken the picture.
+/// Accesses drawn; more would only blacken the picture.
 const DRAWN: usize = 3000;
 
-/// One judgement and what it is of.
+/// One judgement and its subject.
 struct Judged {
     what: String,
     report: Report,
-    /// Of two traces: what the contract lets the storage see.
+    /// For two traces: what the contract lets the storage see.
     seen: Vec<Seen>,
 }
 
@@ -95,7 +95,7 @@ fn judge_files(args: &AuditArgs) -> Result<Vec<Judged>> {
         }
         return Ok(vec![Judged::new(what, report)]);
     }
-    // The rate is for the whole audit, so each judgement gets its share of it.
+    // The rate is for the whole audit; each judgement gets its share.
     let (rate, other) = (args.false_alarm_rate / 3.0, read(&args.against)?);
     let other_name = names(&args.against);
     let both = format!("{what} | {other_name}");
@@ -113,7 +113,7 @@ fn names(files: &[PathBuf]) -> String {
     files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(" + ")
 }
 
-/// What was seen in these files together, line by line.
+/// Reads these files, line by line, as one record.
 fn read(files: &[PathBuf]) -> Result<Sight> {
     let mut observer = Observer::default();
     for file in files {
@@ -125,8 +125,8 @@ fn read(files: &[PathBuf]) -> Result<Sight> {
     Ok(observer.finish())
 }
 
-/// Ways of working on fresh volumes, each judged alone and those that ask for equally much in
-/// pairs.
+/// Runs workloads on fresh volumes. Judges each alone, and in pairs those with equally many
+/// requests.
 fn judge_workloads(args: &AuditArgs) -> Result<Vec<Judged>> {
     if args.blocks < 64 || args.accesses == 0 {
         return Err(usage("there must be 64 blocks and one access at the least", ""));
@@ -154,7 +154,7 @@ fn judge_workloads(args: &AuditArgs) -> Result<Vec<Judged>> {
     }
     let pairs = |count: usize| count * (count + 1) / 2;
     let count = pairs(single.len()) + pairs(mixed.len());
-    // The rate is for the whole audit, so each judgement gets its share of it.
+    // The rate is for the whole audit; each judgement gets its share.
     let rate = args.false_alarm_rate / count as f64;
     let mut judged = judge_all(&single, rate, |at| Workload::ALL[at].name());
     judged.extend(judge_all(&mixed, rate, |at| Mixed::ALL[at].name()));
@@ -176,7 +176,7 @@ fn judge_all(all: &[Worked], rate: f64, name: impl Fn(usize) -> &'static str) ->
     judged
 }
 
-/// Plain encryption beside the volume, for the same work.
+/// Draws plain encryption beside the volume, for the same work.
 fn draw_workload(file: &Path, blocks: u64, workload: Workload, all: &[Worked]) -> Result<()> {
     let at = Workload::ALL.iter().position(|&one| one == workload).unwrap_or(0);
     let mut trace = all[at].sight.whole();
@@ -189,7 +189,7 @@ fn draw_workload(file: &Path, blocks: u64, workload: Workload, all: &[Worked]) -
     draw(file, &[plain, hidden])
 }
 
-/// The drawn paths of the first so many requests.
+/// The drawn paths of the first `requests` requests.
 pub fn first(trace: &Trace, requests: usize) -> Trace {
     let drawn = schedule::drawn(trace);
     let accesses = drawn.requests.into_iter().filter(|request| !request.leaves.is_empty());
@@ -197,7 +197,7 @@ pub fn first(trace: &Trace, requests: usize) -> Trace {
     Trace { depth: drawn.depth, requests }
 }
 
-/// Writes a picture in the format that its name asks for.
+/// Writes a picture in the format of its file extension.
 pub fn draw(file: &Path, panels: &[Panel]) -> Result<()> {
     let bytes = match file.extension().and_then(|end| end.to_str()) {
         Some("png") => picture::draw(panels),
@@ -207,7 +207,7 @@ pub fn draw(file: &Path, panels: &[Panel]) -> Result<()> {
     std::fs::write(file, bytes).with_context(|| file.display().to_string())
 }
 
-/// Whether the audit catches what was planted for it; an audit that does not is worth nothing.
+/// Whether the audit catches the planted leaks; one that does not is worthless.
 fn test_the_audit(args: &AuditArgs) -> Result<Value> {
     let options = Options { false_alarm_rate: args.false_alarm_rate, ..Options::default() };
     let outcomes = self_test(&options);

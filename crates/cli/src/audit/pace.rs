@@ -1,4 +1,4 @@
-//! Whether a trace that was recorded with `--pace` kept to it.
+//! Whether a trace recorded with `--pace` kept to it.
 
 use crate::open;
 use oblivio_audit::{Report, Trace, Verdict, judge_pace};

@@ -1,5 +1,5 @@
-//! Real sessions of a volume with something wrong: a store that takes the journal away, a volume
-//! that lies about what it shows.
+//! Real sessions of a volume with a fault: a store that drops the journal, a volume that misreports
+//! what it shows.
 
 use crate::recorder::Recorder;
 use oblivio_audit::record::Session;
@@ -24,7 +24,7 @@ fn op(id: u64, action: Action) -> BlockOp {
     BlockOp { id: BlockId(id), action }
 }
 
-/// What is in the store of a volume whose blocks were all written.
+/// The store of a volume whose blocks were all written.
 fn written() -> MemoryStore {
     let store = Arc::new(MemoryStore::new());
     let create =
@@ -39,8 +39,8 @@ fn written() -> MemoryStore {
     store.snapshot()
 }
 
-/// Reads blocks one by one from `first` on in a session that breaks off; what the volume says goes
-/// through `lie`.
+/// Reads blocks one by one from `first` on in a session that breaks off; `lie` alters what the
+/// volume reports.
 fn read(disk: &MemoryStore, first: u64, recorder: &Recorder, lie: fn(&mut Shown)) -> MemoryStore {
     let store = Arc::new(disk.snapshot());
     recorder.begin(Session::default());
@@ -84,7 +84,7 @@ fn a_session_that_repeats_the_one_before_is_told_from_one_that_does_not() {
     let first = sight(|recorder| broken = Some(read(&disk, 0, recorder, truth)));
     let broken = broken.expect("it was read");
     assert_eq!(judge_records(&first, 1e-6).verdict, Verdict::Pass);
-    // The store takes away what would be shown again.
+    // The store drops what the volume would show again.
     broken.truncate("journal", 0).expect("memory");
     let next = |from| sight(|recorder| drop(read(&broken, from, recorder, truth)));
     let (same, other) = (next(0), next(READS));
@@ -94,7 +94,7 @@ fn a_session_that_repeats_the_one_before_is_told_from_one_that_does_not() {
     assert!(finds(&compare_where(&first, &same, 1e-6), "repeats across sessions"));
     let report = compare_where(&first, &other, 1e-6);
     assert_eq!(report.verdict, Verdict::Pass, "{report}");
-    // Together it is seen that nothing was shown again, whichever file was read.
+    // Together the sessions show that nothing was shown again, whichever file was read.
     for from in [0, READS] {
         let together = sight(|recorder| {
             read(&disk, 0, recorder, truth);
@@ -129,19 +129,19 @@ fn a_session_that_broke_off_is_shown_again_and_that_is_no_leak() {
 fn a_volume_that_lies_about_a_path_is_found() {
     let disk = written();
     let lies: [fn(&mut Shown); 3] = [
-        // One path in many is another one.
+        // The volume reports one path in many as another.
         |shown| {
             if shown.kind == ShownKind::Batch && shown.leaves[0] % 50 == 7 {
                 shown.leaves[0] ^= 1 << (shown.depth - 1);
             }
         },
-        // A path that was read is not told.
+        // The volume leaves out a path that was read.
         |shown| {
             if shown.kind == ShownKind::Batch && shown.leaves[0] % 50 == 7 {
                 shown.leaves.remove(0);
             }
         },
-        // The table of places is another one.
+        // The volume reports another table of places.
         |shown| {
             if let Some(rule) = &mut shown.rule
                 && rule.places.len() > 200

@@ -1,8 +1,8 @@
-//! The audit's own volume, in memory, and ways of working on it.
+//! The audit's own volume, in memory, and its workloads.
 //!
-//! Five ways ask for one block at a time. The others ask for batches, some of whose blocks are the
-//! same or absent, and remove, sync, close, open and break off in between; they differ in which
-//! blocks these are and in nothing that is public.
+//! Five workloads request one block at a time. The others request batches, some of whose blocks are
+//! equal or absent. They also remove, sync, close, open and break off. They differ in which blocks
+//! they use, and in nothing public.
 
 use crate::recorder::Recorder;
 use anyhow::Result;
@@ -16,36 +16,35 @@ use oblivio_volume::tree::TreeVolume;
 use oblivio_volume::{BlockSpace, CreateOptions, OpenOptions};
 use std::sync::Arc;
 
-/// Small, for speed: what is seen does not depend on what is in the blocks.
+/// Small, for speed: what the store sees does not depend on block contents.
 const BLOCK_BYTES: usize = 512;
-/// Small too, so that most of the tree is beyond it.
+/// Small too: most of the tree must lie outside memory.
 const MEMORY_BYTES: usize = 64 << 10;
-/// Accesses between two looks at the clock of the progress bar.
+/// Accesses between two updates of the progress bar.
 const STRIDE: usize = 512;
-/// Operations of a batch, and memory enough for it where the tree is as small as can be.
+/// Operations of a batch, and memory for it where the tree is as small as possible.
 const BATCH: usize = 4;
 const BATCH_MEMORY: usize = 512 << 10;
-/// Of so many batches the last ones are not synced, and then a session breaks off: how many blocks
-/// are carried out again after a crash follows from how many different ones were synced, which is
+/// The last batches of each `CRASH_EVERY` are not synced, then the session breaks off. How many
+/// blocks are redone after a crash follows from how many different ones were synced, which is
 /// public.
 const CRASH_EVERY: u64 = 512;
 const UNSYNCED: u64 = 64;
 
-/// What was seen of a way of working, and how many requests came before it, while the volume was
-/// filled.
+/// What was seen of a workload, and how many requests came before it to fill the volume.
 pub struct Worked {
     pub sight: Sight,
     pub filling: usize,
 }
 
-/// A way of working in batches.
+/// A workload in batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mixed {
     /// Reads and writes of any blocks.
     Any,
     /// Each batch asks for one block again and again.
     Duplicates,
-    /// Reads of blocks that do not exist; what is removed and written is scattered.
+    /// Reads of blocks that do not exist; removals and writes are scattered.
     Absent,
     /// Always the same few blocks, side by side.
     Few,
@@ -55,7 +54,7 @@ impl Mixed {
     /// All of them.
     pub const ALL: [Mixed; 4] = [Mixed::Any, Mixed::Duplicates, Mixed::Absent, Mixed::Few];
 
-    /// In words.
+    /// Its name, in words.
     pub fn name(self) -> &'static str {
         match self {
             Mixed::Any => "batches of any blocks",
@@ -75,7 +74,7 @@ struct Bench {
     memory: usize,
 }
 
-/// Works on a fresh volume, one request for each access, and keeps what its storage was shown.
+/// Runs a workload on a fresh volume, one request per access, and keeps what its storage saw.
 pub fn run(
     workload: Workload,
     blocks: u64,
@@ -88,7 +87,7 @@ pub fn run(
     let wanted = workload.blocks(blocks, accesses, &mut rng);
     for part in wanted.chunks(STRIDE) {
         for &block in part {
-            // Half are writes, which must not be told from reads.
+            // Half are writes: the store must not tell them from reads.
             let action = match rng.chance(0.5) {
                 true => Action::Read,
                 false => Action::Patch { offset: 0, bytes: block.to_le_bytes().to_vec() },
@@ -100,7 +99,7 @@ pub fn run(
     Ok(Worked { sight: bench.recorder.take(), filling })
 }
 
-/// Works in batches, with all that happens to a volume in between.
+/// Runs a workload in batches, with everything that happens to a volume in between.
 pub fn run_mixed(
     mixed: Mixed,
     blocks: u64,
@@ -111,7 +110,7 @@ pub fn run_mixed(
     let memory = BATCH_MEMORY * (blocks / 1024).max(1) as usize;
     let mut bench = Bench::filled(blocks, present, memory)?;
     let filling = bench.recorder.requests();
-    // One for what is done, one for the blocks that it is done to.
+    // One for the operations, one for their blocks.
     let (mut script, mut choice) =
         (SplitMix64::new(accesses as u64), SplitMix64::new(mixed as u64));
     for turn in 0..(accesses / BATCH) as u64 {
@@ -145,8 +144,8 @@ fn open(recorder: &Recorder, memory_bytes: usize) -> OpenOptions {
 }
 
 impl Bench {
-    /// A volume of which every bucket, and so many of the blocks, have been written, so that what
-    /// is shown from then on does not depend on how it came to be.
+    /// A volume of `present` blocks in which every bucket was written. What it shows from then on
+    /// does not depend on how it was filled.
     fn filled(blocks: u64, present: u64, memory: usize) -> Result<Self> {
         let create = CreateOptions {
             block_bytes: BLOCK_BYTES,
@@ -180,7 +179,7 @@ impl Bench {
         let block = |at: usize, choice: &mut SplitMix64| match mixed {
             Mixed::Any => choice.below(present),
             Mixed::Duplicates => one,
-            // What is written must exist before, or the size class would follow.
+            // Writes go to existing blocks; otherwise the size class would change.
             Mixed::Absent if at < written => choice.below(present),
             Mixed::Absent => present + choice.below(self.blocks - present),
             Mixed::Few => at as u64 % 3,
@@ -194,7 +193,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Removes some blocks, makes that durable, and writes them again.
+    /// Removes some blocks, commits, and writes them again.
     fn remove_and_bring_back(
         &mut self,
         mixed: Mixed,
@@ -211,7 +210,7 @@ impl Bench {
         Ok(())
     }
 
-    /// The volume in a session of its own, after one that ended well or broke off.
+    /// The volume in a new session, after one that ended well or broke off.
     fn reopened(mut self, broken: bool) -> Result<Self> {
         if !broken {
             self.volume.finish()?;

@@ -1,4 +1,4 @@
-//! The files that the demo works on: real ones when there are enough, else its own.
+//! The files that the demo works on: real ones if there are enough, else made-up ones.
 
 use crate::human;
 use crate::remote::RemotePath;
@@ -8,25 +8,25 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-/// How many files are read in the comparison.
+/// Files read in the comparison.
 pub const READ: usize = 30;
-/// The most files that are taken, and the most bytes.
+/// Limits of files and bytes.
 const MOST_FILES: usize = 400;
 const MOST_BYTES: u64 = 20 << 20;
-/// A file that is larger would be most of what is seen.
+/// A larger file would dominate the picture.
 const LARGEST: u64 = 1 << 20;
 /// Folders that hold no sources.
 const SKIPPED: [&str; 3] = ["target", "node_modules", "__pycache__"];
 
 /// Some files below a folder.
 pub struct Source {
-    /// What it is called in the story.
+    /// Its name in the story.
     pub name: String,
-    /// Their paths and contents: somebody may be working on them while the demo runs.
+    /// Paths and contents, kept because files may change while the demo runs.
     pub files: Vec<(PathBuf, Vec<u8>)>,
 }
 
-/// The files of a folder, of the current one, or made-up ones.
+/// The files of the folder, of the current one, or made-up ones.
 pub fn find(folder: Option<&Path>) -> Result<Source> {
     let root = folder.unwrap_or(Path::new("."));
     let root = root.canonicalize().with_context(|| root.display().to_string())?;
@@ -44,7 +44,7 @@ pub fn find(folder: Option<&Path>) -> Result<Source> {
     Ok(make_up())
 }
 
-/// Plain files, the shallow ones first; what cannot be read is left out.
+/// Plain files, the shallow ones first; unreadable ones are left out.
 fn collect(root: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let (mut files, mut bytes) = (Vec::new(), 0);
     let mut todo = std::collections::VecDeque::from([root.to_owned()]);
@@ -116,8 +116,8 @@ impl Source {
         Ok(fs.commit()?)
     }
 
-    /// Files of about the same length, so that how much is read tells nothing: the positions of
-    /// [`READ`] of them. The one in the middle is the one to read over and over.
+    /// The positions of [`READ`] files of about the same length: how much is read must reveal
+    /// nothing. The middle one is the one to read over and over.
     pub fn alike(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.files.len()).collect();
         order.sort_by_key(|&at| self.len(at));
@@ -136,8 +136,8 @@ impl Source {
         order[begin..begin + READ].to_vec()
     }
 
-    /// Where each file lies, and how many pages it has, when they stand one after another on a
-    /// disk that is only encrypted; and the pages in all.
+    /// Position and page count of each file in a row on a disk that is only encrypted; and the
+    /// total of pages.
     pub fn layout(&self) -> (Vec<(u64, u64)>, u64) {
         let mut end = 0;
         let mut places = Vec::new();

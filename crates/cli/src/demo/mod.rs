@@ -18,19 +18,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Small blocks, and little memory while the storage is watched: it is to see as much of this
-/// small volume as of a large one.
+/// Small blocks, and little memory while the storage is watched: it must see as much of this small
+/// volume as of a large one.
 const BLOCK_BYTES: usize = 4 << 10;
 const WATCHED_MEMORY: usize = 2 << 20;
-/// Otherwise there is enough.
+/// Memory the rest of the time.
 const MEMORY: usize = 64 << 20;
 
-/// The demo's folder and what is in it.
+/// The demo's folder and its content.
 pub struct Stage {
     pub source: Source,
     /// The volume's folder.
     pub volume: PathBuf,
-    /// Room for what comes back.
+    /// Folder for the files read back.
     pub scratch: PathBuf,
     passphrase: Passphrase,
 }
@@ -63,7 +63,7 @@ pub fn run(args: &DemoArgs) -> Result<()> {
     say("Your own volume: oblivio init FOLDER")
 }
 
-/// Nobody needs to know it: the volume is gone when the demo ends.
+/// A random passphrase that nobody knows: the volume is gone when the demo ends.
 fn made_up_passphrase() -> Result<Passphrase> {
     use std::io::Read;
     let mut bytes = zeroize::Zeroizing::new([0; 32]);
@@ -72,7 +72,7 @@ fn made_up_passphrase() -> Result<Passphrase> {
 }
 
 impl Stage {
-    /// Opens the volume of a folder, as a new session does.
+    /// Opens the volume of a folder in a new session.
     pub fn open(&self, folder: &Path, mut options: OpenOptions) -> Result<Volume> {
         if options.memory_bytes == 0 {
             options.memory_bytes = MEMORY;
@@ -97,7 +97,7 @@ impl Stage {
         let create = CreateOptions {
             block_bytes: BLOCK_BYTES,
             capacity_bytes: 1 << 30,
-            // A long random passphrase need not be made costly to guess.
+            // A long random passphrase need not be costly to guess.
             kdf: KdfParams { memory_kib: 32, passes: 1, lanes: 4 },
         };
         let open = OpenOptions { memory_bytes: MEMORY, ..OpenOptions::default() };

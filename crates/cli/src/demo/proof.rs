@@ -11,10 +11,10 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Bytes that are flipped, one after another, until one was in use.
+/// Bytes flipped, one after another, until one was in use.
 const TRIES: u64 = 50;
 
-/// Compares every file with what comes back of it, byte by byte.
+/// Compares every file with its copy from the volume, byte by byte.
 pub fn comes_back(stage: &Stage) -> Result<()> {
     let begun = Instant::now();
     let volume = stage.open(&stage.volume, OpenOptions::default())?;
@@ -45,7 +45,7 @@ pub fn flipped_byte(stage: &Stage) -> Result<()> {
     let slab = File::options().read(true).write(true).open(copy.join("slab"))?;
     let len = slab.metadata()?.len();
     for attempt in 0..TRIES {
-        // Spread over the file; some of it is spare room that nothing is read from.
+        // Spread over the file; some of it is spare room that is never read.
         let at = (attempt * 2 + 1) * len / (2 * TRIES);
         let whole = flip(&slab, at)?;
         let refused = verify(stage, &copy).err();

@@ -12,19 +12,19 @@ use oblivio_volume::fs::FileSystem;
 use std::collections::HashMap;
 use std::path::Path;
 
-/// Stretches of the storage in the terminal's table.
+/// Columns of the terminal's table, each a stretch of the storage.
 const STRETCHES: usize = 40;
-/// How much is read of a stretch, beside the busiest.
+/// Bars for the reads of a stretch, relative to the busiest.
 const BARS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// One run as the storage saw it: places in order, and how many places there are.
+/// One run as the storage saw it: places in order, and the number of places.
 struct Sight {
     what: String,
     places: Vec<u64>,
     of: u64,
 }
 
-/// Runs both and tells what was seen.
+/// Runs both and prints what was seen.
 pub fn run(stage: &Stage, picture: &Path) -> Result<()> {
     let source = &stage.source;
     let alike = source.alike();
@@ -49,7 +49,7 @@ pub fn run(stage: &Stage, picture: &Path) -> Result<()> {
     draw(picture, &sights, &traces)
 }
 
-/// Reads these files, each in a session of its own, and keeps what the storage was shown.
+/// Reads these files, each in a session of its own, and keeps what the storage saw.
 fn read(stage: &Stage, files: &[usize]) -> Result<Trace> {
     let recorder = Recorder::in_memory();
     for &at in files {
@@ -81,7 +81,7 @@ fn oblivious(what: &str, trace: &Trace) -> Sight {
     Sight { what: what.into(), places, of: 1 << trace.depth }
 }
 
-/// Two lines for each sight would say no more than one.
+/// One line per sight; a second would add nothing.
 fn table(sights: &[Sight]) -> Result<()> {
     say(format!(
         "\n   {:<25} {:<STRETCHES$}  {:>6} {:>9}",
@@ -108,10 +108,10 @@ fn bars(sight: &Sight) -> String {
     heights.iter().map(|height| BARS[(height * 8).div_ceil(busiest) as usize]).collect()
 }
 
-/// What statistics say, where there is enough for them.
+/// The statistical verdict, where there is enough data.
 fn verdict(traces: &[Trace; 2]) -> Result<()> {
     let [one, many] = traces;
-    // How many accesses there are is seen, and not hidden; so equal parts are compared.
+    // The number of accesses is public, so equal parts are compared.
     let (one, many) = (schedule::one_by_one(one), schedule::one_by_one(many));
     let len = one.requests.len().min(many.requests.len());
     let (one, many) = (audit::first(&one, len), audit::first(&many, len));

@@ -1,5 +1,5 @@
-//! The local side of `get`: everything is reached from an open folder and no link is followed,
-//! so that names and links in the volume cannot lead out of the target.
+//! The local side of `get`. It reaches everything from an open folder and follows no link: names
+//! and links in the volume cannot lead out of the target.
 
 use anyhow::{Result, bail};
 use oblivio_volume::fs::{Attr, Timestamp};
@@ -19,7 +19,7 @@ use std::path::Path;
 #[derive(Debug)]
 pub struct Folder(File);
 
-/// Refuses names that no volume should hold and that would mean something else here.
+/// Refuses names that no volume should hold and that have another meaning here.
 pub fn check_name(name: &[u8]) -> Result<&OsStr> {
     if matches!(name, b"" | b"." | b"..") || name.contains(&b'/') || name.contains(&0) {
         bail!("the volume holds the name {:?}, which is refused", String::from_utf8_lossy(name));
@@ -28,13 +28,14 @@ pub fn check_name(name: &[u8]) -> Result<&OsStr> {
 }
 
 impl Folder {
-    /// Opens the folder that the user named; that path may lead through links.
+    /// Opens the folder that the user named; the path may lead through links.
     pub fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Ok(Self(File::from(rustix::fs::open(path, flags, Mode::empty())?)))
     }
 
-    /// Makes a folder, for now only for its owner, or enters one that is there; a link is not.
+    /// Makes a folder, for now only for its owner, or enters an existing one, but not through a
+    /// link.
     pub fn enter(&self, name: &OsStr) -> io::Result<Self> {
         match mkdirat(&self.0, name, Mode::RWXU) {
             Ok(()) | Err(Errno::EXIST) => {}
@@ -51,7 +52,7 @@ impl Folder {
         }
     }
 
-    /// What has this name: nothing, or something that may or may not be replaced.
+    /// Checks that the name is free, or names something that may be replaced.
     pub fn check_free(&self, name: &OsStr, force: bool) -> io::Result<()> {
         let exists = |what| Err(io::Error::new(ErrorKind::AlreadyExists, what));
         match statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -84,7 +85,7 @@ impl Folder {
         Ok(())
     }
 
-    /// One more name for a file below `root`.
+    /// Adds a name to a file below `root`.
     pub fn link(&self, root: &Self, path: &Path, name: &OsStr) -> io::Result<()> {
         Ok(linkat(&root.0, path, &self.0, name, AtFlags::empty())?)
     }
@@ -94,24 +95,24 @@ impl Folder {
     }
 
     pub fn remove(&self, name: &OsStr) {
-        // Of a temporary file that may have been moved to its place.
+        // It may be a temporary file that was already moved to its place.
         let _ = unlinkat(&self.0, name, AtFlags::empty());
     }
 
-    /// Gives the folder its attributes, when all is in it.
+    /// Sets the folder's attributes, after its content is complete.
     pub fn set_attributes(&self, attr: &Attr) -> io::Result<()> {
         set_attributes(&self.0, attr)
     }
 }
 
-/// Owner (only for root), mode and time, in the order in which they do not undo each other.
+/// Sets owner (only as root), mode and time, in an order in which none undoes another.
 pub fn set_attributes(file: &File, attr: &Attr) -> io::Result<()> {
     let mut mode = attr.mode & 0o7777;
     if is_root() {
         let (uid, gid) = owner(attr);
         fchown(file, uid, gid)?;
     } else if attr.uid != rustix::process::geteuid().as_raw() {
-        // Somebody else's set-user-id program must not become one of ours.
+        // A stranger's set-user-id program must not become one of ours.
         mode &= 0o1777;
     }
     fchmod(file, Mode::from_raw_mode(mode as rustix::fs::RawMode))?;
@@ -135,7 +136,7 @@ fn times(mtime: Timestamp) -> Timestamps {
     }
 }
 
-/// Writes a piece but for its pages of zeros, which stay holes.
+/// Writes a piece except its pages of zeros, which stay holes.
 pub fn write_sparse(file: &File, at: u64, piece: &[u8]) -> io::Result<()> {
     const PAGE: usize = 4096;
     let mut begin = None;
@@ -156,7 +157,7 @@ pub fn write_sparse(file: &File, at: u64, piece: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Flushes what is buffered of a file of ours, so that a full disk is heard of.
+/// Flushes the buffers of a file, to report a full disk.
 pub fn settle(file: &mut File, len: u64) -> io::Result<()> {
     file.set_len(len)?;
     file.flush()

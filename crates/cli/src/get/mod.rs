@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 pub use tree::Get;
 
-/// So much is read at once: many blocks of the volume, so that they share accesses.
+/// Bytes per read: many blocks of the volume, which then share accesses.
 pub const PIECE: usize = 4 << 20;
 
 /// Runs `get`.
@@ -65,7 +65,7 @@ fn to_stdout(session: &Session, path: &RemotePath, quiet: bool) -> Result<()> {
             "Name a file in it, or bring it back with `oblivio get -r`.",
         ));
     }
-    // A bar would tear the output of a terminal.
+    // A bar would garble the output on a terminal.
     let quiet = quiet || std::io::IsTerminal::is_terminal(&std::io::stdout());
     let mut progress = Progress::bytes(quiet, Some(attr.size));
     let mut out = std::io::stdout().lock();
@@ -76,7 +76,7 @@ fn to_stdout(session: &Session, path: &RemotePath, quiet: bool) -> Result<()> {
     Ok(out.flush()?)
 }
 
-/// Calls `each` with the pieces of a file and where they are, in order.
+/// Calls `each` with the pieces of a file and their offsets, in order.
 pub fn each_piece(
     fs: &FileSystem,
     publisher: &Publisher,
@@ -131,8 +131,8 @@ fn get(args: &GetArgs, session: &Session, path: &RemotePath) -> Result<Summary> 
     Ok(summary)
 }
 
-/// The local folder to write in and the name to write; without a name, the content of the
-/// volume's root goes right into the folder.
+/// The local folder and the name to write. Without a name, the content of the volume's root goes
+/// right into the folder.
 fn target(local: &Path, path: &RemotePath) -> Result<(Folder, Option<Vec<u8>>)> {
     if local.is_dir() {
         let folder = Folder::open(local).with_context(|| local.display().to_string())?;

@@ -16,12 +16,12 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// What is left to do. A stack of these takes the place of recursion: a volume can hold a tree
-/// deeper than any call stack.
+/// Tasks left. A stack of these replaces recursion: a volume can hold a tree deeper than any call
+/// stack.
 enum Task {
-    /// Make what this inode is, as `path` (below the target) in a folder.
+    /// Make this inode as `path` (below the target) in a folder.
     Make { folder: Rc<Folder>, path: PathBuf, ino: Ino },
-    /// Give a folder its attributes: everything is in it.
+    /// Set a folder's attributes: its content is complete.
     Finish { folder: Rc<Folder>, path: PathBuf, attr: Attr },
 }
 
@@ -35,7 +35,7 @@ pub struct Get<'f> {
     pub announce: (bool, bool),
     progress: Progress,
     tasks: Vec<Task>,
-    /// Files with several names: where the first was written.
+    /// Files with several names: the path of the first.
     links: HashMap<Ino, PathBuf>,
     temporaries: u64,
     failures: Failures,
@@ -156,8 +156,8 @@ impl<'f> Get<'f> {
         Ok(())
     }
 
-    /// Makes something under a temporary name and moves it to its own, so that what has the name
-    /// is always whole.
+    /// Makes something under a temporary name and moves it to its own name, which thus always holds
+    /// something whole.
     fn in_place(
         &mut self,
         folder: &Folder,
@@ -169,8 +169,7 @@ impl<'f> Get<'f> {
         let number = self.temporaries;
         let temporary = OsString::from(format!(".oblivio-{}-{number}.part", std::process::id()));
         let made = make(&temporary).and_then(|()| Ok(folder.rename(&temporary, name)?));
-        // Also after a success: the rename of a link to another link of the same file does
-        // nothing at all.
+        // Also after a success: renaming a link to another link of the same file does nothing.
         folder.remove(&temporary);
         made
     }

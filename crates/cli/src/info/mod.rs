@@ -25,7 +25,7 @@ pub fn run(args: &InfoArgs) -> Result<()> {
 /// What a volume is used for.
 enum Holds {
     Files(Usage),
-    /// A disk of so many bytes.
+    /// A disk of this many bytes.
     Disk(u64),
 }
 
@@ -70,7 +70,7 @@ fn as_json(info: &VolumeInfo, holds: &Holds) -> Value {
     value
 }
 
-/// Bytes of a disk that take space; none where all of it always does.
+/// Bytes of a disk that take space; `None` where the whole disk always does.
 fn disk_used(info: &VolumeInfo, size: u64) -> Option<u64> {
     let live = info.tree()?.live_blocks;
     Some(live.saturating_mul(info.block_bytes as u64).min(size))

@@ -1,4 +1,4 @@
-//! What is said of a sequential engine.
+//! The report on a sequential engine.
 
 use super::{Holds, row};
 use crate::human::{self, grouped, say, size};

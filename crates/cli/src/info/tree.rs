@@ -1,4 +1,4 @@
-//! What is said of a tree.
+//! The report on a tree.
 
 use super::{Holds, row};
 use crate::human::{self, grouped, say, size};
@@ -6,8 +6,8 @@ use anyhow::Result;
 use oblivio_volume::{TreeInfo, VolumeInfo};
 use serde_json::Value;
 
-/// What one access moves at the most, before the top of the tree is in memory: the path that is
-/// read, and its share of the paths that are rewritten.
+/// The most that one access moves, before the top of the tree is in memory: the path that it reads,
+/// and its share of the rewritten paths.
 fn access_bytes(info: &VolumeInfo, tree: &TreeInfo) -> (u64, u64) {
     let short = (tree.blocks_per_bucket - tree.leaf_slots) * info.block_bytes;
     let path = (u64::from(tree.depth) + 1) * tree.bucket_bytes as u64 - short as u64;

@@ -6,7 +6,7 @@ use crate::human;
 use anyhow::Result;
 use std::io::{self, BufRead, IsTerminal, Write};
 
-/// Said to whoever needs no more.
+/// For users who need no more.
 pub const ENCRYPTION_ONLY: &str = "\
 Then encryption is all you need, and others are faster: gocryptfs or rclone for files, LUKS or
 VeraCrypt for disks. Nothing was made.";
@@ -18,8 +18,8 @@ Who may see the storage that the volume is kept in?
      images the disk, a service that syncs a folder of this computer
   3  nobody who matters: it only needs to be encrypted";
 
-/// As the command line says, or the person at the terminal; scripts get what they always got.
-/// `None` when nobody is to be hidden from.
+/// The answer of the command line, or of the person at the terminal; scripts get the old default.
+/// `None` when there is nobody to hide from.
 pub fn seen_by(args: &InitArgs) -> Result<Option<SeenBy>> {
     if let Some(seen_by) = args.seen_by {
         return Ok(Some(seen_by));

@@ -1,4 +1,4 @@
-//! What the choice costs, said before anything is written.
+//! The cost of the choice, printed before anything is written.
 
 use super::plan::{Engine, Plan};
 use crate::human::{self, size};
@@ -7,7 +7,7 @@ use oblivio_volume::CreateOptions;
 use oblivio_volume::sequential::SequentialOptions;
 use oblivio_volume::tree::TreeVolume;
 
-/// Says it.
+/// Prints it.
 pub fn say(plan: &Plan) -> Result<()> {
     match &plan.engine {
         Engine::Tree(create) => tree(create),
@@ -15,7 +15,7 @@ pub fn say(plan: &Plan) -> Result<()> {
     }
 }
 
-/// Space and time are what was measured (docs/benchmarks.md).
+/// Space and time are measured values (docs/benchmarks.md).
 fn tree(create: &CreateOptions) -> Result<()> {
     let stored = create.capacity_bytes.min(10 << 30);
     let path = TreeVolume::path_bytes(create, stored);

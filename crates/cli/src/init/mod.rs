@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 /// Runs the command.
 pub fn run(args: &InitArgs) -> Result<()> {
-    // Before anything is asked for, and again when the folder is made.
+    // Before any question, and again when the folder is made.
     place::refuse_what_is_there(args)?;
     let Some(seen_by) = choice::seen_by(args)? else {
         return human::say(choice::ENCRYPTION_ONLY);
@@ -68,7 +68,7 @@ fn make(
     plan: &Plan,
     passphrase: &Passphrase,
 ) -> Result<()> {
-    // Whatever was here before, this volume is meant.
+    // Whatever was here before, the user means this volume.
     let open = OpenArgs { accept_other_volume: true, ..args.open.clone() };
     let (store, options) = (Arc::clone(store), open::options(&args.volume, &open, None)?);
     let volume = match plan.engine {

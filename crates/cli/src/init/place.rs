@@ -10,12 +10,12 @@ use oblivio_volume::{HEADER_BYTES, HEADER_OBJECT, read_header};
 use std::os::unix::fs::FileTypeExt;
 use std::sync::Arc;
 
-/// Refuses what is in the way, before anything is asked for.
+/// Refuses an occupied place, before any question.
 pub fn refuse_what_is_there(args: &InitArgs) -> Result<()> {
     let shown = args.volume.display();
     let Ok(found) = args.volume.metadata() else { return Ok(()) };
     if !found.is_dir() {
-        // What is in a file or partition is looked at when the store is made in it.
+        // The store checks the content of a file or partition when it is made.
         if found.is_file() || found.file_type().is_block_device() {
             return Ok(());
         }
@@ -46,15 +46,15 @@ fn no_folder(args: &InitArgs) -> anyhow::Error {
     fault(Code::Path, what, "Choose a new or an empty folder.")
 }
 
-/// A store that was made for a volume.
+/// A store made for a volume.
 pub struct Made {
     pub store: Arc<dyn Store>,
-    /// Whether its folder or file was not there before.
+    /// Whether its folder or file is new.
     new: bool,
 }
 
 impl Made {
-    /// Makes the store that was planned.
+    /// Makes the planned store.
     pub fn new(args: &InitArgs, plan: &Plan) -> Result<Self> {
         let new = !args.volume.exists();
         let in_one = args.one_file || (!new && !args.volume.is_dir());
@@ -72,10 +72,10 @@ impl Made {
         Ok(Self { store, new })
     }
 
-    /// Takes away what could not be made.
+    /// Removes an incomplete volume.
     pub fn undo(self, args: &InitArgs) {
         if self.new {
-            // Nothing but a part of it is there.
+            // It holds only parts of this volume.
             let _ = match args.volume.is_dir() {
                 true => std::fs::remove_dir_all(&args.volume),
                 false => std::fs::remove_file(&args.volume),

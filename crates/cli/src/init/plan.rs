@@ -1,4 +1,4 @@
-//! What is to be made, as far as the command line says it.
+//! The plan for a new volume, as far as the command line gives it.
 
 use crate::args::{InitArgs, SeenBy};
 use crate::exit::usage;
@@ -12,24 +12,24 @@ const TREE_BLOCK: u64 = 16 << 10;
 const SEQUENTIAL_BLOCK: u64 = 4 << 10;
 const TREE_SIZE: u64 = 256 << 30;
 
-/// What is to be made.
+/// The volume to make.
 pub struct Plan {
     pub engine: Engine,
-    /// Bytes that the volume may hold, or of the disk.
+    /// Limit of the volume, or size of the disk, in bytes.
     pub size: u64,
-    /// Whether it is to hold a disk, not files.
+    /// Whether it holds a disk, not files.
     pub disk: bool,
     pub kdf: KdfParams,
 }
 
-/// On which engine.
+/// The engine and its options.
 pub enum Engine {
     Tree(CreateOptions),
     Sequential(SequentialOptions),
 }
 
 impl Plan {
-    /// Refuses what makes no sense.
+    /// Makes the plan; refuses invalid combinations.
     pub fn new(args: &InitArgs, seen_by: SeenBy) -> Result<Self> {
         let kdf = args.kdf.params()?;
         let size = size(args, seen_by)?;

@@ -1,8 +1,8 @@
 //! Attaching a file system to a directory, and detaching it.
 //!
-//! Root does it with the system calls; anybody else through `fusermount3`, the small set-user-ID
-//! program of libfuse. (fuser's own mounting names every mount `fuse` and always detaches lazily;
-//! people should see `fuse.oblivio`, and hear who still uses it.)
+//! Root uses the system calls; other users go through `fusermount3`, the small set-user-ID program
+//! of libfuse. (fuser's own mounting names every mount `fuse` and always detaches lazily. Users
+//! should see `fuse.oblivio`, and learn which processes still use the mount.)
 
 use crate::exit::{Code, fault};
 use anyhow::{Context, Result};
@@ -22,10 +22,10 @@ const DEVICE: &str = "/dev/fuse";
 const INSTALL: &str = "Install FUSE (Debian, Ubuntu, Fedora: the package fuse3) and load its \
                        kernel module: modprobe fuse.";
 
-/// How a mount looks to the system.
+/// The properties of a mount that the system shows.
 #[derive(Clone, Debug, Default)]
 pub struct Look {
-    /// What `mount` and `df` show in their first column.
+    /// The first column of `mount` and `df`.
     pub source: OsString,
     pub read_only: bool,
     pub allow_other: bool,
@@ -35,7 +35,7 @@ pub struct Look {
 }
 
 impl Look {
-    /// What of it are flags to the kernel.
+    /// The part that the kernel takes as flags.
     pub fn flags(&self) -> MountFlags {
         let mut flags = MountFlags::NOATIME;
         flags.set(MountFlags::RDONLY, self.read_only);
@@ -46,7 +46,7 @@ impl Look {
     }
 }
 
-/// Mounts; the descriptor is the line to the kernel.
+/// Mounts; returns the descriptor of the connection to the kernel.
 pub fn attach(dir: &Path, look: &Look) -> Result<OwnedFd> {
     if !Path::new(DEVICE).exists() {
         let what = format!("this computer has no {DEVICE}");
@@ -54,7 +54,7 @@ pub fn attach(dir: &Path, look: &Look) -> Result<OwnedFd> {
     }
     let io = |error: std::io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
     let root = rustix::process::geteuid().is_root();
-    // The helper may open and mount what we may not; root has nothing to gain from it.
+    // The helper may open and mount what we may not; root gains nothing from it.
     let device = match File::options().read(true).write(true).open(DEVICE).map_err(io) {
         Ok(device) => device,
         Err(Errno::PERM | Errno::ACCESS) if !root => return by_helper(dir, look),
@@ -87,7 +87,7 @@ fn by_helper(dir: &Path, look: &Look) -> Result<OwnedFd> {
     let (ours, theirs) = rustix::net::socketpair(
         AddressFamily::UNIX,
         SocketType::STREAM,
-        // Without CLOEXEC: the helper gets its end by inheriting it.
+        // Without CLOEXEC: the helper inherits its end.
         SocketFlags::empty(),
         None,
     )?;
@@ -138,7 +138,7 @@ fn helper_options(look: &Look) -> OsString {
         }
     }
     options.push(",fsname=");
-    // The helper splits at commas that have no backslash before them.
+    // The helper splits at commas without a backslash before them.
     use std::os::unix::ffi::{OsStrExt, OsStringExt};
     let mut source = Vec::new();
     for &byte in look.source.as_bytes() {
@@ -151,7 +151,7 @@ fn helper_options(look: &Look) -> OsString {
     options
 }
 
-/// The descriptor that the helper sends when it has mounted.
+/// The descriptor that the helper sends after mounting.
 fn receive(from: &OwnedFd) -> rustix::io::Result<Option<OwnedFd>> {
     let mut byte = [0];
     let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -175,7 +175,7 @@ fn refused(said: &str) -> anyhow::Error {
     fault(Code::General, format!("mounting was refused: {}", said.trim()), hint)
 }
 
-/// What helps against a refusal, by what was said. Root is refused in containers only.
+/// Advice for a refusal, by its message. Root is refused in containers only.
 fn advice(said: &str, root: bool) -> &'static str {
     let forbidden = ["Permission denied", "not permitted"].iter().any(|why| said.contains(why));
     match () {
@@ -193,15 +193,15 @@ fn advice(said: &str, root: bool) -> &'static str {
     }
 }
 
-/// Why detaching did not work.
+/// Why detaching failed.
 #[derive(Debug)]
 pub enum Stuck {
-    /// Somebody has files open there, or works in it.
+    /// A process has files open there, or works in it.
     Busy,
     Other(anyhow::Error),
 }
 
-/// Unmounts; `lazy` takes it out of the tree at once, whoever uses it.
+/// Unmounts; `lazy` detaches it at once, even if in use.
 pub fn detach(dir: &Path, lazy: bool) -> Result<(), Stuck> {
     let flags = if lazy { UnmountFlags::DETACH } else { UnmountFlags::empty() };
     match rustix::mount::unmount(dir, flags | UnmountFlags::NOFOLLOW) {
@@ -231,12 +231,13 @@ fn shown(dir: &Path) -> String {
     format!("unmounting {}", dir.display())
 }
 
-/// Lets the kernel read ahead as much as one request carries, and keep no more of what is to be
-/// written than it should of a file system of this kind (as newer ones do not by themselves);
-/// without the permission it stays at what the system gives.
+/// Raises the kernel's read-ahead to what one request carries, and limits its dirty data to what
+/// suits a file system of this kind (newer kernels do not do so by themselves). Without the
+/// permission the system's values stay.
 ///
-/// Which device it is stands in the list of mounts. To ask the directory would be a request to this very
-/// process: killed before it answers, it would wait for itself, and not even `kill -9` would end it.
+/// The device number comes from the list of mounts. Asking the directory would send a request to
+/// this very process: if killed before it answers, the process would wait for itself, and not even
+/// `kill -9` would end it.
 pub fn tune(dir: &Path) {
     let Ok(Some(mount)) = mounted_on(dir) else { return };
     let set = |knob: &str, value: u32| {
@@ -252,11 +253,11 @@ pub fn tune(dir: &Path) {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Mount {
     pub kind: Vec<u8>,
-    /// Its numbers, as `0:40`.
+    /// Its device numbers, as `0:40`.
     device: String,
 }
 
-/// What is mounted on top at a directory.
+/// The topmost mount at a directory.
 pub fn mounted_on(dir: &Path) -> Result<Option<Mount>> {
     let list = std::fs::read("/proc/self/mountinfo").context("reading the list of mounts")?;
     Ok(find_mount(&list, dir.as_os_str()))
@@ -277,7 +278,7 @@ fn find_mount(list: &[u8], dir: &OsStr) -> Option<Mount> {
     found
 }
 
-/// The kernel writes a space and its like as a backslash and three octal digits.
+/// The kernel writes a space and similar bytes as a backslash and three octal digits.
 fn unescape(word: &[u8]) -> Vec<u8> {
     let (mut out, mut rest) = (Vec::with_capacity(word.len()), word);
     while let Some((&byte, after)) = rest.split_first() {

@@ -1,8 +1,8 @@
 //! `--background`: the command starts itself once more, waits until its server is up, and ends.
 //!
-//! The first process asks for the passphrase and hands it over, so that one process has the
-//! terminal; the second one tells of errors there as usual. Only when the mount (or the disk) works
-//! does it leave the terminal.
+//! The first process asks for the passphrase and hands it over: only one process uses the terminal.
+//! The second one reports errors there as usual, and leaves the terminal only when the mount (or
+//! the disk) works.
 
 use super::log;
 use crate::args::OpenArgs;
@@ -17,8 +17,8 @@ use std::process::{Command, Stdio};
 
 const UP: &[u8] = b"up\n";
 
-/// In the first process: ends when the server is up, or with the second one's exit code. Asks for
-/// the passphrase of the volume in a folder, if there is one.
+/// In the first process: ends when the server is up, or with the second process's exit code. Asks
+/// for the passphrase of the volume in `folder`, if there is one.
 pub fn start(folder: &Path, args: &OpenArgs) -> Result<()> {
     read_header(open::store(folder)?.as_ref()).with_context(|| folder.display().to_string())?;
     let passphrase = passphrase::to_hand_over(&args.passphrase)?;
@@ -41,16 +41,16 @@ pub fn start(folder: &Path, args: &OpenArgs) -> Result<()> {
         };
     }
     match child.wait()?.code() {
-        // It has told what went wrong.
+        // That process has reported the error.
         Some(code) => std::process::exit(code),
         None => Err(fault(Code::General, "the process in the background was killed", "")),
     }
 }
 
-/// In the second process: the server is up, so the terminal is left and the first one let go, with
-/// a line to print.
+/// In the second process: the server is up. Leaves the terminal and lets the first process end,
+/// with a line to print.
 pub fn up(line: Option<String>) -> Result<()> {
-    // It fails only for who leads a session already.
+    // It fails only for a process that leads a session already.
     let _ = rustix::process::setsid();
     std::env::set_current_dir("/")?;
     let mut out = std::io::stdout().lock();

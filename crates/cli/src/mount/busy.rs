@@ -1,13 +1,13 @@
-//! Who uses a mount.
+//! The processes that use a mount.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// More than so many are not named.
+/// Processes named at most.
 const NAMED: usize = 5;
 
-/// The processes that have files open below a directory or work in it, as far as we may see, as
-/// in `vim (412), bash (97)`; empty when there is none to be seen.
+/// The processes that have files open below a directory or work in it, as far as we may see them,
+/// as in `vim (412), bash (97)`; empty if none is visible.
 pub fn users(dir: &Path) -> String {
     let mut found = Vec::new();
     let Ok(processes) = std::fs::read_dir("/proc") else { return String::new() };
@@ -29,7 +29,7 @@ pub fn users(dir: &Path) -> String {
     text
 }
 
-/// Links are only read, never followed: the mount itself may not answer.
+/// Only reads links, never follows them: the mount itself may not answer.
 fn uses(process: &Path, dir: &Path) -> bool {
     let leads_in = |link: &Path| std::fs::read_link(link).is_ok_and(|to| to.starts_with(dir));
     if ["cwd", "root", "exe"].iter().any(|link| leads_in(&process.join(link))) {

@@ -36,7 +36,7 @@ pub fn attr(attr: &Attr, block_bytes: u32) -> FileAttr {
     }
 }
 
-/// An entry that tells the kernel that there is nothing of the name.
+/// An entry that tells the kernel that the name does not exist.
 pub fn nothing() -> FileAttr {
     FileAttr {
         ino: INodeNo(0),
@@ -67,12 +67,12 @@ fn system_time(at: Timestamp) -> SystemTime {
     whole.and_then(|whole| whole.checked_add(nanos)).unwrap_or(UNIX_EPOCH)
 }
 
-/// The time that a request carries, as the kernel sent it: whole seconds, and nanoseconds that
-/// count forwards before 1970 too.
+/// The time in a request as the kernel sent it: whole seconds, and nanoseconds that count forwards
+/// before 1970 too.
 ///
 /// The crate that decodes requests takes both as a distance before 1970, half of which is the wrong
-/// way. Nothing is lost by that, so it is read back from the distance. (The crate is pinned to one
-/// release; the tests set such times through a mount.)
+/// way. That loses nothing, so this recovers the time from the distance. (The crate is pinned to
+/// one release; the tests set such times through a mount.)
 pub fn timestamp(at: SystemTime) -> Timestamp {
     match at.duration_since(UNIX_EPOCH) {
         Ok(after) => Timestamp {
@@ -98,7 +98,7 @@ pub fn asked_time(at: TimeOrNow) -> Timestamp {
 mod tests {
     use super::*;
 
-    /// What the crate makes of the seconds and nanoseconds of a request.
+    /// The crate's decoding of a request's seconds and nanoseconds.
     fn as_decoded(seconds: i64, nanos: u32) -> SystemTime {
         match u64::try_from(seconds) {
             Ok(seconds) => UNIX_EPOCH + Duration::new(seconds, nanos),
@@ -121,7 +121,7 @@ mod tests {
         ] {
             let at = Timestamp { seconds, nanos };
             assert_eq!(timestamp(as_decoded(seconds, nanos)), at);
-            // Answers go by the true time, which the crate takes apart as it should.
+            // Answers use the true time, which the crate encodes correctly.
             let whole = system_time(Timestamp { seconds, nanos: 0 });
             let later = system_time(at).duration_since(whole).expect("not before");
             assert_eq!(later, Duration::from_nanos(nanos.into()));

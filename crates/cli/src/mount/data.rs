@@ -14,8 +14,8 @@ const SEEK_DATA: i32 = 3;
 const SEEK_HOLE: i32 = 4;
 
 impl Server {
-    /// What the kernel kept in its cache is written at a time that means nothing: it tells the
-    /// times of the file itself, before or after.
+    /// The time at which the kernel writes back its cache means nothing: the kernel sends the times
+    /// of the file itself, before or after.
     pub(super) fn write(
         &mut self,
         (ino, fh): (Ino, u64),
@@ -37,7 +37,7 @@ impl Server {
         Ok(Answer::Written(u32::try_from(data.len()).unwrap_or(u32::MAX)))
     }
 
-    /// With every mode the kernel leaves the set-ID bits to us.
+    /// In every mode the kernel leaves the set-ID bits to us.
     pub(super) fn allocate(
         &mut self,
         (ino, fh): (Ino, u64),
@@ -79,11 +79,11 @@ impl Server {
     }
 }
 
-/// The name that `oblivio umount` asks for to learn which process serves a mount.
+/// The attribute by which `oblivio umount` learns which process serves a mount.
 pub const SERVER_NAME: &[u8] = b"oblivio.pid";
-/// And the one that it asks for to learn of how many files something was lost.
+/// The attribute by which it learns how many files lost data.
 pub const LOST_NAME: &[u8] = b"oblivio.lost";
-/// What its value ends with when there was no room.
+/// Suffix of that value when the loss was for want of room.
 pub const NO_ROOM: &str = " full";
 
 const XATTR_CREATE: i32 = 1;
@@ -125,7 +125,7 @@ impl Server {
         }
     }
 
-    /// As on other file systems, only root sees those in `trusted.`.
+    /// As on other file systems, only root sees attributes in `trusted.`.
     pub(super) fn list_xattrs(&self, ino: Ino, size: u32, caller: Caller) -> Served {
         let mut list = Vec::new();
         let mut names = self.fs.list_xattrs(ino)?;
@@ -148,7 +148,7 @@ impl Server {
         }
     }
 
-    /// Which of the two was not found.
+    /// The error for a missing file or a missing attribute.
     fn no_data(&self, ino: Ino) -> Fail {
         match self.fs.attr(ino) {
             Ok(_) => Errno::ENODATA.into(),
@@ -158,11 +158,11 @@ impl Server {
 }
 
 const TRUSTED: &[u8] = b"trusted.";
-/// The namespaces of attributes whose meaning is not the file system's. What is in `system.` would
-/// be kept without being obeyed, access control lists above all.
+/// The namespaces of attributes that have no meaning to the file system. An attribute in `system.`
+/// would be kept without effect, access control lists above all.
 const NAMESPACES: [&[u8]; 3] = [b"user.", TRUSTED, b"security."];
 
-/// What may be the name of an attribute. Others that an older version stored can be read and
+/// Checks the name of a new attribute. Names that an older version stored can still be read and
 /// removed.
 fn known(name: &[u8]) -> Result<(), Errno> {
     match NAMESPACES.iter().find_map(|space| name.strip_prefix(*space)) {
@@ -172,7 +172,7 @@ fn known(name: &[u8]) -> Result<(), Errno> {
     }
 }
 
-/// With room for nothing only the length is asked for.
+/// With no room the caller asks only for the length.
 fn sized(value: Vec<u8>, room: u32) -> Served {
     let len = u32::try_from(value.len()).map_err(|_| Errno::E2BIG)?;
     match room {

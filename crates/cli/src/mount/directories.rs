@@ -1,8 +1,8 @@
 //! Listing directories.
 //!
-//! A listing goes by names, which are sorted: wherever it is taken up again, it goes on after the
-//! name that a cookie stands for, whatever was created or removed meanwhile. Each name keeps its
-//! cookie as long as the directory is open.
+//! A listing goes by names, which are sorted. It resumes after the name that a cookie stands for,
+//! whatever was created or removed in between. Each name keeps its cookie while the directory is
+//! open.
 
 use super::convert;
 use super::request::{Answer, Listed};
@@ -15,11 +15,11 @@ use std::collections::{HashMap, VecDeque};
 /// Cookies: where `.` and `..` end and names begin.
 const AFTER_DOT: u64 = 1;
 const AFTER_DOTS: u64 = 2;
-/// Names that are fetched at once,
+/// Names per fetch,
 const PAGE: usize = 1024;
-/// or when the listing was disturbed, so that changing while listing stays cheap.
+/// or after a change during the listing, to keep changes cheap.
 const SMALL_PAGE: usize = 64;
-/// No buffer of the kernel holds more entries with attributes, or without.
+/// The most entries in a buffer of the kernel, with attributes or without.
 const MOST_PLUS: usize = 256;
 const MOST_PLAIN: usize = 1024;
 
@@ -32,11 +32,11 @@ struct Cursor {
     /// `names[i]` ends at cookie `AFTER_DOTS + 1 + i`.
     names: Vec<Vec<u8>>,
     cookies: HashMap<Vec<u8>, u64>,
-    /// What was fetched ahead: it begins after `ahead_from` and holds while nothing changes.
+    /// Prefetched entries: they begin after `ahead_from` and are valid while nothing changes.
     ahead: VecDeque<(DirEntry, Option<Attr>)>,
     ahead_from: u64,
     changes: u64,
-    /// Whether the directory has no more names behind `ahead`.
+    /// Whether no more names follow `ahead`.
     ended: bool,
 }
 
@@ -51,7 +51,7 @@ impl Cursor {
         cookie
     }
 
-    /// The name that a cookie stands for; `None` at the beginning.
+    /// The name for a cookie; `None` at the beginning.
     fn name(&self, cookie: u64) -> Result<Option<&[u8]>, Errno> {
         let Some(index) = cookie.checked_sub(AFTER_DOTS + 1) else { return Ok(None) };
         let name = usize::try_from(index).ok().and_then(|index| self.names.get(index));
@@ -61,7 +61,7 @@ impl Cursor {
 
 impl Server {
     pub(super) fn open_dir(&mut self, ino: Ino) -> Served {
-        // While it is open it outlives its name.
+        // While open, the directory outlives its name.
         let handle = self.fs.open_directory(ino)?;
         let fh = self.new_fh();
         self.files.insert(fh, handle);
@@ -75,7 +75,7 @@ impl Server {
     }
 
     pub(super) fn read_dir(&mut self, ino: Ino, fh: u64, from: u64, plus: bool) -> Served {
-        // Taken out, because filling it needs the file system as well.
+        // Removed from the map, because filling it needs the file system as well.
         let mut cursor = self.directories.0.remove(&fh).ok_or(Errno::EBADF)?;
         let listed = self.list(&mut cursor, ino, from, plus);
         self.directories.0.insert(fh, cursor);
@@ -107,7 +107,7 @@ impl Server {
             let (name, attr) = (entry.name.clone(), attr.clone());
             let (ino, kind) = (entry.ino, convert::kind(entry.kind));
             let cookie = cursor.cookie(&name);
-            // An entry whose inode is gone is not one any more.
+            // An entry whose inode is gone no longer exists.
             if !plus || attr.is_some() {
                 listed.push(Listed { cookie, name, ino, kind, attr });
             }
@@ -127,8 +127,8 @@ impl Server {
         Ok(())
     }
 
-    /// Makes `cursor.ahead` begin right after the cookie `from`. Much of what was handed out
-    /// may not have fitted the kernel's buffer, so it is dropped only now.
+    /// Makes `cursor.ahead` begin right after the cookie `from`. Entries are dropped only now,
+    /// because not all of them may have fitted the kernel's buffer.
     fn look_ahead(
         &self,
         cursor: &mut Cursor,

@@ -1,9 +1,9 @@
-//! Errors as the kernel knows them.
+//! Errors as the kernel's numbers.
 
 use fuser::Errno;
 use oblivio_volume::Error;
 
-/// Why a request failed: by its own fault, or the file system's.
+/// The cause of a failed request: the request itself, or the file system.
 #[derive(Debug)]
 pub enum Fail {
     Errno(Errno),
@@ -48,7 +48,7 @@ pub fn of(error: &Error) -> Errno {
     }
 }
 
-/// What to do about a failure that the mount does not get over by itself.
+/// Advice for a failure that the mount cannot recover from.
 pub const ADVICE: &str = "nothing more is read or written until the volume is mounted again; what \
                           was synced is kept, what was not is lost. Put back what is missing, if \
                           anything is; then unmount (`oblivio umount DIR`, with --lazy if somebody \

@@ -1,9 +1,9 @@
-//! The kernel's side: requests are decoded and queued with their replies, nothing else is done
-//! on these threads.
+//! The kernel's side: these threads decode requests and queue them with their replies, nothing
+//! else.
 //!
-//! We are the only writer, so the kernel may keep what it learns for an hour: it hears of every
-//! change, because every change goes through it. For the same reason `copy_file_range` is left to
-//! it: what it has in memory need not be fetched, and what it copies is written in large pieces.
+//! We are the only writer, so the kernel may cache for an hour: every change goes through it. For
+//! the same reason it handles `copy_file_range` itself: data in its memory need not be fetched, and
+//! it writes copies in large pieces.
 
 use super::convert;
 use super::references::References;
@@ -28,14 +28,14 @@ use std::time::{Duration, SystemTime};
 const O_TRUNC: i32 = 0o1000;
 const O_EXCL: i32 = 0o200;
 
-/// Decodes what the kernel asks for.
+/// Decodes the kernel's requests.
 pub struct Kernel {
     pub queue: Arc<Queue>,
     pub block_bytes: u32,
     pub writers: Writers,
     pub references: References,
     pub scarce: Scarce,
-    /// Requests that come after what the kernel keeps of the file.
+    /// Requests that must follow the kernel's cached writes of the file.
     pub flush: Sender<(Op, Replier)>,
     /// Answers that take long to hand over.
     pub long: Sender<Long>,
@@ -61,7 +61,7 @@ impl fuser::Filesystem for Kernel {
 
     fn forget(&self, _: &Request, ino: INodeNo, lookups: u64) {
         if self.references.forgotten(ino.0, lookups) {
-            // Nobody waits for an answer.
+            // No caller waits for an answer.
             self.queue.push(Op::Forget { ino: ino.0 }, Box::new(drop));
         }
     }
@@ -261,8 +261,8 @@ impl fuser::Filesystem for Kernel {
         self.written(Op::Write { ino: ino.0, fh: fh.0, offset, data, cached, kill }, reply);
     }
 
-    /// Before this the kernel has written what it kept; there is no more to do, and it need not
-    /// ask again.
+    /// The kernel has already written what it cached; nothing is left to do, and it need not ask
+    /// again.
     fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
         reply.error(Errno::ENOSYS);
     }
@@ -338,7 +338,7 @@ impl fuser::Filesystem for Kernel {
                     let name = OsStr::from_bytes(&entry.name);
                     let told = entry.attr.is_some();
                     let attr = entry.attr.as_ref().map_or_else(
-                        // The kernel takes number and kind of `.` and `..` from here, no more.
+                        // The kernel takes only number and kind of `.` and `..` from here.
                         || fuser::FileAttr {
                             ino: INodeNo(entry.ino),
                             kind: entry.kind,

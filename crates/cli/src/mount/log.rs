@@ -1,5 +1,5 @@
-//! Lines for whoever looks after a mount: on standard error, or in the system's log once the
-//! process has gone to the background.
+//! Messages to the administrator of a mount: on standard error, or in the system's log once the
+//! process is in the background.
 
 use std::io::Write;
 use std::os::unix::net::UnixDatagram;
@@ -12,22 +12,22 @@ pub fn to_background() {
     BACKGROUND.store(true, Ordering::Relaxed);
 }
 
-/// Tells of something that happened by itself.
+/// Reports an event that no request caused.
 pub fn note(line: &str) {
     let line = crate::human::plain(line);
     if !BACKGROUND.load(Ordering::Relaxed) {
-        // Whoever read it may have gone; that must not end the mount.
+        // The reader may have gone; that must not end the mount.
         let _ = writeln!(std::io::stderr(), "oblivio: {line}");
         return;
     }
-    // Facility daemon, severity warning. Where there is no log, there is nobody to tell.
+    // Facility daemon, severity warning. Without a log the message is dropped.
     if let Ok(socket) = UnixDatagram::unbound() {
         let text = format!("<28>oblivio[{}]: {line}", std::process::id());
         let _ = socket.send_to(text.as_bytes(), "/dev/log");
     }
 }
 
-/// Tells systemd, if it started us and waits for it, that the mount is up.
+/// Notifies systemd, if it started us and waits, that the mount is up.
 pub fn ready() {
     let Some(address) = std::env::var_os("NOTIFY_SOCKET") else { return };
     if let Ok(socket) = UnixDatagram::unbound() {

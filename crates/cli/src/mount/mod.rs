@@ -1,8 +1,8 @@
 //! `mount` and `umount`: a volume as a directory, through FUSE.
 //!
-//! `fuse` decodes what the kernel asks for into a queue, one [`server`] works through it;
-//! `names`, `data` and `directories` are what it does. `session` holds the threads together,
-//! `stop` ends them well, `attach` and `umount` deal with the mount itself.
+//! `fuse` decodes the kernel's requests into a queue, and one [`server`] works through it with
+//! `names`, `data` and `directories`. `session` holds the threads together, `stop` ends them well,
+//! `attach` and `umount` deal with the mount itself.
 
 mod attach;
 pub mod background;
@@ -54,7 +54,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// So many blocks of metadata are read before the mount is up.
+/// Blocks of metadata prefetched before the mount is up.
 const READ_AHEAD: usize = 64;
 
 /// Runs `oblivio mount`.
@@ -74,10 +74,10 @@ pub fn run(args: &MountArgs) -> Result<()> {
     let recorder = Recorder::of(&args.open)?;
     let (store, pulse) = layers(recorded(open::store(&volume)?, recorder.as_ref()));
     let opened = open::volume_over(store, &args.volume, &args.open, recorder.as_ref(), true)?;
-    // From here on a signal ends the mount in good order, not the process.
+    // From here on a signal ends the mount in order, not the process.
     let signals = signals::catch()?;
-    // Padded operations that need no access show none: so that which names are looked up does not
-    // decide that, all metadata is read then, as far as memory takes it.
+    // A padded operation that needs no access shows none. Names must not decide that, so all
+    // metadata is read in advance, as far as memory takes it.
     let ahead = if args.open.pad { usize::MAX } else { READ_AHEAD };
     let open::Session { fs, publisher, .. } = open::file_system(opened, ahead)?;
     if !args.read_only {
@@ -98,12 +98,12 @@ pub fn run(args: &MountArgs) -> Result<()> {
     Recorder::finish_after(recorder, stop::until_ended(mounted, &dir, signals))
 }
 
-/// The store below all layers, with the recorder on it if there is one.
+/// The store below all layers, under the recorder if there is one.
 pub fn recorded(store: Arc<dyn Store>, recorder: Option<&Recorder>) -> Arc<dyn Store> {
     recorder.map_or_else(|| Arc::clone(&store), |recorder| recorder.over(Arc::clone(&store)))
 }
 
-/// What every server has between the volume and its store.
+/// The layers that every server has between the volume and its store.
 pub fn layers(store: Arc<dyn Store>) -> (Arc<dyn Store>, Pulse) {
     let pulse = Pulse::default();
     let store = Arc::new(PulseStore::new(store, Arc::clone(&pulse)));
@@ -142,8 +142,7 @@ fn mount_options(args: &MountArgs, volume: &Path, pulse: Pulse, publisher: Publi
     }
 }
 
-/// The root directory of a volume that nothing was put into yet belongs to nobody: whoever mounts
-/// it first may write there.
+/// The root directory of an unused volume belongs to nobody: the first user to mount it gets it.
 fn adopt_root(fs: &FileSystem) -> Result<()> {
     let root = fs.attr(ROOT_INO)?;
     let uid = rustix::process::getuid().as_raw();
@@ -162,12 +161,12 @@ fn adopt_root(fs: &FileSystem) -> Result<()> {
     Ok(())
 }
 
-/// Volume and directory by their full names, once both make sense.
+/// Volume and directory by their full names, after checking both.
 fn places(args: &MountArgs) -> Result<(PathBuf, PathBuf)> {
     if args.commit_every == 0 || args.timeout == 0 {
         return Err(usage("a time of 0 seconds makes no sense", "Use 1 or more."));
     }
-    // It says itself what is wrong with it.
+    // Its error says what is wrong with the place.
     open::store(&args.volume)?;
     let volume = args.volume.canonicalize().context("the volume's folder")?;
     let dir = directory(args)?;
@@ -190,7 +189,7 @@ fn directory(args: &MountArgs) -> Result<PathBuf> {
             let hint = format!("Make it first: mkdir {shown}");
             return Err(fault(Code::Path, format!("{shown}: there is no such directory"), hint));
         }
-        // What a server that was killed leaves behind.
+        // The remnant of a killed server.
         Err(error) if error.raw_os_error() == Some(107) => {
             let what = format!("{shown} is a mount whose server has died");
             return Err(fault(Code::Busy, what, format!("Clear it: oblivio umount {shown}")));

@@ -19,7 +19,7 @@ impl Server {
             return Err(Errno::ENAMETOOLONG.into());
         }
         let found = match at.name.as_slice() {
-            // The kernel asks so for what it had forgotten and a handle names by its number.
+            // This is how the kernel looks up an inode that it forgot but a handle still names.
             b"." => self.fs.attr(at.parent),
             b".." => self.fs.parent(at.parent).and_then(|parent| self.fs.attr(parent)),
             name => self.fs.lookup(at.parent, name),
@@ -31,8 +31,8 @@ impl Server {
         }
     }
 
-    /// The owner, group and mode of something new: in a directory with the set-group-ID bit the
-    /// group is the directory's, and new directories have the bit too.
+    /// Owner, group and mode of a new node. A directory with the set-group-ID bit gives its group,
+    /// and new directories inherit the bit.
     fn new_node(&self, parent: Ino, mode: u32, caller: Caller, directory: bool) -> NewNode {
         let mut node =
             NewNode { mode: mode & 0o7777, uid: caller.uid, gid: caller.gid, mtime: now() };
@@ -105,7 +105,7 @@ impl Server {
     ) -> Served {
         let node = self.new_node(at.parent, mode, caller, false);
         let (attr, handle) = match self.fs.create(at.parent, &at.name, node) {
-            // The kernel believed that there was no such file; now that there is, it is opened.
+            // The kernel did not know of this file; it exists, so it is opened.
             Err(Error::Exists(_)) if !exclusive => {
                 let attr = self.fs.lookup(at.parent, &at.name)?;
                 let handle = self.fs.open_file(attr.ino)?;
@@ -144,8 +144,8 @@ impl Server {
             mtime: change.mtime,
             ctime: change.ctime,
         };
-        // A new owner or, by anybody but root, a new size takes the set-ID bits away. The kernel
-        // learns of that with the answer.
+        // A new owner, or a new size by anybody but root, clears the set-ID bits. The answer tells
+        // the kernel.
         let owner = set.uid.is_some() || set.gid.is_some();
         if owner || (set.size.is_some() && !caller.keeps_set_ids()) {
             let now = self.fs.attr(ino)?;
@@ -163,8 +163,8 @@ impl Server {
         }
     }
 
-    /// What somebody without privileges does to the set-ID bits before changing the content. The
-    /// answer will carry no attributes, so the kernel has to forget those that it keeps first.
+    /// Clears the set-ID bits before an unprivileged caller changes the content. The answer carries
+    /// no attributes, so the kernel has to drop its cached ones first.
     pub(super) fn drop_set_ids(&mut self, ino: Ino, caller: Caller) -> Result<(), Fail> {
         let attr = self.fs.attr(ino)?;
         let mode = without_set_ids(&attr, attr.mode, attr.gid != caller.gid);
@@ -182,8 +182,8 @@ fn only_times(change: &Change) -> bool {
     ctime.is_some() && mode.or(uid).or(gid).is_none() && size.is_none()
 }
 
-/// The kernel writes the times of a file back even when it has just removed it. An error would
-/// make the next sync of the whole file system fail, for nothing.
+/// The kernel writes back a file's times even after removing it. An error would needlessly fail the
+/// next sync of the whole file system.
 fn unlinked(ino: Ino, change: &Change) -> Attr {
     let ctime = change.ctime.unwrap_or_default();
     let mtime = change.mtime.unwrap_or(ctime);
@@ -204,8 +204,8 @@ fn unlinked(ino: Ino, change: &Change) -> Attr {
     }
 }
 
-/// The set-group-ID bit without group execution means something else: it stays, but where somebody
-/// from outside the group (as far as we can see) changes the content.
+/// The set-group-ID bit without group execution has another meaning. It stays unless a caller from
+/// outside the group (as far as we can see) changes the content.
 fn without_set_ids(attr: &Attr, mode: u32, foreign: bool) -> u32 {
     if attr.kind == FileKind::Directory {
         return mode;

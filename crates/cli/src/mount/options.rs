@@ -1,4 +1,4 @@
-//! `-o` and the form in which `mount` and `/etc/fstab` call us.
+//! `-o` and the command lines of `mount` and `/etc/fstab`.
 
 use super::remount;
 use crate::args::MountArgs;
@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Options that are not for us, or say what is so anyway.
+/// Options that are meant for others, or that state the default.
 const IGNORED: &[&str] = &[
     "rw",
     "defaults",
@@ -36,13 +36,13 @@ const IGNORED: &[&str] = &[
     "remount",
 ];
 
-/// What `mount` repeats of a mount that is up, when it is asked to remount it.
+/// Options that `mount` repeats from an existing mount for a remount.
 const REPEATED: &[&str] = &["user-id", "group-id", "max-read", "blksize", "rootmode", "fd"];
 
-/// What `mount` means when it names nothing else.
+/// The defaults of `mount`.
 const DEFAULTS: &str = "suid,dev,exec";
 
-/// Works what stands after `-o` into the arguments.
+/// Applies the options after `-o` to the arguments.
 pub fn apply(args: &mut MountArgs) -> Result<()> {
     let lists = std::mem::take(&mut args.options);
     let options: Vec<String> = lists.iter().flat_map(|list| split(list)).collect();
@@ -61,8 +61,8 @@ pub fn apply(args: &mut MountArgs) -> Result<()> {
     Ok(())
 }
 
-/// The options of a list. As for `mount` and `fusermount3`, a comma or backslash behind a backslash
-/// is part of an option.
+/// The options of a list. As in `mount` and `fusermount3`, a backslash makes the next comma or
+/// backslash part of an option.
 fn split(list: &str) -> Vec<String> {
     let (mut options, mut option) = (Vec::new(), String::new());
     let mut rest = list.chars().peekable();
@@ -85,7 +85,7 @@ fn one(args: &mut MountArgs, name: &str, option: &str, value: Option<&str>) -> R
         ("allow-other", None) => args.allow_other = true,
         ("nonempty", None) => args.nonempty = true,
         ("accept-rollback", None) => args.open.accept_rollback = true,
-        // Of two that contradict each other the last one counts.
+        // The last of two contradicting options counts.
         ("suid" | "nosuid", None) => args.look.suid = name == "suid",
         ("dev" | "nodev", None) => args.look.dev = name == "dev",
         ("exec" | "noexec", None) => args.look.noexec = name == "noexec",
@@ -120,8 +120,8 @@ fn one(args: &mut MountArgs, name: &str, option: &str, value: Option<&str>) -> R
 
 /// The arguments of the command when `mount` calls it as `mount.oblivio` or
 /// `mount.fuse.oblivio`: `VOLUME DIR [-sfnvrw] [-t TYPE] [-o OPTIONS]`. They become those of
-/// `oblivio mount --background --quiet`, with what `mount` means by naming none of `nosuid`, `nodev`
-/// and `noexec`: it never passes on their opposites.
+/// `oblivio mount --background --quiet`. `mount` never passes on the opposites of `nosuid`, `nodev`
+/// and `noexec`: for each that it does not name, the opposite is set.
 pub fn as_mount_helper(given: Vec<OsString>) -> Vec<OsString> {
     let called = given.first().map(Path::new).and_then(Path::file_name);
     if !called.is_some_and(|name| name.as_bytes().starts_with(b"mount.")) {
@@ -138,7 +138,7 @@ pub fn as_mount_helper(given: Vec<OsString>) -> Vec<OsString> {
                 args.push(arg);
                 args.extend(rest.next());
             }
-            // Sloppy, fake, no mtab, verbose, read and write: nothing to us.
+            // Sloppy, fake, no mtab, verbose, read and write: ignored.
             flags
                 if flags.len() > 1
                     && flags[0] == b'-'

@@ -1,5 +1,5 @@
-//! A layer that tells whether the store is at work, so that a long commit to a slow store is not
-//! taken for one that has stopped answering.
+//! A layer that counts the store's progress: a long commit to a slow store must not pass for a
+//! stalled one.
 
 use crate::queue::Pulse;
 use oblivio_store::{PutMode, ReadAt, Result, Store, WriteAt, pass_on};
@@ -25,14 +25,14 @@ impl PulseStore {
         result
     }
 
-    /// One that has not answered yet gives no sign of life.
+    /// A call that has not answered yet gives no sign of life.
     fn beat_if_done(&self, result: Result<bool>) -> Result<bool> {
         if let Ok(false) = result { Ok(false) } else { self.beat(result) }
     }
 }
 
 impl Store for PulseStore {
-    // A full disk tells its free space too: no sign of life.
+    // A full disk reports its free space too: no sign of life.
     pass_on!(self => self.inner; free_bytes lock may_keep may_round_up expect_reads);
 
     fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {

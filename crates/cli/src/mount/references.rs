@@ -1,8 +1,8 @@
-//! What the kernel refers to by number: each name that it is told of counts, until it forgets.
+//! The kernel's references to inodes: every lookup counts, until the kernel forgets it.
 //!
-//! As on any file system, an inode that lost its last name stays while somebody refers to it: a
-//! process whose working directory it is, or a descriptor that was opened with `O_PATH`. We do not
-//! hear of those, but the kernel does not forget the inode before they are gone.
+//! As on any file system, an inode without names stays while something refers to it: a process
+//! whose working directory it is, or a descriptor opened with `O_PATH`. We do not see those, but
+//! the kernel forgets the inode only after they are gone.
 
 use oblivio_volume::fs::Ino;
 use std::collections::HashMap;
@@ -24,7 +24,7 @@ impl References {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The kernel is about to be told of an inode.
+    /// Counts a reference: the kernel is about to learn of an inode.
     pub fn told(&self, ino: Ino) {
         self.lock().entry(ino).or_default().lookups += 1;
     }
@@ -36,7 +36,7 @@ impl References {
         reference.map(|reference| reference.nameless = true).is_some()
     }
 
-    /// The kernel takes so many references back; whether that were all to an inode that was kept.
+    /// Takes back `lookups` references; returns whether they were the last ones to a kept inode.
     pub fn forgotten(&self, ino: Ino, lookups: u64) -> bool {
         let mut known = self.lock();
         let Some(reference) = known.get_mut(&ino) else { return false };

@@ -1,6 +1,6 @@
-//! `-o remount`: a mount that is up becomes read-only, or writable again, and its flags change.
+//! `-o remount`: makes an active mount read-only or writable again, and changes its flags.
 //!
-//! That is the kernel's to do; the server serves whatever still reaches it.
+//! That is the kernel's part; the server serves every request that still arrives.
 
 use super::attach::{self, Look};
 use super::umount::KIND;
@@ -13,7 +13,7 @@ use rustix::mount::MountFlags;
 use std::fs::File;
 use std::path::Path;
 
-/// How the mount on a directory looks now: what the options do not name stays so.
+/// The current properties of the mount on a directory: the defaults of a remount.
 pub fn current(dir: &Path) -> Result<Look> {
     let shown = dir.display();
     let dir = dir.canonicalize().with_context(|| shown.to_string())?;
@@ -31,7 +31,7 @@ pub fn current(dir: &Path) -> Result<Look> {
     })
 }
 
-/// Gives the mount its new look. What was written is durable when it comes back.
+/// Changes the mount's properties. Earlier writes are durable on return.
 pub fn run(args: &MountArgs) -> Result<()> {
     let shown = args.dir.display();
     let flags = Look { read_only: args.read_only, ..args.look.clone() }.flags();

@@ -1,4 +1,4 @@
-//! Handing answers to the kernel, and what we agree on with it.
+//! Handing answers to the kernel, and the settings agreed with it.
 
 use super::convert;
 use super::fuse::Kernel;
@@ -12,27 +12,28 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SendError};
 use std::time::Duration;
 
-/// So long the kernel may keep what it learns.
+/// How long the kernel may cache entries and attributes.
 pub const TTL: Duration = Duration::from_secs(3600);
-/// Inode numbers are never used again, so there is one generation of each.
+/// Inode numbers are never reused, so each has one generation.
 pub const GENERATION: Generation = Generation(0);
 /// The largest read and write, and what the kernel reads ahead.
 pub const MAX_IO: u32 = 1 << 20;
 const MAX_BACKGROUND: u16 = 32;
-/// To hand so much data over takes longer than to wake a thread that does it.
+/// From this size on, handing data over takes longer than waking a thread to do it.
 const LONG: usize = 64 << 10;
 
-/// What the kernel may do for us.
+/// Turns on the kernel's optional features.
 pub fn configure(config: &mut KernelConfig) {
     // One by one: an older kernel that lacks some gets the others. Not FUSE_ASYNC_DIO: direct
-    // writes would then end without the kernel dropping what others read into its cache meanwhile.
+    // writes would then end without dropping what other readers brought into the cache.
     for flag in [
         InitFlags::FUSE_ASYNC_READ,
         InitFlags::FUSE_ATOMIC_O_TRUNC,
         InitFlags::FUSE_BIG_WRITES,
         InitFlags::FUSE_CACHE_SYMLINKS,
         InitFlags::FUSE_DO_READDIRPLUS,
-        // It may ask for an inode by its number: handles work, as of `open_by_handle_at` and NFS.
+        // The kernel may look up an inode by number. So handles work, those of `open_by_handle_at`
+        // and NFS.
         InitFlags::FUSE_EXPORT_SUPPORT,
         InitFlags::FUSE_READDIRPLUS_AUTO,
         InitFlags::FUSE_HANDLE_KILLPRIV_V2,
@@ -48,7 +49,7 @@ pub fn configure(config: &mut KernelConfig) {
     let _ = config.set_max_background(MAX_BACKGROUND);
 }
 
-/// Hands the right kind of answer to the reply; any other kind is a mistake of ours.
+/// Hands the right kind of answer to the reply; any other kind is our bug.
 macro_rules! answer {
     ($reply:ident, $($pattern:pat $(if $long:expr)? => $hand_over:expr),+ $(,)?) => {
         Box::new(move |result| match result {
@@ -91,7 +92,8 @@ impl Kernel {
         );
     }
 
-    /// A program is about to write: what the kernel learns now it has forgotten already.
+    /// A program is about to write: the kernel has already forgotten the attributes that it gets
+    /// now.
     pub(super) fn asked(&self, ino: Ino, fh: u64, reply: ReplyAttr) {
         let (block, queue) = (self.block_bytes, Arc::clone(&self.queue));
         self.scarce.before(ino, move || {
@@ -110,14 +112,14 @@ impl Kernel {
         self.queue.push(op, answer!(reply, Answer::Data(data) => reply.data(&data)));
     }
 
-    /// As [`Self::data`], where there may be much of it: while that is handed over, the server goes on.
+    /// As [`Self::data`], for long data: the server goes on during the hand-over.
     pub(super) fn long_data(&self, op: Op, reply: ReplyData) {
         let long = self.long.clone();
         self.queue.push(
             op,
             answer!(reply,
                 Answer::Data(data) if data.len() >= LONG => {
-                    // Without the thread there is nobody but us.
+                    // Without the thread, hand it over here.
                     if let Err(SendError((reply, data))) = long.send((reply, data)) {
                         reply.data(&data);
                     }
@@ -143,18 +145,18 @@ pub(super) use answer;
 /// Data for the kernel that takes long to hand over.
 pub type Long = (ReplyData, Vec<u8>);
 
-/// Hands over what comes, on a thread of its own.
+/// Hands over long data, on a thread of its own.
 pub fn hand_over(long: &Receiver<Long>) {
     while let Ok((reply, data)) = long.recv() {
         reply.data(&data);
     }
 }
 
-/// An inode takes about so many bytes of metadata.
+/// Bytes of metadata for an inode, about.
 const INODE_BYTES: u64 = 512;
 
-/// How full the volume is. What the store has no room for is free, but not to be had: counted as used, an
-/// empty volume would seem full on a small disk.
+/// Reports the volume's usage. Blocks that the store has no room for are free but not available:
+/// counted as used, they would make an empty volume on a small disk seem full.
 pub fn statfs(usage: &Usage, reply: ReplyStatfs) {
     let used = usage.files + usage.directories;
     let free_inodes = usage.free_blocks.saturating_mul(usage.block_bytes) / INODE_BYTES;

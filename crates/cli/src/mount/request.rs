@@ -1,4 +1,4 @@
-//! What the kernel asks for, as plain data, and what it is answered.
+//! The kernel's requests as plain data, and their answers.
 
 use super::errno;
 use crate::queue::{self, Refusal};
@@ -6,7 +6,7 @@ use fuser::Errno;
 use oblivio_volume::Error;
 use oblivio_volume::fs::{Attr, Ino, RenameMode, Timestamp, Usage};
 
-/// Who asks; new files are theirs.
+/// The caller of a request; it owns the files that it makes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Caller {
     pub uid: u32,
@@ -14,8 +14,8 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// Whether set-ID bits stay when this caller changes a file's content. The kernel tells of the
-    /// right to that (`CAP_FSETID`) with writes only; elsewhere root is taken to have it.
+    /// Whether set-ID bits stay when this caller changes a file's content. The kernel reports the
+    /// right to that (`CAP_FSETID`) with writes only; elsewhere root counts as having it.
     pub fn keeps_set_ids(self) -> bool {
         self.uid == 0
     }
@@ -40,14 +40,14 @@ pub struct Change {
     pub ctime: Option<Timestamp>,
 }
 
-/// One request. `fh` are numbers that [`Answer::Opened`] gave.
+/// One request. `fh` are numbers from [`Answer::Opened`].
 #[derive(Debug)]
 pub enum Op {
     Lookup(Place),
     GetAttr {
         ino: Ino,
     },
-    /// The attributes, before this handle is written to while room is short.
+    /// Asks for the attributes before a write through this handle, while room is short.
     Ask {
         ino: Ino,
         fh: u64,
@@ -112,7 +112,7 @@ pub enum Op {
         offset: u64,
         data: Vec<u8>,
         cached: bool,
-        /// Who takes the set-ID bits away with it, if anybody does.
+        /// The caller whose write clears the set-ID bits, if any.
         kill: Option<Caller>,
     },
     Release {
@@ -134,7 +134,7 @@ pub enum Op {
         fh: u64,
     },
     StatFs,
-    /// The kernel refers to it no more.
+    /// The kernel drops its references.
     Forget {
         ino: Ino,
     },
@@ -174,7 +174,7 @@ pub enum Op {
     },
 }
 
-/// The kind of a request, for whoever watches.
+/// The kind of a request, for observers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RequestKind {
     /// Names and attributes.
@@ -187,7 +187,7 @@ pub enum RequestKind {
 }
 
 impl Op {
-    /// What a watcher is told: kind, inode, offset, length.
+    /// What an observer gets: kind, inode, offset, length.
     pub fn seen(&self) -> (RequestKind, Ino, u64, u64) {
         use RequestKind as K;
         match self {
@@ -221,23 +221,23 @@ impl Op {
         }
     }
 
-    /// Whether it changes what is stored. A release may: it ends what has no name.
+    /// Whether it changes stored data. A release may: it removes an inode without names.
     pub fn changes(&self) -> bool {
         let kind = self.seen().0;
         matches!(kind, RequestKind::MetadataChange | RequestKind::Write)
             || matches!(self, Op::Release { .. } | Op::Forget { .. })
     }
 
-    /// Whether it must be served even when nobody waits for the answer any more.
+    /// Whether it must be served even when no caller waits for the answer any more.
     pub fn must_be_served(&self) -> bool {
         matches!(self, Op::Release { .. } | Op::ReleaseDir { .. } | Op::Forget { .. })
     }
 }
 
-/// An entry of a directory as it is listed.
+/// An entry of a directory listing.
 #[derive(Clone, Debug)]
 pub struct Listed {
-    /// Where to go on after it.
+    /// The cookie of the next entry.
     pub cookie: u64,
     pub name: Vec<u8>,
     pub ino: Ino,
@@ -246,11 +246,11 @@ pub struct Listed {
     pub attr: Option<Attr>,
 }
 
-/// What a request is answered when it went well.
+/// The answer to a successful request.
 #[derive(Debug)]
 pub enum Answer {
     Done,
-    /// `None`: there is no such name, and the kernel may remember that.
+    /// `None`: the name does not exist, and the kernel may cache that.
     Entry(Option<Attr>),
     Attr(Attr),
     Created(Attr, u64),
@@ -271,9 +271,9 @@ impl Refusal for Errno {
     }
 }
 
-/// Hands the answer over.
+/// Delivers the answer.
 pub type Replier = queue::Replier<Answer, Errno>;
-/// A request that waits.
+/// A waiting request.
 pub type Request = queue::Request<Op, Answer, Errno>;
-/// Where requests wait for the server.
+/// The queue before the server.
 pub type Queue = queue::Queue<Op, Answer, Errno>;

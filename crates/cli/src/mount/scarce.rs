@@ -1,16 +1,15 @@
 //! When room is short, programs ask before they write.
 //!
-//! The kernel takes writes into its cache and answers them without us. What then finds no room is
-//! lost, and the program hears of it when it closes the file, if it looks. But before it takes a
-//! write, it makes sure of the file's mode and size. So while room is short we have it forget
-//! those: then it asks for them, with the handle that is written to, which it does for no other
-//! reason. Before the answer it is made to write what it kept so far, as often as that could fill
-//! what is left. Then we know how much a write is, whether it makes the file longer, and whether
-//! there is room for one more; and where there is none, the answer is `ENOSPC`, which `write()`
-//! hands on.
+//! The kernel takes writes into its cache and acknowledges them without us. Cached data that then
+//! finds no room is lost, and the program learns of it on closing the file, if it looks. But before
+//! the kernel accepts a write, it checks the file's mode and size. So while room is short we make
+//! it forget those. It then asks for them with the handle of the write, which it does for no other
+//! reason. Before the answer we make it write back its cache, whenever that could fill the
+//! remaining room. This reveals how long a write is, whether it extends the file, and whether one
+//! more fits. If not, the answer is `ENOSPC`, which `write()` passes on.
 //!
-//! What is asked does not say how long the write will be, or where: it counts as long as those
-//! before it, and a file that did not grow is taken to be written in place, which needs no room.
+//! The request names neither length nor offset of the write. We assume the length of earlier
+//! writes. A file that did not grow is assumed to be written in place, which needs no room.
 
 use fuser::{INodeNo, Notifier};
 use oblivio_volume::fs::Ino;
@@ -22,36 +21,36 @@ const ACCESS_MODE: i32 = 0o3;
 const O_WRONLY: i32 = 0o1;
 const O_APPEND: i32 = 0o2000;
 
-/// Room is short below this much: the kernel keeps less than that of a FUSE file system before it
-/// writes (a hundredth of a fifth of the memory).
+/// Below this, room is short. The kernel caches less of a FUSE file system before it writes back (a
+/// hundredth of a fifth of the memory).
 const SHORT: u64 = 64 << 20;
 const PART_OF_MEMORY: u64 = 250;
-/// How long a write is taken to be before any was seen: as programs that copy files have them.
+/// Assumed length of a write before any was seen: that of programs that copy files.
 const USUAL_WRITE: u64 = 128 << 10;
 const LEAST_WRITE: u64 = 4 << 10;
 const MOST_WRITE: u64 = 16 << 20;
 
-/// What is done then.
+/// The continuation of a task.
 type Then = Box<dyn FnOnce() + Send>;
 
-/// Something for the thread that speaks to the kernel: it may have to wait for the server.
+/// A task for the thread that speaks to the kernel, which may have to wait for the server.
 pub enum Task {
-    /// A file is about to be written: the kernel writes what may be too much, and forgets the
+    /// A file is about to be written: the kernel writes back what may be too much, and forgets the
     /// attributes.
     Before(Ino, Then),
-    /// A file is about to be opened to be written: the kernel forgets the attributes.
+    /// A file is about to be opened for writing: the kernel forgets the attributes.
     Open(Ino, Then),
-    /// The kernel was told the attributes, and forgets them again.
+    /// The kernel got the attributes, and must forget them again.
     Again(Ino),
-    /// Room has become short: the kernel writes what it keeps of this file.
+    /// Room has become short: the kernel writes back this file.
     Flush(Ino),
 }
 
-/// What [`speak`] tells of what the kernel wrote. It does not keep that thread alive.
+/// The handle by which [`speak`] reports the kernel's writes. It does not keep that thread alive.
 #[derive(Clone)]
 pub struct Kept(Arc<Mutex<Inner>>);
 
-/// Who asks, and who is refused. Clones are the same.
+/// Decides which programs must ask, and which are refused. Clones share everything.
 #[derive(Clone)]
 pub struct Scarce {
     inner: Arc<Mutex<Inner>>,
@@ -64,28 +63,28 @@ struct Inner {
     limit: u64,
     short: bool,
     room: u64,
-    /// Bytes that may be written before the room is looked at again.
+    /// Bytes that may be written before the next look at the room.
     unlooked: u64,
     /// Handles that may write, and whether they only append.
     handles: HashMap<u64, (Ino, bool)>,
     files: HashMap<Ino, Writes>,
-    /// Files of which something was lost, and whether for want of room.
+    /// Files that lost data, and whether for want of room.
     lost: HashMap<Ino, bool>,
 }
 
-/// How a file is written.
+/// The writes of a file.
 struct Writes {
-    /// Writes that the kernel may keep.
+    /// Writes that the kernel may have cached.
     kept: u64,
-    /// How long they are taken to be, and whether any was seen.
+    /// Their assumed length, and whether it was measured.
     each: u64,
     known: bool,
-    /// Bytes that came from the kernel since it last wrote all.
+    /// Bytes that the kernel wrote back since its last full flush.
     bytes: u64,
-    /// Whether they made the file longer, and whether those before did.
+    /// Whether they extended the file, and whether those before did.
     grows: bool,
     grew: bool,
-    /// What was kept found no room, and nobody was told.
+    /// A write-back found no room, and no program knows yet.
     refused: bool,
 }
 
@@ -96,14 +95,14 @@ impl Default for Writes {
     }
 }
 
-/// What the room must be for the next write of a file.
+/// The room that the next write of a file needs.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Need {
-    /// It is none, as far as we know.
+    /// None, as far as we know.
     Nothing,
-    /// So many bytes.
+    /// This many bytes.
     Bytes(u64),
-    /// Whatever there is, the write before found none.
+    /// Refuse it whatever room there is: the write before found none.
     Refused,
 }
 
@@ -114,7 +113,7 @@ impl Inner {
 }
 
 impl Scarce {
-    /// With a line to the thread that runs [`speak`].
+    /// Sends tasks to the thread that runs [`speak`].
     pub fn new(tasks: Sender<Task>) -> Self {
         Self::with(tasks, SHORT.max(crate::memory::there() / PART_OF_MEMORY))
     }
@@ -127,12 +126,12 @@ impl Scarce {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether writes ask.
+    /// Whether programs must ask before they write.
     pub fn is_short(&self) -> bool {
         self.lock().short
     }
 
-    /// A handle was opened with these flags; does something with it once its first write will ask.
+    /// Notes a handle opened with these flags; calls `then` once its first write will ask.
     pub fn opened(&self, ino: Ino, fh: u64, flags: i32, then: impl FnOnce() + Send + 'static) {
         if flags & ACCESS_MODE == 0 {
             return then();
@@ -141,8 +140,8 @@ impl Scarce {
         self.after(Task::Open, ino, then);
     }
 
-    /// Does something once the kernel has written what may be too much to keep, and has forgotten
-    /// the attributes of a file.
+    /// Calls `then` once the kernel has written back what may be too much to cache, and has
+    /// forgotten a file's attributes.
     pub fn before(&self, ino: Ino, then: impl FnOnce() + Send + 'static) {
         self.after(Task::Before, ino, then);
     }
@@ -171,7 +170,7 @@ impl Scarce {
         }
     }
 
-    /// The kernel was told the attributes of a file.
+    /// Notes that the kernel got the attributes of a file.
     pub fn told(&self, ino: Ino) {
         let inner = self.lock();
         if inner.short && inner.handles.values().any(|(other, _)| *other == ino) {
@@ -179,20 +178,20 @@ impl Scarce {
         }
     }
 
-    /// Whether the attributes of a new file are not to be kept at all, so that its first write
-    /// asks: only of one that is not read, for reading at its end asks too.
+    /// Whether the kernel must not cache the attributes of a new file, to make its first write ask.
+    /// Only for a file that is not read: reading at its end asks too.
     pub fn asks_first(&self, flags: i32) -> bool {
         flags & ACCESS_MODE == O_WRONLY && self.is_short()
     }
 
-    /// Whether the room should be looked at, now that so many bytes more were written.
+    /// Whether to look at the room, now that `bytes` more were written.
     pub fn should_look(&self, bytes: u64) -> bool {
         let mut inner = self.lock();
         inner.unlooked = inner.unlooked.saturating_sub(bytes);
         inner.short || inner.unlooked == 0
     }
 
-    /// So many bytes may still be written.
+    /// Notes the bytes that may still be written.
     pub fn saw(&self, room: u64) {
         let mut inner = self.lock();
         let was_short = inner.short;
@@ -205,41 +204,41 @@ impl Scarce {
         }
     }
 
-    /// The kernel wrote so many bytes of what it kept.
+    /// Notes bytes that the kernel wrote back from its cache.
     pub fn wrote(&self, ino: Ino, bytes: u64, longer: bool) {
         let mut inner = self.lock();
         let file = inner.files.entry(ino).or_default();
         file.bytes += bytes;
         file.grows |= longer;
-        // They may be longer than they were taken to be.
+        // The writes may be longer than assumed.
         if file.kept > 0 {
             file.each = file.each.max(file.bytes.div_ceil(file.kept).min(MOST_WRITE));
         }
     }
 
-    /// It could not write something that it kept, which is lost; `full` when there was no room.
+    /// Notes data that the kernel could not write back and lost; `full` if there was no room.
     pub fn lost(&self, ino: Ino, full: bool) {
         let mut inner = self.lock();
         inner.lost.insert(ino, full);
         if full {
             inner.files.entry(ino).or_default().refused = true;
-            // It may have been told the attributes since.
+            // It may have cached the attributes again since.
             let _ = self.tasks.send(Task::Again(ino));
         }
     }
 
-    /// All of a file is gone, and what was lost with it.
+    /// Forgets a loss in a file whose whole content is gone.
     pub fn emptied(&self, ino: Ino) {
         self.lock().lost.remove(&ino);
     }
 
-    /// The files of which something was lost, and whether for want of room.
+    /// The files that lost data, and whether for want of room.
     pub fn all_lost(&self) -> Vec<(Ino, bool)> {
         self.lock().lost.iter().map(|(ino, full)| (*ino, *full)).collect()
     }
 
-    /// What the next write to a file of so many bytes needs. A refusal is told once: who then
-    /// writes in place may.
+    /// The room that the next write to a file of `size` bytes needs. A refusal counts once; a later
+    /// write in place is allowed.
     pub fn need(&self, ino: Ino, fh: u64, size: u64) -> Need {
         let mut inner = self.lock();
         let appends = inner.handles.get(&fh).is_some_and(|handle| handle.1);
@@ -249,20 +248,20 @@ impl Scarce {
             return Need::Refused;
         }
         match size == 0 || appends || file.grew {
-            // The write that asks is among those that are kept.
+            // The asking write is among the cached ones.
             true => Need::Bytes(kept.max(file.each)),
             false => Need::Nothing,
         }
     }
 
-    /// There is no such room: who asked is told so.
+    /// Notes that the asking write was refused for want of room.
     pub fn refuse(&self, ino: Ino) {
         let mut inner = self.lock();
         let file = inner.files.entry(ino).or_default();
         (file.grew, file.kept) = (false, file.kept.saturating_sub(1));
     }
 
-    /// For the thread that speaks to the kernel.
+    /// The part for the thread that speaks to the kernel.
     pub fn kept(&self) -> Kept {
         Kept(Arc::clone(&self.inner))
     }
@@ -273,25 +272,25 @@ impl Kept {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The files of which the kernel may keep too much for one write more.
+    /// The files whose cached writes may be too much for one more write.
     fn too_much(&self, ino: Ino) -> Vec<Ino> {
         let inner = self.lock();
         let next = inner.files.get(&ino).map_or(USUAL_WRITE, |file| file.each);
         let fits = inner.kept().saturating_add(next).saturating_mul(2) < inner.room;
-        // After the first write of a file, to learn how long its writes are.
+        // Flush after a file's first write, to learn the length of its writes.
         let learn = |of: Ino, file: &Writes| of == ino && !file.known;
         let kept = inner.files.iter().filter(|(_, file)| file.kept > 0);
         kept.filter(|(of, file)| !fits || learn(**of, file)).map(|(of, _)| *of).collect()
     }
 
-    /// The kernel wrote all that it kept of a file.
+    /// Notes that the kernel has written back all of a file.
     fn flushed(&self, ino: Ino) {
         let mut inner = self.lock();
         let Some(file) = inner.files.get_mut(&ino) else { return };
         if file.bytes > 0 {
             file.grew = file.grows;
         }
-        // What was kept before anybody asked says nothing of how long a write is.
+        // Data cached before any write asked says nothing of a write's length.
         if file.bytes > 0 && file.kept > 0 {
             file.each = file.bytes.div_ceil(file.kept).clamp(LEAST_WRITE, MOST_WRITE);
             file.known = true;
@@ -304,8 +303,8 @@ impl Kept {
     }
 }
 
-/// Tells the kernel what to forget and what to write, on a thread of its own: what it writes goes
-/// through the server.
+/// Makes the kernel forget and write back, on a thread of its own: its writes go through the
+/// server.
 pub fn speak(tasks: &Receiver<Task>, notifier: &Notifier, kept: &Kept) {
     // It may have forgotten the file by itself.
     let forget = |ino| drop(notifier.inval_inode(INodeNo(ino), -1, 0));
@@ -344,7 +343,7 @@ mod tests {
         (Scarce::with(tasks, 10 * MIB), to_do)
     }
 
-    /// What the thread that speaks to the kernel does before a write, which writes so much.
+    /// What [`speak`] does before a write, with a write-back of `written` bytes.
     fn asks(scarce: &Scarce, ino: Ino, written: u64) -> bool {
         let kept = scarce.kept();
         let flush = kept.too_much(ino);
@@ -363,7 +362,7 @@ mod tests {
         scarce.opened(7, 1, WRITE, || ());
         scarce.told(7);
         assert!(!scarce.is_short() && to_do.try_recv().is_err());
-        // It is looked at again when half of what is left until then may be written.
+        // The next look comes when half of the room above the limit may be written.
         assert!(!scarce.should_look(44 * MIB) && scarce.should_look(MIB));
         scarce.saw(9 * MIB);
         assert!(matches!(to_do.try_recv(), Ok(Task::Flush(7))), "who was there before hears of it");
@@ -387,7 +386,7 @@ mod tests {
         assert_eq!(scarce.need(7, 1, 0), Need::Bytes(USUAL_WRITE));
         assert!(asks(&scarce, 7, MIB), "the first one tells");
         assert_eq!(scarce.need(7, 1, MIB), Need::Bytes(MIB));
-        // More is kept as long as it fills less than half of what is left.
+        // More is cached while it fills less than half of the remaining room.
         assert_eq!((0..4).map(|_| asks(&scarce, 7, 4 * MIB)).filter(|&flushed| flushed).count(), 1);
         scarce.saw(MIB / 2);
         assert!(asks(&scarce, 7, MIB) && asks(&scarce, 7, MIB), "each");

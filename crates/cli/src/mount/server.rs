@@ -1,8 +1,7 @@
 //! The one thread that works on the file system.
 //!
-//! It takes all requests that wait at once. Reads that wait together are served by one oblivious
-//! batch, syncs that wait together by one commit, everything else one after the other in the
-//! order it came.
+//! It takes all waiting requests at once. One oblivious batch serves all reads, one commit serves
+//! all syncs, and everything else runs one after the other in order of arrival.
 
 use super::directories::Directories;
 use super::errno::{self, Fail};
@@ -19,32 +18,33 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-/// This part of the time between commits after the last change it is committed: 0.2 s of 5. Linux tells
-/// an ordinary FUSE server nothing of `sync` and `syncfs`, after which people take things to be safe.
+/// Changes are committed this part of the commit interval after the last one: 0.2 s of 5. Linux
+/// does not pass `sync` and `syncfs` to an ordinary FUSE server, but users rely on them.
 const SETTLING: u32 = 25;
 
-/// How an operation ends.
+/// The result of an operation.
 pub type Served = std::result::Result<Answer, Fail>;
 
-/// Hears of each request before it is served: kind, inode, offset, length.
+/// Observes each request before it is served: kind, inode, offset, length.
 pub type OnRequest = Box<dyn Fn(RequestKind, Ino, u64, u64) + Send>;
 
-/// What took effect after the kernel had been told that it failed; it must forget what it knows.
+/// An operation that took effect after the kernel got an error for it; the kernel must forget what
+/// it knows.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Late {
     Name(Ino, Vec<u8>),
     Inode(Ino),
 }
 
-/// An answer that the kernel may hear only when it has forgotten an inode's attributes: after the
-/// answer it would go by them.
+/// An answer that the kernel may get only after it has forgotten an inode's attributes: it would
+/// rely on them otherwise.
 pub struct Unlearn {
     pub ino: Ino,
     pub slot: Slot<Answer, Errno>,
     pub answer: std::result::Result<Answer, Errno>,
 }
 
-/// What the server is told when it is made.
+/// The server's parameters.
 pub struct Settings {
     pub commit_every: Duration,
     /// Whether the volume works at a pace.
@@ -52,12 +52,12 @@ pub struct Settings {
     pub on_request: Option<OnRequest>,
     pub late: Option<Sender<Late>>,
     pub scarce: Scarce,
-    /// Gets the number of files of which something was lost, at the end.
+    /// Gets the number of files that lost data, at the end.
     pub lost: Arc<AtomicU64>,
     pub unlearn: Option<Sender<Unlearn>>,
 }
 
-/// The server and all that it keeps between requests.
+/// The server and its state between requests.
 pub struct Server {
     pub(super) fs: FileSystem,
     upkeep: Upkeep<Op, Answer, Errno>,
@@ -69,10 +69,9 @@ pub struct Server {
     pub(super) files: HashMap<u64, Handle>,
     pub(super) directories: Directories,
     next_fh: u64,
-    /// What the request that is being served changed of an inode in a way that its answer does not
-    /// tell the kernel.
+    /// The inode that the current request changed, if its answer does not tell the kernel so.
     pub(super) outdated: Option<Ino>,
-    /// Grows with each change, so that what was listed before is known to be old.
+    /// Counts changes; a listing from before is known to be old.
     pub(super) changes: u64,
 }
 
@@ -135,7 +134,7 @@ impl Server {
         }
     }
 
-    /// One commit for everybody who waits for one.
+    /// One commit for all waiting syncs.
     fn sync(&mut self, mut waiting: Vec<Request>) {
         waiting.retain(|request| !request.slot.answered());
         if waiting.is_empty() {
@@ -149,7 +148,7 @@ impl Server {
         }
     }
 
-    /// One batch for all reads that wait.
+    /// One batch for all waiting reads.
     fn reads(&mut self, mut waiting: Vec<Request>) {
         waiting.retain(|request| !request.slot.answered());
         let mut wanted = Vec::with_capacity(waiting.len());
@@ -217,8 +216,8 @@ impl Server {
         }
     }
 
-    /// Takes an answer that has to wait until the kernel has forgotten attributes. That takes a
-    /// thread of its own, as the kernel may make us wait for an inode that waits for the server.
+    /// Takes an answer that must wait until the kernel has forgotten attributes. That needs a
+    /// thread of its own: the kernel may make us wait for an inode that waits for the server.
     fn unlearn_first(
         &mut self,
         slot: &Slot<Answer, Errno>,
@@ -233,8 +232,8 @@ impl Server {
         }
     }
 
-    /// The kernel was told that this failed: nobody will close what was opened, and what the
-    /// kernel remembers of the names may be wrong.
+    /// The kernel got an error for this operation. Nobody will close its handle, and the kernel's
+    /// memory of the names may be wrong.
     fn came_late(&mut self, op: &Op, opened: Option<u64>) {
         if let Some(fh) = opened {
             let closed = self.close_dir(fh);
@@ -266,15 +265,15 @@ impl Server {
         }
     }
 
-    /// How many files there are of which something was lost that programs had written, and whether
-    /// of one for want of room. What was removed since nobody misses.
+    /// The number of existing files that lost written data, and whether one did for want of room.
+    /// Removed files do not count.
     pub(super) fn lost_now(&self) -> (u64, bool) {
         let lost = self.scarce.all_lost();
         let there = lost.into_iter().filter(|(ino, _)| self.fs.attr(*ino).is_ok());
         there.fold((0, false), |(files, any), (_, full)| (files + 1, any || full))
     }
 
-    /// Looks how much room there is.
+    /// Checks how much room there is.
     fn look(&self) {
         if let Ok(usage) = self.fs.usage() {
             self.scarce.saw(usage.free_blocks.saturating_mul(usage.block_bytes));
@@ -297,8 +296,7 @@ impl Server {
         Ok(Answer::Attr(attr))
     }
 
-    /// The size of a file before something is written that the kernel kept, where that is of
-    /// interest.
+    /// The size of a file before the kernel writes back to it; only where room is short.
     fn size_before(&self, op: &Op) -> Option<u64> {
         match op {
             Op::Write { ino, cached: true, .. } if self.scarce.is_short() => {
@@ -308,7 +306,7 @@ impl Server {
         }
     }
 
-    /// Keeps account of what was written, and of what could not be.
+    /// Accounts for bytes written, and for failed writes.
     fn note_room(&self, op: &Op, before: Option<u64>, served: &Served) {
         match (op, served) {
             (Op::Write { ino, offset, data, cached: true, .. }, Ok(_)) => {

@@ -23,17 +23,17 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-/// How a mount behaves.
+/// The parameters of a mount.
 pub struct Options {
     pub look: Look,
     pub commit_every: Duration,
     /// Whether the volume works at a pace.
     pub paced: bool,
-    /// So long a request waits for a store that does nothing.
+    /// How long a request waits for a store that makes no progress.
     pub timeout: Duration,
-    /// Hears of each request, for whoever wants to show what ordinary encryption would show.
+    /// Observes each request, to show what ordinary encryption would reveal.
     pub on_request: Option<OnRequest>,
-    /// Grows while the store is at work.
+    /// Grows while the store makes progress.
     pub pulse: Pulse,
 }
 
@@ -50,11 +50,11 @@ impl Default for Options {
     }
 }
 
-/// A mount that is up. It ends when the directory is unmounted, by whomever.
+/// An active mount. It ends when anybody unmounts the directory.
 pub struct Mounted {
     pub queue: Arc<Queue>,
     server: Running,
-    /// How many files there are of which something was lost.
+    /// The number of files that lost data.
     pub lost: Arc<AtomicU64>,
 }
 
@@ -110,7 +110,7 @@ fn start(
     let kernel = Kernel { queue: queue_of, block_bytes, writers, references, scarce, flush, long };
     let mut config = fuser::Config::default();
     config.n_threads = Some(1);
-    // Who may come in is the kernel's to decide: it knows, and it also writes in its own name.
+    // The kernel decides who may enter: it knows, and it also writes in its own name.
     let all = fuser::SessionACL::All;
     let session = fuser::Session::from_fd(kernel, device, all, config)
         .context("the kernel does not speak to us")?;
@@ -156,8 +156,8 @@ fn forget_late(forget: &Receiver<Late>, notifier: &fuser::Notifier) {
     }
 }
 
-/// Has the kernel forget attributes before it hears each answer. Those who wait for them hold the
-/// inodes, so that no other inode is waited for.
+/// Makes the kernel forget attributes before it gets each answer. The waiting callers hold these
+/// inodes, so the kernel waits for no other inode.
 fn unlearn(outdated: &Receiver<Unlearn>, notifier: &fuser::Notifier, queue: &Queue) {
     while let Ok(Unlearn { ino, slot, answer }) = outdated.recv() {
         let _ = notifier.inval_inode(INodeNo(ino), -1, 0);
@@ -165,7 +165,7 @@ fn unlearn(outdated: &Receiver<Unlearn>, notifier: &fuser::Notifier, queue: &Que
             Ok(Answer::Opened(fh)) => Some(*fh),
             _ => None,
         };
-        // Too late: nobody will close what was opened.
+        // Too late: nobody will close this handle.
         if let (false, Some(fh)) = (slot.answer(answer), opened) {
             queue.push(Op::Release { fh }, Box::new(drop));
         }
@@ -178,7 +178,7 @@ impl Mounted {
         self.server.wait()
     }
 
-    /// Asks for a commit; the answer comes when it is done.
+    /// Requests a commit; the answer comes when it is done.
     pub fn commit(queue: &Queue) -> Receiver<bool> {
         let (done, answer): (Sender<bool>, _) = channel();
         let reply = Box::new(move |result: Result<_, _>| {

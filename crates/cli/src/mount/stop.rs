@@ -1,7 +1,7 @@
 //! How a mount ends: by being unmounted, or by a signal.
 //!
-//! The first signal unmounts, which makes the kernel write what it keeps, and then commits. The
-//! second one, or ten seconds without a sign of life from the store, ends at any price.
+//! The first signal unmounts, which makes the kernel write back its cache, and then commits. The
+//! second one, or ten seconds without progress of the store, ends at any price.
 
 use super::attach::{self, Stuck};
 use super::busy;
@@ -25,20 +25,20 @@ enum Event {
     Ended(Result<()>),
 }
 
-/// What is being done about ending.
+/// The stage of ending.
 enum Stage {
     Serving,
     /// Asked to end; waits for the unmount and the last commit.
     Ending {
         since: Instant,
     },
-    /// Could not be unmounted, for it is in use.
+    /// Not unmounted, because it is in use.
     Busy,
-    /// Taken out of the tree; those who use it go on.
+    /// Detached; its users go on.
     Detached,
 }
 
-/// Serves until the mount has ended and all is committed, or until it must be given up.
+/// Serves until the mount has ended and all is committed, or until it is given up.
 pub fn until_ended(mounted: Mounted, dir: &Path, signals: Signals) -> Result<()> {
     let (tell, events) = channel();
     let signal = tell.clone();
@@ -124,13 +124,13 @@ impl Ending {
         }
     }
 
-    /// Whether it is time to give up.
+    /// Handles a signal; returns whether to give up.
     fn signal(&mut self) -> Result<bool> {
         match self.stage {
             Stage::Serving => {
                 self.stage = Stage::Ending { since: Instant::now() };
                 let (dir, tell) = (self.dir.clone(), self.tell.clone());
-                // The kernel first writes what it keeps, which takes as long as the store takes.
+                // The kernel first writes back its cache, which takes as long as the store takes.
                 thread::Builder::new().name("detach".into()).spawn(move || {
                     let _ = tell.send(Event::Detached(attach::detach(&dir, false)));
                 })?;
@@ -140,7 +140,7 @@ impl Ending {
                 self.stage = Stage::Detached;
                 let _ = attach::detach(&self.dir, true);
             }
-            // Nobody else will close what they have open; what was written is kept all the same.
+            // Nobody will close the open files; their written data is kept all the same.
             Stage::Detached => {
                 self.stage = Stage::Ending { since: Instant::now() };
                 self.queue.close();
@@ -161,7 +161,7 @@ impl Ending {
                 self.stage = Stage::Busy;
                 drop(Mounted::commit(&self.queue));
             }
-            // Somebody else was quicker, or the kernel has closed it: the session ends by itself.
+            // Another process was quicker, or the kernel has closed it: the session ends by itself.
             Err(Stuck::Other(error)) => {
                 log::note(&crate::exit::line(&error));
                 self.stage = Stage::Busy;
@@ -169,8 +169,8 @@ impl Ending {
         }
     }
 
-    /// The store does not answer. Everybody who waits is told so, or neither they nor the kernel
-    /// could be rid of the mount.
+    /// The store does not answer. All waiting callers get an error, or neither they nor the kernel
+    /// could get rid of the mount.
     fn give_up(self) -> Result<()> {
         self.queue.kill();
         let _ = attach::detach(&self.dir, true);
@@ -180,7 +180,7 @@ impl Ending {
     }
 }
 
-/// The last commit did not work.
+/// Adds that the last commit failed.
 fn uncommitted(error: anyhow::Error) -> anyhow::Error {
     error.context("the mount ended, and what was written since the last commit is lost")
 }

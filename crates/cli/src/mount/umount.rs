@@ -1,4 +1,4 @@
-//! `umount`: ends a mount and comes back when everything is safe and the volume is free again.
+//! `umount`: ends a mount and returns when everything is safe and the volume is free again.
 
 use super::attach::{self, Stuck};
 use super::busy;
@@ -12,7 +12,7 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// What our mounts are called.
+/// The file system type of our mounts.
 pub const KIND: &[u8] = b"fuse.oblivio";
 
 /// Runs `oblivio umount`.
@@ -26,7 +26,7 @@ pub fn run(args: &UmountArgs) -> Result<()> {
             return Err(fault(Code::Path, what, "`findmnt -t fuse.oblivio` lists what is."));
         }
     }
-    // A mount whose server was killed answers nothing and has nothing to lose.
+    // A mount whose server was killed does not answer and has nothing to lose.
     let server = server(&dir);
     let mut lost = None;
     if server.is_some() && !args.lazy {
@@ -42,22 +42,22 @@ pub fn run(args: &UmountArgs) -> Result<()> {
         Err(Stuck::Other(error)) => return Err(error),
     }
     match server {
-        // Who still uses it may do so for days.
+        // Its users may keep it for days.
         Some(_) if args.lazy => Ok(()),
         Some(server) => ended(&server, args).and_then(|()| told(lost)),
         None => Ok(()),
     }
 }
 
-/// Files of which something was lost that programs had written.
+/// Files that lost data written by programs.
 struct Lost {
     files: u64,
-    /// Of one of them for want of room.
+    /// At least one of them for want of room.
     full: bool,
 }
 
 impl Lost {
-    /// As the server of a mount tells it.
+    /// Asks the server of a mount.
     fn of(dir: &Path) -> Option<Self> {
         let value = asked(dir, LOST_NAME)?;
         let (files, full) = match value.strip_suffix(NO_ROOM) {
@@ -69,7 +69,7 @@ impl Lost {
     }
 }
 
-/// What was lost before is no reason to stay mounted, but scripts must hear of it.
+/// An earlier loss is no reason to stay mounted, but scripts must learn of it.
 fn told(lost: Option<Lost>) -> Result<()> {
     let Some(Lost { files, full }) = lost else { return Ok(()) };
     let (code, why) = match full {
@@ -99,22 +99,22 @@ fn server(dir: &Path) -> Option<OwnedFd> {
     rustix::process::pidfd_open(Pid::from_raw(id)?, PidfdFlags::empty()).ok()
 }
 
-/// What the server of a mount says by an attribute of its root.
+/// The server's answer, in an attribute of its root.
 fn asked(dir: &Path, name: &[u8]) -> Option<String> {
     let mut value = [0; 32];
     let len = rustix::fs::getxattr(dir, std::str::from_utf8(name).ok()?, &mut value).ok()?;
     String::from_utf8(value.get(..len)?.to_vec()).ok()
 }
 
-/// Everything written is durable, or the mount stays.
+/// Makes everything written durable; on failure the mount stays.
 fn synced(dir: &Path) -> Result<()> {
     let sync = || -> std::io::Result<()> {
         let root = File::open(dir)?;
         rustix::fs::syncfs(&root)?;
         Ok(rustix::fs::fsync(&root)?)
     };
-    // The kernel tells once of what it could not write at any time before, which the server knows;
-    // what it tells of again is so now.
+    // The kernel reports earlier failed writes once, and the server knows of those. A second error
+    // is a present one.
     sync().or_else(|_| sync()).map_err(|error| {
         let what = format!("not everything in {} could be made safe: {error}", dir.display());
         let hint = "Nothing was unmounted. Try again, or give it up with --lazy.";

@@ -1,4 +1,4 @@
-//! A mount that lives in the process that uses it, over whatever store that process has.
+//! A mount in the process that uses it, over any store of that process.
 
 use super::attach::{self, Stuck};
 use super::busy;
@@ -20,7 +20,7 @@ pub struct Within {
 /// Opens the volume in a store and mounts it, as `oblivio mount` does.
 ///
 /// # Errors
-/// Those of the volume; that of the system when it does not let us mount.
+/// Those of the volume; that of the system if it refuses the mount.
 pub fn mount_within(store: Arc<dyn Store>, passphrase: &Passphrase, dir: &Path) -> Result<Within> {
     let (store, pulse) = super::layers(store);
     let open = OpenOptions { short_pauses: true, ..OpenOptions::default() };
@@ -36,7 +36,7 @@ pub fn mount_within(store: Arc<dyn Store>, passphrase: &Passphrase, dir: &Path) 
 }
 
 impl Within {
-    /// Unmounts, and comes back when everything is committed.
+    /// Unmounts, and returns when everything is committed.
     ///
     /// # Errors
     /// Those of the unmount and of the last commit.

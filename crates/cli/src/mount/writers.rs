@@ -1,8 +1,7 @@
-//! Files that are open for writing: of these the kernel may keep data that we have not seen.
+//! Files open for writing: the kernel may have cached data of them that we have not seen.
 //!
-//! It writes what it keeps before it asks for most things that depend on it, but not before it
-//! asks where data and holes are. So it is told to, or a file that was just written would seem
-//! to be one hole.
+//! The kernel writes back its cache before most requests that depend on it, but not before it asks
+//! where data and holes are. So we make it write back, or a new file would seem to be one hole.
 
 use super::request::{Op, Queue, Replier};
 use fuser::INodeNo;
@@ -13,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const ACCESS_MODE: i32 = 0o3;
 
-/// How often each file is open for writing.
+/// How many times each file is open for writing.
 #[derive(Clone, Default)]
 pub struct Writers(Arc<Mutex<HashMap<Ino, u32>>>);
 
@@ -22,14 +21,14 @@ impl Writers {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A file was opened with these flags.
+    /// Counts a file opened with these flags.
     pub fn opened(&self, ino: Ino, flags: i32) {
         if flags & ACCESS_MODE != 0 {
             *self.lock().entry(ino).or_default() += 1;
         }
     }
 
-    /// A file that was opened with these flags is closed.
+    /// Takes off a file that was opened with these flags.
     pub fn closed(&self, ino: Ino, flags: i32) {
         let mut open = self.lock();
         if flags & ACCESS_MODE != 0
@@ -47,12 +46,12 @@ impl Writers {
     }
 }
 
-/// Queues each request once the kernel has written what it keeps of the file. On a thread of its
-/// own: those writes go through the queue as well.
+/// Queues each request after the kernel has written back the file. On a thread of its own: those
+/// writes go through the queue as well.
 pub fn flush(requests: &Receiver<(Op, Replier)>, notifier: &fuser::Notifier, queue: &Queue) {
     while let Ok((op, replier)) = requests.recv() {
-        // To forget the data of a file, the kernel has to write it. When that fails, the next
-        // sync tells.
+        // To forget a file's data, the kernel has to write it. If that fails, the next sync reports
+        // it.
         let _ = notifier.inval_inode(INodeNo(op.seen().1), 0, 0);
         queue.push(op, replier);
     }

@@ -1,12 +1,11 @@
-//! How much a client may have under way.
+//! A limit on a client's requests under way.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// Requests of a connection under way.
+/// Limit of a connection's requests under way.
 const MOST_REQUESTS: usize = 256;
 
-/// What a connection has under way, and how many bytes that may be; a request that is larger is
-/// under way alone.
+/// What a connection has under way, and its limit in bytes; a larger request is under way alone.
 pub struct Budget {
     most: usize,
     taken: Mutex<(usize, usize)>,
@@ -14,12 +13,12 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// One for so many bytes.
+    /// A budget of this many bytes.
     pub fn new(most: usize) -> Self {
         Self { most, taken: Mutex::default(), less: Condvar::new() }
     }
 
-    /// Waits until one more request of so many bytes may be under way.
+    /// Waits until one more request of this many bytes may be under way.
     pub fn take(&self, bytes: usize) {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         while taken.0 == MOST_REQUESTS || (taken.1 > 0 && taken.1 + bytes > self.most) {
@@ -29,7 +28,7 @@ impl Budget {
         taken.1 += bytes;
     }
 
-    /// A request has been answered.
+    /// Takes an answered request off.
     pub fn give_back(&self, bytes: usize) {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         taken.0 -= 1;

@@ -1,7 +1,7 @@
-//! What TLS needs from files: the server's certificate and its key, and who may come in.
+//! TLS from files: the server's certificate and key, and the authorities of its clients.
 //!
-//! This key proves to clients who the server is, and TLS uses it alone. No volume's key is made
-//! from it, and nothing that is stored depends on it: it can be replaced at any time.
+//! This key proves to clients who the server is, and only TLS uses it. No volume's key is derived
+//! from it, and no stored data depends on it: it can be replaced at any time.
 
 use crate::exit::usage;
 use crate::mount::log;
@@ -17,14 +17,14 @@ use std::path::Path;
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
-/// The bits by which every user of the computer may read a file.
+/// The bits that let every user of the computer read a file.
 const OTHERS_READ: u32 = 0o004;
 
-/// How TLS is spoken. Clients need a certificate by one of the authorities in `client_ca`, if that
-/// is given. A key that others may read is used, with a warning.
+/// The TLS configuration. If `client_ca` is given, clients need a certificate by one of its
+/// authorities. A key that others may read is used, with a warning.
 ///
 /// # Errors
-/// Says which file cannot be read, does not hold what it should, or does not go with the other.
+/// A file cannot be read, has the wrong content, or does not match the other.
 pub fn config(cert: &Path, key: &Path, client_ca: Option<&Path>) -> Result<Arc<ServerConfig>> {
     let chain = certificates(cert)?;
     let secret = private_key(key)?;
@@ -53,7 +53,7 @@ pub fn config(cert: &Path, key: &Path, client_ca: Option<&Path>) -> Result<Arc<S
         Error::InvalidCertificate(_) => unfit(cert, &error),
         _ => unfit(key, &error),
     })?;
-    // Clients connect once and stay, so there is nothing to gain from remembering them.
+    // Clients connect once and stay, so resumption gains nothing.
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
     Ok(Arc::new(config))
@@ -88,7 +88,7 @@ fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>> {
              `chmod 600` it"
         ));
     }
-    // What is wrong with it in detail is not told: the text of an error might hold parts of it.
+    // Details are withheld: the text of the error might hold parts of the key.
     PrivateKeyDer::from_pem_slice(&text).map_err(|_| {
         if text.windows(9).any(|part| part == b"ENCRYPTED") {
             let what = format!("the key {shown} is protected by a passphrase");

@@ -11,26 +11,26 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// More than anything takes.
+/// Longer than any step takes.
 const LONG: Duration = Duration::from_secs(3600);
 
-/// What a client and the server agreed on.
+/// The result of a negotiation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Agreement {
-    /// Whether replies have structure.
+    /// Whether replies are structured.
     pub structured: bool,
-    /// Whether the client may ask which parts exist.
+    /// Whether the client may query which parts exist.
     pub allocation: bool,
 }
 
-/// How a negotiation went.
+/// The course of a negotiation.
 #[derive(Debug)]
 pub struct Negotiated {
-    /// What the client was told.
+    /// The server's output.
     pub told: Vec<u8>,
-    /// So many bytes of what it said were taken.
+    /// Bytes of the client's input that were read.
     pub used: usize,
-    /// `None` when it left.
+    /// `None` when the client left.
     pub ended: io::Result<Option<Agreement>>,
 }
 
@@ -76,7 +76,7 @@ pub fn negotiation(said: &[u8], size: u64, read_only: bool, tls: bool) -> Negoti
     Negotiated { told: line.told, used: said.len() - line.said.len(), ended }
 }
 
-/// What is told, in memory.
+/// The server's output, in memory.
 #[derive(Clone, Default)]
 struct Told(Arc<Mutex<Vec<u8>>>);
 

@@ -1,4 +1,4 @@
-//! Where clients find the disk: a socket for this user alone, or an address.
+//! Where clients connect: a socket for this user alone, or an address.
 
 use crate::exit::{Code, fault, usage};
 use anyhow::{Context, Result};
@@ -20,22 +20,22 @@ pub enum Place {
     Address(SocketAddr),
 }
 
-/// What is between a disk and whoever reaches its address.
+/// The protection between a disk and the clients that reach its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guard {
     /// Nothing.
     None,
-    /// Encryption, but anybody may come in.
+    /// Encryption, but any client may enter.
     Encryption,
-    /// Clients have to show who they are, or the user said that nobody needs to.
+    /// Clients must authenticate, or the user waived it.
     AsAsked,
 }
 
 impl Place {
-    /// A socket at a path, which must be free or left over by a server that has gone.
+    /// A socket at a path, which must be free or the remnant of an earlier server.
     ///
     /// # Errors
-    /// Says what is there.
+    /// Something else is there.
     pub fn socket(path: &Path) -> Result<Self> {
         let shown = path.display();
         match std::fs::symlink_metadata(path) {
@@ -51,7 +51,7 @@ impl Place {
             Ok(_) => {}
             Err(error) => return Err(error).with_context(|| shown.to_string()),
         }
-        // It is removed at the end, wherever we are by then.
+        // Absolute: it is removed at the end, whatever the working directory is by then.
         let path = std::path::absolute(path)?;
         if !path.parent().is_some_and(Path::is_dir) {
             let what = format!("there is no folder for {shown}");
@@ -60,11 +60,11 @@ impl Place {
         Ok(Place::Socket(path))
     }
 
-    /// An address of this computer. One that others can reach needs to be guarded as well as the
-    /// user can have wished.
+    /// An address of this computer. An address that others can reach needs the guard that the user
+    /// must have chosen.
     ///
     /// # Errors
-    /// Says what is wrong with it.
+    /// The address is wrong, or lacks its guard.
     pub fn address(text: &str, guard: Guard) -> Result<Self> {
         let hint = "Write it as 127.0.0.1:10809 or [::1]:10809.";
         let found = text.to_socket_addrs().map(|mut found| found.next());
@@ -88,7 +88,7 @@ impl Place {
     }
 }
 
-/// An open listener. Dropped, it takes its socket away.
+/// An open listener. On drop it removes its socket.
 pub struct Listener {
     inner: Inner,
     tls: Option<Arc<ServerConfig>>,
@@ -100,7 +100,7 @@ enum Inner {
 }
 
 impl Listener {
-    /// Begins to listen.
+    /// Starts to listen.
     ///
     /// # Errors
     /// Those of the system, with the place.
@@ -117,12 +117,12 @@ impl Listener {
                 Inner::Tcp(listener)
             }
             Place::Socket(path) => {
-                // Somebody may have come while the passphrase was typed.
+                // Another server may have started while the passphrase was typed.
                 Place::socket(path)?;
                 if path.symlink_metadata().is_ok() {
                     std::fs::remove_file(path)?;
                 }
-                // Nobody else may come in, not even for a moment.
+                // No other user may connect, not even for a moment.
                 let before = rustix::process::umask(Mode::RWXG | Mode::RWXO | Mode::XUSR);
                 let bound = UnixListener::bind(path);
                 rustix::process::umask(before);
@@ -134,18 +134,18 @@ impl Listener {
         Ok(Self { inner, tls: None })
     }
 
-    /// From now on clients have to speak TLS.
+    /// From now on clients must use TLS.
     pub fn with_tls(mut self, config: Arc<ServerConfig>) -> Self {
         self.tls = Some(config);
         self
     }
 
-    /// How TLS is spoken, if clients have to.
+    /// The TLS configuration, if clients must use TLS.
     pub fn tls(&self) -> Option<&Arc<ServerConfig>> {
         self.tls.as_ref()
     }
 
-    /// The address, with the port that the system chose if it was to choose one.
+    /// The address; with the actual port if the system chose it.
     pub fn address(&self) -> Option<SocketAddr> {
         match &self.inner {
             Inner::Tcp(listener) => listener.local_addr().ok(),
@@ -162,14 +162,14 @@ impl Listener {
             Inner::Unix { listener, .. } => Ok(Conn::Unix(Arc::new(listener.accept()?.0))),
             Inner::Tcp(listener) => {
                 let stream = listener.accept()?.0;
-                // Replies are small and awaited.
+                // Replies are small, and clients wait for them.
                 stream.set_nodelay(true)?;
                 Ok(Conn::Tcp(Arc::new(stream)))
             }
         }
     }
 
-    /// Takes no more clients; whoever waits in [`Self::accept`] comes back.
+    /// Accepts no more clients; a pending [`Self::accept`] returns.
     pub fn stop(&self) {
         let fd = match &self.inner {
             Inner::Unix { listener, .. } => listener.as_fd(),
@@ -189,7 +189,7 @@ impl Drop for Listener {
     }
 }
 
-/// A connection. Clones are the same one, and take no descriptor of their own.
+/// A connection. Clones are the same one, without a descriptor of their own.
 #[derive(Clone)]
 pub enum Conn {
     Unix(Arc<UnixStream>),
@@ -197,7 +197,7 @@ pub enum Conn {
 }
 
 impl Conn {
-    /// Ends one or both directions.
+    /// Shuts down one or both directions.
     pub fn shutdown(&self, how: Shutdown) {
         let _ = match self {
             Conn::Unix(stream) => stream.shutdown(how),
@@ -205,7 +205,7 @@ impl Conn {
         };
     }
 
-    /// How long a read may wait.
+    /// Sets the timeout of reads.
     ///
     /// # Errors
     /// Those of the system.
@@ -216,7 +216,7 @@ impl Conn {
         }
     }
 
-    /// How long a write may wait.
+    /// Sets the timeout of writes.
     ///
     /// # Errors
     /// Those of the system.

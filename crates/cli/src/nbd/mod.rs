@@ -1,12 +1,12 @@
 //! `nbd`: a volume as a disk, for any client of the network block device protocol.
 //!
-//! A connection is agreed on in `negotiation`; then `transmission` decodes its requests into one
-//! queue for all connections, one `server` works through it on a
+//! `negotiation` agrees on a connection; then `transmission` decodes its requests into one queue
+//! for all connections. One `server` works through the queue on a
 //! [`Disk`](oblivio_volume::disk::Disk), with `readers` beside it where reads are no accesses, and
-//! `replies` go back; a `budget` bounds what a client has under way. `session` holds the threads
-//! together, `listen` is where clients come in, `tls` is what their connections go through if
-//! `certificates` says so, `stop` ends it well, `wire` has the protocol's numbers; `within` is the
-//! door for whoever has blocks of another kind.
+//! `replies` go back. A `budget` bounds a client's requests under way. `session` holds the threads
+//! together, `listen` accepts clients, `tls` encrypts their connections if `certificates` are
+//! given, `stop` ends them well, `wire` has the protocol's numbers. `within` serves blocks of
+//! another kind.
 
 mod budget;
 mod certificates;
@@ -67,7 +67,7 @@ pub fn run(args: &NbdArgs) -> Result<()> {
     Recorder::finish_after(recorder, stop::until_ended(serving, signals))
 }
 
-/// How TLS is spoken, if it is asked for.
+/// The TLS configuration, if requested.
 fn tls_config(args: &NbdArgs) -> Result<Option<Arc<ServerConfig>>> {
     let (Some(cert), Some(key)) = (&args.tls_cert, &args.tls_key) else { return Ok(None) };
     certificates::config(cert, key, args.tls_client_ca.as_deref()).map(Some)
@@ -89,7 +89,7 @@ fn place(args: &NbdArgs) -> Result<Place> {
     }
 }
 
-/// What keeps others from the disk, or that nothing is meant to.
+/// The protection of the disk, or that none is wanted.
 fn guard(args: &NbdArgs) -> Guard {
     if args.insecure || args.any_client || args.tls_client_ca.is_some() {
         Guard::AsAsked

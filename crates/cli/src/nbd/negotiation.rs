@@ -1,7 +1,7 @@
-//! How a connection begins: fixed newstyle negotiation.
+//! The beginning of a connection: fixed newstyle negotiation.
 //!
-//! There is one disk, and its name is empty. A client that says what makes no sense gets the
-//! protocol's error and may go on; one that does not keep to the form of messages is let go.
+//! There is one disk, and its name is empty. A client with an invalid option gets the protocol's
+//! error and may go on; one with malformed messages is disconnected.
 
 use super::wire::{
     Fields, INIT_MAGIC, MOST_PAYLOAD, OPTION_MAGIC, export, handshake, info, option, option_reply,
@@ -9,31 +9,31 @@ use super::wire::{
 };
 use std::io::{self, Read, Write};
 
-/// The most bytes that come with an option: a name of 4,096 bytes and a few queries.
+/// Limit of an option's data: a name of 4,096 bytes and a few queries.
 const MOST_DATA: u32 = 64 << 10;
-/// A client that has not chosen after so many options is let go.
+/// A client that has not chosen after this many options is disconnected.
 const MOST_OPTIONS: usize = 256;
 const DESCRIPTION: &[u8] = b"a disk that its storage cannot watch";
 const ALLOCATION: &[u8] = b"base:allocation";
-/// What stands for `base:allocation` in replies.
+/// The number of `base:allocation` in replies.
 pub const ALLOCATION_ID: u32 = 1;
 
-/// What is offered.
+/// The offered disk.
 #[derive(Clone, Copy, Debug)]
 pub struct Export {
     pub size: u64,
-    /// Requests that begin and end at multiples of it cost least.
+    /// Requests aligned to this cost least.
     pub block_bytes: u64,
     pub read_only: bool,
-    /// The disk is for little memory.
+    /// The disk saves memory.
     pub little: bool,
 }
 
-/// What was agreed on.
+/// The agreement with a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Agreed {
     pub structured: bool,
-    /// Whether the client may ask which parts exist.
+    /// Whether the client may query which parts exist.
     pub allocation: bool,
 }
 
@@ -45,7 +45,7 @@ impl Export {
             | export::SEND_TRIM
             | export::SEND_WRITE_ZEROES
             | export::SEND_FAST_ZERO
-            // One server works for all connections, and a flush makes everything durable.
+            // One server handles all connections, and a flush makes everything durable.
             | export::CAN_MULTI_CONN;
         if self.read_only {
             flags |= export::READ_ONLY;
@@ -77,16 +77,16 @@ impl Export {
     }
 }
 
-/// What was said before the first option.
+/// The result of the greeting, before the first option.
 #[derive(Clone, Copy, Debug)]
 pub struct Greeted {
-    /// Whether the client wants 124 zeros where older servers had room for more.
+    /// Whether the client expects 124 zeros, reserved by older servers.
     zeroes: bool,
-    /// Whether what follows is within TLS.
+    /// Whether TLS protects the rest.
     secure: bool,
 }
 
-/// Agrees with a client; `None` when it left in good order.
+/// Agrees with a client; `None` if it left in order.
 ///
 /// # Errors
 /// Those of the connection; `InvalidData` for a client that does not speak the protocol.
@@ -109,9 +109,9 @@ fn greet<S: Read + Write>(stream: &mut S) -> io::Result<Greeted> {
     Ok(Greeted { zeroes, secure: false })
 }
 
-/// Talks to a client until it asks for TLS, which it must; everything else is refused. TLS begins
-/// with the next byte in both directions, and [`choose`] goes on within it: nothing that was said
-/// before counts. `None` when the client left in good order.
+/// Serves options until the client asks for TLS, which it must; refuses all others. TLS begins with
+/// the next byte in both directions, and [`choose`] goes on within it: nothing from before counts.
+/// `None` if the client left in order.
 ///
 /// # Errors
 /// As [`negotiate`]; also `InvalidData` for a client that chooses without TLS.
@@ -130,7 +130,7 @@ pub fn until_tls<S: Read + Write>(stream: &mut S) -> io::Result<Option<Greeted>>
                 let _ = stream.write_all(&option_reply(option, reply::ACK, &[]));
                 return Ok(None);
             }
-            // There is no way to refuse it but to leave.
+            // The only way to refuse it is to disconnect.
             option::EXPORT_NAME => return Err(refused("the client does not ask for TLS")),
             _ => (reply::ERR_TLS_REQD, "this server is to be spoken to by TLS"),
         };
@@ -139,7 +139,7 @@ pub fn until_tls<S: Read + Write>(stream: &mut S) -> io::Result<Option<Greeted>>
     Err(refused("the client does not choose"))
 }
 
-/// Agrees with a client that was greeted; `None` when it left in good order.
+/// Agrees with a greeted client; `None` if it left in order.
 ///
 /// # Errors
 /// As [`negotiate`].
@@ -205,7 +205,7 @@ impl<S: Read + Write> Talk<'_, S> {
                 Ok(Next::End)
             }
             option::LIST if data.is_empty() => {
-                // The length of a name that is empty.
+                // The length of an empty name.
                 self.reply(option, reply::SERVER, &[0; 4])?;
                 self.ack(option)
             }
@@ -260,7 +260,7 @@ impl<S: Read + Write> Talk<'_, S> {
     fn contexts(&mut self, option: u32, data: &[u8]) -> io::Result<Next> {
         let list = option == option::LIST_META_CONTEXT;
         if !list {
-            // Whatever comes of this one, those before are over.
+            // Whatever this request's outcome, it ends the earlier contexts.
             self.agreed.allocation = false;
         }
         let Some((name, queries)) = context_request(data) else { return self.invalid(option) };
@@ -310,7 +310,7 @@ impl<S: Read + Write> Talk<'_, S> {
     }
 }
 
-/// The name and what is asked about it.
+/// The name and the requested information.
 fn info_request(data: &[u8]) -> Option<(&[u8], Vec<u16>)> {
     let mut fields = Fields(data);
     let name = fields.string()?;
@@ -324,7 +324,7 @@ fn context_request(data: &[u8]) -> Option<(&[u8], Vec<&[u8]>)> {
     let mut fields = Fields(data);
     let name = fields.string()?;
     let count = fields.u32()?;
-    // Ends at the first that is not there, so what is kept is bounded by the data.
+    // Ends at the first missing one: the data bounds the memory.
     let mut queries = Vec::new();
     for _ in 0..count {
         queries.push(fields.string()?);

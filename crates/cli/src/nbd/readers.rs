@@ -1,5 +1,5 @@
-//! Threads that answer reads beside the one that works on the disk, where reads are no accesses:
-//! a read waits for no write and no flush, and several keep the disk and all cores at work.
+//! Threads that answer reads beside the one that works on the disk, where reads are no accesses. A
+//! read waits for no write and no flush, and several reads keep the disk and all cores at work.
 
 use super::request::{Answer, Op, Queue, Slot};
 use super::server::{OnRequest, errno_of, tell};
@@ -11,7 +11,7 @@ use oblivio_volume::disk::DiskReader;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-/// So many bytes of small reads are answered together; a long one alone.
+/// Limit of the bytes of small reads answered together; a longer read is answered alone.
 const TOGETHER: u64 = 128 << 10;
 
 /// The threads.
@@ -38,7 +38,7 @@ impl Readers {
             let hook = on_request.cloned();
             let spawned = thread::Builder::new().name("reader".into()).spawn(move || {
                 while let Some(requests) = queue.take_beside(wanted, TOGETHER) {
-                    // Whoever was told that it failed does not wait for it.
+                    // The client already got an error for it.
                     let waiting = requests.into_iter().filter(|request| !request.slot.answered());
                     let mut reads = Vec::new();
                     for request in waiting {
@@ -54,19 +54,19 @@ impl Readers {
                 Err(error) => log::note(&format!("a reader could not be started: {error}")),
             }
         }
-        // From now on reads wait for them; what came before is for the server.
+        // From now on reads wait for these threads; earlier ones are the server's.
         if !threads.is_empty() {
             queue.serve_beside(|op| as_read(op).map(|(_, len)| len as u64));
         }
         Self(threads)
     }
 
-    /// Waits until they have answered what was asked before the queue was closed.
+    /// Waits until they have answered every read from before the queue was closed.
     ///
     /// # Errors
-    /// What one of them panicked with.
+    /// The panic of one of them.
     pub fn join(self) -> thread::Result<()> {
-        // All of them, whatever became of the first.
+        // All of them, whatever the outcome of the first.
         let ended: Vec<_> = self.0.into_iter().map(JoinHandle::join).collect();
         ended.into_iter().collect()
     }
@@ -79,7 +79,7 @@ fn as_read(op: &Op) -> Option<(u64, usize)> {
     }
 }
 
-/// Answers reads, as many at a time as make a batch; `judge` hears how each batch went.
+/// Answers reads in batches; `judge` gets the outcome of each batch.
 pub fn answer(
     mut reads: Vec<(u64, usize, Slot)>,
     mut read: impl FnMut(&[(u64, usize)]) -> Result<Vec<Vec<u8>>>,

@@ -1,9 +1,9 @@
 //! Replies on their way to a client.
 //!
-//! Whoever answered a request hands its reply to the system, if the connection takes it without
-//! waiting: for a client that asks one thing at a time a thread woken in between would be a good
-//! part of the time. All others wait in a line for one thread that may wait, so a client that
-//! takes nothing holds up itself alone.
+//! The thread that answers a request sends the reply itself, if the connection takes it without
+//! waiting. A thread woken in between would be a good part of the time for a client with one
+//! request at a time. All other replies queue for one thread that may wait: a client that reads
+//! nothing holds up only itself.
 
 use super::budget::Budget;
 use super::listen::Conn;
@@ -13,15 +13,15 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::{self, JoinHandle};
 
-/// Requests for so many bytes are answered at once, and in one piece.
+/// Requests of at most this many bytes are answered at once, and in one piece.
 const SMALL: usize = 64 << 10;
 
-/// The way to a client.
+/// The sending side of a client's connection.
 pub trait ToClient: Write + Send + 'static {
     /// Sends some of these bytes without waiting.
     ///
     /// # Errors
-    /// `WouldBlock` when it would have to wait, or always has to.
+    /// `WouldBlock` if it would have to wait, or always has to.
     fn send_now(&mut self, _bytes: &[u8]) -> io::Result<usize> {
         Err(ErrorKind::WouldBlock.into())
     }
@@ -37,11 +37,11 @@ impl ToClient for Conn {
 pub struct Reply {
     pub head: Vec<u8>,
     pub data: Vec<u8>,
-    /// What it gives back to the budget once it is sent.
+    /// Bytes that it returns to the budget once sent.
     pub bytes: usize,
 }
 
-/// Where replies go; any thread may have one.
+/// Queues replies; any thread may use it.
 pub struct Outbox<W> {
     to: Arc<Mutex<Sending<W>>>,
     line: Sender<Reply>,
@@ -55,11 +55,11 @@ struct Sending<W> {
 }
 
 impl<W: ToClient> Outbox<W> {
-    /// An outbox, and the thread that waits for the client; it ends when the outbox is gone and
-    /// everything is sent. `close` ends the connection, if it breaks.
+    /// Opens an outbox and starts the thread that waits for the client; the thread ends when the
+    /// outbox is gone and everything is sent. `close` ends the connection, if it breaks.
     ///
     /// # Errors
-    /// Those of the system when it has no thread.
+    /// The system cannot start a thread.
     pub fn open(
         to: W,
         budget: Arc<Budget>,
@@ -76,7 +76,7 @@ impl<W: ToClient> Outbox<W> {
 
     /// Sends a reply, now or later.
     pub fn send(&self, mut reply: Reply) {
-        // After a long request a thread woken in between is nothing, and saves this one the call.
+        // After a long request waking a thread costs little, and saves this one the call.
         if reply.bytes <= SMALL {
             reply.head.append(&mut reply.data);
             if self.sent_now(&mut reply.head) {
@@ -84,12 +84,12 @@ impl<W: ToClient> Outbox<W> {
                 return;
             }
         }
-        // When the writer has ended, nobody is left to be told.
+        // If the writer has ended, the client is gone.
         let _ = self.line.send(reply);
     }
 
-    /// Sends these bytes if that takes no waiting. What was not taken of what was begun is left to
-    /// the writer, which has to hear of it: then `bytes` is empty.
+    /// Sends these bytes if that needs no waiting. The writer takes over the rest of a reply that
+    /// was begun, and must be woken for it: then `bytes` is empty.
     fn sent_now(&self, bytes: &mut Vec<u8>) -> bool {
         let mut sending = match self.to.try_lock() {
             Ok(sending) => sending,
@@ -106,7 +106,7 @@ impl<W: ToClient> Outbox<W> {
                 bytes.clear();
                 false
             }
-            // An error comes again when the writer tries.
+            // The writer meets the error again.
             _ => false,
         }
     }
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
     use std::collections::VecDeque;
 
-    /// A client that takes without waiting what `takes` says, and the rest when it is let.
+    /// A client that takes without waiting what `takes` says, and the rest when allowed to.
     struct Slow {
         takes: VecDeque<usize>,
         heard: Sender<Vec<u8>>,
@@ -205,7 +205,7 @@ mod tests {
         open.send(()).expect("the rest");
         open.send(()).expect("the third");
         assert_eq!(heard(2), b"ghijkl");
-        // Both have given back what they took.
+        // Both have returned their bytes.
         budget.take(8);
         drop(outbox);
         writer.join().expect("it ends with the outbox");
@@ -226,7 +226,7 @@ mod tests {
         outbox.send(reply("abcd"));
         outbox.send(reply("efgh"));
         closes.recv().expect("it is closed");
-        // Both have given back what they took.
+        // Both have returned their bytes.
         budget.take(8);
         drop(outbox);
         writer.join().expect("it ends with the outbox");

@@ -1,4 +1,4 @@
-//! What clients ask for, as plain data, checked before it is queued.
+//! Clients' requests as plain data, checked before they are queued.
 
 use super::negotiation::{Agreed, Export};
 use super::server::errno_of;
@@ -18,7 +18,7 @@ pub enum Op {
     Flush,
 }
 
-/// What it is answered when it went well.
+/// The answer to a successful request.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Answer {
     Done,
@@ -39,8 +39,8 @@ pub type Slot = queue::Slot<Answer, Errno>;
 pub type Request = queue::Request<Op, Answer, Errno>;
 pub type Queue = queue::Queue<Op, Answer, Errno>;
 
-/// What a header asks for, if that may be asked: a write still without its bytes. A disconnect is
-/// no request.
+/// The request in a header, if it is valid; a write still lacks its bytes. A disconnect is not a
+/// request.
 pub fn checked(header: &Header, export: &Export, agreed: Agreed) -> Result<Op, Errno> {
     let Header { flags, command, offset, len, .. } = *header;
     let durable = flags & flag::FUA != 0;

@@ -1,9 +1,8 @@
 //! The one thread that works on the disk, and `readers` beside it if the disk has them.
 //!
-//! It takes all requests that wait at once: first what changes the disk, in the order it came,
-//! then all reads by one oblivious batch, then one commit for everybody who waits for one. The
-//! protocol lets requests that wait together be served in any order; a read that came after a write
-//! was answered sees it.
+//! It takes all waiting requests at once: first changes in order of arrival, then all reads in one
+//! oblivious batch, then one commit for all that want one. The protocol lets requests that wait
+//! together be served in any order; a read that came after the answer to a write sees the write.
 
 use super::readers::{self, Readers};
 use super::request::{Answer, Op, Queue, Request, Slot};
@@ -15,23 +14,23 @@ use oblivio_volume::{Error, Result};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Zeros that are to stay are written so many bytes at a time: a request may ask for 4 GiB, and
-/// others are served in between.
+/// Bytes of zeros per step where zeros must stay allocated: a request may cover 4 GiB, and others
+/// are served in between.
 const ZERO_BYTES: u32 = 512 << 10;
-/// More extents are not told at once.
+/// Limit of the extents in one reply.
 const MOST_EXTENTS: usize = 4096;
 
-/// What to do about a failure that the server does not get over by itself.
+/// Advice for a failure that the server cannot recover from.
 const ADVICE: &str = "nothing more is read or written until the disk is served again; what was \
                       flushed is kept, what was not is lost. Put back what is missing, if anything \
                       is; then end this server, as its clients let go, and start it again. If it \
                       fails again, `oblivio check VOLUME` says what is damaged; restore a backup \
                       then";
 
-/// Hears of each read and write before it is served.
+/// Observes each read and write before it is served.
 pub type OnRequest = Arc<dyn Fn(OrdinaryEvent) + Send + Sync>;
 
-/// What the server is told when it is made.
+/// The server's parameters.
 pub struct Settings {
     pub commit_every: Duration,
     /// Whether the volume works at a pace.
@@ -39,7 +38,7 @@ pub struct Settings {
     pub on_request: Option<OnRequest>,
 }
 
-/// The server and all that it keeps between requests.
+/// The server and its state between requests.
 pub struct Server {
     disk: Disk,
     queue: Arc<Queue>,
@@ -50,7 +49,7 @@ pub struct Server {
 impl Server {
     pub fn new(disk: Disk, queue: Arc<Queue>, settings: Settings) -> Self {
         let Settings { commit_every, paced, on_request } = settings;
-        // A disk is told when programs sync.
+        // A disk learns when programs sync.
         let habits = Habits { commit_every, settle: None, paced, advice: ADVICE };
         let upkeep = Upkeep::new(Arc::clone(&queue), habits);
         Server { disk, queue, upkeep, on_request }
@@ -77,7 +76,7 @@ impl Server {
     fn serve(&mut self, batch: Vec<Request>) {
         let (mut reads, mut durable) = (Vec::new(), Vec::new());
         for Request { op, slot } in batch {
-            // Whoever was told that it failed does not wait for it.
+            // The client already got an error for it.
             if slot.answered() {
                 continue;
             }
@@ -99,7 +98,7 @@ impl Server {
         }
     }
 
-    /// Does what changes the disk. Whoever wants it durable waits for the commit.
+    /// Makes a change. A request that wants it durable waits for the commit.
     fn change(&mut self, op: &Op, slot: Slot, durable: &mut Vec<Slot>) {
         let (done, waits, bytes) = match op {
             Op::Write { offset, data, durable } => {
@@ -140,7 +139,7 @@ impl Server {
         }
     }
 
-    /// Writes the first of many zeros; the others have to wait.
+    /// Writes the first part of long zeros; the rest waits.
     fn long_zeroes(&mut self, offset: u64, len: u32, durable: bool, slot: Slot) {
         let done = self.disk.write_zeroes(offset, u64::from(ZERO_BYTES), true);
         let done = done.and_then(|()| self.disk.end_operation());
@@ -155,7 +154,7 @@ impl Server {
         self.upkeep.put_off(Request { op, slot });
     }
 
-    /// As few batches as can be for all these reads.
+    /// Answers all these reads in as few batches as possible.
     fn read(&mut self, reads: Vec<(u64, usize, Slot)>) {
         let (disk, upkeep) = (&mut self.disk, &self.upkeep);
         let read = |ranges: &[_]| {
@@ -165,7 +164,7 @@ impl Server {
         readers::answer(reads, read, |error| upkeep.judge(error));
     }
 
-    /// One commit for everybody who waits for one. It covers all connections.
+    /// One commit for all that want one. It covers all connections.
     fn make_durable(&mut self, waiting: Vec<Slot>) {
         let committed = self.upkeep.commit(&mut self.disk);
         let errno = committed.err().map(|error| errno_of(&error));
@@ -175,7 +174,7 @@ impl Server {
     }
 }
 
-/// Lets the hook, if there is one, hear of a read or a write on a disk of so many bytes.
+/// Reports a read or a write on a disk of `size` bytes to the hook, if there is one.
 pub(super) fn tell(hook: Option<&OnRequest>, size: u64, op: &Op) {
     let Some(hook) = hook else { return };
     match op {

@@ -1,4 +1,4 @@
-//! A disk that is served: the threads, the clients, and how it ends.
+//! A served disk: its threads, its clients, and how it ends.
 
 use super::listen::{Conn, Listener};
 use super::negotiation::{Export, choose, negotiate, until_tls};
@@ -21,31 +21,31 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Clients at the same time. Each may have 40 MiB under way.
+/// Limit of clients at the same time. Each may have 40 MiB under way.
 const MOST_CLIENTS: usize = 16;
-/// Connections that have not proved themselves, at the same time. Each is a thread, a descriptor,
-/// and what TLS keeps of a handshake: some 100 KiB.
+/// Limit of unauthenticated connections at the same time. Each takes a thread, a descriptor, and
+/// the state of a TLS handshake: some 100 KiB.
 const MOST_STRANGERS: usize = 128;
-/// So long may a client take for all of the negotiation, however it divides its time.
+/// Time limit of a client's whole negotiation, however it divides the time.
 const NEGOTIATION: Duration = Duration::from_secs(30);
-/// A pause when the system has no room for one more connection.
+/// A pause when the system cannot accept one more connection.
 const BREATH: Duration = Duration::from_millis(100);
 
-/// How a disk is served.
+/// The parameters of serving a disk.
 pub struct Options {
     pub read_only: bool,
     pub commit_every: Duration,
     /// Whether the volume works at a pace.
     pub paced: bool,
-    /// So long a request waits for a store that does nothing.
+    /// How long a request waits for a store that makes no progress.
     pub timeout: Duration,
-    /// Hears of each request, for whoever wants to show what ordinary encryption would show.
+    /// Observes each request, to show what ordinary encryption would reveal.
     pub on_request: Option<OnRequest>,
-    /// Grows while the store is at work.
+    /// Grows while the store makes progress.
     pub pulse: Pulse,
 }
 
-/// Who is connected.
+/// All connections.
 struct Clients {
     /// Those that can use the disk.
     open: Mutex<HashMap<u64, Conn>>,
@@ -65,7 +65,7 @@ impl Clients {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets a connection in, of which nothing is known; one that was there long may have to go.
+    /// Lets in an unauthenticated connection; the oldest one may have to go.
     fn enter(&self, conn: &Conn) -> u64 {
         let (id, oldest) = self.strangers.enter(conn.clone());
         if let Some(oldest) = oldest {
@@ -74,8 +74,8 @@ impl Clients {
         id
     }
 
-    /// A stranger has proved itself. `InvalidData` when there are too many clients, or it is over;
-    /// an end of the connection when it had to go before.
+    /// Makes a stranger a client. `InvalidData` if there are too many clients, or the server is
+    /// ending; an end of the connection if it had to go before.
     fn welcome(&self, id: u64) -> io::Result<()> {
         let Some(conn) = self.strangers.leave(id) else {
             return Err(ErrorKind::ConnectionAborted.into());
@@ -93,14 +93,14 @@ impl Clients {
         self.lock().remove(&id);
     }
 
-    /// All of them.
+    /// Shuts down all of them.
     fn shutdown(&self, how: Shutdown) {
         self.strangers.all().iter().for_each(|conn| conn.shutdown(Shutdown::Both));
         self.lock().values().for_each(|conn| conn.shutdown(how));
     }
 }
 
-/// A disk that is being served.
+/// A disk being served.
 pub struct Serving {
     pub queue: Arc<Queue>,
     clients: Arc<Clients>,
@@ -108,7 +108,7 @@ pub struct Serving {
     server: Running,
 }
 
-/// What is needed to end it, while somebody waits for the end.
+/// The handle to end it, while another thread waits for the end.
 #[derive(Clone)]
 pub struct Ending {
     pub queue: Arc<Queue>,
@@ -142,7 +142,7 @@ pub fn serve(disk: Disk, listener: Listener, options: Options) -> Result<Serving
 }
 
 impl Serving {
-    /// The part that can end it.
+    /// The handle that can end it.
     pub fn ending(&self) -> Ending {
         Ending {
             queue: Arc::clone(&self.queue),
@@ -158,7 +158,7 @@ impl Serving {
 }
 
 impl Ending {
-    /// Takes no more clients and no more requests; what was asked for is still answered.
+    /// Accepts no more clients and no more requests; pending ones are still answered.
     pub fn begin(&self) {
         self.clients.stopping.store(true, Ordering::SeqCst);
         self.listener.stop();
@@ -170,7 +170,7 @@ impl Ending {
         self.clients.lock().is_empty() && self.clients.strangers.all().is_empty()
     }
 
-    /// Leaves the clients that are still there.
+    /// Disconnects the remaining clients.
     pub fn leave_clients(&self) {
         self.clients.shutdown(Shutdown::Both);
     }
@@ -196,7 +196,7 @@ impl Ending {
             let ended = attend(&conn, export, listener.tls(), welcome, &queue);
             conn.shutdown(Shutdown::Both);
             clients.leave(id);
-            // Clients come and go as they like; only nonsense is worth a line.
+            // Clients come and go freely; only protocol errors are worth a report.
             if let Err(error) = ended
                 && error.kind() == ErrorKind::InvalidData
             {
@@ -210,8 +210,8 @@ impl Ending {
     }
 }
 
-/// All of one client. Anybody may have come, so until it has proved itself all that it says has one
-/// limit of time; `welcome` is asked when it has.
+/// All of one client. It may be anybody, so one time limit covers everything until it is a client;
+/// then `welcome` is called.
 fn attend(
     conn: &Conn,
     export: Export,
@@ -234,7 +234,7 @@ fn attend(
     let (mut from, mut to, goodbye) = tls::accept(conn, config, until)?;
     let mut welcome = Some(welcome);
     let mut welcomed = || welcome.take().map_or(Ok(()), |welcome| welcome());
-    // One with a certificate is no stranger; one without is a client when it has chosen.
+    // A client with a certificate is no stranger; one without is a client once it has chosen.
     let known = if from.is_known() { welcomed() } else { Ok(()) };
     let mut both = tls::Both(&mut from, &mut to);
     let chosen = known.and_then(|()| choose(&mut both, export, greeted));

@@ -1,7 +1,7 @@
 //! How a served disk ends: by a signal, or because its volume failed.
 //!
-//! The first signal takes no more requests, answers those that wait, and commits. The second one,
-//! or ten seconds without a sign of life from the store, ends at any price.
+//! The first signal accepts no more requests, answers the waiting ones, and commits. The second
+//! one, or ten seconds without progress of the store, ends at any price.
 
 use super::session::{Ending, Serving};
 use crate::exit::{Code, fault};
@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often the clients that are left are counted.
+/// How often the remaining clients are counted.
 const OFTEN: Duration = Duration::from_millis(50);
 
 enum Event {
@@ -20,7 +20,7 @@ enum Event {
     Ended(Result<()>),
 }
 
-/// Serves until it has ended and all is committed, or until it must be given up.
+/// Serves until it has ended and all is committed, or until it is given up.
 pub fn until_ended(serving: Serving, signals: Signals) -> Result<()> {
     let ending = serving.ending();
     let (tell, events) = channel();
@@ -65,7 +65,7 @@ fn watch(ending: &Ending, events: &Receiver<Event>) -> Result<()> {
     }
 }
 
-/// The store does not answer; everybody who waits is told so.
+/// The store does not answer; all waiting requests get an error.
 fn give_up(ending: &Ending) -> Result<()> {
     ending.queue.kill();
     ending.leave_clients();

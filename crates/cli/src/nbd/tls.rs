@@ -1,10 +1,9 @@
 //! A connection within TLS: one thread reads from it while another writes.
 //!
-//! The state of TLS stands behind a lock that is held for work in memory alone, never while anybody
-//! waits for the network. So a client that sends without reading holds up its replies and nothing
-//! else, as without TLS. What is to be sent keeps its order by a lock of its own, which only whoever
-//! writes waits for: the reader sends nothing, for whatever TLS itself wants to say may go out
-//! before the next reply.
+//! The state of TLS stands behind a lock that is held only for work in memory, never during a wait
+//! for the network. So a client that sends without reading holds up only its replies, as without
+//! TLS. A second lock keeps the order of sent bytes, and only writers wait for it. The reader sends
+//! nothing: messages of TLS itself may go out before the next reply.
 
 use super::listen::Conn;
 use super::replies;
@@ -13,12 +12,12 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// So many bytes at the most are taken from the network at once.
+/// Limit of the bytes read from the network at once.
 const RAW_BYTES: usize = 64 << 10;
-/// So long the last word may take; the client may not listen any more.
+/// How long the last message may take; the client may not read any more.
 const LAST_WORD: Duration = Duration::from_secs(1);
 
-/// What both directions share.
+/// The state that both directions share.
 struct Line {
     tls: Mutex<ServerConnection>,
     sending: Mutex<Sending>,
@@ -26,11 +25,11 @@ struct Line {
 
 struct Sending {
     conn: Hurried,
-    /// Ciphertext on its way.
+    /// Ciphertext to send.
     out: Vec<u8>,
 }
 
-/// What the client says.
+/// The receiving direction.
 pub struct Reader {
     line: Arc<Line>,
     conn: Hurried,
@@ -39,10 +38,10 @@ pub struct Reader {
     left: std::ops::Range<usize>,
 }
 
-/// What the client is told.
+/// The sending direction.
 pub struct Writer(Arc<Line>);
 
-/// Ends TLS in good order when both directions have ended.
+/// Ends TLS in order when both directions have ended.
 pub struct Goodbye(Arc<Line>);
 
 /// Both directions at once, for the negotiation.
@@ -52,12 +51,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Agrees on TLS with a client that may begin now, and has until a moment; that goes on until
+/// Performs the handshake with a client, until the deadline `until`, which stays in force until
 /// [`Both::take_your_time`].
 ///
 /// # Errors
-/// Those of the connection; `TimedOut` when it takes too long; `InvalidData` with the reason when
-/// the client does not speak TLS, has no certificate that is good enough or does not like ours.
+/// Those of the connection; `TimedOut` if it takes too long; `InvalidData` with the reason if the
+/// client does not speak TLS, has no acceptable certificate or does not accept ours.
 pub fn accept(
     conn: &Conn,
     config: &Arc<ServerConfig>,
@@ -83,9 +82,9 @@ fn refused(why: impl std::fmt::Display) -> io::Error {
 }
 
 impl Line {
-    /// Says what TLS still has to say, if the client listens.
+    /// Sends the last message of TLS, if the client reads.
     fn last_word(&self) {
-        // A reply that is on its way waits for the client; nothing can overtake it.
+        // A reply being sent waits for the client; nothing can overtake it.
         let Ok(mut sending) = self.sending.try_lock() else { return };
         let mut tls = lock(&self.tls);
         tls.send_close_notify();
@@ -98,7 +97,7 @@ impl Line {
     }
 }
 
-/// Takes out what is to be sent.
+/// Takes out the bytes to send.
 fn encrypted(tls: &mut ServerConnection, out: &mut Vec<u8>) -> io::Result<()> {
     while tls.wants_write() {
         tls.write_tls(out)?;
@@ -144,7 +143,7 @@ impl Read for Reader {
 }
 
 impl Write for Writer {
-    /// Sends some of these bytes; they are with the system when it comes back.
+    /// Sends some of these bytes; the system has them on return.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut sending = lock(&self.0.sending);
         let mut tls = lock(&self.0.tls);
@@ -160,7 +159,7 @@ impl Write for Writer {
     }
 }
 
-/// What is encrypted has to be sent, so it may have to wait.
+/// Ciphertext must be sent in order, so it may have to wait.
 impl replies::ToClient for Writer {}
 
 impl Goodbye {
@@ -171,14 +170,14 @@ impl Goodbye {
 }
 
 impl Reader {
-    /// Whether the client has shown a certificate that is good enough.
+    /// Whether the client has shown an acceptable certificate.
     pub fn is_known(&self) -> bool {
         lock(&self.line.tls).peer_certificates().is_some()
     }
 }
 
 impl Both<'_> {
-    /// From now on the client may take as long as it likes.
+    /// Removes the client's time limit.
     ///
     /// # Errors
     /// Those of the connection.
@@ -204,7 +203,7 @@ impl Write for Both<'_> {
     }
 }
 
-/// A connection whose client has until a moment, however it divides its time.
+/// A connection with a deadline, however the client divides its time.
 #[derive(Clone)]
 pub struct Hurried {
     conn: Conn,
@@ -212,12 +211,12 @@ pub struct Hurried {
 }
 
 impl Hurried {
-    /// One that has until this moment.
+    /// A connection with this deadline.
     pub fn new(conn: &Conn, until: Instant) -> Self {
         Self { conn: conn.clone(), until: Some(until) }
     }
 
-    /// From now on the client may take as long as it likes.
+    /// Removes the client's time limit.
     ///
     /// # Errors
     /// Those of the connection.
@@ -227,7 +226,7 @@ impl Hurried {
         self.conn.set_write_patience(None)
     }
 
-    /// The client has until this moment, and no longer than it had.
+    /// Sets this deadline, unless an earlier one is set.
     fn hurry(&mut self, until: Instant) {
         self.until = Some(self.until.map_or(until, |before| before.min(until)));
     }
@@ -244,7 +243,7 @@ fn late() -> io::Error {
     io::Error::new(ErrorKind::TimedOut, "the client takes too long")
 }
 
-/// The system's word for a time that is up is also that for a socket that does not wait.
+/// The system reports a timeout with the error of a non-blocking socket.
 fn in_time(done: io::Result<usize>) -> io::Result<usize> {
     done.map_err(|error| if error.kind() == ErrorKind::WouldBlock { late() } else { error })
 }

@@ -1,8 +1,7 @@
-//! One connection after it was agreed on: requests in, replies out.
+//! One connection after the negotiation: requests in, replies out.
 //!
-//! One thread reads requests and queues them; replies go out as they come, in whatever order. How
-//! much a client may have under way is bounded, so one that asks for much and reads nothing holds up
-//! itself alone.
+//! One thread reads requests and queues them; replies go out as they come, in any order. A client's
+//! requests under way are bounded: one that asks for much and reads nothing holds up only itself.
 
 use super::budget::Budget;
 use super::negotiation::{ALLOCATION_ID, Agreed, Export};
@@ -15,14 +14,13 @@ use oblivio_volume::disk::Extent;
 use std::io::{self, Read};
 use std::sync::Arc;
 
-/// Bytes that requests of a connection under way read and write.
+/// Limit of the bytes that a connection's requests under way read and write.
 const MOST_BYTES: usize = 40 << 20;
-/// The same of a disk for little memory.
+/// The same for a disk that saves memory.
 const LITTLE_BYTES: usize = 1 << 20;
 
-/// Serves a connection until the client leaves or breaks the protocol; comes back when everything
-/// that was asked for is answered. `close` ends both directions, for a client that does not take
-/// its replies.
+/// Serves a connection until the client leaves or breaks the protocol; returns when every request
+/// is answered. `close` ends both directions, for a client that does not read its replies.
 ///
 /// # Errors
 /// Those of the connection; `InvalidData` for a client that does not speak the protocol.
@@ -37,7 +35,7 @@ pub fn transmit<R: Read, W: ToClient>(
     let (outbox, writer) = Outbox::open(to, Arc::clone(&budget), close)?;
     let session = Session { export, agreed, queue, outbox, budget };
     let ended = session.requests(&mut from);
-    // Whoever still waits for an answer holds the outbox.
+    // Pending requests still hold the outbox.
     drop(session);
     let _ = writer.join();
     ended
@@ -79,7 +77,7 @@ impl<W: ToClient> Session<'_, W> {
             Ok(op) => op,
             Err(errno) => {
                 if header.command == command::WRITE {
-                    // Its bytes come whatever we think of it, and the next request after them.
+                    // Its bytes come in any case, and the next request after them.
                     let len = u64::from(header.len);
                     if io::copy(&mut from.by_ref().take(len), &mut io::sink())? < len {
                         return Err(io::ErrorKind::UnexpectedEof.into());
@@ -102,7 +100,7 @@ impl<W: ToClient> Session<'_, W> {
     }
 }
 
-/// The next request; `None` when the client has gone between two.
+/// The next request; `None` if the client has gone between two.
 fn next_header(from: &mut impl Read) -> io::Result<Option<Header>> {
     let mut first = [0; 1];
     loop {
@@ -122,7 +120,7 @@ fn next_header(from: &mut impl Read) -> io::Result<Option<Header>> {
     Ok(Some(header))
 }
 
-/// A reply as bytes: its head, and data that follows.
+/// A reply as bytes: its head, and the data after it.
 fn encode(header: &Header, agreed: Agreed, result: Result<Answer, Errno>) -> (Vec<u8>, Vec<u8>) {
     let cookie = header.cookie;
     match result {
@@ -130,7 +128,7 @@ fn encode(header: &Header, agreed: Agreed, result: Result<Answer, Errno>) -> (Ve
             (error_chunk(errno, cookie, in_words(errno)), Vec::new())
         }
         Err(errno) => (simple_reply(Some(errno), cookie), Vec::new()),
-        // A chunk of data holds one byte at least.
+        // A chunk of data holds at least one byte.
         Ok(Answer::Data(data)) if agreed.structured && data.is_empty() => {
             (only_chunk(chunk::NONE, cookie, &[], 0), data)
         }
@@ -146,7 +144,7 @@ fn encode(header: &Header, agreed: Agreed, result: Result<Answer, Errno>) -> (Ve
     }
 }
 
-/// What is told of extents: what is absent is a hole and reads as zeros.
+/// The reply about extents: an absent one is a hole and reads as zeros.
 fn status(extents: &[Extent]) -> Vec<u8> {
     let mut payload = ALLOCATION_ID.to_be_bytes().to_vec();
     for extent in extents {

@@ -5,12 +5,12 @@
 
 use std::io::{self, Read};
 
-/// The most bytes that a request may read or write; a larger one is refused.
+/// Limit of the bytes in a read or write; a larger request is refused.
 pub const MOST_PAYLOAD: u32 = 32 << 20;
 
-/// What the server says first.
+/// The first bytes from the server.
 pub const INIT_MAGIC: u64 = 0x4e42_444d_4147_4943;
-/// What begins an option, and follows [`INIT_MAGIC`].
+/// The first bytes of an option; they also follow [`INIT_MAGIC`].
 pub const OPTION_MAGIC: u64 = 0x4948_4156_454f_5054;
 pub const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
 pub const REQUEST_MAGIC: u32 = 0x2560_9513;
@@ -62,7 +62,7 @@ pub mod reply {
     pub const ERR_TOO_BIG: u32 = (1 << 31) + 9;
 }
 
-/// What can be told of an export.
+/// Kinds of information about an export.
 pub mod info {
     pub const EXPORT: u16 = 0;
     pub const NAME: u16 = 1;
@@ -105,7 +105,7 @@ pub mod state {
     pub const ZERO: u32 = 2;
 }
 
-/// Why a command failed, in the protocol's numbers.
+/// The cause of a failed command, in the protocol's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Errno {
     Perm = 1,
@@ -120,7 +120,7 @@ pub enum Errno {
 pub struct Header {
     pub flags: u16,
     pub command: u16,
-    /// What the reply names the request by.
+    /// Identifies the request in its reply.
     pub cookie: u64,
     pub offset: u64,
     pub len: u32,
@@ -129,7 +129,7 @@ pub struct Header {
 impl Header {
     pub const BYTES: usize = 28;
 
-    /// `None` when it does not begin as a request does.
+    /// `None` if it does not begin like a request.
     pub fn parse(bytes: &[u8; Self::BYTES]) -> Option<Self> {
         let mut rest = Fields(bytes);
         (rest.u32()? == REQUEST_MAGIC).then_some(())?;
@@ -143,7 +143,7 @@ impl Header {
     }
 }
 
-/// Takes big-endian fields from the front of some bytes; `None` when they end too early.
+/// Takes big-endian fields from the front of a slice; `None` when it ends too early.
 pub struct Fields<'b>(pub &'b [u8]);
 
 impl<'b> Fields<'b> {
@@ -172,7 +172,7 @@ impl<'b> Fields<'b> {
     }
 }
 
-/// Reads so many bytes.
+/// Reads exactly `N` bytes.
 pub fn read_array<const N: usize>(from: &mut impl Read) -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
     from.read_exact(&mut bytes)?;
@@ -197,8 +197,7 @@ pub fn simple_reply(error: Option<Errno>, cookie: u64) -> Vec<u8> {
     out
 }
 
-/// The only chunk of a structured reply, with the beginning of its payload; so many bytes `more`
-/// follow.
+/// The only chunk of a structured reply, with the beginning of its payload; `more` bytes follow.
 pub fn only_chunk(kind: u16, cookie: u64, payload: &[u8], more: usize) -> Vec<u8> {
     let mut out = STRUCTURED_REPLY_MAGIC.to_be_bytes().to_vec();
     out.extend_from_slice(&chunk::FLAG_DONE.to_be_bytes());
@@ -209,7 +208,7 @@ pub fn only_chunk(kind: u16, cookie: u64, payload: &[u8], more: usize) -> Vec<u8
     out
 }
 
-/// A structured reply that says why a command failed, also in words.
+/// A structured reply with the cause of a failed command, also in words.
 pub fn error_chunk(error: Errno, cookie: u64, message: &str) -> Vec<u8> {
     let mut text = message.as_bytes();
     // The protocol's strings have at most 4,096 bytes.

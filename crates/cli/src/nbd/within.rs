@@ -1,4 +1,4 @@
-//! A disk that is served by the process that uses it, over whatever blocks that process has.
+//! A disk served by the process that uses it, over any blocks of that process.
 
 use super::listen::{Listener, Place};
 use super::session::{Options, Serving, serve};
@@ -10,24 +10,24 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// As `oblivio nbd` has it when it is not told otherwise.
+/// The default of `oblivio nbd`.
 const COMMIT_EVERY: Duration = Duration::from_secs(5);
-/// Nothing here tells that a store is at work, so requests are given up late.
+/// Nothing here reports the store's progress, so requests are given up late.
 const TIMEOUT: Duration = Duration::from_secs(600);
-/// So long may clients take for their replies at the end.
+/// How long clients may take for their replies at the end.
 const GRACE: Duration = Duration::from_secs(10);
 const OFTEN: Duration = Duration::from_millis(5);
 
-/// A disk that is being served.
+/// A disk being served.
 pub struct Served {
     serving: Serving,
 }
 
-/// Serves blocks as a disk on a socket, as `oblivio nbd` does: the disk that they hold, or one of
-/// `size` bytes that is made there.
+/// Serves blocks as a disk on a socket, as `oblivio nbd` does: the disk that they hold, or a new
+/// one of `size` bytes.
 ///
 /// # Errors
-/// Those of the blocks, and what is in the way at the socket's path.
+/// Those of the blocks; something else is at the socket's path.
 pub fn nbd_within(blocks: Box<dyn BlockSpace>, size: u64, socket: &Path) -> Result<Served> {
     let disk = match size_in(blocks.root())? {
         Some(_) => Disk::open(blocks)?,
@@ -46,7 +46,7 @@ pub fn nbd_within(blocks: Box<dyn BlockSpace>, size: u64, socket: &Path) -> Resu
 }
 
 impl Served {
-    /// Takes no more requests, and comes back when everything is committed.
+    /// Accepts no more requests, and returns when everything is committed.
     ///
     /// # Errors
     /// Those of the last commit.
@@ -129,7 +129,7 @@ mod tests {
         let mut stream = client(&socket)?;
         ask(&mut stream, flag::FUA, command::WRITE, DATA)?;
         assert_eq!(read(&mut stream)?, DATA);
-        // Also while somebody is connected.
+        // Also while a client is connected.
         served.end()?;
         assert!(!socket.exists(), "its socket goes with it");
 

@@ -1,9 +1,9 @@
-//! Passphrases that go from one process to another, and those of the environment.
+//! Passphrases handed from one process to another, and those of the environment.
 //!
-//! The environment is inherited by every child, and `/proc` shows it for as long as the process
-//! lives; taking a variable out changes neither what `/proc` shows nor the memory that it lies in.
-//! So a command that finds a passphrase there begins again at once, without it: the new program has
-//! another memory, and reads the passphrase, once, from a pipe.
+//! Every child inherits the environment, and `/proc` shows it for the life of the process. Removing
+//! a variable changes neither what `/proc` shows nor the memory that holds it. So a command that
+//! finds a passphrase there executes itself again at once, without it. The new program has another
+//! memory, and reads the passphrase, once, from a pipe.
 
 use super::{Bytes, MAX_LEN, open_fd};
 use crate::exit::usage;
@@ -18,19 +18,19 @@ use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 use zeroize::Zeroizing;
 
-/// Which passphrase.
+/// Kinds of passphrases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Given {
-    /// That of the volume.
+    /// The volume's.
     Known,
     /// The one to add, or to change to.
     New,
-    /// That of the volume, from the process that has started this one.
+    /// The volume's, from the process that started this one.
     Handed,
 }
 
 impl Given {
-    /// Where users put it.
+    /// The variable in which users pass it.
     pub fn variable(self) -> &'static str {
         match self {
             Given::New => "OBLIVIO_NEW_PASSPHRASE",
@@ -38,7 +38,7 @@ impl Given {
         }
     }
 
-    /// Names the descriptor that it is read from.
+    /// The variable that names the pipe's descriptor.
     fn descriptor(self) -> &'static str {
         match self {
             Given::Known => "OBLIVIO_PASSPHRASE_PIPE",
@@ -48,15 +48,15 @@ impl Given {
     }
 }
 
-/// What has come through pipes and was not yet asked for.
+/// Passphrases that came through pipes and were not yet taken.
 static KEPT: Mutex<Vec<(Given, Bytes)>> = Mutex::new(Vec::new());
 
-/// Begins this program again without passphrases in its environment, if there are any. To be
-/// called before anything else: there must be no other thread, and nothing read. In the program
-/// that has begun again it takes them out of their pipes, which children inherit.
+/// Executes this program again without passphrases in its environment, if there are any. Call it
+/// before anything else: no other thread may run, and nothing may have been read. In the program
+/// executed again it empties the pipes, which children inherit.
 ///
 /// # Errors
-/// Says what is wrong with one.
+/// A passphrase in the environment is unusable.
 pub fn leave_environment() -> Result<()> {
     let mut pipes = Vec::new();
     for given in [Given::Known, Given::New] {
@@ -85,7 +85,7 @@ fn begin_again(pipes: &[(Given, Handed)]) -> Result<()> {
         for (given, pipe) in pipes {
             again.env_remove(given.variable()).env(given.descriptor(), pipe.number());
         }
-        // Comes back only where it fails.
+        // Returns only on failure.
         let _ = again.exec();
     }
     let hint = "Use --passphrase-file FILE or --passphrase-fd N instead.";
@@ -96,12 +96,12 @@ fn begin_again(pipes: &[(Given, Handed)]) -> Result<()> {
 pub struct Handed(OwnedFd);
 
 impl Handed {
-    /// Puts it there.
+    /// Puts a passphrase into a new pipe.
     ///
     /// # Errors
     /// It is too long, or those of the system.
     pub fn new(bytes: &[u8]) -> Result<Self> {
-        // So much fits a pipe that nobody reads yet.
+        // A pipe without a reader holds this much.
         if bytes.len() > MAX_LEN {
             return Err(usage("the passphrase is too long", "At most 4,096 bytes are taken."));
         }
@@ -110,7 +110,7 @@ impl Handed {
         Ok(Self(read))
     }
 
-    /// Has a command's process take it.
+    /// Passes the pipe to a command's process.
     pub fn to(&self, command: &mut Command) {
         command.env(Given::Handed.descriptor(), self.number());
     }
@@ -120,14 +120,14 @@ impl Handed {
     }
 }
 
-/// What another process, or this one before it began again, has handed over; once.
+/// The passphrase from another process, or from this one before it executed itself again; once.
 pub fn taken(given: Given) -> Option<Bytes> {
     let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
     let at = kept.iter().position(|(kept, _)| *kept == given)?;
     Some(kept.swap_remove(at).1)
 }
 
-/// Keeps nothing of what was handed over.
+/// Wipes all passphrases handed over.
 pub fn forget() {
     KEPT.lock().unwrap_or_else(PoisonError::into_inner).clear();
 }

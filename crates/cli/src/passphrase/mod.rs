@@ -1,8 +1,8 @@
 //! Where passphrases come from: a file, a descriptor, the environment, or the person.
 //!
-//! Never the command line, which every user of the computer can read. What is read is wiped when
-//! it is no longer needed: it goes through no buffer but those here. What stood in the environment
-//! is taken from there at once ([`handover`]).
+//! Never the command line, which every user of the computer can read. A passphrase goes through no
+//! buffer but those here and is wiped after use. One in the environment is taken from there at once
+//! ([`handover`]).
 
 mod handover;
 mod terminal;
@@ -20,25 +20,25 @@ use std::path::{Path, PathBuf};
 use unicode_normalization::UnicodeNormalization;
 use zeroize::Zeroizing;
 
-/// No passphrase is longer; a wrong file is noticed instead of read to its end.
+/// Limit of a passphrase; a wrong file is noticed instead of read to its end.
 const MAX_LEN: usize = 4096;
 
-/// What was typed or given, wiped on drop.
+/// A passphrase as bytes, wiped on drop.
 type Bytes = Zeroizing<Vec<u8>>;
 
-/// The passphrase of a volume that exists.
+/// The passphrase of an existing volume.
 pub fn known(args: &PassphraseArgs) -> Result<Passphrase> {
     known_bytes(args).map(passphrase)
 }
 
-/// The passphrase of a volume that exists, for a process that is to be started.
+/// The passphrase of an existing volume, for a process to be started.
 pub fn to_hand_over(args: &PassphraseArgs) -> Result<Handed> {
     Handed::new(&known_bytes(args)?)
 }
 
 fn known_bytes(args: &PassphraseArgs) -> Result<Bytes> {
     holds_secrets();
-    // This process was started to go on where another one had asked.
+    // This process continues one that has asked already.
     if let Some(bytes) = taken(Given::Handed) {
         return Ok(bytes);
     }
@@ -48,7 +48,7 @@ fn known_bytes(args: &PassphraseArgs) -> Result<Bytes> {
     }
 }
 
-/// The passphrase for a volume that is being made; typed twice when it is typed.
+/// The passphrase for a new volume; if typed, it is typed twice.
 pub fn first(args: &PassphraseArgs) -> Result<Passphrase> {
     holds_secrets();
     match given(args.passphrase_fd, args.passphrase_file.as_deref(), Given::Known)? {
@@ -69,20 +69,20 @@ fn passphrase(mut bytes: Bytes) -> Passphrase {
     Passphrase::new(std::mem::take(&mut *bytes))
 }
 
-/// From here on this process holds keys and plaintext: it leaves no core dump, and other programs
-/// of the same user cannot look into it.
+/// From here on this process holds keys and plaintext. It leaves no core dump, and other programs
+/// of the same user cannot inspect it.
 fn holds_secrets() {
     #[cfg(target_os = "linux")]
     {
         use rustix::process::{DumpableBehavior, set_dumpable_behavior};
-        // Where the system cannot do it nothing is lost but that.
+        // Where the system cannot do it, only this protection is lost.
         let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     }
 }
 
-/// What was given without asking, in this order: descriptor, file, environment.
+/// A passphrase given without a question, in this order: descriptor, file, environment.
 fn given(fd: Option<u32>, file: Option<&Path>, environment: Given) -> Result<Option<Bytes>> {
-    // Whichever is used, no other one stays in memory.
+    // Taken in any case: no unused one stays in memory.
     let of_environment = taken(environment);
     if let Some(fd) = fd {
         return from_fd(fd).map(Some);
@@ -96,7 +96,7 @@ fn given(fd: Option<u32>, file: Option<&Path>, environment: Given) -> Result<Opt
     Ok(of_environment.map(normal))
 }
 
-/// A secret that everybody on the computer may read is worth a word; it is used all the same.
+/// Warns of a secret that everybody on the computer may read; it is used all the same.
 fn warn_if_open_to_all(file: &File, path: &Path) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     const OTHERS_READ: u32 = 0o004;
@@ -112,7 +112,7 @@ fn warn_if_open_to_all(file: &File, path: &Path) -> io::Result<()> {
 }
 
 fn from_fd(fd: u32) -> Result<Bytes> {
-    // Nothing behind the line is taken, so that `put -` finds the rest.
+    // Reads nothing behind the line: `put -` needs the rest.
     if fd == 0 {
         let read = |byte: &mut [u8]| Ok(rustix::io::read(rustix::stdio::stdin(), byte)?);
         return first_line(read).context("the passphrase on descriptor 0");
@@ -122,14 +122,14 @@ fn from_fd(fd: u32) -> Result<Bytes> {
     first_line(|byte| file.read(byte)).with_context(what)
 }
 
-/// By its path: taking over a bare number is not possible without `unsafe`.
+/// Opens by path: taking over a bare number needs `unsafe`.
 fn open_fd(fd: u32) -> io::Result<File> {
     File::open(PathBuf::from(format!("/dev/fd/{fd}")))
 }
 
 /// The first line without its end, read byte by byte: a buffer would keep a copy.
 fn first_line(mut read: impl FnMut(&mut [u8]) -> io::Result<usize>) -> Result<Bytes> {
-    // With all its room from the start the line never moves and leaves no copy behind.
+    // With full capacity from the start the line never moves and leaves no copy behind.
     let mut line = Zeroizing::new(Vec::with_capacity(MAX_LEN + 1));
     let mut byte = Zeroizing::new([0]);
     while line.len() <= MAX_LEN {
@@ -150,12 +150,12 @@ fn first_line(mut read: impl FnMut(&mut [u8]) -> io::Result<usize>) -> Result<By
     not_empty(normal(line))
 }
 
-/// The passphrase in Unicode's composed form, so that an accent typed on another keyboard or
-/// system is the same accent. What is no text stays as it is.
+/// The passphrase in Unicode's composed form (NFC): the same accent from another keyboard or system
+/// gives the same bytes. Bytes that are not text stay as they are.
 fn normal(typed: Bytes) -> Bytes {
     match std::str::from_utf8(&typed) {
         Ok(text) if !text.is_ascii() => {
-            // Composed text is at most three times as long; so it does not move either.
+            // Composed text is at most three times as long, so this buffer does not move either.
             let mut composed = String::with_capacity(3 * text.len());
             composed.extend(text.nfc());
             Zeroizing::new(composed.into_bytes())
@@ -228,7 +228,7 @@ mod tests {
         assert!(composed.same_as(&as_typed("cafe\u{301}")));
         assert!(!composed.same_as(&as_typed("cafe")));
         assert!(as_typed(vec![0xff, 0x00]).same_as(&Passphrase::new(vec![0xff, 0x00])));
-        // The longest that composing makes of anything; it must not have moved.
+        // The longest result of composing; it must not have moved.
         let long = "\u{fb2c}".repeat(100);
         assert!(normal(Zeroizing::new(long.clone().into_bytes())).capacity() <= 3 * long.len());
     }

@@ -1,5 +1,5 @@
-//! Asks at the terminal, which afterwards is as it was found, whatever ended the asking: an answer,
-//! or any signal that ends or stops a process.
+//! Asks at the terminal and restores it afterwards, whatever ended the question: an answer, or any
+//! signal that ends or stops a process.
 
 use super::{Bytes, MAX_LEN};
 use crate::signals;
@@ -10,16 +10,16 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use zeroize::Zeroizing;
 
-/// A signal interrupts the waiting; one that comes just before it is seen after so long.
+/// A signal interrupts the wait; one that comes just before it is seen after this time.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// Asks a question; what is typed does not show.
+/// Asks a question; typed characters do not show.
 ///
 /// # Errors
 /// There is no terminal, or `InvalidData` for a line that is too long.
 pub fn ask(question: &str) -> io::Result<Bytes> {
     let terminal = File::options().read(true).write(true).open("/dev/tty")?;
-    // From here on no signal ends the process without its being heard of here.
+    // From here on every signal is handled here before it ends the process.
     let mut asking = signals::while_asking()?;
     loop {
         let hidden = Hidden::begin(&terminal)?;
@@ -30,7 +30,7 @@ pub fn ask(question: &str) -> io::Result<Bytes> {
                 drop(hidden);
                 (&terminal).write_all(b"\n")?;
                 if signals::may_stop(signal) {
-                    // Comes back only if the process was stopped, and is wanted again.
+                    // Returns only if the process was stopped and then continued.
                     emulate_default_handler(signal)?;
                 }
             }
@@ -43,7 +43,7 @@ enum Heard {
     Signal(i32),
 }
 
-/// The line that is typed, or the first signal that comes before its end.
+/// The typed line, or the first signal before its end.
 fn answer(mut terminal: &File, asking: &mut signals::Asking) -> io::Result<Heard> {
     let mut line = Zeroizing::new(Vec::with_capacity(MAX_LEN + 1));
     let mut byte = Zeroizing::new([0]);
@@ -67,7 +67,7 @@ fn answer(mut terminal: &File, asking: &mut signals::Asking) -> io::Result<Heard
     }
 }
 
-/// A terminal that does not show what is typed, until this is dropped.
+/// A terminal that hides typed characters until this is dropped.
 struct Hidden<'t> {
     terminal: &'t File,
     found: Termios,
@@ -78,7 +78,7 @@ impl<'t> Hidden<'t> {
         let found = tcgetattr(terminal)?;
         let mut hidden = found.clone();
         hidden.local_modes.remove(LocalModes::ECHO);
-        // The end of the line does show; lines are put together by the terminal.
+        // The end of the line does show; the terminal assembles lines.
         hidden.local_modes.insert(LocalModes::ECHONL | LocalModes::ICANON | LocalModes::ISIG);
         tcsetattr(terminal, OptionalActions::Now, &hidden)?;
         Ok(Self { terminal, found })

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 pub use tree::Put;
 
-/// What was done, for people and for `--json`.
+/// The result, for people and for `--json`.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Summary {
     pub files: u64,
@@ -45,7 +45,7 @@ pub fn run(args: &PutArgs) -> Result<()> {
     Ok(())
 }
 
-/// What is wrong with the sources is said before a passphrase is asked for.
+/// Checks the sources before asking for a passphrase.
 fn check_sources(args: &PutArgs, locals: &[OsString]) -> Result<()> {
     for local in locals {
         if local == "-" {
@@ -102,13 +102,13 @@ fn put_all(
 
 fn begin_progress(args: &PutArgs, locals: &[OsString]) -> Progress {
     let quiet = args.open.quiet;
-    // Only looked up for a bar that somebody sees.
+    // Added up only for a visible bar.
     let total = (!quiet && progress::shows() && locals.iter().all(|local| local != "-"))
         .then(|| locals.iter().map(|local| source::bytes_below(Path::new(local))).sum());
     Progress::bytes(quiet, total)
 }
 
-/// Where standard input goes: to the very name, or to `--name` in a directory.
+/// Where standard input goes: to that very name, or to `--name` in a directory.
 fn stdin_place(
     args: &PutArgs,
     to: &Destination,
@@ -130,14 +130,13 @@ fn stdin_place(
     }
 }
 
-/// The name that a local path has in the volume: that of what it leads to, so that `.` and `..`
-/// have one too.
+/// The name of a local path in the volume: that of its target, which gives `.` and `..` one too.
 fn name_of(local: &Path) -> Result<Vec<u8>> {
     if let Some(name) = local.file_name() {
         return Ok(name.as_bytes().to_vec());
     }
     let whole: PathBuf = local.canonicalize().with_context(|| local.display().to_string())?;
-    // The root directory has no name; its content goes right where it was asked to.
+    // The root directory has no name; its content goes right into the target.
     Ok(whole.file_name().map(|name| name.as_bytes().to_vec()).unwrap_or_else(|| b"root".to_vec()))
 }
 

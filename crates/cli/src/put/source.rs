@@ -1,4 +1,4 @@
-//! What is read from the local disk: attributes, and content without its holes.
+//! Reads from the local disk: attributes, and content without its holes.
 
 use oblivio_volume::fs::{NewNode, SetAttr, Timestamp};
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -6,33 +6,33 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-/// So much is read at once: many blocks of the volume, so that they share accesses.
+/// Bytes per read: many blocks of the volume, which then share accesses.
 pub const PIECE: usize = 4 << 20;
 
-/// Opens a file to be stored. It was looked at just before; if a pipe or a link took its place,
-/// neither is waited for or followed.
+/// Opens a file to store. It was examined just before; if a pipe or a link has taken its place,
+/// this neither waits for it nor follows it.
 pub fn open(path: &Path, follow: bool) -> io::Result<File> {
     use rustix::fs::OFlags;
     let flags = if follow { OFlags::NONBLOCK } else { OFlags::NONBLOCK | OFlags::NOFOLLOW };
     OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path)
 }
 
-/// Whether anything can be read of a file, however long it says that it is.
+/// Whether a file yields any bytes, whatever length it reports.
 pub fn has_content(file: &File) -> io::Result<bool> {
     match file.read_at(&mut [0], 0) {
         Ok(len) => Ok(len > 0),
-        // One that cannot be looked at is read.
+        // One without random access is read.
         Err(error) if error.kind() == io::ErrorKind::NotSeekable => Ok(true),
         Err(error) => Err(error),
     }
 }
 
-/// The attributes of something that is made in the volume.
+/// The attributes for a new node in the volume.
 pub fn node(found: &Metadata) -> NewNode {
     NewNode { mode: found.mode() & 0o7777, uid: found.uid(), gid: found.gid(), mtime: mtime(found) }
 }
 
-/// The same, to be set on something that is there.
+/// The same, for an existing node.
 pub fn attributes(found: &Metadata) -> SetAttr {
     let NewNode { mode, uid, gid, mtime } = node(found);
     let (mode, uid, gid) = (Some(mode), Some(uid), Some(gid));
@@ -43,8 +43,8 @@ fn mtime(found: &Metadata) -> Timestamp {
     Timestamp { seconds: found.mtime(), nanos: u32::try_from(found.mtime_nsec()).unwrap_or(0) }
 }
 
-/// Calls `each` with every piece of a file's data and where it is, in order, without holes.
-/// Returns how long the file really was: it may have been cut while it was read.
+/// Calls `each` with every piece of a file's data and its offset, in order, without holes. Returns
+/// the file's real length: it may have been cut during the read.
 pub fn each_piece(
     file: &File,
     len: u64,
@@ -98,7 +98,7 @@ fn next_data(file: &File, at: u64, len: u64) -> Option<(u64, u64)> {
     let begin = match seek(file, SeekFrom::Data(at)) {
         Ok(begin) => begin,
         Err(rustix::io::Errno::NXIO) => return None,
-        // A file system that knows of no holes.
+        // A file system without holes.
         Err(_) => return Some((at, len)),
     };
     let end = seek(file, SeekFrom::Hole(begin)).unwrap_or(len).min(len);
@@ -116,7 +116,7 @@ fn next_data(_file: &File, at: u64, len: u64) -> Option<(u64, u64)> {
     (at < len).then_some((at, len))
 }
 
-/// The bytes of all files below a path; only for a progress bar, so what cannot be read is 0.
+/// The bytes of all files below a path. Only for a progress bar: an unreadable file counts as 0.
 pub fn bytes_below(path: &Path) -> u64 {
     let Ok(found) = path.symlink_metadata() else { return 0 };
     if found.is_dir() {

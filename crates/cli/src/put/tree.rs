@@ -20,10 +20,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
-/// Room below which a new file is staged.
+/// Free bytes below which a new file is staged.
 const SCARCE: u64 = 8 << 20;
 
-/// How a file is named once it is safe.
+/// How stored files are announced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Announce {
     Nothing,
@@ -72,9 +72,9 @@ impl<'s> Put<'s> {
         })
     }
 
-    /// Stores what was named on the command line. As cp has it, a symbolic link is followed then,
-    /// but for a recursive copy, and a pipe or device is read to its end. So is one that a link
-    /// leads to, as a shell names what another program says.
+    /// Stores a path from the command line. As with cp, a symbolic link is followed, except in a
+    /// recursive copy. A pipe or device is read to its end, also behind a link: a shell names
+    /// another program's output so.
     pub fn named(&mut self, local: &Path, place: &Place) -> Result<()> {
         let shown = || local.display().to_string();
         let found = local.symlink_metadata().with_context(shown)?;
@@ -84,7 +84,7 @@ impl<'s> Put<'s> {
             && is_endless(followed)
             && (is_link || !self.recursive)
         {
-            // It waits for the one who writes, where a look at it first would find nothing yet.
+            // Opening waits for the writer; a check for content before it would find none.
             let mut from = std::fs::File::open(local).with_context(shown)?;
             self.stream(&mut from, place.clone()).with_context(shown)?;
             self.committer.changed();
@@ -114,7 +114,7 @@ impl<'s> Put<'s> {
         self.commit_if_due()
     }
 
-    /// Counts what is there and is not stored: whoever looks at the exit code only hears of it.
+    /// Counts something that is not stored, for callers who look only at the exit code.
     fn skip(&mut self, local: &Path, what: &str) -> Result<()> {
         self.summary.skipped += 1;
         let hint = "Everything else was stored.";
@@ -146,7 +146,7 @@ impl<'s> Put<'s> {
         Ok(())
     }
 
-    /// The directory in the volume; one that is there is entered.
+    /// The directory in the volume; an existing one is entered.
     fn make_directory(&mut self, found: &Metadata, place: &Place) -> Result<Ino> {
         match self.there(place)? {
             Some(attr) if attr.kind == FileKind::Directory => Ok(attr.ino),
@@ -166,7 +166,7 @@ impl<'s> Put<'s> {
         }
     }
 
-    /// As [`Self::there`], for what a file or link may take the place of.
+    /// As [`Self::there`], for something that a file or link may replace.
     fn replaceable(&self, place: &Place) -> Result<Option<Attr>> {
         match self.there(place)? {
             Some(attr) if attr.kind == FileKind::Directory => {
@@ -191,7 +191,7 @@ impl<'s> Put<'s> {
     }
 
     fn file(&mut self, local: &Path, place: &Place) -> Result<()> {
-        // What was named without -r may be a link, which was followed already.
+        // A path named without -r may be a link, already followed.
         let file = source::open(local, !self.recursive)?;
         let found = file.metadata()?;
         if !found.is_file() {
@@ -203,7 +203,7 @@ impl<'s> Put<'s> {
             self.link(ino, place)?;
             self.progress.add(found.len());
         } else if found.len() == 0 && source::has_content(&file)? {
-            // Made as it is read, as those in /proc are: how long it is shows at its end.
+            // Content made on reading, as in /proc: the length shows at its end.
             return self.stream_with(&mut &file, place.clone(), source::node(&found));
         } else {
             let ino = self.content(place, &file, &found)?;
@@ -218,7 +218,7 @@ impl<'s> Put<'s> {
         Ok(())
     }
 
-    /// One more name for a file that this `put` has stored.
+    /// Adds a name to a file that this `put` has stored.
     fn link(&mut self, ino: Ino, place: &Place) -> Result<()> {
         match self.replaceable(place)? {
             Some(there) if there.ino == ino => Ok(()),
@@ -228,7 +228,7 @@ impl<'s> Put<'s> {
         }
     }
 
-    /// Makes something at its place, or, over something else, in the staging directory first.
+    /// Makes something at its place, or, to replace something, in the staging directory first.
     fn make<T>(
         &mut self,
         place: &Place,
@@ -248,7 +248,7 @@ impl<'s> Put<'s> {
 
     fn content(&mut self, place: &Place, file: &std::fs::File, found: &Metadata) -> Result<Ino> {
         let there = self.replaceable(place)?;
-        // A new file that fits in one commit comes into being whole.
+        // A new file that fits one commit appears whole.
         if !self.committer.has_room(found.len()) {
             self.commit()?;
         }
@@ -269,7 +269,7 @@ impl<'s> Put<'s> {
         })
     }
 
-    /// Stores what a reader yields, as standard input.
+    /// Stores what a reader yields, such as standard input.
     pub fn stream(&mut self, from: &mut dyn Read, place: Place) -> Result<()> {
         let process = (rustix::process::geteuid(), rustix::process::getegid());
         let (uid, gid) = (process.0.as_raw(), process.1.as_raw());
@@ -299,15 +299,15 @@ impl<'s> Put<'s> {
         Ok(())
     }
 
-    /// Whether a file of this length leaves little room, or finds none: then the file system commits
-    /// when it must, and not only when it is told.
+    /// Whether a file of this length leaves little room or none: then the file system commits by
+    /// itself, and not only on request.
     fn is_scarce(&self, len: u64) -> Result<bool> {
         let usage = self.fs.usage()?;
         let free = usage.free_blocks.saturating_mul(usage.block_bytes);
         Ok(free < len.saturating_mul(2).saturating_add(SCARCE))
     }
 
-    /// Creates a file, has it filled, and puts it in its place; nothing of it stays on failure.
+    /// Creates a file, fills it, and puts it in its place; on failure nothing of it stays.
     fn written(
         &mut self,
         place: &Place,
@@ -323,7 +323,7 @@ impl<'s> Put<'s> {
             fill(self, attr.ino, handle).and_then(|set| Ok(self.fs.set_attr(attr.ino, set)?));
         let closed = self.fs.close(handle);
         if let Err(error) = filled.and(closed.map_err(Into::into)) {
-            // The first failure is the one to tell of.
+            // Report the first failure.
             let _ = self.fs.unlink(at.0, &at.1);
             return Err(error);
         }
@@ -337,11 +337,11 @@ impl<'s> Put<'s> {
         self.publisher.ordinary(OrdinaryEvent::write(ino, at + bytes, at, bytes));
         self.committer.wrote(bytes);
         self.progress.add(bytes);
-        // A file at its own name must not be committed before it is whole.
+        // A file at its final name must not be committed before it is whole.
         if may_commit { self.commit_if_due() } else { Ok(()) }
     }
 
-    /// Counts a file that could not be stored, unless that ends everything.
+    /// Counts a file that failed, unless the error is fatal.
     pub fn failed(&mut self, error: anyhow::Error) -> Result<()> {
         let Self { failures, progress, .. } = self;
         let mut noted = Ok(());
@@ -353,7 +353,7 @@ impl<'s> Put<'s> {
         if self.committer.due() { self.commit() } else { Ok(()) }
     }
 
-    /// Commits, and names what is safe from now on.
+    /// Commits, and announces the files that are now safe.
     fn commit(&mut self) -> Result<()> {
         self.committer.commit()?;
         let waiting = std::mem::take(&mut self.waiting);
@@ -369,7 +369,7 @@ impl<'s> Put<'s> {
         Ok(())
     }
 
-    /// Sets the times of directories, commits the rest and tells what was done.
+    /// Sets the times of directories, commits the rest and returns the summary.
     pub fn finish(mut self) -> Result<(Summary, Failures)> {
         for (ino, set) in std::mem::take(&mut self.directories).into_iter().rev() {
             self.fs.set_attr(ino, set)?;
@@ -383,7 +383,7 @@ impl<'s> Put<'s> {
     }
 }
 
-/// Whether it has no length of its own, and is read until it ends.
+/// Whether it has no length of its own and is read to its end.
 fn is_endless(found: &Metadata) -> bool {
     let kind = found.file_type();
     kind.is_fifo() || kind.is_char_device() || kind.is_block_device()

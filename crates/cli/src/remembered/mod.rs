@@ -1,9 +1,9 @@
-//! What this computer remembers of the volumes it has used: one small file for each, and one for each
-//! place where a volume was.
+//! This computer's memory of the volumes it has used: one small file for each volume, and one for
+//! each place where a volume was.
 //!
-//! It is what tells an older state, or another volume, from the one that was left. So a file that cannot
-//! be read is an error and not a first time; and one session at a time has a volume, whatever became of
-//! the lock in the volume's own folder.
+//! It distinguishes the last state of a volume from an older one, and from another volume. So an
+//! unreadable file is an error, not a first use. Only one session at a time has a volume, whatever
+//! happened to the lock in the volume's own folder.
 
 mod place;
 mod record;
@@ -19,27 +19,27 @@ use std::fs::{DirBuilder, File};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// What is remembered of the volume at one place, for one session.
+/// The memory of the volume at one place, for one session.
 pub struct Remembered {
     folder: PathBuf,
     place: PlaceNote,
-    /// The volume may be another one than the one that was at this place.
+    /// A different volume than before may be at this place.
     any_volume: bool,
     /// Nothing is noted.
     unchanged: bool,
     taken: Option<Taken>,
 }
 
-/// A volume that this session has.
+/// The volume of this session.
 struct Taken {
     record: Record,
-    /// Locked as long as it is open.
+    /// Locked while open.
     _lock: Option<File>,
 }
 
 impl Remembered {
-    /// Of the volume at `place`, a folder, file or partition that is there. With `any_volume` it may be
-    /// another one than before.
+    /// The memory of the volume at `place`, an existing folder, file or partition. With
+    /// `any_volume` it may be a different one than before.
     ///
     /// # Errors
     /// `Forgotten` when there is no home directory.
@@ -56,8 +56,8 @@ impl Remembered {
         Self { folder, place, any_volume, unchanged: false, taken: None }
     }
 
-    /// The same for a session that leaves no trace in the volume: what it does is not remembered, and
-    /// keeps no other session out.
+    /// The same for a session that leaves no trace in the volume: it is not remembered, and keeps
+    /// no other session out.
     pub fn unchanged(self) -> Self {
         Self { unchanged: true, ..self }
     }
@@ -108,12 +108,12 @@ impl Keeper for Remembered {
     }
 }
 
-/// What is kept cannot be read.
+/// An error: the memory cannot be read.
 fn unreadable(path: &Path, why: &str) -> Error {
     forgotten(format!("is unreadable: {}: {why}", path.display()))
 }
 
-/// Something cannot be kept.
+/// An error: the memory cannot be written.
 fn unkept(path: &Path, error: &std::io::Error) -> Error {
     forgotten(format!("cannot be kept: {}: {error}", path.display()))
 }
@@ -167,7 +167,7 @@ mod tests {
         };
         assert!(what.contains(&mine.volume.to_string()), "{what}");
         assert!(what.contains(&other.volume.to_string()), "{what}");
-        // It is meant: from now on this one belongs here.
+        // The user means it: from now on this volume belongs here.
         let mut session = at(true);
         session.take(other.volume)?;
         session.note(&other, Keep::Soon)?;

@@ -1,4 +1,4 @@
-//! Which volume was at a place when this computer used it last.
+//! The volume that was at a place when this computer used it last.
 
 use super::{unkept, unreadable};
 use oblivio_crypto::{VolumeId, digest};
@@ -13,16 +13,16 @@ use std::path::{Path, PathBuf};
 /// The first line of the file; the number is the format's version.
 const MAGIC: &str = "oblivio-place 1";
 
-/// The file about one place. Its name is a digest of the place's path.
+/// The file for one place. Its name is a digest of the place's path.
 pub(super) struct PlaceNote {
     place: PathBuf,
     path: PathBuf,
-    /// What it says, once it was written.
+    /// Its content, once written.
     kept: Option<VolumeId>,
 }
 
 impl PlaceNote {
-    /// About a place; links on the way to it do not count.
+    /// The note for a place, with links resolved.
     pub(super) fn of(folder: &Path, place: &Path) -> Self {
         let place = place.canonicalize().unwrap_or_else(|_| place.to_owned());
         let name = hex(&digest(place.as_os_str().as_bytes())[..16]);
@@ -34,7 +34,7 @@ impl PlaceNote {
         crate::human::plain(&self.place.display().to_string())
     }
 
-    /// The volume that was there, `None` when none is known.
+    /// The volume noted for the place, `None` when none is known.
     pub(super) fn volume(&self) -> Result<Option<VolumeId>> {
         let text = match fs::read_to_string(&self.path) {
             Ok(text) => text,
@@ -73,7 +73,7 @@ impl PlaceNote {
     }
 }
 
-/// Puts a new file in the place of another, durably.
+/// Replaces a file by a new one, durably.
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<File> {
     let dir = path.parent().unwrap_or(Path::new("."));
     let mut file = tempfile::Builder::new().prefix(OsStr::new(".new-")).tempfile_in(dir)?;
@@ -101,7 +101,7 @@ pub(super) fn unhex<const N: usize>(hex: &str) -> Option<[u8; N]> {
     Some(out)
 }
 
-/// The identity of a volume as it is shown.
+/// A volume's identity from its text form.
 pub(super) fn identity(text: &str) -> Option<VolumeId> {
     unhex(text).map(VolumeId)
 }

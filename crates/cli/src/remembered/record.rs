@@ -1,8 +1,8 @@
-//! The file about one volume: two notes that take turns, so that one that is torn by a power failure
-//! leaves the one before it.
+//! The file for one volume: two notes that take turns. A note torn by a power failure leaves the
+//! previous one.
 //!
-//! Each is a few lines of text with a checksum, in 512 bytes. A note is one small write into a file that
-//! is there, since a sync waits for it.
+//! Each is a few lines of text with a checksum, in 512 bytes. A note is one small write into an
+//! existing file, because a sync waits for it.
 
 use super::place::{hex, identity, replace, unhex};
 use super::{unkept, unreadable};
@@ -15,26 +15,26 @@ use std::path::{Path, PathBuf};
 
 /// The first line of a note; the number is the format's version.
 const MAGIC: &str = "oblivio-known 2";
-/// The first line of the file that versions before 2 wrote.
+/// The first line of the file in versions before 2.
 const MAGIC_1: &str = "oblivio-seen 1";
 /// Bytes of a note.
 const NOTE: usize = 512;
 
-/// What was parsed, or why not.
+/// The parsed value, or why it is invalid.
 type Parsed<T> = std::result::Result<T, &'static str>;
 
-/// The file about one volume.
+/// The file for one volume.
 pub(super) struct Record {
     path: PathBuf,
     volume: VolumeId,
-    /// `None` until something is noted, when there is none yet or one of an older version.
+    /// `None` until the first note, if there is no file yet or one of an older version.
     file: Option<File>,
-    /// Notes so far; the next goes where this one, modulo two, says.
+    /// Notes so far; the number modulo two gives a note's place.
     count: u64,
 }
 
 impl Record {
-    /// Opens what is known of a volume.
+    /// Opens the record of a volume.
     pub(super) fn open(folder: &Path, volume: VolumeId) -> Result<(Self, Option<Known>)> {
         let path = folder.join(volume.to_string());
         let mut record = Self { path, volume, file: None, count: 0 };
@@ -57,7 +57,7 @@ impl Record {
         Ok((record, Some(known)))
     }
 
-    /// Keeps a note.
+    /// Writes a note.
     pub(super) fn write(&mut self, known: &Known, keep: Keep) -> Result<()> {
         let note = print(known, self.count + 1);
         let at = (self.count + 1) % 2 * NOTE as u64;
@@ -66,7 +66,7 @@ impl Record {
                 Keep::Soon => Ok(()),
                 Keep::Durable => file.sync_data(),
             }),
-            // Both places exist from the beginning; the other one says nothing yet.
+            // Both places exist from the beginning; the other one is still empty.
             None => {
                 let mut both = vec![b'\n'; 2 * NOTE];
                 both[at as usize..at as usize + NOTE].copy_from_slice(&note);
@@ -101,12 +101,12 @@ impl Record {
         Ok(bytes)
     }
 
-    /// What a version before 2 noted: a commit, and beside it how many syncs stood on it.
+    /// The note of a version before 2: a commit, and separately the number of syncs on it.
     fn version_1(&self, bytes: &[u8]) -> Result<Known> {
         let text = std::str::from_utf8(bytes).map_err(|_| self.unreadable("it is no text"))?;
         let known = parse_1(text, self.volume).map_err(|why| self.unreadable(why))?;
         let mut line = String::new();
-        // A note of syncs that is not whole tells nothing.
+        // A torn note of syncs says nothing.
         if let Ok(file) = File::open(self.path.with_extension("syncs")) {
             let _ = file.take(NOTE as u64).read_to_string(&mut line);
         }
@@ -120,7 +120,7 @@ impl Record {
     }
 }
 
-/// The newest whole note of the two, and its number.
+/// The newest valid note of the two, and its number.
 fn newest(bytes: &[u8], volume: VolumeId) -> Parsed<(u64, Known)> {
     let notes = bytes.chunks(NOTE).map(|note| parse(note, volume));
     let mut best = Err("neither of its two notes is whole");
@@ -132,7 +132,7 @@ fn newest(bytes: &[u8], volume: VolumeId) -> Parsed<(u64, Known)> {
                 }
                 best = Ok((count, known));
             }
-            // What is whole and about something else is never passed over.
+            // A whole note that is unusable is an error, never skipped.
             Err(Some(why)) => return Err(why),
             Err(None) => {}
         }
@@ -166,7 +166,7 @@ fn print(known: &Known, count: u64) -> Vec<u8> {
     note
 }
 
-/// Parses a note; `Err(None)` for one that is not whole.
+/// Parses a note; `Err(None)` for a torn one.
 fn parse(note: &[u8], volume: VolumeId) -> std::result::Result<(u64, Known), Option<&'static str>> {
     let text = std::str::from_utf8(note).map_err(|_| None)?;
     let (body, sum) = text.rsplit_once("sum ").ok_or(None)?;

@@ -1,9 +1,8 @@
-//! What the servers of mounts and of disks have in common: the turns that the one thread takes
-//! which works on a volume, when it commits, what it tells whoever looks after it, and how its
-//! threads are started.
+//! The common part of the servers of mounts and disks: the loop of the one thread that works on a
+//! volume, when it commits, its reports to the administrator, and the start of its threads.
 //!
-//! A server owns its medium, takes batches from [`Upkeep::next`] until there are none, serves each,
-//! tells of changes by [`Upkeep::changed`] and of how everything went by [`Upkeep::judge`].
+//! A server owns its medium, takes batches from [`Upkeep::next`] until there are none, and serves
+//! each. It reports changes by [`Upkeep::changed`] and outcomes by [`Upkeep::judge`].
 
 mod running;
 
@@ -18,33 +17,33 @@ pub use running::Running;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// So many bytes at the most are read in one batch, unless one request alone wants more.
+/// Limit of the bytes read in one batch, unless a single request wants more.
 pub const READ_BYTES: u64 = 16 << 20;
 
-/// So many bytes at the most go into one commit: more than a tree volume takes before it wants one, so
-/// that it comes where it has least to write.
+/// Limit of the bytes in one commit: more than a tree volume takes before it wants a commit, which
+/// then comes where it has least to write.
 const COMMIT_BYTES: u64 = 96 << 20;
 
-/// What has settled is committed so much later as the last commit took, at least: where commits are
-/// dear, a program that changes something now and then must not spend its time on them.
+/// Settled changes wait at least this many times the duration of the last commit. Where commits are
+/// expensive, a program with occasional changes must not spend its time on them.
 const COMMIT_SHARE: u32 = 10;
 
-/// What is served.
+/// What a server serves.
 pub trait Medium {
-    /// Does a little of what the volume puts off; gives the pause until it wants to be asked
-    /// again, if it has more.
+    /// Does a little of the volume's deferred work; returns the pause until the next call, if there
+    /// is more.
     ///
     /// # Errors
     /// Those of the volume.
     fn idle(&mut self) -> Result<Option<Duration>>;
 
-    /// Makes everything durable that was changed.
+    /// Makes all changes durable.
     ///
     /// # Errors
     /// Those of the volume.
     fn commit(&mut self) -> Result<()>;
 
-    /// Whether it should be committed before the next request.
+    /// Whether to commit before the next request.
     fn wants_commit(&self) -> bool;
 }
 
@@ -77,34 +76,35 @@ impl Medium for Disk {
     }
 }
 
-/// How a volume is looked after.
+/// The parameters of a volume's upkeep.
 pub struct Habits {
     pub commit_every: Duration,
-    /// So long after the last change, at least, everything is committed where nobody tells when programs want that.
+    /// Minimum delay between the last change and its commit, where no sync requests arrive. `None`
+    /// where they do, and at a pace.
     pub settle: Option<Duration>,
     /// Whether the volume works at a pace.
     pub paced: bool,
-    /// What to do about a failure that the server does not get over by itself.
+    /// Advice for a failure that the server cannot recover from.
     pub advice: &'static str,
 }
 
-/// What a server keeps between requests, for the volume's sake.
+/// A server's state between requests, for the volume's sake.
 pub struct Upkeep<Op, A, E> {
     queue: Arc<Queue<Op, A, E>>,
     habits: Habits,
-    /// Bytes that are not committed; 0 when nothing is to be done.
+    /// Uncommitted bytes; 0 when there is nothing to do.
     uncommitted: u64,
     next_commit: Instant,
-    /// When what was changed has settled, if nothing more is changed until then.
+    /// When the changes have settled, if no more come until then.
     settles: Option<Instant>,
-    /// How long the last commit took.
+    /// The duration of the last commit.
     took: Duration,
     judge: Arc<Judge<Op, A, E>>,
-    /// What is left of long requests.
+    /// Unfinished parts of long requests.
     later: Vec<Request<Op, A, E>>,
-    /// When the volume wants to be asked for what it put off.
+    /// When the volume wants its next idle call.
     idle_at: Option<Instant>,
-    /// Whether requests were handed out since [`Self::next`] last looked at the clock.
+    /// Whether requests were handed out since [`Self::next`] last checked the clock.
     served: bool,
 }
 
@@ -128,13 +128,13 @@ impl<Op, A, E: Refusal> Upkeep<Op, A, E> {
         }
     }
 
-    /// What is to be served next: all that waits, then what was put off. Until something comes, the
-    /// volume has quiet moments and commits. `None` when the queue is closed and nothing is left:
-    /// the server then commits and gives the volume back.
+    /// The next requests: all that wait, then the deferred ones. Until some come, the volume does
+    /// idle work and commits. `None` when the queue is closed and nothing is left: the server then
+    /// commits and gives the volume back.
     pub fn next(&mut self, medium: &mut impl Medium) -> Option<Vec<Request<Op, A, E>>> {
         loop {
             if std::mem::take(&mut self.served) {
-                // A tick is due at its time, also while there is work that needs no access.
+                // A tick is due at its time, also during work that needs no access.
                 if self.habits.paced {
                     self.idle(medium);
                 }
@@ -167,26 +167,25 @@ impl<Op, A, E: Refusal> Upkeep<Op, A, E> {
         }
     }
 
-    /// Lets what is left of a long request wait until others were served.
+    /// Lets the rest of a long request wait until others were served.
     pub fn put_off(&mut self, request: Request<Op, A, E>) {
         self.later.push(request);
     }
 
-    /// So many bytes were changed, at least [`CHANGE_BYTES`] for every request that changes
-    /// anything.
+    /// Counts changed bytes, at least [`CHANGE_BYTES`] for every request with a change.
     pub fn changed(&mut self, bytes: u64) {
         self.uncommitted += bytes.max(CHANGE_BYTES);
         self.settles =
             self.habits.settle.map(|pause| Instant::now() + pause.max(self.took * COMMIT_SHARE));
     }
 
-    /// Something may have been changed by a request that programs do not make to change anything. It
-    /// waits for the timer: who only reads must not say when what others changed is committed.
+    /// Counts a possible change by a request that programs do not make to change anything. It waits
+    /// for the timer: a mere reader must not decide when the changes of others are committed.
     pub fn may_have_changed(&mut self) {
         self.uncommitted += CHANGE_BYTES;
     }
 
-    /// A quiet moment: what the volume puts off is done, a little of it at a time.
+    /// Idle work: does the volume's deferred work, a little at a time.
     fn idle(&mut self, medium: &mut impl Medium) {
         if self.idle_at.is_none_or(|at| at > Instant::now()) {
             return;
@@ -196,8 +195,8 @@ impl<Op, A, E: Refusal> Upkeep<Op, A, E> {
         self.idle_at = done.ok().flatten().map(|pause| Instant::now() + pause);
     }
 
-    /// The timer is public: it runs at the same pace whatever was asked for. So is when a volume wants it,
-    /// and when the last change was.
+    /// Commits by the timer. The timer is public: it keeps the same pace whatever the requests.
+    /// Public too are when a volume wants a commit, and when the last change was.
     fn commit_if_due(&mut self, medium: &mut impl Medium, wanted: bool) {
         let now = Instant::now();
         let due = now >= self.next_commit;
@@ -208,7 +207,7 @@ impl<Op, A, E: Refusal> Upkeep<Op, A, E> {
         let settled = self.settles.take_if(|at| now >= *at).is_some();
         let due = (due || settled) && self.uncommitted > 0;
         if wanted || self.uncommitted >= COMMIT_BYTES || due {
-            // Nobody waits for this commit, so nobody else would hear of it.
+            // No client waits for this commit, so its error must be reported here.
             if let Err(error) = self.commit(medium).map_err(|error| error.to_string())
                 && self.judge.is_news(&error)
             {
@@ -217,10 +216,10 @@ impl<Op, A, E: Refusal> Upkeep<Op, A, E> {
         }
     }
 
-    /// One commit, for everybody who waits for one.
+    /// One commit, for all that want one.
     ///
     /// # Errors
-    /// Those of the volume, which were judged already.
+    /// Those of the volume, already judged.
     pub fn commit(&mut self, medium: &mut impl Medium) -> Result<()> {
         let begun = Instant::now();
         let committed = medium.commit();
@@ -229,7 +228,7 @@ impl<Op, A, E: Refusal> Upkeep<Op, A, E> {
             self.uncommitted = 0;
             self.settles = None;
             self.idle_at.get_or_insert_with(Instant::now);
-            // Only now: what lies in memory can be read while the store is away.
+            // Only now: data in memory can be read while the store is away.
             if self.judge.is_over() {
                 log::note("the store answers again, and everything is committed");
             }
@@ -238,7 +237,7 @@ impl<Op, A, E: Refusal> Upkeep<Op, A, E> {
         committed
     }
 
-    /// Judges how something went ([`Judge::judge`]).
+    /// Judges an outcome ([`Judge::judge`]).
     pub fn judge(&self, error: Option<&Error>) {
         self.judge.judge(error);
     }
@@ -265,7 +264,7 @@ mod tests {
         }
     }
 
-    /// Counts quiet moments and commits; commits fail while they are to.
+    /// Counts idle calls and commits; commits fail on demand.
     #[derive(Default)]
     struct Counts {
         idle: usize,
@@ -304,7 +303,7 @@ mod tests {
         Arc::new(queue)
     }
 
-    /// Ticks are due at their times whatever is being served, also what was put off.
+    /// Ticks are due at their times whatever is served, also with deferred requests.
     #[test]
     fn a_pace_is_kept_during_a_long_request() {
         for paced in [false, true] {
@@ -321,7 +320,7 @@ mod tests {
         }
     }
 
-    /// A commit that nobody waits for and that fails is tried again, and told of once.
+    /// A failed commit that no client waits for is tried again, and reported once.
     #[test]
     fn much_is_committed_without_being_asked() {
         let (queue, mut counts) = (queue(), Counts { full: true, ..Counts::default() });
@@ -344,7 +343,7 @@ mod tests {
         assert_eq!(counts.commits, 4, "a little waits for its time");
     }
 
-    /// The last change starts the clock anew; what is no change does not, nor does it commit.
+    /// Each change restarts the clock; a request without one does not, nor does it commit.
     #[test]
     fn what_has_settled_is_committed_once() {
         let (queue, mut counts) = (queue(), Counts { full: true, ..Counts::default() });

@@ -11,7 +11,7 @@ use std::thread::{self, JoinHandle};
 pub struct Running(JoinHandle<Result<()>>);
 
 impl Running {
-    /// Starts a server, and the clock that answers for a store that does not.
+    /// Starts a server, and the clock that answers for a stalled store.
     ///
     /// # Errors
     /// Those of the system.
@@ -25,7 +25,7 @@ impl Running {
         E: Refusal,
     {
         let watched = Arc::clone(queue);
-        // Whatever ends the server, nobody waits for it any longer.
+        // Whatever ends the server, every request gets an answer.
         let end = End(Arc::clone(queue));
         thread::Builder::new().name("deadline".into()).spawn(move || {
             watched.watch(|waited| {
@@ -46,7 +46,7 @@ impl Running {
     /// Waits until the server has ended and everything is committed.
     ///
     /// # Errors
-    /// What it ended by.
+    /// The error that ended it.
     pub fn wait(self) -> anyhow::Result<()> {
         match self.0.join() {
             Ok(ended) => Ok(ended?),

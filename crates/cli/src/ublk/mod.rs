@@ -1,6 +1,6 @@
 //! `ublk`: a volume as a block device of this computer, without a client in between.
 //!
-//! The kernel's requests go into the queue that a disk over NBD has, and the same server works
+//! The kernel's requests go into the same queue as those of NBD clients, and the same server works
 //! through it. `session` holds the threads together, `stop` ends it well.
 
 mod session;
@@ -42,7 +42,7 @@ pub fn run(args: &UblkArgs) -> Result<()> {
     Recorder::finish_after(recorder, stop::until_ended(serving, signals))
 }
 
-/// What the device is to be like.
+/// The device's parameters.
 fn parameters(args: &UblkArgs, disk: &Disk) -> Result<Parameters> {
     let (size, block) = (disk.size(), disk.block_bytes());
     let logical = match args.block_size {
@@ -59,7 +59,7 @@ fn parameters(args: &UblkArgs, disk: &Disk) -> Result<Parameters> {
         let what = format!("the disk's size is no multiple of {logical} bytes");
         return Err(usage(what, "Use a smaller --block-size, or none."));
     }
-    // What is written costs whole blocks of the volume, so others should know of them.
+    // A write costs whole blocks of the volume, and programs should know their size.
     let best = u32::try_from(block.next_power_of_two()).unwrap_or(1 << 20).clamp(logical, 1 << 20);
     Ok(Parameters {
         size,
@@ -78,7 +78,7 @@ fn not_there() -> Error {
     )
 }
 
-/// What the driver or the system answered, with what to do about it.
+/// The driver's or the system's error, with advice.
 fn explain(error: io::Error) -> Error {
     match error.kind() {
         ErrorKind::NotFound => not_there(),

@@ -1,4 +1,4 @@
-//! A block device that is served: its threads, and what its requests become.
+//! A served block device: its threads, and the mapping of its requests.
 
 use super::explain;
 use crate::nbd::request::{Answer, Op, Queue};
@@ -15,31 +15,31 @@ use std::sync::mpsc::channel;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// How a disk is served.
+/// The parameters of serving a disk.
 pub struct Options {
     pub parameters: Parameters,
     pub commit_every: Duration,
     /// Whether the volume works at a pace.
     pub paced: bool,
-    /// So long a request waits for a store that does nothing.
+    /// How long a request waits for a store that makes no progress.
     pub timeout: Duration,
-    /// Hears of each request, for whoever wants to show what ordinary encryption would show.
+    /// Observes each request, to show what ordinary encryption would reveal.
     pub on_request: Option<OnRequest>,
-    /// Grows while the store is at work.
+    /// Grows while the store makes progress.
     pub pulse: Pulse,
 }
 
-/// A disk that is being served.
+/// A disk being served.
 pub struct Serving {
     pub queue: Arc<Queue>,
     pub device: Arc<Device>,
-    /// What the kernel asks for; it ends when the device was stopped.
+    /// The kernel's requests; the thread ends when the device is stopped.
     pub requests: JoinHandle<io::Result<()>>,
     pub server: Running,
 }
 
 impl Serving {
-    /// What the device is called.
+    /// The device's path.
     pub fn path(&self) -> PathBuf {
         self.device.path()
     }
@@ -51,7 +51,7 @@ pub fn serve(disk: Disk, options: Options) -> Result<Serving> {
     let (kernel, answers) = match device.queue() {
         Ok(queue) => queue,
         Err(error) => {
-            // The first error is the one to tell.
+            // Report the first error.
             let _ = device.delete();
             return Err(explain(error));
         }
@@ -93,8 +93,8 @@ pub fn serve(disk: Disk, options: Options) -> Result<Serving> {
     }
 }
 
-/// What happened first. The driver waits for the queue when it is told to start, and does not say
-/// so if the queue has ended.
+/// The first event. On start the driver waits for the queue, without an error if the queue has
+/// ended.
 enum First {
     Started(io::Result<()>),
     Ended(String),
@@ -130,7 +130,7 @@ fn op_of(op: ublk::Op) -> Op {
     }
 }
 
-/// What a thread ended by.
+/// The result of a thread.
 pub fn joined(thread: JoinHandle<io::Result<()>>) -> Result<()> {
     match thread.join() {
         Ok(result) => result.map_err(|error| Error::new(error).context("the driver failed")),

@@ -1,8 +1,8 @@
 //! How a block device ends: by a signal, or because its volume or the driver failed.
 //!
-//! The first signal takes the device from the system, which first has everything written that it
-//! keeps of it, and commits. While the device is mounted it waits until it is not. The second one,
-//! or ten seconds without a sign of life from the store, ends at any price.
+//! The first signal removes the device, after the system has written back its cache, and commits. A
+//! mounted device is removed when it is unmounted. The second signal, or ten seconds without
+//! progress of the store, ends at any price.
 
 use super::session::{Serving, joined};
 use crate::exit::{Code, fault};
@@ -17,10 +17,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often it is looked whether the device is still in use.
+/// How often to check whether the device is still in use.
 const OFTEN: Duration = Duration::from_millis(100);
 
-/// So long may whoever has the device open take to let it go.
+/// How long processes that have the device open may take to close it.
 const LETTING_GO: Duration = Duration::from_secs(2);
 
 enum Event {
@@ -31,16 +31,16 @@ enum Event {
     Server(Result<()>),
 }
 
-/// How far the end is.
+/// The phase of ending.
 enum Phase {
     Serving,
     /// A signal came, but the device is mounted.
     InUse,
-    /// The device is being taken away since then.
+    /// The removal of the device began then.
     Stopping(Instant),
 }
 
-/// Serves until it has ended and all is committed, or until it must be given up.
+/// Serves until it has ended and all is committed, or until it is given up.
 pub fn until_ended(serving: Serving, signals: Signals) -> Result<()> {
     let Serving { queue, device, requests, server } = serving;
     let (tell, events) = channel();
@@ -59,8 +59,8 @@ pub fn until_ended(serving: Serving, signals: Signals) -> Result<()> {
     ended
 }
 
-/// Deletes the device. If it is still there the system loses it now; the queue is dead by then, so
-/// whoever asks for anything is told so.
+/// Deletes the device. If it still exists the system loses it now; the queue is dead by then, so
+/// every request gets an error.
 fn leave(device: &Arc<Device>, events: &Receiver<Event>, mut unanswered: bool) -> Result<()> {
     let since = Instant::now();
     if !unanswered {
@@ -71,7 +71,7 @@ fn leave(device: &Arc<Device>, events: &Receiver<Event>, mut unanswered: bool) -
     }
     let path = device.path();
     if !unanswered {
-        // The driver would wait for those who answer.
+        // The driver would wait for the answering threads.
         log::note(&format!("what is left of {} is not deleted", path.display()));
         return Ok(());
     }
@@ -85,13 +85,13 @@ fn leave(device: &Arc<Device>, events: &Receiver<Event>, mut unanswered: bool) -
         Ok(Err(error)) => {
             log::note(&format!("{} could not be deleted: {error}", path.display()));
         }
-        // It is as good as deleted: what waits is the answer.
+        // It is as good as deleted: only the driver's answer is missing.
         Err(_) => log::note(&format!("{} goes when it is unmounted", path.display())),
     }
     Ok(())
 }
 
-/// Until everything has ended; `unanswered` says whether nobody answers the kernel any more.
+/// Runs until everything has ended; `unanswered` says whether the kernel gets no more answers.
 fn watch(
     queue: &Queue,
     device: &Arc<Device>,
@@ -138,7 +138,7 @@ fn watch(
     }
 }
 
-/// Stops the device, while its requests go on being answered.
+/// Stops the device, while its requests are still answered.
 fn take_away(device: &Arc<Device>) -> Result<Phase> {
     let device = Arc::clone(device);
     thread::Builder::new().name("ublk stop".into()).spawn(move || {
@@ -149,7 +149,7 @@ fn take_away(device: &Arc<Device>) -> Result<Phase> {
     Ok(Phase::Stopping(Instant::now()))
 }
 
-/// The store does not answer; everybody who waits is told so.
+/// The store does not answer; all waiting requests get an error.
 fn give_up(queue: &Queue) -> Result<()> {
     queue.kill();
     let what = "ended while the store did not answer: what was not flushed is lost";

@@ -1,23 +1,22 @@
-//! Who may see the page, and what every answer says to the browser.
+//! Access to the page, and the headers of every answer.
 //!
-//! The page shows real access patterns, so nobody but the user may load it: not another user of
-//! this computer (who can reach the port but does not know the token), and not a web page in the
-//! user's own browser (which may make requests here but can neither guess the token nor name this
-//! host as its own).
+//! The page shows real access patterns, so only the user may load it. Another user of this computer
+//! can reach the port but does not know the token. A web page in the user's own browser can make
+//! requests here, but it can neither guess the token nor name this host as its own.
 
 use oblivio_crypto::{Entropy, OsEntropy};
 use std::fmt::Write;
 
-/// What is asked for, as far as it matters.
+/// The parts of a request that matter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
     pub method: String,
     pub path: String,
-    /// The `Host` header; `None` when there is none, or more than one.
+    /// The `Host` header; `None` if there is none, or more than one.
     pub host: Option<String>,
 }
 
-/// What a request gets.
+/// The verdict on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Page,
@@ -45,14 +44,14 @@ impl Door {
         Self { token: token.into(), port }
     }
 
-    /// The page's address: whoever has it sees the page.
+    /// The page's address: anyone who has it sees the page.
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}/{}/", self.port, self.token)
     }
 
-    /// Judges a request. Without the token the answer is the same whatever else is asked.
+    /// Judges a request. Without the token the answer is always the same.
     pub fn judge(&self, request: &Request) -> Verdict {
-        // The path may be asked for with a query, which means nothing here.
+        // The path may carry a query, which is ignored.
         let path = request.path.split('?').next().unwrap_or_default();
         let Some((token, rest)) = path.strip_prefix('/').and_then(|path| path.split_once('/'))
         else {
@@ -69,8 +68,7 @@ impl Door {
         }
     }
 
-    /// A name that somebody else's server resolves to this computer (DNS rebinding) is none of
-    /// these.
+    /// A name that a foreign server resolves to this computer (DNS rebinding) is not among these.
     fn is_our_host(&self, host: Option<&str>) -> bool {
         let Some((name, port)) = host.and_then(|host| host.rsplit_once(':')) else { return false };
         matches!(name, "127.0.0.1" | "localhost") && port == self.port.to_string()
@@ -94,7 +92,7 @@ fn same(given: &str, wanted: &str) -> bool {
     given.len() == wanted.len() && differ == 0
 }
 
-/// The policy of the page: its own script and style, its own stream, nothing else from anywhere.
+/// The page's policy: its own script and style, its own stream, nothing else from anywhere.
 pub fn policy(nonce: &str) -> String {
     format!(
         "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; \
@@ -106,7 +104,7 @@ pub fn policy(nonce: &str) -> String {
 /// The policy of every other answer.
 pub const NOTHING: &str = "default-src 'none'; frame-ancestors 'none'";
 
-/// What every answer carries.
+/// Headers of every answer.
 pub const HEADERS: &str = "Cache-Control: no-store\r\n\
     X-Content-Type-Options: nosniff\r\n\
     X-Frame-Options: DENY\r\n\
@@ -152,7 +150,7 @@ mod tests {
             let path = format!("/{wrong}/");
             assert_eq!(asked(&door, "GET", &path, host), Verdict::Forbidden, "{path}");
         }
-        // The token in the wrong place, or of another case of path.
+        // The token in the wrong place, or a path in another case.
         assert_eq!(asked(&door, "GET", &format!("/?{token}/"), host), Verdict::Forbidden);
         assert_eq!(asked(&door, "GET", &format!("/{token}"), host), Verdict::Forbidden);
     }

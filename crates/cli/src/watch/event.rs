@@ -1,41 +1,41 @@
-//! What goes from a command at work to `oblivio watch`: a length and one JSON object, again and
-//! again, over a socket that only the same user can reach.
+//! The feed from a working command to `oblivio watch`: frames of a length and one JSON object, over
+//! a socket that only the same user can reach.
 
 use oblivio_volume::Shown;
 use serde::{Deserialize, Serialize};
 use std::io::{self, ErrorKind, Read, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What both sides speak; another number ends the connection.
+/// Version of the feed; a different number ends the connection.
 pub const VERSION: u32 = 2;
-/// The longest frame: well above the largest event that a publisher makes.
+/// Limit of a frame: well above the largest event of a publisher.
 const MOST_BYTES: u32 = 256 << 10;
-/// Places of one batch that are told. A larger batch is thinned evenly: it is for the eye.
+/// Limit of a batch's places in an event. A larger batch is thinned evenly: it is for the eye.
 const MOST_PLACES: usize = 512;
 
 /// One message of the feed, and one of the page.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Event {
-    /// The first of a connection.
+    /// The first message of a connection.
     Hello { version: u32, command: String, pid: u32 },
-    /// What the volume is.
+    /// The volume's facts.
     Facts(Facts),
     /// One batch as the store saw it.
     Shown(Batch),
-    /// What was written at once, of a volume that hides writes.
+    /// Writes made at once, to a volume that hides writes.
     Written(Written),
-    /// The same work as ordinary encryption would have shown it.
+    /// The same request as ordinary encryption would show it.
     Ordinary {
         at: u64,
         #[serde(flatten)]
         event: OrdinaryEvent,
     },
-    /// So many events were left out, because the watcher was slow.
+    /// Events left out because the watcher was slow.
     Dropped { count: u64 },
 }
 
-/// What is public of a volume that is open, and whether it holds a disk.
+/// The public facts of an open volume, and whether it holds a disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Facts {
     pub block_bytes: u64,
@@ -51,7 +51,7 @@ pub enum Holds {
     Disk,
 }
 
-/// What belongs to an engine.
+/// The facts of its engine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "engine", rename_all = "snake_case")]
 pub enum EngineFacts {
@@ -62,7 +62,7 @@ pub enum EngineFacts {
     },
     Sequential {
         capacity_bytes: u64,
-        /// What lies in the store, end to end.
+        /// The parts of the store, end to end.
         parts: Vec<Part>,
     },
 }
@@ -74,7 +74,7 @@ pub struct Part {
     pub bytes: u64,
 }
 
-/// A [`Shown`] with its time, thinned to what a page can draw.
+/// A [`Shown`] with its time, thinned for drawing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Batch {
     /// Milliseconds since 1970.

@@ -5,14 +5,14 @@ use super::event;
 use super::http::read_request;
 use super::hub::Hub;
 
-/// What a request comes to.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
     /// The page or its stream.
     LetIn,
-    /// An error that says so.
+    /// An error answer.
     Refused,
-    /// No request.
+    /// Not a request.
     Nonsense,
 }
 

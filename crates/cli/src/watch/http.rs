@@ -12,18 +12,18 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Pages and streams at once, of those who have the address; a browser needs two for each page.
+/// Limit of pages and streams with a valid token; a browser needs two connections for each page.
 const MOST_CONNECTIONS: usize = 64;
-/// Connections of those who have not yet said what they want.
+/// Limit of connections before their request.
 const MOST_STRANGERS: usize = 64;
-/// The longest request line with its headers.
+/// Limit of a request line with its headers.
 const MOST_HEAD: usize = 16 << 10;
-/// How long a browser may take to ask, in all, or to take a part of an answer.
+/// How long a browser may take to send its request, or to take a part of an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// A stream says at least this often that it is there, and so finds out that its page is gone.
+/// Longest time between two messages of a stream, which detect that a page is gone.
 const HEARTBEAT: Duration = Duration::from_secs(5);
 
-/// All that an answer is made of.
+/// The parts of an answer.
 #[derive(Debug)]
 pub struct Site {
     pub door: Door,
@@ -47,7 +47,7 @@ pub fn serve(listener: &TcpListener, site: &Arc<Site>) {
         }
         let (site, of_thread) = (Arc::clone(site), Arc::clone(&inside));
         let answer = move || {
-            // A browser that goes away in the middle is nobody's error.
+            // A browser that goes away in the middle is no error.
             let _ = answer(&site, &of_thread, number, &stream);
             of_thread.strangers.leave(number);
             let _ = stream.shutdown(Shutdown::Both);
@@ -59,10 +59,10 @@ pub fn serve(listener: &TcpListener, site: &Arc<Site>) {
     }
 }
 
-/// Who is connected.
+/// All connections.
 #[derive(Debug)]
 struct Inside {
-    /// Those who have shown the token.
+    /// Connections with a valid token.
     open: AtomicUsize,
     strangers: Strangers<Arc<TcpStream>>,
 }
@@ -71,7 +71,7 @@ struct Inside {
 struct Guard<'i>(&'i AtomicUsize);
 
 impl<'i> Guard<'i> {
-    /// `None` when there are too many.
+    /// `None` if there are too many.
     fn enter(open: &'i AtomicUsize) -> Option<Self> {
         let guard = Self(open);
         (open.fetch_add(1, Ordering::Relaxed) < MOST_CONNECTIONS).then_some(guard)
@@ -118,7 +118,7 @@ fn answer(site: &Site, inside: &Inside, number: u64, stream: &TcpStream) -> io::
     }
 }
 
-/// A connection whose reads wait for so long as it is told each time.
+/// A connection whose reads ask `P` for their timeout each time.
 struct Hurried<'s, P>(&'s TcpStream, P);
 
 impl<P: FnMut() -> io::Result<Duration>> Read for Hurried<'_, P> {
@@ -128,7 +128,7 @@ impl<P: FnMut() -> io::Result<Duration>> Read for Hurried<'_, P> {
     }
 }
 
-/// Reads a request up to its empty line; `None` when it makes no sense.
+/// Reads a request up to its empty line; `None` if it is invalid.
 pub(super) fn read_request(stream: &mut impl Read) -> io::Result<Option<Request>> {
     let mut head = Vec::new();
     let mut piece = [0; 2048];
@@ -143,7 +143,7 @@ pub(super) fn read_request(stream: &mut impl Read) -> io::Result<Option<Request>
     }
 }
 
-/// `None` for a head that is not yet whole.
+/// `None` for an incomplete head.
 fn parse(head: &[u8]) -> Result<Option<Request>, httparse::Error> {
     let mut headers = [httparse::EMPTY_HEADER; 64];
     let mut request = httparse::Request::new(&mut headers);
@@ -191,7 +191,7 @@ fn events(stream: &mut impl Write, hub: &Hub) -> io::Result<()> {
     stream.write_all(head.as_bytes())?;
     let mut send = |message: &str| stream.write_all(format!("data: {message}\n\n").as_bytes());
     first.iter().try_for_each(|message| send(message))?;
-    // The page shows all that came before at once, and from here on what comes.
+    // The page draws everything before this at once, and then what follows as it comes.
     send(r#"{"kind":"live"}"#)?;
     loop {
         match messages.recv_timeout(HEARTBEAT) {

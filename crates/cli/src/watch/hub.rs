@@ -1,4 +1,4 @@
-//! What the watcher knows, and the pages that are told of it.
+//! The watcher's state, and its messages to the pages.
 
 use super::event::{self, Event, VERSION};
 use serde::Serialize;
@@ -10,11 +10,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// Events that a page which opens late is told of, so that it is not empty.
+/// Recent events for a page that opens late, which would be empty otherwise.
 const RECENT: usize = 512;
-/// Messages that wait for a page; one that falls further behind misses some.
+/// Limit of messages queued for a page; a slower page misses some.
 const WAITING: usize = 2048;
-/// Commands that are listened to at once.
+/// Limit of connected commands.
 const MOST_USERS: usize = 16;
 
 /// One message for the pages.
@@ -34,7 +34,7 @@ struct State {
     stored: Stored,
 }
 
-/// The way to one page, and how much of it the page has missed.
+/// The queue to one page, and how much the page has missed.
 #[derive(Debug)]
 struct PageQueue {
     messages: SyncSender<Message>,
@@ -42,7 +42,7 @@ struct PageQueue {
 }
 
 impl PageQueue {
-    /// Tells the page, or counts what does not fit; `false` when the page is gone.
+    /// Sends to the page, or counts a message that does not fit; `false` if the page is gone.
     fn tell(&mut self, message: &Message) -> bool {
         let sent = match self.missed {
             0 => self.messages.try_send(Arc::clone(message)),
@@ -69,14 +69,14 @@ struct User {
     pid: u32,
 }
 
-/// How long the store's objects are.
+/// The lengths of the store's objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stored {
     pub all: u64,
     pub slab: u64,
 }
 
-/// What only the watcher knows.
+/// The facts that only the watcher knows.
 #[derive(Serialize)]
 struct Status<'a> {
     kind: &'static str,
@@ -110,7 +110,7 @@ impl Hub {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A new page: what it should know at once, and what comes after that.
+    /// Adds a page: the messages that it gets at once, and the channel of later ones.
     pub fn page(&self) -> (Vec<Message>, Receiver<Message>) {
         let (queue, messages) = mpsc::sync_channel(WAITING);
         let mut state = self.state();
@@ -120,7 +120,7 @@ impl Hub {
         (first, messages)
     }
 
-    /// How much is stored now.
+    /// Notes the stored bytes.
     pub fn stored(&self, stored: Stored) {
         let mut state = self.state();
         if state.stored != stored {
@@ -167,7 +167,7 @@ impl Hub {
     }
 }
 
-/// Listens to the commands that use the volume, for as long as this process lives.
+/// Accepts commands that use the volume, for the life of this process.
 pub fn listen(listener: &UnixListener, hub: &Arc<Hub>) {
     for stream in listener.incoming() {
         let Ok(stream) = stream else {
@@ -178,7 +178,7 @@ pub fn listen(listener: &UnixListener, hub: &Arc<Hub>) {
         let Some(number) = hub.enter() else { continue };
         let of_thread = Arc::clone(hub);
         let hear = move || {
-            // A feed that ends in the middle, or speaks otherwise, is over; the others go on.
+            // A feed that is cut or breaks the protocol ends; the others go on.
             let _ = hear(&of_thread, number, stream);
             of_thread.leave(number);
         };
@@ -262,7 +262,7 @@ mod tests {
         assert_eq!(first.len(), 1 + RECENT);
         assert!(first.last().context("a message")?.contains(&format!("{}", 2 * WAITING - 1)));
         assert_eq!(still.try_iter().count(), WAITING);
-        // Once it reads again it hears how much it has missed.
+        // On its next read it learns how much it has missed.
         hub.event(&Event::Dropped { count: 0 });
         let missed = text(&Event::Dropped { count: WAITING as u64 });
         assert_eq!(still.try_iter().next(), Some(missed));

@@ -1,5 +1,5 @@
-//! Where the commands that use a volume and the one that watches it meet: a socket named after
-//! the volume, in a folder that only this user can enter.
+//! The meeting point of a volume's commands and its watcher: a socket named after the volume, in a
+//! folder that only this user can enter.
 
 use crate::exit::{Code, fault};
 use anyhow::{Context, Result};
@@ -13,7 +13,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-/// The folder of the sockets: of the session where there is one, or of the state.
+/// The folder of the sockets: the session's runtime folder if there is one, else the state folder.
 fn folder() -> Option<PathBuf> {
     let xdg = Xdg::new().ok()?;
     let of_session = xdg.runtime_dir().filter(|dir| dir.is_dir());
@@ -21,13 +21,12 @@ fn folder() -> Option<PathBuf> {
     Some(base.unwrap_or_else(|| xdg.home_dir().join(".local/state")).join("oblivio"))
 }
 
-/// Where the watcher of a volume listens; `None` where there is no home at all.
+/// The socket of a volume's watcher; `None` without a home directory.
 pub fn socket(volume: VolumeId) -> Option<PathBuf> {
     Some(folder()?.join(format!("{volume}.watch")))
 }
 
-/// Whether a socket is there, in a folder that is ours and nobody else's: what is told there is
-/// told to whoever listens.
+/// Whether the socket exists in a private folder of ours: its listener gets all events.
 pub fn is_there(socket: &Path) -> bool {
     fs::symlink_metadata(socket).is_ok() && socket.parent().is_some_and(is_private)
 }
@@ -38,7 +37,7 @@ fn is_private(folder: &Path) -> bool {
         .is_ok_and(|found| found.is_dir() && found.uid() == me && found.mode() & 0o077 == 0)
 }
 
-/// The watcher's end. The lock says who may take away a socket that was left behind.
+/// The watcher's end. The holder of the lock may remove a stale socket.
 #[derive(Debug)]
 pub struct Meeting {
     pub listener: UnixListener,
@@ -64,7 +63,7 @@ impl Meeting {
             return Err(fault(Code::General, what, format!("Run: chmod 700 {shown}")));
         }
         let lock = lock(&socket.with_extension("watch-lock"))?;
-        // Ours to remove: whoever made it no longer holds the lock.
+        // Ours to remove: its maker no longer holds the lock.
         match fs::remove_file(socket) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
             _ => {}
@@ -88,7 +87,7 @@ impl Meeting {
     }
 }
 
-/// Takes the socket away, so that no command looks for a listener that is gone.
+/// Removes the socket, to keep commands from looking for a listener that is gone.
 pub fn end(socket: &Path) {
     // It may be gone already; the next watcher would remove it too.
     let _ = fs::remove_file(socket);
@@ -121,7 +120,7 @@ mod tests {
         assert_eq!(mode(&dir.path().join("deep"))?, 0o700);
         let second = Meeting::at(&socket).expect_err("it is taken");
         assert_eq!(crate::exit::judge(&second).0, Code::Busy);
-        // A watcher that was killed leaves its socket; the next one takes its place.
+        // A killed watcher leaves its socket; the next one takes its place.
         drop(meeting);
         assert!(is_there(&socket));
         let again = Meeting::at(&socket)?;

@@ -1,7 +1,7 @@
 //! `watch`: a local page that draws what the storage sees while a volume is in use.
 //!
-//! The command at work ([`Publisher`]) tells over a socket ([`meeting`], [`event`]); the watcher
-//! hands on what it hears ([`hub`]) to the pages it serves ([`http`], [`door`], [`page`]).
+//! The working command ([`Publisher`]) reports over a socket ([`meeting`], [`event`]); the watcher
+//! forwards the events ([`hub`]) to the pages it serves ([`http`], [`door`], [`page`]).
 
 mod door;
 mod event;
@@ -39,15 +39,15 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-/// How often the store's size is looked up.
+/// How often the store's size is read.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Runs the command: until it is told to stop.
+/// Runs the command until a signal stops it.
 pub fn run(args: &WatchArgs) -> Result<()> {
     let store = open::store(&args.volume)?;
     let shown = args.volume.display().to_string();
     let header = read_header(store.as_ref()).with_context(|| shown.clone())?;
-    // From here on a stop is heard, and not the end of the process in the middle of something.
+    // From here on a signal ends the loop below, not the process in the middle of something.
     let mut stop = signals::catch()?;
     let meeting = Meeting::begin(header.volume)?;
     let (socket, launcher) = (meeting.path().to_owned(), meeting.beside("watch.html"));
@@ -80,7 +80,7 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<()> {
     Ok(())
 }
 
-/// What people call the volume: its folder's name.
+/// The volume's name for people: that of its folder.
 fn name(folder: &Path) -> String {
     let whole = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     whole.file_name().map_or_else(|| "/".into(), |name| name.to_string_lossy().into_owned())
@@ -95,10 +95,10 @@ fn listen(port: u16) -> Result<(TcpListener, Door)> {
     Ok((listener, Door::new(port)))
 }
 
-/// Looks up how long the objects are, as the storage can at any time.
+/// Reads the lengths of the objects, as the storage can at any time.
 fn measure(store: &dyn Store, hub: &Hub) {
     loop {
-        // A folder that is away for a while, say unmounted, is looked for again.
+        // A folder that is away for a while, say unmounted, is tried again.
         if let Ok(objects) = store.list() {
             let all = objects.iter().map(|(_, len)| len).sum();
             let slab = objects.iter().filter(|(name, _)| name.starts_with("slab"));
@@ -109,8 +109,8 @@ fn measure(store: &dyn Store, hub: &Hub) {
     }
 }
 
-/// Opens the page. Other users can read the command lines of this computer's programs, so the
-/// browser is given a file that only this user can read, and the file leads to the page.
+/// Opens the page. Other users can read the command lines of this computer's programs. So the
+/// browser gets a file that only this user can read, and the file leads to the page.
 fn open_browser(launcher: &Path, url: &str) {
     let opened = write_launcher(launcher, url).and_then(|()| {
         let mut command = Command::new("xdg-open");
@@ -119,7 +119,7 @@ fn open_browser(launcher: &Path, url: &str) {
     });
     let fail = || eprintln!("oblivio: no browser could be started; open the address yourself");
     let Ok(mut child) = opened else { return fail() };
-    // It may run for as long as the browser does.
+    // It may run as long as the browser does.
     let _ = spawn("browser", move || match child.wait() {
         Ok(status) if status.success() => {}
         _ => fail(),
@@ -127,7 +127,7 @@ fn open_browser(launcher: &Path, url: &str) {
 }
 
 fn write_launcher(path: &Path, url: &str) -> std::io::Result<()> {
-    // One that a killed watcher left leads nowhere.
+    // A killed watcher's file leads nowhere.
     meeting::end(path);
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     writeln!(

@@ -1,18 +1,18 @@
-//! The page: one document, put together from its parts, that loads nothing from elsewhere.
+//! The page: one document, assembled from its parts, that loads nothing from elsewhere.
 
 use crate::human;
 use oblivio_volume::EngineKind;
 
 const HTML: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/style.css");
-/// In the order in which they build on each other.
+/// In order of dependency.
 const SCRIPTS: [&str; 4] = [
     include_str!("page/words.js"),
     include_str!("page/sight.js"),
     include_str!("page/draw.js"),
     include_str!("page/page.js"),
 ];
-/// Where the nonce of an answer goes.
+/// Placeholder of an answer's nonce.
 const NONCE: &str = "@NONCE@";
 
 /// The page of one volume.
@@ -20,7 +20,7 @@ const NONCE: &str = "@NONCE@";
 pub struct Page(String);
 
 impl Page {
-    /// `name` is what the user calls the volume, `identity` what it calls itself.
+    /// `name` is the user's name of the volume, `identity` its own.
     pub fn new(name: &str, identity: &str, engine: EngineKind) -> Self {
         let engine = match engine {
             EngineKind::Tree => "tree",
@@ -41,7 +41,7 @@ impl Page {
     }
 }
 
-/// Text that is no markup, in an element or an attribute.
+/// Text without markup, for an element or an attribute.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -51,7 +51,7 @@ fn escaped(text: &str) -> String {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            // A name must not look like the place of a nonce.
+            // A name must not look like the placeholder of the nonce.
             '@' => out.push_str("&#64;"),
             c => out.push(c),
         }
@@ -79,7 +79,7 @@ mod tests {
         for word in ["http:", "https:", "src=", "url(", "@import", "innerHTML", "eval("] {
             assert!(!page.0.contains(word), "{word}");
         }
-        // The policy lets none of these run.
+        // The policy runs none of these.
         for word in [" style=\"", " onclick", " onload", "javascript:"] {
             assert!(!page.0.contains(word), "{word}");
         }

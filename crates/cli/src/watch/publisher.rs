@@ -1,8 +1,8 @@
-//! The side of the command that uses a volume: it tells a watcher what is done, if there is one.
+//! The side of the command that uses a volume: it reports its work to a watcher, if there is one.
 //!
-//! The work never waits. Whether a watcher is there is looked up at most once a second, by the
-//! name of its socket; what is told goes through a queue of bounded length to a thread that does
-//! the waiting, and what does not fit is counted and left out. Without a watcher nothing is kept.
+//! The work never waits. The command looks for a watcher at most once a second, by the name of its
+//! socket. Events go through a bounded queue to a thread that does the waiting; events that do not
+//! fit are counted and dropped. Without a watcher nothing is kept.
 
 use super::event::{self, Batch, EngineFacts, Event, Facts, Holds, OrdinaryEvent, VERSION};
 use super::meeting;
@@ -21,14 +21,14 @@ use std::time::{Duration, Instant};
 
 /// How often a watcher is looked for.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Events that wait at the most.
+/// Limit of queued events.
 const QUEUE: usize = 1024;
-/// A watcher that takes nothing for so long is left alone.
+/// A watcher that reads nothing for this long is given up.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How long the end of a command waits for what it told last to be on its way.
+/// How long the end of a command waits for its last events to be sent.
 const FAREWELL: Duration = Duration::from_millis(250);
 
-/// Tells a watcher of one volume what is done with it. Clones share one connection.
+/// Reports the work on one volume to its watcher. Clones share one connection.
 #[derive(Clone, Default)]
 pub struct Publisher(Option<Arc<Mutex<Line>>>);
 
@@ -41,7 +41,8 @@ impl fmt::Debug for Publisher {
 impl Publisher {
     /// The publisher of a volume; needs no watcher, and never fails.
     ///
-    /// A process that forks into the background makes it after that: its thread stays behind.
+    /// A process that forks into the background must make it after that: its thread would stay
+    /// behind.
     pub fn of(volume: VolumeId) -> Self {
         meeting::socket(volume).map_or(Self::default(), Self::at)
     }
@@ -52,7 +53,7 @@ impl Publisher {
         Self(Some(Arc::new(Mutex::new(line))))
     }
 
-    /// A layer that tells of what is written to this store, for a volume that hides writes.
+    /// A layer that reports writes to this store, for a volume that hides writes.
     ///
     /// # Errors
     /// Those of the store.
@@ -62,7 +63,7 @@ impl Publisher {
         Ok(Arc::new(WatchedStore::new(store, self.clone())))
     }
 
-    /// What the volume is; kept for watchers that come later.
+    /// Sets the volume's facts; kept for later watchers.
     pub fn describe(&self, info: &VolumeInfo, holds: Holds) {
         self.with(|line| {
             let block_bytes = info.block_bytes as u64;
@@ -83,7 +84,7 @@ impl Publisher {
         });
     }
 
-    /// One batch as the store saw it.
+    /// Reports one batch as the store saw it.
     pub fn shown(&self, shown: &Shown) {
         // The page draws paths.
         if !shown.leaves.is_empty() {
@@ -91,10 +92,10 @@ impl Publisher {
         }
     }
 
-    /// What the store was given together: objects, and offsets and lengths in them.
+    /// Reports writes that the store got together: objects, and offsets and lengths in them.
     pub fn written<'w>(&self, writes: impl Iterator<Item = (&'w str, (u64, u64))>) {
         self.with(|line| {
-            // Flushes are counted for a watcher that comes later, too.
+            // Flushes are counted for later watchers, too.
             let written = line.places.see(writes);
             if written.writes > 0 {
                 line.tell(|| Event::Written(written));
@@ -102,12 +103,12 @@ impl Publisher {
         });
     }
 
-    /// One request as ordinary encryption would have shown it; the time is now.
+    /// Reports one request as ordinary encryption would show it, with the current time.
     pub fn ordinary(&self, event: OrdinaryEvent) {
         self.with(|line| line.tell(|| Event::Ordinary { at: event::now(), event }));
     }
 
-    /// What the volume calls after each batch.
+    /// The callback of the volume after each batch.
     pub fn callback(&self) -> OnShown {
         let publisher = self.clone();
         Box::new(move |shown| publisher.shown(shown))
@@ -120,7 +121,7 @@ impl Publisher {
     }
 }
 
-/// The connection, or the memory of when one was last looked for.
+/// The connection, or when one was last looked for.
 struct Line {
     socket: PathBuf,
     looked: Option<Instant>,
@@ -137,7 +138,7 @@ struct Open {
 }
 
 impl Line {
-    /// `make` runs only if somebody is there to be told.
+    /// `make` runs only if there is a watcher.
     fn tell(&mut self, make: impl FnOnce() -> Event) {
         if self.is_open() {
             self.send(make());
@@ -158,7 +159,7 @@ impl Line {
         self.open.is_some()
     }
 
-    /// Even connecting can wait, so the thread does that too. What it writes first is made here.
+    /// Even connecting can wait, so the thread does that too. Its first messages are made here.
     fn connect(&mut self) {
         let hello = Event::Hello { version: VERSION, command: command(), pid: std::process::id() };
         let first: Vec<Event> =
@@ -200,7 +201,7 @@ impl Drop for Line {
     fn drop(&mut self) {
         if let Some(Open { queue, done }) = self.open.take() {
             drop(queue);
-            // Whether all was told or the time was up: the command ends.
+            // Whether everything was sent or the time is up: the command ends.
             let _ = done.recv_timeout(FAREWELL);
         }
     }
@@ -213,7 +214,7 @@ fn carry(socket: &PathBuf, first: Vec<Event>, events: &Receiver<Event>) -> io::R
     events.iter().try_for_each(|event| event::write(&mut stream, &event))
 }
 
-/// The word after `oblivio`: it is what the page calls this process.
+/// The word after `oblivio`: the page's name for this process.
 fn command() -> String {
     let word = std::env::args().nth(1).unwrap_or_default();
     let is_word = word.len() <= 20 && word.bytes().all(|byte| byte.is_ascii_lowercase());
@@ -230,7 +231,7 @@ mod tests {
         OrdinaryEvent::read(1, 2, 3, 4)
     }
 
-    /// Far more than the socket and the queue hold.
+    /// Far more events than the socket and the queue hold.
     fn flood(publisher: &Publisher) -> Duration {
         let shown = Shown {
             leaves: vec![0],
@@ -305,7 +306,7 @@ mod tests {
             }
             Ok((heard, left_out))
         });
-        // Room comes back as the watcher reads; the next event then brings the count along.
+        // The queue empties as the watcher reads; the next event then carries the count.
         thread::sleep(Duration::from_millis(500));
         publisher.ordinary(read());
         drop(publisher);

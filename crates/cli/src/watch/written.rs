@@ -1,5 +1,5 @@
-//! What is written to the store, for the page of a volume that hides writes: places and lengths, as
-//! whoever compares snapshots of the store sees them.
+//! Writes to the store, for the page of a volume that hides writes: places and lengths, as an
+//! observer who compares snapshots of the store sees them.
 
 use super::event::{Part, Written};
 use super::publisher::Publisher;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// The object with the levels.
 const DISK: &str = "disk";
 
-/// A layer that tells of every write that the store has taken.
+/// A layer that reports every completed write.
 pub struct WatchedStore {
     inner: Arc<dyn Store>,
     publisher: Publisher,
@@ -48,7 +48,7 @@ impl Store for WatchedStore {
     }
 }
 
-/// The objects of the store laid end to end, and what was seen to be written there.
+/// The objects of the store laid end to end, and the writes seen there.
 #[derive(Default)]
 pub struct Places {
     objects: Vec<(String, u64)>,
@@ -56,15 +56,15 @@ pub struct Places {
 }
 
 impl Places {
-    /// Of these objects with their lengths, which stay.
+    /// For these objects with their lengths, which stay fixed.
     pub fn of(objects: Vec<(String, u64)>) -> Self {
         Self { objects, flushes: None }
     }
 
-    /// Takes notice of the engine, of which flushes are counted from now on; gives the parts of the
-    /// store, of the disk its levels.
+    /// Takes the engine's parameters, to count flushes from now on. Returns the parts of the store:
+    /// the levels of the disk, and the other objects.
     pub fn describe(&mut self, engine: &SequentialInfo) -> Vec<Part> {
-        // The parameters are those of an open volume, so they make sense.
+        // The parameters are those of an open volume, so they are valid.
         let Ok(layout) = Layout::new(&engine.parameters) else { return Vec::new() };
         let last = layout.schedule().last();
         let level = |level: Level| Part {
@@ -85,7 +85,7 @@ impl Places {
         parts
     }
 
-    /// Sees writes that the store took together: objects, and offsets and lengths in them.
+    /// Notes writes that the store took together: objects, and offsets and lengths in them.
     pub fn see<'w>(&mut self, writes: impl Iterator<Item = (&'w str, (u64, u64))>) -> Written {
         let mut places = Vec::new();
         for (object, (offset, len)) in writes {
@@ -99,12 +99,12 @@ impl Places {
     }
 }
 
-/// Counts flushes as whoever sees the writes can: from the second turn of the queue on, each of them
-/// writes one bucket of the top level.
+/// Counts flushes as an observer of the writes can: from the second turn of the queue on, each
+/// flush writes one bucket of the top level.
 pub struct Flushes {
     seen: u64,
     bucket_bytes: u64,
-    /// Buckets of a generation of the top level, and bytes from one generation to the next.
+    /// Buckets in a generation of the top level, and bytes from one generation to the next.
     buckets: u64,
     stride: u64,
     /// Bytes of the top level.
@@ -112,7 +112,7 @@ pub struct Flushes {
 }
 
 impl Flushes {
-    /// Of a disk on which so many were made.
+    /// For a disk with this many flushes so far.
     pub fn after(flushes: u64, layout: &Layout) -> Self {
         let level = Level(0);
         let first =
@@ -127,12 +127,12 @@ impl Flushes {
         }
     }
 
-    /// How many were seen.
+    /// Flushes seen so far.
     pub fn seen(&self) -> u64 {
         self.seen
     }
 
-    /// Sees a write to the disk.
+    /// Notes a write to the disk.
     pub fn see(&mut self, offset: u64, len: u64) {
         self.seen += self.begun_before(offset + len) - self.begun_before(offset);
     }
@@ -164,7 +164,7 @@ mod tests {
             let layout = Layout::new(&config)?;
             let (mut all, mut late) = (Flushes::after(0, &layout), None);
             for flush in 0..500 {
-                // One by one, and what lies side by side in one piece, as a store may be told.
+                // One by one, and adjacent ones in one piece, as a store may get them.
                 let mut writes = layout.writes(Flush(flush));
                 if flush % 2 == 0 {
                     writes.sort_unstable();

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// A folder with a volume's parent, a computer's memory of it, and room for files.
+/// A folder for a volume, a computer's memory of it, and files.
 pub struct Scratch {
     dir: tempfile::TempDir,
 }
@@ -52,17 +52,17 @@ impl Scratch {
         self.command(args).output().expect("the command runs")
     }
 
-    /// Runs what must succeed; gives its standard output.
+    /// Runs a command that must succeed; returns its standard output.
     pub fn good<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> String {
         succeeded(self.run(args))
     }
 
-    /// Runs what must end with `code`; gives its standard error.
+    /// Runs a command that must end with `code`; returns its standard error.
     pub fn bad<S: AsRef<OsStr>>(&self, code: i32, args: impl IntoIterator<Item = S>) -> String {
         failed(code, self.run(args))
     }
 
-    /// Runs with this on standard input.
+    /// Runs a command with this on standard input.
     pub fn feed<S: AsRef<OsStr>>(&self, input: &[u8], args: impl IntoIterator<Item = S>) -> Output {
         let mut command = self.command(args);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -100,7 +100,7 @@ pub fn copy_dir(from: &Path, to: &Path) {
     }
 }
 
-/// Bytes that do not compress, always the same for a seed.
+/// Incompressible bytes, always the same for a seed.
 pub fn noise(len: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = || {

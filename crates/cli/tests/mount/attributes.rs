@@ -64,7 +64,7 @@ fn every_time_comes_back_to_the_nanosecond() {
     assert_eq!(mtime(&rig.path("link")), (-7, 250_000_000));
 }
 
-/// Within what the local disk can hold.
+/// Within the range of the local disk.
 #[test]
 fn times_go_through_put_mount_and_get() {
     let Some(rig) = rig() else { return };
@@ -163,14 +163,14 @@ fn a_rename_can_leave_a_whiteout() {
     }
 }
 
-/// An overlay with its upper layer in the mount; it goes before the mount does.
+/// An overlay with its upper layer in the mount; unmounted before the mount.
 struct Overlay<'r> {
     rig: &'r Rig,
     merged: PathBuf,
 }
 
 impl<'r> Overlay<'r> {
-    /// `None`, with a printed reason, where the system has no overlays for us.
+    /// `None`, with a printed reason, where overlays are not available.
     fn mount(rig: &'r Rig) -> Option<Self> {
         let merged = rig.scratch.path("merged");
         fs::create_dir_all(&merged).expect("made");
@@ -240,7 +240,7 @@ fn a_mount_is_an_upper_layer() {
     rig.scratch.good(["check", "v"]);
 }
 
-/// Takes handles, or opens what they lead to; there is no safe call for it.
+/// Makes handles, or opens them; there is no safe call for it.
 const HANDLES: &str = "
 import ctypes, os, struct, sys
 libc = ctypes.CDLL(None, use_errno=True)
@@ -290,7 +290,7 @@ fn handles_lead_to_what_the_kernel_has_forgotten() {
     };
     fs::rename(rig.path("d/e"), rig.path("moved")).expect("moved");
     fs::remove_file(rig.path("d/gone")).expect("removed");
-    // A new mount knows no inode at all.
+    // A new mount knows no inode.
     rig.umount();
     rig.mount(&[]);
     let mut follow = vec!["follow", rig.dir.to_str().expect("text")];

@@ -1,4 +1,4 @@
-//! What the storage sees of real work in a mount, judged by the audit.
+//! The audit of what the storage sees of real work in a mount.
 
 use crate::common::{copy_dir, json, noise};
 use crate::{Rig, rig};
@@ -6,13 +6,13 @@ use serde_json::Value;
 use std::fs;
 use std::process::{Command, Stdio};
 
-/// So that even one file is accesses enough for statistics.
+/// Small blocks: even one file then has enough accesses for statistics.
 const SMALL_BLOCKS: [&str; 8] =
     ["--kdf-memory", "32K", "--kdf-passes", "1", "--block-size", "4K", "--size", "1G"];
-/// Most of the tree shall be beyond memory.
+/// Most of the tree must lie outside memory.
 const LITTLE: [&str; 2] = ["--memory", "16M"];
 
-/// Mounts a volume, works in it, unmounts; the trace is in a file of the volume's folder.
+/// Mounts a volume, works in it, unmounts; the trace is a file in the volume's folder.
 fn record(rig: &Rig, volume: &str, trace: &str, options: &[&str], work: impl FnOnce()) {
     let args = [&["mount", "--trace-out", trace], options, &[volume, "m"]].concat();
     let mut mount = rig.scratch.command(args);
@@ -73,13 +73,13 @@ fn a_clone_a_search_and_a_removal_pass_the_audit() {
     }
     let text = fs::read_to_string(rig.scratch.path("remove.jsonl")).expect("recorded");
     assert!(text.contains("\"sweep\":true"), "the tree became smaller");
-    // A bucket that is read from another place than the rule says is found.
+    // The audit finds a bucket that is read from a place against the rule.
     let what = "\"act\":\"read\",\"on\":[[\"slab";
     let read = text.rfind(what).expect("buckets are read");
     let at = read + text[read..].find(",[").expect("places") + ",[".len();
     rig.scratch.write("odd.jsonl", format!("{}9{}", &text[..at], &text[at..]));
     rig.scratch.bad(1, ["audit", "--trace", "odd.jsonl"]);
-    // The sessions are judged together too: none goes where those before it went.
+    // The sessions are judged together too: none repeats the places of earlier ones.
     let together = ["clone.jsonl", "look.jsonl", "remove.jsonl"];
     let mut args = vec!["audit", "--json"];
     together.iter().for_each(|trace| args.extend(["--trace", trace]));
@@ -97,7 +97,7 @@ fn one_photo_looks_like_another() {
             fs::write(rig.path(&format!("{photo}.jpg")), noise(len, photo)).expect("written");
         }
     });
-    // What a session shows follows from all sessions before it too, so each begins with a copy.
+    // A session's view depends on all earlier sessions too, so each starts from a copy.
     let open = |photo: u32, pad: &[&str]| {
         let trace = format!("{photo}{}.jsonl", pad.concat());
         let copy = format!("w{photo}{}", pad.concat());
@@ -115,7 +115,7 @@ fn one_photo_looks_like_another() {
         assert_eq!(audit["verdict"], "pass", "{audit}");
         audit["alike"].as_bool()
     };
-    // Where they go tells nothing, whatever else is public.
+    // The places reveal nothing, whatever else is public.
     let (one, other, large) = (open(3, &[]), open(44, &[]), open(59, &[]));
     against(&one, &other);
     assert_eq!(against(&one, &large), Some(false));

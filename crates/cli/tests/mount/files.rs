@@ -1,4 +1,4 @@
-//! What programs do with the data of files.
+//! Programs' operations on the data of files.
 
 use crate::common::noise;
 use crate::rig;
@@ -87,7 +87,7 @@ fn holes_are_made_and_found() {
     assert_eq!(collapse, Err(Errno::OPNOTSUPP));
 }
 
-/// The kernel keeps what was just written, and asks for holes without writing it first.
+/// The kernel caches a new write, and asks for holes without writing it first.
 #[test]
 fn what_was_just_written_is_no_hole() {
     let Some(rig) = rig() else { return };
@@ -191,7 +191,7 @@ fn set_id_bits_go_when_they_must() {
     arm();
     std::os::unix::fs::chown(&path, Some(4321), None).expect("a new owner");
     assert_eq!(mode(), 0o777);
-    // Root may write without taking them away.
+    // A write by root may keep them.
     arm();
     File::options().append(true).open(&path).expect("opened").write_all(b"x").expect("written");
     assert_eq!(mode(), 0o6777);
@@ -217,8 +217,8 @@ fn a_full_volume_says_so_and_recovers() {
     rig.scratch.good(["check", "v"]);
 }
 
-/// Direct writes that are under way while others read through the kernel's cache: what they ended
-/// is what is read from then on. There is no safe call for such writes.
+/// Direct writes that run while others read through the kernel's cache: later reads see what the
+/// writes left. There is no safe call for such writes.
 const DIRECT: &str = "
 import ctypes, mmap, os, struct, sys, threading
 libc = ctypes.CDLL(None, use_errno=True)

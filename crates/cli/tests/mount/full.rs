@@ -1,4 +1,4 @@
-//! A mount whose volume is full says so to `write()`, and what is there stays writable.
+//! A mount of a full volume reports it to `write()`, and existing data stays writable.
 
 use crate::common::noise;
 use crate::{Rig, rig};
@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::Command;
 
-/// A mounted volume that may hold so much.
+/// A mounted volume with this size limit.
 fn small(size: &str, options: &[&str]) -> Option<Rig> {
     let rig = rig()?;
     rig.scratch.good(["resize", "v", size]);
@@ -18,8 +18,8 @@ fn small(size: &str, options: &[&str]) -> Option<Rig> {
     Some(rig)
 }
 
-/// Writes pieces until there is no room, without a look at what closing says; gives the bytes that
-/// were accepted.
+/// Writes pieces until there is no room, and ignores the result of closing; returns the number of
+/// accepted bytes.
 fn fill(path: &Path, piece: usize, most: usize) -> usize {
     let mut file = File::create(path).expect("made");
     let data = noise(piece, 7);
@@ -37,13 +37,13 @@ fn fill(path: &Path, piece: usize, most: usize) -> usize {
     panic!("{accepted} bytes were accepted");
 }
 
-/// What `df` offers, in bytes.
+/// Free bytes as `df` shows them.
 fn offered(rig: &Rig) -> u64 {
     let found = rustix::fs::statvfs(&rig.dir).expect("known");
     found.f_bavail * found.f_frsize
 }
 
-/// Unmounts; gives the exit code and what was said.
+/// Unmounts; returns the exit code and the output.
 fn umount(rig: &Rig) -> (Option<i32>, String) {
     let ended = rig.scratch.run(["umount", "m"]);
     (ended.status.code(), String::from_utf8_lossy(&ended.stderr).into_owned())
@@ -57,7 +57,7 @@ fn a_write_that_finds_no_room_says_so() {
         let path = rig.path("f");
         let accepted = fill(&path, piece, room + (4 << 20));
         assert!(accepted + (2 << 20) > room, "{accepted} of {room} in pieces of {piece}");
-        // Nothing that was accepted is lost, and programs that were there before hear of it too.
+        // No accepted byte is lost, and programs with open files get the error too.
         assert_eq!(umount(&rig), (Some(0), String::new()), "in pieces of {piece}");
         rig.mount(&[]);
         let stored = fs::read(&path).expect("read");
@@ -68,7 +68,7 @@ fn a_write_that_finds_no_room_says_so() {
     }
 }
 
-/// One that ignores what `write()` and `close()` say comes to an end too.
+/// A program that ignores the results of `write()` and `close()` comes to an end too.
 #[test]
 fn dd_ends() {
     let Some(rig) = small("64M", &[]) else { return };
@@ -137,7 +137,7 @@ fn small_files_that_were_removed_make_room() {
         let mut file = File::create(rig.path(&name))?;
         file.write_all(&noise(4096, 1)).and_then(|()| file.sync_data())
     };
-    // A part of the volume, so that it does not take for ever.
+    // Fills a part of the volume, to save time.
     fill(&rig.path("f"), 1 << 20, 80 << 20);
     File::options()
         .write(true)
@@ -168,8 +168,7 @@ fn what_df_offers_can_be_set_aside() {
     assert_eq!(more, Err(Errno::NOSPC));
 }
 
-/// A hole of a file is written when there is no room for it any more: the kernel took it without a
-/// question.
+/// Writes into a hole of a file when there is no room left: the kernel accepts that without asking.
 fn lose(rig: &Rig) {
     let hole = File::create(rig.path("hole")).expect("made");
     hole.set_len(4 << 20).expect("a hole");
@@ -177,7 +176,7 @@ fn lose(rig: &Rig) {
     fill(&rig.path("f"), 1 << 20, 80 << 20);
     fill(&rig.path("g"), 4 << 10, 8 << 20);
     hole.write_all_at(&noise(2 << 20, 1), 0).expect("taken");
-    // What closing says nobody looks at.
+    // Nobody checks the result of closing.
     drop(hole);
 }
 
@@ -205,7 +204,7 @@ fn what_was_lost_is_told_by_the_exit_code() {
     let said = String::from_utf8_lossy(&ended.stderr).into_owned();
     assert_eq!(ended.status.code(), Some(1), "{said}");
     assert!(said.contains("1 file was lost"), "{said}");
-    // What was removed since nobody misses.
+    // Removed files do not count as lost.
     let child = rig.child(&[]);
     fs::remove_file(rig.path("f")).expect("removed");
     fs::remove_file(rig.path("g")).expect("removed");

@@ -21,7 +21,7 @@ fn end(mut child: Child) -> (Option<i32>, String) {
     (code, said)
 }
 
-/// Kills a mount; its directory is then of no use until it is unmounted.
+/// Kills a mount; its directory is unusable until it is unmounted.
 fn kill(rig: &Rig, mut child: Child) {
     child.kill().expect("killed");
     child.wait().expect("it ends");
@@ -58,7 +58,7 @@ fn a_sync_of_the_directory_makes_all_safe() {
     assert_eq!(rig.scratch.good(["cat", "v", "/d/f"]), "never synced itself");
 }
 
-/// `sync` without a name reaches no FUSE server, so what was changed may not wait for the timer.
+/// `sync` without a name reaches no FUSE server, so changes may not wait for the timer.
 #[test]
 fn what_has_settled_is_committed_before_the_timer() {
     let Some(rig) = rig() else { return };
@@ -66,7 +66,7 @@ fn what_has_settled_is_committed_before_the_timer() {
     fs::write(rig.path("f"), "left alone").expect("written");
     let written = newest(&rig.scratch.path("v"));
     rig.until(|| newest(&rig.scratch.path("v")) > written);
-    // The record was begun; it is given time to end.
+    // The record was begun; wait for its end.
     std::thread::sleep(Duration::from_secs(1));
     kill(&rig, child);
     rig.umount();
@@ -79,7 +79,7 @@ fn newest(volume: &Path) -> SystemTime {
     times.map(|time| time.expect("a time")).max().expect("objects")
 }
 
-/// Where changes never settle.
+/// With changes that never settle.
 #[test]
 fn the_timer_commits() {
     let Some(rig) = rig() else { return };

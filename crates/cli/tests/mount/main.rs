@@ -1,4 +1,4 @@
-//! Real mounts. Where there is no FUSE they are skipped, and say so.
+//! Real mounts. Without FUSE the tests are skipped, and say so.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 
 mod attributes;
@@ -102,7 +102,7 @@ impl Rig {
 }
 
 impl Drop for Rig {
-    /// A test that failed must not leave a mount below a directory that is removed.
+    /// A failed test must not leave a mount below a removed directory.
     fn drop(&mut self) {
         if self.mounted() {
             self.scratch.run(["umount", "--lazy", "m"]);

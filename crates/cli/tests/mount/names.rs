@@ -1,4 +1,4 @@
-//! What programs do with names.
+//! Programs' operations on names.
 
 use crate::rig;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, RenameFlags};
@@ -88,7 +88,7 @@ fn a_directory_of_ten_thousand() {
         .collect();
     assert_eq!(names.len(), 10_000);
     assert!(begun.elapsed().as_secs() < 10, "{:?}", begun.elapsed());
-    // Removing while listing finds them all.
+    // Removal during a listing finds them all.
     for entry in fs::read_dir(&dir).expect("a listing") {
         fs::remove_file(entry.expect("an entry").path()).expect("removed");
     }
@@ -101,7 +101,7 @@ fn modes_owners_and_space() {
     rig.mount(&[]);
     let before = rustix::fs::statvfs(&rig.dir).expect("the space");
     assert_eq!((before.f_bsize, before.f_namemax), (16 << 10, 255));
-    // However little of what it may hold this disk has room for.
+    // However little room this disk has for the volume's limit.
     let used = before.f_blocks - before.f_bfree;
     assert!(used <= 256, "{used} blocks of nothing");
     let data = crate::common::noise(4 << 20, 9);

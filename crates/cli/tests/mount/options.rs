@@ -1,4 +1,4 @@
-//! What options of mounts mean, and what is refused.
+//! The effect of mount options, and their refusals.
 
 use crate::rig;
 use rustix::fs::StatVfsMountFlags;
@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// What `mount -o remount,...` calls, with what it repeats of a mount of ours.
+/// The call by `mount -o remount,...`, with the options that it repeats from our mount.
 fn remount(rig: &crate::Rig, options: &str) -> Output {
     let helper = rig.scratch.path("mount.fuse.oblivio");
     if !helper.exists() {
@@ -53,7 +53,7 @@ fn a_mount_becomes_read_only_and_writable_again() {
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     assert!(!flags().contains(StatVfsMountFlags::NOEXEC), "{:?}", flags());
 
-    // What was written before is safe by then.
+    // Earlier writes are safe by then.
     let mut child = child;
     child.kill().expect("killed");
     child.wait().expect("it ends");

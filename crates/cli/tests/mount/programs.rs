@@ -1,4 +1,4 @@
-//! Programs that people run, where they are installed.
+//! Popular programs, where they are installed.
 
 use crate::common::noise;
 use crate::{Rig, rig};
@@ -25,7 +25,7 @@ fn shell(rig: &Rig, needs: &[&str], script: &str) -> Option<String> {
 fn in_mount(rig: &Rig, script: &str) -> Output {
     let mut command = Command::new("sh");
     command.args(["-e", "-c", script]).current_dir(&rig.dir).stdin(Stdio::null());
-    // Nothing of whoever runs the tests may change what git does.
+    // The user's own settings must not change what git does.
     command.env("HOME", rig.scratch.path("home")).env_remove("GIT_DIR");
     command.output().expect("a shell")
 }

@@ -1,4 +1,5 @@
-//! What was removed while somebody refers to it, without having it open: as on a local file system.
+//! Removed files and directories that a process refers to without having them open: as on a local
+//! file system.
 
 use crate::rig;
 use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, StatxFlags};
@@ -8,12 +9,12 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 use std::process::Command;
 
-/// Refers to it; the file system does not hear of it as of an open file.
+/// Refers to a path; to the file system this is no open file.
 fn refer(path: &Path) -> OwnedFd {
     rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).expect("it is there")
 }
 
-/// Kind, mode, links and size as the file system tells them now, whatever the kernel remembers.
+/// Kind, mode, links and size as the file system reports them now, whatever the kernel has cached.
 fn attributes(at: &OwnedFd) -> String {
     let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_FORCE_SYNC;
     let wanted = StatxFlags::BASIC_STATS;
@@ -41,7 +42,7 @@ fn list(at: &OwnedFd) -> String {
     format!("{names:?}")
 }
 
-/// What can be done with a removed directory and with removed files, in `dir`.
+/// Operations on a removed directory and on removed files, in `dir`.
 fn doings(dir: &Path) -> Vec<String> {
     let room = dir.join("room");
     fs::create_dir(&room).expect("made");
@@ -92,7 +93,7 @@ fn refer_open(dir: &Path) -> OwnedFd {
     rustix::fs::open(dir, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).expect("there")
 }
 
-/// What a shell does whose working directory is removed.
+/// A shell in a removed working directory.
 fn in_a_removed_directory(dir: &Path) -> String {
     fs::create_dir(dir.join("working")).expect("made");
     let script = "rmdir ../working; stat -c '%h %F' .; ls -a; echo $?; touch f 2>/dev/null; echo $?; \
@@ -115,13 +116,13 @@ fn what_is_removed_stays_as_long_as_somebody_refers_to_it() {
         let path = rig.path(name);
         fs::remove_dir(&path).or_else(|_| fs::remove_file(&path)).expect("removed");
     }
-    // It goes when nobody refers to it any more.
+    // It goes with its last reference.
     let files = || {
         let now = rustix::fs::statvfs(&rig.dir).expect("the space");
         now.f_files - now.f_ffree
     };
     rig.until(|| files() == before.f_files - before.f_ffree);
-    // What is referred to at the end of a mount goes with it.
+    // A reference that outlasts the mount ends with it.
     fs::write(rig.path("last"), "last").expect("written");
     let last = refer(&rig.path("last"));
     fs::remove_file(rig.path("last")).expect("removed");

@@ -1,4 +1,4 @@
-//! Every way to change what is in a file takes its set-ID bits away, for everybody at once.
+//! Every way to change a file's content clears its set-ID bits, for all users at once.
 
 use crate::{Rig, rig};
 use rustix::fs::{AtFlags, CWD, FallocateFlags, OFlags, StatxFlags};
@@ -25,7 +25,7 @@ fn shared() -> Option<Rig> {
     Some(rig)
 }
 
-/// Runs as a user without any rights: on Linux a thread has a user of its own.
+/// Runs as a user without privileges: on Linux a thread has a user of its own.
 fn as_nobody<T: Send>(run: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| {
         let nobody = scope.spawn(|| {
@@ -39,7 +39,7 @@ fn as_nobody<T: Send>(run: impl FnOnce() -> T + Send) -> T {
     })
 }
 
-/// The mode as the kernel keeps it: nothing is asked for that it would have to fetch.
+/// The mode as the kernel has cached it; nothing is requested from the server.
 fn mode(path: &Path) -> u32 {
     let known = rustix::fs::statx(CWD, path, AtFlags::empty(), StatxFlags::MODE).expect("there");
     u32::from(known.stx_mode) & 0o7777
@@ -72,7 +72,7 @@ fn allocate(path: &Path, flags: FallocateFlags) {
 type Way = (&'static str, fn(&Path));
 const KEEP: FallocateFlags = FallocateFlags::KEEP_SIZE;
 
-/// Each changes the file, or sets space aside for it, as Linux has it for all of these.
+/// Each changes the file, or reserves space for it; for all of these Linux clears the bits.
 const WAYS: [Way; 14] = [
     ("write", |path| writer(path).write_all_at(b"x", 1).expect("written")),
     ("append", |path| {
@@ -117,12 +117,12 @@ fn every_change_by_somebody_else_takes_them_away() {
             mode(&path)
         });
         assert_eq!((seen, mode(&path)), (0o777, 0o777), "{name}");
-        // Root has the right to leave them.
+        // Root may keep them.
         arm(&path);
         way(&path);
         assert_eq!(mode(&path), 0o6777, "{name}, by root");
     }
-    // What is stored knows it too.
+    // The stored mode has changed too.
     arm(&path);
     as_nobody(|| allocate(&path, KEEP));
     rig.umount();
@@ -147,7 +147,8 @@ fn the_bit_of_the_group_goes_as_linux_has_it() {
     }
 }
 
-/// What somebody changed runs as the user who starts it, although the kernel knew the bits.
+/// A program changed by a stranger runs as the user who starts it, although the kernel had cached
+/// the bits.
 #[test]
 fn a_changed_program_does_not_run_as_its_owner() {
     let Some(rig) = shared() else { return };
@@ -157,7 +158,7 @@ fn a_changed_program_does_not_run_as_its_owner() {
     let path = rig.path("id");
     let run = || loop {
         match Command::new(&path).arg("-u").output() {
-            // Another test, starting a program, still holds the file open for writing.
+            // Another test that starts a program still holds the file open for writing.
             Err(error) if error.raw_os_error() == Some(26) => std::thread::yield_now(),
             output => return String::from_utf8(output.expect("it runs").stdout).expect("text"),
         }

@@ -1,4 +1,4 @@
-//! What the storage sees of work on a disk, judged by the audit.
+//! The audit of what the storage sees of work on a disk.
 
 use super::{Rig, common, run};
 
@@ -6,8 +6,8 @@ const BLOCK: u64 = 4096;
 const WRITES: u64 = 400;
 const READS: u64 = 500;
 
-/// Works on a copy of the volume `d` with a server that records. The two functions say for each
-/// turn which block is written, then which is read.
+/// Works on a copy of the volume `d` with a server that records. For each turn the two functions
+/// give the block to write, then the block to read.
 fn record(
     rig: &mut Rig,
     name: &str,
@@ -16,8 +16,8 @@ fn record(
 ) -> String {
     let trace = format!("{name}.jsonl");
     common::copy_dir(&rig.scratch.path("d"), &rig.scratch.path(name));
-    // Little memory, so that most of the tree is beyond it; no timer, whose commits come when they
-    // come.
+    // Little memory, to keep most of the tree outside it; no timer, because the times of its
+    // commits are not under control.
     let options = ["--memory", "16M", "--commit-every", "3600", "--accept-rollback"];
     rig.serve_volume(name, &[&options[..], &["--trace-out", &trace]].concat());
     let write = |turn| format!("write -P {} {} {BLOCK}", turn % 251, written(turn) * BLOCK);
@@ -42,8 +42,8 @@ fn the_storage_cannot_tell_one_block_from_many() {
     let small = ["--kdf-memory", "32K", "--kdf-passes", "1", "--block-size", "4K"];
     rig.scratch.good(["init"].iter().chain(&small).chain(&["--disk", "64M", "d"]));
     let blocks = (64 << 20) / BLOCK;
-    // One writes and reads all over the disk, also what was never written; the other writes from
-    // the beginning on and reads a single block again and again.
+    // One writes and reads all over the disk, also blocks never written. The other writes from the
+    // beginning on and reads a single block again and again.
     let scattered = |turn| turn * 7919 % blocks;
     let wide = record(&mut rig, "wide", scattered, scattered);
     let narrow = record(&mut rig, "narrow", |turn| turn, |_| 3);
@@ -53,6 +53,6 @@ fn the_storage_cannot_tell_one_block_from_many() {
         let accesses = audit["judgements"][0]["report"]["accesses"].as_u64();
         assert!(accesses > Some(WRITES + READS - 1), "{trace}: {accesses:?}");
     }
-    // Not even what is public differs.
+    // Not even public facts differ.
     rig.scratch.good(["audit", "--strict", "--trace", &wide, "--against", &narrow]);
 }

@@ -1,4 +1,4 @@
-//! Other people's clients: libnbd's tools and qemu's.
+//! Third-party clients: libnbd's tools and qemu's.
 
 use super::{ONE_FILE, Rig, SNAPSHOTS, TREE, common, good, run};
 use std::fs;
@@ -20,7 +20,7 @@ fn images_go_in_and_out() {
     good("nbdcopy", &["--flush", "--destination-is-zero", path, &uri]);
     good("nbdcopy", &[&uri, back]);
     assert!(fs::read(path).expect("it") == fs::read(back).expect("it"), "four connections");
-    // Plain requests as the oldest clients make them, one at a time and many.
+    // Plain requests of the oldest clients, one at a time and many.
     for options in [&["--synchronous", "--connections=1"][..], &["--requests=64", "--no-extents"]] {
         fs::remove_file(back).expect("it");
         good("nbdcopy", &[options, &[&uri, back]].concat());
@@ -73,7 +73,7 @@ fn zeroes_and_discards(how: &[&str]) {
     let said = String::from_utf8_lossy(&refused.stdout);
     assert_eq!(said.contains("not supported"), how != TREE, "{said}");
     io(&["discard 256k 256k", "read -P 0 256k 256k", "read -P 1 600k 64k"]);
-    // Many at once, in whatever order.
+    // Many at once, in any order.
     let many: Vec<String> =
         (0..32).map(|at| format!("aio_write -P {} {}k 5k", at + 1, 2048 + at * 5)).collect();
     let mut commands: Vec<&str> = many.iter().map(String::as_str).collect();
@@ -89,13 +89,13 @@ fn zeroes_and_discards(how: &[&str]) {
         extents.iter().find(holds).expect("all of it is told")["zero"] == true
     };
     assert!(!hole(0) && !hole(600 << 10));
-    // On the sequential engine a block that was given back is one that was written.
+    // On the sequential engine a freed block counts as written.
     assert!(how != TREE || (hole(200 << 10) && hole(300 << 10) && hole(8 << 20)));
     let copy = rig.scratch.path("copy");
     let copy = copy.to_str().expect("text");
     good("qemu-img", &["convert", "-f", "raw", "-O", "qcow2", &uri, copy]);
     good("qemu-img", &["compare", "-f", "qcow2", "-F", "raw", copy, &uri]);
-    // And back, over what is there.
+    // And back, over the existing data.
     io(&["write -P 9 3M 1M"]);
     good("qemu-img", &["convert", "-n", "-f", "qcow2", "-O", "raw", copy, &uri]);
     good("qemu-img", &["compare", "-f", "qcow2", "-F", "raw", copy, &uri]);

@@ -1,6 +1,5 @@
-//! A file system of the kernel on the disk, through nbdfuse and a loop device, and a server that is
-//! killed under it. Needs root and loop devices; skipped, with a printed reason, where there are
-//! none.
+//! A kernel file system on the disk, through nbdfuse and a loop device, and a server killed under
+//! it. Needs root and loop devices; skipped, with a printed reason, where there are none.
 
 use super::{Rig, SNAPSHOTS, TREE, common, good, run, until};
 use std::fs::{self, File};
@@ -20,13 +19,13 @@ struct Device {
 }
 
 impl Device {
-    /// `None`, with a printed reason, where the kernel does not let us.
+    /// `None`, with a printed reason, where the kernel refuses.
     fn attach(rig: &Rig) -> Option<Self> {
         let (file, dir) = (rig.scratch.write("disk.img", ""), rig.scratch.path("m"));
         fs::create_dir_all(&dir).expect("a directory");
         let mut command = Command::new("nbdfuse");
         command.arg(&file).arg("--unix").arg(rig.socket());
-        // When its server is killed it complains.
+        // It complains when its server is killed.
         let fuse = command.stderr(Stdio::null()).spawn().expect("the program runs");
         let mut device = Device { fuse, file, device: String::new(), dir };
         until(|| device.file.metadata().is_ok_and(|found| found.len() > 0) || device.ended());
@@ -51,7 +50,7 @@ impl Device {
         good("mount", &[&self.device, self.dir.to_str().expect("text")]);
     }
 
-    /// Repairs what a crash leaves, as a computer does when it starts; then all must be clean.
+    /// Repairs the effects of a crash, as a computer does at boot; then all must be clean.
     fn fsck(&self) {
         let repaired = run("e2fsck", &["-p", &self.device]);
         let said = String::from_utf8_lossy(&repaired.stdout).into_owned();
@@ -84,7 +83,7 @@ fn rig(how: &[&str]) -> Option<Rig> {
     Rig::with_disk(how, "96M", &["nbdfuse", "losetup"])
 }
 
-/// A file that was synced, made again from its number.
+/// A synced file; its number gives its content.
 #[derive(Clone, Copy)]
 struct Synced(u64);
 
@@ -97,7 +96,7 @@ impl Synced {
         common::noise((self.0 * 7919 % 60_000) as usize, self.0)
     }
 
-    /// The kernel says that it is safe.
+    /// Writes and syncs it; on success the kernel reports it safe.
     fn write(self, dir: &Path) -> std::io::Result<()> {
         let mut file = File::create(dir.join(self.name()))?;
         file.write_all(&self.content())?;
@@ -106,8 +105,8 @@ impl Synced {
     }
 }
 
-/// Writes and syncs files until the disk is gone; names those that are safe. Others come and go
-/// meanwhile, so that the journal of the file system has something to do.
+/// Writes and syncs files until the disk is gone; sends those that are safe. Other files come and
+/// go, to keep the file system's journal busy.
 fn work(dir: PathBuf, first: u64) -> Receiver<Synced> {
     let (tell, synced) = channel();
     thread::spawn(move || {
@@ -155,7 +154,7 @@ fn survives(how: &[&str]) {
         device.fsck();
         device.mount();
         all_there(&device.dir, &synced);
-        // Room for the next ones, by what is deleted: trimmed and written again.
+        // Deletes old files to make room: trimmed and written again.
         while synced.len() > 200 {
             let old: Synced = synced.remove(0);
             fs::remove_file(device.dir.join(old.name())).expect("it was synced");

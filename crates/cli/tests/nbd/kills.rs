@@ -1,8 +1,8 @@
-//! A server that is killed: what was flushed is there.
+//! A killed server: flushed data survives.
 
 use super::{ONE_FILE, Rig, SNAPSHOTS, TREE, run};
 
-/// Runs qemu-io's commands; whether all went well.
+/// Runs qemu-io's commands; returns whether all succeeded.
 fn io(rig: &Rig, commands: &[String]) -> bool {
     let uri = rig.uri();
     let mut args = vec!["-f", "raw", "-t", "writeback"];
@@ -37,8 +37,8 @@ fn survives(how: &[&str]) {
             .map(|what| what.replacen("write", "read", 1).replace(" -f", ""))
             .collect();
         assert!(still_there.is_empty() || io(&rig, &still_there), "round {round}: {still_there:?}");
-        // One that is flushed with all before it, one that is durable by itself, one more that
-        // nobody waits for; sizes that are no multiples of a block.
+        // One write that is flushed with all before it, one that is durable by itself, and one that
+        // nobody waits for; sizes are no multiples of a block.
         let place = |part: u64| (round * 3 + part) * 300_000;
         let (a, b, c) = (place(0), place(1), place(2));
         let writes = [

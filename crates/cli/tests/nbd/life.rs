@@ -1,4 +1,4 @@
-//! How a server begins and ends, and what it refuses.
+//! How a server begins and ends, and its refusals.
 
 use super::{Rig, common, until};
 use std::io::{Read, Write};
@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 
-/// Agrees in the oldest way; gives the size of the disk.
+/// Negotiates in the oldest way; returns the size of the disk.
 fn agree(stream: &mut (impl Read + Write)) -> u64 {
     let mut greeting = [0; 18];
     stream.read_exact(&mut greeting).expect("a greeting");
@@ -18,7 +18,7 @@ fn agree(stream: &mut (impl Read + Write)) -> u64 {
     u64::from_be_bytes(export[..8].try_into().expect("eight bytes"))
 }
 
-/// Sends a request; gives the error of the reply.
+/// Sends a request; returns the error of the reply.
 fn ask(stream: &mut (impl Read + Write), command: u8, offset: u64, len: u32, data: &[u8]) -> u32 {
     let mut request = vec![0x25, 0x60, 0x95, 0x13, 0, 0, 0, command];
     request.extend_from_slice(&[0; 8]);
@@ -116,6 +116,6 @@ fn a_server_in_the_background_on_an_address() {
     let id = rustix::process::Pid::from_raw(id.parse().expect("a number")).expect("a process");
     rustix::process::kill_process(id, rustix::process::Signal::TERM).expect("it is there");
     until(|| TcpStream::connect(address).is_err());
-    // It commits after it stopped listening, and then lets go of the volume.
+    // It commits after it stops listening, and then releases the volume.
     until(|| rig.scratch.run(["info", "d"]).status.success());
 }

@@ -25,7 +25,8 @@ pub(crate) struct Rig {
     server: Option<Child>,
 }
 
-/// How a disk is made, for `init`: on the tree, on the sequential engine in a folder, and in one file.
+/// Options of `init` for a disk: on the tree, on the sequential engine in a folder, and in one
+/// file.
 pub(crate) const TREE: &[&str] = &["--seen-by", "storage"];
 pub(crate) const SNAPSHOTS: &[&str] = &["--seen-by", "snapshots"];
 pub(crate) const ONE_FILE: &[&str] = &["--seen-by", "snapshots", "--one-file", "--map-on-disk"];
@@ -47,7 +48,7 @@ impl Rig {
         Self::with_disk(TREE, size, programs)
     }
 
-    /// The same with a disk that is made like this.
+    /// The same with a disk made by these options.
     pub(crate) fn with_disk(how: &[&str], size: &str, programs: &[&str]) -> Option<Self> {
         for program in programs {
             let found = Command::new(program).arg("--version").output();
@@ -92,7 +93,7 @@ impl Rig {
         rustix::process::kill_process(id, signal).expect("it is there");
     }
 
-    /// Ends the server as a user would; gives its exit code.
+    /// Ends the server as a user would; returns its exit code.
     pub(crate) fn end(&mut self) -> Option<i32> {
         self.signal(rustix::process::Signal::TERM);
         self.server.take().expect("a server").wait().expect("it ends").code()
@@ -113,7 +114,7 @@ impl Drop for Rig {
     }
 }
 
-/// Runs a client that must succeed; gives what it says.
+/// Runs a client that must succeed; returns its output.
 pub(crate) fn good(program: &str, args: &[&str]) -> String {
     common::succeeded(run(program, args))
 }

@@ -1,4 +1,4 @@
-//! Real servers behind TLS, and other people's clients.
+//! Real servers behind TLS, and third-party clients.
 
 use super::authority::Authority;
 use super::{Rig, common, good, run, until};
@@ -42,7 +42,7 @@ impl Secure {
         Secure { rig, port: 0, server: None }
     }
 
-    /// Serves; with certificates for clients, too, if they are to have one.
+    /// Serves the disk; if `mutual`, clients need certificates, too.
     fn serve(&mut self, mutual: bool) {
         let mut args = vec!["nbd", "d", "--listen", "127.0.0.1:0"];
         args.extend(["--tls-cert", "tls/server-cert.pem", "--tls-key", "tls/server-key.pem"]);
@@ -82,7 +82,7 @@ impl Secure {
         assert_eq!(server.wait().expect("it ends").code(), Some(0));
     }
 
-    /// Runs qemu-io's commands; whether all went well.
+    /// Runs qemu-io's commands; returns whether all succeeded.
     fn qemu_io(&self, dir: &str, commands: &[&str]) -> bool {
         let dir = self.dir(dir).display().to_string();
         let object = format!("tls-creds-x509,id=t,endpoint=client,dir={dir},verify-peer=yes");
@@ -102,7 +102,7 @@ impl Drop for Secure {
     }
 }
 
-/// Rigs whose clients understand TLS; `None`, with a printed reason, where there are none.
+/// Rigs with clients that support TLS; `None`, with a printed reason, where there are none.
 fn secure(size: &str, programs: &[&str]) -> Option<Secure> {
     Some(Secure::new(Rig::with(size, programs)?))
 }
@@ -162,7 +162,7 @@ fn clients_that_do_not_belong_are_refused() {
     };
     secure.serve(true);
     good("nbdinfo", &["--size", &secure.uri("tls")]);
-    // Without TLS the reason is told.
+    // Without TLS the client gets the reason.
     let said = refused(&format!("nbd://127.0.0.1:{}", secure.port));
     assert!(said.contains("TLS"), "{said}");
     for dir in ["bare", "stranger", "fooled"] {
@@ -188,8 +188,8 @@ fn clients_that_do_not_belong_are_refused() {
     secure.end();
 }
 
-/// The server is killed while a client copies: the client ends with an error, what was flushed
-/// before is there, and the next server goes on.
+/// The server is killed while a client copies: the client ends with an error, earlier flushed data
+/// survives, and the next server goes on.
 #[test]
 fn a_kill_in_the_middle_of_a_transfer() {
     let Some(mut secure) = secure("32M", &["nbdcopy"]) else { return };
@@ -222,7 +222,7 @@ fn a_kill_in_the_middle_of_a_transfer() {
             copy.wait().expect("it ends");
         }
     }
-    // Everything ever written was the same.
+    // Every version ever written was the same.
     let _ = std::fs::remove_file(&back);
     good("nbdcopy", &[&secure.uri("tls"), &back]);
     assert!(std::fs::read(&image).expect("it") == std::fs::read(&back).expect("it"));
@@ -230,7 +230,7 @@ fn a_kill_in_the_middle_of_a_transfer() {
     assert!(secure.rig.scratch.good(["check", "d"]).starts_with("clean: "));
 }
 
-/// Processor time of a process so far.
+/// Processor time that a process has used.
 fn cpu(id: u32) -> Duration {
     let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).expect("it is there");
     let fields: Vec<&str> = stat.rsplit(')').next().expect("its name").split(' ').collect();
@@ -238,13 +238,13 @@ fn cpu(id: u32) -> Duration {
     Duration::from_millis((ticks(12) + ticks(13)) * 10)
 }
 
-/// Clients that wait, or do not listen, cost no time of the processor.
+/// Waiting or unresponsive clients cost no processor time.
 #[test]
 fn a_server_that_waits_sleeps() {
     let Some(mut secure) = secure("2M", &["nbdcopy"]) else { return };
     secure.serve(false);
     let port = secure.port;
-    // One in each state: greeted, in its handshake, after it said something that is no TLS.
+    // One in each state: greeted, in its handshake, after sending something that is not TLS.
     let mut clients: Vec<TcpStream> =
         (0..3).map(|_| TcpStream::connect(("127.0.0.1", port)).expect("a server")).collect();
     for client in &mut clients[1..] {
@@ -253,7 +253,7 @@ fn a_server_that_waits_sleeps() {
         client.read_exact(&mut [0; 20]).expect("a reply");
     }
     clients[2].write_all(&[22, 3, 1, 2, 0, 1]).expect("the beginning of a record");
-    // A client that stops listening in the middle of a copy.
+    // A client that stops reading in the middle of a copy.
     let uri = secure.uri("bare");
     let mut copy = Command::new("nbdcopy")
         .args(["--connections=1", &uri, "-"])
@@ -296,14 +296,14 @@ fn files_and_places_are_checked() {
     assert!(said.contains("is not the key of tls/server-cert.pem"), "{said}");
     let said = scratch.bad(3, with(&[&["--tls-key", "tls/none.pem"][..], &listen].concat()));
     assert!(said.contains("tls/none.pem"), "{said}");
-    // On an address that others reach encryption is not enough, unless anybody is to have it.
+    // On an address that others reach encryption is not enough, unless any client may enter.
     let far = ["--listen", "0.0.0.0:0"];
     let said = scratch.bad(2, with(&[&key[..], &far].concat()));
     assert!(said.contains("--tls-client-ca") && said.contains("--any-client"), "{said}");
     let both = ["--any-client", "--tls-client-ca", "tls/ca-cert.pem"];
     scratch.bad(2, with(&[&key[..], &far, &both].concat()));
     scratch.bad(2, ["nbd", "d", "--listen", "0.0.0.0:0", "--any-client"]);
-    // With a key that everybody can read it serves, and says so.
+    // With a key that everybody can read it serves, and warns.
     let path = scratch.path("tls/server-key.pem");
     std::fs::set_permissions(&path, Permissions::from_mode(0o644)).expect("our file");
     let secret = std::fs::read_to_string(&path).expect("it");

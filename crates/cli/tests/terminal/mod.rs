@@ -1,4 +1,4 @@
-//! A terminal of a test's own, and commands that have it.
+//! A terminal for a test, and commands that run in it.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use super::common::Scratch;
@@ -12,13 +12,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// More than anything takes.
+/// Longer than any step takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub struct Terminal {
-    /// Who sits there.
+    /// The user's end.
     user: OwnedFd,
-    /// What programs have.
+    /// The programs' end.
     programs: File,
     heard: String,
 }
@@ -35,11 +35,11 @@ impl Terminal {
         Self { user, programs, heard: String::new() }
     }
 
-    /// A program that has this terminal, without a passphrase in its environment.
+    /// A program in this terminal, without a passphrase in its environment.
     pub fn program(&self, scratch: &Scratch, program: &str, args: &[&str]) -> Command {
-        // Takes the settings of a command of ours.
+        // Copies the settings of a command of ours.
         let ours = scratch.command::<&str>([]);
-        // Whoever runs the tests in the background may ignore signals, and children do so too.
+        // Tests run in the background may ignore signals, and their children inherit that.
         let mut command = Command::new("env");
         command.args(["--default-signal", "setsid", "--ctty", program]).args(args);
         command.current_dir(scratch.path(""));
@@ -56,12 +56,12 @@ impl Terminal {
         self.program(scratch, env!("CARGO_BIN_EXE_oblivio"), args)
     }
 
-    /// Types.
+    /// Types these bytes.
     pub fn say(&mut self, bytes: &[u8]) {
         assert_eq!(rustix::io::write(&self.user, bytes), Ok(bytes.len()));
     }
 
-    /// Waits until this is shown, after what was waited for before.
+    /// Waits until this is shown, after the previously expected text.
     pub fn expect(&mut self, text: &str) {
         let begun = Instant::now();
         let mut piece = [0; 4096];
@@ -80,7 +80,7 @@ impl Terminal {
         }
     }
 
-    /// What was shown and not waited for.
+    /// Text shown but not yet expected.
     pub fn heard(&self) -> &str {
         &self.heard
     }
@@ -89,12 +89,12 @@ impl Terminal {
         tcgetattr(&self.programs).expect("a terminal")
     }
 
-    /// Whether what is typed shows.
+    /// Whether typed characters show.
     pub fn echoes(&self) -> bool {
         self.attributes().local_modes.contains(LocalModes::ECHO)
     }
 
-    /// All that a program could have changed.
+    /// All settings that a program could have changed.
     pub fn modes(&self) -> String {
         let Termios { input_modes, output_modes, control_modes, local_modes, .. } =
             self.attributes();

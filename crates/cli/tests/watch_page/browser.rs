@@ -19,7 +19,7 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// Starts a browser; the reason when this computer has none.
+    /// Starts a browser; the error says why this computer has none.
     pub fn begin() -> Result<Self, String> {
         let chromium = program(&["chromium", "chromium-browser", "google-chrome"])?;
         let home = tempfile::tempdir().map_err(|error| error.to_string())?;
@@ -107,7 +107,7 @@ impl Browser {
         }
     }
 
-    /// Clicks, as a user does: what is covered or out of reach cannot be clicked.
+    /// Clicks, as a user does: a covered or unreachable element cannot be clicked.
     pub fn click(&self, selector: &str) {
         let using = json!({ "using": "css selector", "value": selector });
         let found = self.in_session("/element", &using);
@@ -116,13 +116,13 @@ impl Browser {
         self.in_session(&format!("/element/{element}/click"), &json!({}));
     }
 
-    /// Everything the browser had to say on its console since the last time.
+    /// The browser's console messages since the last call.
     pub fn console(&self) -> Vec<Value> {
         let log = self.in_session("/se/log", &json!({ "type": "browser" }));
         log.as_array().cloned().unwrap_or_default()
     }
 
-    /// The window's size in its own pixels, and how many of the screen's make one.
+    /// The window's size in its own pixels, and the screen's pixels for each of them.
     pub fn resize(&self, width: u32, height: u32, ratio: u32) {
         let params = json!({
             "width": width, "height": height, "deviceScaleFactor": ratio, "mobile": width < 500,
@@ -130,7 +130,7 @@ impl Browser {
         self.tool("Emulation.setDeviceMetricsOverride", params);
     }
 
-    /// Light or dark, and whether motion is wanted.
+    /// Sets light or dark, and whether motion is wanted.
     pub fn prefer(&self, scheme: &str, motion: &str) {
         let features = json!([
             { "name": "prefers-color-scheme", "value": scheme },
@@ -139,7 +139,7 @@ impl Browser {
         self.tool("Emulation.setEmulatedMedia", json!({ "features": features }));
     }
 
-    /// A picture of what the window shows.
+    /// Saves a picture of the window.
     pub fn picture(&self, to: &Path) {
         let shot = self.tool("Page.captureScreenshot", json!({ "format": "png" }));
         let png = from_base64(shot["data"].as_str().expect("a picture"));
@@ -149,7 +149,7 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // Also after a failed test the browser must not stay; what goes wrong here is no matter.
+        // Also after a failed test the browser must not stay; errors here do not matter.
         if let Ok(mut stream) = TcpStream::connect(("127.0.0.1", self.port)) {
             let (session, port) = (&self.session, self.port);
             let head = format!("DELETE /session/{session} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n");
@@ -177,7 +177,7 @@ fn announced_port(driver: &mut Child) -> Option<u16> {
     line.rsplit(' ').next()?.trim_end_matches('.').parse().ok()
 }
 
-/// The body of an answer that says how long it is.
+/// The body of an answer with a content length.
 fn body_of(stream: TcpStream) -> Vec<u8> {
     let mut stream = BufReader::new(stream);
     let mut len = 0;

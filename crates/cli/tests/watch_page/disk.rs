@@ -1,4 +1,4 @@
-//! A disk on the sequential engine, as the page shows it: what is written, and no reads.
+//! A disk on the sequential engine on the page: it draws writes, and no reads.
 
 use super::browser::Browser;
 use super::common::{Scratch, noise};
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 const SIZE: u64 = 48 << 20;
 
-/// A client of the disk that knows just enough of the protocol.
+/// A client of the disk with a minimum of the protocol.
 struct Client(UnixStream);
 
 impl Client {
@@ -67,8 +67,8 @@ fn serve(scratch: &Scratch) -> Child {
     server
 }
 
-/// Somewhere in the first third of the disk, mostly: a favourite place, seen where it is only
-/// encrypted.
+/// Writes mostly to a few places in the first third of the disk: plain encryption reveals such a
+/// favourite.
 fn work(client: &mut Client, rounds: u64, pause: Duration) {
     for at in 0..rounds {
         let offset = if at % 4 == 3 { at * 977 % 47 } else { 12 + at * 31 % 4 } << 20;
@@ -90,7 +90,7 @@ fn a_disk_that_hides_what_is_written() {
     let scratch = Scratch::new();
     let init = ["init", "--kdf-memory", "32K", "--kdf-passes", "1", "--seen-by", "snapshots"];
     scratch.good(init.into_iter().chain(["--size", "48M", "disk"]));
-    // The server is there before its watcher; where they will meet is decided by then.
+    // The server starts before its watcher; the folder of their socket must exist by then.
     std::fs::create_dir_all(scratch.path("run")).expect("a folder");
     let mut server = serve(&scratch);
     let mut client = Client::of(&scratch, "s");
@@ -115,7 +115,7 @@ fn a_disk_that_hides_what_is_written() {
     nothing_is_wider_than_the_window(&browser, "tables");
     browser.click("#tables");
 
-    // For docs: a minute of work, so that the pictures are full.
+    // For docs: a minute of work, to fill the pictures.
     let temporary = tempfile::tempdir().expect("a folder");
     if std::env::var_os("OBLIVIO_SCREENSHOTS").is_some() {
         work(&mut client, 110, Duration::from_millis(520));
@@ -134,7 +134,7 @@ fn a_disk_that_hides_what_is_written() {
 }
 
 fn counts(browser: &Browser, client: &mut Client) {
-    // The watcher is looked for once a second.
+    // The command looks for a watcher once a second.
     std::thread::sleep(Duration::from_millis(1100));
     client.read(0, 4096);
     client.write(5 << 20, &noise(2 << 20, 77));
@@ -142,7 +142,7 @@ fn counts(browser: &Browser, client: &mut Client) {
     browser.wait("document.querySelector('#left [data-is=requests]').innerText !== '0'");
     let right = "document.querySelector('#right [data-is=requests]').innerText";
     browser.wait(&format!("{right} === '1'"));
-    // Reads are drawn on neither side. Whatever was still on its way is there by then.
+    // Neither side draws reads. Pending events have arrived by then.
     std::thread::sleep(Duration::from_millis(1000));
     let left = number(browser, "left", "requests");
     for at in 0..20 {
@@ -165,7 +165,7 @@ fn counts(browser: &Browser, client: &mut Client) {
     work(client, 12, Duration::ZERO);
     browser.wait(&format!("{right} === '14'"));
     std::thread::sleep(Duration::from_millis(600));
-    // 12 times 40 blocks, of which a bucket takes 168.
+    // 12 times 40 blocks; a bucket takes 168.
     let more = flushes(browser) - before;
     assert!((2..=4).contains(&more), "{more} flushes");
     let inked = "[...document.querySelectorAll('canvas')].every((canvas) => canvas.getContext('2d') \

@@ -1,6 +1,6 @@
-//! The page of `oblivio watch` in a real browser, while real commands are at work. Skipped where
-//! there is no chromium with its chromedriver. With `OBLIVIO_SCREENSHOTS=DIR` the pictures of
-//! docs/watch.md are drawn again.
+//! The page of `oblivio watch` in a real browser, while real commands run. Skipped without chromium
+//! and its chromedriver. With `OBLIVIO_SCREENSHOTS=DIR` the pictures of docs/watch.md are drawn
+//! again.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 
 mod browser;
@@ -18,7 +18,7 @@ use std::process::Stdio;
 use std::time::Duration;
 use watching::Watching;
 
-/// So little memory that the storage is asked for nearly everything.
+/// Little memory, to make nearly every access reach the storage.
 const MEMORY: &str = "2M";
 const FILES: usize = 40;
 
@@ -44,7 +44,7 @@ fn read(scratch: &Scratch, file: usize) {
     scratch.good(["get", "--quiet", "--force", "--memory", MEMORY, "vault", &path, "back"]);
 }
 
-/// One favourite among many: what ordinary encryption gives away.
+/// One favourite among many: ordinary encryption reveals it.
 fn favourite(scratch: &Scratch, times: usize) {
     for at in 0..times {
         read(scratch, if at % 3 == 2 { at * 7 % FILES } else { 7 });
@@ -121,7 +121,7 @@ fn counts(browser: &Browser, scratch: &Scratch) {
     assert!(browser.text("#fact-stored").contains("MiB"));
     let rows = browser.value("document.querySelectorAll('#last-right tbody tr').length");
     assert!(rows.as_u64() >= Some(8) && rows.as_u64() <= Some(20), "{rows}");
-    // Something is drawn on each picture.
+    // Every picture has something drawn on it.
     let inked = "[...document.querySelectorAll('canvas')].every((canvas) => canvas.getContext('2d') \
                  .getImageData(0, 0, canvas.width, canvas.height).data.some((byte) => byte > 0))";
     browser.wait(inked);
@@ -199,7 +199,7 @@ fn fits(browser: &Browser) {
     nothing_was_said(browser);
 }
 
-/// Texts whose contrast with what is behind them is below 4.5 to 1.
+/// Texts whose contrast with their background is below 4.5 to 1.
 const CONTRAST: &str = "() => {
     const parts = (text) => text.match(/[\\d.]+/g).map(Number);
     const light = ([r, g, b]) => [r, g, b].map((c) => c / 255)
@@ -236,7 +236,7 @@ fn less_motion(browser: &Browser) {
 
 fn take_pictures(browser: &Browser, scratch: &Scratch, shots: &Path) {
     std::fs::create_dir_all(shots).expect("a folder");
-    // For docs: a minute of work, so that the pictures are full.
+    // For docs: a minute of work, to fill the pictures.
     if std::env::var_os("OBLIVIO_SCREENSHOTS").is_some() {
         for at in 0..50 {
             match at % 9 {
@@ -248,7 +248,7 @@ fn take_pictures(browser: &Browser, scratch: &Scratch, shots: &Path) {
         }
     }
     favourite(scratch, 3);
-    // A command that is at work while the pictures are taken.
+    // A command that runs while the pictures are taken.
     let mut command =
         scratch.command(["put", "--quiet", "--memory", MEMORY, "vault", "-", "/live"]);
     let mut at_work = command.stdin(Stdio::piped()).spawn().expect("the command runs");
@@ -266,7 +266,7 @@ fn take_pictures(browser: &Browser, scratch: &Scratch, shots: &Path) {
     assert!(at_work.wait().expect("its end").success());
 }
 
-/// Pictures of these names, at these widths and heights, with so many dots for each pixel.
+/// Pictures with these names, widths, heights and pixel ratios.
 fn pictures_of(browser: &Browser, shots: &Path, pictures: &[(&str, u32, u32, u32, &str)]) {
     // Away from the buttons.
     let away = json!({ "type": "mouseMoved", "x": 0, "y": 0 });

@@ -9,10 +9,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-/// Longer than anything takes on a busy computer.
+/// Longer than any step takes on a busy computer.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A watcher that is stopped in the end.
+/// A watcher that is stopped on drop.
 pub struct Watching {
     child: Child,
     pub url: String,
@@ -44,7 +44,7 @@ impl Watching {
         Self { child, url, port, path }
     }
 
-    /// Asks with this path and host; gives the whole answer.
+    /// Requests this path and host; returns the whole answer.
     pub fn ask(&self, path: &str, host: &str) -> String {
         let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n");
         exchange(self.port, request.as_bytes())
@@ -63,7 +63,7 @@ impl Watching {
         Events(BufReader::new(stream))
     }
 
-    /// Ctrl-C, and the exit code.
+    /// Sends Ctrl-C; returns the exit code.
     pub fn stop(mut self) -> Option<i32> {
         kill_process(self.pid(), Signal::INT).expect("it runs");
         let begun = Instant::now();
@@ -89,7 +89,7 @@ impl Drop for Watching {
     }
 }
 
-/// Sends bytes and reads all that comes back.
+/// Sends bytes and reads the whole answer.
 pub fn exchange(port: u16, request: &[u8]) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("a connection");
     stream.set_read_timeout(Some(PATIENCE)).expect("a limit");
@@ -119,7 +119,7 @@ impl Iterator for Events {
 }
 
 impl Events {
-    /// Reads on until one is as wanted.
+    /// Reads on until an event matches.
     pub fn until(&mut self, wanted: impl Fn(&serde_json::Value) -> bool) -> serde_json::Value {
         let begun = Instant::now();
         self.take_while(|_| begun.elapsed() < PATIENCE).find(wanted).expect("the event")

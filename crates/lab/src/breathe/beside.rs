@@ -1,7 +1,8 @@
-//! What anybody else would have met meanwhile: 4 KiB made durable, over and over, beside what is measured.
+//! A probe beside the measurement: it makes 4 KiB durable, over and over.
 //!
-//! A disk that stands still, a request that hangs, processors that a virtual machine's host took away: each makes
-//! this wait too, though it does next to nothing. The system's counters see the first of them only.
+//! A disk that stands still, a request that hangs, processors that a virtual machine's host took
+//! away: each delays the probe too, though it does next to nothing. The system's counters see only
+//! the first of them.
 
 use crate::report::median;
 use anyhow::{Context, Result};
@@ -13,14 +14,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// From the end of one to the beginning of the next.
+/// Pause between two probes.
 const EVERY: Duration = Duration::from_millis(5);
-/// What takes so long was held up by something else. A tenth of it is already long, also behind what the
-/// volume itself has the disk do.
+/// A probe this long was held up by something else. A tenth of it is already long, even behind the
+/// volume's own disk work.
 const HELD_UP: Duration = Duration::from_millis(50);
 const PIECE: usize = 4096;
 
-/// From when to when.
+/// Begin and end.
 type Span = (Instant, Instant);
 
 #[derive(Default)]
@@ -30,7 +31,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// One more, which was ready to begin at the first instant.
+    /// Adds a probe, which was ready to begin at the first instant.
     fn add(&mut self, (begin, end): Span) {
         self.ms.push((end - begin).as_secs_f64() * 1e3);
         if end - begin >= HELD_UP {
@@ -39,7 +40,7 @@ impl Seen {
     }
 }
 
-/// All of them in short, in milliseconds.
+/// A summary of the probes, in milliseconds.
 pub struct Told {
     pub count: usize,
     pub median: f64,
@@ -47,7 +48,7 @@ pub struct Told {
     pub held_up: usize,
 }
 
-/// Makes something small durable again and again, until it is dropped.
+/// Makes a small write durable again and again, until dropped.
 pub struct Beside {
     seen: Arc<Mutex<Seen>>,
     end: Arc<AtomicBool>,
@@ -55,10 +56,10 @@ pub struct Beside {
 }
 
 impl Beside {
-    /// In a new file at `path`.
+    /// Starts probes in a new file at `path`.
     pub fn begin(path: &Path) -> Result<Self> {
         let file = File::create_new(path).with_context(|| path.display().to_string())?;
-        // So that later ones write over what is there, and change nothing else of the file.
+        // Later probes overwrite this and change nothing else of the file.
         file.write_all_at(&[0; PIECE], 0)?;
         file.sync_all()?;
         let (seen, end) = (Arc::new(Mutex::default()), Arc::new(AtomicBool::new(false)));
@@ -67,7 +68,7 @@ impl Beside {
         Ok(Self { seen, end, thread: Some(thread) })
     }
 
-    /// Whether one of them was held up at any time of this span.
+    /// Whether a probe was held up during this span.
     pub fn held_up(&self, (begin, end): Span) -> bool {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.held_up.iter().any(|held| held.0 < end && begin < held.1)
@@ -96,7 +97,7 @@ impl Drop for Beside {
 fn repeat(file: &File, seen: &Mutex<Seen>, end: &AtomicBool) {
     let mut piece = [0; PIECE];
     while !end.load(Ordering::Relaxed) {
-        // From when it should go on: who sleeps too long had no processor.
+        // The time when it should go on: too long a sleep means that it had no processor.
         let begin = Instant::now() + EVERY;
         thread::sleep(EVERY);
         piece[0] ^= 1;

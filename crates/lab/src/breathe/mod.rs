@@ -1,5 +1,5 @@
-//! A volume that grows from empty and is emptied again, step by step, on a real disk: what it takes
-//! there, and how long anybody waits.
+//! A volume that grows from empty and is emptied again, step by step, on a real disk: its space
+//! there, and all waiting times.
 
 mod beside;
 mod plain;
@@ -25,15 +25,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use times::{Times, Took, Waits};
 
-/// One write, and one read.
+/// Bytes of one write, and of one read.
 const PIECE: usize = 1 << 20;
-/// One file.
+/// Bytes of one file.
 const FILE: u64 = 16 << 20;
-/// The mount commits when so much was written.
+/// The mount commits after this many bytes written.
 const COMMIT: u64 = 96 << 20;
-/// Of so many quiet moments, somebody comes with a read as one begins.
+/// One idle moment in this many has a read arrive as it begins.
 const COMES: usize = 16;
-/// Names of what is timed.
+/// Names of the timed operations.
 const KINDS: [&str; 8] = [
     "write",
     "read",
@@ -48,7 +48,7 @@ const KINDS: [&str; 8] = [
 /// How far it grows.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// Bytes of files at the top, as 4G or 512M.
+    /// Bytes of files at the top, as 4G or 512M
     #[arg(long, default_value = "4G", value_parser = size)]
     to: u64,
     /// Bytes in a step.
@@ -72,7 +72,7 @@ fn size(text: &str) -> Result<u64, String> {
     digits.parse::<u64>().map(|n| n << shift).map_err(|error| error.to_string())
 }
 
-/// What was there after a step.
+/// The state after a step.
 struct Point {
     files: u64,
     allocated: u64,
@@ -144,7 +144,7 @@ impl Breath {
         Ok(Breath { fs, volume, dir, beside, plain, rng, files, uncommitted, points })
     }
 
-    /// Some work, a commit, and a quiet moment.
+    /// Some work, a commit, and idle work.
     fn step(
         &mut self,
         commit: &'static str,
@@ -201,7 +201,7 @@ impl Breath {
         self.between(times)
     }
 
-    /// At a random place.
+    /// Reads at a random place.
     fn read_a_piece(&mut self) -> Result<Took> {
         let name = self.rng.below(self.files).to_string();
         let handle = self.fs.open_file(self.fs.lookup(ROOT_INO, name.as_bytes())?.ino)?;
@@ -212,7 +212,7 @@ impl Breath {
         Ok(took)
     }
 
-    /// What a mount does when it has answered.
+    /// The work of a mount after an answer.
     fn between(&mut self, times: &mut Times) -> Result<()> {
         if self.fs.wants_commit() {
             self.uncommitted = 0;
@@ -233,7 +233,7 @@ impl Breath {
     }
 
     fn commit(&mut self, kind: &'static str, times: &mut Times) -> Result<()> {
-        // One that has nothing to do is not worth a measurement.
+        // A commit with nothing to do is not worth a measurement.
         if std::mem::take(&mut self.uncommitted) == 0 {
             return Ok(());
         }
@@ -342,7 +342,7 @@ fn all(points: &[Point], kinds: &[&str]) -> Vec<Took> {
     points.iter().flat_map(|point| of(&point.times)).collect()
 }
 
-/// How long anybody waited.
+/// All waiting times.
 fn waits(points: &[Point], plain: &Plain) -> Table {
     let mut table = Table::new(times::HEAD);
     KINDS.iter().for_each(|kind| table.row(Waits::of(&all(points, &[kind])).cells(kind)));
@@ -351,7 +351,7 @@ fn waits(points: &[Point], plain: &Plain) -> Table {
     table
 }
 
-/// What the longest of each kind spent its time with.
+/// How the longest operation of each kind spent its time.
 fn longest(points: &[Point]) -> Table {
     let mut table = Table::new(times::LONGEST);
     let rows = KINDS.iter().filter_map(|kind| Waits::longest(&all(points, &[kind]), kind));
@@ -359,7 +359,7 @@ fn longest(points: &[Point]) -> Table {
     table
 }
 
-/// What the disk gave for each byte of files, at most.
+/// The most disk space for each byte of files.
 fn factors(points: &[Point]) -> String {
     let top = (0..points.len()).max_by_key(|&at| points[at].files).unwrap_or(0);
     let most = |points: &[Point]| {
@@ -374,7 +374,7 @@ fn factors(points: &[Point]) -> String {
     )
 }
 
-/// An axis for the steps.
+/// The axis of the steps.
 fn steps(points: &[Point]) -> Axis {
     Axis::linear("step", points.len().saturating_sub(1) as f64)
 }

@@ -1,4 +1,4 @@
-//! What the disk does by itself: a wait that this has too is not the volume's.
+//! The disk by itself: waits that occur here too are not the volume's.
 
 use super::times::Took;
 use crate::workload::Rng;
@@ -7,8 +7,8 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// About as much as a write of a MiB stores, in pieces as long as buckets, at random places of a
-/// plain file as a slab has them, and a sync.
+/// About as many bytes as a write of a MiB stores, in pieces as long as buckets, at random places
+/// of a plain file, as in a slab; and a sync.
 pub struct Plain {
     file: File,
     rng: Rng,

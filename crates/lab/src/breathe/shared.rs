@@ -1,4 +1,4 @@
-//! A volume under a file system that can still be looked at.
+//! A volume under a file system that stays visible from outside.
 
 use oblivio_engine::{BlockAnswer, BlockOp};
 use oblivio_volume::tree::TreeVolume;
@@ -6,7 +6,7 @@ use oblivio_volume::{BlockSpace, Result as Of};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// What the file system has of it.
+/// The file system's handle to it.
 pub struct Shared {
     volume: Arc<Mutex<TreeVolume>>,
     root: Vec<u8>,

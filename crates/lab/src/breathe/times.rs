@@ -1,4 +1,4 @@
-//! How long operations took, and whether something else held up everybody meanwhile.
+//! The duration of operations, and whether something else disturbed them.
 
 use super::beside::Beside;
 use crate::report::median;
@@ -12,12 +12,12 @@ pub struct Took {
     begun: Instant,
     pub ms: f64,
     scheduled: Scheduled,
-    /// Whoever this computer is a guest of took processors away meanwhile, or what went on beside was held up.
+    /// The host took processors away meanwhile, or the probe beside it was held up.
     pub disturbed: bool,
 }
 
 impl Took {
-    /// Does something and gives what that took, with its result.
+    /// Times some work; returns its result too.
     pub fn of<T, E>(work: impl FnOnce() -> Result<T, E>) -> Result<(T, Self), E> {
         let (stolen, before, begun) = (stolen(), Scheduled::now(), Instant::now());
         let done = work()?;
@@ -26,21 +26,21 @@ impl Took {
         Ok((done, Self { begun, ms, scheduled, disturbed: self::stolen() != stolen }))
     }
 
-    /// Both, one after the other.
+    /// Both operations, one after the other.
     pub fn and(self, next: Self) -> Self {
         let disturbed = self.disturbed || next.disturbed;
         let scheduled = self.scheduled.and(next.scheduled);
         Self { begun: self.begun, ms: self.ms + next.ms, scheduled, disturbed }
     }
 
-    /// Takes notice of what went on beside.
+    /// Adds disturbances of the probe beside it.
     pub fn look_at(&mut self, beside: &Beside) {
         let end = self.begun + Duration::from_secs_f64(self.ms / 1e3);
         self.disturbed |= beside.held_up((self.begun, end));
     }
 }
 
-/// What the kernel tells of a thread, in milliseconds.
+/// The kernel's times of a thread, in milliseconds.
 #[derive(Clone, Copy, Default)]
 struct Scheduled {
     /// On a processor.
@@ -50,7 +50,7 @@ struct Scheduled {
 }
 
 impl Scheduled {
-    /// Of the calling thread so far; nothing where nobody tells.
+    /// Of the calling thread so far; zeros where the kernel does not report.
     fn now() -> Self {
         let told = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
         let mut nanos = told.split_ascii_whitespace().map_while(|word| word.parse::<f64>().ok());
@@ -67,14 +67,14 @@ impl Scheduled {
     }
 }
 
-/// Hundredths of a second for which processors of this computer were wanted and not there, as a
-/// virtual machine is told by its host; 0 where nobody tells.
+/// Hundredths of a second that this computer waited for processors, as a virtual machine's host
+/// reports them; 0 without a report.
 fn stolen() -> u64 {
     let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
     stat.split_ascii_whitespace().nth(8).and_then(|ticks| ticks.parse().ok()).unwrap_or(0)
 }
 
-/// What each operation took, by kind.
+/// All operations, by kind.
 #[derive(Default)]
 pub struct Times(BTreeMap<&'static str, Vec<Took>>);
 
@@ -102,11 +102,11 @@ impl Times {
     }
 }
 
-/// A row of operations in short, in milliseconds.
+/// A summary of operations, in milliseconds.
 pub struct Waits {
     pub median: f64,
     pub highest: f64,
-    /// The highest of those that were not disturbed.
+    /// The highest of the undisturbed ones.
     pub highest_undisturbed: f64,
     disturbed: usize,
     count: usize,
@@ -126,7 +126,7 @@ impl Waits {
         }
     }
 
-    /// What the one that took longest did, under [`LONGEST`].
+    /// How the longest one spent its time, as a row under [`LONGEST`].
     pub fn longest(all: &[Took], name: &str) -> Option<Vec<String>> {
         let Took { ms, scheduled, .. } = all.iter().max_by(|a, b| a.ms.total_cmp(&b.ms))?;
         let rest = (ms - scheduled.ran - scheduled.queued).max(0.0);
@@ -134,7 +134,7 @@ impl Waits {
         Some([vec![name.to_owned()], times.into()].concat())
     }
 
-    /// The cells of a table, under [`HEAD`].
+    /// The cells of a row under [`HEAD`].
     pub fn cells(&self, name: &str) -> Vec<String> {
         let ratio =
             |ms: f64| format!("{:.1}", if self.median > 0.0 { ms / self.median } else { 0.0 });
@@ -151,11 +151,11 @@ impl Waits {
     }
 }
 
-/// Of a table of what took longest.
+/// Head of the table of the longest operations.
 pub const LONGEST: [&str; 5] =
     ["operation", "highest", "on a processor", "waiting for one", "waiting for something else"];
 
-/// Of a table of waits.
+/// Head of the table of waits.
 pub const HEAD: [&str; 8] =
     ["operation", "number", "median", "highest", "ratio", "disturbed", "highest other", "ratio"];
 

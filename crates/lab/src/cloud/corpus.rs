@@ -26,16 +26,16 @@ impl Times {
     }
 }
 
-/// How time is taken.
+/// The clock to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
-    /// This thread's on the processor.
+    /// The processor time of this thread.
     Processor,
-    /// On the wall.
+    /// The wall clock.
     Wall,
 }
 
-/// Runs work and gives its seconds.
+/// Runs work and returns its seconds.
 ///
 /// # Errors
 /// Those of the work.
@@ -53,7 +53,7 @@ pub fn timed<T>(clock: Clock, work: impl FnOnce() -> Result<T>) -> Result<(f64, 
 pub struct Corpus {
     /// Bytes of each.
     pub sizes: Vec<u64>,
-    /// With this many bytes each begins a block and fills the last, so nothing is packed.
+    /// With this, each file begins a block and is padded to a multiple, so nothing is packed.
     pub round_to: Option<u64>,
 }
 
@@ -63,7 +63,7 @@ impl Corpus {
         self.sizes.iter().sum()
     }
 
-    /// What is written for a file: its content, and zeros when nothing is to be packed.
+    /// The bytes written for a file: its content, padded with zeros if nothing is packed.
     pub fn content(&self, file: usize) -> Vec<u8> {
         let mut content = vec![file as u8 ^ 0x5a; self.sizes[file] as usize];
         if let Some(round) = self.round_to {
@@ -88,10 +88,10 @@ impl Corpus {
         Ok(fs.commit()?)
     }
 
-    /// Reads every file once, in an order that follows from `seed`, and compares its ends.
+    /// Reads every file once, in an order that depends on `seed`, and compares its ends.
     ///
     /// # Errors
-    /// Those of the file system, and when a file is not what was written.
+    /// Those of the file system; a file differs from what was written.
     pub fn read(&self, fs: &FileSystem, seed: u64) -> Result<()> {
         let mut order: Vec<usize> = (0..self.sizes.len()).collect();
         shuffle(&mut order, seed);

@@ -1,4 +1,4 @@
-//! Figure 5: the size of a segment against throughput, with buckets of 3, 4 and 5 blocks.
+//! Figure 5: throughput for each segment size, with buckets of 3, 4 and 5 blocks.
 
 use super::sizes::draw;
 use super::space::{Batches, Counts, LATENCY, LINK};

@@ -1,5 +1,5 @@
 //! Figure 6: several segments of a file at a time. The paper's groups, groups with our schedule,
-//! and our batches, beside each other; and what the store can tell.
+//! and our batches, side by side; and what the store can distinguish.
 
 use super::groups::{Groups, Rewrites, trace};
 use super::ranks;
@@ -16,18 +16,18 @@ use oblivio_engine::tree::{Eviction, TreeConfig, TreeKeys, TreeOram};
 use oblivio_engine::{Engine, Step};
 
 const SEGMENT: u64 = 64 << 10;
-/// The stash at which the paper begins to evict.
+/// The stash size at which the paper starts to evict.
 const PAPER_STASH: usize = 100;
-/// Segments of each of the files by which the store is to tell re-reading from reading.
+/// Segments in each file of the test whether the store can distinguish re-reading from reading.
 pub const EQUAL: usize = 24;
-/// Group accesses of a workload, about, after which extra paths are counted.
+/// Group accesses of a workload, about, over which extra paths are counted.
 const ACCESSES: usize = 1000;
-/// Stores of their own for each workload: enough for an exact test at the rate below.
+/// Separate stores for each workload: enough for an exact test at the rate below.
 pub const STORES: usize = 16;
-/// The rate of false alarms of all comparisons together.
+/// The false-alarm rate of all comparisons together.
 pub const FALSE_ALARMS: f64 = 1e-6;
 
-/// The ways.
+/// The ways to access a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Paper,
@@ -60,7 +60,7 @@ impl Way {
     }
 }
 
-/// Files as groups: which belong to each file, and how many blocks each has.
+/// Files as groups: the groups of each file, and the blocks of each group.
 struct Files {
     groups: Vec<Vec<u32>>,
     sizes: Vec<usize>,
@@ -79,7 +79,7 @@ impl Files {
     }
 }
 
-/// What reading files cost.
+/// The cost of reading files.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cost {
     read: u64,
@@ -90,7 +90,7 @@ struct Cost {
     gave_up: bool,
 }
 
-/// One way at one size of group.
+/// One way at one group size.
 #[derive(Default)]
 struct Point {
     group: usize,
@@ -101,7 +101,7 @@ struct Point {
     extra: (f64, f64),
     p_value: f64,
     leaks: bool,
-    /// The most blocks in the stash in either.
+    /// The stash peak of both runs, in blocks.
     stash: usize,
 }
 
@@ -111,7 +111,7 @@ enum Tree {
     Engine(Box<Batched>),
 }
 
-/// The engine itself, its blocks tiny: buckets are counted, not their bytes.
+/// The engine itself with tiny blocks: buckets are counted, not their bytes.
 struct Batched {
     engine: TreeOram,
     store: LabBuckets,
@@ -182,7 +182,7 @@ impl Tree {
         })
     }
 
-    /// Reads a file; gives what was shown for each access.
+    /// Reads a file; returns the leaves shown by each access.
     fn read(&mut self, file: &[u32]) -> Result<Vec<Vec<u64>>> {
         match self {
             Tree::Model(model) => Ok(file.iter().map(|&group| model.access(group)).collect()),
@@ -221,14 +221,14 @@ impl Tree {
     }
 }
 
-/// The depth at which a tree is nearest to half full.
+/// The depth at which the tree is closest to half full.
 fn half_full(blocks: usize, slots: usize) -> u32 {
     let off =
         |depth: u32| (blocks as f64 / (slots as f64 * f64::from((2 << depth) - 1)) - 0.5).abs();
     (1..24).min_by(|a, b| off(*a).total_cmp(&off(*b))).unwrap_or(1)
 }
 
-/// Reads all files in an order of chance, once to warm up and once counted.
+/// Reads all files in random order, once to warm up and once counted.
 fn read_all(way: Way, group: usize, segments: &[usize]) -> Result<Cost> {
     let files = Files::new(segments, group);
     let depth = half_full(segments.iter().sum(), way.slots());
@@ -244,7 +244,8 @@ fn read_all(way: Way, group: usize, segments: &[usize]) -> Result<Cost> {
     Ok(tree.cost(files.sizes.len()))
 }
 
-/// Whether the store can tell a file that is read again and again from many files of its size.
+/// Tests whether the store can distinguish one file read again and again from many files of its
+/// size.
 fn tell(way: Way, point: &mut Point, depth: u32, looks: usize) -> Result<()> {
     let group = point.group;
     let blocks = way.slots() * ((2 << depth) - 1) / 2;
@@ -260,7 +261,7 @@ fn tell(way: Way, point: &mut Point, depth: u32, looks: usize) -> Result<()> {
             let seed = 2 * store + u64::from(again);
             let mut tree = Tree::new(way, group, &files, depth, seed)?;
             let mut any = || &files.groups[rng.below(segments.len() as u64) as usize];
-            // Until the stash is what it is in the long run.
+            // Until the stash has reached its long-run size.
             for _ in 0..segments.len() * 2 {
                 tree.read(any())?;
                 if tree.cost(1).gave_up {
@@ -291,7 +292,7 @@ fn tell(way: Way, point: &mut Point, depth: u32, looks: usize) -> Result<()> {
     point.leaks = match way {
         Way::Paper => point.p_value < rate,
         _ => {
-            // How many paths each access shows, and where those lie that follow no schedule.
+            // The number of paths of each access, and the places of those outside the schedule.
             let lengths = |shown: &[Vec<u64>]| shown.iter().map(Vec::len).collect::<Vec<_>>();
             let drawn = |shown: &[Vec<u64>]| {
                 let drawn = if way == Way::Batched { usize::MAX } else { 1 };
@@ -306,7 +307,7 @@ fn tell(way: Way, point: &mut Point, depth: u32, looks: usize) -> Result<()> {
     Ok(())
 }
 
-/// Seconds of the processor for a bucket that is read or written, sealed, with segments of 64 KiB.
+/// Processor seconds to read or write a sealed bucket, with segments of 64 KiB.
 fn seconds_per_bucket(slots: usize, quick: bool) -> Result<f64> {
     let blocks = if quick { 32 } else { 512 };
     let eviction = match slots {
@@ -361,11 +362,11 @@ pub fn run(quick: bool, write: bool) -> Result<()> {
     super::figure6_report::write(&shown, &rows(&ways, &sizes, costs), write)
 }
 
-/// What the report says of the experiment as a whole.
+/// The experiment's facts for the report.
 pub struct Shown<'a> {
     /// Bytes of the paper's files.
     pub sizes: &'a [u64],
-    /// Leaves of the tree of equal files.
+    /// Depth of the leaves in the tree of equal files.
     pub depth: u32,
     /// Seconds for a bucket of 3 and of 4 slots.
     pub costs: [f64; 2],
@@ -378,21 +379,21 @@ pub struct Row {
     pub way: &'static str,
     /// Segments in a group or batch.
     pub group: usize,
-    /// Buckets for a segment of the paper's files, and of the equal ones, times their slots.
+    /// Buckets per segment of the paper's files, and of the equal ones, times their slots.
     pub moved: (f64, f64),
-    /// Calls of the store for 1,000 of the paper's files.
+    /// Store calls for 1,000 of the paper's files.
     pub calls: u64,
-    /// MB/s of the paper's files, and of the equal ones, by the processor.
+    /// MB/s of the paper's files, and of the equal ones, by processor time.
     pub rate: (f64, f64),
     /// MB/s of the paper's files over a far store.
     pub far: f64,
-    /// The most blocks in the stash.
+    /// The stash peak in blocks.
     pub stash: usize,
     /// Extra paths for 1,000 accesses, one file and many.
     pub extra: (f64, f64),
-    /// Of the exact test.
+    /// The p-value of the exact test.
     pub p_value: f64,
-    /// Whether the store can tell.
+    /// Whether the store can distinguish the two.
     pub leaks: bool,
     /// Whether the stash could not be emptied.
     pub gave_up: bool,

@@ -1,4 +1,4 @@
-//! What Figure 6's experiment found, in a table and pictures.
+//! The results of Figure 6's experiment, in a table and pictures.
 
 use super::figure6::{EQUAL, FALSE_ALARMS, Row, STORES, Shown};
 use super::space::{LATENCY, LINK};

@@ -11,12 +11,12 @@ use oblivio_volume::fs::FileSystem;
 use std::sync::Arc;
 
 const SEGMENT: usize = 64 << 10;
-/// Little, so that the tree is in the store and not in memory.
+/// Small, to keep the tree in the store and not in memory.
 const MEMORY: usize = 8 << 20;
-/// Files, their size, and the paper's tree with packing as a part of that without.
+/// Number of files, their size, and the paper's tree with packing as a fraction of that without.
 const KINDS: [(usize, u64, &str); 3] =
     [(1000, 16, "1/4"), (1000, 32, "1/2"), (1000, 70, "about 1/2")];
-/// Other numbers of the last: one alone may be lucky or unlucky with the classes of the tree.
+/// More file counts for the last kind: the tree's size classes can favour or penalise a single one.
 const COUNTS: [usize; 10] = [500, 600, 700, 800, 1000, 1300, 1700, 2200, 3000, 4000];
 const COUNTED: u64 = 70;
 
@@ -147,7 +147,7 @@ pub fn run(quick: bool, write: bool) -> Result<()> {
     report.finish(write)
 }
 
-/// The trees of several numbers of files.
+/// Tree sizes for several file counts.
 fn counts(report: &mut Report, part: usize) -> Result<()> {
     let mut table =
         Table::new(["files", "blocks", "packed", "ratio", "tree, slots", "packed ", "ratio "]);

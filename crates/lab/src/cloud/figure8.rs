@@ -1,4 +1,4 @@
-//! Figure 8: a tree that grows and shrinks with what is stored.
+//! Figure 8: a tree that grows and shrinks with its content.
 
 use super::watched::{Watched, look, slots_of};
 use crate::plot::{Axis, Chart, Look};
@@ -36,7 +36,7 @@ pub fn run(quick: bool, write: bool) -> Result<()> {
     let (space, view) = Watched::create(store, SEGMENT, MEMORY)?;
     let fs = FileSystem::format(Box::new(space))?;
     let moment = |what: String| -> Result<Moment> {
-        // Blocks are given up at a commit, and the sweep that follows begins with the next.
+        // A commit gives up blocks, and the next one begins the sweep.
         for _ in 0..2 {
             fs.commit()?;
             while fs.idle()?.is_some() {}
@@ -58,7 +58,7 @@ pub fn run(quick: bool, write: bool) -> Result<()> {
     let mut rng = Rng::new(8);
     let mut names: Vec<String> = Vec::new();
     for action in 0..ACTIONS {
-        // More is added than deleted at first, and less later, so that both are seen.
+        // First more additions than deletions, later fewer, to show growth and shrinking.
         let adds = rng.unit() < if action < ACTIONS / 2 { 0.85 } else { 0.15 };
         let what = if adds || names.is_empty() {
             let size = (least as f64 + rng.unit() * (most - least) as f64) as usize;
@@ -81,7 +81,7 @@ pub fn run(quick: bool, write: bool) -> Result<()> {
     report(&moments, write)
 }
 
-/// How full something was, over time, in percent.
+/// The range of fill levels over time, in percent.
 fn range(used: impl Iterator<Item = f64>) -> String {
     let used: Vec<f64> = used.map(|used| 100.0 * used).collect();
     let least = used.iter().copied().fold(100.0, f64::min);
@@ -91,7 +91,7 @@ fn range(used: impl Iterator<Item = f64>) -> String {
 }
 
 fn report(moments: &[Moment], write: bool) -> Result<()> {
-    // Beyond the smallest tree there is nothing to shrink to.
+    // The smallest tree cannot shrink.
     let grown = || moments.iter().filter(|now| now.class > 64.0);
     let of_tree = range(grown().map(|now| now.live / now.slots));
     let of_stored = range(grown().map(|now| now.live / now.stored_slots));

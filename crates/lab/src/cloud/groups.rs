@@ -1,10 +1,9 @@
 //! Blocks that travel in groups on one path: Path ORAM counted exactly, without bytes.
 //!
-//! Two ways are modelled. The paper's: a group's path is read and written back, and while the
-//! stash holds more than its maximum, a random path is read and written back too (background
-//! eviction, Ren et al., ISCA 2013). And ours: a group's path is read and its blocks are taken
-//! out, and after a fixed number of blocks the next path in reverse lexicographic order is
-//! rewritten, whatever the stash holds.
+//! Two ways are modelled. The paper's reads a group's path and writes it back. While the stash
+//! holds more than its maximum, a random path is read and written back too (background eviction,
+//! Ren et al., ISCA 2013). Ours reads a group's path and takes its blocks out. After a fixed number
+//! of blocks it rewrites the next path in reverse lexicographic order, whatever the stash holds.
 
 use crate::workload::Rng;
 use oblivio_audit::{Request, Trace, union_of_paths};
@@ -12,21 +11,21 @@ use oblivio_audit::{Request, Trace, union_of_paths};
 /// When paths are rewritten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rewrites {
-    /// What was read, and random paths on demand above this many blocks in the stash.
+    /// The path just read, and random paths while the stash holds more blocks than this.
     OnDemand {
         /// The maximum.
         stash: usize,
     },
-    /// One path of the schedule after so many blocks.
+    /// One path of the schedule after a fixed number of blocks.
     Scheduled {
         /// Blocks.
         every: u64,
-        /// Whether every group counts as a full one, so that the store does not see how full it is.
+        /// Whether every group counts as full, which hides its size from the store.
         padded: bool,
     },
 }
 
-/// Extra paths of one access after which the model gives up: the tree is too full for its groups.
+/// Extra paths of one access before the model gives up: the tree is too full for its groups.
 const MOST_EXTRA: usize = 50;
 
 /// A tree of groups.
@@ -36,7 +35,7 @@ pub struct Groups {
     slots: usize,
     group: usize,
     rewrites: Rewrites,
-    /// Groups of blocks in each bucket; a block is known by its group alone.
+    /// Groups of the blocks in each bucket; a block is identified by its group alone.
     buckets: Vec<Vec<u32>>,
     stash: Vec<u32>,
     /// The label of each group, and its blocks.
@@ -47,13 +46,13 @@ pub struct Groups {
     turns: u64,
     /// The most blocks in the stash after an access.
     pub stash_peak: usize,
-    /// Paths that the stash asked for.
+    /// Extra paths to drain the stash.
     pub extra: u64,
-    /// Paths in all.
+    /// All paths.
     pub paths: u64,
-    /// Calls of the store that read.
+    /// Store calls that read.
     pub calls_read: u64,
-    /// Calls of the store that write.
+    /// Store calls that write.
     pub calls_written: u64,
     /// Buckets read.
     pub read: u64,
@@ -64,8 +63,7 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// An empty tree with leaves at `depth`; `sizes` are the blocks of each group, at most
-    /// `group`.
+    /// An empty tree with leaves at `depth`; `sizes` are the blocks of each group, at most `group`.
     pub fn new(
         depth: u32,
         slots: usize,
@@ -97,7 +95,7 @@ impl Groups {
             written: 0,
             gave_up: false,
         };
-        // As if it had been in use for long: everything as deep as there is room.
+        // As after long use: every block as deep as there is room.
         for (id, &size) in sizes.iter().enumerate() {
             for _ in 0..size {
                 tree.settle(id as u32);
@@ -128,7 +126,7 @@ impl Groups {
         (self.calls_read, self.calls_written, self.stash_peak) = (0, 0, self.stash.len());
     }
 
-    /// Reads a group; gives the leaves that were shown, that of the group first.
+    /// Reads a group; returns the leaves shown, the group's first.
     pub fn access(&mut self, group: u32) -> Vec<u64> {
         let shown = match self.rewrites {
             Rewrites::OnDemand { stash } => self.on_demand(group, stash),
@@ -164,8 +162,7 @@ impl Groups {
         shown
     }
 
-    /// The group's path and the scheduled ones that are due are read in one call, as the engine's
-    /// batch does.
+    /// Reads the group's path and the due scheduled ones in one call, like the engine's batch.
     fn scheduled(&mut self, group: u32, every: u64, padded: bool) -> Vec<u64> {
         let leaf = self.labels[group as usize];
         self.take_group(leaf, group);
@@ -184,7 +181,7 @@ impl Groups {
         for &leaf in &leaves[1..] {
             self.take_path(leaf);
         }
-        // A later path must not fill what an earlier one could have used: they share only buckets
+        // A later path must not fill slots that an earlier one could use: they share only buckets
         // near the root, which are filled last.
         for &leaf in &leaves[1..] {
             self.put_path(leaf);
@@ -216,7 +213,7 @@ impl Groups {
 
     /// Fills a path from the stash, deepest first.
     fn put_path(&mut self, leaf: u64) {
-        // What may go how deep, once for all levels.
+        // How deep each block may go, computed once for all levels.
         let deepest = |id: &u32| {
             let differs = self.labels[*id as usize] ^ leaf;
             self.depth - (u64::BITS - differs.leading_zeros())
@@ -239,7 +236,7 @@ impl Groups {
     }
 }
 
-/// What the store saw of some requests, for the audit.
+/// The store's view of some requests, for the audit.
 pub fn trace(depth: u32, requests: impl IntoIterator<Item = Vec<u64>>) -> Trace {
     let request = |leaves: Vec<u64>| {
         let buckets = union_of_paths(&leaves, depth);

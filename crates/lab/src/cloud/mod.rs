@@ -1,5 +1,5 @@
-//! The evaluation of "Optimizing Path ORAM for Cloud Storage Applications" (Wolfe, Zou, Ren, Yu)
-//! again, one command for each table and figure.
+//! The evaluation of "Optimizing Path ORAM for Cloud Storage Applications" (Wolfe, Zou, Ren, Yu),
+//! repeated with one command for each table and figure.
 
 mod corpus;
 mod figure5;
@@ -20,12 +20,12 @@ use anyhow::Result;
 use clap::Subcommand;
 use std::path::PathBuf;
 
-/// Which of them.
+/// Which experiment.
 #[derive(clap::Args, Debug)]
 pub struct Args {
     #[command(subcommand)]
     part: Part,
-    /// Little of everything: shows that it works, not what it costs.
+    /// Small amounts of everything: shows that it works, not what it costs
     #[arg(long, global = true)]
     quick: bool,
 }
@@ -34,19 +34,19 @@ pub struct Args {
 enum Part {
     /// The distribution of file sizes.
     Figure4,
-    /// Disk, disk and encryption, disk and oblivious RAM.
+    /// Disk, disk and encryption, disk and oblivious RAM
     Table1 {
         /// A directory on the disk to measure; by default the system's for temporary files.
         #[arg(long)]
         dir: Option<PathBuf>,
     },
-    /// Segment and bucket size against throughput.
+    /// Segment and bucket size against throughput
     Figure5,
-    /// Several segments at a time: groups and batches, and what the store can tell.
+    /// Several segments at a time: groups and batches, and what the store can distinguish
     Figure6,
     /// Packing.
     Figure7,
-    /// A tree that follows what is stored.
+    /// A tree that follows its content
     Figure8,
     /// All optimizations against none.
     Total,
@@ -55,7 +55,7 @@ enum Part {
 /// Runs one.
 ///
 /// # Errors
-/// Its own.
+/// Those of the experiment.
 pub fn run(args: &Args, write: bool) -> Result<()> {
     let quick = args.quick;
     match &args.part {

@@ -1,13 +1,13 @@
-//! Mann and Whitney's test, exact, ties and all.
+//! The Mann-Whitney test, exact, with ties.
 
-/// The probability, when two samples are drawn alike, that their ranks lie at least as far apart.
+/// The probability that two samples from one distribution have ranks at least as far apart.
 ///
-/// Every way to split the pooled values is equally likely then; their rank sums are counted one
-/// by one, so no normal curve has to be trusted far out in its tail.
+/// Every split of the pooled values is then equally likely. Their rank sums are counted exactly, so
+/// no normal approximation has to be trusted far out in its tail.
 pub fn p_value(a: &[f64], b: &[f64]) -> f64 {
     let mut pool: Vec<f64> = a.iter().chain(b).copied().collect();
     pool.sort_by(f64::total_cmp);
-    // Twice the mean rank of equal values, so that it is a whole number.
+    // Twice the mean rank of equal values, which is a whole number.
     let rank = |value: f64| {
         let below = pool.partition_point(|&other| other < value);
         let upto = pool.partition_point(|&other| other <= value);
@@ -16,7 +16,7 @@ pub fn p_value(a: &[f64], b: &[f64]) -> f64 {
     let found: usize = a.iter().map(|&value| rank(value)).sum();
     let ranks: Vec<usize> = pool.iter().map(|&value| rank(value)).collect();
     let all: usize = ranks.iter().sum();
-    // How many choices of so many values have each sum.
+    // The number of choices of each size with each rank sum.
     let mut ways = vec![vec![0f64; all + 1]; a.len() + 1];
     ways[0][0] = 1.0;
     for &rank in &ranks {

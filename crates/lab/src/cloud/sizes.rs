@@ -6,14 +6,13 @@ use crate::report::{Report, Table, bytes};
 use crate::workload::Rng;
 use anyhow::Result;
 
-/// Bytes, and the share of files that are at most so large, in percent.
+/// Bytes, and the percentage of files of at most that size.
 ///
 /// The paper has a curve without numbers, and the original's was not at hand, so these points are a
-/// reconstruction. They keep
-/// to what was published in figures of words: a median of one to a few KiB (1 to 3.5 KB in
-/// Ramakrishnan et al. 1992, 1,080 bytes in 1984 and 2,475 in 2005 in Tanenbaum et al. 2006), a
-/// mean some twenty times that (140 million files in 10.5 TB, 75 KB each, in Douceur and Bolosky
-/// 1999), and a few large files with most of the bytes.
+/// reconstruction. They match the published summaries. The median is one to a few KiB (1 to 3.5 KB
+/// in Ramakrishnan et al. 1992, 1,080 bytes in 1984 and 2,475 in 2005 in Tanenbaum et al. 2006).
+/// The mean is some twenty times that (140 million files in 10.5 TB, 75 KB each, in Douceur and
+/// Bolosky 1999). A few large files hold most of the bytes.
 pub const POINTS: [(f64, f64); 17] = [
     (64.0, 0.0),
     (256.0, 4.0),
@@ -34,8 +33,7 @@ pub const POINTS: [(f64, f64); 17] = [
     (8388608.0, 100.0),
 ];
 
-/// The size below which a share of the files lie, in percent; linear in the logarithm of the size
-/// between two points.
+/// The size at a percentile; linear in the logarithm of the size between two points.
 pub fn quantile(percent: f64) -> u64 {
     for pair in POINTS.windows(2) {
         let ((small, from), (large, to)) = (pair[0], pair[1]);
@@ -47,8 +45,8 @@ pub fn quantile(percent: f64) -> u64 {
     POINTS[POINTS.len() - 1].0 as u64
 }
 
-/// So many sizes, evenly over the distribution, so that every draw has the same bytes in all; in
-/// an order of its own.
+/// Draws `files` sizes, evenly spaced over the distribution: every draw has the same total of
+/// bytes, in an order of its own.
 pub fn draw(files: usize, seed: u64) -> Vec<u64> {
     let mut sizes: Vec<u64> =
         (0..files).map(|file| quantile((file as f64 + 0.5) * 100.0 / files as f64)).collect();
@@ -56,7 +54,7 @@ pub fn draw(files: usize, seed: u64) -> Vec<u64> {
     sizes
 }
 
-/// Fisher and Yates.
+/// The Fisher-Yates shuffle.
 pub fn shuffle<T>(items: &mut [T], seed: u64) {
     let mut rng = Rng::new(seed);
     for at in (1..items.len()).rev() {

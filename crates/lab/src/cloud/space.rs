@@ -1,7 +1,7 @@
-//! Blocks for the file layer over an engine of any shape, everything counted.
+//! Blocks for the file layer over an engine of any shape, with counters for everything.
 //!
 //! A volume has one shape of bucket and schedule. Here the shape is a parameter, every bucket goes
-//! to the store (no cached top of the tree, no commits), and a call of the store is a round trip.
+//! to the store (no cached top of the tree, no commits), and a store call is a round trip.
 
 use crate::buckets::LabBuckets;
 use anyhow::Result;
@@ -12,15 +12,15 @@ use std::sync::{Arc, Mutex};
 
 /// The smallest tree.
 const LEAST_BLOCKS: u64 = 64;
-/// What a volume's batch may read and write at most (`MOST_BATCH`, `MOST_OPS`).
+/// Limits of a volume's batch (`MOST_BATCH`, `MOST_OPS`).
 const MOST_BATCH: usize = 8 << 20;
 const MOST_OPS: usize = 256;
 
-/// A far store: seconds until it answers a call, and bytes that it moves in a second (1 Gbit/s).
+/// A far store: seconds of latency per call, and bytes a second of its link (1 Gbit/s).
 pub const LATENCY: f64 = 0.05;
 pub const LINK: f64 = 125e6;
 
-/// Seconds that a far store takes for so many calls and bytes, one call after the other.
+/// Seconds that a far store takes for these calls and bytes, one call after the other.
 pub fn far(calls: u64, bytes: u64) -> f64 {
     calls as f64 * LATENCY + bytes as f64 / LINK
 }
@@ -30,20 +30,20 @@ pub fn far(calls: u64, bytes: u64) -> f64 {
 pub enum Batches {
     /// This many at most.
     Most(usize),
-    /// As many as a volume would.
+    /// As many as in a volume.
     Volume,
 }
 
-/// What happened so far.
+/// The counters so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Accesses to blocks.
     pub accesses: u64,
     /// Paths shown, scheduled ones too.
     pub paths: u64,
-    /// Calls of the store that read, each a round trip.
+    /// Store calls that read, each a round trip.
     pub reads: u64,
-    /// Calls of the store that write.
+    /// Store calls that write.
     pub writes: u64,
     /// Buckets read.
     pub buckets_read: u64,
@@ -55,7 +55,7 @@ pub struct Counts {
     pub live: u64,
     /// Level of the leaves.
     pub depth: u32,
-    /// The most blocks in the stash.
+    /// The stash peak in blocks.
     pub stash: u64,
 }
 
@@ -65,18 +65,18 @@ impl Counts {
         (2 << self.depth) - 1
     }
 
-    /// Seconds that a far store takes.
+    /// Seconds that a far store takes for this.
     pub fn far(&self) -> f64 {
         far(self.reads + self.writes, self.bytes)
     }
 }
 
-/// Where others see what was counted while the file layer owns the space.
+/// A shared view of the counters while the file layer owns the space.
 #[derive(Clone, Default)]
 pub struct Meter(Arc<Mutex<Counts>>);
 
 impl Meter {
-    /// What happened so far.
+    /// The counters so far.
     pub fn now(&self) -> Counts {
         self.0.lock().map_or_else(|poisoned| *poisoned.into_inner(), |counts| *counts)
     }
@@ -89,7 +89,7 @@ impl Meter {
     }
 }
 
-/// The blocks.
+/// The block space.
 pub struct LabSpace {
     engine: TreeOram,
     store: LabBuckets,
@@ -100,10 +100,10 @@ pub struct LabSpace {
 }
 
 impl LabSpace {
-    /// An empty space; the tree follows what exists.
+    /// An empty space; the tree follows its content.
     ///
     /// # Errors
-    /// `Invalid` for a shape that cannot be.
+    /// `Invalid` for an impossible shape.
     pub fn new(config: TreeConfig, batches: Batches) -> Result<(Self, Meter)> {
         let config = TreeConfig { cache_bytes: 0, ..config };
         let engine = TreeOram::new(config, LEAST_BLOCKS, TreeKeys::from_seed(5))?;

@@ -104,7 +104,7 @@ pub fn run(dir: Option<&Path>, quick: bool, write: bool) -> Result<()> {
     report.finish(write)
 }
 
-/// Takes what a folder holds out of the page cache.
+/// Drops a folder's files from the page cache.
 fn forget(folder: &Path) -> Result<()> {
     syncfs(File::open(folder)?)?;
     for entry in std::fs::read_dir(folder)? {

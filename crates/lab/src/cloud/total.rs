@@ -1,4 +1,4 @@
-//! All of the paper's optimizations together against none of them.
+//! All of the paper's optimizations together, against none.
 
 use super::sizes::draw;
 use super::space::{Batches, Counts, LATENCY, LINK};
@@ -22,7 +22,7 @@ const WAYS: [Way; 5] = [
     ours("ours, all", true, TOGETHER),
 ];
 
-/// Which of [`WAYS`] the gain is told against.
+/// The way in [`WAYS`] without optimizations: the baseline of the gain.
 const NONE: usize = 1;
 
 /// Runs the experiment.

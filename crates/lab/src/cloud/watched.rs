@@ -1,4 +1,4 @@
-//! A volume under the file layer whose size can still be seen.
+//! A volume under the file layer whose size stays visible from outside.
 
 use anyhow::Result;
 use oblivio_crypto::{KdfParams, Passphrase};
@@ -10,12 +10,12 @@ use oblivio_volume::{BlockSpace, CreateOptions, OpenOptions, Shown, TreeInfo};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// What is seen.
+/// The visible numbers.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
-    /// The volume, after its last commit or quiet moment.
+    /// The volume, after its last commit or idle work.
     pub info: Option<TreeInfo>,
-    /// Bytes in the store then.
+    /// Bytes in the store at that time.
     pub stored: u64,
     /// Paths shown.
     pub paths: u64,
@@ -25,10 +25,10 @@ pub struct Seen {
     pub bytes: u64,
 }
 
-/// Where it is seen.
+/// The shared view of them.
 pub type View = Arc<Mutex<Seen>>;
 
-/// A copy of what is seen now.
+/// A copy of the current numbers.
 pub fn look(view: &View) -> Seen {
     view.lock().map_or_else(|poisoned| poisoned.into_inner().clone(), |seen| seen.clone())
 }
@@ -114,7 +114,7 @@ impl BlockSpace for Watched {
         self.volume.set_root(root);
     }
 
-    /// A whole one, so that no write waits and the sizes are those of what was written.
+    /// A full commit: no write is deferred, and sizes cover everything written.
     fn commit(&mut self) -> oblivio_volume::Result<()> {
         self.finish()
     }

@@ -1,13 +1,13 @@
-//! Ways to store the paper's files, each measured in the same manner.
+//! Ways to store the paper's files, all measured alike.
 
 use super::corpus::{Clock, Corpus, Times};
 use super::space::{Batches, Counts, LabSpace};
 use anyhow::Result;
 use oblivio_engine::tree::{Eviction, TreeConfig};
 
-/// A tree and what is done with it.
+/// A tree and its parameters.
 pub struct Way {
-    /// As the table calls it.
+    /// Its name in the table.
     pub name: &'static str,
     /// Blocks of a bucket.
     pub slots: usize,
@@ -15,7 +15,7 @@ pub struct Way {
     pub eviction: Eviction,
     /// Whether tails and small files share blocks.
     pub packed: bool,
-    /// What is served together.
+    /// Which operations are served together.
     pub batches: Batches,
 }
 
@@ -28,14 +28,14 @@ pub const PATH_ORAM: Way = Way {
     batches: Batches::Most(1),
 };
 
-/// Ours, with the schedule that goes with so many blocks of a bucket.
+/// Ours, with the schedule that suits this many blocks in a bucket.
 pub const fn scheduled(name: &'static str, slots: usize, packed: bool, batches: Batches) -> Way {
     let eviction = Eviction::Scheduled { every: slots as u32 - 1 };
     Way { name, slots, eviction, packed, batches }
 }
 
 impl Way {
-    /// Writes and reads files of these sizes in segments of so many bytes.
+    /// Writes and reads files of these sizes in segments of `segment` bytes.
     ///
     /// # Errors
     /// Those of the file system.

@@ -1,4 +1,4 @@
-//! Operations on what files contain.
+//! Operations on the content of files.
 
 use super::Exercise;
 use super::model::{clear, compare, put, same};
@@ -159,7 +159,7 @@ impl Exercise {
         Ok(())
     }
 
-    /// No byte but zeros may lie between a place and the next data, or where a hole begins.
+    /// Checks that only zeros lie between a place and the next data, or where a hole begins.
     pub(super) fn seek(&mut self) -> Result<()> {
         let slot = self.slot();
         let at = self.offset(self.len(slot));
@@ -190,7 +190,7 @@ impl Exercise {
         Ok(())
     }
 
-    /// What is read next comes from the file system.
+    /// Makes the next reads come from the file system.
     pub(super) fn drop_cache(&mut self) -> Result<()> {
         let slot = self.slot();
         self.tell(format!("[{slot}] drop the cache"));
@@ -202,7 +202,7 @@ impl Exercise {
     }
 }
 
-/// `false` where the file system does not have it.
+/// `false` where the file system does not support it.
 fn fallocate(file: &File, flags: FallocateFlags, offset: u64, len: u64) -> Result<bool> {
     match rustix::fs::fallocate(file, flags, offset, len) {
         Err(Errno::OPNOTSUPP) => Ok(false),

@@ -1,8 +1,8 @@
 //! Random operations on files, each compared with a model in memory, in the manner of fsx.
 //!
-//! Everything follows from the seed, so a difference comes back when it is run again. With
-//! `--model` the model outlives the run: the next run begins by comparing all files with it, for
-//! instance after the directory was unmounted and mounted again.
+//! Everything depends on the seed alone, so a difference recurs when run again. With `--model` the
+//! model outlives the run: the next run first compares all files with it, for instance after the
+//! directory was unmounted and mounted again.
 
 mod data;
 mod model;
@@ -17,41 +17,40 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Instant;
 
-/// What to do, and where.
+/// The work to do, and where.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// The directory to work in; it is made, or must be empty or belong to the model.
+    /// The directory to work in; it is made, or must be empty or belong to the model
     #[arg(long)]
     dir: PathBuf,
-    /// How many operations.
+    /// Number of operations
     #[arg(long, default_value_t = 100_000)]
     ops: u64,
-    /// Where the random numbers begin.
+    /// Seed of the random numbers
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// The most bytes of a file.
+    /// Limit of a file's bytes
     #[arg(long, default_value_t = 300_000)]
     size: u64,
-    /// A directory elsewhere that keeps the model: compared with at the beginning, written at the
-    /// end.
+    /// A directory elsewhere for the model: compared at the beginning, written at the end
     #[arg(long)]
     model: Option<PathBuf>,
 }
 
 /// Files that are open at a time.
 const OPEN: usize = 8;
-/// Names that there may be in each of the directories.
+/// Possible names in each of the directories.
 const NAMES: u64 = 10;
 const DIRECTORIES: [&str; 2] = ["left", "right"];
-/// Operations that are told when something differs.
+/// Recent operations to print when something differs.
 const TOLD: usize = 60;
-/// Where many edges are: pages, and the blocks of volumes.
+/// Common boundaries: pages, and the blocks of volumes.
 const ALIGNED: [u64; 3] = [512, 4096, 16 << 10];
 
-/// What a file must contain; names and open files share it, as they share an inode.
+/// A file's expected content; names and open files share it, as they share an inode.
 type Node = Rc<RefCell<Vec<u8>>>;
 
-/// How often each operation is done.
+/// The weight of each operation.
 const KINDS: &[(u32, &str, Operation)] = &[
     (160, "write", Exercise::write),
     (40, "append", Exercise::append),
@@ -83,7 +82,7 @@ type Operation = fn(&mut Exercise) -> Result<()>;
 /// Runs the exercise.
 ///
 /// # Errors
-/// When a file is not what it must be, or an operation fails.
+/// A file differs from the model, or an operation fails.
 pub fn run(args: &Args) -> Result<()> {
     let mut exercise = Exercise::new(args)?;
     let begun = Instant::now();
@@ -187,7 +186,7 @@ impl Exercise {
         format!("{directory}/{}", self.rng.below(NAMES))
     }
 
-    /// A name that there is.
+    /// An existing name.
     fn some_name(&mut self) -> Option<String> {
         let at = self.rng.below(self.names.len().max(1) as u64) as usize;
         self.names.keys().nth(at).cloned()
@@ -205,7 +204,7 @@ impl Exercise {
         self.open[slot].node.borrow().len() as u64
     }
 
-    /// A place in a file of at most `size` bytes, often one where something begins or ends.
+    /// A place in a file of at most `size` bytes, often at a boundary.
     fn offset(&mut self, size: u64) -> u64 {
         let at = self.rng.below(size + 1);
         match self.rng.below(4) {
@@ -218,7 +217,7 @@ impl Exercise {
     }
 
     /// A range that ends at `size` at the latest; short ones are as likely as long ones. It is
-    /// empty only when `size` is 0.
+    /// empty only if `size` is 0.
     fn range(&mut self, size: u64) -> (u64, u64) {
         let offset = self.offset(size).min(size.saturating_sub(1));
         let most = 1u64 << self.rng.below(18);

@@ -27,7 +27,7 @@ impl Exercise {
         self.names.keys().try_for_each(|name| self.compare_file(name))
     }
 
-    /// The model as files elsewhere, hard links included.
+    /// Saves the model as files elsewhere, hard links included.
     pub(super) fn save(&self, model: &Path) -> Result<()> {
         if model.exists() {
             fs::remove_dir_all(model)?;

@@ -1,4 +1,4 @@
-//! Operations on names: files that are made, opened, moved, linked and removed.
+//! Operations on names: make, open, move, link and remove files.
 
 use super::{DIRECTORIES, Exercise, OPEN, Open};
 use anyhow::{Result, ensure};
@@ -28,7 +28,7 @@ impl Exercise {
         }
     }
 
-    /// A file of that name, new or cut off, opened.
+    /// Opens a file of that name, new or truncated.
     pub(super) fn create(&mut self) -> Result<()> {
         let name = self.any_name();
         let file = Self::options().create(true).truncate(true).open(self.path(&name))?;
@@ -47,7 +47,7 @@ impl Exercise {
         Ok(())
     }
 
-    /// What is closed here and unlinked has to go; the next operation opens another.
+    /// Closes a file, which vanishes if it is unlinked; the next operation opens another.
     pub(super) fn reopen(&mut self) -> Result<()> {
         let slot = self.slot();
         self.tell(format!("[{slot}] is closed"));
@@ -107,7 +107,7 @@ impl Exercise {
         Ok(())
     }
 
-    /// While it is open it lives on.
+    /// An open file lives on without its name.
     pub(super) fn unlink(&mut self) -> Result<()> {
         let Some(name) = self.some_name() else { return Ok(()) };
         self.tell(format!("unlink {name}"));

@@ -1,8 +1,8 @@
-//! Blocks sealed at places of their own in one object: what the lab's own disks have in common.
+//! Blocks sealed at fixed places in one object: the common part of the lab's own disks.
 //!
 //! The object holds all blocks, one after the other and as long as their plaintext, then the seal
-//! of each: the group mark and tag of the crypto crate, 40 bytes. So blocks lie where the system's
-//! pages do, and no write has to read first what surrounds it.
+//! of each: the group mark and tag of the crypto crate, 40 bytes. So blocks align with the system's
+//! pages, and a write never has to read its surroundings first.
 
 use oblivio_crypto::{
     GROUP_MARK_BYTES, GroupMark, Kind, MasterKey, Opener, OsEntropy, Place, Sealer, TAG_BYTES, Tag,
@@ -15,8 +15,8 @@ use std::sync::Arc;
 /// Bytes of a block.
 pub const BLOCK: usize = 4096;
 const SEAL: usize = GROUP_MARK_BYTES + TAG_BYTES;
-/// So many are read in one call: more would fall out of the processor's caches before they are
-/// opened.
+/// Limit of the blocks read in one call: more would fall out of the processor's caches before they
+/// are opened.
 pub const MOST: usize = 256;
 
 /// The sealed blocks.
@@ -36,7 +36,7 @@ pub struct AreaReader {
     opener: Opener,
 }
 
-/// Where a block goes in the caller's buffer, and where it is.
+/// A block's place, and its target in the caller's buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted {
     /// Its number in the buffer, counted in blocks.
@@ -46,7 +46,7 @@ pub struct Wanted {
 }
 
 impl Area {
-    /// Room for so many blocks in an object, none of them written, under a key that nobody keeps.
+    /// Room for `slots` blocks in an object, none of them written, under a key that is not kept.
     pub fn new(store: Arc<dyn Store>, object: &'static str, slots: u64) -> Self {
         let volume = VolumeId::generate(&mut OsEntropy);
         let root = MasterKey::generate(&mut OsEntropy).sequential_root(volume);
@@ -55,7 +55,7 @@ impl Area {
         Self { reader, sealer, scratch: Vec::new() }
     }
 
-    /// What other threads read with.
+    /// The reader for other threads.
     pub fn reader(&self) -> &AreaReader {
         &self.reader
     }
@@ -63,7 +63,7 @@ impl Area {
     /// Reads blocks that were written.
     ///
     /// # Errors
-    /// `Tampered` when one is not what was written last; those of the store.
+    /// `Tampered` if one differs from the last write; those of the store.
     pub fn read(&mut self, slots: &[u64]) -> Result<Vec<Vec<u8>>> {
         let mut found = Vec::with_capacity(slots.len());
         for slots in slots.chunks(MOST) {
@@ -75,8 +75,8 @@ impl Area {
         Ok(found)
     }
 
-    /// Seals blocks in place and writes them: runs of neighbours, each with its first slot, in one
-    /// call.
+    /// Seals blocks in place and writes them in one call: runs of neighbours, each with its first
+    /// slot.
     ///
     /// # Errors
     /// Those of the store.
@@ -121,12 +121,12 @@ impl AreaReader {
         Place { volume: self.volume, kind: Kind::Slot, index: slot, version: 0 }
     }
 
-    /// Where the seal of a block is, in bytes.
+    /// Offset of a block's seal, in bytes.
     fn seal_at(&self, slot: u64) -> u64 {
         self.slots * BLOCK as u64 + slot * SEAL as u64
     }
 
-    /// Reads blocks that were written to where each goes in `buf`; `wanted` is sorted by that.
+    /// Reads written blocks to their places in `buf`; `wanted` is sorted by those.
     ///
     /// # Errors
     /// As [`Area::read`].
@@ -145,7 +145,7 @@ impl AreaReader {
         Ok(())
     }
 
-    /// Neighbours in one read, all reads in one call.
+    /// Loads neighbours in one read, and makes all reads in one call.
     fn load(&self, wanted: &[Wanted], mut buf: &mut [u8], mut seals: &mut [u8]) -> Result<()> {
         let mut reads = Vec::new();
         let mut passed = 0;

@@ -8,57 +8,56 @@ use crate::report::{Table, bytes, count, median};
 use anyhow::{Context, Result, ensure};
 use std::path::PathBuf;
 
-/// What all comparisons of disks can be told.
+/// The arguments of all disk comparisons.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Bench {
-    /// The size of each disk, as in 512M or 8G.
+    /// The size of each disk, as in 512M or 8G
     #[arg(long, default_value = "8G", value_parser = size)]
     pub size: u64,
-    /// Rounds, the disks by turns, of which the median is told.
+    /// Rounds, with alternating disks; the table shows the median
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// Seconds of a job.
+    /// Seconds of a job
     #[arg(long, default_value_t = 20)]
     seconds: u64,
-    /// Times that jobs that only read are run in each round, by turns with each other and with the
-    /// other disks if they are all there; each counts.
+    /// Runs of each read-only job in each round, alternating with each other and, if all disks
+    /// exist at once, with the other disks; each run counts
     #[arg(long, default_value_t = 1)]
     repeat: usize,
-    /// Times that a disk is written from beginning to end before anything is measured.
+    /// Times to write a disk from beginning to end before the measurement
     #[arg(long, default_value_t = 3)]
     fill: u64,
-    /// The disks, of plain, detwo, detwo-thirds, sequential, detwo-map,
-    /// detwo-published, sequential-map and tree.
+    /// The disks, of plain, detwo, detwo-thirds, sequential, detwo-map, detwo-published,
+    /// sequential-map and tree
     #[arg(long, value_delimiter = ',')]
     systems: Vec<String>,
-    /// A folder on the storage to measure; by default the system's for temporary files.
+    /// A folder on the storage to measure; by default the system's for temporary files
     #[arg(long)]
     dir: Option<PathBuf>,
-    /// Keep all disks through all rounds and change from one to the other with each job, where
-    /// there is room for them; else each is made anew for each round.
+    /// Keep all disks through all rounds and switch between them with each job, if there is room;
+    /// else each disk is made anew for each round
     #[arg(long)]
     together: bool,
-    /// Leave in the system's page cache what is there; else it is emptied before each job, as far
-    /// as this user may.
+    /// Keep the system's page cache; else it is emptied before each job, as far as this user may
     #[arg(long)]
     warm: bool,
-    /// Below every disk alike, the model of a disk that turns, whose seeks take so many microseconds;
-    /// 0 is without.
+    /// Put the model of a rotating disk below every disk, with seeks of this many microseconds; 0
+    /// for none
     #[arg(long, default_value_t = 0)]
     pub seek: u64,
 }
 
-/// What was measured of one disk.
+/// The measurements of one disk.
 #[derive(Clone, Debug, Default)]
 struct Found {
-    /// For each job, the rates of all rounds and of all times in each.
+    /// For each job, the rates of all rounds and of all runs in each.
     rates: Vec<Vec<Rate>>,
-    /// Bytes of memory of the process at its peak, and on the storage, in each round.
+    /// Bytes of the process's memory peak, and bytes on the storage, in each round.
     memory: Vec<f64>,
     stored: Vec<f64>,
 }
 
-/// What was measured.
+/// All measurements.
 pub struct Measured {
     pub systems: Vec<&'static System>,
     jobs: Vec<Job>,
@@ -78,7 +77,7 @@ fn size(text: &str) -> Result<u64, String> {
 }
 
 impl Bench {
-    /// In which way it was measured, for the page.
+    /// How it was measured, for the page.
     pub fn text(&self) -> String {
         let cold = match self.warm {
             true => "The page cache is left as it is.",
@@ -116,7 +115,7 @@ impl Bench {
         )
     }
 
-    /// Measures the jobs, on the usual disks if no others were asked for.
+    /// Measures the jobs, on the `usual` disks unless others were given.
     ///
     /// # Errors
     /// Those of fio and the disks.
@@ -142,15 +141,15 @@ impl Bench {
         Ok(measured)
     }
 
-    /// Some of the disks at once, job by job by turns.
+    /// Measures some disks at once, alternating job by job.
     fn some(&self, measured: &mut Measured, systems: &[usize], rounds: &[usize]) -> Result<()> {
         let mut running = Vec::new();
         for &at in systems {
             running.push((at, self.start(measured.systems[at])?));
         }
         for &round in rounds {
-            // Jobs that only read take turns as well: while all of it is measured the storage gets faster
-            // and slower.
+            // Read-only jobs alternate as well: the storage gets faster and slower during the
+            // measurement.
             let jobs: Vec<_> = measured.jobs.iter().enumerate().collect();
             for group in jobs.chunk_by(|(_, one), (_, next)| !one.writes() && !next.writes()) {
                 let reads = group.iter().all(|(_, job)| !job.writes());
@@ -182,8 +181,8 @@ impl Bench {
     fn start(&self, system: &'static System) -> Result<Running> {
         let dir = self.dir.clone().unwrap_or_else(std::env::temp_dir);
         let disk = Running::start(system, &dir, self.size, self.seek)?;
-        // Half of it first: else each write would be in step with DetWoORAM's turns, and what it
-        // writes stand in the main area at once, which happens to nobody's files.
+        // Half of it first. Otherwise each write would be in step with DetWoORAM's turns, and its
+        // blocks would be in the main area at once, which happens to no real file.
         for (bytes, what) in [(self.size / 2, "half filled"), (self.fill * self.size, "filled")] {
             let fill = Job { limit: Limit::Bytes(bytes), ..Job::sequential("write") };
             if self.fill > 0 {
@@ -197,7 +196,7 @@ impl Bench {
     fn cool(&self) {
         if !self.warm {
             rustix::fs::sync();
-            // Only the administrator may; everybody else measures warm.
+            // Needs root; other users measure warm.
             std::fs::write("/proc/sys/vm/drop_caches", "3").ok();
         }
     }
@@ -219,13 +218,13 @@ impl Measured {
         median(&rates.iter().map(|rate| value(*rate)).collect::<Vec<_>>())
     }
 
-    /// How many times as fast a disk was at a job as another.
+    /// How many times as fast one disk was at a job as another.
     pub fn ratio(&self, system: usize, to: usize, job: usize) -> f64 {
         self.pairs((system, job), (to, job))
     }
 
-    /// How many times as fast a disk was at a job as a disk was at another, by their numbers: the
-    /// median of what was measured of both one after the other.
+    /// How many times as fast one disk was at a job as another disk at another, by their numbers:
+    /// the median over pairs measured one after the other.
     pub fn pairs(&self, one: (usize, usize), other: (usize, usize)) -> f64 {
         let rates = |(system, job): (usize, usize)| {
             self.found[system].rates[job].iter().map(move |rate| self.jobs[job].value(*rate))
@@ -234,17 +233,17 @@ impl Measured {
         median(&ratios.collect::<Vec<_>>())
     }
 
-    /// Which disk stands for a name, if it was measured.
+    /// The disk of this name, if it was measured.
     pub fn at(&self, key: &str) -> Option<usize> {
         self.systems.iter().position(|system| system.key == key)
     }
 
-    /// The disks that this one is told in multiples of, beside the plain one.
+    /// The disks that this one is compared with, beside the plain one.
     pub fn rivals(&self, system: usize) -> impl Iterator<Item = usize> + '_ {
         self.systems[system].rivals.iter().filter_map(|rival| self.at(rival))
     }
 
-    /// The ratios that are told: all to the plain disk, and ours to their rivals.
+    /// The ratios shown: all to the plain disk, and ours to their rivals.
     fn ratio_pairs(&self) -> Vec<(usize, usize)> {
         let baseline = self.at(BASELINE);
         let all = 0..self.systems.len();
@@ -254,7 +253,7 @@ impl Measured {
         to_baseline.chain(to_rivals).collect()
     }
 
-    /// All jobs, and what memory and space it took.
+    /// All jobs, and the memory and space used.
     pub fn table(&self) -> Table {
         let mut head = vec!["job".to_owned()];
         head.extend(self.systems.iter().map(|system| system.name.to_owned()));
@@ -276,7 +275,7 @@ impl Measured {
         table
     }
 
-    /// How the disks are to each other in all jobs.
+    /// The ratios between disks in all jobs.
     pub fn ratios(&self) -> Table {
         let name = |at: usize| self.systems[at].name;
         let pairs = self.ratio_pairs();

@@ -1,5 +1,5 @@
-//! Reading a lab disk from other threads beside the one that writes it, so that it is served like
-//! ours: nobody waits for writes that are under way, unless they go where the block is read.
+//! Reads of a lab disk from other threads beside the writing one. So it is served like ours: no
+//! read waits for writes under way, unless they go where its block is.
 
 use super::area::{AreaReader, BLOCK, MOST, Wanted, block_of};
 use super::waiting::Writes;
@@ -8,39 +8,39 @@ use oblivio_volume::{BlockReader, Error, Result};
 use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// After so many attempts that writes overtook, writes wait for the read.
+/// Attempts overtaken by writes before writes wait for the read.
 const PATIENCE: usize = 8;
-/// Buffers that are kept for the next reads.
+/// Buffers kept for later reads.
 const BUFFERS: usize = 4;
 
-/// Where blocks are, for any thread.
+/// The places of blocks, for any thread.
 pub trait Places: Send + Sync {
-    /// The place of a block in its area; none for an absent one.
+    /// The place of a block in its area; `None` for an absent one.
     fn slot(&self, id: u64) -> Option<u64>;
 }
 
-/// What the writer and the readers of a disk share.
+/// The state that the writer and the readers of a disk share.
 #[derive(Default)]
 pub struct Shared {
     state: Mutex<State>,
     changed: Condvar,
 }
 
-/// Writes that wait, and those that are being carried out.
+/// Deferred writes, and those under way.
 #[derive(Default)]
 pub struct State {
     pub waiting: Writes,
     underway: Option<Arc<Writes>>,
     /// Places that change meanwhile.
     affected: Vec<Range<u64>>,
-    /// How often writes were begun to be carried out.
+    /// Number of rounds of writes begun.
     rounds: u64,
-    /// A write failed, so nobody knows what is stored where.
+    /// A write failed, so the stored state is unknown.
     failed: bool,
 }
 
 impl State {
-    /// What a block is to hold, if that is not stored yet.
+    /// The newest content of a block, if that is not stored yet.
     pub fn newest(&self, id: u64) -> Option<&Option<Vec<u8>>> {
         let underway = || self.underway.as_ref().and_then(|writes| writes.newest(id));
         self.waiting.newest(id).or_else(underway)
@@ -56,7 +56,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes what waits, to carry it out; that changes these places.
+    /// Takes the deferred writes to carry them out; they change these places.
     pub fn begin(
         &self,
         affects: impl FnOnce(u64) -> Vec<Range<u64>>,
@@ -74,7 +74,7 @@ impl Shared {
         Ok(Some(writes))
     }
 
-    /// They were carried out, or that failed.
+    /// Notes that they were carried out, or failed.
     pub fn end(&self, failed: bool) {
         let mut state = self.state();
         if failed {
@@ -88,7 +88,7 @@ impl Shared {
     }
 }
 
-/// Reads a disk.
+/// A reader of the disk.
 pub struct Beside {
     shared: Arc<Shared>,
     places: Arc<dyn Places>,
@@ -97,7 +97,7 @@ pub struct Beside {
     buffers: Mutex<Vec<Vec<u8>>>,
 }
 
-/// What a read has to fetch, once it has what waits.
+/// The part of a read that must be fetched from the store.
 struct Rest {
     wanted: Vec<Wanted>,
     there: Vec<bool>,
@@ -113,7 +113,7 @@ impl Beside {
         self.buffers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Copies what waits, and says where the rest is; none when that is about to change.
+    /// Copies deferred blocks, and returns where the rest is; `None` if that is about to change.
     fn look(&self, state: &State, ids: &[BlockId], bytes: &mut [u8]) -> Result<Option<Rest>> {
         state.expect_whole()?;
         let (mut wanted, mut there) = (Vec::with_capacity(ids.len()), Vec::new());
@@ -137,7 +137,7 @@ impl Beside {
         Ok(if wanted.iter().any(changes) { None } else { Some(Rest { wanted, there }) })
     }
 
-    /// The same, once it does not change.
+    /// The same, once nothing changes.
     fn find<'s>(
         &self,
         mut state: MutexGuard<'s, State>,
@@ -155,14 +155,14 @@ impl Beside {
         }
     }
 
-    /// Puts blocks into `bytes` and tells which there are.
+    /// Puts blocks into `bytes`; returns which of them exist.
     fn fetch(&self, ids: &[BlockId], bytes: &mut [u8]) -> Result<Vec<bool>> {
         for _ in 0..PATIENCE {
             let (state, rest) = self.find(self.shared.state(), ids, bytes)?;
             let round = state.rounds;
             drop(state);
             let result = self.area.read_into(&rest.wanted, bytes);
-            // Writes that began later may have gone where it read, whatever that came to.
+            // Writes that began later may have changed what it read, whatever the result.
             if self.shared.state().rounds == round {
                 return result.map(|()| rest.there);
             }
@@ -210,7 +210,7 @@ mod tests {
 
     const BLOCKS: u64 = 600;
 
-    /// A block says which it is, and how often it was written.
+    /// A block that names its number and its version.
     fn block(id: u64, version: u64) -> Vec<u8> {
         [id.to_le_bytes(), version.to_le_bytes()].concat()
     }
@@ -309,7 +309,7 @@ mod tests {
         }
     }
 
-    /// Between finding a block and reading it, its place became another block's.
+    /// Between the lookup and the read of a block, its place became another block's.
     #[test]
     fn a_read_that_writes_overtook_is_made_again() {
         let barriers = [Barrier::new(2), Barrier::new(2)];

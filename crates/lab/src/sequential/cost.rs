@@ -11,7 +11,7 @@ const FAN_OUTS: [u64; 5] = [2, 4, 8, 16, 32];
 /// MiB of the queue; the first is the paper's bucket of 256 blocks.
 const QUEUES: [u64; 4] = [1, 8, 32, 64];
 
-/// The paper's construction: buckets and queue of so many blocks, levels that double.
+/// The paper's construction: buckets and queue of this many blocks, levels that double.
 const PAPER_BUCKET: u64 = 256;
 
 fn config(gib: u64, fan_out: u64, queue_mib: u64, last_ratio: u64) -> SequentialConfig {
@@ -29,7 +29,7 @@ struct Counted {
     levels: usize,
     written: f64,
     stored: f64,
-    /// Bytes that one flush writes at most.
+    /// Limit of the bytes that one flush writes.
     flush: u64,
     /// Access times and both halves of the queue.
     memory: u64,
@@ -38,7 +38,7 @@ struct Counted {
 fn count(config: &SequentialConfig) -> Result<Counted> {
     let layout = Layout::new(config)?;
     let cost = layout.cost();
-    // Late enough for every level to be in use; the largest of a few turns.
+    // Late enough to use every level; the largest of a few turns.
     let period = layout.schedule().flushes_of(layout.schedule().last());
     let flushes = (4 * period..4 * period + 1000).map(oblivio_engine::sequential::Flush);
     let flush = flushes.map(|it| layout.writes(it).iter().map(|extent| extent.bytes).sum());
@@ -52,8 +52,8 @@ fn count(config: &SequentialConfig) -> Result<Counted> {
     })
 }
 
-/// What the paper's own parameters come to: one write in each of log2 (N / β) levels and in the last;
-/// two buffers of two generations in each.
+/// The cost of the paper's own parameters: one write in each of log2 (N / β) levels and in the
+/// last; two buffers of two generations in each.
 fn paper(gib: u64) -> (f64, f64) {
     let levels = ((gib << 18) as f64 / PAPER_BUCKET as f64).log2();
     (levels + 1.0, 4.0 * (1.0 - 2f64.powf(-levels)) + 1.0)
@@ -174,7 +174,7 @@ fn defaults(report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Bytes in memory for a block that is remembered until its page has its turn: a B-tree's entry.
+/// Bytes in memory for a block until its page's turn: a B-tree's entry.
 const REMEMBERED: u64 = 24;
 
 fn in_the_oram(report: &mut Report) -> Result<()> {

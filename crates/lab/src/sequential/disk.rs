@@ -8,11 +8,11 @@ use anyhow::Result;
 
 /// The page of all comparisons of disks.
 pub const PAGE: &str = "sequential-disk.md";
-/// Small requests under way where there are several.
+/// Small requests under way, in jobs with several.
 pub const DEPTH: u32 = 16;
 
-/// What the authors' own code of SqORAM does, measured on such a machine over NBD on a disk of 1
-/// GiB in the page cache, and how much of it ours is to be: megabytes or requests a second.
+/// The speed of SqORAM's own code, measured on such a machine over NBD on a disk of 1 GiB in the
+/// page cache, and the multiple of it that ours must reach: megabytes or requests a second.
 const OWN_CODE: [(f64, f64); 6] =
     [(489.0, 1.5), (52.0, 3.0), (19_000.0, 1.5), (24_000.0, 1.5), (8_400.0, 3.0), (8_400.0, 3.0)];
 
@@ -27,7 +27,7 @@ fn four() -> Vec<Job> {
     ]
 }
 
-/// Side by side.
+/// Measures the disks side by side.
 ///
 /// # Errors
 /// Those of the measurement and of the page.
@@ -46,7 +46,7 @@ pub fn run(bench: &Bench, write: bool) -> Result<()> {
     report.finish(write)
 }
 
-/// Beside the figures of the authors' own code.
+/// Measures ours beside the figures of the authors' own code.
 ///
 /// # Errors
 /// Those of the measurement and of the page.

@@ -6,36 +6,36 @@ use std::ops::Range;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a job goes on.
+/// The length of a job.
 #[derive(Clone, Copy, Debug)]
 pub enum Limit {
-    /// As long as was asked for on the command line; from the beginning again where it ends.
+    /// The time given on the command line; the job restarts where it ends.
     Time,
-    /// Until so many bytes are moved.
+    /// Until this many bytes are moved.
     Bytes(u64),
 }
 
 /// A job.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// What it is called in tables.
+    /// Its name in tables.
     pub name: String,
     /// fio's name of the pattern.
     pub rw: &'static str,
-    /// Of a mix, which part are reads, in percent.
+    /// Percentage of reads in a mix.
     pub reads: u32,
     /// Bytes of a request.
     pub request: u64,
     /// Requests under way.
     pub depth: u32,
-    /// The part of the disk that it works on, in bytes; all of it when `None`.
+    /// The part of the disk that it works on, in bytes; all of it if `None`.
     pub area: Option<Range<u64>>,
     pub limit: Limit,
     /// A flush after each write.
     pub flushes: bool,
 }
 
-/// What was moved in a second, read and written together.
+/// Throughput, reads and writes together.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rate {
     pub bytes: f64,
@@ -46,7 +46,7 @@ const LARGE: u64 = 1 << 20;
 const SMALL: u64 = 4096;
 /// Longer than any flush at the end of a job.
 const LATE: Duration = Duration::from_secs(120);
-/// Large requests under way, as a kernel has when it reads ahead or writes back.
+/// Large requests under way, as in the kernel's read-ahead or write-back.
 const SEQUENTIAL_DEPTH: u32 = 4;
 
 impl Job {
@@ -64,14 +64,14 @@ impl Job {
         }
     }
 
-    /// Requests of 4 KiB anywhere: `randread` or `randwrite`, so many under way.
+    /// Requests of 4 KiB anywhere: `randread` or `randwrite`, `depth` of them under way.
     pub fn random(rw: &'static str, depth: u32) -> Self {
         let what = rw.trim_start_matches("rand");
         let name = format!("random {what}, 4 KiB, {depth} at a time");
         Self { name, rw, request: SMALL, depth, ..Self::sequential("read") }
     }
 
-    /// Requests of 4 KiB anywhere, so many percent of them reads.
+    /// Requests of 4 KiB anywhere, `reads` percent of them reads.
     pub fn mixed(reads: u32, depth: u32) -> Self {
         let name = format!("{reads} % reads, 4 KiB, {depth} at a time");
         Self { name, reads, ..Self::random("randrw", depth) }
@@ -83,24 +83,24 @@ impl Job {
         Self { name, flushes: true, ..Self::random("randwrite", 1) }
     }
 
-    /// Whether its rate is told in bytes and not in requests.
+    /// Whether its rate is in bytes and not in requests.
     pub fn in_bytes(&self) -> bool {
         self.request >= LARGE
     }
 
-    /// Its rate in the unit that it is told in.
+    /// Its rate in the job's unit.
     pub fn value(&self, rate: Rate) -> f64 {
         if self.in_bytes() { rate.bytes } else { rate.requests }
     }
 
-    /// Whether it does not only read.
+    /// Whether it is more than a read-only job.
     pub fn writes(&self) -> bool {
         self.rw != "read" && self.rw != "randread"
     }
 
-    /// Runs it on a disk of so many bytes; the same seed makes the same requests. A job that goes on
-    /// for minutes after its time was stuck, until fio gave it up: its rate says nothing, and it
-    /// is run once more.
+    /// Runs it on a disk of `size` bytes; the same seed makes the same requests. A job that runs
+    /// minutes past its time was stuck until fio gave it up: its rate means nothing, and it is run
+    /// once more.
     ///
     /// # Errors
     /// Those of fio.
@@ -134,12 +134,12 @@ impl Job {
             fio.arg("--fsync=1");
         }
         if self.writes() {
-            // Its time counts: what is not durable was not written.
+            // This time counts: a write is done when it is durable.
             fio.arg("--end_fsync=1");
         }
         let output = fio.stderr(Stdio::inherit()).output().context("fio (is it installed?)")?;
         ensure!(output.status.success(), "fio failed: {}", self.name);
-        // Its engine greets before it answers.
+        // Its engine prints a greeting before the answer.
         let text = String::from_utf8_lossy(&output.stdout);
         let answer = text.find("{\n").map(|at| &text[at..]).context("fio gave no answer")?;
         let answer: Value = serde_json::from_str(answer)?;

@@ -1,5 +1,5 @@
-//! The sequential engine (SqORAM): what it costs, counted on its schedule and measured in memory;
-//! and disks of it beside others, over NBD.
+//! The sequential engine (SqORAM): its cost, counted on its schedule and measured in memory; and
+//! its disks beside others, over NBD.
 
 mod area;
 mod bench;
@@ -28,23 +28,23 @@ pub struct Args {
 
 #[derive(Subcommand, Debug)]
 enum Part {
-    /// Bytes written and stored for each byte of data, from 1 GiB to 1 TiB, on the schedule alone.
+    /// Bytes written and stored for each byte of data, from 1 GiB to 1 TiB, on the schedule alone
     Cost,
-    /// The engine over plain memory: megabytes a second, and what it reads for them.
+    /// The engine over plain memory: megabytes a second, and the reads behind them
     Speed(speed::Args),
-    /// Disks side by side: fio's jobs over NBD.
+    /// Disks side by side: fio's jobs over NBD
     Disk(bench::Bench),
-    /// The same, beside the figures of the authors' own code; for `--size 1G --warm`.
+    /// The same, beside the figures of the authors' own code; for `--size 1G --warm`
     OwnCode(bench::Bench),
-    /// Sequential reads before and after random writes (the paper's Table 2).
+    /// Sequential reads before and after random writes (the paper's Table 2)
     Ageing(paper::Ageing),
-    /// Sequential and random access (the paper's Table 1).
+    /// Sequential and random access (the paper's Table 1)
     Table1(bench::Bench),
-    /// Sequential, random and mixed access, plotted (the paper's Figure 7).
+    /// Sequential, random and mixed access, plotted (the paper's Figure 7)
     Figure7(bench::Bench),
-    /// Ageing and the mix of 70 % reads, on the model of a disk that turns.
+    /// Ageing and the mix of 70 % reads, on the model of a rotating disk
     Seeks(paper::Ageing),
-    /// What the others start to serve a disk.
+    /// Started by the others to serve a disk
     #[command(hide = true)]
     Serve(served::Args),
 }
@@ -52,7 +52,7 @@ enum Part {
 /// Runs one.
 ///
 /// # Errors
-/// Its own.
+/// Those of the experiment.
 pub fn run(args: &Args, write: bool) -> Result<()> {
     match &args.part {
         Part::Cost => cost::run(write),

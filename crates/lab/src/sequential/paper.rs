@@ -23,21 +23,21 @@ const TABLE2: [(&str, f64, f64); 3] =
 /// The paper's random writes in Table 2: "around 100MB".
 const AGEING_BYTES: u64 = 100_000_000 / 4096 * 4096;
 
-/// What ageing can be told.
+/// The arguments of the ageing experiment.
 #[derive(clap::Args, Debug)]
 pub struct Ageing {
     #[command(flatten)]
     bench: Bench,
-    /// MiB that are written in sequence, aged and read again, as the paper's file.
+    /// MiB written in sequence, aged and read again, as the paper's file
     #[arg(long, default_value_t = 1024)]
     area_mib: u64,
 }
 
-/// What ours was to be at least, in multiples of the rival, at 70 % reads and in sequential reads
-/// after ageing: what the paper found.
+/// The minimum speed of ours in multiples of the rival, at 70 % reads and in sequential reads after
+/// ageing: the paper's results.
 const WANTED: (f64, f64) = (1.6, 2.0);
 
-/// A job of ours beside its rivals, and whether it is as much faster as the paper's.
+/// A job of ours beside its rivals, and whether the ratio reaches the paper's.
 fn beside_rivals(measured: &Measured, job: usize, wanted: f64) -> Table {
     let mut table = Table::new(["", "times as fast", "wanted", ""]);
     for at in 0..measured.systems.len() {
@@ -106,7 +106,7 @@ fn parts(measured: &Measured, baseline: usize, head: Vec<String>) -> Table {
     table
 }
 
-/// Sequential reads of an area before and after so many bytes of random writes to it.
+/// Sequential reads of an area before and after `random` bytes of random writes to it.
 fn ageing_jobs(area: u64, random: u64) -> [Job; 4] {
     let part = |job, bytes| Job { area: Some(0..area), limit: Limit::Bytes(bytes), ..job };
     let named = |job, name: &str| Job { name: name.into(), ..job };
@@ -118,13 +118,13 @@ fn ageing_jobs(area: u64, random: u64) -> [Job; 4] {
     ]
 }
 
-/// Where the reads are among the jobs of Table 2: before, after, and each of them of the part of the disk
-/// that does not age.
+/// The reads among the jobs of Table 2: before, after, and the offset from each to its read of the
+/// part that does not age.
 const BEFORE: usize = 2;
 const AFTER: usize = 5;
 const OTHER: usize = 1;
 
-/// The same, each but the random writes also in the part behind, which does not age.
+/// The same; each job but the random writes also in the part behind, which does not age.
 fn ageing_beside(area: u64, random: u64) -> Vec<Job> {
     let other = |job: &Job| {
         let name = format!("{}, another part", job.name);
@@ -164,7 +164,7 @@ pub fn ageing(args: &Ageing, write: bool) -> Result<()> {
     report.finish(write)
 }
 
-/// How much slower each disk was after ageing, by itself and beside the part that did not age.
+/// The slowdown of each disk by ageing, by itself and beside the part that did not age.
 fn change(measured: &Measured) -> Table {
     let head = ["MB/s", "before", "after", "change", "beside the other part", "after / its rivals"];
     let mut table = Table::new(head);
@@ -196,10 +196,10 @@ fn change(measured: &Measured) -> Table {
     table
 }
 
-/// A seek of the paper's disk: 9 ms, and 4.17 until it has turned to where it should be.
+/// A seek of the paper's disk: 9 ms, and 4.17 ms of rotation.
 const PAPER_SEEK: u64 = 13_170;
 
-/// Ageing and the mix, on the model of a disk that turns.
+/// Ageing and the mix, on the model of a rotating disk.
 ///
 /// # Errors
 /// Those of the measurement and of the page.
@@ -230,9 +230,9 @@ pub fn seeks(args: &Ageing, write: bool) -> Result<()> {
     report.finish(write)
 }
 
-/// Of the mixes in Figure 7 (c), which part are reads, in percent.
+/// Percentages of reads in the mixes of Figure 7 (c).
 const MIXES: [u32; 4] = [90, 70, 50, 30];
-/// Which of them is compared with the paper's.
+/// The mix to compare with the paper's.
 const SEVENTY: usize = 1;
 /// Jobs of Figure 7 before the mixes.
 const MIXED: usize = 4;

@@ -1,5 +1,5 @@
-//! A plain sealed disk: each block is sealed where it belongs and nowhere else. What the disk's
-//! storage sees is all that there is to see; it is what obliviousness is measured against.
+//! A plain sealed disk: each block is sealed at its own place and nowhere else. The disk's storage
+//! sees every access; obliviousness is measured against it.
 
 use super::area::{Area, AreaReader, BLOCK};
 use super::beside::Places;
@@ -17,11 +17,11 @@ pub type Plain = Waiting<InPlace>;
 pub struct InPlace {
     area: Area,
     exists: Arc<Existing>,
-    /// What is on its way; kept, as so much memory costs more to be had than to be filled.
+    /// A buffer for writes; kept, because fresh memory costs more than filling it.
     bytes: Vec<u8>,
 }
 
-/// Which blocks were written.
+/// The blocks that were written.
 struct Existing(Vec<AtomicBool>);
 
 impl Places for Existing {
@@ -31,7 +31,7 @@ impl Places for Existing {
 }
 
 impl Plain {
-    /// An empty disk of so many blocks.
+    /// An empty disk of `blocks` blocks.
     pub fn create(store: Arc<dyn Store>, blocks: u64) -> Self {
         let exists = Arc::new(Existing((0..blocks).map(|_| AtomicBool::new(false)).collect()));
         let area = Area::new(store, "blocks", blocks);

@@ -1,4 +1,4 @@
-//! A disk served by a process of its own, so that its memory can be told from everybody else's.
+//! A disk served by its own process, which keeps its memory use separate.
 
 use super::systems::System;
 use super::turning::{CACHED, Turning};
@@ -14,21 +14,21 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 const READY: &str = "ready";
-/// Said to the process: from now on its storage turns, with an empty cache.
+/// Command to the process: from now on its storage rotates, with an empty cache.
 const TURN: &str = "turn";
 
-/// What the process is told.
+/// The arguments of the process.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// The disk to make.
+    /// The disk to make
     system: String,
-    /// Its size in bytes.
+    /// Its size in bytes
     size: u64,
-    /// Microseconds of a seek, or 0.
+    /// Microseconds of a seek, or 0
     seek: u64,
-    /// An empty folder for it.
+    /// An empty folder for it
     dir: PathBuf,
-    /// The socket to serve it on.
+    /// The socket to serve it on
     socket: PathBuf,
 }
 
@@ -59,7 +59,7 @@ pub fn run(args: &Args) -> Result<()> {
     served.end()
 }
 
-/// A disk that is served. Dropped, it is given up and removed.
+/// A served disk. On drop it is stopped and removed.
 pub struct Running {
     pub system: &'static System,
     child: Child,
@@ -67,7 +67,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Makes a disk in a new folder in `dir` and has it served.
+    /// Makes a disk in a new folder in `dir` and starts its server.
     ///
     /// # Errors
     /// Those of the process.
@@ -87,24 +87,24 @@ impl Running {
         Ok(running)
     }
 
-    /// Where it is served.
+    /// The address of its server.
     pub fn uri(&self) -> String {
         format!("nbd+unix:///?socket={}", self.scratch.path().join("socket").display())
     }
 
-    /// Its storage, if it is to turn at all, does so from now on, with an empty cache.
+    /// Makes its storage rotate from now on, with an empty cache, if it is to rotate at all.
     ///
     /// # Errors
-    /// When the process has ended.
+    /// The process has ended.
     pub fn turn(&self) -> Result<()> {
         let mut stdin = self.child.stdin.as_ref().context("no input")?;
         Ok(writeln!(stdin, "{TURN}")?)
     }
 
-    /// The most memory that its process ever had, in bytes.
+    /// The memory peak of its process, in bytes.
     ///
     /// # Errors
-    /// When the system does not tell.
+    /// The system does not report it.
     pub fn peak_memory(&self) -> Result<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -113,7 +113,7 @@ impl Running {
         Ok(kilobytes << 10)
     }
 
-    /// Bytes that it takes on its storage.
+    /// Its bytes on the storage.
     ///
     /// # Errors
     /// Those of the file system.
@@ -123,7 +123,7 @@ impl Running {
         sizes.sum::<Result<u64>>()
     }
 
-    /// Ends it in good order.
+    /// Ends it in order.
     ///
     /// # Errors
     /// Those of its last commit.

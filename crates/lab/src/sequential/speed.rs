@@ -1,4 +1,4 @@
-//! The engine over plain memory: what its own work allows, whatever the disk.
+//! The engine over plain memory: the limit set by its own work, whatever the disk.
 
 use crate::clock::CpuClock;
 use crate::report::{Report, Table, bytes, count};
@@ -13,10 +13,10 @@ const BLOCK: usize = 4096;
 /// How much to measure.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// MiB of the volume.
+    /// MiB of the volume
     #[arg(long, default_value_t = 1024)]
     data_mib: u64,
-    /// Seconds to measure each number.
+    /// Seconds to measure each number
     #[arg(long, default_value_t = 2.0)]
     seconds: f64,
 }
@@ -54,7 +54,7 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
     report.finish(write)
 }
 
-/// An engine, its disk and where in the volume it is.
+/// An engine, its disk and its position in the volume.
 struct Volume {
     engine: Sequential,
     disk: MemoryDisk,
@@ -81,7 +81,7 @@ impl Volume {
         Ok(())
     }
 
-    /// Megabytes a second of work that moves so many blocks at a time.
+    /// Megabytes a second of work that moves `blocks` blocks at a time.
     fn rate(
         &mut self,
         seconds: f64,

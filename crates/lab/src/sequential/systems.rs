@@ -1,4 +1,4 @@
-//! What is compared: disks by name, each made in an empty store.
+//! The compared disks by name, each made in an empty store.
 
 use super::area::BLOCK;
 use super::detwo::{Areas, DetWo, DetWoMap, Reads, Shape};
@@ -15,17 +15,17 @@ type Made = Result<Box<dyn BlockSpace>>;
 /// One of them.
 #[derive(Debug)]
 pub struct System {
-    /// What it is called on the command line.
+    /// Its name on the command line.
     pub key: &'static str,
-    /// What it is called in tables.
+    /// Its name in tables.
     pub name: &'static str,
-    /// Those that ours is told in multiples of: they keep their maps as it does.
+    /// The disks that ours is compared with: they keep their maps the same way.
     pub rivals: &'static [&'static str],
-    /// Makes it in an empty store, for a disk of so many bytes.
+    /// Makes it in an empty store, for a disk of this many bytes.
     pub create: fn(Arc<dyn Store>, u64) -> Made,
 }
 
-/// The one that all others are told in parts of.
+/// The baseline of all others.
 pub const BASELINE: &str = "plain";
 /// DetWoORAM, with its map in memory.
 const RIVAL: &str = "detwo";
@@ -33,9 +33,9 @@ const RIVAL: &str = "detwo";
 const RIVAL_MAP: &str = "detwo-map";
 /// And with reads as published.
 const PUBLISHED: &str = "detwo-published";
-/// What is measured when nothing else is asked for.
+/// The disks measured by default.
 pub const USUAL: [&str; 3] = [BASELINE, RIVAL, "sequential"];
-/// The same, each with its map in memory and on the disk, and the rival as it was published.
+/// The same, each with its map in memory and on the disk, and the rival as published.
 pub const BOTH_MAPS: [&str; 6] =
     [BASELINE, RIVAL, "sequential", RIVAL_MAP, PUBLISHED, "sequential-map"];
 
@@ -81,10 +81,10 @@ const SYSTEMS: [System; 8] = [
 ];
 
 impl System {
-    /// The one of this name.
+    /// The disk of this name.
     ///
     /// # Errors
-    /// Names those that there are.
+    /// There is none; the error lists the names.
     pub fn find(key: &str) -> Result<&'static System> {
         let Some(found) = SYSTEMS.iter().find(|system| system.key == key) else {
             bail!("{key} is none of {}", SYSTEMS.map(|system| system.key).join(", "));

@@ -1,13 +1,13 @@
-//! A model of a disk that turns, for comparisons that a disk without seeks cannot show: a layer
-//! below every system alike, that waits as long as such a disk would.
+//! A model of a rotating disk, for comparisons that a disk without seeks cannot show: a layer below
+//! every system alike that waits as long as such a disk would.
 //!
-//! One head. What follows where it is costs the time of its bytes; anything else a seek, or, if that
-//! is less, the time of the bytes that are skipped. Each object lies in one piece, far from the
-//! others. Above the disk is a page cache: a read brings the 64 KiB around it; what is written waits
-//! until there are 8 MiB or somebody syncs, and is then written in the order of its places, as
-//! systems do. The cache forgets what it has held the longest.
+//! One head. Data at its position costs the time of its bytes; anything else a seek, or, if less,
+//! the time of the bytes skipped. Each object lies in one piece, far from the others. Above the
+//! disk is a page cache. A read brings the 64 KiB around it. Writes wait until there are 8 MiB or a
+//! sync, and are then written in the order of their places, as systems do. The cache evicts its
+//! oldest pages.
 //!
-//! It is a model: no read-ahead beyond the 64 KiB, no queue in the disk, no journal of a file system.
+//! It is a model: no read-ahead beyond the 64 KiB, no queue in the disk, no file system journal.
 
 use oblivio_store::{PutMode, ReadAt, Result, Store, WriteAt, pass_on};
 use std::collections::{BTreeSet, HashSet, VecDeque};
@@ -15,24 +15,24 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// Bytes a second where nothing is sought: about what the paper's disk did.
+/// Bytes a second without seeks: about the paper's disk.
 pub const RATE: u64 = 100_000_000;
 const PAGE: u64 = 4096;
 /// Pages that a read brings.
 const AROUND: u64 = 16;
-/// Pages that wait at most.
+/// Limit of the deferred pages.
 const WAITING: usize = (8 << 20) / PAGE as usize;
-/// Of the disk's size, which part its page cache has: the paper's machine had 4 GB for 40.
+/// The disk's size in multiples of its page cache: the paper's machine had 4 GB for 40.
 pub const CACHED: u64 = 10;
 
 /// A page of an object; objects have numbers here.
 type Page = (usize, u64);
 
-/// What the disk and its cache are at.
+/// The state of the disk and its cache.
 struct Head {
     seek: Duration,
     objects: Vec<String>,
-    /// The page that comes next without a seek.
+    /// The next page without a seek.
     next: Option<Page>,
     cache: HashSet<Page>,
     order: VecDeque<Page>,
@@ -64,7 +64,7 @@ impl Head {
         pages.map(move |page| (object, page))
     }
 
-    /// The head passes so many pages from this one on.
+    /// The head passes `count` pages from this one on.
     fn pass(&mut self, (object, page): Page, count: u64) -> Duration {
         let way = match self.next {
             Some((at, next)) if at == object && next <= page => transfer(page - next),
@@ -117,7 +117,7 @@ impl Head {
     }
 }
 
-/// The layer. It waits for nothing until it is told to turn.
+/// The layer. It waits for nothing before [`Turning::turn`].
 pub struct Turning<S> {
     inner: S,
     head: Mutex<Option<Head>>,
@@ -126,12 +126,12 @@ pub struct Turning<S> {
 }
 
 impl<S: Store> Turning<S> {
-    /// A disk with seeks of this length and so much cache.
+    /// A disk with seeks of this length and this much cache.
     pub fn new(inner: S, seek: Duration, cache_bytes: u64) -> Self {
         Self { inner, head: Mutex::new(None), seek, cache_bytes }
     }
 
-    /// From now on it turns, and its cache is empty.
+    /// From now on it rotates, and its cache is empty.
     pub fn turn(&self) {
         *self.head() = Some(Head::new(self.seek, self.cache_bytes));
     }
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(read("a", 0), SEEK + group);
         assert_eq!(read("a", AROUND - 1), Duration::ZERO);
         assert_eq!(read("a", AROUND), group);
-        // Near enough to be waited for, then too far, then back, then elsewhere.
+        // Near enough to pass over, then too far, then back, then elsewhere.
         assert_eq!(read("a", 3 * AROUND), group + group);
         assert_eq!(read("a", 1 << 20), SEEK + group);
         assert_eq!(read("a", 2 * AROUND), SEEK + group);

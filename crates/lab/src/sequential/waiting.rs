@@ -1,8 +1,8 @@
-//! The lab's own disks as block spaces: writes wait until there are enough for one call of the
-//! store, and reads see what waits.
+//! The lab's own disks as block spaces: writes are deferred until there are enough for one store
+//! call, and reads see deferred writes.
 //!
-//! They are for comparisons within one process: the key, the root and what is known of each block
-//! are in memory only, and such a disk cannot be opened again.
+//! They are for comparisons within one process: the key, the root and the map of blocks are in
+//! memory only, and such a disk cannot be opened again.
 
 use super::area::{AreaReader, BLOCK};
 use super::beside::{Beside, Places, Shared};
@@ -12,13 +12,13 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// So many blocks wait: the store's thread takes writes from 256 KiB on.
+/// Limit of the deferred blocks: the store's thread takes writes from 256 KiB on.
 pub const ENOUGH: usize = 256;
 
-/// A write in its turn; `None` makes a block absent.
+/// A write in sequence; `None` makes a block absent.
 pub type Write = (u64, Option<Vec<u8>>);
 
-/// Writes that wait, the oldest first.
+/// Deferred writes, the oldest first.
 #[derive(Debug, Default)]
 pub struct Writes {
     all: Vec<Write>,
@@ -31,52 +31,51 @@ impl Writes {
         &self.all
     }
 
-    /// What a block is to hold, if it is to be written.
+    /// A block's deferred content, if there is any.
     pub fn newest(&self, id: u64) -> Option<&Option<Vec<u8>>> {
         self.newest.get(&id).map(|&at| &self.all[at].1)
     }
 
-    /// One more, after all others.
+    /// Adds a write, after all others.
     pub fn push(&mut self, id: u64, block: Option<Vec<u8>>) {
         self.newest.insert(id, self.all.len());
         self.all.push((id, block));
     }
 }
 
-/// Where a disk puts its blocks.
+/// A layout of blocks on a disk.
 pub trait Scheme: Send {
-    /// Blocks that it has room for.
+    /// The number of blocks that it has room for.
     fn blocks(&self) -> u64;
-    /// Whether one was written.
+    /// Whether a block was written.
     fn exists(&self, id: u64) -> bool;
     /// Reads blocks; absent ones are `None`.
     ///
     /// # Errors
-    /// `Tampered` when one is not what was written last; those of the store.
+    /// `Tampered` if one differs from the last write; those of the store.
     fn read(&mut self, ids: &[u64]) -> Result<Vec<BlockAnswer>>;
     /// Carries out writes, at most as many as there are blocks.
     ///
     /// # Errors
     /// Those of [`Self::read`].
     fn write(&mut self, writes: &Writes) -> Result<()>;
-    /// Makes all that was written durable.
+    /// Makes all writes durable.
     ///
     /// # Errors
     /// Those of the store.
     fn sync(&mut self) -> Result<()>;
-    /// The places that change when so many writes are carried out, but for those of the blocks that
-    /// are written.
+    /// The places that the next `writes` writes change, except those of the written blocks.
     fn affects(&self, writes: u64) -> Vec<Range<u64>> {
         let _ = writes;
         Vec::new()
     }
-    /// What other threads find blocks with, where that can be known without a read.
+    /// The places for other threads, if they can be known without a read.
     fn beside(&self) -> Option<(Arc<dyn Places>, AreaReader)> {
         None
     }
 }
 
-/// A scheme and what waits for it.
+/// A scheme and its deferred writes.
 pub struct Waiting<S> {
     scheme: S,
     shared: Arc<Shared>,
@@ -295,7 +294,8 @@ mod tests {
                     let shape = Shape { fan_out, step, cached };
                     for reads in [Reads::Known, Reads::Compared] {
                         if reads == Reads::Known && every > 1 {
-                            // So few blocks are not renewed in time to be known from the writes.
+                            // Blocks this few are not renewed in time for the number of writes to
+                            // show it.
                             continue;
                         }
                         let areas = Areas { reads, ..areas };

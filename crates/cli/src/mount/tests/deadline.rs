@@ -26,7 +26,7 @@ fn a_stalled_store_is_answered_for_and_comes_back() {
         Ok(Answer::Data(data)) => assert_eq!(data, b"hello"),
         other => panic!("{other:?}"),
     }
-    // What nobody waited for any more was not begun.
+    // The server skips requests whose callers have given up.
     assert!(matches!(rig.ask(Op::Lookup(place("b"))), Ok(Answer::Entry(None))));
     rig.ask(Op::Sync { ino: 1 }).expect("the store is back");
     rig.end();
@@ -37,7 +37,7 @@ fn what_was_opened_too_late_is_closed_and_forgotten() {
     let rig = Rig::new(SHORT);
     rig.create("open");
     rig.gate.shut(true);
-    // The first of them is at work when the gate shuts; it must not need the store before.
+    // The first request is under way when the gate shuts; it must not need the store before.
     let sync = rig.send(Op::Sync { ino: 1 });
     assert!(sync.recv().expect("an answer").is_err());
     let release = rig.send(Op::Release { fh: 1 });
@@ -87,7 +87,7 @@ fn a_killed_queue_answers_everybody_at_once() {
 fn an_operation_that_finishes_late_makes_the_kernel_forget() {
     let rig = Rig::new(SHORT);
     let file = rig.create("a");
-    // A whole block that is written needs the store.
+    // Writing a whole block needs the store.
     rig.gate.shut(true);
     let written = rig.send(write(file, 0, &vec![7; 1 << 20]));
     assert_eq!(written.recv().expect("an answer").expect_err("too late").code(), EIO);
@@ -98,7 +98,7 @@ fn an_operation_that_finishes_late_makes_the_kernel_forget() {
 
 #[test]
 fn a_file_that_is_created_too_late_is_closed() {
-    // The hook makes the second creation slower than anybody waits.
+    // The hook delays the second creation beyond the time limit.
     let counter = AtomicU64::new(0);
     let slow: OnRequest = Box::new(move |_, _, _, _| {
         if counter.fetch_add(1, Ordering::Relaxed) == 1 {
@@ -110,7 +110,7 @@ fn a_file_that_is_created_too_late_is_closed() {
     assert_eq!(rig.ask(create("late")).expect_err("too late"), EIO);
     assert_eq!(rig.late.recv().expect("a notice"), Late::Name(ROOT_INO, b"late".to_vec()));
     assert_eq!(rig.late.recv().expect("a notice"), Late::Inode(ROOT_INO));
-    // It is there, and its handle, the second one, is not.
+    // The file exists, and its handle, the second one, does not.
     let Ok(Answer::Entry(Some(attr))) = rig.ask(Op::Lookup(place("late"))) else { panic!("none") };
     assert_eq!(rig.ask(read((attr.ino, 2), 0, 1)).expect_err("closed"), 9);
     rig.end();

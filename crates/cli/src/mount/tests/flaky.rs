@@ -1,4 +1,4 @@
-//! A store whose calls of one kind fail or hang while a test wants it, and that can be full.
+//! A store whose calls of one kind fail or hang on demand, and that can be full.
 
 use oblivio_store::{MemoryStore, PutMode, ReadAt, Result, Store, StoreError, WriteAt};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,7 +22,7 @@ pub enum Trouble {
     Fails,
     /// They take effect and fail nevertheless.
     FailsAfter,
-    /// They come back when the trouble is over.
+    /// They return when the trouble is over.
     Hangs,
 }
 
@@ -35,9 +35,9 @@ pub struct Flaky {
     trouble: Arc<(Mutex<Now>, Condvar)>,
     /// Calls that met the trouble.
     pub hits: Arc<AtomicU64>,
-    /// Bytes that the disk has.
+    /// Size of the disk in bytes.
     pub size: Arc<AtomicU64>,
-    /// Whether it tells how much of them is free.
+    /// Whether it reports how much of it is free.
     pub tells: bool,
 }
 

@@ -38,7 +38,7 @@ impl Gate {
     }
 }
 
-/// Blocks in memory behind a gate; counts what is asked of them.
+/// Blocks in memory behind a gate; counts the calls.
 struct Blocks {
     inner: Box<dyn BlockSpace>,
     gate: Gate,
@@ -130,12 +130,12 @@ impl Rig {
         Rig { queue, gate, counts, late, server, blocks, stalls }
     }
 
-    /// Sends a request; its answer comes here.
+    /// Sends a request; the answer comes through the channel.
     fn send(&self, op: Op) -> Receiver<std::result::Result<Answer, Errno>> {
         send(&self.queue, op)
     }
 
-    /// Sends a request and waits; gives the error's number.
+    /// Sends a request and waits; an error as its number.
     fn ask(&self, op: Op) -> std::result::Result<Answer, i32> {
         let answer = self.send(op).recv_timeout(Duration::from_secs(20)).expect("an answer");
         answer.map_err(Errno::code)
@@ -156,7 +156,7 @@ impl Rig {
     }
 }
 
-/// Sends a request; its answer comes here.
+/// Sends a request; the answer comes through the channel.
 fn send(queue: &Queue, op: Op) -> Receiver<std::result::Result<Answer, Errno>> {
     let (tell, answer): (Sender<_>, _) = channel();
     queue.push(op, Box::new(move |result| drop(tell.send(result))));

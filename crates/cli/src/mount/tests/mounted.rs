@@ -45,7 +45,7 @@ fn a_stalled_mount_gives_errors_and_comes_back() {
     assert_eq!(file.sync_all().expect_err("stalled").raw_os_error(), Some(EIO));
     rig.gate.shut(false);
     file.write_all(b" second").expect("written");
-    // The kernel tells of a write that failed once, to each who has the file open.
+    // The kernel reports a failed write once, to each process that has the file open.
     let _ = file.sync_all();
     file.sync_all().expect("the store is back");
     fs::write(rig.dir.join("g"), "new").expect("written");
@@ -63,7 +63,7 @@ fn a_stalled_mount_can_be_ended() {
     let dir = rig.dir.clone();
     let begun = Instant::now();
     let (tell, ended) = channel();
-    // Two signals, without sending any to the process of the tests.
+    // Two signals, without sending any to the test process.
     thread::spawn(move || {
         let result = stop::until_signalled(rig.mounted, &dir, 2);
         let _ = tell.send(result.map_err(|error| error.to_string()));
@@ -74,14 +74,14 @@ fn a_stalled_mount_can_be_ended() {
     rig.gate.shut(false);
 }
 
-/// A process that asks its own mount something and is killed before it answers waits for itself: not
-/// even `kill -9` ends it.
+/// A process that sends a request to its own mount and is killed before it answers waits for
+/// itself: not even `kill -9` ends it.
 #[test]
 fn what_follows_the_mounting_asks_nothing_of_the_mount() {
     let dir = tempfile::tempdir().expect("a directory");
     let (tell, ended) = channel();
     let at = dir.path().to_owned();
-    // Nobody answers: with the end of this line to the kernel, requests that wait end too.
+    // Nobody answers: closing the connection to the kernel ends waiting requests too.
     let nobody = match attach::attach(&at, &Options::default().look) {
         Ok(device) => device,
         Err(error) => return eprintln!("skipped: {error:#}"),
@@ -96,8 +96,8 @@ fn what_follows_the_mounting_asks_nothing_of_the_mount() {
     assert!(asked_nothing);
 }
 
-/// Here the mount is the disk that fails below a folder: the kernel drops what it could not write,
-/// and the next sync would succeed without it.
+/// Here the mount is the failing disk below a folder: the kernel drops data that it could not
+/// write, and the next sync would succeed without it.
 #[test]
 fn a_folder_on_a_disk_that_failed_has_everything_after_the_next_good_sync() {
     let Some(rig) = stalling() else { return };

@@ -1,6 +1,7 @@
-//! A store that fails, hangs or is full under load: errors in the stated time, and when it is over
-//! everything goes on and nothing acknowledged is lost. `OBLIVIO_OUTAGE_SECONDS` is how long it lasts.
-//! `Store::put` has tests of its own: a mount never makes it, only who changes passphrases.
+//! A store that fails, hangs or is full under load: errors come in the stated time, and afterwards
+//! everything goes on and nothing acknowledged is lost. `OBLIVIO_OUTAGE_SECONDS` is the length of
+//! the outage. `Store::put` has tests of its own: a mount never calls it, only a change of
+//! passphrases.
 
 use super::flaky::{Call, Flaky, Trouble};
 use super::*;
@@ -13,7 +14,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 const LIMIT: Duration = Duration::from_millis(500);
-/// What a loaded computer may add to the limit.
+/// Extra time that a loaded computer may need.
 const GRACE: Duration = Duration::from_secs(5);
 const ENOSPC: i32 = 28;
 const PIECE: usize = 300_000;
@@ -23,7 +24,7 @@ fn content(n: u64) -> Vec<u8> {
 }
 
 fn open_options() -> OpenOptions {
-    // So little that the store is read from, too.
+    // Small, to make the volume read from the store, too.
     OpenOptions { memory_bytes: 12 << 20, ..OpenOptions::default() }
 }
 
@@ -33,7 +34,7 @@ struct Storm {
     queue: Arc<Queue>,
     server: JoinHandle<Result<()>>,
     next: u64,
-    /// What was written since the last sync, and what a sync acknowledged; by number.
+    /// The writes since the last sync, and those that a sync acknowledged; by number.
     written: BTreeMap<u64, bool>,
     sure: BTreeMap<u64, bool>,
     slowest: Duration,
@@ -73,7 +74,7 @@ impl Storm {
         answer.expect("an answer").map_err(Errno::code)
     }
 
-    /// A new file of some blocks; told of only when all of it was accepted.
+    /// Adds a file of some blocks; recorded only when all of it was accepted.
     fn add(&mut self) -> std::result::Result<(), i32> {
         let n = self.next;
         self.next += 1;
@@ -90,7 +91,7 @@ impl Storm {
 
     fn remove(&mut self) -> std::result::Result<(), i32> {
         let Some((&n, _)) = self.sure.iter().find(|(_, there)| **there) else { return Ok(()) };
-        // From now on it may be there or not.
+        // From now on it may exist or not.
         self.sure.remove(&n);
         self.ask(Op::Unlink(place(&format!("f{n}"))))?;
         self.written.insert(n, false);
@@ -103,7 +104,7 @@ impl Storm {
         Ok(())
     }
 
-    /// Reads something that was acknowledged.
+    /// Reads an acknowledged file.
     fn look(&mut self) -> std::result::Result<(), i32> {
         let there: Vec<u64> = self.sure.iter().filter(|(_, is)| **is).map(|(n, _)| *n).collect();
         let Some(&n) = there.get(self.next as usize % there.len().max(1)) else { return Ok(()) };
@@ -124,21 +125,21 @@ impl Storm {
         closed.map(drop)
     }
 
-    /// A little of everything; gives the first error.
+    /// Some of every operation; returns the first error.
     fn load(&mut self) -> std::result::Result<(), i32> {
         let done =
             [Self::add, Self::add, Self::look, Self::remove, Self::sync].map(|do_it| do_it(self));
         done.into_iter().collect()
     }
 
-    /// Ends the server and opens what is stored without it.
+    /// Ends the server and opens the stored volume without it.
     fn end(self) {
         self.queue.close();
         self.server.join().expect("no panic").expect("a last commit");
         Self::check(self.store.disk, self.sure);
     }
 
-    /// What was acknowledged is stored.
+    /// Checks that everything acknowledged is stored.
     fn check(disk: Arc<dyn Store>, sure: BTreeMap<u64, bool>) {
         let volume = Volume::open(disk, &Passphrase::new("storm"), open_options()).expect("opens");
         let fs = FileSystem::open(Box::new(volume)).expect("the file system");
@@ -170,7 +171,7 @@ fn weather(call: Call, trouble: Trouble) {
     storm.slowest = Duration::ZERO;
     storm.store.set(Some((call, trouble)));
     let (begun, mut errors) = (Instant::now(), 0u32);
-    // Some calls are rare: the outage begins when one was met.
+    // Some calls are rare: the outage begins with the first one hit.
     let mut met = None;
     while met.is_none_or(|met: Instant| met.elapsed() < outage()) {
         if let Err(error) = storm.load() {
@@ -276,7 +277,7 @@ fn a_disk_that_fills_up_is_told_in_advance() {
     };
     assert_eq!(error, ENOSPC);
     assert!(free(&mut storm) < (8 << 20) + 4 * PIECE as u64);
-    // What was accepted is kept, and there is room to remove something.
+    // Accepted writes are kept, and there is room to remove something.
     storm.sync().expect("room for what was accepted");
     storm.look().expect("read");
     storm.remove().expect("removed");
@@ -309,8 +310,8 @@ fn a_disk_that_others_fill_gives_errors_until_there_is_room() {
     storm.end();
 }
 
-/// It stays closed, although what was missing is back: what it had accepted is only known to the
-/// state that failed. Opened again, all that was acknowledged is there.
+/// It stays closed although the missing object is back: only the failed state knows the accepted
+/// writes. Opened again, everything acknowledged is there.
 #[test]
 fn an_object_that_was_missing_takes_a_new_mount() {
     let mut storm = Storm::new(true);
@@ -347,7 +348,7 @@ fn a_mount_replaces_no_object_whole() {
 }
 
 /// The header is replaced whole: whatever happens, one of the two passphrases opens the volume, and
-/// the one that `change_passphrase` told of.
+/// it is the one that `change_passphrase` reported.
 #[test]
 fn a_passphrase_changes_or_does_not_during_an_outage() {
     let (old, new) = (Passphrase::new("storm"), Passphrase::new("new"));
@@ -374,14 +375,14 @@ fn a_passphrase_changes_or_does_not_during_an_outage() {
         assert_eq!(changed.is_ok(), trouble == Trouble::Hangs, "{trouble:?}");
         let took_effect = trouble != Trouble::Fails;
         assert_eq!((opens(&old), opens(&new)), (!took_effect, took_effect), "{trouble:?}");
-        // It may be tried again.
+        // The change may be tried again.
         let again = change_passphrase(&store, &old, &new, KDF);
         assert_eq!(again.is_ok(), !took_effect, "{trouble:?}");
         assert!(!opens(&old) && opens(&new), "{trouble:?}");
     }
 }
 
-/// One that is patient outlasts the outage.
+/// A patient caller outlasts the outage.
 #[test]
 fn a_header_is_replaced_when_the_outage_is_over() {
     for trouble in [Trouble::Fails, Trouble::FailsAfter] {

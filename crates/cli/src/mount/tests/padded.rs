@@ -1,8 +1,8 @@
-//! With padding the store sees as much of two programs that do equal things with other files of a
-//! real mount. Recorded at the store; skipped where nothing can be mounted.
+//! With padding the store sees as much of two programs that do equal things with different files of
+//! a real mount. Recorded at the store; skipped where nothing can be mounted.
 //!
-//! The kernel decides when it writes times and forgets files, so pairs are compared of which it asked the
-//! same, by how much was shown. `OBLIVIO_MOUNT_PAIRS` says how many.
+//! The kernel decides when it writes times and forgets files. So the test compares only pairs with
+//! equal kernel requests, by how much was shown. `OBLIVIO_MOUNT_PAIRS` is the number of pairs.
 
 use crate::mount::attach;
 use crate::mount::request::RequestKind;
@@ -22,7 +22,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
 const BLOCK: usize = 4096;
-/// So many files of each kind, as long as the others of it.
+/// Files of each kind, all of equal length.
 const EACH: u64 = 12;
 const LONG: usize = 24 * BLOCK + 500;
 
@@ -52,7 +52,7 @@ fn name_of(kind: &str, number: u64) -> String {
 #[derive(Clone, Copy, Debug)]
 enum Step {
     New(usize),
-    /// So many pages of a file are written over.
+    /// Overwrites this many pages of a file.
     Overwrite(usize),
     Read,
     Chmod,
@@ -73,13 +73,13 @@ fn any_step(dice: &mut Dice) -> Step {
     }
 }
 
-/// One program: everything that it changes is synced at once.
+/// One program; it syncs every change at once.
 struct Program<'a> {
     dir: &'a Path,
     dice: &'a mut Dice,
     same: bool,
     made: u64,
-    /// Files that were not read yet: the kernel keeps what it has read.
+    /// Files not read yet: the kernel caches those it has read.
     unread: Vec<u64>,
 }
 
@@ -148,7 +148,7 @@ fn pairs_of_programs_in_a_mount_look_the_same() {
         let (session, volume) = Session::open(&FILLED, open);
         let files = FileSystem::open_ahead(Box::new(volume), usize::MAX).expect("sound");
         session.seen();
-        // The timer never comes: only what is asked for happens.
+        // The timer never fires: only requested work happens.
         let commit_every = Duration::from_secs(1 << 20);
         let asked: Arc<Mutex<Vec<(RequestKind, u64)>>> = Arc::default();
         let tell = Arc::clone(&asked);
@@ -177,13 +177,13 @@ fn pairs_of_programs_in_a_mount_look_the_same() {
                 program.step(step);
             }
         }
-        // Last, since the kernel says when it likes that nobody has these open.
+        // Last, because the kernel decides when it releases these.
         let (victims, first) = (public.below(4), program.dice.below(EACH));
         for victim in 0..victims {
             let name = name_of("victim", (first + victim * 5) % EACH);
             fs::remove_file(dir.join(name)).expect("there");
         }
-        // The kernel may still be closing what was closed.
+        // The kernel may still be closing files.
         let begun = Instant::now();
         while let Err(error) = attach::detach(&dir, false) {
             assert!(begun.elapsed() < Duration::from_secs(30), "{error:?}");

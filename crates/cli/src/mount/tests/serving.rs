@@ -1,9 +1,9 @@
-//! What the server does with requests that wait together.
+//! How the server handles requests that wait together.
 
 use super::*;
 use crate::mount::request::RequestKind;
 
-/// Lets `ops` wait together, behind a sync that is held at the gate.
+/// Lets `ops` wait together, behind a sync held at the gate.
 fn together(rig: &Rig, ops: Vec<Op>) -> Vec<std::result::Result<Answer, Errno>> {
     rig.gate.shut(true);
     let first = rig.send(Op::Sync { ino: 1 });
@@ -145,11 +145,11 @@ fn a_listing_goes_on_where_it_was_whatever_changes() {
         }
         let n = seen.len();
         if n < 2000 {
-            // What was listed goes away, something before it comes.
+            // A listed name is removed, and one before it is added.
             let _ = rig.ask(Op::Unlink(place(&seen[n - 1])));
             rig.create(&format!("a{n:04}"));
         }
-        // From here on names come in their order and none goes.
+        // From here on names come in order and none is removed.
         if middle.0 == 0 && n >= 2100 {
             middle = (cookie, seen[n - 1].clone());
         }
@@ -159,7 +159,7 @@ fn a_listing_goes_on_where_it_was_whatever_changes() {
     let mut sorted = seen.clone();
     sorted.dedup();
     assert_eq!(sorted.len(), seen.len(), "no name twice");
-    // Back to a place from before, and to one that never was.
+    // Back to an earlier position, and to one that never existed.
     let place = seen.iter().position(|name| *name == middle.1).expect("it was listed");
     assert_eq!(list(&rig, fh, middle.0)[0].1, seen[place + 1]);
     assert_eq!(
@@ -170,7 +170,7 @@ fn a_listing_goes_on_where_it_was_whatever_changes() {
     rig.end();
 }
 
-/// Somebody has a directory open while it is removed.
+/// A directory is open while it is removed.
 #[test]
 fn an_open_directory_outlives_its_name() {
     let rig = Rig::new(Duration::from_secs(60));

@@ -43,7 +43,7 @@ impl Authority {
         Identity { cert, key: key.serialize_pem() }
     }
 
-    /// For a server on this computer.
+    /// A certificate for a server on this computer.
     pub fn server(&self) -> Identity {
         let params = named(&["localhost", "127.0.0.1"], "server");
         self.sign(params, ExtendedKeyUsagePurpose::ServerAuth)

@@ -36,7 +36,7 @@ const EXPORT: Export =
 const PLAIN: Agreed = Agreed { structured: false, allocation: false };
 const STRUCTURED: Agreed = Agreed { structured: true, allocation: true };
 
-/// An empty disk in memory, and what its store is shown from now on.
+/// An empty disk in memory, and everything that its store is shown from now on.
 fn disk() -> (Disk, Arc<Mutex<Vec<Shown>>>) {
     let shown: Arc<Mutex<Vec<Shown>>> = Arc::default();
     let seen = Arc::clone(&shown);
@@ -52,7 +52,7 @@ fn disk() -> (Disk, Arc<Mutex<Vec<Shown>>>) {
 }
 
 fn settings() -> Settings {
-    // The timer never comes: only what is asked for happens.
+    // The timer never fires: only requested work happens.
     Settings { commit_every: Duration::from_secs(3600), paced: false, on_request: None }
 }
 
@@ -60,7 +60,7 @@ fn queue() -> Arc<Queue> {
     Arc::new(Queue::new(Duration::from_secs(3600), Arc::default()))
 }
 
-/// One more client of whoever serves a queue, and how its connection ends.
+/// One more client of a queue's server, and how its connection ends.
 fn connected(
     queue: &Arc<Queue>,
     export: Export,
@@ -129,7 +129,7 @@ impl Client {
         data
     }
 
-    /// Nothing more comes; how the connection ended.
+    /// Checks that nothing more comes; returns how the connection ended.
     fn end(&mut self) -> io::Result<()> {
         let mut rest = Vec::new();
         self.stream.read_to_end(&mut rest).expect("an end");
@@ -167,7 +167,7 @@ fn option(kind: u32, data: &[u8]) -> Vec<u8> {
     out
 }
 
-/// What a client says, and what it is told.
+/// A client's input, and the server's output.
 struct Line<'b>(&'b [u8], Vec<u8>);
 
 impl Read for Line<'_> {
@@ -186,7 +186,7 @@ impl Write for Line<'_> {
     }
 }
 
-/// What the server says and how it ends, when the client sends all this at once and leaves.
+/// The server's output and result for a client that sends all this at once and leaves.
 fn talk(said: &[u8]) -> (Vec<u8>, io::Result<Option<Agreed>>) {
     let mut line = Line(said, Vec::new());
     let ended = negotiate(&mut line, EXPORT);
@@ -196,7 +196,7 @@ fn talk(said: &[u8]) -> (Vec<u8>, io::Result<Option<Agreed>>) {
 /// A reply to an option: option, kind, data.
 type Said = (u32, u32, Vec<u8>);
 
-/// The replies to options in what the server said after its greeting.
+/// The replies to options in the server's output after its greeting.
 fn replies(mut said: &[u8]) -> Vec<Said> {
     let mut replies = Vec::new();
     while !said.is_empty() {

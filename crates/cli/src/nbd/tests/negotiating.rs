@@ -8,7 +8,7 @@ use std::io::ErrorKind;
 const FLAGS: [u8; 4] = [0, 0, 0, 3];
 const GREETING: usize = 18;
 
-/// Name, then what is asked about it.
+/// The data of an information request: the name, then the kinds.
 fn about(name: &[u8], kinds: &[u16]) -> Vec<u8> {
     let mut out = (name.len() as u32).to_be_bytes().to_vec();
     out.extend_from_slice(name);
@@ -28,7 +28,7 @@ fn contexts(name: &[u8], queries: &[&str]) -> Vec<u8> {
     out
 }
 
-/// What is said to options, and what was agreed on in the end.
+/// The replies to these options, and the agreement at the end.
 fn agree(options: &[Vec<u8>]) -> (Vec<Said>, Option<Agreed>) {
     let (said, ended) = talk(&[&FLAGS[..], &options.concat()].concat());
     (replies(&said[GREETING..]), ended.expect("a client that behaves"))
@@ -123,12 +123,12 @@ fn the_last_choice_of_contexts_counts() {
         agree(&all).1.expect("a choice").allocation
     };
     assert!(last(set(&["base:allocation", "base:"])));
-    // A list, also one that selects nothing, and a mistake replace what was there before.
+    // A list, also one that selects nothing, and a mistake replace the earlier choice.
     assert!(!last(set(&[])));
     assert!(!last(set(&["base:"])));
     assert!(!last(option(opt::SET_META_CONTEXT, &contexts(b"other", &["base:allocation"]))));
     assert!(!last(option(opt::SET_META_CONTEXT, b"?")));
-    // Looking changes nothing.
+    // Listing changes nothing.
     assert!(last(option(opt::LIST_META_CONTEXT, &contexts(b"", &[]))));
 }
 
@@ -141,7 +141,7 @@ fn who_leaves_or_talks_nonsense_is_let_go() {
         [&[0, 0, 0, 0][..], &option(opt::EXPORT_NAME, &[])].concat(),
         [&FLAGS[..], &option(opt::EXPORT_NAME, b"other")].concat(),
         [&FLAGS[..], &[1; 16]].concat(),
-        // Four gigabytes are announced; not one is kept for them.
+        // Four gigabytes are announced; no memory is reserved for them.
         [&FLAGS[..], &OPTION_MAGIC.to_be_bytes(), &[0, 0, 0, 7, 0xff, 0xff, 0xff, 0xff]].concat(),
         [&FLAGS[..], &option(77, &[]).repeat(300)].concat(),
     ];

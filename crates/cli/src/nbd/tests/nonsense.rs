@@ -1,4 +1,4 @@
-//! Clients that send whatever they like: they are let go, and nobody else notices.
+//! Clients that send arbitrary bytes: they are disconnected, and no other client notices.
 
 use super::super::wire::{Header, command};
 use super::{Client, EXPORT, PLAIN, STRUCTURED, option, request, talk};
@@ -20,7 +20,7 @@ fn a_request_that_is_cut_short_does_nothing() {
         let mut client = Client::new(EXPORT, PLAIN);
         client.send(&write[..cut]);
         client.stream.shutdown(Shutdown::Write).expect("the client leaves");
-        // No reply: nobody was told that anything was written.
+        // No reply: no write was acknowledged.
         let ended = client.end();
         assert_eq!(ended.expect_err("cut short").kind(), ErrorKind::UnexpectedEof, "{cut}");
     }
@@ -29,7 +29,7 @@ fn a_request_that_is_cut_short_does_nothing() {
     client.end().expect("between two requests anybody may leave");
 }
 
-/// Headers with fields that mean something, or nearly.
+/// Headers with valid or nearly valid fields.
 fn header() -> impl Strategy<Value = Vec<u8>> {
     let offset = prop_oneof![0..EXPORT.size, any::<u64>(), Just(EXPORT.size)];
     let len = prop_oneof![0..5000u32, any::<u32>()];
@@ -54,14 +54,14 @@ proptest! {
         let mut stream = client.stream.try_clone().expect("a handle");
         let reader = std::thread::spawn(move || std::io::copy(&mut stream, &mut std::io::sink()));
         use std::io::Write;
-        // The connection may end before all of it is taken.
+        // The connection may end before all of it is read.
         let _ = client.stream.write_all(&[headers.concat(), tail].concat());
         let _ = client.stream.shutdown(Shutdown::Write);
         // A connection that ends early, with bytes unread, is reset.
         let _ = reader.join().expect("no panic");
         let ended = client.connection.take().expect("once").join();
         prop_assert!(ended.is_ok(), "the connection panicked");
-        // The client's end looks at the server.
+        // The client's end checks the server.
         drop(client);
     }
 
@@ -72,7 +72,7 @@ proptest! {
         small in any::<bool>(),
     ) {
         let options = options.into_iter().map(|(kind, mut data)| {
-            // Lengths that are nearly right get further.
+            // Nearly valid lengths get further.
             if small {
                 data.iter_mut().step_by(2).for_each(|byte| *byte = 0);
             }

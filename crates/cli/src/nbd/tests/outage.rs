@@ -1,5 +1,5 @@
-//! A store that fails or hangs: errors instead of waiting for ever, and when it is back everything
-//! goes on, with nothing lost that was acknowledged.
+//! A store that fails or hangs: requests get errors instead of waiting for ever. When the store is
+//! back, everything goes on and nothing acknowledged is lost.
 
 use super::super::request::{Answer, Op, Queue};
 use super::super::wire::Errno;
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// So little that most of what is read comes from the store.
+/// Small, to make most reads go to the store.
 const MEMORY: usize = 256 << 10;
 
 fn open(store: Arc<dyn Store>) -> Disk {
@@ -47,12 +47,12 @@ fn weathers(call: Call, trouble: Trouble) {
     store.set(Some((call, trouble)));
     let late = ask(&queue, write(5000, b"late", true));
     assert_eq!(late.recv().expect("an answer"), Err(Errno::Io), "{call:?} {trouble:?}");
-    // Whoever comes meanwhile is not kept waiting either.
+    // A request that comes during the outage does not hang either.
     let meanwhile = ask(&queue, Op::Flush);
     assert_eq!(meanwhile.recv().expect("an answer"), Err(Errno::Io), "{call:?} {trouble:?}");
     store.set(None);
 
-    // The same server goes on, as soon as it has tried the store again; a repeated write holds.
+    // The same server goes on once it has tried the store again; a repeated write holds.
     let again = |op: &Op| loop {
         if let Ok(answer) = ask(&queue, op.clone()).recv().expect("an answer") {
             return answer;
@@ -83,8 +83,8 @@ fn a_store_that_fails_or_hangs_is_taken_up_again() {
     }
 }
 
-/// Where reads are no accesses, one waits for no write: not for one that the store does not answer,
-/// and not for a flush.
+/// Where reads are no accesses, a read waits for no write: neither for one that hangs in the store,
+/// nor for a flush.
 #[test]
 fn reads_are_answered_while_a_write_hangs() {
     let (store, secret) = (Flaky::new(false), Passphrase::new("x"));
@@ -109,7 +109,7 @@ fn reads_are_answered_while_a_write_hangs() {
     }
     store.set(Some((Call::Write, Trouble::Hangs)));
     let before = store.hits.load(Ordering::Relaxed);
-    // So much that there are flushes, and a flush that waits behind it.
+    // Enough to cause flushes, and a flush that waits behind it.
     let changed = ask(&queue, write(0, &vec![7; SIZE as usize / 2], false));
     let flushed = ask(&queue, Op::Flush);
     while store.hits.load(Ordering::Relaxed) == before {

@@ -1,5 +1,5 @@
 //! With padding the store sees the same of two clients with equal requests at other offsets.
-//! Recorded at the store; `OBLIVIO_TRACE_PAIRS` says how many pairs.
+//! Recorded at the store; `OBLIVIO_TRACE_PAIRS` is the number of pairs.
 
 use super::*;
 use crate::paired::dice::Dice;
@@ -7,7 +7,7 @@ use crate::paired::pairs::{Session, compare_pairs, padded};
 use oblivio_volume::BlockSpace;
 use std::sync::LazyLock;
 
-/// So much of the disk exists, in the midst of a size class.
+/// Existing bytes of the disk, in the middle of a size class.
 const LIVE: u64 = 720 * BLOCK as u64;
 
 static FILLED: LazyLock<Arc<MemoryStore>> = LazyLock::new(|| {
@@ -37,7 +37,7 @@ fn any_request(dice: &mut Dice) -> (u16, u32) {
     }
 }
 
-/// A connection to a server in memory, which asks for one thing after the other.
+/// A connection to a server in memory, with one request at a time.
 struct Asking {
     stream: UnixStream,
     queue: Arc<Queue>,

@@ -71,7 +71,7 @@ fn what_exists_is_told() {
     assert_eq!(extents(&mut client, 0, 0, SIZE as u32), three);
     assert_eq!(extents(&mut client, flag::REQ_ONE, 0, SIZE as u32), three[..1]);
     assert_eq!(extents(&mut client, 0, 2 * BLOCK as u64 + 5, block), [(block - 5, 0), (5, 3)]);
-    // Zeros give the block back, unless they are to stay.
+    // Zeros free the block, unless they are to stay.
     client.ask(0, command::WRITE_ZEROES, 0, 3 * block, &[]);
     assert_eq!(client.simple(), 0);
     assert_eq!(extents(&mut client, 0, 0, SIZE as u32), [(SIZE as u32, 3)]);
@@ -112,7 +112,7 @@ fn requests_that_make_no_sense_get_their_number() {
         // Not agreed on.
         (0, command::BLOCK_STATUS, 0, 1, invalid),
         (flag::DF, command::READ, 0, 1, invalid),
-        // A flag of another command, one that nobody knows, commands likewise.
+        // A flag of another command, an unknown one; commands likewise.
         (flag::NO_HOLE, command::TRIM, 0, 1, invalid),
         (1 << 9, command::READ, 0, 1, invalid),
         (0, 5, 0, 1, invalid),
@@ -121,7 +121,7 @@ fn requests_that_make_no_sense_get_their_number() {
         client.ask(flags, command, offset, len, &[]);
         assert_eq!(client.simple(), wanted, "{flags} {command} {offset} {len}");
     }
-    // The bytes of a write that is refused are passed over.
+    // The bytes of a refused write are skipped.
     for (offset, len) in [(SIZE - 1, 2), (u64::MAX, 70_000)] {
         client.ask(0, command::WRITE, offset, len, &vec![9; len as usize]);
         assert_eq!(client.simple(), space);
@@ -132,7 +132,7 @@ fn requests_that_make_no_sense_get_their_number() {
 
 #[test]
 fn a_write_that_is_too_long_is_passed_over() {
-    // The disk is larger than what one request may write.
+    // The disk is larger than the limit of one write.
     let export = Export { size: 1 << 30, ..EXPORT };
     let mut client = Client::new(export, PLAIN);
     let len = (32 << 20) + 1;
@@ -184,7 +184,7 @@ fn a_client_that_takes_nothing_holds_up_itself_alone() {
     let mut client = Client::new(EXPORT, PLAIN);
     client.ask(0, command::WRITE, 0, LEN as u32, &[9; LEN]);
     assert_eq!(client.simple(), 0);
-    // Far more replies than the system keeps for it.
+    // Far more replies than the system buffers for it.
     let (mut greedy, connection) = connected(&client.queue, EXPORT, PLAIN);
     let mut asking = greedy.try_clone().expect("a handle");
     let asker = thread::spawn(move || {
@@ -202,7 +202,7 @@ fn a_client_that_takes_nothing_holds_up_itself_alone() {
         client.ask(0, command::READ, LEN as u64, 100, &[]);
         assert_eq!((client.simple(), client.data(100)), (0, vec![fill; 100]));
     }
-    // What was kept for it is whole.
+    // The buffered replies are whole.
     let mut taken = first.to_vec();
     greedy.read_to_end(&mut taken).expect("all of it");
     asker.join().expect("no panic");

@@ -1,4 +1,4 @@
-//! What waits together: batches, commits and the order of things.
+//! Requests that wait together: batches, commits and order.
 
 use super::super::request::{Answer, Op, Queue};
 use super::super::wire::Errno;
@@ -7,7 +7,7 @@ use oblivio_volume::ShownKind;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 
-/// Queues a request; its answer comes here.
+/// Queues a request; the answer comes through the channel.
 pub fn ask(queue: &Queue, op: Op) -> Receiver<Result<Answer, Errno>> {
     let (tell, answer) = channel();
     queue.push(op, Box::new(move |result| drop(tell.send(result))));
@@ -28,7 +28,7 @@ fn what_waits_together_is_served_together() {
     let queue = queue();
     let block = BLOCK as u64;
     let written = ask(&queue, write(0, &[1; 4 * BLOCK], false));
-    // Sixteen reads that share four blocks, from as many connections as you like.
+    // Sixteen reads that share four blocks, from any number of connections.
     let reads: Vec<_> = (0..16)
         .map(|part| ask(&queue, Op::Read { offset: part * block / 4, len: BLOCK as u32 / 4 }))
         .collect();
@@ -53,7 +53,7 @@ fn what_waits_together_is_served_together() {
 fn long_zeros_leave_others_their_turn() {
     let (disk, _) = disk();
     let queue = queue();
-    // All of the disk, which is more than one turn.
+    // The whole disk, which is more than one step.
     let len = SIZE as u32;
     let zeroes = |durable| Op::Zeroes { offset: 0, len, stay: true, only_fast: false, durable };
     let all = ask(&queue, write(0, &vec![7; SIZE as usize], false));

@@ -22,7 +22,7 @@ mod rig;
 mod strangers;
 use rig::*;
 
-/// Everybody else is still served.
+/// Other clients are still served.
 fn serves(rig: &Rig, config: Arc<ClientConfig>) {
     let mut client = rig.client(config);
     ask(&mut client, command::READ, 0, 1000, &[]);
@@ -50,11 +50,11 @@ fn served_well(mut client: Secure) {
         assert!(answer(&mut client, len) == data[at..at + len], "{len} at {at}");
     }
     ask(&mut client, command::DISC, 0, 0, &[]);
-    // TLS ends in good order, or this were an error.
+    // TLS must end in order; anything else is an error here.
     assert_eq!(client.read(&mut [0; 1]).expect("a good end"), 0);
 }
 
-/// What the server says in plain text, and how it ends, when a client sends this after its flags.
+/// The server's plain output and result, for a client that sends this after its flags.
 fn plain_talk(options: &[Vec<u8>]) -> (Vec<(u32, u32)>, io::Result<bool>) {
     let said = [&FLAGS[..], &options.concat()].concat();
     let mut line = Line(&said, Vec::new());
@@ -96,7 +96,8 @@ fn within_tls_it_is_not_begun_again() {
     go(&mut client).expect("the disk");
 }
 
-/// Somebody in the middle may add plain text behind STARTTLS; it must not count as said within TLS.
+/// An attacker in the middle may add plain text behind STARTTLS; it must not count as sent within
+/// TLS.
 #[test]
 fn plain_text_behind_the_beginning_of_tls_is_refused() {
     let authority = Authority::new("a");
@@ -107,20 +108,20 @@ fn plain_text_behind_the_beginning_of_tls_is_refused() {
         let begin = [&FLAGS[..], &option(opt::STARTTLS, &[]), &injected].concat();
         stream.write_all(&begin).expect("it reads");
         assert_eq!(option_reply(&mut stream).expect("it"), (opt::STARTTLS, reply::ACK));
-        // A client that knows nothing of it goes on with its handshake, which fails.
+        // An unsuspecting client goes on with its handshake, which fails.
         let name = ServerName::try_from("localhost").expect("a name");
         let tls = ClientConnection::new(client_config(&authority, None), name).expect("a client");
         let mut client = StreamOwned::new(tls, stream);
         assert!(go(&mut client).is_err());
     }
-    // All that comes back is an alert of TLS.
+    // The only response is an alert of TLS.
     let mut stream = rig.connect();
     stream.read_exact(&mut [0; GREETING]).expect("a greeting");
     let all = [&FLAGS[..], &option(opt::STARTTLS, &[]), &option(opt::LIST, &[])].concat();
     stream.write_all(&all).expect("it reads");
     assert_eq!(option_reply(&mut stream).expect("it"), (opt::STARTTLS, reply::ACK));
     let mut rest = Vec::new();
-    // It may be reset, as something was left unread.
+    // It may be reset, because bytes were left unread.
     let _ = stream.read_to_end(&mut rest);
     assert!(rest.is_empty() || (rest[0] == 21 && rest.len() == 7), "{rest:?}");
     serves(&rig, client_config(&authority, None));
@@ -137,9 +138,9 @@ fn only_those_with_the_right_certificate_come_in() {
     // The client does not know the server.
     let error = let_in(client_config(&stranger, Some(&good))).expect_err("a wrong authority");
     assert_eq!(error.kind(), ErrorKind::InvalidData, "{error}");
-    // The server does not know the client: one without a certificate, with one by somebody else,
-    // by the server's authority, by an authority that has the right name only, or one that is no
-    // client's.
+    // The server does not know the client: one without a certificate, with one by another
+    // authority, by the server's authority, by an authority that only has the right name, or one
+    // that is no client's.
     let namesake = Authority::new("clients");
     for own in [
         None,
@@ -153,8 +154,8 @@ fn only_those_with_the_right_certificate_come_in() {
     let_in(client_config(&authority, Some(&good))).expect("a client of ours");
 }
 
-/// The most that a client can ask for while it reads nothing, and writes behind it: it waits, others
-/// do not, and when it reads, everything is there.
+/// A client asks for as much as it can without reading, and writes behind it. It waits, others do
+/// not, and when it reads, everything is there.
 #[test]
 fn a_client_that_does_not_read_holds_up_itself_alone() {
     const LEN: u32 = 512 << 10;
@@ -196,12 +197,12 @@ fn a_client_that_does_not_read_holds_up_itself_alone() {
     assert!(answer(&mut client, 64 << 10) == data[..64 << 10]);
 }
 
-/// A reply that waits for the client keeps nobody from reading what the client sends: it may want all
-/// of that to be taken before it listens.
+/// A reply that waits for the client must not stop the server from reading: the client may want all
+/// of its writes taken before it reads.
 #[test]
 fn writes_are_taken_while_replies_wait() {
     const LEN: u32 = 512 << 10;
-    // Together within what a connection may have under way, and each more than the system keeps.
+    // Together within the connection's budget, and each more than the system buffers.
     const READS: usize = 42;
     const WRITES: usize = 34;
     let authority = Authority::new("a");
@@ -223,7 +224,7 @@ fn writes_are_taken_while_replies_wait() {
     assert!(answer(&mut client, LEN as usize) == data);
 }
 
-/// Both directions are full at the same time, for more than any buffer takes.
+/// Both directions are full at the same time, beyond any buffer.
 #[test]
 fn much_goes_both_ways_at_once() {
     const LEN: usize = 256 << 10;
@@ -234,7 +235,7 @@ fn much_goes_both_ways_at_once() {
     let StreamOwned { conn: mut tls, sock: mut socket } = client;
     tls.set_buffer_limit(None);
     let data = noise(LEN);
-    // All of it is encrypted in advance, so that the client sends and receives independently.
+    // Encrypted in advance, to let the client send and receive independently.
     let mut sent = Vec::new();
     for at in 0..COUNT as u64 {
         let (write, read) = (command::WRITE, command::READ);
@@ -247,7 +248,7 @@ fn much_goes_both_ways_at_once() {
     }
     let mut sending = socket.try_clone().expect("a handle");
     let sender = thread::spawn(move || sending.write_all(&sent));
-    // It reads late, so that it meets full buffers.
+    // It reads late, to meet full buffers.
     thread::sleep(Duration::from_millis(300));
     let mut stream = rustls::Stream::new(&mut tls, &mut socket);
     let (mut written, mut read) = (0, 0);
@@ -287,7 +288,7 @@ fn a_connection_that_is_cut_or_damaged_does_nothing() {
         socket.shutdown(Shutdown::Write).expect("the client leaves");
         let mut rest = Vec::new();
         let _ = socket.read_to_end(&mut rest);
-        // An alert or a last word, within TLS, is all that may come.
+        // Only an alert or a last word, within TLS, may come.
         assert!(rest.len() < 60, "{damage:?}: {rest:?}");
     }
     let mut client = rig.client(config);
@@ -295,7 +296,7 @@ fn a_connection_that_is_cut_or_damaged_does_nothing() {
     assert_eq!(answer(&mut client, 1000), [0; 1000], "nothing was written");
 }
 
-/// A handshake has one limit, however little the client sends at a time.
+/// A handshake has one time limit, however slowly the client sends.
 #[test]
 fn a_slow_handshake_is_given_up() {
     let authority = Authority::new("a");
@@ -305,7 +306,7 @@ fn a_slow_handshake_is_given_up() {
     let served =
         thread::spawn(move || accept(&Conn::Unix(Arc::new(server)), &config, until).map(drop));
     let begun = Instant::now();
-    // The beginning of a record that would be a long one.
+    // The beginning of a record that claims to be long.
     for byte in [22, 3, 1, 0x3f, 0xff].into_iter().chain([1; 10_000]) {
         if client.write_all(&[byte]).is_err() {
             break;

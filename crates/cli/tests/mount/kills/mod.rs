@@ -1,7 +1,8 @@
 //! A mount killed with SIGKILL at random moments while programs write to it.
 //!
-//! After every kill all that a sync acknowledged must be there, byte by byte and name by name, and
-//! the volume must check clean. `OBLIVIO_MOUNT_KILLS` says how many kills; the default is a sample.
+//! After every kill everything that a sync acknowledged must be there, byte by byte and name by
+//! name, and the volume must check clean. `OBLIVIO_MOUNT_KILLS` is the number of kills; the default
+//! is a sample.
 
 mod model;
 mod writer;
@@ -87,7 +88,7 @@ fn load_and_kill(rig: &Rig, mut child: Child, writers: Vec<Writer>, after: u64) 
     writers
 }
 
-/// The recovery is killed too.
+/// Kills the recovery too.
 fn killed_while_it_opens(rig: &Rig, after: u64) {
     let mut child = rig.scratch.command(["mount", "v", "m"]);
     child.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());

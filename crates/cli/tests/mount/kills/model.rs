@@ -1,19 +1,19 @@
-//! What one writer's files may look like after a kill.
+//! The possible states of one writer's files after a kill.
 //!
 //! A sync is an acknowledgement: from then on the bytes of that file and all names so far are sure.
-//! What was done since may have happened or not: each byte is the sure one or one that was written
-//! over it, each name leads to the file that it surely led to or to one that it was given since.
+//! Later changes may have happened or not. Each byte is the sure one or one written over it since.
+//! Each name leads to its sure file or to one that it got since.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The bytes at the front of each file that tell which one it is; they are never overwritten.
+/// Bytes at the front of each file that identify it; they are never overwritten.
 pub const HEAD: usize = 8;
 
 /// One file, whatever its name.
 #[derive(Default)]
 pub struct File {
     sure: Vec<u8>,
-    /// Written since, in order.
+    /// Writes since the last sync, in order.
     since: Vec<(usize, Vec<u8>)>,
 }
 
@@ -23,18 +23,18 @@ impl File {
         File { sure: bytes, since: Vec::new() }
     }
 
-    /// How long it is now.
+    /// Its current length.
     pub fn len(&self) -> usize {
         let ends = self.since.iter().map(|(at, bytes)| at + bytes.len());
         ends.max().unwrap_or(0).max(self.sure.len())
     }
 
-    /// To be noted before the write is begun.
+    /// Notes a write; call it before the write begins.
     pub fn write(&mut self, at: usize, bytes: Vec<u8>) {
         self.since.push((at, bytes));
     }
 
-    /// A sync of all that was written has succeeded; gives the bytes that it acknowledged.
+    /// Notes that a sync of all writes has succeeded; returns the bytes that it acknowledged.
     pub fn synced(&mut self) -> usize {
         let written = self.since.iter().map(|(_, bytes)| bytes.len()).sum();
         for (at, bytes) in self.since.drain(..) {
@@ -45,7 +45,7 @@ impl File {
         written
     }
 
-    /// Why these bytes cannot be what is left of the file.
+    /// Why these bytes cannot be the file after a kill.
     fn refuses(&self, bytes: &[u8]) -> Option<String> {
         let (least, most) = (self.sure.len(), self.len());
         if bytes.len() < least || bytes.len() > most {
@@ -73,24 +73,24 @@ impl File {
 #[derive(Default)]
 pub struct Model {
     pub files: BTreeMap<u64, File>,
-    /// For each name the file it surely leads to and those it was given since; `None` is nothing.
-    /// The last is what it leads to now.
+    /// For each name its sure file and those it got since; `None` is no file. The last one is its
+    /// current file.
     names: BTreeMap<String, Vec<Option<u64>>>,
 }
 
 impl Model {
-    /// The names that lead to something now.
+    /// The names that lead to a file now.
     pub fn names(&self) -> impl Iterator<Item = (&str, u64)> {
         let now = |may: &Vec<Option<u64>>| may.last().copied().flatten();
         self.names.iter().filter_map(move |(name, may)| Some((name.as_str(), now(may)?)))
     }
 
-    /// The name leads there from now on; to be noted before it is done.
+    /// Notes that the name leads to another file; call it before the change.
     pub fn point(&mut self, name: &str, to: Option<u64>) {
         self.names.entry(name.to_owned()).or_insert_with(|| vec![None]).push(to);
     }
 
-    /// Some sync has succeeded: all names are sure.
+    /// Notes that some sync has succeeded: all names are sure.
     pub fn names_synced(&mut self) {
         for may in self.names.values_mut() {
             may.drain(..may.len() - 1);
@@ -100,7 +100,7 @@ impl Model {
         self.files.retain(|id, _| named.contains(id));
     }
 
-    /// Compares with what was found, which is sure from now on.
+    /// Compares with the files found, which are sure from now on.
     pub fn settle(&mut self, found: BTreeMap<String, Vec<u8>>) -> Result<(), String> {
         let mut places: BTreeMap<u64, Vec<&str>> = BTreeMap::new();
         for (name, may) in &self.names {
@@ -119,7 +119,7 @@ impl Model {
                 fits
             });
             let Some(id) = fits else { return Err(format!("{name}: {}", reasons.join(", "))) };
-            // Which file it is cannot be told while it has no bytes of its own.
+            // A file without bytes of its own cannot be identified.
             if bytes.len() >= HEAD && bytes[..HEAD].iter().any(|&byte| byte != 0) {
                 places.entry(id).or_default().push(name);
             }
@@ -143,7 +143,7 @@ impl Model {
         for (name, bytes) in found {
             let head = bytes.get(..HEAD).and_then(|head| head.try_into().ok());
             let id = head.map_or(0, u64::from_le_bytes);
-            // Those without a head are kept apart by numbers that no writer gives.
+            // Files without a head get numbers that no writer uses.
             let id = if id == 0 { u64::MAX - files.len() as u64 } else { id };
             names.insert(name, vec![Some(id)]);
             files.insert(id, File::found(bytes));
@@ -152,7 +152,7 @@ impl Model {
         Ok(())
     }
 
-    /// Whether something was done since the last sync that removes the file.
+    /// Whether an operation since the last sync removes the file.
     fn may_be_gone(&self, id: u64) -> bool {
         !self.names.values().any(|may| may.last() == Some(&Some(id)))
     }

@@ -1,4 +1,4 @@
-//! A writer: does things to its files and notes what it was told, until the mount dies below it.
+//! A writer: changes its files and notes the acknowledgements, until the mount dies.
 
 use super::model::{HEAD, Model};
 use std::collections::BTreeMap;
@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 
 /// Names in each of the two folders.
 const NAMES: u64 = 12;
-/// No file becomes longer.
+/// Limit of a file's length.
 const LONGEST: usize = 1 << 20;
 
-/// A small generator, so that a run can be repeated as far as threads let it.
+/// A small generator, to make a run repeatable as far as threads allow.
 pub struct Random(pub u64);
 
 impl Random {
@@ -32,7 +32,7 @@ pub struct Writer {
     random: Random,
     model: Model,
     next_id: u64,
-    /// Bytes and syncs that were acknowledged.
+    /// Acknowledged bytes and syncs.
     pub bytes: u64,
     pub syncs: u64,
 }
@@ -43,7 +43,7 @@ impl Writer {
         Writer { dir, random, model, next_id: 1, bytes: 0, syncs: 0 }
     }
 
-    /// Works until something fails, which is told.
+    /// Works until something fails; returns the error.
     pub fn work(&mut self) -> io::Error {
         loop {
             let done = match self.random.below(20) {
@@ -157,7 +157,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Compares what there is with what was acknowledged.
+    /// Compares the files found with the acknowledgements.
     pub fn compare(&mut self) -> Result<(), String> {
         let mut found = BTreeMap::new();
         for folder in ["a", "b"] {

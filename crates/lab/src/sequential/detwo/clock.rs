@@ -1,19 +1,19 @@
-//! What the number of writes tells: which places have their turn, and which blocks were renewed
+//! What follows from the number of writes: the places whose turn it is, and the blocks renewed
 //! since they were written.
 
-/// Times the main area that the holding area has.
+/// Size of the holding area in multiples of the main area.
 pub const HOLDING: u64 = 3;
 /// An entry of the map: the block is absent.
 pub const ABSENT: u32 = u32::MAX;
 /// An entry of the map: the block is in its place in the main area.
 pub const MAIN: u32 = u32::MAX - 1;
 
-/// How far two areas are.
+/// The progress of the two areas.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     /// Blocks of the main area.
     pub blocks: u64,
-    /// The main area is written with every so many writes.
+    /// Writes per write to the main area.
     pub every: u64,
     /// Writes so far.
     pub written: u64,
@@ -32,30 +32,31 @@ impl Clock {
         HOLDING * self.blocks
     }
 
-    /// The same after so many writes more.
+    /// The clock after `writes` more.
     pub fn after(&self, writes: u64) -> Self {
         Self { written: self.written + writes, ..*self }
     }
 
-    /// Blocks of the main area that were renewed so far, one that was renewed twice counted twice.
+    /// Renewals in the main area so far; a block renewed twice counts twice.
     pub fn renewals(&self) -> u64 {
         self.written.div_ceil(self.every)
     }
 
-    /// The blocks of the main area that have their turn while so many writes are made.
+    /// The blocks of the main area whose turn comes during the next `writes` writes.
     pub fn turns(&self, writes: u64) -> [(u64, usize); 2] {
         let first = self.renewals();
         ring(first, self.after(writes).renewals() - first, self.blocks)
     }
 
-    /// The places of the holding area that so many writes go to.
+    /// The places of the holding area for the next `writes` writes.
     pub fn places(&self, writes: u64) -> [(u64, usize); 2] {
         ring(self.written, writes, self.holding())
     }
 
-    /// Whether a block whose newest version went to this place of the holding area stands in the
-    /// main area too by now. The place tells the number of the write, as long as it was one of the
-    /// last that the holding area has room for: whoever keeps entries longer asks before that.
+    /// Whether a block whose newest version went to this place of the holding area is in the main
+    /// area too by now. The place gives the number of the write only while that write is among the
+    /// last that the holding area has room for: a caller that keeps entries longer must ask before
+    /// that.
     pub fn settled(&self, id: u64, place: u32) -> bool {
         let (holding, renewals) = (self.holding(), self.renewals());
         if id >= renewals {
@@ -68,7 +69,7 @@ impl Clock {
         renewal * self.every >= last - age.min(last)
     }
 
-    /// An entry of the map, told as a place in both areas, the main one before the other.
+    /// An entry of the map as a place in both areas, the main one before the other.
     pub fn slot(&self, id: u64, entry: u32) -> Option<u64> {
         match entry {
             ABSENT => None,
@@ -101,7 +102,7 @@ mod tests {
                 for (id, entry) in place.iter_mut().enumerate() {
                     if let Some((place, settled)) = *entry {
                         assert_eq!(clock.settled(id as u64, place), settled);
-                        // As the map does it, long before the place is taken by another block.
+                        // As the map does, long before another block takes the place.
                         if settled {
                             *entry = None;
                         }

@@ -1,22 +1,22 @@
-//! Where each block is: the map as it is asked, and the one that is all in memory.
+//! The map of block places: its interface, and the variant in memory.
 
 use super::clock::{ABSENT, MAIN};
 use oblivio_volume::Result;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Where the newest version of a block is.
+/// The place of a block's newest version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Its place in the holding area, [`MAIN`] or [`ABSENT`].
     pub place: u32,
-    /// A bit that tells it from what the main area held before: its number times two, plus the bit.
-    /// Only where reads compare.
+    /// A bit that distinguishes it from the main area's earlier content: its number times two, plus
+    /// the bit. Only where reads compare.
     pub bit: u16,
 }
 
 impl Entry {
-    /// Of a block that is nowhere.
+    /// The entry of an absent block.
     pub const ABSENT: Self = Self { place: ABSENT, bit: 0 };
 }
 
@@ -25,26 +25,26 @@ pub trait Map: Send {
     /// The entries of some blocks.
     ///
     /// # Errors
-    /// Those of the storage, where it is on one.
+    /// Those of the storage, if the map is on one.
     fn entries(&mut self, ids: &[u64]) -> Result<Vec<Entry>>;
 
     /// Whether a block was written.
     fn exists(&self, id: u64) -> bool;
 
-    /// Writes made these entries, the oldest first, after so many before them; and these blocks
-    /// of the main area were renewed, so that what they were written with by then is there.
+    /// Notes entries made by writes, the oldest first, after `before` earlier writes. The main
+    /// area's blocks `renewed` now hold their newest versions at that time.
     ///
     /// # Errors
     /// As [`Self::entries`].
     fn note(&mut self, before: u64, made: &[(u64, Entry)], renewed: &[u64]) -> Result<()>;
 
-    /// Makes durable what of it is on a storage.
+    /// Makes the map's part on a storage durable.
     ///
     /// # Errors
     /// As [`Self::entries`].
     fn sync(&mut self) -> Result<()>;
 
-    /// The places of all blocks, for other threads, where they are in memory.
+    /// The places of all blocks, for other threads, if they are in memory.
     fn in_memory(&self) -> Option<Arc<[AtomicU32]>> {
         None
     }
@@ -54,7 +54,7 @@ pub trait Map: Send {
 pub struct Memory(Arc<[AtomicU32]>);
 
 impl Memory {
-    /// So many absent blocks.
+    /// Absent blocks, `blocks` of them.
     pub fn new(blocks: u64) -> Self {
         Self((0..blocks).map(|_| AtomicU32::new(ABSENT)).collect())
     }

@@ -2,32 +2,32 @@
 //! 2017): the rival.
 //!
 //! N blocks have their places in the main area; behind it is a holding area of 3 N. Write number i
-//! goes to place i modulo 3 N of the holding area, whatever it writes. By turns, round and round,
-//! each place of the main area is written anew with what its block holds by then, so that no block
-//! is still needed in the holding area when its place there is written again: the storage sees two
-//! pointers move. That needs one write of the main area for every third write, and the authors' own
-//! code (github.com/dsroche/detworam) does so. The paper's typical setting, and what SqORAM is
-//! compared with, is one for every write: two block writes for each. Both are here.
+//! goes to place i modulo 3 N of the holding area, whatever it writes. In turn, round and round,
+//! each place of the main area is rewritten with its block's current content. So no block is still
+//! needed in the holding area when its place there is rewritten: the storage sees two pointers
+//! move. That needs one write of the main area for every third write, and the authors' own code
+//! (github.com/dsroche/detworam) does so. The paper's typical setting, with which SqORAM is
+//! compared, is one for every write: two block writes for each. Both are here.
 //!
-//! The map of where each block is stands in memory, four bytes a block ([`map`]), or on the disk, as
-//! published ([`nodes`]): ours is measured beside the one that keeps its map as it does.
+//! The map of block places stands in memory, four bytes a block ([`map`]), or on the disk, as
+//! published ([`nodes`]): ours is measured beside the one that keeps its map the same way.
 //!
 //! As published, a read reads the block in the main area first and then, unless it is the newest
-//! version, the one in the holding area; and each write reads the main area, for a bit that tells the
-//! two apart ([`Reads::Compared`]). Both can be saved, as the number of writes tells what was renewed
-//! ([`Reads::Known`]): so it is measured too, and as the faster rival.
+//! version, the one in the holding area. Each write reads the main area, for a bit that
+//! distinguishes the two ([`Reads::Compared`]). Both reads can be saved, because the number of
+//! writes shows what was renewed ([`Reads::Known`]): this is measured too, and as the faster rival.
 //!
-//! What else makes it fast here: writes that came one after the other are stored together, which the
-//! storage is free to see, since how many go together does not depend on what they write.
+//! It has one more speed-up here: consecutive writes are stored together. The storage may see that:
+//! how many go together does not depend on what they write.
 //!
-//! **A flush** writes what waits and syncs: two blocks for one that was written, where ours appends 64
-//! KiB to its log. **A crash** it does not survive. The map, or what of it is not on the disk, would
-//! have to be found again from addresses and numbers beside the blocks, as ours finds its access
-//! times again: some twelve bytes more in a seal of 40, and for a flush nothing. A block of the main
-//! area that is torn while it is renewed, though, is lost unless it also stands in the holding area:
-//! the main area would have to move by a little with each round, as our last level does. Nothing of
-//! that would take much time, so that it is left out changes no comparison; that an old block in
-//! its old place is taken for a new one, which ours notices, is in its favour too.
+//! **A flush** writes the deferred blocks and syncs: two blocks for each one written, where ours
+//! appends 64 KiB to its log. It does not survive **a crash**. Recovery would have to find the map,
+//! or its part outside the disk, from addresses and numbers beside the blocks, as ours finds its
+//! access times: some twelve bytes more in a seal of 40, and nothing for a flush. But a block of
+//! the main area torn during its renewal is lost unless it is also in the holding area: the main
+//! area would have to move by a little with each round, as our last level does. None of this would
+//! take much time, so the omission changes no comparison. It also takes an old block in its old
+//! place for a new one, which ours notices; that too is in its favour.
 
 mod clock;
 mod map;
@@ -57,22 +57,22 @@ pub type DetWo = Waiting<TwoAreas<Memory>>;
 /// The disk with its map on the disk.
 pub type DetWoMap = Waiting<TwoAreas<Nodes>>;
 
-/// How large the areas are, and how often the main one is renewed.
+/// The size of the areas, and how often the main one is renewed.
 #[derive(Clone, Copy, Debug)]
 pub struct Areas {
     /// Blocks of the main area.
     pub blocks: u64,
-    /// One of them is written with every so many writes: 1 to 3.
+    /// Writes per write to the main area: 1 to 3.
     pub every: u64,
     pub reads: Reads,
 }
 
-/// How a read knows whether the newest version of a block is in the main area by now.
+/// How a read knows whether the main area has a block's newest version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reads {
-    /// As published: it reads the main area, and the map has a bit to compare with.
+    /// As published: it reads the main area, and compares a bit in the map.
     Compared,
-    /// From the number of the writes since: it reads one area.
+    /// By the number of writes since: it reads one area.
     Known,
 }
 
@@ -88,10 +88,10 @@ pub struct TwoAreas<M> {
     map: M,
     reads: Reads,
     clock: Clock,
-    /// What the clock says, for other threads.
+    /// The clock's count of writes, for other threads.
     written: Arc<AtomicU64>,
-    /// What is on its way to the main and the holding area; kept, as so much memory costs more to
-    /// be had than to be filled.
+    /// Buffers for the main and the holding area; kept, because fresh memory costs more than
+    /// filling it.
     main: Vec<u8>,
     held: Vec<u8>,
 }
@@ -100,7 +100,7 @@ impl DetWo {
     /// An empty disk.
     ///
     /// # Errors
-    /// `Invalid` when the holding area is too small for that, or the map's entries are.
+    /// `Invalid` if the holding area or the map's entries are too small.
     pub fn create(store: Arc<dyn Store>, areas: Areas) -> Result<Self> {
         let areas = Areas { reads: Reads::Known, ..areas };
         let map = Memory::new(areas.blocks);
@@ -137,8 +137,8 @@ impl<M: Map> TwoAreas<M> {
         Ok(TwoAreas { area, map, reads, clock: areas.clock(), written, main, held })
     }
 
-    /// Puts the newest versions of blocks where each goes in `bytes`, sorted by that; zeros for
-    /// absent ones. Tells which there are.
+    /// Puts the newest versions of blocks to their places in `bytes`, sorted by those; zeros for
+    /// absent ones. Returns which of them exist.
     fn fetch(&mut self, wanted: &[(usize, u64)], bytes: &mut [u8]) -> Result<Vec<bool>> {
         let ids: Vec<u64> = wanted.iter().map(|(_, id)| *id).collect();
         let entries = self.map.entries(&ids)?;
@@ -161,13 +161,12 @@ impl<M: Map> TwoAreas<M> {
         Ok(entries.iter().map(|entry| *entry != Entry::ABSENT).collect())
     }
 
-    /// Whether the main area has to be read to know where a block is: it is always known that it
-    /// holds nothing at first.
+    /// Whether the main area has to be read to find a block: at first it is known to be empty.
     fn compares(&self, id: u64) -> bool {
         self.reads == Reads::Compared && id < self.clock.renewals()
     }
 
-    /// Puts into `bytes` what these blocks hold once the writes are made.
+    /// Puts into `bytes` the content of these blocks after the writes.
     fn gather(&mut self, ids: &[u64], writes: &Writes, bytes: &mut Vec<u8>) -> Result<()> {
         bytes.resize(ids.len() * BLOCK, 0);
         let mut kept = Vec::with_capacity(ids.len());
@@ -182,7 +181,7 @@ impl<M: Map> TwoAreas<M> {
         Ok(())
     }
 
-    /// The entries that the writes make, when these blocks are renewed with them.
+    /// The entries that the writes make, while these blocks are renewed.
     fn entries(&mut self, writes: &Writes, renewed: &[u64]) -> Result<Vec<(u64, Entry)>> {
         let bits = match self.reads {
             Reads::Known => HashMap::new(),
@@ -197,8 +196,8 @@ impl<M: Map> TwoAreas<M> {
         Ok(made.collect())
     }
 
-    /// For each block, a bit that tells its newest version from what the main area will hold: any
-    /// bit, where it will hold that version or nothing.
+    /// For each block, a bit that distinguishes its newest version from the main area's future
+    /// content; any bit, where that will hold this version or nothing.
     fn differences(&mut self, writes: &Writes, renewed: &[u64]) -> Result<HashMap<u64, u16>> {
         let renewed: HashSet<u64> = renewed.iter().copied().collect();
         let ids: HashSet<u64> = writes.all().iter().map(|(id, _)| *id).collect();
@@ -221,13 +220,13 @@ fn bit_of(block: &[u8], number: u16) -> u16 {
     u16::from(block[usize::from(number / 8)] >> (number % 8) & 1)
 }
 
-/// The first bit in which two blocks differ; none where they are the same.
+/// The first bit in which two blocks differ; `None` if they are equal.
 fn difference(one: &[u8], other: &[u8]) -> Option<u16> {
     let byte = one.iter().zip(other).position(|(one, other)| one != other)?;
     Some((byte * 8) as u16 + (one[byte] ^ other[byte]).trailing_zeros() as u16)
 }
 
-/// Where blocks are, as the map in memory and the number of writes tell.
+/// The places of blocks, from the map in memory and the number of writes.
 struct Known {
     map: Arc<[AtomicU32]>,
     clock: Clock,
@@ -265,8 +264,8 @@ impl<M: Map> Scheme for TwoAreas<M> {
         Ok(found)
     }
 
-    /// What is to be written to the main area is read before any of the holding area is written:
-    /// the last turn that a block has before its place there is needed may be among these writes.
+    /// Reads the blocks for the main area before writing to the holding area: these writes may
+    /// include a block's last turn before its place there is needed.
     fn write(&mut self, writes: &Writes) -> Result<()> {
         let (blocks, count) = (self.clock.blocks, writes.all().len() as u64);
         let (turns, places) = (self.clock.turns(count), self.clock.places(count));

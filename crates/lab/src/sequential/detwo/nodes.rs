@@ -1,23 +1,23 @@
 //! The map on the disk: a trie whose leaves are blocks of a DetWoORAM of their own.
 //!
-//! **As published.** The map is a trie over the blocks' numbers; its nodes are blocks of a second,
-//! smaller write-only ORAM of the same kind, with a main area and a holding area of its own, so each
-//! node that is written is written twice; where a node is stands in its parent; and what is written
-//! of it depends on the number of writes only.
+//! **As published.** The map is a trie over the blocks' numbers. Its nodes are blocks of a second,
+//! smaller write-only ORAM of the same kind, with a main area and a holding area of its own: each
+//! written node is written twice. A node's parent holds its place. Which nodes are written depends
+//! only on the number of writes.
 //!
 //! **Chosen in its favour.**
 //!
-//! - *Large nodes.* The authors' code (github.com/dsroche/detworam) has two children a node unless
-//!   told otherwise, so that a read goes down some twenty nodes. Here a node is a block: 1,024
-//!   entries of four bytes (682 of six where reads compare). Two levels do for 4 GiB, three for 4 TiB.
+//! - *Large nodes.* The authors' code (github.com/dsroche/detworam) has two children a node by
+//!   default, and a read then goes down some twenty nodes. Here a node is a block: 1,024 entries of
+//!   four bytes (682 of six where reads compare). Two levels do for 4 GiB, three for 4 TiB.
 //! - *Inner nodes in memory*: four bytes for a leaf, a thousandth of the whole map.
-//! - *Turns instead of paths.* There each write also writes the nodes from the leaf to the root. Here
-//!   every 16th write also writes one leaf, round and round, whatever it holds, as our own map on
-//!   the disk does. What was written since its leaf's last turn waits in memory: 16 entries for each
-//!   leaf, at most.
-//! - *No second read*, unless it is asked for: see [`super::Reads`].
-//! - *A cache* of the leaves read last: 4 MiB, about what ours has for the nodes and leaves of its own
-//!   maps together. Up to 4 GiB it comes to hold every leaf.
+//! - *Turns instead of paths.* There each write also writes the nodes from the leaf to the root.
+//!   Here every 16th write also writes one leaf, round and round, whatever it holds, like our own
+//!   map on the disk. Changes since a leaf's last turn wait in memory: at most 16 entries for each
+//!   leaf.
+//! - *No second read*, unless requested: see [`super::Reads`].
+//! - *A cache* of the leaves read last: 4 MiB, about as much as ours has for the nodes and leaves
+//!   of its own maps together. Up to 4 GiB it comes to hold every leaf.
 
 use super::clock::{ABSENT, Clock, HOLDING, MAIN};
 use super::map::{Entry, Map, Memory};
@@ -31,14 +31,14 @@ use std::sync::Arc;
 
 const OBJECT: &str = "nodes";
 
-/// How the map is kept.
+/// The parameters of the map.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
-    /// Entries of a leaf at most; never more than a block has room for.
+    /// Limit of a leaf's entries; never more than a block has room for.
     pub fan_out: u64,
-    /// Writes for each of which a leaf is written.
+    /// Writes per leaf written.
     pub step: u64,
-    /// Leaves in the cache at most.
+    /// Limit of the leaves in the cache.
     pub cached: usize,
 }
 
@@ -60,13 +60,13 @@ pub struct Nodes {
     /// For each leaf, the entries that changed since its last turn.
     fresh: Vec<HashMap<u64, Entry>>,
     cache: BTreeMap<u64, Leaf>,
-    /// What is in the cache, the oldest first.
+    /// The cached leaves, the oldest first.
     order: VecDeque<u64>,
-    /// A bit for each block: whether it was written. The server asks for it without patience.
+    /// A bit for each block: whether it was written. The server needs it without a wait.
     written: Vec<u64>,
 }
 
-/// An entry from its bytes: the place, then the bit where there is room for it.
+/// An entry from its bytes: the place, then the bit if there is room for it.
 fn decoded(bytes: &[u8]) -> Entry {
     let place = bytes.first_chunk().map_or(ABSENT, |place| u32::from_le_bytes(*place));
     let bit = bytes.get(4..).and_then(<[u8]>::first_chunk).map(|bit| u16::from_le_bytes(*bit));
@@ -79,11 +79,11 @@ fn encode(entry: Entry, bytes: &mut [u8]) {
 }
 
 impl Nodes {
-    /// The map of areas that nothing was written to.
+    /// The map of empty areas.
     ///
     /// # Errors
-    /// `Invalid` when there are too many blocks, or when the main area is renewed so seldom that
-    /// the number of writes does not tell which blocks were.
+    /// `Invalid` when there are too many blocks, or when the main area is renewed too seldom for
+    /// the number of writes to show which blocks were.
     pub fn create(store: Arc<dyn Store>, areas: Areas, shape: Shape) -> Result<Self> {
         let width = match areas.reads {
             Reads::Known => 4,
@@ -99,7 +99,7 @@ impl Nodes {
             let why = "no leaf is written in time to mark what was renewed";
             return Err(Error::Invalid(why.into()));
         }
-        // Where its leaves are is in memory, so nothing has to be compared there.
+        // The places of its leaves are in memory, so reads need not compare there.
         let leaves = Areas { blocks: count, reads: Reads::Known, ..areas };
         Ok(Self {
             areas,
@@ -113,14 +113,15 @@ impl Nodes {
         })
     }
 
-    /// Writes that a round of the leaves may take: each needs a turn after its block was renewed and
-    /// before its place in the holding area is another block's, whose number it would be taken for.
+    /// Writes that a round of the leaves may take. Each leaf needs a turn after its block was
+    /// renewed and before another block takes its place in the holding area, with which it would be
+    /// confused.
     fn slack(areas: &Areas) -> u64 {
         let together = areas.blocks.min(ENOUGH as u64);
         ((HOLDING - areas.every.min(HOLDING)) * areas.blocks).saturating_sub(together)
     }
 
-    /// The leaves of these numbers, sorted and each once, without what changed since their turn.
+    /// The leaves of these numbers, sorted and unique, without changes since their turn.
     fn leaves(&mut self, numbers: &[u64]) -> Result<HashMap<u64, Leaf>> {
         let cached = |number: &u64| Some((*number, self.cache.get(number)?.clone()));
         let mut found: HashMap<u64, Leaf> = numbers.iter().filter_map(cached).collect();
@@ -128,7 +129,7 @@ impl Nodes {
             numbers.iter().copied().filter(|number| !found.contains_key(number)).collect();
         let read = self.leaves.read(&missing)?;
         for (number, leaf) in missing.into_iter().zip(read) {
-            // One that had no turn yet knows of no block.
+            // A leaf without a turn so far has only absent blocks.
             let leaf = Arc::new(leaf.unwrap_or_else(|| vec![0xff; BLOCK]));
             self.keep(number, leaf.clone());
             found.insert(number, leaf);
@@ -136,7 +137,7 @@ impl Nodes {
         Ok(found)
     }
 
-    /// Entries that are in memory only.
+    /// Entries that are only in memory.
     #[cfg(test)]
     pub fn waits(&self) -> usize {
         self.fresh.iter().map(HashMap::len).sum()
@@ -153,9 +154,9 @@ impl Nodes {
         }
     }
 
-    /// Some leaves have their turn, sorted and each once, after so many writes: what changed goes
-    /// into them, and what was renewed is marked, long before the number of its place could be
-    /// mistaken for that of a later write.
+    /// Some leaves, sorted and unique, have their turn after `written` writes. They get their
+    /// changes, and renewed blocks are marked, long before the number of a place could be mistaken
+    /// for that of a later write.
     fn renew(&mut self, numbers: &[u64], written: u64) -> Result<()> {
         let clock = Clock { written, ..self.areas.clock() };
         let mut found = self.leaves(numbers)?;

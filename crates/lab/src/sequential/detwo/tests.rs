@@ -1,4 +1,4 @@
-//! What the rival shows, and that it keeps what it was given.
+//! What the rival shows to the storage, and that it keeps its content.
 
 use super::*;
 use crate::workload::Rng;
@@ -9,7 +9,7 @@ use oblivio_volume::BlockSpace;
 
 const BLOCKS: u64 = 100;
 
-/// Few entries a leaf and hardly a cache, so that little data has many leaves.
+/// Few entries a leaf and a tiny cache, to give little data many leaves.
 const SMALL: Shape = Shape { fan_out: 7, step: 3, cached: 2 };
 
 /// The map in memory, or on the disk with reads of either kind.
@@ -31,7 +31,7 @@ fn disk(store: Arc<dyn Store>, every: u64, way: Way) -> Box<dyn BlockSpace> {
     }
 }
 
-/// What the storage sees of so many writes: which places of which object, in which order.
+/// The storage's view of `writes` writes: places and objects, in order.
 fn trace(every: u64, way: Way, writes: u64, seed: u64) -> Vec<(Op, String, u64, u64)> {
     let store = Arc::new(RecordStore::new(MemoryStore::new()));
     let mut disk = disk(store.clone(), every, way);
@@ -86,7 +86,7 @@ fn two_blocks_are_written_for_each_or_four_for_three_and_as_many_for_a_leaf() {
     assert_eq!(blocks(1, usual, "nodes"), 2 * (900 / 16));
 }
 
-/// What was written since its leaf's last turn waits in memory: no more than a round's writes.
+/// Changes since a leaf's last turn wait in memory: at most a round's writes.
 #[test]
 fn what_waits_for_its_leaf_is_bounded() {
     let areas = Areas { blocks: BLOCKS, every: 1, reads: Reads::Known };
@@ -101,7 +101,7 @@ fn what_waits_for_its_leaf_is_bounded() {
     }
 }
 
-/// Nobody could tell a place from the same place a round of the holding area later.
+/// A place is indistinguishable from the same place a round of the holding area later.
 #[test]
 fn leaves_that_come_too_late_are_refused() {
     let areas = Areas { blocks: BLOCKS, every: 3, reads: Reads::Known };

@@ -28,7 +28,7 @@ pub(super) type Secure = StreamOwned<ClientConnection, TcpStream>;
 /// The client's flags: fixed newstyle, no zeros.
 pub(super) const FLAGS: [u8; 4] = [0, 0, 0, 3];
 pub(super) const GREETING: usize = 18;
-/// More than any step takes.
+/// Longer than any step takes.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Writes a file that only this user can read.
@@ -173,7 +173,7 @@ pub(super) fn ask(stream: &mut impl Write, command: u16, offset: u64, len: u32, 
     stream.write_all(&all).expect("the server reads");
 }
 
-/// Takes a simple reply and the data of a read.
+/// Reads a simple reply and the data of a read.
 pub(super) fn answer(stream: &mut impl Read, len: usize) -> Vec<u8> {
     let mut reply = vec![0; 16 + len];
     stream.read_exact(&mut reply).expect("a reply");

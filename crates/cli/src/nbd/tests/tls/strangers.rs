@@ -1,4 +1,4 @@
-//! Connections that do nothing, and those who are served beside them.
+//! Idle connections, and the clients served beside them.
 
 use super::*;
 use std::net::TcpStream;
@@ -8,15 +8,15 @@ fn number(name: &str, small: usize) -> usize {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(small)
 }
 
-/// Bytes of memory that this process takes.
+/// Resident memory of this process in bytes.
 fn resident() -> u64 {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = text.split(' ').nth(1).and_then(|pages| pages.parse().ok());
     pages.unwrap_or(0u64) * 4096
 }
 
-/// As many idle connections as are asked for, in all states without a certificate; then
-/// clients, each of which reads, while the others stay.
+/// Opens idle connections in all states without a certificate; then clients, each of which reads,
+/// while the others stay.
 fn clients_are_served(
     rig: &Rig,
     client: impl Fn() -> Box<dyn FnOnce()>,
@@ -36,11 +36,11 @@ fn clients_are_served(
         "{many} idle connections: {} KiB of memory; {tries} clients, {longest:?} at the most",
         grown >> 10
     );
-    // How long it took is judged only where it was asked for: tests run beside others.
+    // The time is judged only on request: tests run beside others.
     if std::env::var_os("OBLIVIO_STRANGERS").is_some() {
         assert!(longest < Duration::from_secs(2), "{longest:?}");
     }
-    // Both ends are in this process, and nothing is bounded by their number.
+    // Both ends are in this process; the bound does not depend on their number.
     assert!(grown < 128 << 20, "{} MiB", grown >> 20);
     drop(strangers);
     assert!(rig.serving.is_some());
@@ -59,7 +59,7 @@ fn idle_strangers_keep_nobody_with_a_certificate_out() {
             answer(&mut stream, len as usize);
         })
     };
-    // They say nothing, or go as far as one can without a certificate.
+    // They send nothing, or go as far as possible without a certificate.
     let idle = |number: usize| if number.is_multiple_of(2) { rig.connect() } else { rig.at_tls() };
     clients_are_served(&rig, served, idle);
 }
@@ -80,7 +80,7 @@ fn idle_strangers_keep_nobody_out_without_tls() {
     clients_are_served(&rig, served, |_| rig.connect());
 }
 
-/// A client that stays is not one of those who may have to go, however many come after it.
+/// A client is no stranger: it never has to go, however many connections follow.
 #[test]
 fn who_has_proved_itself_stays() {
     let authority = Authority::new("ours");
