@@ -1,5 +1,5 @@
-//! What a volume takes from outside as values: a clock and randomness. With a clock of its own and a
-//! seed a session shows the same trace each time.
+//! The clock and the randomness of a volume, as values. With a simulated clock and a seed a session
+//! shows the same trace each time.
 
 use oblivio_crypto::Randomness;
 use std::fmt;
@@ -67,8 +67,8 @@ impl Default for Environment {
 }
 
 impl Environment {
-    /// A reproducible one, **for tests and simulation only**: a simulated clock, and randomness that
-    /// follows from the seed.
+    /// A reproducible one, **for tests and simulation only**: a simulated clock, and randomness
+    /// from the seed.
     pub fn from_seed(seed: u64) -> Self {
         let clock = Arc::new(SimulatedClock::default());
         Self { clock, randomness: Randomness::from_seed(seed) }

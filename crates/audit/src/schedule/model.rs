@@ -1,10 +1,9 @@
 //! The consequences of the public rule: the buckets that each request reads and writes.
 //!
 //! A request reads a bucket that is stored and not in memory. Memory holds the first buckets in
-//! heap order, once a path met them. Of these, a request writes the ones whose path has no other
-//! turn before a due commit; the commit writes the rest. While the tree loses a level, each
-//! scheduled path drops its leaf bucket; while its leaves lose slots, it writes it with fewer. All
-//! of it follows from leaves and nothing is estimated: a request costs exactly this or leaks.
+//! heap order, once a path met them. A request writes those whose path has no other turn before
+//! the commit; the commit writes the rest. While the tree loses a level, a scheduled path drops its
+//! leaf bucket; while leaves lose slots, it writes it with fewer. Nothing is estimated.
 
 use super::lengths::Lengths;
 use super::stored::Stored;
@@ -16,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 const SWEEP_BATCH: u64 = 2;
 /// The least bytes of a record of written bytes.
 const LEAST_RECORD: u64 = 20 << 10;
-/// The greatest overhead beyond the buckets' own bytes is one part in this many.
+/// The most overhead beyond the buckets' own bytes: one part in this many.
 const INEXACT: u64 = 16;
 /// Bytes of one partial flush ahead of a commit.
 const AHEAD_BYTES: u64 = 4 << 20;

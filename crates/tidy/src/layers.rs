@@ -1,0 +1,53 @@
+//! Which crate may use which: reading downwards is reading a request downwards.
+
+use crate::finding::Finding;
+use crate::source::Source;
+
+/// Each crate of the product and what it may depend on, tests apart.
+const LAYERS: [(&str, &[&str]); 8] = [
+    ("crypto", &[]),
+    // The store never sees a key: it is the adversary's view.
+    ("store", &[]),
+    ("engine", &["crypto"]),
+    ("audit", &[]),
+    ("volume", &["crypto", "engine", "store"]),
+    ("ublk", &[]),
+    ("cli", &["crypto", "engine", "store", "volume", "audit", "ublk"]),
+    ("lab", &["crypto", "engine", "store", "volume", "audit", "cli"]),
+];
+
+pub(crate) fn findings(sources: &[Source]) -> Vec<Finding> {
+    let manifests = sources.iter().filter(|source| source.path.ends_with("/Cargo.toml"));
+    manifests.flat_map(manifest).collect()
+}
+
+fn manifest(source: &Source) -> Vec<Finding> {
+    let Some((name, _)) = source.in_crate() else { return Vec::new() };
+    let Some((_, allowed)) = LAYERS.iter().find(|(of, _)| *of == name) else { return Vec::new() };
+    let mut findings = Vec::new();
+    let mut section = "";
+    for (at, line) in source.text.lines().enumerate() {
+        if line.starts_with('[') {
+            section = line;
+        }
+        let used = line.strip_prefix("oblivio").map(|rest| {
+            let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '-');
+            rest[..end.unwrap_or(rest.len())].trim_start_matches('-')
+        });
+        let Some(used) = used.filter(|_| is_dependencies(section)) else { continue };
+        let used = if used.is_empty() { "cli" } else { used };
+        if !allowed.contains(&used) {
+            findings.push(Finding {
+                at: format!("{}:{}", source.path, at + 1),
+                what: format!("the crate {name} depends on {used}, which is not below it"),
+                advice: "Move what is needed to a crate below both, or pass it in as a value or trait.",
+            });
+        }
+    }
+    findings
+}
+
+fn is_dependencies(section: &str) -> bool {
+    section == "[dependencies]"
+        || section.starts_with("[target.") && section.ends_with(".dependencies]")
+}

@@ -1,0 +1,70 @@
+//! The files that are looked at.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+/// A file of the repository.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// From the root of the repository, with `/`.
+    pub path: String,
+    /// What is in it.
+    pub text: String,
+}
+
+impl Source {
+    /// A file of this name.
+    pub fn new(path: &str, text: &str) -> Self {
+        Self { path: path.into(), text: text.into() }
+    }
+
+    /// The crate and the path below its folder, of a file in `crates`.
+    pub(crate) fn in_crate(&self) -> Option<(&str, &str)> {
+        self.path.strip_prefix("crates/")?.split_once('/')
+    }
+
+    /// The crate and the path below `src`, of Rust that is compiled outside of tests.
+    pub(crate) fn in_src(&self) -> Option<(&str, &str)> {
+        let (name, path) = self.in_crate()?;
+        let path = path.strip_prefix("src/")?;
+        let tests = path.starts_with("tests/") || path.contains("/tests/");
+        let test = path == "tests.rs" || path.ends_with("/tests.rs");
+        (path.ends_with(".rs") && !tests && !test).then_some((name, path))
+    }
+}
+
+/// All Rust, manifests and documents below a folder.
+///
+/// # Errors
+/// Those of reading it.
+pub fn read(root: &Path) -> io::Result<Vec<Source>> {
+    let mut sources = Vec::new();
+    for folder in ["crates", "fuzz", "docs"] {
+        below(root, folder, &mut sources)?;
+    }
+    for entry in fs::read_dir(root)? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if name.ends_with(".md") {
+            sources.push(Source { text: fs::read_to_string(root.join(&name))?, path: name });
+        }
+    }
+    sources.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(sources)
+}
+
+fn below(root: &Path, folder: &str, sources: &mut Vec<Source>) -> io::Result<()> {
+    for entry in fs::read_dir(root.join(folder))? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let path = format!("{folder}/{name}");
+        if entry.file_type()?.is_dir() {
+            if !["target", "corpus", "artifacts", "seeds", "regressions"].contains(&&*name) {
+                below(root, &path, sources)?;
+            }
+        } else if [".rs", ".md", ".toml"].iter().any(|end| name.ends_with(end)) {
+            sources.push(Source { text: fs::read_to_string(entry.path())?, path });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,97 @@
+//! What is planted is found, and the finding says what to do.
+
+use oblivio_tidy::{Finding, Source, findings};
+
+fn found(path: &str, text: &str) -> Vec<Finding> {
+    findings(&[Source::new(path, text)])
+}
+
+fn one(findings: &[Finding], what: &str) {
+    let said: Vec<String> = findings.iter().map(ToString::to_string).collect();
+    assert_eq!(findings.len(), 1, "{said:?}");
+    assert!(findings[0].what.contains(what), "{said:?}");
+    assert!(!findings[0].advice.is_empty());
+}
+
+#[test]
+fn a_key_in_the_store() {
+    let text = "[dependencies]\noblivio-crypto.workspace = true\n";
+    one(&found("crates/store/Cargo.toml", text), "store depends on crypto");
+    let text = "[dev-dependencies]\noblivio-crypto.workspace = true\n";
+    assert!(found("crates/store/Cargo.toml", text).is_empty(), "tests may");
+}
+
+#[test]
+fn an_upward_arrow() {
+    let text = "[dependencies]\noblivio = { path = \"../cli\" }\n";
+    one(&found("crates/volume/Cargo.toml", text), "volume depends on cli");
+}
+
+#[test]
+fn a_circle_of_modules() {
+    let circle = |back: &str| {
+        findings(&[
+            Source::new("crates/new/src/lib.rs", "mod a; mod b; mod c;"),
+            Source::new("crates/new/src/a.rs", "use crate::b::B; pub struct A(B);"),
+            Source::new("crates/new/src/b.rs", "pub struct B(crate::c::C);"),
+            Source::new("crates/new/src/c.rs", back),
+        ])
+    };
+    one(&circle("use super::a::A; pub struct C(Box<A>);"), "a circle of 3 modules");
+    assert!(circle("pub struct C;").is_empty());
+    let tests = "pub struct C; #[cfg(test)] mod tests { use crate::a::A; }";
+    assert!(circle(tests).is_empty(), "tests may");
+}
+
+#[test]
+fn a_circle_through_a_name_that_is_shown_again() {
+    let sources = [
+        Source::new("crates/new/src/lib.rs", "mod a; mod b; pub use a::A;"),
+        Source::new("crates/new/src/a.rs", "use crate::b::B; pub struct A(B);"),
+        Source::new("crates/new/src/b.rs", "use crate::A; pub struct B(Box<A>);"),
+    ];
+    one(&findings(&sources), "a circle of 2 modules: a.rs -> b.rs; b.rs -> a.rs");
+}
+
+#[test]
+fn a_long_file_and_a_long_function() {
+    one(&found("crates/new/src/a.rs", &"const A: u8 = 0;\n".repeat(451)), "451 lines");
+    let body = "    let _ = 0;\n".repeat(80);
+    one(&found("crates/new/src/a.rs", &format!("fn long() {{\n{body}}}\n")), "long has 82 lines");
+}
+
+#[test]
+fn a_wide_comment() {
+    let text = format!("// {}\n", "a word ".repeat(20));
+    one(&found("crates/new/src/a.rs", &text), "more than 100 columns");
+}
+
+#[test]
+fn words_that_stand_for_clearer_ones() {
+    let text = "// Whoever is told so much.\n".repeat(11);
+    one(&found("crates/new/src/a.rs", &text), "33 of");
+}
+
+#[test]
+fn a_cell_that_is_an_essay() {
+    let text = format!("| a | b |\n|---|---|\n| {} | b |\n", "Short words. ".repeat(30));
+    one(&found("docs/new.md", &text), "a cell of");
+}
+
+#[test]
+fn long_sentences() {
+    let long = format!("It {} ends. ", "goes on ".repeat(25)).repeat(2);
+    let text = format!("{}{long}", "It is short here. ".repeat(30)).replace(". ", ".\n");
+    let text = text.replace(&"goes on ".repeat(10), &format!("{}\n", "goes on ".repeat(10)));
+    one(&found("docs/new.md", &text), "2 of 32");
+    let middling = format!("It {} ends. ", "goes on ".repeat(10)).repeat(20);
+    let findings = found("docs/new.md", &middling.replace(". ", ".\n"));
+    one(&findings, "the median sentence has 22 words");
+}
+
+#[test]
+fn a_wide_line_of_a_document() {
+    let text = "Words of one line. ".repeat(8);
+    one(&found("docs/new.md", &text), "more than 130 columns");
+    assert!(found("docs/new.md", &format!("    {text}")).is_empty(), "code may be wide");
+}
