@@ -1,35 +1,7 @@
 //! The master key of a volume, and the keys derived from it.
 
-use crate::{Entropy, Mac, Prf, Secret, labels};
-use std::fmt;
-
-/// Bytes of a volume id.
-pub const VOLUME_ID_BYTES: usize = 16;
-
-/// The public name of a volume. Part of every derivation and of every sealed object's place.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct VolumeId(pub [u8; VOLUME_ID_BYTES]);
-
-impl VolumeId {
-    /// A fresh random id.
-    pub fn generate(entropy: &mut dyn Entropy) -> Self {
-        let mut id = [0; VOLUME_ID_BYTES];
-        entropy.fill(&mut id);
-        Self(id)
-    }
-}
-
-impl fmt::Display for VolumeId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl fmt::Debug for VolumeId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "VolumeId({self})")
-    }
-}
+use crate::derive::{SealRoot, derive_key};
+use crate::{Entropy, Mac, Prf, Secret, VolumeId, labels};
 
 /// The one random key of a volume. Passphrases only wrap it, so they can change while it stays.
 #[derive(Debug)]
@@ -58,37 +30,37 @@ impl MasterKey {
 
     /// Root of the keys that seal the volume's buckets.
     pub fn bucket_root(&self, volume: VolumeId) -> SealRoot {
-        SealRoot(self.derive(labels::BUCKET_ROOT, volume))
+        SealRoot::new(self.derive(labels::BUCKET_ROOT, volume))
     }
 
     /// Root of the keys that seal the client's state and its deltas.
     pub fn state_root(&self, volume: VolumeId) -> SealRoot {
-        SealRoot(self.derive(labels::STATE_ROOT, volume))
+        SealRoot::new(self.derive(labels::STATE_ROOT, volume))
     }
 
     /// Root of the keys that seal commit records.
     pub fn commit_root(&self, volume: VolumeId) -> SealRoot {
-        SealRoot(self.derive(labels::COMMIT_ROOT, volume))
+        SealRoot::new(self.derive(labels::COMMIT_ROOT, volume))
     }
 
     /// Root of the keys that seal intents.
     pub fn intent_root(&self, volume: VolumeId) -> SealRoot {
-        SealRoot(self.derive(labels::INTENT_ROOT, volume))
+        SealRoot::new(self.derive(labels::INTENT_ROOT, volume))
     }
 
     /// Root of the keys that seal a sequential engine's blocks and buffer maps.
     pub fn sequential_root(&self, volume: VolumeId) -> SealRoot {
-        SealRoot(self.derive(labels::SEQUENTIAL_ROOT, volume))
+        SealRoot::new(self.derive(labels::SEQUENTIAL_ROOT, volume))
     }
 
     /// Root of the keys that seal the access times of a sequential volume.
     pub fn times_root(&self, volume: VolumeId) -> SealRoot {
-        SealRoot(self.derive(labels::TIMES_ROOT, volume))
+        SealRoot::new(self.derive(labels::TIMES_ROOT, volume))
     }
 
     /// Root of the keys whose output fills the unwritten parts of a sequential volume.
     pub fn fill_root(&self, volume: VolumeId) -> SealRoot {
-        SealRoot(self.derive(labels::FILL_ROOT, volume))
+        SealRoot::new(self.derive(labels::FILL_ROOT, volume))
     }
 
     /// The PRF that draws block labels.
@@ -109,35 +81,6 @@ impl MasterKey {
     fn derive(&self, label: &'static str, volume: VolumeId) -> Secret<32> {
         derive_key(label, &[self.expose(), &volume.0])
     }
-}
-
-/// A key from which a [`crate::Sealer`] derives its session keys. It encrypts nothing itself.
-#[derive(Debug)]
-pub struct SealRoot(Secret<32>);
-
-impl SealRoot {
-    /// The root of `seed`, **for tests and the lab only**.
-    pub fn from_seed(seed: u64) -> Self {
-        Self(test_key("root", seed))
-    }
-
-    pub(crate) fn expose(&self) -> &[u8; 32] {
-        self.0.expose()
-    }
-}
-
-/// A key derived for `label` from `parts`, which must have fixed lengths.
-pub(crate) fn derive_key(label: &'static str, parts: &[&[u8]]) -> Secret<32> {
-    let mut hasher = blake3::Hasher::new_derive_key(label);
-    for part in parts {
-        hasher.update(part);
-    }
-    Secret::new(|out| hasher.finalize_xof().fill(out))
-}
-
-/// A key that anyone can compute, for the `from_seed` constructors.
-pub(crate) fn test_key(purpose: &'static str, seed: u64) -> Secret<32> {
-    derive_key(labels::TEST_KEY, &[&seed.to_le_bytes(), purpose.as_bytes()])
 }
 
 #[cfg(test)]

@@ -13,12 +13,14 @@
 //! secrets are wiped on drop and kept out of swap where the system allows it. A crate without
 //! `unsafe` cannot wipe the copies that a cipher or a hash makes on the stack.
 
+mod derive;
 mod entropy;
 mod error;
 mod group;
 mod keys;
 pub mod labels;
 mod mac;
+mod mark;
 mod opener;
 mod passphrase;
 mod place;
@@ -27,12 +29,16 @@ mod sealer;
 mod secret;
 mod session;
 mod slots;
+mod tag;
+mod volume_id;
 
+pub use derive::SealRoot;
 pub use entropy::{Entropy, OsEntropy, Randomness, SeededEntropy};
 pub use error::CryptoError;
-pub use group::{GROUP_MARK_BYTES, Group, GroupMark};
-pub use keys::{MasterKey, SealRoot, VOLUME_ID_BYTES, VolumeId};
+pub use group::Group;
+pub use keys::MasterKey;
 pub use mac::Mac;
+pub use mark::{GROUP_MARK_BYTES, GroupMark};
 pub use opener::{Opener, Opening};
 pub use passphrase::{KdfParams, Passphrase};
 pub use place::{Kind, PLACE_BYTES, Place};
@@ -42,6 +48,8 @@ pub fn digest(bytes: &[u8]) -> [u8; 32] {
     *blake3::hash(bytes).as_bytes()
 }
 
-pub use sealer::{SEAL_HEADER, SEAL_OVERHEAD, SealLimits, Sealer, TAG_BYTES, Tag, tag_of};
+pub use sealer::{SEAL_HEADER, SEAL_OVERHEAD, SealLimits, Sealer, tag_of};
 pub use secret::Secret;
 pub use slots::{KEY_SLOT_BYTES, KEY_SLOTS, KEY_SLOTS_BYTES, KeySlots, SlotIndex};
+pub use tag::{TAG_BYTES, Tag};
+pub use volume_id::{VOLUME_ID_BYTES, VolumeId};

@@ -1,6 +1,6 @@
 //! Authentication without encryption: PMMAC over blocks, and the header's MAC.
 
-use crate::{CryptoError, Secret, TAG_BYTES, Tag, keys::test_key, labels, secret::same_bytes};
+use crate::{CryptoError, Secret, TAG_BYTES, Tag, derive::test_key, labels, secret::same_bytes};
 
 /// Keyed BLAKE3 as a message authentication code.
 #[derive(Debug)]

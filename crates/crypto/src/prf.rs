@@ -1,6 +1,6 @@
 //! Pseudo-random numbers from a key: block labels and other reproducible draws.
 
-use crate::{Secret, keys::test_key, labels};
+use crate::{Secret, derive::test_key, labels};
 
 /// Keyed BLAKE3 as a pseudo-random function onto 64 bits.
 #[derive(Debug)]

@@ -11,30 +11,17 @@
 //! share. The nonces do not change. With or without a pad, an altered salt or counter opens
 //! nothing.
 
-use crate::secret::same_bytes;
+use crate::derive::{SealRoot, derive_key};
 use crate::session::{SALT_BYTES, Salt, SessionKey};
-use crate::{CryptoError, Entropy, Opener, Place, SealRoot, Secret, keys::derive_key, labels};
+use crate::tag::{TAG_BYTES, Tag};
+use crate::{CryptoError, Entropy, Opener, Place, Secret, labels};
 use std::fmt;
 use std::sync::Arc;
 
 /// Free bytes at the start of a sealed object: salt and counter.
 pub const SEAL_HEADER: usize = SALT_BYTES + 8;
-/// Bytes of a tag, at the end of a sealed object.
-pub const TAG_BYTES: usize = 16;
 /// Bytes that sealing adds to a plaintext.
 pub const SEAL_OVERHEAD: usize = SEAL_HEADER + TAG_BYTES;
-
-/// An authentication tag. Compares in constant time.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Tag(pub [u8; TAG_BYTES]);
-
-impl PartialEq for Tag {
-    fn eq(&self, other: &Self) -> bool {
-        same_bytes(&self.0, &other.0)
-    }
-}
-
-impl Eq for Tag {}
 
 /// The tag at the end of a sealed object; none if it is too short.
 pub fn tag_of(buf: &[u8]) -> Option<Tag> {

@@ -22,6 +22,15 @@ pub struct Leaf(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Level(pub u32);
 
+/// The tree of a step. Engines with one tree use [`TreeId::DATA`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TreeId(pub u8);
+
+impl TreeId {
+    /// The only tree of most engines, and the data tree of a plain recursive ORAM.
+    pub const DATA: TreeId = TreeId(0);
+}
+
 impl BucketId {
     /// The root of the tree.
     pub const ROOT: BucketId = BucketId(1);

@@ -15,6 +15,6 @@ pub mod tree;
 mod wire;
 
 pub use error::{EngineError, Result};
-pub use ids::{BlockId, BucketId, Label, Leaf, Level};
+pub use ids::{BlockId, BucketId, Label, Leaf, Level, TreeId};
 pub use ops::{Action, BlockAnswer, BlockOp};
-pub use step::{Engine, SealedBucket, Step, TreeId};
+pub use step::{Engine, SealedBucket, Step};

@@ -3,17 +3,8 @@
 //! The [`Step`]s of a run are exactly the store's view. So tests check obliviousness on that list,
 //! a crash is the list cut short, and one engine serves any kind of store.
 
-use crate::{BlockAnswer, BlockOp, BucketId, Leaf};
+use crate::{BlockAnswer, BlockOp, BucketId, Leaf, TreeId};
 use std::sync::Arc;
-
-/// The tree of a step. Engines with one tree use [`TreeId::DATA`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TreeId(pub u8);
-
-impl TreeId {
-    /// The only tree of most engines, and the data tree of a plain recursive ORAM.
-    pub const DATA: TreeId = TreeId(0);
-}
 
 /// A sealed bucket. A writer may hold on to it; a copy would cost as much as sealing did.
 pub type SealedBucket = Arc<Vec<u8>>;

@@ -4,20 +4,10 @@ use super::ids::Slot;
 use super::layout::Extent;
 use super::map_node::SealedAt;
 use super::step::{joined, total};
-use super::vault::{Vault, tampered};
-use super::work::{Outcome, Part, Work};
+use super::vault::{Vault, Wanted, tampered};
+use super::work::{Outcome, Part};
 use crate::Result;
-use oblivio_crypto::{Opener, Place};
-
-/// A block to read.
-#[derive(Clone, Copy)]
-pub(super) struct Wanted {
-    /// Its place on the disk, and its owner.
-    pub place: Place,
-    /// Its number in its bucket.
-    pub index: u64,
-    pub sealed: SealedAt,
-}
+use oblivio_crypto::Opener;
 
 /// Blocks to read, and their bytes after the read.
 pub(super) struct BlockReads {
@@ -70,7 +60,8 @@ impl BlockReads {
         let blocks = self.blocks.chunks(each);
         let bytes = self.bytes.chunks_mut(each * self.block_bytes);
         let part = |((blocks, bytes), outcome)| {
-            Part::new(Work::Open(Opens { opener: &self.opener, blocks, bytes }), outcome)
+            let opens = Opens { opener: &self.opener, blocks, bytes };
+            Part::new(|| opens.run(), outcome)
         };
         blocks.zip(bytes).zip(&mut self.outcomes).map(part).collect()
     }
@@ -99,14 +90,14 @@ pub(super) fn places(vault: &Vault, wanted: Vec<(Slot, SealedAt)>) -> Vec<Extent
 }
 
 /// A part of the blocks, to open in place.
-pub(super) struct Opens<'a> {
+struct Opens<'a> {
     opener: &'a Opener,
     blocks: &'a [Wanted],
     bytes: &'a mut [u8],
 }
 
 impl Opens<'_> {
-    pub fn run(self) -> Result<()> {
+    fn run(self) -> Result<()> {
         let mut opening = self.opener.begin();
         let block_bytes = self.bytes.len() / self.blocks.len();
         for (block, data) in self.blocks.iter().zip(self.bytes.chunks_mut(block_bytes)) {

@@ -1,7 +1,7 @@
 //! The parameters of a sequential engine, and the levels that follow from them.
 
 use super::map_node::{LEAF_FIXED, NODE_ENTRY, NODE_FIXED};
-use super::time_pages::{Pages, TIME_BYTES};
+use super::pages::{Pages, TIME_BYTES};
 use crate::{EngineError, Result};
 
 /// The parameters. All of them are public.

@@ -1,6 +1,5 @@
 //! The engine: placement, disk and memory combined.
 
-use super::flush::FlushState;
 use super::keys::SequentialKeys;
 use super::layout::Layout;
 use super::map_node::SealedAt;
@@ -27,6 +26,16 @@ pub struct Sequential {
     pub(super) lost_pages: Vec<(BlockId, Turn, Vec<u8>)>,
     /// Recently read pages.
     pub(super) page_cache: PageCache,
+}
+
+/// The engine's record of flushes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum FlushState {
+    #[default]
+    Idle,
+    UnderWay,
+    /// An error ended one.
+    Closed,
 }
 
 impl Sequential {

@@ -3,7 +3,7 @@
 
 use super::block_reads::{BlockReads, OpenBlocks};
 use super::buffer_map::BufferMaps;
-use super::engine::Sequential;
+use super::engine::{FlushState, Sequential};
 use super::ids::Bucket;
 use super::layout::Extent;
 use super::map_node::SealedAt;
@@ -35,16 +35,6 @@ enum Phase {
     Writing { extents: Vec<Extent>, bytes: Vec<u8>, maps: Vec<BufferMaps> },
     /// Finished, or ended by an error.
     Over,
-}
-
-/// The engine's record of flushes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum FlushState {
-    #[default]
-    Idle,
-    UnderWay,
-    /// An error ended one.
-    Closed,
 }
 
 impl Flushing {

@@ -49,6 +49,7 @@ mod map_walk;
 pub mod memory;
 mod merge_buffer;
 mod page_cache;
+mod pages;
 mod placement;
 mod read;
 mod rebuild;

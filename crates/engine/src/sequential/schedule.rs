@@ -5,7 +5,7 @@
 //! the level's lag in turns. The last level is level L in the same formulas.
 
 use super::ids::{Bucket, Flush, Generation, Turn};
-use super::time_pages::Pages;
+use super::pages::Pages;
 use super::{AccessTimeMap, SequentialConfig};
 use crate::{BlockId, Level, Result};
 

@@ -7,7 +7,7 @@ use super::map_node::{Line, MapNode};
 use super::map_shape::NodeAt;
 use super::step::total;
 use super::vault::Vault;
-use super::work::{Outcome, Part, Work};
+use super::work::{Outcome, Part};
 use crate::{BlockId, Result};
 use oblivio_crypto::{Group, GroupMark, Place, Tag};
 
@@ -96,7 +96,7 @@ impl Sealing {
         }
         self.outcomes.resize_with(count, Outcome::default);
         let parts = works.into_iter().zip(&mut self.outcomes);
-        parts.map(|(work, outcome)| Part::new(Work::Seal(work), outcome)).collect()
+        parts.map(|(work, outcome)| Part::new(|| seal_all(work), outcome)).collect()
     }
 
     /// Seals the blocks unless that is done, then the nodes. Returns everything to write.
@@ -124,8 +124,12 @@ impl Sealing {
     }
 }
 
+fn seal_all(blocks: Vec<Seals<'_>>) -> Result<()> {
+    blocks.into_iter().try_for_each(Seals::run)
+}
+
 /// Adjacent blocks of a bucket, to seal in place.
-pub(super) struct Seals<'a> {
+struct Seals<'a> {
     group: Group,
     /// The place of the first.
     place: Place,
@@ -134,7 +138,7 @@ pub(super) struct Seals<'a> {
 }
 
 impl Seals<'_> {
-    pub fn run(mut self) -> Result<()> {
+    fn run(mut self) -> Result<()> {
         let block_bytes = self.data.len() / self.tags.len();
         for (data, tag) in self.data.chunks_mut(block_bytes).zip(self.tags) {
             *tag = self.group.seal(&self.place, data)?;

@@ -6,48 +6,14 @@
 //! times of blocks written since their page's last turn, and the pages' own times.
 
 use super::access_time_map::{AccessTimeMap, Accessed, FIRST, NEVER, SETTLED};
-use super::ids::{Flush, Turn};
+use super::ids::Turn;
+use super::pages::{Pages, TIME_BYTES};
 use super::schedule::Schedule;
 use crate::BlockId;
 use std::collections::BTreeMap;
 
-/// Bytes of a time in a page.
-pub(super) const TIME_BYTES: usize = 4;
 /// The number of distinct times in pages.
 const MODULUS: u64 = (1 << 32) - FIRST as u64;
-
-/// The pages of an engine; there are none when the map is in memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Pages {
-    /// The address of the first page, after the last block of data.
-    pub first: u64,
-    pub count: u64,
-    /// Pages that have their turn in each flush.
-    pub each_flush: u64,
-    pub times_per_page: u64,
-}
-
-impl Pages {
-    /// The page with the time of a block.
-    fn of(&self, block: BlockId) -> BlockId {
-        BlockId(self.first + block.0 / self.times_per_page)
-    }
-
-    /// The pages that have their turn in a flush.
-    pub fn due(&self, flush: Flush) -> impl Iterator<Item = BlockId> + use<> {
-        let Pages { first, count, each_flush, .. } = *self;
-        let from = u128::from(flush.0) * u128::from(each_flush);
-        let due = from..from + u128::from(each_flush);
-        due.filter(move |_| count > 0)
-            .map(move |at| BlockId(first + (at % u128::from(count)) as u64))
-    }
-
-    /// The data blocks whose times are in a page.
-    fn blocks(&self, page: BlockId) -> std::ops::Range<u64> {
-        let from = (page.0 - self.first) * self.times_per_page;
-        from..(from + self.times_per_page).min(self.first)
-    }
-}
 
 /// The known access times.
 #[derive(Clone, Debug)]

@@ -6,7 +6,6 @@
 //! engine's state. So stored bytes are those of the last write, or they do not open.
 
 use super::SequentialConfig;
-use super::block_reads::Wanted;
 use super::buffer_map::BufferMaps;
 use super::ids::{Bucket, Generation, Slot};
 use super::layout::{Extent, Layout};
@@ -27,6 +26,16 @@ pub(super) struct Vault {
     volume: VolumeId,
     inner: MapCache,
     leaves: MapCache,
+}
+
+/// A block to read.
+#[derive(Clone, Copy)]
+pub(super) struct Wanted {
+    /// Its place on the disk, and its owner.
+    pub place: Place,
+    /// Its number in its bucket.
+    pub index: u64,
+    pub sealed: SealedAt,
 }
 
 /// The empty maps of a level.

@@ -1,33 +1,26 @@
 //! CPU work that needs no engine: opening and sealing blocks. A driver may run its parts on several
 //! threads and use the engine meanwhile.
 
-use super::block_reads::Opens;
-use super::sealing::Seals;
 use crate::{EngineError, Result};
 
 /// A part of the work. Parts handed out together may run in parallel.
 pub struct Part<'a> {
-    work: Work<'a>,
+    work: Box<dyn FnOnce() -> Result<()> + Send + 'a>,
     outcome: &'a mut Outcome,
 }
 
-pub(super) enum Work<'a> {
-    Open(Opens<'a>),
-    Seal(Vec<Seals<'a>>),
-}
-
 impl<'a> Part<'a> {
-    pub(super) fn new(work: Work<'a>, outcome: &'a mut Outcome) -> Self {
-        Self { work, outcome }
+    pub(super) fn new(
+        work: impl FnOnce() -> Result<()> + Send + 'a,
+        outcome: &'a mut Outcome,
+    ) -> Self {
+        Self { work: Box::new(work), outcome }
     }
 
     /// Does it. The next step of the engine reports the result, and refuses to continue if a part
     /// was not run.
     pub fn run(self) {
-        self.outcome.0 = match self.work {
-            Work::Open(blocks) => blocks.run(),
-            Work::Seal(blocks) => blocks.into_iter().try_for_each(Seals::run),
-        };
+        self.outcome.0 = (self.work)();
     }
 }
 

@@ -11,7 +11,7 @@ mod write_back;
 use super::bitset::BitSet;
 use super::block_pool::{BlockPool, Payload};
 use super::bucket_cache::{BucketCache, Resident};
-use super::delta::Changes;
+use super::changes::Changes;
 use super::geometry::{EMPTY, Geometry, Shape, SlotHeader};
 use super::meters::Meters;
 use super::paths::{NONE, PathUnion};

@@ -4,6 +4,7 @@
 //! from public numbers: the requests and paths, the written buckets, and the bounds of stash,
 //! backlog and PLB. Layout in docs/format.md §"Delta".
 
+use super::changes::Changes;
 use super::frontend::TreeOram;
 use super::geometry::{EMPTY, Shape};
 use super::state::{FIRST_VERSION, STEPPED_VERSION, VERSION, padded};
@@ -19,25 +20,6 @@ const DROPPED: u64 = 1 << 63;
 const MISSING_SHIFT: u32 = 56;
 /// No access counter reaches this. Beyond it, sums would overflow.
 const MOST_COUNT: u64 = 1 << 56;
-
-/// The content of the next delta, collected from the batches in the order of events, with repeats.
-#[derive(Default)]
-pub struct Changes {
-    /// Advanced on-chip entries.
-    pub entries: Vec<u64>,
-    /// Requests since the last commit. Times the levels, they bound the changed entries.
-    pub requests: u64,
-    /// Slots whose block was removed without rewriting the bucket.
-    pub removed: Vec<u64>,
-    /// Paths since the last commit. Each removes at most one block.
-    pub paths: u64,
-    /// Changed words of the liveness bits.
-    pub live: Vec<u64>,
-    /// Requested discards, in blocks. With the requests, they bound the changed words.
-    pub discarded: u64,
-    /// Written or dropped buckets.
-    pub written: Vec<u64>,
-}
 
 /// Each number once, ascending.
 pub(super) fn distinct(numbers: &[u64]) -> Vec<u64> {
