@@ -12,6 +12,7 @@
 //! zeros to everybody. The pictures would reveal the caller's deletions even after a later write.
 
 mod objects;
+mod place;
 mod table;
 mod target;
 #[cfg(test)]
@@ -20,65 +21,12 @@ mod tests;
 use crate::medium::Lock;
 use crate::{PutMode, ReadAt, Result, Store, StoreError, WriteAt};
 use objects::Objects;
+pub use place::{Existing, Kind, Place, SMALL};
 use std::fs::File;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use table::Layout;
-use target::Target;
-
-/// Objects with at most this capacity are meant to be replaced whole: 64 KiB.
-pub const SMALL: u64 = 64 << 10;
-
-/// The allowed changes of an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Once it exists, its length is its capacity. Unwritten bytes read as the partition's previous
-    /// content. A write into it never changes the table of contents.
-    Fixed,
-    /// Any length up to its capacity. A sync after growth writes the table of contents, and waits
-    /// for the disk a second time.
-    Growing,
-    /// As `Growing`, with two alternating places of that capacity, so that [`Store::put`] can
-    /// replace it.
-    Twice,
-}
-
-/// The place of an object in a partition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place<'a> {
-    /// The object's name.
-    pub name: &'a str,
-    /// Its most bytes, at least one.
-    pub capacity: u64,
-    /// The allowed changes.
-    pub kind: Kind,
-}
-
-impl<'a> Place<'a> {
-    /// A place for an object of any length up to `capacity` bytes; two alternating ones if it is
-    /// [`SMALL`].
-    #[must_use]
-    pub fn new(name: &'a str, capacity: u64) -> Self {
-        let kind = if capacity <= SMALL { Kind::Twice } else { Kind::Growing };
-        Self { name, capacity, kind }
-    }
-
-    /// A place for an object of exactly `capacity` bytes.
-    #[must_use]
-    pub fn fixed(name: &'a str, capacity: u64) -> Self {
-        Self { name, capacity, kind: Kind::Fixed }
-    }
-}
-
-/// The treatment of existing content.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Existing {
-    /// Keep it and fail.
-    Refuse,
-    /// It may be lost.
-    Overwrite,
-}
+use target::{Target, about};
 
 /// Objects in one file or raw partition.
 ///
@@ -243,12 +191,4 @@ impl Store for PartitionStore {
 #[must_use]
 pub fn fuzz_table(bytes: &[u8]) -> bool {
     table::with_right_sum(bytes)
-}
-
-/// An error about the file or partition as a whole.
-fn about(path: &Path, error: io::Error) -> StoreError {
-    if error.kind() == io::ErrorKind::ResourceBusy {
-        return StoreError::Busy;
-    }
-    StoreError::io(&path.to_string_lossy(), error)
 }

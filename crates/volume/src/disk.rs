@@ -10,6 +10,7 @@
 //! The volume's root says that it holds a disk: `OBLDISK\n | version 2 | zeros 6 | size 8`.
 
 mod reader;
+mod root;
 mod shape;
 
 pub use reader::DiskReader;
@@ -17,14 +18,13 @@ pub use reader::DiskReader;
 use crate::block::{BlockSpace, Least};
 use crate::{Error, Result};
 use oblivio_engine::{Action, BlockId, BlockOp};
+use root::root_of;
+pub use root::size_in;
 use shape::{Piece, Shape};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::time::Duration;
 
-const MAGIC: [u8; 8] = *b"OBLDISK\n";
-const VERSION: u16 = 1;
-const ROOT: usize = 24;
 /// Sizes are multiples of this, as every kernel expects of a disk.
 pub const SECTOR: u64 = 512;
 /// Bytes passed to the volume at a time; it defers about as many.
@@ -34,37 +34,6 @@ const LOOK_BLOCKS: usize = 1 << 18;
 const LOOK_TOGETHER: usize = 1 << 12;
 /// Blocks given back at a time; bounds the list of them.
 const DISCARD_BLOCKS: usize = 1 << 16;
-
-/// The size of the disk that a volume with this root holds; `None` when it holds something else.
-///
-/// # Errors
-/// `Unsupported` for a disk of a later version, `Tampered` for one that makes no sense.
-pub fn size_in(root: &[u8]) -> Result<Option<u64>> {
-    if !root.starts_with(&MAGIC) {
-        return Ok(None);
-    }
-    let Ok(root) = <&[u8; ROOT]>::try_from(root) else {
-        return Err(Error::Tampered("the disk's root has the wrong length".into()));
-    };
-    let version = u16::from_le_bytes([root[8], root[9]]);
-    if version != VERSION {
-        return Err(Error::Unsupported(format!(
-            "the disk has format {version}, this program knows {VERSION}; use a newer one"
-        )));
-    }
-    let mut size = [0; 8];
-    size.copy_from_slice(&root[16..]);
-    Ok(Some(u64::from_le_bytes(size)))
-}
-
-fn root_of(size: u64) -> Vec<u8> {
-    let mut root = Vec::with_capacity(ROOT);
-    root.extend_from_slice(&MAGIC);
-    root.extend_from_slice(&VERSION.to_le_bytes());
-    root.extend_from_slice(&[0; 6]);
-    root.extend_from_slice(&size.to_le_bytes());
-    root
-}
 
 /// A part of the disk that exists whole, or is absent whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,5 +1,6 @@
 //! Few errors, each saying what happened and what to do.
 
+use oblivio_engine::EngineError;
 use oblivio_store::StoreError;
 
 /// What a volume or its file system can report.
@@ -83,5 +84,14 @@ impl From<StoreError> for Error {
             }
             other => Error::Store(other),
         }
+    }
+}
+
+pub(crate) fn engine_error(error: EngineError) -> Error {
+    match error {
+        EngineError::Invalid(why) => Error::Invalid(why),
+        EngineError::Closed => Error::Closed("the engine stopped".into()),
+        EngineError::Crypto(error) => Error::Closed(error.to_string()),
+        tampered => Error::Tampered(tampered.to_string()),
     }
 }

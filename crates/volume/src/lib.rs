@@ -24,9 +24,8 @@ pub use header::{
     read_header, remove_passphrase,
 };
 pub use options::{
-    CreateOptions, DEFAULT_MEMORY, EngineInfo, OnShown, OpenOptions, Rule, SequentialInfo, Shown,
-    ShownKind, TreeInfo, VolumeInfo,
+    CreateOptions, DEFAULT_MEMORY, EngineInfo, OnShown, OpenOptions, Pace, Rule, SequentialInfo,
+    Shown, ShownKind, TreeInfo, VolumeInfo,
 };
-pub use tree::Pace;
 pub use trust::{Act, ComputerId, Keep, Keeper, Known, LogMark, LogSeen, MemoryKeeper};
 pub use volume::{ClosedVolume, Volume};

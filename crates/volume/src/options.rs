@@ -1,10 +1,10 @@
 //! A caller's choices when it creates or opens a volume, and what it can learn of one.
 
 use crate::environment::Environment;
-use crate::tree::Pace;
 use crate::trust::Keeper;
 use oblivio_crypto::{KdfParams, VolumeId};
 use oblivio_engine::sequential::SequentialConfig;
+use std::time::Duration;
 
 /// The choices fixed at creation.
 #[derive(Clone, Copy, Debug)]
@@ -113,6 +113,15 @@ pub struct Shown {
 
 /// Called after each batch, round of maintenance, sync, commit and change of the public rule.
 pub type OnShown = Box<dyn FnMut(&Shown) + Send>;
+
+/// A constant rate of accesses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    /// The time between two ticks.
+    pub interval: Duration,
+    /// Block operations in each.
+    pub batch: usize,
+}
 
 /// Options of an opening.
 #[derive(Default)]

@@ -1,15 +1,15 @@
 //! A volume on any engine.
 
+use crate::Result;
 use crate::block::{BlockReader, BlockSpace, Least};
-use crate::header::{EngineKind, HEADER_OBJECT, Header, PublicHeader};
+use crate::header::{EngineKind, Header, PublicHeader};
 use crate::options::{CreateOptions, OpenOptions, VolumeInfo};
 use crate::sequential::{SequentialOptions, SequentialVolume};
 use crate::tree::TreeVolume;
 use crate::trust::Known;
-use crate::{Error, Result};
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::tree::Meters;
-use oblivio_engine::{BlockAnswer, BlockOp, EngineError};
+use oblivio_engine::{BlockAnswer, BlockOp};
 use oblivio_store::Store;
 use std::ops::Range;
 use std::sync::Arc;
@@ -264,28 +264,5 @@ impl BlockSpace for Volume {
     }
     fn reader(&self) -> Option<Arc<dyn BlockReader>> {
         self.space().reader()
-    }
-}
-
-/// Refuses a store in which no new volume can be made.
-pub(crate) fn expect_empty(store: &dyn Store) -> Result<()> {
-    let objects = store.list()?;
-    if objects.iter().any(|(name, _)| name == HEADER_OBJECT) {
-        return Err(Error::Exists("a volume".into()));
-    }
-    match objects.iter().find(|(_, len)| *len > 0) {
-        Some((name, _)) => {
-            Err(Error::Invalid(format!("the store is not empty: it holds {name:?}")))
-        }
-        None => Ok(()),
-    }
-}
-
-pub(crate) fn engine_error(error: EngineError) -> Error {
-    match error {
-        EngineError::Invalid(why) => Error::Invalid(why),
-        EngineError::Closed => Error::Closed("the engine stopped".into()),
-        EngineError::Crypto(error) => Error::Closed(error.to_string()),
-        tampered => Error::Tampered(tampered.to_string()),
     }
 }

@@ -5,7 +5,7 @@
 //! table that names them. Bytes that a table may name are overwritten only once the next table is
 //! durable.
 
-use super::Kind;
+use super::place::Kind;
 use super::table::{self, BLOCK, Entry, FRONT, Layout};
 use crate::behind::Behind;
 use crate::medium::Medium;

@@ -4,7 +4,7 @@
 //! valid, and a new table replaces the other. So a torn write leaves one whole. The checksum
 //! detects only torn writes: an attacker can compute it too.
 
-use super::{Kind, Place};
+use super::place::{Kind, Place};
 use crate::{Result, StoreError, check_name};
 
 /// Bytes of one copy, and the alignment of places.

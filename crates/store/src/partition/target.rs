@@ -1,6 +1,7 @@
 //! The file or partition of a store: how to open it, and how to recognize its previous content.
 
-use super::{Existing, about, table};
+use super::place::Existing;
+use super::table;
 use crate::medium::{Lock, Medium, expect_random_reads, reserve, sync_directory};
 use crate::{Result, StoreError};
 use rustix::fs::{Mode, OFlags};
@@ -234,4 +235,12 @@ fn is_device(file: &File) -> io::Result<bool> {
         return Err(io::Error::new(ErrorKind::InvalidInput, text));
     }
     Ok(found.file_type().is_block_device())
+}
+
+/// An error about the file or partition as a whole.
+pub(super) fn about(path: &Path, error: io::Error) -> StoreError {
+    if error.kind() == ErrorKind::ResourceBusy {
+        return StoreError::Busy;
+    }
+    StoreError::io(&path.to_string_lossy(), error)
 }

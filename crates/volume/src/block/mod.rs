@@ -185,7 +185,7 @@ pub struct Least {
 
 impl Least {
     /// Operations in a batch, if the space pads.
-    pub const BATCH: usize = crate::tree::padding::PAD_BATCH;
+    pub const BATCH: usize = 4;
 }
 
 /// Reads blocks of a space from any thread.

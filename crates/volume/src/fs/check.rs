@@ -1,8 +1,8 @@
 //! The check of a whole file system: walks all tables and compares them with each other.
 
 use super::inode::{Inode, decode_inode};
+use super::ops::read_op;
 use super::packing::roomy_key;
-use super::pool::read_op;
 use super::segments::Extent;
 use super::state::State;
 use super::tables::{

@@ -4,13 +4,12 @@
 //! all before them unused. Mapping everything up to there would take twice the needed blocks, and a
 //! full volume has none. So chunks never written have no block.
 
-use super::pool::Pool;
-use crate::{Error, ROOT_BYTES, Result};
+use crate::ROOT_BYTES;
 use std::collections::HashSet;
 
 pub(super) const ROOT_HEADER: usize = 32;
 const RUN_BYTES: usize = 16;
-const MOST_RUNS: usize = (ROOT_BYTES - ROOT_HEADER) / RUN_BYTES - 2;
+pub(super) const MOST_RUNS: usize = (ROOT_BYTES - ROOT_HEADER) / RUN_BYTES - 2;
 /// Runs left to deletions.
 const SPARE_RUNS: usize = 8;
 const LEAST_RUN: u64 = 4;
@@ -144,7 +143,7 @@ impl ChunkMap {
     /// Which chunks get blocks when `chunk` has none, in a file of `chunks` and a volume with
     /// `free` blocks. Runs grow with the file, so that the root can list them all. They are small
     /// when few blocks are free, so that one run does not take the whole metadata reserve.
-    fn window(&self, chunk: u64, chunks: u64, free: u64) -> (u64, u64) {
+    pub(super) fn window(&self, chunk: u64, chunks: u64, free: u64) -> (u64, u64) {
         let gap = self.gap(chunk);
         let run = (self.mapped / 2).min(free / 8).max(LEAST_RUN);
         if chunk - gap.first < run || self.runs.len() + 2 > MOST_RUNS {
@@ -156,7 +155,7 @@ impl ChunkMap {
     }
 
     /// Gives blocks to the chunks from `first` on, in a gap.
-    fn insert(&mut self, first: u64, (start, len): (u64, u64)) {
+    pub(super) fn insert(&mut self, first: u64, (start, len): (u64, u64)) {
         let gap = self.gap(first);
         let mut placed = vec![(GAP, first - gap.first), (start, len)];
         if gap.at < self.runs.len() {
@@ -181,38 +180,6 @@ impl ChunkMap {
         tidy.pop_if(|last| last.0 == GAP);
         self.mapped = tidy.iter().filter(|run| run.0 != GAP).map(|run| run.1).sum();
         self.runs = tidy;
-    }
-}
-
-impl Pool {
-    /// Gives a chunk of the metadata file a block if it has none.
-    pub(super) fn metadata_map(&mut self, chunk: u64) -> Result<()> {
-        while self.metadata.map.block_of(chunk).is_none() {
-            let (map, chunks) = (&self.metadata.map, self.metadata.length_blocks());
-            let (first, end) = map.window(chunk, chunks, self.allocator.free());
-            let run = match self.take_behind(first, end - first) {
-                Some(run) => run,
-                None if self.metadata.map.runs() + 2 > MOST_RUNS => {
-                    return Err(Error::Full(
-                        "free space is too scattered for more metadata; delete something".into(),
-                    ));
-                }
-                None => self.allocator.take_run(end - first).ok_or_else(|| self.full())?,
-            };
-            self.metadata.map.insert(first, run);
-            self.reserve_for(Some(run.0 + run.1 - 1))?;
-        }
-        Ok(())
-    }
-
-    /// Takes up to `wanted` blocks right behind the block of the chunk before `first`.
-    fn take_behind(&mut self, first: u64, wanted: u64) -> Option<(u64, u64)> {
-        let start = self.metadata.map.block_of(first.checked_sub(1)?)? + 1;
-        let mut len = 0;
-        while len < wanted && self.allocator.take_exact(start + len) {
-            len += 1;
-        }
-        (len > 0).then_some((start, len))
     }
 }
 

@@ -4,7 +4,7 @@
 //! zeros there first.
 
 use super::inode::Inode;
-use super::pool::{patch_op, write_op};
+use super::ops::{patch_op, write_op};
 use super::segments::Extent;
 use super::state::State;
 use super::tables::ORPHANS;

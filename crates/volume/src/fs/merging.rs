@@ -5,8 +5,8 @@
 //! commit names moves to a fresh block when it changes, so a round takes blocks before it frees
 //! any. A round is therefore no larger than the reserve allows, and the next one has more.
 
+use super::ops::read_op;
 use super::packing::MAX_PIECES;
-use super::pool::read_op;
 use super::state::State;
 use super::tables::Pack;
 use crate::{Error, Result};

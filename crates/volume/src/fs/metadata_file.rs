@@ -14,10 +14,9 @@
 //! header that retires them is stored.
 
 use super::chunk_map::{ChunkMap, ROOT_HEADER};
-use super::padding::END_DISCARDS;
-use super::pool::{Pool, patches_op, read_op, write_op};
+use super::ops::{patches_op, write_op};
 use crate::ranges::Ranges;
-use crate::{Error, Least, Result};
+use crate::{Error, Result};
 use oblivio_engine::BlockOp;
 use std::collections::{BTreeMap, HashMap};
 
@@ -31,12 +30,12 @@ const VERSION_WITH_GAPS: u16 = 2;
 const LENGTH_AHEAD: u64 = 8 << 30;
 
 /// A block of the file in memory.
-struct Chunk {
-    data: Vec<u8>,
+pub(super) struct Chunk {
+    pub(super) data: Vec<u8>,
     /// The known parts of `data`: all of it, unless pages were written without a read before.
-    valid: Ranges,
-    dirty: bool,
-    stamp: u64,
+    pub(super) valid: Ranges,
+    pub(super) dirty: bool,
+    pub(super) stamp: u64,
 }
 
 /// The file: where its blocks are, and a write-back cache of them.
@@ -45,11 +44,11 @@ pub(super) struct MetadataFile {
     pub(super) map: ChunkMap,
     pub(super) len: u64,
     /// The length in the root; it never shrinks before the shorter header is durable.
-    root_len: u64,
-    cache: HashMap<u64, Chunk>,
-    recent: BTreeMap<u64, u64>,
+    pub(super) root_len: u64,
+    pub(super) cache: HashMap<u64, Chunk>,
+    pub(super) recent: BTreeMap<u64, u64>,
     clock: u64,
-    budget: usize,
+    pub(super) budget: usize,
     /// Forbids eviction.
     pub(super) hold: bool,
     /// The database commits on its own: what it calls durable must be.
@@ -111,7 +110,7 @@ impl MetadataFile {
         Ok(file)
     }
 
-    fn root(&self, len: u64) -> Vec<u8> {
+    pub(super) fn root(&self, len: u64) -> Vec<u8> {
         let version = if self.map.has_gaps() { VERSION_WITH_GAPS } else { VERSION };
         let list = self.map.list();
         let mut root = Vec::with_capacity(ROOT_HEADER + list.len());
@@ -140,7 +139,7 @@ impl MetadataFile {
         self.len.div_ceil(self.block_bytes as u64)
     }
 
-    fn touch(&mut self, chunk: u64) {
+    pub(super) fn touch(&mut self, chunk: u64) {
         self.clock += 1;
         if let Some(entry) = self.cache.get_mut(&chunk) {
             self.recent.remove(&entry.stamp);
@@ -149,14 +148,14 @@ impl MetadataFile {
         }
     }
 
-    fn insert(&mut self, chunk: u64, data: Vec<u8>, valid: Ranges, dirty: bool) {
+    pub(super) fn insert(&mut self, chunk: u64, data: Vec<u8>, valid: Ranges, dirty: bool) {
         let entry = Chunk { data, valid, dirty, stamp: 0 };
         self.cache.insert(chunk, entry);
         self.touch(chunk);
     }
 
     /// Forgets all chunks from `end` on; gives their blocks.
-    fn cut(&mut self, end: u64) -> Vec<u64> {
+    pub(super) fn cut(&mut self, end: u64) -> Vec<u64> {
         for (_, entry) in self.cache.extract_if(|&chunk, _| chunk >= end) {
             self.recent.remove(&entry.stamp);
         }
@@ -165,7 +164,7 @@ impl MetadataFile {
 
     /// The part of the file range `offset..offset + len` in each chunk, as
     /// `(chunk, offset in it, bytes)`.
-    fn parts(&self, offset: u64, len: usize) -> Vec<(u64, usize, usize)> {
+    pub(super) fn parts(&self, offset: u64, len: usize) -> Vec<(u64, usize, usize)> {
         let block = self.block_bytes as u64;
         let (mut at, end) = (offset, offset + len as u64);
         let mut parts = Vec::new();
@@ -178,192 +177,13 @@ impl MetadataFile {
     }
 
     /// One operation for each chunk: a count of known parts would reveal something of its content.
-    fn store_op(&self, chunk: u64) -> Option<BlockOp> {
+    pub(super) fn store_op(&self, chunk: u64) -> Option<BlockOp> {
         let (entry, id) = (self.cache.get(&chunk)?, self.map.block_of(chunk)?);
         if entry.valid.covers(0, self.block_bytes) {
             return Some(write_op(id, entry.data.clone()));
         }
         let part = |(start, end): (usize, usize)| (start, entry.data[start..end].to_vec());
         Some(patches_op(id, entry.valid.iter().map(part).collect()))
-    }
-}
-
-impl Pool {
-    pub(super) fn metadata_read(&mut self, offset: u64, out: &mut [u8]) -> Result<()> {
-        let parts = self.metadata.parts(offset, out.len());
-        self.metadata_fetch(&parts)?;
-        let mut at = 0;
-        for (chunk, start, len) in parts {
-            let out = &mut out[at..at + len];
-            match self.metadata.cache.get(&chunk) {
-                Some(entry) => out.copy_from_slice(&entry.data[start..start + len]),
-                None => out.fill(0),
-            }
-            self.metadata.touch(chunk);
-            at += len;
-        }
-        self.metadata_evict()
-    }
-
-    /// Prefetches the front of the file with one access, `most` blocks or half of the cache.
-    pub(super) fn metadata_warm(&mut self, most: usize) -> Result<()> {
-        let file = &self.metadata;
-        let chunks = file.map.blocks().take(most.min(file.budget / 2));
-        let parts: Vec<_> = chunks.map(|(chunk, _)| (chunk, 0, self.block_bytes)).collect();
-        self.metadata_fetch(&parts)
-    }
-
-    /// Fetches all these parts with one access.
-    fn metadata_fetch(&mut self, parts: &[(u64, usize, usize)]) -> Result<()> {
-        let file = &self.metadata;
-        let missing: Vec<(u64, u64)> = parts
-            .iter()
-            .filter(|&&(chunk, start, len)| {
-                let cached = file.cache.get(&chunk);
-                cached.is_none_or(|c| !c.valid.covers(start, start + len))
-            })
-            .filter_map(|&(chunk, _, _)| Some((chunk, file.map.written(chunk)?)))
-            .collect();
-        let answers = self.access(missing.iter().map(|&(_, id)| read_op(id)).collect())?;
-        let size = self.block_bytes;
-        for ((chunk, _), answer) in missing.into_iter().zip(answers) {
-            let mut data = answer.unwrap_or_default();
-            data.resize(size, 0);
-            match self.metadata.cache.get_mut(&chunk) {
-                Some(entry) => {
-                    for (start, end) in entry.valid.iter() {
-                        data[start..end].copy_from_slice(&entry.data[start..end]);
-                    }
-                    entry.data = data;
-                    entry.valid = Ranges::whole(size);
-                }
-                None => self.metadata.insert(chunk, data, Ranges::whole(size), false),
-            }
-        }
-        Ok(())
-    }
-
-    pub(super) fn metadata_write(&mut self, offset: u64, data: &[u8]) -> Result<()> {
-        let size = self.block_bytes;
-        let mut rest = data;
-        for (chunk, start, len) in self.metadata.parts(offset, data.len()) {
-            let (bytes, after) = rest.split_at(len);
-            rest = after;
-            self.metadata_map(chunk)?;
-            let file = &mut self.metadata;
-            let fresh = file.map.write(chunk);
-            if !file.cache.contains_key(&chunk) {
-                // A block never written is all zeros. In any other, the rest stays unknown until it
-                // is read.
-                let valid = if fresh { Ranges::whole(size) } else { Ranges::default() };
-                file.insert(chunk, vec![0; size], valid, true);
-            }
-            if let Some(entry) = file.cache.get_mut(&chunk) {
-                entry.data[start..start + len].copy_from_slice(bytes);
-                entry.valid.add(start, start + len);
-                entry.dirty = true;
-            }
-            file.touch(chunk);
-        }
-        self.metadata.len = self.metadata.len.max(offset + data.len() as u64);
-        self.metadata_evict()
-    }
-
-    /// Keeps the cache within its budget: evicts the least recently used chunks, and writes the
-    /// dirty ones among them in one access.
-    fn metadata_evict(&mut self) -> Result<()> {
-        let file = &self.metadata;
-        if file.hold || file.cache.len() <= file.budget {
-            return Ok(());
-        }
-        let count = file.cache.len() - file.budget + file.budget / 4;
-        let victims: Vec<u64> = file.recent.values().copied().filter(|&c| c != 0).collect();
-        let victims = &victims[..count.min(victims.len())];
-        self.metadata_store(victims)?;
-        for chunk in victims {
-            if let Some(entry) = self.metadata.cache.remove(chunk) {
-                self.metadata.recent.remove(&entry.stamp);
-            }
-        }
-        Ok(())
-    }
-
-    /// Writes the dirty chunks among these with one access.
-    fn metadata_store(&mut self, chunks: &[u64]) -> Result<()> {
-        let file = &self.metadata;
-        let dirty: Vec<u64> = chunks
-            .iter()
-            .copied()
-            .filter(|chunk| file.cache.get(chunk).is_some_and(|entry| entry.dirty))
-            .collect();
-        let ops = dirty.iter().filter_map(|&chunk| file.store_op(chunk)).collect();
-        self.access(ops)?;
-        for chunk in dirty {
-            if let Some(entry) = self.metadata.cache.get_mut(&chunk) {
-                entry.dirty = false;
-            }
-        }
-        Ok(())
-    }
-
-    /// Makes the database's last commit, and all blocks with it, durable. It may be called again
-    /// after a failure.
-    pub(super) fn metadata_commit(&mut self) -> Result<()> {
-        let mut chunks: Vec<u64> = self.metadata.cache.keys().copied().collect();
-        chunks.sort_unstable();
-        let body = chunks.iter().position(|&chunk| chunk != 0);
-        let (header, body) = chunks.split_at(body.unwrap_or(chunks.len()));
-        self.metadata_store(body)?;
-        let len = self.metadata.root_len.max(self.metadata.len);
-        let root = self.metadata.root(len);
-        self.blocks()?.set_root(&root);
-        self.metadata.root_len = len;
-        self.metadata_store(header)?;
-        self.bring_up()?;
-        self.blocks()?.commit()?;
-        self.metadata.hold = false;
-        self.metadata_evict()
-    }
-
-    /// Frees the blocks behind the end of a closed database, after its last commit. They can be
-    /// reused at once: no root names them any more.
-    pub(super) fn metadata_trim(&mut self) -> Result<()> {
-        let needed = self.metadata.length_blocks();
-        if self.blocks()?.pads() {
-            return self.metadata_trim_padded(needed);
-        }
-        if self.metadata.root_len == self.metadata.len && self.metadata.map.end() <= needed {
-            return Ok(());
-        }
-        let file = &mut self.metadata;
-        let freed = file.cut(needed);
-        file.root_len = file.len;
-        let root = file.root(file.len);
-        self.blocks()?.set_root(&root);
-        self.blocks()?.commit()?;
-        freed.iter().for_each(|&id| self.allocator.release_at_once(id));
-        match freed.is_empty() {
-            true => Ok(()),
-            false => self.blocks()?.discard(&freed).and_then(|()| self.blocks()?.commit()),
-        }
-    }
-}
-
-impl Pool {
-    /// As [`Self::metadata_trim`], in two records that do not show how much is freed.
-    fn metadata_trim_padded(&mut self, needed: u64) -> Result<()> {
-        let file = &mut self.metadata;
-        let freed = file.cut(needed);
-        file.root_len = file.len;
-        let root = file.root(file.len);
-        self.blocks()?.set_root(&root);
-        self.blocks()?.bring_up(Least { writes: 1, ..Least::default() })?;
-        self.blocks()?.commit()?;
-        freed.iter().for_each(|&id| self.allocator.release_at_once(id));
-        self.blocks()?.discard(&freed)?;
-        self.least = Least { writes: 1, discards: END_DISCARDS, ..Least::default() };
-        self.bring_up()?;
-        self.blocks()?.commit()
     }
 }
 

@@ -10,7 +10,7 @@
 //! record and costs no access; the block's next write closes the hole by shifting the data behind
 //! it.
 
-use super::pool::{read_op, write_op};
+use super::ops::{read_op, write_op};
 use super::state::State;
 use super::tables::{Meta, PACKS, Pack, Piece, ROOMY, encode};
 use super::types::Ino;

@@ -23,25 +23,6 @@ const SMALL_BYTES: usize = 512;
 const END_WRITES: u64 = 32;
 pub(super) const END_DISCARDS: u64 = 64;
 
-/// Padding due with the next commit.
-#[derive(Default)]
-pub(super) struct Owed {
-    /// Whether the space pads.
-    pub(super) pads: bool,
-    /// Operations since tails were last placed that may have left one.
-    unplaced: u64,
-    /// Blocks freed since the last commit.
-    freed: u64,
-    /// Further blocks for long names and values.
-    long: u64,
-}
-
-impl Owed {
-    pub(super) fn new(pads: bool) -> Self {
-        Self { pads, ..Self::default() }
-    }
-}
-
 impl Pool {
     /// Pads the work so far to what was declared.
     pub(super) fn bring_up(&mut self) -> Result<()> {

@@ -6,7 +6,7 @@
 
 use super::data::too_large;
 use super::inode::Inode;
-use super::pool::write_op;
+use super::ops::write_op;
 use super::state::State;
 use super::types::{Handle, Ino, MAX_FILE};
 use crate::{Error, Result};

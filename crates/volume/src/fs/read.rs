@@ -1,7 +1,7 @@
 //! Reading file data: one access for all blocks of all ranges requested together.
 
 use super::inode::Inode;
-use super::pool::read_op;
+use super::ops::read_op;
 use super::state::State;
 use super::types::{Handle, Ino};
 use crate::{Error, Result};

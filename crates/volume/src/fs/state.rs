@@ -4,7 +4,7 @@ use super::backend::open_database;
 use super::cache::DataCache;
 use super::inode::Inode;
 use super::metadata_file::MetadataFile;
-use super::padding::Owed;
+use super::owed::Owed;
 use super::pool::{Pool, SharedPool};
 use super::tables::{ALLOCATION, Counters, Meta, ORPHANS};
 use super::tails::Tails;

@@ -3,61 +3,31 @@
 //! Layout in docs/format.md §"Header". A MAC under the master key covers everything but the
 //! passphrase slots, which are sealed one by one.
 
+mod fields;
 mod limit;
 mod sequential;
 mod tree;
 
 pub(crate) use limit::Limit;
 
+pub use fields::{EngineKind, FORMAT_VERSION};
 pub use sequential::SequentialHeader;
 
 use crate::{Error, Result};
+use fields::{Fields, MAGIC};
 use oblivio_crypto::{
     CryptoError, KEY_SLOTS_BYTES, KdfParams, KeySlots, MasterKey, OsEntropy, Passphrase,
     Randomness, VolumeId,
 };
 use oblivio_engine::tree::TreeConfig;
 use oblivio_store::{PutMode, Store};
-use zerocopy::little_endian::U32;
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+use zerocopy::{FromBytes, IntoBytes};
 
 /// The object that holds the header.
 pub const HEADER_OBJECT: &str = "header";
 /// Its length.
 pub const HEADER_BYTES: usize = size_of::<Fields>() + KEY_SLOTS_BYTES + MAC_BYTES;
-/// The format that this version writes, and the only one that it reads.
-pub const FORMAT_VERSION: u32 = 1;
-const MAGIC: [u8; 8] = *b"OBLIVIO\n";
-const ENGINE_TREE: u32 = 1;
-const ENGINE_SEQUENTIAL: u32 = 2;
-/// Bytes of an engine's own fields.
-const PARAMETER_BYTES: usize = 48;
 const MAC_BYTES: usize = 32;
-
-/// The fixed fields, as stored.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
-)]
-#[repr(C)]
-struct Fields {
-    magic: [u8; 8],
-    format: U32,
-    flags: U32,
-    volume: [u8; 16],
-    engine: U32,
-    block_bytes: U32,
-    /// The engine's parameters; each engine has its own fields.
-    parameters: [u8; PARAMETER_BYTES],
-}
-
-/// A volume's engine, and so what it hides from whom.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EngineKind {
-    /// For a store that sees every read and every write.
-    Tree,
-    /// For an observer of the store's writes only.
-    Sequential,
-}
 
 /// What is readable without a passphrase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +49,7 @@ pub struct PublicHeader {
 /// A parsed header.
 pub struct Header {
     fields: Fields,
+    engine: EngineKind,
     slots: KeySlots,
     mac: [u8; MAC_BYTES],
 }
@@ -94,7 +65,7 @@ impl Header {
         kdf: KdfParams,
         randomness: &Randomness,
     ) -> Result<(Self, MasterKey)> {
-        Self::with(tree::fields_of(config)?, passphrase, kdf, randomness)
+        Self::with(EngineKind::Tree, tree::fields_of(config)?, passphrase, kdf, randomness)
     }
 
     /// The header of a new volume on the sequential engine.
@@ -107,10 +78,17 @@ impl Header {
         kdf: KdfParams,
         randomness: &Randomness,
     ) -> Result<(Self, MasterKey)> {
-        Self::with(sequential::fields_of(layout)?, passphrase, kdf, randomness)
+        Self::with(
+            EngineKind::Sequential,
+            sequential::fields_of(layout)?,
+            passphrase,
+            kdf,
+            randomness,
+        )
     }
 
     fn with(
+        engine: EngineKind,
         fields: Fields,
         passphrase: &Passphrase,
         kdf: KdfParams,
@@ -123,7 +101,7 @@ impl Header {
         let mut slots = KeySlots::new();
         slots.add(&master, volume, passphrase, kdf, &mut randomness).map_err(unlock_error)?;
         let mac = master.header_mac(volume).bytes(&[fields.as_bytes()]);
-        Ok((Self { fields, slots, mac }, master))
+        Ok((Self { fields, engine, slots, mac }, master))
     }
 
     /// Parses a stored header; refuses an unknown version, engine or flag.
@@ -144,10 +122,13 @@ impl Header {
                 "format {found} is not known to this version (it knows {FORMAT_VERSION})"
             ));
         }
-        match fields.engine.get() {
-            ENGINE_TREE => tree::refuse_unknown(&fields)?,
-            ENGINE_SEQUENTIAL => sequential::refuse_unknown(&fields)?,
-            other => return refuse(format!("engine {other} is not known")),
+        let number = fields.engine.get();
+        let Some(engine) = EngineKind::of(number) else {
+            return refuse(format!("engine {number} is not known"));
+        };
+        match engine {
+            EngineKind::Tree => tree::refuse_unknown(&fields)?,
+            EngineKind::Sequential => sequential::refuse_unknown(&fields)?,
         }
         if rest.len() != KEY_SLOTS_BYTES + MAC_BYTES {
             return refuse("the header has the wrong length".into());
@@ -157,7 +138,7 @@ impl Header {
             .map_err(|error| Error::Unsupported(format!("passphrase slots: {error}")))?;
         let mut mac = [0; MAC_BYTES];
         mac.copy_from_slice(stored_mac);
-        Ok(Self { fields, slots, mac })
+        Ok(Self { fields, engine, slots, mac })
     }
 
     /// The header as stored.
@@ -232,10 +213,7 @@ impl Header {
 
     /// Its engine.
     pub fn engine(&self) -> EngineKind {
-        match self.fields.engine.get() {
-            ENGINE_SEQUENTIAL => EngineKind::Sequential,
-            _ => EngineKind::Tree,
-        }
+        self.engine
     }
 
     /// The tree engine that the header describes (without memory for its cache).
@@ -274,25 +252,6 @@ impl Header {
             EngineKind::Sequential => self.sequential().engine.blocks,
         }
     }
-}
-
-impl Fields {
-    /// The fields of a volume without an identity yet.
-    fn new(engine: u32, flags: u32, block_bytes: u32, parameters: [u8; PARAMETER_BYTES]) -> Self {
-        Self {
-            magic: MAGIC,
-            format: U32::new(FORMAT_VERSION),
-            flags: U32::new(flags),
-            volume: [0; 16],
-            engine: U32::new(engine),
-            block_bytes: U32::new(block_bytes),
-            parameters,
-        }
-    }
-}
-
-fn unknown_features() -> Error {
-    Error::Unsupported("the volume uses features that this version does not know".into())
 }
 
 fn unlock_error(error: CryptoError) -> Error {
@@ -364,4 +323,18 @@ pub fn change_passphrase(
     let (master, _) = changed.map_err(unlock_error)?;
     header.check(&master)?;
     header.save(store, PutMode::Replace)
+}
+
+/// Refuses a store in which no new volume can be made.
+pub(crate) fn expect_empty(store: &dyn Store) -> Result<()> {
+    let objects = store.list()?;
+    if objects.iter().any(|(name, _)| name == HEADER_OBJECT) {
+        return Err(Error::Exists("a volume".into()));
+    }
+    match objects.iter().find(|(_, len)| *len > 0) {
+        Some((name, _)) => {
+            Err(Error::Invalid(format!("the store is not empty: it holds {name:?}")))
+        }
+        None => Ok(()),
+    }
 }

@@ -1,6 +1,6 @@
 //! The header's fields of the sequential engine.
 
-use super::{ENGINE_SEQUENTIAL, Fields, PARAMETER_BYTES, unknown_features};
+use super::fields::{EngineKind, Fields, PARAMETER_BYTES, unknown_features};
 use crate::{Error, Result};
 use oblivio_engine::sequential::{Layout, MOST_BYTES, SequentialConfig};
 use zerocopy::little_endian::{U32, U64};
@@ -86,7 +86,7 @@ pub(super) fn fields_of(layout: &SequentialHeader) -> Result<Fields> {
     };
     let block_bytes = engine.block_bytes as u32;
     let flags = if *whole_table { WHOLE_TABLE } else { 0 };
-    Ok(Fields::new(ENGINE_SEQUENTIAL, flags, block_bytes, transmute!(parameters)))
+    Ok(Fields::new(EngineKind::Sequential, flags, block_bytes, transmute!(parameters)))
 }
 
 /// Refuses fields unknown to this version.

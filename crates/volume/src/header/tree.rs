@@ -1,6 +1,6 @@
 //! The header's fields of the tree engine.
 
-use super::{ENGINE_TREE, Fields, PARAMETER_BYTES, unknown_features};
+use super::fields::{EngineKind, Fields, PARAMETER_BYTES, unknown_features};
 use crate::tree::slab::{PAGE, SECTOR};
 use crate::{Error, Result};
 use oblivio_engine::tree::{Eviction, MapFormat, Recursion, TreeConfig};
@@ -64,7 +64,7 @@ pub(super) fn fields_of(config: &TreeConfig) -> Result<Fields> {
         reserved: U32::new(0),
     };
     let block_bytes = config.block_bytes as u32;
-    Ok(Fields::new(ENGINE_TREE, page | steps, block_bytes, transmute!(parameters)))
+    Ok(Fields::new(EngineKind::Tree, page | steps, block_bytes, transmute!(parameters)))
 }
 
 /// Refuses fields unknown to this version.

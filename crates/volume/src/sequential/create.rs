@@ -86,7 +86,7 @@ impl SequentialOptions {
     pub fn written_per_byte(&self) -> Result<f64> {
         let layout =
             Layout::new(&self.engine).map_err(|error| Error::Invalid(error.to_string()))?;
-        let form = form_of(&self.header());
+        let form = Form::of(&self.header());
         let log = form.bytes() as f64 / (form.writes * form.block_bytes) as f64;
         Ok(layout.cost().written + log)
     }
@@ -97,11 +97,6 @@ impl SequentialOptions {
     }
 }
 
-/// The form of a volume's quanta.
-pub(super) fn form_of(header: &SequentialHeader) -> Form {
-    Form { block_bytes: header.engine.block_bytes, writes: header.quantum_writes as usize }
-}
-
 /// The objects of a volume beside its header, and their lengths, which never change.
 pub(super) fn objects(header: &SequentialHeader) -> Result<Vec<(&'static str, u64)>> {
     let invalid = |error: oblivio_engine::EngineError| Error::Invalid(error.to_string());
@@ -109,7 +104,7 @@ pub(super) fn objects(header: &SequentialHeader) -> Result<Vec<(&'static str, u6
     let engine_bytes = layout.state_bytes();
     let mut objects = vec![
         (DISK_OBJECT, layout.bytes()),
-        (LOG_OBJECT, RingLog::object_bytes(form_of(header), header.log_quanta)),
+        (LOG_OBJECT, RingLog::object_bytes(Form::of(header), header.log_quanta)),
         (STATE_OBJECT, StatePlaces::object_bytes(engine_bytes, header.whole_table)),
     ];
     if header.engine.time_pages == 0 {
@@ -135,7 +130,7 @@ impl SequentialVolume {
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Self> {
         store.lock()?;
-        crate::volume::expect_empty(&*store)?;
+        crate::header::expect_empty(&*store)?;
         let layout = create.header();
         let randomness = &open.environment.randomness;
         let (header, master) = Header::create_sequential(&layout, passphrase, kdf, randomness)?;

@@ -26,6 +26,7 @@
 
 mod ahead;
 mod create;
+mod errors;
 #[doc(hidden)]
 pub mod fuzzing;
 mod log;

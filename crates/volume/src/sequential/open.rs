@@ -1,12 +1,13 @@
 //! Opening a volume: the newest state, the access times, and the log beyond them.
 
 use super::create::{expect_objects, objects};
+use super::errors::engine_error;
 use super::log::{LOG_OBJECT, Mark, Opened, Reader};
 use super::quantum::Entry;
 use super::shared::carry_out;
 use super::state::{STATE_OBJECT, State};
 use super::times;
-use super::volume::{SequentialVolume, engine_error};
+use super::volume::SequentialVolume;
 use crate::header::{EngineKind, Header};
 use crate::options::OpenOptions;
 use crate::trust::{Act, ComputerId};

@@ -6,6 +6,7 @@
 
 use super::PAGE;
 use crate::block::ROOT_BYTES;
+use crate::header::SequentialHeader;
 use crate::trust::ComputerId;
 use oblivio_crypto::{SEAL_HEADER, SEAL_OVERHEAD, TAG_BYTES, Tag};
 use oblivio_engine::BlockId;
@@ -28,6 +29,11 @@ pub struct Form {
 }
 
 impl Form {
+    /// That of a volume.
+    pub fn of(header: &SequentialHeader) -> Self {
+        Self { block_bytes: header.engine.block_bytes, writes: header.quantum_writes as usize }
+    }
+
     /// Bytes of a quantum in the store.
     pub fn bytes(&self) -> usize {
         let plain = FIXED + self.writes * (ENTRY + self.block_bytes);

@@ -6,7 +6,7 @@
 
 use super::DISK_OBJECT;
 use super::ahead::Ahead;
-use super::volume::engine_error;
+use super::errors::engine_error;
 use crate::block::BlockReader;
 use crate::{Error, Result};
 use oblivio_engine::BlockId;

@@ -1,8 +1,8 @@
 //! A sequential volume: the engine's disk and log in a store, and the work between them.
 
-use super::create::form_of;
+use super::errors::engine_error;
 use super::log::{LOG_OBJECT, Mark, RingLog};
-use super::quantum::Entry;
+use super::quantum::{Entry, Form};
 use super::shared::{Shared, carry_out, ranges};
 use super::state::{Computers, State, StatePlaces};
 use super::{DISK_OBJECT, times};
@@ -12,7 +12,7 @@ use crate::trust::{Act, ComputerId, Keep, Known, Trust};
 use crate::{Error, Result};
 use oblivio_crypto::{MasterKey, Sealer, VolumeId};
 use oblivio_engine::sequential::{Part, Sequential, SequentialKeys, Step};
-use oblivio_engine::{BlockAnswer, BlockId, EngineError};
+use oblivio_engine::{BlockAnswer, BlockId};
 use oblivio_store::Store;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -86,7 +86,7 @@ impl SequentialVolume {
         let mut trust = Trust::take(volume, &mut options)?;
         trust.limit_rows(states.rows());
         Ok(Self {
-            log: RingLog::new(volume, log, form_of(&layout), layout.log_quanta),
+            log: RingLog::new(volume, log, Form::of(&layout), layout.log_quanta),
             states,
             times_sealer: sealer(master.times_root(volume)),
             shared: Arc::new(Shared::new(Arc::clone(&store), engine)),
@@ -367,7 +367,7 @@ impl SequentialVolume {
             parameters: self.header.engine,
             fan_outs: self.header.engine.fan_outs(),
             queue_bytes: self.header.engine.queue_blocks() * self.header.engine.block_bytes as u64,
-            log_bytes: RingLog::object_bytes(form_of(&self.header), self.header.log_quanta),
+            log_bytes: RingLog::object_bytes(Form::of(&self.header), self.header.log_quanta),
             disk_bytes: layout.bytes(),
             written_per_byte: layout.cost().written,
             map_on_disk: self.header.engine.time_pages > 0,
@@ -412,13 +412,4 @@ fn together(parts: Vec<Part<'_>>) {
         }
         work();
     });
-}
-
-pub(super) fn engine_error(error: EngineError) -> Error {
-    match error {
-        EngineError::TamperedExtent { offset, bytes, reason } => {
-            Error::Tampered(format!("{bytes} bytes of {DISK_OBJECT} from {offset} on: {reason}"))
-        }
-        other => crate::volume::engine_error(other),
-    }
 }

@@ -1,26 +1,10 @@
 //! When a commit is due, what comes shortly before it, and how much the store keeps until then.
 
 use crate::Result;
+use crate::tree::tuning::{
+    LEAST_JOURNAL, LITTLE_KEPT, MOST_JOURNAL, NEARING, OPERATION, most_kept,
+};
 use crate::tree::volume::TreeVolume;
-
-/// Bytes of journal after which a commit is due: a sixteenth of the volume between these. After a
-/// crash the next opening serves up to as much again.
-const LEAST_JOURNAL: u64 = 4 << 20;
-const MOST_JOURNAL: u64 = 256 << 20;
-/// When a caller waits for each operation, a commit may come early: as soon as an operation with
-/// this many bytes, and half as much deferred, would go beyond the due point.
-const OPERATION: usize = 1 << 20;
-/// How many times earlier the store starts to keep less undurable data, down to this.
-const NEARING: u64 = 8;
-const LITTLE_KEPT: usize = 3 << 20;
-/// The store keeps at most this much of an object, or an eighth of the budget, while the disk falls
-/// behind. Two objects are written heavily at the same time.
-const MOST_KEPT: usize = 96 << 20;
-
-/// What the store may keep of an object, for this budget.
-pub(crate) fn most_kept(memory_bytes: usize) -> usize {
-    MOST_KEPT.min(memory_bytes / 8)
-}
 
 impl TreeVolume {
     /// Whether commits come between operations, if they can, and not during one that a caller waits

@@ -7,34 +7,15 @@
 //! replay.
 
 use crate::Result;
+use crate::error::engine_error;
 use crate::options::ShownKind;
-use crate::tree::space::MOST_WAITING;
+use crate::tree::intent::Intended;
+use crate::tree::tuning::{MOMENT, MOST_STALLED, MOST_WAITING, PATIENCE};
 use crate::tree::volume::TreeVolume;
-use crate::volume::engine_error;
 use oblivio_engine::tree::Intent;
 use oblivio_engine::{BlockAnswer, BlockId, Engine};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// How long a caller waits for a stalled disk: several operations' worth on a working one.
-const PATIENCE: Duration = Duration::from_millis(40);
-/// The most bytes deferred then, or a sixteenth of the budget, and as many blocks as they fill.
-const MOST_STALLED: usize = 32 << 20;
-/// The wait for the disk in an idle step: usually it is enough.
-const MOMENT: Duration = Duration::from_millis(2);
-
-/// The work before any other batch: one of deferred writes, or a sweep.
-pub(crate) struct Intended {
-    intent: Intent,
-    /// Whether its intent is durable.
-    durable: bool,
-}
-
-impl Intended {
-    fn is_sweep(&self) -> bool {
-        self.intent.ids.is_empty()
-    }
-}
 
 /// How much deferred work one call carries out.
 pub(crate) struct Effort {

@@ -12,6 +12,7 @@
 //! (see `trust`): a later commit says whose records it contains.
 
 use crate::tree::deferred::Writes;
+use crate::tree::tuning::{LEAST_AHEAD, MOST_AHEAD};
 use crate::trust::{Act, ComputerId, LogCheck, LogMark};
 use crate::{Error, Result};
 use oblivio_crypto::{Kind, Place, SEAL_OVERHEAD, Sealer, TAG_BYTES, Tag, VolumeId, tag_of};
@@ -27,13 +28,6 @@ const PAGE: usize = 4096;
 const FRAME: usize = 16;
 /// Before the plaintext.
 const FRONT: usize = FRAME + oblivio_crypto::SEAL_HEADER;
-/// Zeros behind a record that extends the object: an eighth of its length, between these. An
-/// overwrite of existing bytes needs no change of the file itself; to make one durable, a file
-/// system first writes out other pending data.
-const LEAST_AHEAD: u64 = 64 << 10;
-pub(crate) const MOST_AHEAD: u64 = 1 << 20;
-/// The smallest record of written bytes.
-pub(crate) const LEAST_SYNC: usize = 16 << 10;
 /// The longest record.
 const MOST: usize = 16 << 20;
 /// Bytes tried behind the last record that look like records and do not open.
@@ -421,6 +415,7 @@ fn parse_as(kind: u64, rest: &[u8]) -> Option<Record> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tree::tuning::LEAST_SYNC;
     use oblivio_crypto::{SealRoot, SeededEntropy};
     use oblivio_store::record::Op;
     use oblivio_store::{MemoryStore, RecordStore, WriteAt};

@@ -6,9 +6,13 @@
 pub(crate) mod commit;
 pub(crate) mod deferred;
 mod due;
+mod idle;
 mod intended;
+mod intent;
 pub(crate) mod journal;
+mod pacer;
 mod pacing;
+mod padded;
 pub(crate) mod padding;
 mod quiet;
 mod recorded;
@@ -18,9 +22,8 @@ mod size;
 pub(crate) mod slab;
 mod space;
 pub(crate) mod state;
+mod tuning;
 mod verify;
 pub(crate) mod volume;
-
-pub use pacing::Pace;
 
 pub use volume::TreeVolume;

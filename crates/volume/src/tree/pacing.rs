@@ -11,52 +11,13 @@
 //! volume grows, as long as the PLB holds them. Later it fetches none, whatever it does.
 
 use crate::Result;
-use crate::environment::Clock;
 use crate::tree::deferred::Writes;
-use crate::tree::journal::LEAST_SYNC;
-use crate::tree::padding::PAD_BATCH;
+use crate::tree::tuning::{LEAST_SYNC, PAD_BATCH, TICK_BYTES, TICKS_BEFORE_COMMIT};
 use crate::tree::volume::TreeVolume;
 use oblivio_crypto::Entropy;
 use oblivio_engine::{Action, BlockId, BlockOp, Engine};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// The least bytes that one tick makes durable.
-const TICK_BYTES: usize = 64 << 10;
-/// Ticks before a commit that carry out deferred writes, even if there are none.
-const TICKS_BEFORE_COMMIT: usize = 4;
-
-/// A constant rate of accesses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pace {
-    /// The time between two ticks.
-    pub interval: Duration,
-    /// Block operations in each.
-    pub batch: usize,
-}
-
-/// The pace and its next tick.
-pub(crate) struct Pacer {
-    pub pace: Pace,
-    next: Duration,
-}
-
-impl Pacer {
-    pub fn new(pace: Pace, clock: &dyn Clock) -> Self {
-        Self { pace, next: clock.now() }
-    }
-
-    /// Waits for the next tick, without those missed while the computer slept.
-    fn wait(&mut self, clock: &dyn Clock) {
-        let now = clock.now();
-        if self.next > now {
-            clock.sleep(self.next - now);
-        }
-        let late = now.saturating_sub(self.next);
-        let missed = late.as_nanos() / self.pace.interval.as_nanos().max(1);
-        self.next += self.pace.interval * (u32::try_from(missed).unwrap_or(u32::MAX - 1) + 1);
-    }
-}
 
 impl TreeVolume {
     /// Fills a batch to its public size and waits for its time.
@@ -177,6 +138,7 @@ impl TreeVolume {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::Pace;
     use crate::{BlockSpace, CreateOptions, OpenOptions};
     use oblivio_crypto::{KdfParams, Passphrase};
     use oblivio_store::record::{Event, Op};

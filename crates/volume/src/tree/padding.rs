@@ -9,32 +9,13 @@
 
 use crate::Result;
 use crate::block::Least;
-use crate::tree::space::SYNC_BYTES;
+use crate::tree::padded::Padding;
+use crate::tree::tuning::{JOURNAL_WITHIN, PAD_BATCH, PATHS_WITHIN, SYNC_BYTES};
 use crate::tree::volume::TreeVolume;
 use oblivio_engine::{Action, BlockId, BlockOp, Engine};
 
-/// Operations in each batch of a padded operation.
-pub(crate) const PAD_BATCH: usize = 4;
 /// Before each entry of a record.
 const HEAD: usize = 24;
-/// A commit that becomes due within an operation waits for its end, but for at most this many
-/// paths. Else it would fall between other batches if the same number came in other parts.
-pub(crate) const PATHS_WITHIN: u64 = 512;
-/// And for at most this much journal.
-const JOURNAL_WITHIN: u64 = 2 << 20;
-
-/// What the current operation has shown, and what was accepted since the last sync.
-#[derive(Default)]
-pub(crate) struct Padding {
-    /// Turns, since the last `bring_up`.
-    turns: u64,
-    /// Blocks discarded, since then.
-    discards: u64,
-    /// Batches that answered reads, since then.
-    reads: u64,
-    /// The least room of the next record.
-    noted: usize,
-}
 
 /// `count`, or if there is more, the next power of two times `count`.
 fn brought_up(there: u64, count: u64) -> u64 {

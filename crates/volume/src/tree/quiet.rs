@@ -1,131 +1,19 @@
-//! Idle maintenance. A request that arrives during a step waits for its end, so each step does a
-//! little, and none waits for the disk.
-
-use crate::Result;
-use crate::options::ShownKind;
-use crate::tree::size::SWEEP_IDLE;
-use crate::tree::volume::TreeVolume;
-use crate::volume::engine_error;
-use oblivio_engine::tree::AHEAD_BYTES;
-use std::time::Duration;
-
-/// The time before another step when the disk was at work.
-const SETTLING: Duration = Duration::from_millis(1);
+//! The account of idle maintenance.
 
 /// What idle steps leave to the next ones.
 #[derive(Default)]
 pub(crate) struct Quiet {
     /// Whether the last one left something not yet durable.
-    settling: bool,
+    pub settling: bool,
     /// Whether a sweep ended since the last commit.
-    commit_wanted: bool,
+    pub commit_wanted: bool,
     /// Parts flushed since then.
-    flushed_ahead: u64,
+    pub flushed_ahead: u64,
 }
 
 impl Quiet {
     /// Notes a commit.
     pub(crate) fn committed(&mut self) {
         (self.commit_wanted, self.flushed_ahead) = (false, 0);
-    }
-}
-
-impl TreeVolume {
-    /// Sweeps a little in an idle step; gives the time until the next one, if there is more to do.
-    /// It never waits for the disk: a new request would wait as well.
-    pub(crate) fn sweep_when_idle(&mut self) -> Result<Option<Duration>> {
-        if self.quiet.settling {
-            self.settle()?;
-            if self.quiet.settling {
-                return Ok(Some(SETTLING));
-            }
-        }
-        let mut more = self.intended.is_some() || self.is_behind();
-        if more {
-            self.serve_what_is_next()?;
-        } else {
-            more = self.sweep_a_little()?;
-        }
-        let disk_works = self.quiet.settling || self.intended.is_some();
-        Ok(if disk_works { Some(SETTLING) } else { more.then_some(Duration::ZERO) })
-    }
-
-    fn sweep_a_little(&mut self) -> Result<bool> {
-        // Removed blocks are discarded after the commit that removed them: there may be no caller
-        // to commit again.
-        if self.shrink_is_due() || self.quiet.commit_wanted {
-            self.commit_by_parts()?;
-            return Ok(true);
-        }
-        if self.engine.shrink_left() == 0 {
-            let more = self.reclaim()?;
-            // Disks learn of free space with a sync: a little at a time, not all at once.
-            if more {
-                self.settle()?;
-            }
-            return Ok(more);
-        }
-        // A step of its own, because a new request waits for its end.
-        if self.commit_if_due()? {
-            return Ok(true);
-        }
-        self.intend_sweep(self.paths_for_a_moment())?;
-        self.serve_what_is_next()?;
-        Ok(true)
-    }
-
-    /// Does nothing while the disk is still at work.
-    fn serve_what_is_next(&mut self) -> Result<()> {
-        if !self.catch_up()? {
-            return Ok(());
-        }
-        // The buckets of the last paths are free after a commit.
-        self.quiet.commit_wanted = self.engine.shrink_left() == 0;
-        self.reclaim_end()?;
-        // Now, while idle, rather than all of it in the next commit.
-        self.settle()
-    }
-
-    /// Paths to sweep in one step. Towards the commit each writes more of the cached buckets, so
-    /// there are fewer.
-    fn paths_for_a_moment(&self) -> u64 {
-        let levels = u64::from(self.engine.depth().0) + 1;
-        let cached = u64::from((self.engine.cached_buckets() + 1).ilog2()).min(levels);
-        let left = self.paths_to_commit();
-        // A bucket has no other turn before the commit if its level has more buckets than paths are
-        // left.
-        let last_turns = cached.saturating_sub(u64::from(left.max(1).ilog2()));
-        let others = levels - cached + 1;
-        (SWEEP_IDLE * others / (others + last_turns)).max(1)
-    }
-
-    /// Commits early, or comes closer to it: all cached buckets may need writing, which takes
-    /// several steps.
-    fn commit_by_parts(&mut self) -> Result<()> {
-        if !self.deferred.is_empty() {
-            let ops = self.deferred.drain(self.batch_limit());
-            self.serve_batch(ops)?;
-            return self.commit_if_due().map(drop);
-        }
-        if self.may_flush_ahead() && self.engine.begin_flush_ahead().map_err(engine_error)? {
-            self.quiet.flushed_ahead += 1;
-            self.run(ShownKind::Flush)?;
-            return self.settle();
-        }
-        self.checkpoint()
-    }
-
-    /// Whether there is room for buckets that may be written once more before the commit: the
-    /// longer interval's room is enough for all cached ones.
-    fn may_flush_ahead(&self) -> bool {
-        let ahead = self.quiet.flushed_ahead * AHEAD_BYTES as u64 / self.bucket_bytes();
-        self.interval > self.least_interval(self.stored_at_commit)
-            && ahead < self.engine.cached_buckets()
-    }
-
-    /// Makes the store write its data to the disk.
-    fn settle(&mut self) -> Result<()> {
-        self.quiet.settling = !self.slab.sync_soon(&*self.store)?;
-        Ok(())
     }
 }

@@ -1,15 +1,11 @@
 //! How much the store below has room for, with all temporary data.
 
-use crate::tree::journal::MOST_AHEAD;
-use crate::tree::size::{SWEEP_BATCH, SWEEP_IDLE};
-use crate::tree::space::SYNC_BYTES;
-use crate::tree::state::LEAST_LOG;
+use crate::tree::tuning::{
+    BESIDE_SLAB, LEAST_LOG, MOST_AHEAD, SWEEP_BATCH, SWEEP_IDLE, SYNC_BYTES,
+};
 use crate::tree::volume::{TreeVolume, cache_bytes};
 use oblivio_engine::Engine;
 use oblivio_engine::tree::{Shape, TreeConfig, buckets_in};
-
-/// Commit records, header, lock, and the rounding of file systems.
-const SMALL: u64 = 1 << 20;
 
 /// The tree of a size class.
 struct Tree {
@@ -74,7 +70,7 @@ impl TreeVolume {
         let state = self.state.record().state_bytes() + map + 8 * more;
         // The previous checkpoint and its log, each at its longest, then the next one.
         let states = 2 * (state + state.max(LEAST_LOG) + state);
-        slab + journal + states + SMALL
+        slab + journal + states + BESIDE_SLAB
     }
 
     fn tree_for(&self, class: u64) -> Tree {

@@ -2,30 +2,15 @@
 //! path, when most of them are gone.
 
 use crate::Result;
+use crate::error::engine_error;
 use crate::options::ShownKind;
-use crate::tree::volume::{LEAST_BLOCKS, TreeVolume};
-use crate::volume::engine_error;
+use crate::tree::tuning::{
+    FEW_HOLES, LEAST_BLOCKS, LEAST_FLUSH, MOST_FLUSH, MOST_HOLES, ROOMY, SWEEP_BATCH, SWEEP_IDLE,
+    SWEEP_LAST,
+};
+use crate::tree::volume::TreeVolume;
 use oblivio_engine::{Action, BlockId, BlockOp, Engine, TreeId};
 use std::ops::Range;
-
-/// The bytes that set the interval of commits: the scheduled paths between two, each with two
-/// buckets left in the cache and written before the commit, come to this. More paths save more
-/// writes of cached buckets. But the writes between two commits take space twice, and after a crash
-/// the next opening serves as much again. Public numbers only.
-const LEAST_FLUSH: u64 = 16 << 20;
-const MOST_FLUSH: u64 = 128 << 20;
-/// The interval doubles if the store has room for this many times its writes: up to four times the
-/// writes between two commits may be free for a while, and must not make a small disk smaller.
-const ROOMY: u64 = 16;
-/// The most holes made at a time: in general, and when a caller waits. Each takes 0.06 ms, but 4 on
-/// a busy computer.
-const MOST_HOLES: usize = 1024;
-const FEW_HOLES: usize = 16;
-/// Scheduled paths that follow each batch while the tree shrinks.
-pub(crate) const SWEEP_BATCH: u64 = 2;
-/// Scheduled paths at a time when idle, and at the end of a session.
-pub(crate) const SWEEP_IDLE: u64 = 32;
-const SWEEP_LAST: u64 = 4096;
 
 impl TreeVolume {
     /// Grows the tree if these operations add more blocks than its class holds.

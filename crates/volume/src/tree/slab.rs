@@ -12,17 +12,14 @@ use crate::{Error, Result};
 use oblivio_engine::tree::{Shape, TreeOram, buckets_in};
 use oblivio_engine::{BucketId, SealedBucket};
 use oblivio_store::{ReadAt, Store, WriteAt};
-pub use shelf::Interval;
 use shelf::Shelf;
+pub use shelf::{Interval, PAGE};
 use std::time::Duration;
 
 /// The object that holds the slots.
 pub const SLAB_OBJECT: &str = "slab";
 /// The least alignment of slots: a torn write touches no other slot's sector.
 pub const SECTOR: usize = 512;
-/// The alignment where it costs little space: a system that keeps pages then need not read the rest
-/// of a page from the disk before it writes a part of it.
-pub const PAGE: usize = 4096;
 /// "Not stored" in the slot table.
 const NOWHERE: u32 = u32::MAX;
 

@@ -1,29 +1,18 @@
 //! The volume as a block space: batches, deferred writes, durability.
 
 use crate::block::{BlockSpace, Least, ROOT_BYTES, refuse_misfits};
+use crate::error::engine_error;
 use crate::tree::deferred::Writes;
 use crate::tree::intended::Effort;
 use crate::tree::shown::runs;
+use crate::tree::tuning::{
+    LEAST_DEFERRED, MOST_BATCH, MOST_DEFERRED, MOST_OPS, MOST_WAITING, SPARE_BLOCKS, SYNC_BYTES,
+};
 use crate::tree::volume::TreeVolume;
-use crate::volume::engine_error;
 use crate::{Error, Result};
 use oblivio_engine::tree::Shape;
 use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp, Engine, TreeId};
 use std::time::Duration;
-
-/// The most operations in a batch, and the most bytes that it may read: more would leave the
-/// processor's caches before they are opened.
-const MOST_OPS: usize = 256;
-const MOST_BATCH: usize = 8 << 20;
-/// A larger sync is a commit.
-pub(crate) const SYNC_BYTES: usize = 4 << 20;
-/// The most deferred bytes, and those that may be deferred always.
-const MOST_DEFERRED: usize = 2 << 20;
-const LEAST_DEFERRED: usize = 256 << 10;
-/// Further ids beyond the limit, when more blocks exist than it allows.
-const SPARE_BLOCKS: u64 = 1024;
-/// The most deferred blocks: many may have few bytes written.
-pub(crate) const MOST_WAITING: usize = 128;
 
 impl TreeVolume {
     /// Runs `work` unless an earlier failure closed this handle; a failure closes it.

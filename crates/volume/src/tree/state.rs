@@ -5,13 +5,12 @@
 
 use crate::block::ROOT_BYTES;
 use crate::tree::commit::CommitRecord;
+use crate::tree::tuning::LEAST_LOG;
 use crate::trust::{MOST_ROWS, Table};
 use crate::{Error, Result};
 use oblivio_crypto::{Kind, Place, SEAL_HEADER, Sealer, TAG_BYTES, VolumeId, digest};
 use oblivio_store::{ReadAt, Store, StoreError};
 
-/// A log grows no longer than its checkpoint, or than this if that is more.
-pub(crate) const LEAST_LOG: u64 = 256 << 10;
 /// The version with a table of computers; version 1 has none.
 const VERSION: u64 = 2;
 const WITHOUT_TABLE: u64 = 1;

@@ -1,13 +1,11 @@
 //! Reading and authenticating every stored bucket.
 
 use crate::tree::slab::Slab;
+use crate::tree::tuning::VERIFIED_AT_ONCE;
 use crate::{Error, Result};
 use oblivio_engine::tree::TreeOram;
 use oblivio_engine::{BucketId, TreeId};
 use oblivio_store::Store;
-
-/// Buckets read at a time, in bytes.
-const CHUNK_BYTES: usize = 8 << 20;
 
 /// Checks every stored bucket against the tag tree; gives their number.
 ///
@@ -23,7 +21,7 @@ pub fn verify(
     let bucket_bytes = engine.bucket_bytes(TreeId::DATA);
     let mut verifier = engine.verifier();
     let mut done = 0;
-    for chunk in stored.chunks((CHUNK_BYTES / bucket_bytes).max(1)) {
+    for chunk in stored.chunks((VERIFIED_AT_ONCE / bucket_bytes).max(1)) {
         let mut bytes = vec![0; chunk.len() * bucket_bytes];
         slab.read(store, chunk, &mut bytes)?;
         for (bucket, bytes) in chunk.iter().zip(bytes.chunks_mut(bucket_bytes)) {

@@ -4,22 +4,22 @@
 //! sealed state (a delta on its log, or a new checkpoint), the commit record. Until the record is
 //! durable, a crash leaves the previous commit, whole.
 
-use crate::header::{EngineKind, FORMAT_VERSION, Header, Limit};
+use crate::error::engine_error;
+use crate::header::{EngineKind, FORMAT_VERSION, Header, Limit, expect_empty};
 use crate::options::{
     CreateOptions, DEFAULT_MEMORY, EngineInfo, OpenOptions, Shown, ShownKind, TreeInfo, VolumeInfo,
 };
 use crate::tree::commit::{read_commit, write_commit};
 use crate::tree::deferred::{Deferred, Entry, Writes};
-use crate::tree::due::most_kept;
-use crate::tree::intended::Intended;
+use crate::tree::intent::Intended;
 use crate::tree::journal::{Journal, Record};
-use crate::tree::pacing::Pacer;
-use crate::tree::padding::Padding;
+use crate::tree::pacer::Pacer;
+use crate::tree::padded::Padding;
 use crate::tree::quiet::Quiet;
 use crate::tree::slab::{Interval, Slab, SlotTable};
 use crate::tree::state::{Parts, Slots, StateLog, begin};
+use crate::tree::tuning::{LEAST_BLOCKS, most_kept};
 use crate::trust::{Act, Keep, Known, LogMark, MOST_ROWS, Trust};
-use crate::volume::{engine_error, expect_empty};
 use crate::{Error, Result};
 use oblivio_crypto::{MasterKey, Passphrase, Sealer, VolumeId};
 use oblivio_engine::tree::{
@@ -28,9 +28,6 @@ use oblivio_engine::tree::{
 use oblivio_engine::{Engine, Level, Step, TreeId};
 use oblivio_store::{PutMode, Store};
 use std::sync::Arc;
-
-/// The smallest number of blocks in a tree.
-pub(crate) const LEAST_BLOCKS: u64 = 64;
 
 /// An open volume.
 pub struct TreeVolume {

@@ -3,11 +3,13 @@
 //! A write takes the lowest free slot (except in a growing object), so an object whose tree shrinks
 //! moves to its front. Free space at its end is cut off; free space in between is given back.
 
-use super::PAGE;
 use crate::{Error, Result};
 use oblivio_store::Store;
 use std::collections::BTreeSet;
 
+/// The alignment where it costs little space: a system that keeps pages then need not read the rest
+/// of a page from the disk before it writes a part of it.
+pub const PAGE: usize = 4096;
 /// The least run of free slots to give back, in bytes; with slots of whole pages, one slot. Less is
 /// not worth a hole.
 const LEAST_HOLE: u64 = 64 << 10;
