@@ -11,6 +11,7 @@
 mod dice;
 mod digest;
 mod events;
+mod planted;
 mod reluctant;
 
 use dice::Dice;
@@ -22,6 +23,7 @@ use oblivio_store::{CrashStore, MemoryStore, Store};
 use oblivio_volume::{
     BlockSpace, CreateOptions, Environment, Error, MemoryKeeper, OpenOptions, Pace, Volume,
 };
+use planted::Forgetful;
 use reluctant::Reluctant;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -38,6 +40,8 @@ struct Setup {
     hurry: Option<u64>,
     /// A seed names one clock and one stream of randomness, so a campaign replays.
     environment: Environment,
+    /// An object that the disk never makes durable.
+    forgets: Option<&'static str>,
 }
 
 impl Setup {
@@ -48,7 +52,7 @@ impl Setup {
         let memory_bytes = least + dice.below(512 << 10) as usize;
         let hurry = (dice.below(2) == 0).then(|| dice.next());
         let environment = Environment::from_seed(dice.next());
-        Setup { block_bytes, memory_bytes, pace: None, hurry, environment }
+        Setup { block_bytes, memory_bytes, pace: None, hurry, environment, forgets: None }
     }
 
     /// At a pace, as fast as possible.
@@ -92,9 +96,10 @@ impl Setup {
         disk: Arc<CrashStore>,
         computer: &MemoryKeeper,
     ) -> Result<Volume, Error> {
-        match self.hurry {
-            Some(seed) => self.open(Arc::new(Reluctant::new(disk, seed)), computer),
-            None => self.open(disk, computer),
+        match (self.hurry, self.forgets) {
+            (Some(seed), _) => self.open(Arc::new(Reluctant::new(disk, seed)), computer),
+            (None, Some(object)) => self.open(Arc::new(Forgetful::new(disk, object)), computer),
+            (None, None) => self.open(disk, computer),
         }
     }
 }

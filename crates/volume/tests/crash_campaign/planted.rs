@@ -1,0 +1,60 @@
+//! Disks that lose something they call durable: the campaign finds it, and its seed finds it again.
+
+use crate::{Campaign, Counts, EACH, Setup, any_campaign};
+use oblivio_store::{CrashStore, Result, Store, pass_on};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A disk that never makes one object durable.
+pub struct Forgetful {
+    disk: Arc<CrashStore>,
+    object: &'static str,
+}
+
+impl Forgetful {
+    pub fn new(disk: Arc<CrashStore>, object: &'static str) -> Self {
+        Self { disk, object }
+    }
+}
+
+impl Store for Forgetful {
+    pass_on!(self => self.disk; read write len put truncate allocate discard);
+    pass_on!(self => self.disk; free_bytes delete list lock);
+
+    fn write_durable(&self, object: &str, offset: u64, data: &[u8]) -> Result<()> {
+        self.disk.write(&[oblivio_store::WriteAt::new(object, offset, data)])?;
+        self.sync(&[object])
+    }
+
+    fn sync(&self, objects: &[&str]) -> Result<()> {
+        let kept: Vec<&str> =
+            objects.iter().copied().filter(|object| *object != self.object).collect();
+        if kept.is_empty() { Ok(()) } else { self.disk.sync(&kept) }
+    }
+}
+
+/// What the campaign of a seed says of such a disk.
+fn failure(seed: u64, object: &'static str) -> Option<String> {
+    let until = Instant::now() + Duration::from_secs(3600);
+    let mut counts = Counts::default();
+    let Campaign { seed, setup, dice, counts, .. } =
+        any_campaign(seed, Setup::any, &mut counts, EACH);
+    let setup = Setup { forgets: Some(object), hurry: None, ..setup };
+    let mut campaign = Campaign { seed, setup, dice, counts, most: 8 };
+    let outcome = catch_unwind(AssertUnwindSafe(|| campaign.run(until)));
+    outcome.err().map(|panic| match panic.downcast::<String>() {
+        Ok(said) => *said,
+        Err(_) => "a failure without words".to_owned(),
+    })
+}
+
+#[test]
+fn a_planted_failure_is_found_and_replays_from_its_seed() {
+    for object in ["journal", "commit", "slab", "state-0"] {
+        let found = (1..=20).find_map(|seed| Some((seed, failure(seed, object)?)));
+        let (seed, said) = found.unwrap_or_else(|| panic!("{object} is lost, and nobody notices"));
+        assert_eq!(failure(seed, object).as_ref(), Some(&said), "{object}, seed {seed}");
+        assert!(said.contains(&format!("seed {seed}, cut")), "it does not say how: {said}");
+    }
+}
