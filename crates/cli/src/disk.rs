@@ -4,7 +4,7 @@ use crate::args::ServeArgs;
 use crate::exit::usage;
 use crate::human;
 use crate::mount::{self, background, log};
-use crate::nbd::server::OnRequest;
+use crate::nbd::request::OnRequest;
 use crate::open;
 use crate::queue::Pulse;
 use crate::recorder::Recorder;

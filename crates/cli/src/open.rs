@@ -6,7 +6,7 @@ use crate::passphrase;
 use crate::recorder::Recorder;
 use crate::remembered::Remembered;
 use crate::unobserved::Unobserved;
-use crate::watch::{Holds, Publisher};
+use crate::watch::{Holds, Publisher, WatchedStore};
 use anyhow::{Context, Result};
 use oblivio_store::{LocalStore, PartitionStore, Store};
 use oblivio_volume::disk::{self, Disk};
@@ -120,7 +120,7 @@ pub fn volume_over(
         EngineKind::Tree => closed,
         EngineKind::Sequential => {
             refuse_what_hides_reads(args)?;
-            closed.over(|store| publisher.over(store))?
+            closed.over(|store| WatchedStore::over(store, &publisher))?
         }
     };
     let on_shown = both(publisher.callback(), recorder.map(Recorder::callback));

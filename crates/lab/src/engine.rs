@@ -1,6 +1,7 @@
 //! The engine as a volume runs it, beside other ORAM libraries.
 
 use crate::clock::CpuClock;
+use crate::contender::{Contender, Entry};
 use crate::defaults;
 use crate::report::{Report, Table, bytes, count, median};
 use crate::workload::Rng;
@@ -33,35 +34,6 @@ pub struct Args {
     /// MiB of memory to leave free; a case that would not fit is measured at a smaller size
     #[arg(long, default_value_t = 1024)]
     spare_mib: u64,
-}
-
-/// A library under measurement.
-pub trait Contender {
-    /// Its name in the table.
-    fn name(&self) -> String;
-    /// Serves these accesses: a block, and whether it is written.
-    ///
-    /// # Errors
-    /// Those of the library.
-    fn serve(&mut self, accesses: &[(u64, bool)], batch: usize) -> Result<()>;
-    /// The batch sizes to measure.
-    fn batches(&self) -> &'static [usize] {
-        &[1]
-    }
-    /// Whether its speed means anything only when it is full.
-    fn must_be_full(&self) -> bool {
-        false
-    }
-}
-
-/// How to make a contender, and its memory use.
-pub struct Entry {
-    /// Its name in the table.
-    pub name: &'static str,
-    /// Bytes of memory, by number of blocks and block size.
-    pub memory: fn(u64, usize) -> u64,
-    /// Makes it.
-    pub make: fn(u64, usize) -> Result<Box<dyn Contender>>,
 }
 
 fn entries() -> Vec<Entry> {

@@ -7,6 +7,7 @@ mod breathe;
 mod buckets;
 mod clock;
 mod cloud;
+mod contender;
 mod defaults;
 mod engine;
 mod exercise;

@@ -1,6 +1,6 @@
 //! The other ORAM libraries, used as their documentation says.
 
-use crate::engine::{Contender, Entry};
+use crate::contender::{Contender, Entry};
 use crate::workload::Rng;
 use anyhow::{Result, anyhow, bail};
 use bytemuck::{Pod, Zeroable};

@@ -20,8 +20,6 @@ pub const MEDIAN_SENTENCE: usize = 18;
 pub const SHUNNED: [&str; 4] = ["whoever", "so many", "so much", "told"];
 /// See [`SHUNNED`].
 pub const SHUNNED_AT_MOST: usize = 30;
-/// Crates whose modules still have circles, and how many modules are in them today.
-pub const IN_CIRCLES: &[(&str, usize)] = &[("audit", 6), ("cli", 35), ("lab", 8)];
 /// Files of production code that are longer than [`FILE_LINES`] today.
 pub const LONG_FILES: [&str; 2] =
     ["crates/volume/src/fs/api.rs", "crates/volume/src/tree/volume.rs"];

@@ -1,8 +1,9 @@
 //! Two workloads of the same length must be indistinguishable.
 
 use super::sample::{Sample, histogram};
+use super::shape;
+use super::statistics::{Look, contingency, oddest};
 use super::uniformity::{PER_BIN, resolutions};
-use super::{Look, contingency, oddest, shape};
 use crate::report::{Finding, Options};
 use crate::special::chi_square_upper;
 use crate::trace::Trace;

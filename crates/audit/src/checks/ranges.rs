@@ -6,7 +6,7 @@
 
 use super::bet::Bet;
 use super::sample::Sample;
-use super::{Look, oddest};
+use super::statistics::{Look, oddest};
 use crate::report::Finding;
 use std::collections::HashMap;
 

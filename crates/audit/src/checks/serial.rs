@@ -1,8 +1,8 @@
 //! A leaf must reveal nothing about the leaves after it.
 
 use super::sample::Sample;
+use super::statistics::{Look, contingency, oddest, two_sided};
 use super::uniformity::PER_BIN;
-use super::{Look, contingency, oddest, two_sided};
 use crate::report::Finding;
 
 const NAME: &str = "serial independence";

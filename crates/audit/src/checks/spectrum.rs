@@ -7,8 +7,8 @@
 //! once.
 
 use super::sample::Sample;
+use super::statistics::{Look, oddest};
 use super::uniformity::PER_BIN;
-use super::{Look, oddest};
 use crate::report::Finding;
 use crate::special::chi_square_upper;
 use rustfft::{FftPlanner, num_complex::Complex};

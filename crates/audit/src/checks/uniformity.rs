@@ -1,7 +1,7 @@
 //! Every leaf must be as likely as every other, throughout the trace.
 
 use super::sample::{Sample, histogram};
-use super::{Look, contingency, oddest, two_sided};
+use super::statistics::{Look, contingency, oddest, two_sided};
 use crate::report::Finding;
 
 /// The first test, without which there is no verdict.

@@ -1,6 +1,7 @@
 //! The layout of the page, for both forms of the picture.
 
-use super::{Panel, font};
+use super::font;
+use super::panel::Panel;
 
 /// The page's colours, muted so that the dots stand out.
 const INK: [u8; 3] = [35, 38, 43];

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use super::Panel;
 use super::layout::{Align, Item, Page, Size};
+use super::panel::Panel;
 
 /// The most dots of a panel. More would enlarge the file and show nothing more.
 const MOST: usize = 3000;

@@ -7,6 +7,8 @@
 //! missed, so small leaks are planted in longer traces. Under a workload that picks blocks at
 //! random, only [`compare`] sees a remap near the old leaf, never the single trace.
 
+mod case;
+mod distortion;
 mod paths;
 mod recorded;
 mod session;
@@ -15,49 +17,17 @@ mod tape;
 mod volume;
 mod workload;
 
-use crate::checks::{audit, compare, judge_pace};
-use crate::record::Line;
 use crate::report::{Options, Report, Verdict};
-use crate::schedule;
-use crate::sight::{compare_where, judge_records, sight_of};
 use crate::trace::Trace;
 use sim::{Flaw, Sim};
-use std::time::Duration;
 
+pub use case::{Case, Planted};
 #[cfg(test)]
 pub(crate) use session::session_trace;
 pub use workload::{SplitMix64, Workload};
 
 /// Accesses of most traces: few enough for a quick self-test, enough to catch large leaks.
 pub const ACCESSES: usize = 19_000;
-
-/// The audit's input.
-#[derive(Clone, Debug)]
-pub enum Case {
-    /// A single trace, for [`audit`].
-    One(Trace),
-    /// A recorded session of a volume, for [`schedule::judge`].
-    Session(Trace),
-    /// Traces of two workloads, for [`compare`].
-    Pair(Trace, Trace),
-    /// A record of sessions, call by call, for [`judge_records`].
-    Record(Vec<Line>),
-    /// Records of two sessions, which must not repeat each other.
-    Against(Vec<Line>, Vec<Line>),
-    /// A trace at a pace of a number of accesses per interval, for [`judge_pace`].
-    Paced(Trace, Duration, usize),
-}
-
-/// A trace, or two, known to leak or not.
-#[derive(Clone, Debug)]
-pub struct Planted {
-    /// Its description.
-    pub name: &'static str,
-    /// Whether it leaks.
-    pub leaks: bool,
-    /// The audit's input.
-    pub case: Case,
-}
 
 /// The outcome of one planted case.
 #[derive(Clone, Debug)]
@@ -68,24 +38,6 @@ pub struct Outcome {
     pub leaks: bool,
     /// The audit's report.
     pub report: Report,
-}
-
-impl Planted {
-    /// Runs the audit on it.
-    pub fn judge(&self, options: &Options) -> Report {
-        match &self.case {
-            Case::One(trace) => audit(trace, options),
-            Case::Session(trace) => schedule::judge(trace, None, options.false_alarm_rate),
-            Case::Pair(a, b) => compare(a, b, options),
-            Case::Record(lines) => judge_records(&sight_of(lines), options.false_alarm_rate),
-            Case::Against(a, b) => {
-                compare_where(&sight_of(a), &sight_of(b), options.false_alarm_rate)
-            }
-            Case::Paced(trace, interval, batch) => {
-                judge_pace(trace, *interval, *batch).alone(trace, options)
-            }
-        }
-    }
 }
 
 impl Outcome {
@@ -181,6 +133,7 @@ fn pair(name: &'static str, leaks: bool, a: Trace, b: Trace) -> Planted {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::checks::{audit, compare};
 
     #[test]
     fn honest_cases_pass_and_every_leak_is_caught_for_what_it_is() {

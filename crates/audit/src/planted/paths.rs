@@ -4,8 +4,8 @@
 //! The places of blocks are left out: a path is its label, and every request reads and writes whole
 //! paths.
 
+use super::case::{Case, Planted};
 use super::workload::SplitMix64;
-use super::{Case, Planted};
 use crate::checks::union_of_paths;
 use crate::trace::{Request, Trace};
 

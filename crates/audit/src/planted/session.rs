@@ -6,10 +6,10 @@
 
 mod recording;
 
-use super::recorded::Distortion;
+use super::case::{Case, Planted};
+use super::distortion::Distortion;
 use super::tape::Tape;
 use super::workload::SplitMix64;
-use super::{Case, Planted};
 use crate::schedule::Model;
 use crate::trace::{Kind, Request, Rule, Trace};
 

@@ -3,7 +3,7 @@
 //! This file implements the rules for places, records and states a second time, apart from the code
 //! that judges them. The tests of the command show that real volumes do the same.
 
-use super::recorded::Distortion;
+use super::distortion::Distortion;
 use crate::record::{Act, Call, Line, Session, VolumeLine};
 use crate::schedule::Model;
 use crate::sight::{Since, ahead, intent, object_of, operations};

@@ -3,7 +3,8 @@
 //! Each is a pair of traces of two equal amounts of work, or one trace at a pace, made of events
 //! alone. The paths are honest.
 
-use super::{Case, Planted, workload::SplitMix64};
+use super::case::{Case, Planted};
+use super::workload::SplitMix64;
 use crate::trace::{Kind, Request, Trace};
 use std::time::Duration;
 

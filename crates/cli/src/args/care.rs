@@ -1,6 +1,7 @@
 //! Looking after a volume, and watching what its store sees.
 
-use super::{NewPassphraseArgs, OpenArgs, PassphraseArgs};
+use super::open::OpenArgs;
+use super::passphrase::{NewPassphraseArgs, PassphraseArgs};
 use crate::human::parse_size;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;

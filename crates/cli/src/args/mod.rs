@@ -3,6 +3,8 @@
 mod care;
 mod mount;
 mod nbd;
+mod open;
+mod passphrase;
 mod serve;
 mod transfer;
 mod tree;
@@ -16,6 +18,8 @@ pub use care::{
 };
 pub use mount::{MountArgs, UmountArgs};
 pub use nbd::NbdArgs;
+pub use open::OpenArgs;
+pub use passphrase::{NewPassphraseArgs, PassphraseArgs};
 pub use serve::ServeArgs;
 pub use transfer::{CatArgs, GetArgs, InitArgs, PutArgs, SeenBy};
 pub use tree::{CpArgs, DuArgs, LsArgs, MkdirArgs, MvArgs, RmArgs, StatArgs};
@@ -23,10 +27,8 @@ pub use tree::{CpArgs, DuArgs, LsArgs, MkdirArgs, MvArgs, RmArgs, StatArgs};
 pub use ublk::UblkArgs;
 pub use watch::WatchArgs;
 
-use crate::human::parse_size;
-use clap::{Args, Parser, Subcommand};
-use oblivio_crypto::KdfParams;
-use std::path::{Path, PathBuf};
+use clap::{Parser, Subcommand};
+use std::path::Path;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -133,94 +135,6 @@ impl Command {
         };
         Some(place)
     }
-}
-
-/// Where the passphrase comes from.
-#[derive(Args, Clone, Debug, Default)]
-#[command(next_help_heading = "Passphrase")]
-pub struct PassphraseArgs {
-    /// Take the first line of this file as the passphrase
-    #[arg(long, value_name = "FILE", conflicts_with = "passphrase_fd")]
-    pub passphrase_file: Option<PathBuf>,
-    /// Take the first line from this open file descriptor as the passphrase
-    #[arg(long, value_name = "N")]
-    pub passphrase_fd: Option<u32>,
-}
-
-/// Where a new passphrase comes from.
-#[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "New passphrase")]
-pub struct NewPassphraseArgs {
-    /// Take the first line of this file as the new passphrase
-    #[arg(long, value_name = "FILE", conflicts_with = "new_passphrase_fd")]
-    pub new_passphrase_file: Option<PathBuf>,
-    /// Take the first line from this open file descriptor as the new passphrase
-    #[arg(long, value_name = "N")]
-    pub new_passphrase_fd: Option<u32>,
-    #[command(flatten)]
-    pub kdf: KdfArgs,
-}
-
-/// What guessing a passphrase costs.
-#[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "Price of guessing the passphrase")]
-pub struct KdfArgs {
-    /// Memory that each try takes [default: 64M]
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
-    pub kdf_memory: Option<u64>,
-    /// Passes over that memory [default: 3]
-    #[arg(long, value_name = "N")]
-    pub kdf_passes: Option<u32>,
-}
-
-impl KdfArgs {
-    /// The parameters; an error when they are out of bounds.
-    pub fn params(&self) -> anyhow::Result<KdfParams> {
-        let mut params = KdfParams::default();
-        if let Some(bytes) = self.kdf_memory {
-            params.memory_kib = u32::try_from(bytes >> 10).unwrap_or(u32::MAX);
-        }
-        params.passes = self.kdf_passes.unwrap_or(params.passes);
-        let bounds = "Memory goes from 32K to 4G, and memory times passes up to 64G.";
-        match params.check() {
-            Ok(()) => Ok(params),
-            Err(error) => Err(crate::exit::usage(error.to_string(), bounds)),
-        }
-    }
-}
-
-/// How a volume is opened.
-#[derive(Args, Clone, Debug, Default)]
-#[command(next_help_heading = "Opening the volume")]
-pub struct OpenArgs {
-    /// Memory to use, as in 64M or 1G [default: 448M; a mount or a disk server: a sixteenth of this
-    /// computer's, from 448M to 2G]
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
-    pub memory: Option<u64>,
-    /// I restored a backup: open the volume although it is older than what this computer saw
-    #[arg(long)]
-    pub accept_rollback: bool,
-    /// I put another volume in this place: open it although this computer used another one here
-    #[arg(long, hide_short_help = true)]
-    pub accept_other_volume: bool,
-    /// Nobody sees reads where the volume is (a restored snapshot, a read-only medium of mine):
-    /// read it, and write nothing there
-    #[arg(long, hide_short_help = true)]
-    pub unobserved: bool,
-    /// Round the accesses of each file operation up to a power of two
-    #[arg(long, hide_short_help = true)]
-    pub pad: bool,
-    /// Accesses a second: exactly this many, whether needed or not
-    #[arg(long, value_name = "RATE", hide_short_help = true, value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    pub pace: Option<u32>,
-    /// Write what the storage was shown to this file, for `oblivio audit --trace`
-    #[arg(long, value_name = "FILE", alias = "record", hide_short_help = true)]
-    pub trace_out: Option<PathBuf>,
-    /// No progress, no summary; errors and warnings only
-    #[arg(short, long)]
-    pub quiet: bool,
-    #[command(flatten)]
-    pub passphrase: PassphraseArgs,
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! A volume as a directory.
 
-use super::OpenArgs;
+use super::open::OpenArgs;
 use crate::mount::Look;
 use clap::Args;
 use std::path::PathBuf;

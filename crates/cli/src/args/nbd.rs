@@ -1,6 +1,6 @@
 //! A volume as a disk.
 
-use super::ServeArgs;
+use super::serve::ServeArgs;
 use clap::{ArgGroup, Args};
 use std::path::PathBuf;
 

@@ -1,6 +1,6 @@
 //! The arguments of every command that serves a disk.
 
-use super::OpenArgs;
+use super::open::OpenArgs;
 use clap::Args;
 use std::path::PathBuf;
 

@@ -1,6 +1,7 @@
 //! Making a volume, and moving files in and out.
 
-use super::{KdfArgs, OpenArgs};
+use super::open::OpenArgs;
+use super::passphrase::KdfArgs;
 use crate::human::parse_size;
 use clap::{Args, ValueEnum};
 use std::ffi::OsString;

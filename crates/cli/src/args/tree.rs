@@ -1,6 +1,6 @@
 //! Looking at the files of a volume and changing their tree.
 
-use super::OpenArgs;
+use super::open::OpenArgs;
 use clap::Args;
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
 //! A volume as a block device of this computer.
 
-use super::ServeArgs;
+use super::serve::ServeArgs;
 use clap::Args;
 
 /// Make a volume that holds a disk a block device of this computer

@@ -1,6 +1,6 @@
 //! Two traces side by side: what the contract lets the storage see.
 
-use super::Judged;
+use super::judged::Judged;
 use crate::exit::{Code, fault};
 use crate::human::say;
 use anyhow::Result;

@@ -1,6 +1,7 @@
 //! `audit`: could the storage tell what was done?
 
 mod against;
+mod judged;
 mod pace;
 #[cfg(test)]
 mod sessions;
@@ -11,12 +12,13 @@ use crate::exit::{Code, fault, usage};
 use crate::human::{self, say, say_json};
 use crate::progress::Progress;
 use anyhow::{Context, Result};
+use judged::{Judged, verdict};
 use oblivio_audit::picture::{self, EXPOSED, Panel};
 use oblivio_audit::planted::{SplitMix64, Workload, self_test};
 use oblivio_audit::record::Lines;
-use oblivio_audit::schedule::{self, Seen};
+use oblivio_audit::schedule;
 use oblivio_audit::sight::{self, Observer, Sight};
-use oblivio_audit::{Options, Report, Trace, Verdict};
+use oblivio_audit::{Options, Trace, Verdict};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::BufReader;
@@ -25,20 +27,6 @@ use workloads::{Mixed, Worked};
 
 /// Accesses drawn; more would only blacken the picture.
 const DRAWN: usize = 3000;
-
-/// One judgement and its subject.
-struct Judged {
-    what: String,
-    report: Report,
-    /// For two traces: what the contract lets the storage see.
-    seen: Vec<Seen>,
-}
-
-impl Judged {
-    fn new(what: impl Into<String>, report: Report) -> Self {
-        Self { what: what.into(), report, seen: Vec::new() }
-    }
-}
 
 /// Runs the command.
 pub fn run(args: &AuditArgs) -> Result<()> {
@@ -69,15 +57,6 @@ pub fn run(args: &AuditArgs) -> Result<()> {
             "something leaks: the storage was shown what depends on what was done",
             "Run it again with -v to see which test found what, and please report it.",
         )),
-    }
-}
-
-fn verdict(judged: &[Judged]) -> Verdict {
-    let any = |verdict| judged.iter().any(|one| one.report.verdict == verdict);
-    match (any(Verdict::Leak), any(Verdict::TooShort)) {
-        (true, _) => Verdict::Leak,
-        (false, true) => Verdict::TooShort,
-        (false, false) => Verdict::Pass,
     }
 }
 

@@ -138,11 +138,11 @@ impl Source {
 
     /// Position and page count of each file in a row on a disk that is only encrypted; and the
     /// total of pages.
-    pub fn layout(&self) -> (Vec<(u64, u64)>, u64) {
+    pub fn layout(&self, page_bytes: u64) -> (Vec<(u64, u64)>, u64) {
         let mut end = 0;
         let mut places = Vec::new();
         for at in 0..self.files.len() {
-            let pages = self.len(at).div_ceil(super::BLOCK_BYTES as u64);
+            let pages = self.len(at).div_ceil(page_bytes);
             places.push((end, pages));
             end += pages;
         }

@@ -2,38 +2,16 @@
 
 mod files;
 mod proof;
+mod stage;
 mod watch;
 
 use crate::args::DemoArgs;
 use crate::human::{self, say};
-use crate::recorder::Recorder;
 use anyhow::{Context, Result};
-use files::Source;
-use oblivio_audit::record::Session;
-use oblivio_crypto::{KdfParams, Passphrase};
-use oblivio_store::LocalStore;
+use oblivio_crypto::Passphrase;
 use oblivio_volume::fs::FileSystem;
-use oblivio_volume::{CreateOptions, OpenOptions, Volume};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use stage::Stage;
 use std::time::Instant;
-
-/// Small blocks, and little memory while the storage is watched: it must see as much of this small
-/// volume as of a large one.
-const BLOCK_BYTES: usize = 4 << 10;
-const WATCHED_MEMORY: usize = 2 << 20;
-/// Memory the rest of the time.
-const MEMORY: usize = 64 << 20;
-
-/// The demo's folder and its content.
-pub struct Stage {
-    pub source: Source,
-    /// The volume's folder.
-    pub volume: PathBuf,
-    /// Folder for the files read back.
-    pub scratch: PathBuf,
-    passphrase: Passphrase,
-}
 
 /// Runs the command.
 pub fn run(args: &DemoArgs) -> Result<()> {
@@ -69,41 +47,6 @@ fn made_up_passphrase() -> Result<Passphrase> {
     let mut bytes = zeroize::Zeroizing::new([0; 32]);
     std::fs::File::open("/dev/urandom")?.read_exact(&mut *bytes)?;
     Ok(Passphrase::new(bytes.to_vec()))
-}
-
-impl Stage {
-    /// Opens the volume of a folder in a new session.
-    pub fn open(&self, folder: &Path, mut options: OpenOptions) -> Result<Volume> {
-        if options.memory_bytes == 0 {
-            options.memory_bytes = MEMORY;
-        }
-        let store = Arc::new(LocalStore::open(folder)?);
-        Ok(Volume::open(store, &self.passphrase, options)?)
-    }
-
-    /// The same with little memory and a recorder on the store.
-    pub fn open_watched(&self, folder: &Path, recorder: &Recorder) -> Result<Volume> {
-        recorder.begin(Session::default());
-        let store = recorder.over(Arc::new(LocalStore::open(folder)?));
-        let options = OpenOptions {
-            memory_bytes: WATCHED_MEMORY,
-            on_shown: Some(recorder.callback()),
-            ..OpenOptions::default()
-        };
-        Ok(Volume::open(store, &self.passphrase, options)?)
-    }
-
-    fn create(&self) -> Result<Volume> {
-        let create = CreateOptions {
-            block_bytes: BLOCK_BYTES,
-            capacity_bytes: 1 << 30,
-            // A long random passphrase need not be costly to guess.
-            kdf: KdfParams { memory_kib: 32, passes: 1, lanes: 4 },
-        };
-        let open = OpenOptions { memory_bytes: MEMORY, ..OpenOptions::default() };
-        let store = Arc::new(LocalStore::create(&self.volume)?);
-        Ok(Volume::create(store, &self.passphrase, create, open)?)
-    }
 }
 
 fn store_files(stage: &Stage) -> Result<()> {

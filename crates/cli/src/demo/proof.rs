@@ -1,7 +1,7 @@
 //! Everything comes back, and a changed byte is refused.
 
-use super::Stage;
 use super::files::remote;
+use super::stage::Stage;
 use crate::human::{self, grouped, say};
 use anyhow::{Context, Result, bail};
 use oblivio_volume::fs::FileSystem;

@@ -1,7 +1,7 @@
 //! What the storage sees of one file read 30 times and of 30 files read once.
 
-use super::Stage;
 use super::files::{READ, remote};
+use super::stage::{BLOCK_BYTES, Stage};
 use crate::audit;
 use crate::human::{self, say};
 use crate::recorder::Recorder;
@@ -67,7 +67,7 @@ fn read(stage: &Stage, files: &[usize]) -> Result<Trace> {
 }
 
 fn plain(stage: &Stage, what: &str, files: &[usize]) -> Sight {
-    let (layout, of) = stage.source.layout();
+    let (layout, of) = stage.source.layout(BLOCK_BYTES as u64);
     let pages = |&at: &usize| {
         let (first, count): (u64, u64) = layout[at];
         first..first + count

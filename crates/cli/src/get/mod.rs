@@ -1,6 +1,7 @@
 //! `get` and `cat`: files out of a volume.
 
 mod local;
+mod pieces;
 mod tree;
 
 use crate::args::{CatArgs, GetArgs};
@@ -10,19 +11,16 @@ use crate::open::{self, Session};
 use crate::progress::{self, Progress};
 use crate::put::{Summary, in_words};
 use crate::remote::{self, RemotePath};
-use crate::watch::{OrdinaryEvent, Publisher};
 use anyhow::{Context, Result};
 use local::Folder;
-use oblivio_volume::Error;
-use oblivio_volume::fs::{Attr, FileKind, FileSystem};
+use oblivio_volume::fs::FileKind;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-pub use tree::Get;
+use tree::Get;
 
-/// Bytes per read: many blocks of the volume, which then share accesses.
-pub const PIECE: usize = 4 << 20;
+pub use pieces::each_piece;
 
 /// Runs `get`.
 pub fn run(args: &GetArgs) -> Result<()> {
@@ -74,34 +72,6 @@ fn to_stdout(session: &Session, path: &RemotePath, quiet: bool) -> Result<()> {
         Ok(out.write_all(piece)?)
     })?;
     Ok(out.flush()?)
-}
-
-/// Calls `each` with the pieces of a file and their offsets, in order.
-pub fn each_piece(
-    fs: &FileSystem,
-    publisher: &Publisher,
-    attr: &Attr,
-    mut each: impl FnMut(u64, &[u8]) -> Result<()>,
-) -> Result<()> {
-    let handle = fs.open_file(attr.ino)?;
-    let mut read = || {
-        let mut at = 0;
-        while at < attr.size {
-            let piece = fs.read(handle, at, PIECE)?;
-            let len = piece.len() as u64;
-            publisher.ordinary(OrdinaryEvent::read(attr.ino, attr.size, at, len));
-            if piece.is_empty() {
-                let what = format!("a file ends at byte {at} and not at byte {}", attr.size);
-                return Err(Error::Tampered(what).into());
-            }
-            each(at, &piece)?;
-            at += len;
-        }
-        Ok(())
-    };
-    let read = read();
-    fs.close(handle)?;
-    read
 }
 
 fn get(args: &GetArgs, session: &Session, path: &RemotePath) -> Result<Summary> {

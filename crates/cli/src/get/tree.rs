@@ -1,7 +1,7 @@
 //! The walk over the volume's files, and what it makes on the local disk.
 
-use super::each_piece;
 use super::local::{self, Folder, check_name};
+use super::pieces::each_piece;
 use crate::exit::{Code, Failures, fault};
 use crate::human;
 use crate::open::Session;

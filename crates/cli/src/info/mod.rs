@@ -1,5 +1,6 @@
 //! `info`: what a volume is, what it costs, and what its storage learns.
 
+mod facts;
 mod sequential;
 mod tree;
 
@@ -7,7 +8,7 @@ use crate::args::InfoArgs;
 use crate::human::{self, grouped, say, say_json, size};
 use crate::open;
 use anyhow::Result;
-use oblivio_volume::fs::Usage;
+use facts::{Holds, capacity, disk_used, row, used};
 use oblivio_volume::{EngineInfo, VolumeInfo};
 use serde_json::{Value, json};
 
@@ -20,21 +21,6 @@ pub fn run(args: &InfoArgs) -> Result<()> {
         |disk, info| Ok((info.clone(), Holds::Disk(disk.size()))),
     )?;
     if args.json { say_json(&as_json(&info, &holds)) } else { in_words(&info, &holds) }
-}
-
-/// What a volume is used for.
-enum Holds {
-    Files(Usage),
-    /// A disk of this many bytes.
-    Disk(u64),
-}
-
-fn capacity(info: &VolumeInfo) -> u64 {
-    info.capacity_blocks.saturating_mul(info.block_bytes as u64)
-}
-
-fn used(usage: &Usage) -> u64 {
-    (usage.data_blocks + usage.metadata_blocks) * usage.block_bytes
 }
 
 fn as_json(info: &VolumeInfo, holds: &Holds) -> Value {
@@ -68,16 +54,6 @@ fn as_json(info: &VolumeInfo, holds: &Holds) -> Value {
         }
     }
     value
-}
-
-/// Bytes of a disk that take space; `None` where the whole disk always does.
-fn disk_used(info: &VolumeInfo, size: u64) -> Option<u64> {
-    let live = info.tree()?.live_blocks;
-    Some(live.saturating_mul(info.block_bytes as u64).min(size))
-}
-
-fn row(name: &str, value: String) -> Result<()> {
-    say(format!("  {name:<14}{value}"))
 }
 
 fn in_words(info: &VolumeInfo, holds: &Holds) -> Result<()> {

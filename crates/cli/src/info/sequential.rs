@@ -1,6 +1,6 @@
 //! The report on a sequential engine.
 
-use super::{Holds, row};
+use super::facts::{Holds, row};
 use crate::human::{self, grouped, say, size};
 use anyhow::Result;
 use oblivio_volume::{SequentialInfo, VolumeInfo};

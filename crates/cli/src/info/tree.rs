@@ -1,6 +1,6 @@
 //! The report on a tree.
 
-use super::{Holds, row};
+use super::facts::{Holds, row};
 use crate::human::{self, grouped, say, size};
 use anyhow::Result;
 use oblivio_volume::{TreeInfo, VolumeInfo};

@@ -5,11 +5,11 @@
 //! open.
 
 use super::convert;
-use super::request::{Answer, Listed};
-use super::server::{Served, Server};
+use super::errno::Fail;
+use super::request::Listed;
 use fuser::{Errno, FileType};
 use oblivio_volume::Error;
-use oblivio_volume::fs::{Attr, DirEntry, Ino};
+use oblivio_volume::fs::{Attr, DirEntry, FileSystem, Ino};
 use std::collections::{HashMap, VecDeque};
 
 /// Cookies: where `.` and `..` end and names begin.
@@ -27,6 +27,12 @@ const MOST_PLAIN: usize = 1024;
 #[derive(Default)]
 pub struct Directories(HashMap<u64, Cursor>);
 
+/// The file system to list, and how often it has changed.
+pub struct Now<'f> {
+    pub fs: &'f FileSystem,
+    pub changes: u64,
+}
+
 #[derive(Default)]
 struct Cursor {
     /// `names[i]` ends at cookie `AFTER_DOTS + 1 + i`.
@@ -38,6 +44,31 @@ struct Cursor {
     changes: u64,
     /// Whether no more names follow `ahead`.
     ended: bool,
+}
+
+impl Directories {
+    /// Begins a listing.
+    pub fn opened(&mut self, fh: u64) {
+        self.0.insert(fh, Cursor::default());
+    }
+
+    /// Ends a listing, if it is one.
+    pub fn closed(&mut self, fh: u64) {
+        self.0.remove(&fh);
+    }
+
+    /// Entries of a directory after a cookie, as many as a buffer of the kernel may hold. `plus`
+    /// asks for attributes.
+    pub fn list(
+        &mut self,
+        now: &Now<'_>,
+        ino: Ino,
+        fh: u64,
+        from: u64,
+        plus: bool,
+    ) -> Result<Vec<Listed>, Fail> {
+        self.0.get_mut(&fh).ok_or(Errno::EBADF)?.list(now, ino, from, plus)
+    }
 }
 
 impl Cursor {
@@ -57,56 +88,32 @@ impl Cursor {
         let name = usize::try_from(index).ok().and_then(|index| self.names.get(index));
         name.map(|name| Some(name.as_slice())).ok_or(Errno::EINVAL)
     }
-}
-
-impl Server {
-    pub(super) fn open_dir(&mut self, ino: Ino) -> Served {
-        // While open, the directory outlives its name.
-        let handle = self.fs.open_directory(ino)?;
-        let fh = self.new_fh();
-        self.files.insert(fh, handle);
-        self.directories.0.insert(fh, Cursor::default());
-        Ok(Answer::Opened(fh))
-    }
-
-    pub(super) fn close_dir(&mut self, fh: u64) -> oblivio_volume::Result<()> {
-        self.directories.0.remove(&fh);
-        self.release(fh)
-    }
-
-    pub(super) fn read_dir(&mut self, ino: Ino, fh: u64, from: u64, plus: bool) -> Served {
-        // Removed from the map, because filling it needs the file system as well.
-        let mut cursor = self.directories.0.remove(&fh).ok_or(Errno::EBADF)?;
-        let listed = self.list(&mut cursor, ino, from, plus);
-        self.directories.0.insert(fh, cursor);
-        listed.map(Answer::Listing)
-    }
 
     fn list(
-        &self,
-        cursor: &mut Cursor,
+        &mut self,
+        now: &Now<'_>,
         ino: Ino,
         from: u64,
         plus: bool,
-    ) -> Result<Vec<Listed>, super::errno::Fail> {
+    ) -> Result<Vec<Listed>, Fail> {
         let most = if plus { MOST_PLUS } else { MOST_PLAIN };
         let mut listed = Vec::new();
         if from < AFTER_DOT {
             listed.push(dots(AFTER_DOT, b".", ino));
         }
         if from < AFTER_DOTS {
-            listed.push(dots(AFTER_DOTS, b"..", self.fs.parent(ino)?));
+            listed.push(dots(AFTER_DOTS, b"..", now.fs.parent(ino)?));
         }
-        self.look_ahead(cursor, ino, from.max(AFTER_DOTS))?;
+        self.look_ahead(now, ino, from.max(AFTER_DOTS))?;
         let mut at = 0;
-        while listed.len() < most && at < cursor.ahead.len() {
-            if plus && cursor.ahead.get(at).is_some_and(|(_, attr)| attr.is_none()) {
-                self.fill_attr(cursor, at)?;
+        while listed.len() < most && at < self.ahead.len() {
+            if plus && self.ahead.get(at).is_some_and(|(_, attr)| attr.is_none()) {
+                self.fill_attr(now, at)?;
             }
-            let Some((entry, attr)) = cursor.ahead.get(at) else { break };
+            let Some((entry, attr)) = self.ahead.get(at) else { break };
             let (name, attr) = (entry.name.clone(), attr.clone());
             let (ino, kind) = (entry.ino, convert::kind(entry.kind));
-            let cookie = cursor.cookie(&name);
+            let cookie = self.cookie(&name);
             // An entry whose inode is gone no longer exists.
             if !plus || attr.is_some() {
                 listed.push(Listed { cookie, name, ino, kind, attr });
@@ -116,9 +123,9 @@ impl Server {
         Ok(listed)
     }
 
-    fn fill_attr(&self, cursor: &mut Cursor, at: usize) -> oblivio_volume::Result<()> {
-        if let Some((entry, attr)) = cursor.ahead.get_mut(at) {
-            *attr = match self.fs.attr(entry.ino) {
+    fn fill_attr(&mut self, now: &Now<'_>, at: usize) -> oblivio_volume::Result<()> {
+        if let Some((entry, attr)) = self.ahead.get_mut(at) {
+            *attr = match now.fs.attr(entry.ino) {
                 Ok(found) => Some(found),
                 Err(Error::NotFound(_)) => None,
                 Err(error) => return Err(error),
@@ -127,31 +134,26 @@ impl Server {
         Ok(())
     }
 
-    /// Makes `cursor.ahead` begin right after the cookie `from`. Entries are dropped only now,
+    /// Makes `self.ahead` begin right after the cookie `from`. Entries are dropped only now,
     /// because not all of them may have fitted the kernel's buffer.
-    fn look_ahead(
-        &self,
-        cursor: &mut Cursor,
-        ino: Ino,
-        from: u64,
-    ) -> Result<(), super::errno::Fail> {
-        let undisturbed = cursor.changes == self.changes;
-        if undisturbed && cursor.ahead_from != 0 {
-            while cursor.ahead_from != from {
-                let Some((entry, _)) = cursor.ahead.pop_front() else { break };
-                cursor.ahead_from = cursor.cookie(&entry.name);
+    fn look_ahead(&mut self, now: &Now<'_>, ino: Ino, from: u64) -> Result<(), Fail> {
+        let undisturbed = self.changes == now.changes;
+        if undisturbed && self.ahead_from != 0 {
+            while self.ahead_from != from {
+                let Some((entry, _)) = self.ahead.pop_front() else { break };
+                self.ahead_from = self.cookie(&entry.name);
             }
-            if cursor.ahead_from == from && (cursor.ended || !cursor.ahead.is_empty()) {
+            if self.ahead_from == from && (self.ended || !self.ahead.is_empty()) {
                 return Ok(());
             }
         }
-        let first = cursor.ahead_from == 0;
+        let first = self.ahead_from == 0;
         let limit = if first || undisturbed { PAGE } else { SMALL_PAGE };
-        let page = self.fs.read_dir(ino, cursor.name(from)?, limit)?;
-        cursor.ended = page.len() < limit;
-        cursor.ahead = page.into_iter().map(|entry| (entry, None)).collect();
-        cursor.ahead_from = from;
-        cursor.changes = self.changes;
+        let page = now.fs.read_dir(ino, self.name(from)?, limit)?;
+        self.ended = page.len() < limit;
+        self.ahead = page.into_iter().map(|entry| (entry, None)).collect();
+        self.ahead_from = from;
+        self.changes = now.changes;
         Ok(())
     }
 }

@@ -6,11 +6,9 @@
 //! it writes copies in large pieces.
 
 use super::convert;
-use super::references::References;
-use super::reply::{self, GENERATION, Long, TTL, answer};
-use super::request::{Answer, Caller, Change, Op, Place, Queue, Replier};
-use super::scarce::Scarce;
-use super::writers::Writers;
+use super::kernel::Kernel;
+use super::reply::{self, GENERATION, TTL, answer};
+use super::request::{Answer, Caller, Change, Op, Place, Replier};
 use fuser::{
     BsdFileFlags, Errno, FileHandle, FopenFlags, INodeNo, IoctlFlags, KernelConfig, LockOwner,
     OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
@@ -21,25 +19,10 @@ use oblivio_volume::fs::RenameMode;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::mpsc::Sender;
 use std::time::{Duration, SystemTime};
 
 const O_TRUNC: i32 = 0o1000;
 const O_EXCL: i32 = 0o200;
-
-/// Decodes the kernel's requests.
-pub struct Kernel {
-    pub queue: Arc<Queue>,
-    pub block_bytes: u32,
-    pub writers: Writers,
-    pub references: References,
-    pub scarce: Scarce,
-    /// Requests that must follow the kernel's cached writes of the file.
-    pub flush: Sender<(Op, Replier)>,
-    /// Answers that take long to hand over.
-    pub long: Sender<Long>,
-}
 
 fn at(parent: INodeNo, name: &OsStr) -> Place {
     Place { parent: parent.0, name: name.as_bytes().to_vec() }

@@ -12,6 +12,7 @@ mod data;
 mod directories;
 mod errno;
 mod fuse;
+mod kernel;
 pub mod log;
 mod names;
 mod options;

@@ -1,15 +1,8 @@
 //! Handing answers to the kernel, and the settings agreed with it.
 
-use super::convert;
-use super::fuse::Kernel;
-use super::request::{Answer, Op};
-use fuser::{
-    Errno, Generation, InitFlags, KernelConfig, ReplyAttr, ReplyData, ReplyEmpty, ReplyEntry,
-    ReplyStatfs, ReplyWrite, ReplyXattr,
-};
-use oblivio_volume::fs::{Ino, NAME_BYTES, Usage};
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SendError};
+use fuser::{Generation, InitFlags, KernelConfig, ReplyData, ReplyStatfs};
+use oblivio_volume::fs::{NAME_BYTES, Usage};
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 /// How long the kernel may cache entries and attributes.
@@ -19,8 +12,6 @@ pub const GENERATION: Generation = Generation(0);
 /// The largest read and write, and what the kernel reads ahead.
 pub const MAX_IO: u32 = 1 << 20;
 const MAX_BACKGROUND: u16 = 32;
-/// From this size on, handing data over takes longer than waking a thread to do it.
-const LONG: usize = 64 << 10;
 
 /// Turns on the kernel's optional features.
 pub fn configure(config: &mut KernelConfig) {
@@ -58,86 +49,6 @@ macro_rules! answer {
             Err(errno) => $reply.error(errno),
         })
     };
-}
-
-impl Kernel {
-    pub(super) fn entry(&self, op: Op, reply: ReplyEntry) {
-        let (block, references) = (self.block_bytes, self.references.clone());
-        let scarce = self.scarce.clone();
-        self.queue.push(
-            op,
-            answer!(reply,
-                Answer::Entry(Some(attr)) => {
-                    references.told(attr.ino);
-                    reply.entry(&TTL, &convert::attr(&attr, block), GENERATION);
-                    scarce.told(attr.ino);
-                },
-                Answer::Entry(None) => reply.entry(&TTL, &convert::nothing(), GENERATION),
-            ),
-        );
-    }
-
-    pub(super) fn empty(&self, op: Op, reply: ReplyEmpty) {
-        self.queue.push(op, answer!(reply, Answer::Done => reply.ok()));
-    }
-
-    pub(super) fn attr(&self, op: Op, reply: ReplyAttr) {
-        let (block, scarce) = (self.block_bytes, self.scarce.clone());
-        self.queue.push(
-            op,
-            answer!(reply, Answer::Attr(attr) => {
-                reply.attr(&TTL, &convert::attr(&attr, block));
-                scarce.told(attr.ino);
-            }),
-        );
-    }
-
-    /// A program is about to write: the kernel has already forgotten the attributes that it gets
-    /// now.
-    pub(super) fn asked(&self, ino: Ino, fh: u64, reply: ReplyAttr) {
-        let (block, queue) = (self.block_bytes, Arc::clone(&self.queue));
-        self.scarce.before(ino, move || {
-            queue.push(
-                Op::Ask { ino, fh },
-                answer!(reply, Answer::Attr(attr) => reply.attr(&TTL, &convert::attr(&attr, block))),
-            );
-        });
-    }
-
-    pub(super) fn written(&self, op: Op, reply: ReplyWrite) {
-        self.queue.push(op, answer!(reply, Answer::Written(bytes) => reply.written(bytes)));
-    }
-
-    pub(super) fn data(&self, op: Op, reply: ReplyData) {
-        self.queue.push(op, answer!(reply, Answer::Data(data) => reply.data(&data)));
-    }
-
-    /// As [`Self::data`], for long data: the server goes on during the hand-over.
-    pub(super) fn long_data(&self, op: Op, reply: ReplyData) {
-        let long = self.long.clone();
-        self.queue.push(
-            op,
-            answer!(reply,
-                Answer::Data(data) if data.len() >= LONG => {
-                    // Without the thread, hand it over here.
-                    if let Err(SendError((reply, data))) = long.send((reply, data)) {
-                        reply.data(&data);
-                    }
-                },
-                Answer::Data(data) => reply.data(&data),
-            ),
-        );
-    }
-
-    pub(super) fn xattr(&self, op: Op, reply: ReplyXattr) {
-        self.queue.push(
-            op,
-            answer!(reply,
-                Answer::Data(data) => reply.data(&data),
-                Answer::Size(size) => reply.size(size),
-            ),
-        );
-    }
 }
 
 pub(super) use answer;

@@ -3,7 +3,7 @@
 //! It takes all waiting requests at once. One oblivious batch serves all reads, one commit serves
 //! all syncs, and everything else runs one after the other in order of arrival.
 
-use super::directories::Directories;
+use super::directories::{Directories, Now};
 use super::errno::{self, Fail};
 use super::request::{Answer, Change, Op, Queue, Request, RequestKind};
 use super::scarce::{Need, Scarce};
@@ -67,12 +67,12 @@ pub struct Server {
     lost: Arc<AtomicU64>,
     unlearn: Option<Sender<Unlearn>>,
     pub(super) files: HashMap<u64, Handle>,
-    pub(super) directories: Directories,
+    directories: Directories,
     next_fh: u64,
     /// The inode that the current request changed, if its answer does not tell the kernel so.
     pub(super) outdated: Option<Ino>,
     /// Counts changes; a listing from before is known to be old.
-    pub(super) changes: u64,
+    changes: u64,
 }
 
 impl Server {
@@ -347,6 +347,25 @@ impl Server {
             Some(handle) => self.fs.close(handle),
             None => Ok(()),
         }
+    }
+
+    fn open_dir(&mut self, ino: Ino) -> Served {
+        // While open, the directory outlives its name.
+        let handle = self.fs.open_directory(ino)?;
+        let fh = self.new_fh();
+        self.files.insert(fh, handle);
+        self.directories.opened(fh);
+        Ok(Answer::Opened(fh))
+    }
+
+    fn close_dir(&mut self, fh: u64) -> Result<()> {
+        self.directories.closed(fh);
+        self.release(fh)
+    }
+
+    fn read_dir(&mut self, ino: Ino, fh: u64, from: u64, plus: bool) -> Served {
+        let now = Now { fs: &self.fs, changes: self.changes };
+        self.directories.list(&now, ino, fh, from, plus).map(Answer::Listing)
     }
 
     fn apply(&mut self, op: &Op) -> Served {

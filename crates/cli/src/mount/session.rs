@@ -1,7 +1,7 @@
 //! A file system on a directory: the threads of a mount and how it ends.
 
 use super::attach::{self, Look};
-use super::fuse::Kernel;
+use super::kernel::Kernel;
 use super::log;
 use super::references::References;
 use super::reply;

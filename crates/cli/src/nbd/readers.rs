@@ -1,8 +1,7 @@
 //! Threads that answer reads beside the one that works on the disk, where reads are no accesses. A
 //! read waits for no write and no flush, and several reads keep the disk and all cores at work.
 
-use super::request::{Answer, Op, Queue, Slot};
-use super::server::{OnRequest, errno_of, tell};
+use super::request::{Answer, OnRequest, Op, Queue, Slot, errno_of, tell};
 use super::wire::Errno;
 use crate::mount::log;
 use crate::server::{Judge, READ_BYTES};

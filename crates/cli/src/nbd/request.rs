@@ -1,11 +1,12 @@
 //! Clients' requests as plain data, checked before they are queued.
 
 use super::negotiation::{Agreed, Export};
-use super::server::errno_of;
 use super::wire::{Errno, Header, MOST_PAYLOAD, command, flag};
 use crate::queue::{self, Refusal};
+use crate::watch::OrdinaryEvent;
 use oblivio_volume::Error;
 use oblivio_volume::disk::Extent;
+use std::sync::Arc;
 
 /// One request for the disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +27,9 @@ pub enum Answer {
     Extents(Vec<Extent>),
 }
 
+/// Observes each read and write before it is served.
+pub type OnRequest = Arc<dyn Fn(OrdinaryEvent) + Send + Sync>;
+
 impl Refusal for Errno {
     const STALLED: Self = Errno::Io;
 
@@ -34,10 +38,33 @@ impl Refusal for Errno {
     }
 }
 
+/// The protocol's number for an error.
+pub fn errno_of(error: &Error) -> Errno {
+    match error {
+        Error::Full(_) => Errno::NoSpace,
+        Error::Invalid(_) => Errno::Invalid,
+        _ => Errno::Io,
+    }
+}
+
 pub type Replier = queue::Replier<Answer, Errno>;
 pub type Slot = queue::Slot<Answer, Errno>;
 pub type Request = queue::Request<Op, Answer, Errno>;
 pub type Queue = queue::Queue<Op, Answer, Errno>;
+
+/// Reports a read or a write on a disk of `size` bytes to the hook, if there is one.
+pub(super) fn tell(hook: Option<&OnRequest>, size: u64, op: &Op) {
+    let Some(hook) = hook else { return };
+    match op {
+        Op::Read { offset, len } => {
+            hook(OrdinaryEvent::read(1, size, *offset, u64::from(*len)));
+        }
+        Op::Write { offset, data, .. } => {
+            hook(OrdinaryEvent::write(1, size, *offset, data.len() as u64));
+        }
+        _ => {}
+    }
+}
 
 /// The request in a header, if it is valid; a write still lacks its bytes. A disconnect is not a
 /// request.

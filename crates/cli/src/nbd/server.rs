@@ -5,12 +5,11 @@
 //! together be served in any order; a read that came after the answer to a write sees the write.
 
 use super::readers::{self, Readers};
-use super::request::{Answer, Op, Queue, Request, Slot};
+use super::request::{Answer, OnRequest, Op, Queue, Request, Slot, errno_of, tell};
 use super::wire::Errno;
 use crate::server::{CHANGE_BYTES, Habits, Upkeep};
-use crate::watch::OrdinaryEvent;
+use oblivio_volume::Result;
 use oblivio_volume::disk::Disk;
-use oblivio_volume::{Error, Result};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,9 +25,6 @@ const ADVICE: &str = "nothing more is read or written until the disk is served a
                       is; then end this server, as its clients let go, and start it again. If it \
                       fails again, `oblivio check VOLUME` says what is damaged; restore a backup \
                       then";
-
-/// Observes each read and write before it is served.
-pub type OnRequest = Arc<dyn Fn(OrdinaryEvent) + Send + Sync>;
 
 /// The server's parameters.
 pub struct Settings {
@@ -171,27 +167,5 @@ impl Server {
         for slot in waiting {
             slot.answer(errno.map_or(Ok(Answer::Done), Err));
         }
-    }
-}
-
-/// Reports a read or a write on a disk of `size` bytes to the hook, if there is one.
-pub(super) fn tell(hook: Option<&OnRequest>, size: u64, op: &Op) {
-    let Some(hook) = hook else { return };
-    match op {
-        Op::Read { offset, len } => {
-            hook(OrdinaryEvent::read(1, size, *offset, u64::from(*len)));
-        }
-        Op::Write { offset, data, .. } => {
-            hook(OrdinaryEvent::write(1, size, *offset, data.len() as u64));
-        }
-        _ => {}
-    }
-}
-
-pub fn errno_of(error: &Error) -> Errno {
-    match error {
-        Error::Full(_) => Errno::NoSpace,
-        Error::Invalid(_) => Errno::Invalid,
-        _ => Errno::Io,
     }
 }

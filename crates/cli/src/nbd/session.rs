@@ -2,8 +2,8 @@
 
 use super::listen::{Conn, Listener};
 use super::negotiation::{Export, choose, negotiate, until_tls};
-use super::request::Queue;
-use super::server::{OnRequest, Server, Settings};
+use super::request::{OnRequest, Queue};
+use super::server::{Server, Settings};
 use super::tls::{self, Hurried};
 use super::transmission::transmit;
 use crate::mount::log;

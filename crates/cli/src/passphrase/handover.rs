@@ -5,7 +5,7 @@
 //! finds a passphrase there executes itself again at once, without it. The new program has another
 //! memory, and reads the passphrase, once, from a pipe.
 
-use super::{Bytes, MAX_LEN, open_fd};
+use super::bytes::{Bytes, MAX_LEN, open_fd};
 use crate::exit::usage;
 use anyhow::{Context, Result};
 use rustix::fd::{AsRawFd, OwnedFd};

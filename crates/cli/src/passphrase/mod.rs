@@ -4,6 +4,7 @@
 //! buffer but those here and is wiped after use. One in the environment is taken from there at once
 //! ([`handover`]).
 
+mod bytes;
 mod handover;
 mod terminal;
 
@@ -12,19 +13,12 @@ pub use handover::{Handed, forget, leave_environment};
 use crate::args::{NewPassphraseArgs, PassphraseArgs};
 use crate::exit::{Code, fault, usage};
 use anyhow::{Context, Result};
+use bytes::{Bytes, first_line, normal, not_empty, open_fd, passphrase};
 use handover::{Given, taken};
 use oblivio_crypto::Passphrase;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
-use std::path::{Path, PathBuf};
-use unicode_normalization::UnicodeNormalization;
-use zeroize::Zeroizing;
-
-/// Limit of a passphrase; a wrong file is noticed instead of read to its end.
-const MAX_LEN: usize = 4096;
-
-/// A passphrase as bytes, wiped on drop.
-type Bytes = Zeroizing<Vec<u8>>;
+use std::path::Path;
 
 /// The passphrase of an existing volume.
 pub fn known(args: &PassphraseArgs) -> Result<Passphrase> {
@@ -63,10 +57,6 @@ pub fn new(args: &NewPassphraseArgs) -> Result<Passphrase> {
         Some(bytes) => not_empty(bytes).map(passphrase),
         None => twice("New passphrase: "),
     }
-}
-
-fn passphrase(mut bytes: Bytes) -> Passphrase {
-    Passphrase::new(std::mem::take(&mut *bytes))
 }
 
 /// From here on this process holds keys and plaintext. It leaves no core dump, and other programs
@@ -122,55 +112,6 @@ fn from_fd(fd: u32) -> Result<Bytes> {
     first_line(|byte| file.read(byte)).with_context(what)
 }
 
-/// Opens by path: taking over a bare number needs `unsafe`.
-fn open_fd(fd: u32) -> io::Result<File> {
-    File::open(PathBuf::from(format!("/dev/fd/{fd}")))
-}
-
-/// The first line without its end, read byte by byte: a buffer would keep a copy.
-fn first_line(mut read: impl FnMut(&mut [u8]) -> io::Result<usize>) -> Result<Bytes> {
-    // With full capacity from the start the line never moves and leaves no copy behind.
-    let mut line = Zeroizing::new(Vec::with_capacity(MAX_LEN + 1));
-    let mut byte = Zeroizing::new([0]);
-    while line.len() <= MAX_LEN {
-        match read(&mut byte[..]) {
-            Ok(0) => break,
-            Ok(_) if byte[0] == b'\n' => break,
-            Ok(_) => line.push(byte[0]),
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    if line.len() > MAX_LEN {
-        return Err(usage("the first line is too long for a passphrase", "Is it the right file?"));
-    }
-    while line.last() == Some(&b'\r') {
-        line.pop();
-    }
-    not_empty(normal(line))
-}
-
-/// The passphrase in Unicode's composed form (NFC): the same accent from another keyboard or system
-/// gives the same bytes. Bytes that are not text stay as they are.
-fn normal(typed: Bytes) -> Bytes {
-    match std::str::from_utf8(&typed) {
-        Ok(text) if !text.is_ascii() => {
-            // Composed text is at most three times as long, so this buffer does not move either.
-            let mut composed = String::with_capacity(3 * text.len());
-            composed.extend(text.nfc());
-            Zeroizing::new(composed.into_bytes())
-        }
-        _ => typed,
-    }
-}
-
-fn not_empty(bytes: Bytes) -> Result<Bytes> {
-    if bytes.is_empty() {
-        return Err(usage("the passphrase is empty", "Choose one of several words."));
-    }
-    Ok(bytes)
-}
-
 fn twice(question: &str) -> Result<Passphrase> {
     let first = passphrase(prompt(question)?);
     let again = passphrase(prompt("The same again: ")?);
@@ -193,51 +134,5 @@ fn prompt(question: &str) -> Result<Bytes> {
                 Given::Known.variable()
             ),
         )),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn line(mut text: &[u8]) -> Result<Passphrase> {
-        first_line(|byte| text.read(byte)).map(passphrase)
-    }
-
-    fn as_typed(text: impl Into<Vec<u8>>) -> Passphrase {
-        passphrase(normal(Zeroizing::new(text.into())))
-    }
-
-    #[test]
-    fn the_first_line_counts() -> Result<()> {
-        for text in ["secret", "secret\n", "secret\r\n", "secret\nmore\n"] {
-            assert!(line(text.as_bytes())?.same_as(&Passphrase::new("secret")), "{text:?}");
-        }
-        assert!(line(b" secret \n")?.same_as(&Passphrase::new(" secret ")));
-        for text in ["", "\n", "\r\n"] {
-            assert!(line(text.as_bytes()).is_err());
-        }
-        assert!(line(&[b'x'; MAX_LEN]).is_ok());
-        assert!(line(&[b'x'; MAX_LEN + 1]).is_err());
-        Ok(())
-    }
-
-    #[test]
-    fn an_accent_is_the_same_however_it_is_typed() {
-        let composed = as_typed("caf\u{e9}");
-        assert!(composed.same_as(&as_typed("cafe\u{301}")));
-        assert!(!composed.same_as(&as_typed("cafe")));
-        assert!(as_typed(vec![0xff, 0x00]).same_as(&Passphrase::new(vec![0xff, 0x00])));
-        // The longest result of composing; it must not have moved.
-        let long = "\u{fb2c}".repeat(100);
-        assert!(normal(Zeroizing::new(long.clone().into_bytes())).capacity() <= 3 * long.len());
-    }
-
-    #[test]
-    fn the_rest_stays_for_the_next_reader() -> Result<()> {
-        let mut input = &b"secret\ncontent"[..];
-        first_line(|byte| input.read(byte))?;
-        assert_eq!(input, b"content");
-        Ok(())
     }
 }

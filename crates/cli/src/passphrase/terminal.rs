@@ -1,7 +1,7 @@
 //! Asks at the terminal and restores it afterwards, whatever ended the question: an answer, or any
 //! signal that ends or stops a process.
 
-use super::{Bytes, MAX_LEN};
+use super::bytes::{Bytes, MAX_LEN};
 use crate::signals;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};

@@ -1,6 +1,7 @@
 //! `put`: files into a volume.
 
 mod source;
+mod summary;
 mod tree;
 
 use crate::args::PutArgs;
@@ -10,24 +11,13 @@ use crate::open::{self, Session};
 use crate::progress::{self, Progress};
 use crate::remote::{Destination, RemotePath, ends_in_slash};
 use anyhow::{Context, Result};
-use serde::Serialize;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-pub use tree::Put;
+use tree::Put;
 
-/// The result, for people and for `--json`.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct Summary {
-    pub files: u64,
-    pub directories: u64,
-    pub symlinks: u64,
-    pub bytes: u64,
-    pub skipped: u64,
-    pub failed: u64,
-    pub seconds: f64,
-}
+pub use summary::{Summary, in_words};
 
 /// Runs the command.
 pub fn run(args: &PutArgs) -> Result<()> {
@@ -138,25 +128,4 @@ fn name_of(local: &Path) -> Result<Vec<u8>> {
     let whole: PathBuf = local.canonicalize().with_context(|| local.display().to_string())?;
     // The root directory has no name; its content goes right into the target.
     Ok(whole.file_name().map(|name| name.as_bytes().to_vec()).unwrap_or_else(|| b"root".to_vec()))
-}
-
-/// `3 files, 1 directory, 12 MiB stored in 2.1 s (5.7 MiB/s)`.
-pub fn in_words(summary: &Summary, verb: &str) -> String {
-    let mut parts = vec![human::count(summary.files, "file")];
-    if summary.directories > 0 {
-        parts.push(human::count(summary.directories, "directory"));
-    }
-    if summary.symlinks > 0 {
-        parts.push(human::count(summary.symlinks, "link"));
-    }
-    parts.push(human::size(summary.bytes));
-    let mut text = format!("{} {verb} in {:.1} s", parts.join(", "), summary.seconds);
-    if summary.seconds > 0.1 && summary.bytes > 0 {
-        let rate = (summary.bytes as f64 / summary.seconds) as u64;
-        text.push_str(&format!(" ({}/s)", human::size(rate)));
-    }
-    if summary.skipped > 0 {
-        text.push_str(&format!("; {} skipped", summary.skipped));
-    }
-    text
 }

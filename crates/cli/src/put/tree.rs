@@ -1,7 +1,7 @@
 //! The walk over the local files, and what it makes in the volume.
 
-use super::Summary;
 use super::source;
+use super::summary::Summary;
 use crate::committer::{COMMIT_BYTES, Committer};
 use crate::exit::{Code, Failures, fault};
 use crate::human;

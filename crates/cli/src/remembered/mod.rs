@@ -5,11 +5,13 @@
 //! unreadable file is an error, not a first use. Only one session at a time has a volume, whatever
 //! happened to the lock in the volume's own folder.
 
+mod note;
 mod place;
 mod record;
 
 use etcetera::BaseStrategy;
 use etcetera::base_strategy::Xdg;
+use note::{forgotten, unkept};
 use oblivio_crypto::VolumeId;
 use oblivio_volume::{Error, Keep, Keeper, Known, Result};
 use place::PlaceNote;
@@ -106,20 +108,6 @@ impl Keeper for Remembered {
             _ => Ok(true),
         }
     }
-}
-
-/// An error: the memory cannot be read.
-fn unreadable(path: &Path, why: &str) -> Error {
-    forgotten(format!("is unreadable: {}: {why}", path.display()))
-}
-
-/// An error: the memory cannot be written.
-fn unkept(path: &Path, error: &std::io::Error) -> Error {
-    forgotten(format!("cannot be kept: {}: {error}", path.display()))
-}
-
-fn forgotten(what: String) -> Error {
-    Error::Forgotten(what)
 }
 
 #[cfg(test)]

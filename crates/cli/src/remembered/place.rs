@@ -1,11 +1,10 @@
 //! The volume that was at a place when this computer used it last.
 
-use super::{unkept, unreadable};
+use super::note::{hex, identity, replace, unkept, unreadable};
 use oblivio_crypto::{VolumeId, digest};
 use oblivio_volume::Result;
-use std::ffi::OsStr;
-use std::fs::{self, DirBuilder, File};
-use std::io::{self, ErrorKind, Write};
+use std::fs::{self, DirBuilder};
+use std::io::{self, ErrorKind};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -71,39 +70,6 @@ impl PlaceNote {
         text.push(b'\n');
         replace(&self.path, &text).map(drop)
     }
-}
-
-/// Replaces a file by a new one, durably.
-pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<File> {
-    let dir = path.parent().unwrap_or(Path::new("."));
-    let mut file = tempfile::Builder::new().prefix(OsStr::new(".new-")).tempfile_in(dir)?;
-    file.write_all(bytes)?;
-    file.as_file().sync_all()?;
-    let file = file.persist(path).map_err(|error| error.error)?;
-    File::open(dir)?.sync_all()?;
-    Ok(file)
-}
-
-/// Bytes as hexadecimal digits.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// Bytes from twice as many hexadecimal digits.
-pub(super) fn unhex<const N: usize>(hex: &str) -> Option<[u8; N]> {
-    let mut out = [0; N];
-    if hex.len() != 2 * N || !hex.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return None;
-    }
-    for (at, byte) in out.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(hex.get(2 * at..2 * at + 2)?, 16).ok()?;
-    }
-    Some(out)
-}
-
-/// A volume's identity from its text form.
-pub(super) fn identity(text: &str) -> Option<VolumeId> {
-    unhex(text).map(VolumeId)
 }
 
 #[cfg(test)]

@@ -4,8 +4,7 @@
 //! Each is a few lines of text with a checksum, in 512 bytes. A note is one small write into an
 //! existing file, because a sync waits for it.
 
-use super::place::{hex, identity, replace, unhex};
-use super::{unkept, unreadable};
+use super::note::{hex, identity, replace, unhex, unkept, unreadable};
 use oblivio_crypto::{Tag, VolumeId, digest};
 use oblivio_volume::{Act, ComputerId, Keep, Known, LogMark, LogSeen, Result};
 use std::fs::File;

@@ -3,26 +3,26 @@
 //! The kernel's requests go into the same queue as those of NBD clients, and the same server works
 //! through it. `session` holds the threads together, `stop` ends it well.
 
+mod fault;
 mod session;
 mod stop;
 
 use crate::args::UblkArgs;
 use crate::disk::{self, Opened};
-use crate::exit::{Code, fault, usage};
+use crate::exit::usage;
 use crate::human;
 use crate::recorder::Recorder;
-use anyhow::{Error, Result};
+use anyhow::Result;
 use oblivio_ublk::{CONTROL, Parameters};
 use oblivio_volume::disk::Disk;
 use session::Options;
-use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::time::Duration;
 
 /// Runs `oblivio ublk`.
 pub fn run(args: &UblkArgs) -> Result<()> {
     if !Path::new(CONTROL).exists() {
-        return Err(not_there());
+        return Err(fault::not_there());
     }
     let serve = &args.serve;
     let Some(store) = disk::begin(serve)? else { return Ok(()) };
@@ -67,27 +67,4 @@ fn parameters(args: &UblkArgs, disk: &Disk) -> Result<Parameters> {
         best_block: best,
         read_only: args.serve.read_only,
     })
-}
-
-fn not_there() -> Error {
-    fault(
-        Code::General,
-        format!("this system has no {CONTROL}"),
-        "Load the driver: modprobe ublk_drv. It comes with Linux 6.0 and later where \
-         CONFIG_BLK_DEV_UBLK is set; elsewhere serve the disk with `oblivio nbd`.",
-    )
-}
-
-/// The driver's or the system's error, with advice.
-fn explain(error: io::Error) -> Error {
-    match error.kind() {
-        ErrorKind::NotFound => not_there(),
-        ErrorKind::PermissionDenied => fault(
-            Code::General,
-            format!("no block device may be added: {error}"),
-            "Run it as root. If you are root, io_uring is switched off: see \
-             /proc/sys/kernel/io_uring_disabled.",
-        ),
-        _ => Error::new(error).context("the block device could not be made"),
-    }
 }

@@ -1,8 +1,8 @@
 //! A served block device: its threads, and the mapping of its requests.
 
-use super::explain;
-use crate::nbd::request::{Answer, Op, Queue};
-use crate::nbd::server::{OnRequest, Server, Settings};
+use super::fault::explain;
+use crate::nbd::request::{Answer, OnRequest, Op, Queue};
+use crate::nbd::server::{Server, Settings};
 use crate::queue::Pulse;
 use crate::server::Running;
 use anyhow::{Error, Result};

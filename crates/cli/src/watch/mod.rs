@@ -10,11 +10,13 @@ mod http;
 mod hub;
 mod meeting;
 mod page;
+mod places;
 mod publisher;
 mod written;
 
 pub use event::{Holds, OrdinaryEvent};
 pub use publisher::Publisher;
+pub use written::WatchedStore;
 
 use crate::args::WatchArgs;
 use crate::exit::{Code, fault};

@@ -6,9 +6,8 @@
 
 use super::event::{self, Batch, EngineFacts, Event, Facts, Holds, OrdinaryEvent, VERSION};
 use super::meeting;
-use super::written::{Places, WatchedStore};
+use super::places::Places;
 use oblivio_crypto::VolumeId;
-use oblivio_store::Store;
 use oblivio_volume::{EngineInfo, OnShown, Shown, VolumeInfo};
 use std::fmt;
 use std::io;
@@ -53,14 +52,9 @@ impl Publisher {
         Self(Some(Arc::new(Mutex::new(line))))
     }
 
-    /// A layer that reports writes to this store, for a volume that hides writes.
-    ///
-    /// # Errors
-    /// Those of the store.
-    pub fn over(&self, store: Arc<dyn Store>) -> oblivio_store::Result<Arc<dyn Store>> {
-        let places = Places::of(store.list()?);
+    /// Sets the places of the store's objects, for a volume that hides writes.
+    pub(super) fn lay_out(&self, places: Places) {
         self.with(|line| line.places = places);
-        Ok(Arc::new(WatchedStore::new(store, self.clone())))
     }
 
     /// Sets the volume's facts; kept for later watchers.

@@ -1,6 +1,7 @@
 //! Figure 6: several segments of a file at a time. The paper's groups, groups with our schedule,
 //! and our batches, side by side; and what the store can distinguish.
 
+use super::figure6_report::{self, Row, Shown};
 use super::groups::{Groups, Rewrites, trace};
 use super::ranks;
 use super::sizes::{draw, shuffle};
@@ -19,13 +20,13 @@ const SEGMENT: u64 = 64 << 10;
 /// The stash size at which the paper starts to evict.
 const PAPER_STASH: usize = 100;
 /// Segments in each file of the test whether the store can distinguish re-reading from reading.
-pub const EQUAL: usize = 24;
+const EQUAL: usize = 24;
 /// Group accesses of a workload, about, over which extra paths are counted.
 const ACCESSES: usize = 1000;
 /// Separate stores for each workload: enough for an exact test at the rate below.
-pub const STORES: usize = 16;
+const STORES: usize = 16;
 /// The false-alarm rate of all comparisons together.
-pub const FALSE_ALARMS: f64 = 1e-6;
+const FALSE_ALARMS: f64 = 1e-6;
 
 /// The ways to access a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -358,45 +359,9 @@ pub fn run(quick: bool, write: bool) -> Result<()> {
         ways.push((way, points));
     }
     let costs = [seconds_per_bucket(3, quick)?, seconds_per_bucket(4, quick)?];
-    let shown = Shown { sizes: &sizes, depth, costs };
-    super::figure6_report::write(&shown, &rows(&ways, &sizes, costs), write)
-}
-
-/// The experiment's facts for the report.
-pub struct Shown<'a> {
-    /// Bytes of the paper's files.
-    pub sizes: &'a [u64],
-    /// Depth of the leaves in the tree of equal files.
-    pub depth: u32,
-    /// Seconds for a bucket of 3 and of 4 slots.
-    pub costs: [f64; 2],
-}
-
-/// One row of the report.
-#[derive(Clone, Debug)]
-pub struct Row {
-    /// The way.
-    pub way: &'static str,
-    /// Segments in a group or batch.
-    pub group: usize,
-    /// Buckets per segment of the paper's files, and of the equal ones, times their slots.
-    pub moved: (f64, f64),
-    /// Store calls for 1,000 of the paper's files.
-    pub calls: u64,
-    /// MB/s of the paper's files, and of the equal ones, by processor time.
-    pub rate: (f64, f64),
-    /// MB/s of the paper's files over a far store.
-    pub far: f64,
-    /// The stash peak in blocks.
-    pub stash: usize,
-    /// Extra paths for 1,000 accesses, one file and many.
-    pub extra: (f64, f64),
-    /// The p-value of the exact test.
-    pub p_value: f64,
-    /// Whether the store can distinguish the two.
-    pub leaks: bool,
-    /// Whether the stash could not be emptied.
-    pub gave_up: bool,
+    let (equal, stores, false_alarms) = (EQUAL, STORES, FALSE_ALARMS);
+    let shown = Shown { sizes: &sizes, depth, costs, equal, stores, false_alarms };
+    figure6_report::write(&shown, &rows(&ways, &sizes, costs), write)
 }
 
 fn rows(ways: &[(Way, Vec<Point>)], sizes: &[u64], costs: [f64; 2]) -> Vec<Row> {

@@ -1,10 +1,52 @@
 //! The results of Figure 6's experiment, in a table and pictures.
 
-use super::figure6::{EQUAL, FALSE_ALARMS, Row, STORES, Shown};
 use super::space::{LATENCY, LINK};
 use crate::plot::{Axis, Chart, Look};
 use crate::report::{Report, Table, bytes, count};
 use anyhow::Result;
+
+/// The experiment's facts for the report.
+pub struct Shown<'a> {
+    /// Bytes of the paper's files.
+    pub sizes: &'a [u64],
+    /// Depth of the leaves in the tree of equal files.
+    pub depth: u32,
+    /// Seconds for a bucket of 3 and of 4 slots.
+    pub costs: [f64; 2],
+    /// Segments in each file of the test whether the store can distinguish the two.
+    pub equal: usize,
+    /// Separate stores for each workload of the exact test.
+    pub stores: usize,
+    /// The false-alarm rate of all comparisons together.
+    pub false_alarms: f64,
+}
+
+/// One row of the report.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// The way.
+    pub way: &'static str,
+    /// Segments in a group or batch.
+    pub group: usize,
+    /// Buckets per segment of the paper's files, and of the equal ones, times their slots.
+    pub moved: (f64, f64),
+    /// Store calls for 1,000 of the paper's files.
+    pub calls: u64,
+    /// MB/s of the paper's files, and of the equal ones, by processor time.
+    pub rate: (f64, f64),
+    /// MB/s of the paper's files over a far store.
+    pub far: f64,
+    /// The stash peak in blocks.
+    pub stash: usize,
+    /// Extra paths for 1,000 accesses, one file and many.
+    pub extra: (f64, f64),
+    /// The p-value of the exact test.
+    pub p_value: f64,
+    /// Whether the store can distinguish the two.
+    pub leaks: bool,
+    /// Whether the stash could not be emptied.
+    pub gave_up: bool,
+}
 
 /// Writes the section.
 ///
@@ -13,6 +55,7 @@ use anyhow::Result;
 pub fn write(shown: &Shown<'_>, rows: &[Row], write: bool) -> Result<()> {
     let mut report = Report::on("cloud-paper.md", "groups", "Figure 6: several segments at a time");
     let files = shown.sizes.len();
+    let Shown { equal, stores, false_alarms, .. } = *shown;
     report.text(
         "Segments of 64 KiB, n at a time, side by side. **a** is the paper's way: n consecutive \
          segments of a file share a label and lie on one path. Z = 3, every path that is read is \
@@ -28,16 +71,16 @@ pub fn write(shown: &Shown<'_>, rows: &[Row], write: bool) -> Result<()> {
     report.text(&format!(
         "`moved` is blocks read and written for each segment asked for. It is for the paper's \
          {files} files ({}, nothing packed, each read once) and, after the stroke, for files of \
-         {EQUAL} segments in a tree of {} levels. `calls` are those of the store for the {files} \
+         {equal} segments in a tree of {} levels. `calls` are those of the store for the {files} \
          files, one file and one group after the other. MB/s come from the counted buckets and \
          {:.0} and {:.0} µs of processor for one of 3 and of 4 slots, measured on the engine. \
          `far` adds {:.0} ms for each call and the bytes over {:.0} MB/s. `extra` are the paths \
-         that only the stash asked for, per 1,000 accesses: when one file of {EQUAL} segments is \
+         that only the stash asked for, per 1,000 accesses: when one file of {equal} segments is \
          read again and again, and when many are. `>` means that some access gave up after 50. \
-         For **a** the verdict is an exact Mann-Whitney test of these over {STORES} stores for \
+         For **a** the verdict is an exact Mann-Whitney test of these over {stores} stores for \
          each workload. For the others each access must have as many paths, and \
          `oblivio_audit::compare` must not tell the leaves apart. False alarms of all lines \
-         together are at most {FALSE_ALARMS:e}.",
+         together are at most {false_alarms:e}.",
         bytes(shown.sizes.iter().sum()),
         shown.depth + 1,
         1e6 * shown.costs[0],

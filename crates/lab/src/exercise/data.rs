@@ -1,7 +1,7 @@
 //! Operations on the content of files.
 
-use super::Exercise;
 use super::model::{clear, compare, put, same};
+use super::state::Exercise;
 use crate::mapped;
 use anyhow::{Result, ensure};
 use rustix::fs::{Advice, FallocateFlags, SeekFrom};

@@ -7,14 +7,15 @@
 mod data;
 mod model;
 mod names;
+mod state;
 
 use crate::workload::Rng;
 use anyhow::{Context, Result};
-use std::cell::{RefCell, RefMut};
+use model::DIRECTORIES;
+use state::{Exercise, OPEN};
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::{self, File};
 use std::path::PathBuf;
-use std::rc::Rc;
 use std::time::Instant;
 
 /// The work to do, and where.
@@ -36,19 +37,6 @@ pub struct Args {
     #[arg(long)]
     model: Option<PathBuf>,
 }
-
-/// Files that are open at a time.
-const OPEN: usize = 8;
-/// Possible names in each of the directories.
-const NAMES: u64 = 10;
-const DIRECTORIES: [&str; 2] = ["left", "right"];
-/// Recent operations to print when something differs.
-const TOLD: usize = 60;
-/// Common boundaries: pages, and the blocks of volumes.
-const ALIGNED: [u64; 3] = [512, 4096, 16 << 10];
-
-/// A file's expected content; names and open files share it, as they share an inode.
-type Node = Rc<RefCell<Vec<u8>>>;
 
 /// The weight of each operation.
 const KINDS: &[(u32, &str, Operation)] = &[
@@ -84,7 +72,7 @@ type Operation = fn(&mut Exercise) -> Result<()>;
 /// # Errors
 /// A file differs from the model, or an operation fails.
 pub fn run(args: &Args) -> Result<()> {
-    let mut exercise = Exercise::new(args)?;
+    let mut exercise = Exercise::begin(args)?;
     let begun = Instant::now();
     let result = exercise.all(args);
     if let Err(error) = result {
@@ -104,24 +92,8 @@ pub fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-struct Open {
-    file: File,
-    node: Node,
-}
-
-struct Exercise {
-    dir: PathBuf,
-    size: u64,
-    rng: Rng,
-    names: BTreeMap<String, Node>,
-    open: Vec<Open>,
-    told: VecDeque<String>,
-    done: u64,
-    counts: BTreeMap<&'static str, u64>,
-}
-
 impl Exercise {
-    fn new(args: &Args) -> Result<Self> {
+    fn begin(args: &Args) -> Result<Self> {
         let mut exercise = Exercise {
             dir: args.dir.clone(),
             size: args.size.max(1),
@@ -165,77 +137,26 @@ impl Exercise {
         self.open.clear();
         self.compare_all().context("after the last operation")?;
         match &args.model {
-            Some(model) => self.save(model),
+            Some(model) => model::save(&self.names, model),
             None => Ok(()),
         }
     }
 
-    fn tell(&mut self, what: String) {
-        if self.told.len() == TOLD {
-            self.told.pop_front();
-        }
-        self.told.push_back(format!("{}: {what}", self.done));
+    fn compare_one(&mut self) -> Result<()> {
+        let Some(name) = self.some_name() else { return Ok(()) };
+        self.tell(format!("compare {name}"));
+        self.compare_file(&name)
     }
 
-    fn path(&self, name: &str) -> PathBuf {
-        self.dir.join(name)
+    fn compare_file(&self, name: &str) -> Result<()> {
+        let node = self.names[name].borrow();
+        let file = File::open(self.path(name)).with_context(|| name.to_owned())?;
+        model::compare(&file, &node, 0, node.len() as u64 + 1).with_context(|| name.to_owned())
     }
 
-    fn any_name(&mut self) -> String {
-        let directory = DIRECTORIES[self.rng.below(2) as usize];
-        format!("{directory}/{}", self.rng.below(NAMES))
-    }
-
-    /// An existing name.
-    fn some_name(&mut self) -> Option<String> {
-        let at = self.rng.below(self.names.len().max(1) as u64) as usize;
-        self.names.keys().nth(at).cloned()
-    }
-
-    fn slot(&mut self) -> usize {
-        self.rng.below(self.open.len() as u64) as usize
-    }
-
-    fn node(&self, slot: usize) -> RefMut<'_, Vec<u8>> {
-        self.open[slot].node.borrow_mut()
-    }
-
-    fn len(&self, slot: usize) -> u64 {
-        self.open[slot].node.borrow().len() as u64
-    }
-
-    /// A place in a file of at most `size` bytes, often at a boundary.
-    fn offset(&mut self, size: u64) -> u64 {
-        let at = self.rng.below(size + 1);
-        match self.rng.below(4) {
-            0 => {
-                let unit = ALIGNED[self.rng.below(3) as usize];
-                at / unit * unit
-            }
-            _ => at,
-        }
-    }
-
-    /// A range that ends at `size` at the latest; short ones are as likely as long ones. It is
-    /// empty only if `size` is 0.
-    fn range(&mut self, size: u64) -> (u64, u64) {
-        let offset = self.offset(size).min(size.saturating_sub(1));
-        let most = 1u64 << self.rng.below(18);
-        let mut len = self.rng.below(most) + 1;
-        if self.rng.below(4) == 0 {
-            let unit = ALIGNED[self.rng.below(3) as usize];
-            len = (offset + len).next_multiple_of(unit) - offset;
-        }
-        (offset, len.min(size - offset))
-    }
-
-    fn noise(&mut self, len: u64) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(len as usize + 8);
-        while (bytes.len() as u64) < len {
-            bytes.extend_from_slice(&self.rng.next().to_le_bytes());
-        }
-        bytes.truncate(len as usize);
-        bytes
+    fn compare_all(&mut self) -> Result<()> {
+        self.list()?;
+        self.names.keys().try_for_each(|name| self.compare_file(name))
     }
 }
 

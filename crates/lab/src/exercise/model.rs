@@ -1,7 +1,6 @@
-//! The model, compared with the files and kept for the next run.
+//! The expected content of the files: compared with them, and kept for the next run.
 
-use super::{DIRECTORIES, Exercise, Node};
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
@@ -9,45 +8,32 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-impl Exercise {
-    pub(super) fn compare_one(&mut self) -> Result<()> {
-        let Some(name) = self.some_name() else { return Ok(()) };
-        self.tell(format!("compare {name}"));
-        self.compare_file(&name)
-    }
+/// The directories of all files.
+pub(super) const DIRECTORIES: [&str; 2] = ["left", "right"];
 
-    pub(super) fn compare_file(&self, name: &str) -> Result<()> {
-        let node = self.names[name].borrow();
-        let file = File::open(self.path(name)).with_context(|| name.to_owned())?;
-        compare(&file, &node, 0, node.len() as u64 + 1).with_context(|| name.to_owned())
-    }
+/// A file's expected content; names and open files share it, as they share an inode.
+pub(super) type Node = Rc<RefCell<Vec<u8>>>;
 
-    pub(super) fn compare_all(&mut self) -> Result<()> {
-        self.list()?;
-        self.names.keys().try_for_each(|name| self.compare_file(name))
+/// Saves the model as files elsewhere, hard links included.
+pub(super) fn save(names: &BTreeMap<String, Node>, model: &Path) -> Result<()> {
+    if model.exists() {
+        fs::remove_dir_all(model)?;
     }
-
-    /// Saves the model as files elsewhere, hard links included.
-    pub(super) fn save(&self, model: &Path) -> Result<()> {
-        if model.exists() {
-            fs::remove_dir_all(model)?;
-        }
-        let mut saved: HashMap<*const RefCell<Vec<u8>>, PathBuf> = HashMap::new();
-        for directory in DIRECTORIES {
-            fs::create_dir_all(model.join(directory))?;
-        }
-        for (name, node) in &self.names {
-            let path = model.join(name);
-            match saved.get(&Rc::as_ptr(node)) {
-                Some(first) => fs::hard_link(first, &path)?,
-                None => {
-                    fs::write(&path, &*node.borrow())?;
-                    saved.insert(Rc::as_ptr(node), path);
-                }
+    let mut saved: HashMap<*const RefCell<Vec<u8>>, PathBuf> = HashMap::new();
+    for directory in DIRECTORIES {
+        fs::create_dir_all(model.join(directory))?;
+    }
+    for (name, node) in names {
+        let path = model.join(name);
+        match saved.get(&Rc::as_ptr(node)) {
+            Some(first) => fs::hard_link(first, &path)?,
+            None => {
+                fs::write(&path, &*node.borrow())?;
+                saved.insert(Rc::as_ptr(node), path);
             }
         }
-        Ok(())
     }
+    Ok(())
 }
 
 pub(super) fn load(model: &Path) -> Result<BTreeMap<String, Node>> {

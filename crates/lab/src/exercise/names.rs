@@ -1,6 +1,7 @@
 //! Operations on names: make, open, move, link and remove files.
 
-use super::{DIRECTORIES, Exercise, OPEN, Open};
+use super::model::DIRECTORIES;
+use super::state::{Exercise, OPEN, Open};
 use anyhow::{Result, ensure};
 use rustix::fs::RenameFlags;
 use std::collections::BTreeSet;

@@ -2,7 +2,7 @@
 //! read waits for writes under way, unless they go where its block is.
 
 use super::area::{AreaReader, BLOCK, MOST, Wanted, block_of};
-use super::waiting::Writes;
+use super::writes::Writes;
 use oblivio_engine::BlockId;
 use oblivio_volume::{BlockReader, Error, Result};
 use std::ops::Range;

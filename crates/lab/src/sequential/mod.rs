@@ -15,6 +15,7 @@ mod speed;
 mod systems;
 mod turning;
 mod waiting;
+mod writes;
 
 use anyhow::Result;
 use clap::Subcommand;

@@ -3,7 +3,8 @@
 
 use super::area::{Area, AreaReader, BLOCK};
 use super::beside::Places;
-use super::waiting::{Scheme, Waiting, Writes};
+use super::waiting::{Scheme, Waiting};
+use super::writes::Writes;
 use oblivio_engine::BlockAnswer;
 use oblivio_store::Store;
 use oblivio_volume::Result;

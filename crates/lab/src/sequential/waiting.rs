@@ -6,42 +6,14 @@
 
 use super::area::{AreaReader, BLOCK};
 use super::beside::{Beside, Places, Shared};
+use super::writes::Writes;
 use oblivio_engine::{Action, BlockAnswer, BlockOp};
 use oblivio_volume::{BlockReader, BlockSpace, Error, ROOT_BYTES, Result};
-use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 /// Limit of the deferred blocks: the store's thread takes writes from 256 KiB on.
 pub const ENOUGH: usize = 256;
-
-/// A write in sequence; `None` makes a block absent.
-pub type Write = (u64, Option<Vec<u8>>);
-
-/// Deferred writes, the oldest first.
-#[derive(Debug, Default)]
-pub struct Writes {
-    all: Vec<Write>,
-    newest: HashMap<u64, usize>,
-}
-
-impl Writes {
-    /// All of them, also those that a later one replaces.
-    pub fn all(&self) -> &[Write] {
-        &self.all
-    }
-
-    /// A block's deferred content, if there is any.
-    pub fn newest(&self, id: u64) -> Option<&Option<Vec<u8>>> {
-        self.newest.get(&id).map(|&at| &self.all[at].1)
-    }
-
-    /// Adds a write, after all others.
-    pub fn push(&mut self, id: u64, block: Option<Vec<u8>>) {
-        self.newest.insert(id, self.all.len());
-        self.all.push((id, block));
-    }
-}
 
 /// A layout of blocks on a disk.
 pub trait Scheme: Send {
@@ -209,6 +181,7 @@ mod tests {
     use oblivio_engine::BlockId;
     use oblivio_store::MemoryStore;
     use proptest::prelude::*;
+    use std::collections::HashMap;
 
     #[derive(Clone, Debug)]
     enum Act {

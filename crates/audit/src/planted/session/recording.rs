@@ -2,7 +2,7 @@
 //! of sessions.
 
 use super::{EVERY, Flaw, Session};
-use crate::planted::recorded::Distortion;
+use crate::planted::distortion::Distortion;
 use crate::planted::tape::Tape;
 use crate::record::Line;
 use crate::trace::{Kind, Request, Rule};

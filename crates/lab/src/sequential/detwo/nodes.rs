@@ -15,15 +15,16 @@
 //!   Here every 16th write also writes one leaf, round and round, whatever it holds, like our own
 //!   map on the disk. Changes since a leaf's last turn wait in memory: at most 16 entries for each
 //!   leaf.
-//! - *No second read*, unless requested: see [`super::Reads`].
+//! - *No second read*, unless requested: see [`Reads`].
 //! - *A cache* of the leaves read last: 4 MiB, about as much as ours has for the nodes and leaves
 //!   of its own maps together. Up to 4 GiB it comes to hold every leaf.
 
+use super::areas::{Areas, Reads, TwoAreas};
 use super::clock::{ABSENT, Clock, HOLDING, MAIN};
 use super::map::{Entry, Map, Memory};
-use super::{Areas, Reads, TwoAreas};
 use crate::sequential::area::BLOCK;
-use crate::sequential::waiting::{ENOUGH, Scheme, Writes};
+use crate::sequential::waiting::{ENOUGH, Scheme};
+use crate::sequential::writes::Writes;
 use oblivio_store::Store;
 use oblivio_volume::{Error, Result};
 use std::collections::{BTreeMap, HashMap, VecDeque};

@@ -1,11 +1,14 @@
 //! What the rival shows to the storage, and that it keeps its content.
 
+use super::clock::HOLDING;
+use super::map::{Entry, Map};
 use super::*;
+use crate::sequential::area::BLOCK;
 use crate::workload::Rng;
 use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::record::Op;
 use oblivio_store::{MemoryStore, RecordStore};
-use oblivio_volume::BlockSpace;
+use oblivio_volume::{BlockSpace, Error};
 
 const BLOCKS: u64 = 100;
 
@@ -107,17 +110,6 @@ fn leaves_that_come_too_late_are_refused() {
     let areas = Areas { blocks: BLOCKS, every: 3, reads: Reads::Known };
     let made = DetWoMap::create(Arc::new(MemoryStore::new()), areas, SMALL);
     assert!(matches!(made, Err(Error::Invalid(_))));
-}
-
-#[test]
-fn the_first_bit_that_differs_is_found() {
-    let mut one = vec![0; BLOCK];
-    assert_eq!(difference(&one, &vec![0; BLOCK]), None);
-    one[BLOCK - 1] = 0x80;
-    assert_eq!(difference(&one, &vec![0; BLOCK]), Some((BLOCK * 8 - 1) as u16));
-    assert_eq!(bit_of(&one, (BLOCK * 8 - 1) as u16), 1);
-    one[1] = 0b100;
-    assert_eq!(difference(&one, &vec![0; BLOCK]), Some(10));
 }
 
 #[test]

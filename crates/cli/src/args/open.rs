@@ -1,0 +1,40 @@
+//! The arguments of every command that opens a volume.
+
+use super::passphrase::PassphraseArgs;
+use crate::human::parse_size;
+use clap::Args;
+use std::path::PathBuf;
+
+/// How a volume is opened.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Opening the volume")]
+pub struct OpenArgs {
+    /// Memory to use, as in 64M or 1G [default: 448M; a mount or a disk server: a sixteenth of this
+    /// computer's, from 448M to 2G]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub memory: Option<u64>,
+    /// I restored a backup: open the volume although it is older than what this computer saw
+    #[arg(long)]
+    pub accept_rollback: bool,
+    /// I put another volume in this place: open it although this computer used another one here
+    #[arg(long, hide_short_help = true)]
+    pub accept_other_volume: bool,
+    /// Nobody sees reads where the volume is (a restored snapshot, a read-only medium of mine):
+    /// read it, and write nothing there
+    #[arg(long, hide_short_help = true)]
+    pub unobserved: bool,
+    /// Round the accesses of each file operation up to a power of two
+    #[arg(long, hide_short_help = true)]
+    pub pad: bool,
+    /// Accesses a second: exactly this many, whether needed or not
+    #[arg(long, value_name = "RATE", hide_short_help = true, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub pace: Option<u32>,
+    /// Write what the storage was shown to this file, for `oblivio audit --trace`
+    #[arg(long, value_name = "FILE", alias = "record", hide_short_help = true)]
+    pub trace_out: Option<PathBuf>,
+    /// No progress, no summary; errors and warnings only
+    #[arg(short, long)]
+    pub quiet: bool,
+    #[command(flatten)]
+    pub passphrase: PassphraseArgs,
+}

@@ -1,0 +1,117 @@
+//! A passphrase as bytes: its limit, its normal form, and its line in a file.
+
+use crate::exit::usage;
+use anyhow::Result;
+use oblivio_crypto::Passphrase;
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::path::PathBuf;
+use unicode_normalization::UnicodeNormalization;
+use zeroize::Zeroizing;
+
+/// Limit of a passphrase; a wrong file is noticed instead of read to its end.
+pub(super) const MAX_LEN: usize = 4096;
+
+/// A passphrase as bytes, wiped on drop.
+pub(super) type Bytes = Zeroizing<Vec<u8>>;
+
+/// The passphrase that these bytes are; no copy stays.
+pub(super) fn passphrase(mut bytes: Bytes) -> Passphrase {
+    Passphrase::new(std::mem::take(&mut *bytes))
+}
+
+/// Opens by path: taking over a bare number needs `unsafe`.
+pub(super) fn open_fd(fd: u32) -> io::Result<File> {
+    File::open(PathBuf::from(format!("/dev/fd/{fd}")))
+}
+
+/// The first line without its end, read byte by byte: a buffer would keep a copy.
+pub(super) fn first_line(mut read: impl FnMut(&mut [u8]) -> io::Result<usize>) -> Result<Bytes> {
+    // With full capacity from the start the line never moves and leaves no copy behind.
+    let mut line = Zeroizing::new(Vec::with_capacity(MAX_LEN + 1));
+    let mut byte = Zeroizing::new([0]);
+    while line.len() <= MAX_LEN {
+        match read(&mut byte[..]) {
+            Ok(0) => break,
+            Ok(_) if byte[0] == b'\n' => break,
+            Ok(_) => line.push(byte[0]),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    if line.len() > MAX_LEN {
+        return Err(usage("the first line is too long for a passphrase", "Is it the right file?"));
+    }
+    while line.last() == Some(&b'\r') {
+        line.pop();
+    }
+    not_empty(normal(line))
+}
+
+/// The passphrase in Unicode's composed form (NFC): the same accent from another keyboard or system
+/// gives the same bytes. Bytes that are not text stay as they are.
+pub(super) fn normal(typed: Bytes) -> Bytes {
+    match std::str::from_utf8(&typed) {
+        Ok(text) if !text.is_ascii() => {
+            // Composed text is at most three times as long, so this buffer does not move either.
+            let mut composed = String::with_capacity(3 * text.len());
+            composed.extend(text.nfc());
+            Zeroizing::new(composed.into_bytes())
+        }
+        _ => typed,
+    }
+}
+
+pub(super) fn not_empty(bytes: Bytes) -> Result<Bytes> {
+    if bytes.is_empty() {
+        return Err(usage("the passphrase is empty", "Choose one of several words."));
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+
+    fn line(mut text: &[u8]) -> Result<Passphrase> {
+        first_line(|byte| text.read(byte)).map(passphrase)
+    }
+
+    fn as_typed(text: impl Into<Vec<u8>>) -> Passphrase {
+        passphrase(normal(Zeroizing::new(text.into())))
+    }
+
+    #[test]
+    fn the_first_line_counts() -> Result<()> {
+        for text in ["secret", "secret\n", "secret\r\n", "secret\nmore\n"] {
+            assert!(line(text.as_bytes())?.same_as(&Passphrase::new("secret")), "{text:?}");
+        }
+        assert!(line(b" secret \n")?.same_as(&Passphrase::new(" secret ")));
+        for text in ["", "\n", "\r\n"] {
+            assert!(line(text.as_bytes()).is_err());
+        }
+        assert!(line(&[b'x'; MAX_LEN]).is_ok());
+        assert!(line(&[b'x'; MAX_LEN + 1]).is_err());
+        Ok(())
+    }
+
+    #[test]
+    fn an_accent_is_the_same_however_it_is_typed() {
+        let composed = as_typed("caf\u{e9}");
+        assert!(composed.same_as(&as_typed("cafe\u{301}")));
+        assert!(!composed.same_as(&as_typed("cafe")));
+        assert!(as_typed(vec![0xff, 0x00]).same_as(&Passphrase::new(vec![0xff, 0x00])));
+        // The longest result of composing; it must not have moved.
+        let long = "\u{fb2c}".repeat(100);
+        assert!(normal(Zeroizing::new(long.clone().into_bytes())).capacity() <= 3 * long.len());
+    }
+
+    #[test]
+    fn the_rest_stays_for_the_next_reader() -> Result<()> {
+        let mut input = &b"secret\ncontent"[..];
+        first_line(|byte| input.read(byte))?;
+        assert_eq!(input, b"content");
+        Ok(())
+    }
+}
