@@ -4,10 +4,10 @@
 //! The places of blocks are left out: a path is its label, and every request reads and writes whole
 //! paths.
 
-use super::workload::SplitMix64;
 use super::{Case, Planted};
 use crate::checks::union_of_paths;
 use crate::trace::{Request, Trace};
+use oblivio_splitmix::SplitMix64;
 
 /// Blocks of the volume. Half of the accesses are to block 0.
 const BLOCKS: u64 = 20_000;

@@ -8,10 +8,10 @@ mod recording;
 
 use super::recorded::Distortion;
 use super::tape::Tape;
-use super::workload::SplitMix64;
 use super::{Case, Planted};
 use crate::schedule::Model;
 use crate::trace::{Kind, Request, Rule, Trace};
+use oblivio_splitmix::SplitMix64;
 
 const DEPTH: u32 = 9;
 const CACHED: u64 = 100;

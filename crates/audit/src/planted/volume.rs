@@ -3,8 +3,9 @@
 //! Each is a pair of traces of two equal amounts of work, or one trace at a pace, made of events
 //! alone. The paths are honest.
 
-use super::{Case, Planted, workload::SplitMix64};
+use super::{Case, Planted};
 use crate::trace::{Kind, Request, Trace};
+use oblivio_splitmix::SplitMix64;
 use std::time::Duration;
 
 const DEPTH: u32 = 10;

@@ -8,8 +8,8 @@ mod data;
 mod model;
 mod names;
 
-use crate::workload::Rng;
 use anyhow::{Context, Result};
+use oblivio_testkit::SplitMix64;
 use std::cell::{RefCell, RefMut};
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::{self, File};
@@ -112,7 +112,7 @@ struct Open {
 struct Exercise {
     dir: PathBuf,
     size: u64,
-    rng: Rng,
+    rng: SplitMix64,
     names: BTreeMap<String, Node>,
     open: Vec<Open>,
     told: VecDeque<String>,
@@ -125,7 +125,7 @@ impl Exercise {
         let mut exercise = Exercise {
             dir: args.dir.clone(),
             size: args.size.max(1),
-            rng: Rng::new(args.seed),
+            rng: SplitMix64::new(args.seed),
             names: BTreeMap::new(),
             open: Vec::new(),
             told: VecDeque::new(),
@@ -232,7 +232,7 @@ impl Exercise {
     fn noise(&mut self, len: u64) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(len as usize + 8);
         while (bytes.len() as u64) < len {
-            bytes.extend_from_slice(&self.rng.next().to_le_bytes());
+            bytes.extend_from_slice(&self.rng.next_u64().to_le_bytes());
         }
         bytes.truncate(len as usize);
         bytes
