@@ -3,7 +3,5 @@
 
 #![expect(clippy::print_stdout, reason = "the outcome of a long run is its numbers")]
 
-#[path = "../../volume/tests/common/dice.rs"]
-pub mod dice;
 #[path = "../../volume/tests/common/pairs.rs"]
 pub mod pairs;

@@ -7,8 +7,9 @@ use oblivio_engine::sequential::{
     Extent, Flush, Layout, Sequential, SequentialConfig, SequentialKeys, Step,
 };
 use oblivio_engine::{BlockId, Level};
+use oblivio_testkit::Dice;
 use proptest::prelude::*;
-use sequential_run::{BYTES, Dice, Run, SEED, config, paged};
+use sequential_run::{BYTES, Run, SEED, config, paged};
 use std::collections::BTreeMap;
 
 fn any_config() -> impl Strategy<Value = SequentialConfig> {
@@ -157,7 +158,7 @@ fn reads_run_beside_flushes() {
 }
 
 fn reads_beside_flushes(mut run: Run) {
-    let mut dice = Dice(1);
+    let mut dice = Dice::new(1);
     let mut overtaken = 0;
     for _ in 0..3000 {
         let blocks: Vec<BlockId> = (0..4).map(|_| BlockId(dice.below(60))).collect();
@@ -186,7 +187,7 @@ fn reads_beside_flushes(mut run: Run) {
         run.log.resize(run.engine.writes() as usize, None);
         for _ in 0..2 {
             if !run.engine.flush_due() {
-                let write = dice.write(&run);
+                let write = run.any_write(&mut dice);
                 run.apply(write);
             }
         }
@@ -198,10 +199,10 @@ fn reads_beside_flushes(mut run: Run) {
 fn a_run_is_restored_at_every_flush() {
     for (at, times_kept, pages) in [(0, true, 0), (1, false, 0), (2, false, 1), (3, false, 2)] {
         let mut run = Run::new(paged(config(70, 3, 2, 3, 120), pages));
-        let mut dice = Dice(at);
+        let mut dice = Dice::new(at);
         let mut size = None;
         for _ in 0..1200 {
-            let write = dice.write(&run);
+            let write = run.any_write(&mut dice);
             let before = run.engine.flushes();
             run.apply(write);
             if run.engine.flushes() > before {
@@ -230,16 +231,16 @@ fn a_crash_within_a_turn_loses_nothing() {
     ] {
         let mut run = Run::new(paged(config(90, bucket, queue, fan_out, ratio), pages));
         let turn = (bucket - pages) * queue;
-        let mut dice = Dice(bucket);
+        let mut dice = Dice::new(bucket);
         for _ in 0..300 {
             // To the start of a turn.
             while !run.engine.writes().is_multiple_of(turn) || dice.below(3) > 0 {
-                let write = dice.write(&run);
+                let write = run.any_write(&mut dice);
                 run.apply(write);
             }
             let state = run.engine.state().expect("idle");
             for _ in 0..dice.below(turn) {
-                let write = dice.write(&run);
+                let write = run.any_write(&mut dice);
                 run.apply(write);
             }
             tear_a_flush(&mut run, &mut dice);
@@ -252,7 +253,7 @@ fn a_crash_within_a_turn_loses_nothing() {
 /// Writes until a flush is due, and carries out only a part of its writes.
 fn tear_a_flush(run: &mut Run, dice: &mut Dice) {
     while !run.engine.flush_due() {
-        let write = dice.write(run);
+        let write = run.any_write(dice);
         run.enqueue(write);
     }
     let mut flushing = run.engine.begin_flush().expect("due");

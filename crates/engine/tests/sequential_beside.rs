@@ -5,7 +5,8 @@ mod sequential_run;
 
 use oblivio_engine::sequential::{Extent, Flushing, Part, SequentialConfig, Step};
 use oblivio_engine::{BlockId, EngineError};
-use sequential_run::{Dice, Run, Write, config, paged};
+use oblivio_testkit::Dice;
+use sequential_run::{Run, Write, config, paged};
 use std::collections::BTreeMap;
 
 type Held = (usize, Option<Vec<u8>>);
@@ -24,7 +25,7 @@ struct Writer {
 
 impl Writer {
     fn new(config: SequentialConfig, seed: u64) -> Self {
-        let (run, dice) = (Run::new(config), Dice(seed));
+        let (run, dice) = (Run::new(config), Dice::new(seed));
         Self { run, dice, flushing: None, late: Vec::new(), held: BTreeMap::new(), flushes: 0 }
     }
 
@@ -35,7 +36,7 @@ impl Writer {
                 self.flushing = Some(self.run.engine.begin_flush().expect("due"));
                 return;
             }
-            let write: Write = self.dice.write(&self.run);
+            let write: Write = self.run.any_write(&mut self.dice);
             self.run.enqueue(write.clone());
             if let Some((block, content)) = write {
                 let number = self.run.log.len();

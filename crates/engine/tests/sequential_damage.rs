@@ -10,7 +10,8 @@ mod sequential_run;
 
 use oblivio_engine::sequential::{Extent, Flush, SequentialConfig, Step};
 use oblivio_engine::{BlockAnswer, BlockId, EngineError, Result};
-use sequential_run::{Dice, Run};
+use oblivio_testkit::Dice;
+use sequential_run::Run;
 use std::collections::BTreeSet;
 
 /// Without caches: every read goes to the disk.
@@ -32,7 +33,7 @@ fn options() -> SequentialConfig {
 /// Writes the whole disk `rounds` times.
 fn age(run: &mut Run, dice: &mut Dice, rounds: u64) {
     for _ in 0..rounds * run.engine.config().blocks {
-        let write = dice.write(run);
+        let write = run.any_write(dice);
         run.apply(write);
     }
 }
@@ -40,7 +41,7 @@ fn age(run: &mut Run, dice: &mut Dice, rounds: u64) {
 /// The same disk in each test, so that together they change every byte of it.
 fn aged() -> Run {
     let mut run = Run::new(options());
-    age(&mut run, &mut Dice(2), 6);
+    age(&mut run, &mut Dice::new(2), 6);
     run
 }
 
@@ -86,7 +87,7 @@ fn touched(run: &mut Run) -> Vec<Option<u32>> {
 
 #[test]
 fn every_byte_that_a_read_touches_is_refused_when_it_was_changed() {
-    let mut dice = Dice(1);
+    let mut dice = Dice::new(1);
     let mut run = aged();
     let (touched, mut refused) = (touched(&mut run), 0u64);
     for (at, block) in touched.iter().enumerate() {
@@ -107,7 +108,7 @@ fn every_byte_that_a_read_touches_is_refused_when_it_was_changed() {
 /// then writes the disk over.
 #[test]
 fn what_no_read_touches_does_no_harm() {
-    let mut dice = Dice(2);
+    let mut dice = Dice::new(2);
     let mut run = aged();
     let touched = touched(&mut run);
     let state = run.engine.state().expect("between two flushes");
@@ -155,7 +156,7 @@ fn goes_on(run: &mut Run, dice: &mut Dice) -> bool {
 /// Replays each extent that a flush ever wrote, with its earlier content.
 #[test]
 fn no_extent_replayed_from_before_is_believed() {
-    let mut dice = Dice(3);
+    let mut dice = Dice::new(3);
     let mut run = aged();
     let (mut old, mut replayed, mut refused) = (run.disk.bytes.clone(), 0, 0);
     for _ in 0..3 {

@@ -7,9 +7,10 @@ mod sequential_run;
 
 use oblivio_engine::BlockId;
 use oblivio_engine::sequential::{Accessed, Home, SequentialConfig, Turn};
+use oblivio_testkit::Dice;
 use proptest::prelude::*;
+use sequential_run::config;
 use sequential_run::model::{Model, Place};
-use sequential_run::{Dice, config};
 use std::collections::BTreeMap;
 
 /// Random operations of changing habits, each checked. Sometimes it checks every block.
@@ -17,7 +18,7 @@ use std::collections::BTreeMap;
 /// Returns the number of sweeps of the last level.
 fn run(config: SequentialConfig, ops: u64, seed: u64) -> u64 {
     let mut model = Model::new(config);
-    let mut dice = Dice(seed);
+    let mut dice = Dice::new(seed);
     let blocks = config.blocks;
     let (mut habit, mut at) = (0, 0);
     for op in 0..ops {
@@ -157,7 +158,7 @@ proptest! {
 #[test]
 fn a_formula_that_is_off_by_a_turn_names_other_places() {
     let mut model = Model::new(config(100, 2, 2, 3, 100));
-    let mut dice = Dice(1);
+    let mut dice = Dice::new(1);
     let (mut early, mut late) = (0, 0);
     for _ in 0..3000 {
         model.write(dice.below(100), true);

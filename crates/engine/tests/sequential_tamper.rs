@@ -4,7 +4,8 @@ mod sequential_run;
 
 use oblivio_engine::BlockId;
 use oblivio_engine::sequential::{Extent, Flush, SequentialConfig};
-use sequential_run::{Dice, Run, config, paged};
+use oblivio_testkit::Dice;
+use sequential_run::{Run, config, paged};
 
 /// Every read of an intact disk is right. A read of a changed one is right or refused.
 fn never_wrong(run: &mut Run) -> u32 {
@@ -30,9 +31,9 @@ fn no_flipped_bit_gives_wrong_data() {
 }
 
 fn flip_every_byte(mut run: Run) {
-    let mut dice = Dice(5);
+    let mut dice = Dice::new(5);
     for _ in 0..700 {
-        let write = dice.write(&run);
+        let write = run.any_write(&mut dice);
         run.apply(write);
     }
     let mut found = 0;
@@ -50,12 +51,12 @@ fn flip_every_byte(mut run: Run) {
 #[test]
 fn no_part_replayed_from_before_gives_wrong_data() {
     let mut run = Run::new(uncached());
-    let mut dice = Dice(6);
+    let mut dice = Dice::new(6);
     let mut old: Vec<Vec<u8>> = Vec::new();
     let mut refused = 0;
     for _ in 0..40 {
         for _ in 0..37 {
-            let write = dice.write(&run);
+            let write = run.any_write(&mut dice);
             run.apply(write);
         }
         let now = run.disk.bytes.clone();
@@ -91,12 +92,12 @@ fn no_part_replayed_from_before_gives_wrong_data() {
 /// A flush that reads a changed place stops, and names the place.
 #[test]
 fn a_flush_carries_no_changed_block_on() {
-    let mut dice = Dice(7);
+    let mut dice = Dice::new(7);
     let mut stopped = 0;
     for round in 0..400 {
         let mut run = Run::new(uncached());
         for _ in 0..250 + round {
-            let write = dice.write(&run);
+            let write = run.any_write(&mut dice);
             run.apply(write);
         }
         let at = dice.below(run.disk.bytes.len() as u64) as usize;
@@ -127,11 +128,11 @@ fn a_flush_carries_no_changed_block_on() {
 #[test]
 fn what_a_crash_left_behind_does_not_come_back() {
     let mut run = Run::new(uncached());
-    let mut dice = Dice(8);
+    let mut dice = Dice::new(8);
     let mut refused = 0;
     let mut write = |run: &mut Run, count: u64| {
         for _ in 0..count {
-            let write = dice.write(run);
+            let write = run.any_write(&mut dice);
             run.apply(write);
         }
     };

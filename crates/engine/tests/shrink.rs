@@ -6,6 +6,7 @@ use oblivio_engine::tree::{
     Eviction, STASH_BOUND, Shape, TreeConfig, TreeKeys, TreeOram, shape_for,
 };
 use oblivio_engine::{Action, BlockId, BlockOp, BucketId, Leaf, Level, TreeId};
+use oblivio_testkit::Dice;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,16 +25,6 @@ fn config(capacity: u64, leaf_steps: bool) -> TreeConfig {
 fn op(id: u64, write: bool) -> BlockOp {
     let action = if write { Action::Write(vec![id as u8; BYTES]) } else { Action::Read };
     BlockOp { id: BlockId(id), action }
-}
-
-/// Reproducible pseudorandom numbers.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (self.0 >> 33) % bound
-    }
 }
 
 /// The accesses while the tree shrinks.
@@ -71,7 +62,7 @@ impl Life {
         let mut life = Self {
             engine,
             store: MemoryBuckets::default(),
-            dice: Dice(seed),
+            dice: Dice::new(seed),
             live: (0..blocks).collect(),
             absent: Vec::new(),
             next: 0,
@@ -427,7 +418,7 @@ fn no_label_is_shown_twice() {
     const DEEP: u64 = 1 << 24;
     let mut engine = TreeOram::new(config(DEEP, true), 64, TreeKeys::from_seed(9)).expect("sound");
     let mut store = MemoryBuckets::traced();
-    let mut dice = Dice(5);
+    let mut dice = Dice::new(5);
     let mut shown = BTreeMap::new();
     for round in 0..3000u64 {
         let class = if round % 7 < 3 { DEEP } else { DEEP / 2 };

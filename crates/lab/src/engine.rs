@@ -4,11 +4,11 @@ use crate::clock::CpuClock;
 use crate::contender::{Contender, Entry};
 use crate::defaults;
 use crate::report::{Report, Table, bytes, count, median};
-use crate::workload::Rng;
 use anyhow::{Result, ensure};
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::BlockOp;
 use oblivio_store::MemoryStore;
+use oblivio_testkit::SplitMix64;
 use oblivio_volume::block::BlockSpace;
 use oblivio_volume::{CreateOptions, OpenOptions, Volume};
 use std::sync::Arc;
@@ -258,7 +258,7 @@ fn prepare(
 /// first time, the store takes memory that the system must clear, at a cost that later accesses do
 /// not have.
 fn age(contender: &mut dyn Contender, blocks: u64) -> Result<()> {
-    let (clock, mut rng) = (CpuClock::start(), Rng::new(0));
+    let (clock, mut rng) = (CpuClock::start(), SplitMix64::new(0));
     for _ in 0..blocks.div_ceil(64) {
         let accesses: Vec<_> = (0..64).map(|_| (rng.below(blocks), true)).collect();
         contender.serve(&accesses, 64)?;
@@ -275,12 +275,12 @@ fn measure(
     round: usize,
     lines: &mut [Line],
 ) -> Result<()> {
-    let mut rng = Rng::new(round as u64);
+    let mut rng = SplitMix64::new(round as u64);
     for &batch in contender.batches() {
         let (clock, mut served) = (CpuClock::start(), 0);
         while clock.seconds() < args.seconds {
             let accesses: Vec<_> =
-                (0..64).map(|_| (rng.below(blocks), rng.next() & 1 == 0)).collect();
+                (0..64).map(|_| (rng.below(blocks), rng.next_u64() & 1 == 0)).collect();
             contender.serve(&accesses, batch)?;
             served += accesses.len();
         }

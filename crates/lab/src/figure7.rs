@@ -3,9 +3,10 @@
 use crate::buckets::LabBuckets;
 use crate::defaults;
 use crate::report::{Report, Table, bytes, count};
-use crate::workload::{Rng, Zipf};
+use crate::workload::Zipf;
 use anyhow::{Result, ensure};
 use oblivio_engine::tree::{Meters, Recursion, TreeConfig, TreeKeys, TreeOram};
+use oblivio_testkit::SplitMix64;
 
 /// What to count.
 #[derive(clap::Args, Debug)]
@@ -32,7 +33,7 @@ const EXPONENT: f64 = 0.9;
 
 /// The synthetic miss stream: addresses of 64-byte lines.
 struct MissStream {
-    rng: Rng,
+    rng: SplitMix64,
     zipf: Zipf,
     heads: [u64; STREAMS],
     lines: u64,
@@ -41,7 +42,7 @@ struct MissStream {
 
 impl MissStream {
     fn new(lines: u64, local: bool) -> Self {
-        let (rng, zipf) = (Rng::new(42), Zipf::new(PAGES, EXPONENT));
+        let (rng, zipf) = (SplitMix64::new(42), Zipf::new(PAGES, EXPONENT));
         let mut stream = Self { rng, zipf, heads: [0; STREAMS], lines, local };
         for at in 0..STREAMS {
             stream.heads[at] = stream.jump();

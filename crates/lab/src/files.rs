@@ -2,11 +2,11 @@
 
 use crate::report::{Report, Table, bytes, count};
 use crate::tool;
-use crate::workload::Rng;
 use anyhow::{Context, Result, ensure};
 use oblivio_crypto::{
     Kind, Place, SEAL_HEADER, SEAL_OVERHEAD, SealRoot, Sealer, SeededEntropy, TAG_BYTES, VolumeId,
 };
+use oblivio_testkit::SplitMix64;
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::MetadataExt;
@@ -188,10 +188,10 @@ fn timed(work: impl FnOnce() -> Result<()>) -> Result<Step> {
 }
 
 fn make_files(args: &Args, large: &Path, small: &Path) -> Result<()> {
-    let mut rng = Rng::new(11);
+    let mut rng = SplitMix64::new(11);
     let mut fill = |bytes: &mut [u8]| {
         for word in bytes.chunks_mut(8) {
-            word.copy_from_slice(&rng.next().to_le_bytes()[..word.len()]);
+            word.copy_from_slice(&rng.next_u64().to_le_bytes()[..word.len()]);
         }
     };
     let mut chunk = vec![0; 1 << 20];

@@ -5,9 +5,9 @@ use crate::clock::CpuClock;
 use crate::defaults::{self, volume_config};
 use crate::engine::available;
 use crate::report::{Report, Table, bytes, count};
-use crate::workload::Rng;
 use anyhow::Result;
 use oblivio_engine::tree::{TreeConfig, TreeKeys, TreeOram};
+use oblivio_testkit::SplitMix64;
 
 /// What to measure.
 #[derive(clap::Args, Debug)]
@@ -102,7 +102,7 @@ fn measure(args: &Args, config: TreeConfig, blocks: u64) -> Result<Measured> {
     let mut engine = TreeOram::new(config, blocks, TreeKeys::from_seed(1))?;
     let mut store = LabBuckets::new();
     fill(&mut engine, &mut store, blocks)?;
-    let mut rng = Rng::new(7);
+    let mut rng = SplitMix64::new(7);
     let mut rate = 0.0;
     let mut moved = 0.0;
     // The first of the two warms up.
@@ -112,7 +112,7 @@ fn measure(args: &Args, config: TreeConfig, blocks: u64) -> Result<Measured> {
         while clock.seconds() < seconds {
             for _ in 0..64 {
                 let id = rng.below(blocks);
-                let write = rng.next() & 1 == 0;
+                let write = rng.next_u64() & 1 == 0;
                 let op = if write {
                     defaults::write(id, config.block_bytes)
                 } else {

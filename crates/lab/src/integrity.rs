@@ -6,10 +6,10 @@ use crate::defaults::{self, volume_config};
 use crate::engine::available;
 use crate::growth::fill;
 use crate::report::{Report, Table, bytes, count, median};
-use crate::workload::Rng;
 use anyhow::{Result, ensure};
 use oblivio_engine::tree::{Eviction, TreeConfig, TreeKeys, TreeOram};
 use oblivio_engine::{BucketId, Engine, Leaf, Level, TreeId};
+use oblivio_testkit::SplitMix64;
 
 /// What to measure.
 #[derive(clap::Args, Debug)]
@@ -87,7 +87,7 @@ fn hashed(args: &Args, report: &mut Report) -> Result<()> {
         let mut store = LabBuckets::new();
         let span = if depth == 16 { blocks } else { 4096 };
         fill(&mut engine, &mut store, span)?;
-        let mut rng = Rng::new(1);
+        let mut rng = SplitMix64::new(1);
         let before = engine.meters();
         for access in 0..args.accesses {
             let id = rng.below(span);
@@ -165,14 +165,14 @@ fn rate(args: &Args, config: TreeConfig, blocks: u64) -> Result<f64> {
     let mut engine = TreeOram::new(config, blocks, TreeKeys::from_seed(1))?;
     let mut store = LabBuckets::new();
     fill(&mut engine, &mut store, blocks)?;
-    let mut rng = Rng::new(9);
+    let mut rng = SplitMix64::new(9);
     let mut rates = Vec::new();
     for _ in 0..5 {
         let (clock, mut accesses) = (CpuClock::start(), 0);
         while clock.seconds() < args.seconds / 5.0 {
             for _ in 0..64 {
                 let id = rng.below(blocks);
-                let write = rng.next() & 1 == 0;
+                let write = rng.next_u64() & 1 == 0;
                 let op = if write {
                     defaults::write(id, config.block_bytes)
                 } else {
@@ -238,7 +238,7 @@ fn roll_back(pmmac: bool, tag_tree: bool, trial: u64) -> Result<Option<(u64, u64
     let mut engine = TreeOram::new(config, blocks, TreeKeys::from_seed(trial))?;
     let mut store = LabBuckets::new();
     fill(&mut engine, &mut store, blocks)?;
-    let mut rng = Rng::new(trial);
+    let mut rng = SplitMix64::new(trial);
     let depth = engine.depth();
     let level = Level(1 + rng.below(depth.0.into()) as u32);
     let bucket = Leaf(rng.below(1 << depth.0)).bucket_at(level, depth);

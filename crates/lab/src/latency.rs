@@ -2,13 +2,13 @@
 //! link that sequential work uses; through the library, and through a mount.
 
 use crate::report::{Report, Table, bytes};
-use crate::workload::Rng;
 use anyhow::{Result, ensure};
 use oblivio::mount_within;
 use oblivio_crypto::{KdfParams, Passphrase};
-use oblivio_store::latency::Latency;
 use oblivio_store::record::{Event, Op};
-use oblivio_store::{LatencyStore, LocalStore, RecordStore, Store};
+use oblivio_store::{LocalStore, RecordStore, Store};
+use oblivio_testkit::latency::Latency;
+use oblivio_testkit::{LatencyStore, SplitMix64};
 use oblivio_volume::fs::{FileSystem, Handle, NewNode, ROOT_INO};
 use oblivio_volume::{CreateOptions, OpenOptions, Volume};
 use std::collections::BTreeSet;
@@ -265,6 +265,6 @@ fn sequence(fs: &FileSystem, file: Handle, total: u64) -> Result<()> {
 }
 
 fn content() -> Vec<u8> {
-    let mut rng = Rng::new(3);
-    (0..REQUEST).map(|_| rng.next() as u8).collect()
+    let mut rng = SplitMix64::new(3);
+    (0..REQUEST).map(|_| rng.next_u64() as u8).collect()
 }

@@ -5,11 +5,11 @@ use crate::clock::CpuClock;
 use crate::defaults::{self, volume_config};
 use crate::growth::fill;
 use crate::report::{Report, Table, bytes, count, median};
-use crate::workload::Rng;
 use anyhow::{Context, Result};
 use oblivio_crypto::{Kind, Place, SealRoot, Sealer, SeededEntropy, VolumeId};
 use oblivio_engine::tree::{TreeKeys, TreeOram};
 use oblivio_engine::{BucketId, Engine, SealedBucket, TreeId};
+use oblivio_testkit::SplitMix64;
 
 /// What to profile.
 #[derive(clap::Args, Debug)]
@@ -79,7 +79,7 @@ fn profile(args: &Args, blocks: u64) -> Result<Vec<String>> {
     let mut engine = TreeOram::new(config, blocks, TreeKeys::from_seed(1))?;
     let mut store = LabBuckets::new();
     fill(&mut engine, &mut store, blocks)?;
-    let mut rng = Rng::new(5);
+    let mut rng = SplitMix64::new(5);
     // Every cached bucket is in memory before the count begins.
     serve(args, &mut engine, &mut store, &mut rng, 2 * args.accesses)?;
     let mut totals = Vec::new();
@@ -127,14 +127,14 @@ fn serve(
     args: &Args,
     engine: &mut TreeOram,
     store: &mut LabBuckets,
-    rng: &mut Rng,
+    rng: &mut SplitMix64,
     accesses: usize,
 ) -> Result<()> {
     let blocks = engine.capacity();
     let mut delta = Vec::new();
     for access in 1..=accesses {
         let id = rng.below(blocks);
-        let write = rng.next() & 1 == 0;
+        let write = rng.next_u64() & 1 == 0;
         let op = if write { defaults::write(id, args.block_bytes) } else { defaults::read(id) };
         store.access(engine, vec![op])?;
         if access % FLUSH_EVERY == 0 {
@@ -251,7 +251,7 @@ fn only_loop(args: &Args, seconds: f64) -> Result<()> {
     let mut engine = TreeOram::new(config, blocks, TreeKeys::from_seed(1))?;
     let mut store = LabBuckets::new();
     fill(&mut engine, &mut store, blocks)?;
-    let mut rng = Rng::new(5);
+    let mut rng = SplitMix64::new(5);
     let clock = CpuClock::start();
     let mut accesses = 0;
     while clock.seconds() < seconds {

@@ -1,9 +1,9 @@
 //! The other ORAM libraries, used as their documentation says.
 
 use crate::contender::{Contender, Entry};
-use crate::workload::Rng;
 use anyhow::{Result, anyhow, bail};
 use bytemuck::{Pod, Zeroable};
+use oblivio_testkit::SplitMix64;
 use oram::{BlockValue, DefaultOram, Oram};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -72,7 +72,7 @@ block!(Block4096, 4096);
 struct Rostl<V: Block> {
     map: RecursivePositionMap,
     data: CircuitORAM<V>,
-    rng: Rng,
+    rng: SplitMix64,
     blocks: u64,
 }
 
@@ -80,7 +80,7 @@ impl<V: Block + Default + std::fmt::Debug> Rostl<V> {
     fn new(blocks: u64) -> Self {
         let n = blocks as usize;
         let (map, data) = (RecursivePositionMap::new(n), CircuitORAM::new(n));
-        Self { map, data, rng: Rng::new(1), blocks }
+        Self { map, data, rng: SplitMix64::new(1), blocks }
     }
 }
 

@@ -1,34 +1,6 @@
-//! Reproducible workloads: the lab's own small generator and the patterns built on it.
+//! Reproducible workloads: patterns built on the seeded generator.
 
-/// SplitMix64: fast, and good enough to pick addresses. Nothing secret comes from it.
-#[derive(Clone, Debug)]
-pub struct Rng(u64);
-
-impl Rng {
-    /// The stream of `seed`.
-    pub fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    /// 64 uniform bits.
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// A uniform number below `bound`.
-    pub fn below(&mut self, bound: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
-    }
-
-    /// A uniform number in [0, 1).
-    pub fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
-    }
-}
+use oblivio_testkit::SplitMix64;
 
 /// Zipf's law over `0..items`, by rejection-inversion (Hörmann and Derflinger 1996), which needs no
 /// table. Ranks are scattered over the items.
@@ -70,7 +42,7 @@ impl Zipf {
     }
 
     /// A rank, 0 the most likely.
-    pub fn rank(&self, rng: &mut Rng) -> u64 {
+    pub fn rank(&self, rng: &mut SplitMix64) -> u64 {
         loop {
             let u = self.high + rng.unit() * (self.low - self.high);
             let x = self.inverse(u);
@@ -82,7 +54,7 @@ impl Zipf {
     }
 
     /// An item: its rank scattered, so that popular items are not neighbours.
-    pub fn item(&self, rng: &mut Rng) -> u64 {
+    pub fn item(&self, rng: &mut SplitMix64) -> u64 {
         let rank = self.rank(rng);
         // An odd factor permutes the numbers below a power of two, which `items` is in the lab.
         rank.wrapping_mul(0x9e37_79b9_7f4a_7c15) % self.items
@@ -127,7 +99,7 @@ impl Pattern {
 
     /// An endless stream of block numbers below `blocks`.
     pub fn ids(self, blocks: u64, seed: u64) -> impl FnMut() -> u64 {
-        let mut rng = Rng::new(seed);
+        let mut rng = SplitMix64::new(seed);
         let zipf = Zipf::new(blocks, 0.99);
         let mut turn = 0;
         move || {
@@ -149,7 +121,7 @@ mod tests {
 
     #[test]
     fn zipf_follows_its_law() {
-        let (law, mut rng) = (Zipf::new(1024, 0.99), Rng::new(1));
+        let (law, mut rng) = (Zipf::new(1024, 0.99), SplitMix64::new(1));
         let mut counts = vec![0u32; 1024];
         for _ in 0..200_000 {
             counts[law.rank(&mut rng) as usize] += 1;

@@ -1,14 +1,11 @@
 //! The store is the adversary's view: whatever passes this trait is seen.
 //!
-//! A store is a flat set of named objects. Names are short ASCII words without `/`. There are test
-//! doubles for every kind of failure ([`fault`], [`crash`], [`latency`]) and a [`record`] layer
-//! that keeps the trace an adversary would keep.
+//! A store is a flat set of named objects. Names are short ASCII words without `/`. The
+//! [`record`] layer keeps the trace an adversary would keep, and [`retry`] outlasts outages. Stores
+//! that crash, fail or lag on purpose are in the crate of test doubles, `oblivio-testkit`.
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests"))]
 
 mod behind;
-pub mod crash;
-pub mod fault;
-pub mod latency;
 pub mod local;
 mod medium;
 pub mod memory;
@@ -20,9 +17,6 @@ pub mod record;
 pub mod retry;
 mod system;
 
-pub use crash::CrashStore;
-pub use fault::FaultStore;
-pub use latency::LatencyStore;
 pub use local::LocalStore;
 pub use memory::MemoryStore;
 pub use name::{MAX_NAME, check_name};

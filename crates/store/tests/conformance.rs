@@ -1,10 +1,11 @@
 //! Every store keeps the trait's promises: random operations against a plain map.
 
-use oblivio_store::latency::Latency;
 use oblivio_store::{
-    CrashStore, FaultStore, Kind, LatencyStore, LocalStore, MemoryStore, PartitionStore, Place,
-    PutMode, ReadAt, RecordStore, Store, StoreError, WriteAt, partition::Existing,
+    Kind, LocalStore, MemoryStore, PartitionStore, Place, PutMode, ReadAt, RecordStore, Store,
+    StoreError, WriteAt, partition::Existing,
 };
+use oblivio_testkit::latency::Latency;
+use oblivio_testkit::{CrashStore, FaultStore, LatencyStore};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
 use std::collections::BTreeMap;

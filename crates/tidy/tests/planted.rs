@@ -28,6 +28,11 @@ fn an_upward_arrow() {
 }
 
 #[test]
+fn a_crate_without_a_place() {
+    one(&found("crates/new/Cargo.toml", "[package]\n"), "no place among the layers");
+}
+
+#[test]
 fn a_circle_of_modules() {
     let circle = |back: &str| {
         findings(&[

@@ -3,8 +3,8 @@
 
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::{Action, BlockId, BlockOp};
-use oblivio_store::fault::{Fault, FaultPlan, FaultStore, Repeat};
 use oblivio_store::{MemoryStore, Store, pass_on};
+use oblivio_testkit::fault::{Fault, FaultPlan, FaultStore, Repeat};
 use oblivio_volume::{BlockSpace, CreateOptions, Error, OpenOptions, Shown, ShownKind, Volume};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};

@@ -22,9 +22,10 @@ use crate::trace::Trace;
 use sim::{Flaw, Sim};
 
 pub use case::{Case, Planted};
+pub use oblivio_splitmix::SplitMix64;
 #[cfg(test)]
 pub(crate) use session::session_trace;
-pub use workload::{SplitMix64, Workload};
+pub use workload::Workload;
 
 /// Accesses of most traces: few enough for a quick self-test, enough to catch large leaks.
 pub const ACCESSES: usize = 19_000;

@@ -5,9 +5,9 @@
 //! paths.
 
 use super::case::{Case, Planted};
-use super::workload::SplitMix64;
 use crate::checks::union_of_paths;
 use crate::trace::{Request, Trace};
+use oblivio_splitmix::SplitMix64;
 
 /// Blocks of the volume. Half of the accesses are to block 0.
 const BLOCKS: u64 = 20_000;

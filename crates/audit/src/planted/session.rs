@@ -9,9 +9,9 @@ mod recording;
 use super::case::{Case, Planted};
 use super::distortion::Distortion;
 use super::tape::Tape;
-use super::workload::SplitMix64;
 use crate::schedule::Model;
 use crate::trace::{Kind, Request, Rule, Trace};
+use oblivio_splitmix::SplitMix64;
 
 const DEPTH: u32 = 9;
 const CACHED: u64 = 100;

@@ -1,8 +1,9 @@
 //! A Path ORAM without contents: labels, buckets and a stash, enough to make real traces.
 
-use super::workload::{SplitMix64, Workload};
+use super::workload::Workload;
 use crate::checks::union_of_paths;
 use crate::trace::{Request, Trace};
+use oblivio_splitmix::SplitMix64;
 
 /// The initial leaf level of a simulation.
 const DEPTH: u32 = 10;

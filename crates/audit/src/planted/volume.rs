@@ -4,8 +4,8 @@
 //! alone. The paths are honest.
 
 use super::case::{Case, Planted};
-use super::workload::SplitMix64;
 use crate::trace::{Kind, Request, Trace};
+use oblivio_splitmix::SplitMix64;
 use std::time::Duration;
 
 const DEPTH: u32 = 10;

@@ -1,6 +1,7 @@
 //! A scratch folder and the built command, for all tests.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+use oblivio_testkit::Dice;
 use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -102,12 +103,5 @@ pub fn copy_dir(from: &Path, to: &Path) {
 
 /// Incompressible bytes, always the same for a seed.
 pub fn noise(len: usize, seed: u64) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state as u8
-    };
-    (0..len).map(|_| next()).collect()
+    Dice::new(seed).bytes(len)
 }

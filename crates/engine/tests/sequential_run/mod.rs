@@ -6,6 +6,7 @@ pub mod model;
 use oblivio_engine::BlockId;
 use oblivio_engine::sequential::memory::MemoryDisk;
 use oblivio_engine::sequential::{Flush, Sequential, SequentialConfig, SequentialKeys};
+use oblivio_testkit::Dice;
 use std::collections::BTreeMap;
 
 pub const BYTES: usize = 16;
@@ -126,26 +127,14 @@ impl Run {
             self.apply(write);
         }
     }
-}
 
-/// Reproducible numbers (SplitMix64).
-pub struct Dice(pub u64);
-
-impl Dice {
-    pub fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % bound
-    }
-
-    pub fn write(&mut self, run: &Run) -> Write {
-        let block = BlockId(self.below(run.engine.config().blocks));
-        match self.below(10) {
+    /// A write to any block. Some writes delete it, and some are no write at all.
+    pub fn any_write(&self, dice: &mut Dice) -> Write {
+        let block = BlockId(dice.below(self.engine.config().blocks));
+        match dice.below(10) {
             0 => None,
             1 => Some((block, None)),
-            _ => Some((block, Some(run.content()))),
+            _ => Some((block, Some(self.content()))),
         }
     }
 }

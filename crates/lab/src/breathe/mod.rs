@@ -9,12 +9,12 @@ mod times;
 use crate::hold;
 use crate::plot::{Axis, Chart, Look};
 use crate::report::{Report, Table, bytes};
-use crate::workload::Rng;
 use anyhow::{Context, Result, ensure};
 use beside::{Beside, Told};
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::tree::STASH_BOUND;
 use oblivio_store::LocalStore;
+use oblivio_testkit::SplitMix64;
 use oblivio_volume::fs::{FileSystem, NewNode, ROOT_INO};
 use oblivio_volume::tree::TreeVolume;
 use oblivio_volume::{CreateOptions, OpenOptions, TreeInfo};
@@ -88,7 +88,7 @@ struct Breath {
     dir: PathBuf,
     beside: Beside,
     plain: Plain,
-    rng: Rng,
+    rng: SplitMix64,
     files: u64,
     uncommitted: u64,
     points: Vec<Point>,
@@ -140,7 +140,7 @@ impl Breath {
         let volume = Arc::new(Mutex::new(volume));
         let shared = Shared::new(Arc::clone(&volume));
         let fs = FileSystem::format(Box::new(shared))?;
-        let (rng, files, uncommitted, points) = (Rng::new(6), 0, 0, Vec::new());
+        let (rng, files, uncommitted, points) = (SplitMix64::new(6), 0, 0, Vec::new());
         Ok(Breath { fs, volume, dir, beside, plain, rng, files, uncommitted, points })
     }
 
@@ -182,7 +182,7 @@ impl Breath {
         for at in 0..FILE / PIECE as u64 {
             let mut piece = vec![0; PIECE];
             for word in piece.chunks_mut(8) {
-                word.copy_from_slice(&self.rng.next().to_le_bytes());
+                word.copy_from_slice(&self.rng.next_u64().to_le_bytes());
             }
             times.time("write", || self.fs.write(handle, at * PIECE as u64, &piece))?;
             self.between(times)?;

@@ -1,8 +1,8 @@
 //! The disk by itself: waits that occur here too are not the volume's.
 
 use super::times::Took;
-use crate::workload::Rng;
 use anyhow::Result;
+use oblivio_testkit::SplitMix64;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -11,7 +11,7 @@ use std::path::Path;
 /// of a plain file, as in a slab; and a sync.
 pub struct Plain {
     file: File,
-    rng: Rng,
+    rng: SplitMix64,
     pub took: Vec<Took>,
 }
 
@@ -22,7 +22,7 @@ impl Plain {
     const PLACES: u64 = 64 * Self::PIECES;
 
     pub fn new(path: &Path) -> Result<Self> {
-        Ok(Self { file: File::create_new(path)?, rng: Rng::new(7), took: Vec::new() })
+        Ok(Self { file: File::create_new(path)?, rng: SplitMix64::new(7), took: Vec::new() })
     }
 
     pub fn write(&mut self) -> Result<()> {

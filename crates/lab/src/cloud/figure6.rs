@@ -10,11 +10,11 @@ use crate::buckets::LabBuckets;
 use crate::clock::CpuClock;
 use crate::defaults;
 use crate::growth::fill;
-use crate::workload::Rng;
 use anyhow::Result;
 use oblivio_audit::{Options, compare};
 use oblivio_engine::tree::{Eviction, TreeConfig, TreeKeys, TreeOram};
 use oblivio_engine::{Engine, Step};
+use oblivio_testkit::SplitMix64;
 
 const SEGMENT: u64 = 64 << 10;
 /// The stash size at which the paper starts to evict.
@@ -258,7 +258,7 @@ fn tell(way: Way, point: &mut Point, depth: u32, looks: usize) -> Result<()> {
     let mut traces = Vec::new();
     for store in 0..stores as u64 {
         for again in [true, false] {
-            let mut rng = Rng::new(2 * store + u64::from(again) + 100);
+            let mut rng = SplitMix64::new(2 * store + u64::from(again) + 100);
             let seed = 2 * store + u64::from(again);
             let mut tree = Tree::new(way, group, &files, depth, seed)?;
             let mut any = || &files.groups[rng.below(segments.len() as u64) as usize];
@@ -325,7 +325,7 @@ fn seconds_per_bucket(slots: usize, quick: bool) -> Result<f64> {
     let mut store = LabBuckets::new();
     fill(&mut engine, &mut store, blocks)?;
     store.reset_counts();
-    let (clock, mut rng) = (CpuClock::start(), Rng::new(1));
+    let (clock, mut rng) = (CpuClock::start(), SplitMix64::new(1));
     for _ in 0..if quick { 8 } else { 1500 } {
         store.access(&mut engine, vec![defaults::read(rng.below(blocks))])?;
         engine.committed();

@@ -3,9 +3,9 @@
 use super::watched::{Watched, look, slots_of};
 use crate::plot::{Axis, Chart, Look};
 use crate::report::{Report, Table, bytes, count};
-use crate::workload::Rng;
 use anyhow::{Context, Result};
 use oblivio_store::MemoryStore;
+use oblivio_testkit::SplitMix64;
 use oblivio_volume::fs::{FileSystem, NewNode, ROOT_INO};
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ pub fn run(quick: bool, write: bool) -> Result<()> {
         })
     };
     let mut moments = vec![moment("empty".into())?];
-    let mut rng = Rng::new(8);
+    let mut rng = SplitMix64::new(8);
     let mut names: Vec<String> = Vec::new();
     for action in 0..ACTIONS {
         // First more additions than deletions, later fewer, to show growth and shrinking.

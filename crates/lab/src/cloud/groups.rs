@@ -5,8 +5,8 @@
 //! Ren et al., ISCA 2013). Ours reads a group's path and takes its blocks out. After a fixed number
 //! of blocks it rewrites the next path in reverse lexicographic order, whatever the stash holds.
 
-use crate::workload::Rng;
 use oblivio_audit::{Request, Trace, union_of_paths};
+use oblivio_testkit::SplitMix64;
 
 /// When paths are rewritten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub struct Groups {
     /// The label of each group, and its blocks.
     labels: Vec<u64>,
     sizes: Vec<usize>,
-    rng: Rng,
+    rng: SplitMix64,
     blocks_due: u64,
     turns: u64,
     /// The most blocks in the stash after an access.
@@ -72,7 +72,7 @@ impl Groups {
         sizes: &[usize],
         seed: u64,
     ) -> Self {
-        let mut rng = Rng::new(seed);
+        let mut rng = SplitMix64::new(seed);
         let labels = sizes.iter().map(|_| rng.below(1 << depth)).collect();
         let mut tree = Self {
             depth,

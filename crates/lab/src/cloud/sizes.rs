@@ -3,8 +3,8 @@
 
 use crate::plot::{Axis, Chart, Look};
 use crate::report::{Report, Table, bytes};
-use crate::workload::Rng;
 use anyhow::Result;
+use oblivio_testkit::SplitMix64;
 
 /// Bytes, and the percentage of files of at most that size.
 ///
@@ -56,7 +56,7 @@ pub fn draw(files: usize, seed: u64) -> Vec<u64> {
 
 /// The Fisher-Yates shuffle.
 pub fn shuffle<T>(items: &mut [T], seed: u64) {
-    let mut rng = Rng::new(seed);
+    let mut rng = SplitMix64::new(seed);
     for at in (1..items.len()).rev() {
         items.swap(at, rng.below(at as u64 + 1) as usize);
     }

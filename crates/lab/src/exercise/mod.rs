@@ -9,9 +9,9 @@ mod model;
 mod names;
 mod state;
 
-use crate::workload::Rng;
 use anyhow::{Context, Result};
 use model::DIRECTORIES;
+use oblivio_testkit::SplitMix64;
 use state::{Exercise, OPEN};
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::{self, File};
@@ -97,7 +97,7 @@ impl Exercise {
         let mut exercise = Exercise {
             dir: args.dir.clone(),
             size: args.size.max(1),
-            rng: Rng::new(args.seed),
+            rng: SplitMix64::new(args.seed),
             names: BTreeMap::new(),
             open: Vec::new(),
             told: VecDeque::new(),

@@ -1,7 +1,7 @@
 //! The state of the exercise, and its random choices.
 
 use super::model::{DIRECTORIES, Node};
-use crate::workload::Rng;
+use oblivio_testkit::SplitMix64;
 use std::cell::RefMut;
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
@@ -26,7 +26,7 @@ pub(super) struct Open {
 pub(super) struct Exercise {
     pub(super) dir: PathBuf,
     pub(super) size: u64,
-    pub(super) rng: Rng,
+    pub(super) rng: SplitMix64,
     pub(super) names: BTreeMap<String, Node>,
     pub(super) open: Vec<Open>,
     pub(super) told: VecDeque<String>,
@@ -97,7 +97,7 @@ impl Exercise {
     pub(super) fn noise(&mut self, len: u64) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(len as usize + 8);
         while (bytes.len() as u64) < len {
-            bytes.extend_from_slice(&self.rng.next().to_le_bytes());
+            bytes.extend_from_slice(&self.rng.next_u64().to_le_bytes());
         }
         bytes.truncate(len as usize);
         bytes

@@ -199,10 +199,10 @@ mod tests {
     use crate::sequential::area::BLOCK;
     use crate::sequential::detwo::{Areas, DetWo, Reads};
     use crate::sequential::plain::Plain;
-    use crate::workload::Rng;
     use oblivio_engine::{Action, BlockId, BlockOp};
-    use oblivio_store::fault::{Fault, FaultPlan, Repeat};
-    use oblivio_store::{FaultStore, MemoryStore, ReadAt, Result, Store, pass_on};
+    use oblivio_store::{MemoryStore, ReadAt, Result, Store, pass_on};
+    use oblivio_testkit::fault::{Fault, FaultPlan, Repeat};
+    use oblivio_testkit::{FaultStore, SplitMix64};
     use oblivio_volume::{BlockReader, BlockSpace};
     use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
     use std::sync::{Arc, Barrier};
@@ -220,7 +220,7 @@ mod tests {
         disk.access(vec![op]).expect("memory");
     }
 
-    fn read(reader: &dyn BlockReader, sure: &[AtomicU64], rng: &mut Rng) {
+    fn read(reader: &dyn BlockReader, sure: &[AtomicU64], rng: &mut SplitMix64) {
         let ids: Vec<BlockId> = (0..1 + rng.below(9)).map(|_| BlockId(rng.below(BLOCKS))).collect();
         let before: Vec<u64> =
             ids.iter().map(|id| sure[id.0 as usize].load(Ordering::SeqCst)).collect();
@@ -242,13 +242,13 @@ mod tests {
             for seed in 1..4 {
                 let (reader, sure, ended) = (&*reader, &sure, &ended);
                 scope.spawn(move || {
-                    let mut rng = Rng::new(seed);
+                    let mut rng = SplitMix64::new(seed);
                     while !ended.load(Ordering::SeqCst) {
                         read(reader, sure, &mut rng);
                     }
                 });
             }
-            let mut rng = Rng::new(0);
+            let mut rng = SplitMix64::new(0);
             for version in 1..30_000 {
                 let id = rng.below(BLOCKS);
                 write(&mut *disk, id, version);

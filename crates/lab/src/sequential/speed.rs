@@ -2,11 +2,11 @@
 
 use crate::clock::CpuClock;
 use crate::report::{Report, Table, bytes, count};
-use crate::workload::Rng;
 use anyhow::Result;
 use oblivio_engine::BlockId;
 use oblivio_engine::sequential::memory::MemoryDisk;
 use oblivio_engine::sequential::{Sequential, SequentialConfig, SequentialKeys};
+use oblivio_testkit::SplitMix64;
 
 const BLOCK: usize = 4096;
 
@@ -58,7 +58,7 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
 struct Volume {
     engine: Sequential,
     disk: MemoryDisk,
-    rng: Rng,
+    rng: SplitMix64,
     next: u64,
 }
 
@@ -104,7 +104,7 @@ fn measure(config: SequentialConfig, seconds: f64) -> Result<Vec<String>> {
     let engine = Sequential::new(config, SequentialKeys::from_seed(1, 1))?;
     let disk = MemoryDisk::new(&engine);
     let written = engine.layout().cost().written;
-    let mut volume = Volume { engine, disk, rng: Rng::new(1), next: 0 };
+    let mut volume = Volume { engine, disk, rng: SplitMix64::new(1), next: 0 };
     // Every block once, in another order, and then until the last level is in use.
     for _ in 0..3 * config.blocks {
         volume.write(true)?;

@@ -4,19 +4,18 @@ use super::objects::Objects;
 use super::table::{self, BLOCK, FRONT, Layout};
 use super::{Kind, Place};
 use crate::medium::Medium;
-use crate::{CrashStore, MemoryStore, PutMode, ReadAt, Result, Store, StoreError, WriteAt};
+use crate::{PutMode, ReadAt, Result, StoreError, WriteAt};
+use oblivio_testkit::CrashDisk;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-const DISK: &str = "disk";
-
-/// A disk that is one object of a crash store, and whose syncs a test can fail.
+/// A disk that may crash, and whose syncs a test can fail.
 #[derive(Clone, Debug)]
 struct Disk {
-    store: Arc<CrashStore>,
+    store: Arc<CrashDisk>,
     failing: Arc<AtomicBool>,
     /// The bytes before each write since the last sync.
     before: Arc<Mutex<Vec<Old>>>,
@@ -25,16 +24,14 @@ struct Disk {
 type Old = (u64, Vec<u8>);
 
 impl Disk {
-    fn holding(content: &MemoryStore) -> Self {
-        let store = Arc::new(CrashStore::holding(content));
+    fn holding(content: &[u8]) -> Self {
+        let store = Arc::new(CrashDisk::holding(content));
         Self { store, failing: Arc::default(), before: Arc::default() }
     }
 
     /// A disk of `size` bytes, none of them zero.
     fn new(size: u64) -> Self {
-        let content = MemoryStore::new();
-        content.put(DISK, &vec![0xdb; size as usize], PutMode::Replace).expect("put");
-        Self::holding(&content)
+        Self::holding(&vec![0xdb; size as usize])
     }
 
     fn range(&self, offset: u64, len: usize) -> Vec<u8> {
@@ -48,17 +45,9 @@ impl Disk {
     }
 }
 
-fn plain(error: StoreError) -> io::Error {
-    io::Error::other(error.to_string())
-}
-
 impl Medium for Disk {
     fn read_at(&self, reads: &mut [(u64, &mut [u8])]) -> io::Result<()> {
-        let mut reads: Vec<_> = reads
-            .iter_mut()
-            .map(|(offset, buf)| ReadAt { object: DISK, offset: *offset, buf })
-            .collect();
-        self.store.read(&mut reads).map_err(plain)
+        self.store.read_at(reads)
     }
 
     fn write_at(&self, data: &[u8], zeros: usize, offset: u64) -> io::Result<()> {
@@ -66,7 +55,7 @@ impl Medium for Disk {
         let mut old = vec![0; data.len()];
         Medium::read_at(self, &mut [(offset, &mut old)])?;
         self.before.lock().expect("lock").push((offset, old));
-        self.store.write(&[WriteAt::new(DISK, offset, data)]).map_err(plain)
+        self.store.write_at(data, offset)
     }
 
     fn sync(&self) -> io::Result<()> {
@@ -74,13 +63,12 @@ impl Medium for Disk {
         if self.failing.load(Ordering::SeqCst) {
             // Like Linux: drops the unwritten pages, and no later sync reports it.
             for (offset, data) in before.drain(..).rev() {
-                let write = WriteAt::new(DISK, offset, &data);
-                self.store.write(&[write]).map_err(plain)?;
+                self.store.write_at(&data, offset)?;
             }
             return Err(io::Error::other("the disk fails"));
         }
         before.clear();
-        self.store.sync(&[DISK]).map_err(plain)
+        self.store.sync()
     }
 
     fn punch(&self, _offset: u64, _len: u64) -> io::Result<()> {

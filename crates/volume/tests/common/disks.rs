@@ -2,7 +2,8 @@
 //! a store with a volatile cache.
 
 use oblivio_crypto::{KdfParams, Passphrase};
-use oblivio_store::{CrashStore, MemoryStore, Store};
+use oblivio_store::{MemoryStore, Store};
+use oblivio_testkit::CrashStore;
 use oblivio_volume::fs::testing::MemoryBlocks;
 use oblivio_volume::sequential::{SequentialOptions, SequentialVolume};
 use oblivio_volume::{BlockSpace, OpenOptions, Result};

@@ -3,10 +3,10 @@
 
 #![allow(dead_code, reason = "each of those who share this uses some of it")]
 
-use super::dice::Dice;
 use oblivio_crypto::Passphrase;
 use oblivio_store::record::Op;
 use oblivio_store::{MemoryStore, RecordStore, Store};
+use oblivio_testkit::Dice;
 use oblivio_volume::{OnShown, OpenOptions, Shown, ShownKind, Volume};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -175,8 +175,8 @@ fn compare<A>(
     let (seed, first) = (told("OBLIVIO_TRACE_SEED", 1), told("OBLIVIO_TRACE_FIRST", 0));
     let (mut calls, mut paths, mut tries) = (0, 0, 0);
     for pair in first..first + pairs {
-        let public = Dice(seed.wrapping_mul(0x1_0000_0001).wrapping_add(pair));
-        let side = |salt: u64| run(&mut public.clone(), &mut Dice(public.0 ^ salt << 40));
+        let public = seed.wrapping_mul(0x1_0000_0001).wrapping_add(pair);
+        let side = |salt: u64| run(&mut Dice::new(public), &mut Dice::new(public ^ salt << 40));
         let mut judged = None;
         for attempt in 1..=TRIES {
             let (Some(one), Some(other)) = (side(2 * attempt - 1), side(2 * attempt)) else {

@@ -1,6 +1,6 @@
 //! Events of a session, and the content that a volume must have afterwards.
 
-use crate::dice::Dice;
+use oblivio_testkit::Dice;
 use std::collections::BTreeMap;
 
 /// Blocks in use.
@@ -34,7 +34,7 @@ pub enum Event {
 
 pub fn any_event(dice: &mut Dice) -> Event {
     match dice.below(30) {
-        28 | 29 => Event::Pour(dice.next() as u8),
+        28 | 29 => Event::Pour(dice.next_u64() as u8),
         22 | 23 => {
             let first = dice.below(BLOCKS);
             Event::Discard(first, first + dice.below(BLOCKS))
@@ -55,7 +55,7 @@ pub fn any_event(dice: &mut Dice) -> Event {
             let count = 1 + dice.below(12);
             Event::Access((0..count).map(|_| op(dice)).collect())
         }
-        12 => Event::Root(dice.next() as u8),
+        12 => Event::Root(dice.next_u64() as u8),
         13 => Event::Reserve(1 + dice.below(BLOCKS)),
         14 => Event::Verify,
         _ => Event::Commit,

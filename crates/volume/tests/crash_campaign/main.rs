@@ -7,19 +7,17 @@
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 #![expect(clippy::print_stdout, reason = "the outcome of a long run is its table")]
 
-#[path = "../common/dice.rs"]
-mod dice;
 mod digest;
 mod events;
 mod planted;
 mod reluctant;
 
-use dice::Dice;
 use digest::Digest;
 use events::{BLOCKS, Event, Model, ROOT, after, any_event, beginnings, fill, pour, put};
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::{Action, BlockId, BlockOp};
-use oblivio_store::{CrashStore, MemoryStore, Store};
+use oblivio_store::{MemoryStore, Store};
+use oblivio_testkit::{CrashStore, Dice};
 use oblivio_volume::{
     BlockSpace, CreateOptions, Environment, Error, MemoryKeeper, OpenOptions, Pace, Volume,
 };
@@ -50,8 +48,8 @@ impl Setup {
         // From hardly any cache to all of the tree; the stash alone takes 64 blocks.
         let least = (64 * block_bytes + (24 << 10)) / 3 * 4;
         let memory_bytes = least + dice.below(512 << 10) as usize;
-        let hurry = (dice.below(2) == 0).then(|| dice.next());
-        let environment = Environment::from_seed(dice.next());
+        let hurry = (dice.below(2) == 0).then(|| dice.next_u64());
+        let environment = Environment::from_seed(dice.next_u64());
         Setup { block_bytes, memory_bytes, pace: None, hurry, environment, forgets: None }
     }
 
@@ -332,7 +330,7 @@ impl Campaign<'_> {
         store.crash();
         self.counts.crashes += 1;
         let mut left: Vec<_> = store.extremes().into_iter().map(|(_, disk)| disk).collect();
-        left.extend((0..3).map(|_| store.survivors(self.dice.next())));
+        left.extend((0..3).map(|_| store.survivors(self.dice.next_u64())));
         left.iter().for_each(|disk| self.counts.held.take(disk));
         let pick = self.dice.below(left.len() as u64) as usize;
         let mut found = Model::new();
@@ -386,7 +384,8 @@ impl Campaign<'_> {
             let _ = volume.verify(&mut |_, _| {});
         }
         store.crash();
-        for again in [store.survivors(self.dice.next()), store.survivors(self.dice.next())] {
+        for again in [store.survivors(self.dice.next_u64()), store.survivors(self.dice.next_u64())]
+        {
             self.check(&again, &computer, possible, &format!("{what}, crashed again"));
             self.counts.twice += 1;
         }
@@ -406,7 +405,7 @@ fn any_campaign<'a>(
     counts: &'a mut Counts,
     most: u64,
 ) -> Campaign<'a> {
-    let mut dice = Dice(seed);
+    let mut dice = Dice::new(seed);
     Campaign { seed, setup: any_setup(&mut dice), dice, counts, most }
 }
 

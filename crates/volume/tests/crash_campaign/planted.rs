@@ -1,7 +1,8 @@
 //! Disks that lose something they call durable: the campaign finds it, and its seed finds it again.
 
 use crate::{Campaign, Counts, EACH, Setup, any_campaign};
-use oblivio_store::{CrashStore, Result, Store, pass_on};
+use oblivio_store::{Result, Store, pass_on};
+use oblivio_testkit::CrashStore;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};

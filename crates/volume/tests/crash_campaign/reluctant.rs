@@ -1,7 +1,7 @@
 //! A disk that may take longer than a caller wants to wait.
 
-use crate::dice::Dice;
-use oblivio_store::{CrashStore, Result, Store, pass_on};
+use oblivio_store::{Result, Store, pass_on};
+use oblivio_testkit::{CrashStore, Dice};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ pub struct Reluctant {
 
 impl Reluctant {
     pub fn new(disk: Arc<CrashStore>, seed: u64) -> Self {
-        Self { disk, dice: Mutex::new(Dice(seed)) }
+        Self { disk, dice: Mutex::new(Dice::new(seed)) }
     }
 }
 

@@ -6,13 +6,11 @@
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 #![expect(clippy::print_stdout, reason = "the outcome of a long run is its table")]
 
-#[path = "../common/dice.rs"]
-mod dice;
 mod outcome;
 mod world;
 
-use dice::Dice;
 use oblivio_store::{PutMode, Store};
+use oblivio_testkit::Dice;
 use oblivio_volume::fuzzing;
 use outcome::{Outcome, Tally, judge};
 use std::collections::BTreeSet;
@@ -128,7 +126,7 @@ fn change_object_and_open(world: &mut World, tally: &mut Tally, object: &str, le
     }
     let mut bytes = world.bytes(&world.disk, object);
     for (at, byte) in (0..).zip(&mut bytes).filter(|(at, _)| !in_use(*at)) {
-        *byte ^= bit(&mut Dice(at));
+        *byte ^= bit(&mut Dice::new(at));
     }
     tally.count("slab: all bytes not in use at once", world.whole(world.with(object, &bytes)));
 }

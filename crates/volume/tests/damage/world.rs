@@ -1,10 +1,10 @@
 //! A stored volume with known content, and its earlier stores.
 
-use crate::dice::Dice;
 use crate::outcome::{Outcome, judge};
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::{Action, BlockId, BlockOp, BucketId};
 use oblivio_store::{MemoryStore, PutMode, ReadAt, Store};
+use oblivio_testkit::Dice;
 use oblivio_volume::{
     BlockSpace, CreateOptions, Error, Known, MemoryKeeper, OpenOptions, Volume, fuzzing,
 };
@@ -58,8 +58,7 @@ pub const FULL: Scale = Scale {
 
 /// A block's content after its write number `version`.
 pub fn content(id: u64, version: u64, bytes: usize) -> Vec<u8> {
-    let mut dice = Dice(id << 32 ^ version);
-    (0..bytes.div_ceil(8)).flat_map(|_| dice.next().to_le_bytes()).take(bytes).collect()
+    Dice::new(id << 32 ^ version).bytes(bytes)
 }
 
 pub fn passphrase() -> Passphrase {
@@ -93,7 +92,7 @@ impl World {
         let options = OpenOptions { memory_bytes: scale.memory_bytes, ..OpenOptions::default() };
         let mut volume =
             Volume::create(store.clone(), &passphrase(), create, options).expect("an empty store");
-        let (mut dice, mut versions, mut earlier) = (Dice(SEED), BTreeMap::new(), Vec::new());
+        let (mut dice, mut versions, mut earlier) = (Dice::new(SEED), BTreeMap::new(), Vec::new());
         volume.reserve(scale.blocks).expect("within the capacity");
         for round in 0..=scale.commits {
             let ids: Vec<u64> = match round {

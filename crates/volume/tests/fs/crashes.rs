@@ -2,7 +2,7 @@
 
 use super::disks::{open, sequential};
 use super::*;
-use oblivio_store::CrashStore;
+use oblivio_testkit::CrashStore;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -1,6 +1,7 @@
 //! What takes space, and what gives it back.
 
 use super::*;
+use oblivio_testkit::Dice;
 
 #[test]
 fn small_files_share_blocks_and_give_them_back() {
@@ -211,22 +212,14 @@ fn crashes_while_metadata_shrinks_lose_nothing() {
     }
 }
 
-/// The same choices for the same seed.
-fn random(state: &mut u64, below: u64) -> u64 {
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    *state % below
-}
-
 /// Links with targets of many lengths, and now and then a file, until nothing fits any more.
-fn fill_at_random(fs: &FileSystem, chance: &mut u64, names: &mut Vec<String>, round: u64) {
+fn fill_at_random(fs: &FileSystem, dice: &mut Dice, names: &mut Vec<String>, round: u64) {
     for count in 0.. {
         let name = format!("{round}-{count:0>150}");
-        let full = match random(chance, 20) {
-            0 => put(fs, ROOT_INO, &name, &vec![3; random(chance, 9000) as usize]).err(),
+        let full = match dice.below(20) {
+            0 => put(fs, ROOT_INO, &name, &vec![3; dice.below(9000) as usize]).err(),
             _ => {
-                let target = vec![b't'; 1 + random(chance, 3500) as usize];
+                let target = vec![b't'; 1 + dice.below(3500) as usize];
                 fs.symlink(ROOT_INO, name.as_bytes(), &target, NewNode::default()).err()
             }
         };
@@ -239,7 +232,7 @@ fn fill_at_random(fs: &FileSystem, chance: &mut u64, names: &mut Vec<String>, ro
             }
             Some(error) => panic!("{error}"),
         }
-        if random(chance, 200) == 0 {
+        if dice.below(200) == 0 {
             fs.commit().unwrap();
         }
     }
@@ -250,17 +243,17 @@ fn names_can_be_deleted_however_often_they_filled_the_volume() {
     for (seed, block, blocks) in
         [(1, 4096, 1_000), (2, 4096, 1_000), (3, 4096, 2_900), (4, 512, 8_000), (5, 16_384, 700)]
     {
-        let mut chance = seed * 0x9e37_79b9;
+        let mut dice = Dice::new(seed);
         let disk = MemoryBlocks::new(block, blocks, 1 << 20);
         let mut fs = FileSystem::format(disk.boxed()).unwrap();
         let mut names = Vec::new();
         for round in 0..6 {
-            fill_at_random(&fs, &mut chance, &mut names, round);
+            fill_at_random(&fs, &mut dice, &mut names, round);
             assert!(names.len() as u64 * 6000 > blocks * block as u64 / 2, "early, round {round}");
             for at in (1..names.len()).rev() {
-                names.swap(at, random(&mut chance, at as u64 + 1) as usize);
+                names.swap(at, dice.below(at as u64 + 1) as usize);
             }
-            let kept = random(&mut chance, names.len() as u64) as usize;
+            let kept = dice.below(names.len() as u64) as usize;
             for name in names.drain(kept..) {
                 let deleted = fs.unlink(ROOT_INO, name.as_bytes());
                 assert!(deleted.is_ok(), "seed {seed}, round {round}: {deleted:?}");

@@ -8,8 +8,6 @@
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 #![expect(clippy::print_stdout, reason = "the outcome of a long run is its table")]
 
-#[path = "../common/dice.rs"]
-mod dice;
 mod holes;
 mod oracle;
 mod schedule;

@@ -1,6 +1,5 @@
 //! One schedule: sessions of some computers on one store, and the store's deeds in between.
 
-use crate::dice::Dice;
 use crate::holes::{Computer, Hole};
 use crate::oracle::{BLOCKS, Content, Oracle};
 use crate::store::{Event, Hostile, meddle};
@@ -8,6 +7,7 @@ use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::sequential::SequentialConfig;
 use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::{MemoryStore, Store};
+use oblivio_testkit::Dice;
 use oblivio_volume::sequential::SequentialOptions;
 use oblivio_volume::{
     BlockSpace, ClosedVolume, CreateOptions, Error, Keeper, OpenOptions, ShownKind, Volume,
@@ -73,7 +73,7 @@ struct World<'a> {
 /// # Errors
 /// Something forbidden happened.
 pub fn play(engine: Engine, seed: u64, hole: Option<Hole>, counts: &mut Counts) -> Outcome<()> {
-    let mut dice = Dice(seed);
+    let mut dice = Dice::new(seed);
     let computers = 2 + dice.below(2);
     let honest = hole.is_none() && dice.below(4) == 0;
     let party =
@@ -131,7 +131,7 @@ impl World<'_> {
         match self.dice.below(if self.honest { 2 } else { 5 }) {
             0 | 4 if may_die => store.plan(at, Event::Die { after: self.dice.below(2) == 0 }),
             2 if may_die => {
-                store.plan(at, Event::Meddle(self.dice.next()));
+                store.plan(at, Event::Meddle(self.dice.next_u64()));
                 meddled = true;
             }
             3 if may_die && self.dice.below(2) == 0 => {
@@ -262,7 +262,7 @@ impl World<'_> {
         self.counts.beside += 1;
         // No further session beside that one.
         let honest = std::mem::replace(&mut self.honest, false);
-        let after = Dice(self.dice.clone().next());
+        let after = Dice::new(self.dice.clone().next_u64());
         let done = self.short_session(other);
         self.dice = after;
         self.honest = honest;

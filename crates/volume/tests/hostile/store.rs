@@ -1,7 +1,7 @@
 //! A store that does what it likes.
 
-use crate::dice::Dice;
 use oblivio_store::{MemoryStore, PutMode, ReadAt, Result, Store, StoreError, WriteAt, pass_on};
+use oblivio_testkit::Dice;
 use std::sync::{Arc, Mutex};
 
 /// An event at one operation of a session.
@@ -74,7 +74,7 @@ impl Hostile {
                     Ok(true)
                 }
                 Event::Meddle(seed) => {
-                    meddle(&self.inner, &self.past, &self.other, &mut Dice(seed));
+                    meddle(&self.inner, &self.past, &self.other, &mut Dice::new(seed));
                     Ok(true)
                 }
             },

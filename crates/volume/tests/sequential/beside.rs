@@ -2,14 +2,14 @@
 //! moment of the read, a failure of the store ends all handles without wrong data, and no write
 //! follows from a read.
 
-use super::dice::Dice;
 use super::model::{BLOCK, any_events};
 use super::told;
 use super::traces::{act, writes};
 use super::{MemoryKeeper, any_options, create, open};
 use oblivio_engine::{Action, BlockId, BlockOp};
-use oblivio_store::fault::{Fault, FaultPlan, FaultStore};
 use oblivio_store::{MemoryStore, RecordStore, Store};
+use oblivio_testkit::Dice;
+use oblivio_testkit::fault::{Fault, FaultPlan, FaultStore};
 use oblivio_volume::{BlockReader, BlockSpace, Error};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -82,7 +82,7 @@ fn side_by_side(
         let threads: Vec<_> = (0..READERS)
             .map(|_| {
                 let (reader, versions, over) = (&*reader, &versions[..], &over);
-                let dice = Dice(dice.next());
+                let dice = Dice::new(dice.next_u64());
                 scope.spawn(move || read_on(reader, versions, over, dice))
             })
             .collect();
@@ -123,7 +123,7 @@ fn readers_see_what_was_accepted_while_others_write() {
     let volumes = told("OBLIVIO_BESIDE", 12);
     let mut read = 0;
     for seed in 0..volumes {
-        let mut dice = Dice(seed ^ 0xbe51de);
+        let mut dice = Dice::new(seed ^ 0xbe51de);
         let (store, memory) = (Arc::new(MemoryStore::new()), MemoryKeeper::default());
         let mut volume = create(store, any_options(&mut dice), &memory).expect("a volume");
         let until = Instant::now() + Duration::from_millis(150);
@@ -142,7 +142,7 @@ fn readers_see_what_was_accepted_while_others_write() {
 fn a_store_that_fails_ends_readers_and_the_writer() {
     let mut met = [0, 0];
     for seed in 0..60 {
-        let mut dice = Dice(seed ^ 0xfa11);
+        let mut dice = Dice::new(seed ^ 0xfa11);
         let (left, memory) = (Arc::new(MemoryStore::new()), MemoryKeeper::default());
         let options = any_options(&mut dice);
         drop(create(left.clone(), options, &memory).expect("a volume"));
@@ -171,7 +171,7 @@ fn a_store_that_fails_ends_readers_and_the_writer() {
 #[test]
 fn what_is_written_does_not_follow_from_what_is_read() {
     for seed in 0..20 {
-        let mut dice = Dice(seed ^ 0x7ace);
+        let mut dice = Dice::new(seed ^ 0x7ace);
         let options = any_options(&mut dice);
         let (start, memory) = (MemoryStore::new(), MemoryKeeper::default());
         let start = Arc::new(start);
@@ -206,7 +206,7 @@ fn what_is_written_does_not_follow_from_what_is_read() {
 #[test]
 fn a_reader_refuses_what_is_no_block_and_goes_on() {
     let (store, memory) = (Arc::new(MemoryStore::new()), MemoryKeeper::default());
-    let options = any_options(&mut Dice(3));
+    let options = any_options(&mut Dice::new(3));
     let volume = create(store as Arc<dyn Store>, options, &memory).expect("a volume");
     let reader = volume.reader().expect("it has readers");
     let beyond = BlockId(options.engine.blocks);

@@ -1,11 +1,11 @@
 //! A crash at every storage operation of a session, torn and reordered writes too, session after
 //! session; crashes of the recovery too.
 
-use super::dice::Dice;
 use super::model::{Event, Model, act, any_event, any_events, content};
 use super::told;
 use super::{MemoryKeeper, any_options, create, open};
-use oblivio_store::{CrashStore, MemoryStore, Store};
+use oblivio_store::{MemoryStore, Store};
+use oblivio_testkit::{CrashStore, Dice};
 use oblivio_volume::{BlockSpace, Error};
 use std::sync::Arc;
 
@@ -58,7 +58,7 @@ pub fn look(left: &Left, what: &str) -> Model {
 
 /// A campaign; gives the number of opened states.
 fn campaign(seed: u64, most: u64) -> u64 {
-    let mut dice = Dice(seed);
+    let mut dice = Dice::new(seed);
     let options = any_options(&mut dice);
     let blocks = options.engine.blocks;
     let memory = MemoryKeeper::default();
@@ -82,7 +82,7 @@ fn campaign(seed: u64, most: u64) -> u64 {
             store.crash();
             let mut survivors: Vec<_> =
                 store.extremes().into_iter().map(|(_, survivor)| survivor).collect();
-            survivors.extend((0..2).map(|_| store.survivors(dice.next())));
+            survivors.extend((0..2).map(|_| store.survivors(dice.next_u64())));
             for (way, survivor) in survivors.into_iter().enumerate() {
                 let left =
                     Left { store: survivor, memory: memory.twin(), possible: possible.clone() };
@@ -120,7 +120,7 @@ fn no_crash_of_a_recovery_loses_anything() {
     let (mut states, mut seed) = (0, told("OBLIVIO_CRASH_SEED", 1));
     let most = told("OBLIVIO_CRASH_STATES", 1500) / 3;
     while states < most {
-        let mut dice = Dice(seed ^ 0x5eed);
+        let mut dice = Dice::new(seed ^ 0x5eed);
         let options = any_options(&mut dice);
         let memory = MemoryKeeper::default();
         let store = Arc::new(MemoryStore::new());
@@ -132,7 +132,7 @@ fn no_crash_of_a_recovery_loses_anything() {
         cut.crash_after(dice.below(whole.operations() + 1));
         let possible = play(&cut, &memory, &Model::default(), &events);
         cut.crash();
-        let first = cut.survivors(dice.next());
+        let first = cut.survivors(dice.next_u64());
         let whole = Arc::new(CrashStore::holding(&first));
         drop(open(whole.clone(), &memory.twin()));
         for operation in 0..=whole.operations() {
@@ -140,7 +140,7 @@ fn no_crash_of_a_recovery_loses_anything() {
             again.crash_after(operation);
             drop(open(again.clone(), &memory));
             again.crash();
-            let store = again.survivors(dice.next());
+            let store = again.survivors(dice.next_u64());
             let left = Left { store, memory, possible: possible.clone() };
             look(&left, &format!("seed {seed}, recovery cut at {operation}"));
             states += 1;
@@ -153,9 +153,9 @@ fn no_crash_of_a_recovery_loses_anything() {
 #[test]
 fn a_volume_that_is_older_is_refused() {
     let (memory, store) = (MemoryKeeper::default(), Arc::new(MemoryStore::new()));
-    let options = any_options(&mut Dice(5));
+    let options = any_options(&mut Dice::new(5));
     let mut volume = create(store.clone(), options, &memory).expect("a volume");
-    let mut dice = Dice(1);
+    let mut dice = Dice::new(1);
     let mut act_some = |volume: &mut dyn BlockSpace| {
         let mut model = content(volume).expect("readable");
         for _ in 0..40 {

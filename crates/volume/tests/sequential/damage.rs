@@ -1,7 +1,6 @@
 //! Whichever stored bytes are changed, or replayed from an older state: the volume reports it, or
 //! no answer is wrong.
 
-use super::dice::Dice;
 use super::model::{Model, act, any_event, content};
 use super::told;
 use super::{MemoryKeeper, any_options, create, open, passphrase};
@@ -9,6 +8,7 @@ use oblivio_crypto::KdfParams;
 use oblivio_engine::sequential::{Extent, Flush, Layout, SequentialConfig};
 use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::{MemoryStore, ReadAt, Store, WriteAt};
+use oblivio_testkit::Dice;
 use oblivio_volume::sequential::SequentialOptions;
 use oblivio_volume::tree::TreeVolume;
 use oblivio_volume::{BlockSpace, CreateOptions, Error, OpenOptions};
@@ -56,7 +56,7 @@ fn no_changed_byte_is_believed() {
     let full = std::env::var("OBLIVIO_DAMAGE").is_ok_and(|how| how == "full");
     let (mut changed, mut noticed) = (0u64, 0u64);
     for seed in 0..told("OBLIVIO_DAMAGE_VOLUMES", 4) {
-        let mut dice = Dice(seed + 31);
+        let mut dice = Dice::new(seed + 31);
         let options = any_options(&mut dice);
         let aged = aged(options, &mut dice, seed % 2 == 0);
         for (object, len) in aged.now.list().expect("a list") {
@@ -99,7 +99,7 @@ fn regions(object: &str, len: u64, options: &SequentialOptions) -> BTreeSet<Exte
 fn nothing_older_is_believed() {
     let (mut replayed, mut noticed) = (0u64, 0u64);
     for seed in 0..told("OBLIVIO_DAMAGE_VOLUMES", 4) {
-        let mut dice = Dice(seed + 77);
+        let mut dice = Dice::new(seed + 77);
         let options = any_options(&mut dice);
         let aged = aged(options, &mut dice, seed % 2 == 0);
         for (object, len) in aged.now.list().expect("a list") {

@@ -2,14 +2,14 @@
 //! the same crash again and again, and a crash with many quanta pending.
 
 use super::crashes::{Left, look, play};
-use super::dice::Dice;
 use super::model::{Event, Model, any_events, any_op, content};
 use super::told;
 use super::{MemoryKeeper, any_options, create, open};
 use oblivio_engine::Action;
 use oblivio_engine::sequential::SequentialConfig;
-use oblivio_store::fault::{Fault, FaultPlan, FaultStore, Repeat};
-use oblivio_store::{CrashStore, MemoryStore, Store};
+use oblivio_store::{MemoryStore, Store};
+use oblivio_testkit::fault::{Fault, FaultPlan, FaultStore, Repeat};
+use oblivio_testkit::{CrashStore, Dice};
 use oblivio_volume::BlockSpace;
 use oblivio_volume::sequential::SequentialOptions;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 #[test]
 fn a_creation_that_is_cut_short_leaves_a_volume_or_none() {
     for seed in 0..20 {
-        let options = any_options(&mut Dice(seed));
+        let options = any_options(&mut Dice::new(seed));
         let whole = Arc::new(CrashStore::new());
         create(whole.clone(), options, &MemoryKeeper::default()).expect("a volume");
         for operation in 0..=whole.operations() {
@@ -49,7 +49,7 @@ fn what_a_killed_process_left_is_durable_once_it_was_believed() {
     let most = told("OBLIVIO_CRASH_STATES", 1500) / 3;
     let (mut states, mut seed) = (0, told("OBLIVIO_CRASH_SEED", 1));
     while states < most {
-        let mut dice = Dice(seed ^ 0xdead);
+        let mut dice = Dice::new(seed ^ 0xdead);
         let options = any_options(&mut dice);
         let blocks = options.engine.blocks;
         let (memory, start) = (MemoryKeeper::default(), Arc::new(MemoryStore::new()));
@@ -94,7 +94,7 @@ fn what_a_killed_process_left_is_durable_once_it_was_believed() {
 fn the_same_crash_again_and_again_does_not_use_up_the_log() {
     let sessions = told("OBLIVIO_CRASH_SESSIONS", 60);
     for seed in 0..told("OBLIVIO_CRASH_VOLUMES", 20) {
-        let options = any_options(&mut Dice(seed));
+        let options = any_options(&mut Dice::new(seed));
         for operations in 0..14 {
             let (memory, start) = (MemoryKeeper::default(), Arc::new(MemoryStore::new()));
             create(start.clone(), options, &memory).expect("a volume");
@@ -104,7 +104,7 @@ fn the_same_crash_again_and_again_does_not_use_up_the_log() {
                 store.crash_after(operations);
                 let mut events = vec![Event::Root(session.to_le_bytes().to_vec()), Event::Commit];
                 if seed % 2 == 0 {
-                    let op = any_op(&mut Dice(session), options.engine.blocks);
+                    let op = any_op(&mut Dice::new(session), options.engine.blocks);
                     events.insert(0, Event::Ops(vec![op]));
                 }
                 let possible = play(&store, &memory, &model, &events);
@@ -134,7 +134,7 @@ fn quanta_that_wait_together_are_lost_or_kept() {
     };
     let options =
         SequentialOptions { quantum_writes: 1, log_quanta: 2100, ..SequentialOptions::of(engine) };
-    let mut dice = Dice(3);
+    let mut dice = Dice::new(3);
     let (memory, start) = (MemoryKeeper::default(), Arc::new(MemoryStore::new()));
     create(start.clone(), options, &memory).expect("a volume");
     let mut writes = |count: u64| loop {
@@ -146,13 +146,13 @@ fn quanta_that_wait_together_are_lost_or_kept() {
     let events = [writes(170), Event::Commit, writes(400), Event::Commit, writes(300), writes(9)];
     let whole = Arc::new(CrashStore::holding(&start));
     play(&whole, &memory.twin(), &Model::default(), &events);
-    let mut dice = Dice(4);
+    let mut dice = Dice::new(4);
     for operation in (0..=whole.operations()).step_by(told("OBLIVIO_CRASH_STEP", 6) as usize) {
         let (memory, store) = (memory.twin(), Arc::new(CrashStore::holding(&start)));
         store.crash_after(operation);
         let possible = play(&store, &memory, &Model::default(), &events);
         store.crash();
-        let left = Left { store: store.survivors(dice.next()), memory, possible };
+        let left = Left { store: store.survivors(dice.next_u64()), memory, possible };
         look(&left, &format!("operation {operation}"));
     }
 }

@@ -11,18 +11,16 @@ mod beside;
 mod bounds;
 mod crashes;
 mod damage;
-#[path = "../common/dice.rs"]
-mod dice;
 mod holes;
 mod interrupted;
 mod model;
 mod stored;
 mod traces;
 
-use dice::Dice;
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::sequential::SequentialConfig;
 use oblivio_store::Store;
+use oblivio_testkit::Dice;
 pub(crate) use oblivio_volume::MemoryKeeper;
 use oblivio_volume::sequential::{SequentialOptions, SequentialVolume};
 use oblivio_volume::{OpenOptions, Result};

@@ -1,7 +1,7 @@
 //! A user's actions, their expected results, and a volume to compare.
 
-use super::dice::Dice;
 use oblivio_engine::{Action, BlockId, BlockOp};
+use oblivio_testkit::Dice;
 use oblivio_volume::{BlockSpace, Result};
 use std::collections::BTreeMap;
 
@@ -59,7 +59,7 @@ impl Model {
 pub fn any_op(dice: &mut Dice, blocks: u64) -> BlockOp {
     let bytes = |dice: &mut Dice, most: u64| -> Vec<u8> {
         let len = 1 + dice.below(most);
-        (0..len).map(|_| dice.next() as u8).collect()
+        (0..len).map(|_| dice.next_u64() as u8).collect()
     };
     let action = match dice.below(8) {
         0 => Action::Read,
@@ -74,7 +74,7 @@ pub fn any_op(dice: &mut Dice, blocks: u64) -> BlockOp {
 pub fn any_event(dice: &mut Dice, blocks: u64) -> Event {
     match dice.below(12) {
         0 | 1 => Event::Commit,
-        2 => Event::Root((0..dice.below(30)).map(|_| dice.next() as u8).collect()),
+        2 => Event::Root((0..dice.below(30)).map(|_| dice.next_u64() as u8).collect()),
         3 if dice.below(4) == 0 => Event::Finish,
         _ => {
             let count = 1 + dice.below(12);

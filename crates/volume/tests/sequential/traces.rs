@@ -1,13 +1,13 @@
 //! Two workloads of equal length have the same trace of writes, place by place, crashes and
 //! recoveries included.
 
-use super::dice::Dice;
 use super::model::{Event, any_op};
 use super::told;
 use super::{MemoryKeeper, any_options, create, open};
 use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::record::{Event as Recorded, Op};
-use oblivio_store::{CrashStore, MemoryStore, RecordStore, Store};
+use oblivio_store::{MemoryStore, RecordStore, Store};
+use oblivio_testkit::{CrashStore, Dice};
 use oblivio_volume::{BlockSpace, Result};
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ fn workload(steps: &[Step], dice: &mut Dice, blocks: u64) -> Vec<Event> {
     let (kind, mut next) = (dice.below(5), dice.below(blocks));
     let mut write = |dice: &mut Dice| {
         next = (next + 1) % blocks;
-        let content = vec![dice.next() as u8; 64];
+        let content = vec![dice.next_u64() as u8; 64];
         let op = |id, action| BlockOp { id: BlockId(id), action };
         match kind {
             0 => op(next, Action::Write(content)),
@@ -73,7 +73,7 @@ fn workload(steps: &[Step], dice: &mut Dice, blocks: u64) -> Vec<Event> {
                 events.push(Event::Ops(ops));
             }
             Step::Root => {
-                let root = (0..8 + dice.below(900)).map(|_| dice.next() as u8).collect();
+                let root = (0..8 + dice.below(900)).map(|_| dice.next_u64() as u8).collect();
                 events.push(Event::Root(root));
             }
             Step::Sync => events.push(Event::Commit),
@@ -147,14 +147,14 @@ fn equal_lengths_leave_equal_traces() {
     let (pairs, seed) = (told("OBLIVIO_TRACE_PAIRS", 150), told("OBLIVIO_TRACE_SEED", 1));
     let (mut events_seen, mut crashed) = (0, 0);
     for pair in 0..pairs {
-        let mut dice = Dice(seed.wrapping_mul(0x1_0000_0001).wrapping_add(pair));
+        let mut dice = Dice::new(seed.wrapping_mul(0x1_0000_0001).wrapping_add(pair));
         let options = any_options(&mut dice);
         let (memory, store) = (MemoryKeeper::default(), Arc::new(MemoryStore::new()));
         create(store.clone(), options, &memory).expect("a volume");
         let steps = any_steps(&mut dice);
         let blocks = options.engine.blocks;
         let events = [0, 1].map(|_| workload(&steps, &mut dice, blocks));
-        let cuts: Vec<_> = (0..dice.below(4)).map(|_| (dice.below(60), dice.next())).collect();
+        let cuts: Vec<_> = (0..dice.below(4)).map(|_| (dice.below(60), dice.next_u64())).collect();
         let [one, other] = events
             .each_ref()
             .map(|events| trace(&store, &memory, events, &cuts).expect("it works after crashes"));
@@ -173,7 +173,7 @@ fn equal_lengths_leave_equal_traces() {
 /// durable.
 #[test]
 fn another_length_leaves_another_trace() {
-    let mut dice = Dice(9);
+    let mut dice = Dice::new(9);
     let options = any_options(&mut dice);
     let (memory, store) = (MemoryKeeper::default(), Arc::new(MemoryStore::new()));
     create(store.clone(), options, &memory).expect("a volume");

@@ -1,10 +1,10 @@
 //! The block space itself: which blocks are written, rewritten or not, read and given back.
 
 use super::create;
-use super::dice::Dice;
 use super::pairs::{Seen, Session, compare_pairs, padded};
 use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::MemoryStore;
+use oblivio_testkit::Dice;
 use oblivio_volume::{BlockSpace, OpenOptions, Volume};
 use std::sync::{Arc, LazyLock};
 
@@ -82,7 +82,8 @@ fn run(volume: &mut Volume, steps: &[Step], dice: &mut Dice) {
         match step {
             Step::Write(sizes) => {
                 let op = |&len: &usize| {
-                    let (id, bytes) = (BlockId(chosen.next(dice)), vec![dice.next() as u8; len]);
+                    let (id, bytes) =
+                        (BlockId(chosen.next(dice)), vec![dice.next_u64() as u8; len]);
                     let offset = dice.below((BLOCK - len) as u64 + 1) as usize;
                     let whole = len == BLOCK && dice.below(2) == 0;
                     let action = match whole {

@@ -1,9 +1,9 @@
 //! Disks: the offsets of their reads, writes and trims.
 
 use super::create;
-use super::dice::Dice;
 use super::pairs::{Seen, Session, compare_pairs, padded};
 use oblivio_store::MemoryStore;
+use oblivio_testkit::Dice;
 use oblivio_volume::disk::Disk;
 use std::sync::{Arc, LazyLock};
 
@@ -54,7 +54,7 @@ fn session(steps: &[Step], dice: &mut Dice) -> Seen {
         next = match kind {
             0 => next,
             1 => next + len,
-            _ => dice.next(),
+            _ => dice.next_u64(),
         };
         next % (LIVE - len)
     };
@@ -66,7 +66,7 @@ fn session(steps: &[Step], dice: &mut Dice) -> Seen {
                 disk.read_many(&ranges).expect("inside");
             }
             Step::Write(len) => {
-                let data = vec![dice.next() as u8; *len as usize];
+                let data = vec![dice.next_u64() as u8; *len as usize];
                 disk.write(place(dice, *len), &data).expect("room");
             }
             Step::Zeroes(len, stay) => {

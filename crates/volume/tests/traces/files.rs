@@ -2,9 +2,9 @@
 //! memory.
 
 use super::create;
-use super::dice::Dice;
 use super::pairs::{Seen, Session, compare_pairs, padded};
 use oblivio_store::MemoryStore;
+use oblivio_testkit::Dice;
 use oblivio_volume::fs::{FileSystem, Handle, NewNode, ROOT_INO, RenameMode, SetAttr, XattrMode};
 use std::collections::VecDeque;
 use std::sync::{Arc, LazyLock};
@@ -111,7 +111,7 @@ impl<'a> Work<'a> {
 
     fn new_name(&mut self) -> Vec<u8> {
         self.made += 1;
-        let salt = self.dice.next() % 10_u64.pow(self.dice.below(12) as u32 + 1);
+        let salt = self.dice.next_u64() % 10_u64.pow(self.dice.below(12) as u32 + 1);
         format!("{salt} new {}", self.made).into_bytes()
     }
 
@@ -157,7 +157,7 @@ impl<'a> Work<'a> {
             Step::Write(len) => {
                 let kind = if self.dice.below(2) == 0 { "long" } else { "short" };
                 let (file, at) = (self.file(kind), self.offset(*len));
-                let data = vec![self.dice.next() as u8; *len as usize];
+                let data = vec![self.dice.next_u64() as u8; *len as usize];
                 self.fs.write(file, at, &data).expect("room");
                 self.fs.close(file).expect("open");
             }

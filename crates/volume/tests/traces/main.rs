@@ -10,8 +10,6 @@
 mod blocks;
 mod contract;
 
-#[path = "../common/dice.rs"]
-mod dice;
 mod disks;
 mod files;
 mod named;

@@ -2,7 +2,7 @@
 
 use crate::{BYTES, created, passphrase, read, tight, write};
 use oblivio_engine::{Action, BlockId, BlockOp};
-use oblivio_store::CrashStore;
+use oblivio_testkit::CrashStore;
 use oblivio_volume::{BlockSpace, Error, Volume};
 use proptest::prelude::*;
 use std::collections::BTreeMap;

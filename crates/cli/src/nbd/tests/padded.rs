@@ -2,8 +2,8 @@
 //! Recorded at the store; `OBLIVIO_TRACE_PAIRS` is the number of pairs.
 
 use super::*;
-use crate::paired::dice::Dice;
 use crate::paired::pairs::{Session, compare_pairs, padded};
+use oblivio_testkit::Dice;
 use oblivio_volume::BlockSpace;
 use std::sync::LazyLock;
 
@@ -77,14 +77,14 @@ fn pairs_of_clients_look_the_same() {
         let requests: Vec<_> = (0..10 + public.below(30)).map(|_| any_request(public)).collect();
         let (session, volume) = Session::open(&FILLED, padded());
         session.seen();
-        let (same, place) = (hidden.below(2) == 0, hidden.next());
+        let (same, place) = (hidden.below(2) == 0, hidden.next_u64());
         let mut client = Asking::new(volume);
         for (command, len) in requests {
-            let at = if same { place } else { hidden.next() } % (LIVE - u64::from(len));
+            let at = if same { place } else { hidden.next_u64() } % (LIVE - u64::from(len));
             let (offset, data) = match command {
                 FLUSH => (0, Vec::new()),
                 TRIM => (at / BLOCK as u64 * BLOCK as u64, Vec::new()),
-                WRITE => (at / 512 * 512, vec![hidden.next() as u8; len as usize]),
+                WRITE => (at / 512 * 512, vec![hidden.next_u64() as u8; len as usize]),
                 _ => (at / 512 * 512, Vec::new()),
             };
             client.ask(command, offset, len, &data);

@@ -4,10 +4,10 @@ use super::clock::HOLDING;
 use super::map::{Entry, Map};
 use super::*;
 use crate::sequential::area::BLOCK;
-use crate::workload::Rng;
 use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::record::Op;
 use oblivio_store::{MemoryStore, RecordStore};
+use oblivio_testkit::SplitMix64;
 use oblivio_volume::{BlockSpace, Error};
 
 const BLOCKS: u64 = 100;
@@ -38,12 +38,12 @@ fn disk(store: Arc<dyn Store>, every: u64, way: Way) -> Box<dyn BlockSpace> {
 fn trace(every: u64, way: Way, writes: u64, seed: u64) -> Vec<(Op, String, u64, u64)> {
     let store = Arc::new(RecordStore::new(MemoryStore::new()));
     let mut disk = disk(store.clone(), every, way);
-    let mut rng = Rng::new(seed);
+    let mut rng = SplitMix64::new(seed);
     for turn in 0..writes {
         let id = BlockId(if seed == 0 { 7 } else { rng.below(BLOCKS) });
         let action = match rng.below(8) {
             0 => Action::Remove,
-            _ => Action::Write(vec![rng.next() as u8; BLOCK]),
+            _ => Action::Write(vec![rng.next_u64() as u8; BLOCK]),
         };
         disk.access(vec![BlockOp { id, action }]).expect("memory");
         if seed > 0 && rng.below(5) == 0 {
@@ -94,7 +94,7 @@ fn two_blocks_are_written_for_each_or_four_for_three_and_as_many_for_a_leaf() {
 fn what_waits_for_its_leaf_is_bounded() {
     let areas = Areas { blocks: BLOCKS, every: 1, reads: Reads::Known };
     let mut map = Nodes::create(Arc::new(MemoryStore::new()), areas, SMALL).expect("a map");
-    let mut rng = Rng::new(1);
+    let mut rng = SplitMix64::new(1);
     let most = BLOCKS.div_ceil(SMALL.fan_out) * SMALL.step;
     for written in 0..2000 {
         let place = (written % (HOLDING * BLOCKS)) as u32;

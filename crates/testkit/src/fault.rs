@@ -3,7 +3,7 @@
 //! Every range of a read, write or discard, and every object of a sync or delete, is one operation.
 //! So a call of many can fail in the middle, after the ranges before it.
 
-use crate::{PutMode, ReadAt, Result, Store, StoreError, WriteAt, pass_on};
+use oblivio_store::{PutMode, ReadAt, Result, Store, StoreError, WriteAt, pass_on};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -242,7 +242,7 @@ impl<S: Store> Store for FaultStore<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::MemoryStore;
+    use oblivio_store::MemoryStore;
 
     fn store() -> FaultStore<MemoryStore> {
         FaultStore::new(MemoryStore::new(), FaultPlan::new())

@@ -1,6 +1,7 @@
 //! The crash store leaves every state that a real disk may leave, and no other.
 
-use oblivio_store::{CrashStore, MemoryStore, PutMode, ReadAt, Result, Store, StoreError, WriteAt};
+use oblivio_store::{MemoryStore, PutMode, ReadAt, Result, Store, StoreError, WriteAt};
+use oblivio_testkit::CrashStore;
 use std::collections::BTreeSet;
 
 const SEEDS: u64 = 300;

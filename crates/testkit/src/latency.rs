@@ -1,6 +1,6 @@
 //! [`LatencyStore`]: a store as slow as a network or a disk.
 
-use crate::{PutMode, ReadAt, Result, Store, WriteAt, pass_on};
+use oblivio_store::{PutMode, ReadAt, Result, Store, WriteAt, pass_on};
 use std::thread;
 use std::time::Duration;
 
@@ -131,7 +131,7 @@ impl<S: Store> Store for LatencyStore<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::MemoryStore;
+    use oblivio_store::MemoryStore;
     use std::time::Instant;
 
     #[test]

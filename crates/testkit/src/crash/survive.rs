@@ -1,14 +1,15 @@
 //! The states after a crash.
 
-use super::{Disk, InFlight, Pending, create};
-use crate::{MemoryStore, PutMode, Result, Store, WriteAt};
+use super::cached::{Disk, InFlight, Pending, create};
+use crate::dice::Dice;
+use oblivio_store::{MemoryStore, PutMode, Result, Store, WriteAt};
 
 /// The unit that a disk writes whole or not at all.
 const SECTOR: u64 = 512;
 
 /// One of all possible states, chosen by `seed`.
 pub(super) fn by_chance(disk: &Disk, seed: u64) -> MemoryStore {
-    let mut dice = Dice(seed);
+    let mut dice = Dice::new(seed);
     let left = disk.durable.snapshot();
     for (object, pending) in &disk.pending {
         expect(leave(&left, object, pending, &mut dice));
@@ -76,7 +77,7 @@ fn leave(left: &MemoryStore, object: &str, pending: &[Pending], dice: &mut Dice)
     create(left, object)?;
     // Each object has its own chance: states with many surviving writes and states with few must
     // both be common, however many writes are pending.
-    let kept = [0, 10, 50, 90, 100][dice.below(5)];
+    let kept = [0, 10, 50, 90, 100][dice.index(5)];
     let mut order: Vec<&Pending> = pending.iter().collect();
     if dice.percent(50) {
         dice.shuffle(&mut order);
@@ -90,7 +91,7 @@ fn leave(left: &MemoryStore, object: &str, pending: &[Pending], dice: &mut Dice)
     }
     if !pending.is_empty() && dice.percent(50) {
         // The file system recorded a length whose data it never wrote.
-        extend(left, object, pending[dice.below(pending.len())].end())?;
+        extend(left, object, pending[dice.index(pending.len())].end())?;
     }
     Ok(())
 }
@@ -98,8 +99,8 @@ fn leave(left: &MemoryStore, object: &str, pending: &[Pending], dice: &mut Dice)
 /// Applies a part of a write.
 fn tear(left: &MemoryStore, object: &str, write: &Pending, dice: &mut Dice) -> Result<()> {
     let len = write.data.len();
-    let cut = dice.below(len.max(1));
-    match dice.below(3) {
+    let cut = dice.index(len.max(1));
+    match dice.index(3) {
         0 => part(left, object, write, 0, cut),
         1 => part(left, object, write, cut, len),
         _ => sectors(left, object, write, dice),
@@ -153,30 +154,4 @@ impl InFlight {
 /// The view accepted everything that is applied here.
 fn expect(result: Result<()>) {
     debug_assert!(result.is_ok(), "the view took what the survivor refused: {result:?}");
-}
-
-/// SplitMix64: small, and the same on every machine and in every version.
-struct Dice(u64);
-
-impl Dice {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound as u64) as usize
-    }
-
-    fn percent(&mut self, chance: u64) -> bool {
-        self.next() % 100 < chance
-    }
-
-    fn shuffle<T>(&mut self, items: &mut [T]) {
-        for last in (1..items.len()).rev() {
-            items.swap(last, self.below(last + 1));
-        }
-    }
 }

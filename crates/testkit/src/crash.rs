@@ -7,10 +7,11 @@
 //! for each of them with [`CrashStore::crash_after`], and opens the states of
 //! [`CrashStore::survivors`] and [`CrashStore::extremes`].
 
+mod cached;
 mod survive;
 
-use crate::{MemoryStore, PutMode, ReadAt, Result, Store, StoreError, WriteAt, check_name};
-use std::collections::BTreeMap;
+use cached::{Disk, InFlight, missing};
+use oblivio_store::{MemoryStore, PutMode, ReadAt, Result, Store, StoreError, WriteAt, check_name};
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -22,38 +23,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 #[derive(Debug, Default)]
 pub struct CrashStore {
     disk: Mutex<Disk>,
-}
-
-#[derive(Debug, Default)]
-struct Disk {
-    /// The view of a running program.
-    view: MemoryStore,
-    /// The state that survives every crash.
-    durable: MemoryStore,
-    /// The writes since the last sync. A never-synced object has an entry, even if only its
-    /// creation is pending.
-    pending: BTreeMap<String, Vec<Pending>>,
-    /// The atomic operation that the crash interrupted.
-    in_flight: Option<InFlight>,
-    operations: u64,
-    crash_at: Option<u64>,
-    crashed: bool,
-}
-
-/// A write that is not durable yet.
-#[derive(Clone, Debug)]
-struct Pending {
-    offset: u64,
-    data: Vec<u8>,
-}
-
-/// An atomic operation that may have happened or not.
-#[derive(Clone, Debug)]
-enum InFlight {
-    Put(String, Vec<u8>),
-    Truncate(String, u64),
-    /// Each object independently.
-    Delete(Vec<String>),
 }
 
 impl CrashStore {
@@ -118,68 +87,6 @@ impl CrashStore {
     }
 }
 
-impl Disk {
-    /// Counts an operation. True if the power fails in it.
-    fn begin(&mut self) -> bool {
-        self.crashed = self.crash_at.is_some_and(|at| self.operations >= at);
-        self.operations += 1;
-        self.crashed
-    }
-
-    fn present(&self, object: &str) -> Result<bool> {
-        Ok(self.view.len(object)?.is_some())
-    }
-
-    fn write(&mut self, write: &WriteAt<'_>) -> Result<()> {
-        self.view.write(std::slice::from_ref(write))?;
-        let pending = self.pending.entry(write.object.to_owned()).or_default();
-        if !write.data.is_empty() {
-            pending.push(Pending { offset: write.offset, data: write.data.to_vec() });
-        }
-        Ok(())
-    }
-
-    /// Writes zeros. Like any write they may be lost, torn or late.
-    fn discard(&mut self, &(object, offset, len): &(&str, u64, u64)) -> Result<()> {
-        let held = self.view.len(object)?.ok_or_else(|| StoreError::missing(object))?;
-        let len = len.min(held.saturating_sub(offset));
-        let zeros = vec![0; usize::try_from(len).unwrap_or(usize::MAX)];
-        self.write(&WriteAt::new(object, offset, &zeros))
-    }
-
-    fn sync(&mut self, object: &str) -> Result<()> {
-        if let Some(pending) = self.pending.remove(object) {
-            create(&self.durable, object)?;
-            pending.iter().try_for_each(|write| write.apply(&self.durable, object))?;
-        }
-        Ok(())
-    }
-
-    fn truncate(&mut self, object: &str, len: u64) -> Result<()> {
-        self.view.truncate(object, len)?;
-        create(&self.durable, object)?;
-        self.durable.truncate(object, len)?;
-        let Some(pending) = self.pending.get_mut(object) else { return Ok(()) };
-        // Bytes beyond the new end never come back. The rest is as little durable as before.
-        pending.retain(|write| write.offset < len);
-        for write in pending {
-            let room = usize::try_from(len - write.offset).unwrap_or(usize::MAX);
-            write.data.truncate(room);
-        }
-        Ok(())
-    }
-}
-
-impl Pending {
-    fn apply(&self, to: &MemoryStore, object: &str) -> Result<()> {
-        to.write(&[WriteAt::new(object, self.offset, &self.data)])
-    }
-
-    fn end(&self) -> u64 {
-        self.offset + self.data.len() as u64
-    }
-}
-
 impl Store for CrashStore {
     fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
         let object = reads.first().map_or("", |read| read.object);
@@ -199,7 +106,7 @@ impl Store for CrashStore {
         let mut disk = self.powered("")?;
         for object in objects {
             if !disk.present(object)? {
-                return Err(StoreError::missing(object));
+                return Err(missing(object));
             }
         }
         if disk.begin() {
@@ -229,7 +136,7 @@ impl Store for CrashStore {
     fn truncate(&self, object: &str, len: u64) -> Result<()> {
         let mut disk = self.powered(object)?;
         if !disk.present(object)? {
-            return Err(StoreError::missing(object));
+            return Err(missing(object));
         }
         if disk.begin() {
             disk.in_flight = Some(InFlight::Truncate(object.to_owned(), len));
@@ -269,11 +176,6 @@ impl Store for CrashStore {
     fn lock(&self) -> Result<()> {
         self.powered("").map(drop)
     }
-}
-
-/// Creates an empty object, unless it exists.
-fn create(store: &MemoryStore, object: &str) -> Result<()> {
-    store.write(&[WriteAt::new(object, 0, &[])])
 }
 
 fn crashed(object: &str) -> StoreError {

@@ -1,0 +1,23 @@
+//! What only tests and the lab need. No crate that ships depends on it.
+//!
+//! - Stores: [`CrashStore`] loses, tears and reorders what was not synced, [`CrashDisk`] is one
+//!   object of it, for the tests of the store crate itself, [`FaultStore`] fails the operation that
+//!   a test picks, and [`LatencyStore`] is as slow as a network.
+//! - Chance: [`Dice`] over the [`SplitMix64`] that the audit uses too.
+//!
+//! `MemoryStore` and `RecordStore` are in the store crate: the command runs its self-test and its
+//! audits on them.
+#![cfg_attr(test, allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests"))]
+
+pub mod crash;
+mod dice;
+mod disk;
+pub mod fault;
+pub mod latency;
+
+pub use crash::CrashStore;
+pub use dice::Dice;
+pub use disk::CrashDisk;
+pub use fault::FaultStore;
+pub use latency::LatencyStore;
+pub use oblivio_splitmix::SplitMix64;
