@@ -19,6 +19,8 @@ pub(crate) struct Modules {
 struct Module {
     file: String,
     defined: BTreeSet<String>,
+    /// Modules below this one, in files of their own.
+    children: BTreeSet<String>,
     /// Names that are brought in, and the path each stands for.
     brought: BTreeMap<String, Path>,
     /// Modules all of whose names are brought in.
@@ -97,6 +99,10 @@ impl Module {
             Item::Enum(it) => &it.ident,
             Item::Fn(it) => &it.sig.ident,
             Item::Mod(it) if it.content.is_some() => &it.ident,
+            Item::Mod(it) => {
+                self.children.insert(it.ident.to_string());
+                return;
+            }
             Item::Static(it) => &it.ident,
             Item::Struct(it) => &it.ident,
             Item::Trait(it) => &it.ident,
@@ -178,6 +184,8 @@ impl Paths<'_> {
         } else if let Some(brought) = self.module.brought.get(first) {
             let whole = brought.iter().chain(&path[1..]).cloned().collect();
             self.module.used.insert(whole);
+        } else if path.len() > 1 && self.module.children.contains(first) {
+            self.module.used.extend(absolute(self.at, path));
         }
     }
 

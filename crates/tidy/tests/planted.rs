@@ -59,6 +59,16 @@ fn a_circle_through_a_name_that_is_shown_again() {
 }
 
 #[test]
+fn a_circle_through_a_path_to_a_child() {
+    let sources = [
+        Source::new("crates/new/src/lib.rs", "mod a;"),
+        Source::new("crates/new/src/a.rs", "mod b; pub struct A; pub fn f() { b::g(); }"),
+        Source::new("crates/new/src/a/b.rs", "use super::A; pub fn g() -> A { A }"),
+    ];
+    one(&findings(&sources), "a circle of 2 modules: a.rs -> a/b.rs; a/b.rs -> a.rs");
+}
+
+#[test]
 fn a_long_file_and_a_long_function() {
     one(&found("crates/new/src/a.rs", &"const A: u8 = 0;\n".repeat(451)), "451 lines");
     let body = "    let _ = 0;\n".repeat(80);

@@ -74,14 +74,17 @@ impl Clients {
         id
     }
 
-    /// Makes a stranger a client. `InvalidData` if there are too many clients, or the server is
-    /// ending; an end of the connection if it had to go before.
+    /// Makes a stranger a client. `InvalidData` if there are too many clients; an end of the
+    /// connection if it had to go before, or the server is ending.
     fn welcome(&self, id: u64) -> io::Result<()> {
         let Some(conn) = self.strangers.leave(id) else {
             return Err(ErrorKind::ConnectionAborted.into());
         };
         let mut open = self.lock();
-        if open.len() >= MOST_CLIENTS || self.stopping.load(Ordering::SeqCst) {
+        if self.stopping.load(Ordering::SeqCst) {
+            return Err(ErrorKind::ConnectionAborted.into());
+        }
+        if open.len() >= MOST_CLIENTS {
             return Err(io::Error::new(ErrorKind::InvalidData, "there are too many clients"));
         }
         open.insert(id, conn);
