@@ -68,7 +68,8 @@ impl PartitionStore {
     /// Opens the store in a file or partition; read-only, if the system allows no more.
     ///
     /// # Errors
-    /// When there is none, or its table of contents is damaged ([`io::ErrorKind::InvalidData`]);
+    /// When there is none, or its table of contents is damaged
+    /// ([`InvalidData`](std::io::ErrorKind::InvalidData));
     /// [`StoreError::Short`] when the file or partition is shorter than it was.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();

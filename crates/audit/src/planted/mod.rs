@@ -5,7 +5,7 @@
 //!
 //! The limits of 19,000 accesses: a bias of 0.525 to the left half instead of 0.55 is sometimes
 //! missed, so small leaks are planted in longer traces. Under a workload that picks blocks at
-//! random, only [`compare`] sees a remap near the old leaf, never the single trace.
+//! random, only [`compare`](crate::compare) sees a remap near the old leaf, never the single trace.
 
 mod case;
 mod distortion;
