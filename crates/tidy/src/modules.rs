@@ -150,8 +150,7 @@ fn absolute(at: &[String], path: &[String]) -> Option<Path> {
             rest = &rest[1..];
         }
         "self" => rest = &rest[1..],
-        "super" => {}
-        // A module below this one; what is no such module has no file there.
+        // `super`, or a module below this one; what is neither has no file there.
         _ => {}
     }
     while rest.first().is_some_and(|part| part == "super") {

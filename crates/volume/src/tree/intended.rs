@@ -14,7 +14,6 @@ use crate::tree::tuning::{MOMENT, MOST_STALLED, MOST_WAITING, PATIENCE};
 use crate::tree::volume::TreeVolume;
 use oblivio_engine::tree::Intent;
 use oblivio_engine::{BlockAnswer, BlockId, Engine};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// How much deferred work one call carries out.
@@ -74,10 +73,10 @@ impl TreeVolume {
         if effort.ops == 0 && !must {
             return Ok(false);
         }
-        let clock = Arc::clone(&self.options.environment.clock);
-        let begun = clock.now();
+        let begun = self.options.environment.clock.now();
         let durable = self.intend(if must { Duration::ZERO } else { effort.patience })?;
-        effort.patience = effort.patience.saturating_sub(clock.now() - begun);
+        effort.patience =
+            effort.patience.saturating_sub(self.options.environment.clock.now() - begun);
         if durable || must {
             effort.ops = effort.ops.saturating_sub(self.serve_intended()?);
         }

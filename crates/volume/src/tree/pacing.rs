@@ -16,7 +16,6 @@ use crate::tree::tuning::{LEAST_SYNC, PAD_BATCH, TICK_BYTES, TICKS_BEFORE_COMMIT
 use crate::tree::volume::TreeVolume;
 use oblivio_crypto::Entropy;
 use oblivio_engine::{Action, BlockId, BlockOp, Engine};
-use std::sync::Arc;
 use std::time::Duration;
 
 impl TreeVolume {
@@ -100,14 +99,15 @@ impl TreeVolume {
 
     /// Serves a due tick; gives the time until the next one, if there is a pace.
     pub(crate) fn serve_pace(&mut self) -> Result<Option<Duration>> {
-        let clock = Arc::clone(&self.options.environment.clock);
-        let due = |volume: &Self| {
-            volume.pacer.as_ref().map(|pacer| pacer.next.saturating_sub(clock.now()))
-        };
-        if due(self) == Some(Duration::ZERO) {
+        if self.until_tick() == Some(Duration::ZERO) {
             self.tick()?;
         }
-        Ok(due(self))
+        Ok(self.until_tick())
+    }
+
+    fn until_tick(&self) -> Option<Duration> {
+        let clock = &self.options.environment.clock;
+        self.pacer.as_ref().map(|pacer| pacer.next.saturating_sub(clock.now()))
     }
 
     /// With batches of one size: fetches the map blocks of all existing blocks that were never
