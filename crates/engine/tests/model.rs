@@ -329,15 +329,7 @@ proptest! {
                 intents.push(engine.intent().clone());
                 store.run(&mut engine).expect("sound");
             }
-            if dead % 2 == 0 {
-                // Its intent was known before.
-                let intent = engine.intend(ops.iter().map(|op| op.id.0).collect());
-                prop_assert!(engine.submit_intended(&intent, Vec::new()).is_err());
-                engine.submit_intended(&intent, ops.clone()).expect("idle");
-                prop_assert_eq!(engine.intent(), &intent);
-            } else {
-                engine.submit(ops.clone()).expect("idle");
-            }
+            engine.submit(ops.clone()).expect("idle");
             intents.push(engine.intent().clone());
             store.run(&mut engine).expect("sound");
         }

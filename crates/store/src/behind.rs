@@ -21,7 +21,7 @@ use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Bytes kept without throttling. With more of them, a final sync waits longer.
 const MOST: usize = 4 << 20;
@@ -44,8 +44,6 @@ struct State {
     busy: bool,
     /// The round failed, and `underway` must be handed to the system again.
     failed: bool,
-    /// The thread must make everything durable, even a small write or only holes.
-    hurry: bool,
     closing: bool,
 }
 
@@ -57,7 +55,7 @@ impl State {
 
     /// Whether everything is durable, and no round is running.
     fn is_settled(&self) -> bool {
-        self.is_empty() && !self.busy && !self.failed && !self.hurry
+        self.is_empty() && !self.busy && !self.failed
     }
 
     /// The system may have lost all kept writes.
@@ -170,15 +168,6 @@ impl<M: Medium> Behind<M> {
         self.shared.make_durable(state).map(drop)
     }
 
-    /// Makes the thread sync everything, including changes that bypassed it. False if there is no
-    /// thread.
-    pub(crate) fn hurry(&self) -> bool {
-        let there = self.start();
-        self.shared.state().hurry = there;
-        self.shared.changed.notify_all();
-        there
-    }
-
     /// Fills `buf` from the kept writes. False if the file has the range.
     pub(crate) fn read(&self, offset: u64, buf: &mut [u8]) -> io::Result<bool> {
         let state = self.shared.state();
@@ -206,9 +195,11 @@ impl<M: Medium> Behind<M> {
         Ok(state)
     }
 
-    /// Punches a range in the next round: a disk may take its time to free space.
+    /// Lets the thread punch a range: a disk may take its time to free space.
     pub(crate) fn punch_later(&self, offset: u64, len: u64) -> io::Result<()> {
         self.settled(offset, len)?.holes.add(offset, len);
+        self.start();
+        self.shared.changed.notify_all();
         Ok(())
     }
 
@@ -232,21 +223,6 @@ impl<M: Medium> Behind<M> {
     /// Whether everything is durable and no round is running.
     pub(crate) fn is_settled(&self) -> bool {
         self.shared.state().is_settled()
-    }
-
-    /// As [`Self::is_settled`], after waiting at most `patience`.
-    #[expect(clippy::disallowed_methods, reason = "how long the disk takes")]
-    pub(crate) fn settles_within(&self, patience: Duration) -> bool {
-        let begun = Instant::now();
-        let mut state = self.shared.state();
-        while !state.is_settled() {
-            let left = patience.saturating_sub(begun.elapsed());
-            if left.is_zero() || state.failed {
-                return false;
-            }
-            state = self.shared.wait_for(state, left);
-        }
-        true
     }
 
     /// Retries a failed round, if there was one.
@@ -325,10 +301,10 @@ impl<M: Medium> Shared<M> {
         end.checked_next_multiple_of(align).unwrap_or(end)
     }
 
-    /// Whether the thread should start a round: an eighth of the most is kept, and no round is
-    /// running.
+    /// Whether the thread should start a round: an eighth of the most is kept, or a hole waits, and
+    /// no round is running.
     fn is_enough(&self, state: &State) -> bool {
-        let enough = state.hurry || state.waiting.len() >= self.most() / 8;
+        let enough = state.waiting.len() >= self.most() / 8 || !state.holes.is_empty();
         enough && !state.busy && !state.failed
     }
 
@@ -397,7 +373,6 @@ impl<M: Medium> Shared<M> {
         if state.underway.is_empty() {
             state.underway = Arc::new(state.waiting.take(self.most() / 2));
         }
-        state.hurry &= !state.waiting.is_empty();
         state.busy = true;
         state.punching = Arc::new(std::mem::take(&mut state.holes));
         let (batch, holes) = (Arc::clone(&state.underway), Arc::clone(&state.punching));

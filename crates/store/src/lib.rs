@@ -26,7 +26,6 @@ pub use retry::{Patience, RetryStore};
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// One read of a range of an object. The store fills the whole buffer, or the call fails.
 #[derive(Debug)]
@@ -185,24 +184,8 @@ pub trait Store: Send + Sync {
         self.write(&[WriteAt::new(object, offset, data)])?;
         self.sync(&[object])
     }
-    /// As [`Self::write_durable`], but a store may return `false` after about `_patience` and
-    /// continue. Then [`Self::sync_soon`] reports when it is durable. The default waits.
-    fn write_durable_soon(
-        &self,
-        object: &str,
-        offset: u64,
-        data: &[u8],
-        _patience: Duration,
-    ) -> Result<bool> {
-        self.write_durable(object, offset, data).map(|()| true)
-    }
     /// Makes everything written to these objects durable, their creation included.
     fn sync(&self, objects: &[&str]) -> Result<()>;
-    /// Whether everything written to these objects is durable, now or within about `_patience`. If
-    /// not, the store may complete it in the background; call it again to learn. The default syncs.
-    fn sync_soon(&self, objects: &[&str], _patience: Duration) -> Result<bool> {
-        self.sync(objects).map(|()| true)
-    }
     /// The length of an object, `None` when it does not exist.
     fn len(&self, object: &str) -> Result<Option<u64>>;
     /// Stores a whole object atomically and durably: a crash leaves the old or the new one.

@@ -19,7 +19,6 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 use temp::Temp;
 
 /// The lock file. The leading dot keeps it out of the objects' names.
@@ -190,34 +189,6 @@ impl Store for LocalStore {
             handle.sync().map_err(|error| StoreError::io(object, error))?;
         }
         if objects.is_empty() { Ok(()) } else { self.directory.sync() }
-    }
-
-    fn write_durable_soon(
-        &self,
-        object: &str,
-        offset: u64,
-        data: &[u8],
-        patience: Duration,
-    ) -> Result<bool> {
-        let handle = self.handles.created(&self.directory, object)?;
-        // Deferred to the thread: a change to a file may wait while the file system writes that
-        // part of it.
-        let written = handle.write(&WriteAt::new(object, offset, data), true);
-        written.map_err(|error| StoreError::io(object, error))?;
-        self.sync_soon(&[object], patience)
-    }
-
-    fn sync_soon(&self, objects: &[&str], patience: Duration) -> Result<bool> {
-        let mut settled = true;
-        for object in objects {
-            let (handle, _) = self.handles.existing(&self.directory, object)?;
-            let done = handle.sync_soon(patience);
-            settled &= done.map_err(|error| StoreError::io(object, error))?;
-        }
-        if settled && !objects.is_empty() {
-            self.directory.sync()?;
-        }
-        Ok(settled)
     }
 
     fn len(&self, object: &str) -> Result<Option<u64>> {

@@ -22,29 +22,9 @@ macro_rules! pass_on {
             $crate::Store::write_durable(&$inner, object, offset, data)
         }
     };
-    (@ write_durable_soon $this:ident $inner:expr) => {
-        fn write_durable_soon(
-            &$this,
-            object: &str,
-            offset: u64,
-            data: &[u8],
-            patience: std::time::Duration,
-        ) -> $crate::Result<bool> {
-            $crate::Store::write_durable_soon(&$inner, object, offset, data, patience)
-        }
-    };
     (@ sync $this:ident $inner:expr) => {
         fn sync(&$this, objects: &[&str]) -> $crate::Result<()> {
             $crate::Store::sync(&$inner, objects)
-        }
-    };
-    (@ sync_soon $this:ident $inner:expr) => {
-        fn sync_soon(
-            &$this,
-            objects: &[&str],
-            patience: std::time::Duration,
-        ) -> $crate::Result<bool> {
-            $crate::Store::sync_soon(&$inner, objects, patience)
         }
     };
     (@ len $this:ident $inner:expr) => {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 macro_rules! forward {
     ($($pointer:ty),*) => {$(
         impl<S: Store + ?Sized> Store for $pointer {
-            pass_on!(self => **self; read write write_durable write_durable_soon sync sync_soon len put truncate allocate discard);
+            pass_on!(self => **self; read write write_durable sync len put truncate allocate discard);
             pass_on!(self => **self; free_bytes delete list lock may_keep may_round_up expect_reads);
         }
     )*};

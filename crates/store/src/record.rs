@@ -8,7 +8,6 @@ use crate::{PutMode, ReadAt, Result, Store, WriteAt};
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 /// The kind of a call to the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -182,13 +181,6 @@ impl<S> RecordStore<S> {
         result
     }
 
-    /// Records a write and its sync.
-    fn note_durable(&self, object: &str, offset: u64, data: &[u8]) -> [u64; 2] {
-        let written = [(object, offset, data.len() as u64)].into_iter();
-        let synced = [(object, 0, 0)].into_iter();
-        [self.note(Op::Write, written), self.note(Op::Sync, synced)]
-    }
-
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -235,29 +227,15 @@ impl<S: Store> Store for RecordStore<S> {
     }
 
     fn write_durable(&self, object: &str, offset: u64, data: &[u8]) -> Result<()> {
-        let calls = self.note_durable(object, offset, data);
+        let written = [(object, offset, data.len() as u64)].into_iter();
+        let calls =
+            [self.note(Op::Write, written), self.note(Op::Sync, [(object, 0, 0)].into_iter())];
         self.done(&calls, self.inner.write_durable(object, offset, data))
-    }
-
-    fn write_durable_soon(
-        &self,
-        object: &str,
-        offset: u64,
-        data: &[u8],
-        patience: Duration,
-    ) -> Result<bool> {
-        let calls = self.note_durable(object, offset, data);
-        self.done(&calls, self.inner.write_durable_soon(object, offset, data, patience))
     }
 
     fn sync(&self, objects: &[&str]) -> Result<()> {
         let call = self.note(Op::Sync, objects.iter().map(|object| (*object, 0, 0)));
         self.done(&[call], self.inner.sync(objects))
-    }
-
-    fn sync_soon(&self, objects: &[&str], patience: Duration) -> Result<bool> {
-        let call = self.note(Op::Sync, objects.iter().map(|object| (*object, 0, 0)));
-        self.done(&[call], self.inner.sync_soon(objects, patience))
     }
 
     fn len(&self, object: &str) -> Result<Option<u64>> {

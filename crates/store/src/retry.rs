@@ -103,20 +103,6 @@ impl Store for RetryStore {
         self.persist(|| self.inner.sync(objects))
     }
 
-    fn write_durable_soon(
-        &self,
-        object: &str,
-        offset: u64,
-        data: &[u8],
-        patience: Duration,
-    ) -> Result<bool> {
-        self.persist(|| self.inner.write_durable_soon(object, offset, data, patience))
-    }
-
-    fn sync_soon(&self, objects: &[&str], patience: Duration) -> Result<bool> {
-        self.persist(|| self.inner.sync_soon(objects, patience))
-    }
-
     fn len(&self, object: &str) -> Result<Option<u64>> {
         self.persist(|| self.inner.len(object))
     }

@@ -410,20 +410,6 @@ fn a_long_call_reads_every_range_or_says_what_is_wrong() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn what_is_to_be_durable_soon_is_so_in_time() -> Result<()> {
-    let (dir, store) = new();
-    let long = Duration::from_secs(600);
-    assert!(store.write_durable_soon("journal", 0, b"intent", long)?);
-    assert!(store.sync_soon(&["journal"], Duration::ZERO)?, "nothing came since");
-    // No call waits, but the write completes.
-    let now = store.write_durable_soon("journal", 6, b", sealed", Duration::ZERO)?;
-    assert!(now || store.sync_soon(&["journal"], long)?);
-    assert_eq!(fs::read(dir.path().join("journal")).expect("there"), b"intent, sealed");
-    assert!(matches!(store.sync_soon(&["another"], long), Err(StoreError::Missing { .. })));
-    Ok(())
-}
-
 /// Otherwise each read would make the file system write, and sometimes wait for that.
 #[test]
 fn reading_is_not_noted_in_the_files() -> Result<()> {

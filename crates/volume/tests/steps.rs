@@ -3,12 +3,10 @@
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::tree::Shape;
 use oblivio_engine::{Action, BlockId, BlockOp, Level};
-use oblivio_store::{MemoryStore, Result, Store, pass_on};
+use oblivio_store::{MemoryStore, Store};
 use oblivio_volume::tree::TreeVolume;
 use oblivio_volume::{BlockSpace, CreateOptions, OpenOptions, TreeInfo};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
 
 const BYTES: usize = 4096;
 const BLOCKS: u64 = 2000;
@@ -45,67 +43,6 @@ fn check(volume: &mut TreeVolume, live: u64) {
             assert_eq!(answer, (id < live).then(|| vec![id as u8; BYTES]), "block {id}");
         }
     }
-}
-
-/// A slow disk: it makes data durable soon only after enough requests.
-#[derive(Default)]
-struct Slow {
-    disk: MemoryStore,
-    left: AtomicU64,
-    calls: AtomicU64,
-}
-
-impl Slow {
-    fn count(&self) -> &MemoryStore {
-        self.calls.fetch_add(1, Relaxed);
-        &self.disk
-    }
-}
-
-impl Store for Slow {
-    pass_on!(self => self.count(); read write sync put truncate discard delete);
-    pass_on!(self => self.disk; len list lock free_bytes);
-
-    fn sync_soon(&self, _: &[&str], _: Duration) -> Result<bool> {
-        let left = self.left.load(Relaxed);
-        self.left.store(if left == 0 { 3 } else { left - 1 }, Relaxed);
-        Ok(left == 1)
-    }
-}
-
-/// An idle step makes nobody wait: while the disk is at work, it makes no further request.
-#[test]
-fn a_quiet_moment_waits_for_the_disk_without_keeping_anybody() {
-    let store = Arc::new(Slow::default());
-    let create =
-        CreateOptions { block_bytes: BYTES, capacity_bytes: 64 << 20, kdf: KdfParams::TEST };
-    let options = OpenOptions { memory_bytes: 1 << 20, ..OpenOptions::default() };
-    let mut volume =
-        TreeVolume::create(store.clone(), &passphrase(), create, options).expect("an empty store");
-    let write = |id| BlockOp { id: BlockId(id), action: Action::Write(vec![id as u8; BYTES]) };
-    volume.reserve(BLOCKS).expect("room");
-    (0..1000).for_each(|id| drop(volume.access(vec![write(id)]).expect("memory")));
-    volume.discard(&(300..1000).collect::<Vec<_>>()).expect("memory");
-    volume.commit().expect("memory");
-    let (mut waited, mut worked) = (0, 0);
-    loop {
-        let (left, calls) = (store.left.load(Relaxed), store.calls.load(Relaxed));
-        let next = volume.idle().expect("memory");
-        let quiet = store.calls.load(Relaxed) == calls;
-        match left {
-            0 | 1 => worked += 1,
-            _ => {
-                assert!(quiet && next > Some(Duration::ZERO), "it goes on when the disk is done");
-                waited += 1;
-            }
-        }
-        if next.is_none() {
-            break;
-        }
-    }
-    assert!(waited > 10 && worked > 10, "{waited} {worked}");
-    assert!(volume.tree_info().size_class < 1000 / 2);
-    check(&mut volume, 300);
 }
 
 /// Filled and emptied in steps: beyond the smallest class between three eighths and half of the

@@ -5,7 +5,6 @@ use crate::queue::Pulse;
 use oblivio_store::{PutMode, ReadAt, Result, Store, WriteAt, pass_on};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 /// Counts every call that ends well.
 pub struct PulseStore {
@@ -23,11 +22,6 @@ impl PulseStore {
             self.pulse.fetch_add(1, Ordering::Relaxed);
         }
         result
-    }
-
-    /// A call that has not answered yet gives no sign of life.
-    fn beat_if_done(&self, result: Result<bool>) -> Result<bool> {
-        if let Ok(false) = result { Ok(false) } else { self.beat(result) }
     }
 }
 
@@ -49,20 +43,6 @@ impl Store for PulseStore {
 
     fn sync(&self, objects: &[&str]) -> Result<()> {
         self.beat(self.inner.sync(objects))
-    }
-
-    fn write_durable_soon(
-        &self,
-        object: &str,
-        offset: u64,
-        data: &[u8],
-        patience: Duration,
-    ) -> Result<bool> {
-        self.beat_if_done(self.inner.write_durable_soon(object, offset, data, patience))
-    }
-
-    fn sync_soon(&self, objects: &[&str], patience: Duration) -> Result<bool> {
-        self.beat_if_done(self.inner.sync_soon(objects, patience))
     }
 
     fn len(&self, object: &str) -> Result<Option<u64>> {

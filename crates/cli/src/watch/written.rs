@@ -25,7 +25,7 @@ impl WatchedStore {
 
 impl Store for WatchedStore {
     pass_on!(self => self.inner; read sync len truncate allocate discard free_bytes delete list lock);
-    pass_on!(self => self.inner; sync_soon may_keep may_round_up expect_reads);
+    pass_on!(self => self.inner; may_keep may_round_up expect_reads);
 
     fn write(&self, writes: &[WriteAt<'_>]) -> Result<()> {
         self.inner.write(writes)?;

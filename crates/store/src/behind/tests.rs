@@ -181,35 +181,23 @@ fn wait_until_settled(behind: &Behind<Stalls>) {
     }
 }
 
+/// During a punch, no thread may believe that everything is done, and write past the kept writes.
 #[test]
-fn in_a_hurry_the_thread_makes_little_durable_too_and_nobody_waits() -> io::Result<()> {
+fn the_thread_makes_holes_and_nobody_waits() -> io::Result<()> {
     let written = Arc::new(AtomicUsize::new(0));
     let behind = Behind::new(Stalls(Mutex::default(), Arc::clone(&written)));
     let held = behind.medium().0.lock();
-    behind.write(&piece(0, &[1; 10]), true)?;
-    assert!(behind.hurry() && !behind.is_settled());
-    assert!(!behind.settles_within(Duration::from_millis(1)), "not while somebody holds it");
-    drop(held);
-    assert!(behind.settles_within(Duration::from_secs(600)) && behind.is_settled());
-    assert_eq!((behind.waiting(), written.load(Ordering::Relaxed)), (0, 10));
-    // During a punch, no thread may believe that everything is done, and write past the kept
-    // writes.
-    let held = behind.medium().0.lock();
     behind.punch_later(0, 10)?;
-    assert!(behind.hurry());
     while !behind.shared.state().busy {
         thread::yield_now();
     }
-    assert!(!behind.is_empty());
+    assert!(!behind.is_empty() && !behind.is_settled());
     behind.write(&piece(0, &[2; 10]), false)?;
-    assert_eq!((behind.waiting(), written.load(Ordering::Relaxed)), (10, 10));
+    assert_eq!((behind.waiting(), written.load(Ordering::Relaxed)), (10, 0));
     drop(held);
     behind.sync()?;
-    assert_eq!((behind.waiting(), written.load(Ordering::Relaxed)), (0, 20));
-    // Nothing to write: but a hole may have to become durable.
-    let held = behind.medium().0.lock();
-    assert!(behind.hurry() && !behind.is_settled());
-    drop(held);
+    assert_eq!((behind.waiting(), written.load(Ordering::Relaxed)), (0, 10));
+    behind.punch_later(0, 10)?;
     wait_until_settled(&behind);
     Ok(())
 }
@@ -242,11 +230,10 @@ fn a_hole_is_made_before_what_is_written_over_it() -> io::Result<()> {
 }
 
 #[test]
-fn what_failed_in_a_hurry_is_told_and_tried_again() -> io::Result<()> {
+fn what_the_thread_failed_at_is_told_and_tried_again() -> io::Result<()> {
     let path = tempfile::NamedTempFile::new()?;
     let behind = Behind::new(File::open(path.path())?);
-    behind.write(&piece(0, &[7; 10]), true)?;
-    behind.hurry();
+    behind.write(&piece(0, &[7; MOST]), true)?;
     while !behind.shared.state().failed {
         thread::yield_now();
     }
@@ -282,7 +269,6 @@ enum Act {
         len: u64,
     },
     Sync,
-    Hurry,
     /// The last sync failed, and the file lost everything that was not durable.
     Fail,
 }
@@ -295,7 +281,6 @@ fn act() -> impl Strategy<Value = Act> {
         1 => (0u64..250).prop_map(Act::Truncate),
         2 => (0u64..200, 1u64..90).prop_map(|(at, len)| Act::Punch { at, len }),
         1 => Just(Act::Sync),
-        1 => Just(Act::Hurry),
         1 => Just(Act::Fail),
     ]
 }
@@ -345,7 +330,6 @@ fn run(acts: &[Act], align: usize) -> io::Result<()> {
                 behind.sync()?;
                 assert_eq!(content(&behind)?, model);
             }
-            Act::Hurry => assert!(behind.hurry()),
             Act::Fail => lose(&behind)?,
         }
         // In this order, because the thread may write it meanwhile.

@@ -11,7 +11,6 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
-use std::time::Duration;
 
 /// The most open files, far below the usual limit of 1,024 per process.
 const OPEN: usize = 128;
@@ -68,17 +67,6 @@ impl Handle {
             self.dirty.store(true, Ordering::Release);
         }
         result
-    }
-
-    /// Whether all writes, and changes that bypassed them, are durable within `patience`. If not, a
-    /// thread completes it.
-    pub(super) fn sync_soon(&self, patience: Duration) -> io::Result<bool> {
-        if !self.dirty.swap(false, Ordering::AcqRel) {
-            self.behind.repair()?;
-        } else if !self.behind.hurry() {
-            return self.sync().map(|()| true);
-        }
-        Ok(self.behind.settles_within(patience))
     }
 
     /// Cuts or extends the file, durably.

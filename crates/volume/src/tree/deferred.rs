@@ -106,19 +106,6 @@ impl Deferred {
         ids.into_iter().filter_map(|id| self.take(id)).collect()
     }
 
-    /// The oldest blocks, up to `most`.
-    pub fn oldest(&self, most: usize) -> Vec<u64> {
-        self.order.iter().flatten().take(most).copied().collect()
-    }
-
-    /// Takes out the operations of these blocks, in this order; a block without one gets a read.
-    pub fn take_out(&mut self, ids: &[u64]) -> Vec<BlockOp> {
-        let read = |id| BlockOp { id: BlockId(id), action: Action::Read };
-        let ops = ids.iter().map(|&id| self.take(id).unwrap_or_else(|| read(id))).collect();
-        self.order.retain(|turn| turn.is_none_or(|id| self.blocks.contains_key(&id)));
-        ops
-    }
-
     /// Whether a block has deferred writes.
     pub fn waits(&self, id: u64) -> bool {
         self.blocks.contains_key(&id)

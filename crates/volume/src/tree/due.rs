@@ -24,7 +24,6 @@ impl TreeVolume {
     /// Whether a commit should come once all requests are answered.
     pub(crate) fn commit_is_near(&self) -> bool {
         self.commits_ahead()
-            && self.paths_late() == 0
             && (self.paths_to_commit() <= self.paths_ahead()
                 || self.journal.bytes() * 4 > self.journal_limit() * 7)
     }

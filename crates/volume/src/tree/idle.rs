@@ -1,35 +1,16 @@
 //! Idle maintenance. A request that arrives during a step waits for its end, so each step does a
-//! little, and none waits for the disk.
+//! little.
 
 use crate::Result;
 use crate::error::engine_error;
 use crate::options::ShownKind;
-use crate::tree::tuning::{SETTLING, SWEEP_IDLE};
+use crate::tree::tuning::SWEEP_IDLE;
 use crate::tree::volume::TreeVolume;
 use oblivio_engine::tree::AHEAD_BYTES;
-use std::time::Duration;
 
 impl TreeVolume {
-    /// Sweeps a little in an idle step; gives the time until the next one, if there is more to do.
-    /// It never waits for the disk: a new request would wait as well.
-    pub(crate) fn sweep_when_idle(&mut self) -> Result<Option<Duration>> {
-        if self.quiet.settling {
-            self.settle()?;
-            if self.quiet.settling {
-                return Ok(Some(SETTLING));
-            }
-        }
-        let mut more = self.intended.is_some() || self.is_behind();
-        if more {
-            self.serve_what_is_next()?;
-        } else {
-            more = self.sweep_a_little()?;
-        }
-        let disk_works = self.quiet.settling || self.intended.is_some();
-        Ok(if disk_works { Some(SETTLING) } else { more.then_some(Duration::ZERO) })
-    }
-
-    fn sweep_a_little(&mut self) -> Result<bool> {
+    /// Sweeps a little; says whether there is more to do.
+    pub(crate) fn sweep_when_idle(&mut self) -> Result<bool> {
         // Removed blocks are discarded after the commit that removed them: there may be no caller
         // to commit again.
         if self.shrink_is_due() || self.quiet.commit_wanted {
@@ -37,32 +18,17 @@ impl TreeVolume {
             return Ok(true);
         }
         if self.engine.shrink_left() == 0 {
-            let more = self.reclaim()?;
-            // Disks learn of free space with a sync: a little at a time, not all at once.
-            if more {
-                self.settle()?;
-            }
-            return Ok(more);
+            return self.reclaim();
         }
         // A step of its own, because a new request waits for its end.
         if self.commit_if_due()? {
             return Ok(true);
         }
-        self.intend_sweep(self.paths_for_a_moment())?;
-        self.serve_what_is_next()?;
-        Ok(true)
-    }
-
-    /// Does nothing while the disk is still at work.
-    fn serve_what_is_next(&mut self) -> Result<()> {
-        if !self.catch_up()? {
-            return Ok(());
-        }
+        self.sweep(self.paths_for_a_moment())?;
         // The buckets of the last paths are free after a commit.
         self.quiet.commit_wanted = self.engine.shrink_left() == 0;
         self.reclaim_end()?;
-        // Now, while idle, rather than all of it in the next commit.
-        self.settle()
+        Ok(true)
     }
 
     /// Paths to sweep in one step. Towards the commit each writes more of the cached buckets, so
@@ -88,8 +54,7 @@ impl TreeVolume {
         }
         if self.may_flush_ahead() && self.engine.begin_flush_ahead().map_err(engine_error)? {
             self.quiet.flushed_ahead += 1;
-            self.run(ShownKind::Flush)?;
-            return self.settle();
+            return self.run(ShownKind::Flush);
         }
         self.checkpoint()
     }
@@ -100,11 +65,5 @@ impl TreeVolume {
         let ahead = self.quiet.flushed_ahead * AHEAD_BYTES as u64 / self.bucket_bytes();
         self.interval > self.least_interval(self.stored_at_commit)
             && ahead < self.engine.cached_buckets()
-    }
-
-    /// Makes the store write its data to the disk.
-    fn settle(&mut self) -> Result<()> {
-        self.quiet.settling = !self.slab.sync_soon(&*self.store)?;
-        Ok(())
     }
 }

@@ -18,7 +18,6 @@ use crate::{Error, Result};
 use oblivio_crypto::{Kind, Place, SEAL_OVERHEAD, Sealer, TAG_BYTES, Tag, VolumeId, tag_of};
 use oblivio_engine::tree::Intent;
 use oblivio_store::{ReadAt, Store};
-use std::time::Duration;
 
 /// The object that holds the journal.
 pub const JOURNAL_OBJECT: &str = "journal";
@@ -114,38 +113,6 @@ impl Journal {
     /// Those of the store and of the sealer.
     pub fn intent(&mut self, store: &dyn Store, act: Act, intent: &Intent) -> Result<()> {
         self.append(store, Self::record_of(act, intent), 0)
-    }
-
-    /// As [`Self::intent`], but waits only about as long as `patience`; says whether it is durable.
-    ///
-    /// # Errors
-    /// Those of the store and of the sealer.
-    pub fn intent_soon(
-        &mut self,
-        store: &dyn Store,
-        act: Act,
-        intent: &Intent,
-        patience: Duration,
-    ) -> Result<bool> {
-        let (offset, record) = self.seal(Self::record_of(act, intent), 0)?;
-        Ok(store.write_durable_soon(JOURNAL_OBJECT, offset, &record, patience)?)
-    }
-
-    /// Whether all records are durable, within about `patience`; if not, the store is still at
-    /// work.
-    ///
-    /// # Errors
-    /// Those of the store.
-    pub fn is_durable(&self, store: &dyn Store, patience: Duration) -> Result<bool> {
-        Ok(store.sync_soon(&[JOURNAL_OBJECT], patience)?)
-    }
-
-    /// Waits until all records are durable.
-    ///
-    /// # Errors
-    /// Those of the store.
-    pub fn make_durable(&self, store: &dyn Store) -> Result<()> {
-        Ok(store.sync(&[JOURNAL_OBJECT])?)
     }
 
     fn record_of(act: Act, intent: &Intent) -> Vec<u8> {

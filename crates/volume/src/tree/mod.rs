@@ -7,8 +7,6 @@ pub(crate) mod commit;
 pub(crate) mod deferred;
 mod due;
 mod idle;
-mod intended;
-mod intent;
 pub(crate) mod journal;
 mod pacer;
 mod pacing;

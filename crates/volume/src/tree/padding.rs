@@ -159,7 +159,7 @@ impl TreeVolume {
     /// Whether enough paths (with `late` more), or journal, make a commit due.
     pub(crate) fn is_commit_due(&self, late: u64) -> bool {
         let journal = 2 * self.journal_limit() + if late > 0 { JOURNAL_WITHIN } else { 0 };
-        self.paths_since_commit() >= self.evictions_between_commits() + self.paths_late() + late
+        self.paths_since_commit() >= self.evictions_between_commits() + late
             || self.journal.bytes() > journal
     }
 

@@ -3,8 +3,6 @@
 /// What idle steps leave to the next ones.
 #[derive(Default)]
 pub(crate) struct Quiet {
-    /// Whether the last one left something not yet durable.
-    pub settling: bool,
     /// Whether a sweep ended since the last commit.
     pub commit_wanted: bool,
     /// Parts flushed since then.

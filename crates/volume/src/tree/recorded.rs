@@ -4,8 +4,6 @@
 use crate::Result;
 use crate::tree::deferred::Writes;
 use crate::tree::volume::TreeVolume;
-use oblivio_engine::tree::Intent;
-use std::time::Duration;
 
 impl TreeVolume {
     /// Records the intent of the engine's batch.
@@ -13,17 +11,6 @@ impl TreeVolume {
         let act = self.trust.act()?;
         self.journal.intent(&*self.store, act, self.engine.intent())?;
         self.note_record()
-    }
-
-    /// Begins to record an intent; says whether it is durable, within about `patience`. Before the
-    /// batch is served, it must be durable, and [`Self::note_record`] called.
-    pub(crate) fn record_intent_soon(
-        &mut self,
-        intent: &Intent,
-        patience: Duration,
-    ) -> Result<bool> {
-        let act = self.trust.act()?;
-        self.journal.intent_soon(&*self.store, act, intent, patience)
     }
 
     /// Records writes and the root, in the size class of `least` bytes or a larger one.
@@ -44,7 +31,7 @@ impl TreeVolume {
     }
 
     /// Notes the newest record, which is durable.
-    pub(crate) fn note_record(&mut self) -> Result<()> {
+    fn note_record(&mut self) -> Result<()> {
         let act = self.trust.last_act();
         self.trust.logged(self.journal.mark(), Some(act))
     }

@@ -5,8 +5,7 @@ use crate::Result;
 use crate::error::engine_error;
 use crate::options::ShownKind;
 use crate::tree::tuning::{
-    FEW_HOLES, LEAST_BLOCKS, LEAST_FLUSH, MOST_FLUSH, MOST_HOLES, ROOMY, SWEEP_BATCH, SWEEP_IDLE,
-    SWEEP_LAST,
+    FEW_HOLES, LEAST_BLOCKS, LEAST_FLUSH, MOST_FLUSH, MOST_HOLES, ROOMY, SWEEP_IDLE, SWEEP_LAST,
 };
 use crate::tree::volume::TreeVolume;
 use oblivio_engine::{Action, BlockId, BlockOp, Engine, TreeId};
@@ -66,7 +65,6 @@ impl TreeVolume {
 
     /// Removes the tree's old leaves, or slots of theirs, along `paths` paths at most.
     pub(crate) fn sweep(&mut self, paths: u64) -> Result<()> {
-        self.serve_intended()?;
         let paths = paths.min(self.engine.shrink_left());
         if paths == 0 {
             return Ok(());
@@ -74,11 +72,6 @@ impl TreeVolume {
         self.engine.begin_maintenance(paths).map_err(engine_error)?;
         self.record_intent()?;
         self.run(ShownKind::Maintenance)
-    }
-
-    /// The sweep after each batch of a shrinking tree.
-    pub(crate) fn sweep_after_batch(&mut self) -> Result<()> {
-        self.sweep(SWEEP_BATCH)
     }
 
     /// Gives some unneeded space back; says whether there is more.

@@ -14,7 +14,6 @@ use oblivio_engine::{BucketId, SealedBucket};
 use oblivio_store::{ReadAt, Store, WriteAt};
 use shelf::Shelf;
 pub use shelf::{Interval, PAGE};
-use std::time::Duration;
 
 /// The object that holds the slots.
 pub const SLAB_OBJECT: &str = "slab";
@@ -210,15 +209,7 @@ impl Slab {
         if objects.is_empty() { Ok(()) } else { Ok(store.sync(&objects)?) }
     }
 
-    /// Starts to make everything durable, discards too; says whether it is.
-    ///
-    /// # Errors
-    /// Those of the store.
-    pub fn sync_soon(&self, store: &dyn Store) -> Result<bool> {
-        Ok(store.sync_soon(&self.objects(), Duration::ZERO)?)
-    }
-
-    /// As [`Self::sync_soon`], and waits until it is.
+    /// As [`Self::sync`], discards too.
     ///
     /// # Errors
     /// Those of the store.

@@ -2,11 +2,12 @@
 
 use crate::block::{BlockSpace, Least, ROOT_BYTES, refuse_misfits};
 use crate::error::engine_error;
+use crate::options::ShownKind;
 use crate::tree::deferred::Writes;
-use crate::tree::intended::Effort;
 use crate::tree::shown::runs;
 use crate::tree::tuning::{
-    LEAST_DEFERRED, MOST_BATCH, MOST_DEFERRED, MOST_OPS, MOST_WAITING, SPARE_BLOCKS, SYNC_BYTES,
+    LEAST_DEFERRED, MOST_BATCH, MOST_DEFERRED, MOST_OPS, MOST_WAITING, SPARE_BLOCKS, SWEEP_BATCH,
+    SYNC_BYTES,
 };
 use crate::tree::volume::TreeVolume;
 use crate::{Error, Result};
@@ -31,7 +32,6 @@ impl TreeVolume {
 
     /// Serves operations as one batch, with its records and its sweep.
     pub(crate) fn serve_batch(&mut self, mut ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
-        self.serve_intended()?;
         let wanted = ops.len();
         self.grow_for(&ops)?;
         self.fill_batch(&mut ops);
@@ -40,8 +40,10 @@ impl TreeVolume {
         self.engine.submit(ops).map_err(engine_error)?;
         self.record_intent()?;
         self.sync_tick()?;
-        let mut answers = self.run_batch()?;
+        self.run(ShownKind::Batch)?;
+        let mut answers = self.engine.take_answers();
         answers.truncate(wanted);
+        self.sweep(SWEEP_BATCH)?;
         Ok(answers)
     }
 
@@ -93,8 +95,8 @@ impl TreeVolume {
         most.min((accesses * self.engine.block_bytes() / 4).max(LEAST_DEFERRED))
     }
 
-    /// The highest bound, when the disk answers.
-    pub(crate) fn most_deferred_ever(&self) -> usize {
+    /// The highest bound.
+    fn most_deferred_ever(&self) -> usize {
         MOST_DEFERRED.min(self.memory_bytes / 16)
     }
 
@@ -114,8 +116,7 @@ impl TreeVolume {
     }
 
     /// Accepts operations, and carries out the surplus of deferred writes.
-    pub(crate) fn take_turns(&mut self, ops: impl ExactSizeIterator<Item = BlockOp>) -> Result<()> {
-        let mut effort = Effort::of(ops.len());
+    pub(crate) fn take_turns(&mut self, ops: impl Iterator<Item = BlockOp>) -> Result<()> {
         for op in ops {
             // One by one: a commit in between forgets earlier notes.
             self.take_up(op);
@@ -123,8 +124,10 @@ impl TreeVolume {
                 self.tick()?;
             }
             // No further: each caller waits for about as much as it brought. And at once, so that a
-            // commit meets no more, except the backlog of a stalled disk.
-            while self.too_much_waits() && self.carry_out_a_batch(&mut effort)? {
+            // commit meets no more.
+            while self.too_much_waits() {
+                let ops = self.deferred.drain(self.batch_limit());
+                self.serve_batch(ops)?;
                 self.commit_within()?;
             }
         }
@@ -146,7 +149,6 @@ impl TreeVolume {
     /// Carries out all deferred writes; with a pace, in a number of ticks that does not depend on
     /// them.
     pub(crate) fn carry_out_all(&mut self) -> Result<()> {
-        self.serve_intended()?;
         if self.pacer.is_some() {
             self.ticks_before_commit()?;
         }
@@ -201,7 +203,6 @@ impl BlockSpace for TreeVolume {
         // Powers of two, so that the size of the position map reveals no more.
         let blocks = blocks.next_power_of_two().min(self.addressable_blocks());
         self.guarded(|volume| {
-            volume.serve_intended()?;
             volume.record_resize(blocks, volume.engine.size_class())?;
             volume.engine.grow(blocks).map_err(engine_error)?;
             volume.report_rule();
@@ -280,7 +281,6 @@ impl BlockSpace for TreeVolume {
             if volume.pacer.is_some() {
                 return volume.tick_until_synced(0);
             }
-            volume.serve_intended()?;
             let bytes = volume.sync_bytes();
             match volume.unsynced.take() {
                 Some(_) if volume.commit_is_near() => volume.checkpoint()?,
@@ -368,7 +368,7 @@ impl BlockSpace for TreeVolume {
     fn idle(&mut self) -> Result<Option<Duration>> {
         self.guarded(|volume| match volume.serve_pace()? {
             Some(until) => Ok(Some(until)),
-            None => volume.sweep_when_idle(),
+            None => Ok(volume.sweep_when_idle()?.then_some(Duration::ZERO)),
         })
     }
 

@@ -2,7 +2,6 @@
 //! uses one sees a secret.
 
 use crate::block::Least;
-use std::time::Duration;
 
 // Batches and deferred writes
 
@@ -19,15 +18,6 @@ pub(crate) const MOST_WAITING: usize = 128;
 pub(crate) const SYNC_BYTES: usize = 4 << 20;
 /// Further ids beyond the limit, when more blocks exist than it allows.
 pub(crate) const SPARE_BLOCKS: u64 = 1024;
-
-// A stalled disk
-
-/// How long a caller waits for a stalled disk: several operations' worth on a working one.
-pub(crate) const PATIENCE: Duration = Duration::from_millis(40);
-/// The most bytes deferred then, or a sixteenth of the budget, and as many blocks as they fill.
-pub(crate) const MOST_STALLED: usize = 32 << 20;
-/// The wait for the disk in an idle step: usually it is enough.
-pub(crate) const MOMENT: Duration = Duration::from_millis(2);
 
 // When a commit is due
 
@@ -82,9 +72,6 @@ pub(crate) const SWEEP_LAST: u64 = 4096;
 
 /// The smallest number of blocks in a tree.
 pub(crate) const LEAST_BLOCKS: u64 = 64;
-
-/// The time before another step when the disk was at work.
-pub(crate) const SETTLING: Duration = Duration::from_millis(1);
 
 // Padding and pace
 

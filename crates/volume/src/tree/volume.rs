@@ -11,7 +11,6 @@ use crate::options::{
 };
 use crate::tree::commit::{read_commit, write_commit};
 use crate::tree::deferred::{Deferred, Entry, Writes};
-use crate::tree::intent::Intended;
 use crate::tree::journal::{Journal, Record};
 use crate::tree::pacer::Pacer;
 use crate::tree::padded::Padding;
@@ -44,8 +43,6 @@ pub struct TreeVolume {
     pub(crate) memory_bytes: usize,
     /// Deferred writes: accepted but not yet carried out.
     pub(crate) deferred: Deferred,
-    /// Their next batch, or a sweep.
-    pub(crate) intended: Option<Intended>,
     /// The writes since the last sync; `None` if they are too many for the journal.
     pub(crate) unsynced: Option<Writes>,
     pub(crate) root_changed: bool,
@@ -202,7 +199,6 @@ impl TreeVolume {
             root: Vec::new(),
             memory_bytes,
             deferred: Deferred::new(options.pad && options.pace.is_none()),
-            intended: None,
             unsynced: Some(Writes::default()),
             root_changed: false,
             pacer: options.pace.map(|pace| Pacer::new(pace, &*options.environment.clock)),

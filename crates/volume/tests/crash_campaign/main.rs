@@ -10,7 +10,6 @@
 mod digest;
 mod events;
 mod planted;
-mod reluctant;
 
 use digest::Digest;
 use events::{BLOCKS, Event, Model, ROOT, after, any_event, beginnings, fill, pour, put};
@@ -22,7 +21,6 @@ use oblivio_volume::{
     BlockSpace, CreateOptions, Environment, Error, MemoryKeeper, OpenOptions, Pace, Volume,
 };
 use planted::Forgetful;
-use reluctant::Reluctant;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -34,8 +32,8 @@ struct Setup {
     block_bytes: usize,
     memory_bytes: usize,
     pace: Option<Pace>,
-    /// If a caller waits for each operation: the seed of the disk's delays.
-    hurry: Option<u64>,
+    /// Whether a caller waits for each operation.
+    short_pauses: bool,
     /// A seed names one clock and one stream of randomness, so a campaign replays.
     environment: Environment,
     /// An object that the disk never makes durable.
@@ -48,9 +46,9 @@ impl Setup {
         // From hardly any cache to all of the tree; the stash alone takes 64 blocks.
         let least = (64 * block_bytes + (24 << 10)) / 3 * 4;
         let memory_bytes = least + dice.below(512 << 10) as usize;
-        let hurry = (dice.below(2) == 0).then(|| dice.next_u64());
+        let short_pauses = dice.below(2) == 0;
         let environment = Environment::from_seed(dice.next_u64());
-        Setup { block_bytes, memory_bytes, pace: None, hurry, environment, forgets: None }
+        Setup { block_bytes, memory_bytes, pace: None, short_pauses, environment, forgets: None }
     }
 
     /// At a pace, as fast as possible.
@@ -80,7 +78,7 @@ impl Setup {
         let options = OpenOptions {
             memory_bytes: self.memory_bytes,
             pace: self.pace,
-            short_pauses: self.hurry.is_some(),
+            short_pauses: self.short_pauses,
             keeper: Some(Box::new(computer.clone())),
             environment: self.environment.clone(),
             ..OpenOptions::default()
@@ -88,16 +86,15 @@ impl Setup {
         Volume::open(store, &passphrase(), options)
     }
 
-    /// As [`Self::open`] on a disk that may crash and may be slow.
+    /// As [`Self::open`] on a disk that may crash.
     fn open_crashing(
         &self,
         disk: Arc<CrashStore>,
         computer: &MemoryKeeper,
     ) -> Result<Volume, Error> {
-        match (self.hurry, self.forgets) {
-            (Some(seed), _) => self.open(Arc::new(Reluctant::new(disk, seed)), computer),
-            (None, Some(object)) => self.open(Arc::new(Forgetful::new(disk, object)), computer),
-            (None, None) => self.open(disk, computer),
+        match self.forgets {
+            Some(object) => self.open(Arc::new(Forgetful::new(disk, object)), computer),
+            None => self.open(disk, computer),
         }
     }
 }

@@ -41,7 +41,7 @@ fn failure(seed: u64, object: &'static str) -> Option<String> {
     let mut counts = Counts::default();
     let Campaign { seed, setup, dice, counts, .. } =
         any_campaign(seed, Setup::any, &mut counts, EACH);
-    let setup = Setup { forgets: Some(object), hurry: None, ..setup };
+    let setup = Setup { forgets: Some(object), ..setup };
     let mut campaign = Campaign { seed, setup, dice, counts, most: 8 };
     let outcome = catch_unwind(AssertUnwindSafe(|| campaign.run(until)));
     outcome.err().map(|panic| match panic.downcast::<String>() {

@@ -21,32 +21,9 @@ impl TreeOram {
             return self.begin_maintenance(intent.seed);
         }
         let read = |&id| BlockOp { id: BlockId(id), action: Action::Read };
-        self.submit_intended(intent, intent.ids.iter().map(read).collect())
-    }
-
-    /// The intent of a batch on these blocks, for any operations. It may become durable before
-    /// [`Self::submit_intended`] submits them, if no other batch comes between.
-    pub fn intend(&mut self, ids: Vec<u64>) -> Intent {
-        Intent { seed: self.draw_seed(), ids }
-    }
-
-    /// As [`Engine::submit`], with operations on the blocks of this intent, in its order.
-    ///
-    /// # Errors
-    /// As [`Engine::submit`]; `Invalid` for other blocks.
-    pub fn submit_intended(&mut self, intent: &Intent, ops: Vec<BlockOp>) -> Result<()> {
-        if !ops.iter().map(|op| &op.id.0).eq(&intent.ids) {
-            return Err(EngineError::Invalid("other blocks were intended".into()));
-        }
-        self.submit(ops)?;
+        self.submit(intent.ids.iter().map(read).collect())?;
         self.batch.intent.seed = intent.seed;
         Ok(())
-    }
-
-    /// The intent of a round of maintenance. It may become durable before a replay of it begins the
-    /// round, if no batch comes between.
-    pub fn intend_maintenance(&self, paths: u64) -> Intent {
-        Intent { seed: paths, ids: Vec::new() }
     }
 
     /// Begins a round of `paths` scheduled evictions and nothing else, ahead of their turn. So a
