@@ -6,7 +6,7 @@ use oblivio_crypto::{
 };
 use oblivio_engine::memory::MemoryBuckets;
 use oblivio_engine::tree::{Eviction, MapFormat, Recursion, TreeConfig, TreeKeys, TreeOram};
-use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp, Engine, Result};
+use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp, Result, carry_out};
 
 const BLOCKS: u64 = 64;
 const BYTES: usize = 64;
@@ -60,8 +60,7 @@ fn play(engine: &mut TreeOram, buckets: &mut MemoryBuckets, input: &mut Input<'_
             break;
         }
     }
-    engine.begin_flush()?;
-    buckets.run(engine)
+    carry_out(&mut engine.begin_flush()?, engine, buckets)
 }
 
 fn ops(choices: &[u8]) -> Vec<BlockOp> {
@@ -77,8 +76,8 @@ fn filled(config: TreeConfig) -> (TreeOram, MemoryBuckets) {
         let ops = (first..first + 8).map(write).collect();
         buckets.access(&mut engine, ops).expect("nothing was changed yet");
     }
-    engine.begin_flush().expect("idle");
-    buckets.run(&mut engine).expect("nothing was changed yet");
+    let mut flush = engine.begin_flush().expect("idle");
+    carry_out(&mut flush, &mut engine, &mut buckets).expect("nothing was changed yet");
     (engine, buckets)
 }
 

@@ -20,7 +20,7 @@ pub enum EngineError {
         reason: &'static str,
     },
     /// A part of a sequential engine's disk differs from the last write to it.
-    #[error("{bytes} bytes at {offset} of the disk are not what was written: {reason}")]
+    #[error("{bytes} bytes of disk from {offset} on: {reason}")]
     TamperedExtent {
         /// Offset on the disk.
         offset: u64,

@@ -2,8 +2,9 @@
 //!
 //! [`tree`] is Path ORAM with Freecursive's front end. [`sequential`] is SqORAM, for an adversary
 //! who sees only writes. [`linear`] reads and writes everything; it is the oracle for the others. A
-//! caller submits a batch of [`BlockOp`]s and carries out the [`Step`]s until [`Step::Done`].
+//! caller begins a [`Job`] on an engine, and [`carry_out`] does its [`Step`]s on a [`Carrier`].
 
+mod driver;
 mod error;
 mod ids;
 pub mod linear;
@@ -13,8 +14,11 @@ pub mod sequential;
 mod step;
 pub mod tree;
 mod wire;
+mod work;
 
+pub use driver::{Carrier, Lend, advance, carry_out};
 pub use error::{EngineError, Result};
 pub use ids::{BlockId, BucketId, Label, Leaf, Level, TreeId};
 pub use ops::{Action, BlockAnswer, BlockOp};
-pub use step::{Engine, SealedBucket, Step};
+pub use step::{Data, Extent, Job, Piece, Read, SealedBucket, Step, Write};
+pub use work::Part;

@@ -1,7 +1,10 @@
-//! A driver over plain memory: it carries out an engine's steps on maps of buckets and keeps the
-//! trace. For tests, simulation and benchmarks; volumes have their own driver.
+//! Buckets in plain memory, with the trace of accesses to them. For tests, simulation and
+//! benchmarks.
 
-use crate::{BlockAnswer, BlockOp, BucketId, Engine, Leaf, Result, Step, TreeId};
+use crate::{
+    BlockAnswer, BlockOp, BucketId, Carrier, EngineError, Extent, Job, Leaf, Read, Result, TreeId,
+    Write, carry_out,
+};
 use std::collections::BTreeMap;
 
 /// One event that the store saw.
@@ -24,60 +27,74 @@ pub struct MemoryBuckets {
     pub keep_trace: bool,
 }
 
+/// An engine that serves batches of reads and writes alike.
+pub trait Batches: Sized {
+    /// A batch under way.
+    type Batch: Job<Engine = Self>;
+
+    /// Begins a batch.
+    ///
+    /// # Errors
+    /// `Invalid` for operations that make no sense.
+    fn begin(&mut self, ops: Vec<BlockOp>) -> Result<Self::Batch>;
+
+    /// The answers of a finished batch.
+    fn answers(batch: Self::Batch) -> Vec<BlockAnswer>;
+
+    /// Blocks addressable now.
+    fn blocks(&self) -> u64;
+}
+
 impl MemoryBuckets {
     /// No buckets, with a trace.
     pub fn traced() -> Self {
         Self { keep_trace: true, ..Self::default() }
     }
 
-    /// Carries out the engine's steps until it is done.
-    ///
-    /// # Errors
-    /// Those of the engine.
-    pub fn run(&mut self, engine: &mut dyn Engine) -> Result<()> {
-        loop {
-            match engine.step()? {
-                Step::Done => return Ok(()),
-                Step::Read { tree, shown, buckets, lens, into, .. } => {
-                    let stride = into.len() / buckets.len().max(1);
-                    let parts = into.chunks_mut(stride.max(1)).zip(lens);
-                    let parts = parts.map(|(part, &len)| &mut part[..len as usize]);
-                    for (bucket, bytes) in buckets.iter().zip(parts) {
-                        match self.buckets.get(&(tree, *bucket)) {
-                            Some(stored) if stored.len() == bytes.len() => {
-                                bytes.copy_from_slice(stored);
-                            }
-                            // A dropped or cut bucket reads as zeros, which open nowhere.
-                            _ => bytes.fill(0),
-                        }
-                    }
-                    if self.keep_trace {
-                        self.trace.push(Seen::Read(tree, shown.to_vec(), buckets.to_vec()));
-                    }
-                }
-                Step::Write { tree, buckets, from } => {
-                    for (bucket, bytes) in buckets.iter().zip(from) {
-                        self.buckets.insert((tree, *bucket), bytes.to_vec());
-                    }
-                    if self.keep_trace {
-                        self.trace.push(Seen::Write(tree, buckets.to_vec()));
-                    }
-                }
-            }
-        }
-    }
-
     /// Serves one batch.
     ///
     /// # Errors
     /// Those of the engine.
-    pub fn access(
+    pub fn access<E: Batches>(
         &mut self,
-        engine: &mut dyn Engine,
+        engine: &mut E,
         ops: Vec<BlockOp>,
     ) -> Result<Vec<BlockAnswer>> {
-        engine.submit(ops)?;
-        self.run(engine)?;
-        Ok(engine.take_answers())
+        let mut batch = engine.begin(ops)?;
+        carry_out(&mut batch, engine, self)?;
+        Ok(E::answers(batch))
     }
+}
+
+impl Carrier for MemoryBuckets {
+    type Error = EngineError;
+
+    fn read(&mut self, mut read: Read<'_>) -> Result<()> {
+        let tree = read.tree;
+        if self.keep_trace {
+            self.trace.push(Seen::Read(tree, read.shown.to_vec(), numbers(read.extents)));
+        }
+        for (extent, part) in read.parts() {
+            match self.buckets.get(&(tree, BucketId(extent.offset))) {
+                Some(stored) if stored.len() == part.len() => part.copy_from_slice(stored),
+                // A dropped or cut bucket reads as zeros, which open nowhere.
+                _ => part.fill(0),
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, write: Write<'_>) -> Result<()> {
+        for piece in write.parts() {
+            self.buckets.insert((write.tree, BucketId(piece.extent.offset)), piece.data.to_vec());
+        }
+        if self.keep_trace {
+            self.trace.push(Seen::Write(write.tree, numbers(write.extents)));
+        }
+        Ok(())
+    }
+}
+
+fn numbers(extents: &[Extent]) -> Vec<BucketId> {
+    extents.iter().map(|extent| BucketId(extent.offset)).collect()
 }

@@ -1,66 +1,141 @@
-//! The sans-I/O protocol: an engine's reads and writes, as plain data.
+//! The one protocol between engines and storage: an engine's reads and writes, as plain data.
 //!
-//! The [`Step`]s of a run are exactly the store's view. So tests check obliviousness on that list,
-//! a crash is the list cut short, and one engine serves any kind of store.
+//! A *job* (a batch, a flush, a rebuild) lives outside its engine and owns the buffers of its
+//! steps. It asks the engine for the next [`Step`], and needs it for that moment only. So one
+//! engine serves many jobs in flight, if its kind of work allows them. The steps of a run are
+//! exactly the store's view: tests check obliviousness on that list, a crash is the list cut short,
+//! and one engine serves any kind of store.
 
-use crate::{BlockAnswer, BlockOp, BucketId, Leaf, TreeId};
+use crate::{Leaf, Part, Result, TreeId};
 use std::sync::Arc;
 
 /// A sealed bucket. A writer may hold on to it; a copy would cost as much as sealing did.
 pub type SealedBucket = Arc<Vec<u8>>;
 
-/// A request to carry out before the next call of the engine.
+/// A part of an engine's storage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Extent {
+    /// Where it begins: a byte of a disk; in a tree, the number of a bucket.
+    pub offset: u64,
+    /// Its length in bytes.
+    pub bytes: u64,
+}
+
+impl Extent {
+    /// The first byte after it, on a disk.
+    pub fn end(&self) -> u64 {
+        self.offset + self.bytes
+    }
+}
+
+/// A request to carry out before the job's next step.
 #[derive(Debug)]
-pub enum Step<'a> {
-    /// Fill `into` with the sealed buckets; none when all are in memory.
-    Read {
-        /// The tree they belong to.
-        tree: TreeId,
-        /// The leaves whose paths this read shows; a crash after it repeats them.
-        shown: &'a [Leaf],
-        /// How many of them follow the public schedule; these come last.
-        scheduled: usize,
-        /// The buckets, ascending.
-        buckets: &'a [BucketId],
-        /// The length of each bucket: its length when it was written.
-        lens: &'a [u32],
-        /// `buckets.len()` equal parts. Each begins with its bucket.
-        into: &'a mut [u8],
-    },
-    /// Store the sealed buckets.
-    Write {
-        /// The tree they belong to.
-        tree: TreeId,
-        /// The buckets, descending (children before parents).
-        buckets: &'a [BucketId],
-        /// The new content of each.
-        from: &'a [SealedBucket],
+pub enum Step<'j> {
+    /// Fill a buffer.
+    Read(Read<'j>),
+    /// Store bytes.
+    Write(Write<'j>),
+    /// No I/O: run [`Job::parts`].
+    Work {
+        /// Likely reads of the next jobs, for a store that prefetches.
+        expected: &'j [Extent],
     },
     /// Nothing is left to do.
     Done,
 }
 
-/// An engine: batches go in, steps come out, and the caller takes the answers at the end.
-pub trait Engine: Send {
-    /// Bytes in a block.
-    fn block_bytes(&self) -> usize;
-    /// Blocks addressable now.
-    fn capacity(&self) -> u64;
-    /// Accepts a batch. The engine serves it in order and shows it to the store as one.
-    ///
-    /// # Errors
-    /// `Invalid` when a batch is under way, an id is out of range or data is too long.
-    fn submit(&mut self, ops: Vec<BlockOp>) -> crate::Result<()>;
-    /// Begins to write back everything that is only in memory.
-    ///
-    /// # Errors
-    /// `Invalid` when a batch is under way.
-    fn begin_flush(&mut self) -> crate::Result<()>;
+/// A read. It may be empty: everything is in memory then.
+#[derive(Debug)]
+pub struct Read<'j> {
+    /// The tree of these buckets.
+    pub tree: TreeId,
+    /// What to read, ascending.
+    pub extents: &'j [Extent],
+    /// The buffer, of their total length: one after the other.
+    pub into: &'j mut [u8],
+    /// The leaves whose paths this read shows; a crash after it repeats them.
+    pub shown: &'j [Leaf],
+    /// How many of them follow the public schedule; these come last.
+    pub scheduled: usize,
+}
+
+/// A write.
+#[derive(Debug)]
+pub struct Write<'j> {
+    /// The tree of these buckets.
+    pub tree: TreeId,
+    /// What to write: children before parents, or in the schedule's order.
+    pub extents: &'j [Extent],
+    /// The bytes.
+    pub data: Data<'j>,
+}
+
+/// The bytes of a write.
+#[derive(Clone, Copy, Debug)]
+pub enum Data<'j> {
+    /// Of all extents, one after the other.
+    Together(&'j [u8]),
+    /// Of each extent by itself.
+    Apart(&'j [SealedBucket]),
+}
+
+/// One extent of a write.
+#[derive(Clone, Copy, Debug)]
+pub struct Piece<'j> {
+    /// Its place.
+    pub extent: Extent,
+    /// Its bytes.
+    pub data: &'j [u8],
+    /// The same, to hold on to.
+    pub shared: Option<&'j SealedBucket>,
+}
+
+impl Read<'_> {
+    /// Each extent with its part of the buffer.
+    pub fn parts(&mut self) -> impl Iterator<Item = (Extent, &mut [u8])> {
+        let mut left = &mut *self.into;
+        self.extents.iter().map(move |&extent| {
+            let (part, rest) = std::mem::take(&mut left).split_at_mut(extent.bytes as usize);
+            left = rest;
+            (extent, part)
+        })
+    }
+}
+
+impl<'j> Write<'j> {
+    /// Each extent with its bytes.
+    pub fn parts(&self) -> impl Iterator<Item = Piece<'j>> {
+        let (data, mut at) = (self.data, 0);
+        self.extents.iter().enumerate().map(move |(index, &extent)| {
+            let begin = at;
+            at += extent.bytes as usize;
+            match data {
+                Data::Together(bytes) => Piece { extent, data: &bytes[begin..at], shared: None },
+                Data::Apart(buckets) => {
+                    Piece { extent, data: &buckets[index], shared: Some(&buckets[index]) }
+                }
+            }
+        })
+    }
+}
+
+/// A job on an engine.
+pub trait Job {
+    /// Its engine.
+    type Engine;
+
     /// The next step. Another call confirms that the previous step was carried out.
     ///
+    /// A job that is given up before it is done leaves its engine closed, unless it only reads.
+    ///
     /// # Errors
-    /// `Tampered` when a read differs from the last write. The engine is then closed.
-    fn step(&mut self) -> crate::Result<Step<'_>>;
-    /// The answers of the finished batch.
-    fn take_answers(&mut self) -> Vec<BlockAnswer>;
+    /// `Tampered` and its kin when a read differs from the last write.
+    fn step<'j>(&'j mut self, engine: &mut Self::Engine) -> Result<Step<'j>>;
+
+    /// Work that needs no engine, once the previous step was carried out: at most `count` parts,
+    /// which may run in parallel. If the caller skips it, the next step does it.
+    fn parts(&mut self, count: usize) -> Vec<Part<'_>> {
+        let _ = count;
+        Vec::new()
+    }
 }

@@ -2,7 +2,7 @@
 
 use oblivio_engine::memory::MemoryBuckets;
 use oblivio_engine::tree::{Eviction, MapFormat, TreeConfig, TreeKeys, TreeOram};
-use oblivio_engine::{Action, BlockId, BlockOp, Engine};
+use oblivio_engine::{Action, BlockId, BlockOp, carry_out};
 
 const BLOCKS: u64 = 1 << 15;
 const BYTES: usize = 1024;
@@ -30,8 +30,8 @@ fn the_cache_stays_within_its_bytes() {
                 store.access(engine, ops).expect("nothing was tampered with");
                 assert!(engine.cache_bytes() <= CACHE);
             }
-            engine.begin_flush().expect("idle");
-            store.run(engine).expect("nothing was tampered with");
+            let mut flush = engine.begin_flush().expect("idle");
+            carry_out(&mut flush, engine, &mut store).expect("nothing was tampered with");
         };
         let mut filled = 0;
         for blocks in [BLOCKS / 8, BLOCKS / 4, BLOCKS / 2, BLOCKS] {
@@ -89,8 +89,8 @@ fn what_a_flush_would_write_is_written_before_at_no_cost() {
                 store.access(&mut engine, ops).expect("nothing was tampered with");
             }
             let before = engine.meters().buckets_written;
-            engine.begin_flush().expect("idle");
-            store.run(&mut engine).expect("nothing was tampered with");
+            let mut flush = engine.begin_flush().expect("idle");
+            carry_out(&mut flush, &mut engine, &mut store).expect("nothing was tampered with");
             flushed += engine.meters().buckets_written - before;
         }
         (engine.meters().buckets_written, flushed)

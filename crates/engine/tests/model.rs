@@ -2,9 +2,9 @@
 
 use oblivio_crypto::{SealRoot, Sealer, SeededEntropy, VolumeId};
 use oblivio_engine::linear::Linear;
-use oblivio_engine::memory::MemoryBuckets;
+use oblivio_engine::memory::{Batches, MemoryBuckets};
 use oblivio_engine::tree::{Eviction, MapFormat, Recursion, TreeConfig, TreeKeys, TreeOram};
-use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp, Engine, TreeId};
+use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp, TreeId, carry_out};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -92,22 +92,22 @@ fn any_events() -> impl Strategy<Value = Vec<Event>> {
     proptest::collection::vec(event, 1..80)
 }
 
-fn check_batch(
-    engine: &mut dyn Engine,
+fn check_batch<E: Batches>(
+    engine: &mut E,
     store: &mut MemoryBuckets,
     model: &mut Model,
     ops: &[BlockOp],
 ) {
-    let capacity = engine.capacity();
+    let capacity = engine.blocks();
     let ops: Vec<_> = ops.iter().filter(|op| op.id.0 < capacity).cloned().collect();
     let expected: Vec<_> = ops.iter().map(|op| model.serve(op)).collect();
     let answers = store.access(engine, ops).expect("nothing was tampered with");
     assert_eq!(answers, expected);
 }
 
-fn flush(engine: &mut dyn Engine, store: &mut MemoryBuckets) {
-    engine.begin_flush().expect("idle");
-    store.run(engine).expect("nothing was tampered with");
+fn flush(engine: &mut TreeOram, store: &mut MemoryBuckets) {
+    let mut flush = engine.begin_flush().expect("idle");
+    carry_out(&mut flush, engine, store).expect("nothing was tampered with");
 }
 
 /// A tree engine, its store, the model, and all three as of the last commit.
@@ -145,8 +145,8 @@ impl Run {
                 engine.set_size_class(class).expect("within the capacity");
             }
             Event::Maintain(paths) => {
-                engine.begin_maintenance(*paths).expect("idle");
-                self.store.run(engine).expect("nothing was tampered with");
+                let mut round = engine.begin_maintenance(*paths).expect("idle");
+                carry_out(&mut round, engine, &mut self.store).expect("nothing was tampered with");
             }
             Event::ExpectFlush(evictions) => {
                 flush(engine, &mut self.store);
@@ -277,10 +277,8 @@ proptest! {
         let mut engine = Linear::new(BYTES, BLOCKS, VolumeId([1; 16]), sealer);
         let (mut store, mut model) = (MemoryBuckets::default(), Model::default());
         for event in events {
-            match event {
-                Event::Batch(ops) => check_batch(&mut engine, &mut store, &mut model, &ops),
-                Event::Flush => flush(&mut engine, &mut store),
-                _ => {}
+            if let Event::Batch(ops) = event {
+                check_batch(&mut engine, &mut store, &mut model, &ops);
             }
         }
     }
@@ -315,8 +313,7 @@ proptest! {
         }
         // From here on it probably shrinks.
         engine.set_size_class(class).expect("idle");
-        engine.begin_flush().expect("idle");
-        store.run(&mut engine).expect("sound");
+        flush(&mut engine, &mut store);
         let mut state = Vec::new();
         engine.checkpoint(&mut state).expect("one tree");
         let mut committed = store.clone();
@@ -325,13 +322,13 @@ proptest! {
         for (ops, dead, maintenance) in &lost {
             engine.discard(&[BlockId(*dead)]).expect("idle");
             if let Some(paths) = maintenance {
-                engine.begin_maintenance(*paths).expect("idle");
-                intents.push(engine.intent().clone());
-                store.run(&mut engine).expect("sound");
+                let mut round = engine.begin_maintenance(*paths).expect("idle");
+                intents.push(round.intent().clone());
+                carry_out(&mut round, &mut engine, &mut store).expect("sound");
             }
-            engine.submit(ops.clone()).expect("idle");
-            intents.push(engine.intent().clone());
-            store.run(&mut engine).expect("sound");
+            let mut batch = engine.begin_batch(ops.clone()).expect("idle");
+            intents.push(batch.intent().clone());
+            carry_out(&mut batch, &mut engine, &mut store).expect("sound");
         }
         // The crash: a new engine on the committed buckets.
         let mut again = tree(config);
@@ -341,8 +338,8 @@ proptest! {
         prop_assert_eq!(same, state);
         committed.trace.clear();
         for intent in &intents {
-            again.replay(intent).expect("idle");
-            committed.run(&mut again).expect("sound");
+            let mut batch = again.begin_replay(intent).expect("idle");
+            carry_out(&mut batch, &mut again, &mut committed).expect("sound");
         }
         let leaves = |trace: &[oblivio_engine::memory::Seen]| -> Vec<oblivio_engine::Leaf> {
             trace.iter().flat_map(|seen| match seen {

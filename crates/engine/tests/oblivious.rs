@@ -4,7 +4,7 @@
 use oblivio_engine::memory::{MemoryBuckets, Seen};
 use oblivio_engine::tree::{Eviction, TreeConfig, TreeKeys, TreeOram};
 use oblivio_engine::{
-    Action, BlockId, BlockOp, BucketId, Engine, EngineError, Leaf, Level, TreeId,
+    Action, BlockId, BlockOp, BucketId, EngineError, Leaf, Level, TreeId, carry_out,
 };
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -168,7 +168,7 @@ proptest! {
                     let named = matches!(error, EngineError::Tampered { bucket, .. } if bucket == name.1);
                     prop_assert!(named, "{}", error);
                     let again = BlockOp { id: BlockId(0), action: Action::Read };
-                    prop_assert!(matches!(engine.submit(vec![again]), Err(EngineError::Closed)));
+                    prop_assert!(matches!(engine.begin_batch(vec![again]), Err(EngineError::Closed)));
                     noticed = true;
                     break;
                 }
@@ -225,8 +225,8 @@ fn the_size_of_the_state_tells_nothing() {
                 .access(&mut engine, vec![BlockOp { id: BlockId(ids(n)), action }])
                 .expect("sound");
         }
-        engine.begin_flush().expect("idle");
-        store.run(&mut engine).expect("sound");
+        let mut flush = engine.begin_flush().expect("idle");
+        carry_out(&mut flush, &mut engine, &mut store).expect("sound");
         let (mut state, mut delta) = (Vec::new(), Vec::new());
         engine.checkpoint(&mut state).expect("one tree");
         engine.delta(&mut delta);

@@ -3,10 +3,8 @@
 
 mod sequential_run;
 
-use oblivio_engine::sequential::{
-    Extent, Flush, Layout, Sequential, SequentialConfig, SequentialKeys, Step,
-};
-use oblivio_engine::{BlockId, Level};
+use oblivio_engine::sequential::{Flush, Layout, Sequential, SequentialConfig, SequentialKeys};
+use oblivio_engine::{BlockId, Carrier, Extent, Job, Level, Step, advance};
 use oblivio_testkit::Dice;
 use proptest::prelude::*;
 use sequential_run::{BYTES, Run, SEED, config, paged};
@@ -167,22 +165,22 @@ fn reads_beside_flushes(mut run: Run) {
         let located = run.engine.flushes();
         // A step of the read, then some flushes of other blocks, then the rest of the read.
         for _ in 0..dice.below(4) {
-            run.disk.carry_out(run.engine.read_step(&mut batch).expect("untampered"));
+            advance(&mut batch, &mut run.engine, &mut run.disk).expect("untampered");
         }
         let (engine, disk) = (&mut run.engine, &mut run.disk);
         for _ in 0..dice.below(300) / (1 + dice.below(40)) {
             engine.pad().expect("idle");
             if engine.flush_due() {
                 let mut flushing = engine.begin_flush().expect("due");
-                while disk.carry_out(engine.flush_step(&mut flushing).expect("untampered")) {
+                while advance(&mut flushing, &mut *engine, &mut *disk).expect("untampered") {
                     if dice.below(8) == 0 {
-                        disk.carry_out(engine.read_step(&mut batch).expect("untampered"));
+                        advance(&mut batch, &mut *engine, &mut *disk).expect("untampered");
                     }
                 }
             }
         }
         overtaken += u32::from(engine.flushes() > located);
-        while disk.carry_out(engine.read_step(&mut batch).expect("untampered")) {}
+        while advance(&mut batch, &mut *engine, &mut *disk).expect("untampered") {}
         assert_eq!(batch.into_answers(), expected);
         run.log.resize(run.engine.writes() as usize, None);
         for _ in 0..2 {
@@ -258,16 +256,16 @@ fn tear_a_flush(run: &mut Run, dice: &mut Dice) {
     }
     let mut flushing = run.engine.begin_flush().expect("due");
     loop {
-        let step = run.engine.flush_step(&mut flushing).expect("untampered");
-        if let Step::Write { extents, .. } = step {
-            for extent in extents {
+        let step = flushing.step(&mut run.engine).expect("untampered");
+        if let Step::Write(write) = step {
+            for extent in write.extents {
                 let part = &mut run.disk.bytes[extent.offset as usize..extent.end() as usize];
                 let torn = dice.below(part.len() as u64 + 1) as usize;
                 part[..torn].iter_mut().for_each(|byte| *byte = dice.below(256) as u8);
             }
             return;
         }
-        run.disk.carry_out(step);
+        run.disk.carry(step).expect("memory");
     }
 }
 

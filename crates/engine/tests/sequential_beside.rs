@@ -3,8 +3,8 @@
 
 mod sequential_run;
 
-use oblivio_engine::sequential::{Extent, Flushing, Part, SequentialConfig, Step};
-use oblivio_engine::{BlockId, EngineError};
+use oblivio_engine::sequential::{Flushing, SequentialConfig};
+use oblivio_engine::{BlockId, Carrier, Data, EngineError, Extent, Job, Part, Step, TreeId};
 use oblivio_testkit::Dice;
 use sequential_run::{Run, Write, config, paged};
 use std::collections::BTreeMap;
@@ -46,22 +46,21 @@ impl Writer {
         };
         if !self.late.is_empty() {
             for (extent, bytes) in self.late.drain(..) {
-                self.run.disk.carry_out(Step::Write { extents: &[extent], from: &bytes });
+                let (extents, data) = (&[extent][..], Data::Together(&bytes));
+                let write = oblivio_engine::Write { tree: TreeId::DATA, extents, data };
+                Carrier::write(&mut self.run.disk, write).expect("memory");
             }
             return;
         }
-        let step = self.run.engine.flush_step(flushing).expect("untampered");
+        let step = flushing.step(&mut self.run.engine).expect("untampered");
         let done = matches!(step, Step::Done);
         match step {
-            Step::Write { extents, mut from } => {
-                for extent in extents {
-                    let (bytes, rest) = from.split_at(extent.bytes as usize);
-                    self.late.push((*extent, bytes.to_vec()));
-                    from = rest;
-                }
+            Step::Write(write) => {
+                let late = write.parts().map(|piece| (piece.extent, piece.data.to_vec()));
+                self.late.extend(late);
             }
             step => {
-                self.run.disk.carry_out(step);
+                self.run.disk.carry(step).expect("memory");
             }
         }
         if self.dice.below(2) == 0 {
@@ -88,14 +87,14 @@ impl Writer {
         let mut batch = self.run.engine.begin_read(blocks.clone()).expect("they exist");
         loop {
             self.meanwhile();
-            let step = self.run.engine.read_step(&mut batch).expect("untampered");
+            let step = batch.step(&mut self.run.engine).expect("untampered");
             self.meanwhile();
-            if !self.run.disk.carry_out(step) {
+            if !self.run.disk.carry(step).expect("memory") {
                 break;
             }
             self.meanwhile();
             if self.dice.below(3) > 0 {
-                batch.open();
+                batch.parts(1).into_iter().for_each(Part::run);
             }
         }
         let answers = batch.into_answers();
@@ -137,7 +136,7 @@ fn work_that_was_never_done_ends_a_flush() {
         let run = &mut writer.run;
         let mut flushing = run.engine.begin_flush().expect("due");
         for step in 0.. {
-            let todo = match run.engine.flush_step(&mut flushing) {
+            let todo = match flushing.step(&mut run.engine) {
                 Ok(Step::Done) => break,
                 Ok(todo) => todo,
                 Err(error) => {
@@ -147,7 +146,7 @@ fn work_that_was_never_done_ends_a_flush() {
                     break;
                 }
             };
-            run.disk.carry_out(todo);
+            run.disk.carry(todo).expect("memory");
             let mut parts = flushing.parts(2);
             if step == at {
                 parts.pop();

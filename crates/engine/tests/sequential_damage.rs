@@ -8,8 +8,8 @@
 
 mod sequential_run;
 
-use oblivio_engine::sequential::{Extent, Flush, SequentialConfig, Step};
-use oblivio_engine::{BlockAnswer, BlockId, EngineError, Result};
+use oblivio_engine::sequential::{Flush, SequentialConfig};
+use oblivio_engine::{BlockAnswer, BlockId, Carrier, EngineError, Extent, Job, Result, Step};
 use oblivio_testkit::Dice;
 use sequential_run::Run;
 use std::collections::BTreeSet;
@@ -49,11 +49,11 @@ fn aged() -> Run {
 fn read(run: &mut Run, block: BlockId, seen: &mut Vec<Extent>) -> Result<BlockAnswer> {
     let mut batch = run.engine.begin_read(vec![block])?;
     loop {
-        let step = run.engine.read_step(&mut batch)?;
-        if let Step::Read { extents, .. } = &step {
-            seen.extend_from_slice(extents);
+        let step = batch.step(&mut run.engine)?;
+        if let Step::Read(read) = &step {
+            seen.extend_from_slice(read.extents);
         }
-        if !run.disk.carry_out(step) {
+        if !run.disk.carry(step)? {
             return Ok(batch.into_answers().remove(0));
         }
     }

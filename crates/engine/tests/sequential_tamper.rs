@@ -2,8 +2,8 @@
 
 mod sequential_run;
 
-use oblivio_engine::BlockId;
-use oblivio_engine::sequential::{Extent, Flush, SequentialConfig};
+use oblivio_engine::sequential::{Flush, SequentialConfig};
+use oblivio_engine::{BlockId, Extent};
 use oblivio_testkit::Dice;
 use sequential_run::{Run, config, paged};
 

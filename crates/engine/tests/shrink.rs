@@ -5,7 +5,7 @@ use oblivio_engine::memory::{MemoryBuckets, Seen};
 use oblivio_engine::tree::{
     Eviction, STASH_BOUND, Shape, TreeConfig, TreeKeys, TreeOram, shape_for,
 };
-use oblivio_engine::{Action, BlockId, BlockOp, BucketId, Leaf, Level, TreeId};
+use oblivio_engine::{Action, BlockId, BlockOp, BucketId, Leaf, Level, TreeId, carry_out};
 use oblivio_testkit::Dice;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -110,8 +110,8 @@ impl Life {
             }
             Workload::Refill => self.live[self.dice.below(self.live.len() as u64) as usize],
             Workload::Idle => {
-                self.engine.begin_maintenance(7).expect("idle");
-                self.store.run(&mut self.engine).expect("sound");
+                let mut round = self.engine.begin_maintenance(7).expect("idle");
+                carry_out(&mut round, &mut self.engine, &mut self.store).expect("sound");
                 return self.after();
             }
         };
@@ -331,8 +331,8 @@ fn run(events: &[(Event, Vec<u64>)], discards: bool, steps: bool) -> (TreeOram, 
             }
             Event::SizeClass(class) => engine.set_size_class(*class).expect("idle"),
             Event::Maintain(paths) => {
-                engine.begin_maintenance(*paths).expect("idle");
-                store.run(&mut engine).expect("sound");
+                let mut round = engine.begin_maintenance(*paths).expect("idle");
+                carry_out(&mut round, &mut engine, &mut store).expect("sound");
             }
         }
         if discards {

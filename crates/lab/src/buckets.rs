@@ -1,7 +1,11 @@
-//! A cheap driver: buckets in plain memory, found by index.
+//! Buckets in plain memory, found by index: cheap.
 
 use anyhow::Result;
-use oblivio_engine::{BlockAnswer, BlockOp, BucketId, Engine, Leaf, SealedBucket, Step, TreeId};
+use oblivio_engine::memory::Batches;
+use oblivio_engine::{
+    BlockAnswer, BlockOp, BucketId, Carrier, EngineError, Extent, Leaf, Read, TreeId, Write,
+    carry_out,
+};
 use std::collections::HashMap;
 
 /// Heap indices below this are looked up in a table, others in a map.
@@ -56,8 +60,18 @@ pub struct LabBuckets {
     pub reads: u64,
     /// Buckets written.
     pub writes: u64,
-    steps: Option<Vec<(Vec<BucketId>, bool)>>,
+    /// Steps that read anything.
+    pub read_calls: u64,
+    /// Steps that wrote anything.
+    pub write_calls: u64,
+    /// The leaves shown, of [`Self::showing`] ones.
+    pub shown: Vec<Leaf>,
+    keep_shown: bool,
+    steps: Option<Steps>,
 }
+
+/// Steps of a run: what they touched, and whether they wrote.
+pub type Steps = Vec<(Vec<Extent>, bool)>;
 
 impl LabBuckets {
     /// No buckets.
@@ -65,39 +79,18 @@ impl LabBuckets {
         Self::default()
     }
 
-    /// Carries out all steps of the engine; `see` gets the leaves of every read.
-    ///
-    /// # Errors
-    /// Those of the engine.
-    pub fn run(
-        &mut self,
-        engine: &mut dyn Engine,
-        mut see: impl FnMut(TreeId, &[Leaf]),
-    ) -> Result<()> {
-        loop {
-            match engine.step()? {
-                Step::Done => return Ok(()),
-                Step::Read { tree, shown, buckets, lens, into, .. } => {
-                    see(tree, shown);
-                    self.read(tree, buckets, lens, into);
-                }
-                Step::Write { tree, buckets, from } => self.write(tree, buckets, from),
-            }
-        }
-    }
-
     /// Serves one batch.
     ///
     /// # Errors
     /// Those of the engine.
-    pub fn access(
+    pub fn access<E: Batches>(
         &mut self,
-        engine: &mut dyn Engine,
+        engine: &mut E,
         ops: Vec<BlockOp>,
     ) -> Result<Vec<BlockAnswer>> {
-        engine.submit(ops)?;
-        self.run(engine, |_, _| {})?;
-        Ok(engine.take_answers())
+        let mut batch = engine.begin(ops)?;
+        carry_out(&mut batch, engine, self)?;
+        Ok(E::answers(batch))
     }
 
     /// The stored bytes of a bucket, to tamper with.
@@ -112,13 +105,18 @@ impl LabBuckets {
         self.trees.iter().flat_map(|tree| &tree.stored).map(|bytes| bytes.len() as u64).sum()
     }
 
+    /// No buckets, with the leaves shown.
+    pub fn showing() -> Self {
+        Self { keep_shown: true, ..Self::default() }
+    }
+
     /// From now on keeps the buckets of each step.
     pub fn keep_steps(&mut self) {
         self.steps = Some(Vec::new());
     }
 
-    /// The steps kept: their buckets, and whether they were written.
-    pub fn take_steps(&mut self) -> Vec<(Vec<BucketId>, bool)> {
+    /// The steps kept.
+    pub fn take_steps(&mut self) -> Steps {
         self.steps.take().unwrap_or_default()
     }
 
@@ -134,45 +132,52 @@ impl LabBuckets {
         }
         &mut self.trees[at]
     }
+}
 
-    /// Reads buckets of these lengths into equal parts of `into`.
-    pub fn read(&mut self, tree: TreeId, buckets: &[BucketId], lens: &[u32], into: &mut [u8]) {
+impl Carrier for LabBuckets {
+    type Error = EngineError;
+
+    fn read(&mut self, mut read: Read<'_>) -> Result<(), EngineError> {
+        if self.keep_shown {
+            self.shown.extend_from_slice(read.shown);
+        }
         // Memory may serve a whole round, and unstored buckets are not read.
-        if buckets.is_empty() {
-            return;
+        if read.extents.is_empty() {
+            return Ok(());
         }
-        self.bytes_read += lens.iter().map(|&len| u64::from(len)).sum::<u64>();
-        self.reads += buckets.len() as u64;
+        self.bytes_read += read.extents.iter().map(|extent| extent.bytes).sum::<u64>();
+        self.reads += read.extents.len() as u64;
+        self.read_calls += 1;
         if let Some(steps) = &mut self.steps {
-            steps.push((buckets.to_vec(), false));
+            steps.push((read.extents.to_vec(), false));
         }
-        let stride = into.len() / buckets.len();
-        let tree = self.tree(tree);
-        let parts = into.chunks_mut(stride).zip(lens).map(|(part, &len)| &mut part[..len as usize]);
-        for (bucket, bytes) in buckets.iter().zip(parts) {
-            match tree.find(bucket.0) {
-                Some(slot) => bytes.copy_from_slice(&tree.stored[slot as usize][..bytes.len()]),
+        let tree = self.tree(read.tree);
+        for (extent, part) in read.parts() {
+            match tree.find(extent.offset) {
+                Some(slot) => part.copy_from_slice(&tree.stored[slot as usize][..part.len()]),
                 // Zeros fail to open at every place.
-                None => bytes.fill(0),
+                None => part.fill(0),
             }
         }
+        Ok(())
     }
 
-    /// Writes buckets.
-    pub fn write(&mut self, tree: TreeId, buckets: &[BucketId], from: &[SealedBucket]) {
-        if buckets.is_empty() {
-            return;
+    fn write(&mut self, write: Write<'_>) -> Result<(), EngineError> {
+        if write.extents.is_empty() {
+            return Ok(());
         }
-        self.bytes_written += from.iter().map(|bytes| bytes.len() as u64).sum::<u64>();
-        self.writes += buckets.len() as u64;
+        self.bytes_written += write.extents.iter().map(|extent| extent.bytes).sum::<u64>();
+        self.writes += write.extents.len() as u64;
+        self.write_calls += 1;
         if let Some(steps) = &mut self.steps {
-            steps.push((buckets.to_vec(), true));
+            steps.push((write.extents.to_vec(), true));
         }
-        let tree = self.tree(tree);
-        for (bucket, bytes) in buckets.iter().zip(from) {
-            let slot = tree.slot_for(bucket.0) as usize;
+        let tree = self.tree(write.tree);
+        for piece in write.parts() {
+            let slot = tree.slot_for(piece.extent.offset) as usize;
             tree.stored[slot].clear();
-            tree.stored[slot].extend_from_slice(bytes);
+            tree.stored[slot].extend_from_slice(piece.data);
         }
+        Ok(())
     }
 }

@@ -8,7 +8,7 @@ use crate::growth::fill;
 use crate::report::{Report, Table, bytes, count, median};
 use anyhow::{Result, ensure};
 use oblivio_engine::tree::{Eviction, TreeConfig, TreeKeys, TreeOram};
-use oblivio_engine::{BucketId, Engine, Leaf, Level, TreeId};
+use oblivio_engine::{BucketId, Leaf, Level, TreeId};
 use oblivio_testkit::SplitMix64;
 
 /// What to measure.
@@ -236,22 +236,16 @@ fn roll_back(pmmac: bool, tag_tree: bool, trial: u64) -> Result<Option<(u64, u64
     let blocks = 1 << 10;
     let config = TreeConfig { pmmac, tag_tree, cache_bytes: 0, ..volume_config(64, blocks) };
     let mut engine = TreeOram::new(config, blocks, TreeKeys::from_seed(trial))?;
-    let mut store = LabBuckets::new();
+    let mut store = LabBuckets::showing();
     fill(&mut engine, &mut store, blocks)?;
     let mut rng = SplitMix64::new(trial);
     let depth = engine.depth();
     let level = Level(1 + rng.below(depth.0.into()) as u32);
     let bucket = Leaf(rng.below(1 << depth.0)).bucket_at(level, depth);
     let mut read = |engine: &mut TreeOram, store: &mut LabBuckets| -> (bool, bool) {
-        let mut visited = false;
-        let submitted = engine.submit(vec![defaults::read(rng.below(blocks))]).is_ok();
-        let done = submitted
-            && store
-                .run(engine, |_, leaves| {
-                    visited |= leaves.iter().any(|leaf| leaf.bucket_at(level, depth) == bucket);
-                })
-                .is_ok();
-        engine.take_answers();
+        store.shown.clear();
+        let done = store.access(engine, vec![defaults::read(rng.below(blocks))]).is_ok();
+        let visited = store.shown.iter().any(|leaf| leaf.bucket_at(level, depth) == bucket);
         (done, visited)
     };
     let mut advance = |engine: &mut TreeOram, store: &mut LabBuckets| -> Result<Vec<u8>> {

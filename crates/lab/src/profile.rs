@@ -1,6 +1,6 @@
 //! Where the engine's time goes: cipher and unavoidable copies, or bookkeeping.
 
-use crate::buckets::LabBuckets;
+use crate::buckets::{LabBuckets, Steps};
 use crate::clock::CpuClock;
 use crate::defaults::{self, volume_config};
 use crate::growth::fill;
@@ -8,7 +8,7 @@ use crate::report::{Report, Table, bytes, count, median};
 use anyhow::{Context, Result};
 use oblivio_crypto::{Kind, Place, SealRoot, Sealer, SeededEntropy, VolumeId};
 use oblivio_engine::tree::{TreeKeys, TreeOram};
-use oblivio_engine::{BucketId, Engine, SealedBucket, TreeId};
+use oblivio_engine::{Carrier, Data, Read, SealedBucket, TreeId, Write, carry_out};
 use oblivio_testkit::SplitMix64;
 
 /// What to profile.
@@ -71,9 +71,6 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
     report.finish(write)
 }
 
-/// Steps of a run: buckets, and whether they were written.
-type Steps = Vec<(Vec<BucketId>, bool)>;
-
 fn profile(args: &Args, blocks: u64) -> Result<Vec<String>> {
     let config = volume_config(args.block_bytes, blocks);
     let mut engine = TreeOram::new(config, blocks, TreeKeys::from_seed(1))?;
@@ -90,8 +87,10 @@ fn profile(args: &Args, blocks: u64) -> Result<Vec<String>> {
     }
     store.keep_steps();
     serve(args, &mut engine, &mut store, &mut rng, args.accesses)?;
-    let steps = store.take_steps();
     let stride = engine.bucket_bytes(TreeId::DATA);
+    let mut steps = store.take_steps();
+    // The replay's buckets all have the full length.
+    steps.iter_mut().flat_map(|step| &mut step.0).for_each(|extent| extent.bytes = stride as u64);
     drop((engine, store));
     let mut replay = Replay::new(&steps, stride, args.block_bytes, config.blocks_per_bucket)?;
     let mut passes = [Vec::new(), Vec::new(), Vec::new()];
@@ -138,8 +137,8 @@ fn serve(
         let op = if write { defaults::write(id, args.block_bytes) } else { defaults::read(id) };
         store.access(engine, vec![op])?;
         if access % FLUSH_EVERY == 0 {
-            engine.begin_flush()?;
-            store.run(engine, |_, _| {})?;
+            let mut flush = engine.begin_flush()?;
+            carry_out(&mut flush, engine, store)?;
             // Like a commit, without its sealing.
             delta.clear();
             engine.delta(&mut delta);
@@ -182,8 +181,9 @@ impl Replay {
         replay.seal(most)?;
         let mut known = std::collections::BTreeSet::new();
         known.extend(steps.iter().flat_map(|step| step.0.iter().copied()));
-        for bucket in known {
-            replay.store.write(TreeId::DATA, &[bucket], &replay.written[..1]);
+        for extent in known {
+            let (extents, data) = (&[extent][..], Data::Apart(&replay.written[..1]));
+            replay.store.write(Write { tree: TreeId::DATA, extents, data })?;
         }
         Ok(replay)
     }
@@ -191,21 +191,23 @@ impl Replay {
     /// Replays a run: pass 0 copies to and from the store, 1 also seals and opens, 2 also fills
     /// payloads.
     fn run(&mut self, steps: &Steps, pass: usize) -> Result<()> {
-        for (buckets, written) in steps {
+        for (extents, written) in steps {
+            let (tree, count) = (TreeId::DATA, extents.len());
             if *written {
                 if pass == 2 {
-                    self.fill(buckets.len());
+                    self.fill(count);
                 }
                 if pass >= 1 {
-                    self.seal(buckets.len())?;
+                    self.seal(count)?;
                 }
-                self.store.write(TreeId::DATA, buckets, &self.written[..buckets.len()]);
+                let data = Data::Apart(&self.written[..count]);
+                self.store.write(Write { tree, extents, data })?;
             } else {
-                let lens = vec![self.stride as u32; buckets.len()];
-                let read = &mut self.read[..buckets.len() * self.stride];
-                self.store.read(TreeId::DATA, buckets, &lens, read);
+                let into = &mut self.read[..count * self.stride];
+                let read = Read { tree, extents, into, shown: &[], scheduled: 0 };
+                self.store.read(read)?;
                 if pass >= 1 {
-                    for part in read.chunks_mut(self.stride) {
+                    for part in self.read[..count * self.stride].chunks_mut(self.stride) {
                         self.sealer.open(&ANYWHERE, part).context("what was sealed")?;
                     }
                 }

@@ -7,8 +7,8 @@ use crate::report::{Report, Table, count};
 use crate::workload::Pattern;
 use anyhow::{Result, bail, ensure};
 use oblivio_audit::{Options, Request, Trace, Verdict, audit, union_of_paths};
+use oblivio_engine::Level;
 use oblivio_engine::tree::{Eviction, STASH_BOUND, TreeConfig, TreeKeys, TreeOram};
-use oblivio_engine::{Engine, Level};
 
 /// What to run.
 #[derive(clap::Args, Debug)]
@@ -168,7 +168,7 @@ struct Observed {
 
 fn observe(args: &Args, config: TreeConfig, blocks: u64, pattern: Pattern) -> Result<Observed> {
     let mut engine = TreeOram::new(config, blocks, TreeKeys::from_seed(pattern as u64 + 1))?;
-    let mut store = LabBuckets::new();
+    let mut store = LabBuckets::showing();
     fill(&mut engine, &mut store, blocks)?;
     let mut ids = pattern.ids(blocks, 17);
     // Every bucket is stored before the trace begins: an unstored one is not read.
@@ -189,7 +189,6 @@ fn observe(args: &Args, config: TreeConfig, blocks: u64, pattern: Pattern) -> Re
         occupancy: vec![0; 64],
         stash_peak: 0,
     };
-    let mut shown = Vec::new();
     for access in 0..args.accesses {
         let id = ids();
         let op = if access % 2 == 0 {
@@ -197,11 +196,10 @@ fn observe(args: &Args, config: TreeConfig, blocks: u64, pattern: Pattern) -> Re
         } else {
             defaults::read(id)
         };
-        shown.clear();
+        store.shown.clear();
         store.reset_counts();
-        engine.submit(vec![op])?;
-        store.run(&mut engine, |_, leaves| shown.extend(leaves.iter().map(|leaf| leaf.0)))?;
-        engine.take_answers();
+        store.access(&mut engine, vec![op])?;
+        let shown: Vec<_> = store.shown.iter().map(|leaf| leaf.0).collect();
         engine.committed();
         let drawn = schedule.drawn(&shown, depth)?;
         let union = union_of_paths(&shown, depth.0);

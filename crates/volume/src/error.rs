@@ -87,11 +87,13 @@ impl From<StoreError> for Error {
     }
 }
 
-pub(crate) fn engine_error(error: EngineError) -> Error {
-    match error {
-        EngineError::Invalid(why) => Error::Invalid(why),
-        EngineError::Closed => Error::Closed("the engine stopped".into()),
-        EngineError::Crypto(error) => Error::Closed(error.to_string()),
-        tampered => Error::Tampered(tampered.to_string()),
+impl From<EngineError> for Error {
+    fn from(error: EngineError) -> Self {
+        match error {
+            EngineError::Invalid(why) => Error::Invalid(why),
+            EngineError::Closed => Error::Closed("the engine stopped".into()),
+            EngineError::Crypto(error) => Error::Closed(error.to_string()),
+            tampered => Error::Tampered(tampered.to_string()),
+        }
     }
 }

@@ -14,8 +14,8 @@ use oblivio_crypto::{
     Kind, OsEntropy, Passphrase, Place, SEAL_HEADER, SealRoot, Sealer, SeededEntropy, TAG_BYTES,
     VolumeId,
 };
+use oblivio_engine::BucketId;
 use oblivio_engine::tree::TreeConfig;
-use oblivio_engine::{BucketId, TreeId};
 use oblivio_store::{MemoryStore, ReadAt, Store, WriteAt};
 use std::ops::Range;
 use zerocopy::{FromBytes, IntoBytes};
@@ -194,15 +194,13 @@ pub fn places(volume: &mut Volume) -> Vec<(BucketId, &'static str, Range<u64>)> 
 pub fn check_path(volume: &mut Volume, bucket: BucketId) -> Result<()> {
     let Some(volume) = volume.tree() else { return Ok(()) };
     let (store, slab, engine) = volume.parts();
-    let mut bytes = vec![0; engine.bucket_bytes(TreeId::DATA)];
     let mut verifier = engine.verifier();
     for up in (0..=bucket.level().0).rev() {
         let bucket = BucketId(bucket.0 >> up);
-        slab.read(store, &[bucket], &mut bytes)?;
-        let len = slab.len_of(bucket).unwrap_or(0);
-        verifier
-            .check(bucket, &mut bytes[..len])
-            .map_err(|error| Error::Tampered(error.to_string()))?;
+        for mut bytes in slab.fetch(store, &[bucket])? {
+            let checked = verifier.check(bucket, &mut bytes);
+            checked.map_err(|error| Error::Tampered(error.to_string()))?;
+        }
     }
     Ok(())
 }

@@ -1,12 +1,11 @@
 //! Reads of blocks from anywhere on the disk: in ascending order, each once, neighbours joined.
 
+use super::extents::{joined, read, total};
 use super::ids::Slot;
-use super::layout::Extent;
 use super::map_node::SealedAt;
-use super::step::{joined, total};
 use super::vault::{Vault, Wanted, tampered};
-use super::work::{Outcome, Part};
-use crate::Result;
+use crate::work::{Outcome, Part};
+use crate::{Extent, Result, Step};
 use oblivio_crypto::Opener;
 
 /// Blocks to read, and their bytes after the read.
@@ -44,9 +43,9 @@ impl BlockReads {
         self.blocks.is_empty()
     }
 
-    /// The extents to read, and the buffer for them.
-    pub fn as_read(&mut self) -> (&[Extent], &mut [u8]) {
-        (&self.extents, &mut self.bytes)
+    /// The read.
+    pub fn as_step(&mut self) -> Step<'_> {
+        read(&self.extents, &mut self.bytes)
     }
 
     /// The work of opening the blocks after the read, in at most `count` parts. Empty if it was
@@ -64,12 +63,6 @@ impl BlockReads {
             Part::new(|| opens.run(), outcome)
         };
         blocks.zip(bytes).zip(&mut self.outcomes).map(part).collect()
-    }
-
-    /// Whether every block is open.
-    pub fn are_open(&self) -> bool {
-        let begun = !self.outcomes.is_empty() || self.blocks.is_empty();
-        begun && self.outcomes.iter().all(Outcome::is_good)
     }
 
     /// All the blocks. Opens those that are not yet open.

@@ -4,8 +4,8 @@
 use super::block_reads::{BlockReads, OpenBlocks};
 use super::buffer_map::BufferMaps;
 use super::engine::{FlushState, Sequential};
+use super::extents::{read, total};
 use super::ids::Bucket;
-use super::layout::Extent;
 use super::map_node::SealedAt;
 use super::map_shape::NodeAt;
 use super::map_walk::{Goal, MapWalk};
@@ -13,9 +13,7 @@ use super::merge_buffer::{Origin, Pick};
 use super::placement::Planned;
 use super::read::ReadBatch;
 use super::sealing::{Content, Sealing};
-use super::step::{Step, total};
-use super::work::Part;
-use crate::{EngineError, Result};
+use crate::{Data, EngineError, Extent, Job, Part, Result, Step, TreeId, Write};
 
 /// A flush under way. It is not part of the engine, so reads can proceed between its steps.
 pub struct Flushing(Phase);
@@ -28,8 +26,8 @@ enum Phase {
     Leaves { wanted: Vec<Bucket>, walk: MapWalk, extents: Vec<Extent>, bytes: Vec<u8> },
     /// Reading the blocks to merge.
     Blocks { plan: Vec<Planned<SealedAt>>, reads: BlockReads },
-    /// Sealing the blocks to write.
-    Sealing(Sealing),
+    /// Sealing the blocks to write; the likely reads of the next flushes.
+    Sealing { sealing: Sealing, expected: Vec<Extent> },
     /// Writing. The maps do not yet name these writes: a read that begins now must find its way
     /// through the stored maps.
     Writing { extents: Vec<Extent>, bytes: Vec<u8>, maps: Vec<BufferMaps> },
@@ -41,23 +39,39 @@ impl Flushing {
     fn as_step(&mut self) -> Step<'_> {
         match &mut self.0 {
             Phase::Pages { batch } => batch.as_step(),
-            Phase::Leaves { extents, bytes, .. } => Step::Read { extents, into: bytes },
-            Phase::Blocks { reads, .. } => {
-                let (extents, into) = reads.as_read();
-                Step::Read { extents, into }
+            Phase::Leaves { extents, bytes, .. } => read(extents, bytes),
+            Phase::Blocks { reads, .. } => reads.as_step(),
+            Phase::Sealing { expected, .. } => Step::Work { expected },
+            Phase::Writing { extents, bytes, .. } => {
+                Step::Write(Write { tree: TreeId::DATA, extents, data: Data::Together(bytes) })
             }
-            Phase::Sealing(_) => Step::Work,
-            Phase::Writing { extents, bytes, .. } => Step::Write { extents, from: bytes },
             Phase::Over => Step::Done,
         }
     }
+}
 
-    /// Work that needs no engine, once the previous step was carried out: at most `count` parts,
-    /// which may run in parallel. If the caller skips it, the next step of the engine does it.
-    pub fn parts(&mut self, count: usize) -> Vec<Part<'_>> {
+/// The caller must write everything that [`Step::Write`] names. If a step was not carried out, the
+/// engine must be dropped and restored.
+impl Job for Flushing {
+    type Engine = Sequential;
+
+    fn step<'j>(&'j mut self, engine: &mut Sequential) -> Result<Step<'j>> {
+        let phase = std::mem::replace(&mut self.0, Phase::Over);
+        match engine.advance(phase) {
+            Ok(phase) => self.0 = phase,
+            Err(error) => {
+                engine.flushing = FlushState::Closed;
+                return Err(error);
+            }
+        }
+        Ok(self.as_step())
+    }
+
+    fn parts(&mut self, count: usize) -> Vec<Part<'_>> {
         match &mut self.0 {
+            Phase::Pages { batch } => batch.parts(count),
             Phase::Blocks { reads, .. } => reads.parts(count),
-            Phase::Sealing(sealing) => sealing.parts(count),
+            Phase::Sealing { sealing, .. } => sealing.parts(count),
             _ => Vec::new(),
         }
     }
@@ -77,28 +91,8 @@ impl Sequential {
         Ok(Flushing(Phase::Pages { batch: ReadBatch::new(self.placement.pages_due()) }))
     }
 
-    /// The next step of the flush. Another call confirms that the previous step was carried out.
-    ///
-    /// The caller must write everything that [`Step::Write`] names. If a step was not carried out,
-    /// the engine must be dropped and restored.
-    ///
-    /// # Errors
-    /// `TamperedExtent` when a read differs from the last write. The engine is then closed.
-    pub fn flush_step<'f>(&mut self, flushing: &'f mut Flushing) -> Result<Step<'f>> {
-        let phase = std::mem::replace(&mut flushing.0, Phase::Over);
-        match self.advance(phase) {
-            Ok(phase) => flushing.0 = phase,
-            Err(error) => {
-                self.flushing = FlushState::Closed;
-                return Err(error);
-            }
-        }
-        Ok(flushing.as_step())
-    }
-
-    /// The likely reads of the next flushes, for use while a flush is sealed. They follow from what
-    /// flushes read before.
-    pub fn expected_reads(&self) -> Vec<Extent> {
+    /// The likely reads of the next flushes. They follow from what flushes read before.
+    fn expected_reads(&self) -> Vec<Extent> {
         let (merged, swept) = self.placement.expected();
         let layout = &self.vault.layout;
         let buckets = merged.into_iter().map(|bucket| layout.bucket(bucket));
@@ -151,7 +145,7 @@ impl Sequential {
                 Ok(Phase::Blocks { plan, reads })
             }
             Phase::Blocks { plan, reads } => self.begin_sealing(&plan, reads.opened()?),
-            Phase::Sealing(sealing) => {
+            Phase::Sealing { sealing, .. } => {
                 let before = self.vault.maps.clone();
                 let (extents, bytes) = sealing.finish(&mut self.vault)?;
                 let maps = std::mem::replace(&mut self.vault.maps, before);
@@ -186,7 +180,7 @@ impl Sequential {
             }
         }
         self.spare = blocks.bytes;
-        Ok(Phase::Sealing(sealing))
+        Ok(Phase::Sealing { sealing, expected: self.expected_reads() })
     }
 
     /// The content of a block for a bucket; none for a discarded block.

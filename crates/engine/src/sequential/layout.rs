@@ -8,26 +8,10 @@ use super::SequentialConfig;
 use super::ids::{Bucket, Flush, Generation, Slot};
 use super::map_shape::{MapShape, NodeAt};
 use super::schedule::Schedule;
-use crate::{EngineError, Level, Result};
+use crate::{EngineError, Extent, Level, Result};
 
 /// The largest disk: every offset on it, its end included, is a valid file offset.
 pub const MOST_BYTES: u64 = 1 << 62;
-
-/// A range of bytes on the disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Extent {
-    /// Where it begins.
-    pub offset: u64,
-    /// Its length.
-    pub bytes: u64,
-}
-
-impl Extent {
-    /// The offset after it.
-    pub fn end(&self) -> u64 {
-        self.offset + self.bytes
-    }
-}
 
 /// One level's part of the disk.
 #[derive(Clone, Debug)]

@@ -2,12 +2,11 @@
 //! together, one height at a time.
 
 use super::ids::Generation;
-use super::layout::Extent;
 use super::map_cache::NodeKey;
 use super::map_node::MapNode;
 use super::map_shape::NodeAt;
 use super::vault::Vault;
-use crate::{BlockId, EngineError, Result};
+use crate::{BlockId, EngineError, Extent, Result};
 use oblivio_crypto::Tag;
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,11 +1,8 @@
-//! A driver over plain memory that keeps the trace of writes. For tests, simulation and benchmarks;
-//! volumes have their own driver.
+//! A disk in plain memory that keeps the trace of writes. For tests, simulation and benchmarks.
 
 use super::engine::Sequential;
-use super::layout::Extent;
 use super::read::ReadBatch;
-use super::step::Step;
-use crate::{BlockAnswer, BlockId, Result};
+use crate::{BlockAnswer, BlockId, Carrier, EngineError, Extent, Read, Result, Write, carry_out};
 
 /// A disk in memory, and the trace of its writes.
 #[derive(Clone)]
@@ -26,30 +23,6 @@ impl MemoryDisk {
         &mut self.bytes[extent.offset as usize..extent.end() as usize]
     }
 
-    /// Carries out one step. False when there was nothing to do.
-    pub fn carry_out(&mut self, step: Step<'_>) -> bool {
-        match step {
-            Step::Read { extents, mut into } => {
-                for extent in extents {
-                    let (part, rest) = into.split_at_mut(extent.bytes as usize);
-                    part.copy_from_slice(self.part(extent));
-                    into = rest;
-                }
-            }
-            Step::Write { extents, mut from } => {
-                for extent in extents {
-                    let (part, rest) = from.split_at(extent.bytes as usize);
-                    self.part(extent).copy_from_slice(part);
-                    from = rest;
-                }
-                self.trace.extend(extents);
-            }
-            Step::Work => {}
-            Step::Done => return false,
-        }
-        true
-    }
-
     /// Carries out the due flush, if there is one.
     ///
     /// # Errors
@@ -57,7 +30,7 @@ impl MemoryDisk {
     pub fn flush_if_due(&mut self, engine: &mut Sequential) -> Result<()> {
         if engine.flush_due() {
             let mut flushing = engine.begin_flush()?;
-            while self.carry_out(engine.flush_step(&mut flushing)?) {}
+            carry_out(&mut flushing, engine, self)?;
         }
         Ok(())
     }
@@ -89,7 +62,7 @@ impl MemoryDisk {
         blocks: Vec<BlockId>,
     ) -> Result<Vec<BlockAnswer>> {
         let mut batch: ReadBatch = engine.begin_read(blocks)?;
-        while self.carry_out(engine.read_step(&mut batch)?) {}
+        carry_out(&mut batch, engine, self)?;
         Ok(batch.into_answers())
     }
 
@@ -98,8 +71,25 @@ impl MemoryDisk {
     /// # Errors
     /// Those of the engine.
     pub fn rebuild(&mut self, engine: &mut Sequential) -> Result<()> {
-        let mut rebuild = engine.begin_rebuild()?;
-        while self.carry_out(engine.rebuild_step(&mut rebuild)?) {}
+        carry_out(&mut engine.begin_rebuild()?, engine, self)
+    }
+}
+
+impl Carrier for MemoryDisk {
+    type Error = EngineError;
+
+    fn read(&mut self, mut read: Read<'_>) -> Result<()> {
+        for (extent, part) in read.parts() {
+            part.copy_from_slice(self.part(&extent));
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, write: Write<'_>) -> Result<()> {
+        for piece in write.parts() {
+            self.part(&piece.extent).copy_from_slice(piece.data);
+        }
+        self.trace.extend(write.extents);
         Ok(())
     }
 }

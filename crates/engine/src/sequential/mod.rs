@@ -7,16 +7,11 @@
 //! a block by its access time alone. Below, `vault` and `sealing` seal, `block_reads` opens,
 //! `buffer_map` and `map_walk` hold the maps, and [`Layout`] the places.
 //!
-//! It is no [`crate::Engine`]: here reads and writes are separate, and a write has a place in bytes
-//! instead of a bucket of a tree.
-//!
 //! # What a volume must do
 //!
-//! - *Order.* Carry out a flush's steps in order, and its [`Step::Write`] before the flush is over.
-//!   Reads may proceed meanwhile; writes wait. Batches and flushes are not part of the engine and
-//!   own the buffers of their steps. So several threads may share an engine behind a lock, which
-//!   nobody holds while a step is carried out or blocks are opened and sealed ([`Flushing::parts`],
-//!   [`ReadBatch::open`]).
+//! - *Order.* Carry out a flush's steps in order, and its write before the flush is over. Reads may
+//!   proceed meanwhile; writes wait. Several threads may share an engine behind a lock, which nobody
+//!   holds while a step is carried out or blocks are opened and sealed ([`crate::Job`]).
 //! - *Log.* A write is durable once it is in the volume's log. The log must hold
 //!   [`Sequential::lost_writes`], which are those of the queue, and everything since the durable
 //!   state.
@@ -36,6 +31,7 @@ mod block_reads;
 mod buffer_map;
 mod config;
 mod engine;
+mod extents;
 mod flush;
 #[doc(hidden)]
 pub mod fuzzing;
@@ -56,10 +52,8 @@ mod rebuild;
 mod schedule;
 mod sealing;
 mod state;
-mod step;
 mod time_pages;
 mod vault;
-mod work;
 mod write_queue;
 
 pub use access_time_map::{AccessTimeMap, Accessed};
@@ -68,7 +62,7 @@ pub use engine::Sequential;
 pub use flush::Flushing;
 pub use ids::{Bucket, Flush, Generation, Slot, Turn};
 pub use keys::SequentialKeys;
-pub use layout::{Cost, Extent, Layout, MOST_BYTES};
+pub use layout::{Cost, Layout, MOST_BYTES};
 pub use map_node::SealedAt;
 pub use map_shape::{MapShape, NodeAt};
 pub use merge_buffer::{Entry, MergeBuffer, Origin, Pick};
@@ -76,7 +70,5 @@ pub use placement::{Found, Placement, Planned};
 pub use read::ReadBatch;
 pub use rebuild::Rebuild;
 pub use schedule::{Home, Schedule};
-pub use step::Step;
 pub use time_pages::Times;
-pub use work::Part;
 pub use write_queue::WriteQueue;

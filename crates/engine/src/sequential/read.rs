@@ -3,15 +3,13 @@
 
 use super::block_reads::{BlockReads, OpenBlocks, places};
 use super::engine::Sequential;
+use super::extents::{read, total};
 use super::ids::{Flush, Generation, Slot};
-use super::layout::Extent;
 use super::map_node::SealedAt;
 use super::map_walk::{Goal, MapWalk, NOT_LISTED};
 use super::placement::Found;
 use super::schedule::Home;
-use super::step::{Step, total};
-use super::work::Part;
-use crate::{BlockAnswer, BlockId, EngineError, Result};
+use crate::{BlockAnswer, BlockId, EngineError, Extent, Job, Part, Result, Step};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -105,26 +103,6 @@ impl ReadBatch {
         matches!(self.phase, Phase::Done | Phase::Places(_))
     }
 
-    /// Opens the blocks after their read step, without the engine: most of the work of a read. If
-    /// the caller skips it, or it fails, the next step does the work or judges the failure.
-    pub fn open(&mut self) {
-        match &mut self.phase {
-            Phase::Pages(inner) => return inner.open(),
-            Phase::Blocks { reads, .. } => {
-                reads.parts(1).into_iter().for_each(Part::run);
-                if !reads.are_open() {
-                    return;
-                }
-            }
-            Phase::Locate | Phase::Leaves { .. } | Phase::Done | Phase::Places(_) => return,
-        }
-        if let Phase::Blocks { found, reads } = std::mem::replace(&mut self.phase, Phase::Done)
-            && let Ok(blocks) = reads.opened()
-        {
-            self.take_in(found, blocks);
-        }
-    }
-
     fn take_in(&mut self, found: Vec<(usize, u64)>, blocks: OpenBlocks) {
         for (at, offset) in found {
             self.answers[at] = blocks.find(offset).map_or(Answer::Absent, Answer::Read);
@@ -136,11 +114,8 @@ impl ReadBatch {
     pub(super) fn as_step(&mut self) -> Step<'_> {
         match &mut self.phase {
             Phase::Pages(inner) => inner.as_step(),
-            Phase::Leaves { extents, bytes, .. } => Step::Read { extents, into: bytes },
-            Phase::Blocks { reads, .. } => {
-                let (extents, into) = reads.as_read();
-                Step::Read { extents, into }
-            }
+            Phase::Leaves { extents, bytes, .. } => read(extents, bytes),
+            Phase::Blocks { reads, .. } => reads.as_step(),
             Phase::Locate | Phase::Done | Phase::Places(_) => Step::Done,
         }
     }
@@ -165,6 +140,23 @@ impl ReadBatch {
     }
 }
 
+impl Job for ReadBatch {
+    type Engine = Sequential;
+
+    fn step<'j>(&'j mut self, engine: &mut Sequential) -> Result<Step<'j>> {
+        engine.advance_batch(self)?;
+        Ok(self.as_step())
+    }
+
+    fn parts(&mut self, count: usize) -> Vec<Part<'_>> {
+        match &mut self.phase {
+            Phase::Pages(inner) => inner.parts(count),
+            Phase::Blocks { reads, .. } => reads.parts(count),
+            _ => Vec::new(),
+        }
+    }
+}
+
 impl Sequential {
     /// Whether a block may be present, by memory alone. False is certain.
     pub fn may_exist(&self, block: BlockId) -> bool {
@@ -179,15 +171,6 @@ impl Sequential {
         self.expect_whole()?;
         blocks.iter().try_for_each(|block| self.expect_block(*block))?;
         Ok(ReadBatch::new(blocks))
-    }
-
-    /// The next step of a batch: a read, or the end.
-    ///
-    /// # Errors
-    /// `TamperedExtent` when a read differs from the last write.
-    pub fn read_step<'b>(&mut self, batch: &'b mut ReadBatch) -> Result<Step<'b>> {
-        self.advance_batch(batch)?;
-        Ok(batch.as_step())
     }
 
     /// Advances a batch as far as possible without a read.

@@ -2,12 +2,11 @@
 //! generation gives the access time of its blocks as exactly as needed.
 
 use super::engine::Sequential;
+use super::extents::{read, total};
 use super::ids::Bucket;
-use super::layout::Extent;
 use super::map_walk::{Goal, MapWalk};
 use super::read::ReadBatch;
-use super::step::{Step, total};
-use crate::{EngineError, Level, Result};
+use crate::{EngineError, Extent, Job, Level, Result, Step};
 
 /// Leaves per read.
 const TOGETHER: u64 = 64;
@@ -22,6 +21,14 @@ pub struct Rebuild {
     bytes: Vec<u8>,
     /// The pages of access times that were lost with the queue; they come last.
     pages: Option<ReadBatch>,
+}
+
+impl Job for Rebuild {
+    type Engine = Sequential;
+
+    fn step<'j>(&'j mut self, engine: &mut Sequential) -> Result<Step<'j>> {
+        engine.rebuild_step(self)
+    }
 }
 
 impl Sequential {
@@ -51,11 +58,7 @@ impl Sequential {
         })
     }
 
-    /// The next step of the pass: a read, or the end.
-    ///
-    /// # Errors
-    /// `TamperedExtent` when a read differs from the last write.
-    pub fn rebuild_step<'r>(&mut self, rebuild: &'r mut Rebuild) -> Result<Step<'r>> {
+    fn rebuild_step<'r>(&mut self, rebuild: &'r mut Rebuild) -> Result<Step<'r>> {
         if rebuild.pages.is_some() {
             return self.read_lost_pages(rebuild);
         }
@@ -66,7 +69,7 @@ impl Sequential {
                 if !rebuild.extents.is_empty() {
                     rebuild.bytes.resize(total(&rebuild.extents), 0);
                     rebuild.walk = Some(walk);
-                    return Ok(Step::Read { extents: &rebuild.extents, into: &mut rebuild.bytes });
+                    return Ok(read(&rebuild.extents, &mut rebuild.bytes));
                 }
                 self.take_times(rebuild, &walk);
             }

@@ -1,14 +1,13 @@
 //! Sealing of a flush: first the blocks of all its buckets, which several threads may share, then
 //! the nodes of the maps, which name the blocks' tags.
 
+use super::extents::total;
 use super::ids::Bucket;
-use super::layout::Extent;
 use super::map_node::{Line, MapNode};
 use super::map_shape::NodeAt;
-use super::step::total;
 use super::vault::Vault;
-use super::work::{Outcome, Part};
-use crate::{BlockId, Result};
+use crate::work::{Outcome, Part};
+use crate::{BlockId, Extent, Result};
 use oblivio_crypto::{Group, GroupMark, Place, Tag};
 
 /// The content of a slot: none for a fake, and whether the block is present.

@@ -8,11 +8,11 @@
 use super::SequentialConfig;
 use super::buffer_map::BufferMaps;
 use super::ids::{Bucket, Generation, Slot};
-use super::layout::{Extent, Layout};
+use super::layout::Layout;
 use super::map_cache::{MapCache, NodeKey};
 use super::map_node::{Line, MapNode, SealedAt};
 use super::map_shape::NodeAt;
-use crate::{EngineError, Level, Result};
+use crate::{EngineError, Extent, Level, Result};
 use oblivio_crypto::{Group, Kind, Opener, Place, Sealer, Tag, VolumeId, tag_of};
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! Path ORAM's back end (Freecursive §3.1): it reads the union of some paths, hands out the wanted
 //! blocks, and writes the union back with every block as deep as possible.
 //!
-//! The steps of a round: [`Backend::begin`], the read, [`Backend::absorb`], the front end's changes
-//! to its targets, [`Backend::evict`], the write.
+//! A round: [`Backend::begin`], the read, [`Backend::absorb`], the front end's changes to its
+//! targets, [`Backend::evict`], the write.
 
 mod absorb;
 mod lengths;
@@ -17,7 +17,9 @@ use super::meters::Meters;
 use super::paths::{NONE, PathUnion};
 use super::short::Missing;
 use super::spare::SpareBuffers;
-use crate::{BucketId, EngineError, Leaf, Level, SealedBucket, TreeId};
+use crate::{
+    BucketId, Data, EngineError, Extent, Leaf, Level, Read, SealedBucket, Step, TreeId, Write,
+};
 use oblivio_crypto::{Kind, Place, Sealer, Tag, VolumeId};
 
 /// One path that a round reads.
@@ -85,18 +87,18 @@ pub struct Backend {
 
 /// The state of one round, kept for its allocations.
 #[derive(Default)]
-struct Round {
+pub struct Round {
     union: PathUnion,
     paths: Vec<(Leaf, bool)>,
     shown: Vec<Leaf>,
     /// How many of them follow the schedule.
     scheduled: usize,
-    read_list: Vec<BucketId>,
+    reads: Vec<Extent>,
+    /// The node of each of them.
     read_nodes: Vec<u32>,
-    read_lens: Vec<u32>,
     read_buf: Vec<u8>,
-    write_list: Vec<BucketId>,
-    /// One per entry of `write_list`.
+    writes: Vec<Extent>,
+    /// One per entry of `writes`.
     written: Vec<SealedBucket>,
     /// For the next rounds.
     spare: SpareBuffers,
@@ -107,6 +109,25 @@ struct Round {
     wants: Vec<(u64, u32)>,
     /// The candidate of each access, or [`NONE`].
     found: Vec<u32>,
+}
+
+impl Round {
+    /// Its read, from this tree.
+    pub fn as_read(&mut self, tree: TreeId) -> Step<'_> {
+        let bytes: u64 = self.reads.iter().map(|extent| extent.bytes).sum();
+        Step::Read(Read {
+            tree,
+            extents: &self.reads,
+            into: &mut self.read_buf[..bytes as usize],
+            shown: &self.shown,
+            scheduled: self.scheduled,
+        })
+    }
+
+    /// Its write.
+    pub fn as_write(&self, tree: TreeId) -> Step<'_> {
+        Step::Write(Write { tree, extents: &self.writes, data: Data::Apart(&self.written) })
+    }
 }
 
 impl Backend {
@@ -145,7 +166,7 @@ impl Backend {
         }
     }
 
-    /// Plans a round. Then [`Self::read_step`] names the reads.
+    /// Plans a round. Then [`Round::as_read`] names the reads.
     pub fn begin(&mut self, accesses: &[PathAccess]) {
         let round = &mut self.round;
         round.paths.clear();
@@ -165,41 +186,41 @@ impl Backend {
         round.found.clear();
         round.found.resize(accesses.len(), NONE);
         round.union.build(&mut round.paths, self.depth);
-        round.read_list.clear();
+        round.reads.clear();
         round.read_nodes.clear();
-        round.read_lens.clear();
         let mut moved = 0;
         for (index, node) in round.union.nodes().iter().enumerate() {
             let in_memory = self.cache.holds(node.bucket.0) && self.cache.is_loaded(node.bucket.0);
             if self.present.get(node.bucket.0) && !in_memory {
-                round.read_list.push(node.bucket);
                 round.read_nodes.push(index as u32);
                 let slots = self.geometry.blocks_per_bucket - self.missing.get(node.bucket.0);
-                let len = self.geometry.bucket_bytes_with(slots);
-                round.read_lens.push(len as u32);
-                moved += len as u64;
+                let bytes = self.geometry.bucket_bytes_with(slots) as u64;
+                round.reads.push(Extent { offset: node.bucket.0, bytes });
+                moved += bytes;
             }
         }
-        let bytes = round.read_list.len() * self.geometry.bucket_bytes();
-        if round.read_buf.len() < bytes {
-            round.read_buf.resize(bytes, 0);
+        if round.read_buf.len() < moved as usize {
+            round.read_buf.resize(moved as usize, 0);
         }
         self.meters.paths += accesses.len() as u64;
         self.changes.paths += accesses.len() as u64;
-        self.meters.buckets_read += round.read_list.len() as u64;
+        self.meters.buckets_read += round.reads.len() as u64;
         self.meters.bytes_moved += moved;
     }
 
-    /// How many of the leaves that the round shows follow the schedule; these come last.
-    pub fn scheduled(&self) -> usize {
-        self.round.scheduled
+    /// Hands the round out while its job's step is carried out.
+    pub fn lend_round(&mut self) -> Round {
+        std::mem::take(&mut self.round)
     }
 
-    /// The round's read: the leaves it shows, the buckets, their lengths, and the buffer.
-    pub fn read_step(&mut self) -> (&[Leaf], &[BucketId], &[u32], &mut [u8]) {
-        let round = &mut self.round;
-        let bytes = round.read_list.len() * self.geometry.bucket_bytes();
-        (&round.shown, &round.read_list, &round.read_lens, &mut round.read_buf[..bytes])
+    /// Takes it back.
+    pub fn take_back(&mut self, round: Round) {
+        self.round = round;
+    }
+
+    /// Whether the round writes anything.
+    pub fn writes_any(&self) -> bool {
+        !self.round.writes.is_empty()
     }
 
     /// The header of the block that access `index` wanted, if it exists.

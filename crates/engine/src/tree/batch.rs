@@ -1,5 +1,6 @@
 //! The state of one batch.
 
+use super::backend::PathAccess;
 use super::plb::PlbEntry;
 use super::position_map::Counts;
 use crate::{BlockAnswer, BlockOp};
@@ -61,7 +62,9 @@ pub struct Batch {
     pub extra: u64,
     /// Draws made so far from the intent's seed.
     pub draws: u64,
-    /// The reason for each path of the current round.
+    /// The paths of the current round.
+    pub plan: Vec<PathAccess>,
+    /// The reason for each of them.
     pub targets: Vec<Target>,
     /// The access of the current round that serves each operation (data round only).
     pub access_of_op: Vec<u32>,
@@ -82,10 +85,23 @@ impl Batch {
             intent: Intent { seed, ids },
             extra: 0,
             draws: 0,
+            plan: Vec::new(),
             targets: Vec::new(),
             access_of_op: Vec::new(),
             working: BTreeMap::new(),
             next_counts: BTreeMap::new(),
         }
+    }
+
+    /// Plans the next round from nothing.
+    pub fn clear_plan(&mut self) {
+        self.plan.clear();
+        self.targets.clear();
+    }
+
+    /// Adds a path to the round.
+    pub fn plan(&mut self, target: Target, access: PathAccess) {
+        self.targets.push(target);
+        self.plan.push(access);
     }
 }

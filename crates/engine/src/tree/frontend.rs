@@ -2,12 +2,12 @@
 //! round last (Freecursive §4.2.4).
 
 mod data_round;
-mod upkeep;
+mod job;
 
-pub use upkeep::AHEAD_BYTES;
+pub use job::{AHEAD_BYTES, TreeJob};
 
 use super::backend::{Backend, PathAccess};
-use super::batch::{Batch, Intent, Target};
+use super::batch::{Batch, Target};
 use super::config::{Recursion, TreeConfig};
 use super::eviction::reverse_lexicographic;
 use super::geometry::{EMPTY, Shape};
@@ -15,36 +15,20 @@ use super::keys::TreeKeys;
 use super::plb::Plb;
 use super::position_map::{Counts, MapFormat};
 use super::verifier::Verifier;
-use crate::{BlockAnswer, BlockOp, Engine, EngineError, Level, Result, Step, TreeId};
+use crate::{BlockOp, EngineError, Level, Result, TreeId};
 use oblivio_crypto::{Entropy, Mac, Prf};
 use std::collections::BTreeMap;
 
-/// Bytes of buckets sealed in one step of a flush.
-const FLUSH_BYTES: usize = 8 << 20;
 /// Address bits below the level of recursion.
 pub(super) const LEVEL_SHIFT: u32 = 56;
 
-/// The next phase.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Phase {
+/// Whether a job may begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Condition {
     Idle,
-    /// Plan the round of this level.
-    Start(usize),
-    /// Reading the round's paths.
-    Reading(usize),
-    /// Writing the round's paths.
-    Writing(usize),
-    /// Writing dirty cached buckets of this tree.
-    Flushing(usize, Vec<u64>),
+    UnderWay,
     /// An error closed the engine.
     Closed,
-}
-
-/// The next duty of the caller.
-enum Due {
-    Read(usize),
-    Write(usize),
-    Nothing,
 }
 
 /// Path ORAM with recursion, PLB, compressed position map, PMMAC and tag tree, as configured.
@@ -82,9 +66,7 @@ pub struct TreeOram {
     pub(super) backlog_peak: u64,
     pub(super) plb_hits: u64,
     pub(super) plb_misses: u64,
-    pub(super) batch: Batch,
-    accesses_plan: Vec<PathAccess>,
-    phase: Phase,
+    condition: Condition,
     entropy: Box<dyn Entropy>,
 }
 
@@ -140,13 +122,21 @@ impl TreeOram {
             backlog_peak: 0,
             plb_hits: 0,
             plb_misses: 0,
-            batch: Batch::new(Vec::new(), 0),
-            accesses_plan: Vec::new(),
-            phase: Phase::Idle,
+            condition: Condition::Idle,
             entropy: keys.entropy,
         };
         engine.grow(blocks)?;
         Ok(engine)
+    }
+
+    /// Bytes in a block.
+    pub fn block_bytes(&self) -> usize {
+        self.config.block_bytes
+    }
+
+    /// Blocks addressable now.
+    pub fn capacity(&self) -> u64 {
+        self.blocks
     }
 
     /// The configuration.
@@ -187,21 +177,16 @@ impl TreeOram {
         Verifier::new(&mut self.trees[0])
     }
 
-    /// The intent of the last submitted batch. Make it durable before the batch's first read.
-    pub fn intent(&self) -> &Intent {
-        &self.batch.intent
-    }
-
     /// The number of a tree's buckets in `bytes` bytes, at least one.
     fn buckets_of(&self, tree: usize, bytes: usize) -> usize {
         (bytes / self.trees[tree].geometry.bucket_bytes()).max(1)
     }
 
     pub(super) fn expect_idle(&self) -> Result<()> {
-        match self.phase {
-            Phase::Idle => Ok(()),
-            Phase::Closed => Err(EngineError::Closed),
-            _ => Err(EngineError::Invalid("a batch is under way".into())),
+        match self.condition {
+            Condition::Idle => Ok(()),
+            Condition::Closed => Err(EngineError::Closed),
+            Condition::UnderWay => Err(EngineError::Invalid("a batch is under way".into())),
         }
     }
 
@@ -212,16 +197,16 @@ impl TreeOram {
     }
 
     /// A random number that a replay of the same intent repeats.
-    pub(super) fn draw(&mut self) -> u64 {
-        self.batch.draws += 1;
-        self.prf.label(0xff << LEVEL_SHIFT | self.batch.draws, self.batch.intent.seed)
+    pub(super) fn draw(&self, batch: &mut Batch) -> u64 {
+        batch.draws += 1;
+        self.prf.label(0xff << LEVEL_SHIFT | batch.draws, batch.intent.seed)
     }
 
     /// The label of a block's count.
-    pub(super) fn label(&mut self, id: u64, count: u64) -> u64 {
+    pub(super) fn label(&self, batch: &mut Batch, id: u64, count: u64) -> u64 {
         match self.config.map_format {
             // A block that was never mapped is nowhere; any path will do.
-            MapFormat::Label32 if count == 0 => self.draw(),
+            MapFormat::Label32 if count == 0 => self.draw(batch),
             MapFormat::Label32 => count << 32,
             _ => self.prf.label(id, count),
         }
@@ -232,54 +217,13 @@ impl TreeOram {
         if self.trees.len() > 1 { level } else { 0 }
     }
 
-    fn advance(&mut self) -> Result<Due> {
-        loop {
-            match self.phase.clone() {
-                Phase::Idle => return Ok(Due::Nothing),
-                Phase::Closed => return Err(EngineError::Closed),
-                Phase::Start(level) => {
-                    if level > 0 && !self.plan_map_round(level) {
-                        self.phase = Phase::Start(level - 1);
-                        continue;
-                    }
-                    if level == 0 {
-                        self.plan_data_round();
-                    }
-                    self.begin_round(level);
-                    self.phase = Phase::Reading(level);
-                    return Ok(Due::Read(self.tree_of(level)));
-                }
-                Phase::Reading(level) => {
-                    self.finish_round(level)?;
-                    self.phase = Phase::Writing(level);
-                    let tree = self.tree_of(level);
-                    if !self.trees[tree].write_step().0.is_empty() {
-                        return Ok(Due::Write(tree));
-                    }
-                }
-                Phase::Writing(0) => self.phase = Phase::Idle,
-                Phase::Writing(level) => self.phase = Phase::Start(level - 1),
-                Phase::Flushing(tree, mut dirty) => {
-                    if dirty.is_empty() {
-                        self.phase = Phase::Idle;
-                        continue;
-                    }
-                    let most = self.buckets_of(tree, FLUSH_BYTES);
-                    self.trees[tree].flush(&mut dirty, most)?;
-                    self.phase = Phase::Flushing(tree, dirty);
-                    return Ok(Due::Write(tree));
-                }
-            }
-        }
-    }
-
     /// Adds the scheduled paths and hands the round to its tree.
-    fn begin_round(&mut self, level: usize) {
+    fn begin_round(&mut self, batch: &mut Batch, level: usize) {
         let tree = self.tree_of(level);
         let before = self.accesses[tree];
-        let after = before + self.accesses_plan.len() as u64;
+        let after = before + batch.plan.len() as u64;
         self.accesses[tree] = after;
-        let extra = if level == 0 { self.batch.extra } else { 0 };
+        let extra = if level == 0 { batch.extra } else { 0 };
         let scheduled = self.config.eviction.due(before, after) + extra;
         self.sweep(tree, scheduled);
         let depth = self.trees[tree].depth;
@@ -287,56 +231,48 @@ impl TreeOram {
             let leaf = reverse_lexicographic(self.turns[tree], depth);
             self.turns[tree] += 1;
             let label = leaf.0.checked_shl(64 - depth.0).unwrap_or(0);
-            self.plan(Target::Idle, PathAccess { label, want: EMPTY, scheduled: true });
+            batch.plan(Target::Idle, PathAccess { label, want: EMPTY, scheduled: true });
         }
         self.trees[tree].turns = self.turns[tree];
         let moved = self.trees[tree].meters.bytes_moved;
-        self.trees[tree].begin(&self.accesses_plan);
+        self.trees[tree].begin(&batch.plan);
         if level > 0 {
-            self.map_paths += self.accesses_plan.len() as u64;
+            self.map_paths += batch.plan.len() as u64;
             self.map_bytes += self.trees[tree].meters.bytes_moved - moved;
         }
     }
 
-    pub(super) fn clear_plan(&mut self) {
-        self.accesses_plan.clear();
-        self.batch.targets.clear();
+    pub(super) fn plan_block(&self, batch: &mut Batch, target: Target, id: u64, counts: Counts) {
+        let label = self.label(batch, id, counts.old);
+        batch.plan(target, PathAccess { label, want: id, scheduled: false });
     }
 
-    pub(super) fn plan(&mut self, target: Target, access: PathAccess) {
-        self.batch.targets.push(target);
-        self.accesses_plan.push(access);
+    pub(super) fn plan_idle(&self, batch: &mut Batch) {
+        let label = self.draw(batch);
+        batch.plan(Target::Idle, PathAccess { label, want: EMPTY, scheduled: false });
     }
 
-    pub(super) fn plan_block(&mut self, target: Target, id: u64, counts: Counts) {
-        let label = self.label(id, counts.old);
-        self.plan(target, PathAccess { label, want: id, scheduled: false });
-    }
-
-    pub(super) fn plan_idle(&mut self) {
-        let label = self.draw();
-        self.plan(Target::Idle, PathAccess { label, want: EMPTY, scheduled: false });
-    }
-
-    fn finish_round(&mut self, level: usize) -> Result<()> {
+    fn finish_round(&mut self, batch: &mut Batch, level: usize) -> Result<()> {
         let tree = self.tree_of(level);
         let moved = self.trees[tree].meters.bytes_moved;
         self.trees[tree].absorb()?;
-        for index in 0..self.batch.targets.len() {
-            match self.batch.targets[index] {
-                Target::MapFetch { id, counts } => self.fetch_map_block(index, id, counts)?,
-                Target::MapInPlace { id, counts } => {
-                    self.use_map_block(tree, index, id, counts);
+        for index in 0..batch.targets.len() {
+            match batch.targets[index] {
+                Target::MapFetch { id, counts } => {
+                    self.fetch_map_block(batch, index, id, counts)?
                 }
-                Target::Data { id, counts, .. } => self.check_data(index, id, counts)?,
-                Target::Remap { id, counts } => self.check_data(index, id, counts)?,
+                Target::MapInPlace { id, counts } => {
+                    self.use_map_block(batch, tree, index, id, counts);
+                }
+                Target::Data { id, counts, .. } => self.check_data(batch, index, id, counts)?,
+                Target::Remap { id, counts } => self.check_data(batch, index, id, counts)?,
                 Target::Idle => {}
             }
         }
         if level == 0 {
-            self.serve_operations();
-            self.settle_targets();
-            self.refill_plb();
+            self.serve_operations(batch);
+            self.settle_targets(batch);
+            self.refill_plb(batch);
         }
         self.trees[tree].evict()?;
         self.end_sweep(tree);
@@ -357,59 +293,5 @@ impl TreeOram {
             return Err(EngineError::Invalid(why));
         }
         Ok(())
-    }
-}
-
-impl Engine for TreeOram {
-    fn block_bytes(&self) -> usize {
-        self.config.block_bytes
-    }
-
-    fn capacity(&self) -> u64 {
-        self.blocks
-    }
-
-    fn submit(&mut self, ops: Vec<BlockOp>) -> Result<()> {
-        self.expect_idle()?;
-        for op in &ops {
-            self.check_op(op)?;
-        }
-        let seed = self.draw_seed();
-        self.batch = Batch::new(ops, seed);
-        self.trees[0].changes.requests += self.batch.ops.len() as u64;
-        self.take_from_plb();
-        self.phase = Phase::Start(self.levels - 1);
-        Ok(())
-    }
-
-    fn begin_flush(&mut self) -> Result<()> {
-        self.expect_idle()?;
-        // Only the data tree is cached.
-        self.phase = Phase::Flushing(0, self.trees[0].cache.dirty());
-        Ok(())
-    }
-
-    fn step(&mut self) -> Result<Step<'_>> {
-        let due = self.advance();
-        if due.is_err() {
-            self.phase = Phase::Closed;
-        }
-        Ok(match due? {
-            Due::Nothing => Step::Done,
-            Due::Read(tree) => {
-                let id = TreeId(tree as u8);
-                let scheduled = self.trees[tree].scheduled();
-                let (shown, buckets, lens, into) = self.trees[tree].read_step();
-                Step::Read { tree: id, shown, scheduled, buckets, lens, into }
-            }
-            Due::Write(tree) => {
-                let (buckets, from) = self.trees[tree].write_step();
-                Step::Write { tree: TreeId(tree as u8), buckets, from }
-            }
-        })
-    }
-
-    fn take_answers(&mut self) -> Vec<BlockAnswer> {
-        std::mem::take(&mut self.batch.answers)
     }
 }

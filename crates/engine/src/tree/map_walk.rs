@@ -1,6 +1,6 @@
 //! Finds and moves position-map entries: the PLB and recursion side of the front end.
 
-use super::batch::Target;
+use super::batch::{Batch, Target};
 use super::bucket_cache::Resident;
 use super::config::Recursion;
 use super::frontend::{LEVEL_SHIFT, TreeOram};
@@ -43,21 +43,21 @@ impl TreeOram {
     }
 
     /// Takes this batch's map blocks out of the PLB (Freecursive §4.2.4, step 1).
-    pub(super) fn take_from_plb(&mut self) {
+    pub(super) fn take_from_plb(&mut self, batch: &mut Batch) {
         if self.levels == 1 || self.trees.len() > 1 {
             return;
         }
-        for op in 0..self.batch.ops.len() {
-            let data = self.batch.ops[op].id.0;
+        for op in 0..batch.ops.len() {
+            let data = batch.ops[op].id.0;
             for level in 1..self.levels {
                 let id = self.map_block(data, level);
-                if self.batch.working.contains_key(&id) {
+                if batch.working.contains_key(&id) {
                     self.plb_hits += 1;
                     break;
                 }
                 if let Some(entry) = self.plb.take(id) {
                     self.plb_hits += 1;
-                    self.batch.working.insert(id, entry);
+                    batch.working.insert(id, entry);
                     break;
                 }
                 self.plb_misses += 1;
@@ -66,42 +66,42 @@ impl TreeOram {
     }
 
     /// Plans the round that fetches the missing map blocks of `level`. False when none is missing.
-    pub(super) fn plan_map_round(&mut self, level: usize) -> bool {
-        self.clear_plan();
+    pub(super) fn plan_map_round(&mut self, batch: &mut Batch, level: usize) -> bool {
+        batch.clear_plan();
         let separate = matches!(self.config.recursion, Recursion::Separate { .. });
         let mut planned = BTreeSet::new();
-        for op in 0..self.batch.ops.len() {
-            let data = self.batch.ops[op].id.0;
+        for op in 0..batch.ops.len() {
+            let data = batch.ops[op].id.0;
             let id = self.map_block(data, level);
             if separate {
                 if planned.insert(id) {
-                    let counts = self.remap(id);
-                    self.plan_block(Target::MapInPlace { id, counts }, id, counts);
+                    let counts = self.remap(batch, id);
+                    self.plan_block(batch, Target::MapInPlace { id, counts }, id, counts);
                 } else {
-                    self.plan_idle();
+                    self.plan_idle(batch);
                 }
-            } else if !self.leads_from_working(data, level) && planned.insert(id) {
-                let counts = self.remap(id);
-                self.plan_block(Target::MapFetch { id, counts }, id, counts);
+            } else if !self.leads_from_working(batch, data, level) && planned.insert(id) {
+                let counts = self.remap(batch, id);
+                self.plan_block(batch, Target::MapFetch { id, counts }, id, counts);
             }
         }
-        !self.batch.targets.is_empty()
+        !batch.targets.is_empty()
     }
 
     /// Whether the batch already has a map block of `level` or below for this data block.
-    fn leads_from_working(&self, data: u64, level: usize) -> bool {
-        (1..=level).any(|at| self.batch.working.contains_key(&self.map_block(data, at)))
+    fn leads_from_working(&self, batch: &Batch, data: u64, level: usize) -> bool {
+        (1..=level).any(|at| batch.working.contains_key(&self.map_block(data, at)))
     }
 
     /// Advances a block to its next count, wherever its entry is.
-    pub(super) fn remap(&mut self, id: u64) -> Counts {
+    pub(super) fn remap(&mut self, batch: &mut Batch, id: u64) -> Counts {
         if let Some(counts) = self.pending.remove(&id) {
             return counts;
         }
-        if let Some(counts) = self.batch.next_counts.remove(&id) {
+        if let Some(counts) = batch.next_counts.remove(&id) {
             return counts;
         }
-        let draw = self.draw_if_needed();
+        let draw = self.draw_if_needed(batch);
         let level = level_of(id);
         let format = self.config.map_format;
         let (advance, index) = if level + 1 == self.levels {
@@ -111,31 +111,31 @@ impl TreeOram {
         } else {
             let per_block = self.config.map_entries_per_block();
             let holder = (level as u64 + 1) << LEVEL_SHIFT | (index_of(id) / per_block);
-            let payload = self.batch.working[&holder].payload;
+            let payload = batch.working[&holder].payload;
             let index = (index_of(id) % per_block) as usize;
             (format.advance(self.trees[0].pool.get_mut(payload), index, draw), index)
         };
-        self.note_group_remap(id - index as u64, &advance);
+        self.note_group_remap(batch, id - index as u64, &advance);
         advance.counts
     }
 
-    fn draw_if_needed(&mut self) -> u32 {
+    fn draw_if_needed(&self, batch: &mut Batch) -> u32 {
         match self.config.map_format {
-            super::MapFormat::Label32 => (self.draw() >> 32) as u32,
+            super::MapFormat::Label32 => (self.draw(batch) >> 32) as u32,
             _ => 0,
         }
     }
 
     /// Handles a group roll-over (Freecursive §5.2.2): its other blocks wait for maintenance to
     /// move them, except those in the PLB, which are in no bucket.
-    fn note_group_remap(&mut self, first: u64, advance: &Advance) {
+    fn note_group_remap(&mut self, batch: &mut Batch, first: u64, advance: &Advance) {
         if advance.siblings.is_empty() {
             return;
         }
         self.group_remaps += 1;
         for &(index, counts) in &advance.siblings {
             let id = first + index as u64;
-            if let Some(entry) = self.batch.working.get_mut(&id) {
+            if let Some(entry) = batch.working.get_mut(&id) {
                 entry.count = counts.new;
             } else if let Some(entry) = self.plb.get_mut(id) {
                 entry.count = counts.new;
@@ -147,7 +147,13 @@ impl TreeOram {
     }
 
     /// Read-removes a map block (Freecursive §4.2.2) and checks it.
-    pub(super) fn fetch_map_block(&mut self, index: usize, id: u64, counts: Counts) -> Result<()> {
+    pub(super) fn fetch_map_block(
+        &mut self,
+        batch: &mut Batch,
+        index: usize,
+        id: u64,
+        counts: Counts,
+    ) -> Result<()> {
         let absent = self.is_absent(index, id, counts)?;
         let payload = match self.trees[0].remove(index) {
             Some(payload) => payload,
@@ -160,7 +166,7 @@ impl TreeOram {
         }
         // A sibling of the same round may have rolled the group over since the plan.
         let count = self.pending.remove(&id).map_or(counts.new, |later| later.new);
-        self.batch.working.insert(id, PlbEntry::new(id, count, payload));
+        batch.working.insert(id, PlbEntry::new(id, count, payload));
         Ok(())
     }
 
@@ -171,34 +177,41 @@ impl TreeOram {
     }
 
     /// Advances the entries that this batch needs in a map block that stays in its tree.
-    pub(super) fn use_map_block(&mut self, tree: usize, index: usize, id: u64, counts: Counts) {
+    pub(super) fn use_map_block(
+        &mut self,
+        batch: &mut Batch,
+        tree: usize,
+        index: usize,
+        id: u64,
+        counts: Counts,
+    ) {
         if self.trees[tree].target(index).is_none() {
             self.trees[tree].insert(index, id);
         }
         let level = level_of(id);
         let per_block = self.config.map_entries_per_block();
-        for op in 0..self.batch.ops.len() {
-            let data = self.batch.ops[op].id.0;
+        for op in 0..batch.ops.len() {
+            let data = batch.ops[op].id.0;
             let child = self.map_block(data, level - 1);
-            if self.map_block(data, level) != id || self.batch.next_counts.contains_key(&child) {
+            if self.map_block(data, level) != id || batch.next_counts.contains_key(&child) {
                 continue;
             }
-            let draw = self.draw_if_needed();
+            let draw = self.draw_if_needed(batch);
             let content = self.trees[tree].content_mut(index);
             let entry = (index_of(child) % per_block) as usize;
             let advance = self.config.map_format.advance(content, entry, draw);
-            self.batch.next_counts.insert(child, advance.counts);
+            batch.next_counts.insert(child, advance.counts);
         }
-        let label = self.label(id, counts.new);
+        let label = self.label(batch, id, counts.new);
         self.trees[tree].relabel(index, label, Tag::default());
     }
 
     /// Puts the batch's map blocks into the PLB. Displaced blocks go to the stash before the data
     /// round evicts, so the net occupancy is unchanged (Observation 2).
-    pub(super) fn refill_plb(&mut self) {
-        while let Some((_, entry)) = self.batch.working.pop_first() {
+    pub(super) fn refill_plb(&mut self, batch: &mut Batch) {
+        while let Some((_, entry)) = batch.working.pop_first() {
             if let Some(gone) = self.plb.insert(entry) {
-                let label = self.label(gone.id, gone.count);
+                let label = self.label(batch, gone.id, gone.count);
                 let mut mac = Tag::default();
                 if self.config.pmmac {
                     let content = self.trees[0].pool.get(gone.payload);

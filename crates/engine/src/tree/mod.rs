@@ -31,7 +31,7 @@ mod verifier;
 pub use batch::Intent;
 pub use config::{Recursion, TreeConfig};
 pub use eviction::Eviction;
-pub use frontend::{AHEAD_BYTES, TreeOram};
+pub use frontend::{AHEAD_BYTES, TreeJob, TreeOram};
 pub use geometry::{Geometry, Shape, buckets_in, depth_for, shape_for};
 pub use keys::TreeKeys;
 pub use meters::Meters;

@@ -135,6 +135,11 @@ impl TreeOram {
         self.floor
     }
 
+    /// Whether the tree is shrinking.
+    pub fn is_shrinking(&self) -> bool {
+        self.shape() > self.floor
+    }
+
     /// Scheduled paths of the current sweep, since its leaf level began to shrink.
     pub fn swept(&self) -> u64 {
         self.swept

@@ -13,7 +13,6 @@ use crate::growth::fill;
 use anyhow::Result;
 use oblivio_audit::{Options, compare};
 use oblivio_engine::tree::{Eviction, TreeConfig, TreeKeys, TreeOram};
-use oblivio_engine::{Engine, Step};
 use oblivio_testkit::SplitMix64;
 
 const SEGMENT: u64 = 64 << 10;
@@ -133,7 +132,7 @@ impl Batched {
             ..TreeConfig::new(64, class)
         };
         let mut engine = TreeOram::new(config, class, TreeKeys::from_seed(9))?;
-        let mut store = LabBuckets::new();
+        let mut store = LabBuckets::showing();
         fill(&mut engine, &mut store, blocks)?;
         let mut next = 0;
         let first = files.sizes.iter().map(|&size| {
@@ -147,23 +146,12 @@ impl Batched {
     /// One batch: the blocks of a group, each on its own path.
     fn access(&mut self, group: u32) -> Result<Vec<u64>> {
         let (first, size) = (self.first[group as usize], self.sizes[group as usize]);
-        self.engine.submit((first..first + size as u64).map(defaults::read).collect())?;
-        let mut drawn = Vec::new();
-        loop {
-            match self.engine.step()? {
-                Step::Done => break,
-                Step::Read { tree, shown, buckets, lens, into, .. } => {
-                    drawn.extend(shown.iter().map(|leaf| leaf.0));
-                    self.calls += 1;
-                    self.store.read(tree, buckets, lens, into);
-                }
-                Step::Write { tree, buckets, from } => {
-                    self.calls += u64::from(!buckets.is_empty());
-                    self.store.write(tree, buckets, from);
-                }
-            }
-        }
-        self.engine.take_answers();
+        self.store.shown.clear();
+        let calls = self.store.read_calls + self.store.write_calls;
+        let ops = (first..first + size as u64).map(defaults::read).collect();
+        self.store.access(&mut self.engine, ops)?;
+        self.calls += self.store.read_calls + self.store.write_calls - calls;
+        let mut drawn: Vec<_> = self.store.shown.iter().map(|leaf| leaf.0).collect();
         self.engine.committed();
         self.stash = self.stash.max(self.engine.stash_blocks());
         drawn.truncate(size);

@@ -6,7 +6,7 @@
 use crate::buckets::LabBuckets;
 use anyhow::Result;
 use oblivio_engine::tree::{TreeConfig, TreeKeys, TreeOram};
-use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp, Engine};
+use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp, carry_out};
 use oblivio_volume::{BlockSpace, Error};
 use std::sync::{Arc, Mutex};
 
@@ -110,7 +110,7 @@ impl LabSpace {
         let meter = Meter::default();
         let space = Self {
             engine,
-            store: LabBuckets::new(),
+            store: LabBuckets::showing(),
             batches,
             root: Vec::new(),
             counts: Counts::default(),
@@ -139,27 +139,15 @@ impl LabSpace {
             self.engine.set_size_class(class.min(self.engine.config().capacity))?;
         }
         self.counts.accesses += ops.len() as u64;
-        self.engine.submit(ops)?;
-        let mut calls = (0, 0);
-        loop {
-            match self.engine.step()? {
-                oblivio_engine::Step::Done => break,
-                oblivio_engine::Step::Read { tree, shown, buckets, lens, into, .. } => {
-                    self.counts.paths += shown.len() as u64;
-                    calls.0 += u64::from(!buckets.is_empty());
-                    self.store.read(tree, buckets, lens, into);
-                }
-                oblivio_engine::Step::Write { tree, buckets, from } => {
-                    calls.1 += u64::from(!buckets.is_empty());
-                    self.store.write(tree, buckets, from);
-                }
-            }
-        }
+        self.store.shown.clear();
+        let mut batch = self.engine.begin_batch(ops)?;
+        carry_out(&mut batch, &mut self.engine, &mut self.store)?;
+        self.counts.paths += self.store.shown.len() as u64;
         self.engine.committed();
         let (engine, store) = (&self.engine, &self.store);
         self.counts = Counts {
-            reads: self.counts.reads + calls.0,
-            writes: self.counts.writes + calls.1,
+            reads: store.read_calls,
+            writes: store.write_calls,
             buckets_read: store.reads,
             buckets_written: store.writes,
             bytes: store.bytes_read + store.bytes_written,
@@ -169,7 +157,7 @@ impl LabSpace {
             ..self.counts
         };
         self.meter.set(self.counts);
-        Ok(self.engine.take_answers())
+        Ok(batch.into_answers())
     }
 }
 

@@ -26,7 +26,7 @@
 
 mod ahead;
 mod create;
-mod errors;
+mod disk;
 #[doc(hidden)]
 pub mod fuzzing;
 mod log;

@@ -1,10 +1,8 @@
 //! Opening a volume: the newest state, the access times, and the log beyond them.
 
 use super::create::{expect_objects, objects};
-use super::errors::engine_error;
 use super::log::{LOG_OBJECT, Mark, Opened, Reader};
 use super::quantum::Entry;
-use super::shared::carry_out;
 use super::state::{STATE_OBJECT, State};
 use super::times;
 use super::volume::SequentialVolume;
@@ -13,6 +11,7 @@ use crate::options::OpenOptions;
 use crate::trust::{Act, ComputerId};
 use crate::{Error, Result};
 use oblivio_crypto::{MasterKey, Passphrase};
+use oblivio_engine::carry_out;
 use oblivio_engine::sequential::{Sequential, SequentialKeys};
 use oblivio_store::Store;
 use std::sync::Arc;
@@ -100,7 +99,7 @@ impl SequentialVolume {
         let keys =
             SequentialKeys::of_volume(master, self.volume, &self.options.environment.randomness);
         let restored = Sequential::restore(config, keys, &state.engine, times.as_deref());
-        *self.engine() = restored.map_err(engine_error)?;
+        *self.engine() = restored?;
         self.root.clone_from(&state.root);
         self.turns = [state.log; 2];
         // There are no readers yet.
@@ -108,13 +107,7 @@ impl SequentialVolume {
         if !engine.times_are_lost() {
             return Ok(());
         }
-        let mut rebuild = engine.begin_rebuild().map_err(engine_error)?;
-        loop {
-            let step = engine.rebuild_step(&mut rebuild).map_err(engine_error)?;
-            if !carry_out(&*self.store, step)? {
-                return Ok(());
-            }
-        }
+        carry_out(&mut engine.begin_rebuild()?, &mut *engine, &mut self.shared.disk())
     }
 
     /// Replays the log: first the writes of the queue, then those beyond the state.
@@ -179,7 +172,7 @@ impl SequentialVolume {
                 for _ in 0..count {
                     let next = self.engine().next_again();
                     match next {
-                        Some(_) => self.engine().write_again(None).map_err(engine_error)?,
+                        Some(_) => self.engine().write_again(None)?,
                         None => self.pad(1)?,
                     }
                 }
@@ -188,7 +181,7 @@ impl SequentialVolume {
         };
         let next = self.engine().next_again();
         if next.is_some() {
-            return self.engine().write_again(Some((block, content))).map_err(engine_error);
+            return Ok(self.engine().write_again(Some((block, content)))?);
         }
         self.replayed += 1;
         self.take(block, content)

@@ -4,14 +4,13 @@
 //! One thread writes, syncs and flushes; any number read meanwhile. A write is in the engine before
 //! it is acknowledged, so a read that begins then finds it.
 
-use super::DISK_OBJECT;
 use super::ahead::Ahead;
-use super::errors::engine_error;
+use super::disk::{Disk, ranges};
 use crate::block::BlockReader;
 use crate::{Error, Result};
-use oblivio_engine::BlockId;
-use oblivio_engine::sequential::{Extent, ReadBatch, Sequential, SequentialConfig, Step};
-use oblivio_store::{ReadAt, Store, WriteAt};
+use oblivio_engine::sequential::{ReadBatch, Sequential, SequentialConfig};
+use oblivio_engine::{BlockId, Job, advance, carry_out};
+use oblivio_store::Store;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -54,6 +53,19 @@ impl Shared {
         self.engine.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The engine's disk, for jobs on one thread.
+    pub fn disk(&self) -> Disk<'_> {
+        Disk::new(&*self.store, 1)
+    }
+
+    /// Carries out a job on this many threads. The engine is free for readers while the store is at
+    /// work, and while the threads are.
+    pub fn carry_out(&self, job: &mut impl Job<Engine = Sequential>, hands: usize) -> Result<()> {
+        let mut disk = Disk::new(&*self.store, hands);
+        while advance(job, &self.engine, &mut disk)? {}
+        Ok(())
+    }
+
     /// Refuses everything after a failure.
     pub fn expect_open(&self) -> Result<()> {
         self.failed.get().map_or(Ok(()), |why| Err(Error::Closed(why.clone())))
@@ -94,14 +106,13 @@ impl Shared {
 
     /// Which of these blocks exist, from the map alone: it does not read the blocks.
     pub fn present(&self, blocks: Range<u64>) -> Result<Vec<bool>> {
-        let batch =
-            self.engine().begin_read(blocks.map(BlockId).collect()).map_err(engine_error)?;
+        let batch = self.engine().begin_read(blocks.map(BlockId).collect())?;
         Ok(self.carried_out(batch.only_places())?.present().to_vec())
     }
 
     fn read_batch(&self, blocks: &[BlockId]) -> Result<ReadBatch> {
         let buffer = self.buffers().pop().unwrap_or_default();
-        let batch = self.engine().begin_read(blocks.to_vec()).map_err(engine_error)?;
+        let batch = self.engine().begin_read(blocks.to_vec())?;
         self.carried_out(batch.with_buffer(buffer))
     }
 
@@ -110,16 +121,10 @@ impl Shared {
             if batch.is_done() {
                 return Ok(batch);
             }
-            let step = self.engine().read_step(&mut batch).map_err(engine_error)?;
-            carry_out(&*self.store, step)?;
-            batch.open();
+            advance(&mut batch, &self.engine, &mut self.disk())?;
         }
         // Flush after flush moved what it was about to read. Under the lock none does.
-        let mut engine = self.engine();
-        while !batch.is_done() {
-            carry_out(&*self.store, engine.read_step(&mut batch).map_err(engine_error)?)?;
-            batch.open();
-        }
+        carry_out(&mut batch, &mut *self.engine(), &mut self.disk())?;
         Ok(batch)
     }
 
@@ -131,13 +136,11 @@ impl Shared {
         while !left.is_empty() {
             let end = left.end.min(left.start + PART * self.together() as u64);
             let batch = self.engine().begin_read((left.start..end).map(BlockId).collect());
-            let mut batch = batch.map_err(engine_error)?.only_places();
+            let mut batch = batch?.only_places();
             for _ in 0..PATIENCE {
-                let step = self.engine().read_step(&mut batch).map_err(engine_error)?;
-                if !carry_out(&*self.store, step)? {
+                if !advance(&mut batch, &self.engine, &mut self.disk())? {
                     break;
                 }
-                batch.open();
             }
             places.extend(ranges(batch.places()));
             left.start = end;
@@ -171,37 +174,4 @@ impl BlockReader for Shared {
     fn saves_memory(&self) -> bool {
         self.saves_memory
     }
-}
-
-/// Extents as ranges of the store's object.
-pub(super) fn ranges(extents: &[Extent]) -> Vec<(&'static str, u64, u64)> {
-    extents.iter().map(|Extent { offset, bytes }| (DISK_OBJECT, *offset, *bytes)).collect()
-}
-
-/// Carries out one step of the engine; false if there was nothing to do.
-pub(super) fn carry_out(store: &dyn Store, step: Step<'_>) -> Result<bool> {
-    let object = DISK_OBJECT;
-    match step {
-        Step::Read { extents, mut into } => {
-            let part = |Extent { offset, bytes }: &Extent| {
-                let (buf, rest) = std::mem::take(&mut into).split_at_mut(*bytes as usize);
-                into = rest;
-                ReadAt { object, offset: *offset, buf }
-            };
-            let mut reads: Vec<_> = extents.iter().map(part).collect();
-            store.read(&mut reads)?;
-        }
-        Step::Write { extents, mut from } => {
-            let part = |Extent { offset, bytes }: &Extent| {
-                let (data, rest) = from.split_at(*bytes as usize);
-                from = rest;
-                WriteAt::new(object, *offset, data)
-            };
-            let writes: Vec<_> = extents.iter().map(part).collect();
-            store.write(&writes)?;
-        }
-        Step::Work => {}
-        Step::Done => return Ok(false),
-    }
-    Ok(true)
 }

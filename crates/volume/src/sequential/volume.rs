@@ -1,9 +1,9 @@
 //! A sequential volume: the engine's disk and log in a store, and the work between them.
 
-use super::errors::engine_error;
+use super::disk::hands;
 use super::log::{LOG_OBJECT, Mark, RingLog};
 use super::quantum::{Entry, Form};
-use super::shared::{Shared, carry_out, ranges};
+use super::shared::Shared;
 use super::state::{Computers, State, StatePlaces};
 use super::{DISK_OBJECT, times};
 use crate::header::{FORMAT_VERSION, Header, SequentialHeader};
@@ -11,11 +11,10 @@ use crate::options::{EngineInfo, OpenOptions, SequentialInfo, VolumeInfo};
 use crate::trust::{Act, ComputerId, Keep, Known, Trust};
 use crate::{Error, Result};
 use oblivio_crypto::{MasterKey, Sealer, VolumeId};
-use oblivio_engine::sequential::{Part, Sequential, SequentialKeys, Step};
+use oblivio_engine::sequential::{Sequential, SequentialKeys};
 use oblivio_engine::{BlockAnswer, BlockId};
 use oblivio_store::Store;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 /// States follow each other quickly under load, and a durable note of one syncs a file. In between,
@@ -78,7 +77,7 @@ impl SequentialVolume {
         }
         let randomness = &options.environment.randomness.clone();
         let keys = SequentialKeys::of_volume(master, volume, randomness);
-        let engine = Sequential::new(layout.engine, keys).map_err(engine_error)?;
+        let engine = Sequential::new(layout.engine, keys)?;
         let sealer = |root| Sealer::new(root, Box::new(randomness.clone())).hiding();
         let (log, state) = (sealer(master.intent_root(volume)), sealer(master.state_root(volume)));
         let state_bytes = engine.layout().state_bytes();
@@ -149,7 +148,7 @@ impl SequentialVolume {
             None => engine.discard(block),
         };
         drop(engine);
-        taken.map_err(engine_error)?;
+        taken?;
         self.flush_if_due()
     }
 
@@ -166,21 +165,10 @@ impl SequentialVolume {
         if ends_turn { self.end_turn() } else { Ok(()) }
     }
 
-    /// A flush. The engine is free for readers while the store is at work, and while all threads
-    /// open and seal blocks. The seal overlaps with the prefetch for the next flushes.
+    /// A flush, on all threads. The seal overlaps with the prefetch for the next flushes.
     fn flush(&mut self) -> Result<()> {
-        let mut flushing = self.engine().begin_flush().map_err(engine_error)?;
-        loop {
-            let step = self.engine().flush_step(&mut flushing).map_err(engine_error)?;
-            if matches!(step, Step::Work) {
-                let expected = self.engine().expected_reads();
-                self.store.expect_reads(&ranges(&expected));
-            }
-            if !carry_out(&*self.store, step)? {
-                return Ok(());
-            }
-            together(flushing.parts(self.hands));
-        }
+        let mut flushing = self.engine().begin_flush()?;
+        self.shared.carry_out(&mut flushing, self.hands)
     }
 
     /// Makes durable what the state names, and then the state itself.
@@ -212,7 +200,7 @@ impl SequentialVolume {
     /// Makes `count` empty writes.
     pub(super) fn pad(&mut self, count: u64) -> Result<()> {
         for _ in 0..count {
-            self.engine().pad().map_err(engine_error)?;
+            self.engine().pad()?;
             self.flush_if_due()?;
         }
         Ok(())
@@ -285,7 +273,7 @@ impl SequentialVolume {
             end: self.log.end().number,
             times,
             root: self.root.clone(),
-            engine: self.engine().state().map_err(engine_error)?,
+            engine: self.engine().state()?,
             computers,
         };
         self.trust.refuse_overtaken()?;
@@ -388,28 +376,4 @@ impl SequentialVolume {
             engine: EngineInfo::Sequential(about),
         })
     }
-}
-
-/// Threads for a flush: two, if there are two cores. More would wait for the store anyway.
-fn hands() -> usize {
-    thread::available_parallelism().map_or(1, |cores| cores.get().min(2))
-}
-
-/// Does all parts, one for each thread if the system has room for them.
-fn together(parts: Vec<Part<'_>>) {
-    let helpers = parts.len().saturating_sub(1);
-    let parts = Mutex::new(parts.into_iter());
-    let next = || parts.lock().unwrap_or_else(PoisonError::into_inner).next();
-    let work = || {
-        while let Some(part) = next() {
-            part.run();
-        }
-    };
-    thread::scope(|scope| {
-        for _ in 0..helpers {
-            // Without a helper thread, this one does its part.
-            let _ = thread::Builder::new().name("sealing".into()).spawn_scoped(scope, work);
-        }
-        work();
-    });
 }

@@ -2,7 +2,6 @@
 //! little.
 
 use crate::Result;
-use crate::error::engine_error;
 use crate::options::ShownKind;
 use crate::tree::tuning::SWEEP_IDLE;
 use crate::tree::volume::TreeVolume;
@@ -52,9 +51,11 @@ impl TreeVolume {
             self.serve_batch(ops)?;
             return self.commit_if_due().map(drop);
         }
-        if self.may_flush_ahead() && self.engine.begin_flush_ahead().map_err(engine_error)? {
+        if self.may_flush_ahead()
+            && let Some(mut part) = self.engine.begin_flush_ahead()?
+        {
             self.quiet.flushed_ahead += 1;
-            return self.run(ShownKind::Flush);
+            return self.run(&mut part, ShownKind::Flush);
         }
         self.checkpoint()
     }

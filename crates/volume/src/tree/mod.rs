@@ -3,6 +3,7 @@
 //! Its buckets are in a `slab`, its memory in a sealed `state`; a `commit` makes both current. The
 //! `journal` records everything between two commits.
 
+mod buckets;
 pub(crate) mod commit;
 pub(crate) mod deferred;
 mod due;

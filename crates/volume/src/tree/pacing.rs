@@ -15,7 +15,7 @@ use crate::tree::deferred::Writes;
 use crate::tree::tuning::{LEAST_SYNC, PAD_BATCH, TICK_BYTES, TICKS_BEFORE_COMMIT};
 use crate::tree::volume::TreeVolume;
 use oblivio_crypto::Entropy;
-use oblivio_engine::{Action, BlockId, BlockOp, Engine};
+use oblivio_engine::{Action, BlockId, BlockOp};
 use std::time::Duration;
 
 impl TreeVolume {

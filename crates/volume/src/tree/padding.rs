@@ -12,7 +12,7 @@ use crate::block::Least;
 use crate::tree::padded::Padding;
 use crate::tree::tuning::{JOURNAL_WITHIN, PAD_BATCH, PATHS_WITHIN, SYNC_BYTES};
 use crate::tree::volume::TreeVolume;
-use oblivio_engine::{Action, BlockId, BlockOp, Engine};
+use oblivio_engine::{Action, BlockId, BlockOp};
 
 /// Before each entry of a record.
 const HEAD: usize = 24;

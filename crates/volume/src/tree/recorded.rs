@@ -4,12 +4,13 @@
 use crate::Result;
 use crate::tree::deferred::Writes;
 use crate::tree::volume::TreeVolume;
+use oblivio_engine::tree::Intent;
 
 impl TreeVolume {
-    /// Records the intent of the engine's batch.
-    pub(crate) fn record_intent(&mut self) -> Result<()> {
+    /// Records the intent of a batch or a round of maintenance.
+    pub(crate) fn record_intent(&mut self, intent: &Intent) -> Result<()> {
         let act = self.trust.act()?;
-        self.journal.intent(&*self.store, act, self.engine.intent())?;
+        self.journal.intent(&*self.store, act, intent)?;
         self.note_record()
     }
 

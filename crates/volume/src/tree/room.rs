@@ -4,7 +4,6 @@ use crate::tree::tuning::{
     BESIDE_SLAB, LEAST_LOG, MOST_AHEAD, SWEEP_BATCH, SWEEP_IDLE, SYNC_BYTES,
 };
 use crate::tree::volume::{TreeVolume, cache_bytes};
-use oblivio_engine::Engine;
 use oblivio_engine::tree::{Shape, TreeConfig, buckets_in};
 
 /// The tree of a size class.

@@ -3,7 +3,7 @@
 use crate::options::{OnShown, Rule, Shown, ShownKind};
 use crate::tree::slab::Slab;
 use crate::tree::volume::TreeVolume;
-use oblivio_engine::{BucketId, Engine, Leaf, SealedBucket};
+use oblivio_engine::{BucketId, Extent, Read, Write};
 
 impl Shown {
     /// Begins another round of paths; the one before it, if any, was of the position map.
@@ -15,26 +15,28 @@ impl Shown {
     }
 
     /// Adds a round's reads, before they happen.
-    pub(crate) fn read(
-        &mut self,
-        leaves: &[Leaf],
-        scheduled: usize,
-        (buckets, lens): (&[BucketId], &[u32]),
-        slab: &Slab,
-    ) {
-        self.leaves.extend(leaves.iter().map(|leaf| leaf.0));
-        self.scheduled = scheduled;
-        self.reads += buckets.len() as u32;
-        self.bytes_read += lens.iter().map(|&len| u64::from(len)).sum::<u64>();
-        self.places_read.extend(buckets.iter().filter_map(|&bucket| slab.place_in_all(bucket)));
+    pub(crate) fn read(&mut self, read: &Read<'_>, slab: &Slab) {
+        self.leaves.extend(read.shown.iter().map(|leaf| leaf.0));
+        self.scheduled = read.scheduled;
+        self.reads += read.extents.len() as u32;
+        self.bytes_read += bytes(read.extents);
+        self.places_read.extend(places(read.extents, slab));
     }
 
     /// Adds writes.
-    pub(crate) fn wrote(&mut self, (buckets, from): (&[BucketId], &[SealedBucket]), slab: &Slab) {
-        self.writes += buckets.len() as u32;
-        self.bytes_written += from.iter().map(|bytes| bytes.len() as u64).sum::<u64>();
-        self.places_written.extend(buckets.iter().filter_map(|&bucket| slab.place_in_all(bucket)));
+    pub(crate) fn wrote(&mut self, write: &Write<'_>, slab: &Slab) {
+        self.writes += write.extents.len() as u32;
+        self.bytes_written += bytes(write.extents);
+        self.places_written.extend(places(write.extents, slab));
     }
+}
+
+fn bytes(extents: &[Extent]) -> u64 {
+    extents.iter().map(|extent| extent.bytes).sum()
+}
+
+fn places(extents: &[Extent], slab: &Slab) -> impl Iterator<Item = u64> {
+    extents.iter().filter_map(|extent| slab.place_in_all(BucketId(extent.offset)))
 }
 
 impl TreeVolume {
@@ -68,14 +70,9 @@ impl TreeVolume {
         }
     }
 
-    /// Whether the tree is shrinking.
-    pub(crate) fn sweeping(&self) -> bool {
-        self.engine.shape() > self.engine.floor()
-    }
-
     /// The next report, still empty.
     pub(crate) fn shown(&self, kind: ShownKind) -> Shown {
-        let (depth, sweep) = (self.engine.depth().0, self.sweeping());
+        let (depth, sweep) = (self.engine.depth().0, self.engine.is_shrinking());
         Shown { kind, depth, sweep, ..Shown::default() }
     }
 
@@ -99,7 +96,7 @@ impl TreeVolume {
     }
 
     fn report(&mut self, shown: Shown) {
-        let (depth, sweep) = (self.engine.depth().0, self.sweeping());
+        let (depth, sweep) = (self.engine.depth().0, self.engine.is_shrinking());
         if let Some(report) = &mut self.options.on_shown {
             report(&Shown { depth, sweep, ..shown });
         }

@@ -2,13 +2,12 @@
 //! path, when most of them are gone.
 
 use crate::Result;
-use crate::error::engine_error;
 use crate::options::ShownKind;
 use crate::tree::tuning::{
     FEW_HOLES, LEAST_BLOCKS, LEAST_FLUSH, MOST_FLUSH, MOST_HOLES, ROOMY, SWEEP_IDLE, SWEEP_LAST,
 };
 use crate::tree::volume::TreeVolume;
-use oblivio_engine::{Action, BlockId, BlockOp, Engine, TreeId};
+use oblivio_engine::{Action, BlockId, BlockOp, TreeId};
 use std::ops::Range;
 
 impl TreeVolume {
@@ -32,7 +31,7 @@ impl TreeVolume {
     /// Declares another limit. Stored data stays where it is.
     pub(crate) fn set_limit(&mut self, blocks: u64) -> Result<()> {
         let blocks = blocks.max(LEAST_BLOCKS);
-        self.engine.allow(blocks).map_err(engine_error)?;
+        self.engine.allow(blocks)?;
         self.limit.set(&*self.store, blocks, self.engine.capacity())
     }
 
@@ -58,7 +57,7 @@ impl TreeVolume {
             return Ok(());
         }
         self.record_resize(self.engine.capacity(), class)?;
-        self.engine.set_size_class(class).map_err(engine_error)?;
+        self.engine.set_size_class(class)?;
         self.report_rule();
         Ok(())
     }
@@ -69,9 +68,9 @@ impl TreeVolume {
         if paths == 0 {
             return Ok(());
         }
-        self.engine.begin_maintenance(paths).map_err(engine_error)?;
-        self.record_intent()?;
-        self.run(ShownKind::Maintenance)
+        let mut round = self.engine.begin_maintenance(paths)?;
+        self.record_intent(round.intent())?;
+        self.run(&mut round, ShownKind::Maintenance)
     }
 
     /// Gives some unneeded space back; says whether there is more.
@@ -128,7 +127,7 @@ impl TreeVolume {
             self.deferred.forget(id);
         }
         let ids: Vec<_> = ids.map(BlockId).collect();
-        self.engine.discard(&ids).map_err(engine_error)
+        Ok(self.engine.discard(&ids)?)
     }
 
     /// As [`Self::drop_blocks`], but the next commit reveals only how many adjacent blocks there
@@ -137,7 +136,7 @@ impl TreeVolume {
         for id in ids.clone() {
             self.deferred.forget(id);
         }
-        self.engine.discard_run(ids).map_err(engine_error)
+        Ok(self.engine.discard_run(ids)?)
     }
 
     /// Scheduled paths after which a commit is due.

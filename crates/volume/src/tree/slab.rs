@@ -10,7 +10,7 @@ mod shelf;
 
 use crate::{Error, Result};
 use oblivio_engine::tree::{Shape, TreeOram, buckets_in};
-use oblivio_engine::{BucketId, SealedBucket};
+use oblivio_engine::{BucketId, Extent, Read, TreeId, Write};
 use oblivio_store::{ReadAt, Store, WriteAt};
 use shelf::Shelf;
 pub use shelf::{Interval, PAGE};
@@ -273,35 +273,49 @@ impl Slab {
         self.shelves.iter().map(Shelf::idle_bytes).sum()
     }
 
-    /// Reads buckets; `into` is cut into equal parts, and each begins with one bucket.
+    /// Reads buckets.
     ///
     /// # Errors
     /// Those of the store; `Tampered` for a bucket that was never stored.
-    pub fn read(&self, store: &dyn Store, buckets: &[BucketId], into: &mut [u8]) -> Result<()> {
-        let mut reads = Vec::with_capacity(buckets.len());
-        for (bucket, part) in buckets.iter().zip(into.chunks_mut(self.shelves[0].bucket_bytes)) {
-            let missing = || Error::Tampered(format!("bucket {} has no place", bucket.0));
-            let (shelf, slot) = self.find(*bucket).ok_or_else(missing)?;
-            let buf = &mut part[..shelf.bucket_bytes];
+    pub fn read(&self, store: &dyn Store, read: &mut Read<'_>) -> Result<()> {
+        let mut reads = Vec::with_capacity(read.extents.len());
+        for (extent, buf) in read.parts() {
+            let missing = || Error::Tampered(format!("bucket {} has no place", extent.offset));
+            let (shelf, slot) = self.find(BucketId(extent.offset)).ok_or_else(missing)?;
             reads.push(ReadAt { object: shelf.object, offset: shelf.offset(slot), buf });
         }
         Ok(store.read(&mut reads)?)
+    }
+
+    /// Reads buckets, each by itself.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn fetch(&self, store: &dyn Store, buckets: &[BucketId]) -> Result<Vec<Vec<u8>>> {
+        let extent = |bucket: &BucketId| {
+            let bytes = self.len_of(*bucket).unwrap_or(0) as u64;
+            Extent { offset: bucket.0, bytes }
+        };
+        let extents: Vec<_> = buckets.iter().map(extent).collect();
+        let mut bytes = vec![0; extents.iter().map(|extent| extent.bytes as usize).sum()];
+        let (tree, into) = (TreeId::DATA, &mut bytes[..]);
+        let mut read = Read { tree, extents: &extents, into, shown: &[], scheduled: 0 };
+        self.read(store, &mut read)?;
+        Ok(read.parts().map(|(_, part)| part.to_vec()).collect())
     }
 
     /// Writes new versions of buckets.
     ///
     /// # Errors
     /// Those of the store; `Full` if a shelf has the most slots it can have.
-    pub fn write(
-        &mut self,
-        store: &dyn Store,
-        buckets: &[BucketId],
-        from: &[SealedBucket],
-    ) -> Result<()> {
-        let mut writes = Vec::with_capacity(buckets.len());
-        for (bucket, sealed) in buckets.iter().zip(from) {
-            let (object, offset) = self.take(*bucket, sealed.len())?;
-            writes.push(WriteAt::shared(object, offset, sealed));
+    pub fn write(&mut self, store: &dyn Store, write: &Write<'_>) -> Result<()> {
+        let mut writes = Vec::with_capacity(write.extents.len());
+        for piece in write.parts() {
+            let (object, offset) = self.take(BucketId(piece.extent.offset), piece.data.len())?;
+            writes.push(match piece.shared {
+                Some(sealed) => WriteAt::shared(object, offset, sealed),
+                None => WriteAt::new(object, offset, piece.data),
+            });
         }
         Ok(store.write(&writes)?)
     }

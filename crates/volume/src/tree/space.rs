@@ -1,7 +1,6 @@
 //! The volume as a block space: batches, deferred writes, durability.
 
 use crate::block::{BlockSpace, Least, ROOT_BYTES, refuse_misfits};
-use crate::error::engine_error;
 use crate::options::ShownKind;
 use crate::tree::deferred::Writes;
 use crate::tree::shown::runs;
@@ -12,7 +11,7 @@ use crate::tree::tuning::{
 use crate::tree::volume::TreeVolume;
 use crate::{Error, Result};
 use oblivio_engine::tree::Shape;
-use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp, Engine, TreeId};
+use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp, TreeId};
 use std::time::Duration;
 
 impl TreeVolume {
@@ -37,11 +36,11 @@ impl TreeVolume {
         self.fill_batch(&mut ops);
         self.accesses += ops.len() as u64;
         self.keep_little_towards_commit();
-        self.engine.submit(ops).map_err(engine_error)?;
-        self.record_intent()?;
+        let mut batch = self.engine.begin_batch(ops)?;
+        self.record_intent(batch.intent())?;
         self.sync_tick()?;
-        self.run(ShownKind::Batch)?;
-        let mut answers = self.engine.take_answers();
+        self.run(&mut batch, ShownKind::Batch)?;
+        let mut answers = batch.into_answers();
         answers.truncate(wanted);
         self.sweep(SWEEP_BATCH)?;
         Ok(answers)
@@ -204,7 +203,7 @@ impl BlockSpace for TreeVolume {
         let blocks = blocks.next_power_of_two().min(self.addressable_blocks());
         self.guarded(|volume| {
             volume.record_resize(blocks, volume.engine.size_class())?;
-            volume.engine.grow(blocks).map_err(engine_error)?;
+            volume.engine.grow(blocks)?;
             volume.report_rule();
             volume.fetch_map()
         })

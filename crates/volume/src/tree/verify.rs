@@ -22,13 +22,9 @@ pub fn verify(
     let mut verifier = engine.verifier();
     let mut done = 0;
     for chunk in stored.chunks((VERIFIED_AT_ONCE / bucket_bytes).max(1)) {
-        let mut bytes = vec![0; chunk.len() * bucket_bytes];
-        slab.read(store, chunk, &mut bytes)?;
-        for (bucket, bytes) in chunk.iter().zip(bytes.chunks_mut(bucket_bytes)) {
-            let len = slab.len_of(*bucket).unwrap_or(0);
-            verifier
-                .check(*bucket, &mut bytes[..len])
-                .map_err(|error| Error::Tampered(error.to_string()))?;
+        for (bucket, mut bytes) in chunk.iter().zip(slab.fetch(store, chunk)?) {
+            let checked = verifier.check(*bucket, &mut bytes);
+            checked.map_err(|error| Error::Tampered(error.to_string()))?;
         }
         done += chunk.len() as u64;
         progress(done, stored.len() as u64);

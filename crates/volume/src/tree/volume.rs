@@ -4,11 +4,11 @@
 //! sealed state (a delta on its log, or a new checkpoint), the commit record. Until the record is
 //! durable, a crash leaves the previous commit, whole.
 
-use crate::error::engine_error;
 use crate::header::{EngineKind, FORMAT_VERSION, Header, Limit, expect_empty};
 use crate::options::{
-    CreateOptions, DEFAULT_MEMORY, EngineInfo, OpenOptions, Shown, ShownKind, TreeInfo, VolumeInfo,
+    CreateOptions, DEFAULT_MEMORY, EngineInfo, OpenOptions, ShownKind, TreeInfo, VolumeInfo,
 };
+use crate::tree::buckets::Buckets;
 use crate::tree::commit::{read_commit, write_commit};
 use crate::tree::deferred::{Deferred, Entry, Writes};
 use crate::tree::journal::{Journal, Record};
@@ -22,9 +22,9 @@ use crate::trust::{Act, Keep, Known, LogMark, MOST_ROWS, Trust};
 use crate::{Error, Result};
 use oblivio_crypto::{MasterKey, Passphrase, Sealer, VolumeId};
 use oblivio_engine::tree::{
-    Eviction, Recursion, STASH_BOUND, TreeConfig, TreeKeys, TreeOram, buckets_in,
+    Eviction, Recursion, STASH_BOUND, TreeConfig, TreeJob, TreeKeys, TreeOram, buckets_in,
 };
-use oblivio_engine::{Engine, Level, Step, TreeId};
+use oblivio_engine::{Level, TreeId, advance};
 use oblivio_store::{PutMode, Store};
 use std::sync::Arc;
 
@@ -230,8 +230,7 @@ impl TreeVolume {
             match index {
                 0 => self.engine.restore(parts.engine),
                 _ => self.engine.apply_delta(parts.engine),
-            }
-            .map_err(engine_error)?;
+            }?;
             table.apply(&parts.slots, buckets_in(self.engine.depth()))?;
         }
         self.trust.judge_commit(record.epoch(), record.digest(), computers)?;
@@ -249,14 +248,14 @@ impl TreeVolume {
         self.interval = self.next_interval();
         self.quiet.committed();
         self.fit_cache()?;
-        self.engine.expect_flush_after(self.evictions_between_commits()).map_err(engine_error)
+        Ok(self.engine.expect_flush_after(self.evictions_between_commits())?)
     }
 
     /// Gives the cache the budget left beside a tree of this size.
     pub(crate) fn fit_cache(&mut self) -> Result<()> {
         let (blocks, depth) = (self.engine.capacity(), self.engine.depth());
         let bytes = cache_bytes(self.engine.config(), self.memory_bytes, blocks, depth)?;
-        self.engine.set_cache_bytes(bytes).map_err(engine_error)
+        Ok(self.engine.set_cache_bytes(bytes)?)
     }
 
     /// Reads the journal, checks it against what this computer knows of it, and begins the session.
@@ -279,17 +278,15 @@ impl TreeVolume {
         for (_, record) in records {
             match record {
                 Record::Intent(intent) => {
-                    self.engine.replay(&intent).map_err(engine_error)?;
-                    self.run(match intent.ids.is_empty() {
-                        true => ShownKind::Maintenance,
-                        false => ShownKind::Batch,
-                    })?;
-                    self.engine.take_answers();
+                    let mut job = self.engine.begin_replay(&intent)?;
+                    let maintains = intent.ids.is_empty();
+                    let kind = if maintains { ShownKind::Maintenance } else { ShownKind::Batch };
+                    self.run(&mut job, kind)?;
                     self.replayed += 1;
                 }
                 Record::Resize { blocks, class } => {
-                    self.engine.grow(blocks).map_err(engine_error)?;
-                    self.engine.set_size_class(class).map_err(engine_error)?;
+                    self.engine.grow(blocks)?;
+                    self.engine.set_size_class(class)?;
                     self.report_rule();
                 }
                 Record::Sync { root, writes } => {
@@ -314,9 +311,9 @@ impl TreeVolume {
         self.checkpoint()
     }
 
-    /// Carries out the engine's steps.
-    pub(crate) fn run(&mut self, kind: ShownKind) -> Result<()> {
-        let mut round = self.options.on_shown.is_some().then(|| self.shown(kind));
+    /// Carries out a job of the engine.
+    pub(crate) fn run(&mut self, job: &mut TreeJob, kind: ShownKind) -> Result<()> {
+        let shown = self.shown(kind);
         let done = self.paths_since_commit();
         let planned = match kind {
             // There are no further paths.
@@ -324,45 +321,26 @@ impl TreeVolume {
             _ => self.evictions_between_commits(),
         };
         self.slab.expect(Interval { done, planned });
-        loop {
-            match self.engine.step().map_err(engine_error)? {
-                Step::Done => break,
-                Step::Read { shown, scheduled, buckets, lens, into, .. } => {
-                    if let (Some(round), Some(report)) = (&mut round, &mut self.options.on_shown) {
-                        round.next_round(report);
-                        round.read(shown, scheduled, (buckets, lens), &self.slab);
-                    }
-                    self.slab.read(&*self.store, buckets, into)?;
-                    // A round of the map may have removed the tree's last level.
-                    if let Some(round) = &mut round {
-                        (round.depth, round.sweep) = (self.engine.depth().0, self.sweeping());
-                    }
-                }
-                Step::Write { buckets, from, .. } => {
-                    self.slab.write(&*self.store, buckets, from)?;
-                    if let Some(round) = &mut round {
-                        round.wrote((buckets, from), &self.slab);
-                    }
-                }
-            }
+        let report = self.options.on_shown.as_mut().map(|report| (shown, report));
+        let mut buckets = Buckets::new(&*self.store, &mut self.slab, report);
+        while advance(job, &mut self.engine, &mut buckets)? {
+            buckets.is_deep(self.engine.depth().0, self.engine.is_shrinking());
         }
-        if let (Some(round), Some(report)) = (round, &mut self.options.on_shown) {
-            report(&Shown { kind, ..round });
-        }
+        buckets.report(kind);
         Ok(())
     }
 
     /// Flushes the engine, stores the state, and makes both current. Nothing may be deferred.
     pub(crate) fn write_commit(&mut self) -> Result<()> {
         self.shrink_if_due()?;
-        self.engine.begin_flush().map_err(engine_error)?;
-        self.run(ShownKind::Commit)?;
+        let mut flush = self.engine.begin_flush()?;
+        self.run(&mut flush, ShownKind::Commit)?;
         self.slab.forget(&self.engine.dropped());
         self.slab.sync(&*self.store)?;
         let table = self.trust.commit_act(self.state.record().epoch() + 1)?.to_bytes(MOST_ROWS);
         let record = if self.state.wants_checkpoint() {
             let mut out = begin(&self.root, &table, Slots::All(Box::new(self.slab.table())));
-            self.engine.checkpoint(&mut out).map_err(engine_error)?;
+            self.engine.checkpoint(&mut out)?;
             self.state.write_checkpoint(&*self.store, out)?
         } else {
             let mut out = begin(&self.root, &table, Slots::Changed(self.slab.changes()));

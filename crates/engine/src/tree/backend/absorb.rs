@@ -8,6 +8,7 @@ use crate::tree::geometry::{EMPTY, SlotHeader};
 use crate::tree::paths::NONE;
 use crate::{BucketId, Result};
 use oblivio_crypto::{Tag, tag_of};
+use std::ops::Range;
 
 impl Backend {
     /// Checks and opens the read buckets and gathers their blocks.
@@ -30,11 +31,12 @@ impl Backend {
         self.stash = stash;
         round.node_tags.clear();
         round.node_tags.resize(round.union.nodes().len(), [Tag::default(); 2]);
-        let mut reads = 0;
+        let (mut reads, mut at) = (0, 0);
         for index in 0..round.union.nodes().len() {
             if round.read_nodes.get(reads) == Some(&(index as u32)) {
-                self.absorb_read(round, index, reads)?;
-                reads += 1;
+                let len = round.reads[reads].bytes as usize;
+                self.absorb_read(round, index, at..at + len)?;
+                (reads, at) = (reads + 1, at + len);
             } else if self.cache.holds(round.union.nodes()[index].bucket.0) {
                 self.absorb_cached(round, index);
             }
@@ -42,17 +44,15 @@ impl Backend {
         Ok(())
     }
 
-    /// Absorbs a bucket from the read; `at` is its position in the read list.
-    fn absorb_read(&mut self, round: &mut Round, index: usize, at: usize) -> Result<()> {
+    /// Absorbs a bucket from this part of the read.
+    fn absorb_read(&mut self, round: &mut Round, index: usize, part: Range<usize>) -> Result<()> {
         let node = round.union.nodes()[index];
-        let stride = self.geometry.bucket_bytes();
-        let base = at * stride;
         let expected = match node.parent {
             NONE => self.root_tag,
             parent => round.node_tags[parent as usize][node.bucket.side()],
         };
         let slots = self.stored_slots(node.bucket);
-        let bytes = &mut round.read_buf[base..base + round.read_lens[at] as usize];
+        let bytes = &mut round.read_buf[part.clone()];
         if self.geometry.tag_tree && tag_of(bytes) != Some(expected) {
             return Err(self.tampered(node.bucket, "it is not the version written last"));
         }
@@ -66,12 +66,12 @@ impl Backend {
             meta.dirty = node.evict;
         }
         for slot in 0..slots {
-            let header = self.geometry.slot(&round.read_buf[base..base + stride], slot);
+            let header = self.geometry.slot(&round.read_buf[part.clone()], slot);
             let slot_index = node.bucket.0 * self.geometry.blocks_per_bucket as u64 + slot as u64;
             if header.id == EMPTY || self.removed.get(slot_index) {
                 continue;
             }
-            let payload = base + self.geometry.payload_at(slots, slot);
+            let payload = part.start + self.geometry.payload_at(slots, slot);
             let wanted = wanted_by(&round.wants, header.id);
             if node.evict || wanted.is_some() {
                 if !node.evict {

@@ -7,24 +7,24 @@ use crate::tree::bucket_cache::Meta;
 use crate::tree::eviction::next_turn;
 use crate::tree::geometry::{EMPTY, SlotHeader};
 use crate::tree::paths::NONE;
-use crate::{BucketId, Result, SealedBucket};
+use crate::{BucketId, Extent, Result, SealedBucket};
 use oblivio_crypto::Tag;
 
 impl Round {
     /// The last round's buffers are written by now, or their writer holds on to them.
     fn begin_writes(&mut self) {
-        self.write_list.clear();
+        self.writes.clear();
         self.spare.give(&mut self.written);
     }
 
     fn write(&mut self, bucket: BucketId, sealed: Vec<u8>) {
-        self.write_list.push(bucket);
+        self.writes.push(Extent { offset: bucket.0, bytes: sealed.len() as u64 });
         self.written.push(SealedBucket::new(sealed));
     }
 }
 
 impl Backend {
-    /// Places the blocks and seals the buckets to write back, for [`Self::write_step`].
+    /// Places the blocks and seals the buckets to write back, for [`Round::as_write`].
     ///
     /// # Errors
     /// Those of the sealer.
@@ -39,11 +39,6 @@ impl Backend {
         self.round = round;
         self.meters.stash_peak = self.meters.stash_peak.max(self.stash.len() as u64);
         result
-    }
-
-    /// The writes of the round or flush.
-    pub fn write_step(&self) -> (&[BucketId], &[SealedBucket]) {
-        (&self.round.write_list, &self.round.written)
     }
 
     fn write_back(&mut self, round: &mut Round) -> Result<()> {
@@ -193,7 +188,7 @@ impl Backend {
     }
 
     /// Seals the next dirty cached buckets of `dirty` (descending), at most `most` of them, for
-    /// [`Self::write_step`].
+    /// [`Round::as_write`].
     ///
     /// # Errors
     /// Those of the sealer.

@@ -2,7 +2,7 @@
 //! their blocks.
 
 use super::{LEVEL_SHIFT, TreeOram};
-use crate::tree::batch::Target;
+use crate::tree::batch::{Batch, Target};
 use crate::tree::position_map::{Counts, GROUP_ENTRIES, MapFormat};
 use crate::{Action, BlockAnswer, EngineError, Result};
 use oblivio_crypto::Tag;
@@ -10,27 +10,29 @@ use std::collections::BTreeMap;
 
 impl TreeOram {
     /// Plans one path per operation, then maintenance on its public schedule.
-    pub(super) fn plan_data_round(&mut self) {
-        self.clear_plan();
+    pub(super) fn plan_data_round(&mut self, batch: &mut Batch) {
+        batch.clear_plan();
         let mut first: BTreeMap<u64, u32> = BTreeMap::new();
-        for index in 0..self.batch.ops.len() {
-            let id = self.batch.ops[index].id.0;
+        for index in 0..batch.ops.len() {
+            let id = batch.ops[index].id.0;
             if let Some(&access) = first.get(&id) {
-                self.batch.access_of_op.push(access);
-                self.plan_idle();
+                batch.access_of_op.push(access);
+                self.plan_idle(batch);
                 continue;
             }
             first.insert(id, index as u32);
-            self.batch.access_of_op.push(index as u32);
-            let counts = self.remap(id);
-            self.plan_block(Target::Data { id, counts, absent: false }, id, counts);
+            batch.access_of_op.push(index as u32);
+            let counts = self.remap(batch, id);
+            self.plan_block(batch, Target::Data { id, counts, absent: false }, id, counts);
         }
-        for _ in 0..self.maintenance_due(self.batch.ops.len() as u64) {
+        for _ in 0..self.maintenance_due(batch.ops.len() as u64) {
             // A block that this batch already moves may be pending for a later roll-over.
             let waiting = self.pending.keys().find(|id| !first.contains_key(id)).copied();
             match waiting.and_then(|id| self.pending.remove_entry(&id)) {
-                Some((id, counts)) => self.plan_block(Target::Remap { id, counts }, id, counts),
-                None => self.plan_idle(),
+                Some((id, counts)) => {
+                    self.plan_block(batch, Target::Remap { id, counts }, id, counts);
+                }
+                None => self.plan_idle(batch),
             }
         }
     }
@@ -70,7 +72,13 @@ impl TreeOram {
     /// Checks a data block: the tree holds it if it is live, and only then (dead blocks were
     /// dropped). Without PMMAC, the tag tree ensures that nothing is missing, so a missing block
     /// does not exist.
-    pub(super) fn check_data(&mut self, index: usize, id: u64, counts: Counts) -> Result<()> {
+    pub(super) fn check_data(
+        &mut self,
+        batch: &mut Batch,
+        index: usize,
+        id: u64,
+        counts: Counts,
+    ) -> Result<()> {
         if id >> LEVEL_SHIFT > 0 {
             return self.move_map_block(index, id, counts);
         }
@@ -81,7 +89,7 @@ impl TreeOram {
             return Err(EngineError::TamperedBlock(id));
         }
         self.set_live(id, lives);
-        if let Target::Data { absent, .. } = &mut self.batch.targets[index] {
+        if let Target::Data { absent, .. } = &mut batch.targets[index] {
             *absent = !lives;
         }
         Ok(())
@@ -117,15 +125,15 @@ impl TreeOram {
         self.mac.block(count, id, content)
     }
 
-    pub(super) fn serve_operations(&mut self) {
-        for op_index in 0..self.batch.ops.len() {
-            let index = self.batch.access_of_op[op_index] as usize;
-            let Target::Data { id, absent, .. } = self.batch.targets[index] else { continue };
-            let action = std::mem::replace(&mut self.batch.ops[op_index].action, Action::Read);
+    pub(super) fn serve_operations(&mut self, batch: &mut Batch) {
+        for op_index in 0..batch.ops.len() {
+            let index = batch.access_of_op[op_index] as usize;
+            let Target::Data { id, absent, .. } = batch.targets[index] else { continue };
+            let action = std::mem::replace(&mut batch.ops[op_index].action, Action::Read);
             let (answer, now_absent) = self.serve(index, id, absent, &action);
-            self.batch.answers.push(answer);
+            batch.answers.push(answer);
             self.set_live(id, !now_absent);
-            if let Target::Data { absent, .. } = &mut self.batch.targets[index] {
+            if let Target::Data { absent, .. } = &mut batch.targets[index] {
                 *absent = now_absent;
             }
         }
@@ -162,17 +170,17 @@ impl TreeOram {
     }
 
     /// Gives every block of the round its new label and tag.
-    pub(super) fn settle_targets(&mut self) {
-        for index in 0..self.batch.targets.len() {
+    pub(super) fn settle_targets(&mut self, batch: &mut Batch) {
+        for index in 0..batch.targets.len() {
             let (Target::Data { id, counts, .. } | Target::Remap { id, counts }) =
-                self.batch.targets[index]
+                batch.targets[index]
             else {
                 continue;
             };
             if self.trees[0].target(index).is_none() {
                 continue;
             }
-            let label = self.label(id, counts.new);
+            let label = self.label(batch, id, counts.new);
             let mac = match self.config.pmmac {
                 true => self.target_mac(index, id, counts.new),
                 false => Tag::default(),

@@ -2,13 +2,16 @@
 
 use super::shelf::{MOST_CUT, MOST_HOLE};
 use super::*;
-use oblivio_engine::tree::{Eviction, TreeConfig, TreeKeys, TreeOram, buckets_in};
-use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp, Engine, Step};
+use crate::tree::buckets::Buckets;
+use oblivio_engine::tree::{Eviction, TreeConfig, TreeJob, TreeKeys, TreeOram, buckets_in};
+use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp, Data, carry_out};
 use oblivio_store::record::Op;
 use oblivio_store::{MemoryStore, RecordStore};
 
 fn put(slab: &mut Slab, store: &dyn Store, bucket: BucketId, bytes: &[u8]) {
-    slab.write(store, &[bucket], &[SealedBucket::new(bytes.to_vec())]).expect("memory");
+    let extents = [Extent { offset: bucket.0, bytes: bytes.len() as u64 }];
+    let (extents, data) = (&extents[..], Data::Together(bytes));
+    slab.write(store, &Write { tree: TreeId::DATA, extents, data }).expect("memory");
 }
 
 #[test]
@@ -80,9 +83,8 @@ fn a_slab_shrinks_with_its_tree() {
     assert!(after < before.map(|before| before / 9 * 5), "{after:?} of {before:?}");
     assert_eq!(slab.table().len(), 64);
     for bucket in 1..64 {
-        let mut bytes = vec![0; 60_000];
-        slab.read(&store, &[BucketId(bucket)], &mut bytes).expect("stored");
-        assert_eq!(bytes, [bucket as u8; 60_000]);
+        let bytes = slab.fetch(&store, &[BucketId(bucket)]).expect("stored");
+        assert_eq!(bytes, [vec![bucket as u8; 60_000]]);
     }
 }
 
@@ -233,29 +235,25 @@ struct Run {
 
 impl Run {
     fn access(&mut self, ops: Vec<BlockOp>) -> Vec<BlockAnswer> {
-        self.engine.submit(ops).expect("idle");
-        self.carry_out();
-        self.engine.take_answers()
+        let mut batch = self.engine.begin_batch(ops).expect("idle");
+        self.run(&mut batch);
+        batch.into_answers()
     }
 
-    fn carry_out(&mut self) {
-        loop {
-            match self.engine.step().expect("nothing was tampered with") {
-                Step::Done => return,
-                Step::Read { buckets, into, .. } => {
-                    self.slab.read(&self.store, buckets, into).expect("stored");
-                }
-                Step::Write { buckets, from, .. } => {
-                    self.slab.write(&self.store, buckets, from).expect("memory");
-                }
-            }
-        }
+    fn run(&mut self, job: &mut TreeJob) {
+        let mut buckets = Buckets::new(&self.store, &mut self.slab, None);
+        carry_out(job, &mut self.engine, &mut buckets).expect("nothing was tampered with");
+    }
+
+    fn maintain(&mut self) {
+        let mut round = self.engine.begin_maintenance(8).expect("idle");
+        self.run(&mut round);
     }
 
     /// Commits, checks that a slab made from the stored entries is the same, and reclaims.
     fn commit(&mut self) {
-        self.engine.begin_flush().expect("idle");
-        self.carry_out();
+        let mut flush = self.engine.begin_flush().expect("idle");
+        self.run(&mut flush);
         self.slab.forget(&self.engine.dropped());
         let buckets = buckets_in(self.engine.depth());
         self.table.apply(&self.slab.changes(), buckets).expect("in range");
@@ -300,14 +298,12 @@ fn shrink_under_an_engine(leaf_steps: bool) {
     run.engine.discard(&(left..BLOCKS).map(BlockId).collect::<Vec<_>>()).expect("addressable");
     run.engine.set_size_class(2 * left).expect("below the capacity");
     while run.engine.shrink_left() > 0 {
-        run.engine.begin_maintenance(8).expect("idle");
-        run.carry_out();
+        run.maintain();
         run.commit();
     }
     // Every remaining bucket is rewritten, and so moves to the front.
     for _ in 0..16 {
-        run.engine.begin_maintenance(8).expect("idle");
-        run.carry_out();
+        run.maintain();
         run.commit();
     }
     let small = run.store.len(SLAB_OBJECT).expect("memory").expect("written");
@@ -336,9 +332,8 @@ fn buckets_of_each_length_have_their_own_object() {
         let slots = 1 + bucket as usize % 4;
         let object = if slots == 4 { "slab".into() } else { format!("slab-{slots}") };
         assert_eq!(slab.place(BucketId(bucket)).expect("stored").0, object);
-        let mut bytes = vec![0; len(4)];
-        slab.read(&store, &[BucketId(bucket)], &mut bytes).expect("stored");
-        assert!(bytes[..len(slots)].iter().all(|&byte| byte == bucket as u8));
+        let bytes = slab.fetch(&store, &[BucketId(bucket)]).expect("stored");
+        assert_eq!(bytes, [vec![bucket as u8; len(slots)]]);
     }
     let missing = |bucket: BucketId| 3 - bucket.0 as usize % 4;
     let mut table = SlotTable(slab.table().collect());

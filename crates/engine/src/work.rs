@@ -10,7 +10,7 @@ pub struct Part<'a> {
 }
 
 impl<'a> Part<'a> {
-    pub(super) fn new(
+    pub(crate) fn new(
         work: impl FnOnce() -> Result<()> + Send + 'a,
         outcome: &'a mut Outcome,
     ) -> Self {
@@ -25,13 +25,9 @@ impl<'a> Part<'a> {
 }
 
 /// The result of a part.
-pub(super) struct Outcome(Result<()>);
+pub(crate) struct Outcome(Result<()>);
 
 impl Outcome {
-    pub fn is_good(&self) -> bool {
-        self.0.is_ok()
-    }
-
     /// The first error among them, if any.
     pub fn of_all(outcomes: Vec<Self>) -> Result<()> {
         outcomes.into_iter().try_for_each(|outcome| outcome.0)

@@ -1,0 +1,80 @@
+//! The engine's steps on the object that is its disk.
+
+use super::DISK_OBJECT;
+use crate::{Error, Result};
+use oblivio_engine::{Carrier, Extent, Part, Read, Write};
+use oblivio_store::{ReadAt, Store, WriteAt};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+/// The disk in its store, and threads to open and seal blocks with.
+pub(super) struct Disk<'a> {
+    store: &'a dyn Store,
+    hands: usize,
+}
+
+impl<'a> Disk<'a> {
+    /// With this many threads.
+    pub fn new(store: &'a dyn Store, hands: usize) -> Self {
+        Self { store, hands }
+    }
+}
+
+impl Carrier for Disk<'_> {
+    type Error = Error;
+
+    fn read(&mut self, mut read: Read<'_>) -> Result<()> {
+        let (object, mut reads) = (DISK_OBJECT, Vec::with_capacity(read.extents.len()));
+        for (extent, buf) in read.parts() {
+            reads.push(ReadAt { object, offset: extent.offset, buf });
+        }
+        Ok(self.store.read(&mut reads)?)
+    }
+
+    fn write(&mut self, write: Write<'_>) -> Result<()> {
+        let pieces = write.parts();
+        let writes = pieces.map(|it| WriteAt::new(DISK_OBJECT, it.extent.offset, it.data));
+        Ok(self.store.write(&writes.collect::<Vec<_>>())?)
+    }
+
+    fn expect(&mut self, extents: &[Extent]) {
+        self.store.expect_reads(&ranges(extents));
+    }
+
+    fn hands(&self) -> usize {
+        self.hands
+    }
+
+    fn work(&mut self, parts: Vec<Part<'_>>) {
+        together(parts);
+    }
+}
+
+/// Extents as ranges of the store's object.
+pub(super) fn ranges(extents: &[Extent]) -> Vec<(&'static str, u64, u64)> {
+    extents.iter().map(|Extent { offset, bytes }| (DISK_OBJECT, *offset, *bytes)).collect()
+}
+
+/// Does all parts, one for each thread if the system has room for them.
+fn together(parts: Vec<Part<'_>>) {
+    let helpers = parts.len().saturating_sub(1);
+    let parts = Mutex::new(parts.into_iter());
+    let next = || parts.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let work = || {
+        while let Some(part) = next() {
+            part.run();
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..helpers {
+            // Without a helper thread, this one does its part.
+            let _ = thread::Builder::new().name("sealing".into()).spawn_scoped(scope, work);
+        }
+        work();
+    });
+}
+
+/// Threads for a flush: two, if there are two cores. More would wait for the store anyway.
+pub(super) fn hands() -> usize {
+    thread::available_parallelism().map_or(1, |cores| cores.get().min(2))
+}
