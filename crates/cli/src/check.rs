@@ -69,7 +69,7 @@ fn look_through(
     recorder: Option<&Recorder>,
 ) -> Result<(Read, Contents)> {
     let (mut volume, publisher) = open::volume(&args.volume, &args.open, recorder)?;
-    let unit = if volume.tree().is_some() { "bucket" } else { "block" };
+    let unit = volume.info()?.verified;
     let mut progress = Progress::steps(quiet, &format!("{unit}s"));
     let count = volume.verify(&mut |done, total| progress.at(done, total))?;
     drop(progress);

@@ -12,8 +12,7 @@ use oblivio_store::{LocalStore, PartitionStore, Store};
 use oblivio_volume::disk::{self, Disk};
 use oblivio_volume::fs::{FileSystem, Timestamp};
 use oblivio_volume::{
-    BlockSpace, ClosedVolume, EngineKind, Error as VolumeError, OnShown, OpenOptions, Pace, Volume,
-    VolumeInfo,
+    BlockSpace, ClosedVolume, Error as VolumeError, OnShown, OpenOptions, Pace, Volume, VolumeInfo,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -109,23 +108,18 @@ pub fn volume_over(
     let closed = ClosedVolume::read(store).with_context(|| folder.display().to_string())?;
     let header = closed.header();
     if let Some(recorder) = recorder {
-        let engine = match header.engine {
-            EngineKind::Tree => "tree",
-            EngineKind::Sequential => "sequential",
-        };
-        recorder.volume(header.volume.to_string(), engine);
+        recorder.volume(header.volume.to_string(), header.engine.name);
     }
     let publisher = Publisher::of(header.volume);
-    let closed = match header.engine {
-        EngineKind::Tree => closed,
-        EngineKind::Sequential => {
-            refuse_what_hides_reads(args)?;
-            closed.over(|store| WatchedStore::over(store, &publisher))?
-        }
+    let closed = if header.engine.hides_reads {
+        closed
+    } else {
+        refuse_what_hides_reads(args)?;
+        closed.over(|store| WatchedStore::over(store, &publisher))?
     };
     let on_shown = both(publisher.callback(), recorder.map(Recorder::callback));
     let mut options = OpenOptions { short_pauses, ..options(folder, args, Some(on_shown))? };
-    if short_pauses && header.engine == EngineKind::Tree && options.memory_bytes == 0 {
+    if short_pauses && header.engine.hides_reads && options.memory_bytes == 0 {
         options.memory_bytes = crate::memory::of_server();
     }
     let passphrase = passphrase::known(&args.passphrase)?;

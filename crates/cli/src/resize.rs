@@ -5,7 +5,7 @@ use crate::exit::{Code, fault, usage};
 use crate::human::{self, say, say_json};
 use crate::open::{self, Session};
 use anyhow::{Context, Result};
-use oblivio_volume::{EngineKind, read_header};
+use oblivio_volume::read_header;
 
 /// The old limit, the new one, and the lowest possible, in bytes.
 struct Limits {
@@ -51,15 +51,13 @@ fn refuse_fixed(args: &ResizeArgs) -> Result<()> {
     }
     let header = read_header(open::store(&args.volume)?.as_ref())
         .with_context(|| args.volume.display().to_string())?;
-    match header.engine {
-        EngineKind::Tree => Ok(()),
-        EngineKind::Sequential => {
-            let what = "a volume against snapshots takes all of its space when it is made, so that its size tells nothing";
-            let hint = "Make a larger one (`oblivio init --seen-by snapshots --size SIZE`), and copy \
-                        what is in this one.";
-            Err(fault(Code::General, what, hint))
-        }
+    if header.engine.resizes {
+        return Ok(());
     }
+    let what = "a volume against snapshots takes all of its space when it is made, so that its size tells nothing";
+    let hint = "Make a larger one (`oblivio init --seen-by snapshots --size SIZE`), and copy \
+                what is in this one.";
+    Err(fault(Code::General, what, hint))
 }
 
 fn resize(session: &Session, size: u64) -> Result<Limits> {

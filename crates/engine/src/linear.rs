@@ -6,7 +6,9 @@ use crate::{
     Action, BlockAnswer, BlockOp, BucketId, Data, EngineError, Extent, Job, Read, Result, Step,
     TreeId, Write,
 };
-use oblivio_crypto::{Kind, Place, SEAL_HEADER, SEAL_OVERHEAD, Sealer, Tag, VolumeId, tag_of};
+use oblivio_crypto::{
+    Kind, Place, SEAL_HEADER, SEAL_OVERHEAD, Sealer, TAG_BYTES, Tag, VolumeId, tag_of,
+};
 
 /// One sealed bucket per block: a presence byte and the content.
 pub struct Linear {
@@ -48,6 +50,20 @@ impl Linear {
     /// Bytes of a sealed block.
     pub fn bucket_bytes(&self) -> usize {
         self.block_bytes + 1 + SEAL_OVERHEAD
+    }
+
+    /// What is only in memory: the tags of the stored buckets; nothing before the first batch.
+    pub fn state(&self) -> Vec<u8> {
+        let tags = if self.stored { &self.tags[..] } else { &[] };
+        tags.iter().flat_map(|tag| tag.0).collect()
+    }
+
+    /// The engine of a state.
+    pub fn restore(&mut self, state: &[u8]) {
+        self.stored = !state.is_empty();
+        for (tag, bytes) in self.tags.iter_mut().zip(state.chunks_exact(TAG_BYTES)) {
+            tag.0.copy_from_slice(bytes);
+        }
     }
 
     fn place(&self, index: usize) -> Place {

@@ -4,8 +4,11 @@
 //! target states what must hold of the outcome. The keys are known and fixed, so a target can seal
 //! hostile plaintexts: an adversary without keys never gets this far.
 
+use crate::engine::engine_of;
 use crate::header::Header;
+use crate::registry::ENGINES;
 use crate::tree::commit::{COMMIT_OBJECT, CommitRecord, read_commit, write_commit};
+use crate::tree::header::config;
 use crate::tree::journal::{JOURNAL_OBJECT, Journal, parse};
 use crate::tree::state::StateLog;
 use crate::trust::{Act, ComputerId, LogCheck};
@@ -42,15 +45,19 @@ impl Key {
 /// # Errors
 /// Those of the parser.
 pub fn header(bytes: &[u8]) -> Result<Vec<u8>> {
-    Ok(Header::parse(bytes)?.to_bytes())
+    let header = Header::parse(bytes)?;
+    engine_of(&header, ENGINES)?;
+    Ok(header.to_bytes())
 }
 
-/// The engine that a header asks for.
+/// The tree that a header asks for.
 ///
 /// # Errors
 /// Those of the parser.
 pub fn header_config(bytes: &[u8]) -> Result<TreeConfig> {
-    Ok(Header::parse(bytes)?.config())
+    let header = Header::parse(bytes)?;
+    engine_of(&header, ENGINES)?;
+    Ok(config(&header.parameters()))
 }
 
 /// Parses an opened commit record and gives its epoch.

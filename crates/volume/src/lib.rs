@@ -3,6 +3,7 @@
 
 pub mod block;
 pub mod disk;
+mod engine;
 mod environment;
 mod error;
 pub mod fs;
@@ -10,22 +11,25 @@ pub mod fs;
 pub mod fuzzing;
 mod header;
 mod options;
+mod passphrases;
 mod ranges;
+mod registry;
 pub mod sequential;
 pub mod tree;
 mod trust;
 mod volume;
 
 pub use block::{BlockReader, BlockSpace, Least, ROOT_BYTES};
+pub use engine::{EngineEntry, EngineVolume, Opening, PublicHeader, VolumeInfo, make, open_as};
 pub use environment::{Clock, Environment, SimulatedClock, SystemClock};
 pub use error::{Error, Result};
-pub use header::{
-    EngineKind, HEADER_BYTES, HEADER_OBJECT, PublicHeader, add_passphrase, change_passphrase,
-    read_header, remove_passphrase,
-};
+pub use header::{HEADER_BYTES, HEADER_OBJECT, Header, PARAMETER_BYTES, Parameters};
 pub use options::{
-    CreateOptions, DEFAULT_MEMORY, EngineInfo, OnShown, OpenOptions, Pace, Rule, SequentialInfo,
-    Shown, ShownKind, TreeInfo, VolumeInfo,
+    CreateOptions, DEFAULT_MEMORY, OnShown, OpenOptions, Pace, Rule, Shown, ShownKind,
 };
+pub use passphrases::{add_passphrase, change_passphrase, read_header, remove_passphrase};
+pub use registry::ENGINES;
+pub use sequential::SequentialInfo;
+pub use tree::TreeInfo;
 pub use trust::{Act, ComputerId, Keep, Keeper, Known, LogMark, LogSeen, MemoryKeeper};
 pub use volume::{ClosedVolume, Volume};

@@ -2,8 +2,7 @@
 
 use crate::environment::Environment;
 use crate::trust::Keeper;
-use oblivio_crypto::{KdfParams, VolumeId};
-use oblivio_engine::sequential::SequentialConfig;
+use oblivio_crypto::KdfParams;
 use std::time::Duration;
 
 /// The choices fixed at creation.
@@ -149,102 +148,3 @@ pub struct OpenOptions {
 
 /// The default memory budget: 448 MiB.
 pub const DEFAULT_MEMORY: usize = 448 << 20;
-
-/// Information about an open volume.
-#[derive(Clone, Debug, PartialEq)]
-pub struct VolumeInfo {
-    /// Its identity.
-    pub volume: VolumeId,
-    /// The format's version.
-    pub format: u32,
-    /// Bytes of user data in a block.
-    pub block_bytes: usize,
-    /// The most blocks that the volume may hold.
-    pub capacity_blocks: u64,
-    /// The number of the last commit; of a sequential volume, of its last state.
-    pub epoch: u64,
-    /// Passphrases that open the volume.
-    pub passphrases: usize,
-    /// Bytes in the store, all objects together.
-    pub bytes_stored: u64,
-    /// The memory budget.
-    pub memory_bytes: usize,
-    /// What the opening replayed of a session that did not end well: batches, or writes of a
-    /// sequential volume.
-    pub replayed: u64,
-    /// Information about its engine.
-    pub engine: EngineInfo,
-}
-
-/// Information about an engine.
-#[derive(Clone, Debug, PartialEq)]
-pub enum EngineInfo {
-    /// The store sees every read and every write.
-    Tree(TreeInfo),
-    /// An observer sees writes only.
-    Sequential(SequentialInfo),
-}
-
-impl VolumeInfo {
-    /// The engine's name.
-    pub fn engine_name(&self) -> &'static str {
-        match self.engine {
-            EngineInfo::Tree(_) => "tree",
-            EngineInfo::Sequential(_) => "sequential",
-        }
-    }
-
-    /// The tree, if there is one.
-    pub fn tree(&self) -> Option<&TreeInfo> {
-        match &self.engine {
-            EngineInfo::Tree(tree) => Some(tree),
-            EngineInfo::Sequential(_) => None,
-        }
-    }
-}
-
-/// Information about a tree.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TreeInfo {
-    /// Slots in a bucket.
-    pub blocks_per_bucket: usize,
-    /// Bytes of a bucket in the store.
-    pub bucket_bytes: usize,
-    /// Blocks addressable now (the size class that the store can see).
-    pub addressable_blocks: u64,
-    /// Blocks that the tree is sized for now.
-    pub size_class: u64,
-    /// Blocks that exist.
-    pub live_blocks: u64,
-    /// The level of the tree's leaves.
-    pub depth: u32,
-    /// Slots of the leaves' buckets; all others have [`Self::blocks_per_bucket`].
-    pub leaf_slots: usize,
-    /// Slots of all stored buckets.
-    pub stored_slots: u64,
-    /// Levels of recursion of the position map; 1 when it is all in memory.
-    pub recursion_levels: usize,
-}
-
-/// Information about a sequential engine. Only the two counts at the end ever change.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SequentialInfo {
-    /// The engine's parameters, from the header.
-    pub parameters: SequentialConfig,
-    /// The fan-outs of the levels, from the top.
-    pub fan_outs: Vec<u64>,
-    /// Bytes of one half of the write queue.
-    pub queue_bytes: u64,
-    /// Bytes of the log.
-    pub log_bytes: u64,
-    /// Bytes of all levels.
-    pub disk_bytes: u64,
-    /// Bytes written to the levels for each byte of user data, once all are in use.
-    pub written_per_byte: f64,
-    /// Whether the access time map is in the ORAM.
-    pub map_on_disk: bool,
-    /// Flushes so far; an observer of the disk can count them.
-    pub flushes: u64,
-    /// Writes so far, padding included.
-    pub writes: u64,
-}

@@ -2,99 +2,31 @@
 
 use crate::Result;
 use crate::block::{BlockReader, BlockSpace, Least};
-use crate::header::{EngineKind, Header, PublicHeader};
-use crate::options::{CreateOptions, OpenOptions, VolumeInfo};
-use crate::sequential::{SequentialOptions, SequentialVolume};
-use crate::tree::TreeVolume;
+use crate::engine::{EngineEntry, EngineVolume, Opening, PublicHeader, VolumeInfo, load};
+use crate::header::Header;
+use crate::options::OpenOptions;
 use crate::trust::Known;
-use oblivio_crypto::{KdfParams, Passphrase};
-use oblivio_engine::tree::Meters;
+use oblivio_crypto::Passphrase;
 use oblivio_engine::{BlockAnswer, BlockOp};
 use oblivio_store::Store;
+use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// An open volume.
-pub struct Volume(Kind);
+pub struct Volume(Box<dyn EngineVolume>);
 
-enum Kind {
-    Tree(Box<TreeVolume>),
-    Sequential(Box<SequentialVolume>),
-}
-
-impl From<TreeVolume> for Volume {
-    fn from(volume: TreeVolume) -> Self {
-        Self(Kind::Tree(Box::new(volume)))
-    }
-}
-
-impl From<SequentialVolume> for Volume {
-    fn from(volume: SequentialVolume) -> Self {
-        Self(Kind::Sequential(Box::new(volume)))
+impl<V: EngineVolume> From<V> for Volume {
+    fn from(volume: V) -> Self {
+        Self(Box::new(volume))
     }
 }
 
 impl Volume {
-    /// Creates a volume on the tree engine in an empty store and opens it.
-    ///
-    /// # Errors
-    /// `Exists` if there is a volume already, `Invalid` if there is something else or the options
-    /// make no sense.
-    pub fn create(
-        store: Arc<dyn Store>,
-        passphrase: &Passphrase,
-        create: CreateOptions,
-        open: OpenOptions,
-    ) -> Result<Self> {
-        TreeVolume::create(store, passphrase, create, open).map(Self::from)
-    }
-
-    /// Creates a volume on the sequential engine.
-    ///
-    /// # Errors
-    /// As [`SequentialVolume::create`].
-    pub fn create_sequential(
-        store: Arc<dyn Store>,
-        passphrase: &Passphrase,
-        kdf: KdfParams,
-        create: SequentialOptions,
-        open: OpenOptions,
-        progress: &mut dyn FnMut(u64, u64),
-    ) -> Result<Self> {
-        SequentialVolume::create(store, passphrase, kdf, create, open, progress).map(Self::from)
-    }
-
-    /// Opens a volume; replays a session that did not end well.
-    ///
-    /// # Errors
-    /// `WrongPassphrase`, `Unsupported`, `Tampered`, `RolledBack`, `Busy`.
-    pub fn open(store: Arc<dyn Store>, passphrase: &Passphrase, open: OpenOptions) -> Result<Self> {
-        // Nobody may write between the header and the rest.
-        store.lock()?;
-        ClosedVolume::read(store)?.open(passphrase, open)
-    }
-
-    fn space(&self) -> &dyn BlockSpace {
-        match &self.0 {
-            Kind::Tree(volume) => &**volume,
-            Kind::Sequential(volume) => &**volume,
-        }
-    }
-
-    fn space_mut(&mut self) -> &mut dyn BlockSpace {
-        match &mut self.0 {
-            Kind::Tree(volume) => &mut **volume,
-            Kind::Sequential(volume) => &mut **volume,
-        }
-    }
-
     /// What this computer now knows of the volume.
     pub fn known(&self) -> Known {
-        match &self.0 {
-            Kind::Tree(volume) => volume.known(),
-            Kind::Sequential(volume) => volume.known(),
-        }
+        self.0.known()
     }
 
     /// Information about the volume.
@@ -102,38 +34,22 @@ impl Volume {
     /// # Errors
     /// Those of the store.
     pub fn info(&self) -> Result<VolumeInfo> {
-        match &self.0 {
-            Kind::Tree(volume) => volume.info(),
-            Kind::Sequential(volume) => volume.info(),
-        }
+        self.0.info()
     }
 
-    /// Reads and authenticates everything: the buckets of a tree, all blocks otherwise; gives their
-    /// number. The order reveals nothing.
+    /// Reads and authenticates everything; gives the number of [`VolumeInfo::verified`]. The order
+    /// reveals nothing.
     ///
     /// # Errors
-    /// `Tampered` names the first that differs from its last write.
+    /// `Tampered` names the first part that differs from its last write.
     pub fn verify(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<u64> {
-        match &mut self.0 {
-            Kind::Tree(volume) => volume.verify(progress),
-            Kind::Sequential(volume) => volume.verify(progress),
-        }
+        self.0.verify(progress)
     }
 
-    /// The volume, if it is on the tree engine.
-    pub fn tree(&mut self) -> Option<&mut TreeVolume> {
-        match &mut self.0 {
-            Kind::Tree(volume) => Some(volume),
-            Kind::Sequential(_) => None,
-        }
-    }
-
-    /// The tree engine's counts since the volume was opened; zeros without one.
-    pub fn meters(&self) -> Meters {
-        match &self.0 {
-            Kind::Tree(volume) => volume.meters(),
-            Kind::Sequential(_) => Meters::default(),
-        }
+    /// The volume as that of an engine, if it is on that one.
+    pub fn on<V: EngineVolume>(&mut self) -> Option<&mut V> {
+        let any: &mut dyn Any = &mut *self.0;
+        any.downcast_mut()
     }
 }
 
@@ -142,21 +58,22 @@ impl Volume {
 pub struct ClosedVolume {
     store: Arc<dyn Store>,
     header: Header,
+    engine: &'static EngineEntry,
 }
 
 impl ClosedVolume {
-    /// Reads the header of the volume in a store.
+    /// Reads the header of a volume on one of these engines.
     ///
     /// # Errors
-    /// `Unsupported` if this version knows no such volume.
-    pub fn read(store: Arc<dyn Store>) -> Result<Self> {
-        let header = Header::load(&*store)?;
-        Ok(Self { store, header })
+    /// `Unsupported` if it is on none of them, or uses a feature that is not known.
+    pub fn read_on(store: Arc<dyn Store>, engines: &[&'static EngineEntry]) -> Result<Self> {
+        let (header, engine) = load(&*store, engines)?;
+        Ok(Self { store, header, engine })
     }
 
     /// Its header. Nothing of it is authenticated before the volume is open.
     pub fn header(&self) -> PublicHeader {
-        self.header.public()
+        PublicHeader::of(&self.header, self.engine)
     }
 
     /// The same volume with a layer over its store.
@@ -174,95 +91,89 @@ impl ClosedVolume {
     ///
     /// # Errors
     /// As [`Volume::open`].
-    pub fn open(self, passphrase: &Passphrase, open: OpenOptions) -> Result<Volume> {
-        let Self { store, header } = self;
+    pub fn open(self, passphrase: &Passphrase, options: OpenOptions) -> Result<Volume> {
+        let Self { store, header, engine } = self;
         store.lock()?;
         let master = header.unlock(passphrase)?;
-        match header.engine() {
-            EngineKind::Tree => {
-                TreeVolume::open_with(store, &header, &master, open).map(Volume::from)
-            }
-            EngineKind::Sequential => {
-                SequentialVolume::open_with(store, &header, &master, open).map(Volume::from)
-            }
-        }
+        let opening = Opening { store, header: &header, master: &master, options };
+        (engine.open)(opening).map(Volume)
     }
 }
 
 impl BlockSpace for Volume {
     fn block_bytes(&self) -> usize {
-        self.space().block_bytes()
+        self.0.block_bytes()
     }
     fn capacity_blocks(&self) -> u64 {
-        self.space().capacity_blocks()
+        self.0.capacity_blocks()
     }
     fn addressable_blocks(&self) -> u64 {
-        self.space().addressable_blocks()
+        self.0.addressable_blocks()
     }
     fn can_resize(&self) -> bool {
-        self.space().can_resize()
+        self.0.can_resize()
     }
     fn set_capacity(&mut self, blocks: u64) -> Result<()> {
-        self.space_mut().set_capacity(blocks)
+        self.0.set_capacity(blocks)
     }
     fn reserve(&mut self, blocks: u64) -> Result<()> {
-        self.space_mut().reserve(blocks)
+        self.0.reserve(blocks)
     }
     fn access(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
-        self.space_mut().access(ops)
+        self.0.access(ops)
     }
     fn defer(&mut self, ops: Vec<BlockOp>) -> Result<()> {
-        self.space_mut().defer(ops)
+        self.0.defer(ops)
     }
     fn root(&self) -> &[u8] {
-        self.space().root()
+        self.0.root()
     }
     fn set_root(&mut self, root: &[u8]) {
-        self.space_mut().set_root(root);
+        self.0.set_root(root);
     }
     fn room(&self) -> Result<Option<u64>> {
-        self.space().room()
+        self.0.room()
     }
     fn commit(&mut self) -> Result<()> {
-        self.space_mut().commit()
+        self.0.commit()
     }
     fn finish(&mut self) -> Result<()> {
-        self.space_mut().finish()
+        self.0.finish()
     }
     fn discard(&mut self, ids: &[u64]) -> Result<()> {
-        self.space_mut().discard(ids)
+        self.0.discard(ids)
     }
     fn erase(&mut self, ids: &[u64]) -> Result<()> {
-        self.space_mut().erase(ids)
+        self.0.erase(ids)
     }
     fn exists(&self, id: u64) -> bool {
-        self.space().exists(id)
+        self.0.exists(id)
     }
     fn present(&self, ids: Range<u64>) -> Result<Vec<bool>> {
-        self.space().present(ids)
+        self.0.present(ids)
     }
     fn erases_cheaply(&self) -> bool {
-        self.space().erases_cheaply()
+        self.0.erases_cheaply()
     }
     fn end_operation(&mut self) -> Result<()> {
-        self.space_mut().end_operation()
+        self.0.end_operation()
     }
     fn pads(&self) -> bool {
-        self.space().pads()
+        self.0.pads()
     }
     fn bring_up(&mut self, least: Least) -> Result<()> {
-        self.space_mut().bring_up(least)
+        self.0.bring_up(least)
     }
     fn wants_commit(&self) -> bool {
-        self.space().wants_commit()
+        self.0.wants_commit()
     }
     fn idle(&mut self) -> Result<Option<Duration>> {
-        self.space_mut().idle()
+        self.0.idle()
     }
     fn cache_budget(&self) -> usize {
-        self.space().cache_budget()
+        self.0.cache_budget()
     }
     fn reader(&self) -> Option<Arc<dyn BlockReader>> {
-        self.space().reader()
+        self.0.reader()
     }
 }

@@ -5,7 +5,7 @@ use oblivio_engine::tree::Shape;
 use oblivio_engine::{Action, BlockId, BlockOp, Level};
 use oblivio_store::{MemoryStore, Store};
 use oblivio_volume::tree::TreeVolume;
-use oblivio_volume::{BlockSpace, CreateOptions, OpenOptions, TreeInfo};
+use oblivio_volume::{BlockSpace, CreateOptions, EngineVolume, OpenOptions, TreeInfo};
 use std::sync::Arc;
 
 const BYTES: usize = 4096;

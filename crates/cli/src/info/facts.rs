@@ -24,7 +24,7 @@ pub fn used(usage: &Usage) -> u64 {
 
 /// Bytes of a disk that take space; `None` where the whole disk always does.
 pub fn disk_used(info: &VolumeInfo, size: u64) -> Option<u64> {
-    let live = info.tree()?.live_blocks;
+    let live = info.live_blocks?;
     Some(live.saturating_mul(info.block_bytes as u64).min(size))
 }
 

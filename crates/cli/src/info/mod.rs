@@ -9,7 +9,7 @@ use crate::human::{self, grouped, say, say_json, size};
 use crate::open;
 use anyhow::Result;
 use facts::{Holds, capacity, disk_used, row, used};
-use oblivio_volume::{EngineInfo, VolumeInfo};
+use oblivio_volume::VolumeInfo;
 use serde_json::{Value, json};
 
 /// Runs the command.
@@ -27,7 +27,7 @@ fn as_json(info: &VolumeInfo, holds: &Holds) -> Value {
     let mut value = json!({
         "volume": info.volume.to_string(),
         "format": info.format,
-        "engine": info.engine_name(),
+        "engine": info.engine.name,
         "block_bytes": info.block_bytes,
         "capacity_bytes": capacity(info),
         "stored_bytes": info.bytes_stored,
@@ -35,9 +35,10 @@ fn as_json(info: &VolumeInfo, holds: &Holds) -> Value {
         "passphrases": info.passphrases,
         "memory_bytes": info.memory_bytes,
     });
-    match &info.engine {
-        EngineInfo::Tree(tree) => tree::as_json(&mut value, info, tree),
-        EngineInfo::Sequential(engine) => sequential::as_json(&mut value, info, engine),
+    if let Some(tree) = info.tree() {
+        tree::as_json(&mut value, info, tree);
+    } else if let Some(engine) = info.sequential() {
+        sequential::as_json(&mut value, info, engine);
     }
     match holds {
         Holds::Files(usage) => {
@@ -59,7 +60,7 @@ fn as_json(info: &VolumeInfo, holds: &Holds) -> Value {
 fn in_words(info: &VolumeInfo, holds: &Holds) -> Result<()> {
     say("The volume")?;
     row("identity", info.volume.to_string())?;
-    row("engine", format!("{}, format {}", info.engine_name(), info.format))?;
+    row("engine", format!("{}, format {}", info.engine.name, info.format))?;
     match holds {
         Holds::Files(usage) => {
             row("may grow to", size(capacity(info)))?;
@@ -75,13 +76,17 @@ fn in_words(info: &VolumeInfo, holds: &Holds) -> Result<()> {
             }
         }
     }
-    match &info.engine {
-        EngineInfo::Tree(tree) => tree::rows(info, tree)?,
-        EngineInfo::Sequential(engine) => sequential::rows(info, engine)?,
+    if let Some(tree) = info.tree() {
+        tree::rows(info, tree)?;
+    } else if let Some(engine) = info.sequential() {
+        sequential::rows(info, engine)?;
     }
     row("passphrases", info.passphrases.to_string())?;
-    match &info.engine {
-        EngineInfo::Tree(tree) => tree::in_words(info, tree, holds),
-        EngineInfo::Sequential(engine) => sequential::in_words(info, engine, holds),
+    if let Some(tree) = info.tree() {
+        tree::in_words(info, tree, holds)
+    } else if let Some(engine) = info.sequential() {
+        sequential::in_words(info, engine, holds)
+    } else {
+        Ok(())
     }
 }

@@ -205,7 +205,6 @@ fn events(stream: &mut impl Write, hub: &Hub) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use oblivio_volume::EngineKind;
 
     fn read(text: &str) -> Option<Request> {
         read_request(&mut text.as_bytes()).expect("no failure of a slice")
@@ -235,7 +234,7 @@ mod tests {
         let listener = TcpListener::bind(("127.0.0.1", 0))?;
         let address = listener.local_addr()?;
         let door = Door::known("token", address.port());
-        let page = Page::new("vault", "id", EngineKind::Tree);
+        let page = Page::new("vault", "id", "tree");
         let site = Arc::new(Site { door, page, hub: Arc::default() });
         thread::spawn(move || serve(&listener, &site));
         let idle = (0..MOST_STRANGERS + 20).map(|_| TcpStream::connect(address));

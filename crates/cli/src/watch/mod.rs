@@ -56,7 +56,7 @@ pub fn run(args: &WatchArgs) -> Result<()> {
     let (listener, door) = listen(args.port)?;
     let url = door.url();
     let hub = Arc::new(Hub::default());
-    let page = Page::new(&name(&args.volume), &header.volume.to_string(), header.engine);
+    let page = Page::new(&name(&args.volume), &header.volume.to_string(), header.engine.name);
     let site = Arc::new(Site { door, page, hub: Arc::clone(&hub) });
     spawn("pages", move || http::serve(&listener, &site))?;
     let of_feeds = Arc::clone(&hub);

@@ -8,7 +8,7 @@ use super::event::{self, Batch, EngineFacts, Event, Facts, Holds, OrdinaryEvent,
 use super::meeting;
 use super::places::Places;
 use oblivio_crypto::VolumeId;
-use oblivio_volume::{EngineInfo, OnShown, Shown, VolumeInfo};
+use oblivio_volume::{OnShown, Shown, VolumeInfo};
 use std::fmt;
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -61,16 +61,17 @@ impl Publisher {
     pub fn describe(&self, info: &VolumeInfo, holds: Holds) {
         self.with(|line| {
             let block_bytes = info.block_bytes as u64;
-            let engine = match &info.engine {
-                EngineInfo::Tree(tree) => EngineFacts::Tree {
+            let engine = match (info.tree(), info.sequential()) {
+                (Some(tree), _) => EngineFacts::Tree {
                     bucket_bytes: tree.bucket_bytes as u64,
                     size_class_bytes: tree.size_class.saturating_mul(block_bytes),
                     depth: tree.depth,
                 },
-                EngineInfo::Sequential(engine) => EngineFacts::Sequential {
+                (None, Some(engine)) => EngineFacts::Sequential {
                     capacity_bytes: info.capacity_blocks.saturating_mul(block_bytes),
                     parts: line.places.describe(engine),
                 },
+                (None, None) => return,
             };
             let facts = Facts { block_bytes, holds, engine };
             line.facts = Some(facts.clone());

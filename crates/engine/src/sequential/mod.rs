@@ -10,8 +10,8 @@
 //! # What a volume must do
 //!
 //! - *Order.* Carry out a flush's steps in order, and its write before the flush is over. Reads may
-//!   proceed meanwhile; writes wait. Several threads may share an engine behind a lock, which nobody
-//!   holds while a step is carried out or blocks are opened and sealed ([`crate::Job`]).
+//!   proceed meanwhile; writes wait. Several threads may share an engine behind a lock, which
+//!   nobody holds while a step is carried out or blocks are opened and sealed ([`crate::Job`]).
 //! - *Log.* A write is durable once it is in the volume's log. The log must hold
 //!   [`Sequential::lost_writes`], which are those of the queue, and everything since the durable
 //!   state.

@@ -17,7 +17,7 @@ use oblivio_store::LocalStore;
 use oblivio_testkit::SplitMix64;
 use oblivio_volume::fs::{FileSystem, NewNode, ROOT_INO};
 use oblivio_volume::tree::TreeVolume;
-use oblivio_volume::{CreateOptions, OpenOptions, TreeInfo};
+use oblivio_volume::{CreateOptions, EngineVolume, OpenOptions, TreeInfo};
 use plain::Plain;
 use shared::{Shared, lock};
 use std::os::unix::fs::MetadataExt;

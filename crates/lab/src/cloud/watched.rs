@@ -6,7 +6,7 @@ use oblivio_engine::tree::Shape;
 use oblivio_engine::{BlockAnswer, BlockOp, Level};
 use oblivio_store::Store;
 use oblivio_volume::tree::TreeVolume;
-use oblivio_volume::{BlockSpace, CreateOptions, OpenOptions, Shown, TreeInfo};
+use oblivio_volume::{BlockSpace, CreateOptions, EngineVolume, OpenOptions, Shown, TreeInfo};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 

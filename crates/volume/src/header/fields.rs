@@ -1,16 +1,15 @@
 //! The fixed fields of a header.
 
 use crate::Error;
+use oblivio_crypto::VolumeId;
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// The format that this version writes, and the only one that it reads.
 pub const FORMAT_VERSION: u32 = 1;
 pub(super) const MAGIC: [u8; 8] = *b"OBLIVIO\n";
-const ENGINE_TREE: u32 = 1;
-const ENGINE_SEQUENTIAL: u32 = 2;
 /// Bytes of an engine's own fields.
-pub(super) const PARAMETER_BYTES: usize = 48;
+pub const PARAMETER_BYTES: usize = 48;
 
 /// The fixed fields, as stored.
 #[derive(
@@ -28,53 +27,35 @@ pub(super) struct Fields {
     pub parameters: [u8; PARAMETER_BYTES],
 }
 
-/// A volume's engine, and so what it hides from whom.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EngineKind {
-    /// For a store that sees every read and every write.
-    Tree,
-    /// For an observer of the store's writes only.
-    Sequential,
-}
-
-impl EngineKind {
-    /// The engine of a number in a header, if this version knows it.
-    pub(super) fn of(number: u32) -> Option<Self> {
-        match number {
-            ENGINE_TREE => Some(Self::Tree),
-            ENGINE_SEQUENTIAL => Some(Self::Sequential),
-            _ => None,
-        }
-    }
-
-    fn number(self) -> u32 {
-        match self {
-            Self::Tree => ENGINE_TREE,
-            Self::Sequential => ENGINE_SEQUENTIAL,
-        }
-    }
-}
-
 impl Fields {
-    /// The fields of a volume without an identity yet.
-    pub fn new(
-        engine: EngineKind,
-        flags: u32,
-        block_bytes: u32,
-        parameters: [u8; PARAMETER_BYTES],
-    ) -> Self {
+    /// The fields of a volume.
+    pub fn new(engine: u32, volume: VolumeId, parameters: &Parameters) -> Self {
         Self {
             magic: MAGIC,
             format: U32::new(FORMAT_VERSION),
-            flags: U32::new(flags),
-            volume: [0; 16],
-            engine: U32::new(engine.number()),
-            block_bytes: U32::new(block_bytes),
-            parameters,
+            flags: U32::new(parameters.flags),
+            volume: volume.0,
+            engine: U32::new(engine),
+            block_bytes: U32::new(parameters.block_bytes),
+            parameters: parameters.own,
         }
     }
 }
 
-pub(super) fn unknown_features() -> Error {
-    Error::Unsupported("the volume uses features that this version does not know".into())
+/// What an engine keeps in the header. All of it is public.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parameters {
+    /// The engine's flags. An engine refuses those that it does not know.
+    pub flags: u32,
+    /// Bytes of user data in a block.
+    pub block_bytes: u32,
+    /// The engine's own fields.
+    pub own: [u8; PARAMETER_BYTES],
+}
+
+impl Parameters {
+    /// The error of an engine that does not know a flag or a field.
+    pub fn unknown() -> Error {
+        Error::Unsupported("the volume uses features that this version does not know".into())
+    }
 }

@@ -4,22 +4,15 @@
 //! passphrase slots, which are sealed one by one.
 
 mod fields;
-mod limit;
-mod sequential;
-mod tree;
 
-pub(crate) use limit::Limit;
-
-pub use fields::{EngineKind, FORMAT_VERSION};
-pub use sequential::SequentialHeader;
+pub use fields::{FORMAT_VERSION, PARAMETER_BYTES, Parameters};
 
 use crate::{Error, Result};
 use fields::{Fields, MAGIC};
 use oblivio_crypto::{
-    CryptoError, KEY_SLOTS_BYTES, KdfParams, KeySlots, MasterKey, OsEntropy, Passphrase,
-    Randomness, VolumeId,
+    CryptoError, KEY_SLOTS_BYTES, KdfParams, KeySlots, Mac, MasterKey, Passphrase, Randomness,
+    VolumeId,
 };
-use oblivio_engine::tree::TreeConfig;
 use oblivio_store::{PutMode, Store};
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -29,67 +22,22 @@ pub const HEADER_OBJECT: &str = "header";
 pub const HEADER_BYTES: usize = size_of::<Fields>() + KEY_SLOTS_BYTES + MAC_BYTES;
 const MAC_BYTES: usize = 32;
 
-/// What is readable without a passphrase.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PublicHeader {
-    /// Its identity.
-    pub volume: VolumeId,
-    /// The format's version.
-    pub format: u32,
-    /// Its engine.
-    pub engine: EngineKind,
-    /// Bytes of user data in a block.
-    pub block_bytes: usize,
-    /// The declared capacity in bytes.
-    pub capacity_bytes: u64,
-    /// Passphrases that open the volume.
-    pub passphrases: usize,
-}
-
 /// A parsed header.
+#[derive(Clone)]
 pub struct Header {
     fields: Fields,
-    engine: EngineKind,
-    slots: KeySlots,
+    pub(crate) slots: KeySlots,
     mac: [u8; MAC_BYTES],
 }
 
 impl Header {
-    /// The header of a new volume on the tree engine that opens with `passphrase`.
+    /// The header of a new volume that opens with `passphrase`, on the engine of this number.
     ///
     /// # Errors
-    /// `Invalid` for an engine configuration that cannot work.
+    /// `Invalid` for a key-derivation cost that makes no sense.
     pub fn create(
-        config: &TreeConfig,
-        passphrase: &Passphrase,
-        kdf: KdfParams,
-        randomness: &Randomness,
-    ) -> Result<(Self, MasterKey)> {
-        Self::with(EngineKind::Tree, tree::fields_of(config)?, passphrase, kdf, randomness)
-    }
-
-    /// The header of a new volume on the sequential engine.
-    ///
-    /// # Errors
-    /// `Invalid` for parameters that cannot work.
-    pub fn create_sequential(
-        layout: &SequentialHeader,
-        passphrase: &Passphrase,
-        kdf: KdfParams,
-        randomness: &Randomness,
-    ) -> Result<(Self, MasterKey)> {
-        Self::with(
-            EngineKind::Sequential,
-            sequential::fields_of(layout)?,
-            passphrase,
-            kdf,
-            randomness,
-        )
-    }
-
-    fn with(
-        engine: EngineKind,
-        fields: Fields,
+        engine: u32,
+        parameters: &Parameters,
         passphrase: &Passphrase,
         kdf: KdfParams,
         randomness: &Randomness,
@@ -97,14 +45,14 @@ impl Header {
         let mut randomness = randomness.clone();
         let volume = VolumeId::generate(&mut randomness);
         let master = MasterKey::generate(&mut randomness);
-        let fields = Fields { volume: volume.0, ..fields };
+        let fields = Fields::new(engine, volume, parameters);
         let mut slots = KeySlots::new();
         slots.add(&master, volume, passphrase, kdf, &mut randomness).map_err(unlock_error)?;
         let mac = master.header_mac(volume).bytes(&[fields.as_bytes()]);
-        Ok((Self { fields, engine, slots, mac }, master))
+        Ok((Self { fields, slots, mac }, master))
     }
 
-    /// Parses a stored header; refuses an unknown version, engine or flag.
+    /// Parses a stored header; refuses an unknown version.
     ///
     /// # Errors
     /// `Unsupported` if this version knows no such header.
@@ -122,14 +70,6 @@ impl Header {
                 "format {found} is not known to this version (it knows {FORMAT_VERSION})"
             ));
         }
-        let number = fields.engine.get();
-        let Some(engine) = EngineKind::of(number) else {
-            return refuse(format!("engine {number} is not known"));
-        };
-        match engine {
-            EngineKind::Tree => tree::refuse_unknown(&fields)?,
-            EngineKind::Sequential => sequential::refuse_unknown(&fields)?,
-        }
         if rest.len() != KEY_SLOTS_BYTES + MAC_BYTES {
             return refuse("the header has the wrong length".into());
         }
@@ -138,7 +78,7 @@ impl Header {
             .map_err(|error| Error::Unsupported(format!("passphrase slots: {error}")))?;
         let mut mac = [0; MAC_BYTES];
         mac.copy_from_slice(stored_mac);
-        Ok(Self { fields, engine, slots, mac })
+        Ok(Self { fields, slots, mac })
     }
 
     /// The header as stored.
@@ -182,28 +122,10 @@ impl Header {
     }
 
     /// Checks the fixed fields.
-    fn check(&self, master: &MasterKey) -> Result<()> {
+    pub(crate) fn check(&self, master: &MasterKey) -> Result<()> {
         let mac = master.header_mac(self.volume());
         mac.verify_bytes(&[self.fields.as_bytes()], &self.mac)
             .map_err(|_| Error::Tampered("the header's fields were changed".into()))
-    }
-
-    /// Locks the store of a volume on this engine, reads its header and opens its master key.
-    ///
-    /// # Errors
-    /// `Busy`, `Unsupported` (also for a volume on another engine), `WrongPassphrase`, `Tampered`.
-    pub fn open_as(
-        engine: EngineKind,
-        store: &dyn Store,
-        passphrase: &Passphrase,
-    ) -> Result<(Self, MasterKey)> {
-        store.lock()?;
-        let header = Self::load(store)?;
-        let master = header.unlock(passphrase)?;
-        if header.engine() != engine {
-            return Err(Error::Unsupported("the volume is on another engine".into()));
-        }
-        Ok((header, master))
     }
 
     /// The volume's identity.
@@ -211,50 +133,38 @@ impl Header {
         VolumeId(self.fields.volume)
     }
 
-    /// Its engine.
-    pub fn engine(&self) -> EngineKind {
-        self.engine
+    /// The number of its engine.
+    pub fn engine(&self) -> u32 {
+        self.fields.engine.get()
     }
 
-    /// The tree engine that the header describes (without memory for its cache).
-    pub fn config(&self) -> TreeConfig {
-        tree::config(&self.fields)
-    }
-
-    /// The alignment of slots in a tree's slab, in bytes.
-    pub fn slot_align(&self) -> usize {
-        tree::slot_align(&self.fields)
-    }
-
-    /// The sequential engine and the log that the header describes.
-    pub fn sequential(&self) -> SequentialHeader {
-        sequential::layout(&self.fields)
-    }
-
-    /// What is readable without a passphrase.
-    pub fn public(&self) -> PublicHeader {
-        let block_bytes = self.fields.block_bytes.get() as usize;
-        PublicHeader {
-            volume: self.volume(),
-            format: self.fields.format.get(),
-            engine: self.engine(),
-            block_bytes,
-            capacity_bytes: self.capacity_blocks().saturating_mul(block_bytes as u64),
-            passphrases: self.slots.used().count(),
+    /// What its engine keeps here.
+    pub fn parameters(&self) -> Parameters {
+        Parameters {
+            flags: self.fields.flags.get(),
+            block_bytes: self.fields.block_bytes.get(),
+            own: self.fields.parameters,
         }
+    }
+
+    /// The same header with other parameters; `mac` is the volume's key for them.
+    pub(crate) fn with_parameters(&self, parameters: &Parameters, mac: &Mac) -> Self {
+        let fields = Fields::new(self.engine(), self.volume(), parameters);
+        Self { fields, slots: self.slots.clone(), mac: mac.bytes(&[fields.as_bytes()]) }
+    }
+
+    /// The format's version.
+    pub fn format(&self) -> u32 {
+        self.fields.format.get()
+    }
+
+    /// Passphrases that open the volume.
+    pub fn passphrases(&self) -> usize {
+        self.slots.used().count()
     }
 }
 
-impl Header {
-    fn capacity_blocks(&self) -> u64 {
-        match self.engine() {
-            EngineKind::Tree => self.config().capacity,
-            EngineKind::Sequential => self.sequential().engine.blocks,
-        }
-    }
-}
-
-fn unlock_error(error: CryptoError) -> Error {
+pub(crate) fn unlock_error(error: CryptoError) -> Error {
     match error {
         CryptoError::WrongPassphrase => Error::WrongPassphrase,
         CryptoError::NoFreeSlot => Error::Invalid("all passphrase slots are in use".into()),
@@ -267,62 +177,6 @@ fn unlock_error(error: CryptoError) -> Error {
         CryptoError::Forged => Error::Tampered("a passphrase slot of the header".into()),
         other => Error::Invalid(other.to_string()),
     }
-}
-
-/// Reads what is readable without a passphrase.
-///
-/// # Errors
-/// `Unsupported` if this version knows no such volume.
-pub fn read_header(store: &dyn Store) -> Result<PublicHeader> {
-    Ok(Header::load(store)?.public())
-}
-
-/// Adds a passphrase; gives the number of its slot.
-///
-/// # Errors
-/// `WrongPassphrase` when `known` opens nothing, `Invalid` when all slots are in use, or when `new`
-/// opens the volume already.
-pub fn add_passphrase(
-    store: &dyn Store,
-    known: &Passphrase,
-    new: &Passphrase,
-    kdf: KdfParams,
-) -> Result<usize> {
-    let mut header = Header::load(store)?;
-    let master = header.unlock(known)?;
-    let volume = header.volume();
-    let slot = header.slots.add(&master, volume, new, kdf, &mut OsEntropy).map_err(unlock_error)?;
-    header.save(store, PutMode::Replace)?;
-    Ok(slot.get())
-}
-
-/// Removes a passphrase, from every slot that it opens.
-///
-/// # Errors
-/// `WrongPassphrase` when it opens nothing, `Invalid` when it is the last one.
-pub fn remove_passphrase(store: &dyn Store, victim: &Passphrase) -> Result<()> {
-    let mut header = Header::load(store)?;
-    let master = header.slots.remove(header.volume(), victim).map_err(unlock_error)?;
-    header.check(&master)?;
-    header.save(store, PutMode::Replace)
-}
-
-/// Replaces a passphrase by another, in every slot that it opens; nothing else is encrypted again.
-///
-/// # Errors
-/// `WrongPassphrase` when `old` opens nothing, `Invalid` when `new` opens the volume already.
-pub fn change_passphrase(
-    store: &dyn Store,
-    old: &Passphrase,
-    new: &Passphrase,
-    kdf: KdfParams,
-) -> Result<()> {
-    let mut header = Header::load(store)?;
-    let volume = header.volume();
-    let changed = header.slots.change(volume, old, new, kdf, &mut OsEntropy);
-    let (master, _) = changed.map_err(unlock_error)?;
-    header.check(&master)?;
-    header.save(store, PutMode::Replace)
 }
 
 /// Refuses a store in which no new volume can be made.

@@ -1,11 +1,13 @@
 //! Creating a volume: its parameters, its objects, its first content.
 
+use super::DISK_OBJECT;
+use super::header::{SequentialHeader, parameters_of};
 use super::log::{LOG_OBJECT, RingLog};
 use super::quantum::Form;
 use super::state::{STATE_OBJECT, StatePlaces};
 use super::times::{self, TIMES_OBJECT};
-use super::{DISK_OBJECT, SequentialVolume};
-use crate::header::{Header, SequentialHeader};
+use super::volume::{ENGINE, SequentialVolume};
+use crate::engine::make;
 use crate::options::OpenOptions;
 use crate::trust::LogMark;
 use crate::{Error, Result};
@@ -13,7 +15,7 @@ use oblivio_crypto::{
     KdfParams, Kind, Passphrase, Place, SEAL_HEADER, Sealer, TAG_BYTES, VolumeId,
 };
 use oblivio_engine::sequential::{Layout, SequentialConfig};
-use oblivio_store::{PutMode, Store, WriteAt};
+use oblivio_store::{Store, WriteAt};
 use std::sync::Arc;
 
 /// Approximate bytes of a quantum of the log.
@@ -129,28 +131,27 @@ impl SequentialVolume {
         open: OpenOptions,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Self> {
-        store.lock()?;
-        crate::header::expect_empty(&*store)?;
         let layout = create.header();
-        let randomness = &open.environment.randomness;
-        let (header, master) = Header::create_sequential(&layout, passphrase, kdf, randomness)?;
-        let objects = objects(&layout)?;
-        for (object, bytes) in &objects {
-            store.allocate(object, *bytes)?;
-        }
-        if create.fill {
-            let sealer =
-                Sealer::new(master.fill_root(header.volume()), Box::new(randomness.clone()));
-            fill(&*store, &objects, sealer, header.volume(), progress)?;
-        }
-        let mut volume = Self::assemble(store, &header, &master, open)?;
-        volume.make_durable()?;
-        volume.trust.begin(LogMark::default(), None)?;
-        volume.writer = Some(volume.trust.last_act().computer);
-        volume.write_state(None)?;
-        // The header comes last: before it there is no volume.
-        header.save(&*volume.store, PutMode::IfAbsent)?;
-        Ok(volume)
+        let parameters = parameters_of(&layout)?;
+        make(&ENGINE, store, passphrase, (&parameters, kdf), open, |opening| {
+            let store = Arc::clone(&opening.store);
+            let objects = objects(&layout)?;
+            for (object, bytes) in &objects {
+                store.allocate(object, *bytes)?;
+            }
+            if create.fill {
+                let (volume, randomness) = (opening.header.volume(), &opening.options.environment);
+                let randomness = Box::new(randomness.randomness.clone());
+                let sealer = Sealer::new(opening.master.fill_root(volume), randomness);
+                fill(&*store, &objects, sealer, volume, progress)?;
+            }
+            let mut volume = Self::assemble(opening)?;
+            volume.make_durable()?;
+            volume.trust.begin(LogMark::default(), None)?;
+            volume.writer = Some(volume.trust.last_act().computer);
+            volume.write_state(None)?;
+            Ok(volume)
+        })
     }
 }
 

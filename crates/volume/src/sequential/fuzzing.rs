@@ -3,6 +3,7 @@
 //!
 //! **Not part of the API.** See [`crate::fuzzing`].
 
+use super::header::layout as layout_of;
 use super::log::{LOG_OBJECT, Mark, Reader, RingLog};
 use super::quantum::{Entry, Filling, Form, Quantum};
 use super::state::{STATE_OBJECT, StatePlaces};
@@ -168,11 +169,15 @@ pub fn edit(
     let header = Header::load(store)?;
     let (master, volume) = (header.unlock(passphrase)?, header.volume());
     let sealer = |root| Sealer::new(root, Box::new(OsEntropy)).hiding();
-    let layout = Layout::new(&header.sequential().engine)
+    let layout = Layout::new(&layout_of(&header.parameters()).engine)
         .map_err(|error| Error::Tampered(error.to_string()))?;
     let states = sealer(master.state_root(volume));
-    let mut places =
-        StatePlaces::new(volume, states, layout.state_bytes(), header.sequential().whole_table);
+    let mut places = StatePlaces::new(
+        volume,
+        states,
+        layout.state_bytes(),
+        layout_of(&header.parameters()).whole_table,
+    );
     let (mut state, _) = places.read(store)?;
     if part == Part::Times {
         let mut seal = sealer(master.times_root(volume));

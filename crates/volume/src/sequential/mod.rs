@@ -29,6 +29,8 @@ mod create;
 mod disk;
 #[doc(hidden)]
 pub mod fuzzing;
+mod header;
+mod info;
 mod log;
 mod open;
 mod quantum;
@@ -39,7 +41,8 @@ mod times;
 mod volume;
 
 pub use create::SequentialOptions;
-pub use volume::SequentialVolume;
+pub use info::SequentialInfo;
+pub use volume::{ENGINE, SequentialVolume};
 
 /// The object with the engine's levels.
 pub(crate) const DISK_OBJECT: &str = "disk";

@@ -1,12 +1,13 @@
 //! Opening a volume: the newest state, the access times, and the log beyond them.
 
 use super::create::{expect_objects, objects};
+use super::header::layout;
 use super::log::{LOG_OBJECT, Mark, Opened, Reader};
 use super::quantum::Entry;
 use super::state::{STATE_OBJECT, State};
 use super::times;
-use super::volume::SequentialVolume;
-use crate::header::{EngineKind, Header};
+use super::volume::{ENGINE, SequentialVolume};
+use crate::engine::{Opening, open_as};
 use crate::options::OpenOptions;
 use crate::trust::{Act, ComputerId};
 use crate::{Error, Result};
@@ -22,19 +23,14 @@ impl SequentialVolume {
     /// # Errors
     /// `WrongPassphrase`, `Unsupported`, `Tampered`, `RolledBack`, `Busy`.
     pub fn open(store: Arc<dyn Store>, passphrase: &Passphrase, open: OpenOptions) -> Result<Self> {
-        let (header, master) = Header::open_as(EngineKind::Sequential, &*store, passphrase)?;
-        Self::open_with(store, &header, &master, open)
+        open_as(&ENGINE, store, passphrase, open, Self::of)
     }
 
     /// Opens a volume whose header is read and unlocked.
-    pub(crate) fn open_with(
-        store: Arc<dyn Store>,
-        header: &Header,
-        master: &MasterKey,
-        open: OpenOptions,
-    ) -> Result<Self> {
-        expect_objects(&*store, &header.sequential())?;
-        let mut volume = Self::assemble(store, header, master, open)?;
+    pub(crate) fn of(opening: Opening<'_>) -> Result<Self> {
+        expect_objects(&*opening.store, &layout(&opening.header.parameters()))?;
+        let master = opening.master;
+        let mut volume = Self::assemble(opening)?;
         volume.make_durable()?;
         let (state, identity) = volume.states.read(&*volume.store)?;
         (volume.current, volume.state_end) = ((state.epoch, identity), state.end);

@@ -5,8 +5,8 @@
 //! whole number of pages with the seal. Length `NO_ROOT` means no root.
 
 use super::PAGE;
+use super::header::SequentialHeader;
 use crate::block::ROOT_BYTES;
-use crate::header::SequentialHeader;
 use crate::trust::ComputerId;
 use oblivio_crypto::{SEAL_HEADER, SEAL_OVERHEAD, TAG_BYTES, Tag};
 use oblivio_engine::BlockId;

@@ -1,16 +1,19 @@
 //! A sequential volume: the engine's disk and log in a store, and the work between them.
 
 use super::disk::hands;
+use super::header::{SequentialHeader, check, layout};
+use super::info::SequentialInfo;
 use super::log::{LOG_OBJECT, Mark, RingLog};
 use super::quantum::{Entry, Form};
 use super::shared::Shared;
 use super::state::{Computers, State, StatePlaces};
 use super::{DISK_OBJECT, times};
-use crate::header::{FORMAT_VERSION, Header, SequentialHeader};
-use crate::options::{EngineInfo, OpenOptions, SequentialInfo, VolumeInfo};
+use crate::engine::{EngineEntry, EngineVolume, Opening, VolumeInfo};
+use crate::header::Header;
+use crate::options::OpenOptions;
 use crate::trust::{Act, ComputerId, Keep, Known, Trust};
 use crate::{Error, Result};
-use oblivio_crypto::{MasterKey, Sealer, VolumeId};
+use oblivio_crypto::{Sealer, VolumeId};
 use oblivio_engine::sequential::{Sequential, SequentialKeys};
 use oblivio_engine::{BlockAnswer, BlockId};
 use oblivio_store::Store;
@@ -26,12 +29,23 @@ const MEMORY: usize = 128 << 20;
 /// What the store may keep of each object when memory is little.
 const LITTLE_KEPT: usize = 1 << 20;
 
+/// The entry of the sequential engine.
+pub static ENGINE: EngineEntry = EngineEntry {
+    number: 2,
+    name: "sequential",
+    hides_reads: false,
+    resizes: false,
+    check,
+    capacity_blocks: |parameters| layout(parameters).engine.blocks,
+    open: |opening| Ok(Box::new(SequentialVolume::of(opening)?)),
+};
+
 /// An open volume on the sequential engine.
 pub struct SequentialVolume {
     pub(super) store: Arc<dyn Store>,
     pub(super) shared: Arc<Shared>,
     pub(super) volume: VolumeId,
-    passphrases: usize,
+    stored_header: Header,
     pub(super) header: SequentialHeader,
     pub(super) log: RingLog,
     /// Where the logs of the previous turn and of this one begin.
@@ -60,17 +74,13 @@ pub struct SequentialVolume {
 
 impl SequentialVolume {
     /// The parts of an empty volume.
-    pub(super) fn assemble(
-        store: Arc<dyn Store>,
-        header: &Header,
-        master: &MasterKey,
-        mut options: OpenOptions,
-    ) -> Result<Self> {
+    pub(super) fn assemble(opening: Opening<'_>) -> Result<Self> {
+        let Opening { store, header, master, mut options } = opening;
         if options.pad || options.pace.is_some() {
             let why = "padding and pacing hide reads; nobody sees those of this volume";
             return Err(Error::Invalid(why.into()));
         }
-        let (volume, layout) = (header.volume(), header.sequential());
+        let (volume, layout) = (header.volume(), layout(&header.parameters()));
         if layout.engine.time_pages > 0 {
             // Its map is on the disk because memory is little.
             store.may_keep(LITTLE_KEPT);
@@ -91,7 +101,7 @@ impl SequentialVolume {
             shared: Arc::new(Shared::new(Arc::clone(&store), engine)),
             store,
             volume,
-            passphrases: header.public().passphrases,
+            stored_header: header.clone(),
             header: layout,
             turns: [Mark::default(); 2],
             current: (0, [0; 32]),
@@ -319,16 +329,35 @@ impl SequentialVolume {
         self.trust.end()
     }
 
-    /// What this computer now knows of the volume.
-    pub fn known(&self) -> Known {
+    /// The memory budget for the caller's caches.
+    pub(super) fn memory_bytes(&self) -> usize {
+        if self.options.memory_bytes == 0 { MEMORY } else { self.options.memory_bytes }
+    }
+
+    fn report(&self) -> SequentialInfo {
+        let engine = self.engine();
+        let layout = engine.layout();
+        SequentialInfo {
+            parameters: self.header.engine,
+            fan_outs: self.header.engine.fan_outs(),
+            queue_bytes: self.header.engine.queue_blocks() * self.header.engine.block_bytes as u64,
+            log_bytes: RingLog::object_bytes(Form::of(&self.header), self.header.log_quanta),
+            disk_bytes: layout.bytes(),
+            written_per_byte: layout.cost().written,
+            map_on_disk: self.header.engine.time_pages > 0,
+            flushes: engine.flushes().0,
+            writes: engine.writes(),
+        }
+    }
+}
+
+impl EngineVolume for SequentialVolume {
+    fn known(&self) -> Known {
         self.trust.known()
     }
 
-    /// Reads and authenticates every block, in the order of their addresses; gives their number.
-    ///
-    /// # Errors
-    /// `Tampered` names the first place that differs from what was written.
-    pub fn verify(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<u64> {
+    /// In the order of the blocks' addresses.
+    fn verify(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<u64> {
         let (blocks, together) = (self.header.engine.blocks, self.shared.together());
         for first in (0..blocks).step_by(together) {
             let end = blocks.min(first + together as u64);
@@ -339,41 +368,13 @@ impl SequentialVolume {
         Ok(blocks)
     }
 
-    /// The memory budget for the caller's caches.
-    pub(super) fn memory_bytes(&self) -> usize {
-        if self.options.memory_bytes == 0 { MEMORY } else { self.options.memory_bytes }
-    }
-
-    /// Information about the volume.
-    ///
-    /// # Errors
-    /// Those of the store.
-    pub fn info(&self) -> Result<VolumeInfo> {
-        let engine = self.engine();
-        let layout = engine.layout();
-        let about = SequentialInfo {
-            parameters: self.header.engine,
-            fan_outs: self.header.engine.fan_outs(),
-            queue_bytes: self.header.engine.queue_blocks() * self.header.engine.block_bytes as u64,
-            log_bytes: RingLog::object_bytes(Form::of(&self.header), self.header.log_quanta),
-            disk_bytes: layout.bytes(),
-            written_per_byte: layout.cost().written,
-            map_on_disk: self.header.engine.time_pages > 0,
-            flushes: engine.flushes().0,
-            writes: engine.writes(),
-        };
-        drop(engine);
+    fn info(&self) -> Result<VolumeInfo> {
         Ok(VolumeInfo {
-            volume: self.volume,
-            format: FORMAT_VERSION,
-            block_bytes: self.header.engine.block_bytes,
-            capacity_blocks: self.header.engine.blocks,
             epoch: self.current.0,
-            passphrases: self.passphrases,
-            bytes_stored: self.store.list()?.iter().map(|(_, len)| len).sum(),
             memory_bytes: self.memory_bytes(),
             replayed: self.replayed,
-            engine: EngineInfo::Sequential(about),
+            report: Arc::new(self.report()),
+            ..VolumeInfo::of(&self.stored_header, &ENGINE, &*self.store)?
         })
     }
 }

@@ -7,8 +7,11 @@ mod buckets;
 pub(crate) mod commit;
 pub(crate) mod deferred;
 mod due;
+pub(crate) mod header;
 mod idle;
+mod info;
 pub(crate) mod journal;
+mod limit;
 mod pacer;
 mod pacing;
 mod padded;
@@ -25,4 +28,5 @@ mod tuning;
 mod verify;
 pub(crate) mod volume;
 
-pub use volume::TreeVolume;
+pub use info::TreeInfo;
+pub use volume::{ENGINE, TreeVolume};

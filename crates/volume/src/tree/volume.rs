@@ -4,14 +4,15 @@
 //! sealed state (a delta on its log, or a new checkpoint), the commit record. Until the record is
 //! durable, a crash leaves the previous commit, whole.
 
-use crate::header::{EngineKind, FORMAT_VERSION, Header, Limit, expect_empty};
-use crate::options::{
-    CreateOptions, DEFAULT_MEMORY, EngineInfo, OpenOptions, ShownKind, TreeInfo, VolumeInfo,
-};
+use crate::engine::{EngineEntry, EngineVolume, Opening, VolumeInfo, make, open_as};
+use crate::options::{CreateOptions, DEFAULT_MEMORY, OpenOptions, ShownKind};
 use crate::tree::buckets::Buckets;
 use crate::tree::commit::{read_commit, write_commit};
 use crate::tree::deferred::{Deferred, Entry, Writes};
+use crate::tree::header::{check, config, parameters_of, slot_align};
+use crate::tree::info::TreeInfo;
 use crate::tree::journal::{Journal, Record};
+use crate::tree::limit::Limit;
 use crate::tree::pacer::Pacer;
 use crate::tree::padded::Padding;
 use crate::tree::quiet::Quiet;
@@ -19,20 +20,31 @@ use crate::tree::slab::{Interval, Slab, SlotTable};
 use crate::tree::state::{Parts, Slots, StateLog, begin};
 use crate::tree::tuning::{LEAST_BLOCKS, most_kept};
 use crate::trust::{Act, Keep, Known, LogMark, MOST_ROWS, Trust};
+use crate::volume::Volume;
 use crate::{Error, Result};
-use oblivio_crypto::{MasterKey, Passphrase, Sealer, VolumeId};
+use oblivio_crypto::{Passphrase, Sealer, VolumeId};
 use oblivio_engine::tree::{
     Eviction, Recursion, STASH_BOUND, TreeConfig, TreeJob, TreeKeys, TreeOram, buckets_in,
 };
 use oblivio_engine::{Level, TreeId, advance};
-use oblivio_store::{PutMode, Store};
+use oblivio_store::Store;
 use std::sync::Arc;
+
+/// The entry of the tree engine.
+pub static ENGINE: EngineEntry = EngineEntry {
+    number: 1,
+    name: "tree",
+    hides_reads: true,
+    resizes: true,
+    check,
+    capacity_blocks: |parameters| config(parameters).capacity,
+    open: |opening| Ok(Box::new(TreeVolume::of(opening)?)),
+};
 
 /// An open volume.
 pub struct TreeVolume {
     pub(crate) store: Arc<dyn Store>,
     volume: VolumeId,
-    passphrases: usize,
     pub(crate) engine: TreeOram,
     pub(crate) slab: Slab,
     pub(crate) journal: Journal,
@@ -116,22 +128,14 @@ impl TreeVolume {
         create: CreateOptions,
         open: OpenOptions,
     ) -> Result<TreeVolume> {
-        store.lock()?;
-        expect_empty(&*store)?;
-        let (header, master) = Header::create(
-            &config_of(&create),
-            passphrase,
-            create.kdf,
-            &open.environment.randomness,
-        )?;
-        let mut volume = Self::assemble(store, &header, &master, open)?;
-        volume.report_start();
-        volume.trust.begin(LogMark::default(), None)?;
-        volume.checkpoint()?;
-        // The header comes last: before it there is no volume.
-        header.save(&*volume.store, PutMode::IfAbsent)?;
-        volume.fetch_map()?;
-        Ok(volume)
+        let parameters = parameters_of(&config_of(&create))?;
+        make(&ENGINE, store, passphrase, (&parameters, create.kdf), open, |opening| {
+            let mut volume = Self::assemble(opening)?;
+            volume.report_start();
+            volume.trust.begin(LogMark::default(), None)?;
+            volume.checkpoint()?;
+            Ok(volume)
+        })
     }
 
     /// Opens a volume; replays what a crashed session had shown.
@@ -143,18 +147,12 @@ impl TreeVolume {
         passphrase: &Passphrase,
         open: OpenOptions,
     ) -> Result<TreeVolume> {
-        let (header, master) = Header::open_as(EngineKind::Tree, &*store, passphrase)?;
-        Self::open_with(store, &header, &master, open)
+        open_as(&ENGINE, store, passphrase, open, Self::of)
     }
 
     /// Opens a volume whose header is read and unlocked.
-    pub(crate) fn open_with(
-        store: Arc<dyn Store>,
-        header: &Header,
-        master: &MasterKey,
-        open: OpenOptions,
-    ) -> Result<TreeVolume> {
-        let mut volume = Self::assemble(store, header, master, open)?;
+    pub(crate) fn of(opening: Opening<'_>) -> Result<TreeVolume> {
+        let mut volume = Self::assemble(opening)?;
         volume.load()?;
         volume.report_start();
         let records = volume.load_journal()?;
@@ -164,17 +162,13 @@ impl TreeVolume {
         Ok(volume)
     }
 
-    fn assemble(
-        store: Arc<dyn Store>,
-        header: &Header,
-        master: &MasterKey,
-        mut options: OpenOptions,
-    ) -> Result<Self> {
-        let volume = header.volume();
+    fn assemble(opening: Opening<'_>) -> Result<Self> {
+        let Opening { store, header, master, mut options } = opening;
+        let (volume, parameters) = (header.volume(), header.parameters());
         let trust = Trust::take(volume, &mut options)?;
         let memory_bytes =
             if options.memory_bytes == 0 { DEFAULT_MEMORY } else { options.memory_bytes };
-        let config = header.config();
+        let config = config(&parameters);
         let blocks = LEAST_BLOCKS.min(config.capacity);
         let cache_bytes = cache_bytes(&config, memory_bytes, blocks, config.depth(0, blocks))?;
         let config = TreeConfig { cache_bytes, ..config };
@@ -183,7 +177,7 @@ impl TreeVolume {
         let engine = TreeOram::new(config, blocks, keys)
             .map_err(|error| Error::Invalid(error.to_string()))?;
         store.may_keep(most_kept(memory_bytes));
-        let slab = Slab::of(&engine, header.slot_align());
+        let slab = Slab::of(&engine, slot_align(&parameters));
         slab.tell_slots(&*store);
         let sealer = |root| Sealer::new(root, Box::new(randomness.clone()));
         Ok(Self {
@@ -194,7 +188,6 @@ impl TreeVolume {
             trust,
             store,
             volume,
-            passphrases: header.public().passphrases,
             engine,
             root: Vec::new(),
             memory_bytes,
@@ -211,7 +204,7 @@ impl TreeVolume {
             quiet: Quiet::default(),
             replayed: 0,
             options,
-            limit: Limit::of(header, master)?,
+            limit: Limit::of(header, master),
             failed: None,
         })
     }
@@ -362,21 +355,6 @@ impl TreeVolume {
         Ok(())
     }
 
-    /// What this computer now knows of the volume.
-    pub fn known(&self) -> Known {
-        self.trust.known()
-    }
-
-    /// Reads and authenticates every stored bucket; gives their number. The order is the heap's, so
-    /// it reveals nothing.
-    ///
-    /// # Errors
-    /// `Tampered` names the first that differs from its last write.
-    pub fn verify(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<u64> {
-        self.checkpoint()?;
-        crate::tree::verify::verify(&*self.store, &self.slab, &mut self.engine, progress)
-    }
-
     /// Bytes of one path of a volume with these options, once it holds `stored_bytes`.
     pub fn path_bytes(create: &CreateOptions, stored_bytes: u64) -> u64 {
         let config = config_of(create);
@@ -415,24 +393,39 @@ impl TreeVolume {
             recursion_levels: config.levels_of_recursion(),
         }
     }
+}
 
-    /// Information about the volume.
-    ///
-    /// # Errors
-    /// Those of the store.
-    pub fn info(&self) -> Result<VolumeInfo> {
-        let config = self.engine.config();
+impl EngineVolume for TreeVolume {
+    fn known(&self) -> Known {
+        self.trust.known()
+    }
+
+    /// In the order of the heap.
+    fn verify(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<u64> {
+        self.checkpoint()?;
+        crate::tree::verify::verify(&*self.store, &self.slab, &mut self.engine, progress)
+    }
+
+    fn made(&mut self) -> Result<()> {
+        self.fetch_map()
+    }
+
+    fn info(&self) -> Result<VolumeInfo> {
         Ok(VolumeInfo {
-            volume: self.volume,
-            format: FORMAT_VERSION,
-            block_bytes: config.block_bytes,
-            capacity_blocks: self.limit.blocks(),
+            live_blocks: Some(self.engine.live_blocks()),
             epoch: self.state.record().epoch(),
-            passphrases: self.passphrases,
-            bytes_stored: self.store.list()?.iter().map(|(_, len)| len).sum(),
             memory_bytes: self.memory_bytes,
             replayed: self.replayed,
-            engine: EngineInfo::Tree(self.tree_info()),
+            verified: "bucket",
+            report: Arc::new(self.tree_info()),
+            ..VolumeInfo::of(self.limit.header(), &ENGINE, &*self.store)?
         })
+    }
+}
+
+impl Volume {
+    /// The volume, if it is on the tree engine.
+    pub fn tree(&mut self) -> Option<&mut TreeVolume> {
+        self.on()
     }
 }

@@ -68,6 +68,14 @@ pub struct Known {
     pub ended: bool,
 }
 
+impl Known {
+    /// The knowledge of a volume of which nothing is known yet, by a computer of this name.
+    pub fn nothing(volume: VolumeId, computer: ComputerId) -> Self {
+        let log = LogSeen::Mark(LogMark::default());
+        Self { volume, epoch: 0, digest: [0; 32], log, newest: None, computer, ended: false }
+    }
+}
+
 /// How safely a note is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {

@@ -43,15 +43,7 @@ impl Trust {
             Some(keeper) => keeper.take(volume)?,
             None => None,
         };
-        let new = Known {
-            volume,
-            epoch: 0,
-            digest: [0; 32],
-            log: LogSeen::Mark(LogMark::default()),
-            newest: None,
-            computer: ComputerId::generate(&mut randomness),
-            ended: false,
-        };
+        let new = Known::nothing(volume, ComputerId::generate(&mut randomness));
         let accepted = options.accept_rollback;
         let noted = before.unwrap_or(new);
         let before = before.filter(|_| !accepted);

@@ -134,8 +134,7 @@ impl TreeOram {
     fn begin_again(&mut self, ops: Vec<BlockOp>, seed: Option<u64>) -> Result<TreeJob> {
         self.expect_idle()?;
         ops.iter().try_for_each(|op| self.check_op(op))?;
-        let drawn = self.draw_seed();
-        let seed = seed.unwrap_or(drawn);
+        let seed = seed.unwrap_or_else(|| self.draw_seed());
         let mut batch = Batch::new(ops, seed);
         self.trees[0].changes.requests += batch.ops.len() as u64;
         self.take_from_plb(&mut batch);

@@ -1,6 +1,6 @@
-//! The header's fields of the sequential engine.
+//! The sequential engine's parameters in the header.
 
-use super::fields::{EngineKind, Fields, PARAMETER_BYTES, unknown_features};
+use crate::header::{PARAMETER_BYTES, Parameters};
 use crate::{Error, Result};
 use oblivio_engine::sequential::{Layout, MOST_BYTES, SequentialConfig};
 use zerocopy::little_endian::{U32, U64};
@@ -53,7 +53,7 @@ impl SequentialHeader {
 /// As stored.
 #[derive(Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
-struct Parameters {
+struct Own {
     blocks: U64,
     bucket_blocks: U32,
     queue_buckets: U32,
@@ -66,13 +66,13 @@ struct Parameters {
     log_quanta: U64,
 }
 
-const _: () = assert!(size_of::<Parameters>() == PARAMETER_BYTES);
+const _: () = assert!(size_of::<Own>() == PARAMETER_BYTES);
 
-/// The fields of a new volume.
-pub(super) fn fields_of(layout: &SequentialHeader) -> Result<Fields> {
+/// The parameters of a new volume.
+pub(super) fn parameters_of(layout: &SequentialHeader) -> Result<Parameters> {
     layout.check()?;
     let SequentialHeader { engine, quantum_writes, log_quanta, whole_table } = layout;
-    let parameters = Parameters {
+    let own = Own {
         blocks: U64::new(engine.blocks),
         bucket_blocks: U32::new(engine.bucket_blocks as u32),
         queue_buckets: U32::new(engine.queue_buckets as u32),
@@ -86,22 +86,22 @@ pub(super) fn fields_of(layout: &SequentialHeader) -> Result<Fields> {
     };
     let block_bytes = engine.block_bytes as u32;
     let flags = if *whole_table { WHOLE_TABLE } else { 0 };
-    Ok(Fields::new(EngineKind::Sequential, flags, block_bytes, transmute!(parameters)))
+    Ok(Parameters { flags, block_bytes, own: transmute!(own) })
 }
 
-/// Refuses fields unknown to this version.
-pub(super) fn refuse_unknown(fields: &Fields) -> Result<()> {
-    let own: Parameters = transmute!(fields.parameters);
-    if fields.flags.get() & !WHOLE_TABLE != 0 || own.reserved.get() != 0 {
-        return Err(unknown_features());
+/// Refuses parameters unknown to this version.
+pub(super) fn check(parameters: &Parameters) -> Result<()> {
+    let own: Own = transmute!(parameters.own);
+    if parameters.flags & !WHOLE_TABLE != 0 || own.reserved.get() != 0 {
+        return Err(Parameters::unknown());
     }
-    layout(fields).check().map_err(|error| Error::Unsupported(error.to_string()))
+    layout(parameters).check().map_err(|error| Error::Unsupported(error.to_string()))
 }
 
-/// Decodes the fields.
-pub(super) fn layout(fields: &Fields) -> SequentialHeader {
-    let own: Parameters = transmute!(fields.parameters);
-    let block_bytes = fields.block_bytes.get() as usize;
+/// Decodes the parameters.
+pub(super) fn layout(parameters: &Parameters) -> SequentialHeader {
+    let own: Own = transmute!(parameters.own);
+    let block_bytes = parameters.block_bytes as usize;
     let mut caches = SequentialConfig::new(block_bytes, own.blocks.get());
     if own.time_pages.get() > 0 {
         caches = caches.map_on_disk(own.time_pages.get().into());
@@ -117,6 +117,6 @@ pub(super) fn layout(fields: &Fields) -> SequentialHeader {
         },
         quantum_writes: own.quantum_writes.get().into(),
         log_quanta: own.log_quanta.get(),
-        whole_table: fields.flags.get() & WHOLE_TABLE != 0,
+        whole_table: parameters.flags & WHOLE_TABLE != 0,
     }
 }

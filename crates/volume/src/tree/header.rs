@@ -1,6 +1,6 @@
-//! The header's fields of the tree engine.
+//! The tree engine's parameters in the header.
 
-use super::fields::{EngineKind, Fields, PARAMETER_BYTES, unknown_features};
+use crate::header::{PARAMETER_BYTES, Parameters};
 use crate::tree::slab::{PAGE, SECTOR};
 use crate::{Error, Result};
 use oblivio_engine::tree::{Eviction, MapFormat, Recursion, TreeConfig};
@@ -21,7 +21,7 @@ const PAGE_SLOTS_FROM: usize = 16 << 10;
 /// As stored.
 #[derive(Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
-struct Parameters {
+struct Own {
     blocks_per_bucket: U32,
     evict_every: U32,
     fill_percent: U32,
@@ -33,14 +33,14 @@ struct Parameters {
     reserved: U32,
 }
 
-const _: () = assert!(size_of::<Parameters>() == PARAMETER_BYTES);
+const _: () = assert!(size_of::<Own>() == PARAMETER_BYTES);
 
-fn parameters(fields: &Fields) -> Parameters {
-    transmute!(fields.parameters)
+fn own(parameters: &Parameters) -> Own {
+    transmute!(parameters.own)
 }
 
-/// The fields of a new volume.
-pub(super) fn fields_of(config: &TreeConfig) -> Result<Fields> {
+/// The parameters of a new volume.
+pub(super) fn parameters_of(config: &TreeConfig) -> Result<Parameters> {
     config.validate().map_err(|error| Error::Invalid(error.to_string()))?;
     let (
         Eviction::Scheduled { every },
@@ -52,7 +52,7 @@ pub(super) fn fields_of(config: &TreeConfig) -> Result<Fields> {
     };
     let page = if config.block_bytes < PAGE_SLOTS_FROM { 0 } else { PAGE_SLOTS };
     let steps = if config.leaf_steps { LEAF_STEPS } else { 0 };
-    let parameters = Parameters {
+    let own = Own {
         blocks_per_bucket: U32::new(config.blocks_per_bucket as u32),
         evict_every: U32::new(every),
         fill_percent: U32::new(config.fill_percent),
@@ -64,26 +64,26 @@ pub(super) fn fields_of(config: &TreeConfig) -> Result<Fields> {
         reserved: U32::new(0),
     };
     let block_bytes = config.block_bytes as u32;
-    Ok(Fields::new(EngineKind::Tree, page | steps, block_bytes, transmute!(parameters)))
+    Ok(Parameters { flags: page | steps, block_bytes, own: transmute!(own) })
 }
 
-/// Refuses fields unknown to this version.
-pub(super) fn refuse_unknown(fields: &Fields) -> Result<()> {
-    let reserved = parameters(fields).reserved.get();
-    if fields.flags.get() & !(PAGE_SLOTS | LEAF_STEPS | LOWERED) != 0 || reserved != 0 {
-        return Err(unknown_features());
+/// Refuses parameters unknown to this version.
+pub(super) fn check(parameters: &Parameters) -> Result<()> {
+    let reserved = own(parameters).reserved.get();
+    if parameters.flags & !(PAGE_SLOTS | LEAF_STEPS | LOWERED) != 0 || reserved != 0 {
+        return Err(Parameters::unknown());
     }
-    config(fields).validate().map_err(|error| Error::Unsupported(error.to_string()))
+    config(parameters).validate().map_err(|error| Error::Unsupported(error.to_string()))
 }
 
 /// The engine, without memory for its cache.
-pub(super) fn config(fields: &Fields) -> TreeConfig {
-    let own = parameters(fields);
+pub(crate) fn config(parameters: &Parameters) -> TreeConfig {
+    let own = own(parameters);
     TreeConfig {
         blocks_per_bucket: own.blocks_per_bucket.get() as usize,
         eviction: Eviction::Scheduled { every: own.evict_every.get() },
         fill_percent: own.fill_percent.get(),
-        leaf_steps: fields.flags.get() & LEAF_STEPS != 0,
+        leaf_steps: parameters.flags & LEAF_STEPS != 0,
         map_format: MapFormat::Compressed { individual_bits: own.individual_bits.get() },
         on_chip_bytes: own.on_chip_bytes.get() as usize,
         recursion: Recursion::Unified {
@@ -91,25 +91,29 @@ pub(super) fn config(fields: &Fields) -> TreeConfig {
             plb_ways: own.plb_ways.get() as usize,
         },
         cache_bytes: 0,
-        ..TreeConfig::new(fields.block_bytes.get() as usize, own.capacity_blocks.get())
+        ..TreeConfig::new(parameters.block_bytes as usize, own.capacity_blocks.get())
     }
 }
 
-/// The fields with another limit, for a volume with `addressable` addressable blocks.
-pub(super) fn with_limit(fields: &Fields, blocks: u64, addressable: u64) -> Result<Fields> {
-    let config = config(fields).with_capacity(blocks);
+/// The parameters with another limit, for a volume with `addressable` addressable blocks.
+pub(super) fn with_limit(
+    parameters: &Parameters,
+    blocks: u64,
+    addressable: u64,
+) -> Result<Parameters> {
+    let config = config(parameters).with_capacity(blocks);
     let config = config.map_err(|error| Error::Invalid(error.to_string()))?;
-    let own = Parameters {
+    let own = Own {
         capacity_blocks: U64::new(config.capacity),
         on_chip_bytes: U64::new(config.on_chip_bytes as u64),
-        ..parameters(fields)
+        ..own(parameters)
     };
     let lowered = if blocks < addressable { LOWERED } else { 0 };
-    let flags = U32::new(fields.flags.get() & !LOWERED | lowered);
-    Ok(Fields { flags, parameters: transmute!(own), ..*fields })
+    let flags = parameters.flags & !LOWERED | lowered;
+    Ok(Parameters { flags, own: transmute!(own), ..*parameters })
 }
 
 /// The alignment of slots in the slab, in bytes.
-pub(super) fn slot_align(fields: &Fields) -> usize {
-    if fields.flags.get() & PAGE_SLOTS == 0 { SECTOR } else { PAGE }
+pub(super) fn slot_align(parameters: &Parameters) -> usize {
+    if parameters.flags & PAGE_SLOTS == 0 { SECTOR } else { PAGE }
 }

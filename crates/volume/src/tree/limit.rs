@@ -4,8 +4,9 @@
 //! changes it, and a restored old header has the old limit. At worst, nothing more fits into the
 //! volume until the limit is raised again.
 
-use super::{Header, tree};
+use super::header::{config, with_limit};
 use crate::Result;
+use crate::header::Header;
 use oblivio_crypto::{Mac, MasterKey};
 use oblivio_store::{PutMode, Store};
 
@@ -17,18 +18,18 @@ pub(crate) struct Limit {
 
 impl Limit {
     /// The limit in an unlocked header.
-    ///
-    /// # Errors
-    /// Never for a parsed header.
-    pub(crate) fn of(header: &Header, master: &MasterKey) -> Result<Self> {
-        let header = Header::parse(&header.to_bytes())?;
-        let mac = master.header_mac(header.volume());
-        Ok(Self { header, mac })
+    pub(crate) fn of(header: &Header, master: &MasterKey) -> Self {
+        Self { header: header.clone(), mac: master.header_mac(header.volume()) }
+    }
+
+    /// The header as stored.
+    pub(crate) fn header(&self) -> &Header {
+        &self.header
     }
 
     /// The most blocks that may exist.
     pub(crate) fn blocks(&self) -> u64 {
-        self.header.config().capacity
+        config(&self.header.parameters()).capacity
     }
 
     /// Replaces the stored header by one with another limit. `addressable` blocks are addressable.
@@ -37,15 +38,10 @@ impl Limit {
     /// `Invalid` for a limit that this volume cannot have, and those of the store. Then the old one
     /// or the new one is stored.
     pub(crate) fn set(&mut self, store: &dyn Store, blocks: u64, addressable: u64) -> Result<()> {
-        let fields = tree::with_limit(&self.header.fields, blocks, addressable)?;
-        let old = Header::parse(&self.header.to_bytes())?;
-        let new = Header { fields, mac: self.mac.bytes(&[fields_bytes(&fields)]), ..old };
-        new.save(store, PutMode::Replace)?;
-        self.header = new;
+        let parameters = with_limit(&self.header.parameters(), blocks, addressable)?;
+        let header = self.header.with_parameters(&parameters, &self.mac);
+        header.save(store, PutMode::Replace)?;
+        self.header = header;
         Ok(())
     }
-}
-
-fn fields_bytes(fields: &super::Fields) -> &[u8] {
-    zerocopy::IntoBytes::as_bytes(fields)
 }

@@ -1,0 +1,258 @@
+//! What an engine brings to a volume: a name, its parameters in the header, and how to open one.
+
+use crate::block::BlockSpace;
+use crate::header::{Header, Parameters, expect_empty};
+use crate::options::OpenOptions;
+use crate::trust::Known;
+use crate::{Error, Result};
+use oblivio_crypto::{KdfParams, MasterKey, Passphrase, VolumeId};
+use oblivio_store::{PutMode, Store};
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+/// An engine that volumes stand on. Its entry in the registry is all that others know of it.
+pub struct EngineEntry {
+    /// Its number in headers, for ever.
+    pub number: u32,
+    /// Its name.
+    pub name: &'static str,
+    /// Whether its accesses hide reads from a store that sees them.
+    pub hides_reads: bool,
+    /// Whether a volume may get another capacity.
+    pub resizes: bool,
+    /// Refuses parameters that it does not know or that cannot work.
+    pub check: fn(&Parameters) -> Result<()>,
+    /// The declared capacity, in blocks.
+    pub capacity_blocks: fn(&Parameters) -> u64,
+    /// Opens a volume; replays a session that did not end well.
+    pub open: fn(Opening<'_>) -> Result<Box<dyn EngineVolume>>,
+}
+
+impl PartialEq for EngineEntry {
+    fn eq(&self, other: &Self) -> bool {
+        self.number == other.number
+    }
+}
+
+impl Eq for EngineEntry {}
+
+impl fmt::Debug for EngineEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// A volume about to be opened, or made: its header is read and unlocked.
+pub struct Opening<'a> {
+    /// Its store, locked.
+    pub store: Arc<dyn Store>,
+    /// Its header.
+    pub header: &'a Header,
+    /// Its master key.
+    pub master: &'a MasterKey,
+    /// The caller's choices.
+    pub options: OpenOptions,
+}
+
+/// A volume on any engine.
+pub trait EngineVolume: BlockSpace + Any {
+    /// What this computer now knows of the volume.
+    fn known(&self) -> Known;
+
+    /// Information about the volume.
+    ///
+    /// # Errors
+    /// Those of the store.
+    fn info(&self) -> Result<VolumeInfo>;
+
+    /// Reads and authenticates everything; gives the number of [`VolumeInfo::verified`]. The order
+    /// reveals nothing.
+    ///
+    /// # Errors
+    /// `Tampered` names the first part that differs from its last write.
+    fn verify(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<u64>;
+
+    /// Called once the header of a new volume is stored.
+    ///
+    /// # Errors
+    /// Those of an access.
+    fn made(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Makes a volume in an empty store: its header comes last, and before it there is no volume.
+///
+/// # Errors
+/// `Exists` if there is a volume already, `Invalid` if there is something else; those of `make`.
+pub fn make<V: EngineVolume>(
+    engine: &EngineEntry,
+    store: Arc<dyn Store>,
+    passphrase: &Passphrase,
+    (parameters, kdf): (&Parameters, KdfParams),
+    options: OpenOptions,
+    make: impl FnOnce(Opening<'_>) -> Result<V>,
+) -> Result<V> {
+    store.lock()?;
+    expect_empty(&*store)?;
+    let randomness = &options.environment.randomness;
+    let (header, master) = Header::create(engine.number, parameters, passphrase, kdf, randomness)?;
+    let opening = Opening { store: Arc::clone(&store), header: &header, master: &master, options };
+    let mut volume = make(opening)?;
+    header.save(&*store, PutMode::IfAbsent)?;
+    volume.made()?;
+    Ok(volume)
+}
+
+/// Opens a volume that must be on this engine.
+///
+/// # Errors
+/// `Busy`, `Unsupported` (also for a volume on another engine), `WrongPassphrase`, `Tampered`;
+/// those of `open`.
+pub fn open_as<V>(
+    engine: &EngineEntry,
+    store: Arc<dyn Store>,
+    passphrase: &Passphrase,
+    options: OpenOptions,
+    open: impl FnOnce(Opening<'_>) -> Result<V>,
+) -> Result<V> {
+    store.lock()?;
+    let header = Header::load(&*store)?;
+    let master = header.unlock(passphrase)?;
+    if header.engine() != engine.number {
+        return Err(Error::Unsupported("the volume is on another engine".into()));
+    }
+    (engine.check)(&header.parameters())?;
+    open(Opening { store, header: &header, master: &master, options })
+}
+
+/// Reads a volume's header; refuses an engine, or a feature of it, that is not known.
+///
+/// # Errors
+/// `Unsupported`, and those of the store.
+pub(crate) fn load(
+    store: &dyn Store,
+    engines: &[&'static EngineEntry],
+) -> Result<(Header, &'static EngineEntry)> {
+    let header = Header::load(store)?;
+    let engine = engine_of(&header, engines)?;
+    Ok((header, engine))
+}
+
+/// The engine of a header.
+///
+/// # Errors
+/// `Unsupported` if it is none of these.
+pub(crate) fn engine_of(
+    header: &Header,
+    engines: &[&'static EngineEntry],
+) -> Result<&'static EngineEntry> {
+    let number = header.engine();
+    let engine = engines.iter().find(|engine| engine.number == number);
+    let engine =
+        engine.ok_or_else(|| Error::Unsupported(format!("engine {number} is not known")))?;
+    (engine.check)(&header.parameters())?;
+    Ok(engine)
+}
+
+/// What is readable without a passphrase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PublicHeader {
+    /// Its identity.
+    pub volume: VolumeId,
+    /// The format's version.
+    pub format: u32,
+    /// Its engine.
+    pub engine: &'static EngineEntry,
+    /// Bytes of user data in a block.
+    pub block_bytes: usize,
+    /// The declared capacity in bytes.
+    pub capacity_bytes: u64,
+    /// Passphrases that open the volume.
+    pub passphrases: usize,
+}
+
+impl PublicHeader {
+    /// Of a header whose engine is known.
+    pub(crate) fn of(header: &Header, engine: &'static EngineEntry) -> Self {
+        let parameters = header.parameters();
+        let blocks = (engine.capacity_blocks)(&parameters);
+        Self {
+            volume: header.volume(),
+            format: header.format(),
+            engine,
+            block_bytes: parameters.block_bytes as usize,
+            capacity_bytes: blocks.saturating_mul(u64::from(parameters.block_bytes)),
+            passphrases: header.passphrases(),
+        }
+    }
+}
+
+/// Information about an open volume.
+#[derive(Clone)]
+pub struct VolumeInfo {
+    /// Its identity.
+    pub volume: VolumeId,
+    /// The format's version.
+    pub format: u32,
+    /// Its engine.
+    pub engine: &'static EngineEntry,
+    /// Bytes of user data in a block.
+    pub block_bytes: usize,
+    /// The most blocks that the volume may hold.
+    pub capacity_blocks: u64,
+    /// Blocks that take space; `None` where all do.
+    pub live_blocks: Option<u64>,
+    /// The number of the last commit or state.
+    pub epoch: u64,
+    /// Passphrases that open the volume.
+    pub passphrases: usize,
+    /// Bytes in the store, all objects together.
+    pub bytes_stored: u64,
+    /// The memory budget.
+    pub memory_bytes: usize,
+    /// What the opening replayed of a session that did not end well: batches or writes.
+    pub replayed: u64,
+    /// What [`EngineVolume::verify`] counts.
+    pub verified: &'static str,
+    /// The engine's own report.
+    pub report: Arc<dyn Any + Send + Sync>,
+}
+
+impl VolumeInfo {
+    /// What the header and the store say; nothing of what only the engine knows.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn of(header: &Header, engine: &'static EngineEntry, store: &dyn Store) -> Result<Self> {
+        let PublicHeader { volume, format, block_bytes, passphrases, .. } =
+            PublicHeader::of(header, engine);
+        Ok(Self {
+            volume,
+            format,
+            engine,
+            block_bytes,
+            capacity_blocks: (engine.capacity_blocks)(&header.parameters()),
+            live_blocks: None,
+            epoch: 0,
+            passphrases,
+            bytes_stored: store.list()?.iter().map(|(_, len)| len).sum(),
+            memory_bytes: 0,
+            replayed: 0,
+            verified: "block",
+            report: Arc::new(()),
+        })
+    }
+
+    /// The engine's own report, if it is of this kind.
+    pub fn report<T: Any + Send + Sync>(&self) -> Option<&T> {
+        self.report.downcast_ref()
+    }
+}
+
+impl fmt::Debug for VolumeInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("VolumeInfo").field("volume", &self.volume).finish_non_exhaustive()
+    }
+}
