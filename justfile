@@ -52,7 +52,7 @@ sequential-damage volumes="4":
 # padding: `pairs` on blocks, disks, files and over NBD, and `mounts` through a real mount.
 padded-pairs pairs="1000" mounts="50":
     OBLIVIO_TRACE_PAIRS={{pairs}} cargo test --release -p oblivio-volume --test traces -- --nocapture pairs_of
-    OBLIVIO_TRACE_PAIRS={{pairs}} OBLIVIO_MOUNT_PAIRS={{mounts}} cargo test --release -p oblivio --lib -- --nocapture pairs_of
+    OBLIVIO_TRACE_PAIRS={{pairs}} OBLIVIO_MOUNT_PAIRS={{mounts}} cargo test --release -p oblivio-serve --lib -- --nocapture pairs_of
 
 # The stored bytes of a sequential volume of zeros (three times its size), as files for a randomness
 # battery.
@@ -65,24 +65,24 @@ shrink seeds="20":
 
 # Honest volumes under the audit, `runs` runs of `accesses` accesses: none may raise an alarm.
 audit-honest runs="2" accesses="50000":
-    OBLIVIO_AUDIT_RUNS={{runs}} OBLIVIO_AUDIT_ACCESSES={{accesses}} cargo test --release -p oblivio --lib honest_runs -- --ignored --nocapture
+    OBLIVIO_AUDIT_RUNS={{runs}} OBLIVIO_AUDIT_ACCESSES={{accesses}} cargo test --release -p oblivio-cli --lib honest_runs -- --ignored --nocapture
 
 # The command killed at random moments, this many times.
 kills times="200":
-    OBLIVIO_KILLS={{times}} cargo test --release -p oblivio --test kills -- --nocapture
+    OBLIVIO_KILLS={{times}} cargo test --release -p oblivio-cli --test kills -- --nocapture
 
 # A mount killed under load, this many times; then its store fails and stalls for 60 s.
 mount-kills times="200" outage="60":
-    OBLIVIO_MOUNT_KILLS={{times}} cargo test --release -p oblivio --test mount kills -- --nocapture
-    OBLIVIO_OUTAGE_SECONDS={{outage}} cargo test --release -p oblivio --lib outage -- --nocapture
+    OBLIVIO_MOUNT_KILLS={{times}} cargo test --release -p oblivio-cli --test mount kills -- --nocapture
+    OBLIVIO_OUTAGE_SECONDS={{outage}} cargo test --release -p oblivio-serve --lib outage -- --nocapture
 
 # The server of a disk killed under an ext4, this many times (needs root and loop devices).
 nbd-kills times="100":
-    OBLIVIO_NBD_KILLS={{times}} cargo test --release -p oblivio --test nbd ext4 -- --nocapture
+    OBLIVIO_NBD_KILLS={{times}} cargo test --release -p oblivio-cli --test nbd ext4 -- --nocapture
 
 # Clients of a disk's server, with and without TLS, beside this many idle connections.
 nbd-strangers strangers="500" tries="50":
-    OBLIVIO_STRANGERS={{strangers}} OBLIVIO_TRIES={{tries}} cargo test --release -p oblivio --lib strangers -- --nocapture --test-threads 1
+    OBLIVIO_STRANGERS={{strangers}} OBLIVIO_TRIES={{tries}} cargo test --release -p oblivio-serve --lib strangers -- --nocapture --test-threads 1
 
 # One table of docs/benchmarks.md: engine, profile, growth, stash, integrity, figure7, files, sweep,
 # breathe, mounted, latency.

@@ -1,7 +1,7 @@
 //! The messages of a disk's clients.
 
 use crate::input::Input;
-use oblivio::fuzzing::{Agreement, nbd_negotiation, nbd_transmission};
+use oblivio_serve::fuzzing::{Agreement, nbd_negotiation, nbd_transmission};
 use oblivio_volume::disk::Disk;
 use oblivio_volume::fs::testing::MemoryBlocks;
 use std::io::ErrorKind;

@@ -1,7 +1,7 @@
 //! The input of `oblivio watch`: from commands, and from browsers.
 
 use crate::input::Input;
-use oblivio::fuzzing::{self, Asked};
+use oblivio_serve::fuzzing::{self, Asked};
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 const PORT: u16 = 4000;

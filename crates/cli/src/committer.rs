@@ -1,13 +1,12 @@
 //! Commits during a long command: memory stays bounded and a crash loses little.
 
 use anyhow::Result;
+use oblivio_serve::CHANGE_BYTES;
 use oblivio_volume::fs::FileSystem;
 use std::time::{Duration, Instant};
 
 /// Limit of the bytes in one commit.
 pub const COMMIT_BYTES: u64 = 64 << 20;
-/// Weight of one change of the tree: about the size of its metadata.
-pub const CHANGE_BYTES: u64 = 4 << 10;
 /// Longest time between commits.
 const COMMIT_EVERY: Duration = Duration::from_secs(5);
 

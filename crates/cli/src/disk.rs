@@ -3,15 +3,16 @@
 use crate::args::ServeArgs;
 use crate::exit::usage;
 use crate::human;
-use crate::mount::{self, background, log};
-use crate::nbd::request::OnRequest;
+use crate::mount::background;
 use crate::open;
-use crate::queue::Pulse;
 use crate::recorder::Recorder;
 use crate::signals;
 use crate::unobserved;
-use crate::watch::Holds;
 use anyhow::{Context, Result};
+use oblivio_serve::Pulse;
+use oblivio_serve::layers::layers;
+use oblivio_serve::nbd::OnRequest;
+use oblivio_serve::watch::Holds;
 use oblivio_store::Store;
 use oblivio_volume::disk::Disk;
 use signal_hook::iterator::Signals;
@@ -54,7 +55,7 @@ pub fn begin(args: &ServeArgs) -> Result<Option<Arc<dyn Store>>> {
 /// Those of opening a volume; the volume holds no disk.
 pub fn open(args: &ServeArgs, store: Arc<dyn Store>) -> Result<Opened> {
     let recorder = Recorder::of(&args.open)?;
-    let (store, pulse) = mount::layers(mount::recorded(store, recorder.as_ref()));
+    let (store, pulse) = layers(Recorder::under(store, recorder.as_ref()));
     let opened = open::volume_over(store, &args.volume, &args.open, recorder.as_ref(), true);
     let (volume, publisher) = opened?;
     let signals = signals::catch()?;
@@ -76,6 +77,6 @@ pub fn announce(args: &ServeArgs, line: &str) -> Result<()> {
     } else if !args.open.quiet {
         human::say(format!("{line} Ctrl-C ends it."))?;
     }
-    log::ready();
+    background::ready();
     Ok(())
 }

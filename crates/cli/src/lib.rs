@@ -1,7 +1,6 @@
 //! The `oblivio` command: the only crate that knows terminals, the environment and local files.
 //!
-//! It is a library to let others measure a mount over any store and the disk server over any
-//! blocks, and to fuzz client input. Nothing else is for others.
+//! It is a library for its own tests only. Programs use the library `oblivio`.
 #![allow(clippy::disallowed_methods, reason = "a program reads clocks, starts threads and waits")]
 #![allow(clippy::print_stdout, reason = "a command writes to standard output")]
 
@@ -13,40 +12,30 @@ mod copy;
 mod demo;
 mod disk;
 mod exit;
-pub mod fuzzing;
 mod get;
 mod human;
 mod info;
 mod init;
-mod judge;
 mod list;
-mod memory;
+mod meeting;
 mod mount;
 mod nbd;
 mod open;
-#[cfg(test)]
-mod paired;
 mod passphrase;
 mod passphrases;
 mod progress;
 mod put;
-mod queue;
 mod recorder;
 mod remembered;
 mod remote;
 mod resize;
-mod server;
 mod signals;
 mod staging;
-mod strangers;
 mod tree;
 #[cfg(all(feature = "ublk", target_os = "linux"))]
 mod ublk;
 mod unobserved;
 mod watch;
-
-pub use mount::within::{Within, mount_within};
-pub use nbd::within::{Served, nbd_within};
 
 use anyhow::Result;
 use args::{Cli, Command, CompletionsArgs};

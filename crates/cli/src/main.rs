@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    oblivio::main()
+    oblivio_cli::main()
 }

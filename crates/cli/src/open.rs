@@ -2,12 +2,14 @@
 
 use crate::args::OpenArgs;
 use crate::exit::{Code, fault, usage};
+use crate::meeting;
 use crate::passphrase;
 use crate::recorder::Recorder;
 use crate::remembered::Remembered;
 use crate::unobserved::Unobserved;
-use crate::watch::{Holds, Publisher, WatchedStore};
 use anyhow::{Context, Result};
+use oblivio_serve::memory;
+use oblivio_serve::watch::{Holds, Publisher, WatchedStore};
 use oblivio_store::{LocalStore, PartitionStore, Store};
 use oblivio_volume::disk::{self, Disk};
 use oblivio_volume::fs::{FileSystem, Timestamp};
@@ -16,7 +18,7 @@ use oblivio_volume::{
 };
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 /// An open file system and what its volume reported about itself.
 pub struct Session {
@@ -50,7 +52,7 @@ pub fn options(folder: &Path, args: &OpenArgs, on_shown: Option<OnShown>) -> Res
     // A session without writes leaves no new state to remember.
     let remembered = if args.unobserved { remembered.unchanged() } else { remembered };
     Ok(OpenOptions {
-        memory_bytes: memory(args)?,
+        memory_bytes: wanted_memory(args)?,
         keeper: Some(Box::new(remembered)),
         accept_rollback: args.accept_rollback,
         pad: args.pad,
@@ -70,7 +72,7 @@ pub fn pace(accesses: u32) -> Pace {
     Pace { interval, batch: batch as usize }
 }
 
-fn memory(args: &OpenArgs) -> Result<usize> {
+fn wanted_memory(args: &OpenArgs) -> Result<usize> {
     // Without a size each engine takes its default.
     let bytes = args.memory.unwrap_or(0);
     usize::try_from(bytes).context("more memory than this computer can address")
@@ -83,10 +85,7 @@ pub fn volume(
     recorder: Option<&Recorder>,
 ) -> Result<(Volume, Publisher)> {
     let store = store(folder)?;
-    let store = match recorder {
-        Some(recorder) => recorder.over(store),
-        None => store,
-    };
+    let store = Recorder::under(store, recorder);
     volume_over(store, folder, args, recorder, false)
 }
 
@@ -110,7 +109,7 @@ pub fn volume_over(
     if let Some(recorder) = recorder {
         recorder.volume(header.volume.to_string(), header.engine.name);
     }
-    let publisher = Publisher::of(header.volume);
+    let publisher = meeting::publisher(header.volume);
     let closed = if header.engine.hides_reads {
         closed
     } else {
@@ -120,7 +119,7 @@ pub fn volume_over(
     let on_shown = both(publisher.callback(), recorder.map(Recorder::callback));
     let mut options = OpenOptions { short_pauses, ..options(folder, args, Some(on_shown))? };
     if short_pauses && header.engine.hides_reads && options.memory_bytes == 0 {
-        options.memory_bytes = crate::memory::of_server();
+        options.memory_bytes = memory::of_server();
     }
     let passphrase = passphrase::known(&args.passphrase)?;
     Ok((closed.open(&passphrase, options)?, publisher))
@@ -210,8 +209,5 @@ fn close<T>(
 
 /// The time of this computer's clock.
 pub fn now() -> Timestamp {
-    match SystemTime::now().duration_since(UNIX_EPOCH) {
-        Ok(after) => Timestamp { seconds: after.as_secs() as i64, nanos: after.subsec_nanos() },
-        Err(_) => Timestamp::default(),
-    }
+    SystemTime::now().into()
 }

@@ -156,6 +156,11 @@ impl Recorder {
         Arc::new(RecordStore::watching(store, see).whole())
     }
 
+    /// The store under the recorder, if there is one.
+    pub fn under(store: Arc<dyn Store>, recorder: Option<&Self>) -> Arc<dyn Store> {
+        recorder.map_or_else(|| Arc::clone(&store), |recorder| recorder.over(Arc::clone(&store)))
+    }
+
     /// The callback by which the volume reports each thing that its store was shown.
     pub fn callback(&self) -> OnShown {
         let (recording, begun) = (Arc::clone(&self.recording), self.begun);

@@ -8,10 +8,6 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock};
 use std::thread;
-use std::time::Duration;
-
-/// How long a store may do nothing while a server ends, and clients may take for their replies.
-pub const GRACE: Duration = Duration::from_secs(10);
 
 /// The signals that end or stop a process by default.
 const ALL: [i32; 8] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGALRM, SIGUSR1, SIGUSR2, SIGTSTP];

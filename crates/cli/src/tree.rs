@@ -7,8 +7,8 @@ use crate::open::{self, Session, now};
 use crate::remote::{
     self, Destination, Place, RemotePath, ends_in_slash, entries, in_words_of, is_not_found,
 };
-use crate::watch::OrdinaryEvent;
 use anyhow::{Context, Result};
+use oblivio_serve::watch::OrdinaryEvent;
 use oblivio_volume::Error;
 use oblivio_volume::fs::{FileKind, FileSystem, Ino, NewNode, RenameMode};
 use std::ffi::OsString;

@@ -3,8 +3,8 @@
 
 use crate::report::{Report, Table, bytes};
 use anyhow::{Result, ensure};
-use oblivio::mount_within;
 use oblivio_crypto::{KdfParams, Passphrase};
+use oblivio_serve::mount::within::mount_within;
 use oblivio_store::record::{Event, Op};
 use oblivio_store::{LocalStore, RecordStore, Store};
 use oblivio_testkit::latency::Latency;
@@ -195,10 +195,10 @@ fn library(args: &Args, folder: &Path) -> Result<Vec<Line>> {
 /// The same by a program on a mount.
 fn mounted(args: &Args, folder: &Path, dir: &Path) -> Result<Vec<Line>> {
     let (store, mut watch) = slow(args, folder)?;
-    let mount = watch.time("FUSE: mount", 0, || mount_within(store, &passphrase(), dir))?;
+    let mount = watch.time("FUSE: mount", 0, || Ok(mount_within(store, &passphrase(), dir)?))?;
     let used = on_mount(args, dir, &mut watch);
     // Also after a failure: the folder must be removed.
-    let ended = watch.time("FUSE: unmount", 0, || mount.end());
+    let ended = watch.time("FUSE: unmount", 0, || Ok(mount.end()?));
     used?;
     ended?;
     Ok(watch.lines)

@@ -23,7 +23,7 @@ impl Tool {
         };
         ensure!(
             path.is_file(),
-            "{} is not there; build it with `cargo build --release -p oblivio`",
+            "{} is not there; build it with `cargo build --release -p oblivio-cli`",
             path.display()
         );
         Ok(path)

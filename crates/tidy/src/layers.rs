@@ -4,7 +4,7 @@ use crate::finding::Finding;
 use crate::source::Source;
 
 /// Each crate of the product and what it may depend on, tests apart.
-const LAYERS: [(&str, &[&str]); 11] = [
+const LAYERS: [(&str, &[&str]); 12] = [
     ("crypto", &[]),
     // The store never sees a key: it is the adversary's view.
     ("store", &[]),
@@ -13,11 +13,12 @@ const LAYERS: [(&str, &[&str]); 11] = [
     ("audit", &["splitmix"]),
     ("volume", &["crypto", "engine", "store"]),
     ("ublk", &[]),
-    ("cli", &["crypto", "engine", "store", "volume", "audit", "ublk"]),
+    ("serve", &["crypto", "engine", "store", "volume", "ublk"]),
+    ("cli", &["crypto", "engine", "store", "volume", "audit", "serve"]),
     // What ships uses it in tests only, which are not looked at here.
     ("testkit", &["splitmix", "store"]),
     ("tidy", &[]),
-    ("lab", &["crypto", "engine", "store", "volume", "audit", "cli", "testkit"]),
+    ("lab", &["crypto", "engine", "store", "volume", "audit", "serve", "testkit"]),
 ];
 
 pub(crate) fn findings(sources: &[Source]) -> Vec<Finding> {
@@ -45,7 +46,7 @@ fn manifest(source: &Source) -> Vec<Finding> {
             rest[..end.unwrap_or(rest.len())].trim_start_matches('-')
         });
         let Some(used) = used.filter(|_| is_dependencies(section)) else { continue };
-        let used = if used.is_empty() { "cli" } else { used };
+        let used = if used.is_empty() { "oblivio" } else { used };
         if !allowed.contains(&used) {
             findings.push(Finding {
                 at: format!("{}:{}", source.path, at + 1),

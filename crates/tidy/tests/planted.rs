@@ -23,8 +23,8 @@ fn a_key_in_the_store() {
 
 #[test]
 fn an_upward_arrow() {
-    let text = "[dependencies]\noblivio = { path = \"../cli\" }\n";
-    one(&found("crates/volume/Cargo.toml", text), "volume depends on cli");
+    let text = "[dependencies]\noblivio = { path = \"../oblivio\" }\n";
+    one(&found("crates/volume/Cargo.toml", text), "volume depends on oblivio");
 }
 
 #[test]

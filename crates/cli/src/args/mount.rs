@@ -1,8 +1,8 @@
 //! A volume as a directory.
 
 use super::open::OpenArgs;
-use crate::mount::Look;
 use clap::Args;
+use oblivio_serve::mount::Look;
 use std::path::PathBuf;
 
 /// Use a volume as a directory, with any program

@@ -1,7 +1,7 @@
 //! A file of a volume, read piece by piece.
 
-use crate::watch::{OrdinaryEvent, Publisher};
 use anyhow::Result;
+use oblivio_serve::watch::{OrdinaryEvent, Publisher};
 use oblivio_volume::Error;
 use oblivio_volume::fs::{Attr, FileSystem};
 

@@ -4,14 +4,16 @@
 //! The second one reports errors there as usual, and leaves the terminal only when the mount (or
 //! the disk) works.
 
-use super::log;
 use crate::args::OpenArgs;
 use crate::exit::{Code, fault};
+use crate::human::plain;
 use crate::{open, passphrase};
 use anyhow::{Context, Result};
+use oblivio_serve::log;
 use oblivio_volume::read_header;
 use std::fs::File;
 use std::io::{Read, Write};
+use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -22,7 +24,8 @@ const UP: &[u8] = b"up\n";
 pub fn start(folder: &Path, args: &OpenArgs) -> Result<()> {
     read_header(open::store(folder)?.as_ref()).with_context(|| folder.display().to_string())?;
     let passphrase = passphrase::to_hand_over(&args.passphrase)?;
-    let mut words = super::as_mount_helper(std::env::args_os().collect()).into_iter().skip(1);
+    let mut words =
+        super::options::as_mount_helper(std::env::args_os().collect()).into_iter().skip(1);
     let command = words.next().context("no command")?;
     let mut again = Command::new(std::env::current_exe()?);
     again.arg(command).arg("--child").args(words).stdout(Stdio::piped());
@@ -55,7 +58,7 @@ pub fn up(line: Option<String>) -> Result<()> {
     std::env::set_current_dir("/")?;
     let mut out = std::io::stdout().lock();
     if let Some(line) = line {
-        writeln!(out, "{}", crate::human::plain(&line))?;
+        writeln!(out, "{}", plain(&line))?;
     }
     out.write_all(UP)?;
     out.flush()?;
@@ -65,4 +68,12 @@ pub fn up(line: Option<String>) -> Result<()> {
     rustix::stdio::dup2_stdout(&null)?;
     rustix::stdio::dup2_stderr(&null)?;
     Ok(())
+}
+
+/// Notifies systemd, if it started us and waits, that the server is up.
+pub fn ready() {
+    let Some(address) = std::env::var_os("NOTIFY_SOCKET") else { return };
+    if let Ok(socket) = UnixDatagram::unbound() {
+        let _ = socket.send_to(b"READY=1", Path::new(&address));
+    }
 }

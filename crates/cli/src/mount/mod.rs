@@ -1,69 +1,33 @@
-//! `mount` and `umount`: a volume as a directory, through FUSE.
-//!
-//! `fuse` decodes the kernel's requests into a queue, and one [`server`] works through it with
-//! `names`, `data` and `directories`. `session` holds the threads together, `stop` ends them well,
-//! `attach` and `umount` deal with the mount itself.
+//! `mount` and `umount`: a volume as a directory.
 
-mod attach;
 pub mod background;
-mod busy;
-mod convert;
-mod data;
-mod directories;
-mod errno;
-mod fuse;
-mod kernel;
-pub mod log;
-mod names;
 mod options;
-mod pulse;
-mod references;
-mod remount;
-mod reply;
-mod request;
-mod scarce;
-mod server;
-mod session;
-mod stop;
-#[cfg(test)]
-pub mod tests;
-mod umount;
-pub mod within;
-mod writers;
 
-pub use attach::Look;
 pub use options::as_mount_helper;
-pub use umount::run as umount;
 
-use crate::args::MountArgs;
+use crate::args::{MountArgs, UmountArgs};
 use crate::exit::{Code, fault, usage};
 use crate::human;
 use crate::open;
-use crate::queue::Pulse;
 use crate::recorder::Recorder;
 use crate::signals;
 use crate::unobserved;
-use crate::watch::{OrdinaryEvent, Publisher};
 use anyhow::{Context, Result};
-use oblivio_store::{Patience, RetryStore, Store, StoreError};
-use oblivio_volume::fs::{FileSystem, ROOT_INO, SetAttr, Timestamp};
-use pulse::PulseStore;
-use request::RequestKind;
-use session::Options;
+use oblivio_serve::Pulse;
+use oblivio_serve::layers::layers;
+use oblivio_serve::mount::{self as serve, Look, Lost, Options};
+use oblivio_serve::watch::Publisher;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
-
-/// Blocks of metadata prefetched before the mount is up.
-const READ_AHEAD: usize = 64;
 
 /// Runs `oblivio mount`.
 pub fn run(args: &MountArgs) -> Result<()> {
     let mut args = args.clone();
     options::apply(&mut args)?;
     if args.remount {
-        return remount::run(&args);
+        let look = Look { read_only: args.read_only, ..args.look.clone() };
+        return Ok(serve::remount(&args.dir, &look)?);
     }
     if !args.read_only {
         unobserved::refuse_changes(&args.open)?;
@@ -73,18 +37,18 @@ pub fn run(args: &MountArgs) -> Result<()> {
         return background::start(&args.volume, &args.open);
     }
     let recorder = Recorder::of(&args.open)?;
-    let (store, pulse) = layers(recorded(open::store(&volume)?, recorder.as_ref()));
+    let (store, pulse) = layers(Recorder::under(open::store(&volume)?, recorder.as_ref()));
     let opened = open::volume_over(store, &args.volume, &args.open, recorder.as_ref(), true)?;
     // From here on a signal ends the mount in order, not the process.
     let signals = signals::catch()?;
     // A padded operation that needs no access shows none. Names must not decide that, so all
     // metadata is read in advance, as far as memory takes it.
-    let ahead = if args.open.pad { usize::MAX } else { READ_AHEAD };
+    let ahead = if args.open.pad { usize::MAX } else { serve::READ_AHEAD };
     let open::Session { fs, publisher, .. } = open::file_system(opened, ahead)?;
     if !args.read_only {
-        adopt_root(&fs)?;
+        serve::adopt_root(&fs)?;
     }
-    let mounted = session::serve(fs, &dir, mount_options(&args, &volume, pulse, publisher))?;
+    let mounted = serve::serve(fs, &dir, mount_options(&args, &volume, pulse, publisher))?;
     if args.child {
         let (volume, dir) = (args.volume.display(), args.dir.display());
         let line = format!("Mounted {volume} on {dir}. `oblivio umount {dir}` unmounts.");
@@ -95,28 +59,9 @@ pub fn run(args: &MountArgs) -> Result<()> {
             "Mounted {volume} on {dir}. Ctrl-C or `oblivio umount {dir}` unmounts."
         ))?;
     }
-    log::ready();
-    Recorder::finish_after(recorder, stop::until_ended(mounted, &dir, signals))
-}
-
-/// The store below all layers, under the recorder if there is one.
-pub fn recorded(store: Arc<dyn Store>, recorder: Option<&Recorder>) -> Arc<dyn Store> {
-    recorder.map_or_else(|| Arc::clone(&store), |recorder| recorder.over(Arc::clone(&store)))
-}
-
-/// The layers that every server has between the volume and its store.
-pub fn layers(store: Arc<dyn Store>) -> (Arc<dyn Store>, Pulse) {
-    let pulse = Pulse::default();
-    let store = Arc::new(PulseStore::new(store, Arc::clone(&pulse)));
-    let store = RetryStore::new(store, Patience::default(), Box::new(tell_outage));
-    (Arc::new(store), pulse)
-}
-
-fn tell_outage(error: Option<&StoreError>) {
-    match error {
-        Some(error) => log::note(&format!("{error}; trying again until it works")),
-        None => log::note("the store works again"),
-    }
+    background::ready();
+    let ended = serve::until_ended(mounted, &dir, |ask| signals::forward(signals, ask));
+    Recorder::finish_after(recorder, ended.map_err(Into::into).and_then(lost_by_server))
 }
 
 fn mount_options(args: &MountArgs, volume: &Path, pulse: Pulse, publisher: Publisher) -> Options {
@@ -131,35 +76,41 @@ fn mount_options(args: &MountArgs, volume: &Path, pulse: Pulse, publisher: Publi
         commit_every: Duration::from_secs(args.commit_every),
         paced: args.open.pace.is_some(),
         timeout: Duration::from_secs(args.timeout),
-        on_request: Some(Box::new(move |kind, ino, offset, len| {
-            let event = match kind {
-                RequestKind::Read => OrdinaryEvent::read(ino, offset + len, offset, len),
-                RequestKind::Write => OrdinaryEvent::write(ino, offset + len, offset, len),
-                _ => return,
-            };
-            publisher.ordinary(event);
-        })),
+        on_request: Some(serve::report_to(publisher)),
         pulse,
     }
 }
 
-/// The root directory of an unused volume belongs to nobody: the first user to mount it gets it.
-fn adopt_root(fs: &FileSystem) -> Result<()> {
-    let root = fs.attr(ROOT_INO)?;
-    let uid = rustix::process::getuid().as_raw();
-    let gid = rustix::process::getgid().as_raw();
-    let never_owned = root.uid == 0 && root.gid == 0 && root.crtime == Timestamp::default();
-    let mut set = SetAttr::default();
-    if never_owned && uid != 0 {
-        (set.uid, set.gid) = (Some(uid), Some(gid));
+/// The server ended well, but this many files lost data before.
+fn lost_by_server(files: u64) -> Result<()> {
+    if files == 0 {
+        return Ok(());
     }
-    if root.mtime == Timestamp::default() {
-        set.mtime = Some(open::now());
-    }
-    if set != SetAttr::default() {
-        fs.set_attr(ROOT_INO, set)?;
-    }
-    Ok(())
+    let files = human::count(files, "file");
+    let what =
+        format!("something that programs wrote to {files} was lost when it could not be stored");
+    Err(fault(Code::General, what, "What was synced is safe. The log says what had failed."))
+}
+
+/// Runs `oblivio umount`.
+pub fn umount(args: &UmountArgs) -> Result<()> {
+    let mut silent = args.quiet;
+    let waiting = || {
+        if !std::mem::replace(&mut silent, true) {
+            eprintln!("oblivio: waiting for the last commit");
+        }
+    };
+    let Some(Lost { files, full }) = serve::umount(&args.dir, args.lazy, waiting)? else {
+        return Ok(());
+    };
+    // An earlier loss is no reason to stay mounted, but scripts must learn of it.
+    let (code, why) = match full {
+        true => (Code::Full, "there was no room for it"),
+        false => (Code::General, "it could not be stored"),
+    };
+    let files = human::count(files, "file");
+    let what = format!("unmounted, but something written to {files} was lost: {why}");
+    Err(fault(code, what, "What was synced is safe."))
 }
 
 /// Volume and directory by their full names, after checking both.
@@ -202,7 +153,7 @@ fn directory(args: &MountArgs) -> Result<PathBuf> {
         return Err(fault(Code::Path, what, "A volume is mounted on a directory."));
     }
     let dir = args.dir.canonicalize().with_context(|| shown.to_string())?;
-    if attach::mounted_on(&dir)?.is_some_and(|mount| mount.kind == umount::KIND) {
+    if serve::is_mounted(&dir)? {
         let what = format!("a volume is mounted on {shown} already");
         return Err(fault(Code::Busy, what, format!("Unmount it first: oblivio umount {shown}")));
     }

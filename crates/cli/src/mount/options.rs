@@ -1,8 +1,7 @@
 //! `-o` and the command lines of `mount` and `/etc/fstab`.
 
-use super::remount;
 use crate::args::MountArgs;
-use crate::exit::usage;
+use crate::exit::{Code, fault, usage};
 use crate::human::parse_size;
 use anyhow::Result;
 use std::ffi::OsString;
@@ -48,7 +47,11 @@ pub fn apply(args: &mut MountArgs) -> Result<()> {
     let options: Vec<String> = lists.iter().flat_map(|list| split(list)).collect();
     args.remount = options.iter().any(|option| option == "remount");
     if args.remount {
-        args.look = remount::current(&args.dir)?;
+        args.look = oblivio_serve::mount::current(&args.dir)?.ok_or_else(|| {
+            let shown = args.dir.display();
+            let what = format!("no volume is mounted on {shown}, so there is nothing to remount");
+            fault(Code::Path, what, "`findmnt -t fuse.oblivio` lists what is.")
+        })?;
         args.read_only |= args.look.read_only;
     }
     for option in &options {

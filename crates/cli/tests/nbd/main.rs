@@ -2,7 +2,7 @@
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 
 mod audits;
-#[path = "../../src/nbd/tests/authority.rs"]
+#[path = "../../../serve/src/nbd/tests/authority.rs"]
 mod authority;
 mod clients;
 #[path = "../common/mod.rs"]

@@ -3,7 +3,7 @@
 use super::systems::System;
 use super::turning::{CACHED, Turning};
 use anyhow::{Context, Result, ensure};
-use oblivio::nbd_within;
+use oblivio_serve::nbd::within::nbd_within;
 use oblivio_store::{LocalStore, Store};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::MetadataExt;
@@ -56,7 +56,7 @@ pub fn run(args: &Args) -> Result<()> {
             turning.turn();
         }
     }
-    served.end()
+    Ok(served.end()?)
 }
 
 /// A served disk. On drop it is stopped and removed.

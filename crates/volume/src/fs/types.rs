@@ -1,5 +1,7 @@
 //! The arguments and answers of the file system's callers.
 
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
 /// The number of a file, directory or link; never reused within a volume.
 pub type Ino = u64;
 
@@ -62,6 +64,41 @@ pub struct Timestamp {
     pub seconds: i64,
     /// The rest, below 1,000,000,000.
     pub nanos: u32,
+}
+
+impl From<SystemTime> for Timestamp {
+    fn from(at: SystemTime) -> Self {
+        let after = match at.duration_since(UNIX_EPOCH) {
+            Ok(after) => after,
+            Err(before) => return Self::before_1970(before.duration()),
+        };
+        let seconds = i64::try_from(after.as_secs()).unwrap_or(i64::MAX);
+        Self { seconds, nanos: after.subsec_nanos() }
+    }
+}
+
+impl Timestamp {
+    /// The nanoseconds count forwards there too.
+    fn before_1970(distance: Duration) -> Self {
+        let seconds = 0i64.checked_sub_unsigned(distance.as_secs()).unwrap_or(i64::MIN);
+        match distance.subsec_nanos() {
+            0 => Self { seconds, nanos: 0 },
+            nanos => Self { seconds: seconds.saturating_sub(1), nanos: 1_000_000_000 - nanos },
+        }
+    }
+}
+
+impl From<Timestamp> for SystemTime {
+    /// A time that the system cannot express becomes the beginning of 1970.
+    fn from(at: Timestamp) -> Self {
+        let nanos = Duration::from_nanos(u64::from(at.nanos));
+        let seconds = Duration::from_secs(at.seconds.unsigned_abs());
+        let whole = match at.seconds {
+            0.. => UNIX_EPOCH.checked_add(seconds),
+            _ => UNIX_EPOCH.checked_sub(seconds),
+        };
+        whole.and_then(|whole| whole.checked_add(nanos)).unwrap_or(UNIX_EPOCH)
+    }
 }
 
 /// Everything known of an inode without reading its data.
@@ -208,4 +245,17 @@ pub struct CheckReport {
     pub blocks: u64,
     /// Everything wrong; empty when all is well.
     pub problems: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_keep_their_place_before_and_after_1970() {
+        for (seconds, nanos) in [(0, 0), (5, 999_999_999), (-1, 0), (-1, 1), (-77, 999_999_999)] {
+            let at = Timestamp { seconds, nanos };
+            assert_eq!(Timestamp::from(SystemTime::from(at)), at);
+        }
+    }
 }

@@ -1,0 +1,22 @@
+//! The numbers that scripts rely on.
+
+/// The exit codes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Code {
+    General = 1,
+    Usage = 2,
+    /// Not found, or exists already.
+    Path = 3,
+    Passphrase = 4,
+    Tampered = 5,
+    RolledBack = 6,
+    Full = 7,
+    Busy = 8,
+    NotAVolume = 9,
+    /// Some files failed; the others succeeded.
+    Partial = 10,
+    /// A different volume than before at this place.
+    OtherVolume = 11,
+    /// The reader of our output went away; the shell's code for SIGPIPE.
+    Pipe = 141,
+}

@@ -1,0 +1,31 @@
+//! The servers of Oblivio's volumes: a mount through FUSE, a disk over NBD or the kernel's ublk
+//! driver, a live page of what the storage sees.
+//!
+//! It takes plain options, and knows neither command lines nor terminals, exit codes or home
+//! directories: the `oblivio` command is a thin layer over it. [`mount::within`] and
+//! [`nbd::within`] serve a volume inside the process that uses it.
+#![allow(clippy::disallowed_methods, reason = "a server reads clocks, starts threads and waits")]
+
+pub mod ending;
+mod error;
+pub mod fuzzing;
+mod judge;
+pub mod layers;
+pub mod log;
+pub mod memory;
+pub mod mount;
+pub mod nbd;
+#[cfg(test)]
+mod paired;
+pub mod plain;
+mod pulse;
+mod queue;
+mod server;
+mod strangers;
+#[cfg(all(feature = "ublk", target_os = "linux"))]
+pub mod ublk;
+pub mod watch;
+
+pub use error::{Error, Result, Unsafe};
+pub use queue::Pulse;
+pub use server::CHANGE_BYTES;

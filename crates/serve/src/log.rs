@@ -1,0 +1,29 @@
+//! Messages to the administrator of a server: on standard error, or in the system's log once the
+//! process is in the background.
+
+use crate::plain::plain;
+use std::io::Write;
+use std::os::unix::net::UnixDatagram;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+static BACKGROUND: AtomicBool = AtomicBool::new(false);
+
+/// From now on nobody reads standard error.
+pub fn to_background() {
+    BACKGROUND.store(true, Ordering::Relaxed);
+}
+
+/// Reports an event that no request caused.
+pub fn note(line: &str) {
+    let line = plain(line);
+    if !BACKGROUND.load(Ordering::Relaxed) {
+        // The reader may have gone; that must not end the server.
+        let _ = writeln!(std::io::stderr(), "oblivio: {line}");
+        return;
+    }
+    // Facility daemon, severity warning. Without a log the message is dropped.
+    if let Ok(socket) = UnixDatagram::unbound() {
+        let text = format!("<28>oblivio[{}]: {line}", std::process::id());
+        let _ = socket.send_to(text.as_bytes(), "/dev/log");
+    }
+}

@@ -1,0 +1,38 @@
+//! A volume as a directory, through FUSE.
+//!
+//! `fuse` decodes the kernel's requests into a queue, and one [`server`] works through it with
+//! `names`, `data` and `directories`. `session` holds the threads together, `stop` ends them well,
+//! `attach`, `remount` and `umount` deal with the mount itself.
+
+mod adopt;
+mod attach;
+mod busy;
+mod convert;
+mod data;
+mod directories;
+mod errno;
+mod fault;
+mod fuse;
+mod kernel;
+mod names;
+mod references;
+mod remount;
+mod reply;
+mod request;
+mod scarce;
+mod server;
+mod session;
+mod stop;
+#[cfg(test)]
+pub(crate) mod tests;
+mod umount;
+pub mod within;
+mod writers;
+
+pub use adopt::adopt_root;
+pub use attach::{Look, is_mounted};
+pub use fault::{Fault, Refusal};
+pub use remount::{current, remount};
+pub use session::{Mounted, Options, READ_AHEAD, report_to, serve};
+pub use stop::until_ended;
+pub use umount::{Lost, umount};

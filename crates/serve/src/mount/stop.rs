@@ -1,0 +1,155 @@
+//! How a mount ends: by being unmounted, or by a signal.
+//!
+//! The first signal unmounts, which makes the kernel write back its cache, and then commits. The
+//! second one, or ten seconds without progress of the store, ends at any price.
+
+use super::attach::{self, Stuck};
+use super::busy;
+use super::request::Queue;
+use super::session::Mounted;
+use crate::ending::{AskToEnd, GRACE};
+use crate::error::{Error, Result, Unsafe};
+use crate::log;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+enum Event {
+    Signal,
+    Detached(Result<(), Stuck>),
+    Ended(Result<()>),
+}
+
+/// The stage of ending.
+enum Stage {
+    Serving,
+    /// Asked to end; waits for the unmount and the last commit.
+    Ending {
+        since: Instant,
+    },
+    /// Not unmounted, because it is in use.
+    Busy,
+    /// Detached; its users go on.
+    Detached,
+}
+
+/// Serves until the mount has ended and all is committed, or until it is given up. `hear` gets what
+/// to call for each signal. Returns the number of files that lost data.
+///
+/// # Errors
+/// The server failed, or was given up.
+pub fn until_ended(
+    mounted: Mounted,
+    dir: &Path,
+    hear: impl FnOnce(AskToEnd) -> io::Result<()>,
+) -> Result<u64> {
+    let (tell, events) = channel();
+    let signal = tell.clone();
+    hear(Box::new(move || drop(signal.send(Event::Signal))))?;
+    let (queue, lost) = (Arc::clone(&mounted.queue), Arc::clone(&mounted.lost));
+    let ended = tell.clone();
+    thread::Builder::new().name("end".into()).spawn(move || {
+        let _ = ended.send(Event::Ended(mounted.wait()));
+    })?;
+    Ending { dir: dir.to_owned(), queue, tell, stage: Stage::Serving }.run(&events)?;
+    Ok(lost.load(Ordering::Relaxed))
+}
+
+struct Ending {
+    dir: PathBuf,
+    queue: Arc<Queue>,
+    tell: Sender<Event>,
+    stage: Stage,
+}
+
+impl Ending {
+    fn run(mut self, events: &Receiver<Event>) -> Result<()> {
+        loop {
+            match events.recv_timeout(Duration::from_millis(500)) {
+                Ok(Event::Signal) => {
+                    if self.signal()? {
+                        return self.give_up();
+                    }
+                }
+                Ok(Event::Detached(result)) => self.detached(result),
+                Ok(Event::Ended(result)) => {
+                    // It may have ended by itself, with the directory still attached.
+                    if result.is_err() {
+                        let _ = attach::detach(&self.dir, true);
+                    }
+                    return result.map_err(uncommitted);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            }
+            if let Stage::Ending { since } = self.stage
+                && since.elapsed() >= GRACE
+                && self.queue.idle_for() >= GRACE
+            {
+                return self.give_up();
+            }
+        }
+    }
+
+    /// Handles a signal; returns whether to give up.
+    fn signal(&mut self) -> Result<bool> {
+        match self.stage {
+            Stage::Serving => {
+                self.stage = Stage::Ending { since: Instant::now() };
+                let (dir, tell) = (self.dir.clone(), self.tell.clone());
+                // The kernel first writes back its cache, which takes as long as the store takes.
+                thread::Builder::new().name("detach".into()).spawn(move || {
+                    let _ = tell.send(Event::Detached(attach::detach(&dir, false)));
+                })?;
+            }
+            Stage::Busy => {
+                log::note("detached; it ends when the last file is closed. Once more ends it now");
+                self.stage = Stage::Detached;
+                let _ = attach::detach(&self.dir, true);
+            }
+            // Nobody will close the open files; their written data is kept all the same.
+            Stage::Detached => {
+                self.stage = Stage::Ending { since: Instant::now() };
+                self.queue.close();
+            }
+            Stage::Ending { .. } => return Ok(true),
+        }
+        Ok(false)
+    }
+
+    fn detached(&mut self, result: Result<(), Stuck>) {
+        match result {
+            Ok(()) => {}
+            Err(Stuck::Busy) => {
+                log::note(&format!(
+                    "{}. Close that and end it again; if you do it now, it is detached as it is",
+                    busy::in_use(&self.dir)
+                ));
+                self.stage = Stage::Busy;
+                drop(Mounted::commit(&self.queue));
+            }
+            // Another process was quicker, or the kernel has closed it: the session ends by itself.
+            Err(Stuck::Other(error)) => {
+                log::note(&error.line());
+                self.stage = Stage::Busy;
+            }
+        }
+    }
+
+    /// The store does not answer. All waiting callers get an error, or neither they nor the kernel
+    /// could get rid of the mount.
+    fn give_up(self) -> Result<()> {
+        self.queue.kill();
+        let _ = attach::detach(&self.dir, true);
+        Err(Error::GivenUp(Unsafe::Uncommitted))
+    }
+}
+
+/// Adds that the last commit failed.
+fn uncommitted(error: Error) -> Error {
+    Error::Ended { what: "the mount", lost: Unsafe::Uncommitted, source: Box::new(error) }
+}

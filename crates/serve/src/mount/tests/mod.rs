@@ -1,0 +1,182 @@
+//! The queue, its deadline and the server without a kernel, over a volume that stalls.
+
+mod deadline;
+pub(crate) mod flaky;
+mod mounted;
+mod outage;
+mod padded;
+mod serving;
+
+use super::request::{Answer, Caller, Op, Place, Queue};
+use super::scarce::Scarce;
+use super::server::{Late, OnRequest, Server, Settings};
+use crate::queue::Pulse;
+use fuser::Errno;
+use oblivio_engine::{BlockAnswer, BlockOp};
+use oblivio_volume::fs::testing::MemoryBlocks;
+use oblivio_volume::fs::{FileSystem, ROOT_INO};
+use oblivio_volume::{BlockSpace, Result};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// Stalls commits and accesses while it is shut.
+#[derive(Clone, Default)]
+struct Gate(Arc<(Mutex<bool>, Condvar)>);
+
+impl Gate {
+    fn shut(&self, shut: bool) {
+        *self.0.0.lock().expect("the gate") = shut;
+        self.0.1.notify_all();
+    }
+
+    fn pass(&self) {
+        let shut = self.0.0.lock().expect("the gate");
+        drop(self.0.1.wait_while(shut, |shut| *shut).expect("the gate"));
+    }
+}
+
+/// Blocks in memory behind a gate; counts the calls.
+struct Blocks {
+    inner: Box<dyn BlockSpace>,
+    gate: Gate,
+    counts: Arc<Counts>,
+}
+
+#[derive(Default)]
+struct Counts {
+    accesses: AtomicU64,
+    commits: AtomicU64,
+}
+
+impl BlockSpace for Blocks {
+    fn block_bytes(&self) -> usize {
+        self.inner.block_bytes()
+    }
+    fn capacity_blocks(&self) -> u64 {
+        self.inner.capacity_blocks()
+    }
+    fn reserve(&mut self, blocks: u64) -> Result<()> {
+        self.inner.reserve(blocks)
+    }
+    fn access(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
+        self.gate.pass();
+        self.counts.accesses.fetch_add(1, Ordering::Relaxed);
+        self.inner.access(ops)
+    }
+    fn root(&self) -> &[u8] {
+        self.inner.root()
+    }
+    fn set_root(&mut self, root: &[u8]) {
+        self.inner.set_root(root);
+    }
+    fn commit(&mut self) -> Result<()> {
+        self.gate.pass();
+        self.counts.commits.fetch_add(1, Ordering::Relaxed);
+        self.inner.commit()
+    }
+    fn cache_budget(&self) -> usize {
+        self.inner.cache_budget()
+    }
+}
+
+/// A server and its queue.
+struct Rig {
+    queue: Arc<Queue>,
+    gate: Gate,
+    counts: Arc<Counts>,
+    late: Receiver<Late>,
+    server: JoinHandle<Result<()>>,
+    blocks: MemoryBlocks,
+    stalls: Arc<AtomicU64>,
+}
+
+impl Rig {
+    fn new(timeout: Duration) -> Self {
+        Self::with(timeout, None, Pulse::default())
+    }
+
+    fn with(timeout: Duration, on_request: Option<OnRequest>, pulse: Pulse) -> Self {
+        let blocks = MemoryBlocks::new(4096, 1 << 16, 4 << 20);
+        let (gate, counts) = (Gate::default(), Arc::<Counts>::default());
+        let space =
+            Blocks { inner: blocks.boxed(), gate: gate.clone(), counts: Arc::clone(&counts) };
+        let fs = FileSystem::format(Box::new(space)).expect("an empty file system");
+        let queue = Arc::new(Queue::new(timeout, pulse));
+        let (tell, late) = channel();
+        let commit_every = Duration::from_secs(3600);
+        let (scarce, lost) = (Scarce::new(channel().0), Arc::default());
+        let unlearn = None;
+        let settings = Settings {
+            commit_every,
+            paced: false,
+            on_request,
+            late: Some(tell),
+            scarce,
+            lost,
+            unlearn,
+        };
+        let server = Server::new(fs, Arc::clone(&queue), settings);
+        let server = thread::spawn(move || server.run());
+        let (watched, stalls) = (Arc::clone(&queue), Arc::<AtomicU64>::default());
+        let count = Arc::clone(&stalls);
+        thread::spawn(move || {
+            watched.watch(|_| {
+                count.fetch_add(1, Ordering::Relaxed);
+            });
+        });
+        Rig { queue, gate, counts, late, server, blocks, stalls }
+    }
+
+    /// Sends a request; the answer comes through the channel.
+    fn send(&self, op: Op) -> Receiver<std::result::Result<Answer, Errno>> {
+        send(&self.queue, op)
+    }
+
+    /// Sends a request and waits; an error as its number.
+    fn ask(&self, op: Op) -> std::result::Result<Answer, i32> {
+        let answer = self.send(op).recv_timeout(Duration::from_secs(20)).expect("an answer");
+        answer.map_err(Errno::code)
+    }
+
+    fn create(&self, name: &str) -> (u64, u64) {
+        match self.ask(create(name)) {
+            Ok(Answer::Created(attr, fh)) => (attr.ino, fh),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Ends the server well.
+    fn end(self) -> MemoryBlocks {
+        self.queue.close();
+        self.server.join().expect("no panic").expect("a last commit");
+        self.blocks
+    }
+}
+
+/// Sends a request; the answer comes through the channel.
+fn send(queue: &Queue, op: Op) -> Receiver<std::result::Result<Answer, Errno>> {
+    let (tell, answer): (Sender<_>, _) = channel();
+    queue.push(op, Box::new(move |result| drop(tell.send(result))));
+    answer
+}
+
+fn place(name: &str) -> Place {
+    Place { parent: ROOT_INO, name: name.into() }
+}
+
+fn create(name: &str) -> Op {
+    Op::Create { at: place(name), mode: 0o100_644, exclusive: true, caller: Caller::default() }
+}
+
+fn write((ino, fh): (u64, u64), offset: u64, data: &[u8]) -> Op {
+    Op::Write { ino, fh, offset, data: data.to_vec(), cached: false, kill: None }
+}
+
+fn read((ino, fh): (u64, u64), offset: u64, len: u32) -> Op {
+    Op::Read { ino, fh, offset, len }
+}
+
+const EIO: i32 = 5;

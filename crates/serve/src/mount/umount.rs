@@ -1,0 +1,121 @@
+//! Ends a mount from another process, and returns when everything is safe and the volume is free
+//! again.
+
+use super::attach::{self, Stuck};
+use super::busy;
+use super::data::{LOST_NAME, NO_ROOM, SERVER_NAME};
+use super::fault::Fault;
+use crate::error::Result;
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::process::{Pid, PidfdFlags};
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+/// Files that lost data written by programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lost {
+    /// Their number, at least one.
+    pub files: u64,
+    /// At least one of them for want of room.
+    pub full: bool,
+}
+
+/// Unmounts a directory, and waits until its volume is free. `lazy` detaches it at once, even if in
+/// use. `waiting` is called while the last commit takes long. An earlier loss of data is no reason
+/// to stay mounted: it is returned.
+///
+/// # Errors
+/// No volume is mounted there; it is in use; not everything could be made safe.
+pub fn umount(dir: &Path, lazy: bool, waiting: impl FnMut()) -> Result<Option<Lost>> {
+    let shown = dir;
+    let dir = absolute(dir)?;
+    if !attach::is_mounted(&dir)? {
+        return Err(Fault::NotMounted(shown.to_owned()).into());
+    }
+    // A mount whose server was killed does not answer and has nothing to lose.
+    let server = server(&dir);
+    let mut lost = None;
+    if server.is_some() && !lazy {
+        synced(&dir)?;
+        lost = Lost::of(&dir);
+    }
+    match attach::detach(&dir, lazy) {
+        Ok(()) => {}
+        Err(Stuck::Busy) => return Err(busy::in_use(&dir).into()),
+        Err(Stuck::Other(error)) => return Err(error),
+    }
+    match server {
+        // Its users may keep it for days.
+        Some(_) if lazy => Ok(None),
+        Some(server) => ended(&server, waiting).map(|()| lost),
+        None => Ok(None),
+    }
+}
+
+impl Lost {
+    /// Asks the server of a mount.
+    fn of(dir: &Path) -> Option<Self> {
+        let value = asked(dir, LOST_NAME)?;
+        let (files, full) = match value.strip_suffix(NO_ROOM) {
+            Some(files) => (files, true),
+            None => (value.as_str(), false),
+        };
+        let files = files.parse().ok().filter(|files| *files > 0)?;
+        Some(Self { files, full })
+    }
+}
+
+/// The full name without asking the mount itself, which may be dead.
+fn absolute(dir: &Path) -> Result<PathBuf> {
+    if let Ok(dir) = dir.canonicalize() {
+        return Ok(dir);
+    }
+    let dir = std::path::absolute(dir)?;
+    match (dir.parent().map(Path::canonicalize), dir.file_name()) {
+        (Some(Ok(parent)), Some(name)) => Ok(parent.join(name)),
+        _ => Ok(dir),
+    }
+}
+
+/// The process that serves the mount.
+fn server(dir: &Path) -> Option<OwnedFd> {
+    let id = asked(dir, SERVER_NAME)?.parse().ok()?;
+    rustix::process::pidfd_open(Pid::from_raw(id)?, PidfdFlags::empty()).ok()
+}
+
+/// The server's answer, in an attribute of its root.
+fn asked(dir: &Path, name: &[u8]) -> Option<String> {
+    let mut value = [0; 32];
+    let len = rustix::fs::getxattr(dir, std::str::from_utf8(name).ok()?, &mut value).ok()?;
+    String::from_utf8(value.get(..len)?.to_vec()).ok()
+}
+
+/// Makes everything written durable; on failure the mount stays.
+fn synced(dir: &Path) -> Result<()> {
+    let sync = || -> std::io::Result<()> {
+        let root = File::open(dir)?;
+        rustix::fs::syncfs(&root)?;
+        Ok(rustix::fs::fsync(&root)?)
+    };
+    // The kernel reports earlier failed writes once, and the server knows of those. A second error
+    // is a present one.
+    sync().or_else(|_| sync()).map_err(|error| {
+        let dir = dir.to_owned();
+        Fault::NotSynced { dir, error }.into()
+    })
+}
+
+/// Waits for the end of the server: until then the volume is not free.
+fn ended(server: &OwnedFd, mut waiting: impl FnMut()) -> Result<()> {
+    let mut watched = [PollFd::new(server, PollFlags::IN)];
+    let patience = Timespec { tv_sec: 3, tv_nsec: 0 };
+    loop {
+        match rustix::event::poll(&mut watched, Some(&patience)) {
+            Ok(0) => waiting(),
+            Err(rustix::io::Errno::INTR) => {}
+            Ok(_) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}

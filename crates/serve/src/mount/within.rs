@@ -1,0 +1,49 @@
+//! A mount in the process that uses it, over any store of that process.
+
+use super::attach::{self, Stuck};
+use super::busy;
+use super::session::{Mounted, Options, READ_AHEAD, serve};
+use crate::error::Result;
+use crate::layers::layers;
+use oblivio_crypto::Passphrase;
+use oblivio_store::Store;
+use oblivio_volume::fs::FileSystem;
+use oblivio_volume::{OpenOptions, Volume};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// A mounted volume.
+pub struct Within {
+    mounted: Mounted,
+    dir: PathBuf,
+}
+
+/// Opens the volume in a store and mounts it, as `oblivio mount` does.
+///
+/// # Errors
+/// Those of the volume; that of the system if it refuses the mount.
+pub fn mount_within(store: Arc<dyn Store>, passphrase: &Passphrase, dir: &Path) -> Result<Within> {
+    let (store, pulse) = layers(store);
+    let open = OpenOptions { short_pauses: true, ..OpenOptions::default() };
+    let fs = FileSystem::open_ahead(Box::new(Volume::open(store, passphrase, open)?), READ_AHEAD)?;
+    fs.set_clock(Box::new(|| SystemTime::now().into()));
+    // The list of mounts has its full name.
+    let dir = dir.canonicalize()?;
+    let mounted = serve(fs, &dir, Options { pulse, ..Options::default() })?;
+    Ok(Within { mounted, dir })
+}
+
+impl Within {
+    /// Unmounts, and returns when everything is committed.
+    ///
+    /// # Errors
+    /// Those of the unmount and of the last commit.
+    pub fn end(self) -> Result<()> {
+        match attach::detach(&self.dir, false) {
+            Ok(()) => self.mounted.wait(),
+            Err(Stuck::Busy) => Err(busy::in_use(&self.dir).into()),
+            Err(Stuck::Other(error)) => Err(error),
+        }
+    }
+}

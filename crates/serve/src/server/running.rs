@@ -1,0 +1,65 @@
+//! The threads of a server, and how it ends.
+
+use crate::error::{self, Error};
+use crate::log;
+use crate::queue::{Queue, Refusal};
+use oblivio_volume::Result;
+use std::io;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+/// A server at work on a thread of its own.
+pub struct Running(JoinHandle<Result<()>>);
+
+impl Running {
+    /// Starts a server, and the clock that answers for a stalled store.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn start<Op, A, E>(
+        queue: &Arc<Queue<Op, A, E>>,
+        serve: impl FnOnce() -> Result<()> + Send + 'static,
+    ) -> io::Result<Self>
+    where
+        Op: Send + 'static,
+        A: Send + 'static,
+        E: Refusal,
+    {
+        let watched = Arc::clone(queue);
+        // Whatever ends the server, every request gets an answer.
+        let end = End(Arc::clone(queue));
+        thread::Builder::new().name("deadline".into()).spawn(move || {
+            watched.watch(|waited| {
+                log::note(&format!(
+                    "the store has not answered for {} seconds; until it does, whoever waits gets \
+                     an error",
+                    waited.as_secs_f64()
+                ));
+            });
+        })?;
+        let server = thread::Builder::new().name("server".into()).spawn(move || {
+            let _end = end;
+            serve()
+        })?;
+        Ok(Running(server))
+    }
+
+    /// Waits until the server has ended and everything is committed.
+    ///
+    /// # Errors
+    /// The error that ended it.
+    pub fn wait(self) -> error::Result<()> {
+        match self.0.join() {
+            Ok(ended) => Ok(ended?),
+            Err(_) => Err(Error::Panicked("the server of the volume")),
+        }
+    }
+}
+
+struct End<Op, A, E: Refusal>(Arc<Queue<Op, A, E>>);
+
+impl<Op, A, E: Refusal> Drop for End<Op, A, E> {
+    fn drop(&mut self) {
+        self.0.kill();
+    }
+}

@@ -1,0 +1,175 @@
+//! A served block device: its threads, and the mapping of its requests.
+
+use super::fault::Fault;
+use crate::error::{Doing, Error, Result};
+use crate::nbd::request::{Answer, OnRequest, Op, Queue};
+use crate::nbd::server::{Server, Settings};
+use crate::queue::Pulse;
+use crate::server::Running;
+use oblivio_ublk::{self as ublk, Answers, Device, Parameters};
+use oblivio_volume::disk::Disk;
+use std::io::{self, ErrorKind};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// The parameters of serving a disk.
+pub struct Options {
+    /// The smallest read or write in bytes; `None` for 4096, if the size allows it.
+    pub block_size: Option<u32>,
+    /// Whether changes are refused.
+    pub read_only: bool,
+    /// The longest time between a change and its commit.
+    pub commit_every: Duration,
+    /// Whether the volume works at a pace.
+    pub paced: bool,
+    /// How long a request waits for a store that makes no progress.
+    pub timeout: Duration,
+    /// Observes each request, to show what ordinary encryption would reveal.
+    pub on_request: Option<OnRequest>,
+    /// Grows while the store makes progress.
+    pub pulse: Pulse,
+}
+
+/// A disk being served.
+pub struct Serving {
+    pub(super) queue: Arc<Queue>,
+    pub(super) device: Arc<Device>,
+    /// The kernel's requests; the thread ends when the device is stopped.
+    pub(super) requests: JoinHandle<io::Result<()>>,
+    pub(super) server: Running,
+}
+
+impl Serving {
+    /// The device's path.
+    pub fn path(&self) -> PathBuf {
+        self.device.path()
+    }
+}
+
+/// Makes the device and serves it on threads of its own.
+pub fn serve(disk: Disk, options: Options) -> Result<Serving> {
+    let parameters = parameters(&disk, options.block_size, options.read_only)?;
+    let device = Arc::new(Device::add(&parameters).map_err(explain)?);
+    let (kernel, answers) = match device.queue() {
+        Ok(queue) => queue,
+        Err(error) => {
+            // Report the first error.
+            let _ = device.delete();
+            return Err(explain(error));
+        }
+    };
+    let queue = Arc::new(Queue::new(options.timeout, options.pulse));
+    let settings = Settings {
+        commit_every: options.commit_every,
+        paced: options.paced,
+        on_request: options.on_request,
+    };
+    let server = Server::new(disk, Arc::clone(&queue), settings);
+    let server = Running::start(&queue, move || server.run())?;
+
+    let (tell, first) = channel();
+    let (asked, ended) = (Arc::clone(&queue), tell.clone());
+    let requests = thread::Builder::new().name("ublk requests".into()).spawn(move || {
+        let result = kernel.serve(|request| ask(&asked, &answers, request));
+        let error = result.as_ref().err();
+        let _ = ended.send(First::Ended(error.map_or_else(String::new, ToString::to_string)));
+        result
+    })?;
+    let starting = Arc::clone(&device);
+    thread::Builder::new().name("ublk start".into()).spawn(move || {
+        let _ = tell.send(First::Started(starting.start()));
+    })?;
+    // Both senders live until they have sent.
+    match first.recv().unwrap_or_else(|_| First::Ended(String::new())) {
+        First::Started(Ok(())) => Ok(Serving { queue, device, requests, server }),
+        First::Started(Err(error)) => {
+            queue.kill();
+            if device.stop().is_ok() && joined(requests).is_ok() {
+                let _ = device.delete();
+            }
+            Err(explain(error))
+        }
+        First::Ended(why) => {
+            queue.kill();
+            Err(Fault::NoAnswers(why).into())
+        }
+    }
+}
+
+/// The first event. On start the driver waits for the queue, without an error if the queue has
+/// ended.
+enum First {
+    Started(io::Result<()>),
+    Ended(String),
+}
+
+/// Puts a request of the kernel into the server's queue.
+fn ask(queue: &Queue, answers: &Answers, request: ublk::Request) {
+    let answers = answers.clone();
+    let ublk::Request { tag, op } = request;
+    queue.push(
+        op_of(op),
+        Box::new(move |answer| {
+            let result = match answer {
+                Ok(Answer::Data(data)) => Ok(data),
+                Ok(Answer::Done | Answer::Extents(_)) => Ok(Vec::new()),
+                // The protocol's numbers are Linux's.
+                Err(errno) => Err(errno as i32),
+            };
+            answers.answer(tag, result);
+        }),
+    );
+}
+
+fn op_of(op: ublk::Op) -> Op {
+    match op {
+        ublk::Op::Read { offset, len } => Op::Read { offset, len },
+        ublk::Op::Write { offset, data, durable } => Op::Write { offset, data, durable },
+        ublk::Op::Flush => Op::Flush,
+        ublk::Op::Discard { offset, len } => Op::Trim { offset, len, durable: false },
+        ublk::Op::Zeroes { offset, len, stay, durable } => {
+            Op::Zeroes { offset, len, stay, only_fast: false, durable }
+        }
+    }
+}
+
+/// The result of a thread.
+pub fn joined(thread: JoinHandle<io::Result<()>>) -> Result<()> {
+    match thread.join() {
+        Ok(result) => result.doing("the driver failed"),
+        Err(_) => Err(Error::Panicked("the thread that answers the kernel")),
+    }
+}
+
+/// The device's parameters.
+fn parameters(disk: &Disk, wanted: Option<u32>, read_only: bool) -> Result<Parameters> {
+    let (size, block) = (disk.size(), disk.block_bytes());
+    let logical = match wanted {
+        Some(bytes) if !(512..=4096).contains(&bytes) || !bytes.is_power_of_two() => {
+            return Err(Fault::BlockSize.into());
+        }
+        Some(bytes) => bytes,
+        None => [4096, 2048, 1024]
+            .into_iter()
+            .find(|&bytes| size % u64::from(bytes) == 0)
+            .unwrap_or(512),
+    };
+    if size % u64::from(logical) != 0 {
+        return Err(Fault::Uneven(logical).into());
+    }
+    // A write costs whole blocks of the volume, and programs should know their size.
+    let best = u32::try_from(block.next_power_of_two()).unwrap_or(1 << 20).clamp(logical, 1 << 20);
+    Ok(Parameters { size, logical_block: logical, best_block: best, read_only })
+}
+
+/// The driver's or the system's error, in our words.
+fn explain(source: io::Error) -> Error {
+    match source.kind() {
+        ErrorKind::NotFound => Fault::NoDriver.into(),
+        ErrorKind::PermissionDenied => Fault::Forbidden(source).into(),
+        _ => Error::System { doing: "the block device could not be made".into(), source },
+    }
+}

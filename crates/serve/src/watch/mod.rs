@@ -1,0 +1,80 @@
+//! A local page that draws what the storage sees while a volume is in use.
+//!
+//! The working command ([`Publisher`]) reports over a socket ([`meeting`], [`event`]); the watcher
+//! forwards the events ([`hub`]) to the pages it serves ([`http`], [`door`], [`page`]).
+
+mod door;
+mod event;
+mod fault;
+pub(crate) mod fuzzing;
+mod http;
+mod hub;
+mod meeting;
+mod page;
+mod places;
+mod publisher;
+mod written;
+
+pub use event::{Holds, OrdinaryEvent};
+pub use fault::Fault;
+pub use meeting::{Meeting, end};
+pub use publisher::Publisher;
+pub use written::WatchedStore;
+
+use crate::error::Result;
+use door::Door;
+use http::Site;
+use hub::{Hub, Stored};
+use oblivio_store::Store;
+use oblivio_volume::PublicHeader;
+use page::Page;
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+/// How often the store's size is read.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Serves the page of a volume on threads of its own, for the life of this process. `name` is the
+/// volume's name for people. Returns the page's address: anyone who has it sees the page.
+///
+/// # Errors
+/// Those of the system.
+pub fn serve(
+    meeting: Meeting,
+    listener: TcpListener,
+    store: Arc<dyn Store>,
+    header: &PublicHeader,
+    name: &str,
+) -> Result<String> {
+    let door = Door::new(listener.local_addr()?.port());
+    let url = door.url();
+    let hub = Arc::new(Hub::default());
+    let page = Page::new(name, &header.volume.to_string(), header.engine.name);
+    let site = Arc::new(Site { door, page, hub: Arc::clone(&hub) });
+    spawn("pages", move || http::serve(&listener, &site))?;
+    let of_feeds = Arc::clone(&hub);
+    spawn("feeds", move || hub::listen(&meeting.listener, &of_feeds))?;
+    spawn("store", move || measure(store.as_ref(), &hub))?;
+    Ok(url)
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<()> {
+    thread::Builder::new().name(name.into()).spawn(work)?;
+    Ok(())
+}
+
+/// Reads the lengths of the objects, as the storage can at any time.
+fn measure(store: &dyn Store, hub: &Hub) {
+    loop {
+        // A folder that is away for a while, say unmounted, is tried again.
+        if let Ok(objects) = store.list() {
+            let all = objects.iter().map(|(_, len)| len).sum();
+            let slab = objects.iter().filter(|(name, _)| name.starts_with("slab"));
+            let slab = slab.map(|(_, len)| len).sum();
+            hub.stored(Stored { all, slab });
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+}
