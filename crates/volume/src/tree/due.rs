@@ -1,73 +1,62 @@
-//! When a commit is due, what comes shortly before it, and how much the store keeps until then.
+//! The numbers that the policy gets, and what follows from its decisions.
 
 use crate::Result;
-use crate::tree::tuning::{
-    LEAST_JOURNAL, LITTLE_KEPT, MOST_JOURNAL, NEARING, OPERATION, most_kept,
-};
+use crate::tree::policy::{self, Commit, Progress};
+use crate::tree::tuning::{OPERATION, ROOMY, most_kept};
 use crate::tree::volume::TreeVolume;
 
 impl TreeVolume {
-    /// Whether commits come between operations, if they can, and not during one that a caller waits
-    /// for. With a pace they have their own time.
-    pub(crate) fn commits_ahead(&self) -> bool {
-        self.options.short_pauses && self.pacer.is_none()
-    }
-
-    /// Scheduled paths before a commit is due at which it may come early. From there on each path
-    /// writes more of the cached buckets than the one before.
-    pub(crate) fn paths_ahead(&self) -> u64 {
-        let config = self.engine.config();
+    /// The public numbers since the last commit.
+    pub(crate) fn progress(&self) -> Progress {
+        let interval = self.since.interval;
+        // Commits come between operations, if they can, and not during one that a caller waits for.
+        // With a pace they have their own time. From the early point on each path writes more of
+        // the cached buckets than the one before.
+        let early = self.options.short_pauses && self.pacer.is_none();
+        let config = self.ledger.engine.config();
         let accesses = OPERATION * 3 / 2 / config.block_bytes;
-        config.eviction.due(0, accesses as u64).min(self.evictions_between_commits() / 2)
+        let ahead = config.eviction.due(0, accesses as u64).min(interval / 2);
+        Progress {
+            paths: self.ledger.engine.evictions() - self.since.paths,
+            interval,
+            journal: self.ledger.journal.bytes(),
+            stored: self.ledger.slab.current_bytes(),
+            ahead: early.then_some(ahead),
+        }
     }
 
     /// Whether a commit should come once all requests are answered.
     pub(crate) fn commit_is_near(&self) -> bool {
-        self.commits_ahead()
-            && (self.paths_to_commit() <= self.paths_ahead()
-                || self.journal.bytes() * 4 > self.journal_limit() * 7)
+        let progress = self.progress();
+        progress.ahead.is_some() && progress.commit() != Commit::Later
     }
 
-    /// Makes the store keep less, path by path, in the last operations before a commit, and little
-    /// in the very last. Each operation then waits for a part of the kept data; neither the commit
-    /// nor one of them waits for all.
+    /// Tells the store how much it may keep until the next commit.
     pub(crate) fn keep_little_towards_commit(&self) {
-        if !self.commits_ahead() {
-            return;
+        if let Some(bytes) = self.progress().most_kept(most_kept(self.memory_bytes)) {
+            self.ledger.store.may_keep(bytes);
         }
-        let most = most_kept(self.memory_bytes);
-        let little = LITTLE_KEPT.min(most);
-        let (interval, ahead) = (self.evictions_between_commits(), self.paths_ahead());
-        let (first, last) = (interval.min(NEARING * ahead), (interval / 2).min(2 * ahead));
-        let left = self.paths_to_commit().clamp(last, first) - last;
-        let more = (most - little) * left as usize / (first - last).max(1) as usize;
-        self.store.may_keep(little + more);
     }
 
-    /// Scheduled paths until a commit is due.
-    pub(crate) fn paths_to_commit(&self) -> u64 {
-        self.evictions_between_commits().saturating_sub(self.paths_since_commit())
+    /// Whether enough paths or journal make a commit due.
+    pub(crate) fn is_commit_due(&self) -> bool {
+        self.progress().commit() == Commit::Due
     }
 
-    pub(crate) fn paths_since_commit(&self) -> u64 {
-        self.engine.evictions() - self.committed_at
-    }
-
-    /// Commits if enough paths or journal make it due; says whether it did.
+    /// Commits if one is due; says whether it did.
     pub(crate) fn commit_if_due(&mut self) -> Result<bool> {
-        let due = self.is_commit_due(0);
+        let due = self.is_commit_due();
         if due {
             self.checkpoint()?;
         }
         Ok(due)
     }
 
-    pub(crate) fn journal_limit(&self) -> u64 {
-        self.journal_limit_for(self.slab.current_bytes())
-    }
-
-    /// The limit for this many stored bytes.
-    pub(crate) fn journal_limit_for(&self, stored: u64) -> u64 {
-        (stored / 16).clamp(LEAST_JOURNAL, MOST_JOURNAL)
+    /// Whether the store has much room, when this much is stored. A store that cannot answer may be
+    /// failing, which is no reason to give it up after a commit.
+    pub(crate) fn finds_much_room(&self, stored: u64) -> bool {
+        let bucket_bytes = self.ledger.bucket_bytes();
+        let taken = ROOMY * policy::interval(stored, true, bucket_bytes) * 2 * bucket_bytes;
+        self.ledger.store.free_bytes().is_ok_and(|free| free.is_none_or(|free| free >= taken))
     }
 }

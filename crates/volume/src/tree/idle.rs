@@ -3,6 +3,7 @@
 
 use crate::Result;
 use crate::options::ShownKind;
+use crate::tree::policy::interval;
 use crate::tree::tuning::SWEEP_IDLE;
 use crate::tree::volume::TreeVolume;
 use oblivio_engine::tree::AHEAD_BYTES;
@@ -12,11 +13,11 @@ impl TreeVolume {
     pub(crate) fn sweep_when_idle(&mut self) -> Result<bool> {
         // Removed blocks are discarded after the commit that removed them: there may be no caller
         // to commit again.
-        if self.shrink_is_due() || self.quiet.commit_wanted {
+        if self.shrink_is_due() || self.since.commit_wanted {
             self.commit_by_parts()?;
             return Ok(true);
         }
-        if self.engine.shrink_left() == 0 {
+        if self.ledger.engine.shrink_left() == 0 {
             return self.reclaim();
         }
         // A step of its own, because a new request waits for its end.
@@ -25,7 +26,7 @@ impl TreeVolume {
         }
         self.sweep(self.paths_for_a_moment())?;
         // The buckets of the last paths are free after a commit.
-        self.quiet.commit_wanted = self.engine.shrink_left() == 0;
+        self.since.commit_wanted = self.ledger.engine.shrink_left() == 0;
         self.reclaim_end()?;
         Ok(true)
     }
@@ -33,9 +34,9 @@ impl TreeVolume {
     /// Paths to sweep in one step. Towards the commit each writes more of the cached buckets, so
     /// there are fewer.
     fn paths_for_a_moment(&self) -> u64 {
-        let levels = u64::from(self.engine.depth().0) + 1;
-        let cached = u64::from((self.engine.cached_buckets() + 1).ilog2()).min(levels);
-        let left = self.paths_to_commit();
+        let levels = u64::from(self.ledger.engine.depth().0) + 1;
+        let cached = u64::from((self.ledger.engine.cached_buckets() + 1).ilog2()).min(levels);
+        let left = self.progress().paths_left();
         // A bucket has no other turn before the commit if its level has more buckets than paths are
         // left.
         let last_turns = cached.saturating_sub(u64::from(left.max(1).ilog2()));
@@ -46,15 +47,15 @@ impl TreeVolume {
     /// Commits early, or comes closer to it: all cached buckets may need writing, which takes
     /// several steps.
     fn commit_by_parts(&mut self) -> Result<()> {
-        if !self.deferred.is_empty() {
-            let ops = self.deferred.drain(self.batch_limit());
+        if !self.waiting.deferred.is_empty() {
+            let ops = self.waiting.deferred.drain(self.batch_limit());
             self.serve_batch(ops)?;
             return self.commit_if_due().map(drop);
         }
         if self.may_flush_ahead()
-            && let Some(mut part) = self.engine.begin_flush_ahead()?
+            && let Some(mut part) = self.ledger.engine.begin_flush_ahead()?
         {
-            self.quiet.flushed_ahead += 1;
+            self.since.flushed_ahead += 1;
             return self.run(&mut part, ShownKind::Flush);
         }
         self.checkpoint()
@@ -63,8 +64,8 @@ impl TreeVolume {
     /// Whether there is room for buckets that may be written once more before the commit: the
     /// longer interval's room is enough for all cached ones.
     fn may_flush_ahead(&self) -> bool {
-        let ahead = self.quiet.flushed_ahead * AHEAD_BYTES as u64 / self.bucket_bytes();
-        self.interval > self.least_interval(self.stored_at_commit)
-            && ahead < self.engine.cached_buckets()
+        let ahead = self.since.flushed_ahead * AHEAD_BYTES as u64 / self.ledger.bucket_bytes();
+        let little = interval(self.since.stored, false, self.ledger.bucket_bytes());
+        self.since.interval > little && ahead < self.ledger.engine.cached_buckets()
     }
 }

@@ -41,7 +41,7 @@ impl TreeVolume {
     }
 
     fn dummies(&self, count: usize) -> Vec<BlockOp> {
-        let blocks = self.engine.capacity().max(1);
+        let blocks = self.ledger.engine.capacity().max(1);
         let mut randomness = self.options.environment.randomness.clone();
         let dummy =
             |_| BlockOp { id: BlockId(randomness.next_u64() % blocks), action: Action::Read };
@@ -54,26 +54,26 @@ impl TreeVolume {
             return Ok(());
         }
         let bytes = self.tick_bytes();
-        let writes = match &mut self.unsynced {
+        let writes = match &mut self.waiting.unsynced {
             Some(unsynced) => unsynced.take_front(bytes),
             None => Writes::default(),
         };
         self.record_sync(&writes, bytes)?;
-        self.root_changed = false;
+        self.waiting.root_changed = false;
         Ok(())
     }
 
     /// The bytes that a tick's batch can carry out, so that batches keep up with syncs.
     fn tick_bytes(&self) -> usize {
         let batch = self.fixed_batch().unwrap_or(0);
-        TICK_BYTES.max(batch.max(2) * self.engine.block_bytes())
+        TICK_BYTES.max(batch.max(2) * self.ledger.engine.block_bytes())
     }
 
     /// With a pace: ticks until at most `left` bytes are not durable.
     pub(crate) fn tick_until_synced(&mut self, left: usize) -> Result<()> {
         let waits = |volume: &Self| {
-            let bytes = volume.unsynced.as_ref().map_or(0, |writes| writes.bytes().len());
-            bytes > left || (left == 0 && volume.root_changed)
+            let bytes = volume.waiting.unsynced.as_ref().map_or(0, |writes| writes.bytes().len());
+            bytes > left || (left == 0 && volume.waiting.root_changed)
         };
         while waits(self) {
             self.tick()?;
@@ -83,7 +83,7 @@ impl TreeVolume {
 
     /// One tick, for no particular caller.
     pub(crate) fn tick(&mut self) -> Result<()> {
-        let ops = self.deferred.drain(self.batch_limit());
+        let ops = self.waiting.deferred.drain(self.batch_limit());
         self.serve_batch(ops)?;
         self.commit_if_due().map(drop)
     }
@@ -91,7 +91,7 @@ impl TreeVolume {
     /// The fixed number of ticks before a commit that carry out deferred writes.
     pub(crate) fn ticks_before_commit(&mut self) -> Result<()> {
         for _ in 0..TICKS_BEFORE_COMMIT {
-            let ops = self.deferred.drain(self.batch_limit());
+            let ops = self.waiting.deferred.drain(self.batch_limit());
             self.serve_batch(ops)?;
         }
         Ok(())
@@ -117,7 +117,7 @@ impl TreeVolume {
         let Some(batch) = self.fixed_batch() else { return Ok(()) };
         loop {
             let read = |id| BlockOp { id: BlockId(id), action: Action::Read };
-            let ops: Vec<BlockOp> = self.engine.beyond_plb().take(batch).map(read).collect();
+            let ops: Vec<BlockOp> = self.ledger.engine.beyond_plb().take(batch).map(read).collect();
             if ops.is_empty() {
                 return Ok(());
             }

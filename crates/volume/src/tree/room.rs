@@ -1,5 +1,6 @@
 //! How much the store below has room for, with all temporary data.
 
+use crate::tree::policy::{interval, journal_limit};
 use crate::tree::tuning::{
     BESIDE_SLAB, LEAST_LOG, MOST_AHEAD, SWEEP_BATCH, SWEEP_IDLE, SYNC_BYTES,
 };
@@ -26,18 +27,18 @@ impl TreeVolume {
     /// whose whole tree fits. Less would do for a while, but a tree stores its buckets as paths
     /// reach them, whatever is requested, and must not be refused then.
     pub(crate) fn room_in(&self, free: u64) -> u64 {
-        let capacity = self.limit.blocks();
-        let slab = self.slab.current_bytes() + self.slab.free_bytes();
-        let there = slab + self.journal.length() + self.state.length();
+        let capacity = self.ledger.limit.blocks();
+        let slab = self.ledger.slab.current_bytes() + self.ledger.slab.free_bytes();
+        let there = slab + self.ledger.journal.length() + self.ledger.state.length();
         let fits = |class| self.most_stored(class) <= free.saturating_add(there);
-        let mut class = self.engine.size_class();
+        let mut class = self.ledger.engine.size_class();
         if !fits(class) {
             return 0;
         }
-        while class < capacity && fits(self.engine.config().size_class_above(class)) {
-            class = self.engine.config().size_class_above(class);
+        while class < capacity && fits(self.ledger.engine.config().size_class_above(class)) {
+            class = self.ledger.engine.config().size_class_above(class);
         }
-        class.min(capacity).saturating_sub(self.engine.live_blocks())
+        class.min(capacity).saturating_sub(self.ledger.engine.live_blocks())
     }
 
     /// The most bytes that the store ever holds while the size class is at most this one.
@@ -51,40 +52,41 @@ impl TreeVolume {
     fn most_stored(&self, class: u64) -> u64 {
         let tree = self.tree_for(class);
         let written = self.written_between_commits(&tree);
-        let passing = if self.slab.has_short() { 4 } else { 2 } * written;
+        let passing = if self.ledger.slab.has_short() { 4 } else { 2 } * written;
         // For the present shape or the future one: otherwise there would be less room than
         // reported.
-        let stuck = [self.engine.shape(), tree.shape].map(|shape| self.slab.stuck_bytes(shape));
+        let stuck = [self.ledger.engine.shape(), tree.shape]
+            .map(|shape| self.ledger.slab.stuck_bytes(shape));
         let slab = tree.bytes + passing + stuck[0].max(stuck[1]);
         // Twice the limit and a record of the longest sync, with its padding and pages, and zeros.
         let (_, within) = self.within();
         let journal = within
-            + 2 * self.journal_limit_for(tree.bytes + written)
+            + 2 * journal_limit(tree.bytes + written)
             + SYNC_BYTES as u64 * 5 / 4
             + MOST_AHEAD;
         // Grows with the map, and by a slot number and some bits for each stored bucket.
-        let map = |blocks| self.engine.config().map_format.bytes_for(blocks) as u64;
-        let more = tree.buckets.saturating_sub(self.slab.table().len() as u64);
-        let map = map(tree.blocks) - map(self.engine.capacity());
-        let state = self.state.record().state_bytes() + map + 8 * more;
+        let map = |blocks| self.ledger.engine.config().map_format.bytes_for(blocks) as u64;
+        let more = tree.buckets.saturating_sub(self.ledger.slab.table().len() as u64);
+        let map = map(tree.blocks) - map(self.ledger.engine.capacity());
+        let state = self.ledger.state.record().state_bytes() + map + 8 * more;
         // The previous checkpoint and its log, each at its longest, then the next one.
         let states = 2 * (state + state.max(LEAST_LOG) + state);
         slab + journal + states + BESIDE_SLAB
     }
 
     fn tree_for(&self, class: u64) -> Tree {
-        let config = self.engine.config();
-        let blocks = self.engine.capacity().max(class.min(config.capacity));
+        let config = self.ledger.engine.config();
+        let blocks = self.ledger.engine.capacity().max(class.min(config.capacity));
         // A shrinking tree is larger until it is done.
-        let shape = config.shape_for_live(0, class, blocks).max(self.engine.shape());
+        let shape = config.shape_for_live(0, class, blocks).max(self.ledger.engine.shape());
         let depth = shape.depth;
         let memory = cache_bytes(config, self.memory_bytes, blocks, depth).unwrap_or(0);
         let cached = TreeConfig { cache_bytes: memory, ..*config }.cached_buckets(depth);
         // A commit fits the cache to the tree; until then it is the present one.
-        let there = cached.min(self.engine.cached_buckets());
+        let there = cached.min(self.ledger.engine.cached_buckets());
         let levels = u64::from(depth.0) + 1;
         Tree {
-            bytes: self.slab.tree_bytes(shape),
+            bytes: self.ledger.slab.tree_bytes(shape),
             shape,
             levels,
             buckets: buckets_in(depth),
@@ -100,23 +102,24 @@ impl TreeVolume {
     /// once: at its last turn before the commit is due, or by the commit. Paths after that point,
     /// until the commit has carried out the deferred writes, write all their buckets.
     fn written_between_commits(&self, tree: &Tree) -> u64 {
-        let paths = self.least_interval(tree.bytes.max(self.stored_at_commit));
+        let stored = tree.bytes.max(self.since.stored);
+        let paths = interval(stored, false, self.ledger.bucket_bytes());
         let below = paths * (tree.levels - tree.cached_levels);
         let cached: u64 = (0..tree.cached_levels).map(|level| paths.min(1 << level)).sum();
         let late = self.paths_beyond_due(tree) * tree.levels;
-        self.slab.most_bytes(below + cached + late)
+        self.ledger.slab.most_bytes(below + cached + late)
     }
 
     /// Scheduled paths that may follow the one that makes a commit due: those of its batch, and of
     /// the batches that carry out deferred writes, each with a sweep.
     fn paths_beyond_due(&self, tree: &Tree) -> u64 {
         let batch = self.batch_limit_for(tree.shape, tree.cached);
-        let ops = self.most_waiting().max(self.deferred.len()) + batch;
+        let ops = self.most_waiting().max(self.waiting.deferred.len()) + batch;
         // Batches of a fixed size are filled up, and a pace makes some even with nothing deferred.
         let batches = ops.div_ceil(batch) as u64 + 4;
         let ops = self.fixed_batch().map_or(ops as u64, |fixed| batches * fixed as u64);
         let (within, _) = self.within();
-        let paths = within + self.engine.config().eviction.due(0, ops) + 1;
+        let paths = within + self.ledger.engine.config().eviction.due(0, ops) + 1;
         (paths + batches * SWEEP_BATCH).max(SWEEP_IDLE)
     }
 }

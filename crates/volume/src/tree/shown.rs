@@ -1,6 +1,8 @@
 //! Reports to a listener what the store saw, and by which public rule.
 
+use crate::Result;
 use crate::options::{OnShown, Rule, Shown, ShownKind};
+use crate::tree::deferred::Writes;
 use crate::tree::slab::Slab;
 use crate::tree::volume::TreeVolume;
 use oblivio_engine::{BucketId, Extent, Read, Write};
@@ -40,9 +42,11 @@ fn places(extents: &[Extent], slab: &Slab) -> impl Iterator<Item = u64> {
 }
 
 impl TreeVolume {
-    /// Reports a record of written bytes.
-    pub(crate) fn report_sync(&mut self, bytes_written: u64) {
+    /// Records writes and the root, in the size class of `least` bytes or a larger one.
+    pub(crate) fn record_sync(&mut self, writes: &Writes, least: usize) -> Result<()> {
+        let bytes_written = self.ledger.record_sync(writes, least)?;
         self.report(Shown { kind: ShownKind::Sync, bytes_written, ..Shown::default() });
+        Ok(())
     }
 
     /// Reports the rule of the next requests: after a commit and after a change of size.
@@ -57,27 +61,28 @@ impl TreeVolume {
     pub(crate) fn report_start(&mut self) {
         if self.options.on_shown.is_some() {
             let mut rule = self.rule();
-            rule.swept = self.engine.swept();
-            rule.stored = Some(runs(self.slab.stored().map(|bucket| bucket.0)));
+            rule.swept = self.ledger.engine.swept();
+            rule.stored = Some(runs(self.ledger.slab.stored().map(|bucket| bucket.0)));
             let lacking = |missing| {
-                let lacks = |bucket: &BucketId| self.engine.missing_slots(*bucket) == missing;
-                runs(self.slab.stored().filter(lacks).map(|bucket| bucket.0))
+                let lacks =
+                    |bucket: &BucketId| self.ledger.engine.missing_slots(*bucket) == missing;
+                runs(self.ledger.slab.stored().filter(lacks).map(|bucket| bucket.0))
             };
             rule.lacking = (1..rule.slots as usize).map(lacking).collect();
-            let place = |bucket| self.slab.place(bucket).map(|(_, offset)| offset);
-            rule.places = self.slab.stored().filter_map(place).collect();
+            let place = |bucket| self.ledger.slab.place(bucket).map(|(_, offset)| offset);
+            rule.places = self.ledger.slab.stored().filter_map(place).collect();
             self.report(Shown { kind: ShownKind::Rule, rule: Some(rule), ..Shown::default() });
         }
     }
 
     /// The next report, still empty.
     pub(crate) fn shown(&self, kind: ShownKind) -> Shown {
-        let (depth, sweep) = (self.engine.depth().0, self.engine.is_shrinking());
+        let (depth, sweep) = (self.ledger.engine.depth().0, self.ledger.engine.is_shrinking());
         Shown { kind, depth, sweep, ..Shown::default() }
     }
 
     fn rule(&self) -> Rule {
-        let engine = &self.engine;
+        let engine = &self.ledger.engine;
         let geometry = engine.config().geometry(0);
         Rule {
             blocks: engine.capacity(),
@@ -96,7 +101,7 @@ impl TreeVolume {
     }
 
     fn report(&mut self, shown: Shown) {
-        let (depth, sweep) = (self.engine.depth().0, self.engine.is_shrinking());
+        let (depth, sweep) = (self.ledger.engine.depth().0, self.ledger.engine.is_shrinking());
         if let Some(report) = &mut self.options.on_shown {
             report(&Shown { depth, sweep, ..shown });
         }

@@ -3,47 +3,47 @@
 
 use crate::Result;
 use crate::options::ShownKind;
-use crate::tree::tuning::{
-    FEW_HOLES, LEAST_BLOCKS, LEAST_FLUSH, MOST_FLUSH, MOST_HOLES, ROOMY, SWEEP_IDLE, SWEEP_LAST,
-};
+use crate::tree::tuning::{FEW_HOLES, LEAST_BLOCKS, MOST_HOLES, SWEEP_IDLE, SWEEP_LAST};
 use crate::tree::volume::TreeVolume;
-use oblivio_engine::{Action, BlockId, BlockOp, TreeId};
+use oblivio_engine::{Action, BlockId, BlockOp};
 use std::ops::Range;
 
 impl TreeVolume {
     /// Grows the tree if these operations add more blocks than its class holds.
     pub(crate) fn grow_for(&mut self, ops: &[BlockOp]) -> Result<()> {
         let writes = |op: &&BlockOp| !matches!(op.action, Action::Read | Action::Remove);
-        let fresh = ops.iter().filter(writes).filter(|op| !self.engine.is_live(op.id)).count();
+        let fresh =
+            ops.iter().filter(writes).filter(|op| !self.ledger.engine.is_live(op.id)).count();
         self.grow_by(fresh as u64)
     }
 
     /// Grows the tree if its class does not hold `fresh` more blocks.
     pub(crate) fn grow_by(&mut self, fresh: u64) -> Result<()> {
-        let live = self.engine.live_blocks() + fresh;
-        if live <= self.engine.size_class() {
+        let live = self.ledger.engine.live_blocks() + fresh;
+        if live <= self.ledger.engine.size_class() {
             return Ok(());
         }
-        let class = self.engine.config().size_class_after(live, self.engine.size_class());
+        let class =
+            self.ledger.engine.config().size_class_after(live, self.ledger.engine.size_class());
         self.set_class(class)
     }
 
     /// Declares another limit. Stored data stays where it is.
     pub(crate) fn set_limit(&mut self, blocks: u64) -> Result<()> {
         let blocks = blocks.max(LEAST_BLOCKS);
-        self.engine.allow(blocks)?;
-        self.limit.set(&*self.store, blocks, self.engine.capacity())
+        self.ledger.engine.allow(blocks)?;
+        self.ledger.limit.set(&*self.ledger.store, blocks, self.ledger.engine.capacity())
     }
 
     /// The class that suits the live blocks.
     fn class_due(&self) -> u64 {
-        let (live, class) = (self.engine.live_blocks(), self.engine.size_class());
-        self.engine.config().size_class_after(live, class).max(LEAST_BLOCKS)
+        let (live, class) = (self.ledger.engine.live_blocks(), self.ledger.engine.size_class());
+        self.ledger.engine.config().size_class_after(live, class).max(LEAST_BLOCKS)
     }
 
     /// Whether the tree is much too large.
     pub(crate) fn shrink_is_due(&self) -> bool {
-        self.class_due() < self.engine.size_class()
+        self.class_due() < self.ledger.engine.size_class()
     }
 
     /// Begins to shrink a tree that is much too large.
@@ -52,68 +52,72 @@ impl TreeVolume {
     }
 
     fn set_class(&mut self, class: u64) -> Result<()> {
-        let class = class.min(self.engine.config().capacity);
-        if class == self.engine.size_class() {
+        let class = class.min(self.ledger.engine.config().capacity);
+        if class == self.ledger.engine.size_class() {
             return Ok(());
         }
-        self.record_resize(self.engine.capacity(), class)?;
-        self.engine.set_size_class(class)?;
+        self.ledger.record_resize(self.ledger.engine.capacity(), class)?;
+        self.ledger.engine.set_size_class(class)?;
         self.report_rule();
         Ok(())
     }
 
     /// Removes the tree's old leaves, or slots of theirs, along `paths` paths at most.
     pub(crate) fn sweep(&mut self, paths: u64) -> Result<()> {
-        let paths = paths.min(self.engine.shrink_left());
+        let paths = paths.min(self.ledger.engine.shrink_left());
         if paths == 0 {
             return Ok(());
         }
-        let mut round = self.engine.begin_maintenance(paths)?;
-        self.record_intent(round.intent())?;
+        let mut round = self.ledger.engine.begin_maintenance(paths)?;
+        self.ledger.record_intent(round.intent())?;
         self.run(&mut round, ShownKind::Maintenance)
     }
 
     /// Gives some unneeded space back; says whether there is more.
     pub(crate) fn reclaim(&mut self) -> Result<bool> {
         let most = if self.options.short_pauses { FEW_HOLES } else { MOST_HOLES };
-        self.slab.reclaim(&*self.store, most)
+        self.ledger.slab.reclaim(&*self.ledger.store, most)
     }
 
     /// As [`Self::reclaim`], but if the store has much room, only cuts free space off the end. Most
     /// space that is free during work is soon used again, or cut off with all behind it.
     pub(crate) fn reclaim_end(&mut self) -> Result<bool> {
-        if self.roomy { self.slab.reclaim(&*self.store, 0) } else { self.reclaim() }
+        if self.since.roomy {
+            self.ledger.slab.reclaim(&*self.ledger.store, 0)
+        } else {
+            self.reclaim()
+        }
     }
 
     /// Gives space back after a commit: a little, because a caller may wait. Buckets of another
     /// length cannot use it, so when the store's space is short, it keeps at most the writes
     /// between two commits.
     pub(crate) fn give_back(&mut self) -> Result<()> {
-        let most = self.slab.most_bytes(self.evictions_between_commits());
-        while self.reclaim_end()? && self.slab.idle_bytes() > most {
-            let free = self.store.free_bytes().ok().flatten();
-            if !self.slab.has_short() || free.is_none_or(|free| free > 8 * most) {
+        let most = self.ledger.slab.most_bytes(self.since.interval);
+        while self.reclaim_end()? && self.ledger.slab.idle_bytes() > most {
+            let free = self.ledger.store.free_bytes().ok().flatten();
+            if !self.ledger.slab.has_short() || free.is_none_or(|free| free > 8 * most) {
                 break;
             }
         }
         // If space is short, it must be available to the next write.
-        if self.roomy { Ok(()) } else { self.slab.settle(&*self.store) }
+        if self.since.roomy { Ok(()) } else { self.ledger.slab.settle(&*self.ledger.store) }
     }
 
     /// Gives unneeded space back at the end of a session, in as few trips as possible: nobody
     /// waits.
     pub(crate) fn reclaim_at_end(&mut self) -> Result<()> {
         let mut any = false;
-        while self.slab.reclaim(&*self.store, MOST_HOLES)? {
+        while self.ledger.slab.reclaim(&*self.ledger.store, MOST_HOLES)? {
             any = true;
         }
-        if any { self.slab.settle(&*self.store) } else { Ok(()) }
+        if any { self.ledger.slab.settle(&*self.ledger.store) } else { Ok(()) }
     }
 
     /// Sweeps at the end of a session, by an amount that depends on the size class alone.
     pub(crate) fn sweep_at_end(&mut self) -> Result<()> {
         let mut left = SWEEP_LAST;
-        while left > 0 && self.engine.shrink_left() > 0 {
+        while left > 0 && self.ledger.engine.shrink_left() > 0 {
             self.sweep(SWEEP_IDLE)?;
             self.commit_if_due()?;
             left -= SWEEP_IDLE;
@@ -124,54 +128,18 @@ impl TreeVolume {
     /// Makes the blocks absent from now on.
     pub(crate) fn drop_blocks(&mut self, ids: Range<u64>) -> Result<()> {
         for id in ids.clone() {
-            self.deferred.forget(id);
+            self.waiting.deferred.forget(id);
         }
         let ids: Vec<_> = ids.map(BlockId).collect();
-        Ok(self.engine.discard(&ids)?)
+        Ok(self.ledger.engine.discard(&ids)?)
     }
 
     /// As [`Self::drop_blocks`], but the next commit reveals only how many adjacent blocks there
     /// are.
     pub(crate) fn drop_run(&mut self, ids: Range<u64>) -> Result<()> {
         for id in ids.clone() {
-            self.deferred.forget(id);
+            self.waiting.deferred.forget(id);
         }
-        Ok(self.engine.discard_run(ids)?)
-    }
-
-    /// Scheduled paths after which a commit is due.
-    pub(crate) fn evictions_between_commits(&self) -> u64 {
-        self.interval
-    }
-
-    /// Whether the store has much room. A store that cannot answer may be failing, which is no
-    /// reason to give it up after a commit.
-    pub(crate) fn finds_much_room(&self) -> bool {
-        let taken = ROOMY * self.long_interval() * 2 * self.bucket_bytes();
-        self.store.free_bytes().is_ok_and(|free| free.is_none_or(|free| free >= taken))
-    }
-
-    /// The next interval: for a sixteenth of the stored bytes, or an eighth if the store has much
-    /// room.
-    pub(crate) fn next_interval(&self) -> u64 {
-        if self.roomy { self.long_interval() } else { self.least_interval(self.stored_at_commit) }
-    }
-
-    fn long_interval(&self) -> u64 {
-        self.evictions_for(2 * self.stored_at_commit, 2 * MOST_FLUSH)
-    }
-
-    /// The interval for this many stored bytes and little room.
-    pub(crate) fn least_interval(&self, stored: u64) -> u64 {
-        self.evictions_for(stored, MOST_FLUSH)
-    }
-
-    fn evictions_for(&self, stored: u64, most: u64) -> u64 {
-        let flush = (stored / 16).clamp(LEAST_FLUSH, most);
-        (flush / (2 * self.bucket_bytes())).max(1)
-    }
-
-    pub(crate) fn bucket_bytes(&self) -> u64 {
-        self.engine.bucket_bytes(TreeId::DATA) as u64
+        Ok(self.ledger.engine.discard_run(ids)?)
     }
 }

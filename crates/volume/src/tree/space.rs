@@ -3,10 +3,10 @@
 use crate::block::{BlockSpace, Least, ROOT_BYTES, refuse_misfits};
 use crate::options::ShownKind;
 use crate::tree::deferred::Writes;
+use crate::tree::policy::journal_limit;
 use crate::tree::shown::runs;
 use crate::tree::tuning::{
-    LEAST_DEFERRED, MOST_BATCH, MOST_DEFERRED, MOST_OPS, MOST_WAITING, SPARE_BLOCKS, SWEEP_BATCH,
-    SYNC_BYTES,
+    MOST_BATCH, MOST_DEFERRED, MOST_OPS, MOST_WAITING, SPARE_BLOCKS, SWEEP_BATCH, SYNC_BYTES,
 };
 use crate::tree::volume::TreeVolume;
 use crate::{Error, Result};
@@ -34,10 +34,10 @@ impl TreeVolume {
         let wanted = ops.len();
         self.grow_for(&ops)?;
         self.fill_batch(&mut ops);
-        self.accesses += ops.len() as u64;
+        self.waiting.accesses += ops.len() as u64;
         self.keep_little_towards_commit();
-        let mut batch = self.engine.begin_batch(ops)?;
-        self.record_intent(batch.intent())?;
+        let mut batch = self.ledger.engine.begin_batch(ops)?;
+        self.ledger.record_intent(batch.intent())?;
         self.sync_tick()?;
         self.run(&mut batch, ShownKind::Batch)?;
         let mut answers = batch.into_answers();
@@ -48,7 +48,7 @@ impl TreeVolume {
 
     /// Operations in one batch: as many as fit an eighth of the memory budget.
     pub(crate) fn batch_limit(&self) -> usize {
-        self.batch_limit_for(self.engine.shape(), self.engine.cached_buckets())
+        self.batch_limit_for(self.ledger.engine.shape(), self.ledger.engine.cached_buckets())
     }
 
     /// The same for a tree of this shape with this many cached buckets.
@@ -57,41 +57,34 @@ impl TreeVolume {
             return batch;
         }
         // Reads of the access and its share of scheduled paths, and their writes.
-        let path_bytes = self.engine.config().uncached_path_bytes(shape, cached);
-        let access_bytes = 2 * path_bytes.max(self.engine.bucket_bytes(TreeId::DATA));
+        let path_bytes = self.ledger.engine.config().uncached_path_bytes(shape, cached);
+        let access_bytes = 2 * path_bytes.max(self.ledger.engine.bucket_bytes(TreeId::DATA));
         (MOST_BATCH.min(self.memory_bytes / 8) / access_bytes).clamp(1, MOST_OPS)
     }
 
     /// Notes that all writes are durable.
     pub(crate) fn forget_unsynced(&mut self) {
-        match &mut self.unsynced {
+        match &mut self.waiting.unsynced {
             Some(writes) => writes.clear(),
-            None => self.unsynced = Some(Writes::default()),
+            None => self.waiting.unsynced = Some(Writes::default()),
         }
-        self.root_changed = false;
+        self.waiting.root_changed = false;
         self.forget_noted();
     }
 
     /// Carries out all deferred writes, the oldest first.
     fn drain(&mut self) -> Result<()> {
-        while !self.deferred.is_empty() {
-            let ops = self.deferred.drain(self.batch_limit());
+        while !self.waiting.deferred.is_empty() {
+            let ops = self.waiting.deferred.drain(self.batch_limit());
             self.serve_batch(ops)?;
         }
         Ok(())
     }
 
-    /// The most deferred bytes now. A commit carries out all, and a caller that meets it waits. So
-    /// when callers wait, the bound falls towards a commit and rises again after it: a quarter of
-    /// what the paths up to it, or since the last, can carry out.
+    /// The most deferred bytes now.
     fn most_deferred(&self) -> usize {
-        let most = self.most_deferred_ever();
-        if !self.commits_ahead() {
-            return most;
-        }
-        let left = self.paths_to_commit().saturating_sub(self.paths_ahead());
-        let accesses = self.paths_since_commit().min(left) as usize * 3;
-        most.min((accesses * self.engine.block_bytes() / 4).max(LEAST_DEFERRED))
+        let block_bytes = self.ledger.engine.block_bytes();
+        self.progress().most_deferred(self.most_deferred_ever(), block_bytes)
     }
 
     /// The highest bound.
@@ -102,16 +95,23 @@ impl TreeVolume {
     fn too_much_waits(&self) -> bool {
         match self.takes_turns() {
             // Not by the writes' content, nor by where in the operation a commit comes closer.
-            true => self.deferred.len() > self.most_turns(),
+            true => self.waiting.deferred.len() > self.most_turns(),
             false => {
-                self.deferred.bytes() > self.most_deferred() || self.deferred.len() > MOST_WAITING
+                self.waiting.deferred.bytes() > self.most_deferred()
+                    || self.waiting.deferred.len() > MOST_WAITING
             }
         }
     }
 
+    /// Whether a sync may still be a record of the journal.
+    fn is_short_journal(&self) -> bool {
+        let progress = self.progress();
+        progress.journal < journal_limit(progress.stored)
+    }
+
     /// The most deferred turns.
     fn most_turns(&self) -> usize {
-        (self.most_deferred_ever() / self.engine.block_bytes()).clamp(1, MOST_WAITING)
+        (self.most_deferred_ever() / self.ledger.engine.block_bytes()).clamp(1, MOST_WAITING)
     }
 
     /// Accepts operations, and carries out the surplus of deferred writes.
@@ -119,13 +119,13 @@ impl TreeVolume {
         for op in ops {
             // One by one: a commit in between forgets earlier notes.
             self.take_up(op);
-            if self.deferred.len() > self.most_deferred_ops() {
+            if self.waiting.deferred.len() > self.most_deferred_ops() {
                 self.tick()?;
             }
             // No further: each caller waits for about as much as it brought. And at once, so that a
             // commit meets no more.
             while self.too_much_waits() {
-                let ops = self.deferred.drain(self.batch_limit());
+                let ops = self.waiting.deferred.drain(self.batch_limit());
                 self.serve_batch(ops)?;
                 self.commit_within()?;
             }
@@ -140,9 +140,9 @@ impl TreeVolume {
 
     /// Blocks that deferred writes will add.
     fn coming_blocks(&self) -> u64 {
-        let comes = |&id: &u64| self.deferred.exists(id) == Some(true);
-        let coming = self.deferred.ids().filter(comes);
-        coming.filter(|&id| !self.engine.is_live(BlockId(id))).count() as u64
+        let comes = |&id: &u64| self.waiting.deferred.exists(id) == Some(true);
+        let coming = self.waiting.deferred.ids().filter(comes);
+        coming.filter(|&id| !self.ledger.engine.is_live(BlockId(id))).count() as u64
     }
 
     /// Carries out all deferred writes; with a pace, in a number of ticks that does not depend on
@@ -163,15 +163,15 @@ impl TreeVolume {
 
 impl BlockSpace for TreeVolume {
     fn block_bytes(&self) -> usize {
-        self.engine.block_bytes()
+        self.ledger.engine.block_bytes()
     }
 
     fn capacity_blocks(&self) -> u64 {
-        self.limit.blocks()
+        self.ledger.limit.blocks()
     }
 
     fn addressable_blocks(&self) -> u64 {
-        let (there, limit) = (self.engine.capacity(), self.capacity_blocks());
+        let (there, limit) = (self.ledger.engine.capacity(), self.capacity_blocks());
         match there > limit {
             // With a restored old limit, existing blocks can still be removed, which takes some.
             true => there + there / 16 + SPARE_BLOCKS,
@@ -189,7 +189,7 @@ impl BlockSpace for TreeVolume {
 
     fn reserve(&mut self, blocks: u64) -> Result<()> {
         // Also after the limit was lowered.
-        if blocks <= self.engine.capacity() {
+        if blocks <= self.ledger.engine.capacity() {
             return Ok(());
         }
         if blocks > self.addressable_blocks() {
@@ -202,20 +202,20 @@ impl BlockSpace for TreeVolume {
         // Powers of two, so that the size of the position map reveals no more.
         let blocks = blocks.next_power_of_two().min(self.addressable_blocks());
         self.guarded(|volume| {
-            volume.record_resize(blocks, volume.engine.size_class())?;
-            volume.engine.grow(blocks)?;
+            volume.ledger.record_resize(blocks, volume.ledger.engine.size_class())?;
+            volume.ledger.engine.grow(blocks)?;
             volume.report_rule();
             volume.fetch_map()
         })
     }
 
     fn access(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
-        refuse_misfits(&ops, self.engine.capacity(), self.engine.block_bytes())?;
+        refuse_misfits(&ops, self.ledger.engine.capacity(), self.ledger.engine.block_bytes())?;
         self.guarded(|volume| {
             if ops.iter().any(|op| op.action != Action::Read) {
                 volume.drain()?;
             }
-            let (limit, block_bytes) = (volume.batch_limit(), volume.engine.block_bytes());
+            let (limit, block_bytes) = (volume.batch_limit(), volume.ledger.engine.block_bytes());
             let mut answers = Vec::with_capacity(ops.len());
             let mut ops = ops.into_iter().peekable();
             while ops.peek().is_some() {
@@ -227,7 +227,7 @@ impl BlockSpace for TreeVolume {
                 volume.answered_reads();
                 for (answer, read) in volume.serve_batch(batch)?.into_iter().zip(read) {
                     answers.push(match read {
-                        Some(id) => volume.deferred.overlay(id, block_bytes, answer),
+                        Some(id) => volume.waiting.deferred.overlay(id, block_bytes, answer),
                         None => answer,
                     });
                 }
@@ -239,7 +239,7 @@ impl BlockSpace for TreeVolume {
     }
 
     fn defer(&mut self, ops: Vec<BlockOp>) -> Result<()> {
-        refuse_misfits(&ops, self.engine.capacity(), self.engine.block_bytes())?;
+        refuse_misfits(&ops, self.ledger.engine.capacity(), self.ledger.engine.block_bytes())?;
         self.guarded(|volume| {
             volume.take_turns(ops.into_iter())?;
             if volume.pacer.is_some() {
@@ -250,13 +250,14 @@ impl BlockSpace for TreeVolume {
     }
 
     fn room(&self) -> Result<Option<u64>> {
-        let free = self.store.free_bytes()?;
+        let free = self.ledger.store.free_bytes()?;
         Ok(free.map(|free| self.room_in(free).saturating_sub(self.coming_blocks())))
     }
 
     fn exists(&self, id: u64) -> bool {
-        let stored = || id < self.engine.capacity() && self.engine.is_live(BlockId(id));
-        self.deferred.exists(id).unwrap_or_else(stored)
+        let stored =
+            || id < self.ledger.engine.capacity() && self.ledger.engine.is_live(BlockId(id));
+        self.waiting.deferred.exists(id).unwrap_or_else(stored)
     }
 
     /// A removed block is only forgotten.
@@ -265,13 +266,13 @@ impl BlockSpace for TreeVolume {
     }
 
     fn root(&self) -> &[u8] {
-        &self.root
+        &self.ledger.root
     }
 
     fn set_root(&mut self, root: &[u8]) {
         debug_assert!(root.len() <= ROOT_BYTES, "the caller keeps to ROOT_BYTES");
-        self.root_changed |= self.root != root;
-        self.root = root.to_vec();
+        self.waiting.root_changed |= self.ledger.root != root;
+        self.ledger.root = root.to_vec();
     }
 
     /// By a record in the journal, or a commit if that is too long.
@@ -281,14 +282,14 @@ impl BlockSpace for TreeVolume {
                 return volume.tick_until_synced(0);
             }
             let bytes = volume.sync_bytes();
-            match volume.unsynced.take() {
+            match volume.waiting.unsynced.take() {
                 Some(_) if volume.commit_is_near() => volume.checkpoint()?,
-                Some(writes) if bytes == 0 && !volume.root_changed => {
-                    volume.unsynced = Some(writes);
+                Some(writes) if bytes == 0 && !volume.waiting.root_changed => {
+                    volume.waiting.unsynced = Some(writes);
                 }
-                Some(writes) if volume.journal.bytes() < volume.journal_limit() => {
+                Some(writes) if volume.is_short_journal() => {
                     volume.record_sync(&writes, volume.least_sync(bytes))?;
-                    volume.unsynced = Some(writes);
+                    volume.waiting.unsynced = Some(writes);
                     volume.forget_unsynced();
                 }
                 _ => volume.checkpoint()?,
@@ -310,13 +311,13 @@ impl BlockSpace for TreeVolume {
             volume.sweep_at_end()?;
             volume.checkpoint()?;
             volume.reclaim_at_end()?;
-            volume.journal.clear(&*volume.store)?;
-            volume.trust.end()
+            volume.ledger.journal.clear(&*volume.ledger.store)?;
+            volume.ledger.trust.end()
         })
     }
 
     fn discard(&mut self, ids: &[u64]) -> Result<()> {
-        let (engine, deferred) = (&self.engine, &self.deferred);
+        let (engine, deferred) = (&self.ledger.engine, &self.waiting.deferred);
         let exists = |id: u64| id < engine.capacity() && engine.is_live(BlockId(id));
         let asked = ids.len() as u64;
         let ids = ids.iter().copied().filter(|&id| exists(id) || deferred.waits(id));
@@ -329,7 +330,7 @@ impl BlockSpace for TreeVolume {
             for &(first, count) in &runs {
                 volume.drop_blocks(first..first + count)?;
             }
-            volume.engine.expect_discarded(asked - there);
+            volume.ledger.engine.expect_discarded(asked - there);
             volume.note_discards(&runs, asked);
             Ok(())
         })
@@ -337,7 +338,7 @@ impl BlockSpace for TreeVolume {
 
     /// A disk gives ranges back: each counts once, however many of its blocks exist.
     fn erase(&mut self, ids: &[u64]) -> Result<()> {
-        let known = ids.iter().copied().filter(|&id| id < self.engine.capacity());
+        let known = ids.iter().copied().filter(|&id| id < self.ledger.engine.capacity());
         let runs = runs(known);
         self.guarded(|volume| {
             for &(first, count) in &runs {

@@ -1,28 +1,23 @@
-//! A volume: an engine's buckets in a slab, its memory in a sealed state, commits over both.
-//!
-//! A commit writes, in this order, each durable before the next: buckets (to free slots), the
-//! sealed state (a delta on its log, or a new checkpoint), the commit record. Until the record is
-//! durable, a crash leaves the previous commit, whole.
+//! A volume: a ledger, what waits for it, and when that is carried out.
 
 use crate::engine::{EngineEntry, EngineVolume, Opening, VolumeInfo, make, open_as};
 use crate::options::{CreateOptions, DEFAULT_MEMORY, OpenOptions, ShownKind};
 use crate::tree::buckets::Buckets;
-use crate::tree::commit::{read_commit, write_commit};
-use crate::tree::deferred::{Deferred, Entry, Writes};
-use crate::tree::header::{check, config, parameters_of, slot_align};
+use crate::tree::deferred::Entry;
+use crate::tree::header::{check, config, parameters_of};
 use crate::tree::info::TreeInfo;
-use crate::tree::journal::{Journal, Record};
-use crate::tree::limit::Limit;
+use crate::tree::journal::Record;
+use crate::tree::ledger::Ledger;
 use crate::tree::pacer::Pacer;
-use crate::tree::padded::Padding;
-use crate::tree::quiet::Quiet;
-use crate::tree::slab::{Interval, Slab, SlotTable};
-use crate::tree::state::{Parts, Slots, StateLog, begin};
+use crate::tree::policy;
+use crate::tree::since::Since;
+use crate::tree::slab::{Interval, Slab};
 use crate::tree::tuning::{LEAST_BLOCKS, most_kept};
-use crate::trust::{Act, Keep, Known, LogMark, MOST_ROWS, Trust};
+use crate::tree::waiting::Waiting;
+use crate::trust::{Act, Known, LogMark, Trust};
 use crate::volume::Volume;
 use crate::{Error, Result};
-use oblivio_crypto::{Passphrase, Sealer, VolumeId};
+use oblivio_crypto::Passphrase;
 use oblivio_engine::tree::{
     Eviction, Recursion, STASH_BOUND, TreeConfig, TreeJob, TreeKeys, TreeOram, buckets_in,
 };
@@ -43,39 +38,15 @@ pub static ENGINE: EngineEntry = EngineEntry {
 
 /// An open volume.
 pub struct TreeVolume {
-    pub(crate) store: Arc<dyn Store>,
-    volume: VolumeId,
-    pub(crate) engine: TreeOram,
-    pub(crate) slab: Slab,
-    pub(crate) journal: Journal,
-    pub(crate) state: StateLog,
-    commit_sealer: Sealer,
-    pub(crate) trust: Trust,
-    pub(crate) root: Vec<u8>,
-    pub(crate) memory_bytes: usize,
-    /// Deferred writes: accepted but not yet carried out.
-    pub(crate) deferred: Deferred,
-    /// The writes since the last sync; `None` if they are too many for the journal.
-    pub(crate) unsynced: Option<Writes>,
-    pub(crate) root_changed: bool,
+    pub(crate) ledger: Ledger,
+    pub(crate) waiting: Waiting,
+    /// The last commit, and what came since.
+    pub(crate) since: Since,
     /// The constant rate of accesses, if any.
     pub(crate) pacer: Option<Pacer>,
-    /// Accesses of the caller's current operation.
-    pub(crate) accesses: u64,
-    /// What that operation has shown.
-    pub(crate) padding: Padding,
-    /// Scheduled paths at the last commit.
-    pub(crate) committed_at: u64,
-    /// Bytes in the slab then.
-    pub(crate) stored_at_commit: u64,
-    /// Whether the store had much room then.
-    pub(crate) roomy: bool,
-    /// Scheduled paths from there to the next commit; a new volume begins with a commit.
-    pub(crate) interval: u64,
-    pub(crate) quiet: Quiet,
-    replayed: u64,
+    pub(crate) memory_bytes: usize,
     pub(crate) options: OpenOptions,
-    pub(crate) limit: Limit,
+    replayed: u64,
     /// The failure that made this handle unusable, if any.
     pub(crate) failed: Option<String>,
 }
@@ -132,7 +103,7 @@ impl TreeVolume {
         make(&ENGINE, store, passphrase, (&parameters, create.kdf), open, |opening| {
             let mut volume = Self::assemble(opening)?;
             volume.report_start();
-            volume.trust.begin(LogMark::default(), None)?;
+            volume.ledger.trust.begin(LogMark::default(), None)?;
             volume.checkpoint()?;
             Ok(volume)
         })
@@ -153,113 +124,61 @@ impl TreeVolume {
     /// Opens a volume whose header is read and unlocked.
     pub(crate) fn of(opening: Opening<'_>) -> Result<TreeVolume> {
         let mut volume = Self::assemble(opening)?;
-        volume.load()?;
+        volume.ledger.load()?;
+        volume.begin_interval()?;
         volume.report_start();
-        let records = volume.load_journal()?;
-        volume.slab.trim(&*volume.store)?;
+        let records = volume.ledger.load_journal()?;
+        volume.ledger.slab.trim(&*volume.ledger.store)?;
         volume.replay(records)?;
         volume.fetch_map()?;
         Ok(volume)
     }
 
-    fn assemble(opening: Opening<'_>) -> Result<Self> {
-        let Opening { store, header, master, mut options } = opening;
-        let (volume, parameters) = (header.volume(), header.parameters());
-        let trust = Trust::take(volume, &mut options)?;
+    fn assemble(mut opening: Opening<'_>) -> Result<Self> {
+        let trust = Trust::take(opening.header.volume(), &mut opening.options)?;
+        let options = &opening.options;
         let memory_bytes =
             if options.memory_bytes == 0 { DEFAULT_MEMORY } else { options.memory_bytes };
-        let config = config(&parameters);
+        let config = config(&opening.header.parameters());
         let blocks = LEAST_BLOCKS.min(config.capacity);
         let cache_bytes = cache_bytes(&config, memory_bytes, blocks, config.depth(0, blocks))?;
         let config = TreeConfig { cache_bytes, ..config };
-        let randomness = &options.environment.randomness;
-        let keys = TreeKeys::of_volume(master, volume, randomness);
+        let (volume, randomness) = (opening.header.volume(), &options.environment.randomness);
+        let keys = TreeKeys::of_volume(opening.master, volume, randomness);
         let engine = TreeOram::new(config, blocks, keys)
             .map_err(|error| Error::Invalid(error.to_string()))?;
-        store.may_keep(most_kept(memory_bytes));
-        let slab = Slab::of(&engine, slot_align(&parameters));
-        slab.tell_slots(&*store);
-        let sealer = |root| Sealer::new(root, Box::new(randomness.clone()));
+        opening.store.may_keep(most_kept(memory_bytes));
+        let ledger = Ledger::new(&opening, engine, trust);
+        ledger.slab.tell_slots(&*opening.store);
+        let options = opening.options;
         Ok(Self {
-            slab,
-            journal: Journal::new(volume, sealer(master.intent_root(volume))),
-            state: StateLog::new(volume, sealer(master.state_root(volume))),
-            commit_sealer: sealer(master.commit_root(volume)),
-            trust,
-            store,
-            volume,
-            engine,
-            root: Vec::new(),
-            memory_bytes,
-            deferred: Deferred::new(options.pad && options.pace.is_none()),
-            unsynced: Some(Writes::default()),
-            root_changed: false,
+            ledger,
+            waiting: Waiting::nothing(options.pad && options.pace.is_none()),
+            since: Since::default(),
             pacer: options.pace.map(|pace| Pacer::new(pace, &*options.environment.clock)),
-            accesses: 0,
-            padding: Padding::default(),
-            committed_at: 0,
-            stored_at_commit: 0,
-            roomy: true,
-            interval: 1,
-            quiet: Quiet::default(),
-            replayed: 0,
+            memory_bytes,
             options,
-            limit: Limit::of(header, master),
+            replayed: 0,
             failed: None,
         })
     }
 
-    /// Loads the newest commit and its state.
-    fn load(&mut self) -> Result<()> {
-        let record = read_commit(&*self.store, &mut self.commit_sealer, self.volume)?;
-        let (mut table, mut computers) = (SlotTable::default(), None);
-        for (index, plain) in self.state.load(&*self.store, record)?.iter().enumerate() {
-            let parts = match index {
-                0 => Parts::of_checkpoint(plain)?,
-                _ => Parts::of_delta(plain)?,
-            };
-            self.root = parts.root.to_vec();
-            computers = parts.table;
-            match index {
-                0 => self.engine.restore(parts.engine),
-                _ => self.engine.apply_delta(parts.engine),
-            }?;
-            table.apply(&parts.slots, buckets_in(self.engine.depth()))?;
-        }
-        self.trust.judge_commit(record.epoch(), record.digest(), computers)?;
-        let missing = |bucket| self.engine.missing_slots(bucket);
-        self.slab.restore(table, missing, &self.store.list()?)?;
-        self.journal.restart(record.epoch(), &record.digest());
-        self.begin_interval()
-    }
-
     /// Begins an interval after a commit: everything is flushed, so the cache may change.
     fn begin_interval(&mut self) -> Result<()> {
-        self.committed_at = self.engine.evictions();
-        self.stored_at_commit = self.slab.current_bytes();
-        self.roomy = self.finds_much_room();
-        self.interval = self.next_interval();
-        self.quiet.committed();
+        let stored = self.ledger.slab.current_bytes();
+        let roomy = self.finds_much_room(stored);
+        let interval = policy::interval(stored, roomy, self.ledger.bucket_bytes());
+        let paths = self.ledger.engine.evictions();
+        self.since = Since { paths, stored, roomy, interval, ..Since::default() };
         self.fit_cache()?;
-        Ok(self.engine.expect_flush_after(self.evictions_between_commits())?)
+        Ok(self.ledger.engine.expect_flush_after(self.since.interval)?)
     }
 
     /// Gives the cache the budget left beside a tree of this size.
     pub(crate) fn fit_cache(&mut self) -> Result<()> {
-        let (blocks, depth) = (self.engine.capacity(), self.engine.depth());
-        let bytes = cache_bytes(self.engine.config(), self.memory_bytes, blocks, depth)?;
-        Ok(self.engine.set_cache_bytes(bytes)?)
-    }
-
-    /// Reads the journal, checks it against what this computer knows of it, and begins the session.
-    fn load_journal(&mut self) -> Result<Vec<(Option<Act>, Record)>> {
-        let mut check = self.trust.log_check();
-        let records = self.journal.load(&*self.store, &mut check)?;
-        check.finish(0, self.journal.mark().end)?;
-        records.iter().filter_map(|(act, _)| *act).for_each(|act| self.trust.absorb(act));
-        let newest = records.last().and_then(|(act, _)| *act);
-        self.trust.begin(self.journal.mark(), newest)?;
-        Ok(records)
+        let (blocks, depth) = (self.ledger.engine.capacity(), self.ledger.engine.depth());
+        let bytes = cache_bytes(self.ledger.engine.config(), self.memory_bytes, blocks, depth)?;
+        Ok(self.ledger.engine.set_cache_bytes(bytes)?)
     }
 
     /// Shows again what a crashed session showed since its last commit, rewrites what it had made
@@ -271,31 +190,32 @@ impl TreeVolume {
         for (_, record) in records {
             match record {
                 Record::Intent(intent) => {
-                    let mut job = self.engine.begin_replay(&intent)?;
+                    let mut job = self.ledger.engine.begin_replay(&intent)?;
                     let maintains = intent.ids.is_empty();
                     let kind = if maintains { ShownKind::Maintenance } else { ShownKind::Batch };
                     self.run(&mut job, kind)?;
                     self.replayed += 1;
                 }
                 Record::Resize { blocks, class } => {
-                    self.engine.grow(blocks)?;
-                    self.engine.set_size_class(class)?;
+                    self.ledger.engine.grow(blocks)?;
+                    self.ledger.engine.set_size_class(class)?;
                     self.report_rule();
                 }
                 Record::Sync { root, writes } => {
-                    let entries = writes.entries(self.engine.capacity(), self.engine.block_bytes());
+                    let entries = writes
+                        .entries(self.ledger.engine.capacity(), self.ledger.engine.block_bytes());
                     for entry in
                         entries.ok_or_else(|| Error::Tampered("a journal record".into()))?
                     {
                         match entry {
-                            Entry::Op(op) => self.deferred.add(op),
-                            Entry::Discard(_, 0) => self.deferred.add_empty(),
+                            Entry::Op(op) => self.waiting.deferred.add(op),
+                            Entry::Discard(_, 0) => self.waiting.deferred.add_empty(),
                             Entry::Discard(first, count) => {
                                 self.drop_blocks(first..first + count)?
                             }
                         }
                     }
-                    self.root = root;
+                    self.ledger.root = root;
                 }
             }
         }
@@ -307,17 +227,17 @@ impl TreeVolume {
     /// Carries out a job of the engine.
     pub(crate) fn run(&mut self, job: &mut TreeJob, kind: ShownKind) -> Result<()> {
         let shown = self.shown(kind);
-        let done = self.paths_since_commit();
+        let done = self.progress().paths;
         let planned = match kind {
             // There are no further paths.
             ShownKind::Commit => done,
-            _ => self.evictions_between_commits(),
+            _ => self.since.interval,
         };
-        self.slab.expect(Interval { done, planned });
+        self.ledger.slab.expect(Interval { done, planned });
         let report = self.options.on_shown.as_mut().map(|report| (shown, report));
-        let mut buckets = Buckets::new(&*self.store, &mut self.slab, report);
-        while advance(job, &mut self.engine, &mut buckets)? {
-            buckets.is_deep(self.engine.depth().0, self.engine.is_shrinking());
+        let mut buckets = Buckets::new(&*self.ledger.store, &mut self.ledger.slab, report);
+        while advance(job, &mut self.ledger.engine, &mut buckets)? {
+            buckets.is_deep(self.ledger.engine.depth().0, self.ledger.engine.is_shrinking());
         }
         buckets.report(kind);
         Ok(())
@@ -326,28 +246,9 @@ impl TreeVolume {
     /// Flushes the engine, stores the state, and makes both current. Nothing may be deferred.
     pub(crate) fn write_commit(&mut self) -> Result<()> {
         self.shrink_if_due()?;
-        let mut flush = self.engine.begin_flush()?;
+        let mut flush = self.ledger.engine.begin_flush()?;
         self.run(&mut flush, ShownKind::Commit)?;
-        self.slab.forget(&self.engine.dropped());
-        self.slab.sync(&*self.store)?;
-        let table = self.trust.commit_act(self.state.record().epoch() + 1)?.to_bytes(MOST_ROWS);
-        let record = if self.state.wants_checkpoint() {
-            let mut out = begin(&self.root, &table, Slots::All(Box::new(self.slab.table())));
-            self.engine.checkpoint(&mut out)?;
-            self.state.write_checkpoint(&*self.store, out)?
-        } else {
-            let mut out = begin(&self.root, &table, Slots::Changed(self.slab.changes()));
-            self.engine.delta(&mut out);
-            self.state.write_delta(&*self.store, out)?
-        };
-        self.trust.refuse_overtaken()?;
-        write_commit(&*self.store, &mut self.commit_sealer, self.volume, &record)?;
-        self.state.committed(record);
-        self.engine.committed();
-        self.slab.committed();
-        self.journal.restart(record.epoch(), &record.digest());
-        let (epoch, digest) = (record.epoch(), record.digest());
-        self.trust.committed(epoch, digest, LogMark::default(), Keep::Durable)?;
+        self.ledger.commit()?;
         self.forget_unsynced();
         self.give_back()?;
         self.begin_interval()?;
@@ -365,31 +266,31 @@ impl TreeVolume {
 
     /// The level of the tree's leaves.
     pub fn depth(&self) -> u32 {
-        self.engine.depth().0
+        self.ledger.engine.depth().0
     }
 
     /// The engine's counts since the volume was opened.
     pub fn meters(&self) -> oblivio_engine::tree::Meters {
-        self.engine.meters()
+        self.ledger.engine.meters()
     }
 
     /// The layers between a stored bucket and its content; for [`crate::fuzzing`].
     pub(crate) fn parts(&mut self) -> (&dyn Store, &Slab, &mut TreeOram) {
-        (&*self.store, &self.slab, &mut self.engine)
+        (&*self.ledger.store, &self.ledger.slab, &mut self.ledger.engine)
     }
 
     /// Information about the tree.
     pub fn tree_info(&self) -> TreeInfo {
-        let config = self.engine.config();
+        let config = self.ledger.engine.config();
         TreeInfo {
             blocks_per_bucket: config.blocks_per_bucket,
-            bucket_bytes: self.engine.bucket_bytes(TreeId::DATA),
-            addressable_blocks: self.engine.capacity(),
-            size_class: self.engine.size_class(),
-            live_blocks: self.engine.live_blocks(),
-            depth: self.engine.depth().0,
-            leaf_slots: self.engine.shape().leaf_slots,
-            stored_slots: self.slab.stored_slots(config.blocks_per_bucket),
+            bucket_bytes: self.ledger.engine.bucket_bytes(TreeId::DATA),
+            addressable_blocks: self.ledger.engine.capacity(),
+            size_class: self.ledger.engine.size_class(),
+            live_blocks: self.ledger.engine.live_blocks(),
+            depth: self.ledger.engine.depth().0,
+            leaf_slots: self.ledger.engine.shape().leaf_slots,
+            stored_slots: self.ledger.slab.stored_slots(config.blocks_per_bucket),
             recursion_levels: config.levels_of_recursion(),
         }
     }
@@ -397,13 +298,18 @@ impl TreeVolume {
 
 impl EngineVolume for TreeVolume {
     fn known(&self) -> Known {
-        self.trust.known()
+        self.ledger.trust.known()
     }
 
     /// In the order of the heap.
     fn verify(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<u64> {
         self.checkpoint()?;
-        crate::tree::verify::verify(&*self.store, &self.slab, &mut self.engine, progress)
+        crate::tree::verify::verify(
+            &*self.ledger.store,
+            &self.ledger.slab,
+            &mut self.ledger.engine,
+            progress,
+        )
     }
 
     fn made(&mut self) -> Result<()> {
@@ -412,13 +318,13 @@ impl EngineVolume for TreeVolume {
 
     fn info(&self) -> Result<VolumeInfo> {
         Ok(VolumeInfo {
-            live_blocks: Some(self.engine.live_blocks()),
-            epoch: self.state.record().epoch(),
+            live_blocks: Some(self.ledger.engine.live_blocks()),
+            epoch: self.ledger.state.record().epoch(),
             memory_bytes: self.memory_bytes,
             replayed: self.replayed,
             verified: "bucket",
             report: Arc::new(self.tree_info()),
-            ..VolumeInfo::of(self.limit.header(), &ENGINE, &*self.store)?
+            ..VolumeInfo::of(self.ledger.limit.header(), &ENGINE, &*self.ledger.store)?
         })
     }
 }

@@ -1,0 +1,151 @@
+//! The ledger: the engine, its buckets, and what makes them durable. It knows no policy.
+//!
+//! A commit writes, in this order, each durable before the next: buckets (to free slots), the
+//! sealed state (a delta on its log, or a new checkpoint), the commit record. Until the record is
+//! durable, a crash leaves the previous commit, whole. Each record of the journal is an act of this
+//! computer: it is durable, then noted; only then may an answer or a read follow from it.
+
+use crate::tree::commit::{read_commit, write_commit};
+use crate::tree::deferred::Writes;
+use crate::tree::header::slot_align;
+use crate::tree::journal::{Journal, Record};
+use crate::tree::limit::Limit;
+use crate::tree::slab::{Slab, SlotTable};
+use crate::tree::state::{Parts, Slots, StateLog, begin};
+use crate::trust::{Act, Keep, LogMark, MOST_ROWS, Trust};
+use crate::{Opening, Result};
+use oblivio_crypto::{Sealer, VolumeId};
+use oblivio_engine::tree::{Intent, TreeOram, buckets_in};
+use oblivio_store::Store;
+use std::sync::Arc;
+
+/// The engine and everything of it in the store.
+pub(crate) struct Ledger {
+    pub store: Arc<dyn Store>,
+    volume: VolumeId,
+    pub engine: TreeOram,
+    pub slab: Slab,
+    pub journal: Journal,
+    pub state: StateLog,
+    commit_sealer: Sealer,
+    pub trust: Trust,
+    /// The caller's bytes beside the blocks.
+    pub root: Vec<u8>,
+    pub limit: Limit,
+}
+
+impl Ledger {
+    /// Of an engine that holds nothing yet.
+    pub fn new(opening: &Opening<'_>, engine: TreeOram, trust: Trust) -> Self {
+        let Opening { store, header, master, options } = opening;
+        let volume = header.volume();
+        let randomness = &options.environment.randomness;
+        let sealer = |root| Sealer::new(root, Box::new(randomness.clone()));
+        Self {
+            slab: Slab::of(&engine, slot_align(&header.parameters())),
+            journal: Journal::new(volume, sealer(master.intent_root(volume))),
+            state: StateLog::new(volume, sealer(master.state_root(volume))),
+            commit_sealer: sealer(master.commit_root(volume)),
+            trust,
+            store: Arc::clone(store),
+            volume,
+            engine,
+            root: Vec::new(),
+            limit: Limit::of(header, master),
+        }
+    }
+
+    /// Loads the newest commit and its state.
+    pub fn load(&mut self) -> Result<()> {
+        let record = read_commit(&*self.store, &mut self.commit_sealer, self.volume)?;
+        let (mut table, mut computers) = (SlotTable::default(), None);
+        for (index, plain) in self.state.load(&*self.store, record)?.iter().enumerate() {
+            let parts = match index {
+                0 => Parts::of_checkpoint(plain)?,
+                _ => Parts::of_delta(plain)?,
+            };
+            self.root = parts.root.to_vec();
+            computers = parts.table;
+            match index {
+                0 => self.engine.restore(parts.engine),
+                _ => self.engine.apply_delta(parts.engine),
+            }?;
+            table.apply(&parts.slots, buckets_in(self.engine.depth()))?;
+        }
+        self.trust.judge_commit(record.epoch(), record.digest(), computers)?;
+        let missing = |bucket| self.engine.missing_slots(bucket);
+        self.slab.restore(table, missing, &self.store.list()?)?;
+        self.journal.restart(record.epoch(), &record.digest());
+        Ok(())
+    }
+
+    /// Reads the journal, checks it against what this computer knows of it, and begins the session.
+    pub fn load_journal(&mut self) -> Result<Vec<(Option<Act>, Record)>> {
+        let mut check = self.trust.log_check();
+        let records = self.journal.load(&*self.store, &mut check)?;
+        check.finish(0, self.journal.mark().end)?;
+        records.iter().filter_map(|(act, _)| *act).for_each(|act| self.trust.absorb(act));
+        let newest = records.last().and_then(|(act, _)| *act);
+        self.trust.begin(self.journal.mark(), newest)?;
+        Ok(records)
+    }
+
+    /// Makes the engine's state current. Everything of it is flushed.
+    pub fn commit(&mut self) -> Result<()> {
+        self.slab.forget(&self.engine.dropped());
+        self.slab.sync(&*self.store)?;
+        let table = self.trust.commit_act(self.state.record().epoch() + 1)?.to_bytes(MOST_ROWS);
+        let record = if self.state.wants_checkpoint() {
+            let mut out = begin(&self.root, &table, Slots::All(Box::new(self.slab.table())));
+            self.engine.checkpoint(&mut out)?;
+            self.state.write_checkpoint(&*self.store, out)?
+        } else {
+            let mut out = begin(&self.root, &table, Slots::Changed(self.slab.changes()));
+            self.engine.delta(&mut out);
+            self.state.write_delta(&*self.store, out)?
+        };
+        self.trust.refuse_overtaken()?;
+        write_commit(&*self.store, &mut self.commit_sealer, self.volume, &record)?;
+        self.state.committed(record);
+        self.engine.committed();
+        self.slab.committed();
+        let (epoch, digest) = (record.epoch(), record.digest());
+        self.journal.restart(epoch, &digest);
+        self.trust.committed(epoch, digest, LogMark::default(), Keep::Durable)
+    }
+
+    /// Records the intent of a batch or a round of maintenance.
+    pub fn record_intent(&mut self, intent: &Intent) -> Result<()> {
+        let act = self.trust.act()?;
+        self.journal.intent(&*self.store, act, intent)?;
+        self.note_record()
+    }
+
+    /// Records writes and the root, in the size class of `least` bytes or a larger one; gives the
+    /// record's length.
+    pub fn record_sync(&mut self, writes: &Writes, least: usize) -> Result<u64> {
+        let before = self.journal.bytes();
+        let act = self.trust.act()?;
+        self.journal.sync(&*self.store, act, &self.root, writes, least)?;
+        self.note_record()?;
+        Ok(self.journal.bytes() - before)
+    }
+
+    /// Records a new number of addressable blocks and a new size class.
+    pub fn record_resize(&mut self, blocks: u64, class: u64) -> Result<()> {
+        let act = self.trust.act()?;
+        self.journal.resize(&*self.store, act, blocks, class)?;
+        self.note_record()
+    }
+
+    /// Notes the newest record, which is durable.
+    fn note_record(&mut self) -> Result<()> {
+        let act = self.trust.last_act();
+        self.trust.logged(self.journal.mark(), Some(act))
+    }
+
+    /// Bytes of a bucket with all its slots.
+    pub fn bucket_bytes(&self) -> u64 {
+        self.engine.config().geometry(0).bucket_bytes() as u64
+    }
+}
