@@ -154,9 +154,9 @@ mod tests {
         // 12 KiB a path: as many as since the last commit, or as are left before the early one.
         let table = [
             (0, LEAST_DEFERRED),
-            (50, 50 * 12 << 10),
+            (50, (50 * 12) << 10),
             (400, 2 << 20),
-            (850, 50 * 12 << 10),
+            (850, (50 * 12) << 10),
             (900, LEAST_DEFERRED),
             (2000, LEAST_DEFERRED),
         ];
