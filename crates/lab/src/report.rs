@@ -62,12 +62,12 @@ fn line(cells: &[String], widths: &[usize]) -> String {
 }
 
 /// The result of an experiment: a title, text and tables in order.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Report {
     page: &'static str,
     name: &'static str,
     body: String,
-    pictures: Vec<(String, String)>,
+    pictures: Vec<(String, Result<String>)>,
 }
 
 impl Report {
@@ -121,9 +121,9 @@ impl Report {
             let new = replace_section(&old, self.name, &self.body);
             std::fs::write(&path, new).with_context(|| path.display().to_string())?;
             std::fs::create_dir_all(docs.join("pictures"))?;
-            for (file, svg) in &self.pictures {
+            for (file, svg) in self.pictures {
                 let path = docs.join("pictures").join(file);
-                std::fs::write(&path, svg).with_context(|| path.display().to_string())?;
+                std::fs::write(&path, svg?).with_context(|| path.display().to_string())?;
             }
             println!("written to {}", path.display());
         }

@@ -29,7 +29,9 @@ impl Panel {
     /// A panel of places in a store of `places`, given as (time, place).
     pub fn new(title: &str, caption: &str, points: Vec<(u64, u64)>, places: u64) -> Panel {
         let times = points.iter().map(|p| p.0.saturating_add(1)).max().unwrap_or(1);
-        let (title, caption) = (title.into(), caption.into());
+        // XML cannot represent control characters.
+        let plain = |text: &str| text.chars().filter(|c| !c.is_control()).collect();
+        let (title, caption) = (plain(title), plain(caption));
         Panel { title, caption, accent: EXPOSED, points, times, places: places.max(1) }
     }
 

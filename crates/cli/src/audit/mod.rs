@@ -179,8 +179,8 @@ pub fn first(trace: &Trace, requests: usize) -> Trace {
 /// Writes a picture in the format of its file extension.
 pub fn draw(file: &Path, panels: &[Panel]) -> Result<()> {
     let bytes = match file.extension().and_then(|end| end.to_str()) {
-        Some("png") => picture::draw(panels),
-        Some("svg") => picture::svg(panels).into_bytes(),
+        Some("png") => picture::draw(panels)?,
+        Some("svg") => picture::svg(panels)?.into_bytes(),
         _ => return Err(usage("a picture's name ends in .png or .svg", "")),
     };
     std::fs::write(file, bytes).with_context(|| file.display().to_string())
