@@ -11,8 +11,6 @@ use plotters::style::register_font;
 
 pub use panel::{EXPOSED, HIDDEN, Panel};
 
-/// The letters of pictures, so that they look the same on every computer.
-const LETTERS: &[u8] = include_bytes!("../../fonts/labels.ttf");
 /// The most dots of a panel in an SVG. More would enlarge the file and show nothing more.
 const MOST: usize = 1500;
 /// A PNG is drawn this much larger, and then shrunk: its dots and letters have soft edges.
@@ -29,12 +27,14 @@ impl Undrawn {
     }
 }
 
-/// Makes the letters of pictures known to `plotters`, as its font "sans-serif".
+/// Makes the letters of pictures known to `plotters`, as its font "sans-serif": one that looks the
+/// same on every computer.
 ///
 /// # Errors
-/// None, unless this crate's font is broken.
+/// None, unless the font is broken.
 pub fn letters() -> Result<(), Undrawn> {
-    register_font("sans-serif", FontStyle::Normal, LETTERS).map_err(|_| Undrawn::of("no font"))
+    let font = dejavu::sans::regular();
+    register_font("sans-serif", FontStyle::Normal, font).map_err(|_| Undrawn::of("no font"))
 }
 
 /// The panels as a PNG of 1600 by 800 pixels.
