@@ -4,6 +4,8 @@
 pub const FILE_LINES: usize = 450;
 /// Lines of a function. The lab's, which print tables, are left out.
 pub const FUNCTION_LINES: usize = 70;
+/// Fields of a struct that other files touch, if it keeps others to itself.
+pub const TOUCHED_FIELDS: usize = 12;
 /// Columns of a line of comment.
 pub const COMMENT_COLUMNS: usize = 100;
 /// Columns of a line of a document, tables and code left out.

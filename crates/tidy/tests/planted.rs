@@ -76,6 +76,24 @@ fn a_long_file_and_a_long_function() {
 }
 
 #[test]
+fn an_engine_that_the_command_names() {
+    let text = "use oblivio_volume::tree::TreeVolume;\n";
+    one(&found("crates/cli/src/a.rs", text), "an engine is named: TreeVolume");
+    assert!(found("crates/cli/src/engines/tree.rs", text).is_empty(), "its own folder may");
+    assert!(found("crates/volume/src/registry.rs", text).is_empty(), "the registry may");
+}
+
+#[test]
+fn a_struct_that_shows_too_much() {
+    let field = |at: usize| format!("    pub f{at}: u8,\n");
+    let fields: String = (0..13).map(field).collect();
+    let text = format!("pub struct S {{\n{fields}    own: u8,\n}}\n");
+    one(&found("crates/new/src/a.rs", &text), "S shows 13 fields");
+    let record = format!("pub struct S {{\n{fields}}}\n");
+    assert!(found("crates/new/src/a.rs", &record).is_empty(), "a record may");
+}
+
+#[test]
 fn a_wide_comment() {
     let text = format!("// {}\n", "a word ".repeat(20));
     one(&found("crates/new/src/a.rs", &text), "more than 100 columns");

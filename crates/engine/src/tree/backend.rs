@@ -50,33 +50,49 @@ struct Candidate {
     next: u32,
 }
 
+/// The leaves of a tree.
+pub struct Leaves {
+    pub depth: Level,
+    /// The most slots of a stored leaf bucket. It bounds every bucket written before.
+    pub leaf_slots: usize,
+    /// The slots of leaf buckets rewritten now. Fewer than `leaf_slots` while the tree shrinks.
+    /// With none, leaf buckets are emptied and dropped.
+    pub leaf_room: usize,
+}
+
+/// What is known of stored buckets and of blocks.
+#[derive(Default)]
+pub struct Marks {
+    /// Buckets that were stored at least once.
+    pub present: BitSet,
+    /// Slots that the stored versions of buckets lack.
+    pub missing: Missing,
+    /// Slots whose block was removed without rewriting the bucket: `bucket * Z + slot`.
+    pub removed: BitSet,
+    /// Data blocks with wanted content. The tree drops other blocks where that costs nothing: on a
+    /// path being rewritten, or at an access that asks for the block.
+    pub live: BitSet,
+}
+
+/// The schedule's turns.
+pub struct Clock {
+    /// So far, the current round's included.
+    pub turns: u64,
+    /// The turn before which the next flush is due.
+    pub flush_at: u64,
+}
+
 /// One Path ORAM tree with its stash and bucket cache.
 pub struct Backend {
     pub(super) tree: TreeId,
     pub(super) geometry: Geometry,
-    pub(super) depth: Level,
-    /// The most slots of a stored leaf bucket. It bounds every bucket written before.
-    pub(super) leaf_slots: usize,
-    /// The slots of leaf buckets rewritten now. Fewer than `leaf_slots` while the tree shrinks.
-    /// With none, leaf buckets are emptied and dropped.
-    pub(super) leaf_room: usize,
+    pub(super) leaves: Leaves,
     pub(super) rewrites_reads: bool,
     pub(super) stash: Vec<Resident>,
     pub(super) pool: BlockPool,
     pub(super) cache: BucketCache,
-    /// Buckets that were stored at least once.
-    pub(super) present: BitSet,
-    /// Slots that the stored versions of buckets lack.
-    pub(super) missing: Missing,
-    /// Slots whose block was removed without rewriting the bucket: `bucket * Z + slot`.
-    pub(super) removed: BitSet,
-    /// Data blocks with wanted content. The tree drops other blocks where that costs nothing: on a
-    /// path being rewritten, or at an access that asks for the block.
-    pub(super) live: BitSet,
-    /// Turns of the eviction schedule so far, the current round's included.
-    pub(super) turns: u64,
-    /// The turn before which the next flush is due.
-    pub(super) flush_at: u64,
+    pub(super) marks: Marks,
+    pub(super) clock: Clock,
     pub(super) root_tag: Tag,
     pub(super) meters: Meters,
     pub(super) changes: Changes,
@@ -144,19 +160,17 @@ impl Backend {
         Self {
             tree,
             geometry,
-            depth: shape.depth,
-            leaf_slots: shape.leaf_slots,
-            leaf_room: shape.leaf_slots,
+            leaves: Leaves {
+                depth: shape.depth,
+                leaf_slots: shape.leaf_slots,
+                leaf_room: shape.leaf_slots,
+            },
             rewrites_reads,
             stash: Vec::new(),
             pool: BlockPool::new(geometry.block_bytes),
             cache: BucketCache::new(geometry.blocks_per_bucket, cached_buckets),
-            present: BitSet::default(),
-            missing: Missing::default(),
-            removed: BitSet::default(),
-            live: BitSet::default(),
-            turns: 0,
-            flush_at: u64::MAX,
+            marks: Marks::default(),
+            clock: Clock { turns: 0, flush_at: u64::MAX },
             root_tag: Tag::default(),
             meters: Meters::default(),
             changes: Changes::default(),
@@ -174,7 +188,7 @@ impl Backend {
         round.scheduled = 0;
         round.wants.clear();
         for (index, access) in accesses.iter().enumerate() {
-            let leaf = crate::Label(access.label).leaf(self.depth);
+            let leaf = crate::Label(access.label).leaf(self.leaves.depth);
             round.paths.push((leaf, access.scheduled || self.rewrites_reads));
             round.shown.push(leaf);
             round.scheduled += usize::from(access.scheduled);
@@ -185,15 +199,15 @@ impl Backend {
         round.wants.sort_unstable();
         round.found.clear();
         round.found.resize(accesses.len(), NONE);
-        round.union.build(&mut round.paths, self.depth);
+        round.union.build(&mut round.paths, self.leaves.depth);
         round.reads.clear();
         round.read_nodes.clear();
         let mut moved = 0;
         for (index, node) in round.union.nodes().iter().enumerate() {
             let in_memory = self.cache.holds(node.bucket.0) && self.cache.is_loaded(node.bucket.0);
-            if self.present.get(node.bucket.0) && !in_memory {
+            if self.marks.present.get(node.bucket.0) && !in_memory {
                 round.read_nodes.push(index as u32);
-                let slots = self.geometry.blocks_per_bucket - self.missing.get(node.bucket.0);
+                let slots = self.geometry.blocks_per_bucket - self.marks.missing.get(node.bucket.0);
                 let bytes = self.geometry.bucket_bytes_with(slots) as u64;
                 round.reads.push(Extent { offset: node.bucket.0, bytes });
                 moved += bytes;
@@ -299,10 +313,10 @@ impl Backend {
             + self.round.read_buf.capacity()
             + self.round.spare.bytes()
             + self.round.written.iter().map(|bytes| bytes.capacity()).sum::<usize>()
-            + self.present.bytes()
-            + self.missing.bytes()
-            + self.removed.bytes()
-            + self.live.bytes()
+            + self.marks.present.bytes()
+            + self.marks.missing.bytes()
+            + self.marks.removed.bytes()
+            + self.marks.live.bytes()
     }
 
     fn place(&self, bucket: BucketId) -> Place {

@@ -46,16 +46,17 @@ impl TreeOram {
         }
         let slots = self.config.blocks_per_bucket as u64;
         for &bucket in &written {
-            let bits = (0..slots).map(|slot| u64::from(tree.removed.get(bucket * slots + slot)));
-            let dropped = if tree.present.get(bucket) { 0 } else { DROPPED };
-            let missing = (tree.missing.get(bucket) as u64) << MISSING_SHIFT;
+            let bits =
+                (0..slots).map(|slot| u64::from(tree.marks.removed.get(bucket * slots + slot)));
+            let dropped = if tree.marks.present.get(bucket) { 0 } else { DROPPED };
+            let missing = (tree.marks.missing.get(bucket) as u64) << MISSING_SHIFT;
             out.words(&[
                 bucket | missing | dropped,
                 bits.rev().fold(0, |word, bit| word << 1 | bit),
             ]);
         }
         let mut removed = distinct(&changes.removed);
-        removed.retain(|&slot| tree.removed.get(slot));
+        removed.retain(|&slot| tree.marks.removed.get(slot));
         out.words(&removed);
         for _ in removed.len() as u64..changes.paths {
             out.u64(EMPTY);
@@ -65,12 +66,12 @@ impl TreeOram {
     }
 
     fn write_live_words(&self, out: &mut Writer<'_>) {
-        let (live, changes) = (&self.trees[0].live, &self.trees[0].changes);
+        let (live, changes) = (&self.trees[0].marks.live, &self.trees[0].changes);
         let words = distinct(&changes.live);
         // Every request and every discarded block changes at most one word, up to the number of
         // words. The delta must not show which of them share one.
         let requests = changes.requests as usize;
-        let discarded = changes.discarded.min(self.blocks.div_ceil(64)) as usize;
+        let discarded = changes.discarded.min(self.size.blocks.div_ceil(64)) as usize;
         let others = discarded.max(words.len().saturating_sub(requests));
         let slots = requests + padded(others, LIVE_BOUND);
         out.u64(slots as u64);
@@ -88,12 +89,12 @@ impl TreeOram {
             if at == EMPTY {
                 continue;
             }
-            if at >= self.blocks.div_ceil(64) {
+            if at >= self.size.blocks.div_ceil(64) {
                 return Err(EngineError::State("a liveness bit is out of range"));
             }
-            self.trees[0].live.set_word(at, word);
+            self.trees[0].marks.live.set_word(at, word);
         }
-        self.live_blocks = self.trees[0].live.count();
+        self.size.live = self.trees[0].marks.live.count();
         Ok(())
     }
 
@@ -108,10 +109,10 @@ impl TreeOram {
     /// `State` when the bytes are not such a delta.
     pub fn apply_delta(&mut self, delta: &[u8]) -> Result<()> {
         let mut input = Reader(delta);
-        let known = self.blocks;
+        let known = self.size.blocks;
         let version = self.read_scalars(&mut input)?;
         let (requests, paths, written) = (input.u64()?, input.u64()?, input.u64()?);
-        let entries = self.config.blocks_by_level(self.blocks)[self.levels - 1];
+        let entries = self.config.blocks_by_level(self.size.blocks)[self.levels - 1];
         for _ in 0..requests {
             let (index, count) = (input.u64()?, input.u64()?);
             if index == EMPTY {
@@ -123,7 +124,7 @@ impl TreeOram {
             self.config.map_format.set(&mut self.on_chip, index as usize, count);
         }
         let slots = self.config.blocks_per_bucket as u64;
-        let buckets = super::geometry::buckets_in(self.trees[0].depth);
+        let buckets = super::geometry::buckets_in(self.trees[0].leaves.depth);
         for _ in 0..written {
             let (bucket, bits) = (input.u64()?, input.u64()?);
             let stored = bucket & DROPPED == 0;
@@ -142,10 +143,10 @@ impl TreeOram {
             if bucket > buckets {
                 continue;
             }
-            self.trees[0].present.set(bucket, stored);
-            self.trees[0].missing.set(bucket, missing);
+            self.trees[0].marks.present.set(bucket, stored);
+            self.trees[0].marks.missing.set(bucket, missing);
             for slot in 0..slots {
-                self.trees[0].removed.set(bucket * slots + slot, bits >> slot & 1 == 1);
+                self.trees[0].marks.removed.set(bucket * slots + slot, bits >> slot & 1 == 1);
             }
         }
         for _ in 0..paths {
@@ -156,7 +157,7 @@ impl TreeOram {
             if slot / slots > buckets {
                 return Err(EngineError::State("a slot is out of range"));
             }
-            self.trees[0].removed.set(slot, true);
+            self.trees[0].marks.removed.set(slot, true);
         }
         match version {
             FIRST_VERSION => self.assume_live(known),
@@ -170,11 +171,16 @@ impl TreeOram {
     pub(super) fn write_scalars(&self, out: &mut Writer<'_>) {
         let tree = &self.trees[0];
         out.u64(if self.config.leaf_steps { STEPPED_VERSION } else { VERSION });
-        out.words(&[self.blocks, self.size_class, u64::from(tree.depth.0), self.swept]);
+        out.words(&[
+            self.size.blocks,
+            self.size.class,
+            u64::from(tree.leaves.depth.0),
+            self.size.swept,
+        ]);
         if self.config.leaf_steps {
-            out.u64(tree.leaf_slots as u64);
+            out.u64(tree.leaves.leaf_slots as u64);
         }
-        out.words(&[self.accesses[0], self.turns[0], self.requests]);
+        out.words(&[self.schedule.accesses[0], self.schedule.turns[0], self.meters.requests]);
         out.bytes(&tree.root_tag.0);
     }
 
@@ -195,19 +201,21 @@ impl TreeOram {
         let blocks = input.u64()?;
         let class = if first { blocks } else { input.u64()? };
         let allowed = self.allow(blocks.max(class));
-        if blocks < self.blocks || class == 0 || allowed.is_err() {
+        if blocks < self.size.blocks || class == 0 || allowed.is_err() {
             return Err(EngineError::State("blocks out of range"));
         }
-        self.size_class = class;
+        self.size.class = class;
         self.grow(blocks)?;
         let depth = input.u64()?;
         let swept = if first { 0 } else { input.u64()? };
         let full = self.config.blocks_per_bucket as u64;
         let leaf_slots = if self.config.leaf_steps { input.u64()? } else { full };
         self.take_shape(depth, leaf_slots, swept)?;
-        (self.accesses[0], self.turns[0]) = (input.u64()?, input.u64()?);
-        self.requests = input.u64()?;
-        if [self.accesses[0], self.turns[0], self.requests].iter().any(|&count| count > MOST_COUNT)
+        (self.schedule.accesses[0], self.schedule.turns[0]) = (input.u64()?, input.u64()?);
+        self.meters.requests = input.u64()?;
+        if [self.schedule.accesses[0], self.schedule.turns[0], self.meters.requests]
+            .iter()
+            .any(|&count| count > MOST_COUNT)
         {
             return Err(EngineError::State("a counter is out of range"));
         }
@@ -217,23 +225,23 @@ impl TreeOram {
 
     /// Sets the shape. The tree may have shrunk: it forgets the buckets of a dropped level.
     fn take_shape(&mut self, depth: u64, leaf_slots: u64, swept: u64) -> Result<()> {
-        self.floor = self.config.shape_for_live(0, self.size_class, self.blocks);
+        self.size.floor = self.config.shape_for_live(0, self.size.class, self.size.blocks);
         let deepest = self.config.depth(0, self.config.capacity);
         let full = self.config.blocks_per_bucket as u64;
         if depth > u64::from(deepest.0) || !(1..=full).contains(&leaf_slots) {
             return Err(EngineError::State("the depth is out of range"));
         }
         let shape = Shape { depth: Level(depth as u32), leaf_slots: leaf_slots as usize };
-        if shape < self.floor {
+        if shape < self.size.floor {
             return Err(EngineError::State("the depth is out of range"));
         }
-        if swept >= 1 << depth || swept > 0 && shape == self.floor {
+        if swept >= 1 << depth || swept > 0 && shape == self.size.floor {
             return Err(EngineError::State("the shrinking is out of range"));
         }
         let tree = &mut self.trees[0];
-        (tree.depth, tree.leaf_slots) = (shape.depth, shape.leaf_slots);
+        (tree.leaves.depth, tree.leaves.leaf_slots) = (shape.depth, shape.leaf_slots);
         tree.forget_from(super::geometry::buckets_in(shape.depth) + 1);
-        self.swept = swept;
+        self.size.swept = swept;
         Ok(())
     }
 }

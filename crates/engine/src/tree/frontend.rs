@@ -12,6 +12,7 @@ use super::config::{Recursion, TreeConfig};
 use super::eviction::reverse_lexicographic;
 use super::geometry::{EMPTY, Shape};
 use super::keys::TreeKeys;
+use super::meters::Meters;
 use super::plb::Plb;
 use super::position_map::{Counts, MapFormat};
 use super::verifier::Verifier;
@@ -31,21 +32,34 @@ enum Condition {
     Closed,
 }
 
+/// How large the tree is, and should be.
+pub(super) struct Size {
+    /// Data blocks addressable now.
+    pub blocks: u64,
+    /// Data blocks for which the tree is sized.
+    pub class: u64,
+    /// The shape for the size class. A larger data tree is shrinking.
+    pub floor: Shape,
+    /// Turns of the schedule since the leaves began to be dropped or to lose slots.
+    pub swept: u64,
+    /// Data blocks with wanted content.
+    pub live: u64,
+}
+
+/// The eviction schedule so far, in each tree.
+pub(super) struct Schedule {
+    /// Paths read, without scheduled ones.
+    pub accesses: Vec<u64>,
+    /// Scheduled paths.
+    pub turns: Vec<u64>,
+}
+
 /// Path ORAM with recursion, PLB, compressed position map, PMMAC and tag tree, as configured.
 pub struct TreeOram {
     pub(super) config: TreeConfig,
     /// Levels of recursion (the paper's H).
     pub(super) levels: usize,
-    /// Data blocks addressable now.
-    pub(super) blocks: u64,
-    /// Data blocks for which the tree is sized.
-    pub(super) size_class: u64,
-    /// The shape for the size class. A larger data tree is shrinking.
-    pub(super) floor: Shape,
-    /// Turns of the schedule since the leaves began to be dropped or to lose slots.
-    pub(super) swept: u64,
-    /// Data blocks with wanted content.
-    pub(super) live_blocks: u64,
+    pub(super) size: Size,
     /// One tree, or with [`Recursion::Separate`] one per level.
     pub(super) trees: Vec<Backend>,
     pub(super) on_chip: Vec<u8>,
@@ -54,18 +68,9 @@ pub struct TreeOram {
     pub(super) pending: BTreeMap<u64, Counts>,
     pub(super) prf: Prf,
     pub(super) mac: Mac,
-    /// Paths read so far in each tree, without scheduled ones.
-    pub(super) accesses: Vec<u64>,
-    /// Turns of the eviction schedule so far in each tree.
-    pub(super) turns: Vec<u64>,
-    pub(super) requests: u64,
-    pub(super) pmmac_bytes: u64,
-    pub(super) map_paths: u64,
-    pub(super) map_bytes: u64,
-    pub(super) group_remaps: u64,
-    pub(super) backlog_peak: u64,
-    pub(super) plb_hits: u64,
-    pub(super) plb_misses: u64,
+    pub(super) schedule: Schedule,
+    /// Those of the front end.
+    pub(super) meters: Meters,
     condition: Condition,
     entropy: Box<dyn Entropy>,
 }
@@ -101,27 +106,21 @@ impl TreeOram {
         let mut engine = Self {
             config,
             levels,
-            blocks: 0,
-            size_class: blocks,
-            floor: Shape { depth: Level(0), leaf_slots: config.blocks_per_bucket },
-            swept: 0,
-            live_blocks: 0,
+            size: Size {
+                blocks: 0,
+                class: blocks,
+                floor: Shape { depth: Level(0), leaf_slots: config.blocks_per_bucket },
+                swept: 0,
+                live: 0,
+            },
             trees: trees.collect(),
             on_chip: Vec::new(),
             plb,
             pending: BTreeMap::new(),
             prf: keys.prf,
             mac: keys.mac,
-            accesses: vec![0; tree_count],
-            turns: vec![0; tree_count],
-            requests: 0,
-            pmmac_bytes: 0,
-            map_paths: 0,
-            map_bytes: 0,
-            group_remaps: 0,
-            backlog_peak: 0,
-            plb_hits: 0,
-            plb_misses: 0,
+            schedule: Schedule { accesses: vec![0; tree_count], turns: vec![0; tree_count] },
+            meters: Meters::default(),
             condition: Condition::Idle,
             entropy: keys.entropy,
         };
@@ -136,7 +135,7 @@ impl TreeOram {
 
     /// Blocks addressable now.
     pub fn capacity(&self) -> u64 {
-        self.blocks
+        self.size.blocks
     }
 
     /// The configuration.
@@ -146,7 +145,7 @@ impl TreeOram {
 
     /// The depth of the (data) tree's leaves.
     pub fn depth(&self) -> Level {
-        self.trees[0].depth
+        self.trees[0].leaves.depth
     }
 
     /// Bytes of a full bucket of tree `tree`, as the store sees it.
@@ -167,7 +166,7 @@ impl TreeOram {
         self.expect_idle()?;
         self.config.cache_bytes = bytes;
         // While the tree shrinks, use its final shape: its lower levels fill.
-        let limit = self.config.cached_buckets(self.floor.depth);
+        let limit = self.config.cached_buckets(self.size.floor.depth);
         self.trees[0].set_cached_buckets(limit);
         Ok(())
     }
@@ -220,25 +219,25 @@ impl TreeOram {
     /// Adds the scheduled paths and hands the round to its tree.
     fn begin_round(&mut self, batch: &mut Batch, level: usize) {
         let tree = self.tree_of(level);
-        let before = self.accesses[tree];
+        let before = self.schedule.accesses[tree];
         let after = before + batch.plan.len() as u64;
-        self.accesses[tree] = after;
+        self.schedule.accesses[tree] = after;
         let extra = if level == 0 { batch.extra } else { 0 };
         let scheduled = self.config.eviction.due(before, after) + extra;
         self.sweep(tree, scheduled);
-        let depth = self.trees[tree].depth;
+        let depth = self.trees[tree].leaves.depth;
         for _ in 0..scheduled {
-            let leaf = reverse_lexicographic(self.turns[tree], depth);
-            self.turns[tree] += 1;
+            let leaf = reverse_lexicographic(self.schedule.turns[tree], depth);
+            self.schedule.turns[tree] += 1;
             let label = leaf.0.checked_shl(64 - depth.0).unwrap_or(0);
             batch.plan(Target::Idle, PathAccess { label, want: EMPTY, scheduled: true });
         }
-        self.trees[tree].turns = self.turns[tree];
+        self.trees[tree].clock.turns = self.schedule.turns[tree];
         let moved = self.trees[tree].meters.bytes_moved;
         self.trees[tree].begin(&batch.plan);
         if level > 0 {
-            self.map_paths += batch.plan.len() as u64;
-            self.map_bytes += self.trees[tree].meters.bytes_moved - moved;
+            self.meters.map_paths += batch.plan.len() as u64;
+            self.meters.map_bytes_moved += self.trees[tree].meters.bytes_moved - moved;
         }
     }
 
@@ -277,14 +276,14 @@ impl TreeOram {
         self.trees[tree].evict()?;
         self.end_sweep(tree);
         if level > 0 {
-            self.map_bytes += self.trees[tree].meters.bytes_moved - moved;
+            self.meters.map_bytes_moved += self.trees[tree].meters.bytes_moved - moved;
         }
         Ok(())
     }
 
     fn check_op(&self, op: &BlockOp) -> Result<()> {
-        if op.id.0 >= self.blocks {
-            let why = format!("block {} of {}", op.id.0, self.blocks);
+        if op.id.0 >= self.size.blocks {
+            let why = format!("block {} of {}", op.id.0, self.size.blocks);
             return Err(EngineError::Invalid(why));
         }
         let end = op.action.end();

@@ -18,8 +18,8 @@ impl TreeOram {
     /// discarded.
     pub fn discard(&mut self, ids: &[BlockId]) -> Result<()> {
         self.expect_idle()?;
-        if let Some(id) = ids.iter().find(|id| id.0 >= self.blocks) {
-            let why = format!("block {} of {}", id.0, self.blocks);
+        if let Some(id) = ids.iter().find(|id| id.0 >= self.size.blocks) {
+            let why = format!("block {} of {}", id.0, self.size.blocks);
             return Err(EngineError::Invalid(why));
         }
         for id in ids {
@@ -36,8 +36,8 @@ impl TreeOram {
     /// As for [`Self::discard`].
     pub fn discard_run(&mut self, ids: Range<u64>) -> Result<()> {
         self.expect_idle()?;
-        if ids.end > self.blocks {
-            let why = format!("blocks up to {} of {}", ids.end, self.blocks);
+        if ids.end > self.size.blocks {
+            let why = format!("blocks up to {} of {}", ids.end, self.size.blocks);
             return Err(EngineError::Invalid(why));
         }
         let count = ids.end.saturating_sub(ids.start);
@@ -58,32 +58,32 @@ impl TreeOram {
     /// The number of existing data blocks: written, and neither removed nor discarded since. It is
     /// exact, except for the rest of a first-version state, where it is an upper bound.
     pub fn live_blocks(&self) -> u64 {
-        self.live_blocks
+        self.size.live
     }
 
     /// Whether a data block exists.
     pub fn is_live(&self, id: BlockId) -> bool {
-        self.trees[0].live.get(id.0)
+        self.trees[0].marks.live.get(id.0)
     }
 
     /// Marks every block from `first` on as live: a first-version state does not record liveness.
     /// An access detects a missing block; the caller may discard those that it knows of.
     pub(super) fn assume_live(&mut self, first: u64) {
-        let live = &mut self.trees[0].live;
-        (first..self.blocks).for_each(|id| live.set(id, true));
-        self.live_blocks = live.count();
+        let live = &mut self.trees[0].marks.live;
+        (first..self.size.blocks).for_each(|id| live.set(id, true));
+        self.size.live = live.count();
     }
 
     pub(super) fn set_live(&mut self, id: u64, live: bool) {
         let tree = &mut self.trees[0];
-        if tree.live.get(id) == live {
+        if tree.marks.live.get(id) == live {
             return;
         }
-        tree.live.set(id, live);
+        tree.marks.live.set(id, live);
         // Runs of blocks are discarded, and 64 of them share a word.
         if tree.changes.live.last() != Some(&(id / 64)) {
             tree.changes.live.push(id / 64);
         }
-        self.live_blocks = if live { self.live_blocks + 1 } else { self.live_blocks - 1 };
+        self.size.live = if live { self.size.live + 1 } else { self.size.live - 1 };
     }
 }

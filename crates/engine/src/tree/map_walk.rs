@@ -34,7 +34,7 @@ impl TreeOram {
     /// block needs a fetch.
     pub fn beyond_plb(&self) -> impl Iterator<Item = u64> {
         let of_each = self.config.map_entries_per_block();
-        let there_are = self.blocks.div_ceil(of_each);
+        let there_are = self.size.blocks.div_ceil(of_each);
         // Consecutive map blocks are spread evenly over all sets.
         let fit = there_are <= self.plb.capacity() as u64 && self.levels == 2;
         let all = if fit && self.trees.len() == 1 { 0..there_are } else { 0..0 };
@@ -52,15 +52,15 @@ impl TreeOram {
             for level in 1..self.levels {
                 let id = self.map_block(data, level);
                 if batch.working.contains_key(&id) {
-                    self.plb_hits += 1;
+                    self.meters.plb_hits += 1;
                     break;
                 }
                 if let Some(entry) = self.plb.take(id) {
-                    self.plb_hits += 1;
+                    self.meters.plb_hits += 1;
                     batch.working.insert(id, entry);
                     break;
                 }
-                self.plb_misses += 1;
+                self.meters.plb_misses += 1;
             }
         }
     }
@@ -132,7 +132,7 @@ impl TreeOram {
         if advance.siblings.is_empty() {
             return;
         }
-        self.group_remaps += 1;
+        self.meters.group_remaps += 1;
         for &(index, counts) in &advance.siblings {
             let id = first + index as u64;
             if let Some(entry) = batch.working.get_mut(&id) {
@@ -143,7 +143,8 @@ impl TreeOram {
                 self.pending.entry(id).or_insert(counts).new = counts.new;
             }
         }
-        self.backlog_peak = self.backlog_peak.max(self.pending.len() as u64);
+        self.meters.remap_backlog_peak =
+            self.meters.remap_backlog_peak.max(self.pending.len() as u64);
     }
 
     /// Read-removes a map block (Freecursive §4.2.2) and checks it.
@@ -215,7 +216,7 @@ impl TreeOram {
                 let mut mac = Tag::default();
                 if self.config.pmmac {
                     let content = self.trees[0].pool.get(gone.payload);
-                    self.pmmac_bytes += 16 + content.len() as u64;
+                    self.meters.pmmac_bytes += 16 + content.len() as u64;
                     mac = self.mac.block(gone.count, gone.id, content);
                 }
                 let block = Resident { id: gone.id, label, mac, payload: gone.payload, slot: 0 };

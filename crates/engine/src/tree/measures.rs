@@ -18,17 +18,7 @@ impl TreeOram {
 
     /// The counters so far.
     pub fn meters(&self) -> Meters {
-        let mut sum = Meters {
-            requests: self.requests,
-            pmmac_bytes: self.pmmac_bytes,
-            map_paths: self.map_paths,
-            map_bytes_moved: self.map_bytes,
-            group_remaps: self.group_remaps,
-            remap_backlog_peak: self.backlog_peak,
-            plb_hits: self.plb_hits,
-            plb_misses: self.plb_misses,
-            ..Meters::default()
-        };
+        let mut sum = self.meters;
         for tree in &self.trees {
             sum.paths += tree.meters.paths;
             sum.buckets_read += tree.meters.buckets_read;

@@ -87,10 +87,10 @@ impl TreeOram {
     pub fn grow(&mut self, blocks: u64) -> Result<()> {
         self.expect_idle()?;
         self.allow(blocks)?;
-        if blocks <= self.blocks {
+        if blocks <= self.size.blocks {
             return Ok(());
         }
-        self.blocks = blocks;
+        self.size.blocks = blocks;
         let entries = self.config.blocks_by_level(blocks)[self.levels - 1];
         let before = self.on_chip.len();
         let bytes = self.config.map_format.bytes_for(entries);
@@ -115,14 +115,14 @@ impl TreeOram {
     pub fn set_size_class(&mut self, blocks: u64) -> Result<()> {
         self.expect_idle()?;
         self.allow(blocks)?;
-        self.size_class = blocks.max(1);
+        self.size.class = blocks.max(1);
         self.fit_shape();
         Ok(())
     }
 
     /// The number of existing blocks for which the tree is sized, or will be.
     pub fn size_class(&self) -> u64 {
-        self.size_class
+        self.size.class
     }
 
     /// The shape of the (data) tree. While it shrinks, its leaves have at most these slots.
@@ -132,27 +132,27 @@ impl TreeOram {
 
     /// The shape for the size class: the current one, or the goal of shrinking.
     pub fn floor(&self) -> Shape {
-        self.floor
+        self.size.floor
     }
 
     /// Whether the tree is shrinking.
     pub fn is_shrinking(&self) -> bool {
-        self.shape() > self.floor
+        self.shape() > self.size.floor
     }
 
     /// Scheduled paths of the current sweep, since its leaf level began to shrink.
     pub fn swept(&self) -> u64 {
-        self.swept
+        self.size.swept
     }
 
     /// The number of slots that the stored version of a bucket of the (data) tree lacks.
     pub fn missing_slots(&self, bucket: BucketId) -> usize {
-        self.trees[0].missing.get(bucket.0)
+        self.trees[0].marks.missing.get(bucket.0)
     }
 
     /// Scheduled paths until the tree has the shape of its size class.
     pub fn shrink_left(&self) -> u64 {
-        let (shape, floor) = (self.shape(), self.floor);
+        let (shape, floor) = (self.shape(), self.size.floor);
         if shape <= floor {
             return 0;
         }
@@ -160,7 +160,7 @@ impl TreeOram {
         let levels = (2 << shape.depth.0) - (2 << floor.depth.0);
         let before = if shape.depth > floor.depth { self.full_leaf() } else { shape.leaf_slots };
         let last = if before > floor.leaf_slots { floor.leaves() } else { 0 };
-        levels + last - self.swept
+        levels + last - self.size.swept
     }
 
     /// Slots of a full leaf.
@@ -178,7 +178,7 @@ impl TreeOram {
     pub fn dropped(&self) -> Vec<BucketId> {
         let tree = &self.trees[0];
         let mut buckets = distinct(&tree.changes.written);
-        buckets.retain(|&bucket| !tree.present.get(bucket));
+        buckets.retain(|&bucket| !tree.marks.present.get(bucket));
         buckets.into_iter().map(BucketId).collect()
     }
 
@@ -195,23 +195,23 @@ impl TreeOram {
         if !self.trees[0].cache.dirty().is_empty() {
             return Err(EngineError::Invalid("cached buckets wait for a flush".into()));
         }
-        self.trees[0].flush_at = self.turns[0].saturating_add(evictions);
+        self.trees[0].clock.flush_at = self.schedule.turns[0].saturating_add(evictions);
         Ok(())
     }
 
     /// The number of scheduled paths at the next expected flush.
     pub fn flush_at(&self) -> u64 {
-        self.trees[0].flush_at
+        self.trees[0].clock.flush_at
     }
 
     /// Scheduled paths so far: a public clock, by which a caller can schedule flushes.
     pub fn evictions(&self) -> u64 {
-        self.turns[0]
+        self.schedule.turns[0]
     }
 
     /// Operations so far. They determine the paths owed to group remaps.
     pub fn requests(&self) -> u64 {
-        self.requests
+        self.meters.requests
     }
 
     /// Raises the configured capacity to this many blocks, if it is less. The stored state may
@@ -229,32 +229,32 @@ impl TreeOram {
     /// Changes the shapes to fit ids and size class, or begins to.
     pub(super) fn fit_shape(&mut self) {
         for level in 0..self.trees.len() {
-            let needed = self.config.shape_for_live(level, self.size_class, self.blocks);
+            let needed = self.config.shape_for_live(level, self.size.class, self.size.blocks);
             let shape = self.trees[level].shape();
             if level == 0 {
                 // Dropped leaves equal leaves that never existed, and leaves with fewer slots than
                 // allowed do no harm. But if leaves must now keep less, those that had their turn
                 // have too many slots.
-                let stricter = self.kept(needed) < self.kept(self.floor);
+                let stricter = self.kept(needed) < self.kept(self.size.floor);
                 if needed >= shape || stricter {
-                    self.swept = 0;
+                    self.size.swept = 0;
                 }
-                self.floor = needed;
+                self.size.floor = needed;
             }
             let tree = &mut self.trees[level];
             let shape = shape.max(needed);
-            (tree.depth, tree.leaf_slots) = (shape.depth, shape.leaf_slots);
+            (tree.leaves.depth, tree.leaves.leaf_slots) = (shape.depth, shape.leaf_slots);
         }
     }
 
     /// Counts the turns of a round's scheduled paths.
     pub(super) fn sweep(&mut self, tree: usize, turns: u64) {
         let shape = self.trees[tree].shape();
-        let shrinking = tree == 0 && shape > self.floor;
-        self.trees[tree].leaf_room =
-            if shrinking { self.kept(self.floor) } else { shape.leaf_slots };
+        let shrinking = tree == 0 && shape > self.size.floor;
+        self.trees[tree].leaves.leaf_room =
+            if shrinking { self.kept(self.size.floor) } else { shape.leaf_slots };
         if shrinking {
-            self.swept += turns;
+            self.size.swept += turns;
         }
     }
 
@@ -263,17 +263,19 @@ impl TreeOram {
     pub(super) fn end_sweep(&mut self, tree: usize) {
         let full = self.full_leaf();
         let tree = &mut self.trees[tree];
-        if tree.leaf_room >= tree.leaf_slots || self.swept < 1 << tree.depth.0 {
+        if tree.leaves.leaf_room >= tree.leaves.leaf_slots
+            || self.size.swept < 1 << tree.leaves.depth.0
+        {
             return;
         }
-        self.swept = 0;
-        if tree.leaf_room > 0 {
-            tree.leaf_slots = tree.leaf_room;
+        self.size.swept = 0;
+        if tree.leaves.leaf_room > 0 {
+            tree.leaves.leaf_slots = tree.leaves.leaf_room;
             return;
         }
-        tree.depth.0 -= 1;
-        tree.leaf_slots = full;
-        let buckets = buckets_in(tree.depth) + 1;
+        tree.leaves.depth.0 -= 1;
+        tree.leaves.leaf_slots = full;
+        let buckets = buckets_in(tree.leaves.depth) + 1;
         tree.forget_from(buckets);
         tree.cache.forget_from(buckets);
     }

@@ -52,12 +52,12 @@ impl TreeOram {
         self.write_scalars(&mut out);
         out.u64(self.on_chip.len() as u64);
         out.bytes(&self.on_chip);
-        out.words(&tree.live.to_words(self.blocks));
-        let buckets = buckets_in(tree.depth) + 1;
-        out.words(&tree.present.to_words(buckets));
-        out.words(&tree.removed.to_words(buckets * self.config.blocks_per_bucket as u64));
+        out.words(&tree.marks.live.to_words(self.size.blocks));
+        let buckets = buckets_in(tree.leaves.depth) + 1;
+        out.words(&tree.marks.present.to_words(buckets));
+        out.words(&tree.marks.removed.to_words(buckets * self.config.blocks_per_bucket as u64));
         if self.config.leaf_steps {
-            out.words(&tree.missing.to_words(buckets));
+            out.words(&tree.marks.missing.to_words(buckets));
         }
         self.write_residents(&mut out);
         Ok(())
@@ -87,8 +87,9 @@ impl TreeOram {
     /// The approximate size of a checkpoint in bytes.
     pub fn state_bytes(&self) -> usize {
         let blocks = STASH_BOUND + self.plb.capacity() + 2;
-        let slots = buckets_in(self.trees[0].depth) as usize * (self.config.blocks_per_bucket + 3);
-        let bits = slots / 8 + self.blocks as usize / 8;
+        let slots =
+            buckets_in(self.trees[0].leaves.depth) as usize * (self.config.blocks_per_bucket + 3);
+        let bits = slots / 8 + self.size.blocks as usize / 8;
         self.on_chip.len() + bits + blocks * (self.config.block_bytes + 40) + (64 << 10)
     }
 
@@ -137,16 +138,16 @@ impl TreeOram {
         if version == FIRST_VERSION {
             self.assume_live(0);
         } else {
-            self.trees[0].live = BitSet::from_words(input.words(self.blocks)?);
-            self.live_blocks = self.trees[0].live.count();
+            self.trees[0].marks.live = BitSet::from_words(input.words(self.size.blocks)?);
+            self.size.live = self.trees[0].marks.live.count();
         }
-        let buckets = buckets_in(self.trees[0].depth) + 1;
+        let buckets = buckets_in(self.trees[0].leaves.depth) + 1;
         let slots = buckets * self.config.blocks_per_bucket as u64;
-        self.trees[0].present = BitSet::from_words(input.words(buckets)?);
-        self.trees[0].removed = BitSet::from_words(input.words(slots)?);
+        self.trees[0].marks.present = BitSet::from_words(input.words(buckets)?);
+        self.trees[0].marks.removed = BitSet::from_words(input.words(slots)?);
         if self.config.leaf_steps {
             let bits = buckets.div_ceil(64) * 64 * PLANES as u64;
-            self.trees[0].missing = Missing::from_words(input.words(bits)?);
+            self.trees[0].marks.missing = Missing::from_words(input.words(bits)?);
             self.check_missing(buckets)?;
         }
         self.read_residents(&mut input)?;
@@ -156,7 +157,7 @@ impl TreeOram {
     /// Checks that every bucket has a slot.
     fn check_missing(&self, buckets: u64) -> Result<()> {
         let full = self.config.blocks_per_bucket;
-        match (0..buckets).all(|bucket| self.trees[0].missing.get(bucket) < full) {
+        match (0..buckets).all(|bucket| self.trees[0].marks.missing.get(bucket) < full) {
             true => Ok(()),
             false => Err(EngineError::State("a bucket has no slots")),
         }

@@ -33,7 +33,7 @@ struct Target {
 impl State {
     /// Whether to merge shared blocks before anybody needs room.
     pub(super) fn should_merge(&self) -> Result<bool> {
-        if !self.unmerged || !self.mergeable || self.failed.is_some() {
+        if !self.cleaning.unmerged || !self.cleaning.mergeable || self.failed.is_some() {
             return Ok(false);
         }
         let usage = self.usage()?;
@@ -46,7 +46,7 @@ impl State {
         let merged = self.merge_packs();
         match self.settle(merged) {
             Err(Error::Full(_)) => {
-                self.unmerged = false;
+                self.cleaning.unmerged = false;
                 Ok(())
             }
             merged => merged.map(drop),
@@ -63,16 +63,16 @@ impl State {
 
     /// One round; says whether it freed anything.
     pub(super) fn merge_packs(&mut self) -> Result<bool> {
-        if !self.mergeable {
+        if !self.cleaning.mergeable {
             return Ok(false);
         }
         // Frees removed blocks, and leaves no buffered tails to a merge.
-        if self.operations > 0 || self.tails.len() > 0 {
+        if self.progress.operations > 0 || self.tails.len() > 0 {
             self.commit()?;
         }
         let targets = self.plan_merge()?;
         if targets.is_empty() {
-            (self.mergeable, self.unmerged) = (false, false);
+            (self.cleaning.mergeable, self.cleaning.unmerged) = (false, false);
             return Ok(false);
         }
         self.fetch_round(&targets)?;
@@ -150,10 +150,11 @@ impl State {
                 inode.pack = Some(id);
                 self.meta.put_inode(piece.ino, &inode)?;
             }
-            self.operations += 1 + (source_pack.pieces.len() as u64).div_ceil(PIECES_PER_OPERATION);
+            self.progress.operations +=
+                1 + (source_pack.pieces.len() as u64).div_ceil(PIECES_PER_OPERATION);
             self.pack_forget(source, &source_pack)?;
         }
-        self.operations += 1;
+        self.progress.operations += 1;
         self.open_packs.remove(&id);
         self.cache.insert(pack.block, content, true);
         self.meta.put_pack(id, Some(&before), &pack, self.block_bytes)

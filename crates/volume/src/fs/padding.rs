@@ -100,7 +100,7 @@ impl State {
     /// Declares a commit of changed metadata.
     pub(super) fn expect_commit(&mut self) {
         let long = std::mem::take(&mut self.owed.long);
-        let writes = COMMIT_WRITES + OPERATION_WRITES * self.operations + long;
+        let writes = COMMIT_WRITES + OPERATION_WRITES * self.progress.operations + long;
         self.expect(Least { writes, ..Least::default() });
     }
 

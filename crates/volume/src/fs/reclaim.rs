@@ -34,13 +34,13 @@ impl State {
     pub(super) fn could_shrink(&self) -> bool {
         let pool = self.pool.lock();
         let mapped = pool.metadata.mapped_blocks();
-        mapped >= pool.allocator.capacity() / 16 && self.removals > mapped / 16
+        mapped >= pool.allocator.capacity() / 16 && self.cleaning.removals > mapped / 16
     }
 
     /// Whether to shrink metadata before anybody needs room: after many removals, a volume with
     /// space would else report itself full.
     pub(super) fn should_shrink(&self) -> Result<bool> {
-        if !self.removed || self.failed.is_some() || !self.could_shrink() {
+        if !self.cleaning.removed || self.failed.is_some() || !self.could_shrink() {
             return Ok(false);
         }
         let usage = self.usage()?;
@@ -52,7 +52,7 @@ impl State {
     /// commit left it.
     pub(super) fn shrink_metadata(&mut self) -> Result<()> {
         self.commit()?;
-        (self.removals, self.removed) = (0, false);
+        (self.cleaning.removals, self.cleaning.removed) = (0, false);
         let shrunk = self.compact_and_reopen();
         let refused = self.pool.lock().failure.take_if(|cause| matches!(cause, Error::Full(_)));
         match refused {
@@ -87,7 +87,7 @@ impl State {
         self.cache = DataCache::new(blocks / self.block_bytes);
         self.tails = Tails::new(blocks);
         self.open_packs.clear();
-        (self.operations, self.accepted, self.pending) = (0, 0, false);
+        (self.progress.operations, self.progress.accepted, self.progress.pending) = (0, 0, false);
         self.open_again()?;
         self.counters = self.meta.counters()?;
         self.close_newer(self.counters.next_ino);

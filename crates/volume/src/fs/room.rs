@@ -37,7 +37,7 @@ impl State {
 
     /// Whether `blocks` can be taken, beside everything that buffered tails and metadata may need.
     pub(super) fn has_room(&self, blocks: u64) -> bool {
-        let pending = self.tails.len() as u64 + self.metadata_reserve(self.operations + 1);
+        let pending = self.tails.len() as u64 + self.metadata_reserve(self.progress.operations + 1);
         let pool = self.pool.lock();
         let enough = pool.allocator.free() >= blocks.saturating_add(pending);
         enough && !pool.metadata.map.is_scattered()
@@ -45,7 +45,8 @@ impl State {
 
     /// Whether `blocks` can be taken at once, and `operations` done, before a commit.
     pub(super) fn has_room_after(&self, blocks: u64, operations: u64) -> bool {
-        let pending = self.tails.len() as u64 + self.metadata_reserve(self.operations + operations);
+        let pending =
+            self.tails.len() as u64 + self.metadata_reserve(self.progress.operations + operations);
         self.pool.lock().allocator.free() >= blocks.saturating_add(pending)
     }
 
@@ -54,7 +55,7 @@ impl State {
     /// last commit.
     pub(super) fn make_room(&mut self, blocks: u64) -> Result<()> {
         self.find_room(blocks)?;
-        self.operations += 1;
+        self.progress.operations += 1;
         Ok(())
     }
 
@@ -90,12 +91,12 @@ impl State {
 
     /// Whether a commit may free something.
     fn commit_frees(&self) -> bool {
-        self.operations > 0 || self.pool.lock().allocator.deferred() > 0
+        self.progress.operations > 0 || self.pool.lock().allocator.deferred() > 0
     }
 
     /// Whether the store below has space for `blocks` more, and for deferred writes.
     fn store_has_room(&self, blocks: u64) -> Result<bool> {
-        let waits = self.tails.len() as u64 + self.metadata_reserve(self.operations + 1);
+        let waits = self.tails.len() as u64 + self.metadata_reserve(self.progress.operations + 1);
         let room = self.pool.lock().blocks()?.room()?;
         Ok(room.is_none_or(|room| room >= blocks.saturating_add(waits)))
     }
@@ -103,12 +104,13 @@ impl State {
     /// Called before an operation that frees or only renames changes anything. It never refuses,
     /// but commits when metadata could run out of blocks, so that metadata can reuse its own.
     pub(super) fn make_way(&mut self) -> Result<()> {
-        if self.operations > 0 && !self.has_room(0) {
+        if self.progress.operations > 0 && !self.has_room(0) {
             self.commit()?;
         }
-        self.operations += 1;
-        self.removals += 1;
-        (self.removed, self.mergeable, self.unmerged) = (true, true, true);
+        self.progress.operations += 1;
+        self.cleaning.removals += 1;
+        (self.cleaning.removed, self.cleaning.mergeable, self.cleaning.unmerged) =
+            (true, true, true);
         Ok(())
     }
 
@@ -116,7 +118,7 @@ impl State {
     /// It may use half of the reserve, and leaves the rest to deletions.
     pub(super) fn make_change(&mut self) -> Result<()> {
         let kept = self.kept_back() / 2;
-        if self.operations > 0 && !self.has_room(kept) {
+        if self.progress.operations > 0 && !self.has_room(kept) {
             self.commit()?;
         }
         if !self.has_room(kept) && self.could_shrink() {
@@ -125,7 +127,7 @@ impl State {
         if !self.has_room(kept) {
             return Err(self.pool.lock().full());
         }
-        self.operations += 1;
+        self.progress.operations += 1;
         Ok(())
     }
 
@@ -146,7 +148,7 @@ impl State {
         if !self.store_takes_one()? {
             return Err(store_full());
         }
-        self.operations += 1;
+        self.progress.operations += 1;
         Ok(())
     }
 

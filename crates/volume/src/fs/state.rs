@@ -19,6 +19,30 @@ const MIN_BLOCK_BYTES: usize = 512;
 type Clock = Box<dyn Fn() -> Timestamp + Send + Sync>;
 type Kept = Box<dyn Fn(Ino) -> bool + Send + Sync>;
 
+/// What came since the last commit.
+#[derive(Default)]
+pub(super) struct Progress {
+    /// Changing operations.
+    pub operations: u64,
+    /// Those already answered, which must not be undone.
+    pub accepted: u64,
+    /// The database committed, but the blocks are not durable yet.
+    pub pending: bool,
+}
+
+/// What removals left to do.
+#[derive(Default)]
+pub(super) struct Cleaning {
+    /// Operations since metadata last shrank that may have removed something.
+    pub removals: u64,
+    /// Whether this session had any of them.
+    pub removed: bool,
+    /// Whether mergeable shared blocks may exist.
+    pub mergeable: bool,
+    /// Whether removals of this session may have made some.
+    pub unmerged: bool,
+}
+
 /// The file system behind its lock.
 pub(super) struct State {
     pub(super) pool: SharedPool,
@@ -37,20 +61,8 @@ pub(super) struct State {
     /// Says whether an outsider still refers to an inode without names.
     kept: Option<Kept>,
     clock: Option<Clock>,
-    /// Changing operations since the last commit.
-    pub(super) operations: u64,
-    /// Those already answered, which must not be undone.
-    pub(super) accepted: u64,
-    /// The database committed, but the blocks are not durable yet.
-    pub(super) pending: bool,
-    /// Operations since metadata last shrank that may have removed something.
-    pub(super) removals: u64,
-    /// Whether this session had any of them.
-    pub(super) removed: bool,
-    /// Whether mergeable shared blocks may exist.
-    pub(super) mergeable: bool,
-    /// Whether removals of this session may have made some.
-    pub(super) unmerged: bool,
+    pub(super) progress: Progress,
+    pub(super) cleaning: Cleaning,
     /// Padding that work already done still owes.
     pub(super) owed: Owed,
     pub(super) failed: Option<String>,
@@ -85,7 +97,7 @@ impl State {
             ..Inode::new(FileKind::Directory, node, Timestamp::default())
         };
         self.meta.put_inode(ROOT_INO, &root)?;
-        self.operations += 1;
+        self.progress.operations += 1;
         self.commit()
     }
 
@@ -99,7 +111,7 @@ impl State {
         )?;
         let mut state = Self::with(blocks, file, ahead)?;
         // Earlier sessions may have removed metadata without giving its blocks back.
-        state.removals = u64::MAX / 2;
+        state.cleaning.removals = u64::MAX / 2;
         state.begin()?;
         let result = state.load();
         state.settle(result)?;
@@ -185,13 +197,8 @@ impl State {
             next_handle: 1,
             kept: None,
             clock: None,
-            operations: 0,
-            accepted: 0,
-            pending: false,
-            removals: 0,
-            removed: false,
-            mergeable: true,
-            unmerged: false,
+            progress: Progress::default(),
+            cleaning: Cleaning { mergeable: true, ..Cleaning::default() },
             owed,
             failed: None,
         })
@@ -203,7 +210,7 @@ impl State {
         if let Some(reason) = &self.failed {
             return Err(Error::Closed(reason.clone()));
         }
-        if self.pending {
+        if self.progress.pending {
             self.finish_commit()?;
         }
         let begun = self.meta.begin();
@@ -218,7 +225,7 @@ impl State {
             return result;
         };
         let cause = self.pool.lock().failure.take();
-        let refused = matches!(cause, Some(Error::Full(_))) && self.accepted == 0;
+        let refused = matches!(cause, Some(Error::Full(_))) && self.progress.accepted == 0;
         if refused && self.go_back().is_ok() {
             return Err(self.pool.lock().full());
         }
@@ -233,13 +240,13 @@ impl State {
     /// undoes this operation alone, and the next one can reuse pages. A failed store undoes
     /// nothing: the next operation, or a commit, meets the failure itself.
     pub(super) fn end<T>(&mut self, result: Result<T>) -> Result<T> {
-        let tight = result.is_ok() && self.operations > 0 && !self.has_room(0);
+        let tight = result.is_ok() && self.progress.operations > 0 && !self.has_room(0);
         let result = match if tight { self.commit() } else { Ok(()) } {
             Err(Error::Closed(why)) => Err(Error::Closed(why)),
             _ => result,
         };
         let result = self.settle(result);
-        self.accepted = self.operations;
+        self.progress.accepted = self.progress.operations;
         result
     }
 
@@ -292,7 +299,7 @@ impl State {
     /// Makes everything durable.
     pub(super) fn commit(&mut self) -> Result<()> {
         self.place_all_tails()?;
-        if self.operations == 0 {
+        if self.progress.operations == 0 {
             let mut pool = self.pool.lock();
             pool.bring_up()?;
             return pool.blocks()?.commit();
@@ -302,7 +309,7 @@ impl State {
         self.meta.put_counters(&self.counters)?;
         self.pool.lock().metadata.hold = true;
         self.meta.commit()?;
-        self.pending = true;
+        self.progress.pending = true;
         self.finish_commit()?;
         self.meta.begin()
     }
@@ -323,9 +330,9 @@ impl State {
         let mut pool = self.pool.lock();
         pool.metadata_commit()?;
         let unwanted = pool.allocator.committed();
-        self.pending = false;
-        let operations = std::mem::take(&mut self.operations);
-        self.accepted = 0;
+        self.progress.pending = false;
+        let operations = std::mem::take(&mut self.progress.operations);
+        self.progress.accepted = 0;
         // Not before: until now a crash could restore the metadata that names them.
         if !unwanted.is_empty() {
             pool.blocks()?.discard(&unwanted)?;

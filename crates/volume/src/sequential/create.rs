@@ -148,7 +148,7 @@ impl SequentialVolume {
             let mut volume = Self::assemble(opening)?;
             volume.make_durable()?;
             volume.trust.begin(LogMark::default(), None)?;
-            volume.writer = Some(volume.trust.last_act().computer);
+            volume.session.writer = Some(volume.trust.last_act().computer);
             volume.write_state(None)?;
             Ok(volume)
         })

@@ -33,15 +33,15 @@ impl SequentialVolume {
         let mut volume = Self::assemble(opening)?;
         volume.make_durable()?;
         let (state, identity) = volume.states.read(&*volume.store)?;
-        (volume.current, volume.state_end) = ((state.epoch, identity), state.end);
-        volume.writer = state.computers.as_ref().map(|computers| computers.writer);
+        (volume.newest.current, volume.newest.state_end) = ((state.epoch, identity), state.end);
+        volume.session.writer = state.computers.as_ref().map(|computers| computers.writer);
         let table = state.computers.as_ref().map(|computers| computers.table.clone());
         volume.trust.judge_commit(state.epoch, identity, table)?;
         let end = volume.expect_log(&state)?;
         volume.restore(&state, master)?;
-        volume.replaying = true;
+        volume.session.replaying = true;
         volume.replay(&state, end)?;
-        volume.replaying = false;
+        volume.session.replaying = false;
         // A session that died while padding a long turn leaves the rest to this one, which must not
         // lengthen the turn further.
         volume.pad_if_long()?;
@@ -62,7 +62,7 @@ impl SequentialVolume {
         let from = state.log;
         let mut check = self.trust.log_check();
         let mut reader = Reader::new(from);
-        let mut writer = self.writer;
+        let mut writer = self.session.writer;
         refuse_other_log(state, from)?;
         while let Some(opened) = reader.next(&mut self.log, &*self.store)? {
             check.pass(reader.at().into());
@@ -97,7 +97,7 @@ impl SequentialVolume {
         let restored = Sequential::restore(config, keys, &state.engine, times.as_deref());
         *self.engine() = restored?;
         self.root.clone_from(&state.root);
-        self.turns = [state.log; 2];
+        self.newest.turns = [state.log; 2];
         // There are no readers yet.
         let mut engine = self.shared.engine();
         if !engine.times_are_lost() {
@@ -124,7 +124,7 @@ impl SequentialVolume {
                 return Err(nonsense());
             }
             if quantum.first_write == turn_start && !std::mem::replace(&mut found, true) {
-                self.turns[1] = begin;
+                self.newest.turns[1] = begin;
             }
             if let Some(writer) = writer_in(&opened).filter(|_| reader.at().number > state.end) {
                 self.hand_over(writer, begin.number);
@@ -146,7 +146,7 @@ impl SequentialVolume {
             return Err(Error::Tampered(format!("{LOG_OBJECT} changed while it was read")));
         }
         if !found {
-            self.turns[1] = reader.at();
+            self.newest.turns[1] = reader.at();
         }
         self.log.resume(reader.at());
         Ok(())
@@ -179,7 +179,7 @@ impl SequentialVolume {
         if next.is_some() {
             return Ok(self.engine().write_again(Some((block, content)))?);
         }
-        self.replayed += 1;
+        self.session.replayed += 1;
         self.take(block, content)
     }
 }

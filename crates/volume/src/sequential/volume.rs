@@ -40,6 +40,32 @@ pub static ENGINE: EngineEntry = EngineEntry {
     open: |opening| Ok(Box::new(SequentialVolume::of(opening)?)),
 };
 
+/// The newest state.
+#[derive(Default)]
+pub(super) struct Newest {
+    /// Its number and identity.
+    pub current: (u64, [u8; 32]),
+    /// The end of the log when it was written.
+    pub state_end: u64,
+    /// Where the logs of the previous turn and of this one begin.
+    pub turns: [Mark; 2],
+}
+
+/// What this session did.
+#[derive(Default)]
+pub(super) struct Session {
+    /// The writer of the log's end, if known.
+    pub writer: Option<ComputerId>,
+    /// Whether the log names this session as its writer.
+    pub writing: bool,
+    /// Whether the log is being replayed.
+    pub replaying: bool,
+    /// Writes replayed.
+    pub replayed: u64,
+    /// Time of the last durable note of a state.
+    noted: Option<Duration>,
+}
+
 /// An open volume on the sequential engine.
 pub struct SequentialVolume {
     pub(super) store: Arc<dyn Store>,
@@ -48,25 +74,12 @@ pub struct SequentialVolume {
     stored_header: Header,
     pub(super) header: SequentialHeader,
     pub(super) log: RingLog,
-    /// Where the logs of the previous turn and of this one begin.
-    pub(super) turns: [Mark; 2],
+    pub(super) newest: Newest,
+    pub(super) session: Session,
     pub(super) states: StatePlaces,
     pub(super) times_sealer: Sealer,
-    /// The newest state's number and identity.
-    pub(super) current: (u64, [u8; 32]),
-    /// The end of the log when that state was written.
-    pub(super) state_end: u64,
     pub(super) trust: Trust,
-    /// The writer of the log's end, if known.
-    pub(super) writer: Option<ComputerId>,
-    /// Whether the log names this session as its writer.
-    pub(super) writing: bool,
-    /// Whether the log is being replayed.
-    pub(super) replaying: bool,
-    /// Time of the last durable note of a state.
-    noted: Option<Duration>,
     pub(super) root: Vec<u8>,
-    pub(super) replayed: u64,
     pub(super) options: OpenOptions,
     /// Threads for a flush to open and seal blocks with.
     hands: usize,
@@ -103,16 +116,10 @@ impl SequentialVolume {
             volume,
             stored_header: header.clone(),
             header: layout,
-            turns: [Mark::default(); 2],
-            current: (0, [0; 32]),
-            state_end: 0,
+            newest: Newest::default(),
+            session: Session::default(),
             trust,
-            writer: None,
-            writing: false,
-            replaying: false,
-            noted: None,
             root: Vec::new(),
-            replayed: 0,
             options,
             hands: hands(),
         })
@@ -187,13 +194,13 @@ impl SequentialVolume {
         self.log.hand_over(&*self.store)?;
         self.store.sync(&[DISK_OBJECT, LOG_OBJECT])?;
         self.log.synced();
-        self.turns = [self.turns[1], self.log.end()];
+        self.newest.turns = [self.newest.turns[1], self.log.end()];
         self.write_state(None)
     }
 
     /// The log must hold two turns. A turn whose syncs use up its half is padded to its end.
     pub(super) fn pad_if_long(&mut self) -> Result<()> {
-        if self.log.since(self.turns[1]) + 2 < self.header.log_quanta / 2 {
+        if self.log.since(self.newest.turns[1]) + 2 < self.header.log_quanta / 2 {
             return Ok(());
         }
         let (writes, turn) = {
@@ -232,29 +239,29 @@ impl SequentialVolume {
     /// acts, others' included.
     pub(super) fn newest_act(&self) -> Option<Act> {
         let number = self.log.end().number;
-        self.writer.map(|computer| Act { computer, number })
+        self.session.writer.map(|computer| Act { computer, number })
     }
 
     /// Another computer writes the log from this quantum on; the previous writer stays known.
     pub(super) fn hand_over(&mut self, to: ComputerId, quantum: u64) {
-        if let Some(computer) = self.writer.replace(to) {
+        if let Some(computer) = self.session.writer.replace(to) {
             self.trust.absorb(Act { computer, number: quantum });
         }
     }
 
     /// Names this computer in the log before this session writes to it.
     pub(super) fn begin_writing(&mut self) -> Result<()> {
-        if self.writing {
+        if self.session.writing {
             return Ok(());
         }
-        self.writing = true;
+        self.session.writing = true;
         if self.states.rows() == 0 {
             return Ok(());
         }
         let computer = self.trust.go_on()?;
-        if self.writer.is_none() {
+        if self.session.writer.is_none() {
             // The first version that does so begins with a state of its own version.
-            self.writer = Some(computer);
+            self.session.writer = Some(computer);
             self.store.sync(&[DISK_OBJECT])?;
             self.write_state(None)?;
         }
@@ -275,11 +282,11 @@ impl SequentialVolume {
 
     /// Writes the next state, durably, with everything that it names.
     pub(super) fn write_state(&mut self, times: Option<[u8; 32]>) -> Result<()> {
-        let epoch = self.current.0 + 1;
+        let epoch = self.newest.current.0 + 1;
         let computers = self.computers(epoch);
         let state = State {
             epoch,
-            log: self.turns[0],
+            log: self.newest.turns[0],
             end: self.log.end().number,
             times,
             root: self.root.clone(),
@@ -287,24 +294,24 @@ impl SequentialVolume {
             computers,
         };
         self.trust.refuse_overtaken()?;
-        self.current = (state.epoch, self.states.write(&*self.store, &state)?);
-        self.state_end = state.end;
+        self.newest.current = (state.epoch, self.states.write(&*self.store, &state)?);
+        self.newest.state_end = state.end;
         self.note_state()
     }
 
     /// Notes the newest state. During a replay the noted end of the log stays.
     fn note_state(&mut self) -> Result<()> {
-        let (epoch, digest) = self.current;
-        if self.replaying {
+        let (epoch, digest) = self.newest.current;
+        if self.session.replaying {
             return self.trust.replayed(epoch, digest);
         }
         let now = self.options.environment.clock.now();
-        let keep = match self.noted {
+        let keep = match self.session.noted {
             Some(at) if now - at < NOTE_EVERY => Keep::Soon,
             _ => Keep::Durable,
         };
         if keep == Keep::Durable {
-            self.noted = Some(now);
+            self.session.noted = Some(now);
         }
         self.trust.committed(epoch, digest, self.log.mark(), keep)
     }
@@ -313,7 +320,7 @@ impl SequentialVolume {
     pub(super) fn rest(&mut self) -> Result<()> {
         self.sync()?;
         self.store.sync(&[DISK_OBJECT])?;
-        let epoch = self.current.0 + 1;
+        let epoch = self.newest.current.0 + 1;
         let times = self.engine().access_times().map(|times| times.to_bytes());
         let times = match times {
             Some(bytes) => {
@@ -322,10 +329,10 @@ impl SequentialVolume {
             }
             None => None,
         };
-        self.noted = None;
+        self.session.noted = None;
         self.write_state(times)?;
         // Later writes are another session's.
-        self.writing = false;
+        self.session.writing = false;
         self.trust.end()
     }
 
@@ -370,9 +377,9 @@ impl EngineVolume for SequentialVolume {
 
     fn info(&self) -> Result<VolumeInfo> {
         Ok(VolumeInfo {
-            epoch: self.current.0,
+            epoch: self.newest.current.0,
             memory_bytes: self.memory_bytes(),
-            replayed: self.replayed,
+            replayed: self.session.replayed,
             report: Arc::new(self.report()),
             ..VolumeInfo::of(&self.stored_header, &ENGINE, &*self.store)?
         })

@@ -68,7 +68,7 @@ impl Backend {
         for slot in 0..slots {
             let header = self.geometry.slot(&round.read_buf[part.clone()], slot);
             let slot_index = node.bucket.0 * self.geometry.blocks_per_bucket as u64 + slot as u64;
-            if header.id == EMPTY || self.removed.get(slot_index) {
+            if header.id == EMPTY || self.marks.removed.get(slot_index) {
                 continue;
             }
             let payload = part.start + self.geometry.payload_at(slots, slot);
@@ -135,7 +135,7 @@ impl Backend {
 
     /// Whether this block's content is no longer wanted. Map blocks are always wanted.
     fn is_dead(&self, id: u64) -> bool {
-        id >> LEVEL_SHIFT == 0 && !self.live.get(id)
+        id >> LEVEL_SHIFT == 0 && !self.marks.live.get(id)
     }
 
     /// Makes a block in memory a candidate, or drops it when it is dead.
@@ -154,7 +154,7 @@ impl Backend {
 
     /// Records that a block was removed from a stored bucket that is not rewritten now.
     fn note_removed(&mut self, slot: u64) {
-        self.removed.set(slot, true);
+        self.marks.removed.set(slot, true);
         self.changes.removed.push(slot);
     }
 }

@@ -7,19 +7,19 @@ use crate::tree::geometry::Shape;
 impl Backend {
     /// The shape of the tree. While it shrinks, the shape before.
     pub fn shape(&self) -> Shape {
-        Shape { depth: self.depth, leaf_slots: self.leaf_slots }
+        Shape { depth: self.leaves.depth, leaf_slots: self.leaves.leaf_slots }
     }
 
     /// Forgets the records of stored buckets from heap index `first` on.
     pub fn forget_from(&mut self, first: u64) {
-        self.present.truncate(first);
-        self.missing.truncate(first);
-        self.removed.truncate(first * self.geometry.blocks_per_bucket as u64);
+        self.marks.present.truncate(first);
+        self.marks.missing.truncate(first);
+        self.marks.removed.truncate(first * self.geometry.blocks_per_bucket as u64);
     }
 
     /// Slots of the stored version of a bucket.
     pub(super) fn stored_slots(&self, bucket: BucketId) -> usize {
-        self.geometry.blocks_per_bucket - self.missing.get(bucket.0)
+        self.geometry.blocks_per_bucket - self.marks.missing.get(bucket.0)
     }
 
     /// Bytes of the stored version of a bucket.
@@ -29,6 +29,10 @@ impl Backend {
 
     /// Slots of a bucket that is rewritten now.
     pub(super) fn room(&self, bucket: BucketId) -> usize {
-        if bucket.level() == self.depth { self.leaf_room } else { self.geometry.blocks_per_bucket }
+        if bucket.level() == self.leaves.depth {
+            self.leaves.leaf_room
+        } else {
+            self.geometry.blocks_per_bucket
+        }
     }
 }

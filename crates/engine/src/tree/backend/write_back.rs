@@ -95,7 +95,7 @@ impl Backend {
     /// comes after the next flush. The turns of those below it come no sooner than its own, so a
     /// written bucket is never above a deferred one.
     fn is_written(&self, bucket: BucketId) -> bool {
-        !self.cache.holds(bucket.0) || next_turn(bucket, self.turns) >= self.flush_at
+        !self.cache.holds(bucket.0) || next_turn(bucket, self.clock.turns) >= self.clock.flush_at
     }
 
     /// Drops an empty bucket. It then reads as never stored.
@@ -103,9 +103,9 @@ impl Backend {
         if self.cache.holds(bucket.0) {
             *self.cache.meta_mut(bucket.0) = Meta::default();
         }
-        if self.present.get(bucket.0) {
-            self.present.set(bucket.0, false);
-            self.missing.set(bucket.0, 0);
+        if self.marks.present.get(bucket.0) {
+            self.marks.present.set(bucket.0, false);
+            self.marks.missing.set(bucket.0, 0);
             self.clear_removed(bucket);
             self.changes.written.push(bucket.0);
         }
@@ -163,8 +163,8 @@ impl Backend {
     fn seal(&mut self, bucket: BucketId, slots: usize, bytes: &mut [u8]) -> Result<Tag> {
         let place = self.place(bucket);
         let tag = self.sealer.seal(&place, bytes)?;
-        self.present.set(bucket.0, true);
-        self.missing.set(bucket.0, self.geometry.blocks_per_bucket - slots);
+        self.marks.present.set(bucket.0, true);
+        self.marks.missing.set(bucket.0, self.geometry.blocks_per_bucket - slots);
         self.changes.written.push(bucket.0);
         self.clear_removed(bucket);
         self.meters.buckets_written += 1;
@@ -176,7 +176,7 @@ impl Backend {
     fn clear_removed(&mut self, bucket: BucketId) {
         let slots = self.geometry.blocks_per_bucket as u64;
         for slot in 0..slots {
-            self.removed.set(bucket.0 * slots + slot, false);
+            self.marks.removed.set(bucket.0 * slots + slot, false);
         }
     }
 

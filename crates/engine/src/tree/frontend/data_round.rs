@@ -40,12 +40,12 @@ impl TreeOram {
     /// Paths for group remaps that this many requests owe: twice the need of a roll-over after
     /// every 2^β accesses, whether or not one happened.
     fn maintenance_due(&mut self, requests: u64) -> u64 {
-        let before = self.requests;
-        self.requests += requests;
+        let before = self.meters.requests;
+        self.meters.requests += requests;
         match self.config.map_format {
             MapFormat::Compressed { individual_bits } => {
                 let share = |n: u64| (n * 2 * GROUP_ENTRIES as u64) >> individual_bits;
-                share(self.requests) - share(before)
+                share(self.meters.requests) - share(before)
             }
             _ => 0,
         }
@@ -85,7 +85,7 @@ impl TreeOram {
         let lives = self.trees[0].target(index).is_some();
         if lives {
             self.check_mac(index, id, counts.old)?;
-        } else if self.config.pmmac && self.trees[0].live.get(id) {
+        } else if self.config.pmmac && self.trees[0].marks.live.get(id) {
             return Err(EngineError::TamperedBlock(id));
         }
         self.set_live(id, lives);
@@ -121,7 +121,7 @@ impl TreeOram {
 
     fn target_mac(&mut self, index: usize, id: u64, count: u64) -> Tag {
         let content = self.trees[0].content(index);
-        self.pmmac_bytes += 16 + content.len() as u64;
+        self.meters.pmmac_bytes += 16 + content.len() as u64;
         self.mac.block(count, id, content)
     }
 
