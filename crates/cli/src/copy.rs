@@ -6,7 +6,7 @@ use crate::exit::{Failures, usage};
 use crate::get::each_piece;
 use crate::open::{self, Session};
 use crate::progress::Progress;
-use crate::remote::{self, Place, RemotePath, entries, in_words_of};
+use crate::remote::{self, Place, VolumePath, entries, in_words_of};
 use crate::staging::Staging;
 use crate::tree::{check_paths, refuse_into_itself, sources_and_places};
 use anyhow::Result;
@@ -53,7 +53,7 @@ impl<'f> Copy<'f> {
         Ok(Self { fs, publisher, committer, staging, progress, links, directories })
     }
 
-    fn named(&mut self, from: &RemotePath, place: Place, recursive: bool) -> Result<()> {
+    fn named(&mut self, from: &VolumePath, place: Place, recursive: bool) -> Result<()> {
         let attr = remote::find(self.fs, from)?;
         if attr.kind == FileKind::Directory && !recursive {
             return Err(Error::IsADirectory(from.to_string()).into());

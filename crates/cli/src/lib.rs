@@ -26,7 +26,6 @@ mod passphrases;
 mod progress;
 mod put;
 mod recorder;
-mod remembered;
 mod remote;
 mod resize;
 mod signals;

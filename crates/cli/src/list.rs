@@ -4,7 +4,7 @@ use crate::args::{DuArgs, LsArgs, StatArgs};
 use crate::exit::Failures;
 use crate::human::{self, say, say_json};
 use crate::open::{self, Session};
-use crate::remote::{self, RemotePath, entries};
+use crate::remote::{self, VolumePath, entries};
 use anyhow::Result;
 use oblivio_volume::fs::{Attr, FileKind, FileSystem, Ino};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use std::collections::HashSet;
 
 /// Runs `ls`.
 pub fn ls(args: &LsArgs) -> Result<()> {
-    let paths = RemotePath::parse_all(&args.remote)?;
+    let paths = remote::parse_all(&args.remote)?;
     each_path(&args.volume, &args.open, &paths, |session, path| {
         ls_one(args, &session.fs, path, paths.len() > 1)
     })
@@ -22,8 +22,8 @@ pub fn ls(args: &LsArgs) -> Result<()> {
 fn each_path(
     volume: &std::path::Path,
     open: &crate::args::OpenArgs,
-    paths: &[RemotePath],
-    mut show: impl FnMut(&Session, &RemotePath) -> Result<()>,
+    paths: &[VolumePath],
+    mut show: impl FnMut(&Session, &VolumePath) -> Result<()>,
 ) -> Result<()> {
     open::with(volume, open, |session| {
         let mut failures = Failures::default();
@@ -38,7 +38,7 @@ fn each_path(
     })
 }
 
-fn ls_one(args: &LsArgs, fs: &FileSystem, path: &RemotePath, several: bool) -> Result<()> {
+fn ls_one(args: &LsArgs, fs: &FileSystem, path: &VolumePath, several: bool) -> Result<()> {
     let attr = remote::find(fs, path)?;
     if attr.kind != FileKind::Directory {
         return show(args, fs, &path.bytes(), path, &attr);
@@ -69,7 +69,7 @@ fn ls_one(args: &LsArgs, fs: &FileSystem, path: &RemotePath, several: bool) -> R
     Ok(())
 }
 
-fn show(args: &LsArgs, fs: &FileSystem, name: &[u8], path: &RemotePath, attr: &Attr) -> Result<()> {
+fn show(args: &LsArgs, fs: &FileSystem, name: &[u8], path: &VolumePath, attr: &Attr) -> Result<()> {
     if args.json {
         return say_json(&as_json(fs, path, attr)?);
     }
@@ -89,7 +89,7 @@ fn show(args: &LsArgs, fs: &FileSystem, name: &[u8], path: &RemotePath, attr: &A
 }
 
 /// Everything known of a file. A name that is not UTF-8 is shown as closely as possible.
-fn as_json(fs: &FileSystem, path: &RemotePath, attr: &Attr) -> Result<Value> {
+fn as_json(fs: &FileSystem, path: &VolumePath, attr: &Attr) -> Result<Value> {
     let mut value = json!({
         "path": path.to_string(),
         "name": String::from_utf8_lossy(path.name().unwrap_or(b"/")),
@@ -113,7 +113,7 @@ fn as_json(fs: &FileSystem, path: &RemotePath, attr: &Attr) -> Result<Value> {
 
 /// Runs `stat`.
 pub fn stat(args: &StatArgs) -> Result<()> {
-    let paths = RemotePath::parse_all(&args.remote)?;
+    let paths = remote::parse_all(&args.remote)?;
     each_path(&args.volume, &args.open, &paths, |session, path| {
         let attr = remote::find(&session.fs, path)?;
         let value = as_json(&session.fs, path, &attr)?;
@@ -121,7 +121,7 @@ pub fn stat(args: &StatArgs) -> Result<()> {
     })
 }
 
-fn stat_in_words(session: &Session, path: &RemotePath, attr: &Attr) -> Result<()> {
+fn stat_in_words(session: &Session, path: &VolumePath, attr: &Attr) -> Result<()> {
     let mut line = [b"  ".to_vec(), human::name(&path.bytes())].concat();
     if attr.kind == FileKind::Symlink {
         line.extend(b" -> ");
@@ -192,7 +192,7 @@ fn of_one(attr: &Attr, seen: &mut HashSet<Ino>) -> Totals {
 
 /// A directory whose total is being added up.
 struct Open {
-    path: RemotePath,
+    path: VolumePath,
     totals: Totals,
     /// Entries still to add, last first.
     left: Vec<Attr>,
@@ -201,7 +201,7 @@ struct Open {
 
 /// Runs `du`.
 pub fn du(args: &DuArgs) -> Result<()> {
-    let paths = RemotePath::parse_all(&args.remote)?;
+    let paths = remote::parse_all(&args.remote)?;
     let mut seen = HashSet::new();
     each_path(&args.volume, &args.open, &paths, |session, path| {
         du_one(args, &session.fs, path, &mut seen)
@@ -212,7 +212,7 @@ pub fn du(args: &DuArgs) -> Result<()> {
 fn du_one(
     args: &DuArgs,
     fs: &FileSystem,
-    path: &RemotePath,
+    path: &VolumePath,
     seen: &mut HashSet<Ino>,
 ) -> Result<()> {
     let attr = remote::find(fs, path)?;
@@ -241,7 +241,7 @@ fn du_one(
     Ok(())
 }
 
-fn enter(fs: &FileSystem, path: RemotePath, ino: Ino) -> Result<Open> {
+fn enter(fs: &FileSystem, path: VolumePath, ino: Ino) -> Result<Open> {
     let mut all = entries(fs, ino)?;
     all.reverse();
     let left = all.iter().map(|entry| fs.attr(entry.ino)).collect::<Result<_, _>>()?;
@@ -250,7 +250,7 @@ fn enter(fs: &FileSystem, path: RemotePath, ino: Ino) -> Result<Open> {
     Ok(Open { path, totals, left, names })
 }
 
-fn show_usage(args: &DuArgs, path: &RemotePath, totals: Totals) -> Result<()> {
+fn show_usage(args: &DuArgs, path: &VolumePath, totals: Totals) -> Result<()> {
     if args.json {
         return say_json(&json!({
             "path": path.to_string(),

@@ -5,12 +5,13 @@ use crate::exit::{Code, fault, usage};
 use crate::meeting;
 use crate::passphrase;
 use crate::recorder::Recorder;
-use crate::remembered::Remembered;
 use crate::unobserved::Unobserved;
 use anyhow::{Context, Result};
+use oblivio::Remembered;
+use oblivio::place::{self, PlaceError};
 use oblivio_serve::memory;
 use oblivio_serve::watch::{Holds, Publisher, WatchedStore};
-use oblivio_store::{LocalStore, PartitionStore, Store};
+use oblivio_store::Store;
 use oblivio_volume::disk::{self, Disk};
 use oblivio_volume::fs::{FileSystem, Timestamp};
 use oblivio_volume::{
@@ -30,20 +31,18 @@ pub struct Session {
 
 /// The store in an existing folder, file or partition.
 pub fn store(folder: &Path) -> Result<Arc<dyn Store>> {
-    let shown = folder.display();
-    match std::fs::metadata(folder) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+    place::open(folder).map_err(|error| match error {
+        PlaceError::Missing(_) => {
+            let shown = folder.display();
             let hint = format!("Check the path, or make a volume there: oblivio init {shown}");
-            return Err(fault(Code::Path, format!("{shown}: there is no such folder"), hint));
+            fault(Code::Path, error.to_string(), hint)
         }
-        Ok(found) if found.is_dir() => {}
-        _ if PartitionStore::is_one(folder)? => return Ok(Arc::new(PartitionStore::open(folder)?)),
-        _ => {
+        PlaceError::NoVolume(_) => {
             let hint = "Name the folder, file or partition that `oblivio init` made.";
-            return Err(fault(Code::NotAVolume, format!("{shown} is no volume"), hint));
+            fault(Code::NotAVolume, error.to_string(), hint)
         }
-    }
-    Ok(Arc::new(LocalStore::open(folder)?))
+        PlaceError::Store(error) => error.into(),
+    })
 }
 
 /// The options of the user and the record of this computer, for the volume at this place.

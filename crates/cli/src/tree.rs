@@ -5,7 +5,7 @@ use crate::committer::Committer;
 use crate::exit::{Code, Failures, fault, usage};
 use crate::open::{self, Session, now};
 use crate::remote::{
-    self, Destination, Place, RemotePath, ends_in_slash, entries, in_words_of, is_not_found,
+    self, Destination, Place, VolumePath, ends_in_slash, entries, in_words_of, is_not_found,
 };
 use anyhow::{Context, Result};
 use oblivio_serve::watch::OrdinaryEvent;
@@ -18,8 +18,8 @@ use std::path::Path;
 fn each(
     volume: &Path,
     open: &OpenArgs,
-    paths: &[RemotePath],
-    mut work: impl FnMut(&Session, &mut Committer<'_>, &RemotePath) -> Result<()>,
+    paths: &[VolumePath],
+    mut work: impl FnMut(&Session, &mut Committer<'_>, &VolumePath) -> Result<()>,
 ) -> Result<()> {
     open::with(volume, open, |session| {
         let mut committer = Committer::new(&session.fs);
@@ -37,7 +37,7 @@ fn each(
 
 /// Runs `mkdir`.
 pub fn mkdir(args: &MkdirArgs) -> Result<()> {
-    let paths = RemotePath::parse_all(&args.remote)?;
+    let paths = remote::parse_all(&args.remote)?;
     each(&args.volume, &args.open, &paths, |session, committer, path| {
         let fs = &session.fs;
         committer.changed();
@@ -50,7 +50,7 @@ fn new_directory() -> NewNode {
     NewNode { mode: 0o755, uid, gid, mtime: now() }
 }
 
-fn make_one(fs: &FileSystem, path: &RemotePath) -> Result<Ino> {
+fn make_one(fs: &FileSystem, path: &VolumePath) -> Result<Ino> {
     let Some(name) = path.name() else { return Err(Error::Exists(path.to_string()).into()) };
     let parent = remote::find_directory(fs, &path.parent())?.ino;
     let made = fs.mkdir(parent, name, new_directory());
@@ -58,14 +58,14 @@ fn make_one(fs: &FileSystem, path: &RemotePath) -> Result<Ino> {
 }
 
 /// Makes a directory and its parents.
-pub fn make_all(fs: &FileSystem, path: &RemotePath) -> Result<()> {
-    let mut here = RemotePath::parse("/".as_ref())?;
+pub fn make_all(fs: &FileSystem, path: &VolumePath) -> Result<()> {
+    let mut here = VolumePath::root();
     for name in path.names() {
         here = here.join(name);
         match remote::find_directory(fs, &here) {
             Ok(_) => {}
-            Err(error) if is_not_found(&error) => drop(make_one(fs, &here)?),
-            Err(error) => return Err(error),
+            Err(Error::NotFound(_)) => drop(make_one(fs, &here)?),
+            Err(error) => return Err(error.into()),
         }
     }
     Ok(())
@@ -73,7 +73,7 @@ pub fn make_all(fs: &FileSystem, path: &RemotePath) -> Result<()> {
 
 /// Runs `rm`.
 pub fn rm(args: &RmArgs) -> Result<()> {
-    let paths = RemotePath::parse_all(&args.remote)?;
+    let paths = remote::parse_all(&args.remote)?;
     if paths.iter().any(|path| path.name().is_none()) {
         let hint = "Name what is in it: `oblivio ls VOLUME /` shows that.";
         return Err(usage("the root of a volume cannot be removed", hint));
@@ -89,7 +89,7 @@ pub fn rm(args: &RmArgs) -> Result<()> {
 fn remove(
     session: &Session,
     committer: &mut Committer<'_>,
-    path: &RemotePath,
+    path: &VolumePath,
     recursive: bool,
 ) -> Result<()> {
     let fs = &session.fs;
@@ -161,32 +161,32 @@ fn remove_files(
 }
 
 /// The sources, each with its place below the last path.
-pub fn sources_and_places(fs: &FileSystem, paths: &[OsString]) -> Result<Vec<(RemotePath, Place)>> {
+pub fn sources_and_places(fs: &FileSystem, paths: &[OsString]) -> Result<Vec<(VolumePath, Place)>> {
     let (to, from) = paths.split_last().context("nothing to do")?;
-    let sources = RemotePath::parse_all(from)?;
-    let target = RemotePath::parse(to)?;
+    let sources = remote::parse_all(from)?;
+    let target = remote::parse(to)?;
     let single = sources.len() == 1;
     // A directory may be given a new name that ends in a slash.
     let slash = ends_in_slash(to) && !(single && is_directory(fs, &sources[0])?);
     let to = Destination::find(fs, &target, single, slash)?;
-    let place = |path: RemotePath| match path.name() {
+    let place = |path: VolumePath| match path.name() {
         Some(name) => Ok((path.clone(), to.place(name))),
         None => Err(usage("the root of a volume cannot be moved or copied", "")),
     };
     sources.into_iter().map(place).collect()
 }
 
-fn is_directory(fs: &FileSystem, path: &RemotePath) -> Result<bool> {
+fn is_directory(fs: &FileSystem, path: &VolumePath) -> Result<bool> {
     Ok(remote::find(fs, path)?.kind == FileKind::Directory)
 }
 
 /// Checks the paths before asking for a passphrase.
 pub fn check_paths(paths: &[OsString]) -> Result<()> {
-    RemotePath::parse_all(paths).map(drop)
+    remote::parse_all(paths).map(drop)
 }
 
 /// Refuses to move or copy something into itself.
-pub fn refuse_into_itself(from: &RemotePath, place: &Place) -> Result<()> {
+pub fn refuse_into_itself(from: &VolumePath, place: &Place) -> Result<()> {
     if place.path == *from {
         return Err(fault(Code::Path, format!("{from} is there already"), "Choose another name."));
     }
@@ -216,11 +216,12 @@ pub fn mv(args: &MvArgs) -> Result<()> {
     })
 }
 
-fn rename(fs: &FileSystem, from: &RemotePath, to: &Place, no_clobber: bool) -> Result<()> {
+fn rename(fs: &FileSystem, from: &VolumePath, to: &Place, no_clobber: bool) -> Result<()> {
     remote::find(fs, from)?;
     refuse_into_itself(from, to)?;
     let parent = remote::find_directory(fs, &from.parent())?.ino;
     let name = from.name().context("the root")?;
     let mode = if no_clobber { RenameMode::NoReplace } else { RenameMode::Replace };
-    fs.rename(parent, name, to.parent, &to.name, mode).map_err(|error| in_words_of(&to.path, error))
+    let moved = fs.rename(parent, name, to.parent, &to.name, mode);
+    Ok(moved.map_err(|error| in_words_of(&to.path, error))?)
 }

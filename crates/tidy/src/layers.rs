@@ -4,7 +4,7 @@ use crate::finding::Finding;
 use crate::source::Source;
 
 /// Each crate of the product and what it may depend on, tests apart.
-const LAYERS: [(&str, &[&str]); 12] = [
+const LAYERS: [(&str, &[&str]); 13] = [
     ("crypto", &[]),
     // The store never sees a key: it is the adversary's view.
     ("store", &[]),
@@ -14,7 +14,9 @@ const LAYERS: [(&str, &[&str]); 12] = [
     ("volume", &["crypto", "engine", "store"]),
     ("ublk", &[]),
     ("serve", &["crypto", "engine", "store", "volume", "ublk"]),
-    ("cli", &["crypto", "engine", "store", "volume", "audit", "serve"]),
+    // The library that others embed. The command uses its places, paths and knowledge of volumes.
+    ("oblivio", &["crypto", "store", "volume"]),
+    ("cli", &["crypto", "engine", "store", "volume", "audit", "serve", "oblivio"]),
     // What ships uses it in tests only, which are not looked at here.
     ("testkit", &["splitmix", "store"]),
     ("tidy", &[]),

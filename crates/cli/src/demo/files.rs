@@ -1,7 +1,7 @@
 //! The files that the demo works on: real ones if there are enough, else made-up ones.
 
 use crate::human;
-use crate::remote::RemotePath;
+use crate::remote::{self, VolumePath};
 use anyhow::{Context, Result};
 use oblivio_volume::fs::{FileSystem, NewNode};
 use std::ffi::OsStr;
@@ -107,7 +107,7 @@ impl Source {
         for (path, content) in &self.files {
             let remote = remote(path)?;
             crate::tree::make_all(fs, &remote.parent())?;
-            let parent = crate::remote::find_directory(fs, &remote.parent())?.ino;
+            let parent = remote::find_directory(fs, &remote.parent())?.ino;
             let node = NewNode { mode: 0o600, mtime: crate::open::now(), ..NewNode::default() };
             let (_, handle) = fs.create(parent, remote.name().context("a name")?, node)?;
             fs.write(handle, 0, content)?;
@@ -151,7 +151,7 @@ impl Source {
 }
 
 /// A file's path in the volume.
-pub fn remote(path: &Path) -> Result<RemotePath> {
+pub fn remote(path: &Path) -> Result<VolumePath> {
     let mut bytes = Vec::new();
     for part in path.components() {
         if let Component::Normal(name) = part {
@@ -159,5 +159,5 @@ pub fn remote(path: &Path) -> Result<RemotePath> {
             bytes.extend(name.as_bytes());
         }
     }
-    RemotePath::parse(OsStr::from_bytes(&bytes))
+    remote::parse(OsStr::from_bytes(&bytes))
 }

@@ -10,7 +10,7 @@ use crate::human;
 use crate::open::{self, Session};
 use crate::progress::{self, Progress};
 use crate::put::{Summary, in_words};
-use crate::remote::{self, RemotePath};
+use crate::remote::{self, VolumePath};
 use anyhow::{Context, Result};
 use local::Folder;
 use oblivio_volume::fs::FileKind;
@@ -24,7 +24,7 @@ pub use pieces::each_piece;
 
 /// Runs `get`.
 pub fn run(args: &GetArgs) -> Result<()> {
-    let remote = RemotePath::parse(&args.remote)?;
+    let remote = remote::parse(&args.remote)?;
     if args.local == "-" {
         return open::with(&args.volume, &args.open, |session| {
             to_stdout(session, &remote, args.open.quiet)
@@ -41,7 +41,7 @@ pub fn run(args: &GetArgs) -> Result<()> {
 
 /// Runs `cat`.
 pub fn cat(args: &CatArgs) -> Result<()> {
-    let paths = RemotePath::parse_all(&args.remote)?;
+    let paths = remote::parse_all(&args.remote)?;
     open::with(&args.volume, &args.open, |session| {
         let mut failures = Failures::default();
         let mut done = 0;
@@ -55,7 +55,7 @@ pub fn cat(args: &CatArgs) -> Result<()> {
     })
 }
 
-fn to_stdout(session: &Session, path: &RemotePath, quiet: bool) -> Result<()> {
+fn to_stdout(session: &Session, path: &VolumePath, quiet: bool) -> Result<()> {
     let attr = remote::follow(&session.fs, path)?;
     if attr.kind == FileKind::Directory {
         return Err(usage(
@@ -74,7 +74,7 @@ fn to_stdout(session: &Session, path: &RemotePath, quiet: bool) -> Result<()> {
     Ok(out.flush()?)
 }
 
-fn get(args: &GetArgs, session: &Session, path: &RemotePath) -> Result<Summary> {
+fn get(args: &GetArgs, session: &Session, path: &VolumePath) -> Result<Summary> {
     let begun = Instant::now();
     let attr = remote::find(&session.fs, path)?;
     if attr.kind == FileKind::Directory && !args.recursive {
@@ -103,7 +103,7 @@ fn get(args: &GetArgs, session: &Session, path: &RemotePath) -> Result<Summary> 
 
 /// The local folder and the name to write. Without a name, the content of the volume's root goes
 /// right into the folder.
-fn target(local: &Path, path: &RemotePath) -> Result<(Folder, Option<Vec<u8>>)> {
+fn target(local: &Path, path: &VolumePath) -> Result<(Folder, Option<Vec<u8>>)> {
     if local.is_dir() {
         let folder = Folder::open(local).with_context(|| local.display().to_string())?;
         return Ok((folder, path.name().map(<[u8]>::to_vec)));

@@ -16,7 +16,6 @@ use oblivio_store::Store;
 use oblivio_volume::Volume;
 use oblivio_volume::disk::Disk;
 use oblivio_volume::fs::FileSystem;
-use place::Made;
 use plan::{Engine, Plan};
 use std::sync::Arc;
 
@@ -33,9 +32,9 @@ pub fn run(args: &InitArgs) -> Result<()> {
         cost::say(&plan)?;
     }
     let passphrase = passphrase::first(&args.open.passphrase)?;
-    let made = Made::new(args, &plan)?;
-    if let Err(error) = make(args, &made.store, &plan, &passphrase) {
-        made.undo(args);
+    let made = place::make(args, &plan)?;
+    if let Err(error) = make(args, made.store(), &plan, &passphrase) {
+        made.undo();
         return Err(error);
     }
     if !args.open.quiet {
@@ -64,13 +63,13 @@ fn say(args: &InitArgs, plan: &Plan) -> Result<()> {
 
 fn make(
     args: &InitArgs,
-    store: &Arc<dyn Store>,
+    store: Arc<dyn Store>,
     plan: &Plan,
     passphrase: &Passphrase,
 ) -> Result<()> {
     // Whatever was here before, the user means this volume.
     let open = OpenArgs { accept_other_volume: true, ..args.open.clone() };
-    let (store, options) = (Arc::clone(store), open::options(&args.volume, &open, None)?);
+    let options = open::options(&args.volume, &open, None)?;
     let volume = match plan.engine {
         Engine::Tree(create) => Volume::create(store, passphrase, create, options)?,
         Engine::Sequential(create) => {

@@ -4,11 +4,11 @@ use super::plan::{Engine, Plan};
 use crate::args::{InitArgs, SeenBy};
 use crate::exit::{Code, fault};
 use anyhow::{Context, Result};
-use oblivio_store::partition::{Existing, Place};
-use oblivio_store::{LocalStore, PartitionStore, Store};
-use oblivio_volume::{HEADER_BYTES, HEADER_OBJECT, read_header};
+use oblivio::place::Made;
+use oblivio_store::LocalStore;
+use oblivio_store::partition::Existing;
+use oblivio_volume::read_header;
 use std::os::unix::fs::FileTypeExt;
-use std::sync::Arc;
 
 /// Refuses an occupied place, before any question.
 pub fn refuse_what_is_there(args: &InitArgs) -> Result<()> {
@@ -46,43 +46,14 @@ fn no_folder(args: &InitArgs) -> anyhow::Error {
     fault(Code::Path, what, "Choose a new or an empty folder.")
 }
 
-/// A store made for a volume.
-pub struct Made {
-    pub store: Arc<dyn Store>,
-    /// Whether its folder or file is new.
-    new: bool,
-}
-
-impl Made {
-    /// Makes the planned store.
-    pub fn new(args: &InitArgs, plan: &Plan) -> Result<Self> {
-        let new = !args.volume.exists();
-        let in_one = args.one_file || (!new && !args.volume.is_dir());
-        let store: Arc<dyn Store> = match (&plan.engine, in_one) {
-            (Engine::Sequential(create), true) => {
-                let objects = create.objects()?;
-                let fixed = objects.iter().map(|(name, bytes)| Place::fixed(name, *bytes));
-                let header = Place::new(HEADER_OBJECT, HEADER_BYTES as u64);
-                let places: Vec<_> = [header].into_iter().chain(fixed).collect();
-                let existing = if args.overwrite { Existing::Overwrite } else { Existing::Refuse };
-                Arc::new(PartitionStore::create(&args.volume, &places, existing)?)
-            }
-            _ => Arc::new(LocalStore::create(&args.volume)?),
-        };
-        Ok(Self { store, new })
-    }
-
-    /// Removes an incomplete volume.
-    pub fn undo(self, args: &InitArgs) {
-        if self.new {
-            // It holds only parts of this volume.
-            let _ = match args.volume.is_dir() {
-                true => std::fs::remove_dir_all(&args.volume),
-                false => std::fs::remove_file(&args.volume),
-            };
-        } else if let Ok(objects) = self.store.list() {
-            let names: Vec<&str> = objects.iter().map(|(name, _)| name.as_str()).collect();
-            let _ = self.store.delete(&names);
+/// Makes the planned store.
+pub fn make(args: &InitArgs, plan: &Plan) -> Result<Made> {
+    let in_one = args.one_file || (args.volume.exists() && !args.volume.is_dir());
+    Ok(match &plan.engine {
+        Engine::Sequential(create) if in_one => {
+            let existing = if args.overwrite { Existing::Overwrite } else { Existing::Refuse };
+            Made::in_one(&args.volume, create, existing)?
         }
-    }
+        _ => Made::in_folder(&args.volume)?,
+    })
 }

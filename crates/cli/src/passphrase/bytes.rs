@@ -2,11 +2,11 @@
 
 use crate::exit::usage;
 use anyhow::Result;
+pub(super) use oblivio::normal;
 use oblivio_crypto::Passphrase;
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::path::PathBuf;
-use unicode_normalization::UnicodeNormalization;
 use zeroize::Zeroizing;
 
 /// Limit of a passphrase; a wrong file is noticed instead of read to its end.
@@ -48,20 +48,6 @@ pub(super) fn first_line(mut read: impl FnMut(&mut [u8]) -> io::Result<usize>) -
     not_empty(normal(line))
 }
 
-/// The passphrase in Unicode's composed form (NFC): the same accent from another keyboard or system
-/// gives the same bytes. Bytes that are not text stay as they are.
-pub(super) fn normal(typed: Bytes) -> Bytes {
-    match std::str::from_utf8(&typed) {
-        Ok(text) if !text.is_ascii() => {
-            // Composed text is at most three times as long, so this buffer does not move either.
-            let mut composed = String::with_capacity(3 * text.len());
-            composed.extend(text.nfc());
-            Zeroizing::new(composed.into_bytes())
-        }
-        _ => typed,
-    }
-}
-
 pub(super) fn not_empty(bytes: Bytes) -> Result<Bytes> {
     if bytes.is_empty() {
         return Err(usage("the passphrase is empty", "Choose one of several words."));
@@ -78,10 +64,6 @@ mod tests {
         first_line(|byte| text.read(byte)).map(passphrase)
     }
 
-    fn as_typed(text: impl Into<Vec<u8>>) -> Passphrase {
-        passphrase(normal(Zeroizing::new(text.into())))
-    }
-
     #[test]
     fn the_first_line_counts() -> Result<()> {
         for text in ["secret", "secret\n", "secret\r\n", "secret\nmore\n"] {
@@ -94,17 +76,6 @@ mod tests {
         assert!(line(&[b'x'; MAX_LEN]).is_ok());
         assert!(line(&[b'x'; MAX_LEN + 1]).is_err());
         Ok(())
-    }
-
-    #[test]
-    fn an_accent_is_the_same_however_it_is_typed() {
-        let composed = as_typed("caf\u{e9}");
-        assert!(composed.same_as(&as_typed("cafe\u{301}")));
-        assert!(!composed.same_as(&as_typed("cafe")));
-        assert!(as_typed(vec![0xff, 0x00]).same_as(&Passphrase::new(vec![0xff, 0x00])));
-        // The longest result of composing; it must not have moved.
-        let long = "\u{fb2c}".repeat(100);
-        assert!(normal(Zeroizing::new(long.clone().into_bytes())).capacity() <= 3 * long.len());
     }
 
     #[test]

@@ -162,7 +162,7 @@ impl<'s> Put<'s> {
         match self.fs.lookup(place.parent, &place.name) {
             Ok(attr) => Ok(Some(attr)),
             Err(Error::NotFound(_)) => Ok(None),
-            Err(error) => Err(in_words_of(&place.path, error)),
+            Err(error) => Err(in_words_of(&place.path, error).into()),
         }
     }
 

@@ -36,6 +36,7 @@ mod segments;
 mod state;
 mod tables;
 mod tails;
+#[cfg(feature = "testing")]
 pub mod testing;
 mod types;
 mod xattr;

@@ -53,13 +53,15 @@ impl Remembered {
         Ok(Self::in_folder(state.join("oblivio"), place, any_volume))
     }
 
-    fn in_folder(folder: PathBuf, place: &Path, any_volume: bool) -> Self {
+    /// The same with the memory in a folder of the caller's.
+    pub fn in_folder(folder: PathBuf, place: &Path, any_volume: bool) -> Self {
         let place = PlaceNote::of(&folder, place);
         Self { folder, place, any_volume, unchanged: false, taken: None }
     }
 
     /// The same for a session that leaves no trace in the volume: it is not remembered, and keeps
     /// no other session out.
+    #[must_use]
     pub fn unchanged(self) -> Self {
         Self { unchanged: true, ..self }
     }

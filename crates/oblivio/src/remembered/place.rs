@@ -30,7 +30,7 @@ impl PlaceNote {
 
     /// The place, for people.
     pub(super) fn shown(&self) -> String {
-        crate::human::plain(&self.place.display().to_string())
+        self.place.display().to_string()
     }
 
     /// The volume noted for the place, `None` when none is known.

@@ -1,0 +1,121 @@
+//! The disk that a volume holds.
+
+use crate::error::Result;
+use crate::options::OpenOptions;
+use crate::passphrase::Passphrase;
+use crate::session::{Medium, Session};
+use oblivio_volume::disk::Disk as Inner;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// An open volume that holds a disk: bytes by their offset, all zero at first.
+///
+/// [`CreateOptions::create_disk`](crate::CreateOptions::create_disk) makes one. Any thread may
+/// call; calls are served one at a time. A write is durable once [`sync`](Self::sync) or
+/// [`close`](Self::close) returns; a crash before leaves old or new bytes in each block.
+#[derive(Debug)]
+pub struct Disk {
+    session: Session<Locked>,
+    size: u64,
+}
+
+/// The disk of the volume needs exclusive access for all that it does.
+struct Locked(Mutex<Inner>);
+
+impl Locked {
+    fn disk(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Medium for Locked {
+    fn commit(&self) -> oblivio_volume::Result<()> {
+        let mut disk = self.disk();
+        disk.flush()?;
+        disk.end_operation()
+    }
+
+    fn wants_commit(&self) -> bool {
+        self.disk().wants_commit()
+    }
+
+    fn finish(self) -> oblivio_volume::Result<()> {
+        let disk = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+        disk.into_blocks().map(drop)
+    }
+}
+
+impl Disk {
+    /// Opens a disk with the default [`OpenOptions`].
+    ///
+    /// # Errors
+    /// As for [`OpenOptions::open_disk`].
+    pub fn open(place: impl AsRef<Path>, passphrase: impl Into<Passphrase>) -> Result<Self> {
+        OpenOptions::new().open_disk(place, passphrase)
+    }
+
+    pub(crate) fn over(disk: Inner) -> Self {
+        let size = disk.size();
+        Self { session: Session::of(Locked(Mutex::new(disk))), size }
+    }
+
+    /// Its size in bytes.
+    #[expect(clippy::len_without_is_empty, reason = "a disk is never empty")]
+    pub fn len(&self) -> u64 {
+        self.size
+    }
+
+    /// Reads `len` bytes from `offset` on.
+    ///
+    /// # Errors
+    /// `Invalid` beyond the end, and those of a read.
+    pub fn read_at(&self, offset: u64, len: usize) -> Result<Vec<u8>> {
+        self.session.run(|locked| {
+            let mut disk = locked.disk();
+            let read = disk.read_many(&[(offset, len)])?;
+            disk.end_operation()?;
+            Ok(read.into_iter().next().unwrap_or_default())
+        })
+    }
+
+    /// Writes at `offset`.
+    ///
+    /// # Errors
+    /// `Invalid` beyond the end, `Full`, and those of a write.
+    pub fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.session.change(bytes.len() as u64, |locked| {
+            let mut disk = locked.disk();
+            disk.write(offset, bytes)?;
+            disk.end_operation()
+        })
+    }
+
+    /// Gives a range back: it reads as zeros, and its whole blocks take no space.
+    ///
+    /// # Errors
+    /// As for [`write_at`](Self::write_at).
+    pub fn trim(&self, offset: u64, len: u64) -> Result<()> {
+        self.session.change(0, |locked| {
+            let mut disk = locked.disk();
+            disk.write_zeroes(offset, len, false)?;
+            disk.end_operation()
+        })
+    }
+
+    /// Makes everything written so far durable.
+    ///
+    /// # Errors
+    /// Those of the store. It may be called again.
+    pub fn sync(&self) -> Result<()> {
+        self.session.sync()
+    }
+
+    /// Makes everything durable and lets go of the volume. Dropping does the same, and hides the
+    /// error.
+    ///
+    /// # Errors
+    /// Those of the store: what was written since the last [`sync`](Self::sync) may then be lost.
+    pub fn close(self) -> Result<()> {
+        self.session.close()
+    }
+}

@@ -1,0 +1,169 @@
+//! The errors, by what a caller can do about them.
+
+use crate::path::BadPath;
+use crate::place::PlaceError;
+use oblivio_store::StoreError;
+use oblivio_volume::Error as VolumeError;
+use std::io::{self, ErrorKind};
+
+/// Why something could not be done. Each variant is one that a program may want to act on; the text
+/// is for people.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The passphrase opens nothing here. Nothing was changed: ask again.
+    #[error("wrong passphrase")]
+    WrongPassphrase,
+    /// The volume is older than, or parted from, what this computer has seen. Somebody put an old
+    /// copy in place, or a backup was restored: see [`OpenOptions::accept_rollback`].
+    ///
+    /// [`OpenOptions::accept_rollback`]: crate::OpenOptions::accept_rollback
+    #[error("rolled back: {0}")]
+    RolledBack(String),
+    /// Another volume was at this place before: see [`OpenOptions::accept_other_volume`].
+    ///
+    /// [`OpenOptions::accept_other_volume`]: crate::OpenOptions::accept_other_volume
+    #[error("another volume: {0}")]
+    OtherVolume(String),
+    /// What this computer knows of the volume cannot be read or kept.
+    #[error("what this computer knows of the volume {0}")]
+    Forgotten(String),
+    /// The stored bytes are not what was written. Nothing wrong was handed out.
+    #[error("tampered or damaged: {0}")]
+    Tampered(String),
+    /// Another process, or another handle of this one, has the volume open.
+    #[error("the volume is in use by another process")]
+    Busy,
+    /// The volume or its store has no space left. What was there before is intact.
+    #[error("no space: {0}")]
+    Full(String),
+    /// There is nothing at this place or path.
+    #[error("{0}: no such file or directory")]
+    NotFound(String),
+    /// Something is at this place or path already.
+    #[error("{0}: already exists")]
+    Exists(String),
+    /// A directory was needed.
+    #[error("{0}: not a directory")]
+    NotADirectory(String),
+    /// A file was needed.
+    #[error("{0}: is a directory")]
+    IsADirectory(String),
+    /// The directory to remove or replace has entries.
+    #[error("{0}: directory not empty")]
+    NotEmpty(String),
+    /// The text is no path inside a volume.
+    #[error(transparent)]
+    BadPath(#[from] BadPath),
+    /// The place holds no volume, or one in a format that this version does not know.
+    #[error("{0}")]
+    NotAVolume(String),
+    /// The volume holds a disk: see [`Disk`](crate::Disk).
+    #[error("the volume holds a disk, not files")]
+    HoldsDisk,
+    /// The volume holds files: see [`Volume`](crate::Volume).
+    #[error("the volume holds files, not a disk")]
+    HoldsFiles,
+    /// The request makes no sense, or asks for more than can be stored.
+    #[error("{0}")]
+    Invalid(String),
+    /// The handle was closed, or an earlier failure left it unusable: open the volume again.
+    #[error("the volume was closed ({0}); open it again")]
+    Closed(String),
+    /// The storage failed.
+    #[error("{what}: {source}")]
+    Io {
+        /// The object or file concerned.
+        what: String,
+        /// The system's error.
+        source: io::Error,
+    },
+}
+
+/// A result of this library.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl From<VolumeError> for Error {
+    fn from(error: VolumeError) -> Self {
+        use VolumeError as V;
+        match error {
+            V::NotFound(what) => Self::NotFound(what),
+            V::Exists(what) => Self::Exists(what),
+            V::NotADirectory(what) => Self::NotADirectory(what),
+            V::IsADirectory(what) => Self::IsADirectory(what),
+            V::NotEmpty(what) => Self::NotEmpty(what),
+            V::NameTooLong(_) | V::TooManyLinks(_) => Self::Invalid(error.to_string()),
+            V::TooLarge(why) | V::Invalid(why) => Self::Invalid(why),
+            V::WrongPassphrase => Self::WrongPassphrase,
+            V::Unsupported(why) => Self::NotAVolume(why),
+            V::HoldsDisk => Self::HoldsDisk,
+            V::HoldsFiles => Self::HoldsFiles,
+            V::Tampered(what) => Self::Tampered(what),
+            V::RolledBack(what) => Self::RolledBack(what),
+            V::OtherVolume(what) => Self::OtherVolume(what),
+            V::Forgotten(what) => Self::Forgotten(what),
+            V::Full(what) => Self::Full(what),
+            V::Busy => Self::Busy,
+            V::Closed(why) => Self::Closed(why),
+            V::Store(error) => Self::of_store(error),
+        }
+    }
+}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        VolumeError::from(error).into()
+    }
+}
+
+impl From<PlaceError> for Error {
+    fn from(error: PlaceError) -> Self {
+        match error {
+            PlaceError::Missing(place) => Self::NotFound(place.display().to_string()),
+            PlaceError::NoVolume(_) => Self::NotAVolume(error.to_string()),
+            PlaceError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl Error {
+    /// What a volume's own conversion has left over.
+    fn of_store(error: StoreError) -> Self {
+        match error {
+            StoreError::Io { object, source } => Self::Io { what: object, source },
+            StoreError::Exists { object } | StoreError::Occupied { object, .. } => {
+                Self::Exists(object)
+            }
+            StoreError::Missing { .. } | StoreError::Short { .. } => {
+                Self::Tampered(error.to_string())
+            }
+            StoreError::Full => Self::Full(error.to_string()),
+            StoreError::Busy => Self::Busy,
+        }
+    }
+
+    pub(crate) fn closed() -> Self {
+        Self::Closed("by its owner".into())
+    }
+}
+
+/// For `Read`, `Write` and `Seek`; the error itself is inside.
+impl From<Error> for io::Error {
+    fn from(error: Error) -> Self {
+        let kind = match &error {
+            Error::NotFound(_) => ErrorKind::NotFound,
+            Error::Exists(_) => ErrorKind::AlreadyExists,
+            Error::NotADirectory(_) => ErrorKind::NotADirectory,
+            Error::IsADirectory(_) => ErrorKind::IsADirectory,
+            Error::NotEmpty(_) => ErrorKind::DirectoryNotEmpty,
+            Error::Full(_) => ErrorKind::StorageFull,
+            Error::Busy => ErrorKind::ResourceBusy,
+            Error::Tampered(_) | Error::RolledBack(_) => ErrorKind::InvalidData,
+            Error::BadPath(_) | Error::Invalid(_) => ErrorKind::InvalidInput,
+            Error::WrongPassphrase => ErrorKind::PermissionDenied,
+            Error::Io { source, .. } => source.kind(),
+            _ => ErrorKind::Other,
+        };
+        Self::new(kind, error)
+    }
+}

@@ -1,0 +1,94 @@
+//! Storage that does not learn what you touch.
+//!
+//! Encryption hides what you store. It does not hide *which* part you read or write. This library
+//! hides that too, with oblivious RAM: whoever keeps a volume sees that something is accessed. They
+//! do not see which file, whether it is the same as before, or whether it is read or written.
+//!
+//! A volume is a folder of sealed blocks, wherever your program can write files. It holds files
+//! ([`Volume`]) or one disk ([`Disk`]). The `oblivio` command opens the same volumes.
+//!
+//! ```no_run
+//! use oblivio::{Error, Volume};
+//!
+//! # fn main() -> Result<(), Error> {
+//! let volume = Volume::create("vault", "correct horse battery staple")?;
+//! volume.create_dir("/letters")?;
+//! volume.write("/letters/alice.txt", b"See you on Sunday.")?;
+//! volume.close()?;
+//!
+//! let volume = match Volume::open("vault", "correct horse battery staple") {
+//!     Err(Error::WrongPassphrase) => return Ok(()), // ask again
+//!     Err(Error::RolledBack(why)) => panic!("an old copy was put in place: {why}"),
+//!     opened => opened?,
+//! };
+//! assert_eq!(volume.read("/letters/alice.txt")?, b"See you on Sunday.");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What it protects against
+//!
+//! | who | what is hidden |
+//! |---|---|
+//! | the storage, which sees every read and write | contents, names, what is accessed and how |
+//! | somebody with snapshots, who sees no reads | contents, names, what was written |
+//!
+//! The first is the default. [`SeenBy::Snapshots`] is the second, which is much faster and takes
+//! all of its space at once.
+//!
+//! Whatever the storage returns is checked. A changed byte is [`Error::Tampered`]. An older state
+//! is [`Error::RolledBack`], because this computer remembers the newest state of each volume:
+//! **this is on by default**, and [`OpenOptions::without_rollback_protection`] is the only way to
+//! turn it off. After a crash a volume is as it was at the last commit.
+//!
+//! It does not hide how many accesses there are, or when ([`OpenOptions::pad`] rounds their
+//! number). It does not hide the size class of a volume, or how much a sync writes. It does not
+//! protect against your own computer: keys and plaintext are in its memory. SECURITY.md in the
+//! repository is the exact contract. Nobody independent has reviewed it yet.
+//!
+//! # When not to use it
+//!
+//! - If you only need encryption: others are faster. Each access here moves a path of blocks.
+//! - If several programs write at once: one handle at a time has a volume, and others get
+//!   [`Error::Busy`].
+//! - On Windows: places and paths are those of Unix.
+//!
+//! # How to use it well
+//!
+//! - Read and write long pieces. The cost of an access hardly depends on its length.
+//! - Call [`Volume::sync`] where something must not be lost, and [`Volume::close`] at the end.
+//! - Give it memory ([`OpenOptions::memory`]). Each doubling saves a level of each access.
+//!
+//! # Features
+//!
+//! There are none: mounts and servers are the crate `oblivio-serve`, and its features.
+
+mod disk;
+mod error;
+mod file;
+mod metadata;
+mod open;
+mod options;
+mod passphrase;
+mod path;
+#[doc(hidden)]
+pub mod place;
+mod remembered;
+mod session;
+mod volume;
+#[doc(hidden)]
+pub mod walk;
+
+pub use disk::Disk;
+pub use error::{Error, Result};
+pub use file::File;
+pub use metadata::{DirEntry, Metadata};
+pub use oblivio_volume::fs::FileKind;
+pub use options::{CreateOptions, OpenOptions, SeenBy};
+pub use passphrase::Passphrase;
+#[doc(hidden)]
+pub use passphrase::normal;
+pub use path::{BadPath, VolumePath};
+#[doc(hidden)]
+pub use remembered::Remembered;
+pub use volume::{Usage, Volume};

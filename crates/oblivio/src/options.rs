@@ -1,0 +1,160 @@
+//! The choices of a caller who opens or makes a volume.
+
+use oblivio_crypto::KdfParams;
+use std::path::PathBuf;
+
+/// How a volume is opened. The default protects against rollback, hides what SECURITY.md says, and
+/// takes 448 MiB of memory.
+#[derive(Clone, Debug, Default)]
+pub struct OpenOptions {
+    pub(crate) memory: usize,
+    pub(crate) knowledge: Knowledge,
+    pub(crate) accept_rollback: bool,
+    pub(crate) accept_other_volume: bool,
+    pub(crate) pad: bool,
+}
+
+/// Where this computer keeps what it knows of volumes.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Knowledge {
+    /// In the user's state folder, together with the `oblivio` command.
+    #[default]
+    OfUser,
+    In(PathBuf),
+    Nowhere,
+}
+
+impl OpenOptions {
+    /// The defaults.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The memory that the volume may use, in bytes. More memory makes fewer and shorter accesses.
+    #[must_use]
+    pub fn memory(mut self, bytes: usize) -> Self {
+        self.memory = bytes;
+        self
+    }
+
+    /// Rounds the accesses of each operation up to a power of two, so that their number tells less.
+    /// It is about reads, and does nothing on volumes made against snapshots.
+    #[must_use]
+    pub fn pad(mut self, pad: bool) -> Self {
+        self.pad = pad;
+        self
+    }
+
+    /// Opens the volume although it is older than what this computer saw: a backup was restored.
+    /// From then on the restored state is the newest.
+    #[must_use]
+    pub fn accept_rollback(mut self) -> Self {
+        self.accept_rollback = true;
+        self
+    }
+
+    /// Opens the volume although another one was at this place: the user put it there.
+    #[must_use]
+    pub fn accept_other_volume(mut self) -> Self {
+        self.accept_other_volume = true;
+        self
+    }
+
+    /// Keeps what this computer knows of volumes in this folder. The default is that of the
+    /// `oblivio` command: `$XDG_STATE_HOME/oblivio`, or `~/.local/state/oblivio`.
+    ///
+    /// The folder must not lie with the volume: who can roll back the one must not be able to roll
+    /// back the other.
+    #[must_use]
+    pub fn remember_in(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.knowledge = Knowledge::In(folder.into());
+        self
+    }
+
+    /// Turns the protection against rollback off: **any past state of the volume then passes for
+    /// the newest**. For computers that keep nothing between two runs.
+    #[must_use]
+    pub fn without_rollback_protection(mut self) -> Self {
+        self.knowledge = Knowledge::Nowhere;
+        self
+    }
+}
+
+/// Who can see the storage, which decides how a volume works.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SeenBy {
+    /// The storage itself, which sees every read and every write: a cloud, a rented server.
+    #[default]
+    Storage,
+    /// Somebody who sees what was written, however often, but never a read: an inspector who
+    /// images the disk, a service that syncs a folder of this computer. Much faster; takes all of
+    /// its space at once.
+    Snapshots,
+}
+
+/// How a volume is made. The default is a folder that grows up to 256 GiB and hides reads and
+/// writes from the storage.
+#[derive(Clone, Debug, Default)]
+pub struct CreateOptions {
+    pub(crate) seen_by: SeenBy,
+    pub(crate) size: Option<u64>,
+    pub(crate) block_size: Option<usize>,
+    pub(crate) one_file: bool,
+    pub(crate) guessing: KdfParams,
+    pub(crate) open: OpenOptions,
+}
+
+impl CreateOptions {
+    /// The defaults.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Who can see the storage.
+    #[must_use]
+    pub fn seen_by(mut self, seen_by: SeenBy) -> Self {
+        self.seen_by = seen_by;
+        self
+    }
+
+    /// The most bytes that the volume may hold. Against snapshots it has no default, and more than
+    /// three times as much is taken from the store at once.
+    #[must_use]
+    pub fn size(mut self, bytes: u64) -> Self {
+        self.size = Some(bytes);
+        self
+    }
+
+    /// Bytes in a block, a power of two from 1 KiB to 1 MiB: 16 KiB by default, 4 KiB against
+    /// snapshots.
+    #[must_use]
+    pub fn block_size(mut self, bytes: usize) -> Self {
+        self.block_size = Some(bytes);
+        self
+    }
+
+    /// Makes one file instead of a folder, or uses a partition; against snapshots only.
+    #[must_use]
+    pub fn one_file(mut self) -> Self {
+        self.one_file = true;
+        self
+    }
+
+    /// What each guess of the passphrase costs, in memory and passes over it: 64 MiB and 3 by
+    /// default. Take less only for a passphrase that nobody can guess, such as 32 random bytes.
+    #[must_use]
+    pub fn guessing_cost(mut self, memory_bytes: u64, passes: u32) -> Self {
+        self.guessing.memory_kib = u32::try_from(memory_bytes >> 10).unwrap_or(u32::MAX);
+        self.guessing.passes = passes;
+        self
+    }
+
+    /// How the new volume is opened.
+    #[must_use]
+    pub fn opened(mut self, open: OpenOptions) -> Self {
+        self.open = open;
+        self
+    }
+}

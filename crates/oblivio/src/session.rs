@@ -1,0 +1,104 @@
+//! What a volume and its open files share: the file system or disk, until it is closed.
+
+use crate::error::{Error, Result};
+use oblivio_volume::fs::FileSystem;
+use std::fmt;
+use std::sync::{Mutex, PoisonError, RwLock};
+
+/// Bytes that are changed before a commit comes by itself: it bounds memory.
+const COMMIT_BYTES: u64 = 64 << 20;
+/// The weight of a change of names alone: about the size of its metadata.
+const CHANGE_BYTES: u64 = 4 << 10;
+
+/// What a session works on.
+pub(crate) trait Medium: Sized {
+    /// Makes all changes durable.
+    fn commit(&self) -> oblivio_volume::Result<()>;
+
+    /// Whether the volume wants a commit now.
+    fn wants_commit(&self) -> bool;
+
+    /// Makes all changes durable and leaves nothing to replay.
+    fn finish(self) -> oblivio_volume::Result<()>;
+}
+
+impl Medium for FileSystem {
+    fn commit(&self) -> oblivio_volume::Result<()> {
+        FileSystem::commit(self)
+    }
+
+    fn wants_commit(&self) -> bool {
+        FileSystem::wants_commit(self)
+    }
+
+    fn finish(self) -> oblivio_volume::Result<()> {
+        self.into_blocks().map(drop)
+    }
+}
+
+/// A volume in use.
+pub(crate) struct Session<M: Medium> {
+    medium: RwLock<Option<M>>,
+    /// Bytes that no commit has made durable. Held during a change: nobody commits half of one.
+    changed: Mutex<u64>,
+}
+
+impl<M: Medium> fmt::Debug for Session<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Session(..)")
+    }
+}
+
+impl<M: Medium> Session<M> {
+    pub(crate) fn of(medium: M) -> Self {
+        Self { medium: RwLock::new(Some(medium)), changed: Mutex::new(0) }
+    }
+
+    /// Runs an operation that changes nothing.
+    pub(crate) fn run<T>(
+        &self,
+        operation: impl FnOnce(&M) -> oblivio_volume::Result<T>,
+    ) -> Result<T> {
+        let medium = self.medium.read().unwrap_or_else(PoisonError::into_inner);
+        Ok(operation(medium.as_ref().ok_or_else(Error::closed)?)?)
+    }
+
+    /// Runs an operation that changes about as many bytes, and commits if much waits. The volume
+    /// wants commits at times that only the number of operations decides.
+    pub(crate) fn change<T>(
+        &self,
+        bytes: u64,
+        operation: impl FnOnce(&M) -> oblivio_volume::Result<T>,
+    ) -> Result<T> {
+        let mut changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
+        let done = self.run(operation);
+        *changed += bytes.max(CHANGE_BYTES);
+        let done = done?;
+        self.run(|medium| match *changed >= COMMIT_BYTES || medium.wants_commit() {
+            true => medium.commit().map(|()| *changed = 0),
+            false => Ok(()),
+        })?;
+        Ok(done)
+    }
+
+    /// Makes everything so far durable.
+    pub(crate) fn sync(&self) -> Result<()> {
+        let mut changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
+        self.run(Medium::commit)?;
+        *changed = 0;
+        Ok(())
+    }
+
+    /// Makes everything durable and ends the session.
+    pub(crate) fn close(&self) -> Result<()> {
+        let medium = self.medium.write().unwrap_or_else(PoisonError::into_inner).take();
+        Ok(medium.map_or(Ok(()), Medium::finish)?)
+    }
+}
+
+impl<M: Medium> Drop for Session<M> {
+    fn drop(&mut self) {
+        // Nobody is left to hear of an error; a caller who wants to closes the volume.
+        let _ = self.close();
+    }
+}
