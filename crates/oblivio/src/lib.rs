@@ -83,8 +83,9 @@ pub use disk::Disk;
 pub use error::{Error, Result};
 pub use file::File;
 pub use metadata::{DirEntry, Metadata};
+pub use oblivio_volume::SeenBy;
 pub use oblivio_volume::fs::FileKind;
-pub use options::{CreateOptions, OpenOptions, SeenBy};
+pub use options::{CreateOptions, OpenOptions};
 pub use passphrase::Passphrase;
 #[doc(hidden)]
 pub use passphrase::normal;

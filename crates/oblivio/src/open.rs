@@ -2,7 +2,7 @@
 
 use crate::disk::Disk;
 use crate::error::{Error, Result};
-use crate::options::{CreateOptions, Knowledge, OpenOptions, SeenBy};
+use crate::options::{CreateOptions, Knowledge, OpenOptions};
 use crate::passphrase::Passphrase;
 use crate::place::{self, Made};
 use crate::remembered::Remembered;
@@ -10,12 +10,8 @@ use crate::volume::Volume;
 use oblivio_store::partition::Existing;
 use oblivio_volume::disk::{Disk as InnerDisk, size_in};
 use oblivio_volume::fs::FileSystem;
-use oblivio_volume::sequential::SequentialOptions;
-use oblivio_volume::{BlockSpace, Keeper, Volume as Blocks};
+use oblivio_volume::{BlockSpace, Keeper, NewVolume, SeenBy, Volume as Blocks};
 use std::path::Path;
-
-/// Bytes in a block of a volume made against snapshots.
-const SEQUENTIAL_BLOCK: usize = 4 << 10;
 
 impl OpenOptions {
     /// Opens the files of the volume in a folder, file or partition.
@@ -114,20 +110,18 @@ impl CreateOptions {
         hold: impl FnOnce(Box<dyn BlockSpace>) -> Result<T>,
     ) -> Result<T> {
         self.check(&passphrase)?;
-        let sequential = match self.seen_by {
-            SeenBy::Storage => None,
-            SeenBy::Snapshots => {
-                let size = self.size.ok_or_else(|| Error::Invalid(UNSIZED.into()))?;
-                Some(SequentialOptions::new(self.block_size.unwrap_or(SEQUENTIAL_BLOCK), size))
-            }
+        let size = match (self.size, self.seen_by) {
+            (None, SeenBy::Snapshots) => return Err(Error::Invalid(UNSIZED.into())),
+            (size, _) => size.unwrap_or(oblivio_volume::CreateOptions::default().capacity_bytes),
         };
-        let made = match &sequential {
-            Some(options) if self.one_file || (place.exists() && !place.is_dir()) => {
-                Made::in_one(place, options, Existing::Refuse)?
-            }
+        let block_size = self.block_size.unwrap_or(self.seen_by.block_bytes());
+        let new = NewVolume::new(self.seen_by, block_size, size, self.guessing);
+        let in_one = self.one_file || (place.exists() && !place.is_dir());
+        let made = match new.fixed_objects()? {
+            Some(objects) if in_one => Made::in_one(place, &objects, Existing::Refuse)?,
             _ => Made::in_folder(place)?,
         };
-        let done = self.fill(&made, place, &passphrase, sequential).and_then(hold);
+        let done = self.fill(&made, place, &passphrase, new).and_then(hold);
         if done.is_err() {
             made.undo();
         }
@@ -157,26 +151,12 @@ impl CreateOptions {
         made: &Made,
         place: &Path,
         passphrase: &Passphrase,
-        sequential: Option<SequentialOptions>,
+        new: NewVolume,
     ) -> Result<Box<dyn BlockSpace>> {
         // Whatever was here before, the caller means this volume.
         let open = self.open.accept_other_volume().inner(place)?;
-        let (store, secret) = (made.store(), passphrase.secret());
-        Ok(Box::new(match sequential {
-            Some(options) => {
-                let unheard = &mut |_, _| {};
-                Blocks::create_sequential(store, secret, self.guessing, options, open, unheard)?
-            }
-            None => {
-                let defaults = oblivio_volume::CreateOptions::default();
-                let create = oblivio_volume::CreateOptions {
-                    block_bytes: self.block_size.unwrap_or(defaults.block_bytes),
-                    capacity_bytes: self.size.unwrap_or(defaults.capacity_bytes),
-                    kdf: self.guessing,
-                };
-                Blocks::create(store, secret, create, open)?
-            }
-        }))
+        let unheard = &mut |_, _| {};
+        Ok(Box::new(new.create(made.store(), passphrase.secret(), open, unheard)?))
     }
 }
 

@@ -1,6 +1,7 @@
 //! The choices of a caller who opens or makes a volume.
 
 use oblivio_crypto::KdfParams;
+use oblivio_volume::SeenBy;
 use std::path::PathBuf;
 
 /// How a volume is opened. The default protects against rollback, hides what SECURITY.md says, and
@@ -79,18 +80,6 @@ impl OpenOptions {
         self.knowledge = Knowledge::Nowhere;
         self
     }
-}
-
-/// Who can see the storage, which decides how a volume works.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SeenBy {
-    /// The storage itself, which sees every read and every write: a cloud, a rented server.
-    #[default]
-    Storage,
-    /// Somebody who sees what was written, however often, but never a read: an inspector who
-    /// images the disk, a service that syncs a folder of this computer. Much faster; takes all of
-    /// its space at once.
-    Snapshots,
 }
 
 /// How a volume is made. The default is a folder that grows up to 256 GiB and hides reads and

@@ -2,7 +2,6 @@
 
 use oblivio_store::partition::{Existing, Place};
 use oblivio_store::{LocalStore, PartitionStore, Store, StoreError};
-use oblivio_volume::sequential::SequentialOptions;
 use oblivio_volume::{HEADER_BYTES, HEADER_OBJECT};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -58,17 +57,17 @@ impl Made {
         Ok(Self { place, store, new })
     }
 
-    /// Makes a store for this volume in one file or partition. What is there is overwritten only on
-    /// request.
+    /// Makes a store for these objects and a header in one file or partition. What is there is
+    /// overwritten only on request.
     ///
     /// # Errors
     /// Something is there; the volume does not fit; those of the system.
     pub fn in_one(
         place: &Path,
-        volume: &SequentialOptions,
+        objects: &[(&str, u64)],
         existing: Existing,
-    ) -> oblivio_volume::Result<Self> {
-        let (new, objects) = (!place.exists(), volume.objects()?);
+    ) -> Result<Self, StoreError> {
+        let new = !place.exists();
         let fixed = objects.iter().map(|(name, bytes)| Place::fixed(name, *bytes));
         let header = Place::new(HEADER_OBJECT, HEADER_BYTES as u64);
         let places: Vec<_> = [header].into_iter().chain(fixed).collect();

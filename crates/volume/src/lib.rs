@@ -28,8 +28,6 @@ pub use options::{
     CreateOptions, DEFAULT_MEMORY, OnShown, OpenOptions, Pace, Rule, Shown, ShownKind,
 };
 pub use passphrases::{add_passphrase, change_passphrase, read_header, remove_passphrase};
-pub use registry::ENGINES;
-pub use sequential::SequentialInfo;
-pub use tree::TreeInfo;
+pub use registry::{Cost, ENGINES, NewVolume, SeenBy};
 pub use trust::{Act, ComputerId, Keep, Keeper, Known, LogMark, LogSeen, MemoryKeeper};
 pub use volume::{ClosedVolume, Volume};

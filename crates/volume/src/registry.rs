@@ -63,3 +63,137 @@ impl Volume {
         ClosedVolume::read(store)?.open(passphrase, open)
     }
 }
+
+/// Who can see the storage, which decides how a volume works, and on which engine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SeenBy {
+    /// The storage itself, which sees every read and every write: a cloud, a rented server.
+    #[default]
+    Storage,
+    /// Somebody who sees what was written, however often, but never a read: an inspector who
+    /// images the disk, a service that syncs a folder of this computer. Much faster; takes all of
+    /// its space at once.
+    Snapshots,
+}
+
+impl SeenBy {
+    /// The block size that suits most.
+    pub fn block_bytes(self) -> usize {
+        match self {
+            Self::Storage => CreateOptions::default().block_bytes,
+            Self::Snapshots => 4 << 10,
+        }
+    }
+}
+
+/// A volume to make, on the engine for who sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct NewVolume {
+    engine: Options,
+    kdf: KdfParams,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Options {
+    Tree(CreateOptions),
+    Sequential(SequentialOptions),
+}
+
+/// What a new volume costs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Cost {
+    /// It grows with its content, and an access moves a path of this many bytes, once `stored`
+    /// bytes are in it.
+    Growing {
+        /// Bytes in the volume.
+        stored: u64,
+        /// Bytes of a path.
+        path: u64,
+    },
+    /// It takes these bytes at once, and each byte is written this many times.
+    Fixed {
+        /// Bytes in the store.
+        stored: u64,
+        /// Bytes written for each.
+        written_per_byte: f64,
+    },
+}
+
+impl NewVolume {
+    /// Of this block size and capacity.
+    pub fn new(seen_by: SeenBy, block_bytes: usize, capacity_bytes: u64, kdf: KdfParams) -> Self {
+        let engine = match seen_by {
+            SeenBy::Storage => Options::Tree(CreateOptions { block_bytes, capacity_bytes, kdf }),
+            SeenBy::Snapshots => {
+                Options::Sequential(SequentialOptions::new(block_bytes, capacity_bytes))
+            }
+        };
+        Self { engine, kdf }
+    }
+
+    /// The same, filled with random bytes first, if it takes all of its space at once.
+    #[must_use]
+    pub fn filled(mut self, fill: bool) -> Self {
+        if let Options::Sequential(create) = &mut self.engine {
+            create.fill = fill;
+        }
+        self
+    }
+
+    /// The same with its map on the disk instead of in memory, if it has a choice.
+    #[must_use]
+    pub fn map_on_disk(mut self) -> Self {
+        if let Options::Sequential(create) = &mut self.engine {
+            *create = create.map_on_disk();
+        }
+        self
+    }
+
+    /// The objects beside the header, and their lengths, if these never change. Then one file or a
+    /// partition can hold it.
+    ///
+    /// # Errors
+    /// `Invalid` for impossible parameters.
+    pub fn fixed_objects(&self) -> Result<Option<Vec<(&'static str, u64)>>> {
+        match &self.engine {
+            Options::Tree(_) => Ok(None),
+            Options::Sequential(create) => create.objects().map(Some),
+        }
+    }
+
+    /// What it costs; if it grows, once `stored` bytes are in it, or as many as it may hold.
+    ///
+    /// # Errors
+    /// As [`Self::fixed_objects`].
+    pub fn cost(&self, stored: u64) -> Result<Cost> {
+        match &self.engine {
+            Options::Tree(create) => {
+                let stored = stored.min(create.capacity_bytes);
+                Ok(Cost::Growing { stored, path: TreeVolume::path_bytes(create, stored) })
+            }
+            Options::Sequential(create) => Ok(Cost::Fixed {
+                stored: create.stored_bytes()?,
+                written_per_byte: create.written_per_byte()?,
+            }),
+        }
+    }
+
+    /// Makes it in an empty store and opens it; `progress` gets the bytes filled.
+    ///
+    /// # Errors
+    /// As [`Volume::create`] and [`Volume::create_sequential`].
+    pub fn create(
+        self,
+        store: Arc<dyn Store>,
+        passphrase: &Passphrase,
+        open: OpenOptions,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Volume> {
+        match self.engine {
+            Options::Tree(create) => Volume::create(store, passphrase, create, open),
+            Options::Sequential(create) => {
+                Volume::create_sequential(store, passphrase, self.kdf, create, open, progress)
+            }
+        }
+    }
+}

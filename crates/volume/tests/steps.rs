@@ -4,8 +4,8 @@ use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::tree::Shape;
 use oblivio_engine::{Action, BlockId, BlockOp, Level};
 use oblivio_store::{MemoryStore, Store};
-use oblivio_volume::tree::TreeVolume;
-use oblivio_volume::{BlockSpace, CreateOptions, EngineVolume, OpenOptions, TreeInfo};
+use oblivio_volume::tree::{TreeInfo, TreeVolume};
+use oblivio_volume::{BlockSpace, CreateOptions, EngineVolume, OpenOptions};
 use std::sync::Arc;
 
 const BYTES: usize = 4096;

@@ -12,8 +12,7 @@ use oblivio_audit::sight::Sight;
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::{MemoryStore, Store};
-use oblivio_volume::tree::TreeVolume;
-use oblivio_volume::{BlockSpace, CreateOptions, OpenOptions};
+use oblivio_volume::{BlockSpace, CreateOptions, OpenOptions, Volume};
 use std::sync::Arc;
 
 /// Small, for speed: what the store sees does not depend on block contents.
@@ -69,7 +68,7 @@ impl Mixed {
 struct Bench {
     store: Arc<MemoryStore>,
     recorder: Recorder,
-    volume: TreeVolume,
+    volume: Volume,
     blocks: u64,
     memory: usize,
 }
@@ -157,12 +156,12 @@ impl Bench {
         recorder.begin(Session::default());
         let over = recorder.over(Arc::clone(&store) as Arc<dyn Store>);
         let mut volume =
-            TreeVolume::create(over, &Passphrase::new("audit"), create, open(&recorder, memory))?;
+            Volume::create(over, &Passphrase::new("audit"), create, open(&recorder, memory))?;
         volume.reserve(blocks)?;
         let write = |id: u64| op(id, Action::Write(id.to_le_bytes().to_vec()));
         volume.access((0..present).map(write).collect())?;
         // The schedule has gone round once when every leaf had its turn.
-        let round = 4u64 << volume.depth();
+        let round = 4u64 << volume.tree().map_or(0, |tree| tree.depth());
         volume.access((0..round).map(|at| op(at % present, Action::Read)).collect())?;
         volume.commit()?;
         Ok(Self { store, recorder, volume, blocks, memory })
@@ -219,7 +218,7 @@ impl Bench {
         self.recorder.begin(Session::default());
         let over = self.recorder.over(Arc::clone(&self.store) as Arc<dyn Store>);
         let options = open(&self.recorder, self.memory);
-        let volume = TreeVolume::open(over, &Passphrase::new("audit"), options)?;
+        let volume = Volume::open(over, &Passphrase::new("audit"), options)?;
         Ok(Self { volume, ..self })
     }
 }

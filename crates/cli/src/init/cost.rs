@@ -1,25 +1,23 @@
 //! The cost of the choice, printed before anything is written.
 
-use super::plan::{Engine, Plan};
+use super::plan::Plan;
 use crate::human::{self, size};
 use anyhow::Result;
-use oblivio_volume::CreateOptions;
-use oblivio_volume::sequential::SequentialOptions;
-use oblivio_volume::tree::TreeVolume;
+use oblivio_volume::Cost;
 
-/// Prints it.
+/// What is in the volume whose cost is told, unless it holds less.
+const STORED: u64 = 10 << 30;
+
+/// Prints it. Space and time are measured values (docs/benchmarks.md).
 pub fn say(plan: &Plan) -> Result<()> {
-    match &plan.engine {
-        Engine::Tree(create) => tree(create),
-        Engine::Sequential(create) => sequential(create),
+    match plan.new.cost(STORED)? {
+        Cost::Growing { stored, path } => growing(plan, stored, path),
+        Cost::Fixed { stored, written_per_byte } => fixed(plan, stored, written_per_byte),
     }
 }
 
-/// Space and time are measured values (docs/benchmarks.md).
-fn tree(create: &CreateOptions) -> Result<()> {
-    let stored = create.capacity_bytes.min(10 << 30);
-    let path = TreeVolume::path_bytes(create, stored);
-    let block = size(create.block_bytes as u64);
+fn growing(plan: &Plan, stored: u64, path: u64) -> Result<()> {
+    let block = size(plan.block_bytes as u64);
     human::say("Hides from whoever keeps it what is read and written, and whether it is either.")?;
     human::say("  space      2 to 2.6 times what is in it, up to 4 while much is removed;")?;
     human::say("             it grows and shrinks with that")?;
@@ -33,18 +31,12 @@ fn tree(create: &CreateOptions) -> Result<()> {
     human::say("  time       on a local disk some 3 to 10 times that of encryption alone")
 }
 
-fn sequential(create: &SequentialOptions) -> Result<()> {
-    let bytes = create.engine.blocks * create.engine.block_bytes as u64;
-    let stored = create.stored_bytes()?;
+fn fixed(plan: &Plan, stored: u64, written_per_byte: f64) -> Result<()> {
+    let (stored, bytes) = (size(stored), size(plan.size));
     human::say("Hides what is written from whoever has every snapshot; it does not hide reads.")?;
+    human::say(format!("  space      {stored} for {bytes}, all of it from now on"))?;
     human::say(format!(
-        "  space      {} for {}, all of it from now on",
-        size(stored),
-        size(bytes)
-    ))?;
-    human::say(format!(
-        "  bandwidth  each byte is written {:.1} times, and read once",
-        create.written_per_byte()?
+        "  bandwidth  each byte is written {written_per_byte:.1} times, and read once"
     ))?;
     human::say("  time       writes up to 5 times that of encryption alone, reads about as long")
 }

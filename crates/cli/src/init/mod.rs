@@ -13,10 +13,10 @@ use crate::progress::Progress;
 use anyhow::Result;
 use oblivio_crypto::Passphrase;
 use oblivio_store::Store;
-use oblivio_volume::Volume;
+use oblivio_volume::Cost;
 use oblivio_volume::disk::Disk;
 use oblivio_volume::fs::FileSystem;
-use plan::{Engine, Plan};
+use plan::Plan;
 use std::sync::Arc;
 
 /// Runs the command.
@@ -45,15 +45,12 @@ pub fn run(args: &InitArgs) -> Result<()> {
 
 fn say(args: &InitArgs, plan: &Plan) -> Result<()> {
     let (shown, size) = (args.volume.display(), human::size(plan.size));
-    match (plan.disk, &plan.engine) {
-        (true, _) => human::say(format!("Made a disk of {size} in {shown}."))?,
-        (false, Engine::Tree(_)) => {
-            human::say(format!("Made a volume in {shown}, for up to {size}."))?;
-        }
-        (false, Engine::Sequential(_)) => {
-            human::say(format!("Made a volume of {size} in {shown}."))?;
-        }
-    }
+    let grows = plan.new.fixed_objects()?.is_none();
+    human::say(match (plan.disk, grows) {
+        (true, _) => format!("Made a disk of {size} in {shown}."),
+        (false, true) => format!("Made a volume in {shown}, for up to {size}."),
+        (false, false) => format!("Made a volume of {size} in {shown}."),
+    })?;
     human::say("Without the passphrase nobody can read it, you included: keep it well.")?;
     if plan.disk {
         return human::say(format!("Serve it: oblivio nbd {shown} --socket PATH"));
@@ -70,15 +67,14 @@ fn make(
     // Whatever was here before, the user means this volume.
     let open = OpenArgs { accept_other_volume: true, ..args.open.clone() };
     let options = open::options(&args.volume, &open, None)?;
-    let volume = match plan.engine {
-        Engine::Tree(create) => Volume::create(store, passphrase, create, options)?,
-        Engine::Sequential(create) => {
-            let mut progress = Progress::bytes(args.open.quiet, Some(create.stored_bytes()?));
-            let mut before = 0;
-            let hear = &mut |done, _| progress.add(done - std::mem::replace(&mut before, done));
-            Volume::create_sequential(store, passphrase, plan.kdf, create, options, hear)?
-        }
+    let mut progress = match plan.new.cost(0)? {
+        Cost::Fixed { stored, .. } => Progress::bytes(args.open.quiet, Some(stored)),
+        Cost::Growing { .. } => Progress::bytes(true, None),
     };
+    let mut before = 0;
+    let hear = &mut |done, _| progress.add(done - std::mem::replace(&mut before, done));
+    let volume = plan.new.create(store, passphrase, options, hear)?;
+    drop(progress);
     match plan.disk {
         true => drop(Disk::format(Box::new(volume), plan.size)?),
         false => drop(FileSystem::format(Box::new(volume))?.into_blocks()?),

@@ -1,6 +1,6 @@
 //! Where a volume is made: a folder, a file, or a partition.
 
-use super::plan::{Engine, Plan};
+use super::plan::Plan;
 use crate::args::{InitArgs, SeenBy};
 use crate::exit::{Code, fault};
 use anyhow::{Context, Result};
@@ -49,10 +49,10 @@ fn no_folder(args: &InitArgs) -> anyhow::Error {
 /// Makes the planned store.
 pub fn make(args: &InitArgs, plan: &Plan) -> Result<Made> {
     let in_one = args.one_file || (args.volume.exists() && !args.volume.is_dir());
-    Ok(match &plan.engine {
-        Engine::Sequential(create) if in_one => {
+    Ok(match plan.new.fixed_objects()? {
+        Some(objects) if in_one => {
             let existing = if args.overwrite { Existing::Overwrite } else { Existing::Refuse };
-            Made::in_one(&args.volume, create, existing)?
+            Made::in_one(&args.volume, &objects, existing)?
         }
         _ => Made::in_folder(&args.volume)?,
     })

@@ -3,29 +3,17 @@
 use crate::args::{InitArgs, SeenBy};
 use crate::exit::usage;
 use anyhow::Result;
-use oblivio_crypto::KdfParams;
-use oblivio_volume::CreateOptions;
 use oblivio_volume::disk::SECTOR;
-use oblivio_volume::sequential::SequentialOptions;
-
-const TREE_BLOCK: u64 = 16 << 10;
-const SEQUENTIAL_BLOCK: u64 = 4 << 10;
-const TREE_SIZE: u64 = 256 << 30;
+use oblivio_volume::{CreateOptions, NewVolume};
 
 /// The volume to make.
 pub struct Plan {
-    pub engine: Engine,
+    pub new: NewVolume,
     /// Limit of the volume, or size of the disk, in bytes.
     pub size: u64,
+    pub block_bytes: usize,
     /// Whether it holds a disk, not files.
     pub disk: bool,
-    pub kdf: KdfParams,
-}
-
-/// The engine and its options.
-pub enum Engine {
-    Tree(CreateOptions),
-    Sequential(SequentialOptions),
 }
 
 impl Plan {
@@ -45,33 +33,27 @@ impl Plan {
             let what = "--pad and --pace are for a volume that is opened";
             return Err(usage(what, "Leave them out here; nothing of them is kept."));
         }
-        let engine = match seen_by {
-            SeenBy::Storage => {
-                if args.fill || args.map_on_disk || args.one_file || args.overwrite {
-                    let what = "--fill, --map-on-disk, --one-file and --overwrite go with --seen-by \
-                                snapshots";
-                    return Err(usage(what, "Leave them out: this volume grows with its content."));
-                }
-                let block_bytes = block_bytes(args, TREE_BLOCK)?;
-                Engine::Tree(CreateOptions { block_bytes, capacity_bytes: size, kdf })
-            }
-            SeenBy::Snapshots => {
-                let block_bytes = block_bytes(args, SEQUENTIAL_BLOCK)?;
-                let mut create = SequentialOptions::new(block_bytes, size);
-                if args.map_on_disk {
-                    create = create.map_on_disk();
-                }
-                Engine::Sequential(SequentialOptions { fill: args.fill, ..create })
-            }
+        let needs_space = args.fill || args.map_on_disk || args.one_file || args.overwrite;
+        if needs_space && seen_by == SeenBy::Storage {
+            let what =
+                "--fill, --map-on-disk, --one-file and --overwrite go with --seen-by snapshots";
+            return Err(usage(what, "Leave them out: this volume grows with its content."));
+        }
+        let seen_by = match seen_by {
+            SeenBy::Storage => oblivio_volume::SeenBy::Storage,
+            SeenBy::Snapshots => oblivio_volume::SeenBy::Snapshots,
         };
-        Ok(Self { engine, size, disk, kdf })
+        let block_bytes = block_bytes(args, seen_by.block_bytes() as u64)?;
+        let new = NewVolume::new(seen_by, block_bytes, size, kdf).filled(args.fill);
+        let new = if args.map_on_disk { new.map_on_disk() } else { new };
+        Ok(Self { new, size, block_bytes, disk })
     }
 }
 
 fn size(args: &InitArgs, seen_by: SeenBy) -> Result<u64> {
     match (args.disk.or(args.size), seen_by) {
         (Some(size), _) => Ok(size),
-        (None, SeenBy::Storage) => Ok(TREE_SIZE),
+        (None, SeenBy::Storage) => Ok(CreateOptions::default().capacity_bytes),
         (None, SeenBy::Snapshots) => {
             let hint = "All of it is taken at once, and more than three times as much in the \
                         store. Try --size 10G.";

@@ -6,8 +6,8 @@ use crate::plot::{Axis, Chart, Look};
 use crate::report::{Report, Table, bytes, count, median};
 use anyhow::{Context, Result};
 use oblivio_store::MemoryStore;
-use oblivio_volume::TreeInfo;
 use oblivio_volume::fs::FileSystem;
+use oblivio_volume::tree::TreeInfo;
 use std::sync::Arc;
 
 const SEGMENT: usize = 64 << 10;

@@ -5,8 +5,8 @@ use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::tree::Shape;
 use oblivio_engine::{BlockAnswer, BlockOp, Level};
 use oblivio_store::Store;
-use oblivio_volume::tree::TreeVolume;
-use oblivio_volume::{BlockSpace, CreateOptions, EngineVolume, OpenOptions, Shown, TreeInfo};
+use oblivio_volume::tree::{TreeInfo, TreeVolume};
+use oblivio_volume::{BlockSpace, CreateOptions, EngineVolume, OpenOptions, Shown};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 

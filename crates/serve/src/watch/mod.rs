@@ -11,7 +11,9 @@ mod http;
 mod hub;
 mod meeting;
 mod page;
-mod places;
+mod engines {
+    pub mod places;
+}
 mod publisher;
 mod written;
 

@@ -4,9 +4,9 @@
 //! socket. Events go through a bounded queue to a thread that does the waiting; events that do not
 //! fit are counted and dropped. Without a watcher nothing is kept.
 
+use super::engines::places::Places;
 use super::event::{self, Batch, EngineFacts, Event, Facts, Holds, OrdinaryEvent, VERSION};
 use super::meeting;
-use super::places::Places;
 use oblivio_volume::{OnShown, Shown, VolumeInfo};
 use std::fmt;
 use std::io;

@@ -1,7 +1,7 @@
 //! Writes to the store, for the page of a volume that hides writes: places and lengths, as an
 //! observer who compares snapshots of the store sees them.
 
-use super::places::Places;
+use super::engines::places::Places;
 use super::publisher::Publisher;
 use oblivio_store::{PutMode, Result, Store, WriteAt, pass_on};
 use std::sync::Arc;

@@ -1,9 +1,10 @@
 //! The report on a tree.
 
-use super::facts::{Holds, row};
+use crate::facts::{Holds, row};
 use crate::human::{self, grouped, say, size};
 use anyhow::Result;
-use oblivio_volume::{TreeInfo, VolumeInfo};
+use oblivio_volume::VolumeInfo;
+use oblivio_volume::tree::TreeInfo;
 use serde_json::Value;
 
 /// The most that one access moves, before the top of the tree is in memory: the path that it reads,

@@ -1,9 +1,9 @@
 //! Places of writes in a store that hides writes, and the flushes that they are of.
 
-use super::event::{Part, Written};
+use crate::watch::event::{Part, Written};
 use oblivio_engine::Level;
 use oblivio_engine::sequential::{Bucket, Generation, Layout};
-use oblivio_volume::SequentialInfo;
+use oblivio_volume::sequential::SequentialInfo;
 
 /// The object with the levels.
 const DISK: &str = "disk";

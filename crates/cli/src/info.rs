@@ -1,14 +1,11 @@
 //! `info`: what a volume is, what it costs, and what its storage learns.
 
-mod facts;
-mod sequential;
-mod tree;
-
 use crate::args::InfoArgs;
+use crate::engines;
+use crate::facts::{Holds, capacity, disk_used, row, used};
 use crate::human::{self, grouped, say, say_json, size};
 use crate::open;
 use anyhow::Result;
-use facts::{Holds, capacity, disk_used, row, used};
 use oblivio_volume::VolumeInfo;
 use serde_json::{Value, json};
 
@@ -35,11 +32,7 @@ fn as_json(info: &VolumeInfo, holds: &Holds) -> Value {
         "passphrases": info.passphrases,
         "memory_bytes": info.memory_bytes,
     });
-    if let Some(tree) = info.tree() {
-        tree::as_json(&mut value, info, tree);
-    } else if let Some(engine) = info.sequential() {
-        sequential::as_json(&mut value, info, engine);
-    }
+    engines::as_json(&mut value, info);
     match holds {
         Holds::Files(usage) => {
             value["used_bytes"] = used(usage).into();
@@ -76,17 +69,7 @@ fn in_words(info: &VolumeInfo, holds: &Holds) -> Result<()> {
             }
         }
     }
-    if let Some(tree) = info.tree() {
-        tree::rows(info, tree)?;
-    } else if let Some(engine) = info.sequential() {
-        sequential::rows(info, engine)?;
-    }
+    engines::rows(info)?;
     row("passphrases", info.passphrases.to_string())?;
-    if let Some(tree) = info.tree() {
-        tree::in_words(info, tree, holds)
-    } else if let Some(engine) = info.sequential() {
-        sequential::in_words(info, engine, holds)
-    } else {
-        Ok(())
-    }
+    engines::in_words(info, holds)
 }

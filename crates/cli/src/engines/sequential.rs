@@ -1,9 +1,10 @@
 //! The report on a sequential engine.
 
-use super::facts::{Holds, row};
+use crate::facts::{Holds, row};
 use crate::human::{self, grouped, say, size};
 use anyhow::Result;
-use oblivio_volume::{SequentialInfo, VolumeInfo};
+use oblivio_volume::VolumeInfo;
+use oblivio_volume::sequential::SequentialInfo;
 use serde_json::Value;
 
 pub fn as_json(value: &mut Value, info: &VolumeInfo, engine: &SequentialInfo) {
