@@ -7,7 +7,7 @@
 use super::{Header, tree};
 use crate::Result;
 use oblivio_crypto::{Mac, MasterKey};
-use oblivio_store::{PutMode, Store};
+use oblivio_store::{Blobs, PutMode};
 
 /// The header of an open volume, and the key for its fields.
 pub(crate) struct Limit {
@@ -36,7 +36,7 @@ impl Limit {
     /// # Errors
     /// `Invalid` for a limit that this volume cannot have, and those of the store. Then the old one
     /// or the new one is stored.
-    pub(crate) fn set(&mut self, store: &dyn Store, blocks: u64, addressable: u64) -> Result<()> {
+    pub(crate) fn set(&mut self, store: &dyn Blobs, blocks: u64, addressable: u64) -> Result<()> {
         let fields = tree::with_limit(&self.header.fields, blocks, addressable)?;
         let old = Header::parse(&self.header.to_bytes())?;
         let new = Header { fields, mac: self.mac.bytes(&[fields_bytes(&fields)]), ..old };

@@ -20,7 +20,7 @@ use oblivio_crypto::{
     Randomness, VolumeId,
 };
 use oblivio_engine::tree::TreeConfig;
-use oblivio_store::{PutMode, Store};
+use oblivio_store::{Blobs, Held, PutMode, Store};
 use zerocopy::{FromBytes, IntoBytes};
 
 /// The object that holds the header.
@@ -150,7 +150,7 @@ impl Header {
     ///
     /// # Errors
     /// `Unsupported` when there is none.
-    pub fn load(store: &dyn Store) -> Result<Self> {
+    pub fn load(store: &dyn Blobs) -> Result<Self> {
         let Some(len) = store.len(HEADER_OBJECT)? else {
             return Err(Error::Unsupported("no volume here: there is no header".into()));
         };
@@ -167,7 +167,7 @@ impl Header {
     ///
     /// # Errors
     /// Those of the store.
-    pub fn save(&self, store: &dyn Store, mode: PutMode) -> Result<()> {
+    pub fn save(&self, store: &dyn Blobs, mode: PutMode) -> Result<()> {
         Ok(store.put(HEADER_OBJECT, &self.to_bytes(), mode)?)
     }
 
@@ -273,7 +273,7 @@ fn unlock_error(error: CryptoError) -> Error {
 ///
 /// # Errors
 /// `Unsupported` if this version knows no such volume.
-pub fn read_header(store: &dyn Store) -> Result<PublicHeader> {
+pub fn read_header(store: &dyn Blobs) -> Result<PublicHeader> {
     Ok(Header::load(store)?.public())
 }
 
@@ -283,7 +283,7 @@ pub fn read_header(store: &dyn Store) -> Result<PublicHeader> {
 /// `WrongPassphrase` when `known` opens nothing, `Invalid` when all slots are in use, or when `new`
 /// opens the volume already.
 pub fn add_passphrase(
-    store: &dyn Store,
+    store: &dyn Blobs,
     known: &Passphrase,
     new: &Passphrase,
     kdf: KdfParams,
@@ -300,7 +300,7 @@ pub fn add_passphrase(
 ///
 /// # Errors
 /// `WrongPassphrase` when it opens nothing, `Invalid` when it is the last one.
-pub fn remove_passphrase(store: &dyn Store, victim: &Passphrase) -> Result<()> {
+pub fn remove_passphrase(store: &dyn Blobs, victim: &Passphrase) -> Result<()> {
     let mut header = Header::load(store)?;
     let master = header.slots.remove(header.volume(), victim).map_err(unlock_error)?;
     header.check(&master)?;
@@ -312,7 +312,7 @@ pub fn remove_passphrase(store: &dyn Store, victim: &Passphrase) -> Result<()> {
 /// # Errors
 /// `WrongPassphrase` when `old` opens nothing, `Invalid` when `new` opens the volume already.
 pub fn change_passphrase(
-    store: &dyn Store,
+    store: &dyn Blobs,
     old: &Passphrase,
     new: &Passphrase,
     kdf: KdfParams,
@@ -326,7 +326,7 @@ pub fn change_passphrase(
 }
 
 /// Refuses a store in which no new volume can be made.
-pub(crate) fn expect_empty(store: &dyn Store) -> Result<()> {
+pub(crate) fn expect_empty(store: &dyn Held) -> Result<()> {
     let objects = store.list()?;
     if objects.iter().any(|(name, _)| name == HEADER_OBJECT) {
         return Err(Error::Exists("a volume".into()));

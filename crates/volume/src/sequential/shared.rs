@@ -11,7 +11,7 @@ use crate::block::BlockReader;
 use crate::{Error, Result};
 use oblivio_engine::BlockId;
 use oblivio_engine::sequential::{Extent, ReadBatch, Sequential, SequentialConfig, Step};
-use oblivio_store::{ReadAt, Store, WriteAt};
+use oblivio_store::{Hint, ReadAt, Slots, Store, WriteAt};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -144,7 +144,7 @@ impl Shared {
         }
         // Adjacent places are fetched together, across parts.
         places.sort_unstable();
-        self.store.expect_reads(&places);
+        self.store.hint(Hint::Reads(&places));
         Ok(())
     }
 
@@ -179,7 +179,7 @@ pub(super) fn ranges(extents: &[Extent]) -> Vec<(&'static str, u64, u64)> {
 }
 
 /// Carries out one step of the engine; false if there was nothing to do.
-pub(super) fn carry_out(store: &dyn Store, step: Step<'_>) -> Result<bool> {
+pub(super) fn carry_out(store: &dyn Slots, step: Step<'_>) -> Result<bool> {
     let object = DISK_OBJECT;
     match step {
         Step::Read { extents, mut into } => {

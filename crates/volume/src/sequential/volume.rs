@@ -13,7 +13,7 @@ use crate::{Error, Result};
 use oblivio_crypto::{MasterKey, Sealer, VolumeId};
 use oblivio_engine::sequential::{Part, Sequential, SequentialKeys, Step};
 use oblivio_engine::{BlockAnswer, BlockId};
-use oblivio_store::Store;
+use oblivio_store::{Hint, Store};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -74,7 +74,7 @@ impl SequentialVolume {
         let (volume, layout) = (header.volume(), header.sequential());
         if layout.engine.time_pages > 0 {
             // Its map is on the disk because memory is little.
-            store.may_keep(LITTLE_KEPT);
+            store.hint(Hint::Keep(LITTLE_KEPT));
         }
         let randomness = &options.environment.randomness.clone();
         let keys = SequentialKeys::of_volume(master, volume, randomness);
@@ -174,7 +174,7 @@ impl SequentialVolume {
             let step = self.engine().flush_step(&mut flushing).map_err(engine_error)?;
             if matches!(step, Step::Work) {
                 let expected = self.engine().expected_reads();
-                self.store.expect_reads(&ranges(&expected));
+                self.store.hint(Hint::Reads(&ranges(&expected)));
             }
             if !carry_out(&*self.store, step)? {
                 return Ok(());

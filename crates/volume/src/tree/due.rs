@@ -5,6 +5,7 @@ use crate::tree::tuning::{
     LEAST_JOURNAL, LITTLE_KEPT, MOST_JOURNAL, NEARING, OPERATION, most_kept,
 };
 use crate::tree::volume::TreeVolume;
+use oblivio_store::Hint;
 
 impl TreeVolume {
     /// Whether commits come between operations, if they can, and not during one that a caller waits
@@ -41,7 +42,7 @@ impl TreeVolume {
         let (first, last) = (interval.min(NEARING * ahead), (interval / 2).min(2 * ahead));
         let left = self.paths_to_commit().clamp(last, first) - last;
         let more = (most - little) * left as usize / (first - last).max(1) as usize;
-        self.store.may_keep(little + more);
+        self.store.hint(Hint::Keep(little + more));
     }
 
     /// Scheduled paths until a commit is due.

@@ -25,7 +25,7 @@ use oblivio_engine::tree::{
     Eviction, Recursion, STASH_BOUND, TreeConfig, TreeKeys, TreeOram, buckets_in,
 };
 use oblivio_engine::{Engine, Level, Step, TreeId};
-use oblivio_store::{PutMode, Store};
+use oblivio_store::{Hint, PutMode, Store};
 use std::sync::Arc;
 
 /// An open volume.
@@ -182,7 +182,7 @@ impl TreeVolume {
         let keys = TreeKeys::of_volume(master, volume, randomness);
         let engine = TreeOram::new(config, blocks, keys)
             .map_err(|error| Error::Invalid(error.to_string()))?;
-        store.may_keep(most_kept(memory_bytes));
+        store.hint(Hint::Keep(most_kept(memory_bytes)));
         let slab = Slab::of(&engine, header.slot_align());
         slab.tell_slots(&*store);
         let sealer = |root| Sealer::new(root, Box::new(randomness.clone()));

@@ -5,9 +5,9 @@ use super::*;
 use oblivio_engine::tree::{Eviction, TreeConfig, TreeKeys, TreeOram, buckets_in};
 use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp, Engine, Step};
 use oblivio_store::record::Op;
-use oblivio_store::{MemoryStore, RecordStore};
+use oblivio_store::{Held, MemoryStore, RecordStore};
 
-fn put(slab: &mut Slab, store: &dyn Store, bucket: BucketId, bytes: &[u8]) {
+fn put(slab: &mut Slab, store: &dyn Slots, bucket: BucketId, bytes: &[u8]) {
     slab.write(store, &[bucket], &[SealedBucket::new(bytes.to_vec())]).expect("memory");
 }
 
