@@ -4,7 +4,7 @@
 
 use oblivio_crypto::{KdfParams, KeySlots, MasterKey, Passphrase, SeededEntropy, VolumeId};
 use oblivio_store::partition::Existing;
-use oblivio_store::{MemoryStore, PartitionStore, Place, PutMode, ReadAt, Store};
+use oblivio_store::{Blobs, Held, MemoryStore, PartitionStore, Place, PutMode, ReadAt, Slots};
 use oblivio_volume::fs::FileSystem;
 use oblivio_volume::fs::testing::MemoryBlocks;
 use oblivio_volume::fuzzing::{self, Key};

@@ -6,7 +6,10 @@
 
 use crate::args::OpenArgs;
 use crate::exit::usage;
-use oblivio_store::{PutMode, ReadAt, Result, Store, StoreError, WriteAt, pass_on};
+use oblivio_store::{
+    Blobs, Capabilities, Held, Hint, Lease, Log, PutMode, ReadAt, Result, Slots, Store, StoreError,
+    WriteAt,
+};
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -151,8 +154,10 @@ impl Kept {
     }
 }
 
-impl Store for Unobserved {
-    pass_on!(self => self.below; expect_reads);
+impl Held for Unobserved {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::MEMORY
+    }
 
     fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
         let kept = self.kept();
@@ -177,14 +182,6 @@ impl Store for Unobserved {
         Ok(())
     }
 
-    fn write(&self, writes: &[WriteAt<'_>]) -> Result<()> {
-        writes.iter().try_for_each(|write| self.write_one(write))
-    }
-
-    fn sync(&self, _objects: &[&str]) -> Result<()> {
-        Ok(())
-    }
-
     fn len(&self, name: &str) -> Result<Option<u64>> {
         match self.kept().objects.get(name) {
             Some(object) => Ok(object.len),
@@ -192,12 +189,22 @@ impl Store for Unobserved {
         }
     }
 
-    fn put(&self, name: &str, data: &[u8], mode: PutMode) -> Result<()> {
-        if mode == PutMode::IfAbsent && self.len(name)?.is_some() {
-            return Err(StoreError::Exists { object: name.to_owned() });
+    fn list(&self) -> Result<Vec<(String, u64)>> {
+        let kept = self.kept();
+        let mut all: BTreeMap<String, u64> = self.below.list()?.into_iter().collect();
+        for (name, object) in &kept.objects {
+            match object.len {
+                Some(len) => all.insert(name.clone(), len),
+                None => all.remove(name),
+            };
         }
-        self.delete(&[name])?;
-        self.write_one(&WriteAt::new(name, 0, data))
+        Ok(all.into_iter().collect())
+    }
+}
+
+impl Log for Unobserved {
+    fn write_durable(&self, name: &str, offset: u64, data: &[u8]) -> Result<()> {
+        self.write_one(&WriteAt::new(name, offset, data))
     }
 
     fn truncate(&self, name: &str, len: u64) -> Result<()> {
@@ -217,9 +224,39 @@ impl Store for Unobserved {
             Ok(())
         })
     }
+}
+
+impl Slots for Unobserved {
+    fn write(&self, writes: &[WriteAt<'_>]) -> Result<()> {
+        writes.iter().try_for_each(|write| self.write_one(write))
+    }
+
+    fn sync(&self, _objects: &[&str]) -> Result<()> {
+        Ok(())
+    }
 
     fn discard(&self, _ranges: &[(&str, u64, u64)]) -> Result<()> {
         Ok(())
+    }
+
+    fn free_bytes(&self) -> Result<Option<u64>> {
+        Ok(None)
+    }
+
+    fn hint(&self, hint: Hint<'_>) {
+        if let Hint::Reads(_) = hint {
+            self.below.hint(hint);
+        }
+    }
+}
+
+impl Blobs for Unobserved {
+    fn put(&self, name: &str, data: &[u8], mode: PutMode) -> Result<()> {
+        if mode == PutMode::IfAbsent && self.len(name)?.is_some() {
+            return Err(StoreError::Exists { object: name.to_owned() });
+        }
+        self.delete(&[name])?;
+        self.write_one(&WriteAt::new(name, 0, data))
     }
 
     fn delete(&self, names: &[&str]) -> Result<()> {
@@ -230,19 +267,9 @@ impl Store for Unobserved {
             })
         })
     }
+}
 
-    fn list(&self) -> Result<Vec<(String, u64)>> {
-        let kept = self.kept();
-        let mut all: BTreeMap<String, u64> = self.below.list()?.into_iter().collect();
-        for (name, object) in &kept.objects {
-            match object.len {
-                Some(len) => all.insert(name.clone(), len),
-                None => all.remove(name),
-            };
-        }
-        Ok(all.into_iter().collect())
-    }
-
+impl Lease for Unobserved {
     /// Others may use it: nothing is written.
     fn lock(&self) -> Result<()> {
         Ok(())

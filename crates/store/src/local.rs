@@ -10,7 +10,8 @@ mod runs;
 mod temp;
 
 use crate::medium::{Lock, announce, sync_directory};
-use crate::{PutMode, ReadAt, Result, Store, StoreError, WriteAt, check_name};
+use crate::ports::{Blobs, Held, Hint, Lease, Log, PutMode, Slots};
+use crate::{Capabilities, LeaseKind, ReadAt, Result, StoreError, WriteAt, check_name};
 use directory::Directory;
 use handles::{Handle, Handles};
 use runs::{joined, near, read_run, span};
@@ -33,7 +34,7 @@ type Last<'n> = Option<(&'n str, Arc<Handle>, u64)>;
 /// Objects as files in a directory.
 ///
 /// Files are created with mode 0600. Writes stay in memory until they are durable: at most 4 MiB of
-/// an object, and more only while the disk stalls ([`Store::may_keep`]). A thread hands long writes
+/// an object, and more only while the disk stalls ([`Hint::Keep`]). A thread hands long writes
 /// to the system.
 #[derive(Debug)]
 pub struct LocalStore {
@@ -86,6 +87,15 @@ impl LocalStore {
         Ok(())
     }
 
+    fn announce(&self, ranges: &[(&str, u64, u64)]) {
+        let mut last = None;
+        for (object, begin, end) in joined(ranges) {
+            if let Ok((handle, _)) = self.existing(&mut last, object) {
+                announce(handle.file(), begin, (end - begin) as usize);
+            }
+        }
+    }
+
     /// An object's file and length, looked up unless it is the `last` one.
     fn existing<'l, 'n>(
         &self,
@@ -104,21 +114,19 @@ impl LocalStore {
     }
 }
 
-impl Store for LocalStore {
-    fn may_keep(&self, bytes: usize) {
-        self.handles.may_keep(bytes);
-    }
-
-    fn may_round_up(&self, object: &str, align: usize) {
-        self.handles.may_round_up(object, align);
-    }
-
-    fn expect_reads(&self, ranges: &[(&str, u64, u64)]) {
-        let mut last = None;
-        for (object, begin, end) in joined(ranges) {
-            if let Ok((handle, _)) = self.existing(&mut last, object) {
-                announce(handle.file(), begin, (end - begin) as usize);
-            }
+impl Held for LocalStore {
+    /// It asks the file system, by a temporary file.
+    fn capabilities(&self) -> Capabilities {
+        let (reserves_space, frees_discarded) = temp::can(&self.directory);
+        Capabilities {
+            durable: true,
+            replaces_atomically: true,
+            creates_exclusively: true,
+            versions: false,
+            frees_discarded,
+            reserves_space,
+            knows_free_space: self.directory.free_bytes().is_ok(),
+            lease: LeaseKind::Process,
         }
     }
 
@@ -159,6 +167,45 @@ impl Store for LocalStore {
         Ok(())
     }
 
+    fn len(&self, object: &str) -> Result<Option<u64>> {
+        check_name(object)?;
+        // First, because a deferred write may be written meanwhile.
+        let waits = self.handles.waiting_end(object);
+        Ok(self.directory.len(object)?.map(|len| len.max(waits)))
+    }
+
+    fn list(&self) -> Result<Vec<(String, u64)>> {
+        let mut found = Vec::new();
+        for name in self.directory.names()? {
+            if check_name(&name).is_err() {
+                continue;
+            }
+            // Deleted since, or not a file: then it is no object.
+            if let Ok(Some(len)) = self.len(&name) {
+                found.push((name, len));
+            }
+        }
+        found.sort();
+        Ok(found)
+    }
+}
+
+impl Log for LocalStore {
+    fn write_durable(&self, object: &str, offset: u64, data: &[u8]) -> Result<()> {
+        let handle = self.handles.created(&self.directory, object)?;
+        let written = handle.write_durable(offset, data);
+        written.map_err(|error| StoreError::io(object, error))?;
+        self.directory.sync()
+    }
+
+    fn truncate(&self, object: &str, len: u64) -> Result<()> {
+        let (handle, _) = self.handles.existing(&self.directory, object)?;
+        handle.truncate(len).map_err(|error| StoreError::io(object, error))?;
+        self.directory.sync()
+    }
+}
+
+impl Slots for LocalStore {
     fn write(&self, writes: &[WriteAt<'_>]) -> Result<()> {
         let later = writes.iter().map(|write| write.data.len()).sum::<usize>() >= LONG;
         let mut last: Option<(&str, Arc<Handle>)> = None;
@@ -176,13 +223,6 @@ impl Store for LocalStore {
         Ok(())
     }
 
-    fn write_durable(&self, object: &str, offset: u64, data: &[u8]) -> Result<()> {
-        let handle = self.handles.created(&self.directory, object)?;
-        let written = handle.write_durable(offset, data);
-        written.map_err(|error| StoreError::io(object, error))?;
-        self.directory.sync()
-    }
-
     fn sync(&self, objects: &[&str]) -> Result<()> {
         for object in objects {
             let (handle, _) = self.handles.existing(&self.directory, object)?;
@@ -191,13 +231,35 @@ impl Store for LocalStore {
         if objects.is_empty() { Ok(()) } else { self.directory.sync() }
     }
 
-    fn len(&self, object: &str) -> Result<Option<u64>> {
-        check_name(object)?;
-        // First, because a deferred write may be written meanwhile.
-        let waits = self.handles.waiting_end(object);
-        Ok(self.directory.len(object)?.map(|len| len.max(waits)))
+    fn allocate(&self, object: &str, len: u64) -> Result<()> {
+        let handle = self.handles.created(&self.directory, object)?;
+        handle.reserve(len).map_err(|error| StoreError::io(object, error))?;
+        self.directory.sync()
     }
 
+    fn discard(&self, ranges: &[(&str, u64, u64)]) -> Result<()> {
+        for &(object, offset, len) in ranges.iter().filter(|range| range.2 > 0) {
+            let (handle, _) = self.handles.existing(&self.directory, object)?;
+            handle.punch(offset, len).map_err(|error| StoreError::io(object, error))?;
+        }
+        Ok(())
+    }
+
+    fn free_bytes(&self) -> Result<Option<u64>> {
+        let free = self.directory.free_bytes()?;
+        Ok(Some(free.saturating_sub(self.handles.waiting())))
+    }
+
+    fn hint(&self, hint: Hint<'_>) {
+        match hint {
+            Hint::Keep(bytes) => self.handles.may_keep(bytes),
+            Hint::RoundUp { object, align } => self.handles.may_round_up(object, align),
+            Hint::Reads(ranges) => self.announce(ranges),
+        }
+    }
+}
+
+impl Blobs for LocalStore {
     fn put(&self, object: &str, data: &[u8], mode: PutMode) -> Result<()> {
         check_name(object)?;
         let exists = || StoreError::Exists { object: object.to_owned() };
@@ -220,52 +282,14 @@ impl Store for LocalStore {
         self.directory.sync()
     }
 
-    fn truncate(&self, object: &str, len: u64) -> Result<()> {
-        let (handle, _) = self.handles.existing(&self.directory, object)?;
-        handle.truncate(len).map_err(|error| StoreError::io(object, error))?;
-        self.directory.sync()
-    }
-
-    fn allocate(&self, object: &str, len: u64) -> Result<()> {
-        let handle = self.handles.created(&self.directory, object)?;
-        handle.reserve(len).map_err(|error| StoreError::io(object, error))?;
-        self.directory.sync()
-    }
-
-    fn discard(&self, ranges: &[(&str, u64, u64)]) -> Result<()> {
-        for &(object, offset, len) in ranges.iter().filter(|range| range.2 > 0) {
-            let (handle, _) = self.handles.existing(&self.directory, object)?;
-            handle.punch(offset, len).map_err(|error| StoreError::io(object, error))?;
-        }
-        Ok(())
-    }
-
-    fn free_bytes(&self) -> Result<Option<u64>> {
-        let free = self.directory.free_bytes()?;
-        Ok(Some(free.saturating_sub(self.handles.waiting())))
-    }
-
     fn delete(&self, objects: &[&str]) -> Result<()> {
         objects.iter().try_for_each(|object| check_name(object))?;
         objects.iter().try_for_each(|object| self.remove(object))?;
         self.directory.sync()
     }
+}
 
-    fn list(&self) -> Result<Vec<(String, u64)>> {
-        let mut found = Vec::new();
-        for name in self.directory.names()? {
-            if check_name(&name).is_err() {
-                continue;
-            }
-            // Deleted since, or not a file: then it is no object.
-            if let Ok(Some(len)) = self.len(&name) {
-                found.push((name, len));
-            }
-        }
-        found.sort();
-        Ok(found)
-    }
-
+impl Lease for LocalStore {
     fn lock(&self) -> Result<()> {
         let mut held = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         if held.is_none() {

@@ -4,7 +4,8 @@
 //! its content. Snapshots share chunks until one side writes: a test may take a snapshot at every
 //! step of a run.
 
-use crate::{PutMode, ReadAt, Result, Store, StoreError, WriteAt, check_name};
+use crate::ports::{Blobs, Held, Lease, Log, PutMode, Slots};
+use crate::{Capabilities, ReadAt, Result, StoreError, WriteAt, check_name};
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -80,7 +81,11 @@ impl Clone for MemoryStore {
     }
 }
 
-impl Store for MemoryStore {
+impl Held for MemoryStore {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::MEMORY
+    }
+
     fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
         let objects = self.shared();
         for read in reads {
@@ -94,6 +99,30 @@ impl Store for MemoryStore {
         Ok(())
     }
 
+    fn len(&self, object: &str) -> Result<Option<u64>> {
+        check_name(object)?;
+        Ok(self.shared().get(object).map(|found| found.len))
+    }
+
+    fn list(&self) -> Result<Vec<(String, u64)>> {
+        Ok(self.shared().iter().map(|(name, object)| (name.clone(), object.len)).collect())
+    }
+}
+
+impl Log for MemoryStore {
+    fn write_durable(&self, object: &str, offset: u64, data: &[u8]) -> Result<()> {
+        self.write(&[WriteAt::new(object, offset, data)])
+    }
+
+    fn truncate(&self, object: &str, len: u64) -> Result<()> {
+        check_end(object, len)?;
+        let mut objects = self.exclusive();
+        objects.get_mut(object).ok_or_else(|| missing(object))?.truncate(len);
+        Ok(())
+    }
+}
+
+impl Slots for MemoryStore {
     fn write(&self, writes: &[WriteAt<'_>]) -> Result<()> {
         let mut objects = self.exclusive();
         for write in writes {
@@ -114,11 +143,20 @@ impl Store for MemoryStore {
         }
     }
 
-    fn len(&self, object: &str) -> Result<Option<u64>> {
-        check_name(object)?;
-        Ok(self.shared().get(object).map(|found| found.len))
+    fn discard(&self, ranges: &[(&str, u64, u64)]) -> Result<()> {
+        let mut objects = self.exclusive();
+        for &(name, offset, len) in ranges {
+            objects.get_mut(name).ok_or_else(|| missing(name))?.discard(offset, len);
+        }
+        Ok(())
     }
 
+    fn free_bytes(&self) -> Result<Option<u64>> {
+        Ok(None)
+    }
+}
+
+impl Blobs for MemoryStore {
     fn put(&self, object: &str, data: &[u8], mode: PutMode) -> Result<()> {
         check_name(object)?;
         let mut objects = self.exclusive();
@@ -131,21 +169,6 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    fn truncate(&self, object: &str, len: u64) -> Result<()> {
-        check_end(object, len)?;
-        let mut objects = self.exclusive();
-        objects.get_mut(object).ok_or_else(|| missing(object))?.truncate(len);
-        Ok(())
-    }
-
-    fn discard(&self, ranges: &[(&str, u64, u64)]) -> Result<()> {
-        let mut objects = self.exclusive();
-        for &(name, offset, len) in ranges {
-            objects.get_mut(name).ok_or_else(|| missing(name))?.discard(offset, len);
-        }
-        Ok(())
-    }
-
     fn delete(&self, objects: &[&str]) -> Result<()> {
         objects.iter().try_for_each(|name| check_name(name))?;
         let mut present = self.exclusive();
@@ -154,11 +177,9 @@ impl Store for MemoryStore {
         }
         Ok(())
     }
+}
 
-    fn list(&self) -> Result<Vec<(String, u64)>> {
-        Ok(self.shared().iter().map(|(name, object)| (name.clone(), object.len)).collect())
-    }
-
+impl Lease for MemoryStore {
     fn lock(&self) -> Result<()> {
         Ok(())
     }

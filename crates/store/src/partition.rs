@@ -7,7 +7,7 @@
 //! An adversary who takes pictures of the disk sees the table, whose names, places and lengths are
 //! not secret, and the changed bytes of each place. The table changes with `put`, `delete`,
 //! `truncate` and the growth of an object, never with a write into an object of fixed length. In a
-//! file, a [discard](Store::discard) shows as a hole. On a partition, nothing is freed unless
+//! file, a [discard](Slots::discard) shows as a hole. On a partition, nothing is freed unless
 //! [`PartitionStore::discards`] asks for it: a drive that knows the unused blocks shows them as
 //! zeros to everybody. The pictures would reveal the caller's deletions even after a later write.
 
@@ -19,7 +19,8 @@ mod target;
 mod tests;
 
 use crate::medium::Lock;
-use crate::{PutMode, ReadAt, Result, Store, StoreError, WriteAt};
+use crate::ports::{Blobs, Held, Hint, Lease, Log, PutMode, Slots};
+use crate::{Capabilities, LeaseKind, ReadAt, Result, StoreError, WriteAt};
 use objects::Objects;
 pub use place::{Existing, Kind, Place, SMALL};
 use std::fs::File;
@@ -31,7 +32,7 @@ use target::{Target, about};
 /// Objects in one file or raw partition.
 ///
 /// Writes stay in memory until they are durable: at most 4 MiB, and more only while the disk stalls
-/// ([`Store::may_keep`]). A thread hands long writes to the system.
+/// ([`Hint::Keep`]). A thread hands long writes to the system.
 #[derive(Debug)]
 pub struct PartitionStore {
     objects: Objects<File>,
@@ -103,7 +104,7 @@ impl PartitionStore {
         Layout::plan(places).map(|layout| layout.size)
     }
 
-    /// Whether to pass [discards](Store::discard) on to the drive below a partition; the default is
+    /// Whether to pass [discards](Slots::discard) on to the drive below a partition; the default is
     /// no. In a file, a discard always makes a hole.
     #[must_use]
     pub fn discards(mut self, told: bool) -> Self {
@@ -125,19 +126,45 @@ impl PartitionStore {
     }
 }
 
-impl Store for PartitionStore {
-    fn may_keep(&self, bytes: usize) {
-        self.objects.may_keep(bytes);
-    }
-
-    fn expect_reads(&self, ranges: &[(&str, u64, u64)]) {
-        self.objects.expect_reads(ranges);
+impl Held for PartitionStore {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            durable: true,
+            replaces_atomically: true,
+            creates_exclusively: true,
+            versions: false,
+            frees_discarded: self.discards,
+            reserves_space: true,
+            knows_free_space: true,
+            lease: LeaseKind::Process,
+        }
     }
 
     fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
         self.objects.read(reads)
     }
 
+    fn len(&self, object: &str) -> Result<Option<u64>> {
+        self.objects.len(object)
+    }
+
+    fn list(&self) -> Result<Vec<(String, u64)>> {
+        Ok(self.objects.list())
+    }
+}
+
+impl Log for PartitionStore {
+    fn write_durable(&self, object: &str, offset: u64, data: &[u8]) -> Result<()> {
+        self.write(&[WriteAt::new(object, offset, data)])?;
+        self.sync(&[object])
+    }
+
+    fn truncate(&self, object: &str, len: u64) -> Result<()> {
+        self.writable(object)?.truncate(object, len)
+    }
+}
+
+impl Slots for PartitionStore {
     fn write(&self, writes: &[WriteAt<'_>]) -> Result<()> {
         let object = writes.first().map_or("", |write| write.object);
         self.writable(object)?.write(writes)
@@ -145,18 +172,6 @@ impl Store for PartitionStore {
 
     fn sync(&self, objects: &[&str]) -> Result<()> {
         self.objects.sync(objects)
-    }
-
-    fn len(&self, object: &str) -> Result<Option<u64>> {
-        self.objects.len(object)
-    }
-
-    fn put(&self, object: &str, data: &[u8], mode: PutMode) -> Result<()> {
-        self.writable(object)?.put(object, data, mode)
-    }
-
-    fn truncate(&self, object: &str, len: u64) -> Result<()> {
-        self.writable(object)?.truncate(object, len)
     }
 
     fn discard(&self, ranges: &[(&str, u64, u64)]) -> Result<()> {
@@ -168,14 +183,27 @@ impl Store for PartitionStore {
         Ok(Some(self.objects.free_bytes()))
     }
 
+    fn hint(&self, hint: Hint<'_>) {
+        match hint {
+            Hint::Keep(bytes) => self.objects.may_keep(bytes),
+            Hint::Reads(ranges) => self.objects.expect_reads(ranges),
+            // An object may end within a page of another one.
+            Hint::RoundUp { .. } => {}
+        }
+    }
+}
+
+impl Blobs for PartitionStore {
+    fn put(&self, object: &str, data: &[u8], mode: PutMode) -> Result<()> {
+        self.writable(object)?.put(object, data, mode)
+    }
+
     fn delete(&self, objects: &[&str]) -> Result<()> {
         self.writable(objects.first().unwrap_or(&""))?.delete(objects)
     }
+}
 
-    fn list(&self) -> Result<Vec<(String, u64)>> {
-        Ok(self.objects.list())
-    }
-
+impl Lease for PartitionStore {
     fn lock(&self) -> Result<()> {
         let mut held = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         if held.is_none() {

@@ -4,9 +4,10 @@
 //! outcome. It does not keep bytes: sealed content reveals nothing, and a trace of millions of
 //! accesses must fit in memory.
 
-use crate::{PutMode, ReadAt, Result, Store, WriteAt};
+use crate::{Answer, Call, Hint, Layer, Result, Store};
 use std::collections::HashSet;
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The kind of a call to the store.
@@ -28,7 +29,7 @@ pub enum Op {
     Discard,
     /// An object was deleted.
     Delete,
-    /// An object's length was queried.
+    /// An object's length or version was queried.
     Len,
     /// All objects were listed.
     List,
@@ -47,6 +48,26 @@ pub enum Op {
 }
 
 impl Op {
+    fn of(call: &Call<'_, '_>) -> Self {
+        match call {
+            Call::Read(_) => Self::Read,
+            Call::Write(_) | Call::WriteDurable(_) => Self::Write,
+            Call::Sync(_) => Self::Sync,
+            Call::Put(..) => Self::Put,
+            Call::Truncate(..) => Self::Truncate,
+            Call::Allocate(..) => Self::Allocate,
+            Call::Discard(_) => Self::Discard,
+            Call::Delete(_) => Self::Delete,
+            Call::Len(_) | Call::Version(_) => Self::Len,
+            Call::List => Self::List,
+            Call::Lock => Self::Lock,
+            Call::FreeBytes => Self::Free,
+            Call::Hint(Hint::Reads(_)) => Self::ExpectReads,
+            Call::Hint(Hint::Keep(_)) => Self::MayKeep,
+            Call::Hint(Hint::RoundUp { .. }) => Self::MayRoundUp,
+        }
+    }
+
     /// Whether only a whole record has it: it touches no byte of an object.
     fn is_of_whole(self) -> bool {
         use Op::{ExpectReads, Failed, Free, Lock, MayKeep, MayRoundUp};
@@ -152,7 +173,7 @@ impl<S> RecordStore<S> {
     }
 
     /// Records one call and its ranges, and returns its number.
-    fn note<'a>(&self, op: Op, asked: impl Iterator<Item = (&'a str, u64, u64)>) -> u64 {
+    fn note(&self, op: Op, asked: &Call<'_, '_>) -> u64 {
         let mut state = self.state();
         let call = state.calls;
         if op.is_of_whole() && !self.whole {
@@ -161,19 +182,19 @@ impl<S> RecordStore<S> {
         // Read under the lock, so that times never run backwards in the trace.
         let time = self.clock.as_ref().map(|clock| clock());
         state.calls += 1;
-        for (object, offset, len) in asked {
+        asked.ranges(&mut |object, offset, len| {
             let object = state.name(object);
             state.sink.push(Event { call, op, object, offset, len, time });
-        }
+        });
         call
     }
 
     /// Returns the result of the calls with these numbers, and records a failure.
-    fn done<T>(&self, calls: &[u64], result: Result<T>) -> Result<T> {
+    fn done<T>(&self, calls: RangeInclusive<u64>, result: Result<T>) -> Result<T> {
         if result.is_err() && self.whole {
             let time = self.clock.as_ref().map(|clock| clock());
             let mut state = self.state();
-            for &call in calls {
+            for call in calls {
                 let object = state.name("");
                 state.sink.push(Event { call, op: Op::Failed, object, offset: 0, len: 0, time });
             }
@@ -212,97 +233,30 @@ impl<S: fmt::Debug> fmt::Debug for RecordStore<S> {
     }
 }
 
-impl<S: Store> Store for RecordStore<S> {
-    fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
-        let asked = reads.iter().map(|read| (read.object, read.offset, read.buf.len() as u64));
-        let call = self.note(Op::Read, asked);
-        self.done(&[call], self.inner.read(reads))
+impl<S: Store> Layer for RecordStore<S> {
+    type Below = S;
+
+    fn below(&self) -> &S {
+        &self.inner
     }
 
-    fn write(&self, writes: &[WriteAt<'_>]) -> Result<()> {
-        let asked =
-            writes.iter().map(|write| (write.object, write.offset, write.data.len() as u64));
-        let call = self.note(Op::Write, asked);
-        self.done(&[call], self.inner.write(writes))
-    }
-
-    fn write_durable(&self, object: &str, offset: u64, data: &[u8]) -> Result<()> {
-        let written = [(object, offset, data.len() as u64)].into_iter();
-        let calls =
-            [self.note(Op::Write, written), self.note(Op::Sync, [(object, 0, 0)].into_iter())];
-        self.done(&calls, self.inner.write_durable(object, offset, data))
-    }
-
-    fn sync(&self, objects: &[&str]) -> Result<()> {
-        let call = self.note(Op::Sync, objects.iter().map(|object| (*object, 0, 0)));
-        self.done(&[call], self.inner.sync(objects))
-    }
-
-    fn len(&self, object: &str) -> Result<Option<u64>> {
-        let call = self.note(Op::Len, [(object, 0, 0)].into_iter());
-        self.done(&[call], self.inner.len(object))
-    }
-
-    fn put(&self, object: &str, data: &[u8], mode: PutMode) -> Result<()> {
-        let call = self.note(Op::Put, [(object, 0, data.len() as u64)].into_iter());
-        self.done(&[call], self.inner.put(object, data, mode))
-    }
-
-    fn truncate(&self, object: &str, len: u64) -> Result<()> {
-        let call = self.note(Op::Truncate, [(object, 0, len)].into_iter());
-        self.done(&[call], self.inner.truncate(object, len))
-    }
-
-    fn allocate(&self, object: &str, len: u64) -> Result<()> {
-        let call = self.note(Op::Allocate, [(object, 0, len)].into_iter());
-        self.done(&[call], self.inner.allocate(object, len))
-    }
-
-    fn discard(&self, ranges: &[(&str, u64, u64)]) -> Result<()> {
-        let call = self.note(Op::Discard, ranges.iter().copied());
-        self.done(&[call], self.inner.discard(ranges))
-    }
-
-    fn delete(&self, objects: &[&str]) -> Result<()> {
-        let call = self.note(Op::Delete, objects.iter().map(|object| (*object, 0, 0)));
-        self.done(&[call], self.inner.delete(objects))
-    }
-
-    fn list(&self) -> Result<Vec<(String, u64)>> {
-        let call = self.note(Op::List, [("", 0, 0)].into_iter());
-        self.done(&[call], self.inner.list())
-    }
-
-    fn lock(&self) -> Result<()> {
-        let call = self.note(Op::Lock, [("", 0, 0)].into_iter());
-        self.done(&[call], self.inner.lock())
-    }
-
-    fn free_bytes(&self) -> Result<Option<u64>> {
-        let call = self.note(Op::Free, [("", 0, 0)].into_iter());
-        self.done(&[call], self.inner.free_bytes())
-    }
-
-    fn expect_reads(&self, ranges: &[(&str, u64, u64)]) {
-        self.note(Op::ExpectReads, ranges.iter().copied());
-        self.inner.expect_reads(ranges);
-    }
-
-    fn may_keep(&self, bytes: usize) {
-        self.note(Op::MayKeep, [("", 0, bytes as u64)].into_iter());
-        self.inner.may_keep(bytes);
-    }
-
-    fn may_round_up(&self, object: &str, align: usize) {
-        self.note(Op::MayRoundUp, [(object, 0, align as u64)].into_iter());
-        self.inner.may_round_up(object, align);
+    fn call(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
+        let first = self.note(Op::of(call), call);
+        // A durable write is a write and a sync in one call.
+        let last = match call {
+            Call::WriteDurable(it) => self.note(Op::Sync, &Call::Sync(&[it.object])),
+            _ => first,
+        };
+        self.done(first..=last, call.on(&self.inner))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{MemoryStore, StoreError};
+    use crate::{
+        Blobs, Held, Lease, Log, MemoryStore, PutMode, ReadAt, Slots, StoreError, WriteAt,
+    };
     use std::sync::atomic::{AtomicU64, Ordering};
 
     fn write<'a>(object: &'a str, offset: u64, data: &'a [u8]) -> WriteAt<'a> {
@@ -359,9 +313,9 @@ mod tests {
     fn a_whole_record_has_hints_the_lock_and_failures() -> Result<()> {
         let store = RecordStore::new(MemoryStore::new()).whole();
         store.lock()?;
-        store.may_keep(7);
-        store.may_round_up("a", 4096);
-        store.expect_reads(&[("a", 1, 2)]);
+        store.hint(Hint::Keep(7));
+        store.hint(Hint::RoundUp { object: "a", align: 4096 });
+        store.hint(Hint::Reads(&[("a", 1, 2)]));
         store.write_durable("a", 3, b"xy")?;
         store.free_bytes()?;
         assert!(store.sync(&["none"]).is_err());

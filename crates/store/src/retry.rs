@@ -1,10 +1,11 @@
 //! [`RetryStore`]: a store that outlasts outages.
 //!
-//! It repeats a failed call unchanged until it succeeds. The caller sees a slow store instead of a
-//! broken one, and continues as if nothing had happened. The adversary additionally sees the same
-//! request again, after a failure that it saw itself.
+//! It repeats a failed call unchanged until it succeeds, as long as the failure
+//! [may pass](StoreError::may_pass). The caller sees a slow store instead of a broken one, and
+//! continues as if nothing had happened. The adversary additionally sees the same request again,
+//! after a failure that it saw itself.
 
-use crate::{PutMode, ReadAt, Result, Store, StoreError, WriteAt, pass_on};
+use crate::{Answer, Call, Layer, PutMode, Result, Store, StoreError};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -58,7 +59,7 @@ impl RetryStore {
         let mut failing = false;
         loop {
             match attempt() {
-                Err(error) if may_pass(&error) => {
+                Err(error) if error.may_pass() => {
                     if !failing {
                         (self.on_outage)(Some(&error));
                     }
@@ -79,59 +80,22 @@ impl RetryStore {
     }
 }
 
-/// Whether the same call may succeed later. A missing or short object stays so.
-fn may_pass(error: &StoreError) -> bool {
-    matches!(error, StoreError::Io { .. } | StoreError::Full)
-}
+impl Layer for RetryStore {
+    type Below = dyn Store;
 
-impl Store for RetryStore {
-    pass_on!(self => self.inner; free_bytes lock may_keep may_round_up expect_reads);
-
-    fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
-        self.persist(|| self.inner.read(reads))
+    fn below(&self) -> &Self::Below {
+        &*self.inner
     }
 
-    fn write(&self, writes: &[WriteAt<'_>]) -> Result<()> {
-        self.persist(|| self.inner.write(writes))
-    }
-
-    fn write_durable(&self, object: &str, offset: u64, data: &[u8]) -> Result<()> {
-        self.persist(|| self.inner.write_durable(object, offset, data))
-    }
-
-    fn sync(&self, objects: &[&str]) -> Result<()> {
-        self.persist(|| self.inner.sync(objects))
-    }
-
-    fn len(&self, object: &str) -> Result<Option<u64>> {
-        self.persist(|| self.inner.len(object))
-    }
-
-    /// With [`PutMode::IfAbsent`] it makes only one attempt: a failed one may have succeeded.
-    fn put(&self, object: &str, data: &[u8], mode: PutMode) -> Result<()> {
-        match mode {
-            PutMode::IfAbsent => self.inner.put(object, data, mode),
-            PutMode::Replace => self.persist(|| self.inner.put(object, data, mode)),
+    fn call(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
+        match call {
+            // A failed creation may have succeeded.
+            Call::Put(_, _, PutMode::IfAbsent)
+            | Call::Version(_)
+            | Call::FreeBytes
+            | Call::Lock
+            | Call::Hint(_) => call.on(&*self.inner),
+            _ => self.persist(|| call.on(&*self.inner)),
         }
-    }
-
-    fn truncate(&self, object: &str, len: u64) -> Result<()> {
-        self.persist(|| self.inner.truncate(object, len))
-    }
-
-    fn allocate(&self, object: &str, len: u64) -> Result<()> {
-        self.persist(|| self.inner.allocate(object, len))
-    }
-
-    fn discard(&self, ranges: &[(&str, u64, u64)]) -> Result<()> {
-        self.persist(|| self.inner.discard(ranges))
-    }
-
-    fn delete(&self, objects: &[&str]) -> Result<()> {
-        self.persist(|| self.inner.delete(objects))
-    }
-
-    fn list(&self) -> Result<Vec<(String, u64)>> {
-        self.persist(|| self.inner.list())
     }
 }

@@ -1,5 +1,6 @@
 //! Every store keeps the trait's promises: random operations against a plain map.
 
+use oblivio_store::Slots;
 use oblivio_store::{
     Kind, LocalStore, MemoryStore, PartitionStore, Place, PutMode, ReadAt, RecordStore, Store,
     StoreError, WriteAt, partition::Existing,

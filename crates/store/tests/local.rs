@@ -1,7 +1,9 @@
 //! The local store's promises beyond the trait, on real files.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 
-use oblivio_store::{LocalStore, PutMode, ReadAt, Result, Store, StoreError, WriteAt};
+use oblivio_store::{
+    Blobs, Held, Lease, LocalStore, Log, PutMode, ReadAt, Result, Slots, StoreError, WriteAt,
+};
 use std::fs;
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};

@@ -1,7 +1,9 @@
 //! The memory store beyond the trait.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 
-use oblivio_store::{MemoryStore, PutMode, ReadAt, Result, Store, StoreError, WriteAt};
+use oblivio_store::{
+    Blobs, Held, Log, MemoryStore, PutMode, ReadAt, Result, Slots, StoreError, WriteAt,
+};
 use std::sync::{Arc, Barrier};
 use std::thread;
 

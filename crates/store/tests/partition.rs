@@ -2,7 +2,8 @@
 
 use oblivio_store::partition::Existing;
 use oblivio_store::{
-    Kind, PartitionStore, Place, PutMode, ReadAt, Result, Store, StoreError, WriteAt,
+    Blobs, Held, Kind, Lease, Log, PartitionStore, Place, PutMode, ReadAt, Result, Slots,
+    StoreError, WriteAt,
 };
 use std::fs;
 use std::io::ErrorKind;

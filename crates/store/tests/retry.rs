@@ -1,6 +1,6 @@
 //! The retry layer in an outage.
 
-use oblivio_store::{MemoryStore, Patience, ReadAt, RetryStore, Store, StoreError, WriteAt};
+use oblivio_store::{Held, MemoryStore, Patience, ReadAt, RetryStore, Slots, StoreError, WriteAt};
 use oblivio_testkit::FaultStore;
 use oblivio_testkit::fault::{Fault, FaultPlan};
 use std::sync::Arc;

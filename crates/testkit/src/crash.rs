@@ -11,7 +11,10 @@ mod cached;
 mod survive;
 
 use cached::{Disk, InFlight, missing};
-use oblivio_store::{MemoryStore, PutMode, ReadAt, Result, Store, StoreError, WriteAt, check_name};
+use oblivio_store::{
+    Blobs, Capabilities, Held, Lease, Log, MemoryStore, PutMode, ReadAt, Result, Slots, StoreError,
+    WriteAt, check_name,
+};
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -87,12 +90,45 @@ impl CrashStore {
     }
 }
 
-impl Store for CrashStore {
+impl Held for CrashStore {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { durable: true, ..Capabilities::MEMORY }
+    }
+
     fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
         let object = reads.first().map_or("", |read| read.object);
         self.powered(object)?.view.read(reads)
     }
 
+    fn len(&self, object: &str) -> Result<Option<u64>> {
+        self.powered(object)?.view.len(object)
+    }
+
+    fn list(&self) -> Result<Vec<(String, u64)>> {
+        self.powered("")?.view.list()
+    }
+}
+
+impl Log for CrashStore {
+    fn write_durable(&self, object: &str, offset: u64, data: &[u8]) -> Result<()> {
+        self.write(&[WriteAt::new(object, offset, data)])?;
+        self.sync(&[object])
+    }
+
+    fn truncate(&self, object: &str, len: u64) -> Result<()> {
+        let mut disk = self.powered(object)?;
+        if !disk.present(object)? {
+            return Err(missing(object));
+        }
+        if disk.begin() {
+            disk.in_flight = Some(InFlight::Truncate(object.to_owned(), len));
+            return Err(crashed(object));
+        }
+        disk.truncate(object, len)
+    }
+}
+
+impl Slots for CrashStore {
     fn write(&self, writes: &[WriteAt<'_>]) -> Result<()> {
         let object = writes.first().map_or("", |write| write.object);
         let mut disk = self.powered(object)?;
@@ -115,10 +151,20 @@ impl Store for CrashStore {
         objects.iter().try_for_each(|object| disk.sync(object))
     }
 
-    fn len(&self, object: &str) -> Result<Option<u64>> {
-        self.powered(object)?.view.len(object)
+    fn discard(&self, ranges: &[(&str, u64, u64)]) -> Result<()> {
+        let object = ranges.first().map_or("", |range| range.0);
+        let mut disk = self.powered(object)?;
+        let cut = disk.begin();
+        ranges.iter().try_for_each(|range| disk.discard(range))?;
+        if cut { Err(crashed(object)) } else { Ok(()) }
     }
 
+    fn free_bytes(&self) -> Result<Option<u64>> {
+        Ok(None)
+    }
+}
+
+impl Blobs for CrashStore {
     fn put(&self, object: &str, data: &[u8], mode: PutMode) -> Result<()> {
         let mut disk = self.powered(object)?;
         if disk.present(object)? && mode == PutMode::IfAbsent {
@@ -131,26 +177,6 @@ impl Store for CrashStore {
         disk.pending.remove(object);
         disk.view.put(object, data, PutMode::Replace)?;
         disk.durable.put(object, data, PutMode::Replace)
-    }
-
-    fn truncate(&self, object: &str, len: u64) -> Result<()> {
-        let mut disk = self.powered(object)?;
-        if !disk.present(object)? {
-            return Err(missing(object));
-        }
-        if disk.begin() {
-            disk.in_flight = Some(InFlight::Truncate(object.to_owned(), len));
-            return Err(crashed(object));
-        }
-        disk.truncate(object, len)
-    }
-
-    fn discard(&self, ranges: &[(&str, u64, u64)]) -> Result<()> {
-        let object = ranges.first().map_or("", |range| range.0);
-        let mut disk = self.powered(object)?;
-        let cut = disk.begin();
-        ranges.iter().try_for_each(|range| disk.discard(range))?;
-        if cut { Err(crashed(object)) } else { Ok(()) }
     }
 
     fn delete(&self, objects: &[&str]) -> Result<()> {
@@ -168,11 +194,9 @@ impl Store for CrashStore {
         disk.view.delete(objects)?;
         disk.durable.delete(objects)
     }
+}
 
-    fn list(&self) -> Result<Vec<(String, u64)>> {
-        self.powered("")?.view.list()
-    }
-
+impl Lease for CrashStore {
     fn lock(&self) -> Result<()> {
         self.powered("").map(drop)
     }

@@ -3,7 +3,7 @@
 //! Every range of a read, write or discard, and every object of a sync or delete, is one operation.
 //! So a call of many can fail in the middle, after the ranges before it.
 
-use oblivio_store::{PutMode, ReadAt, Result, Store, StoreError, WriteAt, pass_on};
+use oblivio_store::{Answer, Call, Layer, Result, Store, StoreError};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -153,20 +153,21 @@ impl<S> FaultStore<S> {
     pub fn inner(&self) -> &S {
         &self.inner
     }
+}
 
+impl<S: Store> FaultStore<S> {
     /// A call that is one operation.
-    fn single<T>(&self, object: &str, call: impl FnOnce() -> Result<T>) -> Result<T> {
+    fn single(&self, object: &str, call: &mut Call<'_, '_>) -> Result<Answer> {
         let verdict = self.plan.judge(1);
-        let result = if verdict.applied == 1 { Some(call()?) } else { None };
-        verdict.check(|_| object)?;
-        // Not applied means failed, so there is a result here.
-        result.ok_or_else(|| Kind::Eio.error(object))
+        // Not applied means failed, and then this answer does not count.
+        let answer = if verdict.applied == 1 { call.on(&self.inner)? } else { Answer::Done };
+        verdict.check(|_| object).map(|_| answer)
     }
 }
 
 impl Verdict {
-    fn check<'a>(&self, name: impl FnOnce(usize) -> &'a str) -> Result<()> {
-        self.failed.map_or(Ok(()), |(place, kind)| Err(kind.error(name(place))))
+    fn check<'a>(&self, name: impl FnOnce(usize) -> &'a str) -> Result<Answer> {
+        self.failed.map_or(Ok(Answer::Done), |(place, kind)| Err(kind.error(name(place))))
     }
 }
 
@@ -181,68 +182,62 @@ impl Kind {
     }
 }
 
-impl<S: Store> Store for FaultStore<S> {
-    pass_on!(self => self.inner; free_bytes may_keep may_round_up expect_reads);
+impl<S: Store> Layer for FaultStore<S> {
+    type Below = S;
 
-    fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
-        let verdict = self.plan.judge(reads.len());
-        self.inner.read(&mut reads[..verdict.applied])?;
-        verdict.check(|place| reads[place].object)
+    fn below(&self) -> &S {
+        &self.inner
     }
 
-    fn write(&self, writes: &[WriteAt<'_>]) -> Result<()> {
-        let verdict = self.plan.judge(writes.len());
-        self.inner.write(&writes[..verdict.applied])?;
-        verdict.check(|place| writes[place].object)
-    }
-
-    fn sync(&self, objects: &[&str]) -> Result<()> {
-        let verdict = self.plan.judge(objects.len());
-        self.inner.sync(&objects[..verdict.applied])?;
-        verdict.check(|place| objects[place])
-    }
-
-    fn len(&self, object: &str) -> Result<Option<u64>> {
-        self.single(object, || self.inner.len(object))
-    }
-
-    fn put(&self, object: &str, data: &[u8], mode: PutMode) -> Result<()> {
-        self.single(object, || self.inner.put(object, data, mode))
-    }
-
-    fn truncate(&self, object: &str, len: u64) -> Result<()> {
-        self.single(object, || self.inner.truncate(object, len))
-    }
-
-    fn allocate(&self, object: &str, len: u64) -> Result<()> {
-        self.single(object, || self.inner.allocate(object, len))
-    }
-
-    fn discard(&self, ranges: &[(&str, u64, u64)]) -> Result<()> {
-        let verdict = self.plan.judge(ranges.len());
-        self.inner.discard(&ranges[..verdict.applied])?;
-        verdict.check(|place| ranges[place].0)
-    }
-
-    fn delete(&self, objects: &[&str]) -> Result<()> {
-        let verdict = self.plan.judge(objects.len());
-        self.inner.delete(&objects[..verdict.applied])?;
-        verdict.check(|place| objects[place])
-    }
-
-    fn list(&self) -> Result<Vec<(String, u64)>> {
-        self.single("", || self.inner.list())
-    }
-
-    fn lock(&self) -> Result<()> {
-        self.single("", || self.inner.lock())
+    fn call(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
+        match call {
+            Call::FreeBytes | Call::Hint(_) => call.on(&self.inner),
+            Call::Read(reads) => {
+                let verdict = self.plan.judge(reads.len());
+                self.inner.read(&mut reads[..verdict.applied])?;
+                verdict.check(|place| reads[place].object)
+            }
+            Call::Write(writes) => {
+                let verdict = self.plan.judge(writes.len());
+                self.inner.write(&writes[..verdict.applied])?;
+                verdict.check(|place| writes[place].object)
+            }
+            Call::WriteDurable(it) => {
+                self.call(&mut Call::Write(&[*it]))?;
+                self.call(&mut Call::Sync(&[it.object]))
+            }
+            Call::Sync(objects) => {
+                let verdict = self.plan.judge(objects.len());
+                self.inner.sync(&objects[..verdict.applied])?;
+                verdict.check(|place| objects[place])
+            }
+            Call::Discard(ranges) => {
+                let verdict = self.plan.judge(ranges.len());
+                self.inner.discard(&ranges[..verdict.applied])?;
+                verdict.check(|place| ranges[place].0)
+            }
+            Call::Delete(objects) => {
+                let verdict = self.plan.judge(objects.len());
+                self.inner.delete(&objects[..verdict.applied])?;
+                verdict.check(|place| objects[place])
+            }
+            Call::Len(object)
+            | Call::Version(object)
+            | Call::Put(object, ..)
+            | Call::Truncate(object, _)
+            | Call::Allocate(object, _) => {
+                let object = *object;
+                self.single(object, call)
+            }
+            Call::List | Call::Lock => self.single("", call),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use oblivio_store::MemoryStore;
+    use oblivio_store::{Blobs, Held, MemoryStore, PutMode, ReadAt, WriteAt};
 
     fn store() -> FaultStore<MemoryStore> {
         FaultStore::new(MemoryStore::new(), FaultPlan::new())

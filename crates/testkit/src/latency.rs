@@ -1,6 +1,6 @@
 //! [`LatencyStore`]: a store as slow as a network or a disk.
 
-use oblivio_store::{PutMode, ReadAt, Result, Store, WriteAt, pass_on};
+use oblivio_store::{Answer, Call, Layer, Result, Store};
 use std::thread;
 use std::time::Duration;
 
@@ -64,74 +64,25 @@ impl<S> LatencyStore<S> {
     }
 }
 
-impl<S: Store> Store for LatencyStore<S> {
-    pass_on!(self => self.inner; free_bytes may_keep may_round_up expect_reads);
+impl<S: Store> Layer for LatencyStore<S> {
+    type Below = S;
 
-    fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
-        self.wait(reads.iter().map(|read| read.buf.len() as u64).sum(), 0);
-        self.inner.read(reads)
+    fn below(&self) -> &S {
+        &self.inner
     }
 
-    fn write(&self, writes: &[WriteAt<'_>]) -> Result<()> {
-        self.wait(0, writes.iter().map(|write| write.data.len() as u64).sum());
-        self.inner.write(writes)
-    }
-
-    fn write_durable(&self, object: &str, offset: u64, data: &[u8]) -> Result<()> {
-        self.wait(0, data.len() as u64);
-        self.inner.write_durable(object, offset, data)
-    }
-
-    fn sync(&self, objects: &[&str]) -> Result<()> {
-        self.wait(0, 0);
-        self.inner.sync(objects)
-    }
-
-    fn len(&self, object: &str) -> Result<Option<u64>> {
-        self.wait(0, 0);
-        self.inner.len(object)
-    }
-
-    fn put(&self, object: &str, data: &[u8], mode: PutMode) -> Result<()> {
-        self.wait(0, data.len() as u64);
-        self.inner.put(object, data, mode)
-    }
-
-    fn truncate(&self, object: &str, len: u64) -> Result<()> {
-        self.wait(0, 0);
-        self.inner.truncate(object, len)
-    }
-
-    fn allocate(&self, object: &str, len: u64) -> Result<()> {
-        self.wait(0, 0);
-        self.inner.allocate(object, len)
-    }
-
-    fn discard(&self, ranges: &[(&str, u64, u64)]) -> Result<()> {
-        self.wait(0, 0);
-        self.inner.discard(ranges)
-    }
-
-    fn delete(&self, objects: &[&str]) -> Result<()> {
-        self.wait(0, 0);
-        self.inner.delete(objects)
-    }
-
-    fn list(&self) -> Result<Vec<(String, u64)>> {
-        self.wait(0, 0);
-        self.inner.list()
-    }
-
-    fn lock(&self) -> Result<()> {
-        self.wait(0, 0);
-        self.inner.lock()
+    fn call(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
+        if !matches!(call, Call::FreeBytes | Call::Hint(_)) {
+            self.wait(call.bytes_down(), call.bytes_up());
+        }
+        call.on(&self.inner)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use oblivio_store::MemoryStore;
+    use oblivio_store::{Held, MemoryStore, ReadAt, Slots, WriteAt};
     use std::time::Instant;
 
     #[test]

@@ -1,6 +1,9 @@
 //! The crash store leaves every state that a real disk may leave, and no other.
 
-use oblivio_store::{MemoryStore, PutMode, ReadAt, Result, Store, StoreError, WriteAt};
+use oblivio_store::{
+    Blobs, Held, Lease, Log, MemoryStore, PutMode, ReadAt, Result, Slots, Store, StoreError,
+    WriteAt,
+};
 use oblivio_testkit::CrashStore;
 use std::collections::BTreeSet;
 

@@ -6,7 +6,7 @@ use crate::options::OpenOptions;
 use crate::trust::Known;
 use crate::{Error, Result};
 use oblivio_crypto::{KdfParams, MasterKey, Passphrase, VolumeId};
-use oblivio_store::{PutMode, Store};
+use oblivio_store::{Blobs, PutMode, Store};
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
@@ -132,7 +132,7 @@ pub fn open_as<V>(
 /// # Errors
 /// `Unsupported`, and those of the store.
 pub(crate) fn load(
-    store: &dyn Store,
+    store: &dyn Blobs,
     engines: &[&'static EngineEntry],
 ) -> Result<(Header, &'static EngineEntry)> {
     let header = Header::load(store)?;

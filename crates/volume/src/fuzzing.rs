@@ -19,7 +19,7 @@ use oblivio_crypto::{
 };
 use oblivio_engine::BucketId;
 use oblivio_engine::tree::TreeConfig;
-use oblivio_store::{MemoryStore, ReadAt, Store, WriteAt};
+use oblivio_store::{Held, MemoryStore, ReadAt, Slots, WriteAt};
 use std::ops::Range;
 use zerocopy::{FromBytes, IntoBytes};
 

@@ -5,13 +5,13 @@ use crate::header::unlock_error;
 use crate::registry::ENGINES;
 use crate::{PublicHeader, Result};
 use oblivio_crypto::{KdfParams, OsEntropy, Passphrase};
-use oblivio_store::{PutMode, Store};
+use oblivio_store::{Blobs, PutMode};
 
 /// Reads what is readable without a passphrase.
 ///
 /// # Errors
 /// `Unsupported` if this version knows no such volume.
-pub fn read_header(store: &dyn Store) -> Result<PublicHeader> {
+pub fn read_header(store: &dyn Blobs) -> Result<PublicHeader> {
     let (header, engine) = load(store, ENGINES)?;
     Ok(PublicHeader::of(&header, engine))
 }
@@ -22,7 +22,7 @@ pub fn read_header(store: &dyn Store) -> Result<PublicHeader> {
 /// `WrongPassphrase` when `known` opens nothing, `Invalid` when all slots are in use, or when `new`
 /// opens the volume already.
 pub fn add_passphrase(
-    store: &dyn Store,
+    store: &dyn Blobs,
     known: &Passphrase,
     new: &Passphrase,
     kdf: KdfParams,
@@ -39,7 +39,7 @@ pub fn add_passphrase(
 ///
 /// # Errors
 /// `WrongPassphrase` when it opens nothing, `Invalid` when it is the last one.
-pub fn remove_passphrase(store: &dyn Store, victim: &Passphrase) -> Result<()> {
+pub fn remove_passphrase(store: &dyn Blobs, victim: &Passphrase) -> Result<()> {
     let mut header = load(store, ENGINES)?.0;
     let master = header.slots.remove(header.volume(), victim).map_err(unlock_error)?;
     header.check(&master)?;
@@ -51,7 +51,7 @@ pub fn remove_passphrase(store: &dyn Store, victim: &Passphrase) -> Result<()> {
 /// # Errors
 /// `WrongPassphrase` when `old` opens nothing, `Invalid` when `new` opens the volume already.
 pub fn change_passphrase(
-    store: &dyn Store,
+    store: &dyn Blobs,
     old: &Passphrase,
     new: &Passphrase,
     kdf: KdfParams,

@@ -3,7 +3,7 @@
 
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::{Action, BlockId, BlockOp};
-use oblivio_store::{MemoryStore, Store, pass_on};
+use oblivio_store::{Answer, Call, Hint, Layer, MemoryStore, Store};
 use oblivio_testkit::fault::{Fault, FaultPlan, FaultStore, Repeat};
 use oblivio_volume::{BlockSpace, CreateOptions, Error, OpenOptions, Shown, ShownKind, Volume};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -101,11 +101,18 @@ struct Keeps {
     bytes: AtomicUsize,
 }
 
-impl Store for Keeps {
-    pass_on!(self => self.disk; read write sync len put truncate discard delete list lock);
+impl Layer for Keeps {
+    type Below = MemoryStore;
 
-    fn may_keep(&self, bytes: usize) {
-        self.bytes.store(bytes, Relaxed);
+    fn below(&self) -> &Self::Below {
+        &self.disk
+    }
+
+    fn call(&self, call: &mut Call<'_, '_>) -> oblivio_store::Result<Answer> {
+        if let Call::Hint(Hint::Keep(bytes)) = call {
+            self.bytes.store(*bytes, Relaxed);
+        }
+        call.on(&self.disk)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::{Action, BlockId, BlockOp};
-use oblivio_store::{MemoryStore, PutMode, Result, Store, StoreError, WriteAt, pass_on};
+use oblivio_store::{Answer, Call, Held, Layer, MemoryStore, Result, Slots, StoreError};
 use oblivio_volume::fs::{FileSystem, NewNode, ROOT_INO};
 use oblivio_volume::sequential::SequentialOptions;
 use oblivio_volume::{BlockSpace, CreateOptions, Error, OpenOptions, Volume};
@@ -55,37 +55,46 @@ impl Limited {
     }
 }
 
-impl Store for Limited {
-    pass_on!(self => self.disk; read sync len delete list lock may_keep may_round_up expect_reads);
+impl Layer for Limited {
+    type Below = MemoryStore;
 
-    fn write(&self, writes: &[WriteAt<'_>]) -> Result<()> {
-        writes.iter().try_for_each(|write| {
-            self.expect(write.object, write.offset, write.data.len())?;
-            self.disk.write(&[*write])
-        })
+    fn below(&self) -> &Self::Below {
+        &self.disk
     }
-    fn put(&self, object: &str, data: &[u8], mode: PutMode) -> Result<()> {
-        self.expect(object, 0, data.len())?;
-        self.disk.put(object, data, mode)
-    }
-    fn truncate(&self, object: &str, len: u64) -> Result<()> {
-        let stays = |(name, page): &(String, u64)| name != object || (page + 1) * PAGE <= len;
-        self.holes.lock().expect("no panic").retain(stays);
-        self.disk.truncate(object, len)
-    }
-    fn discard(&self, ranges: &[(&str, u64, u64)]) -> Result<()> {
-        for &(object, offset, len) in ranges {
-            let pages = offset.div_ceil(PAGE)..(offset + len) / PAGE;
-            let pages = pages.map(|page| (object.to_owned(), page));
-            self.holes.lock().expect("no panic").extend(pages);
+
+    fn call(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
+        if let Some(done) = call.in_parts(self) {
+            return done;
         }
-        self.disk.discard(ranges)
-    }
-    fn free_bytes(&self) -> Result<Option<u64>> {
-        if self.silent.load(Relaxed) {
-            return Err(StoreError::io("disk", std::io::Error::other("it does not answer")));
+        match call {
+            Call::Write(writes) => {
+                for write in *writes {
+                    self.expect(write.object, write.offset, write.data.len())?;
+                    self.disk.write(&[*write])?;
+                }
+                return Ok(Answer::Done);
+            }
+            Call::Put(object, data, _) => self.expect(object, 0, data.len())?,
+            Call::Truncate(object, len) => {
+                let (object, len) = (*object, *len);
+                let stays =
+                    |(name, page): &(String, u64)| name != object || (page + 1) * PAGE <= len;
+                self.holes.lock().expect("no panic").retain(stays);
+            }
+            Call::Discard(ranges) => {
+                for &(object, offset, len) in *ranges {
+                    let pages = offset.div_ceil(PAGE)..(offset + len) / PAGE;
+                    let pages = pages.map(|page| (object.to_owned(), page));
+                    self.holes.lock().expect("no panic").extend(pages);
+                }
+            }
+            Call::FreeBytes if self.silent.load(Relaxed) => {
+                return Err(StoreError::io("disk", std::io::Error::other("it does not answer")));
+            }
+            Call::FreeBytes => return self.free().map(|free| Answer::Number(Some(free))),
+            _ => {}
         }
-        self.free().map(Some)
+        call.on(&self.disk)
     }
 }
 

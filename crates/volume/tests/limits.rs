@@ -1,7 +1,7 @@
 //! The declared limit of a tree volume: the header alone changes it, whichever header is found.
 
 use oblivio_crypto::{KdfParams, Passphrase};
-use oblivio_store::{MemoryStore, PutMode, ReadAt, Store};
+use oblivio_store::{Blobs, Held, MemoryStore, PutMode, ReadAt};
 use oblivio_volume::fs::{FileSystem, NewNode, ROOT_INO};
 use oblivio_volume::{CreateOptions, Error, HEADER_OBJECT, OpenOptions, Volume, read_header};
 use std::sync::Arc;

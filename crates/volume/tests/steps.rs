@@ -3,7 +3,7 @@
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::tree::Shape;
 use oblivio_engine::{Action, BlockId, BlockOp, Level};
-use oblivio_store::{MemoryStore, Store};
+use oblivio_store::{Held, MemoryStore};
 use oblivio_volume::tree::{TreeInfo, TreeVolume};
 use oblivio_volume::{BlockSpace, CreateOptions, EngineVolume, OpenOptions};
 use std::sync::Arc;

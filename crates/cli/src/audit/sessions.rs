@@ -8,7 +8,7 @@ use oblivio_audit::trace::Request;
 use oblivio_audit::{Report, Verdict};
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::{Action, BlockId, BlockOp};
-use oblivio_store::{MemoryStore, Store};
+use oblivio_store::{Log, MemoryStore, Store};
 use oblivio_volume::{BlockSpace, CreateOptions, OpenOptions, Shown, ShownKind, Volume};
 use std::sync::Arc;
 

@@ -200,7 +200,7 @@ mod tests {
     use crate::sequential::detwo::{Areas, DetWo, Reads};
     use crate::sequential::plain::Plain;
     use oblivio_engine::{Action, BlockId, BlockOp};
-    use oblivio_store::{MemoryStore, ReadAt, Result, Store, pass_on};
+    use oblivio_store::{Answer, Call, Layer, MemoryStore, Result};
     use oblivio_testkit::fault::{Fault, FaultPlan, Repeat};
     use oblivio_testkit::{FaultStore, SplitMix64};
     use oblivio_volume::{BlockReader, BlockSpace};
@@ -296,16 +296,21 @@ mod tests {
     struct Gate(MemoryStore, [Barrier; 2], AtomicBool);
     const LATE: &str = "late";
 
-    impl Store for Gate {
-        pass_on!(self => self.0; write sync len put truncate allocate discard delete list lock);
+    impl Layer for Gate {
+        type Below = MemoryStore;
 
-        fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
-            if thread::current().name() == Some(LATE) && !self.2.swap(true, Ordering::SeqCst) {
+        fn below(&self) -> &MemoryStore {
+            &self.0
+        }
+
+        fn call(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
+            let late = matches!(call, Call::Read(_)) && thread::current().name() == Some(LATE);
+            if late && !self.2.swap(true, Ordering::SeqCst) {
                 for barrier in &self.1 {
                     barrier.wait();
                 }
             }
-            self.0.read(reads)
+            call.on(&self.0)
         }
     }
 

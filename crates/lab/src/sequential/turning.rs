@@ -9,7 +9,7 @@
 //!
 //! It is a model: no read-ahead beyond the 64 KiB, no queue in the disk, no file system journal.
 
-use oblivio_store::{PutMode, ReadAt, Result, Store, WriteAt, pass_on};
+use oblivio_store::{Answer, Call, Layer, Result, Store};
 use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -150,28 +150,31 @@ impl<S: Store> Turning<S> {
     }
 }
 
-impl<S: Store> Store for Turning<S> {
-    pass_on!(self => self.inner; len truncate allocate discard free_bytes delete list lock);
-    pass_on!(self => self.inner; may_keep may_round_up expect_reads);
+impl<S: Store> Layer for Turning<S> {
+    type Below = S;
 
-    fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
-        self.wait(|head| head.read(reads.iter().map(|it| (it.object, it.offset, it.buf.len()))));
-        self.inner.read(reads)
+    fn below(&self) -> &Self::Below {
+        &self.inner
     }
 
-    fn write(&self, writes: &[WriteAt<'_>]) -> Result<()> {
-        self.wait(|head| head.write(writes.iter().map(|it| (it.object, it.offset, it.data.len()))));
-        self.inner.write(writes)
-    }
-
-    fn sync(&self, objects: &[&str]) -> Result<()> {
-        self.wait(Head::flush);
-        self.inner.sync(objects)
-    }
-
-    fn put(&self, object: &str, data: &[u8], mode: PutMode) -> Result<()> {
-        self.wait(|head| head.write([(object, 0, data.len())].into_iter()) + head.flush());
-        self.inner.put(object, data, mode)
+    fn call(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
+        match call {
+            Call::Read(reads) => self.wait(|head| {
+                head.read(reads.iter().map(|it| (it.object, it.offset, it.buf.len())))
+            }),
+            Call::Write(writes) => self.wait(|head| {
+                head.write(writes.iter().map(|it| (it.object, it.offset, it.data.len())))
+            }),
+            Call::WriteDurable(it) => self.wait(|head| {
+                head.write([(it.object, it.offset, it.data.len())].into_iter()) + head.flush()
+            }),
+            Call::Put(object, data, _) => {
+                self.wait(|head| head.write([(*object, 0, data.len())].into_iter()) + head.flush())
+            }
+            Call::Sync(_) => self.wait(Head::flush),
+            _ => {}
+        }
+        call.on(&self.inner)
     }
 }
 

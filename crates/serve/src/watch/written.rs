@@ -3,7 +3,8 @@
 
 use super::engines::places::Places;
 use super::publisher::Publisher;
-use oblivio_store::{PutMode, Result, Store, WriteAt, pass_on};
+use oblivio_store::{Answer, Call, Layer, Result, Store, WriteAt};
+use std::iter::once;
 use std::sync::Arc;
 
 /// A layer that reports every completed write.
@@ -23,26 +24,27 @@ impl WatchedStore {
     }
 }
 
-impl Store for WatchedStore {
-    pass_on!(self => self.inner; read sync len truncate allocate discard free_bytes delete list lock);
-    pass_on!(self => self.inner; may_keep may_round_up expect_reads);
+impl Layer for WatchedStore {
+    type Below = dyn Store;
 
-    fn write(&self, writes: &[WriteAt<'_>]) -> Result<()> {
-        self.inner.write(writes)?;
-        let seen = |write: &WriteAt<'_>| (write.offset, write.data.len() as u64);
-        self.publisher.written(writes.iter().map(|write| (write.object, seen(write))));
-        Ok(())
+    fn below(&self) -> &Self::Below {
+        &*self.inner
     }
 
-    fn write_durable(&self, object: &str, offset: u64, data: &[u8]) -> Result<()> {
-        self.inner.write_durable(object, offset, data)?;
-        self.publisher.written([(object, (offset, data.len() as u64))].into_iter());
-        Ok(())
-    }
-
-    fn put(&self, object: &str, data: &[u8], mode: PutMode) -> Result<()> {
-        self.inner.put(object, data, mode)?;
-        self.publisher.written([(object, (0, data.len() as u64))].into_iter());
-        Ok(())
+    fn call(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
+        let answer = call.on(&*self.inner)?;
+        let seen = |offset, data: &[u8]| (offset, data.len() as u64);
+        match call {
+            Call::Write(writes) => {
+                let seen = |it: &WriteAt<'_>| seen(it.offset, it.data);
+                self.publisher.written(writes.iter().map(|it| (it.object, seen(it))));
+            }
+            Call::WriteDurable(it) => {
+                self.publisher.written(once((it.object, seen(it.offset, it.data))));
+            }
+            Call::Put(object, data, _) => self.publisher.written(once((*object, seen(0, data)))),
+            _ => {}
+        }
+        Ok(answer)
     }
 }

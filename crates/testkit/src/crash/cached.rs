@@ -1,6 +1,6 @@
 //! A disk with a volatile cache: what a program sees, what is durable, and what is between them.
 
-use oblivio_store::{MemoryStore, Result, Store, StoreError, WriteAt};
+use oblivio_store::{Held, Log, MemoryStore, Result, Slots, StoreError, WriteAt};
 use std::collections::BTreeMap;
 
 #[derive(Debug, Default)]

@@ -13,7 +13,7 @@ use oblivio_crypto::{
     CryptoError, KEY_SLOTS_BYTES, KdfParams, KeySlots, Mac, MasterKey, Passphrase, Randomness,
     VolumeId,
 };
-use oblivio_store::{PutMode, Store};
+use oblivio_store::{Blobs, Held, PutMode};
 use zerocopy::{FromBytes, IntoBytes};
 
 /// The object that holds the header.
@@ -90,7 +90,7 @@ impl Header {
     ///
     /// # Errors
     /// `Unsupported` when there is none.
-    pub fn load(store: &dyn Store) -> Result<Self> {
+    pub fn load(store: &dyn Blobs) -> Result<Self> {
         let Some(len) = store.len(HEADER_OBJECT)? else {
             return Err(Error::Unsupported("no volume here: there is no header".into()));
         };
@@ -107,7 +107,7 @@ impl Header {
     ///
     /// # Errors
     /// Those of the store.
-    pub fn save(&self, store: &dyn Store, mode: PutMode) -> Result<()> {
+    pub fn save(&self, store: &dyn Blobs, mode: PutMode) -> Result<()> {
         Ok(store.put(HEADER_OBJECT, &self.to_bytes(), mode)?)
     }
 
@@ -180,7 +180,7 @@ pub(crate) fn unlock_error(error: CryptoError) -> Error {
 }
 
 /// Refuses a store in which no new volume can be made.
-pub(crate) fn expect_empty(store: &dyn Store) -> Result<()> {
+pub(crate) fn expect_empty(store: &dyn Held) -> Result<()> {
     let objects = store.list()?;
     if objects.iter().any(|(name, _)| name == HEADER_OBJECT) {
         return Err(Error::Exists("a volume".into()));

@@ -15,7 +15,7 @@ use oblivio_crypto::{
     KdfParams, Kind, Passphrase, Place, SEAL_HEADER, Sealer, TAG_BYTES, VolumeId,
 };
 use oblivio_engine::sequential::{Layout, SequentialConfig};
-use oblivio_store::{Store, WriteAt};
+use oblivio_store::{Held, Slots, Store, WriteAt};
 use std::sync::Arc;
 
 /// Approximate bytes of a quantum of the log.
@@ -161,7 +161,7 @@ const FILL_BYTES: usize = 4 << 20;
 /// Fills the objects with bytes indistinguishable from sealed data: the ciphertext of zeros, under
 /// a key with no other use.
 fn fill(
-    store: &dyn Store,
+    store: &dyn Slots,
     objects: &[(&str, u64)],
     mut sealer: Sealer,
     volume: VolumeId,
@@ -186,7 +186,7 @@ fn fill(
 }
 
 /// Refuses a volume with an object that is too short.
-pub(super) fn expect_objects(store: &dyn Store, header: &SequentialHeader) -> Result<()> {
+pub(super) fn expect_objects(store: &dyn Held, header: &SequentialHeader) -> Result<()> {
     let there = store.list()?;
     for (object, bytes) in objects(header)? {
         let found = there.iter().find(|(name, _)| name == object).map(|(_, len)| *len);

@@ -3,19 +3,19 @@
 use super::DISK_OBJECT;
 use crate::{Error, Result};
 use oblivio_engine::{Carrier, Extent, Part, Read, Write};
-use oblivio_store::{ReadAt, Store, WriteAt};
+use oblivio_store::{Hint, ReadAt, Slots, WriteAt};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 /// The disk in its store, and threads to open and seal blocks with.
 pub(super) struct Disk<'a> {
-    store: &'a dyn Store,
+    store: &'a dyn Slots,
     hands: usize,
 }
 
 impl<'a> Disk<'a> {
     /// With this many threads.
-    pub fn new(store: &'a dyn Store, hands: usize) -> Self {
+    pub fn new(store: &'a dyn Slots, hands: usize) -> Self {
         Self { store, hands }
     }
 }
@@ -38,7 +38,7 @@ impl Carrier for Disk<'_> {
     }
 
     fn expect(&mut self, extents: &[Extent]) {
-        self.store.expect_reads(&ranges(extents));
+        self.store.hint(Hint::Reads(&ranges(extents)));
     }
 
     fn hands(&self) -> usize {

@@ -15,7 +15,7 @@ use crate::{Error, Result};
 use oblivio_crypto::{OsEntropy, Passphrase, SEAL_HEADER, Sealer, TAG_BYTES, Tag, VolumeId};
 use oblivio_engine::BlockId;
 use oblivio_engine::sequential::Layout;
-use oblivio_store::{MemoryStore, ReadAt, Store, WriteAt};
+use oblivio_store::{Held, Log, MemoryStore, ReadAt, Slots, WriteAt};
 
 const VOLUME: VolumeId = VolumeId([7; 16]);
 /// The form of the quanta here.

@@ -9,7 +9,7 @@ use super::quantum::{Entry, Filling, Form, Quantum};
 use crate::trust::LogMark;
 use crate::{Error, Result};
 use oblivio_crypto::{Kind, Place, SEAL_HEADER, Sealer, TAG_BYTES, Tag, VolumeId, tag_of};
-use oblivio_store::{ReadAt, Store, WriteAt};
+use oblivio_store::{ReadAt, Slots, WriteAt};
 
 /// The object that holds the log.
 pub const LOG_OBJECT: &str = "log";
@@ -104,7 +104,7 @@ impl RingLog {
     ///
     /// # Errors
     /// Those of the store and of the sealer.
-    pub fn add(&mut self, store: &dyn Store, write: u64, entry: Entry<'_>) -> Result<()> {
+    pub fn add(&mut self, store: &dyn Slots, write: u64, entry: Entry<'_>) -> Result<()> {
         let form = self.form;
         let filling = self.filling.get_or_insert_with(|| Filling::new(form, write));
         filling.add(entry);
@@ -142,7 +142,7 @@ impl RingLog {
     ///
     /// # Errors
     /// Those of the store.
-    pub fn hand_over(&mut self, store: &dyn Store) -> Result<()> {
+    pub fn hand_over(&mut self, store: &dyn Slots) -> Result<()> {
         if !self.sealed.is_empty() {
             store.write(&self.writes())?;
             self.sealed.clear();
@@ -154,7 +154,7 @@ impl RingLog {
     ///
     /// # Errors
     /// Those of the store.
-    pub fn sync(&mut self, store: &dyn Store) -> Result<()> {
+    pub fn sync(&mut self, store: &dyn Slots) -> Result<()> {
         match self.writes()[..] {
             [WriteAt { object, offset, data, .. }] => store.write_durable(object, offset, data)?,
             ref writes => {
@@ -194,7 +194,7 @@ impl RingLog {
     ///
     /// # Errors
     /// `Tampered` if one does; those of the store.
-    pub fn refuse_hole(&mut self, store: &dyn Store, from: Mark, end: Mark) -> Result<()> {
+    pub fn refuse_hole(&mut self, store: &dyn Slots, from: Mark, end: Mark) -> Result<()> {
         let mut window = Window::default();
         let most = (from.number + self.quanta).min(end.number + self.quanta / 2);
         for number in end.number + 1..most {
@@ -234,7 +234,7 @@ impl Reader {
     ///
     /// # Errors
     /// Those of the store.
-    pub fn next(&mut self, log: &mut RingLog, store: &dyn Store) -> Result<Option<Opened>> {
+    pub fn next(&mut self, log: &mut RingLog, store: &dyn Slots) -> Result<Option<Opened>> {
         let number = self.at.number;
         if number - self.from.number == log.quanta {
             return Ok(None);
@@ -278,7 +278,7 @@ struct Window {
 
 impl Window {
     /// A sealed copy of the quantum with this number.
-    fn get(&mut self, store: &dyn Store, form: Form, quanta: u64, number: u64) -> Result<Vec<u8>> {
+    fn get(&mut self, store: &dyn Slots, form: Form, quanta: u64, number: u64) -> Result<Vec<u8>> {
         let size = form.bytes();
         let held = (self.bytes.len() / size) as u64;
         if number < self.first || number >= self.first + held {

@@ -10,7 +10,7 @@ use crate::block::BlockReader;
 use crate::{Error, Result};
 use oblivio_engine::sequential::{ReadBatch, Sequential, SequentialConfig};
 use oblivio_engine::{BlockId, Job, advance, carry_out};
-use oblivio_store::Store;
+use oblivio_store::{Hint, Store};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -147,7 +147,7 @@ impl Shared {
         }
         // Adjacent places are fetched together, across parts.
         places.sort_unstable();
-        self.store.expect_reads(&places);
+        self.store.hint(Hint::Reads(&places));
         Ok(())
     }
 

@@ -11,7 +11,7 @@ use crate::block::ROOT_BYTES;
 use crate::trust::{ComputerId, MOST_ROWS, Table};
 use crate::{Error, Result};
 use oblivio_crypto::{Kind, Place, SEAL_HEADER, Sealer, TAG_BYTES, Tag, VolumeId, digest};
-use oblivio_store::{ReadAt, Store};
+use oblivio_store::{Log, ReadAt};
 
 /// The object that holds both places.
 pub const STATE_OBJECT: &str = "state";
@@ -162,7 +162,7 @@ impl StatePlaces {
     ///
     /// # Errors
     /// Those of the store and of the sealer.
-    pub fn write(&mut self, store: &dyn Store, state: &State) -> Result<[u8; 32]> {
+    pub fn write(&mut self, store: &dyn Log, state: &State) -> Result<[u8; 32]> {
         let mut sealed = state.to_bytes(self.rows());
         sealed.resize(self.bytes() as usize, 0);
         let place = self.place(state.epoch);
@@ -176,7 +176,7 @@ impl StatePlaces {
     ///
     /// # Errors
     /// `Tampered` if none opens, `Unsupported` for an unknown version.
-    pub fn read(&mut self, store: &dyn Store) -> Result<(State, [u8; 32])> {
+    pub fn read(&mut self, store: &dyn Log) -> Result<(State, [u8; 32])> {
         let bytes = self.bytes();
         let mut newest: Option<(State, [u8; 32])> = None;
         for which in 0..2 {

@@ -7,7 +7,7 @@ use crate::{Error, Result};
 use oblivio_crypto::{
     Kind, Place, SEAL_HEADER, SEAL_OVERHEAD, Sealer, TAG_BYTES, VolumeId, digest,
 };
-use oblivio_store::{ReadAt, Store, WriteAt};
+use oblivio_store::{ReadAt, Slots, WriteAt};
 
 /// The object that holds them.
 pub const TIMES_OBJECT: &str = "times";
@@ -28,7 +28,7 @@ fn place(volume: VolumeId, epoch: u64, part: usize) -> Place {
 /// # Errors
 /// Those of the store and of the sealer.
 pub fn write(
-    store: &dyn Store,
+    store: &dyn Slots,
     sealer: &mut Sealer,
     (volume, epoch): (VolumeId, u64),
     times: &[u8],
@@ -53,7 +53,7 @@ pub fn write(
 /// # Errors
 /// Those of the store.
 pub fn read(
-    store: &dyn Store,
+    store: &dyn Slots,
     sealer: &mut Sealer,
     (volume, epoch): (VolumeId, u64),
     identity: [u8; 32],

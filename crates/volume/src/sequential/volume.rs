@@ -16,7 +16,7 @@ use crate::{Error, Result};
 use oblivio_crypto::{Sealer, VolumeId};
 use oblivio_engine::sequential::{Sequential, SequentialKeys};
 use oblivio_engine::{BlockAnswer, BlockId};
-use oblivio_store::Store;
+use oblivio_store::{Hint, Store};
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
@@ -96,7 +96,7 @@ impl SequentialVolume {
         let (volume, layout) = (header.volume(), layout(&header.parameters()));
         if layout.engine.time_pages > 0 {
             // Its map is on the disk because memory is little.
-            store.may_keep(LITTLE_KEPT);
+            store.hint(Hint::Keep(LITTLE_KEPT));
         }
         let randomness = &options.environment.randomness.clone();
         let keys = SequentialKeys::of_volume(master, volume, randomness);

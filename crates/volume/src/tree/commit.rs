@@ -4,7 +4,7 @@
 
 use crate::{Error, Result};
 use oblivio_crypto::{Kind, Place, SEAL_OVERHEAD, Sealer, VolumeId};
-use oblivio_store::{ReadAt, Store};
+use oblivio_store::{Log, ReadAt};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -107,7 +107,7 @@ fn place(volume: VolumeId, slot: u64) -> Place {
 /// # Errors
 /// Those of the store and of the sealer.
 pub fn write_commit(
-    store: &dyn Store,
+    store: &dyn Log,
     sealer: &mut Sealer,
     volume: VolumeId,
     record: &CommitRecord,
@@ -123,7 +123,7 @@ pub fn write_commit(
 type Sealed = [u8; size_of::<CommitRecord>() + SEAL_OVERHEAD];
 
 /// The content of the slots, in one trip unless one cannot be read.
-fn read_slots(store: &dyn Store) -> Vec<(u64, Sealed)> {
+fn read_slots(store: &dyn Log) -> Vec<(u64, Sealed)> {
     fn at(slot: u64, buf: &mut Sealed) -> ReadAt<'_> {
         ReadAt { object: COMMIT_OBJECT, offset: slot * SLOT_BYTES, buf }
     }
@@ -142,11 +142,7 @@ fn read_slots(store: &dyn Store) -> Vec<(u64, Sealed)> {
 ///
 /// # Errors
 /// `Tampered` if none opens, `Unsupported` for an unknown version.
-pub fn read_commit(
-    store: &dyn Store,
-    sealer: &mut Sealer,
-    volume: VolumeId,
-) -> Result<CommitRecord> {
+pub fn read_commit(store: &dyn Log, sealer: &mut Sealer, volume: VolumeId) -> Result<CommitRecord> {
     let mut newest: Option<CommitRecord> = None;
     for (slot, mut sealed) in read_slots(store) {
         let Ok(bytes) = sealer.open(&place(volume, slot), &mut sealed) else { continue };

@@ -4,6 +4,7 @@ use crate::Result;
 use crate::tree::policy::{self, Commit, Progress};
 use crate::tree::tuning::{OPERATION, ROOMY, most_kept};
 use crate::tree::volume::TreeVolume;
+use oblivio_store::Hint;
 
 impl TreeVolume {
     /// The public numbers since the last commit.
@@ -34,7 +35,7 @@ impl TreeVolume {
     /// Tells the store how much it may keep until the next commit.
     pub(crate) fn keep_little_towards_commit(&self) {
         if let Some(bytes) = self.progress().most_kept(most_kept(self.memory_bytes)) {
-            self.ledger.store.may_keep(bytes);
+            self.ledger.store.hint(Hint::Keep(bytes));
         }
     }
 

@@ -17,7 +17,7 @@ use crate::trust::{Act, ComputerId, LogCheck, LogMark};
 use crate::{Error, Result};
 use oblivio_crypto::{Kind, Place, SEAL_OVERHEAD, Sealer, TAG_BYTES, Tag, VolumeId, tag_of};
 use oblivio_engine::tree::Intent;
-use oblivio_store::{ReadAt, Store};
+use oblivio_store::{Log, ReadAt};
 
 /// The object that holds the journal.
 pub const JOURNAL_OBJECT: &str = "journal";
@@ -111,7 +111,7 @@ impl Journal {
     ///
     /// # Errors
     /// Those of the store and of the sealer.
-    pub fn intent(&mut self, store: &dyn Store, act: Act, intent: &Intent) -> Result<()> {
+    pub fn intent(&mut self, store: &dyn Log, act: Act, intent: &Intent) -> Result<()> {
         self.append(store, Self::record_of(act, intent), 0)
     }
 
@@ -132,7 +132,7 @@ impl Journal {
     /// Those of the store and of the sealer.
     pub fn sync(
         &mut self,
-        store: &dyn Store,
+        store: &dyn Log,
         act: Act,
         root: &[u8],
         writes: &Writes,
@@ -151,7 +151,7 @@ impl Journal {
     ///
     /// # Errors
     /// Those of the store and of the sealer.
-    pub fn resize(&mut self, store: &dyn Store, act: Act, blocks: u64, class: u64) -> Result<()> {
+    pub fn resize(&mut self, store: &dyn Log, act: Act, blocks: u64, class: u64) -> Result<()> {
         let mut record = begin(RESIZE, act, 16);
         record.extend_from_slice(&blocks.to_le_bytes());
         record.extend_from_slice(&class.to_le_bytes());
@@ -159,7 +159,7 @@ impl Journal {
     }
 
     /// Seals, writes and syncs a record with room for its frame and seal in front.
-    fn append(&mut self, store: &dyn Store, record: Vec<u8>, least: usize) -> Result<()> {
+    fn append(&mut self, store: &dyn Log, record: Vec<u8>, least: usize) -> Result<()> {
         let (offset, record) = self.seal(record, least)?;
         Ok(store.write_durable(JOURNAL_OBJECT, offset, &record)?)
     }
@@ -189,7 +189,7 @@ impl Journal {
     ///
     /// # Errors
     /// Those of the store.
-    pub fn clear(&mut self, store: &dyn Store) -> Result<()> {
+    pub fn clear(&mut self, store: &dyn Log) -> Result<()> {
         if store.len(JOURNAL_OBJECT)?.is_some_and(|len| len > 0) {
             store.truncate(JOURNAL_OBJECT, 0)?;
         }
@@ -204,7 +204,7 @@ impl Journal {
     /// `Tampered` if a record is damaged and later ones are not, or names a wrong predecessor.
     pub fn load(
         &mut self,
-        store: &dyn Store,
+        store: &dyn Log,
         check: &mut LogCheck,
     ) -> Result<Vec<(Option<Act>, Record)>> {
         let mut records = Vec::new();
@@ -296,7 +296,7 @@ const WINDOW: usize = 1 << 20;
 
 /// A part of the journal in memory.
 struct Window<'a> {
-    store: &'a dyn Store,
+    store: &'a dyn Log,
     len: u64,
     start: u64,
     bytes: Vec<u8>,
@@ -385,7 +385,7 @@ mod tests {
     use crate::tree::tuning::LEAST_SYNC;
     use oblivio_crypto::{SealRoot, SeededEntropy};
     use oblivio_store::record::Op;
-    use oblivio_store::{MemoryStore, RecordStore, WriteAt};
+    use oblivio_store::{Held, MemoryStore, RecordStore, Slots, WriteAt};
 
     #[test]
     fn size_classes_are_pages_and_then_eighths() {

@@ -8,7 +8,7 @@ use super::header::{config, with_limit};
 use crate::Result;
 use crate::header::Header;
 use oblivio_crypto::{Mac, MasterKey};
-use oblivio_store::{PutMode, Store};
+use oblivio_store::{Blobs, PutMode};
 
 /// The header of an open volume, and the key for its fields.
 pub(crate) struct Limit {
@@ -37,7 +37,7 @@ impl Limit {
     /// # Errors
     /// `Invalid` for a limit that this volume cannot have, and those of the store. Then the old one
     /// or the new one is stored.
-    pub(crate) fn set(&mut self, store: &dyn Store, blocks: u64, addressable: u64) -> Result<()> {
+    pub(crate) fn set(&mut self, store: &dyn Blobs, blocks: u64, addressable: u64) -> Result<()> {
         let parameters = with_limit(&self.header.parameters(), blocks, addressable)?;
         let header = self.header.with_parameters(&parameters, &self.mac);
         header.save(store, PutMode::Replace)?;

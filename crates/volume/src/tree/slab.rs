@@ -11,7 +11,7 @@ mod shelf;
 use crate::{Error, Result};
 use oblivio_engine::tree::{Shape, TreeOram, buckets_in};
 use oblivio_engine::{BucketId, Extent, Read, TreeId, Write};
-use oblivio_store::{ReadAt, Store, WriteAt};
+use oblivio_store::{Hint, ReadAt, Slots, WriteAt};
 use shelf::Shelf;
 pub use shelf::{Interval, PAGE};
 
@@ -88,9 +88,11 @@ impl Slab {
     }
 
     /// Allows the store to round a bucket's write up to the end of its slot: nothing is there.
-    pub fn tell_slots(&self, store: &dyn Store) {
-        let tell = |shelf: &Shelf| store.may_round_up(shelf.object, shelf.slot_bytes as usize);
-        self.shelves.iter().for_each(tell);
+    pub fn tell_slots(&self, store: &dyn Slots) {
+        for shelf in &self.shelves {
+            let (object, align) = (shelf.object, shelf.slot_bytes as usize);
+            store.hint(Hint::RoundUp { object, align });
+        }
     }
 
     /// Loads a slot table into an empty slab; slots that it does not name are free. `missing` gives
@@ -149,7 +151,7 @@ impl Slab {
     ///
     /// # Errors
     /// Those of the store.
-    pub fn trim(&self, store: &dyn Store) -> Result<()> {
+    pub fn trim(&self, store: &dyn Slots) -> Result<()> {
         // One trip, where asking for each would take four.
         let there = store.list()?;
         let trim = |shelf: &Shelf| shelf.trim(store, len_of(&there, shelf.object));
@@ -203,7 +205,7 @@ impl Slab {
     ///
     /// # Errors
     /// Those of the store.
-    pub fn sync(&self, store: &dyn Store) -> Result<()> {
+    pub fn sync(&self, store: &dyn Slots) -> Result<()> {
         let written = self.shelves.iter().filter(|shelf| shelf.has_fresh());
         let objects: Vec<_> = written.map(|shelf| shelf.object).collect();
         if objects.is_empty() { Ok(()) } else { Ok(store.sync(&objects)?) }
@@ -213,7 +215,7 @@ impl Slab {
     ///
     /// # Errors
     /// Those of the store.
-    pub fn settle(&self, store: &dyn Store) -> Result<()> {
+    pub fn settle(&self, store: &dyn Slots) -> Result<()> {
         Ok(store.sync(&self.objects())?)
     }
 
@@ -277,7 +279,7 @@ impl Slab {
     ///
     /// # Errors
     /// Those of the store; `Tampered` for a bucket that was never stored.
-    pub fn read(&self, store: &dyn Store, read: &mut Read<'_>) -> Result<()> {
+    pub fn read(&self, store: &dyn Slots, read: &mut Read<'_>) -> Result<()> {
         let mut reads = Vec::with_capacity(read.extents.len());
         for (extent, buf) in read.parts() {
             let missing = || Error::Tampered(format!("bucket {} has no place", extent.offset));
@@ -291,7 +293,7 @@ impl Slab {
     ///
     /// # Errors
     /// As [`Self::read`].
-    pub fn fetch(&self, store: &dyn Store, buckets: &[BucketId]) -> Result<Vec<Vec<u8>>> {
+    pub fn fetch(&self, store: &dyn Slots, buckets: &[BucketId]) -> Result<Vec<Vec<u8>>> {
         let extent = |bucket: &BucketId| {
             let bytes = self.len_of(*bucket).unwrap_or(0) as u64;
             Extent { offset: bucket.0, bytes }
@@ -308,7 +310,7 @@ impl Slab {
     ///
     /// # Errors
     /// Those of the store; `Full` if a shelf has the most slots it can have.
-    pub fn write(&mut self, store: &dyn Store, write: &Write<'_>) -> Result<()> {
+    pub fn write(&mut self, store: &dyn Slots, write: &Write<'_>) -> Result<()> {
         let mut writes = Vec::with_capacity(write.extents.len());
         for piece in write.parts() {
             let (object, offset) = self.take(BucketId(piece.extent.offset), piece.data.len())?;
@@ -379,7 +381,7 @@ impl Slab {
     ///
     /// # Errors
     /// Those of the store.
-    pub fn reclaim(&mut self, store: &dyn Store, most_holes: usize) -> Result<bool> {
+    pub fn reclaim(&mut self, store: &dyn Slots, most_holes: usize) -> Result<bool> {
         // One shelf at a time, or it would take four times as long.
         for shelf in &mut self.shelves {
             if shelf.reclaim(store, most_holes)? {

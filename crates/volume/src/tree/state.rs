@@ -9,7 +9,7 @@ use crate::tree::tuning::LEAST_LOG;
 use crate::trust::{MOST_ROWS, Table};
 use crate::{Error, Result};
 use oblivio_crypto::{Kind, Place, SEAL_HEADER, Sealer, TAG_BYTES, VolumeId, digest};
-use oblivio_store::{ReadAt, Store, StoreError};
+use oblivio_store::{Log, ReadAt, StoreError};
 
 /// The version with a table of computers; version 1 has none.
 const VERSION: u64 = 2;
@@ -170,7 +170,7 @@ impl StateLog {
     ///
     /// # Errors
     /// Those of the store and of the sealer.
-    pub fn write_checkpoint(&mut self, store: &dyn Store, begun: Vec<u8>) -> Result<CommitRecord> {
+    pub fn write_checkpoint(&mut self, store: &dyn Log, begun: Vec<u8>) -> Result<CommitRecord> {
         let record = self.record.next_generation();
         let [object, _] = objects(record.generation());
         let data = self.seal(Kind::State, record.epoch(), begun)?;
@@ -183,7 +183,7 @@ impl StateLog {
     ///
     /// # Errors
     /// Those of the store and of the sealer.
-    pub fn write_delta(&mut self, store: &dyn Store, begun: Vec<u8>) -> Result<CommitRecord> {
+    pub fn write_delta(&mut self, store: &dyn Log, begun: Vec<u8>) -> Result<CommitRecord> {
         let record = self.record.next_epoch();
         let [_, object] = objects(record.generation());
         let sealed = self.seal(Kind::Delta, record.epoch(), begun)?;
@@ -203,7 +203,7 @@ impl StateLog {
     ///
     /// # Errors
     /// `Tampered` names the object that differs from the commit.
-    pub fn load(&mut self, store: &dyn Store, record: CommitRecord) -> Result<Vec<Plain>> {
+    pub fn load(&mut self, store: &dyn Log, record: CommitRecord) -> Result<Vec<Plain>> {
         let [state, log] = objects(record.generation());
         let wrong = |object: &str, why: &str| Error::Tampered(format!("{object} {why}"));
         let mut sealed = vec![0; record.state_bytes() as usize];

@@ -5,14 +5,14 @@ use crate::tree::tuning::VERIFIED_AT_ONCE;
 use crate::{Error, Result};
 use oblivio_engine::tree::TreeOram;
 use oblivio_engine::{BucketId, TreeId};
-use oblivio_store::Store;
+use oblivio_store::Slots;
 
 /// Checks every stored bucket against the tag tree; gives their number.
 ///
 /// # Errors
 /// `Tampered` names the first bucket that differs from its last write.
 pub fn verify(
-    store: &dyn Store,
+    store: &dyn Slots,
     slab: &Slab,
     engine: &mut TreeOram,
     progress: &mut dyn FnMut(u64, u64),

@@ -22,7 +22,7 @@ use oblivio_engine::tree::{
     Eviction, Recursion, STASH_BOUND, TreeConfig, TreeJob, TreeKeys, TreeOram, buckets_in,
 };
 use oblivio_engine::{Level, TreeId, advance};
-use oblivio_store::Store;
+use oblivio_store::{Hint, Store};
 use std::sync::Arc;
 
 /// The entry of the tree engine.
@@ -147,7 +147,7 @@ impl TreeVolume {
         let keys = TreeKeys::of_volume(opening.master, volume, randomness);
         let engine = TreeOram::new(config, blocks, keys)
             .map_err(|error| Error::Invalid(error.to_string()))?;
-        opening.store.may_keep(most_kept(memory_bytes));
+        opening.store.hint(Hint::Keep(most_kept(memory_bytes)));
         let ledger = Ledger::new(&opening, engine, trust);
         ledger.slab.tell_slots(&*opening.store);
         let options = opening.options;

@@ -5,7 +5,7 @@ use crate::linear::{LINEAR, LinearVolume};
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::sequential::SequentialConfig;
 use oblivio_engine::{Action, BlockId, BlockOp};
-use oblivio_store::{MemoryStore, ReadAt, Store, WriteAt};
+use oblivio_store::{Held, MemoryStore, ReadAt, Slots, Store, WriteAt};
 use oblivio_testkit::{CrashStore, Dice};
 use oblivio_volume::fs::{FileSystem, NewNode, ROOT_INO};
 use oblivio_volume::sequential::SequentialOptions;

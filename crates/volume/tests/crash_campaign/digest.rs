@@ -1,6 +1,6 @@
 //! What disks held, in one number.
 
-use oblivio_store::{MemoryStore, ReadAt, Store};
+use oblivio_store::{Held, MemoryStore, ReadAt};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Of all disks so far, in order.

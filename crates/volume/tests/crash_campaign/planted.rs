@@ -1,7 +1,7 @@
 //! Disks that lose something they call durable: the campaign finds it, and its seed finds it again.
 
 use crate::{Campaign, Counts, EACH, Setup, any_campaign};
-use oblivio_store::{Result, Store, pass_on};
+use oblivio_store::{Answer, Call, Layer, Result, Slots};
 use oblivio_testkit::CrashStore;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -19,19 +19,30 @@ impl Forgetful {
     }
 }
 
-impl Store for Forgetful {
-    pass_on!(self => self.disk; read write len put truncate allocate discard);
-    pass_on!(self => self.disk; free_bytes delete list lock);
+impl Layer for Forgetful {
+    type Below = CrashStore;
 
-    fn write_durable(&self, object: &str, offset: u64, data: &[u8]) -> Result<()> {
-        self.disk.write(&[oblivio_store::WriteAt::new(object, offset, data)])?;
-        self.sync(&[object])
+    fn below(&self) -> &Self::Below {
+        &self.disk
     }
 
-    fn sync(&self, objects: &[&str]) -> Result<()> {
-        let kept: Vec<&str> =
-            objects.iter().copied().filter(|object| *object != self.object).collect();
-        if kept.is_empty() { Ok(()) } else { self.disk.sync(&kept) }
+    fn call(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
+        match call {
+            Call::WriteDurable(it) => {
+                self.disk.write(&[*it])?;
+                self.call(&mut Call::Sync(&[it.object]))
+            }
+            Call::Sync(objects) => {
+                let kept: Vec<&str> =
+                    objects.iter().copied().filter(|object| *object != self.object).collect();
+                if kept.is_empty() {
+                    Ok(Answer::Done)
+                } else {
+                    self.disk.sync(&kept).map(Answer::from)
+                }
+            }
+            _ => call.on(&self.disk),
+        }
     }
 }
 

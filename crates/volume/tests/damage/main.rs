@@ -9,7 +9,7 @@
 mod outcome;
 mod world;
 
-use oblivio_store::{PutMode, Store};
+use oblivio_store::{Blobs, Held, Log, PutMode};
 use oblivio_testkit::Dice;
 use oblivio_volume::fuzzing;
 use outcome::{Outcome, Tally, judge};

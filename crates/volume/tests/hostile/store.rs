@@ -1,6 +1,8 @@
 //! A store that does what it likes.
 
-use oblivio_store::{MemoryStore, PutMode, ReadAt, Result, Store, StoreError, WriteAt, pass_on};
+use oblivio_store::{
+    Answer, Blobs, Call, Held, Layer, MemoryStore, PutMode, ReadAt, Result, StoreError,
+};
 use oblivio_testkit::Dice;
 use std::sync::{Arc, Mutex};
 
@@ -84,55 +86,37 @@ impl Hostile {
             }
         }
     }
-
-    fn doing<T>(&self, work: impl FnOnce(&MemoryStore) -> Result<T>) -> Result<T> {
-        let answered = self.before()?;
-        let done = work(&self.inner)?;
-        if answered { Ok(done) } else { Err(gone()) }
-    }
 }
 
 fn gone() -> StoreError {
     StoreError::io("everything", std::io::Error::other("the store does not answer"))
 }
 
-impl Store for Hostile {
-    fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
-        let lie = {
-            let mut plan = self.plan.lock().expect("one thread");
+impl Layer for Hostile {
+    type Below = MemoryStore;
+
+    fn below(&self) -> &Self::Below {
+        &self.inner
+    }
+
+    fn call(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
+        if let Call::Read(reads) = call {
             let header = reads.iter().any(|read| read.object == "header");
-            header && std::mem::take(&mut plan.false_header)
-        };
-        match lie {
-            true => self.other.read(reads),
-            false => self.doing(|inner| inner.read(reads)),
+            let mut plan = self.plan.lock().expect("one thread");
+            if header && std::mem::take(&mut plan.false_header) {
+                return call.on(&self.other);
+            }
         }
+        if matches!(call, Call::FreeBytes | Call::Lock | Call::Hint(_)) {
+            return call.on(&*self.inner);
+        }
+        if let Some(done) = call.in_parts(self) {
+            return done;
+        }
+        let answered = self.before()?;
+        let done = call.on(&*self.inner)?;
+        if answered { Ok(done) } else { Err(gone()) }
     }
-    fn write(&self, writes: &[WriteAt<'_>]) -> Result<()> {
-        self.doing(|inner| inner.write(writes))
-    }
-    fn sync(&self, objects: &[&str]) -> Result<()> {
-        self.doing(|inner| inner.sync(objects))
-    }
-    fn len(&self, object: &str) -> Result<Option<u64>> {
-        self.doing(|inner| inner.len(object))
-    }
-    fn put(&self, object: &str, data: &[u8], mode: PutMode) -> Result<()> {
-        self.doing(|inner| inner.put(object, data, mode))
-    }
-    fn truncate(&self, object: &str, len: u64) -> Result<()> {
-        self.doing(|inner| inner.truncate(object, len))
-    }
-    fn discard(&self, ranges: &[(&str, u64, u64)]) -> Result<()> {
-        self.doing(|inner| inner.discard(ranges))
-    }
-    fn delete(&self, objects: &[&str]) -> Result<()> {
-        self.doing(|inner| inner.delete(objects))
-    }
-    fn list(&self) -> Result<Vec<(String, u64)>> {
-        self.doing(MemoryStore::list)
-    }
-    pass_on!(self => self.inner; free_bytes lock);
 }
 
 fn bytes_of(store: &MemoryStore, object: &str) -> Option<Vec<u8>> {

@@ -3,7 +3,7 @@
 use super::{MemoryKeeper, create};
 use oblivio_engine::sequential::SequentialConfig;
 use oblivio_engine::{Action, BlockId, BlockOp};
-use oblivio_store::{MemoryStore, ReadAt, Result, Store, pass_on};
+use oblivio_store::{Answer, Call, Hint, Layer, MemoryStore, Result};
 use oblivio_volume::BlockSpace;
 use oblivio_volume::sequential::SequentialOptions;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -25,18 +25,28 @@ struct Heard {
 
 struct Hears(MemoryStore, Arc<Mutex<Heard>>);
 
-impl Store for Hears {
-    pass_on!(self => self.0; write sync len put truncate allocate discard delete list lock);
+impl Layer for Hears {
+    type Below = MemoryStore;
 
-    fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
-        let of_disk = reads.iter().filter(|read| read.object == DISK_OBJECT);
-        lock(&self.1).read.extend(of_disk.map(|read| (read.offset, read.buf.len() as u64)));
-        self.0.read(reads)
+    fn below(&self) -> &Self::Below {
+        &self.0
     }
 
-    fn expect_reads(&self, ranges: &[(&str, u64, u64)]) {
-        assert!(ranges.iter().all(|range| range.0 == DISK_OBJECT));
-        lock(&self.1).expected.extend(ranges.iter().map(|range| (range.1, range.2)));
+    fn call(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
+        let mut heard = lock(&self.1);
+        match call {
+            Call::Read(_) => call.ranges(&mut |object, offset, len| {
+                if object == DISK_OBJECT {
+                    heard.read.push((offset, len));
+                }
+            }),
+            Call::Hint(Hint::Reads(ranges)) => {
+                assert!(ranges.iter().all(|range| range.0 == DISK_OBJECT));
+                heard.expected.extend(ranges.iter().map(|range| (range.1, range.2)));
+            }
+            _ => {}
+        }
+        call.on(&self.0)
     }
 }
 

@@ -8,7 +8,7 @@ use oblivio_crypto::KdfParams;
 use oblivio_engine::Extent;
 use oblivio_engine::sequential::{Flush, Layout, SequentialConfig};
 use oblivio_engine::{Action, BlockId, BlockOp};
-use oblivio_store::{MemoryStore, ReadAt, Store, WriteAt};
+use oblivio_store::{Held, MemoryStore, ReadAt, Slots, WriteAt};
 use oblivio_testkit::Dice;
 use oblivio_volume::sequential::SequentialOptions;
 use oblivio_volume::tree::TreeVolume;

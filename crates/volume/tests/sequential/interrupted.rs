@@ -7,7 +7,7 @@ use super::told;
 use super::{MemoryKeeper, any_options, create, open};
 use oblivio_engine::Action;
 use oblivio_engine::sequential::SequentialConfig;
-use oblivio_store::{MemoryStore, Store};
+use oblivio_store::{Held, MemoryStore};
 use oblivio_testkit::fault::{Fault, FaultPlan, FaultStore, Repeat};
 use oblivio_testkit::{CrashStore, Dice};
 use oblivio_volume::BlockSpace;

@@ -4,7 +4,7 @@
 use super::told;
 use super::{MemoryKeeper, create, open};
 use oblivio_engine::{Action, BlockId, BlockOp};
-use oblivio_store::{MemoryStore, ReadAt, Store};
+use oblivio_store::{Held, MemoryStore, ReadAt};
 use oblivio_volume::BlockSpace;
 use oblivio_volume::sequential::SequentialOptions;
 use std::fs::File;

@@ -2,7 +2,7 @@
 
 use crate::model::{Model, content};
 use crate::{BYTES, created, passphrase, read, tight, write};
-use oblivio_store::{MemoryStore, PutMode, ReadAt, Store};
+use oblivio_store::{Blobs, Held, Log, MemoryStore, PutMode, ReadAt};
 use oblivio_volume::{BlockSpace, Error, Known, MemoryKeeper, OpenOptions, Volume};
 use std::sync::Arc;
 

@@ -6,7 +6,7 @@ use super::*;
 use crate::sequential::area::BLOCK;
 use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::record::Op;
-use oblivio_store::{MemoryStore, RecordStore};
+use oblivio_store::{Held, MemoryStore, RecordStore, Slots};
 use oblivio_testkit::SplitMix64;
 use oblivio_volume::{BlockSpace, Error};
 

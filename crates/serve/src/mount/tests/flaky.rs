@@ -1,6 +1,6 @@
 //! A store whose calls of one kind fail or hang on demand, and that can be full.
 
-use oblivio_store::{MemoryStore, PutMode, ReadAt, Result, Store, StoreError, WriteAt};
+use oblivio_store::{Answer, Held, Layer, MemoryStore, Result, Slots, StoreError};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
@@ -57,26 +57,21 @@ impl Flaky {
         self.trouble.1.notify_all();
     }
 
-    fn call<T>(&self, call: Call, work: impl FnOnce() -> Result<T>) -> Result<T> {
-        let meant = |now: &mut Now| now.is_some_and(|(kind, _)| kind == call || kind == Call::Any);
-        let error = || StoreError::io("flaky", std::io::Error::from_raw_os_error(5));
-        let mut now = self.trouble.0.lock().expect("the trouble");
-        if !meant(&mut now) {
-            drop(now);
-            return work();
-        }
-        self.hits.fetch_add(1, Ordering::Relaxed);
-        match now.map(|(_, trouble)| trouble) {
-            Some(Trouble::Hangs) => {
-                drop(self.trouble.1.wait_while(now, meant).expect("the trouble"));
-                work()
+    fn work(&self, call: &mut oblivio_store::Call<'_, '_>) -> Result<Answer> {
+        match call {
+            oblivio_store::Call::Write(writes) => {
+                for write in *writes {
+                    self.expect_room(write.object, write.offset + write.data.len() as u64)?;
+                    self.disk.write(&[*write])?;
+                }
+                return Ok(Answer::Done);
             }
-            Some(Trouble::FailsAfter) => {
-                drop(now);
-                work().and(Err(error()))
+            oblivio_store::Call::Put(object, data, _) => {
+                self.expect_room(object, data.len() as u64)?;
             }
-            _ => Err(error()),
+            _ => {}
         }
+        call.on(&*self.disk)
     }
 
     fn used(&self) -> Result<u64> {
@@ -90,57 +85,50 @@ impl Flaky {
     }
 }
 
-impl Store for Flaky {
-    fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
-        self.call(Call::Read, || self.disk.read(reads))
+impl Layer for Flaky {
+    type Below = MemoryStore;
+
+    fn below(&self) -> &Self::Below {
+        &self.disk
     }
 
-    fn write(&self, writes: &[WriteAt<'_>]) -> Result<()> {
-        self.call(Call::Write, || {
-            writes.iter().try_for_each(|write| {
-                self.expect_room(write.object, write.offset + write.data.len() as u64)?;
-                self.disk.write(&[*write])
-            })
-        })
-    }
-
-    fn sync(&self, objects: &[&str]) -> Result<()> {
-        self.call(Call::Sync, || self.disk.sync(objects))
-    }
-
-    fn len(&self, object: &str) -> Result<Option<u64>> {
-        self.call(Call::Any, || self.disk.len(object))
-    }
-
-    fn put(&self, object: &str, data: &[u8], mode: PutMode) -> Result<()> {
-        self.call(Call::Put, || {
-            self.expect_room(object, data.len() as u64)?;
-            self.disk.put(object, data, mode)
-        })
-    }
-
-    fn truncate(&self, object: &str, len: u64) -> Result<()> {
-        self.call(Call::Truncate, || self.disk.truncate(object, len))
-    }
-
-    fn discard(&self, ranges: &[(&str, u64, u64)]) -> Result<()> {
-        self.call(Call::Discard, || self.disk.discard(ranges))
-    }
-
-    fn free_bytes(&self) -> Result<Option<u64>> {
-        let free = self.size.load(Ordering::Relaxed).saturating_sub(self.used()?);
-        Ok(self.tells.then_some(free))
-    }
-
-    fn delete(&self, objects: &[&str]) -> Result<()> {
-        self.call(Call::Any, || self.disk.delete(objects))
-    }
-
-    fn list(&self) -> Result<Vec<(String, u64)>> {
-        self.call(Call::Any, || self.disk.list())
-    }
-
-    fn lock(&self) -> Result<()> {
-        Ok(())
+    fn call(&self, call: &mut oblivio_store::Call<'_, '_>) -> Result<Answer> {
+        use oblivio_store::Call as Made;
+        if let Some(done) = call.in_parts(self) {
+            return done;
+        }
+        let kind = match call {
+            Made::Read(_) => Call::Read,
+            Made::Write(_) => Call::Write,
+            Made::Sync(_) => Call::Sync,
+            Made::Put(..) => Call::Put,
+            Made::Truncate(..) => Call::Truncate,
+            Made::Discard(_) => Call::Discard,
+            Made::FreeBytes => {
+                let free = self.size.load(Ordering::Relaxed).saturating_sub(self.used()?);
+                return Ok(Answer::Number(self.tells.then_some(free)));
+            }
+            Made::Lock | Made::Hint(_) => return Ok(Answer::Done),
+            _ => Call::Any,
+        };
+        let meant = |now: &mut Now| now.is_some_and(|(it, _)| it == kind || it == Call::Any);
+        let error = || StoreError::io("flaky", std::io::Error::from_raw_os_error(5));
+        let mut now = self.trouble.0.lock().expect("the trouble");
+        if !meant(&mut now) {
+            drop(now);
+            return self.work(call);
+        }
+        self.hits.fetch_add(1, Ordering::Relaxed);
+        match now.map(|(_, trouble)| trouble) {
+            Some(Trouble::Hangs) => {
+                drop(self.trouble.1.wait_while(now, meant).expect("the trouble"));
+                self.work(call)
+            }
+            Some(Trouble::FailsAfter) => {
+                drop(now);
+                self.work(call).and(Err(error()))
+            }
+            _ => Err(error()),
+        }
     }
 }

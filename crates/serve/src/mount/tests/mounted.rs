@@ -4,7 +4,7 @@ use super::*;
 use crate::mount::attach;
 use crate::mount::session::{Mounted, Options, serve};
 use crate::mount::stop;
-use oblivio_store::{LocalStore, Store, WriteAt};
+use oblivio_store::{LocalStore, Slots, WriteAt};
 use std::fs;
 use std::io::Write;
 use std::path::PathBuf;

@@ -8,7 +8,7 @@ use super::*;
 use crate::judge;
 use crate::pulse::PulseStore;
 use oblivio_crypto::{KdfParams, Passphrase};
-use oblivio_store::{Patience, PutMode, ReadAt, RetryStore, Store};
+use oblivio_store::{Blobs, Held, Patience, PutMode, ReadAt, RetryStore, Store};
 use oblivio_volume::{CreateOptions, OpenOptions, Volume, change_passphrase};
 use std::collections::BTreeMap;
 use std::time::Instant;

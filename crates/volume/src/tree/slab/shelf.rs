@@ -4,7 +4,7 @@
 //! moves to its front. Free space at its end is cut off; free space in between is given back.
 
 use crate::{Error, Result};
-use oblivio_store::Store;
+use oblivio_store::Slots;
 use std::collections::BTreeSet;
 
 /// The alignment where it costs little space: a system that keeps pages then need not read the rest
@@ -109,7 +109,7 @@ impl Shelf {
     ///
     /// # Errors
     /// Those of the store.
-    pub fn trim(&self, store: &dyn Store, len: u64) -> Result<()> {
+    pub fn trim(&self, store: &dyn Slots, len: u64) -> Result<()> {
         let used = self.bytes();
         if len > used { Ok(store.truncate(self.object, used)?) } else { Ok(()) }
     }
@@ -219,7 +219,7 @@ impl Shelf {
     ///
     /// # Errors
     /// Those of the store.
-    pub fn reclaim(&mut self, store: &dyn Store, most_holes: usize) -> Result<bool> {
+    pub fn reclaim(&mut self, store: &dyn Slots, most_holes: usize) -> Result<bool> {
         let spare = self.spare();
         self.cut_end(store, spare)?;
         if self.cutting {
@@ -243,7 +243,7 @@ impl Shelf {
 
     /// Cuts off the end if enough of it is free, beyond `spare` free slots; of much it leaves the
     /// rest for later.
-    fn cut_end(&mut self, store: &dyn Store, spare: usize) -> Result<()> {
+    fn cut_end(&mut self, store: &dyn Slots, spare: usize) -> Result<()> {
         let mut beyond = (self.free.len() + self.holes.len()).saturating_sub(spare);
         let mut end = self.end;
         while beyond > 0 && (self.free.contains(&(end - 1)) || self.holes.contains(&(end - 1))) {

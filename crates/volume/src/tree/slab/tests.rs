@@ -6,7 +6,7 @@ use crate::tree::buckets::Buckets;
 use oblivio_engine::tree::{Eviction, TreeConfig, TreeJob, TreeKeys, TreeOram, buckets_in};
 use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp, Data, carry_out};
 use oblivio_store::record::Op;
-use oblivio_store::{MemoryStore, RecordStore};
+use oblivio_store::{Held, MemoryStore, RecordStore, Store};
 
 fn put(slab: &mut Slab, store: &dyn Store, bucket: BucketId, bytes: &[u8]) {
     let extents = [Extent { offset: bucket.0, bytes: bytes.len() as u64 }];

@@ -1,0 +1,268 @@
+//! [`Layer`]: a store that changes the calls of the store below.
+//!
+//! A call is a value, so a layer is one function: it looks at a call, passes it on or not, and
+//! looks at the answer. A new method of a port passes through all layers by itself.
+
+use crate::ports::{Blobs, Held, Hint, Lease, Log, PutMode, Slots, Store, allocate_in_parts};
+use crate::{Capabilities, ReadAt, Result, WriteAt};
+use std::sync::Arc;
+
+/// A call to a store.
+#[derive(Debug)]
+#[expect(missing_docs, reason = "each is a method of a port, which says what it does")]
+pub enum Call<'c, 'n> {
+    Read(&'c mut [ReadAt<'n>]),
+    Len(&'c str),
+    List,
+    WriteDurable(WriteAt<'c>),
+    Truncate(&'c str, u64),
+    Write(&'c [WriteAt<'n>]),
+    Sync(&'c [&'n str]),
+    Allocate(&'c str, u64),
+    Discard(&'c [(&'n str, u64, u64)]),
+    FreeBytes,
+    Hint(Hint<'c>),
+    Put(&'c str, &'c [u8], PutMode),
+    Version(&'c str),
+    Delete(&'c [&'n str]),
+    Lock,
+}
+
+/// What a call returns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// It was done.
+    Done,
+    /// A length, a version, or the free space.
+    Number(Option<u64>),
+    /// All objects, with their lengths.
+    Objects(Vec<(String, u64)>),
+}
+
+impl From<()> for Answer {
+    fn from((): ()) -> Self {
+        Self::Done
+    }
+}
+
+impl From<Option<u64>> for Answer {
+    fn from(number: Option<u64>) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl From<Vec<(String, u64)>> for Answer {
+    fn from(objects: Vec<(String, u64)>) -> Self {
+        Self::Objects(objects)
+    }
+}
+
+impl Answer {
+    fn number(self) -> Option<u64> {
+        if let Self::Number(number) = self { number } else { None }
+    }
+
+    fn objects(self) -> Vec<(String, u64)> {
+        if let Self::Objects(objects) = self { objects } else { Vec::new() }
+    }
+}
+
+impl Call<'_, '_> {
+    /// Makes the call to `store`.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn on<S: Store + ?Sized>(&mut self, store: &S) -> Result<Answer> {
+        match self {
+            Self::Read(reads) => store.read(reads).map(Answer::from),
+            Self::Len(object) => store.len(object).map(Answer::from),
+            Self::List => store.list().map(Answer::from),
+            Self::WriteDurable(it) => {
+                store.write_durable(it.object, it.offset, it.data).map(Answer::from)
+            }
+            Self::Truncate(object, len) => store.truncate(object, *len).map(Answer::from),
+            Self::Write(writes) => store.write(writes).map(Answer::from),
+            Self::Sync(objects) => store.sync(objects).map(Answer::from),
+            Self::Allocate(object, len) => store.allocate(object, *len).map(Answer::from),
+            Self::Discard(ranges) => store.discard(ranges).map(Answer::from),
+            Self::FreeBytes => store.free_bytes().map(Answer::from),
+            Self::Hint(hint) => {
+                store.hint(*hint);
+                Ok(Answer::Done)
+            }
+            Self::Put(object, data, mode) => store.put(object, data, *mode).map(Answer::from),
+            Self::Version(object) => store.version(object).map(Answer::from),
+            Self::Delete(objects) => store.delete(objects).map(Answer::from),
+            Self::Lock => store.lock().map(Answer::from),
+        }
+    }
+
+    /// Makes a call of several parts to `store` part by part: a durable write as a write and a
+    /// sync, an allocation by writing and extending. `None` for any other call. A layer that judges
+    /// each part passes itself.
+    pub fn in_parts<S: Slots + ?Sized>(&self, store: &S) -> Option<Result<Answer>> {
+        let done = match self {
+            Self::WriteDurable(it) => store.write(&[*it]).and_then(|()| store.sync(&[it.object])),
+            Self::Allocate(object, len) => allocate_in_parts(store, object, *len),
+            _ => return None,
+        };
+        Some(done.map(Answer::from))
+    }
+
+    /// Hands over each range that the call is about: object, offset, length. The length is that of
+    /// the bytes, for a truncation or an allocation that of the object, for [`Hint::RoundUp`] the
+    /// multiple. A call about no object has one range without a name.
+    pub fn ranges(&self, each: &mut dyn FnMut(&str, u64, u64)) {
+        match self {
+            Self::Read(reads) => {
+                reads.iter().for_each(|it| each(it.object, it.offset, it.buf.len() as u64));
+            }
+            Self::Write(writes) => {
+                writes.iter().for_each(|it| each(it.object, it.offset, it.data.len() as u64));
+            }
+            Self::WriteDurable(it) => each(it.object, it.offset, it.data.len() as u64),
+            Self::Put(object, data, _) => each(object, 0, data.len() as u64),
+            Self::Truncate(object, len) | Self::Allocate(object, len) => each(object, 0, *len),
+            Self::Discard(ranges) => ranges.iter().for_each(|it| each(it.0, it.1, it.2)),
+            Self::Hint(Hint::Reads(ranges)) => {
+                ranges.iter().for_each(|it| each(it.0, it.1, it.2));
+            }
+            Self::Sync(objects) | Self::Delete(objects) => {
+                objects.iter().for_each(|object| each(object, 0, 0));
+            }
+            Self::Len(object) | Self::Version(object) => each(object, 0, 0),
+            Self::Hint(Hint::Keep(bytes)) => each("", 0, *bytes as u64),
+            Self::Hint(Hint::RoundUp { object, align }) => each(object, 0, *align as u64),
+            Self::List | Self::FreeBytes | Self::Lock => each("", 0, 0),
+        }
+    }
+
+    /// Bytes that the call sends to the store.
+    #[must_use]
+    pub fn bytes_up(&self) -> u64 {
+        match self {
+            Self::Write(writes) => writes.iter().map(|write| write.data.len() as u64).sum(),
+            Self::WriteDurable(write) => write.data.len() as u64,
+            Self::Put(_, data, _) => data.len() as u64,
+            _ => 0,
+        }
+    }
+
+    /// Bytes of objects that the call asks of the store.
+    #[must_use]
+    pub fn bytes_down(&self) -> u64 {
+        match self {
+            Self::Read(reads) => reads.iter().map(|read| read.buf.len() as u64).sum(),
+            _ => 0,
+        }
+    }
+}
+
+/// A layer over a store. It has all ports of a store.
+pub trait Layer: Send + Sync {
+    /// The store below.
+    type Below: Store + ?Sized;
+
+    /// The store below.
+    fn below(&self) -> &Self::Below;
+
+    /// Answers a call, mostly by making it to the store below.
+    ///
+    /// # Errors
+    /// Those of the store below, and the layer's own.
+    fn call(&self, call: &mut Call<'_, '_>) -> Result<Answer>;
+}
+
+impl<L: Layer + ?Sized> Held for L {
+    fn capabilities(&self) -> Capabilities {
+        self.below().capabilities()
+    }
+
+    fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()> {
+        self.call(&mut Call::Read(reads)).map(drop)
+    }
+
+    fn len(&self, object: &str) -> Result<Option<u64>> {
+        self.call(&mut Call::Len(object)).map(Answer::number)
+    }
+
+    fn list(&self) -> Result<Vec<(String, u64)>> {
+        self.call(&mut Call::List).map(Answer::objects)
+    }
+}
+
+impl<L: Layer + ?Sized> Log for L {
+    fn write_durable(&self, object: &str, offset: u64, data: &[u8]) -> Result<()> {
+        self.call(&mut Call::WriteDurable(WriteAt::new(object, offset, data))).map(drop)
+    }
+
+    fn truncate(&self, object: &str, len: u64) -> Result<()> {
+        self.call(&mut Call::Truncate(object, len)).map(drop)
+    }
+}
+
+impl<L: Layer + ?Sized> Slots for L {
+    fn write(&self, writes: &[WriteAt<'_>]) -> Result<()> {
+        self.call(&mut Call::Write(writes)).map(drop)
+    }
+
+    fn sync(&self, objects: &[&str]) -> Result<()> {
+        self.call(&mut Call::Sync(objects)).map(drop)
+    }
+
+    fn allocate(&self, object: &str, len: u64) -> Result<()> {
+        self.call(&mut Call::Allocate(object, len)).map(drop)
+    }
+
+    fn discard(&self, ranges: &[(&str, u64, u64)]) -> Result<()> {
+        self.call(&mut Call::Discard(ranges)).map(drop)
+    }
+
+    fn free_bytes(&self) -> Result<Option<u64>> {
+        self.call(&mut Call::FreeBytes).map(Answer::number)
+    }
+
+    fn hint(&self, hint: Hint<'_>) {
+        // A hint that fails is a hint ignored.
+        let _ = self.call(&mut Call::Hint(hint));
+    }
+}
+
+impl<L: Layer + ?Sized> Blobs for L {
+    fn put(&self, object: &str, data: &[u8], mode: PutMode) -> Result<()> {
+        self.call(&mut Call::Put(object, data, mode)).map(drop)
+    }
+
+    fn version(&self, object: &str) -> Result<Option<u64>> {
+        self.call(&mut Call::Version(object)).map(Answer::number)
+    }
+
+    fn delete(&self, objects: &[&str]) -> Result<()> {
+        self.call(&mut Call::Delete(objects)).map(drop)
+    }
+}
+
+impl<L: Layer + ?Sized> Lease for L {
+    fn lock(&self) -> Result<()> {
+        self.call(&mut Call::Lock).map(drop)
+    }
+}
+
+/// A pointer to a store is a layer that changes nothing: callers and layers accept it.
+macro_rules! pointer {
+    ($($pointer:ty),*) => {$(
+        impl<S: Store + ?Sized> Layer for $pointer {
+            type Below = S;
+
+            fn below(&self) -> &S {
+                self
+            }
+
+            fn call(&self, call: &mut Call<'_, '_>) -> Result<Answer> {
+                call.on(&**self)
+            }
+        }
+    )*};
+}
+
+pointer!(Arc<S>, Box<S>, &S);
