@@ -26,7 +26,6 @@
 //! - *Fill the disk* with random bytes at creation, to hide which parts were not yet written.
 
 mod access_time_map;
-pub mod amortized;
 mod block_reads;
 mod buffer_map;
 mod config;

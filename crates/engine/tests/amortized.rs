@@ -2,7 +2,7 @@
 //! full. A read searches the levels and uses no formula. So this construction is slow and simple,
 //! and an oracle for the other one.
 
-use crate::BlockId;
+use oblivio_engine::BlockId;
 use std::collections::BTreeMap;
 
 /// A buffer: blocks in ascending order. Fakes fill the rest of its size.
@@ -112,43 +112,38 @@ fn merge<V>(older: Buffer<V>, newer: Buffer<V>) -> Buffer<V> {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+#[test]
+fn the_newer_of_two_copies_is_kept() {
+    let buffer = |values: &[(u64, u8)]| values.iter().map(|it| (BlockId(it.0), it.1)).collect();
+    let merged = merge(buffer(&[(1, 0), (3, 0), (5, 0)]), buffer(&[(0, 1), (3, 1), (9, 1)]));
+    assert_eq!(merged, buffer(&[(0, 1), (1, 0), (3, 1), (5, 0), (9, 1)]));
+}
 
-    #[test]
-    fn the_newer_of_two_copies_is_kept() {
-        let buffer = |values: &[(u64, u8)]| values.iter().map(|it| (BlockId(it.0), it.1)).collect();
-        let merged = merge(buffer(&[(1, 0), (3, 0), (5, 0)]), buffer(&[(0, 1), (3, 1), (9, 1)]));
-        assert_eq!(merged, buffer(&[(0, 1), (1, 0), (3, 1), (5, 0), (9, 1)]));
-    }
-
-    #[test]
-    fn reads_find_the_newest_version_whatever_was_merged() {
-        for bucket in [1, 3, 8] {
-            let mut amortized = Amortized::new(bucket, 4);
-            let mut newest = BTreeMap::new();
-            for step in 0..3000u64 {
-                let block = BlockId(step * step % 97);
-                amortized.write(block, step);
-                newest.insert(block, step);
-                for block in (0..97).map(BlockId) {
-                    assert_eq!(amortized.read(block), newest.get(&block), "step {step}");
-                }
+#[test]
+fn reads_find_the_newest_version_whatever_was_merged() {
+    for bucket in [1, 3, 8] {
+        let mut amortized = Amortized::new(bucket, 4);
+        let mut newest = BTreeMap::new();
+        for step in 0..3000u64 {
+            let block = BlockId(step * step % 97);
+            amortized.write(block, step);
+            newest.insert(block, step);
+            for block in (0..97).map(BlockId) {
+                assert_eq!(amortized.read(block), newest.get(&block), "step {step}");
             }
-            assert_eq!(amortized.flushes(), 3000 / bucket as u64);
         }
+        assert_eq!(amortized.flushes(), 3000 / bucket as u64);
     }
+}
 
-    /// Each write costs one slot per level: a level is written once each time it fills.
-    #[test]
-    fn what_is_written_depends_on_the_number_of_writes_only() {
-        let run = |block: fn(u64) -> u64| {
-            let mut amortized = Amortized::new(2, 3);
-            (0..64u64).for_each(|step| amortized.write(BlockId(block(step)), ()));
-            amortized.written()
-        };
-        assert_eq!(run(|step| step), 64 * 4);
-        assert_eq!(run(|_| 5), 64 * 4);
-    }
+/// Each write costs one slot per level: a level is written once each time it fills.
+#[test]
+fn what_is_written_depends_on_the_number_of_writes_only() {
+    let run = |block: fn(u64) -> u64| {
+        let mut amortized = Amortized::new(2, 3);
+        (0..64u64).for_each(|step| amortized.write(BlockId(block(step)), ()));
+        amortized.written()
+    };
+    assert_eq!(run(|step| step), 64 * 4);
+    assert_eq!(run(|_| 5), 64 * 4);
 }
