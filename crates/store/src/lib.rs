@@ -1,10 +1,10 @@
 //! The store is the adversary's view: whatever passes these traits is seen.
 //!
 //! A store is a flat set of named objects. Names are short ASCII words without `/`. What can be
-//! done with objects is in a few small [`ports`]; a [`Store`] has all that a volume needs. A
-//! [`Layer`] changes a store's calls: [`record`] keeps the trace an adversary would keep, and
-//! [`retry`] outlasts outages. Stores that crash, fail or lag on purpose are in the crate of test
-//! doubles, `oblivio-testkit`.
+//! done with objects is in a few small [`ports`]; a [`Store`] has all that a volume needs. The one
+//! [`on_objects`] needs nothing but objects that are written once. A [`Layer`] changes a store's
+//! calls: [`record`] keeps the trace an adversary would keep, and [`retry`] outlasts outages.
+//! Stores that crash, fail or lag on purpose are in the crate of test doubles, `oblivio-testkit`.
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests"))]
 
 mod behind;
@@ -15,6 +15,8 @@ pub mod local;
 mod medium;
 pub mod memory;
 mod name;
+mod objects;
+pub mod on_objects;
 pub mod partition;
 pub mod ports;
 mod range;
@@ -28,8 +30,10 @@ pub use layer::{Answer, Call, Layer};
 pub use local::LocalStore;
 pub use memory::MemoryStore;
 pub use name::{MAX_NAME, check_name};
+pub use objects::{FolderObjects, MemoryObjects, ObjectsOf};
+pub use on_objects::OnObjects;
 pub use partition::{Kind, PartitionStore, Place};
-pub use ports::{Blobs, Held, Hint, Lease, Log, PutMode, Slots, Store};
+pub use ports::{Blobs, Held, Hint, Lease, Log, Objects, PutMode, Slots, Store};
 pub use range::{ReadAt, WriteAt};
 pub use record::RecordStore;
 pub use retry::{Patience, RetryStore};

@@ -68,18 +68,6 @@ fn create_refuses_a_full_directory_and_open_a_missing_one() {
 }
 
 #[test]
-fn a_second_handle_finds_it_busy() -> Result<()> {
-    let (dir, store) = new();
-    store.lock()?;
-    store.lock()?;
-    let second = LocalStore::open(dir.path())?;
-    assert!(matches!(second.lock(), Err(StoreError::Busy)));
-    assert!(store.list()?.is_empty(), "the lock is no object");
-    drop(store);
-    second.lock()
-}
-
-#[test]
 fn puts_left_by_a_crash_are_removed_unless_in_use() -> Result<()> {
     let (dir, store) = new();
     store.put("a", b"x", PutMode::Replace)?;

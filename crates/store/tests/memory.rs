@@ -4,8 +4,6 @@
 use oblivio_store::{
     Blobs, Held, Log, MemoryStore, PutMode, ReadAt, Result, Slots, StoreError, WriteAt,
 };
-use std::sync::{Arc, Barrier};
-use std::thread;
 
 const MIB: u64 = 1 << 20;
 
@@ -94,20 +92,4 @@ fn one_byte_is_corrupted() -> Result<()> {
     assert!(matches!(short, Err(StoreError::Short { len: 3, wanted: 4, .. })));
     assert!(matches!(store.corrupt("b", 0, |_| {}), Err(StoreError::Missing { .. })));
     Ok(())
-}
-
-#[test]
-fn one_of_many_puts_if_absent() {
-    let store = Arc::new(MemoryStore::new());
-    let barrier = Arc::new(Barrier::new(4));
-    let put = |number: u8| {
-        let (store, barrier) = (Arc::clone(&store), Arc::clone(&barrier));
-        thread::spawn(move || {
-            barrier.wait();
-            store.put("a", &[number], PutMode::IfAbsent).is_ok()
-        })
-    };
-    let threads: Vec<_> = (0..4).map(put).collect();
-    let won = threads.into_iter().map(|thread| thread.join().expect("thread"));
-    assert_eq!(won.filter(|won| *won).count(), 1);
 }

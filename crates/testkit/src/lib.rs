@@ -3,12 +3,14 @@
 //! - Stores: [`CrashStore`] loses, tears and reorders what was not synced, [`CrashDisk`] is one
 //!   object of it, for the tests of the store crate itself, [`FaultStore`] fails the operation that
 //!   a test picks, and [`LatencyStore`] is as slow as a network.
+//! - The suites that every store passes, one for each port: [`conformance`].
 //! - Chance: [`Dice`] over the [`SplitMix64`] that the audit uses too.
 //!
 //! `MemoryStore` and `RecordStore` are in the store crate: the command runs its self-test and its
 //! audits on them.
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests"))]
 
+pub mod conformance;
 pub mod crash;
 mod dice;
 mod disk;
