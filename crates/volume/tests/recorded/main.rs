@@ -6,10 +6,13 @@
 //! `OBLIVIO_RECORD_TRACES=1 cargo test -p oblivio-volume --test recorded`.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 
+mod layers;
+
+use layers::{Late, NoHints};
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::sequential::SequentialConfig;
 use oblivio_engine::{Action, BlockId, BlockOp};
-use oblivio_store::{MemoryStore, RecordStore, Store};
+use oblivio_store::{LocalStore, MemoryObjects, MemoryStore, OnObjects, RecordStore, Store};
 use oblivio_testkit::Dice;
 use oblivio_volume::fs::{FileSystem, NewNode, ROOT_INO, Timestamp};
 use oblivio_volume::sequential::SequentialOptions;
@@ -93,7 +96,7 @@ fn create(kind: Kind, store: Arc<dyn Store>, environment: &Environment) -> Volum
 }
 
 /// Reads, writes, patches, removals, discards, commits and idle steps.
-fn blocks(volume: &mut Volume, dice: &mut Dice, steps: u64) {
+fn blocks(volume: &mut Volume, dice: &mut Dice, steps: u64, results: &mut Digest) {
     volume.reserve(BLOCKS / 2).unwrap();
     for _ in 0..steps {
         let first = dice.below(BLOCKS / 2 - 24);
@@ -101,7 +104,8 @@ fn blocks(volume: &mut Volume, dice: &mut Dice, steps: u64) {
         let op = |id, action| BlockOp { id: BlockId(id), action };
         match dice.below(10) {
             0..3 => {
-                volume.access(ids.map(|id| op(id, Action::Read)).collect()).map(drop).unwrap();
+                let found = volume.access(ids.map(|id| op(id, Action::Read)).collect()).unwrap();
+                results.bytes(format!("{found:?}").as_bytes());
             }
             3..5 => {
                 let bytes = dice.bytes(BYTES);
@@ -126,7 +130,13 @@ fn blocks(volume: &mut Volume, dice: &mut Dice, steps: u64) {
 }
 
 /// Writes, reads and removes files.
-fn files(volume: Volume, dice: &mut Dice, steps: u64, begin: bool) -> Box<dyn BlockSpace> {
+fn files(
+    volume: Volume,
+    dice: &mut Dice,
+    steps: u64,
+    begin: bool,
+    results: &mut Digest,
+) -> Box<dyn BlockSpace> {
     let blocks: Box<dyn BlockSpace> = Box::new(volume);
     let fs = if begin { FileSystem::format(blocks) } else { FileSystem::open(blocks) }.unwrap();
     fs.set_clock(Box::new(|| Timestamp { seconds: 1_700_000_000, nanos: 0 }));
@@ -145,7 +155,7 @@ fn files(volume: Volume, dice: &mut Dice, steps: u64, begin: bool) -> Box<dyn Bl
             (Some(_), 1) => fs.commit().unwrap(),
             (Some(attr), _) => {
                 let handle = fs.open_file(attr.ino).unwrap();
-                fs.read(handle, dice.below(4000), 3000).unwrap();
+                results.bytes(&fs.read(handle, dice.below(4000), 3000).unwrap());
                 fs.close(handle).unwrap();
             }
         }
@@ -156,20 +166,25 @@ fn files(volume: Volume, dice: &mut Dice, steps: u64, begin: bool) -> Box<dyn Bl
 /// Creates a volume, works, ends, opens it again, works, dies, opens it again. The digest of all
 /// that its store saw, and the number of events.
 fn trace(seed: u64) -> String {
+    run(seed, MemoryStore::new()).0
+}
+
+/// As [`trace`], over any store, and the digest of all that the volume returned.
+fn run(seed: u64, below: impl Store + 'static) -> (String, u64) {
     let kind = KINDS[seed as usize % KINDS.len()];
     let mut dice = Dice::new(seed);
     let environment = Environment::from_seed(seed);
-    let store = Arc::new(RecordStore::new(MemoryStore::new()));
-    let mut digest = Digest::new();
+    let store = Arc::new(RecordStore::new(below));
+    let (mut digest, mut results) = (Digest::new(), Digest::new());
     for session in 0..3 {
         let mut volume = match session {
             0 => create(kind, store.clone(), &environment),
             _ => Volume::open(store.clone(), &passphrase(), options(kind, &environment)).unwrap(),
         };
         if kind.has_files() {
-            drop(files(volume, &mut dice, 12, session == 0));
+            drop(files(volume, &mut dice, 12, session == 0, &mut results));
         } else {
-            blocks(&mut volume, &mut dice, 20);
+            blocks(&mut volume, &mut dice, 20, &mut results);
             if session == 0 {
                 volume.finish().unwrap();
             }
@@ -181,7 +196,7 @@ fn trace(seed: u64) -> String {
             digest.number(event.len);
         }
     }
-    format!("{seed:03} {kind:?} {} {:016x}", digest.events, digest.state)
+    (format!("{seed:03} {kind:?} {} {:016x}", digest.events, digest.state), results.state)
 }
 
 /// FNV-1a.
@@ -228,4 +243,25 @@ fn traces_are_as_recorded() {
 fn a_seed_shows_one_trace_and_two_seeds_two() {
     assert_eq!(trace(1), trace(1));
     assert_ne!(trace(0).split_once(' ').unwrap().1, trace(6).split_once(' ').unwrap().1);
+}
+
+/// Hints and delays change no result and no trace: on memory, in a folder, and on objects that are
+/// written once.
+#[test]
+fn without_hints_and_late_the_traces_are_as_recorded() {
+    let recorded: Vec<&str> = include_str!("digests.txt").lines().collect();
+    for seed in 0..96 {
+        let expected = run(seed, MemoryStore::new());
+        assert_eq!(expected.0, recorded[seed as usize]);
+        assert_eq!(run(seed, NoHints(MemoryStore::new())), expected);
+        // These take longer.
+        if seed < 84 {
+            continue;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let local = LocalStore::create(dir.path()).unwrap();
+        assert_eq!(run(seed, Late(MemoryStore::new())), expected);
+        assert_eq!(run(seed, NoHints(Late(local))), expected);
+        assert_eq!(run(seed, OnObjects::open(MemoryObjects::default()).unwrap()), expected);
+    }
 }

@@ -1,6 +1,6 @@
 //! A store that fails, hangs or is full under load: errors come in the stated time, and afterwards
 //! everything goes on and nothing acknowledged is lost. `OBLIVIO_OUTAGE_SECONDS` is the length of
-//! the outage. `Store::put` has tests of its own: a mount never calls it, only a change of
+//! the outage. `Blobs::put` has tests of its own: a mount never calls it, only a change of
 //! passphrases.
 
 use super::flaky::{Call, Flaky, Trouble};
