@@ -39,7 +39,7 @@
 //! Whatever the storage returns is checked. A changed byte is [`Error::Tampered`]. An older state
 //! is [`Error::RolledBack`], because this computer remembers the newest state of each volume:
 //! **this is on by default**, and [`OpenOptions::without_rollback_protection`] is the only way to
-//! turn it off. After a crash a volume is as it was at the last commit.
+//! turn it off. A crash loses what was not synced, and nothing else.
 //!
 //! It does not hide how many accesses there are, or when ([`OpenOptions::pad`] rounds their
 //! number). It does not hide the size class of a volume, or how much a sync writes. It does not
@@ -89,7 +89,9 @@ pub use options::{CreateOptions, OpenOptions};
 pub use passphrase::Passphrase;
 #[doc(hidden)]
 pub use passphrase::normal;
-pub use path::{BadPath, VolumePath};
+pub use path::BadPath;
+#[doc(hidden)]
+pub use path::VolumePath;
 #[doc(hidden)]
 pub use remembered::Remembered;
 pub use volume::{Usage, Volume};

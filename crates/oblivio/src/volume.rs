@@ -22,7 +22,8 @@ use std::time::SystemTime;
 /// thread may call; calls are served one at a time.
 ///
 /// A change is durable once [`sync`](Self::sync) or [`close`](Self::close) returns. The volume also
-/// commits by itself when much waits. After a crash it is as it was at the last commit.
+/// commits by itself when much waits. After a crash it is as it was at the last commit, but for
+/// parts of files overwritten since, which hold old or new bytes.
 #[derive(Debug)]
 pub struct Volume(Arc<Session<FileSystem>>);
 
@@ -77,15 +78,13 @@ impl Volume {
         let path = VolumePath::parse(path)?;
         self.0.change(bytes.len() as u64, |fs| {
             let handle = match existing(fs, &path)? {
-                Some(attr) => {
-                    let handle =
-                        fs.open_file(attr.ino).map_err(|error| in_words_of(&path, error))?;
-                    let cut =
-                        fs.set_attr(attr.ino, SetAttr { size: Some(0), ..SetAttr::default() });
-                    cut.map(|_| handle)
-                }
-                None => create(fs, &path).map(|(_, handle)| handle),
-            }?;
+                // What is cut off is not written over before the commit.
+                Some(attr) => fs
+                    .set_attr(attr.ino, SetAttr { size: Some(0), ..SetAttr::default() })
+                    .and_then(|_| fs.open_file(attr.ino))
+                    .map_err(|error| in_words_of(&path, error))?,
+                None => create(fs, &path)?.1,
+            };
             let written = fs.write(handle, 0, bytes);
             fs.close(handle)?;
             written

@@ -114,6 +114,26 @@ fn what_is_dropped_is_kept_too() -> Result<()> {
     Ok(())
 }
 
+/// A copy of the folder while the volume is open is what a crash leaves.
+#[test]
+fn a_crash_leaves_a_file_as_it_was_or_as_it_became() -> Result<()> {
+    let room = Room::new();
+    let volume = room.volume();
+    volume.write("/file", &[1; 20_000])?;
+    volume.sync()?;
+    volume.write("/file", &[2; 30_000])?;
+    let crashed = room.0.path().join("crashed");
+    let after = || {
+        copy(&room.place(), &crashed);
+        let open = room.open().without_rollback_protection();
+        open.open(&crashed, "secret")?.read("/file")
+    };
+    assert_eq!(after()?, [1; 20_000]);
+    volume.sync()?;
+    assert_eq!(after()?, [2; 30_000]);
+    volume.close()
+}
+
 /// Bounded memory: much is written without a sync.
 #[test]
 fn much_is_committed_by_itself() -> Result<()> {

@@ -57,7 +57,11 @@ pub fn serve(
     let site = Arc::new(Site { door, page, hub: Arc::clone(&hub) });
     spawn("pages", move || http::serve(&listener, &site))?;
     let of_feeds = Arc::clone(&hub);
-    spawn("feeds", move || hub::listen(&meeting.listener, &of_feeds))?;
+    spawn("feeds", move || {
+        // As a whole: it also holds the lock that keeps a second watcher out.
+        let meeting = meeting;
+        hub::listen(&meeting.listener, &of_feeds);
+    })?;
     spawn("store", move || measure(store.as_ref(), &hub))?;
     Ok(url)
 }
