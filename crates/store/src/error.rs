@@ -64,8 +64,8 @@ impl StoreError {
     }
 
     /// Whether the same call may succeed later: after an outage, or once there is space. What the
-    /// system refuses for a reason that stays (credentials, a bad request, a read-only disk), it
-    /// refuses again.
+    /// system refuses for a reason that stays (credentials, a bad request), it refuses again. A disk
+    /// that an error made read-only may be mounted again.
     #[must_use]
     pub fn may_pass(&self) -> bool {
         use io::ErrorKind as Kind;
@@ -74,7 +74,6 @@ impl StoreError {
             Self::Io { source, .. } => !matches!(
                 source.kind(),
                 Kind::PermissionDenied
-                    | Kind::ReadOnlyFilesystem
                     | Kind::InvalidInput
                     | Kind::InvalidData
                     | Kind::InvalidFilename
@@ -140,7 +139,7 @@ mod tests {
             (StoreError::Full, true),
             (system(eacces), false),
             (system(eperm), false),
-            (system(erofs), false),
+            (system(erofs), true),
             (io(Kind::InvalidData), false),
             (io(Kind::Unsupported), false),
             (io(Kind::NotFound), false),

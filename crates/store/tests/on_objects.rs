@@ -330,3 +330,16 @@ fn what_failed_and_was_given_up_does_not_mix_with_what_follows() {
         }
     }
 }
+
+/// A store that lists impossible versions gets errors, not a writer that starts again at zero.
+#[test]
+fn a_version_after_the_last_one_is_refused() {
+    for version in ["ffffffffffff", "ffffffffffffffff"] {
+        let objects = objects(&FaultPlan::new());
+        oblivio_store::ports::Objects::put_new(&objects, &format!("log.{version}.w"), b"made up")
+            .unwrap();
+        let store = open(&objects);
+        assert!(matches!(store.write_durable("log", 0, b"new"), Err(StoreError::Io { .. })));
+        assert!(store.put("head", b"new", PutMode::Replace).is_err());
+    }
+}

@@ -26,6 +26,9 @@ pub const CHUNK_BYTES: u64 = 256 << 10;
 /// The longest object.
 const LONGEST: u64 = 1 << 46;
 
+/// The largest version: twelve hexadecimal digits.
+const MOST: u64 = (1 << 48) - 1;
+
 /// The object whose creation is the lease. It is no part's name.
 const LEASE: &str = "lease";
 
@@ -102,7 +105,9 @@ impl<O: Objects> OnObjects<O> {
     /// Stores a part of an object.
     fn store(&self, index: &mut Index, object: &str, kind: Kind, data: &[u8]) -> Result<()> {
         self.bury(index)?;
-        index.newest += 1;
+        // A store that lists impossible versions has made them.
+        let spent = || StoreError::refused(object, "the versions of its parts are used up");
+        index.newest = index.newest.checked_add(1).filter(|it| *it <= MOST).ok_or_else(spent)?;
         let part = Part { version: index.newest, kind };
         let name = part.name(object);
         match self.below.put_new(&name, data) {
