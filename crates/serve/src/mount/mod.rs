@@ -1,6 +1,6 @@
 //! A volume as a directory, through FUSE.
 //!
-//! `fuse` decodes the kernel's requests into a queue, and one [`server`] works through it with
+//! `fuse` decodes the kernel's requests into a queue, and one `server` works through it with
 //! `names`, `data` and `directories`. `session` holds the threads together, `stop` ends them well,
 //! `attach`, `remount` and `umount` deal with the mount itself.
 
