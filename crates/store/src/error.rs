@@ -64,8 +64,8 @@ impl StoreError {
     }
 
     /// Whether the same call may succeed later: after an outage, or once there is space. What the
-    /// system refuses for a reason that stays (credentials, a bad request), it refuses again. A disk
-    /// that an error made read-only may be mounted again.
+    /// system refuses for a reason that stays (credentials, a bad request), it refuses again. A
+    /// disk that an error made read-only may be mounted again.
     #[must_use]
     pub fn may_pass(&self) -> bool {
         use io::ErrorKind as Kind;
