@@ -203,14 +203,18 @@ fn what_was_lost_is_told_by_the_exit_code() {
     let ended = child.wait_with_output().expect("it ends");
     let said = String::from_utf8_lossy(&ended.stderr).into_owned();
     assert_eq!(ended.status.code(), Some(1), "{said}");
-    assert!(said.contains("1 file was lost"), "{said}");
+    // On a busy computer the kernel accepts more of the last filler, too.
+    let lost = ["1 file was lost", "2 files was lost"].iter().any(|words| said.contains(words));
+    assert!(lost, "{said}");
     // Removed files do not count as lost.
     let child = rig.child(&[]);
     fs::remove_file(rig.path("f")).expect("removed");
     fs::remove_file(rig.path("g")).expect("removed");
     fs::remove_file(rig.path("hole")).expect("removed");
     lose(&rig);
-    fs::remove_file(rig.path("hole")).expect("removed");
+    ["f", "g", "hole"].into_iter().for_each(|name| {
+        fs::remove_file(rig.path(name)).expect("removed");
+    });
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("a signal");
     assert_eq!(child.wait_with_output().expect("it ends").status.code(), Some(0));
