@@ -217,5 +217,7 @@ fn what_was_lost_is_told_by_the_exit_code() {
     });
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("a signal");
-    assert_eq!(child.wait_with_output().expect("it ends").status.code(), Some(0));
+    let ended = child.wait_with_output().expect("it ends");
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert_eq!(ended.status.code(), Some(0), "{said}");
 }
