@@ -1,8 +1,8 @@
 //! Storage that does not learn what you touch.
 //!
 //! Encryption hides what you store. It does not hide *which* part you read or write. This library
-//! hides that too, with oblivious RAM: whoever keeps a volume sees that something is accessed. They
-//! do not see which file, whether it is the same as before, or whether it is read or written.
+//! hides that too, with oblivious RAM. The storage sees that something is accessed. It does not see
+//! which file, whether it is the same as before, or whether it is read or written.
 //!
 //! A volume is a folder of sealed blocks, wherever your program can write files. It holds files
 //! ([`Volume`]) or one disk ([`Disk`]). The `oblivio` command opens the same volumes.

@@ -10,7 +10,7 @@ use crate::volume::Volume;
 use oblivio_store::partition::Existing;
 use oblivio_volume::disk::{Disk as InnerDisk, size_in};
 use oblivio_volume::fs::FileSystem;
-use oblivio_volume::{BlockSpace, Keeper, NewVolume, SeenBy, Volume as Blocks};
+use oblivio_volume::{BlockSpace, ClosedVolume, Keeper, NewVolume, SeenBy, Volume as Blocks};
 use std::path::Path;
 
 impl OpenOptions {
@@ -50,11 +50,13 @@ impl OpenOptions {
     }
 
     fn blocks(self, place: &Path, passphrase: &Passphrase) -> Result<Blocks> {
-        let store = place::open(place)?;
-        Ok(Blocks::open(store, passphrase.secret(), self.inner(place)?)?)
+        let closed = ClosedVolume::read(place::open(place)?)?;
+        let hides_reads = closed.header().engine.hides_reads;
+        Ok(closed.open(passphrase.secret(), self.inner(place, hides_reads)?)?)
     }
 
-    fn inner(self, place: &Path) -> Result<oblivio_volume::OpenOptions> {
+    /// For a volume that hides reads, or one that need not pad them.
+    fn inner(self, place: &Path, hides_reads: bool) -> Result<oblivio_volume::OpenOptions> {
         let any = self.accept_other_volume;
         let keeper: Option<Box<dyn Keeper>> = match self.knowledge {
             Knowledge::OfUser => Some(Box::new(Remembered::at(place, any)?)),
@@ -65,7 +67,7 @@ impl OpenOptions {
             memory_bytes: self.memory,
             keeper,
             accept_rollback: self.accept_rollback,
-            pad: self.pad,
+            pad: self.pad && hides_reads,
             ..oblivio_volume::OpenOptions::default()
         })
     }
@@ -153,8 +155,9 @@ impl CreateOptions {
         passphrase: &Passphrase,
         new: NewVolume,
     ) -> Result<Box<dyn BlockSpace>> {
+        let hides_reads = self.seen_by == SeenBy::Storage;
         // Whatever was here before, the caller means this volume.
-        let open = self.open.accept_other_volume().inner(place)?;
+        let open = self.open.accept_other_volume().inner(place, hides_reads)?;
         let unheard = &mut |_, _| {};
         Ok(Box::new(new.create(made.store(), passphrase.secret(), open, unheard)?))
     }

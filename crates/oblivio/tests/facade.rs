@@ -256,3 +256,19 @@ fn threads_share_a_volume() -> Result<()> {
     });
     volume.close()
 }
+
+/// Padding is about reads: a volume made against snapshots has none to pad, and opens all the same.
+#[test]
+fn padding_is_for_volumes_that_hide_reads() -> Result<()> {
+    for seen_by in [SeenBy::Storage, SeenBy::Snapshots] {
+        let room = Room::new();
+        let create = room.create().seen_by(seen_by).opened(room.open().pad(true));
+        let volume = create.create(room.place(), "secret")?;
+        volume.write("/a", b"padded")?;
+        volume.close()?;
+        let volume = room.open().pad(true).open(room.place(), "secret")?;
+        assert_eq!(volume.read("/a")?, b"padded");
+        volume.close()?;
+    }
+    Ok(())
+}

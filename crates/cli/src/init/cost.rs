@@ -5,7 +5,7 @@ use crate::human::{self, size};
 use anyhow::Result;
 use oblivio_volume::Cost;
 
-/// What is in the volume whose cost is told, unless it holds less.
+/// The bytes in the volume for which the cost is given, unless it may hold less.
 const STORED: u64 = 10 << 30;
 
 /// Prints it. Space and time are measured values (docs/benchmarks.md).

@@ -8,14 +8,14 @@
 use super::convert;
 use super::kernel::Kernel;
 use super::reply::{self, GENERATION, TTL, answer};
-use super::request::{Answer, Caller, Change, Op, Place, Replier};
+use super::request::{Answer, Caller, Op, Place, Replier};
 use fuser::{
     BsdFileFlags, Errno, FileHandle, FopenFlags, INodeNo, IoctlFlags, KernelConfig, LockOwner,
     OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
     ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr,
     Request, TimeOrNow, WriteFlags,
 };
-use oblivio_volume::fs::RenameMode;
+use oblivio_volume::fs::{RenameMode, SetAttr};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -74,7 +74,7 @@ impl fuser::Filesystem for Kernel {
         _: Option<BsdFileFlags>,
         reply: ReplyAttr,
     ) {
-        let change = Change {
+        let change = SetAttr {
             mode,
             uid,
             gid,

@@ -2,7 +2,7 @@
 
 use super::convert::now;
 use super::errno::Fail;
-use super::request::{Answer, Caller, Change, Place};
+use super::request::{Answer, Caller, Place};
 use super::server::{Served, Server};
 use fuser::Errno;
 use oblivio_volume::Error;
@@ -121,7 +121,7 @@ impl Server {
     pub(super) fn open(&mut self, ino: Ino, truncate: bool, caller: Caller) -> Served {
         let handle = self.fs.open_file(ino)?;
         if truncate {
-            let change = Change { size: Some(0), ..Change::default() };
+            let change = SetAttr { size: Some(0), ..SetAttr::default() };
             let armed =
                 if caller.keeps_set_ids() { Ok(()) } else { self.drop_set_ids(ino, caller) };
             if let Err(fail) = armed.and_then(|()| self.set_attr(ino, change, caller).map(drop)) {
@@ -134,16 +134,8 @@ impl Server {
         Ok(Answer::Opened(fh))
     }
 
-    pub(super) fn set_attr(&self, ino: Ino, change: Change, caller: Caller) -> Served {
-        let mut set = SetAttr {
-            mode: change.mode.map(|mode| mode & 0o7777),
-            uid: change.uid,
-            gid: change.gid,
-            size: change.size,
-            atime: change.atime,
-            mtime: change.mtime,
-            ctime: change.ctime,
-        };
+    pub(super) fn set_attr(&self, ino: Ino, change: SetAttr, caller: Caller) -> Served {
+        let mut set = SetAttr { mode: change.mode.map(|mode| mode & 0o7777), ..change };
         // A new owner, or a new size by anybody but root, clears the set-ID bits. The answer tells
         // the kernel.
         let owner = set.uid.is_some() || set.gid.is_some();
@@ -177,14 +169,14 @@ impl Server {
 }
 
 /// Whether the kernel writes back the times of a file, which it keeps itself.
-fn only_times(change: &Change) -> bool {
-    let &Change { mode, uid, gid, size, ctime, .. } = change;
+fn only_times(change: &SetAttr) -> bool {
+    let &SetAttr { mode, uid, gid, size, ctime, .. } = change;
     ctime.is_some() && mode.or(uid).or(gid).is_none() && size.is_none()
 }
 
 /// The kernel writes back a file's times even after removing it. An error would needlessly fail the
 /// next sync of the whole file system.
-fn unlinked(ino: Ino, change: &Change) -> Attr {
+fn unlinked(ino: Ino, change: &SetAttr) -> Attr {
     let ctime = change.ctime.unwrap_or_default();
     let mtime = change.mtime.unwrap_or(ctime);
     Attr {

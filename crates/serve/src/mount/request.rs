@@ -4,7 +4,7 @@ use super::errno;
 use crate::queue::{self, Refusal};
 use fuser::Errno;
 use oblivio_volume::Error;
-use oblivio_volume::fs::{Attr, Ino, RenameMode, Timestamp, Usage};
+use oblivio_volume::fs::{Attr, Ino, RenameMode, SetAttr, Usage};
 
 /// The caller of a request; it owns the files that it makes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -28,18 +28,6 @@ pub struct Place {
     pub name: Vec<u8>,
 }
 
-/// Attributes to change.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Change {
-    pub mode: Option<u32>,
-    pub uid: Option<u32>,
-    pub gid: Option<u32>,
-    pub size: Option<u64>,
-    pub atime: Option<Timestamp>,
-    pub mtime: Option<Timestamp>,
-    pub ctime: Option<Timestamp>,
-}
-
 /// One request. `fh` are numbers from [`Answer::Opened`].
 #[derive(Debug)]
 pub enum Op {
@@ -54,7 +42,7 @@ pub enum Op {
     },
     SetAttr {
         ino: Ino,
-        change: Change,
+        change: SetAttr,
         caller: Caller,
     },
     ReadLink {

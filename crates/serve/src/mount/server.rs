@@ -5,12 +5,12 @@
 
 use super::directories::{Directories, Now};
 use super::errno::{self, Fail};
-use super::request::{Answer, Change, Op, Queue, Request, RequestKind};
+use super::request::{Answer, Op, Queue, Request, RequestKind};
 use super::scarce::{Need, Scarce};
 use crate::queue::Slot;
 use crate::server::{CHANGE_BYTES, Habits, READ_BYTES, Upkeep};
 use fuser::Errno;
-use oblivio_volume::fs::{FileSystem, Handle, Ino};
+use oblivio_volume::fs::{FileSystem, Handle, Ino, SetAttr};
 use oblivio_volume::{Error, Result};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -326,7 +326,7 @@ impl Server {
                 self.look();
             }
             (Op::Allocate { .. }, Ok(_)) => self.look(),
-            (Op::SetAttr { ino, change: Change { size: Some(0), .. }, .. }, Ok(_))
+            (Op::SetAttr { ino, change: SetAttr { size: Some(0), .. }, .. }, Ok(_))
             | (Op::Open { ino, truncate: true, .. }, Ok(_)) => self.scarce.emptied(*ino),
             _ => {}
         }

@@ -36,8 +36,8 @@ const LEASE: &str = "lease";
 ///
 /// One writer at a time: where the objects are created exclusively, [`lock`](crate::Lease::lock)
 /// creates one more and the end of the store deletes it. After a crash it stays, until somebody who
-/// knows that the writer is gone calls [`OnObjects::break_lease`]. Whoever only reads beside a
-/// writer opens the store again to see what is new.
+/// knows that the writer is gone calls [`OnObjects::break_lease`]. A reader beside a writer opens
+/// the store again to see what is new.
 #[derive(Debug)]
 pub struct OnObjects<O: Objects> {
     below: O,

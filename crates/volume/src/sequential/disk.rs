@@ -58,6 +58,9 @@ pub(super) fn ranges(extents: &[Extent]) -> Vec<(&'static str, u64, u64)> {
 /// Does all parts, one for each thread if the system has room for them.
 fn together(parts: Vec<Part<'_>>) {
     let helpers = parts.len().saturating_sub(1);
+    if helpers == 0 {
+        return parts.into_iter().for_each(Part::run);
+    }
     let parts = Mutex::new(parts.into_iter());
     let next = || parts.lock().unwrap_or_else(PoisonError::into_inner).next();
     let work = || {

@@ -59,6 +59,11 @@ impl Progress {
             || self.journal > 2 * journal_limit(self.stored) + journal
     }
 
+    /// Whether a sync may still be a record of the journal, and not a commit.
+    pub fn syncs_to_journal(&self) -> bool {
+        self.journal < journal_limit(self.stored)
+    }
+
     /// Scheduled paths until a commit is due.
     pub fn paths_left(&self) -> u64 {
         self.interval.saturating_sub(self.paths)
@@ -132,6 +137,13 @@ mod tests {
         for (paths, journal, ahead, decision) in table {
             let progress = progress(paths, journal * MIB, ahead);
             assert_eq!(progress.commit(), decision, "{progress:?}");
+        }
+    }
+
+    #[test]
+    fn a_long_journal_makes_a_sync_a_commit() {
+        for (journal, short) in [(0, true), (20 * MIB - 1, true), (20 * MIB, false)] {
+            assert_eq!(progress(0, journal, None).syncs_to_journal(), short, "{journal}");
         }
     }
 

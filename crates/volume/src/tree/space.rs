@@ -3,7 +3,6 @@
 use crate::block::{BlockSpace, Least, ROOT_BYTES, refuse_misfits};
 use crate::options::ShownKind;
 use crate::tree::deferred::Writes;
-use crate::tree::policy::journal_limit;
 use crate::tree::shown::runs;
 use crate::tree::tuning::{
     MOST_BATCH, MOST_DEFERRED, MOST_OPS, MOST_WAITING, SPARE_BLOCKS, SWEEP_BATCH, SYNC_BYTES,
@@ -101,12 +100,6 @@ impl TreeVolume {
                     || self.waiting.deferred.len() > MOST_WAITING
             }
         }
-    }
-
-    /// Whether a sync may still be a record of the journal.
-    fn is_short_journal(&self) -> bool {
-        let progress = self.progress();
-        progress.journal < journal_limit(progress.stored)
     }
 
     /// The most deferred turns.
@@ -287,7 +280,7 @@ impl BlockSpace for TreeVolume {
                 Some(writes) if bytes == 0 && !volume.waiting.root_changed => {
                     volume.waiting.unsynced = Some(writes);
                 }
-                Some(writes) if volume.is_short_journal() => {
+                Some(writes) if volume.progress().syncs_to_journal() => {
                     volume.record_sync(&writes, volume.least_sync(bytes))?;
                     volume.waiting.unsynced = Some(writes);
                     volume.forget_unsynced();
