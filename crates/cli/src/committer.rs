@@ -1,7 +1,7 @@
 //! Commits during a long command: memory stays bounded and a crash loses little.
 
 use anyhow::Result;
-use oblivio_serve::CHANGE_BYTES;
+use oblivio_volume::CHANGE_BYTES;
 use oblivio_volume::fs::FileSystem;
 use std::time::{Duration, Instant};
 

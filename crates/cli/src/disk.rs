@@ -9,22 +9,19 @@ use crate::recorder::Recorder;
 use crate::signals;
 use crate::unobserved;
 use anyhow::{Context, Result};
-use oblivio_serve::Pulse;
 use oblivio_serve::layers::layers;
-use oblivio_serve::nbd::OnRequest;
+use oblivio_serve::nbd::Options;
 use oblivio_serve::watch::Holds;
 use oblivio_store::Store;
 use oblivio_volume::disk::Disk;
 use signal_hook::iterator::Signals;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A disk ready to be served.
 pub struct Opened {
     pub disk: Disk,
-    /// Grows while the store makes progress.
-    pub pulse: Pulse,
-    /// Reports each request to `oblivio watch`.
-    pub on_request: OnRequest,
+    pub options: Options,
     pub signals: Signals,
     pub recorder: Option<Recorder>,
 }
@@ -61,8 +58,15 @@ pub fn open(args: &ServeArgs, store: Arc<dyn Store>) -> Result<Opened> {
     let signals = signals::catch()?;
     publisher.describe(&volume.info()?, Holds::Disk);
     let disk = Disk::open(Box::new(volume)).with_context(|| args.volume.display().to_string())?;
-    let on_request: OnRequest = Arc::new(move |event| publisher.ordinary(event));
-    Ok(Opened { disk, pulse, on_request, signals, recorder })
+    let options = Options {
+        read_only: args.read_only,
+        commit_every: Duration::from_secs(args.commit_every),
+        paced: args.open.pace.is_some(),
+        timeout: Duration::from_secs(args.timeout),
+        on_request: Some(Arc::new(move |event| publisher.ordinary(event))),
+        pulse,
+    };
+    Ok(Opened { disk, options, signals, recorder })
 }
 
 /// Prints `line`, which says where the disk is served.

@@ -7,8 +7,7 @@ use crate::human;
 use crate::recorder::Recorder;
 use crate::signals;
 use anyhow::Result;
-use oblivio_serve::nbd::{self, Guard, Listener, Options, Place};
-use std::time::Duration;
+use oblivio_serve::nbd::{self, Guard, Listener, Place};
 
 /// Runs `oblivio nbd`.
 pub fn run(args: &NbdArgs) -> Result<()> {
@@ -18,7 +17,7 @@ pub fn run(args: &NbdArgs) -> Result<()> {
         (Some(cert), Some(key)) => Some(nbd::tls_config(cert, key, args.tls_client_ca.as_deref())?),
         _ => None,
     };
-    let Opened { disk, pulse, on_request, signals, recorder } = disk::open(serve, store)?;
+    let Opened { disk, options, signals, recorder } = disk::open(serve, store)?;
     let size = human::size(disk.size());
     let mut listener = Listener::open(&place)?;
     if let Some(tls) = tls {
@@ -27,14 +26,6 @@ pub fn run(args: &NbdArgs) -> Result<()> {
     let shown = match &place {
         Place::Socket(path) => path.display().to_string(),
         Place::Address(address) => listener.address().unwrap_or(*address).to_string(),
-    };
-    let options = Options {
-        read_only: serve.read_only,
-        commit_every: Duration::from_secs(serve.commit_every),
-        paced: serve.open.pace.is_some(),
-        timeout: Duration::from_secs(serve.timeout),
-        on_request: Some(on_request),
-        pulse,
     };
     let serving = nbd::serve(disk, listener, options)?;
     let volume = serve.volume.display();

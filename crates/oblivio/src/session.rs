@@ -1,14 +1,13 @@
 //! What a volume and its open files share: the file system or disk, until it is closed.
 
 use crate::error::{Error, Result};
+use oblivio_volume::CHANGE_BYTES;
 use oblivio_volume::fs::FileSystem;
 use std::fmt;
 use std::sync::{Mutex, PoisonError, RwLock};
 
 /// Bytes that are changed before a commit comes by itself: it bounds memory.
 const COMMIT_BYTES: u64 = 64 << 20;
-/// The weight of a change of names alone: about the size of its metadata.
-const CHANGE_BYTES: u64 = 4 << 10;
 
 /// What a session works on.
 pub(crate) trait Medium: Sized {

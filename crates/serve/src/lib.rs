@@ -28,4 +28,3 @@ pub mod watch;
 
 pub use error::{Error, Result, Unsafe};
 pub use queue::Pulse;
-pub use server::CHANGE_BYTES;

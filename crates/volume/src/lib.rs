@@ -19,7 +19,7 @@ pub mod tree;
 mod trust;
 mod volume;
 
-pub use block::{BlockReader, BlockSpace, Least, ROOT_BYTES};
+pub use block::{BlockReader, BlockSpace, CHANGE_BYTES, Least, ROOT_BYTES};
 pub use engine::{EngineEntry, EngineVolume, Opening, PublicHeader, VolumeInfo, make, open_as};
 pub use environment::{Clock, Environment, SimulatedClock, SystemClock};
 pub use error::{Error, Result};

@@ -7,8 +7,10 @@
 use super::readers::{self, Readers};
 use super::request::{Answer, OnRequest, Op, Queue, Request, Slot, errno_of, tell};
 use super::wire::Errno;
-use crate::server::{CHANGE_BYTES, Habits, Upkeep};
-use oblivio_volume::Result;
+use crate::error::Result;
+use crate::queue::Pulse;
+use crate::server::{Habits, Running, Upkeep};
+use oblivio_volume::CHANGE_BYTES;
 use oblivio_volume::disk::Disk;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +27,35 @@ const ADVICE: &str = "nothing more is read or written until the disk is served a
                       is; then end this server, as its clients let go, and start it again. If it \
                       fails again, `oblivio check VOLUME` says what is damaged; restore a backup \
                       then";
+
+/// The parameters of serving a disk.
+pub struct Options {
+    /// Whether changes are refused.
+    pub read_only: bool,
+    /// The longest time between a change and its commit.
+    pub commit_every: Duration,
+    /// Whether the volume works at a pace.
+    pub paced: bool,
+    /// How long a request waits for a store that makes no progress.
+    pub timeout: Duration,
+    /// Observes each request, to show what ordinary encryption would reveal.
+    pub on_request: Option<OnRequest>,
+    /// Grows while the store makes progress.
+    pub pulse: Pulse,
+}
+
+/// Starts the server of a disk, for any kind of client.
+///
+/// # Errors
+/// No thread is to be had.
+pub fn start(disk: Disk, options: Options) -> Result<(Arc<Queue>, Running)> {
+    let Options { commit_every, paced, timeout, on_request, pulse, read_only: _ } = options;
+    let queue = Arc::new(Queue::new(timeout, pulse));
+    let settings = Settings { commit_every, paced, on_request };
+    let server = Server::new(disk, Arc::clone(&queue), settings);
+    let running = Running::start(&queue, move || server.run())?;
+    Ok((queue, running))
+}
 
 /// The server's parameters.
 pub struct Settings {
@@ -52,7 +83,7 @@ impl Server {
     }
 
     /// Serves until the queue is closed, then commits and gives the volume back.
-    pub fn run(mut self) -> Result<()> {
+    pub fn run(mut self) -> oblivio_volume::Result<()> {
         let readers = self.disk.reader().filter(|reader| !reader.saves_memory());
         let readers = readers.map_or_else(Readers::none, |reader| {
             let hook = self.on_request.as_ref();

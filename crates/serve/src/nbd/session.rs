@@ -2,13 +2,12 @@
 
 use super::listen::{Conn, Listener};
 use super::negotiation::{Export, choose, negotiate, until_tls};
-use super::request::{OnRequest, Queue};
-use super::server::{Server, Settings};
+use super::request::Queue;
+use super::server::{Options, start};
 use super::tls::{self, Hurried};
 use super::transmission::transmit;
 use crate::error::Result;
 use crate::log;
-use crate::queue::Pulse;
 use crate::server::Running;
 use crate::strangers::Strangers;
 use oblivio_volume::disk::Disk;
@@ -30,22 +29,6 @@ const MOST_STRANGERS: usize = 128;
 const NEGOTIATION: Duration = Duration::from_secs(30);
 /// A pause when the system cannot accept one more connection.
 const BREATH: Duration = Duration::from_millis(100);
-
-/// The parameters of serving a disk.
-pub struct Options {
-    /// Whether changes are refused.
-    pub read_only: bool,
-    /// The longest time between a change and its commit.
-    pub commit_every: Duration,
-    /// Whether the volume works at a pace.
-    pub paced: bool,
-    /// How long a request waits for a store that makes no progress.
-    pub timeout: Duration,
-    /// Observes each request, to show what ordinary encryption would reveal.
-    pub on_request: Option<OnRequest>,
-    /// Grows while the store makes progress.
-    pub pulse: Pulse,
-}
 
 /// All connections.
 struct Clients {
@@ -129,17 +112,8 @@ pub fn serve(disk: Disk, listener: Listener, options: Options) -> Result<Serving
         read_only: options.read_only,
         little: disk.reader().is_some_and(|reader| reader.saves_memory()),
     };
-    let queue = Arc::new(Queue::new(options.timeout, options.pulse));
+    let (queue, server) = start(disk, options)?;
     let (clients, listener) = (Arc::new(Clients::default()), Arc::new(listener));
-
-    let settings = Settings {
-        commit_every: options.commit_every,
-        paced: options.paced,
-        on_request: options.on_request,
-    };
-    let server = Server::new(disk, Arc::clone(&queue), settings);
-    let server = Running::start(&queue, move || server.run())?;
-
     let serving = Serving { queue, clients, listener, server };
     let ending = serving.ending();
     thread::Builder::new().name("nbd clients".into()).spawn(move || ending.accept(export))?;

@@ -1,7 +1,8 @@
 //! A disk served by the process that uses it, over any blocks of that process.
 
 use super::listen::{Listener, Place};
-use super::session::{Options, Serving, serve};
+use super::server::Options;
+use super::session::{Serving, serve};
 use crate::ending::GRACE;
 use crate::error::Result;
 use crate::queue::Pulse;

@@ -11,7 +11,7 @@ use crate::log;
 use crate::queue::{Queue, Refusal, Request, Taken};
 use oblivio_volume::disk::Disk;
 use oblivio_volume::fs::FileSystem;
-use oblivio_volume::{Error, Result};
+use oblivio_volume::{CHANGE_BYTES, Error, Result};
 pub use running::Running;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,9 +22,6 @@ pub const READ_BYTES: u64 = 16 << 20;
 /// Limit of the bytes in one commit: more than a tree volume takes before it wants a commit, which
 /// then comes where it has least to write.
 const COMMIT_BYTES: u64 = 96 << 20;
-
-/// The weight of one change of the tree in a commit: about the size of its metadata.
-pub const CHANGE_BYTES: u64 = 4 << 10;
 
 /// Settled changes wait at least this many times the duration of the last commit. Where commits are
 /// expensive, a program with occasional changes must not spend its time on them.

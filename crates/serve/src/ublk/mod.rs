@@ -8,7 +8,7 @@ mod session;
 mod stop;
 
 pub use fault::Fault;
-pub use session::{Options, Serving, serve};
+pub use session::{Serving, serve};
 pub use stop::until_ended;
 
 use crate::error::Result;

@@ -2,9 +2,9 @@
 
 use super::fault::Fault;
 use crate::error::{Doing, Error, Result};
-use crate::nbd::request::{Answer, OnRequest, Op, Queue};
-use crate::nbd::server::{Server, Settings};
-use crate::queue::Pulse;
+use crate::nbd::Options;
+use crate::nbd::request::{Answer, Op, Queue};
+use crate::nbd::server::start;
 use crate::server::Running;
 use oblivio_ublk::{self as ublk, Answers, Device, Parameters};
 use oblivio_volume::disk::Disk;
@@ -13,25 +13,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
-
-/// The parameters of serving a disk.
-pub struct Options {
-    /// The smallest read or write in bytes; `None` for 4096, if the size allows it.
-    pub block_size: Option<u32>,
-    /// Whether changes are refused.
-    pub read_only: bool,
-    /// The longest time between a change and its commit.
-    pub commit_every: Duration,
-    /// Whether the volume works at a pace.
-    pub paced: bool,
-    /// How long a request waits for a store that makes no progress.
-    pub timeout: Duration,
-    /// Observes each request, to show what ordinary encryption would reveal.
-    pub on_request: Option<OnRequest>,
-    /// Grows while the store makes progress.
-    pub pulse: Pulse,
-}
 
 /// A disk being served.
 pub struct Serving {
@@ -49,9 +30,10 @@ impl Serving {
     }
 }
 
-/// Makes the device and serves it on threads of its own.
-pub fn serve(disk: Disk, options: Options) -> Result<Serving> {
-    let parameters = parameters(&disk, options.block_size, options.read_only)?;
+/// Makes the device and serves it on threads of its own. `block_size` is its smallest read or write
+/// in bytes; `None` for 4096, if the size allows it.
+pub fn serve(disk: Disk, block_size: Option<u32>, options: Options) -> Result<Serving> {
+    let parameters = parameters(&disk, block_size, options.read_only)?;
     let device = Arc::new(Device::add(&parameters).map_err(explain)?);
     let (kernel, answers) = match device.queue() {
         Ok(queue) => queue,
@@ -61,14 +43,7 @@ pub fn serve(disk: Disk, options: Options) -> Result<Serving> {
             return Err(explain(error));
         }
     };
-    let queue = Arc::new(Queue::new(options.timeout, options.pulse));
-    let settings = Settings {
-        commit_every: options.commit_every,
-        paced: options.paced,
-        on_request: options.on_request,
-    };
-    let server = Server::new(disk, Arc::clone(&queue), settings);
-    let server = Running::start(&queue, move || server.run())?;
+    let (queue, server) = start(disk, options)?;
 
     let (tell, first) = channel();
     let (asked, ended) = (Arc::clone(&queue), tell.clone());

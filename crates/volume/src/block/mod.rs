@@ -216,3 +216,7 @@ pub(crate) fn refuse_misfits(ops: &[BlockOp], blocks: u64, block_bytes: usize) -
 
 /// The most bytes that [`BlockSpace::root`] holds.
 pub const ROOT_BYTES: usize = 1024;
+
+/// What a change of names or attributes counts in the bytes that a caller changes between two
+/// commits: about the size of its metadata.
+pub const CHANGE_BYTES: u64 = 4 << 10;

@@ -2,7 +2,8 @@
 
 use super::super::super::certificates;
 use super::super::super::listen::{Guard, Listener, Place};
-use super::super::super::session::{Options, Serving, serve};
+use super::super::super::server::Options;
+use super::super::super::session::{Serving, serve};
 use super::super::super::wire::{option as opt, reply};
 use super::super::authority::{Authority, Identity};
 use super::super::{disk, option, request};
