@@ -99,7 +99,7 @@ fn journal_records(input: &mut Input<'_>) -> Vec<Record> {
             if !seed.is_multiple_of(3) {
                 return Record::Intent(Intent {
                     seed,
-                    ids: (0..count).map(|id| id ^ seed).collect(),
+                    ids: (0..count).map(|id| BlockId(id ^ seed)).collect(),
                 });
             }
             let mut writes = Writes::default();

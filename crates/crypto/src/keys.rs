@@ -68,11 +68,6 @@ impl MasterKey {
         Prf::new(self.derive(labels::LABEL_PRF, volume))
     }
 
-    /// The MAC over blocks.
-    pub fn block_mac(&self, volume: VolumeId) -> Mac {
-        Mac::new(self.derive(labels::BLOCK_MAC, volume))
-    }
-
     /// The MAC over the volume header.
     pub fn header_mac(&self, volume: VolumeId) -> Mac {
         Mac::new(self.derive(labels::HEADER_MAC, volume))
@@ -101,7 +96,6 @@ mod tests {
         ];
         let mut keys: Vec<_> = roots.iter().map(|root| *root.expose()).collect();
         keys.push(*master.label_prf(volume).key());
-        keys.push(*master.block_mac(volume).key());
         keys.push(*master.header_mac(volume).key());
         keys
     }
@@ -117,7 +111,7 @@ mod tests {
             }
             seen.insert(*master.expose());
         }
-        assert_eq!(seen.len(), 2 * (2 * 10 + 1));
+        assert_eq!(seen.len(), 2 * (2 * 9 + 1));
     }
 
     #[test]

@@ -21,8 +21,6 @@ pub const FILL_ROOT: &str = "oblivio v1 2026 filling";
 pub const SEAL_MASK: &str = "oblivio v1 2026 hidden salts and counters";
 /// Key of the PRF that draws block labels.
 pub const LABEL_PRF: &str = "oblivio v1 2026 block labels";
-/// Key of the MAC over blocks (PMMAC).
-pub const BLOCK_MAC: &str = "oblivio v1 2026 block authentication";
 /// Key of the MAC over the volume header.
 pub const HEADER_MAC: &str = "oblivio v1 2026 header authentication";
 /// From a stretched passphrase to a slot's key and commitment.
@@ -33,7 +31,7 @@ pub const TEST_ENTROPY: &str = "oblivio v1 2026 TEST ONLY entropy";
 pub const TEST_KEY: &str = "oblivio v1 2026 TEST ONLY key";
 
 /// All labels above, for the distinctness test and for auditors.
-pub const ALL: [&str; 14] = [
+pub const ALL: [&str; 13] = [
     BUCKET_ROOT,
     STATE_ROOT,
     COMMIT_ROOT,
@@ -43,7 +41,6 @@ pub const ALL: [&str; 14] = [
     FILL_ROOT,
     SEAL_MASK,
     LABEL_PRF,
-    BLOCK_MAC,
     HEADER_MAC,
     SLOT_KEY,
     TEST_ENTROPY,

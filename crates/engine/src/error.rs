@@ -1,6 +1,6 @@
 //! Engine errors.
 
-use crate::{BucketId, TreeId};
+use crate::{Address, BucketId};
 use oblivio_crypto::CryptoError;
 
 /// An engine's error.
@@ -10,10 +10,8 @@ pub enum EngineError {
     #[error("{0}")]
     Invalid(String),
     /// A bucket differs from the last one written.
-    #[error("bucket {} of tree {} is not what was written: {reason}", bucket.0, tree.0)]
+    #[error("bucket {} is not what was written: {reason}", bucket.0)]
     Tampered {
-        /// The tree.
-        tree: TreeId,
         /// The bucket.
         bucket: BucketId,
         /// The check that failed.
@@ -30,8 +28,8 @@ pub enum EngineError {
         reason: &'static str,
     },
     /// A block failed its own check (PMMAC, Freecursive §6).
-    #[error("block {0} is not what was written last")]
-    TamperedBlock(u64),
+    #[error("block {} is not what was written last", .0.0)]
+    TamperedBlock(Address),
     /// The engine's stored state does not parse.
     #[error("engine state: {0}")]
     State(&'static str),

@@ -18,7 +18,7 @@ mod work;
 
 pub use driver::{Carrier, Lend, advance, carry_out};
 pub use error::{EngineError, Result};
-pub use ids::{BlockId, BucketId, Label, Leaf, Level, TreeId};
+pub use ids::{Address, BlockId, BucketId, Label, Leaf, Level};
 pub use ops::{Action, BlockAnswer, BlockOp};
 pub use step::{Data, Extent, Job, Piece, Read, SealedBucket, Step, Write};
 pub use work::Part;

@@ -4,7 +4,7 @@
 use crate::memory::Batches;
 use crate::{
     Action, BlockAnswer, BlockOp, BucketId, Data, EngineError, Extent, Job, Read, Result, Step,
-    TreeId, Write,
+    Write,
 };
 use oblivio_crypto::{
     Kind, Place, SEAL_HEADER, SEAL_OVERHEAD, Sealer, TAG_BYTES, Tag, VolumeId, tag_of,
@@ -77,7 +77,7 @@ impl Linear {
             if !current || self.sealer.open(&place, bytes).is_err() {
                 let bucket = BucketId(place.index);
                 let reason = "it is not the version written last";
-                return Err(EngineError::Tampered { tree: TreeId::DATA, bucket, reason });
+                return Err(EngineError::Tampered { bucket, reason });
             }
         }
         Ok(())
@@ -121,7 +121,7 @@ impl Job for LinearBatch {
             self.phase = Phase::Reading;
             if engine.stored {
                 let (extents, into) = (&self.extents[..], &mut self.buf[..]);
-                let read = Read { tree: TreeId::DATA, extents, into, shown: &[], scheduled: 0 };
+                let read = Read { extents, into, shown: &[], scheduled: 0 };
                 return Ok(Step::Read(read));
             }
         } else if matches!(self.phase, Phase::Writing) {
@@ -137,7 +137,7 @@ impl Job for LinearBatch {
         engine.seal_all(&mut self.buf)?;
         self.phase = Phase::Writing;
         let (extents, data) = (&self.extents[..], Data::Together(&self.buf));
-        Ok(Step::Write(Write { tree: TreeId::DATA, extents, data }))
+        Ok(Step::Write(Write { extents, data }))
     }
 }
 

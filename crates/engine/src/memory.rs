@@ -2,8 +2,8 @@
 //! benchmarks.
 
 use crate::{
-    BlockAnswer, BlockOp, BucketId, Carrier, EngineError, Extent, Job, Leaf, Read, Result, TreeId,
-    Write, carry_out,
+    BlockAnswer, BlockOp, BucketId, Carrier, EngineError, Extent, Job, Leaf, Read, Result, Write,
+    carry_out,
 };
 use std::collections::BTreeMap;
 
@@ -11,16 +11,16 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seen {
     /// The engine showed these paths and read these buckets.
-    Read(TreeId, Vec<Leaf>, Vec<BucketId>),
+    Read(Vec<Leaf>, Vec<BucketId>),
     /// The engine wrote these buckets.
-    Write(TreeId, Vec<BucketId>),
+    Write(Vec<BucketId>),
 }
 
 /// Buckets in memory, and the trace of accesses to them.
 #[derive(Clone, Default)]
 pub struct MemoryBuckets {
     /// The sealed buckets.
-    pub buckets: BTreeMap<(TreeId, BucketId), Vec<u8>>,
+    pub buckets: BTreeMap<BucketId, Vec<u8>>,
     /// The trace, if [`Self::keep_trace`] is set.
     pub trace: Vec<Seen>,
     /// Whether to keep the trace.
@@ -70,12 +70,11 @@ impl Carrier for MemoryBuckets {
     type Error = EngineError;
 
     fn read(&mut self, mut read: Read<'_>) -> Result<()> {
-        let tree = read.tree;
         if self.keep_trace {
-            self.trace.push(Seen::Read(tree, read.shown.to_vec(), numbers(read.extents)));
+            self.trace.push(Seen::Read(read.shown.to_vec(), numbers(read.extents)));
         }
         for (extent, part) in read.parts() {
-            match self.buckets.get(&(tree, BucketId(extent.offset))) {
+            match self.buckets.get(&BucketId(extent.offset)) {
                 Some(stored) if stored.len() == part.len() => part.copy_from_slice(stored),
                 // A dropped or cut bucket reads as zeros, which open nowhere.
                 _ => part.fill(0),
@@ -86,10 +85,10 @@ impl Carrier for MemoryBuckets {
 
     fn write(&mut self, write: Write<'_>) -> Result<()> {
         for piece in write.parts() {
-            self.buckets.insert((write.tree, BucketId(piece.extent.offset)), piece.data.to_vec());
+            self.buckets.insert(BucketId(piece.extent.offset), piece.data.to_vec());
         }
         if self.keep_trace {
-            self.trace.push(Seen::Write(write.tree, numbers(write.extents)));
+            self.trace.push(Seen::Write(numbers(write.extents)));
         }
         Ok(())
     }

@@ -6,7 +6,7 @@
 //! exactly the store's view: tests check obliviousness on that list, a crash is the list cut short,
 //! and one engine serves any kind of store.
 
-use crate::{Leaf, Part, Result, TreeId};
+use crate::{Leaf, Part, Result};
 use std::sync::Arc;
 
 /// A sealed bucket. A writer may hold on to it; a copy would cost as much as sealing did.
@@ -47,8 +47,6 @@ pub enum Step<'j> {
 /// A read. It may be empty: everything is in memory then.
 #[derive(Debug)]
 pub struct Read<'j> {
-    /// The tree of these buckets.
-    pub tree: TreeId,
     /// What to read, ascending.
     pub extents: &'j [Extent],
     /// The buffer, of their total length: one after the other.
@@ -62,8 +60,6 @@ pub struct Read<'j> {
 /// A write.
 #[derive(Debug)]
 pub struct Write<'j> {
-    /// The tree of these buckets.
-    pub tree: TreeId,
     /// What to write: children before parents, or in the schedule's order.
     pub extents: &'j [Extent],
     /// The bytes.

@@ -71,7 +71,7 @@ fn what_a_flush_would_write_is_written_before_at_no_cost() {
         eviction: Eviction::Scheduled { every: 3 },
         cache_bytes: 1 << 20,
         // No accesses beyond the requested ones.
-        map_format: MapFormat::Counter64,
+        map_format: MapFormat::Flat { bytes: 8 },
         ..TreeConfig::new(64, 1 << 12)
     };
     let run = |batch: u64, expected| {

@@ -3,8 +3,8 @@
 use oblivio_crypto::{SealRoot, Sealer, SeededEntropy, VolumeId};
 use oblivio_engine::linear::Linear;
 use oblivio_engine::memory::{Batches, MemoryBuckets};
-use oblivio_engine::tree::{Eviction, MapFormat, Recursion, TreeConfig, TreeKeys, TreeOram};
-use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp, TreeId, carry_out};
+use oblivio_engine::tree::{Eviction, MapFormat, TreeConfig, TreeKeys, TreeOram};
+use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp, carry_out};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -158,23 +158,16 @@ impl Run {
         assert_eq!(self.engine.live_blocks(), self.model.0.len() as u64);
     }
 
-    fn is_never_stored(&self) -> bool {
-        matches!(self.config.recursion, Recursion::Separate { .. })
-    }
-
     /// A checkpoint at every fourth commit, else a delta.
     fn commit(&mut self) {
         flush(&mut self.engine, &mut self.store);
-        if self.is_never_stored() {
-            return;
-        }
         for bucket in self.engine.dropped() {
-            self.store.buckets.remove(&(TreeId::DATA, bucket));
+            self.store.buckets.remove(&(bucket));
         }
         let mut state = Vec::new();
         if self.states.len().is_multiple_of(4) {
             self.states.clear();
-            self.engine.checkpoint(&mut state).expect("one tree");
+            self.engine.checkpoint(&mut state);
         } else {
             self.engine.delta(&mut state);
         }
@@ -190,7 +183,7 @@ impl Run {
             return;
         }
         let mut verifier = self.engine.verifier();
-        for ((_, bucket), bytes) in &self.store.buckets {
+        for (bucket, bytes) in &self.store.buckets {
             verifier.check(*bucket, &mut bytes.clone()).expect("what was written");
         }
         verifier.finish().expect("none is missing");
@@ -219,36 +212,24 @@ fn any_config() -> impl Strategy<Value = TreeConfig> {
         (1u32..4).prop_map(|every| Eviction::Scheduled { every }),
     ];
     let map = prop_oneof![
-        Just(MapFormat::Label32),
-        Just(MapFormat::Counter64),
+        Just(MapFormat::Flat { bytes: 4 }),
+        Just(MapFormat::Flat { bytes: 8 }),
         (1u32..=4).prop_map(|individual_bits| MapFormat::Compressed { individual_bits }),
         Just(MapFormat::Compressed { individual_bits: 14 }),
     ];
     let on_chip = prop_oneof![Just(usize::MAX), Just(128usize), Just(0)];
     let cache = prop_oneof![Just(0usize), Just(3000), Just(1 << 20)];
-    (eviction, map, on_chip, cache, any::<[bool; 4]>(), 1usize..3, 3usize..6).prop_map(
-        |(
-            eviction,
-            map_format,
-            on_chip_bytes,
-            cache_bytes,
-            [pmmac, tag_tree, separate, steps],
-            ways,
-            z,
-        )| {
-            let recursion = if separate && map_format == MapFormat::Label32 {
-                Recursion::Separate { map_block_bytes: 32 }
-            } else {
-                Recursion::Unified { plb_bytes: 4 * BYTES, plb_ways: ways }
-            };
+    (eviction, map, on_chip, cache, any::<[bool; 3]>(), 1usize..3, 3usize..6).prop_map(
+        |(eviction, map_format, on_chip_bytes, cache_bytes, [pmmac, tag_tree, steps], ways, z)| {
             TreeConfig {
                 eviction,
                 map_format,
                 on_chip_bytes,
                 cache_bytes,
-                recursion,
+                plb_bytes: 4 * BYTES,
+                plb_ways: ways,
                 tag_tree,
-                pmmac: pmmac && map_format != MapFormat::Label32,
+                pmmac,
                 blocks_per_bucket: z,
                 leaf_steps: steps && z <= 4,
                 fill_percent: 40,
@@ -299,7 +280,6 @@ proptest! {
             1..8,
         ),
     ) {
-        prop_assume!(!matches!(config.recursion, Recursion::Separate { .. }));
         let mut engine = tree(config);
         engine.grow(BLOCKS).expect("within the capacity");
         engine.set_size_class(BLOCKS).expect("within the capacity");
@@ -315,7 +295,7 @@ proptest! {
         engine.set_size_class(class).expect("idle");
         flush(&mut engine, &mut store);
         let mut state = Vec::new();
-        engine.checkpoint(&mut state).expect("one tree");
+        engine.checkpoint(&mut state);
         let mut committed = store.clone();
         store.trace.clear();
         let mut intents = Vec::new();
@@ -334,7 +314,7 @@ proptest! {
         let mut again = tree(config);
         again.restore(&state).expect("what was written");
         let mut same = Vec::new();
-        again.checkpoint(&mut same).expect("one tree");
+        again.checkpoint(&mut same);
         prop_assert_eq!(same, state);
         committed.trace.clear();
         for intent in &intents {
@@ -343,7 +323,7 @@ proptest! {
         }
         let leaves = |trace: &[oblivio_engine::memory::Seen]| -> Vec<oblivio_engine::Leaf> {
             trace.iter().flat_map(|seen| match seen {
-                oblivio_engine::memory::Seen::Read(_, leaves, _) => leaves.clone(),
+                oblivio_engine::memory::Seen::Read(leaves, _) => leaves.clone(),
                 _ => Vec::new(),
             }).collect()
         };

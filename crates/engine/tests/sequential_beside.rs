@@ -4,7 +4,7 @@
 mod sequential_run;
 
 use oblivio_engine::sequential::{Flushing, SequentialConfig};
-use oblivio_engine::{BlockId, Carrier, Data, EngineError, Extent, Job, Part, Step, TreeId};
+use oblivio_engine::{BlockId, Carrier, Data, EngineError, Extent, Job, Part, Step};
 use oblivio_testkit::Dice;
 use sequential_run::{Run, Write, config, paged};
 use std::collections::BTreeMap;
@@ -47,7 +47,7 @@ impl Writer {
         if !self.late.is_empty() {
             for (extent, bytes) in self.late.drain(..) {
                 let (extents, data) = (&[extent][..], Data::Together(&bytes));
-                let write = oblivio_engine::Write { tree: TreeId::DATA, extents, data };
+                let write = oblivio_engine::Write { extents, data };
                 Carrier::write(&mut self.run.disk, write).expect("memory");
             }
             return;

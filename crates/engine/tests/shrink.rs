@@ -5,7 +5,7 @@ use oblivio_engine::memory::{MemoryBuckets, Seen};
 use oblivio_engine::tree::{
     Eviction, STASH_BOUND, Shape, TreeConfig, TreeKeys, TreeOram, shape_for,
 };
-use oblivio_engine::{Action, BlockId, BlockOp, BucketId, Leaf, Level, TreeId, carry_out};
+use oblivio_engine::{Action, BlockId, BlockOp, BucketId, Leaf, Level, carry_out};
 use oblivio_testkit::Dice;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -121,8 +121,8 @@ impl Life {
 
     /// Checks that after every leaf's turn, no stored bucket has more slots than the class needs.
     fn check_lengths(&self, shape: Shape) {
-        let geometry = self.engine.config().geometry(0);
-        for ((_, bucket), bytes) in &self.store.buckets {
+        let geometry = self.engine.config().geometry();
+        for (bucket, bytes) in &self.store.buckets {
             let most = if bucket.level() == shape.depth { shape.leaf_slots } else { 4 };
             assert!(bytes.len() <= geometry.bucket_bytes_with(most), "{bucket:?}");
         }
@@ -339,7 +339,7 @@ fn run(events: &[(Event, Vec<u64>)], discards: bool, steps: bool) -> (TreeOram, 
             let dead: Vec<_> = dead.iter().map(|&id| BlockId(id)).collect();
             engine.discard(&dead).expect("addressable");
         }
-        let lens = store.buckets.iter().map(|((_, bucket), bytes)| (bucket.0, bytes.len()));
+        let lens = store.buckets.iter().map(|(bucket, bytes)| (bucket.0, bytes.len()));
         seen.push((std::mem::take(&mut store.trace), lens.collect()));
     }
     (engine, seen)
@@ -372,13 +372,13 @@ proptest! {
                 Event::Batch(ops) => (ops.len() as u64, 0),
                 Event::Maintain(paths) => (0, *paths),
             };
-            let Some(Seen::Read(TreeId::DATA, leaves, read)) = seen.first() else {
+            let Some(Seen::Read(leaves, read)) = seen.first() else {
                 panic!("a batch is one round that reads first");
             };
             let (drawn, scheduled) = onlooker.counts(asked, extra);
             prop_assert_eq!(leaves.len() as u64, drawn + scheduled);
             let written = match seen.get(1) {
-                Some(Seen::Write(_, buckets)) => buckets.clone(),
+                Some(Seen::Write(buckets)) => buckets.clone(),
                 _ => Vec::new(),
             };
             let numbers = |buckets: &[BucketId]| -> Vec<u64> {
@@ -387,7 +387,7 @@ proptest! {
             let expected = onlooker.predict(leaves, drawn);
             prop_assert_eq!((numbers(read), numbers(&written)), expected);
             for (bucket, &slots) in &onlooker.stored {
-                let geometry = engine.config().geometry(0);
+                let geometry = engine.config().geometry();
                 prop_assert_eq!(lens[bucket], geometry.bucket_bytes_with(slots));
             }
         }
@@ -402,7 +402,7 @@ proptest! {
         prop_assert_eq!(seen_with, seen_without);
         let sizes = |engine: &TreeOram| {
             let (mut state, mut delta) = (Vec::new(), Vec::new());
-            engine.checkpoint(&mut state).expect("one tree");
+            engine.checkpoint(&mut state);
             engine.delta(&mut delta);
             (state.len(), delta.len())
         };
@@ -427,7 +427,7 @@ fn no_label_is_shown_twice() {
         store.trace.clear();
         let ops = ids.iter().map(|&id| op(id, round % 3 == 0)).collect();
         store.access(&mut engine, ops).expect("sound");
-        let Some(Seen::Read(_, leaves, _)) = store.trace.first() else { panic!("it reads") };
+        let Some(Seen::Read(leaves, _)) = store.trace.first() else { panic!("it reads") };
         let depth = engine.depth().0;
         for (id, leaf) in ids.iter().zip(leaves) {
             *shown.entry((*id, leaf.0 >> (depth - 20))).or_insert(0) += 1;

@@ -3,8 +3,7 @@
 use anyhow::Result;
 use oblivio_engine::memory::Batches;
 use oblivio_engine::{
-    BlockAnswer, BlockOp, BucketId, Carrier, EngineError, Extent, Leaf, Read, TreeId, Write,
-    carry_out,
+    BlockAnswer, BlockOp, BucketId, Carrier, EngineError, Extent, Leaf, Read, Write, carry_out,
 };
 use std::collections::HashMap;
 
@@ -12,15 +11,15 @@ use std::collections::HashMap;
 const DENSE: u64 = 1 << 26;
 const NOWHERE: u32 = u32::MAX;
 
-/// The buckets of one tree.
+/// Buckets by their index.
 #[derive(Default)]
-struct TreeBuckets {
+struct Table {
     dense: Vec<u32>,
     sparse: HashMap<u64, u32>,
     stored: Vec<Vec<u8>>,
 }
 
-impl TreeBuckets {
+impl Table {
     fn find(&self, bucket: u64) -> Option<u32> {
         if bucket < DENSE {
             self.dense.get(bucket as usize).copied().filter(|&slot| slot != NOWHERE)
@@ -51,7 +50,7 @@ impl TreeBuckets {
 /// Buckets in memory, and traffic counters.
 #[derive(Default)]
 pub struct LabBuckets {
-    trees: Vec<TreeBuckets>,
+    table: Table,
     /// Bytes read.
     pub bytes_read: u64,
     /// Bytes written.
@@ -94,15 +93,14 @@ impl LabBuckets {
     }
 
     /// The stored bytes of a bucket, to tamper with.
-    pub fn bucket_mut(&mut self, tree: TreeId, bucket: BucketId) -> Option<&mut [u8]> {
-        let tree = self.trees.get_mut(tree.0 as usize)?;
-        let slot = tree.find(bucket.0)?;
-        Some(&mut tree.stored[slot as usize])
+    pub fn bucket_mut(&mut self, bucket: BucketId) -> Option<&mut [u8]> {
+        let slot = self.table.find(bucket.0)?;
+        Some(&mut self.table.stored[slot as usize])
     }
 
     /// Bytes of all buckets that were ever stored.
     pub fn bytes_stored(&self) -> u64 {
-        self.trees.iter().flat_map(|tree| &tree.stored).map(|bytes| bytes.len() as u64).sum()
+        self.table.stored.iter().map(|bytes| bytes.len() as u64).sum()
     }
 
     /// No buckets, with the leaves shown.
@@ -124,14 +122,6 @@ impl LabBuckets {
     pub fn reset_counts(&mut self) {
         (self.bytes_read, self.bytes_written, self.reads, self.writes) = (0, 0, 0, 0);
     }
-
-    fn tree(&mut self, tree: TreeId) -> &mut TreeBuckets {
-        let at = tree.0 as usize;
-        if at >= self.trees.len() {
-            self.trees.resize_with(at + 1, TreeBuckets::default);
-        }
-        &mut self.trees[at]
-    }
 }
 
 impl Carrier for LabBuckets {
@@ -151,10 +141,10 @@ impl Carrier for LabBuckets {
         if let Some(steps) = &mut self.steps {
             steps.push((read.extents.to_vec(), false));
         }
-        let tree = self.tree(read.tree);
+        let table = &mut self.table;
         for (extent, part) in read.parts() {
-            match tree.find(extent.offset) {
-                Some(slot) => part.copy_from_slice(&tree.stored[slot as usize][..part.len()]),
+            match table.find(extent.offset) {
+                Some(slot) => part.copy_from_slice(&table.stored[slot as usize][..part.len()]),
                 // Zeros fail to open at every place.
                 None => part.fill(0),
             }
@@ -172,11 +162,11 @@ impl Carrier for LabBuckets {
         if let Some(steps) = &mut self.steps {
             steps.push((write.extents.to_vec(), true));
         }
-        let tree = self.tree(write.tree);
+        let table = &mut self.table;
         for piece in write.parts() {
-            let slot = tree.slot_for(piece.extent.offset) as usize;
-            tree.stored[slot].clear();
-            tree.stored[slot].extend_from_slice(piece.data);
+            let slot = table.slot_for(piece.extent.offset) as usize;
+            table.stored[slot].clear();
+            table.stored[slot].extend_from_slice(piece.data);
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! The engine with a volume's parameters, for experiments that drive an engine without a volume.
 
-use oblivio_engine::tree::{Eviction, Recursion, TreeConfig, buckets_in};
+use oblivio_engine::tree::{Eviction, TreeConfig, buckets_in};
 use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_volume::DEFAULT_MEMORY;
 
@@ -11,11 +11,12 @@ pub fn volume_config(block_bytes: usize, blocks: u64) -> TreeConfig {
         eviction: Eviction::Scheduled { every: 3 },
         leaf_steps: true,
         on_chip_bytes: 64 << 20,
-        recursion: Recursion::Unified { plb_bytes: (4 << 20).max(64 * block_bytes), plb_ways: 8 },
+        plb_bytes: (4 << 20).max(64 * block_bytes),
+        plb_ways: 8,
         ..TreeConfig::new(block_bytes, blocks)
     };
     let map = config.map_format.bytes_for(blocks.min(32 << 20));
-    let buckets = buckets_in(config.depth(0, blocks)) as usize;
+    let buckets = buckets_in(config.depth(blocks)) as usize;
     let known = 2 * map + buckets * 14;
     TreeConfig { cache_bytes: (DEFAULT_MEMORY / 4 * 3).saturating_sub(known), ..config }
 }

@@ -41,7 +41,7 @@ fn entries() -> Vec<Entry> {
         name: "oblivio",
         memory: |blocks, block_bytes| {
             let config = defaults::volume_config(block_bytes, blocks);
-            config.tree_bytes(0, blocks) * 5 / 4 + (768 << 20)
+            config.tree_bytes(blocks) * 5 / 4 + (768 << 20)
         },
         make: |blocks, block_bytes| Ok(Box::new(Ours::new(blocks, block_bytes)?)),
     };

@@ -2,10 +2,13 @@
 
 use crate::buckets::LabBuckets;
 use crate::defaults;
+use crate::papers;
+use crate::recursive::{RecursiveConfig, RecursiveOram};
 use crate::report::{Report, Table, bytes, count};
 use crate::workload::Zipf;
 use anyhow::{Result, ensure};
-use oblivio_engine::tree::{Meters, Recursion, TreeConfig, TreeKeys, TreeOram};
+use oblivio_engine::Level;
+use oblivio_engine::tree::{Meters, TreeConfig, TreeKeys, TreeOram};
 use oblivio_testkit::SplitMix64;
 
 /// What to count.
@@ -73,12 +76,45 @@ impl MissStream {
 }
 
 /// A named point.
-struct Point {
-    name: &'static str,
-    config: TreeConfig,
+enum Point {
+    /// The engine so configured.
+    Engine(TreeConfig),
+    /// A tree for each level.
+    Recursive(RecursiveConfig),
 }
 
-fn points(capacity: u64) -> Vec<Point> {
+impl Point {
+    /// Blocks of each level, data first.
+    fn blocks(&self) -> Vec<u64> {
+        match self {
+            Self::Engine(config) => config.blocks_by_level(config.capacity),
+            Self::Recursive(config) => config.blocks_by_level(),
+        }
+    }
+
+    fn on_chip_bytes(&self, entries: u64) -> usize {
+        match self {
+            Self::Engine(config) => config.map_format.bytes_for(entries),
+            Self::Recursive(_) => entries as usize * 4,
+        }
+    }
+
+    fn depth(&self) -> Level {
+        match self {
+            Self::Engine(config) => config.depth(config.capacity),
+            Self::Recursive(config) => RecursiveOram::new(*config).size_of(0).0,
+        }
+    }
+
+    fn measure(&self, args: &Args, local: bool) -> Result<Moved> {
+        match self {
+            Self::Engine(config) => measure(args, *config, local),
+            Self::Recursive(config) => measure_recursive(*config, local),
+        }
+    }
+}
+
+fn points(capacity: u64) -> [(&'static str, Point); 6] {
     let lines = capacity / 64;
     // The paper's limits are for labels as short as the tree allows (17 bits at 4 GiB). Ours are 32
     // bits wide, so the limits are twice as many bytes for equally many entries, and H is the
@@ -88,14 +124,13 @@ fn points(capacity: u64) -> Vec<Point> {
     // At 4 GiB exactly 128 KiB would do with one recursion less than the paper's 4 KiB on-chip.
     let less =
         |config: TreeConfig| TreeConfig { on_chip_bytes: config.on_chip_bytes - 1, ..config };
-    let r_x8 = TreeConfig { on_chip_bytes: 512 << 10, ..TreeConfig::r_x8(64, lines) };
-    vec![
-        Point { name: "Phantom (4 KiB)", config: TreeConfig::phantom(4096, capacity / 4096) },
-        Point { name: "R_X8", config: r_x8 },
-        Point { name: "P_X16", config: wide(TreeConfig::p_x16(64, lines)) },
-        Point { name: "PC_X32", config: less(TreeConfig::pc_x32(64, lines)) },
-        Point { name: "PI_X8", config: TreeConfig::pi_x8(64, lines) },
-        Point { name: "PIC_X32", config: less(TreeConfig::pic_x32(64, lines)) },
+    [
+        ("Phantom (4 KiB)", Point::Engine(papers::phantom(4096, capacity / 4096))),
+        ("R_X8", Point::Recursive(RecursiveConfig::r_x8(lines, 512 << 10))),
+        ("P_X16", Point::Engine(wide(papers::p_x16(64, lines)))),
+        ("PC_X32", Point::Engine(less(papers::pc_x32(64, lines)))),
+        ("PI_X8", Point::Engine(papers::pi_x8(64, lines))),
+        ("PIC_X32", Point::Engine(less(papers::pic_x32(64, lines)))),
     ]
 }
 
@@ -120,7 +155,8 @@ impl Moved {
 pub fn run(args: &Args, write: bool) -> Result<()> {
     let mut report = Report::new("figure7", "Bytes moved per access (Freecursive, Figure 7)");
     report.text(&format!(
-        "The engine itself, with the paper's named configurations: Z = 4, 64-byte blocks, a \
+        "The engine itself, with the paper's named configurations, and for R_X8 its back end under a \
+         plain recursive front end: Z = 4, 64-byte blocks, a \
          direct-mapped PLB of 64 KiB, classic eviction, no bucket cache, no tag tree. The input \
          is a synthetic stream of cache misses: {STREAMS} sequential runs interleaved at random, \
          of {RUN_LINES} lines on average. Each run begins at a random line of a page drawn by \
@@ -130,8 +166,8 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
          PLB. Bytes are whole paths, read and written: (L + 1) buckets each, rounded up to 64 \
          bytes as the paper rounds to 512 bits. For R_X8 they are summed over its trees, each \
          with its own depth and 32-byte map blocks. On-chip maps are as in the paper: R_X8 up to \
-         272 KiB, the others up to 128 KiB. They are scaled to our 32-bit labels where there are \
-         labels; H is the paper's.",
+         272 KiB, the others up to 128 KiB. They are scaled to our 32-bit labels and counters where \
+         the paper has labels; H is the paper's.",
         count(args.warm_up as f64),
         count(args.accesses as f64)
     ));
@@ -153,15 +189,14 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
     ]);
     for &gib in &args.gib {
         let mut baseline: Option<Moved> = None;
-        for Point { name, config } in points(gib << 30) {
-            let local = measure(args, config, true)?;
-            let uniform = measure(args, config, false)?;
+        for (name, point) in points(gib << 30) {
+            let local = point.measure(args, true)?;
+            let uniform = point.measure(args, false)?;
             if name == "R_X8" {
                 baseline = Some(local);
             }
-            let blocks = config.capacity;
-            let entries = config.blocks_by_level(blocks);
-            let on_chip = config.map_format.bytes_for(entries[entries.len() - 1]);
+            let entries = point.blocks();
+            let on_chip = point.on_chip_bytes(entries[entries.len() - 1]);
             let change =
                 |ours: f64, theirs: f64| format!("{:+.0} %", 100.0 * (ours / theirs - 1.0));
             let against = |part: fn(Moved) -> f64| {
@@ -170,8 +205,8 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
             let row = [
                 format!("{gib} GiB"),
                 name.to_owned(),
-                config.levels_of_recursion().to_string(),
-                config.depth(0, blocks).0.to_string(),
+                entries.len().to_string(),
+                point.depth().0.to_string(),
                 bytes(on_chip as u64),
                 count(local.data),
                 count(local.map),
@@ -209,13 +244,10 @@ fn measure(args: &Args, config: TreeConfig, local: bool) -> Result<Moved> {
     let blocks = config.capacity;
     let mut engine = TreeOram::new(config, blocks, TreeKeys::from_seed(1))?;
     let mut store = LabBuckets::new();
-    // Without a PLB every access moves equally much: a few suffice.
-    let separate = matches!(config.recursion, Recursion::Separate { .. });
-    let few = separate || config.levels_of_recursion() == 1;
-    let (warm_up, accesses) = match (few, local) {
-        (true, _) => (0, 512),
-        (false, true) => (args.warm_up, args.accesses),
-        (false, false) => (args.warm_up / 4, args.accesses / 10),
+    let (warm_up, accesses) = match (config.levels_of_recursion(), local) {
+        (1, _) => (0, FEW),
+        (_, true) => (args.warm_up, args.accesses),
+        (_, false) => (args.warm_up / 4, args.accesses / 10),
     };
     let lines_per_block = config.block_bytes as u64 / 64;
     let mut stream = MissStream::new(blocks * lines_per_block, local);
@@ -233,20 +265,34 @@ fn measure(args: &Args, config: TreeConfig, local: bool) -> Result<Moved> {
     let per_access = |total: u64| total as f64 / accesses as f64;
     let map_paths = after.map_paths - before.map_paths;
     let data_paths = after.paths - before.paths - map_paths;
-    let levels = config.levels_of_recursion();
-    let map = if separate {
-        ensure!(map_paths == accesses * (levels as u64 - 1), "one path for each tree");
-        (1..levels).map(|level| path_bytes(&config, level)).sum()
-    } else {
-        per_access(map_paths) * path_bytes(&config, 0)
-    };
-    let data = per_access(data_paths) * path_bytes(&config, 0);
-    Ok(Moved { data, map, map_paths: per_access(map_paths) })
+    let path = path_bytes(config.depth(blocks), config.geometry().bucket_bytes());
+    Ok(Moved {
+        data: per_access(data_paths) * path,
+        map: per_access(map_paths) * path,
+        map_paths: per_access(map_paths),
+    })
 }
 
-/// Bytes of a path of a level's tree, read and written.
-fn path_bytes(config: &TreeConfig, level: usize) -> f64 {
-    let bucket = config.geometry(level).bucket_bytes().next_multiple_of(64);
-    let buckets = config.depth(level, config.capacity).0 as usize + 1;
-    (2 * buckets * bucket) as f64
+fn measure_recursive(config: RecursiveConfig, local: bool) -> Result<Moved> {
+    let mut oram = RecursiveOram::new(config);
+    let mut stream = MissStream::new(config.blocks, local);
+    for access in 0..FEW {
+        oram.access(stream.next(), |content| content[0] = access as u8)?;
+    }
+    let levels = 0..oram.levels();
+    ensure!(levels.clone().all(|level| oram.paths(level) == FEW), "one path for each tree");
+    let bytes = |level: usize| {
+        let (depth, bucket_bytes) = oram.size_of(level);
+        path_bytes(depth, bucket_bytes)
+    };
+    let map_paths = (levels.end - 1) as f64;
+    Ok(Moved { data: bytes(0), map: (1..levels.end).map(bytes).sum(), map_paths })
+}
+
+/// Accesses where every one moves equally much, without a PLB.
+const FEW: u64 = 512;
+
+/// Bytes of a path, read and written.
+fn path_bytes(depth: Level, bucket_bytes: usize) -> f64 {
+    (2 * (depth.0 as usize + 1) * bucket_bytes.next_multiple_of(64)) as f64
 }

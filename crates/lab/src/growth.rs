@@ -58,7 +58,7 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
         for log_blocks in (args.from..=args.to).step_by(args.step) {
             let blocks = 1u64 << log_blocks;
             let config = volume_config(block_bytes, blocks);
-            let needed = config.tree_bytes(0, blocks) as i64 + (1 << 30);
+            let needed = config.tree_bytes(blocks) as i64 + (1 << 30);
             if needed > available() - args.spare_mib * (1 << 20) {
                 report.text(&format!(
                     "2^{log_blocks} blocks of {} need {}, more memory than there was.",

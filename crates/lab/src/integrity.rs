@@ -8,7 +8,7 @@ use crate::growth::fill;
 use crate::report::{Report, Table, bytes, count, median};
 use anyhow::{Result, ensure};
 use oblivio_engine::tree::{Eviction, TreeConfig, TreeKeys, TreeOram};
-use oblivio_engine::{BucketId, Leaf, Level, TreeId};
+use oblivio_engine::{BucketId, Leaf, Level};
 use oblivio_testkit::SplitMix64;
 
 /// What to measure.
@@ -99,7 +99,7 @@ fn hashed(args: &Args, report: &mut Report) -> Result<()> {
         let pmmac = per_access(after.pmmac_bytes - before.pmmac_bytes);
         let tags = per_access(after.tag_tree_bytes - before.tag_tree_bytes);
         let levels = u64::from(depth) + 1;
-        let bucket = config.geometry(0).bucket_bytes() as u64;
+        let bucket = config.geometry().bucket_bytes() as u64;
         // The paths of group remaps are no requests; their share is the same for both.
         let full = (levels * bucket * 2) as f64;
         let ratio = full / pmmac;
@@ -149,7 +149,7 @@ fn price(args: &Args, report: &mut Report) -> Result<()> {
             table.row([
                 bytes(block_bytes as u64),
                 name.to_owned(),
-                format!("{} B", config.geometry(0).bucket_bytes()),
+                format!("{} B", config.geometry().bucket_bytes()),
                 count(warm),
                 format!("{:.1} µs", 1e6 / warm),
                 count(cold),
@@ -257,7 +257,7 @@ fn roll_back(pmmac: bool, tag_tree: bool, trial: u64) -> Result<Option<(u64, u64
     let old = advance(&mut engine, &mut store)?;
     let new = advance(&mut engine, &mut store)?;
     ensure!(!old.is_empty() && old != new, "the bucket was not rewritten");
-    if let Some(bytes) = store.bucket_mut(TreeId::DATA, bucket) {
+    if let Some(bytes) = store.bucket_mut(bucket) {
         bytes.copy_from_slice(&old);
     }
     let mut visits = 0;
@@ -272,5 +272,5 @@ fn roll_back(pmmac: bool, tag_tree: bool, trial: u64) -> Result<Option<(u64, u64
 }
 
 fn stored(store: &mut LabBuckets, bucket: BucketId) -> Vec<u8> {
-    store.bucket_mut(TreeId::DATA, bucket).map(|bytes| bytes.to_vec()).unwrap_or_default()
+    store.bucket_mut(bucket).map(|bytes| bytes.to_vec()).unwrap_or_default()
 }

@@ -19,8 +19,10 @@ mod integrity;
 mod latency;
 mod mapped;
 mod mounted;
+mod papers;
 mod plot;
 mod profile;
+mod recursive;
 mod report;
 #[cfg(feature = "rivals")]
 mod rivals;

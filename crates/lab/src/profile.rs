@@ -8,7 +8,7 @@ use crate::report::{Report, Table, bytes, count, median};
 use anyhow::{Context, Result};
 use oblivio_crypto::{Kind, Place, SealRoot, Sealer, SeededEntropy, VolumeId};
 use oblivio_engine::tree::{TreeKeys, TreeOram};
-use oblivio_engine::{Carrier, Data, Read, SealedBucket, TreeId, Write, carry_out};
+use oblivio_engine::{Carrier, Data, Read, SealedBucket, Write, carry_out};
 use oblivio_testkit::SplitMix64;
 
 /// What to profile.
@@ -87,7 +87,7 @@ fn profile(args: &Args, blocks: u64) -> Result<Vec<String>> {
     }
     store.keep_steps();
     serve(args, &mut engine, &mut store, &mut rng, args.accesses)?;
-    let stride = engine.bucket_bytes(TreeId::DATA);
+    let stride = engine.bucket_bytes();
     let mut steps = store.take_steps();
     // The replay's buckets all have the full length.
     steps.iter_mut().flat_map(|step| &mut step.0).for_each(|extent| extent.bytes = stride as u64);
@@ -183,7 +183,7 @@ impl Replay {
         known.extend(steps.iter().flat_map(|step| step.0.iter().copied()));
         for extent in known {
             let (extents, data) = (&[extent][..], Data::Apart(&replay.written[..1]));
-            replay.store.write(Write { tree: TreeId::DATA, extents, data })?;
+            replay.store.write(Write { extents, data })?;
         }
         Ok(replay)
     }
@@ -192,7 +192,7 @@ impl Replay {
     /// payloads.
     fn run(&mut self, steps: &Steps, pass: usize) -> Result<()> {
         for (extents, written) in steps {
-            let (tree, count) = (TreeId::DATA, extents.len());
+            let count = extents.len();
             if *written {
                 if pass == 2 {
                     self.fill(count);
@@ -201,10 +201,10 @@ impl Replay {
                     self.seal(count)?;
                 }
                 let data = Data::Apart(&self.written[..count]);
-                self.store.write(Write { tree, extents, data })?;
+                self.store.write(Write { extents, data })?;
             } else {
                 let into = &mut self.read[..count * self.stride];
-                let read = Read { tree, extents, into, shown: &[], scheduled: 0 };
+                let read = Read { extents, into, shown: &[], scheduled: 0 };
                 self.store.read(read)?;
                 if pass >= 1 {
                     for part in self.read[..count * self.stride].chunks_mut(self.stride) {

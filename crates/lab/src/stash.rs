@@ -46,7 +46,7 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
         fill_percent: 11,
         ..default
     };
-    ensure!(classic.depth(0, blocks) == Level(args.log_blocks), "N = 2^L");
+    ensure!(classic.depth(blocks) == Level(args.log_blocks), "N = 2^L");
     let mut report = Report::new("stash", "Stash occupancy and what the paths tell");
     report.text(&format!(
         "{} accesses for each of five patterns ({} in all) and configuration, on {}/8 of 2^{} \
@@ -179,7 +179,7 @@ fn observe(args: &Args, config: TreeConfig, blocks: u64, pattern: Pattern) -> Re
         for _ in 0..1024 {
             store.access(&mut engine, vec![defaults::read(warm())])?;
         }
-        let stored = store.bytes_stored() / config.geometry(0).bucket_bytes() as u64;
+        let stored = store.bytes_stored() / config.geometry().bucket_bytes() as u64;
         whole = oblivio_engine::tree::buckets_in(depth) - stored;
     }
     let mut schedule = Schedule::new(config.eviction, &engine)?;

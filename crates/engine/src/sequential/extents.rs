@@ -1,10 +1,10 @@
 //! Lists of parts of the disk.
 
-use crate::{Extent, Read, Step, TreeId};
+use crate::{Extent, Read, Step};
 
 /// A read of these parts.
 pub(super) fn read<'j>(extents: &'j [Extent], into: &'j mut [u8]) -> Step<'j> {
-    Step::Read(Read { tree: TreeId::DATA, extents, into, shown: &[], scheduled: 0 })
+    Step::Read(Read { extents, into, shown: &[], scheduled: 0 })
 }
 
 /// The same parts, with adjacent ones joined. They must be ascending.

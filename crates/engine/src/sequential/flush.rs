@@ -13,7 +13,7 @@ use super::merge_buffer::{Origin, Pick};
 use super::placement::Planned;
 use super::read::ReadBatch;
 use super::sealing::{Content, Sealing};
-use crate::{Data, EngineError, Extent, Job, Part, Result, Step, TreeId, Write};
+use crate::{Data, EngineError, Extent, Job, Part, Result, Step, Write};
 
 /// A flush under way. It is not part of the engine, so reads can proceed between its steps.
 pub struct Flushing(Phase);
@@ -43,7 +43,7 @@ impl Flushing {
             Phase::Blocks { reads, .. } => reads.as_step(),
             Phase::Sealing { expected, .. } => Step::Work { expected },
             Phase::Writing { extents, bytes, .. } => {
-                Step::Write(Write { tree: TreeId::DATA, extents, data: Data::Together(bytes) })
+                Step::Write(Write { extents, data: Data::Together(bytes) })
             }
             Phase::Over => Step::Done,
         }

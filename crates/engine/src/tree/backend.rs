@@ -8,17 +8,18 @@ mod absorb;
 mod lengths;
 mod write_back;
 
-use super::bitset::BitSet;
+use super::bitset::{BitSet, SlotId};
 use super::block_pool::{BlockPool, Payload};
 use super::bucket_cache::{BucketCache, Resident};
 use super::changes::Changes;
-use super::geometry::{EMPTY, Geometry, Shape, SlotHeader};
+use super::geometry::{Geometry, Shape, SlotHeader};
 use super::meters::Meters;
 use super::paths::{NONE, PathUnion};
 use super::short::Missing;
 use super::spare::SpareBuffers;
 use crate::{
-    BucketId, Data, EngineError, Extent, Leaf, Level, Read, SealedBucket, Step, TreeId, Write,
+    Address, BlockId, BucketId, Data, EngineError, Extent, Label, Leaf, Level, Read, SealedBucket,
+    Step, Write,
 };
 use oblivio_crypto::{Kind, Place, Sealer, Tag, VolumeId};
 
@@ -26,9 +27,9 @@ use oblivio_crypto::{Kind, Place, Sealer, Tag, VolumeId};
 #[derive(Clone, Copy, Debug)]
 pub struct PathAccess {
     /// The label whose path is read: the old one, if it is about to change.
-    pub label: u64,
-    /// The block wanted from it; [`EMPTY`] for none.
-    pub want: u64,
+    pub label: Label,
+    /// The block wanted from it.
+    pub want: Option<Address>,
     /// Written back even if the schedule does not rewrite the paths that accesses read.
     pub scheduled: bool,
 }
@@ -64,14 +65,14 @@ pub struct Leaves {
 #[derive(Default)]
 pub struct Marks {
     /// Buckets that were stored at least once.
-    pub present: BitSet,
+    pub present: BitSet<BucketId>,
     /// Slots that the stored versions of buckets lack.
     pub missing: Missing,
-    /// Slots whose block was removed without rewriting the bucket: `bucket * Z + slot`.
-    pub removed: BitSet,
+    /// Slots whose block was removed without rewriting the bucket.
+    pub removed: BitSet<SlotId>,
     /// Data blocks with wanted content. The tree drops other blocks where that costs nothing: on a
     /// path being rewritten, or at an access that asks for the block.
-    pub live: BitSet,
+    pub live: BitSet<BlockId>,
 }
 
 /// The schedule's turns.
@@ -84,7 +85,6 @@ pub struct Clock {
 
 /// One Path ORAM tree with its stash and bucket cache.
 pub struct Backend {
-    pub(super) tree: TreeId,
     pub(super) geometry: Geometry,
     pub(super) leaves: Leaves,
     pub(super) rewrites_reads: bool,
@@ -122,17 +122,16 @@ pub struct Round {
     heads: Vec<u32>,
     candidates: Vec<Candidate>,
     /// Wanted ids, ascending, each with the index of its access.
-    wants: Vec<(u64, u32)>,
+    wants: Vec<(Address, u32)>,
     /// The candidate of each access, or [`NONE`].
     found: Vec<u32>,
 }
 
 impl Round {
-    /// Its read, from this tree.
-    pub fn as_read(&mut self, tree: TreeId) -> Step<'_> {
+    /// Its read.
+    pub fn as_read(&mut self) -> Step<'_> {
         let bytes: u64 = self.reads.iter().map(|extent| extent.bytes).sum();
         Step::Read(Read {
-            tree,
             extents: &self.reads,
             into: &mut self.read_buf[..bytes as usize],
             shown: &self.shown,
@@ -141,15 +140,14 @@ impl Round {
     }
 
     /// Its write.
-    pub fn as_write(&self, tree: TreeId) -> Step<'_> {
-        Step::Write(Write { tree, extents: &self.writes, data: Data::Apart(&self.written) })
+    pub fn as_write(&self) -> Step<'_> {
+        Step::Write(Write { extents: &self.writes, data: Data::Apart(&self.written) })
     }
 }
 
 impl Backend {
     /// An empty tree of this shape, with the first `cached_buckets` buckets in memory.
     pub fn new(
-        tree: TreeId,
         geometry: Geometry,
         shape: Shape,
         cached_buckets: u64,
@@ -158,7 +156,6 @@ impl Backend {
         sealer: Sealer,
     ) -> Self {
         Self {
-            tree,
             geometry,
             leaves: Leaves {
                 depth: shape.depth,
@@ -188,12 +185,12 @@ impl Backend {
         round.scheduled = 0;
         round.wants.clear();
         for (index, access) in accesses.iter().enumerate() {
-            let leaf = crate::Label(access.label).leaf(self.leaves.depth);
+            let leaf = access.label.leaf(self.leaves.depth);
             round.paths.push((leaf, access.scheduled || self.rewrites_reads));
             round.shown.push(leaf);
             round.scheduled += usize::from(access.scheduled);
-            if access.want != EMPTY {
-                round.wants.push((access.want, index as u32));
+            if let Some(want) = access.want {
+                round.wants.push((want, index as u32));
             }
         }
         round.wants.sort_unstable();
@@ -204,10 +201,10 @@ impl Backend {
         round.read_nodes.clear();
         let mut moved = 0;
         for (index, node) in round.union.nodes().iter().enumerate() {
-            let in_memory = self.cache.holds(node.bucket.0) && self.cache.is_loaded(node.bucket.0);
-            if self.marks.present.get(node.bucket.0) && !in_memory {
+            let in_memory = self.cache.holds(node.bucket) && self.cache.is_loaded(node.bucket);
+            if self.marks.present.get(node.bucket) && !in_memory {
                 round.read_nodes.push(index as u32);
-                let slots = self.geometry.blocks_per_bucket - self.marks.missing.get(node.bucket.0);
+                let slots = self.geometry.blocks_per_bucket - self.marks.missing.get(node.bucket);
                 let bytes = self.geometry.bucket_bytes_with(slots) as u64;
                 round.reads.push(Extent { offset: node.bucket.0, bytes });
                 moved += bytes;
@@ -260,14 +257,14 @@ impl Backend {
     }
 
     /// Gives the wanted block its new label and PMMAC tag.
-    pub fn relabel(&mut self, index: usize, label: u64, mac: Tag) {
+    pub fn relabel(&mut self, index: usize, label: Label, mac: Tag) {
         let header = &mut self.round.candidates[self.round.found[index] as usize].header;
         header.label = label;
         header.mac = mac;
     }
 
     /// Adds the wanted block, which did not exist, with zeros as content.
-    pub fn insert(&mut self, index: usize, id: u64) {
+    pub fn insert(&mut self, index: usize, id: Address) {
         let held = Held::Pool(self.pool.store(&[]));
         self.round.found[index] = self.round.candidates.len() as u32;
         let header = SlotHeader { id, ..SlotHeader::VACANT };
@@ -282,7 +279,7 @@ impl Backend {
         }
         self.round.found[index] = NONE;
         let candidate = &mut self.round.candidates[found as usize];
-        candidate.header.id = EMPTY;
+        candidate.header.id = Address::NONE;
         Some(match candidate.held {
             Held::Pool(payload) => payload,
             Held::Read(at) => {
@@ -293,9 +290,13 @@ impl Backend {
 
     /// Adds a block from outside the tree to the current round (`append`, Freecursive §4.2.2).
     pub fn append(&mut self, block: Resident) {
-        let header = SlotHeader { id: block.id, label: block.label, mac: block.mac };
-        let held = Held::Pool(block.payload);
+        let (header, held) = (block.header, Held::Pool(block.payload));
         self.round.candidates.push(Candidate { header, held, next: NONE });
+    }
+
+    /// The counters so far.
+    pub fn meters(&self) -> Meters {
+        self.meters
     }
 
     /// Changes the number of cached buckets; must follow a flush. The slots of removed blocks are
@@ -320,15 +321,14 @@ impl Backend {
     }
 
     fn place(&self, bucket: BucketId) -> Place {
-        let version = u64::from(self.tree.0);
-        Place { volume: self.volume, kind: Kind::Bucket, index: bucket.0, version }
+        Place { volume: self.volume, kind: Kind::Bucket, index: bucket.0, version: 0 }
     }
 
     pub(super) fn tampered(&self, bucket: BucketId, reason: &'static str) -> EngineError {
-        EngineError::Tampered { tree: self.tree, bucket, reason }
+        EngineError::Tampered { bucket, reason }
     }
 }
 
 fn resident(header: SlotHeader, payload: Payload) -> Resident {
-    Resident { id: header.id, label: header.label, mac: header.mac, payload, slot: 0 }
+    Resident { header, payload, slot: 0 }
 }

@@ -3,7 +3,7 @@
 use super::backend::PathAccess;
 use super::plb::PlbEntry;
 use super::position_map::Counts;
-use crate::{BlockAnswer, BlockOp};
+use crate::{Address, BlockAnswer, BlockId, BlockOp};
 use std::collections::BTreeMap;
 
 /// The reason for reading a path.
@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 pub enum Target {
     /// For a data block of some operations.
     Data {
-        /// Its address.
-        id: u64,
+        /// The block.
+        id: BlockId,
         /// Its old and new count.
         counts: Counts,
         /// Whether it is absent for the caller.
@@ -21,21 +21,14 @@ pub enum Target {
     /// For a position-map block that goes to the PLB.
     MapFetch {
         /// Its address.
-        id: u64,
-        /// Its old and new count.
-        counts: Counts,
-    },
-    /// For a position-map block that stays in its tree (recursion without PLB).
-    MapInPlace {
-        /// Its address.
-        id: u64,
+        id: Address,
         /// Its old and new count.
         counts: Counts,
     },
     /// For a block whose group's counters rolled over earlier (Freecursive §5.2.2).
     Remap {
         /// Its address.
-        id: u64,
+        id: Address,
         /// Its old and new count.
         counts: Counts,
     },
@@ -51,7 +44,7 @@ pub struct Intent {
     /// The randomness of the batch.
     pub seed: u64,
     /// The blocks, one per operation.
-    pub ids: Vec<u64>,
+    pub ids: Vec<BlockId>,
 }
 
 /// A batch under way.
@@ -68,17 +61,15 @@ pub struct Batch {
     pub targets: Vec<Target>,
     /// The access of the current round that serves each operation (data round only).
     pub access_of_op: Vec<u32>,
-    /// Position-map blocks that this batch uses, by address.
-    pub working: BTreeMap<u64, PlbEntry>,
-    /// Counts that an in-place map round found for the next round, by address.
-    pub next_counts: BTreeMap<u64, Counts>,
+    /// Position-map blocks that this batch uses.
+    pub working: BTreeMap<Address, PlbEntry>,
     pub answers: Vec<BlockAnswer>,
 }
 
 impl Batch {
     /// A batch that has not begun.
     pub fn new(ops: Vec<BlockOp>, seed: u64) -> Self {
-        let ids = ops.iter().map(|op| op.id.0).collect();
+        let ids = ops.iter().map(|op| op.id).collect();
         Self {
             answers: Vec::with_capacity(ops.len()),
             ops,
@@ -89,7 +80,6 @@ impl Batch {
             targets: Vec::new(),
             access_of_op: Vec::new(),
             working: BTreeMap::new(),
-            next_counts: BTreeMap::new(),
         }
     }
 

@@ -4,26 +4,22 @@
 //! bucket is read when its path is first shown and written back at a flush.
 
 use super::block_pool::Payload;
-use super::geometry::{EMPTY, Geometry};
+use super::geometry::{Geometry, SlotHeader};
+use crate::BucketId;
 use oblivio_crypto::Tag;
 
 /// A block in memory, with its label.
 #[derive(Clone, Copy, Debug)]
 pub struct Resident {
-    /// The block.
-    pub id: u64,
-    /// Its label.
-    pub label: u64,
-    /// Its PMMAC tag.
-    pub mac: Tag,
+    /// The block, its label and its PMMAC tag.
+    pub header: SlotHeader,
     /// Its content.
     pub payload: Payload,
     /// Its slot in the stored version of its bucket. Meaningless while that version is out of date.
     pub slot: u8,
 }
 
-const VACANT: Resident =
-    Resident { id: EMPTY, label: 0, mac: Tag([0; 16]), payload: Payload::NONE, slot: 0 };
+const VACANT: Resident = Resident { header: SlotHeader::VACANT, payload: Payload::NONE, slot: 0 };
 
 /// The record of a cached bucket, besides its blocks.
 #[derive(Clone, Copy, Debug, Default)]
@@ -60,7 +56,7 @@ impl BucketCache {
     pub fn set_limit(&mut self, limit: u64) -> Vec<Resident> {
         let mut dropped = Vec::new();
         for bucket in limit + 1..self.meta.len() as u64 {
-            dropped.extend_from_slice(self.blocks(bucket));
+            dropped.extend_from_slice(self.blocks(BucketId(bucket)));
         }
         self.meta.truncate(limit as usize + 1);
         self.blocks.truncate((limit as usize + 1) * self.slots);
@@ -69,10 +65,10 @@ impl BucketCache {
         dropped
     }
 
-    /// Forgets the buckets from heap index `first` on, which must be empty and clean.
-    pub fn forget_from(&mut self, first: u64) {
-        self.meta.truncate(first as usize);
-        self.blocks.truncate(first as usize * self.slots);
+    /// Forgets the buckets from `first` on, which must be empty and clean.
+    pub fn forget_from(&mut self, first: BucketId) {
+        self.meta.truncate(first.0 as usize);
+        self.blocks.truncate(first.0 as usize * self.slots);
     }
 
     /// Memory of a cached bucket with `blocks` blocks, in bytes.
@@ -96,19 +92,19 @@ impl BucketCache {
         self.limit
     }
 
-    /// Whether the bucket with this heap index belongs in the cache.
-    pub fn holds(&self, bucket: u64) -> bool {
-        bucket <= self.limit
+    /// Whether the bucket belongs in the cache.
+    pub fn holds(&self, bucket: BucketId) -> bool {
+        bucket.0 <= self.limit
     }
 
     /// Whether the bucket's content is in memory.
-    pub fn is_loaded(&self, bucket: u64) -> bool {
-        self.meta.get(bucket as usize).is_some_and(|meta| meta.loaded)
+    pub fn is_loaded(&self, bucket: BucketId) -> bool {
+        self.meta.get(bucket.0 as usize).is_some_and(|meta| meta.loaded)
     }
 
     /// The record of a bucket that [`Self::holds`].
-    pub fn meta_mut(&mut self, bucket: u64) -> &mut Meta {
-        let at = bucket as usize;
+    pub fn meta_mut(&mut self, bucket: BucketId) -> &mut Meta {
+        let at = bucket.0 as usize;
         if at >= self.meta.len() {
             self.meta.resize(at + 1, Meta::default());
             self.blocks.resize((at + 1) * self.slots, VACANT);
@@ -117,20 +113,20 @@ impl BucketCache {
     }
 
     /// The blocks of a bucket touched before.
-    pub fn blocks(&self, bucket: u64) -> &[Resident] {
-        let at = bucket as usize;
+    pub fn blocks(&self, bucket: BucketId) -> &[Resident] {
+        let at = bucket.0 as usize;
         &self.blocks[at * self.slots..][..self.meta[at].len as usize]
     }
 
     /// The blocks, to set their slots.
-    pub fn blocks_mut(&mut self, bucket: u64) -> &mut [Resident] {
-        let at = bucket as usize;
+    pub fn blocks_mut(&mut self, bucket: BucketId) -> &mut [Resident] {
+        let at = bucket.0 as usize;
         &mut self.blocks[at * self.slots..][..self.meta[at].len as usize]
     }
 
     /// Adds a block to a bucket touched before, which must have a vacant slot.
-    pub fn push(&mut self, bucket: u64, block: Resident) {
-        let at = bucket as usize;
+    pub fn push(&mut self, bucket: BucketId, block: Resident) {
+        let at = bucket.0 as usize;
         let len = &mut self.meta[at].len;
         self.blocks[at * self.slots + *len as usize] = block;
         *len += 1;
@@ -138,19 +134,19 @@ impl BucketCache {
     }
 
     /// Removes one block.
-    pub fn remove(&mut self, bucket: u64, index: usize) -> Resident {
+    pub fn remove(&mut self, bucket: BucketId, index: usize) -> Resident {
         let last = self.blocks(bucket).len() - 1;
         let blocks = self.blocks_mut(bucket);
         blocks.swap(index, last);
         let block = blocks[last];
-        self.meta[bucket as usize].len -= 1;
+        self.meta[bucket.0 as usize].len -= 1;
         self.held -= 1;
         block
     }
 
-    /// Heap indices of the dirty buckets, descending, so children before parents.
-    pub fn dirty(&self) -> Vec<u64> {
-        let dirty = |(at, meta): (usize, &Meta)| meta.dirty.then_some(at as u64);
+    /// The dirty buckets, descending, so children before parents.
+    pub fn dirty(&self) -> Vec<BucketId> {
+        let dirty = |(at, meta): (usize, &Meta)| meta.dirty.then_some(BucketId(at as u64));
         self.meta.iter().enumerate().rev().filter_map(dirty).collect()
     }
 }

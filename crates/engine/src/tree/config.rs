@@ -1,4 +1,4 @@
-//! The parameters of a tree engine, and the papers' named points.
+//! The parameters of a tree engine.
 
 use super::bucket_cache::BucketCache;
 use super::eviction::Eviction;
@@ -17,23 +17,6 @@ const MOST_STEPPED: usize = 4;
 
 /// Lowest levels in which blocks wait for room below. Above them blocks only pass.
 const LEAF_LEVELS: u32 = 3;
-
-/// The storage of position-map blocks beyond the on-chip map.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Recursion {
-    /// In the data tree, through a PLB (Freecursive §4).
-    Unified {
-        /// Bytes of the PLB.
-        plb_bytes: usize,
-        /// Its associativity.
-        plb_ways: usize,
-    },
-    /// In one tree per level, without a PLB (Freecursive §3.2).
-    Separate {
-        /// Bytes of a position-map block.
-        map_block_bytes: usize,
-    },
-}
 
 /// The parameters of a tree engine. All of them are public.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,8 +41,10 @@ pub struct TreeConfig {
     pub map_format: MapFormat,
     /// The most bytes of position map in memory; a larger map recurses.
     pub on_chip_bytes: usize,
-    /// The kind of recursion.
-    pub recursion: Recursion,
+    /// Bytes of the PLB (Freecursive §4), for a map that recurses.
+    pub plb_bytes: usize,
+    /// Its associativity.
+    pub plb_ways: usize,
     /// Bytes of memory for the top of the tree.
     pub cache_bytes: usize,
 }
@@ -80,54 +65,10 @@ impl TreeConfig {
             tag_tree: true,
             map_format: MapFormat::Compressed { individual_bits: 14 },
             on_chip_bytes: usize::MAX,
-            recursion: Recursion::Unified { plb_bytes: 64 * block_bytes.max(1024), plb_ways: 4 },
+            plb_bytes: 64 * block_bytes.max(1024),
+            plb_ways: 4,
             cache_bytes: 64 << 20,
         }
-    }
-
-    fn paper(block_bytes: usize, capacity: u64) -> Self {
-        let plain = Self { tag_tree: false, cache_bytes: 0, ..Self::new(block_bytes, capacity) };
-        Self { recursion: Recursion::Unified { plb_bytes: 64 << 10, plb_ways: 1 }, ..plain }
-    }
-
-    /// Phantom (Freecursive §7.1.6): the whole map on-chip, no recursion.
-    pub fn phantom(block_bytes: usize, capacity: u64) -> Self {
-        Self { map_format: MapFormat::Label32, ..Self::paper(block_bytes, capacity) }
-    }
-
-    /// R_X8 (§7.1.4): plain Recursive ORAM, 32-byte map blocks, up to 272 KiB on-chip.
-    pub fn r_x8(block_bytes: usize, capacity: u64) -> Self {
-        Self {
-            map_format: MapFormat::Label32,
-            on_chip_bytes: 272 << 10,
-            recursion: Recursion::Separate { map_block_bytes: 32 },
-            ..Self::paper(block_bytes, capacity)
-        }
-    }
-
-    /// P_X16: PLB and unified tree, uncompressed map (16 entries in a 64-byte block).
-    pub fn p_x16(block_bytes: usize, capacity: u64) -> Self {
-        Self {
-            map_format: MapFormat::Label32,
-            on_chip_bytes: 128 << 10,
-            ..Self::paper(block_bytes, capacity)
-        }
-    }
-
-    /// PC_X32: P and the compressed map (32 entries in a 64-byte block).
-    pub fn pc_x32(block_bytes: usize, capacity: u64) -> Self {
-        Self { on_chip_bytes: 128 << 10, ..Self::paper(block_bytes, capacity) }
-    }
-
-    /// PI_X8: P and PMMAC with flat counters (8 entries in a 64-byte block).
-    pub fn pi_x8(block_bytes: usize, capacity: u64) -> Self {
-        let flat = Self { map_format: MapFormat::Counter64, ..Self::pc_x32(block_bytes, capacity) };
-        Self { pmmac: true, ..flat }
-    }
-
-    /// PIC_X32: PC and PMMAC.
-    pub fn pic_x32(block_bytes: usize, capacity: u64) -> Self {
-        Self { pmmac: true, ..Self::pc_x32(block_bytes, capacity) }
     }
 
     /// Refuses a configuration that cannot work.
@@ -136,10 +77,6 @@ impl TreeConfig {
     /// `Invalid` with the reason.
     pub fn validate(&self) -> Result<()> {
         let refuse = |why: &str| Err(EngineError::Invalid(why.into()));
-        let map_block = match self.recursion {
-            Recursion::Unified { .. } => self.block_bytes,
-            Recursion::Separate { map_block_bytes } => map_block_bytes,
-        };
         if self.block_bytes < 64 || self.block_bytes > 1 << 20 {
             return refuse("a block has 64 bytes to 1 MiB");
         }
@@ -152,18 +89,20 @@ impl TreeConfig {
         if self.leaf_steps && self.blocks_per_bucket > MOST_STEPPED {
             return refuse("a tree whose leaves grow by slots has at most 4 of them in a bucket");
         }
-        if self.pmmac && self.map_format == MapFormat::Label32 {
-            return refuse("PMMAC needs counters in the position map");
+        if let MapFormat::Flat { bytes } = self.map_format
+            && ![4, 8].contains(&bytes)
+        {
+            return refuse("a counter of the position map has 4 or 8 bytes");
         }
         if let MapFormat::Compressed { individual_bits } = self.map_format
             && !(1..=14).contains(&individual_bits)
         {
             return refuse("individual counters have 1 to 14 bits");
         }
-        if self.map_format.entries_in(map_block) < 2 {
+        if self.map_entries_per_block() < 2 {
             return refuse("a position-map block must hold at least two entries");
         }
-        if matches!(self.recursion, Recursion::Unified { plb_bytes, .. } if plb_bytes > MOST_PLB) {
+        if self.plb_bytes > MOST_PLB {
             return refuse("the PLB takes at most 256 MiB");
         }
         if matches!(self.eviction, Eviction::Scheduled { every: 0 }) {
@@ -174,10 +113,7 @@ impl TreeConfig {
 
     /// Entries of a position-map block (the paper's X).
     pub fn map_entries_per_block(&self) -> u64 {
-        self.map_format.entries_in(match self.recursion {
-            Recursion::Unified { .. } => self.block_bytes,
-            Recursion::Separate { map_block_bytes } => map_block_bytes,
-        })
+        self.map_format.entries_in(self.block_bytes)
     }
 
     /// Levels of blocks: 1 without recursion (the paper's H).
@@ -227,40 +163,25 @@ impl TreeConfig {
         counts
     }
 
-    /// The geometry of the tree that holds level `level` of the recursion.
-    pub fn geometry(&self, level: usize) -> Geometry {
-        let block_bytes = match self.recursion {
-            Recursion::Separate { map_block_bytes } if level > 0 => map_block_bytes,
-            _ => self.block_bytes,
-        };
+    /// The geometry of the tree.
+    pub fn geometry(&self) -> Geometry {
         Geometry {
-            block_bytes,
+            block_bytes: self.block_bytes,
             blocks_per_bucket: self.blocks_per_bucket,
             tag_tree: self.tag_tree,
             pmmac: self.pmmac,
         }
     }
 
-    /// The depth of that tree when `blocks` data blocks are addressable and may all exist.
-    pub fn depth(&self, level: usize, blocks: u64) -> Level {
-        self.depth_for_live(level, blocks, blocks)
+    /// The depth of the tree when `blocks` data blocks are addressable and may all exist.
+    pub fn depth(&self, blocks: u64) -> Level {
+        self.shape_for_live(blocks, blocks).depth
     }
 
-    /// The depth of that tree when `ids` data blocks are addressable and at most `live` exist at a
-    /// time.
-    pub fn depth_for_live(&self, level: usize, live: u64, ids: u64) -> Level {
-        self.shape_for_live(level, live, ids).depth
-    }
-
-    /// The shape of that tree. The map's own blocks stay in it, whether or not their data blocks
-    /// exist.
-    pub fn shape_for_live(&self, level: usize, live: u64, ids: u64) -> Shape {
-        let counts = self.blocks_by_level(ids);
-        let held = match self.recursion {
-            Recursion::Unified { .. } => live + counts[1..].iter().sum::<u64>(),
-            Recursion::Separate { .. } if level == 0 => live,
-            Recursion::Separate { .. } => counts[level],
-        };
+    /// The shape of the tree when `ids` data blocks are addressable and at most `live` exist at a
+    /// time. The map's own blocks stay in it, whether or not their data blocks exist.
+    pub fn shape_for_live(&self, live: u64, ids: u64) -> Shape {
+        let held = live + self.blocks_by_level(ids)[1..].iter().sum::<u64>();
         shape_for(held, self.blocks_per_bucket, self.fill_percent, self.leaf_steps)
     }
 
@@ -268,7 +189,7 @@ impl TreeConfig {
     ///
     /// Each counts with all its slots, except where the schedule keeps most of them empty.
     pub fn cached_buckets(&self, depth: Level) -> u64 {
-        let cost = |blocks| BucketCache::bytes_per_bucket(&self.geometry(0), blocks);
+        let cost = |blocks| BucketCache::bytes_per_bucket(&self.geometry(), blocks);
         let passing = self.eviction.passing_load().min(self.blocks_per_bucket);
         let above = buckets_in(Level(depth.0.saturating_sub(LEAF_LEVELS))) - 1;
         let above = above.min((self.cache_bytes / cost(passing)) as u64);
@@ -279,7 +200,7 @@ impl TreeConfig {
     /// Bytes of a path's buckets outside memory when the first `cached` are in it; the mean of all
     /// paths.
     pub fn uncached_path_bytes(&self, shape: Shape, cached: u64) -> usize {
-        let geometry = self.geometry(0);
+        let geometry = self.geometry();
         let outside = |level: u32| {
             let slots =
                 if level == shape.depth.0 { shape.leaf_slots } else { self.blocks_per_bucket };
@@ -293,13 +214,13 @@ impl TreeConfig {
     }
 
     /// Bytes of a tree that has stored every bucket.
-    pub fn tree_bytes(&self, level: usize, blocks: u64) -> u64 {
-        self.geometry(level).tree_bytes(self.shape_for_live(level, blocks, blocks))
+    pub fn tree_bytes(&self, blocks: u64) -> u64 {
+        self.tree_bytes_for(blocks, blocks)
     }
 
-    /// As [`Self::tree_bytes`], for the data tree with at most `live` existing blocks.
+    /// As [`Self::tree_bytes`], with at most `live` existing blocks.
     pub fn tree_bytes_for(&self, blocks: u64, live: u64) -> u64 {
-        self.geometry(0).tree_bytes(self.shape_for_live(0, live, blocks))
+        self.geometry().tree_bytes(self.shape_for_live(live, blocks))
     }
 }
 
@@ -338,7 +259,7 @@ mod tests {
         let config = TreeConfig { leaf_steps: true, ..TreeConfig::new(64, 1 << 20) };
         let shape = Shape { depth: Level(3), leaf_slots: 1 };
         let bytes = |cached| config.uncached_path_bytes(shape, cached);
-        let [full, leaf] = [4, 1].map(|slots| config.geometry(0).bucket_bytes_with(slots));
+        let [full, leaf] = [4, 1].map(|slots| config.geometry().bucket_bytes_with(slots));
         assert_eq!(config.blocks_per_bucket, 4);
         assert_eq!(bytes(0), 3 * full + leaf);
         assert_eq!(bytes(1), 2 * full + leaf);

@@ -4,12 +4,13 @@
 //! from public numbers: the requests and paths, the written buckets, and the bounds of stash,
 //! backlog and PLB. Layout in docs/format.md §"Delta".
 
+use super::bitset::SlotId;
 use super::changes::Changes;
 use super::frontend::TreeOram;
-use super::geometry::{EMPTY, Shape};
+use super::geometry::Shape;
 use super::state::{FIRST_VERSION, STEPPED_VERSION, VERSION, padded};
 use crate::wire::{Reader, Writer};
-use crate::{EngineError, Level, Result};
+use crate::{BucketId, EngineError, Level, Result};
 
 /// A delta has a multiple of this many words of liveness bits, besides one per request. The number
 /// of discarded blocks shows only in these steps.
@@ -21,8 +22,11 @@ const MISSING_SHIFT: u32 = 56;
 /// No access counter reaches this. Beyond it, sums would overflow.
 const MOST_COUNT: u64 = 1 << 56;
 
+/// In the place of a number that is missing.
+pub(super) const EMPTY: u64 = u64::MAX;
+
 /// Each number once, ascending.
-pub(super) fn distinct(numbers: &[u64]) -> Vec<u64> {
+pub(super) fn distinct<T: Copy + Ord>(numbers: &[T]) -> Vec<T> {
     let mut numbers = numbers.to_vec();
     numbers.sort_unstable();
     numbers.dedup();
@@ -32,7 +36,7 @@ pub(super) fn distinct(numbers: &[u64]) -> Vec<u64> {
 impl TreeOram {
     /// Appends the changes since the last [`Self::committed`], after a flush.
     pub fn delta(&self, out: &mut Vec<u8>) {
-        let tree = &self.trees[0];
+        let tree = &self.tree;
         let changes = &tree.changes;
         let (entries, written) = (distinct(&changes.entries), distinct(&changes.written));
         let mut out = Writer(out);
@@ -44,20 +48,20 @@ impl TreeOram {
         for _ in entries.len() as u64..changes.requests {
             out.words(&[EMPTY, 0]);
         }
-        let slots = self.config.blocks_per_bucket as u64;
+        let slots = self.config.blocks_per_bucket;
         for &bucket in &written {
-            let bits =
-                (0..slots).map(|slot| u64::from(tree.marks.removed.get(bucket * slots + slot)));
+            let slot = |slot| tree.geometry.slot_id(bucket, slot);
+            let bits = (0..slots).map(|at| u64::from(tree.marks.removed.get(slot(at))));
             let dropped = if tree.marks.present.get(bucket) { 0 } else { DROPPED };
             let missing = (tree.marks.missing.get(bucket) as u64) << MISSING_SHIFT;
             out.words(&[
-                bucket | missing | dropped,
+                bucket.0 | missing | dropped,
                 bits.rev().fold(0, |word, bit| word << 1 | bit),
             ]);
         }
         let mut removed = distinct(&changes.removed);
         removed.retain(|&slot| tree.marks.removed.get(slot));
-        out.words(&removed);
+        removed.iter().for_each(|slot| out.u64(slot.0));
         for _ in removed.len() as u64..changes.paths {
             out.u64(EMPTY);
         }
@@ -66,7 +70,7 @@ impl TreeOram {
     }
 
     fn write_live_words(&self, out: &mut Writer<'_>) {
-        let (live, changes) = (&self.trees[0].marks.live, &self.trees[0].changes);
+        let (live, changes) = (&self.tree.marks.live, &self.tree.changes);
         let words = distinct(&changes.live);
         // Every request and every discarded block changes at most one word, up to the number of
         // words. The delta must not show which of them share one.
@@ -92,15 +96,15 @@ impl TreeOram {
             if at >= self.size.blocks.div_ceil(64) {
                 return Err(EngineError::State("a liveness bit is out of range"));
             }
-            self.trees[0].marks.live.set_word(at, word);
+            self.tree.marks.live.set_word(at, word);
         }
-        self.size.live = self.trees[0].marks.live.count();
+        self.size.live = self.tree.marks.live.count();
         Ok(())
     }
 
     /// Records that the current state is durable. The next delta begins here.
     pub fn committed(&mut self) {
-        self.trees[0].changes = Changes::default();
+        self.tree.changes = Changes::default();
     }
 
     /// Applies a delta to its base state.
@@ -124,7 +128,7 @@ impl TreeOram {
             self.config.map_format.set(&mut self.on_chip, index as usize, count);
         }
         let slots = self.config.blocks_per_bucket as u64;
-        let buckets = super::geometry::buckets_in(self.trees[0].leaves.depth);
+        let buckets = super::geometry::buckets_in(self.tree.leaves.depth);
         for _ in 0..written {
             let (bucket, bits) = (input.u64()?, input.u64()?);
             let stored = bucket & DROPPED == 0;
@@ -143,10 +147,12 @@ impl TreeOram {
             if bucket > buckets {
                 continue;
             }
-            self.trees[0].marks.present.set(bucket, stored);
-            self.trees[0].marks.missing.set(bucket, missing);
-            for slot in 0..slots {
-                self.trees[0].marks.removed.set(bucket * slots + slot, bits >> slot & 1 == 1);
+            let bucket = BucketId(bucket);
+            self.tree.marks.present.set(bucket, stored);
+            self.tree.marks.missing.set(bucket, missing);
+            for slot in 0..slots as usize {
+                let id = self.tree.geometry.slot_id(bucket, slot);
+                self.tree.marks.removed.set(id, bits >> slot & 1 == 1);
             }
         }
         for _ in 0..paths {
@@ -157,7 +163,7 @@ impl TreeOram {
             if slot / slots > buckets {
                 return Err(EngineError::State("a slot is out of range"));
             }
-            self.trees[0].marks.removed.set(slot, true);
+            self.tree.marks.removed.set(SlotId(slot), true);
         }
         match version {
             FIRST_VERSION => self.assume_live(known),
@@ -169,7 +175,7 @@ impl TreeOram {
 
     /// The numbers at the start of every state and delta.
     pub(super) fn write_scalars(&self, out: &mut Writer<'_>) {
-        let tree = &self.trees[0];
+        let tree = &self.tree;
         out.u64(if self.config.leaf_steps { STEPPED_VERSION } else { VERSION });
         out.words(&[
             self.size.blocks,
@@ -180,7 +186,7 @@ impl TreeOram {
         if self.config.leaf_steps {
             out.u64(tree.leaves.leaf_slots as u64);
         }
-        out.words(&[self.schedule.accesses[0], self.schedule.turns[0], self.meters.requests]);
+        out.words(&[self.schedule.accesses, self.schedule.turns, self.meters.requests]);
         out.bytes(&tree.root_tag.0);
     }
 
@@ -211,22 +217,22 @@ impl TreeOram {
         let full = self.config.blocks_per_bucket as u64;
         let leaf_slots = if self.config.leaf_steps { input.u64()? } else { full };
         self.take_shape(depth, leaf_slots, swept)?;
-        (self.schedule.accesses[0], self.schedule.turns[0]) = (input.u64()?, input.u64()?);
+        (self.schedule.accesses, self.schedule.turns) = (input.u64()?, input.u64()?);
         self.meters.requests = input.u64()?;
-        if [self.schedule.accesses[0], self.schedule.turns[0], self.meters.requests]
+        if [self.schedule.accesses, self.schedule.turns, self.meters.requests]
             .iter()
             .any(|&count| count > MOST_COUNT)
         {
             return Err(EngineError::State("a counter is out of range"));
         }
-        self.trees[0].root_tag = input.tag()?;
+        self.tree.root_tag = input.tag()?;
         Ok(version)
     }
 
     /// Sets the shape. The tree may have shrunk: it forgets the buckets of a dropped level.
     fn take_shape(&mut self, depth: u64, leaf_slots: u64, swept: u64) -> Result<()> {
-        self.size.floor = self.config.shape_for_live(0, self.size.class, self.size.blocks);
-        let deepest = self.config.depth(0, self.config.capacity);
+        self.size.floor = self.config.shape_for_live(self.size.class, self.size.blocks);
+        let deepest = self.config.depth(self.config.capacity);
         let full = self.config.blocks_per_bucket as u64;
         if depth > u64::from(deepest.0) || !(1..=full).contains(&leaf_slots) {
             return Err(EngineError::State("the depth is out of range"));
@@ -238,9 +244,9 @@ impl TreeOram {
         if swept >= 1 << depth || swept > 0 && shape == self.size.floor {
             return Err(EngineError::State("the shrinking is out of range"));
         }
-        let tree = &mut self.trees[0];
+        let tree = &mut self.tree;
         (tree.leaves.depth, tree.leaves.leaf_slots) = (shape.depth, shape.leaf_slots);
-        tree.forget_from(super::geometry::buckets_in(shape.depth) + 1);
+        tree.forget_from(BucketId(super::geometry::buckets_in(shape.depth) + 1));
         self.size.swept = swept;
         Ok(())
     }

@@ -8,20 +8,18 @@ pub use job::{AHEAD_BYTES, TreeJob};
 
 use super::backend::{Backend, PathAccess};
 use super::batch::{Batch, Target};
-use super::config::{Recursion, TreeConfig};
+use super::config::TreeConfig;
 use super::eviction::reverse_lexicographic;
-use super::geometry::{EMPTY, Shape};
+use super::geometry::Shape;
 use super::keys::TreeKeys;
 use super::meters::Meters;
 use super::plb::Plb;
-use super::position_map::{Counts, MapFormat};
+use super::pmmac::Pmmac;
+use super::position_map::Counts;
 use super::verifier::Verifier;
-use crate::{BlockOp, EngineError, Level, Result, TreeId};
-use oblivio_crypto::{Entropy, Mac, Prf};
+use crate::{Address, BlockOp, EngineError, Label, Level, Result};
+use oblivio_crypto::{Entropy, Prf};
 use std::collections::BTreeMap;
-
-/// Address bits below the level of recursion.
-pub(super) const LEVEL_SHIFT: u32 = 56;
 
 /// Whether a job may begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,12 +44,13 @@ pub(super) struct Size {
     pub live: u64,
 }
 
-/// The eviction schedule so far, in each tree.
+/// The eviction schedule so far.
+#[derive(Default)]
 pub(super) struct Schedule {
     /// Paths read, without scheduled ones.
-    pub accesses: Vec<u64>,
+    pub accesses: u64,
     /// Scheduled paths.
-    pub turns: Vec<u64>,
+    pub turns: u64,
 }
 
 /// Path ORAM with recursion, PLB, compressed position map, PMMAC and tag tree, as configured.
@@ -60,14 +59,13 @@ pub struct TreeOram {
     /// Levels of recursion (the paper's H).
     pub(super) levels: usize,
     pub(super) size: Size,
-    /// One tree, or with [`Recursion::Separate`] one per level.
-    pub(super) trees: Vec<Backend>,
+    pub(super) tree: Backend,
     pub(super) on_chip: Vec<u8>,
     pub(super) plb: Plb,
     /// Blocks whose group rolled over and that still have their old label.
-    pub(super) pending: BTreeMap<u64, Counts>,
+    pub(super) pending: BTreeMap<Address, Counts>,
     pub(super) prf: Prf,
-    pub(super) mac: Mac,
+    pub(super) pmmac: Pmmac,
     pub(super) schedule: Schedule,
     /// Those of the front end.
     pub(super) meters: Meters,
@@ -80,28 +78,14 @@ impl TreeOram {
     ///
     /// # Errors
     /// `Invalid` for a configuration that cannot work.
-    pub fn new(config: TreeConfig, blocks: u64, mut keys: TreeKeys) -> Result<Self> {
+    pub fn new(config: TreeConfig, blocks: u64, keys: TreeKeys) -> Result<Self> {
         config.validate()?;
         let blocks = blocks.clamp(1, config.capacity);
         let levels = config.levels_of_recursion();
-        let tree_count = match config.recursion {
-            Recursion::Unified { .. } => 1,
-            Recursion::Separate { .. } => levels,
-        };
-        let rewrites = config.eviction.rewrites_reads();
-        let trees = (0..tree_count).map(|level| {
-            let shape = config.shape_for_live(level, blocks, blocks);
-            let cached = if level == 0 { config.cached_buckets(shape.depth) } else { 0 };
-            let sealer = (keys.sealers)();
-            let tree = TreeId(level as u8);
-            let geometry = config.geometry(level);
-            Backend::new(tree, geometry, shape, cached, rewrites, keys.volume, sealer)
-        });
-        let plb = match config.recursion {
-            Recursion::Unified { plb_bytes, plb_ways } if levels > 1 => {
-                Plb::new(plb_bytes / config.block_bytes, plb_ways)
-            }
-            _ => Plb::new(1, 1),
+        let shape = config.shape_for_live(blocks, blocks);
+        let plb = match levels {
+            1 => Plb::new(1, 1),
+            _ => Plb::new(config.plb_bytes / config.block_bytes, config.plb_ways),
         };
         let mut engine = Self {
             config,
@@ -113,17 +97,27 @@ impl TreeOram {
                 swept: 0,
                 live: 0,
             },
-            trees: trees.collect(),
+            tree: Backend::new(
+                config.geometry(),
+                shape,
+                config.cached_buckets(shape.depth),
+                config.eviction.rewrites_reads(),
+                keys.volume,
+                keys.sealer,
+            ),
             on_chip: Vec::new(),
             plb,
             pending: BTreeMap::new(),
             prf: keys.prf,
-            mac: keys.mac,
-            schedule: Schedule { accesses: vec![0; tree_count], turns: vec![0; tree_count] },
+            pmmac: Pmmac::new(keys.pmmac.filter(|_| config.pmmac)),
+            schedule: Schedule::default(),
             meters: Meters::default(),
             condition: Condition::Idle,
             entropy: keys.entropy,
         };
+        if engine.pmmac.is_on() != config.pmmac {
+            return Err(EngineError::Invalid("a volume has no key for PMMAC".into()));
+        }
         engine.grow(blocks)?;
         Ok(engine)
     }
@@ -143,19 +137,19 @@ impl TreeOram {
         &self.config
     }
 
-    /// The depth of the (data) tree's leaves.
+    /// The depth of the tree's leaves.
     pub fn depth(&self) -> Level {
-        self.trees[0].leaves.depth
+        self.tree.leaves.depth
     }
 
-    /// Bytes of a full bucket of tree `tree`, as the store sees it.
-    pub fn bucket_bytes(&self, tree: TreeId) -> usize {
-        self.trees[tree.0 as usize].geometry.bucket_bytes()
+    /// Bytes of a full bucket, as the store sees it.
+    pub fn bucket_bytes(&self) -> usize {
+        self.tree.geometry.bucket_bytes()
     }
 
     /// The number of buckets kept in memory.
     pub fn cached_buckets(&self) -> u64 {
-        self.trees[0].cache.limit()
+        self.tree.cache.limit()
     }
 
     /// Changes the memory for the top of the tree. Everything must be flushed first.
@@ -167,18 +161,18 @@ impl TreeOram {
         self.config.cache_bytes = bytes;
         // While the tree shrinks, use its final shape: its lower levels fill.
         let limit = self.config.cached_buckets(self.size.floor.depth);
-        self.trees[0].set_cached_buckets(limit);
+        self.tree.set_cached_buckets(limit);
         Ok(())
     }
 
     /// Checks stored buckets. Everything in memory must be flushed first.
     pub fn verifier(&mut self) -> Verifier<'_> {
-        Verifier::new(&mut self.trees[0])
+        Verifier::new(&mut self.tree)
     }
 
-    /// The number of a tree's buckets in `bytes` bytes, at least one.
-    fn buckets_of(&self, tree: usize, bytes: usize) -> usize {
-        (bytes / self.trees[tree].geometry.bucket_bytes()).max(1)
+    /// The number of buckets in `bytes` bytes, at least one.
+    fn buckets_of(&self, bytes: usize) -> usize {
+        (bytes / self.bucket_bytes()).max(1)
     }
 
     pub(super) fn expect_idle(&self) -> Result<()> {
@@ -195,76 +189,70 @@ impl TreeOram {
         u64::from_le_bytes(seed)
     }
 
-    /// A random number that a replay of the same intent repeats.
-    pub(super) fn draw(&self, batch: &mut Batch) -> u64 {
+    /// A random label that a replay of the same intent repeats.
+    fn draw(&self, batch: &mut Batch) -> Label {
         batch.draws += 1;
-        self.prf.label(0xff << LEVEL_SHIFT | batch.draws, batch.intent.seed)
+        // No block has an address in this level.
+        Label(self.prf.label(Address::new(0xff, batch.draws).0, batch.intent.seed))
     }
 
-    /// The label of a block's count.
-    pub(super) fn label(&self, batch: &mut Batch, id: u64, count: u64) -> u64 {
-        match self.config.map_format {
-            // A block that was never mapped is nowhere; any path will do.
-            MapFormat::Label32 if count == 0 => self.draw(batch),
-            MapFormat::Label32 => count << 32,
-            _ => self.prf.label(id, count),
-        }
-    }
-
-    /// The tree that serves a level of the recursion.
-    fn tree_of(&self, level: usize) -> usize {
-        if self.trees.len() > 1 { level } else { 0 }
+    /// A block's label at this count.
+    pub(super) fn label(&self, id: Address, count: u64) -> Label {
+        Label(self.prf.label(id.0, count))
     }
 
     /// Adds the scheduled paths and hands the round to its tree.
     fn begin_round(&mut self, batch: &mut Batch, level: usize) {
-        let tree = self.tree_of(level);
-        let before = self.schedule.accesses[tree];
+        let before = self.schedule.accesses;
         let after = before + batch.plan.len() as u64;
-        self.schedule.accesses[tree] = after;
+        self.schedule.accesses = after;
         let extra = if level == 0 { batch.extra } else { 0 };
         let scheduled = self.config.eviction.due(before, after) + extra;
-        self.sweep(tree, scheduled);
-        let depth = self.trees[tree].leaves.depth;
+        self.sweep(scheduled);
+        let depth = self.tree.leaves.depth;
         for _ in 0..scheduled {
-            let leaf = reverse_lexicographic(self.schedule.turns[tree], depth);
-            self.schedule.turns[tree] += 1;
-            let label = leaf.0.checked_shl(64 - depth.0).unwrap_or(0);
-            batch.plan(Target::Idle, PathAccess { label, want: EMPTY, scheduled: true });
+            let label = reverse_lexicographic(self.schedule.turns, depth).label(depth);
+            self.schedule.turns += 1;
+            batch.plan(Target::Idle, PathAccess { label, want: None, scheduled: true });
         }
-        self.trees[tree].clock.turns = self.schedule.turns[tree];
-        let moved = self.trees[tree].meters.bytes_moved;
-        self.trees[tree].begin(&batch.plan);
+        self.tree.clock.turns = self.schedule.turns;
+        let moved = self.tree.meters.bytes_moved;
+        self.tree.begin(&batch.plan);
         if level > 0 {
             self.meters.map_paths += batch.plan.len() as u64;
-            self.meters.map_bytes_moved += self.trees[tree].meters.bytes_moved - moved;
+            self.meters.map_bytes_moved += self.tree.meters.bytes_moved - moved;
         }
     }
 
-    pub(super) fn plan_block(&self, batch: &mut Batch, target: Target, id: u64, counts: Counts) {
-        let label = self.label(batch, id, counts.old);
-        batch.plan(target, PathAccess { label, want: id, scheduled: false });
+    pub(super) fn plan_block(
+        &self,
+        batch: &mut Batch,
+        target: Target,
+        id: Address,
+        counts: Counts,
+    ) {
+        let label = self.label(id, counts.old);
+        batch.plan(target, PathAccess { label, want: Some(id), scheduled: false });
     }
 
-    pub(super) fn plan_idle(&self, batch: &mut Batch) {
+    fn plan_idle(&self, batch: &mut Batch) {
         let label = self.draw(batch);
-        batch.plan(Target::Idle, PathAccess { label, want: EMPTY, scheduled: false });
+        batch.plan(Target::Idle, PathAccess { label, want: None, scheduled: false });
     }
 
     fn finish_round(&mut self, batch: &mut Batch, level: usize) -> Result<()> {
-        let tree = self.tree_of(level);
-        let moved = self.trees[tree].meters.bytes_moved;
-        self.trees[tree].absorb()?;
+        let moved = self.tree.meters.bytes_moved;
+        self.tree.absorb()?;
         for index in 0..batch.targets.len() {
             match batch.targets[index] {
                 Target::MapFetch { id, counts } => {
-                    self.fetch_map_block(batch, index, id, counts)?
+                    self.fetch_map_block(batch, index, id, counts)?;
                 }
-                Target::MapInPlace { id, counts } => {
-                    self.use_map_block(batch, tree, index, id, counts);
+                Target::Data { id, counts, .. } => {
+                    let absent = !self.check_data(index, id, counts)?;
+                    batch.targets[index] = Target::Data { id, counts, absent };
                 }
-                Target::Data { id, counts, .. } => self.check_data(batch, index, id, counts)?,
-                Target::Remap { id, counts } => self.check_data(batch, index, id, counts)?,
+                Target::Remap { id, counts } => self.check_remapped(index, id, counts)?,
                 Target::Idle => {}
             }
         }
@@ -273,10 +261,10 @@ impl TreeOram {
             self.settle_targets(batch);
             self.refill_plb(batch);
         }
-        self.trees[tree].evict()?;
-        self.end_sweep(tree);
+        self.tree.evict()?;
+        self.end_sweep();
         if level > 0 {
-            self.meters.map_bytes_moved += self.trees[tree].meters.bytes_moved - moved;
+            self.meters.map_bytes_moved += self.tree.meters.bytes_moved - moved;
         }
         Ok(())
     }

@@ -1,15 +1,13 @@
 //! The shape of a tree and the bytes of a bucket.
 //!
 //! A sealed bucket is `seal header | [left tag, right tag] | z slot headers | z payloads | tag`. A
-//! slot header is `block id | label | [PMMAC tag]`; an empty slot has id [`EMPTY`]. Buckets have Z
+//! slot header is `block id | label | [PMMAC tag]`; an empty slot has [`Address::NONE`]. Buckets have Z
 //! slots. With leaf steps, buckets written as leaves may have fewer and are shorter accordingly
 //! (docs/decisions/0010-leaf-slots.md).
 
-use crate::Level;
+use super::bitset::SlotId;
+use crate::{Address, BucketId, Label, Level};
 use oblivio_crypto::{SEAL_HEADER, SEAL_OVERHEAD, TAG_BYTES, Tag};
-
-/// The id of an empty slot.
-pub const EMPTY: u64 = u64::MAX;
 
 /// The size of a tree: the depth of its leaves, and the slots of a leaf bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -113,17 +111,23 @@ impl Geometry {
         if self.pmmac {
             mac.0.copy_from_slice(&header[16..32]);
         }
-        SlotHeader { id: read_u64(header, 0), label: read_u64(header, 8), mac }
+        let (id, label) = (Address(read_u64(header, 0)), Label(read_u64(header, 8)));
+        SlotHeader { id, label, mac }
     }
 
     /// Writes one slot's header.
     pub fn set_slot(&self, bucket: &mut [u8], slot: usize, header: &SlotHeader) {
         let at = self.header_at(slot);
-        bucket[at..at + 8].copy_from_slice(&header.id.to_le_bytes());
-        bucket[at + 8..at + 16].copy_from_slice(&header.label.to_le_bytes());
+        bucket[at..at + 8].copy_from_slice(&header.id.0.to_le_bytes());
+        bucket[at + 8..at + 16].copy_from_slice(&header.label.0.to_le_bytes());
         if self.pmmac {
             bucket[at + 16..at + 32].copy_from_slice(&header.mac.0);
         }
+    }
+
+    /// A slot of a bucket.
+    pub fn slot_id(&self, bucket: BucketId, slot: usize) -> SlotId {
+        SlotId(bucket.0 * self.blocks_per_bucket as u64 + slot as u64)
     }
 
     /// Bytes of one whole path in a tree with leaves at `depth`.
@@ -135,17 +139,18 @@ impl Geometry {
 /// A slot's description of its block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotHeader {
-    /// The block, or [`EMPTY`].
-    pub id: u64,
+    /// The block, or [`Address::NONE`].
+    pub id: Address,
     /// Its label.
-    pub label: u64,
+    pub label: Label,
     /// Its PMMAC tag.
     pub mac: Tag,
 }
 
 impl SlotHeader {
     /// The header of an empty slot.
-    pub const VACANT: SlotHeader = SlotHeader { id: EMPTY, label: 0, mac: Tag([0; TAG_BYTES]) };
+    pub const VACANT: SlotHeader =
+        SlotHeader { id: Address::NONE, label: Label(0), mac: Tag([0; TAG_BYTES]) };
 }
 
 /// The number of buckets of a tree with leaves at `depth`. Heap indices run from 1 to this number.

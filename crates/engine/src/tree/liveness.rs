@@ -23,7 +23,7 @@ impl TreeOram {
             return Err(EngineError::Invalid(why));
         }
         for id in ids {
-            self.set_live(id.0, false);
+            self.set_live(*id, false);
         }
         self.expect_discarded(ids.len() as u64);
         Ok(())
@@ -41,7 +41,7 @@ impl TreeOram {
             return Err(EngineError::Invalid(why));
         }
         let count = ids.end.saturating_sub(ids.start);
-        ids.for_each(|id| self.set_live(id, false));
+        ids.for_each(|id| self.set_live(BlockId(id), false));
         // One more if they begin inside a word.
         self.expect_discarded(count / 64 + 2);
         Ok(())
@@ -51,7 +51,7 @@ impl TreeOram {
     /// Otherwise its size would show how many words of bits they share, and so whether they are
     /// adjacent.
     pub fn expect_discarded(&mut self, blocks: u64) {
-        let changes = &mut self.trees[0].changes;
+        let changes = &mut self.tree.changes;
         changes.discarded = changes.discarded.saturating_add(blocks);
     }
 
@@ -63,26 +63,26 @@ impl TreeOram {
 
     /// Whether a data block exists.
     pub fn is_live(&self, id: BlockId) -> bool {
-        self.trees[0].marks.live.get(id.0)
+        self.tree.marks.live.get(id)
     }
 
     /// Marks every block from `first` on as live: a first-version state does not record liveness.
     /// An access detects a missing block; the caller may discard those that it knows of.
     pub(super) fn assume_live(&mut self, first: u64) {
-        let live = &mut self.trees[0].marks.live;
-        (first..self.size.blocks).for_each(|id| live.set(id, true));
+        let live = &mut self.tree.marks.live;
+        (first..self.size.blocks).for_each(|id| live.set(BlockId(id), true));
         self.size.live = live.count();
     }
 
-    pub(super) fn set_live(&mut self, id: u64, live: bool) {
-        let tree = &mut self.trees[0];
+    pub(super) fn set_live(&mut self, id: BlockId, live: bool) {
+        let tree = &mut self.tree;
         if tree.marks.live.get(id) == live {
             return;
         }
         tree.marks.live.set(id, live);
         // Runs of blocks are discarded, and 64 of them share a word.
-        if tree.changes.live.last() != Some(&(id / 64)) {
-            tree.changes.live.push(id / 64);
+        if tree.changes.live.last() != Some(&(id.0 / 64)) {
+            tree.changes.live.push(id.0 / 64);
         }
         self.size.live = if live { self.size.live + 1 } else { self.size.live - 1 };
     }

@@ -1,7 +1,7 @@
 //! Path ORAM with Freecursive's front end.
 //!
-//! The way of a request: [`TreeOram`] (front end: position map, PLB, PMMAC) asks a `backend` for
-//! paths; the backend moves blocks between stash, cache and buckets.
+//! The way of a request: [`TreeOram`] (front end: position map, PLB, PMMAC) asks its [`Backend`] for
+//! paths; the back end moves blocks between stash, cache and buckets.
 
 mod backend;
 mod batch;
@@ -21,6 +21,7 @@ mod measures;
 mod meters;
 mod paths;
 mod plb;
+mod pmmac;
 mod position_map;
 mod short;
 mod size;
@@ -28,8 +29,9 @@ mod spare;
 mod state;
 mod verifier;
 
+pub use backend::{Backend, PathAccess, Round};
 pub use batch::Intent;
-pub use config::{Recursion, TreeConfig};
+pub use config::TreeConfig;
 pub use eviction::Eviction;
 pub use frontend::{AHEAD_BYTES, TreeJob, TreeOram};
 pub use geometry::{Geometry, Shape, buckets_in, depth_for, shape_for};

@@ -1,6 +1,6 @@
 //! The union of the paths of one batch: each bucket once, parents before children.
 
-use crate::{BucketId, Leaf, Level};
+use crate::{BucketId, Label, Leaf, Level};
 
 /// "No node", in place of a node index.
 pub const NONE: u32 = u32::MAX;
@@ -73,8 +73,8 @@ impl PathUnion {
 
     /// The deepest node on the path of `label` that is written back; `None` only when no path is
     /// written back.
-    pub fn deepest(&self, label: u64) -> Option<u32> {
-        let leaf = label.checked_shr(64 - self.depth).unwrap_or(0);
+    pub fn deepest(&self, label: Label) -> Option<u32> {
+        let leaf = label.leaf(Level(self.depth)).0;
         // The neighbours in sorted order share the longest prefix.
         let above = self.leaves.partition_point(|&other| other < leaf);
         let (mut best, mut best_level) = (0, 0);
@@ -109,7 +109,7 @@ mod tests {
             label in any::<u64>(),
         ) {
             let depth = Level(depth);
-            let leaf_of = |x: u64| crate::Label(x).leaf(depth);
+            let leaf_of = |x: u64| Label(x).leaf(depth);
             let mut paths: Vec<_> = raw.iter().map(|&(x, e)| (leaf_of(x), e)).collect();
             let mut union = PathUnion::default();
             union.build(&mut paths, depth);
@@ -124,9 +124,9 @@ mod tests {
                 });
                 prop_assert_eq!(node.evict, expected);
             }
-            let expected = (0..=depth.0).rev().map(|level| crate::Label(label).bucket_at(Level(level)))
+            let expected = (0..=depth.0).rev().map(|level| Label(label).bucket_at(Level(level)))
                 .find(|bucket| union.nodes().iter().any(|n| n.bucket == *bucket && n.evict));
-            let found = union.deepest(label).map(|n| union.nodes()[n as usize].bucket);
+            let found = union.deepest(Label(label)).map(|n| union.nodes()[n as usize].bucket);
             prop_assert_eq!(found, expected);
         }
     }

@@ -2,13 +2,14 @@
 //! blocks that were read-removed from the tree. Evicted blocks go to the stash.
 
 use super::block_pool::Payload;
+use crate::Address;
 
 /// A position-map block outside the tree.
 #[derive(Clone, Copy, Debug)]
 pub struct PlbEntry {
-    /// Its address `i || a_i`.
-    pub id: u64,
-    /// Its count (or 32-bit label), which gives its path when it is appended.
+    /// The block.
+    pub id: Address,
+    /// Its count, which gives its path when it is appended.
     pub count: u64,
     /// Its content.
     pub payload: Payload,
@@ -17,7 +18,7 @@ pub struct PlbEntry {
 
 impl PlbEntry {
     /// A newly fetched entry.
-    pub fn new(id: u64, count: u64, payload: Payload) -> Self {
+    pub fn new(id: Address, count: u64, payload: Payload) -> Self {
         Self { id, count, payload, used: 0 }
     }
 }
@@ -37,26 +38,26 @@ impl Plb {
         Self { sets: vec![Vec::new(); sets], ways, clock: 0 }
     }
 
-    fn set_of(&self, id: u64) -> usize {
+    fn set_of(&self, id: Address) -> usize {
         // Consecutive map blocks go to consecutive sets; levels are spread apart.
-        let mixed = (id & ((1 << 56) - 1)).wrapping_add((id >> 56).wrapping_mul(0x9e37_79b9));
+        let mixed = id.index().wrapping_add((id.level() as u64).wrapping_mul(0x9e37_79b9));
         (mixed % self.sets.len() as u64) as usize
     }
 
     /// Takes the block out.
-    pub fn take(&mut self, id: u64) -> Option<PlbEntry> {
+    pub fn take(&mut self, id: Address) -> Option<PlbEntry> {
         let set = self.set_of(id);
         let at = self.sets[set].iter().position(|entry| entry.id == id)?;
         Some(self.sets[set].swap_remove(at))
     }
 
     /// Whether the block is here.
-    pub fn holds(&self, id: u64) -> bool {
+    pub fn holds(&self, id: Address) -> bool {
         self.sets[self.set_of(id)].iter().any(|entry| entry.id == id)
     }
 
     /// The block, to change its count.
-    pub fn get_mut(&mut self, id: u64) -> Option<&mut PlbEntry> {
+    pub fn get_mut(&mut self, id: Address) -> Option<&mut PlbEntry> {
         let set = self.set_of(id);
         self.sets[set].iter_mut().find(|entry| entry.id == id)
     }
@@ -101,14 +102,16 @@ mod tests {
     fn the_least_recently_used_of_a_full_set_goes() {
         let mut pool = BlockPool::new(64);
         let mut plb = Plb::new(4, 2);
-        for id in [0, 2] {
+        for id in [0, 2].map(Address) {
             assert!(plb.insert(PlbEntry::new(id, 0, pool.allocate())).is_none());
         }
-        let again = plb.take(0).expect("it was put in");
+        let again = plb.take(Address(0)).expect("it was put in");
         assert!(plb.insert(again).is_none());
-        let gone = plb.insert(PlbEntry::new(4, 0, pool.allocate())).expect("the set was full");
-        assert_eq!(gone.id, 2);
-        assert!(plb.take(0).is_some() && plb.take(4).is_some() && plb.take(2).is_none());
+        let gone =
+            plb.insert(PlbEntry::new(Address(4), 0, pool.allocate())).expect("the set was full");
+        assert_eq!(gone.id, Address(2));
+        let mut there = |id| plb.take(Address(id)).is_some();
+        assert!(there(0) && there(4) && !there(2));
         assert_eq!(plb.capacity(), 4);
     }
 }

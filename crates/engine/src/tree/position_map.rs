@@ -1,19 +1,21 @@
 //! Position-map entries, on-chip and in position-map blocks (Freecursive §3.2, §5, §6.2).
 //!
-//! A map is a byte string of entries in one of three formats. The compressed format is the paper's:
+//! A map is a byte string of entries. The compressed format is the paper's, and that of volumes:
 //! 64-byte groups of a 64-bit group counter and 32 individual counters of up to 14 bits. A block's
 //! count is both counters together; its label is `PRF(block, count)`.
 
 use super::geometry::read_u64;
+use crate::Address;
 use oblivio_crypto::Prf;
 
 /// The encoding of entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MapFormat {
-    /// The label itself, 4 bytes. Its top bits suffice for trees of up to 32 levels.
-    Label32,
-    /// A 64-bit counter (the flat counters of §6.2.2).
-    Counter64,
+    /// A counter of its own (the flat counters of §6.2.2), for comparisons.
+    Flat {
+        /// Its bytes, 4 or 8. A volume outlives a counter of 4.
+        bytes: usize,
+    },
     /// Group and individual counters (§5.2).
     Compressed {
         /// Bits of an individual counter (the paper's β), 1 to 14.
@@ -48,8 +50,7 @@ impl MapFormat {
     /// Entries that fit in `bytes`, as a power of two (the paper's X).
     pub fn entries_in(self, bytes: usize) -> u64 {
         let entries = match self {
-            MapFormat::Label32 => bytes / 4,
-            MapFormat::Counter64 => bytes / 8,
+            MapFormat::Flat { bytes: each } => bytes / each,
             MapFormat::Compressed { .. } => bytes / GROUP_BYTES * GROUP_ENTRIES,
         };
         if entries == 0 { 0 } else { 1 << entries.ilog2() }
@@ -59,19 +60,18 @@ impl MapFormat {
     pub fn bytes_for(self, entries: u64) -> usize {
         let entries = entries as usize;
         match self {
-            MapFormat::Label32 => entries * 4,
-            MapFormat::Counter64 => entries * 8,
+            MapFormat::Flat { bytes } => entries * bytes,
             MapFormat::Compressed { .. } => entries.div_ceil(GROUP_ENTRIES) * GROUP_BYTES,
         }
     }
 
     /// Fills fresh entries from byte `from` on. Groups start at scattered counts, so that a
     /// sequential workload does not make all of them roll over together.
-    pub fn fill_fresh(self, bytes: &mut [u8], from: usize, first_id: u64, prf: &Prf) {
+    pub fn fill_fresh(self, bytes: &mut [u8], from: usize, first: Address, prf: &Prf) {
         bytes[from..].fill(0);
         if let MapFormat::Compressed { .. } = self {
             for group in from / GROUP_BYTES..bytes.len() / GROUP_BYTES {
-                let start = self.initial_count(first_id + (group * GROUP_ENTRIES) as u64, prf);
+                let start = self.initial_count(first.plus(group * GROUP_ENTRIES), prf);
                 for entry in 0..GROUP_ENTRIES {
                     self.set_individual(bytes, group * GROUP_ENTRIES + entry, start);
                 }
@@ -80,44 +80,36 @@ impl MapFormat {
     }
 
     /// The first count of block `id`.
-    pub fn initial_count(self, id: u64, prf: &Prf) -> u64 {
+    pub fn initial_count(self, id: Address, prf: &Prf) -> u64 {
         match self {
             MapFormat::Compressed { individual_bits } => {
-                let group = id & !(GROUP_ENTRIES as u64 - 1);
+                let group = id.0 & !(GROUP_ENTRIES as u64 - 1);
                 prf.draw(STAGGER, group) & ((1 << individual_bits) - 1)
             }
-            _ => 0,
+            MapFormat::Flat { .. } => 0,
         }
     }
 
     /// Reads an entry.
     pub fn get(self, bytes: &[u8], index: usize) -> u64 {
         match self {
-            MapFormat::Label32 => {
-                let mut word = [0; 4];
-                word.copy_from_slice(&bytes[index * 4..index * 4 + 4]);
-                u64::from(u32::from_le_bytes(word))
+            MapFormat::Flat { bytes: each } => {
+                let mut word = [0; 8];
+                word[..each].copy_from_slice(&bytes[index * each..][..each]);
+                u64::from_le_bytes(word)
             }
-            MapFormat::Counter64 => read_u64(bytes, index * 8),
             MapFormat::Compressed { individual_bits } => {
                 self.group(bytes, index) << individual_bits | self.individual(bytes, index)
             }
         }
     }
 
-    /// Advances an entry to a value it never had. For [`MapFormat::Label32`] that is `draw`.
-    pub fn advance(self, bytes: &mut [u8], index: usize, draw: u32) -> Advance {
+    /// Advances an entry to a value it never had.
+    pub fn advance(self, bytes: &mut [u8], index: usize) -> Advance {
         let old = self.get(bytes, index);
         let mut siblings = Vec::new();
         match self {
-            MapFormat::Label32 => {
-                // 0 means "never mapped", so no label is 0.
-                let label = draw.max(1);
-                bytes[index * 4..index * 4 + 4].copy_from_slice(&label.to_le_bytes());
-            }
-            MapFormat::Counter64 => {
-                bytes[index * 8..index * 8 + 8].copy_from_slice(&old.wrapping_add(1).to_le_bytes());
-            }
+            MapFormat::Flat { .. } => self.set(bytes, index, old.wrapping_add(1)),
             MapFormat::Compressed { individual_bits } => {
                 let individual = self.individual(bytes, index) + 1;
                 if individual >> individual_bits == 0 {
@@ -133,11 +125,8 @@ impl MapFormat {
     /// Sets an entry to a count that it reached before; for the replay of a delta.
     pub fn set(self, bytes: &mut [u8], index: usize, count: u64) {
         match self {
-            MapFormat::Label32 => {
-                bytes[index * 4..index * 4 + 4].copy_from_slice(&(count as u32).to_le_bytes());
-            }
-            MapFormat::Counter64 => {
-                bytes[index * 8..index * 8 + 8].copy_from_slice(&count.to_le_bytes());
+            MapFormat::Flat { bytes: each } => {
+                bytes[index * each..][..each].copy_from_slice(&count.to_le_bytes()[..each]);
             }
             MapFormat::Compressed { individual_bits } => {
                 let at = index / GROUP_ENTRIES * GROUP_BYTES;
@@ -212,12 +201,12 @@ mod tests {
         ) {
             let format = MapFormat::Compressed { individual_bits: bits };
             let mut bytes = vec![0; format.bytes_for(96)];
-            format.fill_fresh(&mut bytes, 0, 0, &Prf::from_seed(1));
+            format.fill_fresh(&mut bytes, 0, Address(0), &Prf::from_seed(1));
             let untouched = bytes[128..].to_vec();
             let mut seen: HashSet<(usize, u64)> = (0..96).map(|i| (i, format.get(&bytes, i))).collect();
             for pick in picks {
                 let before: Vec<u64> = (0..96).map(|i| format.get(&bytes, i)).collect();
-                let advance = format.advance(&mut bytes, pick, 0);
+                let advance = format.advance(&mut bytes, pick);
                 prop_assert_eq!(advance.counts.old, before[pick]);
                 prop_assert!(seen.insert((pick, advance.counts.new)));
                 for (entry, counts) in advance.siblings {
@@ -234,9 +223,8 @@ mod tests {
     fn the_papers_sizes() {
         let compressed = MapFormat::Compressed { individual_bits: 14 };
         assert_eq!(compressed.entries_in(64), 32);
-        assert_eq!(MapFormat::Label32.entries_in(64), 16);
-        assert_eq!(MapFormat::Label32.entries_in(32), 8);
-        assert_eq!(MapFormat::Counter64.entries_in(64), 8);
+        assert_eq!(MapFormat::Flat { bytes: 4 }.entries_in(64), 16);
+        assert_eq!(MapFormat::Flat { bytes: 8 }.entries_in(64), 8);
         assert_eq!(compressed.bytes_for(1 << 24), 32 << 20, "1 TiB of 64 KiB blocks in 32 MiB");
     }
 }

@@ -1,29 +1,30 @@
 //! The slots that each stored bucket lacks: as many as the leaves lacked at its last write.
 
 use super::bitset::BitSet;
+use crate::BucketId;
 
 /// Bits per bucket that count its missing slots.
 pub const PLANES: usize = 2;
 
-/// The missing slots of each bucket, by heap index. Unset buckets lack none.
+/// The missing slots of each bucket. Unset buckets lack none.
 #[derive(Default)]
-pub struct Missing([BitSet; PLANES]);
+pub struct Missing([BitSet<BucketId>; PLANES]);
 
 impl Missing {
     /// The number of slots that the stored version of a bucket lacks.
-    pub fn get(&self, bucket: u64) -> usize {
+    pub fn get(&self, bucket: BucketId) -> usize {
         usize::from(self.0[0].get(bucket)) | usize::from(self.0[1].get(bucket)) << 1
     }
 
     /// Sets the missing slots of a written bucket, or 0 for a dropped one.
-    pub fn set(&mut self, bucket: u64, missing: usize) {
+    pub fn set(&mut self, bucket: BucketId, missing: usize) {
         for (bit, plane) in self.0.iter_mut().enumerate() {
             plane.set(bucket, missing >> bit & 1 == 1);
         }
     }
 
-    /// Forgets the buckets from heap index `first` on.
-    pub fn truncate(&mut self, first: u64) {
+    /// Forgets the buckets from `first` on.
+    pub fn truncate(&mut self, first: BucketId) {
         self.0.iter_mut().for_each(|plane| plane.truncate(first));
     }
 
@@ -40,7 +41,7 @@ impl Missing {
 
     /// Bytes in memory.
     pub fn bytes(&self) -> usize {
-        self.0.iter().map(BitSet::bytes).sum()
+        self.0.iter().map(|plane| plane.bytes()).sum()
     }
 }
 
@@ -51,14 +52,14 @@ mod tests {
     #[test]
     fn what_is_noted_is_kept_through_words() {
         let mut missing = Missing::default();
-        (0..200).for_each(|bucket| missing.set(bucket, bucket as usize % 4));
-        missing.set(7, 0);
+        (0..200).for_each(|bucket| missing.set(BucketId(bucket), bucket as usize % 4));
+        missing.set(BucketId(7), 0);
         let again = Missing::from_words(missing.to_words(200));
-        missing.truncate(100);
+        missing.truncate(BucketId(100));
         for bucket in 0..200 {
             let noted = if bucket == 7 { 0 } else { bucket as usize % 4 };
-            assert_eq!(again.get(bucket), noted);
-            assert_eq!(missing.get(bucket), if bucket < 100 { noted } else { 0 });
+            assert_eq!(again.get(BucketId(bucket)), noted);
+            assert_eq!(missing.get(BucketId(bucket)), if bucket < 100 { noted } else { 0 });
         }
     }
 }

@@ -9,9 +9,9 @@
 
 use super::config::TreeConfig;
 use super::delta::distinct;
-use super::frontend::{LEVEL_SHIFT, TreeOram};
+use super::frontend::TreeOram;
 use super::geometry::{Shape, buckets_in};
-use crate::{BucketId, EngineError, Result};
+use crate::{Address, BucketId, EngineError, Result};
 
 /// The next size class of a tree of size class `class` with `live` existing blocks.
 ///
@@ -96,7 +96,7 @@ impl TreeOram {
         let bytes = self.config.map_format.bytes_for(entries);
         if bytes > before {
             self.on_chip.resize(bytes, 0);
-            let first = ((self.levels - 1) as u64) << LEVEL_SHIFT;
+            let first = Address::new(self.levels - 1, 0);
             self.config.map_format.fill_fresh(&mut self.on_chip, before, first, &self.prf);
         }
         self.fit_shape();
@@ -125,9 +125,9 @@ impl TreeOram {
         self.size.class
     }
 
-    /// The shape of the (data) tree. While it shrinks, its leaves have at most these slots.
+    /// The shape of the tree. While it shrinks, its leaves have at most these slots.
     pub fn shape(&self) -> Shape {
-        self.trees[0].shape()
+        self.tree.shape()
     }
 
     /// The shape for the size class: the current one, or the goal of shrinking.
@@ -145,9 +145,9 @@ impl TreeOram {
         self.size.swept
     }
 
-    /// The number of slots that the stored version of a bucket of the (data) tree lacks.
+    /// The number of slots that the stored version of a bucket lacks.
     pub fn missing_slots(&self, bucket: BucketId) -> usize {
-        self.trees[0].marks.missing.get(bucket.0)
+        self.tree.marks.missing.get(bucket)
     }
 
     /// Scheduled paths until the tree has the shape of its size class.
@@ -176,10 +176,10 @@ impl TreeOram {
     /// Buckets dropped since the last [`Self::committed`], ascending. The store may delete them
     /// once the next commit is durable. Call it after the flush.
     pub fn dropped(&self) -> Vec<BucketId> {
-        let tree = &self.trees[0];
+        let tree = &self.tree;
         let mut buckets = distinct(&tree.changes.written);
         buckets.retain(|&bucket| !tree.marks.present.get(bucket));
-        buckets.into_iter().map(BucketId).collect()
+        buckets
     }
 
     /// Announces the next flush after `evictions` scheduled paths; with `u64::MAX`, nothing is
@@ -192,21 +192,21 @@ impl TreeOram {
     /// `Invalid` while a batch is under way or a bucket is dirty.
     pub fn expect_flush_after(&mut self, evictions: u64) -> Result<()> {
         self.expect_idle()?;
-        if !self.trees[0].cache.dirty().is_empty() {
+        if !self.tree.cache.dirty().is_empty() {
             return Err(EngineError::Invalid("cached buckets wait for a flush".into()));
         }
-        self.trees[0].clock.flush_at = self.schedule.turns[0].saturating_add(evictions);
+        self.tree.clock.flush_at = self.schedule.turns.saturating_add(evictions);
         Ok(())
     }
 
     /// The number of scheduled paths at the next expected flush.
     pub fn flush_at(&self) -> u64 {
-        self.trees[0].clock.flush_at
+        self.tree.clock.flush_at
     }
 
     /// Scheduled paths so far: a public clock, by which a caller can schedule flushes.
     pub fn evictions(&self) -> u64 {
-        self.schedule.turns[0]
+        self.schedule.turns
     }
 
     /// Operations so far. They determine the paths owed to group remaps.
@@ -226,43 +226,38 @@ impl TreeOram {
         Ok(())
     }
 
-    /// Changes the shapes to fit ids and size class, or begins to.
+    /// Changes the shape to fit ids and size class, or begins to.
     pub(super) fn fit_shape(&mut self) {
-        for level in 0..self.trees.len() {
-            let needed = self.config.shape_for_live(level, self.size.class, self.size.blocks);
-            let shape = self.trees[level].shape();
-            if level == 0 {
-                // Dropped leaves equal leaves that never existed, and leaves with fewer slots than
-                // allowed do no harm. But if leaves must now keep less, those that had their turn
-                // have too many slots.
-                let stricter = self.kept(needed) < self.kept(self.size.floor);
-                if needed >= shape || stricter {
-                    self.size.swept = 0;
-                }
-                self.size.floor = needed;
-            }
-            let tree = &mut self.trees[level];
-            let shape = shape.max(needed);
-            (tree.leaves.depth, tree.leaves.leaf_slots) = (shape.depth, shape.leaf_slots);
+        let needed = self.config.shape_for_live(self.size.class, self.size.blocks);
+        let shape = self.shape();
+        // Dropped leaves equal leaves that never existed, and leaves with fewer slots than allowed
+        // do no harm. But if leaves must now keep less, those that had their turn have too many
+        // slots.
+        let stricter = self.kept(needed) < self.kept(self.size.floor);
+        if needed >= shape || stricter {
+            self.size.swept = 0;
         }
+        self.size.floor = needed;
+        let shape = shape.max(needed);
+        let leaves = &mut self.tree.leaves;
+        (leaves.depth, leaves.leaf_slots) = (shape.depth, shape.leaf_slots);
     }
 
     /// Counts the turns of a round's scheduled paths.
-    pub(super) fn sweep(&mut self, tree: usize, turns: u64) {
-        let shape = self.trees[tree].shape();
-        let shrinking = tree == 0 && shape > self.size.floor;
-        self.trees[tree].leaves.leaf_room =
-            if shrinking { self.kept(self.size.floor) } else { shape.leaf_slots };
-        if shrinking {
+    pub(super) fn sweep(&mut self, turns: u64) {
+        let shape = self.shape();
+        self.tree.leaves.leaf_room = shape.leaf_slots;
+        if shape > self.size.floor {
+            self.tree.leaves.leaf_room = self.kept(self.size.floor);
             self.size.swept += turns;
         }
     }
 
     /// Ends the sweep once each leaf had its turn: the leaves have lost their slots, or are gone.
     /// Further turns of the same round do not count for the next level: they left blocks in it.
-    pub(super) fn end_sweep(&mut self, tree: usize) {
+    pub(super) fn end_sweep(&mut self) {
         let full = self.full_leaf();
-        let tree = &mut self.trees[tree];
+        let tree = &mut self.tree;
         if tree.leaves.leaf_room >= tree.leaves.leaf_slots
             || self.size.swept < 1 << tree.leaves.depth.0
         {
@@ -275,9 +270,9 @@ impl TreeOram {
         }
         tree.leaves.depth.0 -= 1;
         tree.leaves.leaf_slots = full;
-        let buckets = buckets_in(tree.leaves.depth) + 1;
-        tree.forget_from(buckets);
-        tree.cache.forget_from(buckets);
+        let gone = BucketId(buckets_in(tree.leaves.depth) + 1);
+        tree.forget_from(gone);
+        tree.cache.forget_from(gone);
     }
 }
 
@@ -318,11 +313,11 @@ mod tests {
         let config = TreeConfig { leaf_steps: true, ..TreeConfig::new(64, 1 << 30) };
         let mut class = 80;
         while class < 1 << 29 {
-            let shape = config.shape_for_live(0, class, class);
+            let shape = config.shape_for_live(class, class);
             let slots = shape.slots(4);
             assert!(class.abs_diff(slots / 2) <= 2, "{class} of {slots}");
             let above = config.size_class_above(class);
-            let next = config.shape_for_live(0, above, above);
+            let next = config.shape_for_live(above, above);
             let steps = |shape: Shape| 4 * shape.depth.0 as usize + shape.leaf_slots;
             assert_eq!(steps(next), steps(shape) + 1);
             class = above;

@@ -8,14 +8,14 @@
 use super::backend::Backend;
 use super::bitset::BitSet;
 use super::bucket_cache::Resident;
-use super::config::Recursion;
+use super::delta::EMPTY;
 use super::frontend::TreeOram;
-use super::geometry::{EMPTY, buckets_in};
+use super::geometry::{SlotHeader, buckets_in};
 use super::plb::PlbEntry;
 use super::position_map::Counts;
 use super::short::{Missing, PLANES};
 use crate::wire::{Reader, Writer};
-use crate::{EngineError, Result};
+use crate::{Address, BucketId, EngineError, Label, Result};
 use oblivio_crypto::TAG_BYTES;
 
 /// The stash's padding in a stored state, in blocks. An eviction leaves more than this with
@@ -39,14 +39,8 @@ pub(super) fn padded(count: usize, bound: usize) -> usize {
 
 impl TreeOram {
     /// Appends everything that is only in memory, after a flush. [`Self::restore`] reads it.
-    ///
-    /// # Errors
-    /// `Invalid` for configurations that are never stored (several trees).
-    pub fn checkpoint(&self, out: &mut Vec<u8>) -> Result<()> {
-        if self.trees.len() != 1 {
-            return Err(EngineError::Invalid("several trees are for the lab only".into()));
-        }
-        let tree = &self.trees[0];
+    pub fn checkpoint(&self, out: &mut Vec<u8>) {
+        let tree = &self.tree;
         out.reserve(self.state_bytes());
         let mut out = Writer(out);
         self.write_scalars(&mut out);
@@ -60,13 +54,12 @@ impl TreeOram {
             out.words(&tree.marks.missing.to_words(buckets));
         }
         self.write_residents(&mut out);
-        Ok(())
     }
 
     /// The small state that is only in memory: the backlog, the stash and the PLB, each padded.
     pub(super) fn write_residents(&self, out: &mut Writer<'_>) {
         self.write_backlog(out);
-        write_stash(&self.trees[0], out);
+        write_stash(&self.tree, out);
         self.write_plb(out);
     }
 
@@ -74,13 +67,13 @@ impl TreeOram {
     pub(super) fn read_residents(&mut self, input: &mut Reader<'_>) -> Result<()> {
         self.pending.clear();
         for entry in self.plb.clear() {
-            self.trees[0].pool.release(entry.payload);
+            self.tree.pool.release(entry.payload);
         }
-        for block in std::mem::take(&mut self.trees[0].stash) {
-            self.trees[0].pool.release(block.payload);
+        for block in std::mem::take(&mut self.tree.stash) {
+            self.tree.pool.release(block.payload);
         }
         self.read_backlog(input)?;
-        read_stash(&mut self.trees[0], input)?;
+        read_stash(&mut self.tree, input)?;
         self.read_plb(input)
     }
 
@@ -88,7 +81,7 @@ impl TreeOram {
     pub fn state_bytes(&self) -> usize {
         let blocks = STASH_BOUND + self.plb.capacity() + 2;
         let slots =
-            buckets_in(self.trees[0].leaves.depth) as usize * (self.config.blocks_per_bucket + 3);
+            buckets_in(self.tree.leaves.depth) as usize * (self.config.blocks_per_bucket + 3);
         let bits = slots / 8 + self.size.blocks as usize / 8;
         self.on_chip.len() + bits + blocks * (self.config.block_bytes + 40) + (64 << 10)
     }
@@ -97,20 +90,24 @@ impl TreeOram {
         let slots = padded(self.pending.len(), BACKLOG_BOUND);
         out.u64(slots as u64);
         for (&id, counts) in &self.pending {
-            out.words(&[id, counts.old, counts.new]);
+            out.words(&[id.0, counts.old, counts.new]);
         }
         for _ in self.pending.len()..slots {
             out.words(&[EMPTY, 0, 0]);
         }
     }
 
+    fn plb_slots(&self) -> usize {
+        if self.levels > 1 { self.plb.capacity() } else { 0 }
+    }
+
     fn write_plb(&self, out: &mut Writer<'_>) {
-        let slots = if self.levels > 1 { self.plb.capacity() } else { 0 };
+        let slots = self.plb_slots();
         out.u64(slots as u64);
         let mut written = 0;
         for entry in self.plb.entries() {
-            out.words(&[entry.id, entry.count]);
-            out.bytes(self.trees[0].pool.get(entry.payload));
+            out.words(&[entry.id.0, entry.count]);
+            out.bytes(self.tree.pool.get(entry.payload));
             written += 1;
         }
         for _ in written..slots {
@@ -125,9 +122,6 @@ impl TreeOram {
     /// # Errors
     /// `State` when the bytes are not such a state.
     pub fn restore(&mut self, state: &[u8]) -> Result<()> {
-        if self.trees.len() != 1 {
-            return Err(EngineError::Invalid("several trees are for the lab only".into()));
-        }
         let mut input = Reader(state);
         let version = self.read_scalars(&mut input)?;
         if input.u64()? != self.on_chip.len() as u64 {
@@ -138,16 +132,16 @@ impl TreeOram {
         if version == FIRST_VERSION {
             self.assume_live(0);
         } else {
-            self.trees[0].marks.live = BitSet::from_words(input.words(self.size.blocks)?);
-            self.size.live = self.trees[0].marks.live.count();
+            self.tree.marks.live = BitSet::from_words(input.words(self.size.blocks)?);
+            self.size.live = self.tree.marks.live.count();
         }
-        let buckets = buckets_in(self.trees[0].leaves.depth) + 1;
+        let buckets = buckets_in(self.tree.leaves.depth) + 1;
         let slots = buckets * self.config.blocks_per_bucket as u64;
-        self.trees[0].marks.present = BitSet::from_words(input.words(buckets)?);
-        self.trees[0].marks.removed = BitSet::from_words(input.words(slots)?);
+        self.tree.marks.present = BitSet::from_words(input.words(buckets)?);
+        self.tree.marks.removed = BitSet::from_words(input.words(slots)?);
         if self.config.leaf_steps {
             let bits = buckets.div_ceil(64) * 64 * PLANES as u64;
-            self.trees[0].marks.missing = Missing::from_words(input.words(bits)?);
+            self.tree.marks.missing = Missing::from_words(input.words(bits)?);
             self.check_missing(buckets)?;
         }
         self.read_residents(&mut input)?;
@@ -157,7 +151,7 @@ impl TreeOram {
     /// Checks that every bucket has a slot.
     fn check_missing(&self, buckets: u64) -> Result<()> {
         let full = self.config.blocks_per_bucket;
-        match (0..buckets).all(|bucket| self.trees[0].marks.missing.get(bucket) < full) {
+        match (0..buckets).all(|bucket| self.tree.marks.missing.get(BucketId(bucket)) < full) {
             true => Ok(()),
             false => Err(EngineError::State("a bucket has no slots")),
         }
@@ -167,7 +161,7 @@ impl TreeOram {
         for _ in 0..input.u64()? {
             let (id, old, new) = (input.u64()?, input.u64()?, input.u64()?);
             if id != EMPTY {
-                self.pending.insert(id, Counts { old, new });
+                self.pending.insert(Address(id), Counts { old, new });
             }
         }
         Ok(())
@@ -175,19 +169,15 @@ impl TreeOram {
 
     fn read_plb(&mut self, input: &mut Reader<'_>) -> Result<()> {
         let slots = input.u64()?;
-        let expected = match self.config.recursion {
-            Recursion::Unified { .. } if self.levels > 1 => self.plb.capacity() as u64,
-            _ => 0,
-        };
-        if slots != expected {
+        if slots != self.plb_slots() as u64 {
             return Err(EngineError::State("the PLB has another size"));
         }
         for _ in 0..slots {
             let (id, count) = (input.u64()?, input.u64()?);
             let content = input.bytes(self.config.block_bytes)?;
             if id != EMPTY {
-                let payload = self.trees[0].pool.store(content);
-                if self.plb.insert(PlbEntry::new(id, count, payload)).is_some() {
+                let payload = self.tree.pool.store(content);
+                if self.plb.insert(PlbEntry::new(Address(id), count, payload)).is_some() {
                     return Err(EngineError::State("a PLB set is too full"));
                 }
             }
@@ -200,8 +190,8 @@ fn write_stash(tree: &Backend, out: &mut Writer<'_>) {
     let slots = padded(tree.stash.len(), STASH_BOUND);
     out.u64(slots as u64);
     for block in &tree.stash {
-        out.words(&[block.id, block.label]);
-        out.bytes(&block.mac.0);
+        out.words(&[block.header.id.0, block.header.label.0]);
+        out.bytes(&block.header.mac.0);
         out.bytes(tree.pool.get(block.payload));
     }
     let slot_bytes = 16 + TAG_BYTES + tree.geometry.block_bytes;
@@ -213,11 +203,12 @@ fn write_stash(tree: &Backend, out: &mut Writer<'_>) {
 
 fn read_stash(tree: &mut Backend, input: &mut Reader<'_>) -> Result<()> {
     for _ in 0..input.u64()? {
-        let (id, label, mac) = (input.u64()?, input.u64()?, input.tag()?);
+        let (id, label, mac) = (Address(input.u64()?), Label(input.u64()?), input.tag()?);
         let content = input.bytes(tree.geometry.block_bytes)?;
-        if id != EMPTY {
+        if id != Address::NONE {
             let payload = tree.pool.store(content);
-            tree.stash.push(Resident { id, label, mac, payload, slot: 0 });
+            let header = SlotHeader { id, label, mac };
+            tree.stash.push(Resident { header, payload, slot: 0 });
         }
     }
     Ok(())

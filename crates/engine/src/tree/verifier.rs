@@ -1,7 +1,7 @@
 //! Checks stored buckets without an access: every tag from the root down.
 
 use super::backend::Backend;
-use crate::{BucketId, EngineError, Result};
+use crate::{BucketId, Result};
 use oblivio_crypto::{Tag, tag_of};
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use std::collections::BTreeMap;
 pub struct Verifier<'a> {
     tree: &'a mut Backend,
     /// The children's tags from the buckets so far.
-    expected: BTreeMap<u64, Tag>,
+    expected: BTreeMap<BucketId, Tag>,
 }
 
 impl<'a> Verifier<'a> {
     pub(super) fn new(tree: &'a mut Backend) -> Self {
-        let expected = BTreeMap::from([(BucketId::ROOT.0, tree.root_tag)]);
+        let expected = BTreeMap::from([(BucketId::ROOT, tree.root_tag)]);
         Self { tree, expected }
     }
 
@@ -23,7 +23,7 @@ impl<'a> Verifier<'a> {
     /// # Errors
     /// `Tampered` when it differs from the last one written.
     pub fn check(&mut self, bucket: BucketId, sealed: &mut [u8]) -> Result<()> {
-        let expected = self.expected.remove(&bucket.0).unwrap_or_default();
+        let expected = self.expected.remove(&bucket).unwrap_or_default();
         if sealed.len() != self.tree.stored_bytes(bucket) {
             return Err(self.tree.tampered(bucket, "it has another length"));
         }
@@ -33,7 +33,7 @@ impl<'a> Verifier<'a> {
         let tags = self.tree.open_bucket(bucket, sealed)?;
         for (side, tag) in tags.into_iter().enumerate() {
             if tag != Tag::default() {
-                self.expected.insert(bucket.0 * 2 + side as u64, tag);
+                self.expected.insert(bucket.child(side), tag);
             }
         }
         Ok(())
@@ -47,11 +47,7 @@ impl<'a> Verifier<'a> {
         self.expected.retain(|_, tag| *tag != Tag::default());
         match self.expected.pop_first() {
             None => Ok(()),
-            Some((bucket, _)) => Err(EngineError::Tampered {
-                tree: self.tree.tree,
-                bucket: BucketId(bucket),
-                reason: "it is missing",
-            }),
+            Some((bucket, _)) => Err(self.tree.tampered(bucket, "it is missing")),
         }
     }
 }

@@ -123,7 +123,7 @@ impl LabSpace {
         match self.batches {
             Batches::Most(most) => most.max(1),
             Batches::Volume => {
-                let bucket = self.engine.config().geometry(0).bucket_bytes();
+                let bucket = self.engine.config().geometry().bucket_bytes();
                 let path = 2 * (self.engine.depth().0 as usize + 1) * bucket;
                 (MOST_BATCH / path).clamp(1, MOST_OPS)
             }

@@ -3,7 +3,7 @@
 use crate::header::{PARAMETER_BYTES, Parameters};
 use crate::tree::slab::{PAGE, SECTOR};
 use crate::{Error, Result};
-use oblivio_engine::tree::{Eviction, MapFormat, Recursion, TreeConfig};
+use oblivio_engine::tree::{Eviction, MapFormat, TreeConfig};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute};
 
@@ -42,11 +42,8 @@ fn own(parameters: &Parameters) -> Own {
 /// The parameters of a new volume.
 pub(super) fn parameters_of(config: &TreeConfig) -> Result<Parameters> {
     config.validate().map_err(|error| Error::Invalid(error.to_string()))?;
-    let (
-        Eviction::Scheduled { every },
-        MapFormat::Compressed { individual_bits },
-        Recursion::Unified { plb_bytes, plb_ways },
-    ) = (config.eviction, config.map_format, config.recursion)
+    let (Eviction::Scheduled { every }, MapFormat::Compressed { individual_bits }) =
+        (config.eviction, config.map_format)
     else {
         return Err(Error::Invalid("this configuration is for the lab only".into()));
     };
@@ -59,8 +56,8 @@ pub(super) fn parameters_of(config: &TreeConfig) -> Result<Parameters> {
         individual_bits: U32::new(individual_bits),
         capacity_blocks: U64::new(config.capacity),
         on_chip_bytes: U64::new(config.on_chip_bytes as u64),
-        plb_bytes: U64::new(plb_bytes as u64),
-        plb_ways: U32::new(plb_ways as u32),
+        plb_bytes: U64::new(config.plb_bytes as u64),
+        plb_ways: U32::new(config.plb_ways as u32),
         reserved: U32::new(0),
     };
     let block_bytes = config.block_bytes as u32;
@@ -86,10 +83,8 @@ pub(crate) fn config(parameters: &Parameters) -> TreeConfig {
         leaf_steps: parameters.flags & LEAF_STEPS != 0,
         map_format: MapFormat::Compressed { individual_bits: own.individual_bits.get() },
         on_chip_bytes: own.on_chip_bytes.get() as usize,
-        recursion: Recursion::Unified {
-            plb_bytes: own.plb_bytes.get() as usize,
-            plb_ways: own.plb_ways.get() as usize,
-        },
+        plb_bytes: own.plb_bytes.get() as usize,
+        plb_ways: own.plb_ways.get() as usize,
         cache_bytes: 0,
         ..TreeConfig::new(parameters.block_bytes as usize, own.capacity_blocks.get())
     }

@@ -16,6 +16,7 @@ use crate::tree::tuning::{LEAST_AHEAD, MOST_AHEAD};
 use crate::trust::{Act, ComputerId, LogCheck, LogMark};
 use crate::{Error, Result};
 use oblivio_crypto::{Kind, Place, SEAL_OVERHEAD, Sealer, TAG_BYTES, Tag, VolumeId, tag_of};
+use oblivio_engine::BlockId;
 use oblivio_engine::tree::Intent;
 use oblivio_store::{Log, ReadAt};
 
@@ -120,7 +121,7 @@ impl Journal {
         record.extend_from_slice(&intent.seed.to_le_bytes());
         record.extend_from_slice(&(intent.ids.len() as u64).to_le_bytes());
         for id in &intent.ids {
-            record.extend_from_slice(&id.to_le_bytes());
+            record.extend_from_slice(&id.0.to_le_bytes());
         }
         record
     }
@@ -363,7 +364,7 @@ fn parse_as(kind: u64, rest: &[u8]) -> Option<Record> {
             let (fixed, ids) = rest.split_at_checked(16)?;
             let count = usize::try_from(word(fixed, 8)).ok()?;
             let ids = ids.get(..count.checked_mul(8)?)?;
-            let ids = ids.chunks_exact(8).map(|id| word(id, 0)).collect();
+            let ids = ids.chunks_exact(8).map(|id| BlockId(word(id, 0))).collect();
             Some(Record::Intent(Intent { seed: word(fixed, 0), ids }))
         }
         SYNC => {
@@ -411,7 +412,7 @@ mod tests {
     }
 
     fn intent(seed: u64) -> Intent {
-        Intent { seed, ids: (0..2000).collect() }
+        Intent { seed, ids: (0..2000).map(BlockId).collect() }
     }
 
     /// A journal of `records` records, and where each begins.

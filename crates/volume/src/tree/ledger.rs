@@ -97,7 +97,7 @@ impl Ledger {
         let table = self.trust.commit_act(self.state.record().epoch() + 1)?.to_bytes(MOST_ROWS);
         let record = if self.state.wants_checkpoint() {
             let mut out = begin(&self.root, &table, Slots::All(Box::new(self.slab.table())));
-            self.engine.checkpoint(&mut out)?;
+            self.engine.checkpoint(&mut out);
             self.state.write_checkpoint(&*self.store, out)?
         } else {
             let mut out = begin(&self.root, &table, Slots::Changed(self.slab.changes()));
@@ -146,6 +146,6 @@ impl Ledger {
 
     /// Bytes of a bucket with all its slots.
     pub fn bucket_bytes(&self) -> u64 {
-        self.engine.config().geometry(0).bucket_bytes() as u64
+        self.engine.config().geometry().bucket_bytes() as u64
     }
 }

@@ -116,7 +116,7 @@ impl TreeVolume {
     pub(crate) fn fetch_map(&mut self) -> Result<()> {
         let Some(batch) = self.fixed_batch() else { return Ok(()) };
         loop {
-            let read = |id| BlockOp { id: BlockId(id), action: Action::Read };
+            let read = |id| BlockOp { id, action: Action::Read };
             let ops: Vec<BlockOp> = self.ledger.engine.beyond_plb().take(batch).map(read).collect();
             if ops.is_empty() {
                 return Ok(());

@@ -78,7 +78,7 @@ impl TreeVolume {
         let config = self.ledger.engine.config();
         let blocks = self.ledger.engine.capacity().max(class.min(config.capacity));
         // A shrinking tree is larger until it is done.
-        let shape = config.shape_for_live(0, class, blocks).max(self.ledger.engine.shape());
+        let shape = config.shape_for_live(class, blocks).max(self.ledger.engine.shape());
         let depth = shape.depth;
         let memory = cache_bytes(config, self.memory_bytes, blocks, depth).unwrap_or(0);
         let cached = TreeConfig { cache_bytes: memory, ..*config }.cached_buckets(depth);

@@ -83,7 +83,7 @@ impl TreeVolume {
 
     fn rule(&self) -> Rule {
         let engine = &self.ledger.engine;
-        let geometry = engine.config().geometry(0);
+        let geometry = engine.config().geometry();
         Rule {
             blocks: engine.capacity(),
             floor: engine.floor().depth.0,

@@ -10,7 +10,7 @@ mod shelf;
 
 use crate::{Error, Result};
 use oblivio_engine::tree::{Shape, TreeOram, buckets_in};
-use oblivio_engine::{BucketId, Extent, Read, TreeId, Write};
+use oblivio_engine::{BucketId, Extent, Read, Write};
 use oblivio_store::{Hint, ReadAt, Slots, WriteAt};
 use shelf::Shelf;
 pub use shelf::{Interval, PAGE};
@@ -76,7 +76,7 @@ impl Slab {
 
     /// An empty slab for this engine's buckets.
     pub fn of(engine: &TreeOram, align: usize) -> Self {
-        let (config, geometry) = (engine.config(), engine.config().geometry(0));
+        let (config, geometry) = (engine.config(), engine.config().geometry());
         let mut slab = Self::new(geometry.bucket_bytes(), align);
         if config.leaf_steps {
             for slots in (1..config.blocks_per_bucket).rev() {
@@ -300,8 +300,8 @@ impl Slab {
         };
         let extents: Vec<_> = buckets.iter().map(extent).collect();
         let mut bytes = vec![0; extents.iter().map(|extent| extent.bytes as usize).sum()];
-        let (tree, into) = (TreeId::DATA, &mut bytes[..]);
-        let mut read = Read { tree, extents: &extents, into, shown: &[], scheduled: 0 };
+        let into = &mut bytes[..];
+        let mut read = Read { extents: &extents, into, shown: &[], scheduled: 0 };
         self.read(store, &mut read)?;
         Ok(read.parts().map(|(_, part)| part.to_vec()).collect())
     }

@@ -10,7 +10,7 @@ use crate::tree::tuning::{
 use crate::tree::volume::TreeVolume;
 use crate::{Error, Result};
 use oblivio_engine::tree::Shape;
-use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp, TreeId};
+use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp};
 use std::time::Duration;
 
 impl TreeVolume {
@@ -57,7 +57,7 @@ impl TreeVolume {
         }
         // Reads of the access and its share of scheduled paths, and their writes.
         let path_bytes = self.ledger.engine.config().uncached_path_bytes(shape, cached);
-        let access_bytes = 2 * path_bytes.max(self.ledger.engine.bucket_bytes(TreeId::DATA));
+        let access_bytes = 2 * path_bytes.max(self.ledger.engine.bucket_bytes());
         (MOST_BATCH.min(self.memory_bytes / 8) / access_bytes).clamp(1, MOST_OPS)
     }
 

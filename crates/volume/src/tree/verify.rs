@@ -3,8 +3,8 @@
 use crate::tree::slab::Slab;
 use crate::tree::tuning::VERIFIED_AT_ONCE;
 use crate::{Error, Result};
+use oblivio_engine::BucketId;
 use oblivio_engine::tree::TreeOram;
-use oblivio_engine::{BucketId, TreeId};
 use oblivio_store::Slots;
 
 /// Checks every stored bucket against the tag tree; gives their number.
@@ -18,7 +18,7 @@ pub fn verify(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<u64> {
     let stored: Vec<BucketId> = slab.stored().collect();
-    let bucket_bytes = engine.bucket_bytes(TreeId::DATA);
+    let bucket_bytes = engine.bucket_bytes();
     let mut verifier = engine.verifier();
     let mut done = 0;
     for chunk in stored.chunks((VERIFIED_AT_ONCE / bucket_bytes).max(1)) {

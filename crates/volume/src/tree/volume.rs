@@ -19,9 +19,9 @@ use crate::volume::Volume;
 use crate::{Error, Result};
 use oblivio_crypto::Passphrase;
 use oblivio_engine::tree::{
-    Eviction, Recursion, STASH_BOUND, TreeConfig, TreeJob, TreeKeys, TreeOram, buckets_in,
+    Eviction, STASH_BOUND, TreeConfig, TreeJob, TreeKeys, TreeOram, buckets_in,
 };
-use oblivio_engine::{Level, TreeId, advance};
+use oblivio_engine::{Level, advance};
 use oblivio_store::{Hint, Store};
 use std::sync::Arc;
 
@@ -61,7 +61,8 @@ fn config_of(create: &CreateOptions) -> TreeConfig {
         // A map up to this size is all in memory, so every request makes the same number of
         // accesses; beyond it the map recurses through the PLB.
         on_chip_bytes: 64 << 20,
-        recursion: Recursion::Unified { plb_bytes: (4 << 20).max(64 * block_bytes), plb_ways: 8 },
+        plb_bytes: (4 << 20).max(64 * block_bytes),
+        plb_ways: 8,
         ..TreeConfig::new(block_bytes, capacity)
     }
 }
@@ -141,7 +142,7 @@ impl TreeVolume {
             if options.memory_bytes == 0 { DEFAULT_MEMORY } else { options.memory_bytes };
         let config = config(&opening.header.parameters());
         let blocks = LEAST_BLOCKS.min(config.capacity);
-        let cache_bytes = cache_bytes(&config, memory_bytes, blocks, config.depth(0, blocks))?;
+        let cache_bytes = cache_bytes(&config, memory_bytes, blocks, config.depth(blocks))?;
         let config = TreeConfig { cache_bytes, ..config };
         let (volume, randomness) = (opening.header.volume(), &options.environment.randomness);
         let keys = TreeKeys::of_volume(opening.master, volume, randomness);
@@ -260,7 +261,7 @@ impl TreeVolume {
     pub fn path_bytes(create: &CreateOptions, stored_bytes: u64) -> u64 {
         let config = config_of(create);
         let blocks = stored_bytes.div_ceil(config.block_bytes as u64).clamp(1, config.capacity);
-        let levels = u64::from(config.depth(0, blocks).0) + 1;
+        let levels = u64::from(config.depth(blocks).0) + 1;
         levels * (config.blocks_per_bucket * config.block_bytes) as u64
     }
 
@@ -284,7 +285,7 @@ impl TreeVolume {
         let config = self.ledger.engine.config();
         TreeInfo {
             blocks_per_bucket: config.blocks_per_bucket,
-            bucket_bytes: self.ledger.engine.bucket_bytes(TreeId::DATA),
+            bucket_bytes: self.ledger.engine.bucket_bytes(),
             addressable_blocks: self.ledger.engine.capacity(),
             size_class: self.ledger.engine.size_class(),
             live_blocks: self.ledger.engine.live_blocks(),

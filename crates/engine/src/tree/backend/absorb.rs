@@ -2,11 +2,10 @@
 //! move, the wanted ones among them.
 
 use super::{Backend, Candidate, Held, Round, resident};
+use crate::tree::bitset::SlotId;
 use crate::tree::bucket_cache::Resident;
-use crate::tree::frontend::LEVEL_SHIFT;
-use crate::tree::geometry::{EMPTY, SlotHeader};
 use crate::tree::paths::NONE;
-use crate::{BucketId, Result};
+use crate::{Address, BucketId, Result};
 use oblivio_crypto::{Tag, tag_of};
 use std::ops::Range;
 
@@ -37,7 +36,7 @@ impl Backend {
                 let len = round.reads[reads].bytes as usize;
                 self.absorb_read(round, index, at..at + len)?;
                 (reads, at) = (reads + 1, at + len);
-            } else if self.cache.holds(round.union.nodes()[index].bucket.0) {
+            } else if self.cache.holds(round.union.nodes()[index].bucket) {
                 self.absorb_cached(round, index);
             }
         }
@@ -58,24 +57,24 @@ impl Backend {
         }
         self.meters.tag_tree_bytes += bytes.len() as u64;
         round.node_tags[index] = self.open_bucket(node.bucket, bytes)?;
-        let cached = self.cache.holds(node.bucket.0);
+        let cached = self.cache.holds(node.bucket);
         if cached {
-            let meta = self.cache.meta_mut(node.bucket.0);
+            let meta = self.cache.meta_mut(node.bucket);
             meta.loaded = true;
             meta.child_tags = round.node_tags[index];
             meta.dirty = node.evict;
         }
         for slot in 0..slots {
             let header = self.geometry.slot(&round.read_buf[part.clone()], slot);
-            let slot_index = node.bucket.0 * self.geometry.blocks_per_bucket as u64 + slot as u64;
-            if header.id == EMPTY || self.marks.removed.get(slot_index) {
+            let slot_id = self.geometry.slot_id(node.bucket, slot);
+            if header.id == Address::NONE || self.marks.removed.get(slot_id) {
                 continue;
             }
             let payload = part.start + self.geometry.payload_at(slots, slot);
             let wanted = wanted_by(&round.wants, header.id);
             if node.evict || wanted.is_some() {
                 if !node.evict {
-                    self.note_removed(slot_index);
+                    self.note_removed(slot_id);
                 }
                 if self.is_dead(header.id) {
                     continue;
@@ -91,7 +90,7 @@ impl Backend {
                 let bytes = &round.read_buf[payload..payload + self.geometry.block_bytes];
                 let block =
                     Resident { slot: slot as u8, ..resident(header, self.pool.store(bytes)) };
-                self.cache.push(node.bucket.0, block);
+                self.cache.push(node.bucket, block);
             }
         }
         Ok(())
@@ -112,7 +111,7 @@ impl Backend {
 
     fn absorb_cached(&mut self, round: &mut Round, index: usize) {
         let node = round.union.nodes()[index];
-        let bucket = node.bucket.0;
+        let bucket = node.bucket;
         let meta = self.cache.meta_mut(bucket);
         meta.loaded = true;
         meta.dirty |= node.evict;
@@ -120,46 +119,44 @@ impl Backend {
         round.node_tags[index] = meta.child_tags;
         let mut at = 0;
         while let Some(block) = self.cache.blocks(bucket).get(at) {
-            if !node.evict && wanted_by(&round.wants, block.id).is_none() {
+            if !node.evict && wanted_by(&round.wants, block.header.id).is_none() {
                 at += 1;
                 continue;
             }
             let block = self.cache.remove(bucket, at);
             self.gather(round, block);
             if stored {
-                let slots = self.geometry.blocks_per_bucket as u64;
-                self.note_removed(bucket * slots + u64::from(block.slot));
+                self.note_removed(self.geometry.slot_id(bucket, usize::from(block.slot)));
             }
         }
     }
 
     /// Whether this block's content is no longer wanted. Map blocks are always wanted.
-    fn is_dead(&self, id: u64) -> bool {
-        id >> LEVEL_SHIFT == 0 && !self.marks.live.get(id)
+    fn is_dead(&self, id: Address) -> bool {
+        id.data().is_some_and(|id| !self.marks.live.get(id))
     }
 
     /// Makes a block in memory a candidate, or drops it when it is dead.
     fn gather(&mut self, round: &mut Round, block: Resident) {
-        if self.is_dead(block.id) {
+        if self.is_dead(block.header.id) {
             self.pool.release(block.payload);
             return;
         }
-        if let Some(access) = wanted_by(&round.wants, block.id) {
+        if let Some(access) = wanted_by(&round.wants, block.header.id) {
             round.found[access] = round.candidates.len() as u32;
         }
-        let header = SlotHeader { id: block.id, label: block.label, mac: block.mac };
-        let held = Held::Pool(block.payload);
+        let (header, held) = (block.header, Held::Pool(block.payload));
         round.candidates.push(Candidate { header, held, next: NONE });
     }
 
     /// Records that a block was removed from a stored bucket that is not rewritten now.
-    fn note_removed(&mut self, slot: u64) {
+    fn note_removed(&mut self, slot: SlotId) {
         self.marks.removed.set(slot, true);
         self.changes.removed.push(slot);
     }
 }
 
-fn wanted_by(wants: &[(u64, u32)], id: u64) -> Option<usize> {
+fn wanted_by(wants: &[(Address, u32)], id: Address) -> Option<usize> {
     match wants {
         [] => None,
         [(want, access)] => (*want == id).then_some(*access as usize),

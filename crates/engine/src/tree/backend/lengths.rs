@@ -10,16 +10,16 @@ impl Backend {
         Shape { depth: self.leaves.depth, leaf_slots: self.leaves.leaf_slots }
     }
 
-    /// Forgets the records of stored buckets from heap index `first` on.
-    pub fn forget_from(&mut self, first: u64) {
+    /// Forgets the records of stored buckets from `first` on.
+    pub fn forget_from(&mut self, first: BucketId) {
         self.marks.present.truncate(first);
         self.marks.missing.truncate(first);
-        self.marks.removed.truncate(first * self.geometry.blocks_per_bucket as u64);
+        self.marks.removed.truncate(self.geometry.slot_id(first, 0));
     }
 
     /// Slots of the stored version of a bucket.
     pub(super) fn stored_slots(&self, bucket: BucketId) -> usize {
-        self.geometry.blocks_per_bucket - self.marks.missing.get(bucket.0)
+        self.geometry.blocks_per_bucket - self.marks.missing.get(bucket)
     }
 
     /// Bytes of the stored version of a bucket.

@@ -5,9 +5,9 @@ use super::{Backend, Held, Round, resident};
 use crate::tree::block_pool::Payload;
 use crate::tree::bucket_cache::Meta;
 use crate::tree::eviction::next_turn;
-use crate::tree::geometry::{EMPTY, SlotHeader};
+use crate::tree::geometry::SlotHeader;
 use crate::tree::paths::NONE;
-use crate::{BucketId, Extent, Result, SealedBucket};
+use crate::{Address, BucketId, Extent, Result, SealedBucket};
 use oblivio_crypto::Tag;
 
 impl Round {
@@ -32,7 +32,7 @@ impl Backend {
         let mut round = std::mem::take(&mut self.round);
         self.place_blocks(&mut round);
         let result = self.write_back(&mut round);
-        for candidate in round.candidates.iter().filter(|c| c.header.id != EMPTY) {
+        for candidate in round.candidates.iter().filter(|c| c.header.id != Address::NONE) {
             let payload = self.keep(candidate.held, &round.read_buf);
             self.stash.push(resident(candidate.header, payload));
         }
@@ -51,7 +51,7 @@ impl Backend {
             let tag = if self.room(node.bucket) == 0 {
                 self.prune(node.bucket);
                 Tag::default()
-            } else if !self.cache.holds(node.bucket.0) {
+            } else if !self.cache.holds(node.bucket) {
                 self.fill_stored(round, index)?
             } else {
                 self.fill_cached(round, index);
@@ -75,7 +75,7 @@ impl Backend {
         round.heads.resize(round.union.nodes().len(), NONE);
         for index in 0..round.candidates.len() {
             let header = round.candidates[index].header;
-            if header.id == EMPTY {
+            if header.id == Address::NONE {
                 continue;
             }
             if let Some(node) = round.union.deepest(header.label) {
@@ -95,31 +95,31 @@ impl Backend {
     /// comes after the next flush. The turns of those below it come no sooner than its own, so a
     /// written bucket is never above a deferred one.
     fn is_written(&self, bucket: BucketId) -> bool {
-        !self.cache.holds(bucket.0) || next_turn(bucket, self.clock.turns) >= self.clock.flush_at
+        !self.cache.holds(bucket) || next_turn(bucket, self.clock.turns) >= self.clock.flush_at
     }
 
     /// Drops an empty bucket. It then reads as never stored.
     fn prune(&mut self, bucket: BucketId) {
-        if self.cache.holds(bucket.0) {
-            *self.cache.meta_mut(bucket.0) = Meta::default();
+        if self.cache.holds(bucket) {
+            *self.cache.meta_mut(bucket) = Meta::default();
         }
-        if self.marks.present.get(bucket.0) {
-            self.marks.present.set(bucket.0, false);
-            self.marks.missing.set(bucket.0, 0);
+        if self.marks.present.get(bucket) {
+            self.marks.present.set(bucket, false);
+            self.marks.missing.set(bucket, 0);
             self.clear_removed(bucket);
-            self.changes.written.push(bucket.0);
+            self.changes.written.push(bucket);
         }
     }
 
     fn fill_cached(&mut self, round: &mut Round, index: usize) {
         let bucket = round.union.nodes()[index].bucket;
-        let (room, bucket) = (self.room(bucket), bucket.0);
+        let room = self.room(bucket);
         let mut next = round.heads[index];
         while next != NONE {
             let candidate = &mut round.candidates[next as usize];
             let payload = self.keep(candidate.held, &round.read_buf);
             self.cache.push(bucket, resident(candidate.header, payload));
-            candidate.header.id = EMPTY;
+            candidate.header.id = Address::NONE;
             next = candidate.next;
         }
         let meta = self.cache.meta_mut(bucket);
@@ -152,7 +152,7 @@ impl Backend {
                 }
             }
             self.geometry.set_slot(bytes, slot, &candidate.header);
-            candidate.header.id = EMPTY;
+            candidate.header.id = Address::NONE;
             next = candidate.next;
         }
         let tag = self.seal(bucket, slots, bytes)?;
@@ -163,9 +163,9 @@ impl Backend {
     fn seal(&mut self, bucket: BucketId, slots: usize, bytes: &mut [u8]) -> Result<Tag> {
         let place = self.place(bucket);
         let tag = self.sealer.seal(&place, bytes)?;
-        self.marks.present.set(bucket.0, true);
-        self.marks.missing.set(bucket.0, self.geometry.blocks_per_bucket - slots);
-        self.changes.written.push(bucket.0);
+        self.marks.present.set(bucket, true);
+        self.marks.missing.set(bucket, self.geometry.blocks_per_bucket - slots);
+        self.changes.written.push(bucket);
         self.clear_removed(bucket);
         self.meters.buckets_written += 1;
         self.meters.bytes_moved += bytes.len() as u64;
@@ -174,9 +174,8 @@ impl Backend {
     }
 
     fn clear_removed(&mut self, bucket: BucketId) {
-        let slots = self.geometry.blocks_per_bucket as u64;
-        for slot in 0..slots {
-            self.marks.removed.set(bucket.0 * slots + slot, false);
+        for slot in 0..self.geometry.blocks_per_bucket {
+            self.marks.removed.set(self.geometry.slot_id(bucket, slot), false);
         }
     }
 
@@ -192,16 +191,14 @@ impl Backend {
     ///
     /// # Errors
     /// Those of the sealer.
-    pub fn flush(&mut self, dirty: &mut Vec<u64>, most: usize) -> Result<()> {
+    pub fn flush(&mut self, dirty: &mut Vec<BucketId>, most: usize) -> Result<()> {
         let mut round = std::mem::take(&mut self.round);
         round.begin_writes();
         for bucket in dirty.drain(..dirty.len().min(most)) {
-            let tag = self.seal_cached(&mut round, BucketId(bucket))?;
-            match BucketId(bucket).parent() {
+            let tag = self.seal_cached(&mut round, bucket)?;
+            match bucket.parent() {
                 None => self.root_tag = tag,
-                Some(parent) => {
-                    self.cache.meta_mut(parent.0).child_tags[BucketId(bucket).side()] = tag;
-                }
+                Some(parent) => self.cache.meta_mut(parent).child_tags[bucket.side()] = tag,
             }
         }
         self.round = round;
@@ -210,15 +207,15 @@ impl Backend {
 
     /// Seals a cached bucket as the next one to write.
     fn seal_cached(&mut self, round: &mut Round, bucket: BucketId) -> Result<Tag> {
-        let slots = usize::from(self.cache.meta_mut(bucket.0).slots);
+        let slots = usize::from(self.cache.meta_mut(bucket).slots);
         let mut sealed = round.spare.take(self.geometry.bucket_bytes_with(slots));
-        self.copy_cached(bucket.0, slots, &mut sealed);
+        self.copy_cached(bucket, slots, &mut sealed);
         let tag = self.seal(bucket, slots, &mut sealed)?;
         round.write(bucket, sealed);
         Ok(tag)
     }
 
-    fn copy_cached(&mut self, bucket: u64, slots: usize, bytes: &mut [u8]) {
+    fn copy_cached(&mut self, bucket: BucketId, slots: usize, bytes: &mut [u8]) {
         let meta = self.cache.meta_mut(bucket);
         meta.dirty = false;
         self.geometry.set_child_tags(bytes, &meta.child_tags);
@@ -234,7 +231,7 @@ impl Backend {
                 Some(block) => {
                     payload.copy_from_slice(self.pool.get(block.payload));
                     block.slot = slot as u8;
-                    SlotHeader { id: block.id, label: block.label, mac: block.mac }
+                    block.header
                 }
             };
             self.geometry.set_slot(bytes, slot, &header);

@@ -1,20 +1,19 @@
 //! The last round of a batch: one path per operation, maintenance, and the operations' effect on
 //! their blocks.
 
-use super::{LEVEL_SHIFT, TreeOram};
+use super::TreeOram;
 use crate::tree::batch::{Batch, Target};
 use crate::tree::position_map::{Counts, GROUP_ENTRIES, MapFormat};
-use crate::{Action, BlockAnswer, EngineError, Result};
-use oblivio_crypto::Tag;
+use crate::{Action, Address, BlockAnswer, BlockId, Result};
 use std::collections::BTreeMap;
 
 impl TreeOram {
     /// Plans one path per operation, then maintenance on its public schedule.
     pub(super) fn plan_data_round(&mut self, batch: &mut Batch) {
         batch.clear_plan();
-        let mut first: BTreeMap<u64, u32> = BTreeMap::new();
+        let mut first: BTreeMap<BlockId, u32> = BTreeMap::new();
         for index in 0..batch.ops.len() {
-            let id = batch.ops[index].id.0;
+            let id = batch.ops[index].id;
             if let Some(&access) = first.get(&id) {
                 batch.access_of_op.push(access);
                 self.plan_idle(batch);
@@ -22,12 +21,13 @@ impl TreeOram {
             }
             first.insert(id, index as u32);
             batch.access_of_op.push(index as u32);
-            let counts = self.remap(batch, id);
-            self.plan_block(batch, Target::Data { id, counts, absent: false }, id, counts);
+            let counts = self.remap(batch, id.into());
+            self.plan_block(batch, Target::Data { id, counts, absent: false }, id.into(), counts);
         }
         for _ in 0..self.maintenance_due(batch.ops.len() as u64) {
             // A block that this batch already moves may be pending for a later roll-over.
-            let waiting = self.pending.keys().find(|id| !first.contains_key(id)).copied();
+            let free = |id: &Address| id.data().is_none_or(|id| !first.contains_key(&id));
+            let waiting = self.pending.keys().copied().find(free);
             match waiting.and_then(|id| self.pending.remove_entry(&id)) {
                 Some((id, counts)) => {
                     self.plan_block(batch, Target::Remap { id, counts }, id, counts);
@@ -47,7 +47,7 @@ impl TreeOram {
                 let share = |n: u64| (n * 2 * GROUP_ENTRIES as u64) >> individual_bits;
                 share(self.meters.requests) - share(before)
             }
-            _ => 0,
+            MapFormat::Flat { .. } => 0,
         }
     }
 
@@ -56,73 +56,54 @@ impl TreeOram {
     pub(in crate::tree) fn is_absent(
         &mut self,
         index: usize,
-        id: u64,
+        id: Address,
         counts: Counts,
     ) -> Result<bool> {
-        if self.trees[0].target(index).is_some() {
-            return self.check_mac(index, id, counts.old).map(|()| false);
+        if self.check_present(index, id, counts)? {
+            return Ok(false);
         }
         let fresh = || self.config.map_format.initial_count(id, &self.prf) == counts.old;
-        if self.config.pmmac && !fresh() {
-            return Err(EngineError::TamperedBlock(id));
-        }
+        self.pmmac.check_missing(id, fresh).map(|()| true)
+    }
+
+    /// Whether the block of access `index` exists. If so, it is the one written at its count.
+    fn check_present(&mut self, index: usize, id: Address, counts: Counts) -> Result<bool> {
+        let Some(header) = self.tree.target(index) else { return Ok(false) };
+        self.pmmac.check(id, counts.old, self.tree.content(index), header.mac)?;
         Ok(true)
     }
 
-    /// Checks a data block: the tree holds it if it is live, and only then (dead blocks were
-    /// dropped). Without PMMAC, the tag tree ensures that nothing is missing, so a missing block
-    /// does not exist.
-    pub(super) fn check_data(
-        &mut self,
-        batch: &mut Batch,
-        index: usize,
-        id: u64,
-        counts: Counts,
-    ) -> Result<()> {
-        if id >> LEVEL_SHIFT > 0 {
-            return self.move_map_block(index, id, counts);
-        }
-        let lives = self.trees[0].target(index).is_some();
-        if lives {
-            self.check_mac(index, id, counts.old)?;
-        } else if self.config.pmmac && self.trees[0].marks.live.get(id) {
-            return Err(EngineError::TamperedBlock(id));
+    /// Checks a data block and says whether it exists: the tree holds it if it is live, and only
+    /// then (dead blocks were dropped). Without PMMAC, the tag tree ensures that nothing is
+    /// missing, so a missing block does not exist.
+    pub(super) fn check_data(&mut self, index: usize, id: BlockId, counts: Counts) -> Result<bool> {
+        let lives = self.check_present(index, id.into(), counts)?;
+        if !lives {
+            self.pmmac.check_missing(id.into(), || !self.tree.marks.live.get(id))?;
         }
         self.set_live(id, lives);
-        if let Target::Data { absent, .. } = &mut batch.targets[index] {
-            *absent = !lives;
-        }
-        Ok(())
+        Ok(lives)
     }
 
-    /// Moves a map block with its group. With PMMAC, creates an unused one now: its count would no
-    /// longer mark it as fresh.
-    fn move_map_block(&mut self, index: usize, id: u64, counts: Counts) -> Result<()> {
-        if self.is_absent(index, id, counts)? && self.config.pmmac {
+    /// Checks a block that moves with its group.
+    pub(super) fn check_remapped(
+        &mut self,
+        index: usize,
+        id: Address,
+        counts: Counts,
+    ) -> Result<()> {
+        if let Some(id) = id.data() {
+            return self.check_data(index, id, counts).map(drop);
+        }
+        // With PMMAC, an unused map block is created now: its count would no longer mark it as
+        // fresh.
+        if self.is_absent(index, id, counts)? && self.pmmac.is_on() {
             let first = self.first_entry(id);
-            self.trees[0].insert(index, id);
-            let content = self.trees[0].content_mut(index);
+            self.tree.insert(index, id);
+            let content = self.tree.content_mut(index);
             self.config.map_format.fill_fresh(content, 0, first, &self.prf);
         }
         Ok(())
-    }
-
-    /// With PMMAC, checks that the block of access `index` is the one written at this count.
-    fn check_mac(&mut self, index: usize, id: u64, count: u64) -> Result<()> {
-        let Some(header) = self.trees[0].target(index).filter(|_| self.config.pmmac) else {
-            return Ok(());
-        };
-        if self.target_mac(index, id, count) == header.mac {
-            Ok(())
-        } else {
-            Err(EngineError::TamperedBlock(id))
-        }
-    }
-
-    fn target_mac(&mut self, index: usize, id: u64, count: u64) -> Tag {
-        let content = self.trees[0].content(index);
-        self.meters.pmmac_bytes += 16 + content.len() as u64;
-        self.mac.block(count, id, content)
     }
 
     pub(super) fn serve_operations(&mut self, batch: &mut Batch) {
@@ -142,11 +123,11 @@ impl TreeOram {
     fn serve(
         &mut self,
         index: usize,
-        id: u64,
+        id: BlockId,
         absent: bool,
         action: &Action,
     ) -> (BlockAnswer, bool) {
-        let tree = &mut self.trees[0];
+        let tree = &mut self.tree;
         match action {
             Action::Read if absent => return (None, true),
             Action::Read => return (Some(tree.content(index).to_vec()), false),
@@ -159,7 +140,7 @@ impl TreeOram {
             Action::Write(_) | Action::Patch { .. } | Action::Patches(_) => {}
         }
         if tree.target(index).is_none() {
-            tree.insert(index, id);
+            tree.insert(index, id.into());
         }
         let content = tree.content_mut(index);
         if absent {
@@ -170,22 +151,18 @@ impl TreeOram {
     }
 
     /// Gives every block of the round its new label and tag.
-    pub(super) fn settle_targets(&mut self, batch: &mut Batch) {
-        for index in 0..batch.targets.len() {
-            let (Target::Data { id, counts, .. } | Target::Remap { id, counts }) =
-                batch.targets[index]
-            else {
-                continue;
+    pub(super) fn settle_targets(&mut self, batch: &Batch) {
+        for (index, target) in batch.targets.iter().enumerate() {
+            let (id, counts) = match *target {
+                Target::Data { id, counts, .. } => (id.into(), counts),
+                Target::Remap { id, counts } => (id, counts),
+                Target::MapFetch { .. } | Target::Idle => continue,
             };
-            if self.trees[0].target(index).is_none() {
-                continue;
+            if self.tree.target(index).is_some() {
+                let label = self.label(id, counts.new);
+                let mac = self.pmmac.tag(id, counts.new, self.tree.content(index));
+                self.tree.relabel(index, label, mac);
             }
-            let label = self.label(batch, id, counts.new);
-            let mac = match self.config.pmmac {
-                true => self.target_mac(index, id, counts.new),
-                false => Tag::default(),
-            };
-            self.trees[0].relabel(index, label, mac);
         }
     }
 }

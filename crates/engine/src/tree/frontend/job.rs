@@ -5,7 +5,7 @@ use super::{Condition, TreeOram};
 use crate::memory::Batches;
 use crate::tree::backend::Round;
 use crate::tree::batch::{Batch, Intent};
-use crate::{Action, BlockAnswer, BlockId, BlockOp, EngineError, Job, Result, Step, TreeId};
+use crate::{Action, BlockAnswer, BlockOp, BucketId, EngineError, Job, Result, Step};
 
 /// Bytes of buckets sealed in one step of a flush.
 const FLUSH_BYTES: usize = 8 << 20;
@@ -18,8 +18,8 @@ const MOST_EXTRA: u64 = 1 << 16;
 pub struct TreeJob {
     batch: Batch,
     phase: Phase,
-    /// The tree of the current step, and its buffers.
-    round: Option<(usize, Round)>,
+    /// The buffers of the current step.
+    round: Option<Round>,
 }
 
 /// The progress of a job.
@@ -31,15 +31,15 @@ enum Phase {
     Reading(usize),
     /// Writing the round's paths.
     Writing(usize),
-    /// Writing dirty cached buckets of the data tree. Only that one is cached.
-    Flushing(Vec<u64>),
+    /// Writing dirty cached buckets.
+    Flushing(Vec<BucketId>),
     Done,
 }
 
 /// The next duty of the caller.
 enum Due {
-    Read(usize),
-    Write(usize),
+    Read,
+    Write,
     Nothing,
 }
 
@@ -74,24 +74,23 @@ impl TreeJob {
                     }
                     engine.begin_round(batch, level);
                     self.phase = Phase::Reading(level);
-                    return Ok(Due::Read(engine.tree_of(level)));
+                    return Ok(Due::Read);
                 }
                 Phase::Reading(level) => {
                     let level = *level;
                     engine.finish_round(batch, level)?;
                     self.phase = Phase::Writing(level);
-                    let tree = engine.tree_of(level);
-                    if engine.trees[tree].writes_any() {
-                        return Ok(Due::Write(tree));
+                    if engine.tree.writes_any() {
+                        return Ok(Due::Write);
                     }
                 }
                 Phase::Writing(0) => self.phase = Phase::Done,
                 Phase::Writing(level) => self.phase = Phase::Start(*level - 1),
                 Phase::Flushing(dirty) if dirty.is_empty() => self.phase = Phase::Done,
                 Phase::Flushing(dirty) => {
-                    let most = engine.buckets_of(0, FLUSH_BYTES);
-                    engine.trees[0].flush(dirty, most)?;
-                    return Ok(Due::Write(0));
+                    let most = engine.buckets_of(FLUSH_BYTES);
+                    engine.tree.flush(dirty, most)?;
+                    return Ok(Due::Write);
                 }
             }
         }
@@ -102,8 +101,8 @@ impl Job for TreeJob {
     type Engine = TreeOram;
 
     fn step<'j>(&'j mut self, engine: &mut TreeOram) -> Result<Step<'j>> {
-        if let Some((tree, round)) = self.round.take() {
-            engine.trees[tree].take_back(round);
+        if let Some(round) = self.round.take() {
+            engine.tree.take_back(round);
         }
         if engine.condition == Condition::Closed {
             return Err(EngineError::Closed);
@@ -114,11 +113,11 @@ impl Job for TreeJob {
             Ok(Due::Nothing) => Condition::Idle,
             Ok(_) => Condition::UnderWay,
         };
-        let (Due::Read(tree) | Due::Write(tree)) = due? else { return Ok(Step::Done) };
-        let reads = matches!(self.phase, Phase::Reading(_));
-        let (_, round) = self.round.insert((tree, engine.trees[tree].lend_round()));
-        let tree = TreeId(tree as u8);
-        Ok(if reads { round.as_read(tree) } else { round.as_write(tree) })
+        Ok(match due? {
+            Due::Nothing => Step::Done,
+            Due::Read => self.round.insert(engine.tree.lend_round()).as_read(),
+            Due::Write => self.round.insert(engine.tree.lend_round()).as_write(),
+        })
     }
 }
 
@@ -136,7 +135,7 @@ impl TreeOram {
         ops.iter().try_for_each(|op| self.check_op(op))?;
         let seed = seed.unwrap_or_else(|| self.draw_seed());
         let mut batch = Batch::new(ops, seed);
-        self.trees[0].changes.requests += batch.ops.len() as u64;
+        self.tree.changes.requests += batch.ops.len() as u64;
         self.take_from_plb(&mut batch);
         Ok(self.job(batch, Phase::Start(self.levels - 1)))
     }
@@ -150,7 +149,7 @@ impl TreeOram {
         if intent.ids.is_empty() {
             return self.begin_maintenance(intent.seed);
         }
-        let read = |&id| BlockOp { id: BlockId(id), action: Action::Read };
+        let read = |&id| BlockOp { id, action: Action::Read };
         self.begin_again(intent.ids.iter().map(read).collect(), Some(intent.seed))
     }
 
@@ -175,7 +174,7 @@ impl TreeOram {
     /// `Invalid` while a job is under way.
     pub fn begin_flush(&mut self) -> Result<TreeJob> {
         self.expect_idle()?;
-        let dirty = self.trees[0].cache.dirty();
+        let dirty = self.tree.cache.dirty();
         Ok(self.job(Batch::new(Vec::new(), 0), Phase::Flushing(dirty)))
     }
 
@@ -186,7 +185,7 @@ impl TreeOram {
     /// `Invalid` while a job is under way.
     pub fn begin_flush_ahead(&mut self) -> Result<Option<TreeJob>> {
         self.expect_idle()?;
-        let (mut dirty, most) = (self.trees[0].cache.dirty(), self.buckets_of(0, AHEAD_BYTES));
+        let (mut dirty, most) = (self.tree.cache.dirty(), self.buckets_of(AHEAD_BYTES));
         if dirty.len() <= most {
             return Ok(None);
         }

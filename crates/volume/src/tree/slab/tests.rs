@@ -11,7 +11,7 @@ use oblivio_store::{Held, MemoryStore, RecordStore, Store};
 fn put(slab: &mut Slab, store: &dyn Store, bucket: BucketId, bytes: &[u8]) {
     let extents = [Extent { offset: bucket.0, bytes: bytes.len() as u64 }];
     let (extents, data) = (&extents[..], Data::Together(bytes));
-    slab.write(store, &Write { tree: TreeId::DATA, extents, data }).expect("memory");
+    slab.write(store, &Write { extents, data }).expect("memory");
 }
 
 #[test]
@@ -321,7 +321,7 @@ fn buckets_of_each_length_have_their_own_object() {
     let eviction = Eviction::Scheduled { every: 3 };
     let config = TreeConfig { eviction, leaf_steps: true, ..TreeConfig::new(16 << 10, 1 << 10) };
     let engine = TreeOram::new(config, 1 << 10, TreeKeys::from_seed(1)).expect("sound");
-    let len = |slots: usize| config.geometry(0).bucket_bytes_with(slots);
+    let len = |slots: usize| config.geometry().bucket_bytes_with(slots);
     let (store, mut slab) = (MemoryStore::new(), Slab::of(&engine, PAGE));
     for bucket in 1..256 {
         let slots = 1 + bucket as usize % 4;
