@@ -6,6 +6,9 @@
 
 use super::place::{Kind, Place};
 use crate::{Result, StoreError, check_name};
+use std::mem::offset_of;
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// Bytes of one copy, and the alignment of places.
 pub(super) const BLOCK: u64 = 4096;
@@ -14,14 +17,43 @@ pub(super) const FRONT: u64 = 2 * BLOCK;
 /// The most objects.
 pub(super) const MOST: usize = 31;
 
-const MAGIC: &[u8; 8] = b"OBLPART\n";
+const MAGIC: [u8; 8] = *b"OBLPART\n";
 const VERSION: u32 = 1;
-const HEAD: usize = 64;
-const LINE: usize = 128;
-const SUM: usize = BLOCK as usize - 32;
-const NAME: usize = 64;
+/// Bytes under the checksum.
+const SUM: usize = offset_of!(Stored, sum);
 /// The highest number of a table. No store writes this many, and the next number does not overflow.
 const LAST: u64 = 1 << 62;
+
+/// One copy, as stored.
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct Stored {
+    magic: [u8; 8],
+    version: U32,
+    lines_used: U32,
+    number: U64,
+    size: U64,
+    reserved: [u8; 32],
+    lines: [Line; MOST],
+    unused: [u8; 32],
+    sum: [u8; 32],
+}
+
+const _: () = assert!(size_of::<Stored>() == BLOCK as usize);
+
+/// An object, as stored.
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct Line {
+    name: [u8; 64],
+    kind: u8,
+    flags: u8,
+    reserved: [u8; 6],
+    capacity: U64,
+    len: U64,
+    at: [U64; 2],
+    unused: [u8; 24],
+}
 
 /// The fixed part: the possible objects, and their places.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -137,47 +169,52 @@ pub(super) fn copy(number: u64) -> u64 {
 
 /// Whether these bytes are meant to be a table, whole or not.
 pub(super) fn is_meant(bytes: &[u8]) -> bool {
-    bytes.starts_with(MAGIC)
+    bytes.starts_with(&MAGIC)
 }
 
 /// One copy of the table: [`BLOCK`] bytes.
 pub(super) fn encode(number: u64, layout: &Layout, entries: &[Entry]) -> Vec<u8> {
-    let mut bytes = vec![0; BLOCK as usize];
-    bytes[..8].copy_from_slice(MAGIC);
-    bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
-    bytes[12..16].copy_from_slice(&(layout.reserved.len() as u32).to_le_bytes());
-    bytes[16..24].copy_from_slice(&number.to_le_bytes());
-    bytes[24..32].copy_from_slice(&layout.size.to_le_bytes());
-    let lines = bytes[HEAD..SUM].chunks_exact_mut(LINE);
-    for (line, (place, entry)) in lines.zip(layout.reserved.iter().zip(entries)) {
-        line[..place.name.len()].copy_from_slice(place.name.as_bytes());
-        line[NAME] = match place.kind {
+    let mut table = Stored {
+        magic: MAGIC,
+        version: U32::new(VERSION),
+        lines_used: U32::new(layout.reserved.len() as u32),
+        number: U64::new(number),
+        size: U64::new(layout.size),
+        ..Stored::new_zeroed()
+    };
+    let objects = layout.reserved.iter().zip(entries);
+    for (line, (place, entry)) in table.lines.iter_mut().zip(objects) {
+        line.name[..place.name.len()].copy_from_slice(place.name.as_bytes());
+        line.kind = match place.kind {
             Kind::Fixed => 0,
             Kind::Growing => 1,
             Kind::Twice => 2,
         };
-        line[NAME + 1] = u8::from(entry.exists) | u8::from(entry.second) << 1;
-        let numbers = [place.capacity, entry.len, place.at[0], place.at[1]];
-        for (field, number) in line[NAME + 8..].chunks_exact_mut(8).zip(numbers) {
-            field.copy_from_slice(&number.to_le_bytes());
-        }
+        line.flags = u8::from(entry.exists) | u8::from(entry.second) << 1;
+        line.capacity = U64::new(place.capacity);
+        line.len = U64::new(entry.len);
+        line.at = place.at.map(U64::new);
     }
-    let sum = blake3::hash(&bytes[..SUM]);
-    bytes[SUM..].copy_from_slice(sum.as_bytes());
-    bytes
+    table.sum = sum_of(table.as_bytes());
+    table.as_bytes().to_vec()
+}
+
+/// The checksum of a copy.
+fn sum_of(copy: &[u8]) -> [u8; 32] {
+    blake3::hash(&copy[..SUM]).into()
 }
 
 /// Decodes one copy: its number and content, or `None` when it is torn or invalid.
 pub(super) fn decode(bytes: &[u8]) -> Option<(u64, Layout, Vec<Entry>)> {
-    let bytes: &[u8; BLOCK as usize] = bytes.try_into().ok()?;
-    let sound = is_meant(bytes) && blake3::hash(&bytes[..SUM]).as_bytes() == &bytes[SUM..];
-    if !sound || short(bytes, 8) != VERSION {
+    let table = Stored::ref_from_bytes(bytes).ok()?;
+    let sound = table.magic == MAGIC && table.sum == sum_of(bytes);
+    if !sound || table.version.get() != VERSION {
         return None;
     }
-    let count = short(bytes, 12) as usize;
-    let lines = bytes[HEAD..SUM].chunks_exact(LINE).take(count);
-    let (reserved, entries) = lines.map(line).collect::<Option<(Vec<_>, Vec<_>)>>()?;
-    let (number, layout) = (long(bytes, 16), Layout { size: long(bytes, 24), reserved });
+    let count = table.lines_used.get() as usize;
+    let lines = table.lines.iter().take(count);
+    let (reserved, entries) = lines.map(object).collect::<Option<(Vec<_>, Vec<_>)>>()?;
+    let (number, layout) = (table.number.get(), Layout { size: table.size.get(), reserved });
     let sound = layout.reserved.len() == count && layout.is_sound() && number <= LAST;
     // Unused bytes are zero: nothing hides in them.
     let all = sound && encode(number, &layout, &entries) == bytes[..];
@@ -188,47 +225,43 @@ pub(super) fn decode(bytes: &[u8]) -> Option<(u64, Layout, Vec<Entry>)> {
 pub(super) fn with_right_sum(bytes: &[u8]) -> bool {
     let mut bytes = bytes.to_vec();
     bytes.resize(BLOCK as usize, 0);
-    let sum = blake3::hash(&bytes[..SUM]);
-    bytes[SUM..].copy_from_slice(sum.as_bytes());
+    let sum = sum_of(&bytes);
+    bytes[SUM..].copy_from_slice(&sum);
     decode(&bytes).is_some()
 }
 
-fn line(bytes: &[u8]) -> Option<(Reserved, Entry)> {
-    let name = &bytes[..NAME];
-    let end = name.iter().position(|byte| *byte == 0).unwrap_or(NAME);
-    let name = std::str::from_utf8(&name[..end]).ok()?.to_owned();
-    let kind = match bytes[NAME] {
+fn object(line: &Line) -> Option<(Reserved, Entry)> {
+    let name = line.name.split(|byte| *byte == 0).next()?;
+    let name = std::str::from_utf8(name).ok()?.to_owned();
+    let kind = match line.kind {
         0 => Kind::Fixed,
         1 => Kind::Growing,
         2 => Kind::Twice,
         _ => return None,
     };
-    let (exists, second) = match bytes[NAME + 1] {
+    let (exists, second) = match line.flags {
         flags @ 0..=3 => (flags & 1 != 0, flags & 2 != 0),
         _ => return None,
     };
-    let [capacity, len, first, other] = [8, 16, 24, 32].map(|at| long(bytes, NAME + at));
+    let (capacity, len, at) = (line.capacity.get(), line.len.get(), line.at.map(U64::get));
     let right = match (exists, kind) {
         (false, _) => len == 0,
         (true, Kind::Fixed) => len == capacity,
         (true, _) => len <= capacity,
     };
-    let one = kind != Kind::Twice && (second || other != 0);
-    let place = Reserved { name, kind, capacity, at: [first, other] };
+    let one = kind != Kind::Twice && (second || at[1] != 0);
+    let place = Reserved { name, kind, capacity, at };
     (right && !one).then_some((place, Entry { exists, second, len }))
-}
-
-fn short(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
-}
-
-fn long(bytes: &[u8], at: usize) -> u64 {
-    u64::from(short(bytes, at)) | u64::from(short(bytes, at + 4)) << 32
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    // The layout once more, by its numbers.
+    const HEAD: usize = 64;
+    const LINE: usize = 128;
+    const NAME: usize = 64;
 
     fn sample() -> (Layout, Vec<Entry>) {
         let places =

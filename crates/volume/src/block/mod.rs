@@ -4,6 +4,8 @@ use crate::{Error, Result};
 use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp};
 use std::ops::Range;
 use std::sync::Arc;
+use zerocopy::little_endian::U64;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// Numbered blocks on an engine, with one atomic commit over all of them.
 ///
@@ -61,6 +63,9 @@ pub trait BlockSpace: Send {
     fn root(&self) -> &[u8];
 
     /// Replaces the root; it becomes durable with the next commit.
+    ///
+    /// # Panics
+    /// If it is longer than [`ROOT_BYTES`]: no state has room for it.
     fn set_root(&mut self, root: &[u8]);
 
     /// How many more blocks may exist before the store is full, as far as that is known. It leaves
@@ -216,6 +221,27 @@ pub(crate) fn refuse_misfits(ops: &[BlockOp], blocks: u64, block_bytes: usize) -
 
 /// The most bytes that [`BlockSpace::root`] holds.
 pub const ROOT_BYTES: usize = 1024;
+
+/// A root as stored in an engine's state. Zeros follow it, so that its length does not show.
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub(crate) struct StoredRoot {
+    len: U64,
+    bytes: [u8; ROOT_BYTES],
+}
+
+impl StoredRoot {
+    pub fn new(root: &[u8]) -> Self {
+        let mut bytes = [0; ROOT_BYTES];
+        bytes[..root.len()].copy_from_slice(root);
+        Self { len: U64::new(root.len() as u64), bytes }
+    }
+
+    /// The root; `None` if its length makes no sense.
+    pub fn get(&self) -> Option<&[u8]> {
+        self.bytes.get(..usize::try_from(self.len.get()).ok()?)
+    }
+}
 
 /// What a change of names or attributes counts in the bytes that a caller changes between two
 /// commits: about the size of its metadata.

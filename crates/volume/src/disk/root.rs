@@ -1,10 +1,21 @@
 //! The root of a volume that holds a disk.
 
 use crate::{Error, Result};
+use zerocopy::little_endian::{U16, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 const MAGIC: [u8; 8] = *b"OBLDISK\n";
 const VERSION: u16 = 1;
-const ROOT: usize = 24;
+
+/// As stored.
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct Root {
+    magic: [u8; 8],
+    version: U16,
+    reserved: [u8; 6],
+    size: U64,
+}
 
 /// The size of the disk that a volume with this root holds; `None` when it holds something else.
 ///
@@ -14,25 +25,19 @@ pub fn size_in(root: &[u8]) -> Result<Option<u64>> {
     if !root.starts_with(&MAGIC) {
         return Ok(None);
     }
-    let Ok(root) = <&[u8; ROOT]>::try_from(root) else {
+    let Ok(root) = Root::ref_from_bytes(root) else {
         return Err(Error::Tampered("the disk's root has the wrong length".into()));
     };
-    let version = u16::from_le_bytes([root[8], root[9]]);
+    let version = root.version.get();
     if version != VERSION {
         return Err(Error::Unsupported(format!(
             "the disk has format {version}, this program knows {VERSION}; use a newer one"
         )));
     }
-    let mut size = [0; 8];
-    size.copy_from_slice(&root[16..]);
-    Ok(Some(u64::from_le_bytes(size)))
+    Ok(Some(root.size.get()))
 }
 
 pub(super) fn root_of(size: u64) -> Vec<u8> {
-    let mut root = Vec::with_capacity(ROOT);
-    root.extend_from_slice(&MAGIC);
-    root.extend_from_slice(&VERSION.to_le_bytes());
-    root.extend_from_slice(&[0; 6]);
-    root.extend_from_slice(&size.to_le_bytes());
-    root
+    let (version, size) = (U16::new(VERSION), U64::new(size));
+    Root { magic: MAGIC, version, reserved: [0; 6], size }.as_bytes().to_vec()
 }

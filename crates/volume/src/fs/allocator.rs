@@ -178,8 +178,8 @@ impl Allocator {
 
     /// Loads one stored piece, for a volume with `ids` addressable ids.
     pub(super) fn load_page(&mut self, page: u64, bytes: &[u8], ids: u64) -> Result<()> {
-        for (index, word) in bytes.chunks_exact(8).enumerate().take(PAGE_WORDS) {
-            let word = u64::from_le_bytes(word.try_into().expect("eight bytes"));
+        for (index, word) in bytes.as_chunks().0.iter().enumerate().take(PAGE_WORDS) {
+            let word = u64::from_le_bytes(*word);
             for bit in (0..64).filter(|bit| word >> bit & 1 == 1) {
                 let id = page * PAGE_IDS + index as u64 * 64 + bit;
                 if id >= ids {

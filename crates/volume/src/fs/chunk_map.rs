@@ -6,10 +6,14 @@
 
 use crate::ROOT_BYTES;
 use std::collections::HashSet;
+use zerocopy::little_endian::U64;
+use zerocopy::{FromBytes, IntoBytes};
+
+/// A run as stored: its first block and its number of blocks.
+type StoredRun = [U64; 2];
 
 pub(super) const ROOT_HEADER: usize = 32;
-const RUN_BYTES: usize = 16;
-pub(super) const MOST_RUNS: usize = (ROOT_BYTES - ROOT_HEADER) / RUN_BYTES - 2;
+pub(super) const MOST_RUNS: usize = (ROOT_BYTES - ROOT_HEADER) / size_of::<StoredRun>() - 2;
 /// Runs left to deletions.
 const SPARE_RUNS: usize = 8;
 const LEAST_RUN: u64 = 4;
@@ -37,10 +41,8 @@ impl ChunkMap {
     pub(super) fn load(list: &[u8], capacity: u64, chunks: u64, gaps: bool) -> Option<Self> {
         let mut map = Self::default();
         let mut end = 0_u64;
-        for run in list.chunks_exact(RUN_BYTES) {
-            let (start, len) = run.split_at(8);
-            let start = u64::from_le_bytes(start.try_into().ok()?);
-            let len = u64::from_le_bytes(len.try_into().ok()?);
+        for run in <[StoredRun]>::ref_from_bytes(list).ok()? {
+            let [start, len] = run.map(U64::get);
             end = end.checked_add(len)?;
             match gaps && start == GAP {
                 true if end > chunks => return None,
@@ -50,13 +52,13 @@ impl ChunkMap {
             }
             map.runs.push((start, len));
         }
-        list.len().is_multiple_of(RUN_BYTES).then_some(map)
+        Some(map)
     }
 
     /// As it stands in the root.
     pub(super) fn list(&self) -> Vec<u8> {
-        let run = |(start, len): &(u64, u64)| [start.to_le_bytes(), len.to_le_bytes()].concat();
-        self.runs.iter().flat_map(run).collect()
+        let run = |&(start, len): &(u64, u64)| [start, len].map(U64::new);
+        self.runs.iter().map(run).collect::<Vec<StoredRun>>().as_bytes().to_vec()
     }
 
     pub(super) fn runs(&self) -> usize {

@@ -19,6 +19,8 @@ use crate::ranges::Ranges;
 use crate::{Error, Result};
 use oblivio_engine::BlockOp;
 use std::collections::{BTreeMap, HashMap};
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 const MAGIC: [u8; 8] = *b"OblivFS\0";
 const VERSION: u16 = 1;
@@ -28,6 +30,20 @@ const VERSION_WITH_GAPS: u16 = 2;
 /// The database extends its file in steps of up to 4 GiB before it writes. A length further beyond
 /// the volume's capacity is not its own.
 const LENGTH_AHEAD: u64 = 8 << 30;
+
+/// The root before its list of runs, as stored.
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct RootHeader {
+    magic: [u8; 8],
+    version: U16,
+    runs: U16,
+    block_bytes: U32,
+    len: U64,
+    reserved: [u8; 8],
+}
+
+const _: () = assert!(size_of::<RootHeader>() == ROOT_HEADER);
 
 /// A block of the file in memory.
 pub(super) struct Chunk {
@@ -83,45 +99,41 @@ impl MetadataFile {
         if crate::disk::size_in(root)?.is_some() {
             return Err(Error::HoldsDisk);
         }
-        if root.len() < ROOT_HEADER || root[..8] != MAGIC {
-            return Err(Error::Unsupported("the volume holds no file system".to_string()));
-        }
-        let version = u16::from_le_bytes([root[8], root[9]]);
+        let (header, list) = RootHeader::ref_from_prefix(root)
+            .ok()
+            .filter(|(header, _)| header.magic == MAGIC)
+            .ok_or_else(|| Error::Unsupported("the volume holds no file system".to_string()))?;
+        let version = header.version.get();
         if !matches!(version, VERSION | VERSION_WITH_GAPS) {
             return Err(Error::Unsupported(format!(
                 "the file system has format {version}, this program knows {VERSION_WITH_GAPS}; use \
                  a newer one"
             )));
         }
-        let count = usize::from(u16::from_le_bytes([root[10], root[11]]));
-        let stored_block = u32::from_le_bytes(root[12..16].try_into().expect("four bytes"));
-        if stored_block as usize != block_bytes {
-            return Err(damaged_root());
-        }
-        file.len = u64_at(root, 16);
+        file.len = header.len.get();
         let most = capacity.saturating_mul(block_bytes as u64).saturating_add(LENGTH_AHEAD);
-        if file.len > most {
+        if header.block_bytes.get() as usize != block_bytes || file.len > most {
             return Err(damaged_root());
         }
         file.root_len = file.len;
         let gaps = version == VERSION_WITH_GAPS;
-        let map = ChunkMap::load(&root[ROOT_HEADER..], capacity, file.length_blocks(), gaps);
-        file.map = map.filter(|map| map.runs() == count).ok_or_else(damaged_root)?;
+        let map = ChunkMap::load(list, capacity, file.length_blocks(), gaps);
+        let runs = usize::from(header.runs.get());
+        file.map = map.filter(|map| map.runs() == runs).ok_or_else(damaged_root)?;
         Ok(file)
     }
 
     pub(super) fn root(&self, len: u64) -> Vec<u8> {
         let version = if self.map.has_gaps() { VERSION_WITH_GAPS } else { VERSION };
-        let list = self.map.list();
-        let mut root = Vec::with_capacity(ROOT_HEADER + list.len());
-        root.extend_from_slice(&MAGIC);
-        root.extend_from_slice(&version.to_le_bytes());
-        root.extend_from_slice(&(self.map.runs() as u16).to_le_bytes());
-        root.extend_from_slice(&(self.block_bytes as u32).to_le_bytes());
-        root.extend_from_slice(&len.to_le_bytes());
-        root.extend_from_slice(&[0; 8]);
-        root.extend_from_slice(&list);
-        root
+        let header = RootHeader {
+            magic: MAGIC,
+            version: U16::new(version),
+            runs: U16::new(self.map.runs() as u16),
+            block_bytes: U32::new(self.block_bytes as u32),
+            len: U64::new(len),
+            reserved: [0; 8],
+        };
+        [header.as_bytes(), &self.map.list()].concat()
     }
 
     /// All blocks of the file.
@@ -190,10 +202,6 @@ impl MetadataFile {
 /// Whether a root is a file system's, of any version.
 pub(crate) fn is_root(root: &[u8]) -> bool {
     root.starts_with(&MAGIC)
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
 }
 
 fn damaged_root() -> Error {

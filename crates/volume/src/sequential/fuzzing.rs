@@ -74,7 +74,7 @@ fn all(quantum: &Quantum<'_>) -> All {
     All {
         first_write: quantum.first_write,
         durable: quantum.durable,
-        root: quantum.root().map(<[u8]>::to_vec),
+        root: quantum.root.map(<[u8]>::to_vec),
         entries: quantum.entries().map(|entry| said(entry.expect("it was parsed"))).collect(),
     }
 }

@@ -131,7 +131,7 @@ impl SequentialVolume {
             }
             // A turn ends with a quantum: its mark is the next turn's begin.
             self.log.resume(reader.at());
-            if let Some(root) = quantum.root() {
+            if let Some(root) = quantum.root {
                 self.root = root.to_vec();
             }
             for entry in quantum.entries() {

@@ -1,8 +1,7 @@
 //! One quantum of the log: a fixed number of writes, padded and sealed.
 //!
-//! Plaintext: `before 16 | durable 8 | first write 8 | entries 4 | root length 4 | root 1024 |
-//! (kind 8, address 8) for each write | their contents`, with room for all. Zeros follow, up to a
-//! whole number of pages with the seal. Length `NO_ROOT` means no root.
+//! Plaintext: the fixed part, heads of all entries, their contents, with room for as many as fit.
+//! Zeros follow, up to a whole number of pages with the seal.
 
 use super::PAGE;
 use super::header::SequentialHeader;
@@ -10,14 +9,39 @@ use crate::block::ROOT_BYTES;
 use crate::trust::ComputerId;
 use oblivio_crypto::{SEAL_HEADER, SEAL_OVERHEAD, TAG_BYTES, Tag};
 use oblivio_engine::BlockId;
+use std::slice::ChunksExact;
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-const FIXED: usize = TAG_BYTES + 8 + 8 + 4 + 4 + ROOT_BYTES;
-const ENTRY: usize = 16;
+const FIXED: usize = size_of::<Fixed>();
+const HEAD: usize = size_of::<Head>();
+/// In place of a root's length.
 const NO_ROOT: u32 = u32::MAX;
 const WRITE: u64 = 1;
 const DISCARD: u64 = 2;
 const PADDING: u64 = 3;
 const SESSION: u64 = 4;
+
+/// The fixed part, as stored.
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct Fixed {
+    before: [u8; TAG_BYTES],
+    durable: U64,
+    first_write: U64,
+    entries: U32,
+    root_len: U32,
+    root: [u8; ROOT_BYTES],
+}
+
+/// How an entry begins, as stored.
+#[derive(Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct Head {
+    kind: U64,
+    /// A block, or a count.
+    value: U64,
+}
 
 /// The form of all quanta of a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,16 +60,16 @@ impl Form {
 
     /// Bytes of a quantum in the store.
     pub fn bytes(&self) -> usize {
-        let plain = FIXED + self.writes * (ENTRY + self.block_bytes);
+        let plain = FIXED + self.writes * (HEAD + self.block_bytes);
         (plain + SEAL_OVERHEAD).next_multiple_of(PAGE as usize)
     }
 
-    fn entry_at(&self, at: usize) -> usize {
-        FIXED + at * ENTRY
+    fn head_at(&self, at: usize) -> usize {
+        FIXED + at * HEAD
     }
 
     fn content_at(&self, at: usize) -> usize {
-        FIXED + self.writes * ENTRY + at * self.block_bytes
+        self.head_at(self.writes) + at * self.block_bytes
     }
 }
 
@@ -65,17 +89,17 @@ pub enum Entry<'a> {
 /// A quantum being filled; the buffer has room for the seal.
 pub struct Filling {
     form: Form,
-    buf: Vec<u8>,
+    fixed: Fixed,
     entries: usize,
+    buf: Vec<u8>,
 }
 
 impl Filling {
     /// An empty quantum; its first write has this number.
     pub fn new(form: Form, first_write: u64) -> Self {
-        let mut filling = Self { form, buf: vec![0; form.bytes()], entries: 0 };
-        filling.put(TAG_BYTES + 8, &first_write.to_le_bytes());
-        filling.put(TAG_BYTES + 20, &NO_ROOT.to_le_bytes());
-        filling
+        let (first_write, root_len) = (U64::new(first_write), U32::new(NO_ROOT));
+        let fixed = Fixed { first_write, root_len, ..Fixed::new_zeroed() };
+        Self { form, fixed, entries: 0, buf: vec![0; form.bytes()] }
     }
 
     fn put(&mut self, at: usize, bytes: &[u8]) {
@@ -97,16 +121,15 @@ impl Filling {
                 (SESSION, 0)
             }
         };
-        let at = self.form.entry_at(self.entries);
-        self.put(at, &kind.to_le_bytes());
-        self.put(at + 8, &value.to_le_bytes());
+        let head = Head { kind: U64::new(kind), value: U64::new(value) };
+        self.put(self.form.head_at(self.entries), head.as_bytes());
         self.entries += 1;
     }
 
     /// Sets the present root.
     pub fn set_root(&mut self, root: &[u8]) {
-        self.put(TAG_BYTES + 20, &(root.len() as u32).to_le_bytes());
-        self.put(TAG_BYTES + 24, root);
+        self.fixed.root_len = U32::new(root.len() as u32);
+        self.fixed.root[..root.len()].copy_from_slice(root);
     }
 
     /// Whether it is full.
@@ -117,9 +140,9 @@ impl Filling {
     /// The buffer to seal: its quantum follows the one with the tag `before`, and those below
     /// `durable` are durable.
     pub fn finish(mut self, before: Tag, durable: u64) -> Vec<u8> {
-        self.put(0, &before.0);
-        self.put(TAG_BYTES, &durable.to_le_bytes());
-        self.put(TAG_BYTES + 16, &(self.entries as u32).to_le_bytes());
+        let (durable, entries) = (U64::new(durable), U32::new(self.entries as u32));
+        self.fixed = Fixed { before: before.0, durable, entries, ..self.fixed };
+        self.buf[SEAL_HEADER..][..FIXED].copy_from_slice(self.fixed.as_bytes());
         self.buf
     }
 }
@@ -127,62 +150,46 @@ impl Filling {
 /// An opened quantum.
 #[derive(Debug)]
 pub struct Quantum<'a> {
-    form: Form,
-    plain: &'a [u8],
     /// The tag of the quantum before it.
     pub before: Tag,
     /// The quanta below this were durable when it was written.
     pub durable: u64,
     /// The number of its first write.
     pub first_write: u64,
-    entries: usize,
+    /// The root, if it has one.
+    pub root: Option<&'a [u8]>,
+    heads: &'a [Head],
+    contents: ChunksExact<'a, u8>,
 }
 
 impl<'a> Quantum<'a> {
     /// Parses an opened quantum; `None` for nonsense.
     pub fn parse(form: Form, plain: &'a [u8]) -> Option<Self> {
-        let (before, rest) = plain.split_first_chunk::<TAG_BYTES>()?;
-        let (durable, rest) = rest.split_first_chunk()?;
-        let (first_write, rest) = rest.split_first_chunk()?;
-        let (entries, _) = rest.split_first_chunk()?;
+        if plain.len() != form.bytes() - SEAL_OVERHEAD {
+            return None;
+        }
+        let (fixed, rest) = Fixed::ref_from_prefix(plain).ok()?;
+        let (heads, contents) = <[Head]>::ref_from_prefix_with_elems(rest, form.writes).ok()?;
         let quantum = Self {
-            form,
-            plain,
-            before: Tag(*before),
-            durable: u64::from_le_bytes(*durable),
-            first_write: u64::from_le_bytes(*first_write),
-            entries: u32::from_le_bytes(*entries) as usize,
+            heads: heads.get(..fixed.entries.get() as usize)?,
+            contents: contents.chunks_exact(form.block_bytes),
+            before: Tag(fixed.before),
+            durable: fixed.durable.get(),
+            first_write: fixed.first_write.get(),
+            root: fixed.root.get(..fixed.root_len.get() as usize),
         };
-        let whole = form.bytes() - SEAL_OVERHEAD;
-        let sound = plain.len() == whole && quantum.entries <= form.writes;
-        (sound && quantum.entries().all(|entry| entry.is_some())).then_some(quantum)
-    }
-
-    /// The root, if it has one.
-    pub fn root(&self) -> Option<&'a [u8]> {
-        let at = TAG_BYTES + 20;
-        let len = u32::from_le_bytes(*self.plain.get(at..)?.first_chunk()?);
-        (len as usize <= ROOT_BYTES).then(|| &self.plain[at + 4..at + 4 + len as usize])
+        quantum.entries().all(|entry| entry.is_some()).then_some(quantum)
     }
 
     /// Its entries in order; `None` for nonsense.
     pub fn entries(&self) -> impl Iterator<Item = Option<Entry<'a>>> + use<'a> {
-        let (form, plain) = (self.form, self.plain);
-        (0..self.entries).map(move |at| {
-            let head = plain.get(form.entry_at(at)..)?;
-            let (kind, rest) = head.split_first_chunk()?;
-            let value = u64::from_le_bytes(*rest.first_chunk()?);
-            match u64::from_le_bytes(*kind) {
-                WRITE => {
-                    let content = plain.get(form.content_at(at)..)?.get(..form.block_bytes)?;
-                    Some(Entry::Write(BlockId(value), content))
-                }
+        self.heads.iter().zip(self.contents.clone()).map(|(head, content)| {
+            let value = head.value.get();
+            match head.kind.get() {
+                WRITE => Some(Entry::Write(BlockId(value), content)),
                 DISCARD => Some(Entry::Discard(BlockId(value))),
                 PADDING => Some(Entry::Padding(value)),
-                SESSION => {
-                    let content = plain.get(form.content_at(at)..)?.get(..form.block_bytes)?;
-                    Some(Entry::Session(ComputerId(*content.first_chunk()?)))
-                }
+                SESSION => Some(Entry::Session(ComputerId(*content.first_chunk()?))),
                 _ => None,
             }
         })
@@ -213,7 +220,7 @@ mod tests {
         let quantum = Quantum::parse(form, plain).expect("it parses");
         assert_eq!((quantum.durable, quantum.first_write), (12, 77));
         assert_eq!(quantum.before, Tag([5; TAG_BYTES]));
-        assert_eq!(quantum.root(), Some(&b"root"[..]));
+        assert_eq!(quantum.root, Some(&b"root"[..]));
         let found: Vec<_> = quantum.entries().flatten().collect();
         assert_eq!(found, entries);
         assert!(Quantum::parse(form, &plain[1..]).is_none());
@@ -221,7 +228,7 @@ mod tests {
         many[TAG_BYTES + 16] = 6;
         assert!(Quantum::parse(form, &many).is_none(), "more entries than there is room for");
         let mut odd = plain.to_vec();
-        odd[form.entry_at(1)] = 9;
+        odd[form.head_at(1)] = 9;
         assert!(Quantum::parse(form, &odd).is_none(), "an entry of no known kind");
     }
 
@@ -231,6 +238,6 @@ mod tests {
         assert_eq!(form.bytes(), 64 << 10);
         let buf = Filling::new(form, 0).finish(Tag::default(), 0);
         let quantum = Quantum::parse(form, &buf[SEAL_HEADER..buf.len() - TAG_BYTES]);
-        assert_eq!(quantum.expect("it parses").root(), None);
+        assert_eq!(quantum.expect("it parses").root, None);
     }
 }

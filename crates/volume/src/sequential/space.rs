@@ -112,7 +112,7 @@ impl BlockSpace for SequentialVolume {
     }
 
     fn set_root(&mut self, root: &[u8]) {
-        debug_assert!(root.len() <= ROOT_BYTES, "the caller keeps to ROOT_BYTES");
+        assert!(root.len() <= ROOT_BYTES, "the caller keeps to ROOT_BYTES");
         if self.root != root {
             self.root = root.to_vec();
             // Into the log at once: later writes must not become durable without it.

@@ -1,17 +1,18 @@
 //! The state at rest: two places used in turn, so a crash while one is written leaves the other.
 //!
-//! `version 8 | epoch 8 | log: number 8, tag 16, end 8 | times: kept 8, digest 32 | root: length 8,
-//! 1024 | the engine's state | who wrote the end of the log 16, the tag there 16 | table of
-//! computers`, sealed, and padded to pages. Its size follows from the header. Version 1 ends with
-//! the engine's state; a volume whose last page has no room for more stays with it.
+//! A place holds, sealed and padded to pages: the fixed part, the engine's state, who wrote the end
+//! of the log, the tag there, the table of computers. Its size follows from the header. Version 1
+//! ends with the engine's state; a volume whose last page has no room for more stays with it.
 
 use super::PAGE;
 use super::log::Mark;
-use crate::block::ROOT_BYTES;
+use crate::block::StoredRoot;
 use crate::trust::{ComputerId, MOST_ROWS, Table};
 use crate::{Error, Result};
 use oblivio_crypto::{Kind, Place, SEAL_HEADER, Sealer, TAG_BYTES, Tag, VolumeId, digest};
 use oblivio_store::{Log, ReadAt};
+use zerocopy::little_endian::U64;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// The object that holds both places.
 pub const STATE_OBJECT: &str = "state";
@@ -22,7 +23,22 @@ const PLACE_VERSION: u64 = 1;
 const MOST_COUNT: u64 = 1 << 56;
 /// Bytes of the writer of the log's end, and of the tag there.
 const WRITER: usize = 16 + TAG_BYTES;
-const FIXED: usize = 8 + 8 + 8 + TAG_BYTES + 8 + 8 + 32 + 8 + ROOT_BYTES;
+const FIXED: usize = size_of::<Fixed>();
+
+/// The fixed part, as stored.
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct Fixed {
+    version: U64,
+    epoch: U64,
+    log_number: U64,
+    log_tag: [u8; TAG_BYTES],
+    log_end: U64,
+    /// One if there are times.
+    times_kept: U64,
+    times: [u8; 32],
+    root: StoredRoot,
+}
 
 /// The content of a state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -65,19 +81,18 @@ impl Computers {
 
 impl State {
     pub(super) fn to_bytes(&self, rows: usize) -> Vec<u8> {
-        let mut out = vec![0; SEAL_HEADER];
         let version = if self.computers.is_some() { VERSION } else { WITHOUT_TABLE };
-        for word in [version, self.epoch, self.log.number] {
-            out.extend_from_slice(&word.to_le_bytes());
-        }
-        out.extend_from_slice(&self.log.before.0);
-        out.extend_from_slice(&self.end.to_le_bytes());
-        out.extend_from_slice(&u64::from(self.times.is_some()).to_le_bytes());
-        out.extend_from_slice(&self.times.unwrap_or_default());
-        out.extend_from_slice(&(self.root.len() as u64).to_le_bytes());
-        out.extend_from_slice(&self.root);
-        out.resize(SEAL_HEADER + FIXED, 0);
-        out.extend_from_slice(&self.engine);
+        let fixed = Fixed {
+            version: U64::new(version),
+            epoch: U64::new(self.epoch),
+            log_number: U64::new(self.log.number),
+            log_tag: self.log.before.0,
+            log_end: U64::new(self.end),
+            times_kept: U64::new(self.times.is_some().into()),
+            times: self.times.unwrap_or_default(),
+            root: StoredRoot::new(&self.root),
+        };
+        let mut out = [&[0; SEAL_HEADER], fixed.as_bytes(), &self.engine].concat();
         if let Some(Computers { writer, end_tag, table }) = &self.computers {
             out.extend_from_slice(&writer.0);
             out.extend_from_slice(&end_tag.0);
@@ -88,31 +103,26 @@ impl State {
 
     fn parse(plain: &[u8], engine_bytes: usize) -> Result<Self> {
         let broken = || Error::Tampered(format!("{STATE_OBJECT} does not parse"));
-        let (fixed, rest) = plain.split_at_checked(FIXED).ok_or_else(broken)?;
-        let word =
-            |at: usize| fixed[at..].first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
-        if ![VERSION, WITHOUT_TABLE].contains(&word(0)) {
+        let (fixed, rest) = Fixed::ref_from_prefix(plain).map_err(|_| broken())?;
+        let (version, epoch, end) = (fixed.version.get(), fixed.epoch.get(), fixed.log_end.get());
+        if ![VERSION, WITHOUT_TABLE].contains(&version) {
             return Err(Error::Unsupported("the state has an unknown version".into()));
         }
-        // Epoch, beginning and end of the log.
-        if [8, 16, 40].iter().any(|&at| word(at) > MOST_COUNT) {
+        let log = Mark { number: fixed.log_number.get(), before: Tag(fixed.log_tag) };
+        if [epoch, log.number, end].iter().any(|&count| count > MOST_COUNT) {
             return Err(broken());
         }
-        let mut log = Mark { number: word(16), before: Tag::default() };
-        log.before.0.copy_from_slice(&fixed[24..24 + TAG_BYTES]);
-        let mut times = [0; 32];
-        times.copy_from_slice(&fixed[56..88]);
-        let root = fixed[96..].get(..word(88) as usize).ok_or_else(broken)?;
+        let root = fixed.root.get().ok_or_else(broken)?;
         let (engine, rest) = rest.split_at_checked(engine_bytes).ok_or_else(broken)?;
-        let computers = match word(0) {
+        let computers = match version {
             WITHOUT_TABLE => None,
             _ => Some(Computers::parse(rest).ok_or_else(broken)?),
         };
         Ok(Self {
-            epoch: word(8),
+            epoch,
             log,
-            end: word(40),
-            times: (word(48) == 1).then_some(times),
+            end,
+            times: (fixed.times_kept.get() == 1).then_some(fixed.times),
             root: root.to_vec(),
             engine: engine.to_vec(),
             computers,

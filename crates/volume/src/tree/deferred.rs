@@ -3,6 +3,8 @@
 use crate::ranges::Ranges;
 use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp};
 use std::collections::{HashMap, VecDeque};
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// What is known of a block beneath the ranges written to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -209,8 +211,19 @@ pub enum Entry {
     Discard(u64, u64),
 }
 
-/// Writes in order, as in a sync's record: `kind 4 | offset 4 | id 8 | length 8 | bytes`, ended by
-/// a kind of zero. For a discard the length is a number of blocks, and no bytes follow.
+/// How an entry begins, as stored; its bytes follow.
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct Head {
+    /// Zero: the writes end here.
+    kind: U32,
+    offset: U32,
+    id: U64,
+    /// For a discard a number of blocks, and no bytes follow.
+    length: U64,
+}
+
+/// Writes in order, as in a sync's record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Writes(Vec<u8>);
 
@@ -269,10 +282,9 @@ impl Writes {
     }
 
     fn head(&mut self, kind: u32, id: u64, offset: usize, length: u64) {
-        self.0.extend_from_slice(&kind.to_le_bytes());
-        self.0.extend_from_slice(&(offset as u32).to_le_bytes());
-        self.0.extend_from_slice(&id.to_le_bytes());
-        self.0.extend_from_slice(&length.to_le_bytes());
+        let (kind, offset) = (U32::new(kind), U32::new(offset as u32));
+        let head = Head { kind, offset, id: U64::new(id), length: U64::new(length) };
+        self.0.extend_from_slice(head.as_bytes());
     }
 
     /// Parses the entries at the front of `bytes`; `None` for nonsense.
@@ -307,22 +319,20 @@ impl Writes {
 /// The next write and what follows it: `Some(None)` at the end, `None` for nonsense.
 #[expect(clippy::option_option, reason = "an end is not an error")]
 fn next(bytes: &[u8]) -> Option<Option<(Entry, &[u8])>> {
-    let Some((head, rest)) = bytes.split_at_checked(24) else {
+    let Ok((head, rest)) = Head::ref_from_prefix(bytes) else {
         return bytes.iter().all(|&byte| byte == 0).then_some(None);
     };
-    let half = |at: usize| Some(u32::from_le_bytes(head.get(at..at + 4)?.try_into().ok()?));
-    let word = |at: usize| Some(u64::from_le_bytes(head.get(at..at + 8)?.try_into().ok()?));
-    let (kind, offset, id) = (half(0)?, half(4)? as usize, BlockId(word(8)?));
+    let (kind, id, length) = (head.kind.get(), BlockId(head.id.get()), head.length.get());
     if kind == 0 {
         return Some(None);
     }
     if kind == DISCARDED {
-        return Some(Some((Entry::Discard(id.0, word(16)?), rest)));
+        return Some(Some((Entry::Discard(id.0, length), rest)));
     }
-    let (data, after) = rest.split_at_checked(usize::try_from(word(16)?).ok()?)?;
+    let (data, after) = rest.split_at_checked(usize::try_from(length).ok()?)?;
     let action = match kind {
         WHOLE => Action::Write(data.to_vec()),
-        PART => Action::Patch { offset, bytes: data.to_vec() },
+        PART => Action::Patch { offset: head.offset.get() as usize, bytes: data.to_vec() },
         REMOVED => Action::Remove,
         _ => return None,
     };

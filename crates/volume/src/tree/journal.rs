@@ -13,19 +13,21 @@
 
 use crate::tree::deferred::Writes;
 use crate::tree::tuning::{LEAST_AHEAD, MOST_AHEAD};
-use crate::trust::{Act, ComputerId, LogCheck, LogMark};
+use crate::trust::{Act, LogCheck, LogMark, StoredAct};
 use crate::{Error, Result};
 use oblivio_crypto::{Kind, Place, SEAL_OVERHEAD, Sealer, TAG_BYTES, Tag, VolumeId, tag_of};
 use oblivio_engine::BlockId;
 use oblivio_engine::tree::Intent;
 use oblivio_store::{Log, ReadAt};
+use zerocopy::little_endian::U64;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// The object that holds the journal.
 pub const JOURNAL_OBJECT: &str = "journal";
 /// The alignment of records.
 const PAGE: usize = 4096;
-/// Before the sealed part: its length and its commit.
-const FRAME: usize = 16;
+/// Bytes before the sealed part.
+const FRAME: usize = size_of::<Frame>();
 /// Before the plaintext.
 const FRONT: usize = FRAME + oblivio_crypto::SEAL_HEADER;
 /// The longest record.
@@ -37,8 +39,24 @@ const SYNC: u64 = 2;
 const RESIZE: u64 = 3;
 /// Added to the kind of a record that names its act.
 const OF_ACT: u64 = 3;
-/// Bytes of an act.
-const ACT: usize = 16 + 8;
+
+/// Before the sealed part.
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct Frame {
+    /// Bytes of the sealed part.
+    sealed: U64,
+    /// The commit that the record stands on.
+    epoch: U64,
+}
+
+/// How a plaintext begins, behind the tag of the record before.
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct Head {
+    kind: U64,
+    act: StoredAct,
+}
 
 /// One record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,8 +136,8 @@ impl Journal {
 
     fn record_of(act: Act, intent: &Intent) -> Vec<u8> {
         let mut record = begin(INTENT, act, 8 * (intent.ids.len() + 2));
-        record.extend_from_slice(&intent.seed.to_le_bytes());
-        record.extend_from_slice(&(intent.ids.len() as u64).to_le_bytes());
+        let seed_and_count = [intent.seed, intent.ids.len() as u64].map(U64::new);
+        record.extend_from_slice(seed_and_count.as_bytes());
         for id in &intent.ids {
             record.extend_from_slice(&id.0.to_le_bytes());
         }
@@ -154,8 +172,7 @@ impl Journal {
     /// Those of the store and of the sealer.
     pub fn resize(&mut self, store: &dyn Log, act: Act, blocks: u64, class: u64) -> Result<()> {
         let mut record = begin(RESIZE, act, 16);
-        record.extend_from_slice(&blocks.to_le_bytes());
-        record.extend_from_slice(&class.to_le_bytes());
+        record.extend_from_slice([blocks, class].map(U64::new).as_bytes());
         self.append(store, record, 0)
     }
 
@@ -169,9 +186,9 @@ impl Journal {
     fn seal(&mut self, mut record: Vec<u8>, least: usize) -> Result<(u64, Vec<u8>)> {
         let tail = SEAL_OVERHEAD - oblivio_crypto::SEAL_HEADER;
         record.resize(size_class((record.len() + tail).max(least)), 0);
-        let sealed = record.len() - FRAME;
-        record[..8].copy_from_slice(&(sealed as u64).to_le_bytes());
-        record[8..FRAME].copy_from_slice(&self.epoch.to_le_bytes());
+        let sealed = U64::new((record.len() - FRAME) as u64);
+        let frame = Frame { sealed, epoch: U64::new(self.epoch) };
+        record[..FRAME].copy_from_slice(frame.as_bytes());
         record[FRONT..FRONT + TAG_BYTES].copy_from_slice(&self.before.0);
         let tag = self
             .sealer
@@ -252,8 +269,9 @@ impl Journal {
 
     /// The length of this commit's record at an offset, if its frame says that there is one.
     fn frame_at(&self, window: &mut Window<'_>, offset: u64) -> Result<Option<usize>> {
-        let Some(frame) = window.get(offset, FRAME)? else { return Ok(None) };
-        let (size, epoch) = (word(frame, 0), word(frame, 8));
+        let frame = window.get(offset, FRAME)?.and_then(|bytes| Frame::read_from_bytes(bytes).ok());
+        let Some(frame) = frame else { return Ok(None) };
+        let (size, epoch) = (frame.sealed.get(), frame.epoch.get());
         let fits = size <= MOST as u64 && offset + FRAME as u64 + size <= window.len;
         Ok((epoch == self.epoch && fits && size as usize > SEAL_OVERHEAD).then_some(size as usize))
     }
@@ -325,11 +343,11 @@ impl Window<'_> {
 /// An empty record: free bytes for frame, seal and the tag before it, its kind and its act.
 fn begin(kind: u64, act: Act, room: usize) -> Vec<u8> {
     let front = FRONT + TAG_BYTES;
-    let mut record = Vec::with_capacity(size_class(front + 8 + ACT + room + SEAL_OVERHEAD));
+    let most = front + size_of::<Head>() + room + SEAL_OVERHEAD;
+    let mut record = Vec::with_capacity(size_class(most));
     record.resize(front, 0);
-    record.extend_from_slice(&(kind + OF_ACT).to_le_bytes());
-    record.extend_from_slice(&act.computer.0);
-    record.extend_from_slice(&act.number.to_le_bytes());
+    let head = Head { kind: U64::new(kind + OF_ACT), act: StoredAct::new(act) };
+    record.extend_from_slice(head.as_bytes());
     record
 }
 
@@ -340,41 +358,33 @@ fn size_class(bytes: usize) -> usize {
     bytes.next_multiple_of(step)
 }
 
-fn word(bytes: &[u8], at: usize) -> u64 {
-    bytes.get(at..at + 8).and_then(|word| word.try_into().ok()).map_or(0, u64::from_le_bytes)
-}
-
 /// Parses an opened record, without the tag before it; gives its act, if it names one.
 pub fn parse(plain: &[u8]) -> Option<(Option<Act>, Record)> {
-    let (kind, rest) = plain.split_at_checked(8)?;
-    match word(kind, 0) {
-        kind if kind > OF_ACT => {
-            let (act, rest) = rest.split_at_checked(ACT)?;
-            let computer = ComputerId(*act.first_chunk()?);
-            let act = Act { computer, number: word(act, 16) };
-            Some((Some(act), parse_as(kind - OF_ACT, rest)?))
-        }
-        kind => Some((None, parse_as(kind, rest)?)),
+    let (kind, rest) = U64::ref_from_prefix(plain).ok()?;
+    if kind.get() <= OF_ACT {
+        return Some((None, parse_as(kind.get(), rest)?));
     }
+    let (head, rest) = Head::ref_from_prefix(plain).ok()?;
+    Some((Some(head.act.get()), parse_as(kind.get() - OF_ACT, rest)?))
 }
 
 fn parse_as(kind: u64, rest: &[u8]) -> Option<Record> {
     match kind {
         INTENT => {
-            let (fixed, ids) = rest.split_at_checked(16)?;
-            let count = usize::try_from(word(fixed, 8)).ok()?;
-            let ids = ids.get(..count.checked_mul(8)?)?;
-            let ids = ids.chunks_exact(8).map(|id| BlockId(word(id, 0))).collect();
-            Some(Record::Intent(Intent { seed: word(fixed, 0), ids }))
+            let ([seed, count], rest) = <[U64; 2]>::ref_from_prefix(rest).ok()?;
+            let count = usize::try_from(count.get()).ok()?;
+            let (ids, _) = <[U64]>::ref_from_prefix_with_elems(rest, count).ok()?;
+            let ids = ids.iter().map(|id| BlockId(id.get())).collect();
+            Some(Record::Intent(Intent { seed: seed.get(), ids }))
         }
         SYNC => {
-            let (len, rest) = rest.split_at_checked(8)?;
-            let (root, rest) = rest.split_at_checked(usize::try_from(word(len, 0)).ok()?)?;
+            let (len, rest) = U64::ref_from_prefix(rest).ok()?;
+            let (root, rest) = rest.split_at_checked(usize::try_from(len.get()).ok()?)?;
             Some(Record::Sync { root: root.to_vec(), writes: Writes::parse(rest)? })
         }
         RESIZE => {
-            let sizes = rest.get(..16)?;
-            Some(Record::Resize { blocks: word(sizes, 0), class: word(sizes, 8) })
+            let ([blocks, class], _) = <[U64; 2]>::ref_from_prefix(rest).ok()?;
+            Some(Record::Resize { blocks: blocks.get(), class: class.get() })
         }
         _ => None,
     }

@@ -263,7 +263,7 @@ impl BlockSpace for TreeVolume {
     }
 
     fn set_root(&mut self, root: &[u8]) {
-        debug_assert!(root.len() <= ROOT_BYTES, "the caller keeps to ROOT_BYTES");
+        assert!(root.len() <= ROOT_BYTES, "the caller keeps to ROOT_BYTES");
         self.waiting.root_changed |= self.ledger.root != root;
         self.ledger.root = root.to_vec();
     }

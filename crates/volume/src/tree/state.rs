@@ -3,13 +3,15 @@
 //! Two pairs of objects are used in turn, so the next checkpoint never overwrites the pair of the
 //! current commit. All sizes follow from public numbers (docs/format.md §"State").
 
-use crate::block::ROOT_BYTES;
+use crate::block::StoredRoot;
 use crate::tree::commit::CommitRecord;
 use crate::tree::tuning::LEAST_LOG;
 use crate::trust::{MOST_ROWS, Table};
 use crate::{Error, Result};
 use oblivio_crypto::{Kind, Place, SEAL_HEADER, Sealer, TAG_BYTES, VolumeId, digest};
 use oblivio_store::{Log, ReadAt, StoreError};
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// The version with a table of computers; version 1 has none.
 const VERSION: u64 = 2;
@@ -29,15 +31,21 @@ pub enum Slots<'a> {
     Changed(Vec<(u64, u32)>),
 }
 
+/// A changed bucket and its slot, as stored.
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct Changed {
+    bucket: U64,
+    slot: U32,
+}
+
 /// Begins a checkpoint or delta: room for the seal, the file layer's root, the table of computers,
 /// the slots. The caller appends the engine's part.
 pub fn begin(root: &[u8], table: &[u8], slots: Slots<'_>) -> Vec<u8> {
     let mut out = vec![0; SEAL_HEADER];
-    out.extend_from_slice(&(root.len() as u64).to_le_bytes());
-    out.extend_from_slice(root);
-    out.resize(SEAL_HEADER + 8 + ROOT_BYTES, 0);
+    out.extend_from_slice(StoredRoot::new(root).as_bytes());
     out.extend_from_slice(table);
-    out.resize(SEAL_HEADER + 8 + ROOT_BYTES + TABLE, 0);
+    out.resize(SEAL_HEADER + size_of::<StoredRoot>() + TABLE, 0);
     match slots {
         Slots::All(table) => {
             out.extend_from_slice(&(table.len() as u64).to_le_bytes());
@@ -46,8 +54,8 @@ pub fn begin(root: &[u8], table: &[u8], slots: Slots<'_>) -> Vec<u8> {
         Slots::Changed(changed) => {
             out.extend_from_slice(&(changed.len() as u64).to_le_bytes());
             for (bucket, slot) in changed {
-                out.extend_from_slice(&bucket.to_le_bytes());
-                out.extend_from_slice(&slot.to_le_bytes());
+                let changed = Changed { bucket: U64::new(bucket), slot: U32::new(slot) };
+                out.extend_from_slice(changed.as_bytes());
             }
         }
     }
@@ -81,8 +89,8 @@ impl<'a> Parts<'a> {
     /// # Errors
     /// `Tampered` if the bytes are something else.
     pub fn of_checkpoint(plain: &'a Plain) -> Result<Self> {
-        let slot = |(bucket, entry): (usize, &[u8])| (bucket as u64, read_u32(entry));
-        Self::parse(plain, 4, |table| table.chunks_exact(4).enumerate().map(slot).collect())
+        let all = |slots: &[U32]| (0..).zip(slots.iter().map(|slot| slot.get())).collect();
+        Self::parse(plain, all).ok_or_else(Self::broken)
     }
 
     /// Parses an opened delta.
@@ -90,43 +98,30 @@ impl<'a> Parts<'a> {
     /// # Errors
     /// `Tampered` if the bytes are something else.
     pub fn of_delta(plain: &'a Plain) -> Result<Self> {
-        let slot = |entry: &[u8]| {
-            let (bucket, slot) = split_u64(entry).unwrap_or_default();
-            (bucket, read_u32(slot))
-        };
-        Self::parse(plain, 12, |table| table.chunks_exact(12).map(slot).collect())
+        let slot = |changed: &Changed| (changed.bucket.get(), changed.slot.get());
+        let changed = |slots: &[Changed]| slots.iter().map(slot).collect();
+        Self::parse(plain, changed).ok_or_else(Self::broken)
     }
 
-    fn parse(
+    fn broken() -> Error {
+        Error::Tampered("the state does not parse".into())
+    }
+
+    fn parse<T: FromBytes + KnownLayout + Immutable + 'a>(
         plain: &'a Plain,
-        entry_bytes: usize,
-        entries: impl Fn(&[u8]) -> Vec<(u64, u32)>,
-    ) -> Result<Self> {
-        let broken = || Error::Tampered("the state does not parse".into());
-        let (len, rest) = split_u64(&plain.bytes).ok_or_else(broken)?;
-        let (root, rest) = rest.split_at_checked(ROOT_BYTES).ok_or_else(broken)?;
-        let root = root.get(..len as usize).ok_or_else(broken)?;
-        let table_bytes = if plain.has_table { TABLE } else { 0 };
-        let (table, rest) = rest.split_at_checked(table_bytes).ok_or_else(broken)?;
-        let computers = match plain.has_table {
-            true => Some(Table::parse(table).ok_or_else(broken)?),
-            false => None,
-        };
-        let (count, rest) = split_u64(rest).ok_or_else(broken)?;
-        let bytes = usize::try_from(count).ok().and_then(|count| count.checked_mul(entry_bytes));
-        let (table, engine) =
-            rest.split_at_checked(bytes.ok_or_else(broken)?).ok_or_else(broken)?;
-        Ok(Self { root, table: computers, slots: entries(table), engine })
+        slots: impl Fn(&[T]) -> Vec<(u64, u32)>,
+    ) -> Option<Self> {
+        let (root, mut rest) = StoredRoot::ref_from_prefix(&plain.bytes).ok()?;
+        let mut table = None;
+        if plain.has_table {
+            let (stored, after) = rest.split_at_checked(TABLE)?;
+            (table, rest) = (Some(Table::parse(stored)?), after);
+        }
+        let (count, rest) = U64::ref_from_prefix(rest).ok()?;
+        let count = usize::try_from(count.get()).ok()?;
+        let (stored, engine) = <[T]>::ref_from_prefix_with_elems(rest, count).ok()?;
+        Some(Self { root: root.get()?, table, slots: slots(stored), engine })
     }
-}
-
-fn read_u32(bytes: &[u8]) -> u32 {
-    bytes.first_chunk::<4>().map_or(0, |word| u32::from_le_bytes(*word))
-}
-
-fn split_u64(bytes: &[u8]) -> Option<(u64, &[u8])> {
-    let (word, rest) = bytes.split_first_chunk::<8>()?;
-    Some((u64::from_le_bytes(*word), rest))
 }
 
 /// The places of the state, and its current commit.
@@ -226,8 +221,8 @@ impl StateLog {
         while !rest.is_empty() {
             epoch += 1;
             let torn = || wrong(log, "does not parse");
-            let (len, body) = split_u64(rest).ok_or_else(torn)?;
-            let body = body.get(..len as usize).ok_or_else(torn)?;
+            let (len, body) = U64::ref_from_prefix(rest).map_err(|_| torn())?;
+            let body = body.get(..len.get() as usize).ok_or_else(torn)?;
             let (whole, following) = rest.split_at(8 + body.len());
             now = chain(&now, whole);
             plain.push(self.open(Kind::Delta, epoch, body).ok_or(wrong(log, "does not open"))?);

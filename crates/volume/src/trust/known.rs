@@ -4,6 +4,8 @@ use crate::{Error, Result};
 use oblivio_crypto::{Entropy, Tag, VolumeId};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use zerocopy::little_endian::U64;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// A computer's name in one volume: random, and a new one after a session that did not end well. So
 /// no two different acts ever bear the same name and number.
@@ -26,6 +28,24 @@ pub struct Act {
     pub computer: ComputerId,
     /// Its author's number of acts, this one included.
     pub number: u64,
+}
+
+/// An act as stored.
+#[derive(Clone, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub struct StoredAct {
+    computer: [u8; 16],
+    number: U64,
+}
+
+impl StoredAct {
+    pub fn new(act: Act) -> Self {
+        Self { computer: act.computer.0, number: U64::new(act.number) }
+    }
+
+    pub fn get(&self) -> Act {
+        Act { computer: ComputerId(self.computer), number: self.number.get() }
+    }
 }
 
 /// A place in the log, and the tag of the record that ends there. Each record names its

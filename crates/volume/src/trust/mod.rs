@@ -11,6 +11,7 @@
 mod known;
 mod table;
 
+pub(crate) use known::StoredAct;
 pub use known::{Act, ComputerId, Keep, Keeper, Known, LogMark, LogSeen, MemoryKeeper};
 pub(crate) use table::{MOST_ROWS, Table};
 

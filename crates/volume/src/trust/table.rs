@@ -1,23 +1,33 @@
 //! The table of computers in each commit: each computer's progress among the acts that led to it.
 //!
-//! `newest act: computer 16, number 8 | rows 8 | rows of: computer 16, acts 8, commit 8`, padded
-//! with zeros. A commit continues another one exactly when its table has as many acts of that one's
-//! maker. This holds because a computer's acts form a sequence: it takes a new name whenever the
-//! state may lack some of them.
+//! A commit continues another one exactly when its table has as many acts of that one's maker. This
+//! holds because a computer's acts form a sequence: it takes a new name whenever the state may lack
+//! some of them.
 
-use super::known::{Act, ComputerId};
+use super::known::{Act, ComputerId, StoredAct};
+use zerocopy::little_endian::U64;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// The most rows of a table. A further row replaces the one that changed longest ago: a computer
 /// that returns after that cannot tell a fork from a long absence, and asks the user.
 pub const MOST_ROWS: usize = 64;
-const FRONT: usize = 16 + 8 + 8;
-const ROW: usize = 16 + 8 + 8;
+const FRONT: usize = size_of::<Front>();
+const ROW: usize = size_of::<Row>();
 
-/// A computer, its number of acts, and the first commit that had them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Before the rows, as stored. Zeros follow the rows.
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct Front {
+    newest: StoredAct,
+    rows: U64,
+}
+
+/// A computer, its number of acts, and the first commit that had them; as stored.
+#[derive(Clone, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
 struct Row {
-    act: Act,
-    commit: u64,
+    act: StoredAct,
+    commit: U64,
 }
 
 /// Each computer's progress.
@@ -51,8 +61,8 @@ impl Table {
 
     /// How many acts of a computer led here.
     pub fn acts(&self, computer: ComputerId) -> u64 {
-        let row = self.rows.iter().find(|row| row.act.computer == computer);
-        row.map_or(0, |row| row.act.number)
+        let row = self.rows.iter().map(|row| row.act.get()).find(|act| act.computer == computer);
+        row.map_or(0, |act| act.number)
     }
 
     /// Whether an act led here.
@@ -64,8 +74,8 @@ impl Table {
     pub fn absorb(&mut self, act: Act, commit: u64) {
         let known = self.acts(act.computer);
         if act.number > known {
-            self.rows.retain(|row| row.act.computer != act.computer);
-            self.rows.push(Row { act, commit });
+            self.rows.retain(|row| row.act.get().computer != act.computer);
+            self.rows.push(Row { act: StoredAct::new(act), commit: U64::new(commit) });
         }
     }
 
@@ -80,34 +90,20 @@ impl Table {
 
     /// As stored, with room for this many rows.
     pub fn to_bytes(&self, most_rows: usize) -> Vec<u8> {
-        let mut out = self.newest.computer.0.to_vec();
-        out.extend_from_slice(&self.newest.number.to_le_bytes());
-        out.extend_from_slice(&(self.rows.len() as u64).to_le_bytes());
-        for Row { act, commit } in &self.rows {
-            out.extend_from_slice(&act.computer.0);
-            out.extend_from_slice(&act.number.to_le_bytes());
-            out.extend_from_slice(&commit.to_le_bytes());
-        }
+        let rows = U64::new(self.rows.len() as u64);
+        let front = Front { newest: StoredAct::new(self.newest), rows };
+        let mut out = [front.as_bytes(), self.rows.as_bytes()].concat();
         out.resize(Self::bytes(most_rows), 0);
         out
     }
 
     /// Parses a stored table; `None` for something else.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
-        let (front, rest) = bytes.split_at_checked(FRONT)?;
-        let count = usize::try_from(word(front, 24)?).ok()?;
-        let rows = rest.get(..count.checked_mul(ROW)?)?.chunks_exact(ROW);
-        let row = |bytes: &[u8]| Some(Row { act: act(bytes)?, commit: word(bytes, 24)? });
-        Some(Self { newest: act(front)?, rows: rows.map(row).collect::<Option<_>>()? })
+        let (front, rest) = Front::ref_from_prefix(bytes).ok()?;
+        let count = usize::try_from(front.rows.get()).ok()?;
+        let (rows, _) = <[Row]>::ref_from_prefix_with_elems(rest, count).ok()?;
+        Some(Self { newest: front.newest.get(), rows: rows.to_vec() })
     }
-}
-
-fn act(bytes: &[u8]) -> Option<Act> {
-    Some(Act { computer: ComputerId(*bytes.first_chunk()?), number: word(bytes, 16)? })
-}
-
-fn word(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
 #[cfg(test)]
