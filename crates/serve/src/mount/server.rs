@@ -266,10 +266,11 @@ impl Server {
     }
 
     /// The number of existing files that lost written data, and whether one did for want of room.
-    /// Removed files do not count.
+    /// Removed files do not count, also while the kernel still knows them.
     pub(super) fn lost_now(&self) -> (u64, bool) {
         let lost = self.scarce.all_lost();
-        let there = lost.into_iter().filter(|(ino, _)| self.fs.attr(*ino).is_ok());
+        let has_name = |ino| self.fs.attr(ino).is_ok_and(|attr| attr.nlink > 0);
+        let there = lost.into_iter().filter(|(ino, _)| has_name(*ino));
         there.fold((0, false), |(files, any), (_, full)| (files + 1, any || full))
     }
 

@@ -1,10 +1,12 @@
 //! The public face: every call takes the one lock and goes down to [`State`].
 
+mod xattr;
+
 use super::read::same_error;
 use super::state::State;
 use super::types::{
     Attr, CheckReport, DirEntry, FileKind, Handle, Ino, NewNode, RenameMode, SeekWhence, SetAttr,
-    Timestamp, Usage, XattrMode,
+    Timestamp, Usage,
 };
 use crate::{BlockSpace, Error, Result};
 use std::sync::Mutex;
@@ -320,38 +322,6 @@ impl FileSystem {
     /// `Invalid` for a closed handle.
     pub fn seek(&self, handle: Handle, offset: u64, whence: SeekWhence) -> Result<Option<u64>> {
         self.run(|state| state.seek(handle, offset, whence))
-    }
-
-    /// The value of an extended attribute; `None` when there is none of that name.
-    ///
-    /// # Errors
-    /// `NotFound` for the inode.
-    pub fn get_xattr(&self, ino: Ino, name: &[u8]) -> Result<Option<Vec<u8>>> {
-        self.run(|state| state.get_xattr(ino, name))
-    }
-
-    /// Sets an extended attribute.
-    ///
-    /// # Errors
-    /// `Exists`, `NotFound`, `NameTooLong`, `TooLarge`, `Invalid` for a bad name, `Full`.
-    pub fn set_xattr(&self, ino: Ino, name: &[u8], value: &[u8], mode: XattrMode) -> Result<()> {
-        self.run(|state| state.set_xattr(ino, name, value, mode))
-    }
-
-    /// The names of all extended attributes, sorted.
-    ///
-    /// # Errors
-    /// `NotFound`.
-    pub fn list_xattrs(&self, ino: Ino) -> Result<Vec<Vec<u8>>> {
-        self.run(|state| state.list_xattrs(ino))
-    }
-
-    /// Removes an extended attribute.
-    ///
-    /// # Errors
-    /// `NotFound` for the inode or the attribute.
-    pub fn remove_xattr(&self, ino: Ino, name: &[u8]) -> Result<()> {
-        self.run(|state| state.remove_xattr(ino, name))
     }
 
     /// Closes a handle. The last handle of a file without names removes its data.
