@@ -63,6 +63,11 @@ impl MasterKey {
         SealRoot::new(self.derive(labels::FILL_ROOT, volume))
     }
 
+    /// Root of the keys of a pyramid engine's tables.
+    pub fn table_root(&self, volume: VolumeId) -> SealRoot {
+        SealRoot::new(self.derive(labels::TABLE_ROOT, volume))
+    }
+
     /// The PRF that draws block labels.
     pub fn label_prf(&self, volume: VolumeId) -> Prf {
         Prf::new(self.derive(labels::LABEL_PRF, volume))
@@ -93,6 +98,7 @@ mod tests {
             master.sequential_root(volume),
             master.times_root(volume),
             master.fill_root(volume),
+            master.table_root(volume),
         ];
         let mut keys: Vec<_> = roots.iter().map(|root| *root.expose()).collect();
         keys.push(*master.label_prf(volume).key());
@@ -111,7 +117,7 @@ mod tests {
             }
             seen.insert(*master.expose());
         }
-        assert_eq!(seen.len(), 2 * (2 * 9 + 1));
+        assert_eq!(seen.len(), 2 * (2 * 10 + 1));
     }
 
     #[test]

@@ -35,6 +35,15 @@ impl Prf {
         self.first_word(&input)
     }
 
+    /// The `n`-th number of the stream of `seed`, independent of all labels and draws.
+    #[inline]
+    pub fn of_seed(&self, seed: &[u8; 32], n: u64) -> u64 {
+        let mut input = [labels::PRF_SEED; 41];
+        input[1..33].copy_from_slice(seed);
+        input[33..].copy_from_slice(&n.to_le_bytes());
+        self.first_word(&input)
+    }
+
     #[inline]
     fn first_word(&self, input: &[u8]) -> u64 {
         let hash = blake3::keyed_hash(self.0.expose(), input);

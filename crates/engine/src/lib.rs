@@ -10,6 +10,7 @@ mod ids;
 pub mod linear;
 pub mod memory;
 mod ops;
+pub mod pyramid;
 pub mod sequential;
 mod step;
 pub mod tree;

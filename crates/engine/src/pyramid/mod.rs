@@ -1,0 +1,24 @@
+//! PD-ORAM (PrivateFS, CCS 2012), in partitions that are small enough to be merged in memory.
+//!
+//! A block that was asked for goes to the `stash`. Every so many asks a partition has its turn: the
+//! oldest blocks of its stash and its smaller `table`s are merged into a larger one (`schedule`,
+//! `merge`). An ask reads one slot of each table of one partition, and no slot is ever read twice
+//! (`oram` has the rule). The store sees the partitions, which are uniform and independent of what
+//! is asked, and a schedule that depends on the number of asks only.
+
+pub mod config;
+mod ids;
+mod job;
+mod merge;
+mod oram;
+mod schedule;
+mod serve;
+mod slot;
+mod stash;
+mod table;
+
+pub use config::PyramidConfig;
+pub use ids::{Height, Home, Name, Partition, Slot, Spot, Stamp};
+pub use job::{PyramidJob, WITHIN_TABLE};
+pub use oram::{PyramidKeys, PyramidOram};
+pub use schedule::Turn;

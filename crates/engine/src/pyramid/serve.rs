@@ -1,0 +1,75 @@
+//! Opening what was read, and the effect of an ask on its block.
+
+use super::ids::{Name, Slot};
+use super::oram::{PyramidOram, Shown};
+use super::slot::Held;
+use super::table::Table;
+use crate::{Action, BlockAnswer, Result};
+
+impl PyramidOram {
+    /// Opens a slot that holds this block; one that holds nothing must be as it was written.
+    pub(super) fn open_slot(
+        &self,
+        table: &Table,
+        slot: Slot,
+        name: Option<Name>,
+        bytes: &mut [u8],
+    ) -> Result<Option<Held>> {
+        let tampered = |reason| Self::tampered(table.home, reason);
+        let Some(name) = name else {
+            let mut expected = vec![0; bytes.len()];
+            table.keys.empty(slot.0, &mut expected)?;
+            let same = expected == bytes;
+            return if same { Ok(None) } else { Err(tampered("an empty slot was changed")) };
+        };
+        let plain = table.keys.open(slot.0, bytes);
+        let plain = plain.map_err(|_| tampered("a slot does not open"))?;
+        let held = Held::read(plain).filter(|held| held.name == name);
+        held.map(Some).ok_or_else(|| tampered("a slot holds another block"))
+    }
+
+    /// Checks all slots that an ask showed and gives the block that was among them, if one was.
+    ///
+    /// # Errors
+    /// `TamperedTable` if a slot is not what was sealed there, whether it holds the block or not.
+    pub(super) fn open_shown<'b>(
+        &self,
+        name: Name,
+        shown: &Shown,
+        slots: impl Iterator<Item = &'b mut [u8]>,
+    ) -> Result<Option<Held>> {
+        let tables = &self.tables[shown.partition.0 as usize];
+        let mut found = None;
+        for (index, (spot, bytes)) in shown.spots.iter().zip(slots).enumerate() {
+            let Some(table) = tables.iter().find(|table| table.home == spot.home) else { continue };
+            let wanted = (shown.real == Some(index)).then_some(name);
+            found = self.open_slot(table, spot.slot, wanted, bytes)?.or(found);
+        }
+        Ok(found)
+    }
+
+    /// Carries out an ask, after all earlier ones. `found` is its block, if a table had it.
+    pub(super) fn serve(
+        &mut self,
+        name: Name,
+        found: Option<Held>,
+        action: &Action,
+    ) -> BlockAnswer {
+        if let Some(held) = found {
+            self.stash.put(name, held.content);
+        }
+        match action {
+            Action::Read => return self.stash.content(name).cloned(),
+            Action::Remove => drop(self.stash.drop_content(name)),
+            Action::Write(_) | Action::Patch { .. } | Action::Patches(_) => {
+                if self.stash.content(name).is_none() {
+                    self.stash.put(name, vec![0; self.config.block_bytes]);
+                }
+                if let Some(content) = self.stash.content_mut(name) {
+                    action.write_to(content);
+                }
+            }
+        }
+        None
+    }
+}
