@@ -29,6 +29,10 @@ pub enum Kind {
     MapNode = 9,
     /// A part of the access times of a sequential volume after a clean shutdown.
     Times = 10,
+    /// An ask of a client, for the scribe of its volume.
+    Ask = 11,
+    /// The scribe's answer.
+    Answer = 12,
 }
 
 /// The place and version of a sealed object. A ciphertext opens there and nowhere else.

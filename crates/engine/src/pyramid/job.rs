@@ -2,11 +2,10 @@
 
 use super::ids::{Name, Partition, Slot, Spot};
 use super::merge::{Made, Merge};
-use super::oram::{Condition, Fate, PyramidOram, Shown};
+use super::operation::Fate;
+use super::oram::{Condition, PyramidOram, Shown};
 use crate::memory::Batches;
-use crate::{
-    Action, BlockAnswer, BlockOp, Data, EngineError, Extent, Job, Read, Result, Step, Write,
-};
+use crate::{BlockAnswer, BlockOp, Data, EngineError, Extent, Job, Read, Result, Step, Write};
 
 /// Bits of an offset within a table. Above them is the table's place.
 pub const WITHIN_TABLE: u32 = 40;
@@ -35,14 +34,6 @@ enum Phase {
     /// The new table is written.
     Made(Made),
     Done,
-}
-
-fn fate(action: &Action) -> Fate {
-    match action {
-        Action::Read => Fate::Stays,
-        Action::Write(_) | Action::Patch { .. } | Action::Patches(_) => Fate::Exists,
-        Action::Remove => Fate::Goes,
-    }
 }
 
 impl PyramidOram {
@@ -135,7 +126,7 @@ impl PyramidJob {
         self.round.clear();
         let most = engine.asks_left() as usize;
         for (place, op) in self.ops[self.next..].iter().take(most).enumerate() {
-            let (name, fate) = (Name::from(op.id), fate(&op.action));
+            let (name, fate) = (Name::from(op.id), Fate::of(&op.action));
             let Some(shown) = engine.show(name, fate, seed, place as u64) else { break };
             self.touched.push(shown.partition);
             self.round.push(shown);

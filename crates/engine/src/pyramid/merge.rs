@@ -11,8 +11,8 @@ use oblivio_crypto::TableSealer;
 /// A merge that was begun. The slots to read are fixed: a merge that is begun again reads the same
 /// ones (designs: the third trap).
 pub(super) struct Merge {
-    partition: Partition,
-    height: Height,
+    pub partition: Partition,
+    pub height: Height,
     /// The tables that it replaces, and what to read of each.
     sets: Vec<(Home, MergeSet)>,
     blocks: Vec<Held>,
@@ -37,6 +37,13 @@ pub(super) struct Made {
     pub sealed: Vec<u8>,
     replaced: Vec<Home>,
     partition: Partition,
+}
+
+impl Made {
+    /// The tables that it replaces.
+    pub fn replaced(&self) -> &[Home] {
+        &self.replaced
+    }
 }
 
 impl PyramidOram {

@@ -7,6 +7,7 @@
 
 use super::config::PyramidConfig;
 use super::ids::{Home, Name, Partition, Spot, Stamp};
+use super::operation::Fate;
 use super::stash::Stash;
 use super::table::Table;
 use crate::{BlockId, EngineError, Label, Result};
@@ -100,17 +101,6 @@ pub(super) enum Condition {
 /// The seed of a batch's draws. It is fresh, so two histories that part draw different labels.
 #[derive(Clone, Copy)]
 pub(super) struct Seed([u8; 32]);
-
-/// What an ask will do to its block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
-    /// A block that does not exist stays so.
-    Stays,
-    /// It exists afterwards.
-    Exists,
-    /// It does not.
-    Goes,
-}
 
 /// What an ask shows.
 pub(super) struct Shown {

@@ -1,6 +1,7 @@
 //! Opening what was read, and the effect of an ask on its block.
 
-use super::ids::{Name, Slot};
+use super::ids::{Home, Name, Slot};
+use super::operation::Operation;
 use super::oram::{PyramidOram, Shown};
 use super::slot::Held;
 use super::table::Table;
@@ -46,6 +47,55 @@ impl PyramidOram {
             found = self.open_slot(table, spot.slot, wanted, bytes)?.or(found);
         }
         Ok(found)
+    }
+
+    /// As [`Self::open_shown`], for the sum (exclusive or) of all slots that an ask showed. What the
+    /// empty ones hold is known, so any changed bit of any of them is found. Changes that cancel out
+    /// do no harm.
+    ///
+    /// # Errors
+    /// As [`Self::open_shown`].
+    pub(super) fn open_sum(
+        &self,
+        name: Name,
+        shown: &Shown,
+        sum: &mut [u8],
+    ) -> Result<Option<Held>> {
+        let tables = &self.tables[shown.partition.0 as usize];
+        let mut real = None;
+        let mut empty = vec![0; sum.len()];
+        for (index, spot) in shown.spots.iter().enumerate() {
+            let Some(table) = tables.iter().find(|table| table.home == spot.home) else { continue };
+            if shown.real == Some(index) {
+                real = Some((table, spot.slot));
+                continue;
+            }
+            table.keys.empty(spot.slot.0, &mut empty)?;
+            sum.iter_mut().zip(&empty).for_each(|(sum, byte)| *sum ^= byte);
+        }
+        match real {
+            Some((table, slot)) => self.open_slot(table, slot, Some(name), sum),
+            None if sum.iter().all(|&byte| byte == 0) => Ok(None),
+            None => {
+                let home = shown.spots.first().map_or(Home(0), |spot| spot.home);
+                Err(Self::tampered(home, "a slot of its partition was changed"))
+            }
+        }
+    }
+
+    /// As [`Self::serve`]; with `and_read`, the answer is the content before.
+    pub(super) fn serve_operation(
+        &mut self,
+        name: Name,
+        found: Option<Held>,
+        operation: &Operation,
+    ) -> BlockAnswer {
+        let before = match &found {
+            _ if !operation.and_read => None,
+            Some(held) => Some(held.content.clone()),
+            None => self.stash.content(name).cloned(),
+        };
+        self.serve(name, found, &operation.action).or(before)
     }
 
     /// Carries out an ask, after all earlier ones. `found` is its block, if a table had it.
