@@ -1,10 +1,7 @@
 //! The pyramid against a plain map, and its trace as data.
 
-use oblivio_engine::memory::Batches;
 use oblivio_engine::pyramid::{PyramidConfig, PyramidKeys, PyramidOram, WITHIN_TABLE};
-use oblivio_engine::{
-    Action, BlockAnswer, BlockId, BlockOp, Carrier, EngineError, Read, Write, carry_out,
-};
+use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp, Carrier, EngineError, Read, Write};
 use oblivio_testkit::SplitMix64;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -63,18 +60,6 @@ impl Carrier for Tables {
     }
 }
 
-impl Tables {
-    fn access(
-        &mut self,
-        engine: &mut PyramidOram,
-        ops: Vec<BlockOp>,
-    ) -> Result<Vec<BlockAnswer>, EngineError> {
-        let mut batch = engine.begin(ops)?;
-        carry_out(&mut batch, engine, self)?;
-        Ok(batch.into_answers())
-    }
-}
-
 fn config(log_blocks: u32) -> PyramidConfig {
     PyramidConfig::new(BYTES, 1 << log_blocks, BYTES << (log_blocks - 2))
 }
@@ -130,13 +115,13 @@ proptest! {
         let mut model = Model::default();
         for ops in batches {
             let expected: Vec<_> = ops.iter().map(|op| model.serve(op)).collect();
-            let answers = store.access(&mut engine, ops).expect("nothing was changed");
+            let answers = engine.access(&mut store, ops).expect("nothing was changed");
             prop_assert_eq!(answers, expected);
             prop_assert_eq!(engine.live_blocks(), model.0.len() as u64);
         }
         let everything: Vec<_> = (0..64).map(read).collect();
         let expected: Vec<_> = (0..64).map(|id| model.0.get(&id).cloned()).collect();
-        prop_assert_eq!(store.access(&mut engine, everything).expect("sound"), expected);
+        prop_assert_eq!(engine.access(&mut store, everything).expect("sound"), expected);
     }
 }
 
@@ -179,13 +164,13 @@ fn merges_are_equal_to_the_slot_for_every_workload_and_the_stash_is_bounded() {
     for (name, mut next) in workloads(1 << 10) {
         let (mut engine, mut store) = (engine(config, 9), Tables::default());
         for id in 0..1 << 10 {
-            store.access(&mut engine, vec![write(id, id as u8)]).expect("sound");
+            engine.access(&mut store, vec![write(id, id as u8)]).expect("sound");
         }
         store.trace.clear();
         for ask in 0..20_000 {
             let (id, byte) = (next(ask), ask as u8);
             let op = if ask % 3 == 0 { write(id, byte) } else { read(id) };
-            store.access(&mut engine, vec![op]).expect("sound");
+            engine.access(&mut store, vec![op]).expect("sound");
         }
         let (now, peak) = engine.stash_blocks();
         let most = 1usize << config.log_stash;
@@ -205,7 +190,7 @@ fn shown_partitions_are_uniform_for_one_block_and_for_many() {
     for hot in [true, false] {
         let (mut engine, mut store) = (engine(config, 4), Tables::default());
         for id in 0..1 << 12 {
-            store.access(&mut engine, vec![write(id, 1)]).expect("sound");
+            engine.access(&mut store, vec![write(id, 1)]).expect("sound");
         }
         let mut rng = SplitMix64::new(8);
         let mut counts = BTreeMap::<u64, u64>::new();
@@ -213,7 +198,7 @@ fn shown_partitions_are_uniform_for_one_block_and_for_many() {
         for _ in 0..ASKS {
             let id = if hot { 7 } else { rng.below(1 << 12) };
             let shown = engine.partition_shown(BlockId(id)).expect("it exists");
-            store.access(&mut engine, vec![read(id)]).expect("sound");
+            engine.access(&mut store, vec![read(id)]).expect("sound");
             *counts.entry(u64::from(shown.0)).or_default() += 1;
         }
         let expected = ASKS as f64 / partitions as f64;
@@ -235,7 +220,7 @@ fn every_changed_byte_is_found_at_the_read_that_meets_it() {
     for round in 0..300u64 {
         let (mut engine, mut store) = (engine(config, round), Tables::default());
         for id in 0..256 {
-            store.access(&mut engine, vec![write(id % 200, id as u8)]).expect("sound");
+            engine.access(&mut store, vec![write(id % 200, id as u8)]).expect("sound");
         }
         let mut rng = SplitMix64::new(round);
         // One byte of each slot that was not read yet, whatever it holds.
@@ -248,7 +233,7 @@ fn every_changed_byte_is_found_at_the_read_that_meets_it() {
                 }
             }
         }
-        match store.access(&mut engine, vec![read(rng.below(256))]) {
+        match engine.access(&mut store, vec![read(rng.below(256))]) {
             Err(EngineError::TamperedTable { .. }) => found += 1,
             // A partition without tables shows nothing.
             Ok(_) => assert_eq!(store.trace.last(), Some(&Seen::Read(Vec::new()))),

@@ -55,7 +55,7 @@ impl World {
         for record in self.server.asks() {
             self.scribe.take(&record)?;
         }
-        let duty = self.scribe.next()?;
+        let duty = self.scribe.duty()?;
         if duty == Duty::Wait {
             return Ok(false);
         }

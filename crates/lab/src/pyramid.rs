@@ -5,10 +5,9 @@ use crate::clock::CpuClock;
 use crate::defaults;
 use crate::report::{Report, Table, bytes, count, median};
 use anyhow::{Result, ensure};
-use oblivio_engine::memory::Batches;
 use oblivio_engine::pyramid::{PyramidConfig, PyramidKeys, PyramidOram, WITHIN_TABLE};
 use oblivio_engine::tree::{TreeConfig, TreeKeys, TreeOram};
-use oblivio_engine::{BlockOp, Carrier, EngineError, Read, Write, carry_out};
+use oblivio_engine::{BlockAnswer, BlockOp, Carrier, EngineError, Read, Write};
 use oblivio_testkit::SplitMix64;
 
 /// What to compare.
@@ -84,26 +83,24 @@ trait Side {
 struct TreeSide(TreeOram, LabBuckets);
 struct PyramidSide(PyramidOram, Tables);
 
-fn access<E: Batches, C: Carrier<Error = EngineError>>(
-    engine: &mut E,
-    store: &mut C,
-    ops: Vec<BlockOp>,
-) -> Result<()> {
-    let ids: Vec<_> = ops.iter().map(|op| op.id.0).collect();
-    let mut batch = engine.begin(ops)?;
-    carry_out(&mut batch, engine, store)?;
-    for (answer, id) in E::answers(batch).into_iter().zip(ids) {
-        let right = answer.is_none_or(|bytes| bytes.last() == Some(&(id as u8)));
+fn check(ids: &[u64], answers: Vec<BlockAnswer>) -> Result<()> {
+    for (answer, id) in answers.into_iter().zip(ids) {
+        let right = answer.is_none_or(|bytes| bytes.last() == Some(&(*id as u8)));
         ensure!(right, "block {id} is not what it was");
     }
     Ok(())
 }
 
+fn ids(ops: &[BlockOp]) -> Vec<u64> {
+    ops.iter().map(|op| op.id.0).collect()
+}
+
 impl Side for TreeSide {
     fn serve(&mut self, ops: Vec<BlockOp>) -> Result<()> {
-        access(&mut self.0, &mut self.1, ops)?;
+        let ids = ids(&ops);
+        let answers = self.1.access(&mut self.0, ops)?;
         self.0.committed();
-        Ok(())
+        check(&ids, answers)
     }
     fn moved(&self) -> (u64, u64) {
         (self.1.bytes_read, self.1.bytes_written)
@@ -115,7 +112,8 @@ impl Side for TreeSide {
 
 impl Side for PyramidSide {
     fn serve(&mut self, ops: Vec<BlockOp>) -> Result<()> {
-        access(&mut self.0, &mut self.1, ops)
+        let ids = ids(&ops);
+        check(&ids, self.0.access(&mut self.1, ops)?)
     }
     fn moved(&self) -> (u64, u64) {
         (self.1.bytes_read, self.1.bytes_written)

@@ -7,21 +7,24 @@
 //! is asked, and a schedule that depends on the number of asks only.
 
 pub mod config;
+mod history;
 mod ids;
-mod job;
 mod merge;
 mod operation;
 mod oram;
+mod round;
 mod schedule;
 mod serve;
 pub mod share;
 mod slot;
 mod stash;
+mod state;
 mod table;
 
 pub use config::PyramidConfig;
+pub use history::{Event, Intent, Merged, Settle};
 pub use ids::{Height, Home, Name, Partition, Slot, Spot, Stamp};
-pub use job::{PyramidJob, WITHIN_TABLE};
 pub use operation::Operation;
-pub use oram::{PyramidKeys, PyramidOram};
+pub use oram::{PyramidKeys, PyramidOram, Seed};
+pub use round::{MergeJob, RoundJob, WITHIN_TABLE};
 pub use schedule::Turn;

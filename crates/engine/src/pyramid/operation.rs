@@ -12,23 +12,12 @@ pub struct Operation {
     pub and_read: bool,
 }
 
-/// Whether a block exists after an ask.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
-    /// As before.
-    Stays,
-    /// It does.
-    Exists,
-    /// It does not.
-    Goes,
-}
-
-impl Fate {
-    pub fn of(action: &Action) -> Self {
-        match action {
-            Action::Read => Self::Stays,
-            Action::Write(_) | Action::Patch { .. } | Action::Patches(_) => Self::Exists,
-            Action::Remove => Self::Goes,
+impl Action {
+    /// Whether the block exists afterwards even if it did not.
+    pub(super) fn creates(&self) -> bool {
+        match self {
+            Action::Read | Action::Remove => false,
+            Action::Write(_) | Action::Patch { .. } | Action::Patches(_) => true,
         }
     }
 }

@@ -7,7 +7,6 @@
 
 use super::config::PyramidConfig;
 use super::ids::{Home, Name, Partition, Spot, Stamp};
-use super::operation::Fate;
 use super::stash::Stash;
 use super::table::Table;
 use crate::{BlockId, EngineError, Label, Result};
@@ -37,6 +36,12 @@ impl PyramidKeys {
             prf: Prf::from_seed(seed),
             entropy: Box::new(SeededEntropy::new(seed)),
         }
+    }
+
+    /// The same keys with other randomness, as in another session, **for tests and the lab only**.
+    #[must_use]
+    pub fn with_entropy(self, seed: u64) -> Self {
+        Self { entropy: Box::new(SeededEntropy::new(seed)), ..self }
     }
 }
 
@@ -69,6 +74,21 @@ impl Homes {
     pub fn give(&mut self, home: Home) {
         self.free.insert(home);
     }
+
+    /// How many there are.
+    pub fn count(&self) -> u32 {
+        self.next
+    }
+
+    /// So many places, all free.
+    pub fn all(count: u32) -> Self {
+        Self { free: (0..count).map(Home).collect(), next: count }
+    }
+
+    /// Takes a certain place; false if it is not free.
+    pub fn take_this(&mut self, home: Home) -> bool {
+        self.free.remove(&home)
+    }
 }
 
 /// The state of a pyramid: its index, its stash and what is known of its tables.
@@ -86,6 +106,10 @@ pub struct PyramidOram {
     pub(super) asks: u64,
     /// Turns so far.
     pub(super) turns: u64,
+    /// Partitions that asks read since the last merges.
+    pub(super) touched: Vec<Partition>,
+    /// A round of an earlier session that was shown and not settled.
+    pub(super) unsettled: Option<Unsettled>,
     condition: Condition,
 }
 
@@ -98,11 +122,12 @@ pub(super) enum Condition {
     Closed,
 }
 
-/// The seed of a batch's draws. It is fresh, so two histories that part draw different labels.
-#[derive(Clone, Copy)]
-pub(super) struct Seed([u8; 32]);
+/// The seed of a round's draws. It is fresh, so two histories that part draw different labels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seed(pub [u8; 32]);
 
 /// What an ask shows.
+#[derive(Clone, Debug)]
 pub(super) struct Shown {
     /// Its partition.
     pub partition: Partition,
@@ -110,6 +135,13 @@ pub(super) struct Shown {
     pub spots: Vec<Spot>,
     /// Which of them holds the block, if one does.
     pub real: Option<usize>,
+}
+
+/// A round that was shown and not settled.
+#[derive(Clone, Debug)]
+pub(super) struct Unsettled {
+    pub asks: Vec<(Name, bool)>,
+    pub shown: Vec<Shown>,
 }
 
 impl PyramidOram {
@@ -132,6 +164,8 @@ impl PyramidOram {
             homes: Homes::default(),
             asks: 0,
             turns: 0,
+            touched: Vec::new(),
+            unsettled: None,
             condition: Condition::Idle,
         })
     }
@@ -143,7 +177,8 @@ impl PyramidOram {
 
     /// Blocks that exist.
     pub fn live_blocks(&self) -> u64 {
-        self.index.len() as u64
+        // The index also has removed ones, until their turn.
+        (self.index.len() - self.stash.removed()) as u64
     }
 
     /// The partition that the next ask on an existing block shows.
@@ -154,7 +189,7 @@ impl PyramidOram {
 
     /// Blocks in the stash now, and the most so far.
     pub fn stash_blocks(&self) -> (usize, usize) {
-        self.stash.len_and_peak()
+        (self.stash.len(), self.stash.peak())
     }
 
     /// Slots of all tables.
@@ -163,15 +198,25 @@ impl PyramidOram {
         tables.map(|table| u64::from(self.config.slots(table.height))).sum()
     }
 
-    pub(super) fn begin_job(&mut self) -> Result<()> {
+    pub(super) fn expect_idle(&self) -> Result<()> {
         match self.condition {
             Condition::Closed => Err(EngineError::Closed),
-            Condition::UnderWay => Err(EngineError::Invalid("a batch is under way".into())),
-            Condition::Idle => {
-                self.condition = Condition::UnderWay;
-                Ok(())
-            }
+            Condition::UnderWay => Err(EngineError::Invalid("a job is under way".into())),
+            Condition::Idle => Ok(()),
         }
+    }
+
+    pub(super) fn begin_job(&mut self) -> Result<()> {
+        self.expect_idle()?;
+        if self.unsettled.is_some() {
+            return Err(EngineError::Invalid("a round waits to be resumed".into()));
+        }
+        self.condition = Condition::UnderWay;
+        Ok(())
+    }
+
+    pub(super) fn end_job(&mut self, result: &Result<()>) {
+        self.condition = if result.is_ok() { Condition::Idle } else { Condition::Closed };
     }
 
     pub(super) fn expect_open(&self) -> Result<()> {
@@ -199,9 +244,16 @@ impl PyramidOram {
     }
 
     /// Shows one slot of each table of the block's partition, and gives the block a new label. The
-    /// draws are those of this `place` in the batch of `seed`. None if a table was read as often
-    /// as it has slots for: its partition must be merged first.
-    pub(super) fn show(&mut self, name: Name, fate: Fate, seed: Seed, place: u64) -> Option<Shown> {
+    /// draws are those of this `place` in the round of `seed`. A block that does not exist stays
+    /// so, unless the ask `creates` it. None if a table was read as often as it has slots for: its
+    /// partition must be merged first.
+    pub(super) fn show(
+        &mut self,
+        name: Name,
+        creates: bool,
+        seed: Seed,
+        place: u64,
+    ) -> Option<Shown> {
         let known = self.index.get(&name).copied();
         let draw = |n| Label(self.prf.of_seed(&seed.0, n));
         let (fresh, absent) = (draw(2 * place), draw(2 * place + 1));
@@ -223,19 +275,19 @@ impl PyramidOram {
                 here.or_else(|| table.next_empty().map(|slot| Spot { home: table.home, slot }));
             shown.spots.extend(spot);
         }
-        self.move_entry(name, fate, partition, fresh);
+        self.touched.push(partition);
+        self.move_to_stash(name, known, creates, fresh);
         Some(shown)
     }
 
-    /// The block is in the stash from now on, under its new label; or nowhere.
-    fn move_entry(&mut self, name: Name, fate: Fate, partition: Partition, label: Label) {
+    /// From now on the block waits in the stash, under its new label.
+    fn move_to_stash(&mut self, name: Name, known: Option<Entry>, creates: bool, label: Label) {
         let stamp = Stamp(self.asks);
         self.asks += 1;
-        let known = self.index.remove(&name);
-        if let Some(Entry { stamp, at: None, .. }) = known {
-            self.stash.take_out(partition, stamp);
+        if let Some(Entry { stamp, at: None, label }) = known {
+            self.stash.take_out(self.partition_of(label), stamp);
         }
-        if fate == Fate::Exists || fate == Fate::Stays && known.is_some() {
+        if known.is_some() || creates {
             self.stash.add(self.partition_of(label), stamp, name);
             self.index.insert(name, Entry { label, stamp, at: None });
         }

@@ -49,9 +49,9 @@ impl PyramidOram {
         Ok(found)
     }
 
-    /// As [`Self::open_shown`], for the sum (exclusive or) of all slots that an ask showed. What the
-    /// empty ones hold is known, so any changed bit of any of them is found. Changes that cancel out
-    /// do no harm.
+    /// As [`Self::open_shown`], for the sum (exclusive or) of all slots that an ask showed. What
+    /// the empty ones hold is known, so any changed bit of any of them is found. Changes that
+    /// cancel out do no harm.
     ///
     /// # Errors
     /// As [`Self::open_shown`].
@@ -83,43 +83,37 @@ impl PyramidOram {
         }
     }
 
-    /// As [`Self::serve`]; with `and_read`, the answer is the content before.
-    pub(super) fn serve_operation(
-        &mut self,
-        name: Name,
-        found: Option<Held>,
-        operation: &Operation,
-    ) -> BlockAnswer {
-        let before = match &found {
-            _ if !operation.and_read => None,
-            Some(held) => Some(held.content.clone()),
-            None => self.stash.content(name).cloned(),
-        };
-        self.serve(name, found, &operation.action).or(before)
+    /// Puts a block that an ask read from a table into the stash.
+    pub(super) fn keep(&mut self, found: Option<Held>) {
+        if let Some(held) = found {
+            self.stash.put(held.name, held.content);
+        }
     }
 
-    /// Carries out an ask, after all earlier ones. `found` is its block, if a table had it.
-    pub(super) fn serve(
-        &mut self,
-        name: Name,
-        found: Option<Held>,
-        action: &Action,
-    ) -> BlockAnswer {
-        if let Some(held) = found {
-            self.stash.put(name, held.content);
+    /// Carries out an ask, after all earlier ones and after [`Self::keep`].
+    pub(super) fn serve(&mut self, name: Name, action: &Action) -> BlockAnswer {
+        if *action == Action::Read {
+            return self.stash.content(name).cloned();
         }
-        match action {
-            Action::Read => return self.stash.content(name).cloned(),
-            Action::Remove => drop(self.stash.drop_content(name)),
-            Action::Write(_) | Action::Patch { .. } | Action::Patches(_) => {
-                if self.stash.content(name).is_none() {
-                    self.stash.put(name, vec![0; self.config.block_bytes]);
-                }
-                if let Some(content) = self.stash.content_mut(name) {
-                    action.write_to(content);
-                }
-            }
+        if *action == Action::Remove {
+            self.stash.drop_content(name);
+            return None;
+        }
+        if self.stash.content(name).is_none() {
+            self.stash.put(name, vec![0; self.config.block_bytes]);
+        }
+        if let Some(content) = self.stash.content_mut(name) {
+            action.write_to(content);
         }
         None
+    }
+
+    /// The same; with `and_read`, the answer is the content before.
+    pub(super) fn serve_operation(&mut self, name: Name, operation: &Operation) -> BlockAnswer {
+        let before = match operation.and_read {
+            true => self.stash.content(name).cloned(),
+            false => None,
+        };
+        self.serve(name, &operation.action).or(before)
     }
 }

@@ -1,4 +1,5 @@
 //! The blocks that were asked for and have not had their turn: each partition's, the oldest first.
+//! A block that was removed waits too, without content: it is gone at its turn.
 
 use super::ids::{Name, Partition, Stamp};
 use std::collections::{BTreeMap, HashMap};
@@ -49,26 +50,40 @@ impl Stash {
         self.contents.remove(&name)
     }
 
-    /// Takes the oldest `most` blocks of a partition, with their stamps and contents.
+    /// Takes the oldest `most` blocks of a partition, with their contents.
     pub fn take_oldest(
         &mut self,
         partition: Partition,
         most: usize,
-    ) -> Vec<(Stamp, Name, Vec<u8>)> {
+    ) -> Vec<(Name, Option<Vec<u8>>)> {
         let waiting = &mut self.waiting[partition.0 as usize];
         let mut taken = Vec::with_capacity(most.min(waiting.len()));
         while taken.len() < most
-            && let Some((stamp, name)) = waiting.pop_first()
+            && let Some((_, name)) = waiting.pop_first()
         {
-            // Every ask that was shown is served before the next turn.
-            let content = self.contents.remove(&name).unwrap_or_default();
-            taken.push((stamp, name, content));
+            taken.push((name, self.contents.remove(&name)));
         }
         taken
     }
 
-    /// Blocks in it now, and the most so far.
-    pub fn len_and_peak(&self) -> (usize, usize) {
-        (self.contents.len(), self.peak)
+    /// All blocks in it, by partition and age, with their contents.
+    pub fn iter(&self) -> impl Iterator<Item = (Name, Option<&Vec<u8>>)> {
+        let names = self.waiting.iter().flat_map(|waiting| waiting.values());
+        names.map(|&name| (name, self.contents.get(&name)))
+    }
+
+    /// Blocks in it now, removed ones too.
+    pub fn len(&self) -> usize {
+        self.waiting.iter().map(BTreeMap::len).sum()
+    }
+
+    /// Blocks in it that were removed.
+    pub fn removed(&self) -> usize {
+        self.len() - self.contents.len()
+    }
+
+    /// The most that had content at a time.
+    pub fn peak(&self) -> usize {
+        self.peak
     }
 }

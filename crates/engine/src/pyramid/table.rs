@@ -16,6 +16,7 @@ pub(super) struct Table {
     members: Vec<(Name, Slot)>,
     /// The slots that hold nothing, in random order.
     empty: Vec<Slot>,
+    slots: u32,
     /// How many of these were shown to asks, from the front.
     used: usize,
     /// Asks that read from it.
@@ -30,7 +31,42 @@ impl Table {
         let (places, empty) = order.split_at(names.len());
         let members = names.iter().copied().zip(places.iter().copied().map(Slot)).collect();
         let empty = empty.iter().copied().map(Slot).collect();
-        Self { home, height, keys, members, empty, used: 0, reads: 0 }
+        Self { home, height, keys, members, empty, slots, used: 0, reads: 0 }
+    }
+
+    /// A table of an earlier session that was made with so many blocks. Those that are still in it
+    /// follow by [`Self::restore_member`].
+    pub fn again(
+        home: Home,
+        height: Height,
+        slots: u32,
+        keys: TableKeys,
+        made_with: usize,
+        used: usize,
+        reads: u32,
+    ) -> Self {
+        let empty = keys.order(slots).split_off(made_with).into_iter().map(Slot).collect();
+        Self { home, height, keys, members: Vec::new(), empty, slots, used, reads }
+    }
+
+    /// Adds a block that is still here; false if there is no such slot.
+    pub fn restore_member(&mut self, name: Name, slot: Slot) -> bool {
+        let fits =
+            slot.0 < self.slots && self.members.len() + self.empty.len() < self.slots as usize;
+        if fits {
+            self.members.push((name, slot));
+        }
+        fits
+    }
+
+    /// The blocks that it was made with.
+    pub fn made_with(&self) -> u64 {
+        (self.slots as usize - self.empty.len()) as u64
+    }
+
+    /// The slots without a block that asks were shown.
+    pub fn used(&self) -> u64 {
+        self.used as u64
     }
 
     /// Its blocks when it was made.

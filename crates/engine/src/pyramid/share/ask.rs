@@ -3,7 +3,7 @@
 
 use super::records::{Seq, Session};
 use crate::pyramid::ids::Name;
-use crate::pyramid::operation::{Fate, Operation};
+use crate::pyramid::operation::Operation;
 use crate::{Action, BlockAnswer, EngineError, Result};
 use oblivio_crypto::{Kind, Place, VolumeId};
 use zerocopy::little_endian::{U32, U64};
@@ -79,10 +79,6 @@ impl Ask {
         let and_read = head.kind.get() & AND_READ != 0;
         let ask = Self { name: Name(head.name), operation: Operation { action, and_read } };
         (ask.operation.action.end() <= block.len()).then_some(ask)
-    }
-
-    pub(super) fn fate(&self) -> Fate {
-        Fate::of(&self.operation.action)
     }
 }
 

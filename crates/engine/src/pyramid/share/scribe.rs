@@ -6,9 +6,9 @@ use super::ask::{Ask, encode_answer, place};
 use super::records::{
     AnswerRecord, AskRecord, Batch, Build, Duty, Seq, Session, Show, Switch, Tell, TurnRecord,
 };
-use crate::pyramid::ids::Partition;
+use crate::pyramid::ids::Name;
 use crate::pyramid::merge::{Made, Merge};
-use crate::pyramid::oram::{PyramidOram, Shown};
+use crate::pyramid::oram::{PyramidOram, Unsettled};
 use crate::{EngineError, Result};
 use oblivio_crypto::{Kind, Sealer};
 use std::collections::{BTreeMap, VecDeque};
@@ -27,7 +27,7 @@ struct Open {
 enum Phase {
     Next,
     /// The sums of what these asks show.
-    Shown(Vec<(Open, Shown)>),
+    Shown(Vec<Open>, Unsettled),
     /// The slots of a merge.
     Gathered(Merge),
     /// A table to be used, now that it is stored.
@@ -43,8 +43,6 @@ pub struct Scribe {
     /// The next ask of each session.
     expected: BTreeMap<Session, Seq>,
     batch: Batch,
-    /// Partitions that asks read since the last merges.
-    touched: Vec<Partition>,
     /// What is to be sent before the next phase.
     ready: VecDeque<Duty>,
     phase: Phase,
@@ -59,7 +57,6 @@ impl Scribe {
             waiting: VecDeque::new(),
             expected: BTreeMap::new(),
             batch: Batch(0),
-            touched: Vec::new(),
             ready: VecDeque::new(),
             phase: Phase::Next,
         }
@@ -96,7 +93,7 @@ impl Scribe {
     ///
     /// # Errors
     /// `Closed` after an error; `Invalid` while a duty's result is missing.
-    pub fn next(&mut self) -> Result<Duty> {
+    pub fn duty(&mut self) -> Result<Duty> {
         if let Some(duty) = self.ready.pop_front() {
             return Ok(duty);
         }
@@ -104,7 +101,7 @@ impl Scribe {
             Phase::Next => {}
             Phase::Switch(made) => {
                 self.phase = Phase::Next;
-                let (home, replaced) = (made.home, made.replaced().to_vec());
+                let (home, replaced) = (made.home, made.replaced());
                 self.oram.switch(made);
                 return Ok(Duty::Switch(Switch { home, replaced }));
             }
@@ -115,7 +112,7 @@ impl Scribe {
             }
         }
         self.phase = Phase::Next;
-        if let Some(merge) = self.oram.due(&mut self.touched) {
+        if let Some(merge) = self.oram.due() {
             let (partition, height) = (merge.partition, merge.height);
             let spots = merge.spots().collect();
             self.phase = Phase::Gathered(merge);
@@ -129,24 +126,17 @@ impl Scribe {
 
     /// Shows asks until the next turn, or until a table was read too often.
     fn show(&mut self) -> Show {
-        let seed = self.oram.draw_seed();
-        let most = (self.oram.asks_left() as usize).min(MOST);
-        let (mut round, mut asks) = (Vec::new(), Vec::new());
-        while round.len() < most
-            && let Some(open) = self.waiting.pop_front()
-        {
-            let (name, fate) = (open.ask.name, open.ask.fate());
-            let Some(shown) = self.oram.show(name, fate, seed, round.len() as u64) else {
-                self.waiting.push_front(open);
-                break;
-            };
-            self.touched.push(shown.partition);
-            asks.push((open.session, open.seq, shown.spots.clone()));
-            round.push((open, shown));
-        }
-        self.phase = Phase::Shown(round);
+        let asks = self.waiting.iter().take(MOST);
+        let asks: Vec<(Name, bool)> =
+            asks.map(|open| (open.ask.name, open.ask.operation.action.creates())).collect();
+        let (_, round) = self.oram.show_round(asks);
+        let opens: Vec<Open> = self.waiting.drain(..round.asks.len()).collect();
         self.batch.0 += 1;
-        Show { batch: self.batch, asks }
+        let shown = opens.iter().zip(&round.shown);
+        let asks = shown.map(|(open, shown)| (open.session, open.seq, shown.spots.clone()));
+        let show = Show { batch: self.batch, asks: asks.collect() };
+        self.phase = Phase::Shown(opens, round);
+        show
     }
 
     /// Takes the sum of each ask's slots.
@@ -154,21 +144,20 @@ impl Scribe {
     /// # Errors
     /// `TamperedTable` if any bit of any slot was changed; then no answer is given.
     pub fn shown(&mut self, sums: Vec<Vec<u8>>) -> Result<()> {
-        let Phase::Shown(round) = std::mem::replace(&mut self.phase, Phase::Closed) else {
+        let Phase::Shown(opens, round) = std::mem::replace(&mut self.phase, Phase::Closed) else {
             return Err(EngineError::Invalid("nothing was shown".into()));
         };
-        if sums.len() != round.len() {
+        if sums.len() != opens.len() {
             return Err(EngineError::State("the server gave another number of slots"));
         }
         // All are checked before any is answered.
-        let mut found = Vec::with_capacity(sums.len());
-        for ((open, shown), mut sum) in round.iter().zip(sums) {
-            found.push(self.oram.open_sum(open.ask.name, shown, &mut sum)?);
+        for ((open, shown), mut sum) in opens.iter().zip(&round.shown).zip(sums) {
+            let found = self.oram.open_sum(open.ask.name, shown, &mut sum)?;
+            self.oram.keep(found);
         }
-        let mut answers = Vec::with_capacity(round.len());
-        for ((open, _), held) in round.into_iter().zip(found) {
-            let Open { session, seq, ask } = open;
-            let answer = self.oram.serve_operation(ask.name, held, &ask.operation);
+        let mut answers = Vec::with_capacity(opens.len());
+        for Open { session, seq, ask } in opens {
+            let answer = self.oram.serve_operation(ask.name, &ask.operation);
             let plain = encode_answer(&answer, self.oram.config.block_bytes);
             let place = place(self.oram.volume, Kind::Answer, session, seq);
             let sealed = self.sealer.seal_vec(&place, &plain)?;
