@@ -6,9 +6,9 @@ use oblivio_engine::pyramid::share::{
     Ask, Duty, Follower, MemoryServer, Recorded, Reply, Scribe, Seq, Session,
 };
 use oblivio_engine::pyramid::{
-    Home, Name, Operation, PyramidConfig, PyramidKeys, PyramidOram, Slot,
+    Height, Home, Name, Operation, Partition, PyramidConfig, PyramidKeys, PyramidOram, Slot, Spot,
 };
-use oblivio_engine::{Action, BlockAnswer, BlockId, EngineError, Result};
+use oblivio_engine::{Action, BlockAnswer, BlockId, EngineError};
 use oblivio_testkit::SplitMix64;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -51,7 +51,7 @@ impl World {
     }
 
     /// One duty of the scribe; false when it waits.
-    fn step(&mut self) -> Result<bool> {
+    fn step(&mut self) -> Result<bool, EngineError> {
         for record in self.server.asks() {
             self.scribe.take(&record)?;
         }
@@ -67,7 +67,7 @@ impl World {
         Ok(true)
     }
 
-    fn settle(&mut self) -> Result<()> {
+    fn settle(&mut self) -> Result<(), EngineError> {
         while self.step()? {}
         for (number, client) in self.clients.iter_mut().enumerate() {
             let session = Session(number as u64);
@@ -126,49 +126,87 @@ fn replay(world: &World) -> BTreeMap<Session, Vec<(Seq, BlockAnswer)>> {
     answers
 }
 
-/// What must hold of every list of records: S1, S2 and S7 of the design.
-fn check(trace: &[Recorded], config: &PyramidConfig) {
-    let mut read: BTreeMap<Home, BTreeSet<Slot>> = BTreeMap::new();
-    // Of each table that lives, the partition, once an ask or a merge showed it.
-    let mut shown = Vec::new();
-    let lengths = trace.iter().filter_map(|recorded| match recorded {
-        Recorded::Ask(_, _, bytes) => Some(*bytes),
-        _ => None,
-    });
-    assert!(lengths.collect::<BTreeSet<_>>().len() <= 1, "asks of one length");
-    for recorded in trace {
+/// What is public of the tables that live.
+#[derive(Default)]
+struct Public {
+    /// Each table's partition, its height, and the slots of it that were read.
+    tables: BTreeMap<Home, (Partition, Height, BTreeSet<Slot>)>,
+    shown: Vec<(Session, Seq)>,
+    /// The merge under way.
+    turn: Option<(Partition, Height)>,
+}
+
+/// What must hold of every list of records: S1, S2 and S7 of the design. The first record that
+/// breaks a rule, and which.
+fn broken(trace: &[Recorded], config: &PyramidConfig) -> Option<(usize, &'static str)> {
+    let mut public = Public::default();
+    trace
+        .iter()
+        .enumerate()
+        .find_map(|(at, recorded)| public.follow(recorded, config).err().map(|rule| (at, rule)))
+}
+
+fn must(holds: bool, rule: &'static str) -> Result<(), &'static str> {
+    if holds { Ok(()) } else { Err(rule) }
+}
+
+impl Public {
+    fn follow(&mut self, recorded: &Recorded, config: &PyramidConfig) -> Result<(), &'static str> {
         match recorded {
+            Recorded::Ask(..) => {}
             Recorded::Show(asks) => {
                 for (_, _, spots) in asks {
-                    let homes: BTreeSet<_> = spots.iter().map(|spot| spot.home).collect();
-                    assert_eq!(homes.len(), spots.len(), "one slot of a table");
-                    for spot in spots {
-                        assert!(read.entry(spot.home).or_default().insert(spot.slot), "S1");
-                    }
+                    self.ask(spots)?;
                 }
-                shown = asks.iter().map(|(session, seq, _)| (*session, *seq)).collect();
+                self.shown = asks.iter().map(|(session, seq, _)| (*session, *seq)).collect();
             }
             Recorded::Tell(answers) => {
-                let told: Vec<_> =
-                    answers.iter().map(|&(session, seq, _)| (session, seq)).collect();
-                assert_eq!(told, shown, "in the batch's order, and right after it");
-                assert!(answers.iter().all(|answer| answer.2 == answers[0].2), "of one length");
+                let told = answers.iter().map(|&(session, seq, _)| (session, seq));
+                let shown = std::mem::take(&mut self.shown);
+                must(told.eq(shown), "S7: answers in the order of their batch, right after it")?;
+                let same = answers.iter().all(|answer| answer.2 == answers[0].2);
+                must(same, "S7: answers of one length")?;
             }
-            Recorded::Turn(spots) => {
+            Recorded::Turn(partition, height, spots) => {
+                self.turn = Some((*partition, *height));
+                let mut counts: BTreeMap<Home, u32> = BTreeMap::new();
                 for spot in spots {
-                    assert!(read.entry(spot.home).or_default().insert(spot.slot), "S1 in a merge");
+                    self.read(spot.home, spot.slot)?;
+                    *counts.entry(spot.home).or_default() += 1;
                 }
+                let merged = self.tables.iter().filter(|(_, table)| {
+                    table.0 == *partition && (table.1 < *height || *height == Height::Base)
+                });
+                let whole = merged.map(|(home, table)| (*home, config.capacity(table.1)));
+                must(whole.eq(counts), "S2: a merge reads C of each table")?;
             }
             Recorded::Build(home, bytes) => {
-                assert!(bytes.is_multiple_of(config.slot_bytes()), "whole slots");
-                read.remove(home);
+                let (partition, height) = self.turn.take().ok_or("a table without a turn")?;
+                let whole = *bytes == config.slots(height) as usize * config.slot_bytes();
+                must(whole, "S3: the size of a table")?;
+                self.tables.insert(*home, (partition, height, BTreeSet::new()));
             }
-            Recorded::Switch(home, replaced) => {
-                assert!(!replaced.contains(home));
-                replaced.iter().for_each(|home| drop(read.remove(home)));
+            Recorded::Switch(_, replaced) => {
+                replaced.iter().for_each(|home| drop(self.tables.remove(home)));
             }
-            Recorded::Ask(..) => {}
         }
+        Ok(())
+    }
+
+    /// One slot of each table of one partition.
+    fn ask(&mut self, spots: &[Spot]) -> Result<(), &'static str> {
+        let Some(first) = spots.first() else { return Ok(()) };
+        let partition = self.tables.get(&first.home).ok_or("no such table")?.0;
+        let homes: BTreeSet<_> = spots.iter().map(|spot| spot.home).collect();
+        let live = self.tables.iter().filter(|(_, table)| table.0 == partition);
+        let all = live.map(|(home, _)| *home).collect::<BTreeSet<_>>() == homes;
+        must(all && homes.len() == spots.len(), "S2: one slot of each table of a partition")?;
+        spots.iter().try_for_each(|spot| self.read(spot.home, spot.slot))
+    }
+
+    fn read(&mut self, home: Home, slot: Slot) -> Result<(), &'static str> {
+        let table = self.tables.get_mut(&home).ok_or("no such table")?;
+        must(table.2.insert(slot), "S1: a slot is read once")
     }
 }
 
@@ -189,8 +227,74 @@ fn clients_are_answered_in_one_order_and_the_records_say_nothing_else() {
             world.settle().expect("an honest server");
         }
         assert_eq!(world.answers, replay(&world), "seed {seed}");
-        check(&world.server.trace, world.scribe.oram().config());
+        assert_eq!(broken(&world.server.trace, world.scribe.oram().config()), None, "seed {seed}");
     }
+}
+
+/// Changes in the records that the rules must find.
+#[test]
+fn planted_records_are_found() {
+    let mut world = World::new(8, 2, 1);
+    let mut rng = SplitMix64::new(1);
+    for _ in 0..40 {
+        for _ in 0..20 {
+            let (client, ask) = (rng.below(2) as usize, any_ask(&mut rng, 200));
+            world.ask(client, ask);
+        }
+        world.settle().expect("honest");
+    }
+    let config = *world.scribe.oram().config();
+    let trace = &world.server.trace;
+    assert_eq!(broken(trace, &config), None);
+    let plant = |change: &dyn Fn(&mut Recorded) -> bool| {
+        let mut trace = trace.clone();
+        // Late, so that many tables live.
+        let half = trace.len() / 2;
+        let changed = trace[half..].iter_mut().any(change);
+        assert!(changed, "there is such a record");
+        broken(&trace, &config).map(|(_, rule)| &rule[..2])
+    };
+    let in_show = |change: fn(&mut Vec<Spot>)| {
+        move |recorded: &mut Recorded| match recorded {
+            Recorded::Show(asks) => {
+                asks.iter_mut().find(|ask| ask.2.len() > 1).map(|ask| change(&mut ask.2)).is_some()
+            }
+            _ => false,
+        }
+    };
+    assert_eq!(plant(&in_show(|spots| spots.truncate(1))), Some("S2"), "a table is left out");
+    assert_eq!(plant(&in_show(|spots| spots[1] = spots[0])), Some("S2"), "one is shown twice");
+    let other = in_show(|spots| spots[0].home = Home(spots[0].home.0 ^ 1));
+    assert!(plant(&other).is_some(), "a table of another partition");
+    let merge = |recorded: &mut Recorded| match recorded {
+        Recorded::Turn(_, _, spots) => spots.pop().is_some(),
+        _ => false,
+    };
+    assert_eq!(plant(&merge), Some("S2"), "blocks only");
+    let twice = |recorded: &mut Recorded| match recorded {
+        Recorded::Turn(_, _, spots) if spots.len() > 1 => {
+            spots[1] = spots[0];
+            true
+        }
+        _ => false,
+    };
+    assert_eq!(plant(&twice), Some("S1"), "a slot is read twice");
+    let late = |recorded: &mut Recorded| match recorded {
+        Recorded::Tell(answers) if answers.len() > 1 => {
+            answers.swap(0, 1);
+            true
+        }
+        _ => false,
+    };
+    assert_eq!(plant(&late), Some("S7"), "an answer out of order");
+    let short = |recorded: &mut Recorded| match recorded {
+        Recorded::Tell(answers) if answers.len() > 1 => {
+            answers[1].2 -= 1;
+            true
+        }
+        _ => false,
+    };
+    assert_eq!(plant(&short), Some("S7"), "a shorter answer for an absent block");
 }
 
 /// Two clients on one block, and each on many: the records differ in the slots only (S6).
@@ -214,7 +318,7 @@ fn whether_clients_meet_on_a_block_does_not_show() {
         let counted = trace.map(|recorded| match recorded {
             Recorded::Show(asks) => (0, asks.into_iter().map(|(s, n, _)| (s, n)).collect()),
             Recorded::Tell(told) => (1, told.into_iter().map(|(s, n, _)| (s, n)).collect()),
-            Recorded::Turn(spots) => (2 + spots.len(), Vec::new()),
+            Recorded::Turn(_, _, spots) => (2 + spots.len(), Vec::new()),
             Recorded::Build(_, bytes) => (bytes, Vec::new()),
             Recorded::Switch(_, replaced) => (replaced.len(), Vec::new()),
             Recorded::Ask(session, seq, bytes) => (bytes, vec![(session, seq)]),

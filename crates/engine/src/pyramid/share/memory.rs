@@ -1,7 +1,7 @@
 //! A server in memory, with the list of what it saw. For tests and simulation.
 
 use super::records::{AnswerRecord, AskRecord, Build, Duty, Seq, Session, Show, Switch, Tell};
-use crate::pyramid::ids::{Home, Spot};
+use crate::pyramid::ids::{Height, Home, Partition, Spot};
 use crate::{EngineError, Result};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,8 +14,8 @@ pub enum Recorded {
     Show(Vec<(Session, Seq, Vec<Spot>)>),
     /// Answers went out, of these lengths.
     Tell(Vec<(Session, Seq, usize)>),
-    /// A merge reads these slots.
-    Turn(Vec<Spot>),
+    /// A merge of this partition, to this height, reads these slots.
+    Turn(Partition, Height, Vec<Spot>),
     /// A table of this many bytes.
     Build(Home, usize),
     /// A table replaces others.
@@ -102,7 +102,7 @@ impl MemoryServer {
                 for &spot in &turn.spots {
                     slots.extend_from_slice(self.slot(spot)?);
                 }
-                self.trace.push(Recorded::Turn(turn.spots));
+                self.trace.push(Recorded::Turn(turn.partition, turn.height, turn.spots));
                 return Ok(Reply::Slots(slots));
             }
             Duty::Tell(Tell { answers, .. }) => {
