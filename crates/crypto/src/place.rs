@@ -33,6 +33,8 @@ pub enum Kind {
     Ask = 11,
     /// The scribe's answer.
     Answer = 12,
+    /// A record of a shared volume's history.
+    History = 13,
 }
 
 /// The place and version of a sealed object. A ciphertext opens there and nowhere else.

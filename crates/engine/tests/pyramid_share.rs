@@ -3,7 +3,7 @@
 
 use oblivio_crypto::{SealRoot, Sealer, SeededEntropy, VolumeId};
 use oblivio_engine::pyramid::share::{
-    Ask, Duty, Follower, MemoryServer, Recorded, Reply, Scribe, Seq, Session,
+    Ask, Duty, Follower, MemoryServer, Recorded, Reply, Scribe, Seq, Session, Term,
 };
 use oblivio_engine::pyramid::{
     Height, Home, Name, Operation, Partition, PyramidConfig, PyramidKeys, PyramidOram, Slot, Spot,
@@ -19,9 +19,20 @@ fn sealer(seed: u64) -> Sealer {
     Sealer::new(SealRoot::from_seed(5), Box::new(SeededEntropy::new(seed)))
 }
 
+/// An engine with the volume's keys. Its randomness differs from scribe to scribe.
+fn oram(config: PyramidConfig, seed: u64, scribe: u64) -> PyramidOram {
+    let keys = PyramidKeys::from_seed(seed).with_entropy(seed << 20 | scribe);
+    PyramidOram::new(config, keys).expect("sound")
+}
+
 /// A volume with its clients.
 struct World {
     scribe: Scribe,
+    term: Term,
+    seed: u64,
+    /// Scribes so far.
+    scribes: u64,
+    config: PyramidConfig,
     server: MemoryServer,
     clients: Vec<Follower>,
     /// Each client's open asks.
@@ -33,15 +44,29 @@ struct World {
 impl World {
     fn new(log_blocks: u32, clients: u64, seed: u64) -> Self {
         let config = PyramidConfig::new(BYTES, 1 << log_blocks, BYTES << (log_blocks - 2));
-        let oram = PyramidOram::new(config, PyramidKeys::from_seed(seed)).expect("sound");
         let client = |n| Follower::new(Session(n), VOLUME, BYTES, sealer(100 + n));
+        let mut server = MemoryServer::new(config.slot_bytes());
         Self {
-            scribe: Scribe::new(oram, sealer(1)),
-            server: MemoryServer::new(config.slot_bytes()),
+            scribe: Scribe::new(oram(config, seed, 0), sealer(1)),
+            term: server.claim(),
+            server,
+            seed,
+            scribes: 1,
+            config,
             clients: (0..clients).map(client).collect(),
             open: BTreeMap::new(),
             answers: BTreeMap::new(),
         }
+    }
+
+    /// The scribe is gone, and another client takes its place.
+    fn kill(&mut self) -> Result<(), EngineError> {
+        let oram = oram(self.config, self.seed, self.scribes);
+        self.scribes += 1;
+        self.term = self.server.claim();
+        let history = self.server.history.clone();
+        self.scribe = Scribe::take_over(oram, sealer(1000 + self.scribes), &history)?;
+        Ok(())
     }
 
     fn ask(&mut self, client: usize, ask: Ask) {
@@ -59,7 +84,7 @@ impl World {
         if duty == Duty::Wait {
             return Ok(false);
         }
-        match self.server.carry_out(duty)? {
+        match self.server.carry_out(self.term, duty)? {
             Reply::Done => {}
             Reply::Sums(sums) => self.scribe.shown(sums)?,
             Reply::Slots(slots) => self.scribe.gathered(slots)?,
@@ -116,9 +141,13 @@ fn expected(model: &mut BTreeMap<Name, Vec<u8>>, ask: &Ask) -> BlockAnswer {
 /// Answers of a plain map to all asks, in the order in which the server was told them.
 fn replay(world: &World) -> BTreeMap<Session, Vec<(Seq, BlockAnswer)>> {
     let (mut model, mut answers) = (BTreeMap::new(), BTreeMap::new());
+    let mut carried_out = BTreeSet::new();
     for recorded in &world.server.trace {
         let Recorded::Show(asks) = recorded else { continue };
         for (session, seq, _) in asks {
+            if !carried_out.insert((*session, *seq)) {
+                continue;
+            }
             let answer = expected(&mut model, &world.open[&(*session, *seq)]);
             answers.entry(*session).or_insert_with(Vec::new).push((*seq, answer));
         }
@@ -131,9 +160,10 @@ fn replay(world: &World) -> BTreeMap<Session, Vec<(Seq, BlockAnswer)>> {
 struct Public {
     /// Each table's partition, its height, and the slots of it that were read.
     tables: BTreeMap<Home, (Partition, Height, BTreeSet<Slot>)>,
-    shown: Vec<(Session, Seq)>,
-    /// The merge under way.
-    turn: Option<(Partition, Height)>,
+    /// The batch that was shown and not told.
+    shown: Vec<(Session, Seq, Vec<Spot>)>,
+    /// The merge under way, and its slots.
+    turn: Option<(Partition, Height, Vec<Spot>)>,
 }
 
 /// What must hold of every list of records: S1, S2 and S7 of the design. The first record that
@@ -155,20 +185,29 @@ impl Public {
         match recorded {
             Recorded::Ask(..) => {}
             Recorded::Show(asks) => {
-                for (_, _, spots) in asks {
-                    self.ask(spots)?;
+                if self.shown != *asks {
+                    must(self.shown.is_empty(), "S8: a batch is shown again as it was")?;
+                    asks.iter().try_for_each(|(_, _, spots)| self.ask(spots))?;
+                    self.shown = asks.clone();
                 }
-                self.shown = asks.iter().map(|(session, seq, _)| (*session, *seq)).collect();
             }
             Recorded::Tell(answers) => {
                 let told = answers.iter().map(|&(session, seq, _)| (session, seq));
                 let shown = std::mem::take(&mut self.shown);
-                must(told.eq(shown), "S7: answers in the order of their batch, right after it")?;
+                must(
+                    told.eq(shown.iter().map(|ask| (ask.0, ask.1))),
+                    "S7: answers in the order of their batch, right after it",
+                )?;
                 let same = answers.iter().all(|answer| answer.2 == answers[0].2);
                 must(same, "S7: answers of one length")?;
             }
             Recorded::Turn(partition, height, spots) => {
-                self.turn = Some((*partition, *height));
+                let turn = Some((*partition, *height, spots.clone()));
+                if self.turn == turn {
+                    return Ok(());
+                }
+                must(self.turn.is_none(), "S8: a merge reads again what it read")?;
+                self.turn = turn;
                 let mut counts: BTreeMap<Home, u32> = BTreeMap::new();
                 for spot in spots {
                     self.read(spot.home, spot.slot)?;
@@ -181,13 +220,14 @@ impl Public {
                 must(whole.eq(counts), "S2: a merge reads C of each table")?;
             }
             Recorded::Build(home, bytes) => {
-                let (partition, height) = self.turn.take().ok_or("a table without a turn")?;
-                let whole = *bytes == config.slots(height) as usize * config.slot_bytes();
-                must(whole, "S3: the size of a table")?;
-                self.tables.insert(*home, (partition, height, BTreeSet::new()));
+                let (_, height, _) = self.turn.as_ref().ok_or("a table without a turn")?;
+                let whole = *bytes == config.slots(*height) as usize * config.slot_bytes();
+                must(whole && !self.tables.contains_key(home), "S3: the size of a table")?;
             }
-            Recorded::Switch(_, replaced) => {
+            Recorded::Switch(home, replaced) => {
+                let (partition, height, _) = self.turn.take().ok_or("a table without a turn")?;
                 replaced.iter().for_each(|home| drop(self.tables.remove(home)));
+                self.tables.insert(*home, (partition, height, BTreeSet::new()));
             }
         }
         Ok(())
@@ -400,4 +440,123 @@ impl World {
     fn settle_only_server(&mut self) {
         while self.step().expect("honest") {}
     }
+}
+
+#[test]
+fn a_scribe_may_die_before_any_duty_and_after_it() {
+    let mut kills = 0;
+    for seed in 0..60 {
+        let mut world = World::new(7, 3, seed);
+        let mut rng = SplitMix64::new(seed);
+        for _ in 0..40 {
+            for _ in 0..rng.below(16) {
+                let (client, ask) = (rng.below(3) as usize, any_ask(&mut rng, 100));
+                world.ask(client, ask);
+                for _ in 0..rng.below(4) {
+                    world.step().expect("an honest server");
+                }
+                if rng.below(6) == 0 {
+                    world.kill().expect("an honest server");
+                    kills += 1;
+                }
+            }
+            // Somewhere between a duty and its reply.
+            if rng.below(3) == 0 {
+                let asks = world.server.asks();
+                asks.iter().for_each(|ask| world.scribe.take(ask).expect("in order"));
+                let duty = world.scribe.duty().expect("it is at work");
+                if duty != Duty::Wait {
+                    let _ = world.server.carry_out(world.term, duty).expect("its term");
+                }
+                world.kill().expect("an honest server");
+                kills += 1;
+            }
+            world.settle().expect("an honest server");
+        }
+        assert_eq!(world.answers, replay(&world), "seed {seed}");
+        assert_eq!(broken(&world.server.trace, &world.config), None, "seed {seed}");
+    }
+    assert!(kills > 1000, "{kills} kills");
+}
+
+#[test]
+fn a_scribe_whose_term_is_over_does_nothing_more() {
+    let mut world = World::new(7, 1, 1);
+    world.ask(0, ask(1, Action::Write(vec![1; BYTES]), false));
+    for record in world.server.asks() {
+        world.scribe.take(&record).expect("in order");
+    }
+    let (old, duty) = (world.term, world.scribe.duty().expect("a batch"));
+    world.kill().expect("an honest server");
+    assert!(world.server.carry_out(old, duty).is_err());
+    world.settle().expect("the new one serves");
+    assert_eq!(world.answers[&Session(0)], [(Seq(0), None)]);
+}
+
+/// A volume with some history.
+fn used(seed: u64) -> World {
+    let mut world = World::new(7, 2, seed);
+    let mut rng = SplitMix64::new(seed);
+    for _ in 0..30 {
+        for client in 0..2 {
+            let ask = any_ask(&mut rng, 100);
+            world.ask(client, ask);
+        }
+        world.settle().expect("honest");
+    }
+    world
+}
+
+#[test]
+fn a_history_that_was_changed_is_refused() {
+    let world = used(4);
+    let take_over =
+        |history: &[_]| Scribe::take_over(oram(world.config, 4, 9), sealer(9), history).map(drop);
+    let history = &world.server.history;
+    take_over(history).expect("as it was stored");
+    for at in 0..history.len() - 1 {
+        let mut without = history.clone();
+        without.remove(at);
+        assert!(take_over(&without).is_err(), "record {at} is missing");
+        let mut swapped = history.clone();
+        swapped.swap(at, at + 1);
+        assert!(take_over(&swapped).is_err(), "records {at} and the next are swapped");
+        let mut changed = history.clone();
+        let middle = changed[at].sealed.len() / 2;
+        changed[at].sealed[middle] ^= 1;
+        assert!(take_over(&changed).is_err(), "record {at} is changed");
+    }
+    let mut other = history.clone();
+    other.clone_from_slice(history);
+    let with_asks = other.iter_mut().find(|stored| !stored.asks.is_empty()).expect("a batch");
+    with_asks.asks[0].sealed[50] ^= 1;
+    assert!(take_over(&other).is_err(), "an ask is changed");
+}
+
+/// A server shows a new scribe an old state: the first client that knows better finds it.
+#[test]
+fn a_rollback_and_a_fork_are_found_at_the_first_ask_that_crosses() {
+    let mut world = used(5);
+    let whole = world.server.history.clone();
+    let tables = world.server.tables.clone();
+    // Ten records are held back. The tables of then may be gone: it does not come to that.
+    world.server.history.truncate(whole.len() - 10);
+    world.kill().expect("the old history holds together");
+    world.ask(0, ask(1, Action::Read, true));
+    assert!(matches!(world.settle(), Err(EngineError::Forked)), "a rollback");
+    // And it does nothing more.
+    assert!(matches!(world.scribe.duty(), Err(EngineError::Closed)));
+
+    // Two histories: a client of each.
+    let mut world = used(5);
+    let fork = (world.server.history.clone(), world.server.tables.clone());
+    assert_eq!(fork.1.len(), tables.len());
+    world.ask(0, ask(2, Action::Write(vec![1; BYTES]), false));
+    world.settle().expect("one side");
+    (world.server.history, world.server.tables) = fork;
+    world.kill().expect("the other side");
+    world.ask(1, ask(2, Action::Write(vec![2; BYTES]), false));
+    world.settle().expect("client 1 does not know the first side");
+    world.ask(0, ask(2, Action::Read, true));
+    assert!(matches!(world.settle(), Err(EngineError::Forked)), "client 0 does");
 }
