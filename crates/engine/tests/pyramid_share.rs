@@ -3,12 +3,12 @@
 
 use oblivio_crypto::{SealRoot, Sealer, SeededEntropy, VolumeId};
 use oblivio_engine::pyramid::share::{
-    Ask, Duty, Follower, MemoryServer, Recorded, Reply, Scribe, Seq, Session, Term,
+    Answer, Ask, Compare, Duty, Follower, MemoryServer, Recorded, Reply, Scribe, Seq, Session, Term,
 };
 use oblivio_engine::pyramid::{
     Height, Home, Name, Operation, Partition, PyramidConfig, PyramidKeys, PyramidOram, Slot, Spot,
 };
-use oblivio_engine::{Action, BlockAnswer, BlockId, EngineError};
+use oblivio_engine::{Action, BlockId, EngineError};
 use oblivio_testkit::SplitMix64;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,7 +38,9 @@ struct World {
     /// Each client's open asks.
     open: BTreeMap<(Session, Seq), Ask>,
     /// Each client's answers, in order.
-    answers: BTreeMap<Session, Vec<(Seq, BlockAnswer)>>,
+    answers: BTreeMap<Session, Vec<(Seq, Answer)>>,
+    /// The asks of each transaction, by its first.
+    groups: BTreeMap<(Session, Seq), usize>,
 }
 
 impl World {
@@ -56,6 +58,7 @@ impl World {
             clients: (0..clients).map(client).collect(),
             open: BTreeMap::new(),
             answers: BTreeMap::new(),
+            groups: BTreeMap::new(),
         }
     }
 
@@ -70,9 +73,17 @@ impl World {
     }
 
     fn ask(&mut self, client: usize, ask: Ask) {
-        let record = self.clients[client].ask(&ask).expect("it fits");
-        self.open.insert((record.session, record.seq), ask);
-        self.server.ask(record);
+        self.transaction(client, vec![ask]);
+    }
+
+    fn transaction(&mut self, client: usize, asks: Vec<Ask>) {
+        let records = self.clients[client].transaction(&asks).expect("it fits");
+        let first = (records[0].session, records[0].seq);
+        self.groups.insert(first, asks.len());
+        for (record, ask) in records.into_iter().zip(asks) {
+            self.open.insert((record.session, record.seq), ask);
+            self.server.ask(record);
+        }
     }
 
     /// One duty of the scribe; false when it waits.
@@ -111,7 +122,7 @@ fn name(id: u64) -> Name {
 }
 
 fn ask(id: u64, action: Action, and_read: bool) -> Ask {
-    Ask { name: name(id), operation: Operation { action, and_read } }
+    Ask::new(name(id), Operation { action, and_read })
 }
 
 fn any_ask(rng: &mut SplitMix64, blocks: u64) -> Ask {
@@ -127,29 +138,63 @@ fn any_ask(rng: &mut SplitMix64, blocks: u64) -> Ask {
     }
 }
 
-/// The answer of a plain map.
-fn expected(model: &mut BTreeMap<Name, Vec<u8>>, ask: &Ask) -> BlockAnswer {
-    let before = model.get(&ask.name).cloned();
-    match &ask.operation.action {
-        Action::Read => return before,
-        Action::Remove => drop(model.remove(&ask.name)),
-        action => action.write_to(model.entry(ask.name).or_insert_with(|| vec![0; BYTES])),
-    }
-    before.filter(|_| ask.operation.and_read)
+/// One ask, or a transaction.
+fn any_group(rng: &mut SplitMix64, blocks: u64) -> Vec<Ask> {
+    let count = if rng.below(3) == 0 { 1 + rng.below(8) } else { 1 };
+    let compare = |rng: &mut SplitMix64, ask: Ask| match rng.below(6) {
+        0 if count > 1 => ask.only_if(Compare::Absent),
+        1 if count > 1 => ask.only_if(Compare::Exists),
+        2 => ask.only_if(Compare::Bytes(3, vec![rng.below(256) as u8; rng.below(3) as usize])),
+        _ => ask,
+    };
+    let one = |_| {
+        let ask = any_ask(rng, blocks);
+        compare(rng, ask)
+    };
+    (0..count).map(one).collect()
+}
+
+type Model = BTreeMap<Name, Vec<u8>>;
+
+/// The answers of a plain map to a transaction.
+fn expected(model: &mut Model, asks: &[&Ask]) -> Vec<Answer> {
+    let done = asks.iter().all(|ask| match (&ask.compare, model.get(&ask.name)) {
+        (Compare::Always, _) | (Compare::Absent, None) | (Compare::Exists, Some(_)) => true,
+        (Compare::Bytes(at, bytes), Some(block)) => block[*at..*at + bytes.len()] == bytes[..],
+        _ => false,
+    });
+    let serve = |ask: &&Ask| {
+        let before = model.get(&ask.name).cloned();
+        let reads = ask.operation.and_read || done && ask.operation.action == Action::Read;
+        match &ask.operation.action {
+            _ if !done => {}
+            Action::Read => {}
+            Action::Remove => drop(model.remove(&ask.name)),
+            action => action.write_to(model.entry(ask.name).or_insert_with(|| vec![0; BYTES])),
+        }
+        Answer { done, content: before.filter(|_| reads) }
+    };
+    asks.iter().map(serve).collect()
 }
 
 /// Answers of a plain map to all asks, in the order in which the server was told them.
-fn replay(world: &World) -> BTreeMap<Session, Vec<(Seq, BlockAnswer)>> {
-    let (mut model, mut answers) = (BTreeMap::new(), BTreeMap::new());
+fn replay(world: &World) -> BTreeMap<Session, Vec<(Seq, Answer)>> {
+    let (mut model, mut answers) = (Model::new(), BTreeMap::new());
     let mut carried_out = BTreeSet::new();
     for recorded in &world.server.trace {
         let Recorded::Show(asks) = recorded else { continue };
-        for (session, seq, _) in asks {
+        let mut rest = &asks[..];
+        while let Some((session, seq, _)) = rest.first() {
+            // A transaction stands side by side in one batch.
+            let (group, after) = rest.split_at(world.groups[&(*session, *seq)]);
+            rest = after;
             if !carried_out.insert((*session, *seq)) {
                 continue;
             }
-            let answer = expected(&mut model, &world.open[&(*session, *seq)]);
-            answers.entry(*session).or_insert_with(Vec::new).push((*seq, answer));
+            let asks: Vec<_> = group.iter().map(|ask| &world.open[&(ask.0, ask.1)]).collect();
+            for (ask, answer) in group.iter().zip(expected(&mut model, &asks)) {
+                answers.entry(ask.0).or_insert_with(Vec::new).push((ask.1, answer));
+            }
         }
     }
     answers
@@ -257,8 +302,8 @@ fn clients_are_answered_in_one_order_and_the_records_say_nothing_else() {
         let mut rng = SplitMix64::new(seed);
         for _ in 0..60 {
             for _ in 0..rng.below(20) {
-                let (client, ask) = (rng.below(4) as usize, any_ask(&mut rng, 200));
-                world.ask(client, ask);
+                let (client, asks) = (rng.below(4) as usize, any_group(&mut rng, 200));
+                world.transaction(client, asks);
                 // Asks come at any time: between a merge's records too.
                 if rng.below(3) == 0 {
                     world.step().expect("an honest server");
@@ -450,8 +495,8 @@ fn a_scribe_may_die_before_any_duty_and_after_it() {
         let mut rng = SplitMix64::new(seed);
         for _ in 0..40 {
             for _ in 0..rng.below(16) {
-                let (client, ask) = (rng.below(3) as usize, any_ask(&mut rng, 100));
-                world.ask(client, ask);
+                let (client, asks) = (rng.below(3) as usize, any_group(&mut rng, 100));
+                world.transaction(client, asks);
                 for _ in 0..rng.below(4) {
                     world.step().expect("an honest server");
                 }
@@ -490,7 +535,8 @@ fn a_scribe_whose_term_is_over_does_nothing_more() {
     world.kill().expect("an honest server");
     assert!(world.server.carry_out(old, duty).is_err());
     world.settle().expect("the new one serves");
-    assert_eq!(world.answers[&Session(0)], [(Seq(0), None)]);
+    let done = Answer { done: true, content: None };
+    assert_eq!(world.answers[&Session(0)], [(Seq(0), done)]);
 }
 
 /// A volume with some history.

@@ -175,7 +175,8 @@ mod tests {
                     assert!(config.blocks() >= 1 << log);
                     let heights = (0..config.levels()).map(Height::Level).chain([Height::Base]);
                     for height in heights {
-                        assert!(config.most_reads(height) > config.early_reads(height));
+                        // A transaction fits into a table that is not merged early.
+                        assert!(config.most_reads(height) >= config.early_reads(height) + 8);
                     }
                 }
             }

@@ -8,7 +8,7 @@
 //! dropped. A merge that was cut off begins again with the same slots.
 
 use super::ids::Name;
-use super::oram::{PyramidOram, Seed, Unsettled};
+use super::oram::{PyramidOram, Seed, Shown, Unsettled};
 use crate::{EngineError, Result};
 use oblivio_crypto::Attempt;
 
@@ -46,23 +46,32 @@ pub enum Event {
 }
 
 impl PyramidOram {
-    /// Shows the asks of a round, as many as fit before the next merge.
-    pub(super) fn show_round(&mut self, asks: Vec<(Name, bool)>) -> (Intent, Unsettled) {
+    /// Shows the asks of a round, in groups of these sizes. It ends before a group that would read
+    /// a table more often than it has slots for.
+    pub(super) fn show_round(
+        &mut self,
+        mut asks: Vec<(Name, bool)>,
+        groups: &[usize],
+    ) -> (Intent, Unsettled) {
         let seed = self.draw_seed();
-        let unsettled = self.show_all(seed, asks);
-        (Intent { seed, asks: unsettled.asks.clone() }, unsettled)
-    }
-
-    fn show_all(&mut self, seed: Seed, mut asks: Vec<(Name, bool)>) -> Unsettled {
         self.touched.clear();
-        asks.truncate(self.asks_left() as usize);
         let mut shown = Vec::with_capacity(asks.len());
-        for (place, &(name, creates)) in asks.iter().enumerate() {
-            let Some(one) = self.show(name, creates, seed, place as u64) else { break };
-            shown.push(one);
+        for &size in groups {
+            let (first, end) = (shown.len(), asks.len().min(shown.len() + size));
+            if !self.have_room(&asks[first..end], seed, first) {
+                break;
+            }
+            self.show_all(&asks[first..end], seed, &mut shown);
         }
         asks.truncate(shown.len());
-        Unsettled { asks, shown }
+        (Intent { seed, asks: asks.clone() }, Unsettled { asks, shown })
+    }
+
+    fn show_all(&mut self, asks: &[(Name, bool)], seed: Seed, shown: &mut Vec<Shown>) {
+        for &(name, creates) in asks {
+            let Some(one) = self.show(name, creates, seed, shown.len() as u64) else { break };
+            shown.push(one);
+        }
     }
 
     /// What a round left, once it is served.
@@ -78,12 +87,13 @@ impl PyramidOram {
         self.expect_idle()?;
         match event {
             Event::Intent(Intent { seed, asks }) if self.unsettled.is_none() => {
-                let count = asks.len();
-                let unsettled = self.show_all(seed, asks);
-                if unsettled.asks.len() != count {
+                self.touched.clear();
+                let mut shown = Vec::new();
+                self.show_all(&asks, seed, &mut shown);
+                if shown.len() != asks.len() {
                     return Err(EngineError::State("a round has too many asks"));
                 }
-                self.unsettled = Some(unsettled);
+                self.unsettled = Some(Unsettled { asks, shown });
                 Ok(())
             }
             Event::Settle(Settle(contents)) => {

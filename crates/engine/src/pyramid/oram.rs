@@ -11,7 +11,7 @@ use super::stash::Stash;
 use super::table::Table;
 use crate::{BlockId, EngineError, Label, Result};
 use oblivio_crypto::{Entropy, MasterKey, Prf, Randomness, SealRoot, SeededEntropy, VolumeId};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The engine's input from the crypto crate.
 pub struct PyramidKeys {
@@ -243,6 +243,38 @@ impl PyramidOram {
         next.saturating_sub(self.asks)
     }
 
+    fn draw(&self, seed: Seed, n: u64) -> Label {
+        Label(self.prf.of_seed(&seed.0, n))
+    }
+
+    /// The label that an ask gives its block.
+    fn fresh(&self, seed: Seed, place: u64) -> Label {
+        self.draw(seed, 2 * place)
+    }
+
+    /// The label that an ask for an unknown block shows.
+    fn absent(&self, seed: Seed, place: u64) -> Label {
+        self.draw(seed, 2 * place + 1)
+    }
+
+    /// Whether the tables have slots for all these asks, whose places begin at `first`.
+    pub(super) fn have_room(&self, asks: &[(Name, bool)], seed: Seed, first: usize) -> bool {
+        let mut labels: BTreeMap<Name, Label> = BTreeMap::new();
+        let most = asks.len() as u64;
+        (first as u64..).zip(asks).all(|(place, &(name, creates))| {
+            let known = labels.get(&name).copied();
+            let known = known.or_else(|| self.index.get(&name).map(|entry| entry.label));
+            let shown = known.unwrap_or_else(|| self.absent(seed, place));
+            if known.is_some() || creates {
+                labels.insert(name, self.fresh(seed, place));
+            }
+            // As if all of them were for this partition.
+            self.tables[self.partition_of(shown).0 as usize].iter().all(|table| {
+                u64::from(table.reads) + most <= u64::from(self.config.most_reads(table.height))
+            })
+        })
+    }
+
     /// Shows one slot of each table of the block's partition, and gives the block a new label. The
     /// draws are those of this `place` in the round of `seed`. A block that does not exist stays
     /// so, unless the ask `creates` it. None if a table was read as often as it has slots for: its
@@ -255,9 +287,8 @@ impl PyramidOram {
         place: u64,
     ) -> Option<Shown> {
         let known = self.index.get(&name).copied();
-        let draw = |n| Label(self.prf.of_seed(&seed.0, n));
-        let (fresh, absent) = (draw(2 * place), draw(2 * place + 1));
-        let partition = self.partition_of(known.map_or(absent, |entry| entry.label));
+        let label = known.map_or_else(|| self.absent(seed, place), |entry| entry.label);
+        let (partition, fresh) = (self.partition_of(label), self.fresh(seed, place));
         let config = self.config;
         let tables = &mut self.tables[partition.0 as usize];
         if tables.iter().any(|table| table.reads >= config.most_reads(table.height)) {

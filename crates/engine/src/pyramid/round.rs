@@ -56,8 +56,10 @@ impl PyramidOram {
             }
         }
         self.begin_job()?;
-        let asks = ops.iter().map(|op| (Name::from(op.id), op.action.creates())).collect();
-        let (intent, round) = self.show_round(asks);
+        let first = ops.iter().take(self.asks_left() as usize);
+        let asks: Vec<_> = first.map(|op| (Name::from(op.id), op.action.creates())).collect();
+        let groups = vec![1; asks.len()];
+        let (intent, round) = self.show_round(asks, &groups);
         let ops = ops.drain(..round.asks.len()).collect();
         Ok(self.round(ops, intent, round))
     }

@@ -1,6 +1,11 @@
-//! What a client asks, and how it stands in a record: `head 24 | kind 4 | offset 4 | length 8 | name
-//! 16 | block`. An answer is `head 24 | found 8 | block`. Both are sealed, and have one length for
-//! each volume.
+//! What a client asks, and how it stands in a record. Both ask and answer are sealed, and have one
+//! length for each volume.
+//!
+//! ```text
+//! ask     head 24 | kind 4 | offset 4 | length 8 | name 16 | part 4 | of 4 |
+//!         comparison 4 | offset 4 | length 8 | bytes 64 | block
+//! answer  head 24 | done 4 | found 4 | block
+//! ```
 
 use super::head::{Head, StoredHead};
 use super::records::{Seq, Session};
@@ -17,6 +22,14 @@ const REMOVE: u32 = 2;
 const WRITE: u32 = 3;
 /// Added to a kind that also answers with the content before it.
 const AND_READ: u32 = 4;
+const ALWAYS: u32 = 0;
+const ABSENT: u32 = 1;
+const EXISTS: u32 = 2;
+const BYTES: u32 = 3;
+/// The most bytes of a comparison.
+pub const MOST_COMPARED: usize = 64;
+/// The most asks of a transaction.
+pub const MOST_PARTS: u32 = 8;
 
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
@@ -27,6 +40,12 @@ struct Fixed {
     offset: U32,
     length: U64,
     name: [u8; 16],
+    part: U32,
+    of: U32,
+    comparison: U32,
+    compare_offset: U32,
+    compare_length: U64,
+    compare_bytes: [u8; MOST_COMPARED],
 }
 
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
@@ -34,7 +53,28 @@ struct Fixed {
 struct FixedAnswer {
     /// The newest record of the history.
     head: StoredHead,
-    found: U64,
+    done: U32,
+    found: U32,
+}
+
+/// What must hold of a block before a transaction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Compare {
+    /// Nothing.
+    Always,
+    /// It does not exist.
+    Absent,
+    /// It exists.
+    Exists,
+    /// It exists, and has these bytes at this offset.
+    Bytes(usize, Vec<u8>),
+}
+
+/// The place of an ask in its transaction: carried out together, or not at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    pub index: u32,
+    pub of: u32,
 }
 
 /// An ask.
@@ -44,9 +84,33 @@ pub struct Ask {
     pub name: Name,
     /// What to do with it.
     pub operation: Operation,
+    /// What must hold of it before.
+    pub compare: Compare,
+    pub(super) part: Part,
+}
+
+/// The answer to an ask.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Whether it was carried out: all comparisons of its transaction held.
+    pub done: bool,
+    /// The content that it asked for.
+    pub content: BlockAnswer,
 }
 
 impl Ask {
+    /// An ask of its own.
+    pub fn new(name: Name, operation: Operation) -> Self {
+        let part = Part { index: 0, of: 1 };
+        Self { name, operation, compare: Compare::Always, part }
+    }
+
+    /// With something that must hold of its block before.
+    #[must_use]
+    pub fn only_if(self, compare: Compare) -> Self {
+        Self { compare, ..self }
+    }
+
     /// As in a record.
     ///
     /// # Errors
@@ -64,6 +128,19 @@ impl Ask {
         if self.operation.action.end() > block_bytes {
             return Err(EngineError::Invalid("more bytes than a block has".into()));
         }
+        let (comparison, at, compared): (u32, usize, &[u8]) = match &self.compare {
+            Compare::Always => (ALWAYS, 0, &[]),
+            Compare::Absent => (ABSENT, 0, &[]),
+            Compare::Exists => (EXISTS, 0, &[]),
+            Compare::Bytes(at, bytes) => (BYTES, *at, bytes),
+        };
+        let mut compare_bytes = [0; MOST_COMPARED];
+        match compare_bytes.get_mut(..compared.len()) {
+            Some(part) if at.saturating_add(compared.len()) <= block_bytes => {
+                part.copy_from_slice(compared);
+            }
+            _ => return Err(EngineError::Invalid("too many bytes to compare".into())),
+        }
         let kind = kind | if self.operation.and_read { AND_READ } else { 0 };
         let fixed = Fixed {
             head: head.into(),
@@ -71,6 +148,12 @@ impl Ask {
             offset: U32::new(offset as u32),
             length: U64::new(bytes.len() as u64),
             name: self.name.0,
+            part: U32::new(self.part.index),
+            of: U32::new(self.part.of),
+            comparison: U32::new(comparison),
+            compare_offset: U32::new(at as u32),
+            compare_length: U64::new(compared.len() as u64),
+            compare_bytes,
         };
         let mut record = [fixed.as_bytes(), bytes].concat();
         record.resize(size_of::<Fixed>() + block_bytes, 0);
@@ -90,29 +173,44 @@ impl Ask {
             _ => return None,
         };
         let and_read = fixed.kind.get() & AND_READ != 0;
-        let ask = Self { name: Name(fixed.name), operation: Operation { action, and_read } };
+        let at = fixed.compare_offset.get() as usize;
+        let compared = usize::try_from(fixed.compare_length.get()).ok()?;
+        let compared = fixed.compare_bytes.get(..compared)?;
+        let compare = match fixed.comparison.get() {
+            ALWAYS => Compare::Always,
+            ABSENT => Compare::Absent,
+            EXISTS => Compare::Exists,
+            BYTES if at + compared.len() <= block.len() => Compare::Bytes(at, compared.to_vec()),
+            _ => return None,
+        };
+        let part = Part { index: fixed.part.get(), of: fixed.of.get() };
+        if part.index >= part.of || part.of > MOST_PARTS {
+            return None;
+        }
+        let operation = Operation { action, and_read };
+        let ask = Self { name: Name(fixed.name), operation, compare, part };
         (ask.operation.action.end() <= block.len()).then_some((ask, fixed.head.into()))
     }
 }
 
 /// An answer as in a record.
-pub(super) fn encode_answer(head: Head, answer: &BlockAnswer, block_bytes: usize) -> Vec<u8> {
-    let found = U64::new(u64::from(answer.is_some()));
-    let fixed = FixedAnswer { head: head.into(), found };
-    let mut record = [fixed.as_bytes(), answer.as_deref().unwrap_or_default()].concat();
+pub(super) fn encode_answer(head: Head, answer: &Answer, block_bytes: usize) -> Vec<u8> {
+    let (done, found) = (answer.done.into(), answer.content.is_some().into());
+    let fixed = FixedAnswer { head: head.into(), done: U32::new(done), found: U32::new(found) };
+    let mut record = [fixed.as_bytes(), answer.content.as_deref().unwrap_or_default()].concat();
     record.resize(size_of::<FixedAnswer>() + block_bytes, 0);
     record
 }
 
 /// Reads a record; none if it makes no sense.
-pub(super) fn decode_answer(plain: &[u8]) -> Option<(BlockAnswer, Head)> {
+pub(super) fn decode_answer(plain: &[u8]) -> Option<(Answer, Head)> {
     let (fixed, block) = FixedAnswer::ref_from_prefix(plain).ok()?;
-    let answer = match fixed.found.get() {
-        0 => None,
-        1 => Some(block.to_vec()),
+    let (done, content) = match (fixed.done.get(), fixed.found.get()) {
+        (done @ 0..=1, 0) => (done, None),
+        (done @ 0..=1, 1) => (done, Some(block.to_vec())),
         _ => return None,
     };
-    Some((answer, fixed.head.into()))
+    Some((Answer { done: done == 1, content }, fixed.head.into()))
 }
 
 /// Ties a record to its volume, its session and its number there.

@@ -1,9 +1,9 @@
 //! A client that is not the scribe: it seals asks, and opens the answers.
 
-use super::ask::{Ask, decode_answer, place};
+use super::ask::{Answer, Ask, MOST_PARTS, Part, decode_answer, place};
 use super::head::Head;
 use super::records::{AnswerRecord, AskRecord, Seq, Session};
-use crate::{BlockAnswer, EngineError, Result};
+use crate::{EngineError, Result};
 use oblivio_crypto::{Kind, Sealer, VolumeId};
 
 /// One session of a client.
@@ -39,6 +39,24 @@ impl Follower {
         self.head
     }
 
+    /// Seals the asks of a transaction: they are carried out together, or not at all.
+    ///
+    /// # Errors
+    /// `Invalid` for none or more than [`MOST_PARTS`]; otherwise as [`Self::ask`].
+    pub fn transaction(&mut self, asks: &[Ask]) -> Result<Vec<AskRecord>> {
+        let of = asks.len() as u32;
+        if of == 0 || of > MOST_PARTS {
+            return Err(EngineError::Invalid("a transaction has one to eight asks".into()));
+        }
+        // All or none: a transaction that misses a part would hold up its session.
+        for ask in asks {
+            ask.encode(self.head, self.block_bytes)?;
+        }
+        let part = |(index, ask): (u32, &Ask)| Ask { part: Part { index, of }, ..ask.clone() };
+        let parts: Vec<Ask> = (0..).zip(asks).map(part).collect();
+        parts.iter().map(|ask| self.ask(ask)).collect()
+    }
+
     /// Seals an ask. To ask again, send the same record.
     ///
     /// # Errors
@@ -57,7 +75,7 @@ impl Follower {
     /// # Errors
     /// `State` for an answer of another session, out of order, or that does not open; `Forked` if
     /// it is of another history than the answers before it.
-    pub fn answer(&mut self, record: &AnswerRecord) -> Result<Option<(Seq, BlockAnswer)>> {
+    pub fn answer(&mut self, record: &AnswerRecord) -> Result<Option<(Seq, Answer)>> {
         let AnswerRecord { session, seq, sealed } = record;
         if *session == self.session && *seq < self.answered {
             return Ok(None);

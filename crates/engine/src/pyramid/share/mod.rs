@@ -8,13 +8,14 @@
 mod ask;
 mod chain;
 mod follower;
+mod groups;
 mod head;
 mod history;
 mod memory;
 mod records;
 mod scribe;
 
-pub use ask::Ask;
+pub use ask::{Answer, Ask, Compare, MOST_COMPARED, MOST_PARTS};
 pub use follower::Follower;
 pub use head::Head;
 pub use memory::{MemoryServer, Recorded, Reply};

@@ -2,8 +2,9 @@
 //!
 //! It is no proxy. Any client with the key can do it, and nothing of it is kept outside the server.
 
-use super::ask::{Ask, encode_answer, place};
+use super::ask::{Answer, Ask, Compare, encode_answer, place};
 use super::chain::Chain;
+use super::groups::{Groups, Open};
 use super::head::Head;
 use super::history::{decode, encode_intent, encode_merged, encode_settle};
 use super::records::{
@@ -13,20 +14,14 @@ use super::records::{
 use crate::pyramid::history::Event;
 use crate::pyramid::ids::Name;
 use crate::pyramid::merge::{Made, Merge};
+use crate::pyramid::operation::Operation;
 use crate::pyramid::oram::{PyramidOram, Unsettled};
-use crate::{EngineError, Result};
+use crate::{Action, EngineError, Result};
 use oblivio_crypto::{Kind, Sealer};
 use std::collections::{BTreeMap, VecDeque};
 
 /// The most asks of a batch.
 const MOST: usize = 64;
-
-/// An ask that was opened.
-struct Open {
-    session: Session,
-    seq: Seq,
-    ask: Ask,
-}
 
 /// What the scribe waits for, or does next.
 enum Phase {
@@ -44,7 +39,7 @@ enum Phase {
 pub struct Scribe {
     oram: PyramidOram,
     sealer: Sealer,
-    waiting: VecDeque<Open>,
+    waiting: Groups,
     /// The next ask of each session.
     expected: BTreeMap<Session, Seq>,
     batch: Batch,
@@ -62,7 +57,7 @@ impl Scribe {
             oram,
             sealer,
             chain,
-            waiting: VecDeque::new(),
+            waiting: Groups::default(),
             expected: BTreeMap::new(),
             batch: Batch(0),
             ready: VecDeque::new(),
@@ -127,8 +122,7 @@ impl Scribe {
             return Err(EngineError::Forked);
         }
         self.count(&open)?;
-        self.waiting.push_back(open);
-        Ok(())
+        self.waiting.add(open)
     }
 
     fn open_ask(&mut self, record: &AskRecord) -> Result<(Open, Head)> {
@@ -188,13 +182,16 @@ impl Scribe {
         Ok(Duty::Show(self.show()?))
     }
 
-    /// Shows asks until the next turn, or until a table was read too often.
+    /// Shows asks until the next turn, or until a table was read too often. A transaction is not
+    /// parted: the turn waits for its last ask.
     fn show(&mut self) -> Result<Show> {
-        let asks = self.waiting.iter().take(MOST);
+        let most = (self.oram.asks_left() as usize).min(MOST);
+        let sizes = self.waiting.first(most);
+        let asks = self.waiting.iter().take(sizes.iter().sum());
         let asks: Vec<(Name, bool)> =
             asks.map(|open| (open.ask.name, open.ask.operation.action.creates())).collect();
-        let (intent, round) = self.oram.show_round(asks);
-        let opens: Vec<Open> = self.waiting.drain(..round.asks.len()).collect();
+        let (intent, round) = self.oram.show_round(asks, &sizes);
+        let opens = self.waiting.take(round.asks.len());
         self.batch.0 += 1;
         let whose: Vec<_> = opens.iter().map(|open| (open.session, open.seq)).collect();
         let intent = self.chain.seal(&mut self.sealer, &encode_intent(&intent, &whose))?;
@@ -226,10 +223,13 @@ impl Scribe {
             self.oram.keep(found);
         }
         let block_bytes = self.oram.config.block_bytes;
-        let served: Vec<_> = opens
-            .iter()
-            .map(|open| self.oram.serve_operation(open.ask.name, &open.ask.operation))
-            .collect();
+        let mut served = Vec::with_capacity(opens.len());
+        let mut rest = &opens[..];
+        while let Some(first) = rest.first() {
+            let (group, after) = rest.split_at((first.ask.part.of as usize).min(rest.len()));
+            served.append(&mut self.serve(group));
+            rest = after;
+        }
         let plain = encode_settle(&self.oram.settled(&round.asks), block_bytes);
         let settle = self.chain.seal(&mut self.sealer, &plain)?;
         let mut answers = Vec::with_capacity(opens.len());
@@ -242,6 +242,33 @@ impl Scribe {
         self.ready.push_back(Duty::Tell(Tell { batch: self.batch, settle, answers }));
         self.phase = Phase::Next;
         Ok(())
+    }
+
+    /// Carries out a transaction. All comparisons see the state before it.
+    fn serve(&mut self, group: &[Open]) -> Vec<Answer> {
+        let done = group.iter().all(|Open { ask, .. }| {
+            let content = self.oram.stash.content(ask.name);
+            match &ask.compare {
+                Compare::Always => true,
+                Compare::Absent => content.is_none(),
+                Compare::Exists => content.is_some(),
+                Compare::Bytes(at, bytes) => {
+                    content.is_some_and(|content| content[*at..].starts_with(bytes))
+                }
+            }
+        });
+        let serve = |Open { ask, .. }: &Open| {
+            let content = if done {
+                self.oram.serve_operation(ask.name, &ask.operation)
+            } else {
+                let read = Operation { action: Action::Read, ..ask.operation };
+                Some(ask)
+                    .filter(|_| ask.operation.and_read)
+                    .and_then(|ask| self.oram.serve_operation(ask.name, &read))
+            };
+            Answer { done, content }
+        };
+        group.iter().map(serve).collect()
     }
 
     /// Takes the slots of a merge, one after the other.
