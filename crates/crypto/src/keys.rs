@@ -63,6 +63,16 @@ impl MasterKey {
         SealRoot::new(self.derive(labels::FILL_ROOT, volume))
     }
 
+    /// Root of the keys that seal what the `paper` construction stores.
+    pub fn paper_root(&self, volume: VolumeId) -> SealRoot {
+        SealRoot::new(self.derive(labels::PAPER_ROOT, volume))
+    }
+
+    /// The PRF that draws the names and filter positions of the `paper` construction.
+    pub fn paper_prf(&self, volume: VolumeId) -> Prf {
+        Prf::new(self.derive(labels::PAPER_PRF, volume))
+    }
+
     /// The PRF that draws block labels.
     pub fn label_prf(&self, volume: VolumeId) -> Prf {
         Prf::new(self.derive(labels::LABEL_PRF, volume))
@@ -93,9 +103,11 @@ mod tests {
             master.sequential_root(volume),
             master.times_root(volume),
             master.fill_root(volume),
+            master.paper_root(volume),
         ];
         let mut keys: Vec<_> = roots.iter().map(|root| *root.expose()).collect();
         keys.push(*master.label_prf(volume).key());
+        keys.push(*master.paper_prf(volume).key());
         keys.push(*master.header_mac(volume).key());
         keys
     }
@@ -111,7 +123,7 @@ mod tests {
             }
             seen.insert(*master.expose());
         }
-        assert_eq!(seen.len(), 2 * (2 * 9 + 1));
+        assert_eq!(seen.len(), 2 * (2 * 11 + 1));
     }
 
     #[test]
