@@ -166,6 +166,7 @@ impl Query {
                 self.stage = Stage::Over;
                 self.answer(member, &earlier, standing).map(Some)
             }
+            (_, Reply::Late) => Err(PaperError::Overtaken),
             (_, Reply::Refused(why)) => Err(PaperError::Reply(why)),
             _ => Err(PaperError::Reply("to another request")),
         }

@@ -26,8 +26,8 @@ pub enum PaperError {
     /// More different blocks than the volume holds.
     #[error("the construction of {0:?} has more items than room")]
     Full(LevelId),
-    /// Another client finished this query first; the write was not done.
-    #[error("another client finished this query; its write was not done")]
+    /// Another client finished this query first. A write was not done; a read can be asked again.
+    #[error("another client finished this query; if it was a write, it was not done")]
     Overtaken,
     /// Called out of turn.
     #[error("called out of turn: {0}")]

@@ -299,16 +299,16 @@ mod tests {
     }
 
     /// A sort of two runs at lambda = 1 fails with probability at most 2 * exp(-2) = 0.27; of
-    /// 2,000, 541 are expected at most, and six standard deviations are 119.
+    /// 1,000, 271 are expected at most, and six standard deviations are 84.
     #[test]
     fn the_buffer_fails_as_seldom_as_its_bound_says() {
-        let shape = SortShape { total: 2048, run: 1024, chunk: 2, lambda_squared: 1 };
-        let failed = (0..2000).filter(|&seed| run(&random(2048, seed), shape).is_err()).count();
-        assert!((200..=541 + 119).contains(&failed), "{failed}");
+        let shape = SortShape { total: 1024, run: 512, chunk: 4, lambda_squared: 1 };
+        let failed = (0..1000).filter(|&seed| run(&random(1024, seed), shape).is_err()).count();
+        assert!((100..=271 + 84).contains(&failed), "{failed}");
         let wide = SortShape { lambda_squared: 4, ..shape };
-        // 2 * exp(-8) = 0.00067: 1.3 expected.
-        let failed = (0..2000).filter(|&seed| run(&random(2048, seed), wide).is_err()).count();
-        assert!(failed <= 10, "{failed}");
+        // 2 * exp(-8) = 0.00067: 0.7 expected.
+        let failed = (0..1000).filter(|&seed| run(&random(1024, seed), wide).is_err()).count();
+        assert!(failed <= 8, "{failed}");
     }
 
     /// Why the second sort of §5.4 cannot be this one.

@@ -108,6 +108,8 @@ pub enum Reply {
     Logs(Vec<Sealed>, Vec<Sealed>),
     /// To writes and `Switch`.
     Done,
+    /// The query's period is over: another client has finished it.
+    Late,
     /// The server did not do it, and why.
     Refused(&'static str),
 }
@@ -144,9 +146,13 @@ impl Request {
         }
     }
 
-    /// Whether it is a trip of a query, not of a construction.
-    pub fn is_of_query(&self) -> bool {
-        matches!(self, Self::Append(_) | Self::Adopt(_) | Self::Walk(_) | Self::Finish { .. })
+    /// The query of which it is a trip, once that has a number.
+    pub fn query(&self) -> Option<QueryNumber> {
+        match self {
+            Self::Adopt(query) | Self::Finish { query, .. } => Some(*query),
+            Self::Walk(walk) => Some(walk.query),
+            _ => None,
+        }
     }
 }
 
@@ -166,7 +172,7 @@ impl Reply {
             Self::Elements(lists) => lists.iter().map(|list| sum(list)).sum(),
             Self::Logs(queries, results) => sum(queries) + sum(results),
             Self::Claimed(_) => NUMBER,
-            Self::Done | Self::Refused(_) => 0,
+            Self::Done | Self::Late | Self::Refused(_) => 0,
         }
     }
 }

@@ -109,10 +109,14 @@ impl Server {
         self.results.iter().enumerate().filter_map(open).collect()
     }
 
+    /// Whether the period takes another query.
+    pub fn has_room(&self) -> bool {
+        (self.queries.len() as u64) < self.schedule.log()
+    }
+
     /// Whether the period has all its queries, and all their results.
     pub fn period_is_over(&self) -> bool {
-        let full = self.queries.len() as u64 == self.schedule.log();
-        full && self.results.iter().all(Option::is_some)
+        !self.has_room() && self.results.iter().all(Option::is_some)
     }
 
     /// Deletions that named nothing.
@@ -148,6 +152,9 @@ impl Server {
     }
 
     fn serve(&mut self, request: Request) -> Outcome {
+        if request.query().is_some_and(|query| self.schedule.period(query) < self.period) {
+            return Ok(Reply::Late);
+        }
         match request {
             Request::Append(entry) => self.append(entry),
             Request::Adopt(query) => self.log(query),
@@ -190,7 +197,7 @@ impl Server {
     }
 
     fn append(&mut self, entry: Sealed) -> Outcome {
-        if self.queries.len() as u64 == self.schedule.log() {
+        if !self.has_room() {
             return Err("the period is full");
         }
         let number = QueryNumber(self.queries());
@@ -241,6 +248,12 @@ impl Server {
         deletion: Option<Deletion>,
         result: Sealed,
     ) -> Result<Handled, &'static str> {
+        // Of the period before, the server still has the results: a reply may have been lost.
+        let late = self.schedule.period(query) < self.period;
+        let reply = |ticket| self.results_for(ticket).unwrap_or(Reply::Late);
+        if late {
+            return Ok(Handled::Now(reply(Ticket { query, beaten: true })));
+        }
         let place = self.place(query)?;
         self.note(query, deletion)?;
         let beaten = self.results[place].is_some();
@@ -260,6 +273,9 @@ impl Server {
 
     /// The reply that waited, once all earlier results are there.
     pub fn redeem(&mut self, ticket: Ticket) -> Option<Reply> {
+        if self.schedule.period(ticket.query).0 + 1 < self.period.0 {
+            return Some(Reply::Late);
+        }
         let reply = self.results_for(ticket)?;
         // The reply belongs to the query's last record.
         let mut records = self.trace.iter_mut().rev();
