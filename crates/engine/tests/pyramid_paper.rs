@@ -3,14 +3,18 @@
 
 mod pyramid_paper_run;
 
-use oblivio_engine::pyramid::paper::{PaperConfig, QueryNumber};
+use oblivio_engine::pyramid::paper::bloom_filter::FilterRule;
+use oblivio_engine::pyramid::paper::{
+    Construct, Generation, Handled, Height, LevelId, Operation, PaperConfig, QueryNumber, Reply,
+    Request,
+};
 use proptest::prelude::*;
 use pyramid_paper_run::faults::Fault;
-use pyramid_paper_run::{BYTES, Habits, World, audit, config};
+use pyramid_paper_run::{BYTES, Habits, World, audit, config, item};
 
 fn habits(config: &PaperConfig, hot: u64, deaths: u64) -> Habits {
     let schedule = &config.schedule;
-    Habits { ids: schedule.items(schedule.bottom()), hot, deaths, fault: Fault::None }
+    Habits { ids: schedule.items(schedule.bottom()), hot, reads: 33, deaths, fault: Fault::None }
 }
 
 /// Runs a world and checks its answers and its trace.
@@ -51,4 +55,172 @@ fn a_long_run_stays_right() {
     assert!(world.deaths > 20, "{}", world.deaths);
     assert_eq!(world.server.queries(), 600);
     assert!(world.done.contains_key(&QueryNumber(599)));
+}
+
+/// A client dies before or after each of its requests; another finishes its query. The block then
+/// has the new content exactly if the dead client sent it.
+#[test]
+fn a_client_may_die_at_any_step() {
+    let config = config(4, 3, BYTES);
+    let trips = u64::from(config.schedule.height_count()) + 3;
+    for hit in [true, false] {
+        for cut in 0..2 * trips {
+            let mut world = World::new(config, 3, habits(&config, 0, 0), 5);
+            world.run(60 + cut % 2);
+            let id = if hit { world.done[&QueryNumber(7)].id } else { item(1 << 40) };
+            let new = vec![cut as u8; BYTES];
+            world.start(0, id, Operation::TestAndSet(new.clone()));
+            (0..cut / 2).for_each(|_| world.trip(0, false));
+            if cut % 2 == 0 {
+                world.die(0);
+            } else {
+                world.trip(0, true);
+            }
+            let begun = world.server.unfinished().first().copied();
+            assert_eq!(begun.is_some(), cut > 0 && cut < 2 * trips - 1);
+            if let Some(number) = begun {
+                world.adopt(1, number);
+                (0..trips).for_each(|_| world.trip(0, false));
+                assert!(world.running.is_empty(), "the same trips");
+            }
+            let last = QueryNumber(world.server.queries() - 1);
+            if cut > 0 {
+                assert_eq!(world.done[&last].wrote, (cut == 2 * trips - 1).then_some(new));
+            }
+            world.run(100);
+            world.check_answers();
+            assert_eq!(world.server.missed_deletions(), 0);
+            assert_eq!(audit::check(&config, world.server.trace()), Vec::<String>::new());
+        }
+    }
+}
+
+/// The design's `log2(n/c) + 4`; the audit counts the trips of every query.
+#[test]
+fn a_query_makes_log2_n_over_c_plus_4_trips() {
+    for heights in 1..=12 {
+        let config = config(2, heights, BYTES);
+        let world = checked(config, 2, habits(&config, 0, 0), 40, 3);
+        let all = audit::queries(world.server.trace(), &mut Vec::new());
+        let log2 = (config.schedule.items(config.schedule.bottom()) / 2).ilog2() as usize;
+        assert!(all.values().all(|trips| trips.order.len() == log2 + 4));
+    }
+}
+
+/// Whatever clients ask, a construction makes the same requests in the same sizes.
+#[test]
+fn constructions_do_not_depend_on_the_queries() {
+    let config = config(4, 4, BYTES);
+    let made = |hot, reads, ids, seed| {
+        let habits = Habits { hot, reads, ids, ..habits(&config, 0, 0) };
+        let world = checked(config, 3, habits, 200, seed);
+        let mut made = audit::constructions(world.server.trace());
+        // The last ones were not finished when the queries ended.
+        made.retain(|level, _| config.schedule.end(*level) < world.server.period());
+        made
+    };
+    let first = made(0, 33, 32, 1);
+    assert!(first.len() > 30, "{}", first.len());
+    assert_eq!(first, made(100, 0, 32, 2), "two blocks only, never read");
+    assert_eq!(first, made(0, 100, 1000, 3), "nothing is ever written");
+}
+
+/// Every id that is asked for takes a place on its way down, but absent ones not for ever.
+#[test]
+fn reads_of_absent_ids_do_not_fill_the_volume() {
+    let config = config(4, 3, BYTES);
+    let habits = Habits { ids: 1 << 40, reads: 90, ..habits(&config, 0, 0) };
+    checked(config, 2, habits, 120, 1);
+}
+
+#[test]
+#[should_panic(expected = "Full")]
+fn too_many_blocks_are_refused() {
+    let config = config(4, 3, BYTES);
+    let habits = Habits { ids: 1 << 40, reads: 0, ..habits(&config, 0, 0) };
+    checked(config, 2, habits, 120, 1);
+}
+
+/// With 8 bits an item and one hash, filters are wrong all the time, and a query stops at it.
+#[test]
+#[should_panic(expected = "the filter of")]
+fn a_false_positive_stops_its_query() {
+    let mut config = config(4, 3, BYTES);
+    config.filter = FilterRule { hashes: 1, bits_per_item: 8 };
+    let habits = Habits { ids: 1 << 40, reads: 100, ..habits(&config, 0, 0) };
+    checked(config, 2, habits, 500, 1);
+}
+
+#[test]
+fn an_older_lease_is_refused() {
+    let config = config(2, 2, BYTES);
+    let mut world = World::new(config, 2, habits(&config, 0, 0), 1);
+    world.run(2);
+    let target = LevelId { height: Height(0), generation: Generation(2), star: true };
+    let mut old = Construct::new(&config, target).expect("not the top");
+    let mut new = Construct::new(&config, target).expect("not the top");
+    let step = |world: &mut World, member: usize, construct: &mut Construct| {
+        let member = &mut world.members[member];
+        let request = construct.request(member).expect("it goes on").expect("not over");
+        let writes = matches!(request, Request::WriteSlots(..) | Request::WriteList(..));
+        let Handled::Now(reply) = world.server.handle(member.me(), request) else {
+            panic!("constructions do not wait")
+        };
+        let refused = matches!(reply, Reply::Refused(_));
+        assert_eq!(construct.reply(member, reply).is_err(), refused);
+        (writes, refused)
+    };
+    assert_eq!(step(&mut world, 0, &mut old), (false, false), "a lease");
+    assert_eq!(step(&mut world, 1, &mut new), (false, false), "a newer lease");
+    let first_write = (0..10).map(|_| step(&mut world, 0, &mut old)).find(|(writes, _)| *writes);
+    assert_eq!(first_write, Some((true, true)));
+    let first_write = (0..10).map(|_| step(&mut world, 1, &mut new)).find(|(writes, _)| *writes);
+    assert_eq!(first_write, Some((true, false)));
+}
+
+/// What S9's two checks find in a run with this fault: breaches, and alarms of the positions.
+fn findings(fault: Fault, queries: u64, seed: u64) -> (Vec<String>, Vec<String>) {
+    let config = config(4, 4, BYTES);
+    let habits = Habits { fault, ..habits(&config, 30, 0) };
+    let mut world = World::new(config, 3, habits, seed);
+    world.run(queries);
+    world.check_answers();
+    let trace = world.server.trace();
+    let is_real = |query: QueryNumber, level, shown: &[_]| {
+        let (prf, shape) = (world.members[0].prf(), config.filter_of(level));
+        let real = shape.of_item(prf, level, world.asked[&query]);
+        real.iter().map(|at| at.segment()).eq(shown.iter().copied())
+    };
+    let (alarms, draws) = audit::positions(&config, trace, is_real);
+    assert!(
+        queries < 400 || fault == Fault::AllFilters || draws > 3000,
+        "{draws} draws of the rarer kind"
+    );
+    (audit::check(&config, trace), alarms)
+}
+
+#[test]
+fn honest_runs_raise_no_alarm() {
+    for seed in 0..5 {
+        assert_eq!(findings(Fault::None, 400, seed), (Vec::new(), Vec::new()));
+    }
+}
+
+/// Each planted fault gives right answers and is found on the trace alone.
+#[test]
+fn planted_faults_are_found() {
+    let breach = |fault, what: &str| {
+        // A level whose deletions did not happen has too many slots, so constructions of it go
+        // wrong from the fourth period on.
+        let queries = if fault == Fault::DeletesHitsOnly { 12 } else { 400 };
+        let (breaches, _) = findings(fault, queries, 1);
+        assert!(breaches.iter().any(|breach| breach.contains(what)), "{fault:?}: {breaches:?}");
+    };
+    breach(Fault::AllFilters, "filters of other levels");
+    breach(Fault::AllFilters, "filter positions twice");
+    breach(Fault::DeletesHitsOnly, "not one deletion");
+    breach(Fault::AsksTwice, "an item twice");
+    breach(Fault::StopsAfterHit, "items of other levels");
+    let (breaches, alarms) = findings(Fault::FrontFakes, 400, 1);
+    assert!(breaches.is_empty() && alarms.len() == 4, "{breaches:?} {alarms:?}");
 }

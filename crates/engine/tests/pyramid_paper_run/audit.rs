@@ -161,15 +161,67 @@ fn check_once(queries: &BTreeMap<QueryNumber, Trips>, found: &mut Vec<String>) {
     found.extend(items.intersection(&deleted).map(|name| format!("deleted and asked: {name:?}")));
 }
 
-/// The requests of each construction: what, how much, in which sizes.
+/// The requests of constructions, by the level that each reads or writes: what, how much, in which
+/// sizes.
 pub fn constructions(trace: &[Record]) -> BTreeMap<LevelId, Vec<(View, usize, usize)>> {
     let mut made: BTreeMap<LevelId, Vec<(View, usize, usize)>> = BTreeMap::new();
-    let mut sources: BTreeMap<LevelId, LevelId> = BTreeMap::new();
     for record in trace {
         if let View::Build(_, level, ..) = record.view {
-            let target = sources.entry(level).or_insert(level);
-            made.entry(*target).or_default().push((record.view.clone(), record.up, record.down));
+            made.entry(level).or_default().push((record.view.clone(), record.up, record.down));
         }
     }
     made
+}
+
+/// Buckets of segments in the test of positions.
+const BUCKETS: usize = 16;
+/// Chi-square of 15 degrees, exceeded by chance once in a million.
+const ALARM: f64 = 56.49;
+
+/// How often each part of a filter was asked for, for items and for fakes.
+#[derive(Clone, Debug, Default)]
+struct Shown([[u64; BUCKETS]; 2]);
+
+impl Shown {
+    /// Chi-square of "both come from one distribution".
+    fn chi_square(&self) -> f64 {
+        let totals = self.0.map(|counts| counts.iter().sum::<u64>() as f64);
+        let all = totals[0] + totals[1];
+        let cell = |of: usize, at: usize| {
+            let both = (self.0[0][at] + self.0[1][at]) as f64;
+            let expected = both * totals[of] / all;
+            let off = self.0[of][at] as f64 - expected;
+            if expected > 0.0 { off * off / expected } else { 0.0 }
+        };
+        (0..2)
+            .flat_map(|of| (0..BUCKETS).map(move |at| (of, at)))
+            .map(|(of, at)| cell(of, at))
+            .sum()
+    }
+}
+
+/// Alarms of the test that filter positions of items and of fakes have one distribution, height by
+/// height; and how many draws of the rarer kind the best height gave. `is_real` knows the truth.
+pub fn positions(
+    config: &PaperConfig,
+    trace: &[Record],
+    is_real: impl Fn(QueryNumber, LevelId, &[SegmentNumber]) -> bool,
+) -> (Vec<String>, u64) {
+    let mut shown: BTreeMap<Height, Shown> = BTreeMap::new();
+    for trips in queries(trace, &mut Vec::new()).values() {
+        for walk in trips.walks.values().filter_map(|record| walk_of(record)) {
+            for (level, numbers) in &walk.segments {
+                let segments = config.filter_of(*level).segments;
+                let kind = usize::from(is_real(walk.query, *level, numbers));
+                let counts = &mut shown.entry(level.height).or_default().0[kind];
+                for number in numbers {
+                    counts[(number.0 * BUCKETS as u64 / segments) as usize] += 1;
+                }
+            }
+        }
+    }
+    let rarer = |shown: &Shown| shown.0.iter().map(|counts| counts.iter().sum()).min().unwrap_or(0);
+    let draws = shown.values().map(rarer).max().unwrap_or(0);
+    let alarms = shown.iter().filter(|(_, shown)| shown.chi_square() > ALARM);
+    (alarms.map(|(height, it)| format!("{height:?}: {}", it.chi_square())).collect(), draws)
 }

@@ -63,6 +63,8 @@ pub struct Habits {
     pub ids: u64,
     /// Percent of queries for one of two ids.
     pub hot: u64,
+    /// Percent of queries that only read.
+    pub reads: u64,
     /// Percent of steps at which a client dies, before its request is sent or after.
     pub deaths: u64,
     pub fault: Fault,
@@ -155,10 +157,10 @@ impl World {
         self.writes += 1;
         let mut content = self.writes.to_le_bytes().to_vec();
         content.resize(self.config.block_bytes, 0x55);
-        let operation = match self.dice.below(3) {
-            0 => Operation::Read,
-            1 => Operation::Write(content),
-            _ => Operation::TestAndSet(content),
+        let operation = match (self.dice.percent(self.habits.reads), self.dice.percent(50)) {
+            (true, _) => Operation::Read,
+            (false, true) => Operation::Write(content),
+            (false, false) => Operation::TestAndSet(content),
         };
         let member = self.dice.index(self.members.len());
         self.start(member, id, operation);
@@ -169,12 +171,18 @@ impl World {
         self.running.push(Running { member, query, asked: Some((id, operation)), ticket: None });
     }
 
-    /// One step of a running query: a trip, or a look whether its reply has come.
-    pub fn step(&mut self, at: usize) {
+    /// One step of a running query, whose client may die at it.
+    fn step(&mut self, at: usize) {
         let dies = self.dice.percent(self.habits.deaths);
-        if dies && self.dice.percent(50) {
-            return self.die(at);
+        match (dies, self.dice.percent(50)) {
+            (true, true) => self.die(at),
+            (dies, _) => self.trip(at, dies),
         }
+    }
+
+    /// A trip of a running query, or a look whether its reply has come. A client that dies at it
+    /// has sent its request and reads no reply.
+    pub fn trip(&mut self, at: usize, dies: bool) {
         let Running { member, query, asked, ticket } = &mut self.running[at];
         let member = &mut self.members[*member];
         let handled = if let Some(ticket) = *ticket {
@@ -216,7 +224,7 @@ impl World {
         }
     }
 
-    fn die(&mut self, at: usize) {
+    pub fn die(&mut self, at: usize) {
         self.running.swap_remove(at);
         self.deaths += 1;
     }
@@ -232,6 +240,12 @@ impl World {
         done.before = Some(before);
     }
 
+    /// A client takes over a query.
+    pub fn adopt(&mut self, member: usize, number: QueryNumber) {
+        let query = Query::adopt(number);
+        self.running.push(Running { member, query, asked: None, ticket: None });
+    }
+
     /// Some client takes over a query that has no result and no living client. Sometimes it takes
     /// one whose client lives and is only slow.
     fn adopt_orphan(&mut self) {
@@ -240,8 +254,7 @@ impl World {
             let lives = self.running.iter().any(|it| it.query.number() == Some(number));
             if !lives || slow {
                 let member = self.dice.index(self.members.len());
-                let query = Query::adopt(number);
-                return self.running.push(Running { member, query, asked: None, ticket: None });
+                return self.adopt(member, number);
             }
         }
     }

@@ -3,14 +3,14 @@
 //!
 //! The paper writes a real or a dummy segment for each element, then sorts again by segment number
 //! and cuts off the dummies. That second sort cannot be an oblivious merge sort, because its input
-//! is sorted already (see [`super::merge_sort`]); it would need a third to bring the list in random
+//! is sorted already (see [`super::merge_sort`]); a third would have to bring the list in random
 //! order first. It is not needed either: the segments come in their order, and how far their places
 //! in the list deviate from even spacing is bounded like everything here. So the pass puts segments
-//! into a buffer and writes them at an even pace. This saves `k*m + S` sealed segments and two sorts
-//! of them, for a buffer of a few segments.
+//! into a buffer and writes them at an even pace. This saves `k*m + S` sealed segments and the two
+//! sorts of them, for a buffer of a few segments.
 //!
-//! The sort needs its input in random order too. Positions are: a PRF draws them. The numbers of the
-//! segments are put in the order of their reversed bits, of which every part is spread evenly.
+//! The sort needs its input in random order too. Positions are: a PRF draws them. The numbers of
+//! the segments are put in the order of their reversed bits, of which every part is spread evenly.
 
 use super::bloom_filter::{BitPosition, FilterShape, Segment};
 use super::ids::SegmentNumber;

@@ -278,9 +278,9 @@ impl Server {
         }
         let reply = self.results_for(ticket)?;
         // The reply belongs to the query's last record.
-        let mut records = self.trace.iter_mut().rev();
-        let own = |record: &&mut Record| matches!(record.view, View::Finish(query, _) if query == ticket.query);
-        if let Some(record) = records.find(own) {
+        let own = Some(ticket.query);
+        let finishes = |view: &View| matches!(view, View::Finish(..)) && view.query() == own;
+        if let Some(record) = self.trace.iter_mut().rev().find(|it| finishes(&it.view)) {
             record.down = reply.bytes();
         }
         Some(reply)
