@@ -11,8 +11,8 @@ use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp, Result, carry_out};
 const BLOCKS: u64 = 64;
 const BYTES: usize = 64;
 
-/// Small configurations like the papers', with maps that recurse. Without tags and PMMAC, a bucket's
-/// plaintext reaches the engine unchecked.
+/// Small configurations like the papers', with maps that recurse. Without tags and PMMAC, a
+/// bucket's plaintext reaches the engine unchecked.
 fn config(choice: u8) -> TreeConfig {
     let (map_format, on_chip_bytes) = match choice % 4 {
         0 => (MapFormat::Flat { bytes: 4 }, usize::MAX),
@@ -96,12 +96,8 @@ pub fn bucket(data: &[u8]) {
         // See `TreeKeys::from_seed`.
         let root = SealRoot::from_seed(1 ^ 1);
         let mut sealer = Sealer::new(root, Box::new(SeededEntropy::new(99)));
-        let place = Place {
-            volume: VolumeId([7; 16]),
-            kind: Kind::Bucket,
-            index: key.0,
-            version: 0,
-        };
+        let place =
+            Place { volume: VolumeId([7; 16]), kind: Kind::Bucket, index: key.0, version: 0 };
         sealer.open(&place, sealed).expect("the engine sealed it");
         let plain = sealed.len() - SEAL_HEADER - TAG_BYTES;
         let new = input.take(plain);

@@ -63,6 +63,11 @@ impl MasterKey {
         SealRoot::new(self.derive(labels::FILL_ROOT, volume))
     }
 
+    /// Root of the keys of a pyramid engine's tables.
+    pub fn table_root(&self, volume: VolumeId) -> SealRoot {
+        SealRoot::new(self.derive(labels::TABLE_ROOT, volume))
+    }
+
     /// Root of the keys that seal what the `paper` construction stores.
     pub fn paper_root(&self, volume: VolumeId) -> SealRoot {
         SealRoot::new(self.derive(labels::PAPER_ROOT, volume))
@@ -103,6 +108,7 @@ mod tests {
             master.sequential_root(volume),
             master.times_root(volume),
             master.fill_root(volume),
+            master.table_root(volume),
             master.paper_root(volume),
         ];
         let mut keys: Vec<_> = roots.iter().map(|root| *root.expose()).collect();
@@ -123,7 +129,7 @@ mod tests {
             }
             seen.insert(*master.expose());
         }
-        assert_eq!(seen.len(), 2 * (2 * 11 + 1));
+        assert_eq!(seen.len(), 2 * (2 * 12 + 1));
     }
 
     #[test]

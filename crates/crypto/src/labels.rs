@@ -23,6 +23,14 @@ pub const PAPER_ROOT: &str = "oblivio v1 2026 paper sealing";
 pub const PAPER_PRF: &str = "oblivio v1 2026 paper names";
 /// Key of the pads that hide the salts and counters of sealed objects.
 pub const SEAL_MASK: &str = "oblivio v1 2026 hidden salts and counters";
+/// Root of the keys of a pyramid engine's tables.
+pub const TABLE_ROOT: &str = "oblivio v1 2026 tables";
+/// From a root of tables to the key of one table's slots.
+pub const TABLE_SLOTS: &str = "oblivio v1 2026 slots of a table";
+/// From a root of tables to the key of one table's empty slots.
+pub const TABLE_EMPTY: &str = "oblivio v1 2026 empty slots of a table";
+/// From a root of tables to the order of one table's slots.
+pub const TABLE_ORDER: &str = "oblivio v1 2026 order of a table";
 /// Key of the PRF that draws block labels.
 pub const LABEL_PRF: &str = "oblivio v1 2026 block labels";
 /// Key of the MAC over the volume header.
@@ -35,7 +43,7 @@ pub const TEST_ENTROPY: &str = "oblivio v1 2026 TEST ONLY entropy";
 pub const TEST_KEY: &str = "oblivio v1 2026 TEST ONLY key";
 
 /// All labels above, for the distinctness test and for auditors.
-pub const ALL: [&str; 15] = [
+pub const ALL: [&str; 19] = [
     BUCKET_ROOT,
     STATE_ROOT,
     COMMIT_ROOT,
@@ -46,6 +54,10 @@ pub const ALL: [&str; 15] = [
     PAPER_ROOT,
     PAPER_PRF,
     SEAL_MASK,
+    TABLE_ROOT,
+    TABLE_SLOTS,
+    TABLE_EMPTY,
+    TABLE_ORDER,
     LABEL_PRF,
     HEADER_MAC,
     SLOT_KEY,
@@ -57,8 +69,10 @@ pub const ALL: [&str; 15] = [
 pub(crate) const PRF_LABEL: u8 = 1;
 /// First byte of the input to [`crate::Prf::draw`].
 pub(crate) const PRF_DRAW: u8 = 2;
+/// First byte of the input to [`crate::Prf::of_seed`].
+pub(crate) const PRF_SEED: u8 = 3;
 /// First byte of the input to [`crate::Prf::fill`].
-pub(crate) const PRF_FILL: u8 = 3;
+pub(crate) const PRF_FILL: u8 = 4;
 /// Last byte of the input to [`crate::Mac::block`].
 pub(crate) const MAC_BLOCK: u8 = 1;
 /// Last byte of the input to [`crate::Mac::bytes`].
@@ -73,7 +87,7 @@ mod tests {
     fn labels_are_distinct_and_versioned() {
         assert_eq!(ALL.iter().collect::<BTreeSet<_>>().len(), ALL.len());
         assert!(ALL.iter().all(|label| label.starts_with("oblivio v1 2026 ")));
-        assert_eq!(BTreeSet::from([PRF_LABEL, PRF_DRAW, PRF_FILL]).len(), 3);
+        assert_eq!(BTreeSet::from([PRF_LABEL, PRF_DRAW, PRF_SEED, PRF_FILL]).len(), 4);
         assert_ne!(MAC_BLOCK, MAC_BYTES);
     }
 

@@ -29,6 +29,7 @@ mod sealer;
 mod secret;
 mod session;
 mod slots;
+mod table;
 mod tag;
 mod volume_id;
 
@@ -51,5 +52,6 @@ pub fn digest(bytes: &[u8]) -> [u8; 32] {
 pub use sealer::{SEAL_HEADER, SEAL_OVERHEAD, SealLimits, Sealer, tag_of};
 pub use secret::Secret;
 pub use slots::{KEY_SLOT_BYTES, KEY_SLOTS, KEY_SLOTS_BYTES, KeySlots, SlotIndex};
+pub use table::{Attempt, SLOT_OVERHEAD, TableKeys, TableSealer};
 pub use tag::{TAG_BYTES, Tag};
 pub use volume_id::{VOLUME_ID_BYTES, VolumeId};

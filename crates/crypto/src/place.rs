@@ -29,6 +29,10 @@ pub enum Kind {
     MapNode = 9,
     /// A part of the access times of a sequential volume after a clean shutdown.
     Times = 10,
+    /// An ask of a client, for the scribe of its volume.
+    Ask = 11,
+    /// The scribe's answer.
+    Answer = 12,
     /// An entry of the query log of the `paper` construction.
     PaperQuery = 32,
     /// An entry of its result log.

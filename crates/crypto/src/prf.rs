@@ -35,6 +35,15 @@ impl Prf {
         self.first_word(&input)
     }
 
+    /// The `n`-th number of the stream of `seed`, independent of all labels and draws.
+    #[inline]
+    pub fn of_seed(&self, seed: &[u8; 32], n: u64) -> u64 {
+        let mut input = [labels::PRF_SEED; 41];
+        input[1..33].copy_from_slice(seed);
+        input[33..].copy_from_slice(&n.to_le_bytes());
+        self.first_word(&input)
+    }
+
     /// Fills `out` from `input` in the domain of `purpose`, independent of all labels and draws:
     /// names that a store may see, or as many numbers as a caller needs. Inputs of one purpose must
     /// have one length.
@@ -90,7 +99,7 @@ mod tests {
         prf.fill(9, b"name", &mut short);
         assert_eq!(long[..16], short, "a longer output begins with the shorter one");
         let word = |bytes: &[u8]| u64::from_le_bytes(*bytes.first_chunk().expect("8 bytes"));
-        let hash = blake3::keyed_hash(&[3; 32], b"\x03\x09name");
+        let hash = blake3::keyed_hash(&[3; 32], b"\x04\x09name");
         assert_eq!(word(&short), word(hash.as_bytes()));
     }
 

@@ -27,6 +27,14 @@ pub enum EngineError {
         /// The check that failed.
         reason: &'static str,
     },
+    /// A slot of a pyramid's table differs from what was sealed there.
+    #[error("table {table}: {reason}")]
+    TamperedTable {
+        /// The table's place.
+        table: u32,
+        /// The check that failed.
+        reason: &'static str,
+    },
     /// A block failed its own check (PMMAC, Freecursive §6).
     #[error("block {} is not what was written last", .0.0)]
     TamperedBlock(Address),

@@ -7,8 +7,8 @@ const LEVEL_SHIFT: u32 = 56;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlockId(pub u64);
 
-/// A block in a tree of data and of position-map blocks, the paper's `i || a_i` (Freecursive §4.2.1):
-/// a level of recursion, 0 for data, and the block's number in it.
+/// A block in a tree of data and of position-map blocks, the paper's `i || a_i` (Freecursive
+/// §4.2.1): a level of recursion, 0 for data, and the block's number in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Address(pub u64);
 

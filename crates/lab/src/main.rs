@@ -22,6 +22,7 @@ mod mounted;
 mod papers;
 mod plot;
 mod profile;
+mod pyramid;
 mod recursive;
 mod report;
 #[cfg(feature = "rivals")]
@@ -50,6 +51,8 @@ enum Experiment {
     Engine(engine::Args),
     /// Where the engine's time goes
     Profile(profile::Args),
+    /// The pyramid engine beside the tree, in memory
+    Pyramid(pyramid::Args),
     /// How cost grows with the number of blocks
     Growth(growth::Args),
     /// Stash occupancy over millions of accesses, and what their paths reveal
@@ -81,6 +84,7 @@ fn main() -> anyhow::Result<()> {
     match &cli.experiment {
         Experiment::Engine(args) => engine::run(args, cli.write),
         Experiment::Profile(args) => profile::run(args, cli.write),
+        Experiment::Pyramid(args) => pyramid::run(args, cli.write),
         Experiment::Growth(args) => growth::run(args, cli.write),
         Experiment::Stash(args) => stash::run(args, cli.write),
         Experiment::Integrity(args) => integrity::run(args, cli.write),

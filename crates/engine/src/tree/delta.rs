@@ -8,7 +8,7 @@ use super::bitset::SlotId;
 use super::changes::Changes;
 use super::frontend::TreeOram;
 use super::geometry::Shape;
-use super::state::{FIRST_VERSION, STEPPED_VERSION, VERSION, padded};
+use super::state::{EMPTY, FIRST_VERSION, STEPPED_VERSION, VERSION, padded};
 use crate::wire::{Reader, Writer};
 use crate::{BucketId, EngineError, Level, Result};
 
@@ -21,9 +21,6 @@ const DROPPED: u64 = 1 << 63;
 const MISSING_SHIFT: u32 = 56;
 /// No access counter reaches this. Beyond it, sums would overflow.
 const MOST_COUNT: u64 = 1 << 56;
-
-/// In the place of a number that is missing.
-pub(super) const EMPTY: u64 = u64::MAX;
 
 /// Each number once, ascending.
 pub(super) fn distinct<T: Copy + Ord>(numbers: &[T]) -> Vec<T> {

@@ -1,9 +1,9 @@
 //! The shape of a tree and the bytes of a bucket.
 //!
 //! A sealed bucket is `seal header | [left tag, right tag] | z slot headers | z payloads | tag`. A
-//! slot header is `block id | label | [PMMAC tag]`; an empty slot has [`Address::NONE`]. Buckets have Z
-//! slots. With leaf steps, buckets written as leaves may have fewer and are shorter accordingly
-//! (docs/decisions/0010-leaf-slots.md).
+//! slot header is `block id | label | [PMMAC tag]`; an empty slot has [`Address::NONE`]. Buckets
+//! have Z slots. With leaf steps, buckets written as leaves may have fewer and are shorter
+//! accordingly (docs/decisions/0010-leaf-slots.md).
 
 use super::bitset::SlotId;
 use crate::{Address, BucketId, Label, Level};

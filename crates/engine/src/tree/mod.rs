@@ -1,7 +1,7 @@
 //! Path ORAM with Freecursive's front end.
 //!
-//! The way of a request: [`TreeOram`] (front end: position map, PLB, PMMAC) asks its [`Backend`] for
-//! paths; the back end moves blocks between stash, cache and buckets.
+//! The way of a request: [`TreeOram`] (front end: position map, PLB, PMMAC) asks its [`Backend`]
+//! for paths; the back end moves blocks between stash, cache and buckets.
 
 mod backend;
 mod batch;

@@ -8,7 +8,6 @@
 use super::backend::Backend;
 use super::bitset::BitSet;
 use super::bucket_cache::Resident;
-use super::delta::EMPTY;
 use super::frontend::TreeOram;
 use super::geometry::{SlotHeader, buckets_in};
 use super::plb::PlbEntry;
@@ -25,6 +24,8 @@ use oblivio_crypto::TAG_BYTES;
 pub const STASH_BOUND: usize = 64;
 /// The padding of the backlog of group remaps, in entries.
 const BACKLOG_BOUND: usize = 512;
+/// In the place of a number that is missing.
+pub(super) const EMPTY: u64 = u64::MAX;
 /// For trees with leaf steps.
 pub(super) const STEPPED_VERSION: u64 = 3;
 /// For all other trees.

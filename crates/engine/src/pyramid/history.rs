@@ -1,0 +1,121 @@
+//! What a later session must know, to go on where this one was cut off.
+//!
+//! Everything that a pyramid shows follows from its keys and from these events, in their order. An
+//! [`Intent`] must be durable before its slots are read, a [`Settle`] before its asks are answered,
+//! a [`Merged`] after its table is stored and before the tables that it replaces are gone. A round
+//! that was cut off between the first two is read again, slot for slot ([`PyramidOram::resume`]):
+//! its labels were shown, so its blocks must move on. Its writes were not acknowledged and are
+//! dropped. A merge that was cut off begins again with the same slots.
+
+use super::ids::Name;
+use super::oram::{PyramidOram, Seed, Unsettled};
+use crate::{EngineError, Result};
+use oblivio_crypto::Attempt;
+
+/// A round of asks, before it reads anything.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Intent {
+    /// The seed of its draws.
+    pub seed: Seed,
+    /// Each ask's block, and whether it creates it.
+    pub asks: Vec<(Name, bool)>,
+}
+
+/// What the asks of a round left: each one's block, or none if it does not exist.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settle(pub Vec<Option<Vec<u8>>>);
+
+/// A merge, once its table is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Merged {
+    /// The number of its table's keys.
+    pub attempt: Attempt,
+    /// The content of blocks that went back to the stash.
+    pub left: Vec<Vec<u8>>,
+}
+
+/// One event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Before a round reads.
+    Intent(Intent),
+    /// After a round.
+    Settle(Settle),
+    /// After a merge.
+    Merged(Merged),
+}
+
+impl PyramidOram {
+    /// Shows the asks of a round, as many as fit before the next merge.
+    pub(super) fn show_round(&mut self, asks: Vec<(Name, bool)>) -> (Intent, Unsettled) {
+        let seed = self.draw_seed();
+        let unsettled = self.show_all(seed, asks);
+        (Intent { seed, asks: unsettled.asks.clone() }, unsettled)
+    }
+
+    fn show_all(&mut self, seed: Seed, mut asks: Vec<(Name, bool)>) -> Unsettled {
+        self.touched.clear();
+        asks.truncate(self.asks_left() as usize);
+        let mut shown = Vec::with_capacity(asks.len());
+        for (place, &(name, creates)) in asks.iter().enumerate() {
+            let Some(one) = self.show(name, creates, seed, place as u64) else { break };
+            shown.push(one);
+        }
+        asks.truncate(shown.len());
+        Unsettled { asks, shown }
+    }
+
+    /// What a round left, once it is served.
+    pub(super) fn settled(&self, asks: &[(Name, bool)]) -> Settle {
+        Settle(asks.iter().map(|(name, _)| self.stash.content(*name).cloned()).collect())
+    }
+
+    /// Repeats an event of an earlier session, without reading anything.
+    ///
+    /// # Errors
+    /// `State` for an event that cannot follow the ones before it.
+    pub fn replay(&mut self, event: Event) -> Result<()> {
+        self.expect_idle()?;
+        match event {
+            Event::Intent(Intent { seed, asks }) if self.unsettled.is_none() => {
+                let count = asks.len();
+                let unsettled = self.show_all(seed, asks);
+                if unsettled.asks.len() != count {
+                    return Err(EngineError::State("a round has too many asks"));
+                }
+                self.unsettled = Some(unsettled);
+                Ok(())
+            }
+            Event::Settle(Settle(contents)) => {
+                let unsettled = self.unsettled.take();
+                let Some(Unsettled { asks, .. }) =
+                    unsettled.filter(|unsettled| unsettled.asks.len() == contents.len())
+                else {
+                    return Err(EngineError::State("no such round was shown"));
+                };
+                for ((name, _), content) in asks.into_iter().zip(contents) {
+                    self.set_content(name, content)?;
+                }
+                Ok(())
+            }
+            Event::Merged(merged) if self.unsettled.is_none() => self.repeat_merge(merged),
+            _ => Err(EngineError::State("a round was not settled")),
+        }
+    }
+
+    fn set_content(&mut self, name: Name, content: Option<Vec<u8>>) -> Result<()> {
+        let Some(entry) = self.index.get(&name) else {
+            let absent = content.is_none();
+            return if absent { Ok(()) } else { Err(EngineError::State("an unknown block")) };
+        };
+        debug_assert_eq!(entry.at, None, "it was asked for");
+        match content {
+            Some(content) if content.len() != self.config.block_bytes => {
+                return Err(EngineError::State("a block has another length"));
+            }
+            Some(content) => self.stash.put(name, content),
+            None => drop(self.stash.drop_content(name)),
+        }
+        Ok(())
+    }
+}

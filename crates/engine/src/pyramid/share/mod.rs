@@ -1,0 +1,20 @@
+//! Many clients, one server that nobody trusts.
+//!
+//! Clients share only a key. One of them is the *scribe*: it puts all asks in order, reads what
+//! they show, answers them and merges. The others are *followers*: they seal their asks for it and
+//! open its answers. The server keeps records and tables, and adds up (exclusive or) the slots of
+//! an ask, so one slot comes back for each. What it sees is the list of these records.
+
+mod ask;
+mod follower;
+mod memory;
+mod records;
+mod scribe;
+
+pub use ask::Ask;
+pub use follower::Follower;
+pub use memory::{MemoryServer, Recorded, Reply};
+pub use records::{
+    AnswerRecord, AskRecord, Batch, Build, Duty, Seq, Session, Show, Switch, Tell, TurnRecord,
+};
+pub use scribe::Scribe;

@@ -1,0 +1,102 @@
+//! The records that clients and server exchange. The server sees all of them.
+
+use crate::pyramid::ids::{Height, Home, Partition, Spot};
+
+/// A client's time with a volume. The server sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Session(pub u64);
+
+/// The running number of an ask in its session, from 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Seq(pub u64);
+
+/// The running number of a batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Batch(pub u64);
+
+/// An ask: sealed for the scribe, of one length whatever it asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AskRecord {
+    /// Whose it is.
+    pub session: Session,
+    /// Its number there.
+    pub seq: Seq,
+    /// What it asks.
+    pub sealed: Vec<u8>,
+}
+
+/// An answer: sealed for its client, of one length whatever it says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AnswerRecord {
+    /// To whom.
+    pub session: Session,
+    /// To which ask.
+    pub seq: Seq,
+    /// What it says.
+    pub sealed: Vec<u8>,
+}
+
+/// The order of some asks, and the slots that each shows. The server gives the sum of each ask's
+/// slots back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Show {
+    /// Its number.
+    pub batch: Batch,
+    /// The asks in order, each with a slot of every table of one partition.
+    pub asks: Vec<(Session, Seq, Vec<Spot>)>,
+}
+
+/// The answers of a batch, in its order. The server delivers them together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tell {
+    /// The batch.
+    pub batch: Batch,
+    /// One for each ask.
+    pub answers: Vec<AnswerRecord>,
+}
+
+/// The slots that a merge reads. The server gives them back one after the other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TurnRecord {
+    /// Whose turn it is.
+    pub partition: Partition,
+    /// How high it merges.
+    pub height: Height,
+    /// As many of each table as it has places for blocks.
+    pub spots: Vec<Spot>,
+}
+
+/// A new table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Build {
+    /// Its place.
+    pub home: Home,
+    /// Its slots, one after the other.
+    pub sealed: Vec<u8>,
+}
+
+/// A new table takes the place of others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Switch {
+    /// The new one.
+    pub home: Home,
+    /// Those that are gone.
+    pub replaced: Vec<Home>,
+}
+
+/// What the scribe wants of the server next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Duty {
+    /// Nothing until an ask comes.
+    Wait,
+    /// Store this, and give the sum of each ask's slots to [`super::Scribe::shown`].
+    Show(Show),
+    /// Deliver these answers.
+    Tell(Tell),
+    /// Give these slots to [`super::Scribe::gathered`].
+    Turn(TurnRecord),
+    /// Store this table.
+    Build(Build),
+    /// Forget the tables that it replaces.
+    Switch(Switch),
+}

@@ -1,0 +1,189 @@
+//! The scribe: it puts asks in order, reads what they show, answers them, and merges.
+//!
+//! It is no proxy. Any client with the key can do it, and nothing of it is kept outside the server.
+
+use super::ask::{Ask, encode_answer, place};
+use super::records::{
+    AnswerRecord, AskRecord, Batch, Build, Duty, Seq, Session, Show, Switch, Tell, TurnRecord,
+};
+use crate::pyramid::ids::Name;
+use crate::pyramid::merge::{Made, Merge};
+use crate::pyramid::oram::{PyramidOram, Unsettled};
+use crate::{EngineError, Result};
+use oblivio_crypto::{Kind, Sealer};
+use std::collections::{BTreeMap, VecDeque};
+
+/// The most asks of a batch.
+const MOST: usize = 64;
+
+/// An ask that was opened.
+struct Open {
+    session: Session,
+    seq: Seq,
+    ask: Ask,
+}
+
+/// What the scribe waits for, or does next.
+enum Phase {
+    Next,
+    /// The sums of what these asks show.
+    Shown(Vec<Open>, Unsettled),
+    /// The slots of a merge.
+    Gathered(Merge),
+    /// A table to be used, now that it is stored.
+    Switch(Made),
+    Closed,
+}
+
+/// One client that serves all.
+pub struct Scribe {
+    oram: PyramidOram,
+    sealer: Sealer,
+    waiting: VecDeque<Open>,
+    /// The next ask of each session.
+    expected: BTreeMap<Session, Seq>,
+    batch: Batch,
+    /// What is to be sent before the next phase.
+    ready: VecDeque<Duty>,
+    phase: Phase,
+}
+
+impl Scribe {
+    /// The scribe of a volume. The sealer opens asks and seals answers.
+    pub fn new(oram: PyramidOram, sealer: Sealer) -> Self {
+        Self {
+            oram,
+            sealer,
+            waiting: VecDeque::new(),
+            expected: BTreeMap::new(),
+            batch: Batch(0),
+            ready: VecDeque::new(),
+            phase: Phase::Next,
+        }
+    }
+
+    /// The engine, to look at.
+    pub fn oram(&self) -> &PyramidOram {
+        &self.oram
+    }
+
+    /// Takes an ask. One that it had before is not carried out again.
+    ///
+    /// # Errors
+    /// `State` for an ask out of order, or that does not open: then it is not taken.
+    pub fn take(&mut self, record: &AskRecord) -> Result<()> {
+        let AskRecord { session, seq, sealed } = record;
+        let expected = self.expected.get(session).copied().unwrap_or_default();
+        if *seq < expected {
+            return Ok(());
+        }
+        if *seq != expected {
+            return Err(EngineError::State("an ask before this one is missing"));
+        }
+        let place = place(self.oram.volume, Kind::Ask, *session, *seq);
+        let plain = self.sealer.open_vec(&place, sealed);
+        let plain = plain.map_err(|_| EngineError::State("an ask does not open"))?;
+        let ask = Ask::decode(&plain).ok_or(EngineError::State("an ask does not parse"))?;
+        self.expected.insert(*session, Seq(seq.0 + 1));
+        self.waiting.push_back(Open { session: *session, seq: *seq, ask });
+        Ok(())
+    }
+
+    /// What to do next. Another call confirms that the last duty was done.
+    ///
+    /// # Errors
+    /// `Closed` after an error; `Invalid` while a duty's result is missing.
+    pub fn duty(&mut self) -> Result<Duty> {
+        if let Some(duty) = self.ready.pop_front() {
+            return Ok(duty);
+        }
+        match std::mem::replace(&mut self.phase, Phase::Closed) {
+            Phase::Next => {}
+            Phase::Switch(made) => {
+                self.phase = Phase::Next;
+                let (home, replaced) = (made.home, made.replaced());
+                self.oram.switch(made);
+                return Ok(Duty::Switch(Switch { home, replaced }));
+            }
+            Phase::Closed => return Err(EngineError::Closed),
+            waits => {
+                self.phase = waits;
+                return Err(EngineError::Invalid("the server's reply is missing".into()));
+            }
+        }
+        self.phase = Phase::Next;
+        if let Some(merge) = self.oram.due() {
+            let (partition, height) = (merge.partition, merge.height);
+            let spots = merge.spots().collect();
+            self.phase = Phase::Gathered(merge);
+            return Ok(Duty::Turn(TurnRecord { partition, height, spots }));
+        }
+        if self.waiting.is_empty() {
+            return Ok(Duty::Wait);
+        }
+        Ok(Duty::Show(self.show()))
+    }
+
+    /// Shows asks until the next turn, or until a table was read too often.
+    fn show(&mut self) -> Show {
+        let asks = self.waiting.iter().take(MOST);
+        let asks: Vec<(Name, bool)> =
+            asks.map(|open| (open.ask.name, open.ask.operation.action.creates())).collect();
+        let (_, round) = self.oram.show_round(asks);
+        let opens: Vec<Open> = self.waiting.drain(..round.asks.len()).collect();
+        self.batch.0 += 1;
+        let shown = opens.iter().zip(&round.shown);
+        let asks = shown.map(|(open, shown)| (open.session, open.seq, shown.spots.clone()));
+        let show = Show { batch: self.batch, asks: asks.collect() };
+        self.phase = Phase::Shown(opens, round);
+        show
+    }
+
+    /// Takes the sum of each ask's slots.
+    ///
+    /// # Errors
+    /// `TamperedTable` if any bit of any slot was changed; then no answer is given.
+    pub fn shown(&mut self, sums: Vec<Vec<u8>>) -> Result<()> {
+        let Phase::Shown(opens, round) = std::mem::replace(&mut self.phase, Phase::Closed) else {
+            return Err(EngineError::Invalid("nothing was shown".into()));
+        };
+        if sums.len() != opens.len() {
+            return Err(EngineError::State("the server gave another number of slots"));
+        }
+        // All are checked before any is answered.
+        for ((open, shown), mut sum) in opens.iter().zip(&round.shown).zip(sums) {
+            let found = self.oram.open_sum(open.ask.name, shown, &mut sum)?;
+            self.oram.keep(found);
+        }
+        let mut answers = Vec::with_capacity(opens.len());
+        for Open { session, seq, ask } in opens {
+            let answer = self.oram.serve_operation(ask.name, &ask.operation);
+            let plain = encode_answer(&answer, self.oram.config.block_bytes);
+            let place = place(self.oram.volume, Kind::Answer, session, seq);
+            let sealed = self.sealer.seal_vec(&place, &plain)?;
+            answers.push(AnswerRecord { session, seq, sealed });
+        }
+        self.ready.push_back(Duty::Tell(Tell { batch: self.batch, answers }));
+        self.phase = Phase::Next;
+        Ok(())
+    }
+
+    /// Takes the slots of a merge, one after the other.
+    ///
+    /// # Errors
+    /// `TamperedTable` if a slot is not what was sealed there.
+    pub fn gathered(&mut self, mut slots: Vec<u8>) -> Result<()> {
+        let Phase::Gathered(mut merge) = std::mem::replace(&mut self.phase, Phase::Closed) else {
+            return Err(EngineError::Invalid("no merge is under way".into()));
+        };
+        if slots.len() != merge.spots().count() * self.oram.config.slot_bytes() {
+            return Err(EngineError::State("the server gave another number of slots"));
+        }
+        self.oram.gather(&mut merge, &mut slots)?;
+        let mut made = self.oram.make(merge)?;
+        let sealed = std::mem::take(&mut made.sealed);
+        self.ready.push_back(Duty::Build(Build { home: made.home, sealed }));
+        self.phase = Phase::Switch(made);
+        Ok(())
+    }
+}
