@@ -5,9 +5,10 @@ mod pyramid_paper_run;
 
 use oblivio_engine::pyramid::paper::bloom_filter::FilterRule;
 use oblivio_engine::pyramid::paper::{
-    Construct, Generation, Handled, Height, LevelId, Operation, PaperConfig, QueryNumber, Reply,
-    Request,
+    Construct, Cost, Generation, Handled, Height, LevelId, Operation, PaperConfig, Query,
+    QueryNumber, Reply, Request,
 };
+use oblivio_testkit::Dice;
 use proptest::prelude::*;
 use pyramid_paper_run::faults::Fault;
 use pyramid_paper_run::{BYTES, Habits, World, audit, config, item};
@@ -223,4 +224,83 @@ fn planted_faults_are_found() {
     breach(Fault::StopsAfterHit, "items of other levels");
     let (breaches, alarms) = findings(Fault::FrontFakes, 400, 1);
     assert!(breaches.is_empty() && alarms.len() == 4, "{breaches:?} {alarms:?}");
+}
+
+/// The closed form of the cost is that of a trace, to the byte.
+#[test]
+fn the_cost_is_that_of_a_trace() {
+    for (log, heights) in [(1, 3), (4, 3), (2, 1), (8, 2)] {
+        let config = config(log, heights, BYTES);
+        let cost = Cost::of(&config);
+        let mut world = World::new(config, 3, habits(&config, 30, 0), 1);
+        // The third cycle, when every level is there; all heights change at its ends.
+        world.run(3 * cost.queries - log);
+        world.server.take_trace();
+        world.run(4 * cost.queries - log);
+        let (online, construction) = audit::bytes(world.server.trace());
+        assert_eq!((online, construction), (cost.online, cost.construction), "{log} {heights}");
+    }
+}
+
+/// A server that replies nonsense gets errors, never a panic, and never a wrong answer.
+#[test]
+fn replies_that_do_not_fit_are_refused() {
+    let config = config(4, 3, BYTES);
+    let mut world = World::new(config, 2, habits(&config, 0, 0), 1);
+    world.run(61);
+    let id = world.done[&QueryNumber(7)].id;
+    let (mut refused, mut whole) = (0, 0);
+    for case in 0..2000 {
+        let mut world_server = world.server.clone();
+        let member = &mut world.members[case % 2];
+        let mut query = Query::new(member, id, Operation::Read).expect("valid");
+        let outcome = loop {
+            let request = query.request(member).expect("seals").expect("not over");
+            let Handled::Now(reply) = world_server.handle(member.me(), request) else {
+                panic!("nothing to wait for")
+            };
+            let (reply, damaged) = damage(reply, &mut world.dice);
+            match query.reply(member, reply) {
+                Ok(None) => whole += u64::from(damaged),
+                Ok(Some(answer)) => break Ok(answer.before),
+                Err(error) => break Err(error),
+            }
+        };
+        match outcome {
+            Err(_) => refused += 1,
+            Ok(before) => assert_eq!(before, world.value(id)),
+        }
+    }
+    // Damage to a fake's segments and slots goes unseen: a query does not open them.
+    assert!(refused > 500 && whole > 100, "{refused} {whole}");
+}
+
+/// A reply, in one of eight cases with something missing, doubled or changed.
+fn damage(mut reply: Reply, dice: &mut Dice) -> (Reply, bool) {
+    if dice.below(8) > 0 {
+        return (reply, false);
+    }
+    let hurt = |object: &mut Vec<u8>, dice: &mut Dice| match dice.below(2) {
+        0 => object.truncate(object.len() / 2),
+        _ => object.iter_mut().for_each(|byte| *byte ^= 1),
+    };
+    match &mut reply {
+        Reply::Log(number, _) if dice.percent(30) => number.0 += dice.below(9),
+        Reply::Log(_, entries) | Reply::Results(entries, _) if dice.percent(50) => {
+            drop(entries.pop());
+        }
+        Reply::Log(_, entries) | Reply::Results(entries, _) => {
+            entries.iter_mut().for_each(|entry| hurt(entry, dice));
+        }
+        Reply::Walked(segments, _) if dice.percent(30) => {
+            segments.iter_mut().flatten().for_each(|segment| hurt(segment, dice));
+        }
+        Reply::Walked(segments, _) if dice.percent(30) => drop(segments.pop()),
+        Reply::Walked(_, items) if dice.percent(50) => {
+            items.iter_mut().flatten().for_each(|item| hurt(item, dice));
+        }
+        Reply::Walked(_, items) => items.iter_mut().for_each(|item| *item = None),
+        _ => reply = Reply::Done,
+    }
+    (reply, true)
 }

@@ -173,6 +173,21 @@ pub fn constructions(trace: &[Record]) -> BTreeMap<LevelId, Vec<(View, usize, us
     made
 }
 
+/// Bytes of queries and bytes of constructions, numbers of requests and of terms left out.
+pub fn bytes(trace: &[Record]) -> (u64, u64) {
+    let (mut online, mut construction) = (0, 0);
+    for record in trace {
+        match record.view {
+            View::Build(what, ..) if what.starts_with("read") => construction += record.down,
+            View::Build(..) => construction += record.up,
+            View::ReadLogs(_) => construction += record.down,
+            View::Claim(..) | View::Switch(_) => {}
+            _ => online += record.up + record.down,
+        }
+    }
+    (online as u64, construction as u64)
+}
+
 /// Buckets of segments in the test of positions.
 const BUCKETS: usize = 16;
 /// Chi-square of 15 degrees, exceeded by chance once in a million.

@@ -327,6 +327,12 @@ impl World {
         }
     }
 
+    /// What a block holds after all queries.
+    pub fn value(&self, id: ItemId) -> Block {
+        let of_id = self.done.values().filter(|done| done.id == id);
+        of_id.filter_map(|done| done.wrote.clone()).next_back()
+    }
+
     /// Every answer is that of a plain map that takes the queries in the order of their numbers.
     pub fn check_answers(&self) {
         let mut map: BTreeMap<ItemId, Vec<u8>> = BTreeMap::new();

@@ -19,6 +19,7 @@ pub mod bloom_filter;
 mod client;
 mod config;
 mod construct;
+mod cost;
 mod delete_log;
 mod error;
 mod ids;
@@ -40,6 +41,7 @@ mod trace;
 pub use client::{Answer, Operation, Query};
 pub use config::{LAMBDA_SQUARED, PaperConfig, Sorting};
 pub use construct::{Construct, slot_bytes, weight};
+pub use cost::Cost;
 pub use error::{PaperError, Result};
 pub use ids::{
     ClientId, FakeNumber, Generation, Height, ITEM_ID_BYTES, ItemId, LevelId, OpaqueId, Period,

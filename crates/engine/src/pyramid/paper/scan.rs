@@ -206,3 +206,87 @@ fn positions(
     };
     at.into_iter().map(|at| segment_sort::position(at, id.is_some())).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pyramid::paper::bloom_filter::FilterRule;
+    use crate::pyramid::paper::ids::{Generation, Height, ITEM_ID_BYTES};
+    use oblivio_crypto::VolumeId;
+    use std::collections::BTreeSet;
+
+    /// Large enough that the lag is a small part of the scan.
+    fn config(chunk: usize) -> PaperConfig {
+        let mut config = PaperConfig::new(VolumeId([0; 16]), 1 << 9, 5, 0).expect("valid");
+        config.sorting.chunk = chunk;
+        config.filter = FilterRule { hashes: 1, bits_per_item: 8 };
+        config
+    }
+
+    fn target(height: u32, generation: u64, star: bool) -> LevelId {
+        LevelId { height: Height(height), generation: Generation(generation), star }
+    }
+
+    /// Scans sources that hold `items` in all, `first` of them in the first; items and fakes are
+    /// mixed by their names. Returns the slots made, the positions that set something, and the most
+    /// items that ever waited.
+    fn run(target: LevelId, items: u64, first: u64) -> Result<(u64, u64, usize), Stop> {
+        let (config, prf) = (config(16), Prf::from_seed(1));
+        let mut scan = Scan::new(&config, target);
+        let sources = config.schedule.sources(target);
+        let mut levels = Vec::new();
+        for (at, source) in sources.iter().enumerate() {
+            let entries = 2 * config.schedule.items(source.height);
+            let here = if at == 0 { 0..first } else { first..items };
+            let mut slots: Vec<_> = here
+                .map(|number| {
+                    let mut id = [0; ITEM_ID_BYTES];
+                    id[..8].copy_from_slice(&number.to_le_bytes());
+                    Slot::Item(ItemId(id), Some(Vec::new()))
+                })
+                .collect();
+            let fakes = 0..entries - slots.len() as u64;
+            slots.extend(fakes.map(|number| Slot::Fake(FakeNumber(number))));
+            slots.sort_by_key(|slot| slot_element(&prf, *source, slot, 0).key);
+            levels.push((*source, slots));
+        }
+        let (mut names, mut sets, mut waited) = (BTreeSet::new(), 0, 0);
+        while let Some((level, span)) = scan.next_read() {
+            let slots = levels.iter().find(|(of, _)| *of == level).map(|(_, slots)| slots);
+            let slots = &slots.expect("a source")[span.from as usize..][..span.count as usize];
+            for slot in slots {
+                let made = scan.take(&prf, slot.clone())?;
+                names.extend(made.slots.iter().map(|element| element.key));
+                sets += made.positions.iter().filter(|it| it.payload[2] == 1).count() as u64;
+                waited = waited.max(scan.ids.waiting.len()).max(scan.slots.waiting.len());
+            }
+        }
+        assert!(scan.is_over());
+        assert_eq!(names.len() as u64, config.schedule.entries(target));
+        Ok((names.len() as u64, sets, waited))
+    }
+
+    /// Full levels leave no slot to spare, at every height and in the bottom, which reads 4n slots
+    /// and makes 3n; and whatever the shares of the two sources are.
+    #[test]
+    fn full_levels_come_out_at_the_pace() {
+        let room = |target: LevelId| config(16).schedule.items(target.height);
+        let (star, below, sink) = (target(3, 4, true), target(4, 1, false), target(4, 3, true));
+        // The share of all items that the first source has, in quarters.
+        for (target, quarters) in
+            [(star, 4), (below, 2), (target(4, 2, true), 4), (sink, 1), (sink, 2), (sink, 4)]
+        {
+            let all = room(target);
+            let (_, sets, waited) = run(target, all, all * quarters / 4).expect("even enough");
+            assert_eq!(sets, all, "every item has its position");
+            assert!(waited as u64 <= all / 4, "{waited} of {all} waited");
+        }
+    }
+
+    #[test]
+    fn one_item_too_many_is_refused() {
+        let target = target(4, 3, true);
+        let all = config(16).schedule.items(target.height);
+        assert_eq!(run(target, all + 1, all).map(|_| ()), Err(Stop::Full));
+    }
+}
