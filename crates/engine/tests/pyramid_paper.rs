@@ -207,6 +207,18 @@ fn honest_runs_raise_no_alarm() {
     }
 }
 
+/// Large enough that the lags are a small part of each pass, so that all streams run at their pace;
+/// through two generations of the bottom. The design reckons with 12 slots stored for each block.
+#[test]
+fn a_large_pyramid_runs_at_its_pace() {
+    let mut config = config(16, 7, BYTES);
+    (config.sorting.run, config.sorting.chunk) = (128, 32);
+    let blocks = config.schedule.items(config.schedule.bottom());
+    let world = checked(config, 4, habits(&config, 10, 0), 3 * blocks - 16, 1);
+    let stored = world.most_slots / blocks;
+    assert!(stored <= 20, "{stored} slots for each block");
+}
+
 /// Each planted fault gives right answers and is found on the trace alone.
 #[test]
 fn planted_faults_are_found() {

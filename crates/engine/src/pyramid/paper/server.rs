@@ -184,7 +184,12 @@ impl Server {
                 Ok(Reply::Done)
             }
             Request::WriteSlots(level, term, slots) => {
-                self.target(level, term)?.slots.extend(slots);
+                let entries = self.schedule.entries(level);
+                let stored = self.target(level, term)?;
+                stored.slots.extend(slots);
+                if stored.slots.len() as u64 == entries {
+                    self.lists.retain(|list, _| list.target != level || list.positions);
+                }
                 Ok(Reply::Done)
             }
             Request::WriteFilter(level, term, segments) => {
