@@ -96,6 +96,45 @@ fn a_client_may_die_at_any_step() {
     }
 }
 
+/// E1: a result is told only when all earlier ones are there, whoever needs them or not.
+#[test]
+fn results_come_in_order() {
+    let config = config(4, 3, BYTES);
+    let trips = config.schedule.height_count() + 3;
+    let mut world = World::new(config, 2, habits(&config, 0, 0), 5);
+    world.run(60);
+    world.start(0, item(0), Operation::Read);
+    world.start(1, item(1), Operation::Read);
+    world.trip(0, false);
+    (0..trips + 3).for_each(|_| world.trip(1, false));
+    assert_eq!(world.running.len(), 2, "the second waits");
+    assert_eq!(world.server.unfinished(), [QueryNumber(60)]);
+    (0..trips - 1).for_each(|_| world.trip(0, false));
+    assert_eq!(world.running.len(), 1, "the first does not");
+    world.trip(0, false);
+    assert!(world.running.is_empty());
+    world.check_answers();
+}
+
+/// A client that was taken for dead gets to know that its write was not done.
+#[test]
+fn a_slow_client_is_overtaken() {
+    let config = config(4, 3, BYTES);
+    let trips = config.schedule.height_count() + 3;
+    let mut world = World::new(config, 2, habits(&config, 0, 0), 5);
+    world.run(60);
+    world.start(0, item(0), Operation::Write(vec![9; BYTES]));
+    (0..trips - 1).for_each(|_| world.trip(0, false));
+    world.adopt(1, QueryNumber(60));
+    (0..trips).for_each(|_| world.trip(1, false));
+    assert_eq!((world.running.len(), world.overtaken), (1, 0));
+    world.trip(0, false);
+    assert_eq!((world.running.len(), world.overtaken), (0, 1));
+    assert_ne!(world.value(item(0)), Some(vec![9; BYTES]));
+    world.check_answers();
+    assert_eq!(audit::check(&config, world.server.trace()), Vec::<String>::new());
+}
+
 /// The design's `log2(n/c) + 4`; the audit counts the trips of every query.
 #[test]
 fn a_query_makes_log2_n_over_c_plus_4_trips() {
@@ -208,7 +247,8 @@ fn honest_runs_raise_no_alarm() {
 }
 
 /// Large enough that the lags are a small part of each pass, so that all streams run at their pace;
-/// through two generations of the bottom. The design reckons with 12 slots stored for each block.
+/// through two generations of the bottom. The design reckons with 12 slots stored for each block;
+/// here a sort keeps the list that it reads until its last pass is done.
 #[test]
 fn a_large_pyramid_runs_at_its_pace() {
     let mut config = config(16, 7, BYTES);
@@ -216,7 +256,7 @@ fn a_large_pyramid_runs_at_its_pace() {
     let blocks = config.schedule.items(config.schedule.bottom());
     let world = checked(config, 4, habits(&config, 10, 0), 3 * blocks - 16, 1);
     let stored = world.most_slots / blocks;
-    assert!(stored <= 20, "{stored} slots for each block");
+    assert!(stored <= 17, "{stored} slots for each block");
 }
 
 /// Each planted fault gives right answers and is found on the trace alone.

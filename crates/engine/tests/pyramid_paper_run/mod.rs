@@ -84,6 +84,8 @@ pub struct World {
     pub dice: Dice,
     pub habits: Habits,
     pub deaths: u64,
+    /// Clients whose query another one finished first.
+    pub overtaken: u64,
     pub most_slots: u64,
     pub line: faults::Line,
     writes: u64,
@@ -103,6 +105,7 @@ impl World {
             dice: Dice::new(seed),
             habits,
             deaths: 0,
+            overtaken: 0,
             most_slots: 0,
             line: faults::Line::new(habits.fault),
             writes: 0,
@@ -217,7 +220,10 @@ impl World {
             Handled::Now(reply) => match query.reply(member, reply) {
                 Ok(Some(answer)) => self.answer(at, answer),
                 Ok(None) => {}
-                Err(PaperError::Overtaken) => drop(self.running.swap_remove(at)),
+                Err(PaperError::Overtaken) => {
+                    self.running.swap_remove(at);
+                    self.overtaken += 1;
+                }
                 Err(error) => panic!("{error}"),
             },
             Handled::Later(later) => *ticket = Some(later),

@@ -39,6 +39,12 @@ enum Output {
     Filter(Vec<Segment>),
 }
 
+impl Output {
+    fn list(list: ListId, part: &[Element]) -> Self {
+        Self::List(list, part.to_vec())
+    }
+}
+
 /// The reply that is due.
 #[derive(Debug)]
 enum Due {
@@ -251,8 +257,7 @@ impl Construct {
                 let list = ListId { target: self.target, positions, pass: 0 };
                 let sort = if positions { &mut self.positions } else { &mut self.slots };
                 for run in elements.into_iter().filter_map(|element| sort.feed(element)) {
-                    let parts = run.chunks(chunk).map(|part| Output::List(list, part.to_vec()));
-                    self.output.extend(parts);
+                    self.output.extend(run.chunks(chunk).map(|part| Output::list(list, part)));
                 }
             }
             self.feed_numbers(member);
@@ -270,8 +275,7 @@ impl Construct {
         let segments = member.config().filter_of(self.target).segments;
         for number in segment_sort::spread(segments).map(segment_sort::number) {
             if let Some(run) = self.positions.feed(number) {
-                let parts = run.chunks(chunk).map(|part| Output::List(list, part.to_vec()));
-                self.output.extend(parts);
+                self.output.extend(run.chunks(chunk).map(|part| Output::list(list, part)));
             }
         }
     }

@@ -20,7 +20,7 @@ pub enum PaperError {
     #[error("the filter of {0:?} named an item that is not there")]
     FalsePositive(LevelId),
     /// A bounded buffer ran over or dry. The pace is public and must not change, so the work stops
-    /// (the paper's [20]; the bounds stand with each buffer).
+    /// (the bounds stand with each buffer).
     #[error("a buffer of the construction of {0:?} {1}")]
     Buffer(LevelId, &'static str),
     /// More different blocks than the volume holds.

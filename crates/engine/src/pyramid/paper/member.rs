@@ -50,27 +50,20 @@ impl Member {
         next
     }
 
-    fn seal(&mut self, at: (Kind, u64, u64), plaintext: &[u8]) -> Result<Sealed> {
-        Ok(self.sealer.seal_vec(&place(&self.config, at), plaintext)?)
-    }
-
-    fn open(&mut self, at: (Kind, u64, u64), sealed: &[u8]) -> Result<Vec<u8>> {
-        Ok(self.sealer.open_vec(&place(&self.config, at), sealed)?)
-    }
-
     /// Seals an object of this place.
     pub(super) fn seal_at(&mut self, at: At, plaintext: &[u8]) -> Result<Sealed> {
-        self.seal(at.parts(), plaintext)
+        Ok(self.sealer.seal_vec(&self.place(at), plaintext)?)
     }
 
     /// Opens an object of this place.
     pub(super) fn open_at(&mut self, at: At, sealed: &[u8]) -> Result<Vec<u8>> {
-        self.open(at.parts(), sealed)
+        Ok(self.sealer.open_vec(&self.place(at), sealed)?)
     }
-}
 
-fn place(config: &PaperConfig, (kind, index, version): (Kind, u64, u64)) -> Place {
-    Place { volume: config.volume, kind, index, version }
+    fn place(&self, at: At) -> Place {
+        let (kind, index, version) = at.parts();
+        Place { volume: self.config.volume, kind, index, version }
+    }
 }
 
 /// The place of a sealed object, which it is bound to.

@@ -1,5 +1,5 @@
-//! Oblivious merge sort (the paper's [20]): pairs of runs are read at an even pace, and one element
-//! is written for each that was read.
+//! Oblivious merge sort (the paper's reference 20): pairs of runs are read at an even pace, and one
+//! element is written for each that was read.
 //!
 //! If each run is a random sample of both, the heads of the runs stay near each other, and a buffer
 //! of lambda * sqrt(m) elements for m in both suffices but with probability 2 * exp(-2 * lambda^2).

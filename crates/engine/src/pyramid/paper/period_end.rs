@@ -1,7 +1,13 @@
 //! The end of a period (§5.2, Figure 4): the logs become the top level, and the next period begins.
 //!
-//! Queries wait meanwhile; the paper leaves the de-amortization of the top as future work (a
-//! rotating log). The top is small: a client holds it in memory.
+//! Queries wait meanwhile. The top is small: a client holds it in memory.
+//!
+//! The paper leaves a rotating log as future work: a second log takes queries while the first
+//! becomes the top. It is not here, because reading both logs is not enough. A read that collides
+//! with the older log only has no value when it writes its result, yet its id stands in the newer
+//! log; a query of the next period, which no longer reads the older one, would look for it there.
+//! So a query would have to read the ids of three logs, or to know the older results one trip
+//! before it writes its own.
 
 use super::bloom_filter::Segment;
 use super::config::PaperConfig;

@@ -49,26 +49,26 @@ impl View {
 
     /// The view of a request; `None` if only the reply shows it.
     pub(super) fn of(request: &Request) -> Option<Self> {
-        let build = |what, target, from, count| Some(Self::Build(what, target, from, count as u64));
+        let build = |what, target, from, count| Some(Self::Build(what, target, from, count));
         match request {
             Request::Append(_) | Request::Claim(_) => None,
             Request::Adopt(query) => Some(Self::Adopt(*query)),
             Request::Walk(walk) => Some(Self::Walk(walk.clone())),
             Request::Finish { query, deletion, .. } => Some(Self::Finish(*query, *deletion)),
-            Request::ReadLevel(level, span) => {
-                build("read level", *level, span.from, span.count as usize)
-            }
+            Request::ReadLevel(level, span) => build("read level", *level, span.from, span.count),
             Request::ReadList(list, spans) => {
                 let count: u64 = spans.iter().map(|span| span.count).sum();
                 let from = spans.first().map_or(0, |span| span.from);
-                build("read list", list.target, from, count as usize)
+                build("read list", list.target, from, count)
             }
             Request::WriteList(list, _, elements) => {
-                build("write list", list.target, u64::from(list.pass), elements.len())
+                build("write list", list.target, u64::from(list.pass), elements.len() as u64)
             }
-            Request::WriteSlots(level, _, slots) => build("write slots", *level, 0, slots.len()),
+            Request::WriteSlots(level, _, slots) => {
+                build("write slots", *level, 0, slots.len() as u64)
+            }
             Request::WriteFilter(level, _, segments) => {
-                build("write filter", *level, 0, segments.len())
+                build("write filter", *level, 0, segments.len() as u64)
             }
             Request::ReadLogs(period) => Some(Self::ReadLogs(*period)),
             Request::Switch(period) => Some(Self::Switch(*period)),
