@@ -84,7 +84,7 @@ nbd-kills times="100":
 nbd-strangers strangers="500" tries="50":
     OBLIVIO_STRANGERS={{strangers}} OBLIVIO_TRIES={{tries}} cargo test --release -p oblivio-serve --lib strangers -- --nocapture --test-threads 1
 
-# One table of docs/benchmarks.md: engine, profile, growth, stash, integrity, figure7, files, sweep,
+# One table of docs/benchmarks.md: engine, profile, pyramid, growth, stash, integrity, figure7, files, sweep,
 # breathe, mounted, latency.
 # Two of docs/sequential.md: `just lab sequential cost`, speed.
 # Those of docs/sequential-disk.md: disk, own-code, ageing, table1, figure7, seeks.

@@ -33,6 +33,8 @@ pub enum Kind {
     Ask = 11,
     /// The scribe's answer.
     Answer = 12,
+    /// A record of a shared volume's history.
+    History = 13,
     /// An entry of the query log of the `paper` construction.
     PaperQuery = 32,
     /// An entry of its result log.

@@ -27,6 +27,9 @@ pub enum EngineError {
         /// The check that failed.
         reason: &'static str,
     },
+    /// The server shows an old history, or another one than to somebody else.
+    #[error("the server shows an old state, or another one than to another client")]
+    Forked,
     /// A slot of a pyramid's table differs from what was sealed there.
     #[error("table {table}: {reason}")]
     TamperedTable {

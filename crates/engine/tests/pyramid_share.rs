@@ -3,12 +3,12 @@
 
 use oblivio_crypto::{SealRoot, Sealer, SeededEntropy, VolumeId};
 use oblivio_engine::pyramid::share::{
-    Ask, Duty, Follower, MemoryServer, Recorded, Reply, Scribe, Seq, Session,
+    Ask, Duty, Follower, MemoryServer, Recorded, Reply, Scribe, Seq, Session, Term,
 };
 use oblivio_engine::pyramid::{
-    Home, Name, Operation, PyramidConfig, PyramidKeys, PyramidOram, Slot,
+    Height, Home, Name, Operation, Partition, PyramidConfig, PyramidKeys, PyramidOram, Slot, Spot,
 };
-use oblivio_engine::{Action, BlockAnswer, BlockId, EngineError, Result};
+use oblivio_engine::{Action, BlockAnswer, BlockId, EngineError};
 use oblivio_testkit::SplitMix64;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,9 +19,20 @@ fn sealer(seed: u64) -> Sealer {
     Sealer::new(SealRoot::from_seed(5), Box::new(SeededEntropy::new(seed)))
 }
 
+/// An engine with the volume's keys. Its randomness differs from scribe to scribe.
+fn oram(config: PyramidConfig, seed: u64, scribe: u64) -> PyramidOram {
+    let keys = PyramidKeys::from_seed(seed).with_entropy(seed << 20 | scribe);
+    PyramidOram::new(config, keys).expect("sound")
+}
+
 /// A volume with its clients.
 struct World {
     scribe: Scribe,
+    term: Term,
+    seed: u64,
+    /// Scribes so far.
+    scribes: u64,
+    config: PyramidConfig,
     server: MemoryServer,
     clients: Vec<Follower>,
     /// Each client's open asks.
@@ -33,15 +44,29 @@ struct World {
 impl World {
     fn new(log_blocks: u32, clients: u64, seed: u64) -> Self {
         let config = PyramidConfig::new(BYTES, 1 << log_blocks, BYTES << (log_blocks - 2));
-        let oram = PyramidOram::new(config, PyramidKeys::from_seed(seed)).expect("sound");
         let client = |n| Follower::new(Session(n), VOLUME, BYTES, sealer(100 + n));
+        let mut server = MemoryServer::new(config.slot_bytes());
         Self {
-            scribe: Scribe::new(oram, sealer(1)),
-            server: MemoryServer::new(config.slot_bytes()),
+            scribe: Scribe::new(oram(config, seed, 0), sealer(1)),
+            term: server.claim(),
+            server,
+            seed,
+            scribes: 1,
+            config,
             clients: (0..clients).map(client).collect(),
             open: BTreeMap::new(),
             answers: BTreeMap::new(),
         }
+    }
+
+    /// The scribe is gone, and another client takes its place.
+    fn kill(&mut self) -> Result<(), EngineError> {
+        let oram = oram(self.config, self.seed, self.scribes);
+        self.scribes += 1;
+        self.term = self.server.claim();
+        let history = self.server.history.clone();
+        self.scribe = Scribe::take_over(oram, sealer(1000 + self.scribes), &history)?;
+        Ok(())
     }
 
     fn ask(&mut self, client: usize, ask: Ask) {
@@ -51,7 +76,7 @@ impl World {
     }
 
     /// One duty of the scribe; false when it waits.
-    fn step(&mut self) -> Result<bool> {
+    fn step(&mut self) -> Result<bool, EngineError> {
         for record in self.server.asks() {
             self.scribe.take(&record)?;
         }
@@ -59,7 +84,7 @@ impl World {
         if duty == Duty::Wait {
             return Ok(false);
         }
-        match self.server.carry_out(duty)? {
+        match self.server.carry_out(self.term, duty)? {
             Reply::Done => {}
             Reply::Sums(sums) => self.scribe.shown(sums)?,
             Reply::Slots(slots) => self.scribe.gathered(slots)?,
@@ -67,7 +92,7 @@ impl World {
         Ok(true)
     }
 
-    fn settle(&mut self) -> Result<()> {
+    fn settle(&mut self) -> Result<(), EngineError> {
         while self.step()? {}
         for (number, client) in self.clients.iter_mut().enumerate() {
             let session = Session(number as u64);
@@ -116,9 +141,13 @@ fn expected(model: &mut BTreeMap<Name, Vec<u8>>, ask: &Ask) -> BlockAnswer {
 /// Answers of a plain map to all asks, in the order in which the server was told them.
 fn replay(world: &World) -> BTreeMap<Session, Vec<(Seq, BlockAnswer)>> {
     let (mut model, mut answers) = (BTreeMap::new(), BTreeMap::new());
+    let mut carried_out = BTreeSet::new();
     for recorded in &world.server.trace {
         let Recorded::Show(asks) = recorded else { continue };
         for (session, seq, _) in asks {
+            if !carried_out.insert((*session, *seq)) {
+                continue;
+            }
             let answer = expected(&mut model, &world.open[&(*session, *seq)]);
             answers.entry(*session).or_insert_with(Vec::new).push((*seq, answer));
         }
@@ -126,49 +155,98 @@ fn replay(world: &World) -> BTreeMap<Session, Vec<(Seq, BlockAnswer)>> {
     answers
 }
 
-/// What must hold of every list of records: S1, S2 and S7 of the design.
-fn check(trace: &[Recorded], config: &PyramidConfig) {
-    let mut read: BTreeMap<Home, BTreeSet<Slot>> = BTreeMap::new();
-    // Of each table that lives, the partition, once an ask or a merge showed it.
-    let mut shown = Vec::new();
-    let lengths = trace.iter().filter_map(|recorded| match recorded {
-        Recorded::Ask(_, _, bytes) => Some(*bytes),
-        _ => None,
-    });
-    assert!(lengths.collect::<BTreeSet<_>>().len() <= 1, "asks of one length");
-    for recorded in trace {
+/// What is public of the tables that live.
+#[derive(Default)]
+struct Public {
+    /// Each table's partition, its height, and the slots of it that were read.
+    tables: BTreeMap<Home, (Partition, Height, BTreeSet<Slot>)>,
+    /// The batch that was shown and not told.
+    shown: Vec<(Session, Seq, Vec<Spot>)>,
+    /// The merge under way, and its slots.
+    turn: Option<(Partition, Height, Vec<Spot>)>,
+}
+
+/// What must hold of every list of records: S1, S2 and S7 of the design. The first record that
+/// breaks a rule, and which.
+fn broken(trace: &[Recorded], config: &PyramidConfig) -> Option<(usize, &'static str)> {
+    let mut public = Public::default();
+    trace
+        .iter()
+        .enumerate()
+        .find_map(|(at, recorded)| public.follow(recorded, config).err().map(|rule| (at, rule)))
+}
+
+fn must(holds: bool, rule: &'static str) -> Result<(), &'static str> {
+    if holds { Ok(()) } else { Err(rule) }
+}
+
+impl Public {
+    fn follow(&mut self, recorded: &Recorded, config: &PyramidConfig) -> Result<(), &'static str> {
         match recorded {
+            Recorded::Ask(..) => {}
             Recorded::Show(asks) => {
-                for (_, _, spots) in asks {
-                    let homes: BTreeSet<_> = spots.iter().map(|spot| spot.home).collect();
-                    assert_eq!(homes.len(), spots.len(), "one slot of a table");
-                    for spot in spots {
-                        assert!(read.entry(spot.home).or_default().insert(spot.slot), "S1");
-                    }
+                if self.shown != *asks {
+                    must(self.shown.is_empty(), "S8: a batch is shown again as it was")?;
+                    asks.iter().try_for_each(|(_, _, spots)| self.ask(spots))?;
+                    self.shown = asks.clone();
                 }
-                shown = asks.iter().map(|(session, seq, _)| (*session, *seq)).collect();
             }
             Recorded::Tell(answers) => {
-                let told: Vec<_> =
-                    answers.iter().map(|&(session, seq, _)| (session, seq)).collect();
-                assert_eq!(told, shown, "in the batch's order, and right after it");
-                assert!(answers.iter().all(|answer| answer.2 == answers[0].2), "of one length");
+                let told = answers.iter().map(|&(session, seq, _)| (session, seq));
+                let shown = std::mem::take(&mut self.shown);
+                must(
+                    told.eq(shown.iter().map(|ask| (ask.0, ask.1))),
+                    "S7: answers in the order of their batch, right after it",
+                )?;
+                let same = answers.iter().all(|answer| answer.2 == answers[0].2);
+                must(same, "S7: answers of one length")?;
             }
-            Recorded::Turn(spots) => {
-                for spot in spots {
-                    assert!(read.entry(spot.home).or_default().insert(spot.slot), "S1 in a merge");
+            Recorded::Turn(partition, height, spots) => {
+                let turn = Some((*partition, *height, spots.clone()));
+                if self.turn == turn {
+                    return Ok(());
                 }
+                must(self.turn.is_none(), "S8: a merge reads again what it read")?;
+                self.turn = turn;
+                let mut counts: BTreeMap<Home, u32> = BTreeMap::new();
+                for spot in spots {
+                    self.read(spot.home, spot.slot)?;
+                    *counts.entry(spot.home).or_default() += 1;
+                }
+                let merged = self.tables.iter().filter(|(_, table)| {
+                    table.0 == *partition && (table.1 < *height || *height == Height::Base)
+                });
+                let whole = merged.map(|(home, table)| (*home, config.capacity(table.1)));
+                must(whole.eq(counts), "S2: a merge reads C of each table")?;
             }
             Recorded::Build(home, bytes) => {
-                assert!(bytes.is_multiple_of(config.slot_bytes()), "whole slots");
-                read.remove(home);
+                let (_, height, _) = self.turn.as_ref().ok_or("a table without a turn")?;
+                let whole = *bytes == config.slots(*height) as usize * config.slot_bytes();
+                must(whole && !self.tables.contains_key(home), "S3: the size of a table")?;
             }
             Recorded::Switch(home, replaced) => {
-                assert!(!replaced.contains(home));
-                replaced.iter().for_each(|home| drop(read.remove(home)));
+                let (partition, height, _) = self.turn.take().ok_or("a table without a turn")?;
+                replaced.iter().for_each(|home| drop(self.tables.remove(home)));
+                self.tables.insert(*home, (partition, height, BTreeSet::new()));
             }
-            Recorded::Ask(..) => {}
         }
+        Ok(())
+    }
+
+    /// One slot of each table of one partition.
+    fn ask(&mut self, spots: &[Spot]) -> Result<(), &'static str> {
+        let Some(first) = spots.first() else { return Ok(()) };
+        let partition = self.tables.get(&first.home).ok_or("no such table")?.0;
+        let homes: BTreeSet<_> = spots.iter().map(|spot| spot.home).collect();
+        let live = self.tables.iter().filter(|(_, table)| table.0 == partition);
+        let all = live.map(|(home, _)| *home).collect::<BTreeSet<_>>() == homes;
+        must(all && homes.len() == spots.len(), "S2: one slot of each table of a partition")?;
+        spots.iter().try_for_each(|spot| self.read(spot.home, spot.slot))
+    }
+
+    fn read(&mut self, home: Home, slot: Slot) -> Result<(), &'static str> {
+        let table = self.tables.get_mut(&home).ok_or("no such table")?;
+        must(table.2.insert(slot), "S1: a slot is read once")
     }
 }
 
@@ -189,8 +267,74 @@ fn clients_are_answered_in_one_order_and_the_records_say_nothing_else() {
             world.settle().expect("an honest server");
         }
         assert_eq!(world.answers, replay(&world), "seed {seed}");
-        check(&world.server.trace, world.scribe.oram().config());
+        assert_eq!(broken(&world.server.trace, world.scribe.oram().config()), None, "seed {seed}");
     }
+}
+
+/// Changes in the records that the rules must find.
+#[test]
+fn planted_records_are_found() {
+    let mut world = World::new(8, 2, 1);
+    let mut rng = SplitMix64::new(1);
+    for _ in 0..40 {
+        for _ in 0..20 {
+            let (client, ask) = (rng.below(2) as usize, any_ask(&mut rng, 200));
+            world.ask(client, ask);
+        }
+        world.settle().expect("honest");
+    }
+    let config = *world.scribe.oram().config();
+    let trace = &world.server.trace;
+    assert_eq!(broken(trace, &config), None);
+    let plant = |change: &dyn Fn(&mut Recorded) -> bool| {
+        let mut trace = trace.clone();
+        // Late, so that many tables live.
+        let half = trace.len() / 2;
+        let changed = trace[half..].iter_mut().any(change);
+        assert!(changed, "there is such a record");
+        broken(&trace, &config).map(|(_, rule)| &rule[..2])
+    };
+    let in_show = |change: fn(&mut Vec<Spot>)| {
+        move |recorded: &mut Recorded| match recorded {
+            Recorded::Show(asks) => {
+                asks.iter_mut().find(|ask| ask.2.len() > 1).map(|ask| change(&mut ask.2)).is_some()
+            }
+            _ => false,
+        }
+    };
+    assert_eq!(plant(&in_show(|spots| spots.truncate(1))), Some("S2"), "a table is left out");
+    assert_eq!(plant(&in_show(|spots| spots[1] = spots[0])), Some("S2"), "one is shown twice");
+    let other = in_show(|spots| spots[0].home = Home(spots[0].home.0 ^ 1));
+    assert!(plant(&other).is_some(), "a table of another partition");
+    let merge = |recorded: &mut Recorded| match recorded {
+        Recorded::Turn(_, _, spots) => spots.pop().is_some(),
+        _ => false,
+    };
+    assert_eq!(plant(&merge), Some("S2"), "blocks only");
+    let twice = |recorded: &mut Recorded| match recorded {
+        Recorded::Turn(_, _, spots) if spots.len() > 1 => {
+            spots[1] = spots[0];
+            true
+        }
+        _ => false,
+    };
+    assert_eq!(plant(&twice), Some("S1"), "a slot is read twice");
+    let late = |recorded: &mut Recorded| match recorded {
+        Recorded::Tell(answers) if answers.len() > 1 => {
+            answers.swap(0, 1);
+            true
+        }
+        _ => false,
+    };
+    assert_eq!(plant(&late), Some("S7"), "an answer out of order");
+    let short = |recorded: &mut Recorded| match recorded {
+        Recorded::Tell(answers) if answers.len() > 1 => {
+            answers[1].2 -= 1;
+            true
+        }
+        _ => false,
+    };
+    assert_eq!(plant(&short), Some("S7"), "a shorter answer for an absent block");
 }
 
 /// Two clients on one block, and each on many: the records differ in the slots only (S6).
@@ -214,7 +358,7 @@ fn whether_clients_meet_on_a_block_does_not_show() {
         let counted = trace.map(|recorded| match recorded {
             Recorded::Show(asks) => (0, asks.into_iter().map(|(s, n, _)| (s, n)).collect()),
             Recorded::Tell(told) => (1, told.into_iter().map(|(s, n, _)| (s, n)).collect()),
-            Recorded::Turn(spots) => (2 + spots.len(), Vec::new()),
+            Recorded::Turn(_, _, spots) => (2 + spots.len(), Vec::new()),
             Recorded::Build(_, bytes) => (bytes, Vec::new()),
             Recorded::Switch(_, replaced) => (replaced.len(), Vec::new()),
             Recorded::Ask(session, seq, bytes) => (bytes, vec![(session, seq)]),
@@ -296,4 +440,123 @@ impl World {
     fn settle_only_server(&mut self) {
         while self.step().expect("honest") {}
     }
+}
+
+#[test]
+fn a_scribe_may_die_before_any_duty_and_after_it() {
+    let mut kills = 0;
+    for seed in 0..60 {
+        let mut world = World::new(7, 3, seed);
+        let mut rng = SplitMix64::new(seed);
+        for _ in 0..40 {
+            for _ in 0..rng.below(16) {
+                let (client, ask) = (rng.below(3) as usize, any_ask(&mut rng, 100));
+                world.ask(client, ask);
+                for _ in 0..rng.below(4) {
+                    world.step().expect("an honest server");
+                }
+                if rng.below(6) == 0 {
+                    world.kill().expect("an honest server");
+                    kills += 1;
+                }
+            }
+            // Somewhere between a duty and its reply.
+            if rng.below(3) == 0 {
+                let asks = world.server.asks();
+                asks.iter().for_each(|ask| world.scribe.take(ask).expect("in order"));
+                let duty = world.scribe.duty().expect("it is at work");
+                if duty != Duty::Wait {
+                    let _ = world.server.carry_out(world.term, duty).expect("its term");
+                }
+                world.kill().expect("an honest server");
+                kills += 1;
+            }
+            world.settle().expect("an honest server");
+        }
+        assert_eq!(world.answers, replay(&world), "seed {seed}");
+        assert_eq!(broken(&world.server.trace, &world.config), None, "seed {seed}");
+    }
+    assert!(kills > 1000, "{kills} kills");
+}
+
+#[test]
+fn a_scribe_whose_term_is_over_does_nothing_more() {
+    let mut world = World::new(7, 1, 1);
+    world.ask(0, ask(1, Action::Write(vec![1; BYTES]), false));
+    for record in world.server.asks() {
+        world.scribe.take(&record).expect("in order");
+    }
+    let (old, duty) = (world.term, world.scribe.duty().expect("a batch"));
+    world.kill().expect("an honest server");
+    assert!(world.server.carry_out(old, duty).is_err());
+    world.settle().expect("the new one serves");
+    assert_eq!(world.answers[&Session(0)], [(Seq(0), None)]);
+}
+
+/// A volume with some history.
+fn used(seed: u64) -> World {
+    let mut world = World::new(7, 2, seed);
+    let mut rng = SplitMix64::new(seed);
+    for _ in 0..30 {
+        for client in 0..2 {
+            let ask = any_ask(&mut rng, 100);
+            world.ask(client, ask);
+        }
+        world.settle().expect("honest");
+    }
+    world
+}
+
+#[test]
+fn a_history_that_was_changed_is_refused() {
+    let world = used(4);
+    let take_over =
+        |history: &[_]| Scribe::take_over(oram(world.config, 4, 9), sealer(9), history).map(drop);
+    let history = &world.server.history;
+    take_over(history).expect("as it was stored");
+    for at in 0..history.len() - 1 {
+        let mut without = history.clone();
+        without.remove(at);
+        assert!(take_over(&without).is_err(), "record {at} is missing");
+        let mut swapped = history.clone();
+        swapped.swap(at, at + 1);
+        assert!(take_over(&swapped).is_err(), "records {at} and the next are swapped");
+        let mut changed = history.clone();
+        let middle = changed[at].sealed.len() / 2;
+        changed[at].sealed[middle] ^= 1;
+        assert!(take_over(&changed).is_err(), "record {at} is changed");
+    }
+    let mut other = history.clone();
+    other.clone_from_slice(history);
+    let with_asks = other.iter_mut().find(|stored| !stored.asks.is_empty()).expect("a batch");
+    with_asks.asks[0].sealed[50] ^= 1;
+    assert!(take_over(&other).is_err(), "an ask is changed");
+}
+
+/// A server shows a new scribe an old state: the first client that knows better finds it.
+#[test]
+fn a_rollback_and_a_fork_are_found_at_the_first_ask_that_crosses() {
+    let mut world = used(5);
+    let whole = world.server.history.clone();
+    let tables = world.server.tables.clone();
+    // Ten records are held back. The tables of then may be gone: it does not come to that.
+    world.server.history.truncate(whole.len() - 10);
+    world.kill().expect("the old history holds together");
+    world.ask(0, ask(1, Action::Read, true));
+    assert!(matches!(world.settle(), Err(EngineError::Forked)), "a rollback");
+    // And it does nothing more.
+    assert!(matches!(world.scribe.duty(), Err(EngineError::Closed)));
+
+    // Two histories: a client of each.
+    let mut world = used(5);
+    let fork = (world.server.history.clone(), world.server.tables.clone());
+    assert_eq!(fork.1.len(), tables.len());
+    world.ask(0, ask(2, Action::Write(vec![1; BYTES]), false));
+    world.settle().expect("one side");
+    (world.server.history, world.server.tables) = fork;
+    world.kill().expect("the other side");
+    world.ask(1, ask(2, Action::Write(vec![2; BYTES]), false));
+    world.settle().expect("client 1 does not know the first side");
+    world.ask(0, ask(2, Action::Read, true));
+    assert!(matches!(world.settle(), Err(EngineError::Forked)), "client 0 does");
 }

@@ -324,8 +324,8 @@ mod tests {
         assert!(failed <= 8, "{failed}");
     }
 
-    /// The last run of a list is shorter than its partner. At shares in proportion, its few elements
-    /// would deviate by more than their share of the buffer: so each run is read ahead by the same.
+    /// The last run of a list is shorter than its partner. With shares in proportion, its elements
+    /// deviate by more than their share of the buffer, and half of these sorts ran dry.
     #[test]
     fn a_short_run_fails_no_more_often() {
         let shape = SortShape { total: 1088, run: 1024, chunk: 4, lambda_squared: 4 };

@@ -1,6 +1,8 @@
-//! What a client asks, and how it stands in a record: `kind 4 | offset 4 | length 8 | name 16 |
-//! block`. An answer is `found 8 | block`. Both are sealed, and have one length for each volume.
+//! What a client asks, and how it stands in a record: `head 24 | kind 4 | offset 4 | length 8 | name
+//! 16 | block`. An answer is `head 24 | found 8 | block`. Both are sealed, and have one length for
+//! each volume.
 
+use super::head::{Head, StoredHead};
 use super::records::{Seq, Session};
 use crate::pyramid::ids::Name;
 use crate::pyramid::operation::Operation;
@@ -18,11 +20,21 @@ const AND_READ: u32 = 4;
 
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
-struct Head {
+struct Fixed {
+    /// The newest that the client knows.
+    head: StoredHead,
     kind: U32,
     offset: U32,
     length: U64,
     name: [u8; 16],
+}
+
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct FixedAnswer {
+    /// The newest record of the history.
+    head: StoredHead,
+    found: U64,
 }
 
 /// An ask.
@@ -39,7 +51,7 @@ impl Ask {
     ///
     /// # Errors
     /// `Invalid` for data that does not fit a block, or for several patches at once.
-    pub(super) fn encode(&self, block_bytes: usize) -> Result<Vec<u8>> {
+    pub(super) fn encode(&self, head: Head, block_bytes: usize) -> Result<Vec<u8>> {
         let (kind, offset, bytes): (u32, usize, &[u8]) = match &self.operation.action {
             Action::Read => (READ, 0, &[]),
             Action::Write(bytes) => (WRITE, 0, bytes),
@@ -53,51 +65,54 @@ impl Ask {
             return Err(EngineError::Invalid("more bytes than a block has".into()));
         }
         let kind = kind | if self.operation.and_read { AND_READ } else { 0 };
-        let head = Head {
+        let fixed = Fixed {
+            head: head.into(),
             kind: U32::new(kind),
             offset: U32::new(offset as u32),
             length: U64::new(bytes.len() as u64),
             name: self.name.0,
         };
-        let mut record = [head.as_bytes(), bytes].concat();
-        record.resize(size_of::<Head>() + block_bytes, 0);
+        let mut record = [fixed.as_bytes(), bytes].concat();
+        record.resize(size_of::<Fixed>() + block_bytes, 0);
         Ok(record)
     }
 
     /// Reads a record; none if it makes no sense.
-    pub(super) fn decode(plain: &[u8]) -> Option<Self> {
-        let (head, block) = Head::ref_from_prefix(plain).ok()?;
-        let bytes = block.get(..usize::try_from(head.length.get()).ok()?)?;
-        let offset = head.offset.get() as usize;
-        let action = match head.kind.get() & !AND_READ {
+    pub(super) fn decode(plain: &[u8]) -> Option<(Self, Head)> {
+        let (fixed, block) = Fixed::ref_from_prefix(plain).ok()?;
+        let bytes = block.get(..usize::try_from(fixed.length.get()).ok()?)?;
+        let offset = fixed.offset.get() as usize;
+        let action = match fixed.kind.get() & !AND_READ {
             READ => Action::Read,
             WRITE => Action::Write(bytes.to_vec()),
             PATCH => Action::Patch { offset, bytes: bytes.to_vec() },
             REMOVE => Action::Remove,
             _ => return None,
         };
-        let and_read = head.kind.get() & AND_READ != 0;
-        let ask = Self { name: Name(head.name), operation: Operation { action, and_read } };
-        (ask.operation.action.end() <= block.len()).then_some(ask)
+        let and_read = fixed.kind.get() & AND_READ != 0;
+        let ask = Self { name: Name(fixed.name), operation: Operation { action, and_read } };
+        (ask.operation.action.end() <= block.len()).then_some((ask, fixed.head.into()))
     }
 }
 
 /// An answer as in a record.
-pub(super) fn encode_answer(answer: &BlockAnswer, block_bytes: usize) -> Vec<u8> {
-    let mut record = u64::from(answer.is_some()).to_le_bytes().to_vec();
-    record.extend_from_slice(answer.as_deref().unwrap_or_default());
-    record.resize(8 + block_bytes, 0);
+pub(super) fn encode_answer(head: Head, answer: &BlockAnswer, block_bytes: usize) -> Vec<u8> {
+    let found = U64::new(u64::from(answer.is_some()));
+    let fixed = FixedAnswer { head: head.into(), found };
+    let mut record = [fixed.as_bytes(), answer.as_deref().unwrap_or_default()].concat();
+    record.resize(size_of::<FixedAnswer>() + block_bytes, 0);
     record
 }
 
 /// Reads a record; none if it makes no sense.
-pub(super) fn decode_answer(plain: &[u8]) -> Option<BlockAnswer> {
-    let (found, block) = U64::ref_from_prefix(plain).ok()?;
-    match found.get() {
-        0 => Some(None),
-        1 => Some(Some(block.to_vec())),
-        _ => None,
-    }
+pub(super) fn decode_answer(plain: &[u8]) -> Option<(BlockAnswer, Head)> {
+    let (fixed, block) = FixedAnswer::ref_from_prefix(plain).ok()?;
+    let answer = match fixed.found.get() {
+        0 => None,
+        1 => Some(block.to_vec()),
+        _ => return None,
+    };
+    Some((answer, fixed.head.into()))
 }
 
 /// Ties a record to its volume, its session and its number there.

@@ -1,7 +1,9 @@
 //! A server in memory, with the list of what it saw. For tests and simulation.
 
-use super::records::{AnswerRecord, AskRecord, Build, Duty, Seq, Session, Show, Switch, Tell};
-use crate::pyramid::ids::{Home, Spot};
+use super::records::{
+    AnswerRecord, AskRecord, Build, Duty, Seq, Session, Show, Stored, Switch, Tell, Term,
+};
+use crate::pyramid::ids::{Height, Home, Partition, Spot};
 use crate::{EngineError, Result};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,8 +16,8 @@ pub enum Recorded {
     Show(Vec<(Session, Seq, Vec<Spot>)>),
     /// Answers went out, of these lengths.
     Tell(Vec<(Session, Seq, usize)>),
-    /// A merge reads these slots.
-    Turn(Vec<Spot>),
+    /// A merge of this partition, to this height, reads these slots.
+    Turn(Partition, Height, Vec<Spot>),
     /// A table of this many bytes.
     Build(Home, usize),
     /// A table replaces others.
@@ -27,8 +29,14 @@ pub enum Recorded {
 pub struct MemoryServer {
     /// Tables, by their places.
     pub tables: BTreeMap<Home, Vec<u8>>,
-    /// Asks that the scribe did not fetch yet.
+    /// Asks that are in no batch yet.
     asks: VecDeque<AskRecord>,
+    /// How many of them the scribe has.
+    fetched: usize,
+    /// The history: all records of batches and merges.
+    pub history: Vec<Stored>,
+    /// The newest scribe.
+    term: Term,
     /// Answers that clients did not fetch yet.
     answers: BTreeMap<Session, VecDeque<AnswerRecord>>,
     slot_bytes: usize,
@@ -59,9 +67,18 @@ impl MemoryServer {
         self.asks.push_back(record);
     }
 
-    /// The asks for the scribe, in the order in which they came.
+    /// Another client becomes the scribe.
+    pub fn claim(&mut self) -> Term {
+        self.term.0 += 1;
+        self.fetched = 0;
+        self.term
+    }
+
+    /// The asks that the scribe does not have yet, in the order in which they came.
     pub fn asks(&mut self) -> Vec<AskRecord> {
-        self.asks.drain(..).collect()
+        let new = self.asks.iter().skip(self.fetched).cloned().collect();
+        self.fetched = self.asks.len();
+        new
     }
 
     /// The next answer for a client.
@@ -84,14 +101,39 @@ impl MemoryServer {
         Ok(sum)
     }
 
-    /// Does what the scribe wants.
+    /// Stores the record of a batch with its asks, unless it is shown again.
+    fn store_show(&mut self, show: &Show) {
+        if self.history.last().is_some_and(|last| last.sealed == show.intent) {
+            return;
+        }
+        let mut asks = Vec::with_capacity(show.asks.len());
+        for (session, seq, _) in &show.asks {
+            let is_it = |ask: &AskRecord| (ask.session, ask.seq) == (*session, *seq);
+            if let Some(at) = self.asks.iter().position(is_it) {
+                asks.extend(self.asks.remove(at));
+                self.fetched -= usize::from(at < self.fetched);
+            }
+        }
+        self.history.push(Stored { sealed: show.intent.clone(), asks });
+    }
+
+    fn store(&mut self, sealed: Vec<u8>) {
+        self.history.push(Stored { sealed, asks: Vec::new() });
+    }
+
+    /// Does what the scribe of this term wants.
     ///
     /// # Errors
-    /// `State` for a slot that does not exist.
-    pub fn carry_out(&mut self, duty: Duty) -> Result<Reply> {
+    /// `State` for an older term, and for a slot that does not exist.
+    pub fn carry_out(&mut self, term: Term, duty: Duty) -> Result<Reply> {
+        if term != self.term {
+            return Err(EngineError::State("another client is the scribe"));
+        }
         match duty {
             Duty::Wait => {}
-            Duty::Show(Show { asks, .. }) => {
+            Duty::Show(show) => {
+                self.store_show(&show);
+                let asks = show.asks;
                 let sums =
                     asks.iter().map(|(_, _, spots)| self.sum(spots)).collect::<Result<_>>()?;
                 self.trace.push(Recorded::Show(asks));
@@ -102,10 +144,11 @@ impl MemoryServer {
                 for &spot in &turn.spots {
                     slots.extend_from_slice(self.slot(spot)?);
                 }
-                self.trace.push(Recorded::Turn(turn.spots));
+                self.trace.push(Recorded::Turn(turn.partition, turn.height, turn.spots));
                 return Ok(Reply::Slots(slots));
             }
-            Duty::Tell(Tell { answers, .. }) => {
+            Duty::Tell(Tell { settle, answers, .. }) => {
+                self.store(settle);
                 let seen =
                     |answer: &AnswerRecord| (answer.session, answer.seq, answer.sealed.len());
                 self.trace.push(Recorded::Tell(answers.iter().map(seen).collect()));
@@ -117,7 +160,8 @@ impl MemoryServer {
                 self.trace.push(Recorded::Build(home, sealed.len()));
                 self.tables.insert(home, sealed);
             }
-            Duty::Switch(Switch { home, replaced }) => {
+            Duty::Switch(Switch { home, merged, replaced }) => {
+                self.store(merged);
                 replaced.iter().for_each(|gone| drop(self.tables.remove(gone)));
                 self.trace.push(Recorded::Switch(home, replaced));
             }

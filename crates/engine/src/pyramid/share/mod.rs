@@ -6,15 +6,20 @@
 //! an ask, so one slot comes back for each. What it sees is the list of these records.
 
 mod ask;
+mod chain;
 mod follower;
+mod head;
+mod history;
 mod memory;
 mod records;
 mod scribe;
 
 pub use ask::Ask;
 pub use follower::Follower;
+pub use head::Head;
 pub use memory::{MemoryServer, Recorded, Reply};
 pub use records::{
-    AnswerRecord, AskRecord, Batch, Build, Duty, Seq, Session, Show, Switch, Tell, TurnRecord,
+    AnswerRecord, AskRecord, Batch, Build, Duty, Seq, Session, Show, Stored, Switch, Tell, Term,
+    TurnRecord,
 };
 pub use scribe::Scribe;

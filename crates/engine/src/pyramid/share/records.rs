@@ -42,6 +42,8 @@ pub struct AnswerRecord {
 pub struct Show {
     /// Its number.
     pub batch: Batch,
+    /// Its record in the history, sealed.
+    pub intent: Vec<u8>,
     /// The asks in order, each with a slot of every table of one partition.
     pub asks: Vec<(Session, Seq, Vec<Spot>)>,
 }
@@ -51,6 +53,8 @@ pub struct Show {
 pub struct Tell {
     /// The batch.
     pub batch: Batch,
+    /// Its record in the history, sealed.
+    pub settle: Vec<u8>,
     /// One for each ask.
     pub answers: Vec<AnswerRecord>,
 }
@@ -80,9 +84,24 @@ pub struct Build {
 pub struct Switch {
     /// The new one.
     pub home: Home,
+    /// Its record in the history, sealed.
+    pub merged: Vec<u8>,
     /// Those that are gone.
     pub replaced: Vec<Home>,
 }
+
+/// A record of the history, as the server keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// The record.
+    pub sealed: Vec<u8>,
+    /// The asks of a batch, if it shows one.
+    pub asks: Vec<AskRecord>,
+}
+
+/// The running number of a scribe. The server refuses the duties of all but the newest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Term(pub u64);
 
 /// What the scribe wants of the server next.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,9 +3,14 @@
 //! It is no proxy. Any client with the key can do it, and nothing of it is kept outside the server.
 
 use super::ask::{Ask, encode_answer, place};
+use super::chain::Chain;
+use super::head::Head;
+use super::history::{decode, encode_intent, encode_merged, encode_settle};
 use super::records::{
-    AnswerRecord, AskRecord, Batch, Build, Duty, Seq, Session, Show, Switch, Tell, TurnRecord,
+    AnswerRecord, AskRecord, Batch, Build, Duty, Seq, Session, Show, Stored, Switch, Tell,
+    TurnRecord,
 };
+use crate::pyramid::history::Event;
 use crate::pyramid::ids::Name;
 use crate::pyramid::merge::{Made, Merge};
 use crate::pyramid::oram::{PyramidOram, Unsettled};
@@ -43,6 +48,7 @@ pub struct Scribe {
     /// The next ask of each session.
     expected: BTreeMap<Session, Seq>,
     batch: Batch,
+    chain: Chain,
     /// What is to be sent before the next phase.
     ready: VecDeque<Duty>,
     phase: Phase,
@@ -51,9 +57,11 @@ pub struct Scribe {
 impl Scribe {
     /// The scribe of a volume. The sealer opens asks and seals answers.
     pub fn new(oram: PyramidOram, sealer: Sealer) -> Self {
+        let chain = Chain::new(oram.volume);
         Self {
             oram,
             sealer,
+            chain,
             waiting: VecDeque::new(),
             expected: BTreeMap::new(),
             batch: Batch(0),
@@ -67,25 +75,79 @@ impl Scribe {
         &self.oram
     }
 
+    /// Takes the place of a scribe that is gone. The engine is empty, and the history all that the
+    /// server keeps. A batch that was shown and not told is shown again, the same bytes.
+    ///
+    /// # Errors
+    /// `State` for a history that does not hold together.
+    pub fn take_over(oram: PyramidOram, sealer: Sealer, history: &[Stored]) -> Result<Self> {
+        let mut scribe = Self::new(oram, sealer);
+        let mut opens = Vec::new();
+        for Stored { sealed, asks } in history {
+            let plain = scribe.chain.open(&mut scribe.sealer, sealed)?;
+            let told = decode(&plain, scribe.oram.config.block_bytes)?;
+            if let Event::Intent(_) = &told.event {
+                scribe.batch.0 += 1;
+                let whose = asks.iter().map(|ask| (ask.session, ask.seq));
+                if !whose.eq(told.asks) {
+                    return Err(EngineError::State("a batch has other asks"));
+                }
+                opens.clear();
+                for ask in asks {
+                    let (open, _) = scribe.open_ask(ask)?;
+                    scribe.count(&open)?;
+                    opens.push(open);
+                }
+            }
+            scribe.oram.replay(told.event)?;
+        }
+        if let Some(round) = scribe.oram.unsettled.take() {
+            let intent = history.last().map(|stored| stored.sealed.clone()).unwrap_or_default();
+            let show = scribe.wait_for(opens, round, intent);
+            scribe.ready.push_back(Duty::Show(show));
+        }
+        Ok(scribe)
+    }
+
     /// Takes an ask. One that it had before is not carried out again.
     ///
     /// # Errors
-    /// `State` for an ask out of order, or that does not open: then it is not taken.
+    /// `State` for an ask out of order, or that does not open: then it is not taken. `Forked` if
+    /// its client knows another history; then this scribe does nothing more.
     pub fn take(&mut self, record: &AskRecord) -> Result<()> {
-        let AskRecord { session, seq, sealed } = record;
-        let expected = self.expected.get(session).copied().unwrap_or_default();
-        if *seq < expected {
+        let expected = self.expected.get(&record.session).copied().unwrap_or_default();
+        if record.seq < expected {
             return Ok(());
         }
-        if *seq != expected {
-            return Err(EngineError::State("an ask before this one is missing"));
+        let (open, head) = self.open_ask(record)?;
+        // Before its number: an old history has lost asks too.
+        if !self.chain.contains(head) {
+            self.phase = Phase::Closed;
+            self.ready.clear();
+            return Err(EngineError::Forked);
         }
+        self.count(&open)?;
+        self.waiting.push_back(open);
+        Ok(())
+    }
+
+    fn open_ask(&mut self, record: &AskRecord) -> Result<(Open, Head)> {
+        let AskRecord { session, seq, sealed } = record;
         let place = place(self.oram.volume, Kind::Ask, *session, *seq);
         let plain = self.sealer.open_vec(&place, sealed);
         let plain = plain.map_err(|_| EngineError::State("an ask does not open"))?;
-        let ask = Ask::decode(&plain).ok_or(EngineError::State("an ask does not parse"))?;
-        self.expected.insert(*session, Seq(seq.0 + 1));
-        self.waiting.push_back(Open { session: *session, seq: *seq, ask });
+        let ask = Ask::decode(&plain);
+        let (ask, head) = ask.ok_or(EngineError::State("an ask does not parse"))?;
+        Ok((Open { session: *session, seq: *seq, ask }, head))
+    }
+
+    /// Counts an ask, which must be the next of its session.
+    fn count(&mut self, open: &Open) -> Result<()> {
+        let expected = self.expected.entry(open.session).or_default();
+        if open.seq != *expected {
+            return Err(EngineError::State("an ask before this one is missing"));
+        }
+        expected.0 += 1;
         Ok(())
     }
 
@@ -102,8 +164,10 @@ impl Scribe {
             Phase::Switch(made) => {
                 self.phase = Phase::Next;
                 let (home, replaced) = (made.home, made.replaced());
+                let plain = encode_merged(&made.merged(), self.oram.config.block_bytes)?;
+                let merged = self.chain.seal(&mut self.sealer, &plain)?;
                 self.oram.switch(made);
-                return Ok(Duty::Switch(Switch { home, replaced }));
+                return Ok(Duty::Switch(Switch { home, merged, replaced }));
             }
             Phase::Closed => return Err(EngineError::Closed),
             waits => {
@@ -121,20 +185,26 @@ impl Scribe {
         if self.waiting.is_empty() {
             return Ok(Duty::Wait);
         }
-        Ok(Duty::Show(self.show()))
+        Ok(Duty::Show(self.show()?))
     }
 
     /// Shows asks until the next turn, or until a table was read too often.
-    fn show(&mut self) -> Show {
+    fn show(&mut self) -> Result<Show> {
         let asks = self.waiting.iter().take(MOST);
         let asks: Vec<(Name, bool)> =
             asks.map(|open| (open.ask.name, open.ask.operation.action.creates())).collect();
-        let (_, round) = self.oram.show_round(asks);
+        let (intent, round) = self.oram.show_round(asks);
         let opens: Vec<Open> = self.waiting.drain(..round.asks.len()).collect();
         self.batch.0 += 1;
+        let whose: Vec<_> = opens.iter().map(|open| (open.session, open.seq)).collect();
+        let intent = self.chain.seal(&mut self.sealer, &encode_intent(&intent, &whose))?;
+        Ok(self.wait_for(opens, round, intent))
+    }
+
+    fn wait_for(&mut self, opens: Vec<Open>, round: Unsettled, intent: Vec<u8>) -> Show {
         let shown = opens.iter().zip(&round.shown);
         let asks = shown.map(|(open, shown)| (open.session, open.seq, shown.spots.clone()));
-        let show = Show { batch: self.batch, asks: asks.collect() };
+        let show = Show { batch: self.batch, intent, asks: asks.collect() };
         self.phase = Phase::Shown(opens, round);
         show
     }
@@ -155,15 +225,21 @@ impl Scribe {
             let found = self.oram.open_sum(open.ask.name, shown, &mut sum)?;
             self.oram.keep(found);
         }
+        let block_bytes = self.oram.config.block_bytes;
+        let served: Vec<_> = opens
+            .iter()
+            .map(|open| self.oram.serve_operation(open.ask.name, &open.ask.operation))
+            .collect();
+        let plain = encode_settle(&self.oram.settled(&round.asks), block_bytes);
+        let settle = self.chain.seal(&mut self.sealer, &plain)?;
         let mut answers = Vec::with_capacity(opens.len());
-        for Open { session, seq, ask } in opens {
-            let answer = self.oram.serve_operation(ask.name, &ask.operation);
-            let plain = encode_answer(&answer, self.oram.config.block_bytes);
+        for (Open { session, seq, .. }, answer) in opens.into_iter().zip(served) {
+            let plain = encode_answer(self.chain.head(), &answer, block_bytes);
             let place = place(self.oram.volume, Kind::Answer, session, seq);
             let sealed = self.sealer.seal_vec(&place, &plain)?;
             answers.push(AnswerRecord { session, seq, sealed });
         }
-        self.ready.push_back(Duty::Tell(Tell { batch: self.batch, answers }));
+        self.ready.push_back(Duty::Tell(Tell { batch: self.batch, settle, answers }));
         self.phase = Phase::Next;
         Ok(())
     }
