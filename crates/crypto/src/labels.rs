@@ -17,6 +17,10 @@ pub const SEQUENTIAL_ROOT: &str = "oblivio v1 2026 sequential sealing";
 pub const TIMES_ROOT: &str = "oblivio v1 2026 access times sealing";
 /// Root of the keys whose output fills the unwritten parts of a sequential volume.
 pub const FILL_ROOT: &str = "oblivio v1 2026 filling";
+/// Root of the keys that seal logs, levels and lists of the pyramid engine's `paper` construction.
+pub const PAPER_ROOT: &str = "oblivio v1 2026 paper sealing";
+/// Key of the PRF that names items and places filter bits in the `paper` construction.
+pub const PAPER_PRF: &str = "oblivio v1 2026 paper names";
 /// Key of the pads that hide the salts and counters of sealed objects.
 pub const SEAL_MASK: &str = "oblivio v1 2026 hidden salts and counters";
 /// Root of the keys of a pyramid engine's tables.
@@ -39,7 +43,7 @@ pub const TEST_ENTROPY: &str = "oblivio v1 2026 TEST ONLY entropy";
 pub const TEST_KEY: &str = "oblivio v1 2026 TEST ONLY key";
 
 /// All labels above, for the distinctness test and for auditors.
-pub const ALL: [&str; 17] = [
+pub const ALL: [&str; 19] = [
     BUCKET_ROOT,
     STATE_ROOT,
     COMMIT_ROOT,
@@ -47,6 +51,8 @@ pub const ALL: [&str; 17] = [
     SEQUENTIAL_ROOT,
     TIMES_ROOT,
     FILL_ROOT,
+    PAPER_ROOT,
+    PAPER_PRF,
     SEAL_MASK,
     TABLE_ROOT,
     TABLE_SLOTS,
@@ -65,6 +71,8 @@ pub(crate) const PRF_LABEL: u8 = 1;
 pub(crate) const PRF_DRAW: u8 = 2;
 /// First byte of the input to [`crate::Prf::of_seed`].
 pub(crate) const PRF_SEED: u8 = 3;
+/// First byte of the input to [`crate::Prf::fill`].
+pub(crate) const PRF_FILL: u8 = 4;
 /// Last byte of the input to [`crate::Mac::block`].
 pub(crate) const MAC_BLOCK: u8 = 1;
 /// Last byte of the input to [`crate::Mac::bytes`].
@@ -79,7 +87,7 @@ mod tests {
     fn labels_are_distinct_and_versioned() {
         assert_eq!(ALL.iter().collect::<BTreeSet<_>>().len(), ALL.len());
         assert!(ALL.iter().all(|label| label.starts_with("oblivio v1 2026 ")));
-        assert_ne!(PRF_LABEL, PRF_DRAW);
+        assert_eq!(BTreeSet::from([PRF_LABEL, PRF_DRAW, PRF_SEED, PRF_FILL]).len(), 4);
         assert_ne!(MAC_BLOCK, MAC_BYTES);
     }
 

@@ -35,6 +35,18 @@ pub enum Kind {
     Answer = 12,
     /// A record of a shared volume's history.
     History = 13,
+    /// An entry of the query log of the `paper` construction.
+    PaperQuery = 32,
+    /// An entry of its result log.
+    PaperResult = 33,
+    /// A slot of one of its levels.
+    PaperSlot = 34,
+    /// A segment of a level's filter.
+    PaperSegment = 35,
+    /// An element of a list of slots under construction.
+    PaperSlotList = 36,
+    /// An element of a list of filter positions under construction.
+    PaperPositionList = 37,
 }
 
 /// The place and version of a sealed object. A ciphertext opens there and nowhere else.

@@ -44,6 +44,15 @@ impl Prf {
         self.first_word(&input)
     }
 
+    /// Fills `out` from `input` in the domain of `purpose`, independent of all labels and draws:
+    /// names that a store may see, or as many numbers as a caller needs. Inputs of one purpose must
+    /// have one length.
+    #[inline]
+    pub fn fill(&self, purpose: u8, input: &[u8], out: &mut [u8]) {
+        let mut hasher = blake3::Hasher::new_keyed(self.0.expose());
+        hasher.update(&[labels::PRF_FILL, purpose]).update(input).finalize_xof().fill(out);
+    }
+
     #[inline]
     fn first_word(&self, input: &[u8]) -> u64 {
         let hash = blake3::keyed_hash(self.0.expose(), input);
@@ -85,6 +94,13 @@ mod tests {
         };
         assert_eq!(prf.label(5, 6), word(&[1, 5, 0, 0, 0, 0, 0, 0, 0, 6, 0, 0, 0, 0, 0, 0, 0]));
         assert_eq!(prf.draw(9, 6), word(&[2, 9, 6, 0, 0, 0, 0, 0, 0, 0]));
+        let (mut long, mut short) = ([0; 100], [0; 16]);
+        prf.fill(9, b"name", &mut long);
+        prf.fill(9, b"name", &mut short);
+        assert_eq!(long[..16], short, "a longer output begins with the shorter one");
+        let word = |bytes: &[u8]| u64::from_le_bytes(*bytes.first_chunk().expect("8 bytes"));
+        let hash = blake3::keyed_hash(&[3; 32], b"\x04\x09name");
+        assert_eq!(word(&short), word(hash.as_bytes()));
     }
 
     /// Bits of labels are balanced; a bound of 6 standard deviations never fails by chance.

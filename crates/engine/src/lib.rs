@@ -1,8 +1,9 @@
 //! Oblivious-RAM engines as pure state machines: they name the reads and writes and do no I/O.
 //!
 //! [`tree`] is Path ORAM with Freecursive's front end. [`sequential`] is SqORAM, for an adversary
-//! who sees only writes. [`linear`] reads and writes everything; it is the oracle for the others. A
-//! caller begins a [`Job`] on an engine, and [`carry_out`] does its [`Step`]s on a [`Carrier`].
+//! who sees only writes. [`pyramid`] serves several clients at once. [`linear`] reads and writes
+//! everything; it is the oracle for the others. A caller begins a [`Job`] on an engine, and
+//! [`carry_out`] does its [`Step`]s on a [`Carrier`].
 
 mod driver;
 mod error;
