@@ -93,8 +93,8 @@ pub fn bucket(data: &[u8]) {
     for pick in 0..1 + picks % 8 {
         let key = numbers[(picks + pick * 5) % numbers.len()];
         let sealed = buckets.buckets.get_mut(&key).expect("it is one of the keys");
-        // See `TreeKeys::from_seed`.
-        let root = SealRoot::from_seed(1 ^ 1);
+        // The root that `TreeKeys::from_seed` makes of the seed 1.
+        let root = SealRoot::from_seed(0);
         let mut sealer = Sealer::new(root, Box::new(SeededEntropy::new(99)));
         let place =
             Place { volume: VolumeId([7; 16]), kind: Kind::Bucket, index: key.0, version: 0 };
