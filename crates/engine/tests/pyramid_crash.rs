@@ -125,7 +125,7 @@ fn access(
             return Ok(answers);
         }
         let mut round = engine.begin_round(&mut ops)?;
-        disk.log(Event::Intent(round.intent().clone()))?;
+        disk.log(Event::Intent(round.intent()))?;
         run(&mut round, engine, disk)?;
         disk.log(Event::Settle(round.settle().expect("it is done").clone()))?;
         answers.append(&mut round.into_answers());

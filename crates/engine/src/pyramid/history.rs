@@ -45,26 +45,33 @@ pub enum Event {
     Merged(Merged),
 }
 
+impl Unsettled {
+    /// Its intent.
+    pub fn intent(&self) -> Intent {
+        Intent { seed: self.seed, asks: self.asks.clone() }
+    }
+}
+
 impl PyramidOram {
-    /// Shows the asks of a round, in groups of these sizes. It ends before a group that would read
-    /// a table more often than it has slots for.
+    /// Shows the asks of a round, in groups of these sizes. It ends when a group might read a table
+    /// more often than it has slots for.
     pub(super) fn show_round(
         &mut self,
         mut asks: Vec<(Name, bool)>,
         groups: &[usize],
-    ) -> (Intent, Unsettled) {
+    ) -> Unsettled {
         let seed = self.draw_seed();
-        self.touched.clear();
+        self.begin_reads();
         let mut shown = Vec::with_capacity(asks.len());
         for &size in groups {
             let (first, end) = (shown.len(), asks.len().min(shown.len() + size));
-            if !self.have_room(&asks[first..end], seed, first) {
+            if !self.has_room(end - first) {
                 break;
             }
             self.show_all(&asks[first..end], seed, &mut shown);
         }
         asks.truncate(shown.len());
-        (Intent { seed, asks: asks.clone() }, Unsettled { asks, shown })
+        Unsettled { seed, asks, shown }
     }
 
     fn show_all(&mut self, asks: &[(Name, bool)], seed: Seed, shown: &mut Vec<Shown>) {
@@ -87,13 +94,13 @@ impl PyramidOram {
         self.expect_idle()?;
         match event {
             Event::Intent(Intent { seed, asks }) if self.unsettled.is_none() => {
-                self.touched.clear();
+                self.begin_reads();
                 let mut shown = Vec::new();
                 self.show_all(&asks, seed, &mut shown);
                 if shown.len() != asks.len() {
                     return Err(EngineError::State("a round has too many asks"));
                 }
-                self.unsettled = Some(Unsettled { asks, shown });
+                self.unsettled = Some(Unsettled { seed, asks, shown });
                 Ok(())
             }
             Event::Settle(Settle(contents)) => {

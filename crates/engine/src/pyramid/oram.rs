@@ -11,7 +11,7 @@ use super::stash::Stash;
 use super::table::Table;
 use crate::{BlockId, EngineError, Label, Result};
 use oblivio_crypto::{Entropy, MasterKey, Prf, Randomness, SealRoot, SeededEntropy, VolumeId};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
 /// The engine's input from the crypto crate.
 pub struct PyramidKeys {
@@ -108,6 +108,8 @@ pub struct PyramidOram {
     pub(super) turns: u64,
     /// Partitions that asks read since the last merges.
     pub(super) touched: Vec<Partition>,
+    /// The fewest reads that a table of theirs has slots for.
+    room: u32,
     /// A round of an earlier session that was shown and not settled.
     pub(super) unsettled: Option<Unsettled>,
     condition: Condition,
@@ -140,6 +142,7 @@ pub(super) struct Shown {
 /// A round that was shown and not settled.
 #[derive(Clone, Debug)]
 pub(super) struct Unsettled {
+    pub seed: Seed,
     pub asks: Vec<(Name, bool)>,
     pub shown: Vec<Shown>,
 }
@@ -165,6 +168,7 @@ impl PyramidOram {
             asks: 0,
             turns: 0,
             touched: Vec::new(),
+            room: u32::MAX,
             unsettled: None,
             condition: Condition::Idle,
         })
@@ -243,36 +247,17 @@ impl PyramidOram {
         next.saturating_sub(self.asks)
     }
 
-    fn draw(&self, seed: Seed, n: u64) -> Label {
-        Label(self.prf.of_seed(&seed.0, n))
+    /// Begins a round: no table was read in it yet.
+    pub(super) fn begin_reads(&mut self) {
+        self.touched.clear();
+        self.room = u32::MAX;
     }
 
-    /// The label that an ask gives its block.
-    fn fresh(&self, seed: Seed, place: u64) -> Label {
-        self.draw(seed, 2 * place)
-    }
-
-    /// The label that an ask for an unknown block shows.
-    fn absent(&self, seed: Seed, place: u64) -> Label {
-        self.draw(seed, 2 * place + 1)
-    }
-
-    /// Whether the tables have slots for all these asks, whose places begin at `first`.
-    pub(super) fn have_room(&self, asks: &[(Name, bool)], seed: Seed, first: usize) -> bool {
-        let mut labels: BTreeMap<Name, Label> = BTreeMap::new();
-        let most = asks.len() as u64;
-        (first as u64..).zip(asks).all(|(place, &(name, creates))| {
-            let known = labels.get(&name).copied();
-            let known = known.or_else(|| self.index.get(&name).map(|entry| entry.label));
-            let shown = known.unwrap_or_else(|| self.absent(seed, place));
-            if known.is_some() || creates {
-                labels.insert(name, self.fresh(seed, place));
-            }
-            // As if all of them were for this partition.
-            self.tables[self.partition_of(shown).0 as usize].iter().all(|table| {
-                u64::from(table.reads) + most <= u64::from(self.config.most_reads(table.height))
-            })
-        })
+    /// Whether every table that this round read has slots for so many asks more. The others have
+    /// them: else they would have been merged early. So a round ends by public numbers, whatever
+    /// its next ask is for.
+    pub(super) fn has_room(&self, asks: usize) -> bool {
+        asks as u64 <= u64::from(self.room)
     }
 
     /// Shows one slot of each table of the block's partition, and gives the block a new label. The
@@ -287,8 +272,9 @@ impl PyramidOram {
         place: u64,
     ) -> Option<Shown> {
         let known = self.index.get(&name).copied();
-        let label = known.map_or_else(|| self.absent(seed, place), |entry| entry.label);
-        let (partition, fresh) = (self.partition_of(label), self.fresh(seed, place));
+        let draw = |n| Label(self.prf.of_seed(&seed.0, n));
+        let (fresh, absent) = (draw(2 * place), draw(2 * place + 1));
+        let partition = self.partition_of(known.map_or(absent, |entry| entry.label));
         let config = self.config;
         let tables = &mut self.tables[partition.0 as usize];
         if tables.iter().any(|table| table.reads >= config.most_reads(table.height)) {
@@ -298,6 +284,7 @@ impl PyramidOram {
         let mut shown = Shown { partition, spots, real: None };
         for table in tables {
             table.reads += 1;
+            self.room = self.room.min(config.most_reads(table.height) - table.reads);
             let here = known.and_then(|entry| entry.at).filter(|at| at.home == table.home);
             if here.is_some() {
                 shown.real = Some(shown.spots.len());

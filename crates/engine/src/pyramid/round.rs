@@ -16,7 +16,6 @@ pub const WITHIN_TABLE: u32 = 40;
 /// A round of asks: one read.
 pub struct RoundJob {
     ops: Vec<BlockOp>,
-    intent: Intent,
     round: Unsettled,
     answers: Vec<BlockAnswer>,
     settle: Option<Settle>,
@@ -59,9 +58,9 @@ impl PyramidOram {
         let first = ops.iter().take(self.asks_left() as usize);
         let asks: Vec<_> = first.map(|op| (Name::from(op.id), op.action.creates())).collect();
         let groups = vec![1; asks.len()];
-        let (intent, round) = self.show_round(asks, &groups);
+        let round = self.show_round(asks, &groups);
         let ops = ops.drain(..round.asks.len()).collect();
-        Ok(self.round(ops, intent, round))
+        Ok(self.round(ops, round))
     }
 
     /// Begins to read the round again that an earlier session was cut off in, if it was.
@@ -71,12 +70,10 @@ impl PyramidOram {
     pub fn resume(&mut self) -> Result<Option<RoundJob>> {
         let Some(round) = self.unsettled.take() else { return Ok(None) };
         self.begin_job()?;
-        // Its intent is durable.
-        let intent = Intent { seed: super::oram::Seed([0; 32]), asks: round.asks.clone() };
-        Ok(Some(self.round(Vec::new(), intent, round)))
+        Ok(Some(self.round(Vec::new(), round)))
     }
 
-    fn round(&self, ops: Vec<BlockOp>, intent: Intent, round: Unsettled) -> RoundJob {
+    fn round(&self, ops: Vec<BlockOp>, round: Unsettled) -> RoundJob {
         let spots = round.shown.iter().flat_map(|shown| &shown.spots);
         let extents: Vec<_> = spots.map(|&spot| self.extent(spot)).collect();
         let mut order: Vec<usize> = (0..extents.len()).collect();
@@ -88,7 +85,6 @@ impl PyramidOram {
             settle: None,
             read: false,
             ops,
-            intent,
             round,
             order,
             extents,
@@ -140,9 +136,9 @@ impl PyramidOram {
 }
 
 impl RoundJob {
-    /// Make it durable before the first step. A resumed round has one that is.
-    pub fn intent(&self) -> &Intent {
-        &self.intent
+    /// Make it durable before the first step. That of a resumed round is.
+    pub fn intent(&self) -> Intent {
+        self.round.intent()
     }
 
     /// Of a finished round: make it durable before its answers are given.

@@ -190,11 +190,11 @@ impl Scribe {
         let asks = self.waiting.iter().take(sizes.iter().sum());
         let asks: Vec<(Name, bool)> =
             asks.map(|open| (open.ask.name, open.ask.operation.action.creates())).collect();
-        let (intent, round) = self.oram.show_round(asks, &sizes);
+        let round = self.oram.show_round(asks, &sizes);
         let opens = self.waiting.take(round.asks.len());
         self.batch.0 += 1;
         let whose: Vec<_> = opens.iter().map(|open| (open.session, open.seq)).collect();
-        let intent = self.chain.seal(&mut self.sealer, &encode_intent(&intent, &whose))?;
+        let intent = self.chain.seal(&mut self.sealer, &encode_intent(&round.intent(), &whose))?;
         Ok(self.wait_for(opens, round, intent))
     }
 
