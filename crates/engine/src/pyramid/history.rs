@@ -136,3 +136,39 @@ impl PyramidOram {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pyramid::config::PyramidConfig;
+    use crate::pyramid::ids::{Height, Home};
+    use crate::pyramid::oram::PyramidKeys;
+    use crate::pyramid::table::Table;
+    use oblivio_crypto::TableKeys;
+
+    /// An engine of one partition whose table has slots for so many reads more.
+    fn with_room(reads: u32) -> PyramidOram {
+        let config =
+            PyramidConfig { block_bytes: 64, log_blocks: 6, log_stash: 4, log_partitions: 0 };
+        let mut oram = PyramidOram::new(config, PyramidKeys::from_seed(1)).expect("sound");
+        let height = Height::Level(0);
+        let keys = TableKeys::new(&oram.root, oram.volume, Attempt([0; 16]));
+        let mut table = Table::new(Home(0), height, config.slots(height), keys, &[]);
+        table.reads = config.most_reads(height) - reads;
+        oram.tables[0].push(table);
+        oram
+    }
+
+    #[test]
+    fn a_round_ends_before_a_table_runs_out_of_slots_and_the_partition_is_merged() {
+        let ask = |n: u8| (Name([n; 16]), false);
+        let asks: Vec<_> = (0..8).map(ask).collect();
+        let mut oram = with_room(3);
+        assert_eq!(oram.show_round(asks.clone(), &[1; 8]).shown.len(), 3);
+        assert_eq!(oram.due().map(|merge| merge.height), Some(Height::Base));
+        // A transaction is not parted.
+        let mut oram = with_room(12);
+        assert_eq!(oram.show_round([&asks[..], &asks[..]].concat(), &[8, 8]).shown.len(), 8);
+        assert_eq!(oram.due().map(|merge| merge.height), Some(Height::Base));
+    }
+}
