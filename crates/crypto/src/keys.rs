@@ -68,16 +68,6 @@ impl MasterKey {
         SealRoot::new(self.derive(labels::TABLE_ROOT, volume))
     }
 
-    /// Root of the keys that seal what the `paper` construction stores.
-    pub fn paper_root(&self, volume: VolumeId) -> SealRoot {
-        SealRoot::new(self.derive(labels::PAPER_ROOT, volume))
-    }
-
-    /// The PRF that draws the names and filter positions of the `paper` construction.
-    pub fn paper_prf(&self, volume: VolumeId) -> Prf {
-        Prf::new(self.derive(labels::PAPER_PRF, volume))
-    }
-
     /// The PRF that draws block labels.
     pub fn label_prf(&self, volume: VolumeId) -> Prf {
         Prf::new(self.derive(labels::LABEL_PRF, volume))
@@ -109,11 +99,9 @@ mod tests {
             master.times_root(volume),
             master.fill_root(volume),
             master.table_root(volume),
-            master.paper_root(volume),
         ];
         let mut keys: Vec<_> = roots.iter().map(|root| *root.expose()).collect();
         keys.push(*master.label_prf(volume).key());
-        keys.push(*master.paper_prf(volume).key());
         keys.push(*master.header_mac(volume).key());
         keys
     }
@@ -129,7 +117,7 @@ mod tests {
             }
             seen.insert(*master.expose());
         }
-        assert_eq!(seen.len(), 2 * (2 * 12 + 1));
+        assert_eq!(seen.len(), 2 * (2 * 10 + 1));
     }
 
     #[test]

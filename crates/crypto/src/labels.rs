@@ -17,10 +17,6 @@ pub const SEQUENTIAL_ROOT: &str = "oblivio v1 2026 sequential sealing";
 pub const TIMES_ROOT: &str = "oblivio v1 2026 access times sealing";
 /// Root of the keys whose output fills the unwritten parts of a sequential volume.
 pub const FILL_ROOT: &str = "oblivio v1 2026 filling";
-/// Root of the keys that seal logs, levels and lists of the pyramid engine's `paper` construction.
-pub const PAPER_ROOT: &str = "oblivio v1 2026 paper sealing";
-/// Key of the PRF that names items and places filter bits in the `paper` construction.
-pub const PAPER_PRF: &str = "oblivio v1 2026 paper names";
 /// Key of the pads that hide the salts and counters of sealed objects.
 pub const SEAL_MASK: &str = "oblivio v1 2026 hidden salts and counters";
 /// Root of the keys of a pyramid engine's tables.
@@ -43,7 +39,7 @@ pub const TEST_ENTROPY: &str = "oblivio v1 2026 TEST ONLY entropy";
 pub const TEST_KEY: &str = "oblivio v1 2026 TEST ONLY key";
 
 /// All labels above, for the distinctness test and for auditors.
-pub const ALL: [&str; 19] = [
+pub const ALL: [&str; 17] = [
     BUCKET_ROOT,
     STATE_ROOT,
     COMMIT_ROOT,
@@ -51,8 +47,6 @@ pub const ALL: [&str; 19] = [
     SEQUENTIAL_ROOT,
     TIMES_ROOT,
     FILL_ROOT,
-    PAPER_ROOT,
-    PAPER_PRF,
     SEAL_MASK,
     TABLE_ROOT,
     TABLE_SLOTS,

@@ -58,6 +58,15 @@ impl TableKeys {
         Ok(data)
     }
 
+    /// Checks that slot `slot` holds nothing, as it was left; `buf` is lost.
+    ///
+    /// # Errors
+    /// `Forged` if it is anything else.
+    pub fn check_empty(&self, slot: u32, buf: &mut [u8]) -> Result<(), CryptoError> {
+        let (data, tag) = parts(buf)?;
+        self.empty.open(nonce(slot), &self.aad(slot), data, tag)
+    }
+
     /// The bytes of slot `slot` if it holds nothing.
     ///
     /// # Errors
@@ -212,6 +221,9 @@ mod tests {
         let (keys, mut again) = (table.into_keys(), slot(9));
         keys.empty(0, &mut again).expect("long enough");
         assert_eq!(again, empty);
+        keys.check_empty(0, &mut again.clone()).expect("as it was left");
+        assert_eq!(keys.check_empty(1, &mut full.clone()), Err(CryptoError::Forged), "a block");
+        assert_eq!(keys.check_empty(1, &mut empty.clone()), Err(CryptoError::Forged), "moved");
         sum.iter_mut().zip(&again).for_each(|(sum, byte)| *sum ^= byte);
         assert_eq!(keys.open(1, &mut sum).expect("as sealed"), [3; 64]);
         assert_eq!(keys.open(0, &mut empty), Err(CryptoError::Forged), "it holds nothing");

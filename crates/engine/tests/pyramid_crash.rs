@@ -127,7 +127,7 @@ fn access(
         let mut round = engine.begin_round(&mut ops)?;
         disk.log(Event::Intent(round.intent()))?;
         run(&mut round, engine, disk)?;
-        disk.log(Event::Settle(round.settle().expect("it is done").clone()))?;
+        disk.log(Event::Settle(round.settle(engine).expect("it is done")))?;
         answers.append(&mut round.into_answers());
         settled(answers.len());
     }
@@ -144,7 +144,7 @@ fn recover(disk: &mut Disk, session: u64) -> Result<PyramidOram, Stop> {
     }
     if let Some(mut round) = engine.resume()? {
         run(&mut round, &mut engine, disk)?;
-        disk.log(Event::Settle(round.settle().expect("it is done").clone()))?;
+        disk.log(Event::Settle(round.settle(&engine).expect("it is done")))?;
     }
     Ok(engine)
 }

@@ -96,7 +96,7 @@ fn a_client_may_die_at_any_step() {
     }
 }
 
-/// E1: a result is told only when all earlier ones are there, whoever needs them or not.
+/// E1: a query is answered only when all earlier results are there, needed or not.
 #[test]
 fn results_come_in_order() {
     let config = config(4, 3, BYTES);

@@ -18,7 +18,7 @@ pub struct PyramidConfig {
     pub block_bytes: usize,
     /// Blocks that may exist (n).
     pub log_blocks: u32,
-    /// Asks whose blocks the stash holds (q): each partition has a turn every so many.
+    /// Asks whose blocks the stash holds (q): the asks between two turns of a partition.
     pub log_stash: u32,
     /// Partitions (P).
     pub log_partitions: u32,
@@ -138,7 +138,7 @@ impl PyramidConfig {
     }
 }
 
-/// So many standard deviations of a number of rare events with this mean, rounded up.
+/// `many` standard deviations of a number of rare events with this mean, rounded up.
 fn deviations(many: u32, mean: u32) -> u32 {
     // The root of many^2 * mean, in whole numbers: the same on every computer.
     let square = u64::from(many * many) * u64::from(mean);

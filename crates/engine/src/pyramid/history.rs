@@ -146,14 +146,15 @@ mod tests {
     use crate::pyramid::table::Table;
     use oblivio_crypto::TableKeys;
 
-    /// An engine of one partition whose table has slots for so many reads more.
+    /// An engine of one partition whose table has slots for `reads` more reads.
     fn with_room(reads: u32) -> PyramidOram {
         let config =
             PyramidConfig { block_bytes: 64, log_blocks: 6, log_stash: 4, log_partitions: 0 };
         let mut oram = PyramidOram::new(config, PyramidKeys::from_seed(1)).expect("sound");
         let height = Height::Level(0);
         let keys = TableKeys::new(&oram.root, oram.volume, Attempt([0; 16]));
-        let mut table = Table::new(Home(0), height, config.slots(height), keys, &[]);
+        let order = keys.order(config.slots(height));
+        let mut table = Table::new(Home(0), height, keys, &order, &[]);
         table.reads = config.most_reads(height) - reads;
         oram.tables[0].push(table);
         oram

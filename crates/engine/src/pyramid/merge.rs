@@ -7,7 +7,7 @@ use super::schedule::Turn;
 use super::slot::Held;
 use super::table::{MergeSet, Table};
 use crate::{EngineError, Result};
-use oblivio_crypto::{Attempt, TableKeys, TableSealer};
+use oblivio_crypto::{TableKeys, TableSealer};
 use std::collections::HashMap;
 
 /// A merge that was begun. The slots to read are fixed: a merge that is begun again from the same
@@ -38,13 +38,17 @@ impl Merge {
 /// A new table, to be stored.
 pub(super) struct Made {
     merge: Merge,
-    attempt: Attempt,
-    pub home: Home,
+    table: Table,
     /// Its slots, one after the other.
     pub sealed: Vec<u8>,
 }
 
 impl Made {
+    /// Its place.
+    pub fn home(&self) -> Home {
+        self.table.home
+    }
+
     /// The tables that it replaces.
     pub fn replaced(&self) -> Vec<Home> {
         self.merge.sets.iter().map(|(home, _)| *home).collect()
@@ -53,7 +57,8 @@ impl Made {
     /// What a later session must know of it.
     pub fn merged(&self) -> Merged {
         let content = |name| self.merge.contents.get(name).cloned().unwrap_or_default();
-        Merged { attempt: self.attempt, left: self.merge.left.iter().map(content).collect() }
+        let left = self.merge.left.iter().map(content).collect();
+        Merged { attempt: self.table.keys.attempt(), left }
     }
 }
 
@@ -149,22 +154,22 @@ impl PyramidOram {
             Held { name, label, stamp, content }.write_to(&mut bytes[..plain]);
             sealer.seal(bytes)?;
         }
-        let attempt = sealer.keys().attempt();
-        Ok(Made { merge, attempt, home: self.homes.take(), sealed })
+        let (home, keys) = (self.homes.take(), sealer.into_keys());
+        let table = Table::new(home, merge.height, keys, &order, &merge.names);
+        Ok(Made { merge, table, sealed })
     }
 
     /// Uses a table that is stored, in the place of those that it replaces.
     pub(super) fn switch(&mut self, made: Made) {
-        let Made { merge, attempt, home, .. } = made;
-        let Merge { partition, height, sets, names, left, mut contents } = merge;
+        let Made { merge, table, .. } = made;
+        let Merge { partition, height, sets, left, mut contents, .. } = merge;
         for name in left {
             let Some(entry) = self.index.get_mut(&name) else { continue };
             entry.at = None;
             self.stash.add(partition, entry.stamp, name);
             self.stash.put(name, contents.remove(&name).unwrap_or_default());
         }
-        let keys = TableKeys::new(&self.root, self.volume, attempt);
-        let table = Table::new(home, height, self.config.slots(height), keys, &names);
+        let home = table.home;
         for &(name, slot) in table.members() {
             if let Some(entry) = self.index.get_mut(&name) {
                 entry.at = Some(Spot { home, slot });
@@ -184,8 +189,10 @@ impl PyramidOram {
             return Err(EngineError::State("a merge left another number of blocks"));
         }
         merge.contents.extend(merge.left.iter().copied().zip(merged.left));
-        let home = self.homes.take();
-        self.switch(Made { merge, attempt: merged.attempt, home, sealed: Vec::new() });
+        let keys = TableKeys::new(&self.root, self.volume, merged.attempt);
+        let order = keys.order(self.config.slots(merge.height));
+        let table = Table::new(self.homes.take(), merge.height, keys, &order, &merge.names);
+        self.switch(Made { merge, table, sealed: Vec::new() });
         Ok(())
     }
 }

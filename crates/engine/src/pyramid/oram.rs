@@ -80,7 +80,7 @@ impl Homes {
         self.next
     }
 
-    /// So many places, all free.
+    /// `count` places, all free.
     pub fn all(count: u32) -> Self {
         Self { free: (0..count).map(Home).collect(), next: count }
     }
@@ -117,7 +117,7 @@ pub struct PyramidOram {
 
 /// Whether a job may begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Condition {
+enum Condition {
     Idle,
     UnderWay,
     /// An error closed the engine.
@@ -219,16 +219,12 @@ impl PyramidOram {
         Ok(())
     }
 
-    pub(super) fn end_job(&mut self, result: &Result<()>) {
-        self.condition = if result.is_ok() { Condition::Idle } else { Condition::Closed };
+    pub(super) fn end_job(&mut self, well: bool) {
+        self.condition = if well { Condition::Idle } else { Condition::Closed };
     }
 
     pub(super) fn expect_open(&self) -> Result<()> {
         if self.condition == Condition::Closed { Err(EngineError::Closed) } else { Ok(()) }
-    }
-
-    pub(super) fn set_condition(&mut self, condition: Condition) {
-        self.condition = condition;
     }
 
     pub(super) fn draw_seed(&mut self) -> Seed {
@@ -253,7 +249,7 @@ impl PyramidOram {
         self.room = u32::MAX;
     }
 
-    /// Whether every table that this round read has slots for so many asks more. The others have
+    /// Whether every table that this round read has slots for `asks` more asks. The others have
     /// them: else they would have been merged early. So a round ends by public numbers, whatever
     /// its next ask is for.
     pub(super) fn has_room(&self, asks: usize) -> bool {

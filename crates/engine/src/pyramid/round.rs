@@ -3,7 +3,7 @@
 use super::history::{Intent, Merged, Settle};
 use super::ids::{Name, Slot, Spot};
 use super::merge::{Made, Merge};
-use super::oram::{Condition, PyramidOram, Unsettled};
+use super::oram::{PyramidOram, Unsettled};
 use crate::{
     Action, BlockAnswer, BlockOp, Carrier, Data, EngineError, Extent, Job, Read, Result, Step,
     Write, carry_out,
@@ -18,7 +18,7 @@ pub struct RoundJob {
     ops: Vec<BlockOp>,
     round: Unsettled,
     answers: Vec<BlockAnswer>,
-    settle: Option<Settle>,
+    done: bool,
     /// The slots in the order of their places: each one's number among those shown.
     order: Vec<usize>,
     extents: Vec<Extent>,
@@ -37,7 +37,7 @@ pub struct MergeJob {
 enum Merging {
     Begun(Merge),
     Read(Merge),
-    Written(Made),
+    Written(Box<Made>),
     Done,
 }
 
@@ -82,7 +82,7 @@ impl PyramidOram {
         RoundJob {
             buffer: vec![0; extents.len() * self.config.slot_bytes()],
             answers: Vec::with_capacity(ops.len()),
-            settle: None,
+            done: false,
             read: false,
             ops,
             round,
@@ -141,9 +141,9 @@ impl RoundJob {
         self.round.intent()
     }
 
-    /// Of a finished round: make it durable before its answers are given.
-    pub fn settle(&self) -> Option<&Settle> {
-        self.settle.as_ref()
+    /// Of a finished round, before the next job: make it durable before its answers are given.
+    pub fn settle(&self, engine: &PyramidOram) -> Option<Settle> {
+        self.done.then(|| engine.settled(&self.round.asks))
     }
 
     /// The answers of a finished round, in the order of its operations.
@@ -167,7 +167,7 @@ impl RoundJob {
             let action: &Action = &op.action;
             self.answers.push(engine.serve(Name::from(op.id), action));
         }
-        self.settle = Some(engine.settled(&self.round.asks));
+        self.done = true;
         Ok(())
     }
 }
@@ -181,9 +181,9 @@ impl Job for RoundJob {
             let (extents, into) = (&self.extents[..], &mut self.buffer[..]);
             return Ok(Step::Read(Read { extents, into, shown: &[], scheduled: 0 }));
         }
-        if self.settle.is_none() {
+        if !self.done {
             let served = self.serve(engine);
-            engine.end_job(&served);
+            engine.end_job(served.is_ok());
             served?;
         }
         Ok(Step::Done)
@@ -201,9 +201,9 @@ impl MergeJob {
         let mut made = engine.make(merge)?;
         self.buffer = std::mem::take(&mut made.sealed);
         let bytes = self.buffer.len() as u64;
-        let first = engine.extent(Spot { home: made.home, slot: Slot(0) });
+        let first = engine.extent(Spot { home: made.home(), slot: Slot(0) });
         self.extents = vec![Extent { bytes, ..first }];
-        self.phase = Merging::Written(made);
+        self.phase = Merging::Written(Box::new(made));
         Ok(())
     }
 }
@@ -221,7 +221,7 @@ impl Job for MergeJob {
             }
             Merging::Read(merge) => {
                 if let Err(error) = self.make(engine, merge) {
-                    engine.set_condition(Condition::Closed);
+                    engine.end_job(false);
                     return Err(error);
                 }
                 let (extents, data) = (&self.extents[..], Data::Together(&self.buffer));
@@ -229,8 +229,8 @@ impl Job for MergeJob {
             }
             Merging::Written(made) => {
                 self.merged = Some(made.merged());
-                engine.switch(made);
-                engine.end_job(&Ok(()));
+                engine.switch(*made);
+                engine.end_job(true);
                 Ok(Step::Done)
             }
             Merging::Done => Ok(Step::Done),

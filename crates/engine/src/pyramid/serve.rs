@@ -18,10 +18,8 @@ impl PyramidOram {
     ) -> Result<Option<Held>> {
         let tampered = |reason| Self::tampered(table.home, reason);
         let Some(name) = name else {
-            let mut expected = vec![0; bytes.len()];
-            table.keys.empty(slot.0, &mut expected)?;
-            let same = expected == bytes;
-            return if same { Ok(None) } else { Err(tampered("an empty slot was changed")) };
+            let checked = table.keys.check_empty(slot.0, bytes);
+            return checked.map(|()| None).map_err(|_| tampered("an empty slot was changed"));
         };
         let plain = table.keys.open(slot.0, bytes);
         let plain = plain.map_err(|_| tampered("a slot does not open"))?;

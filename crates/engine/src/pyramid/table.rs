@@ -24,18 +24,17 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// A table of `slots` slots with these blocks, in the order that its keys draw. Gives each
-    /// block's slot too.
-    pub fn new(home: Home, height: Height, slots: u32, keys: TableKeys, names: &[Name]) -> Self {
-        let order = keys.order(slots);
+    /// A table with these blocks. Its slots are in the order that its keys draw.
+    pub fn new(home: Home, height: Height, keys: TableKeys, order: &[u32], names: &[Name]) -> Self {
+        let slots = order.len() as u32;
         let (places, empty) = order.split_at(names.len());
         let members = names.iter().copied().zip(places.iter().copied().map(Slot)).collect();
         let empty = empty.iter().copied().map(Slot).collect();
         Self { home, height, keys, members, empty, slots, used: 0, reads: 0 }
     }
 
-    /// A table of an earlier session that was made with so many blocks. Those that are still in it
-    /// follow by [`Self::restore_member`].
+    /// A table of an earlier session, and how many blocks it was made with. Those that are still in
+    /// it follow by [`Self::restore_member`].
     pub fn again(
         home: Home,
         height: Height,

@@ -183,7 +183,7 @@ impl TreeOram {
         if self.config.leaf_steps {
             out.u64(tree.leaves.leaf_slots as u64);
         }
-        out.words(&[self.schedule.accesses, self.schedule.turns, self.meters.requests]);
+        out.words(&[self.schedule.accesses, self.schedule.turns, self.tree.meters.requests]);
         out.bytes(&tree.root_tag.0);
     }
 
@@ -215,8 +215,8 @@ impl TreeOram {
         let leaf_slots = if self.config.leaf_steps { input.u64()? } else { full };
         self.take_shape(depth, leaf_slots, swept)?;
         (self.schedule.accesses, self.schedule.turns) = (input.u64()?, input.u64()?);
-        self.meters.requests = input.u64()?;
-        if [self.schedule.accesses, self.schedule.turns, self.meters.requests]
+        self.tree.meters.requests = input.u64()?;
+        if [self.schedule.accesses, self.schedule.turns, self.tree.meters.requests]
             .iter()
             .any(|&count| count > MOST_COUNT)
         {

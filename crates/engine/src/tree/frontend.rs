@@ -12,7 +12,6 @@ use super::config::TreeConfig;
 use super::eviction::reverse_lexicographic;
 use super::geometry::Shape;
 use super::keys::TreeKeys;
-use super::meters::Meters;
 use super::plb::Plb;
 use super::pmmac::Pmmac;
 use super::position_map::Counts;
@@ -67,8 +66,6 @@ pub struct TreeOram {
     pub(super) prf: Prf,
     pub(super) pmmac: Pmmac,
     pub(super) schedule: Schedule,
-    /// Those of the front end.
-    pub(super) meters: Meters,
     condition: Condition,
     entropy: Box<dyn Entropy>,
 }
@@ -111,7 +108,6 @@ impl TreeOram {
             prf: keys.prf,
             pmmac: Pmmac::new(keys.pmmac.filter(|_| config.pmmac)),
             schedule: Schedule::default(),
-            meters: Meters::default(),
             condition: Condition::Idle,
             entropy: keys.entropy,
         };
@@ -219,8 +215,8 @@ impl TreeOram {
         let moved = self.tree.meters.bytes_moved;
         self.tree.begin(&batch.plan);
         if level > 0 {
-            self.meters.map_paths += batch.plan.len() as u64;
-            self.meters.map_bytes_moved += self.tree.meters.bytes_moved - moved;
+            self.tree.meters.map_paths += batch.plan.len() as u64;
+            self.tree.meters.map_bytes_moved += self.tree.meters.bytes_moved - moved;
         }
     }
 
@@ -264,7 +260,7 @@ impl TreeOram {
         self.tree.evict()?;
         self.end_sweep();
         if level > 0 {
-            self.meters.map_bytes_moved += self.tree.meters.bytes_moved - moved;
+            self.tree.meters.map_bytes_moved += self.tree.meters.bytes_moved - moved;
         }
         Ok(())
     }

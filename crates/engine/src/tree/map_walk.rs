@@ -35,15 +35,15 @@ impl TreeOram {
             for level in 1..self.levels {
                 let id = self.map_block(op.id, level);
                 if batch.working.contains_key(&id) {
-                    self.meters.plb_hits += 1;
+                    self.tree.meters.plb_hits += 1;
                     break;
                 }
                 if let Some(entry) = self.plb.take(id) {
-                    self.meters.plb_hits += 1;
+                    self.tree.meters.plb_hits += 1;
                     batch.working.insert(id, entry);
                     break;
                 }
-                self.meters.plb_misses += 1;
+                self.tree.meters.plb_misses += 1;
             }
         }
     }
@@ -94,7 +94,7 @@ impl TreeOram {
         if advance.siblings.is_empty() {
             return;
         }
-        self.meters.group_remaps += 1;
+        self.tree.meters.group_remaps += 1;
         for &(index, counts) in &advance.siblings {
             let id = first.plus(index);
             if let Some(entry) = batch.working.get_mut(&id) {
@@ -105,8 +105,8 @@ impl TreeOram {
                 self.pending.entry(id).or_insert(counts).new = counts.new;
             }
         }
-        self.meters.remap_backlog_peak =
-            self.meters.remap_backlog_peak.max(self.pending.len() as u64);
+        self.tree.meters.remap_backlog_peak =
+            self.tree.meters.remap_backlog_peak.max(self.pending.len() as u64);
     }
 
     /// Read-removes a map block (Freecursive §4.2.2) and checks it.

@@ -17,25 +17,7 @@ impl TreeOram {
 
     /// The counters so far.
     pub fn meters(&self) -> Meters {
-        let Meters {
-            paths,
-            buckets_read,
-            buckets_written,
-            bytes_moved,
-            tag_tree_bytes,
-            stash_peak,
-            ..
-        } = self.tree.meters;
-        Meters {
-            paths,
-            buckets_read,
-            buckets_written,
-            bytes_moved,
-            tag_tree_bytes,
-            stash_peak,
-            pmmac_bytes: self.pmmac.bytes,
-            ..self.meters
-        }
+        Meters { pmmac_bytes: self.pmmac.bytes, ..self.tree.meters }
     }
 
     /// Bytes of memory that the engine holds.

@@ -211,7 +211,7 @@ impl TreeOram {
 
     /// Operations so far. They determine the paths owed to group remaps.
     pub fn requests(&self) -> u64 {
-        self.meters.requests
+        self.tree.meters.requests
     }
 
     /// Raises the configured capacity to this many blocks, if it is less. The stored state may

@@ -31,7 +31,7 @@ enum Phase {
     /// The slots of a merge.
     Gathered(Merge),
     /// A table to be used, now that it is stored.
-    Switch(Made),
+    Switch(Box<Made>),
     Closed,
 }
 
@@ -71,7 +71,7 @@ impl Scribe {
     }
 
     /// Takes the place of a scribe that is gone. The engine is empty, and the history all that the
-    /// server keeps. A batch that was shown and not told is shown again, the same bytes.
+    /// server keeps. A batch that was shown and not answered is shown again, the same bytes.
     ///
     /// # Errors
     /// `State` for a history that does not hold together.
@@ -157,10 +157,10 @@ impl Scribe {
             Phase::Next => {}
             Phase::Switch(made) => {
                 self.phase = Phase::Next;
-                let (home, replaced) = (made.home, made.replaced());
+                let (home, replaced) = (made.home(), made.replaced());
                 let plain = encode_merged(&made.merged(), self.oram.config.block_bytes)?;
                 let merged = self.chain.seal(&mut self.sealer, &plain)?;
-                self.oram.switch(made);
+                self.oram.switch(*made);
                 return Ok(Duty::Switch(Switch { home, merged, replaced }));
             }
             Phase::Closed => return Err(EngineError::Closed),
@@ -285,8 +285,8 @@ impl Scribe {
         self.oram.gather(&mut merge, &mut slots)?;
         let mut made = self.oram.make(merge)?;
         let sealed = std::mem::take(&mut made.sealed);
-        self.ready.push_back(Duty::Build(Build { home: made.home, sealed }));
-        self.phase = Phase::Switch(made);
+        self.ready.push_back(Duty::Build(Build { home: made.home(), sealed }));
+        self.phase = Phase::Switch(Box::new(made));
         Ok(())
     }
 }

@@ -40,12 +40,12 @@ impl TreeOram {
     /// Paths for group remaps that this many requests owe: twice the need of a roll-over after
     /// every 2^β accesses, whether or not one happened.
     fn maintenance_due(&mut self, requests: u64) -> u64 {
-        let before = self.meters.requests;
-        self.meters.requests += requests;
+        let before = self.tree.meters.requests;
+        self.tree.meters.requests += requests;
         match self.config.map_format {
             MapFormat::Compressed { individual_bits } => {
                 let share = |n: u64| (n * 2 * GROUP_ENTRIES as u64) >> individual_bits;
-                share(self.meters.requests) - share(before)
+                share(self.tree.meters.requests) - share(before)
             }
             MapFormat::Flat { .. } => 0,
         }

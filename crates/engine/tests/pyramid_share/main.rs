@@ -1,15 +1,19 @@
 //! Several clients, a scribe and a server in one process: answers against a plain map in the order
 //! of the batches, and what the server saw, as data.
 
+mod rules;
+mod takeover;
+
 use oblivio_crypto::{SealRoot, Sealer, SeededEntropy, VolumeId};
 use oblivio_engine::pyramid::share::{
     Answer, Ask, Compare, Duty, Follower, MemoryServer, Recorded, Reply, Scribe, Seq, Session, Term,
 };
 use oblivio_engine::pyramid::{
-    Height, Home, Name, Operation, Partition, PyramidConfig, PyramidKeys, PyramidOram, Slot, Spot,
+    Home, Name, Operation, PyramidConfig, PyramidKeys, PyramidOram, Spot,
 };
 use oblivio_engine::{Action, BlockId, EngineError};
 use oblivio_testkit::SplitMix64;
+use rules::broken;
 use std::collections::{BTreeMap, BTreeSet};
 
 const BYTES: usize = 64;
@@ -177,7 +181,7 @@ fn expected(model: &mut Model, asks: &[&Ask]) -> Vec<Answer> {
     asks.iter().map(serve).collect()
 }
 
-/// Answers of a plain map to all asks, in the order in which the server was told them.
+/// Answers of a plain map to all asks, in the order of their batches.
 fn replay(world: &World) -> BTreeMap<Session, Vec<(Seq, Answer)>> {
     let (mut model, mut answers) = (Model::new(), BTreeMap::new());
     let mut carried_out = BTreeSet::new();
@@ -198,101 +202,6 @@ fn replay(world: &World) -> BTreeMap<Session, Vec<(Seq, Answer)>> {
         }
     }
     answers
-}
-
-/// What is public of the tables that live.
-#[derive(Default)]
-struct Public {
-    /// Each table's partition, its height, and the slots of it that were read.
-    tables: BTreeMap<Home, (Partition, Height, BTreeSet<Slot>)>,
-    /// The batch that was shown and not told.
-    shown: Vec<(Session, Seq, Vec<Spot>)>,
-    /// The merge under way, and its slots.
-    turn: Option<(Partition, Height, Vec<Spot>)>,
-}
-
-/// What must hold of every list of records: S1, S2 and S7 of the design. The first record that
-/// breaks a rule, and which.
-fn broken(trace: &[Recorded], config: &PyramidConfig) -> Option<(usize, &'static str)> {
-    let mut public = Public::default();
-    trace
-        .iter()
-        .enumerate()
-        .find_map(|(at, recorded)| public.follow(recorded, config).err().map(|rule| (at, rule)))
-}
-
-fn must(holds: bool, rule: &'static str) -> Result<(), &'static str> {
-    if holds { Ok(()) } else { Err(rule) }
-}
-
-impl Public {
-    fn follow(&mut self, recorded: &Recorded, config: &PyramidConfig) -> Result<(), &'static str> {
-        match recorded {
-            Recorded::Ask(..) => {}
-            Recorded::Show(asks) => {
-                if self.shown != *asks {
-                    must(self.shown.is_empty(), "S8: a batch is shown again as it was")?;
-                    asks.iter().try_for_each(|(_, _, spots)| self.ask(spots))?;
-                    self.shown = asks.clone();
-                }
-            }
-            Recorded::Tell(answers) => {
-                let told = answers.iter().map(|&(session, seq, _)| (session, seq));
-                let shown = std::mem::take(&mut self.shown);
-                must(
-                    told.eq(shown.iter().map(|ask| (ask.0, ask.1))),
-                    "S7: answers in the order of their batch, right after it",
-                )?;
-                let same = answers.iter().all(|answer| answer.2 == answers[0].2);
-                must(same, "S7: answers of one length")?;
-            }
-            Recorded::Turn(partition, height, spots) => {
-                let turn = Some((*partition, *height, spots.clone()));
-                if self.turn == turn {
-                    return Ok(());
-                }
-                must(self.turn.is_none(), "S8: a merge reads again what it read")?;
-                self.turn = turn;
-                let mut counts: BTreeMap<Home, u32> = BTreeMap::new();
-                for spot in spots {
-                    self.read(spot.home, spot.slot)?;
-                    *counts.entry(spot.home).or_default() += 1;
-                }
-                let merged = self.tables.iter().filter(|(_, table)| {
-                    table.0 == *partition && (table.1 < *height || *height == Height::Base)
-                });
-                let whole = merged.map(|(home, table)| (*home, config.capacity(table.1)));
-                must(whole.eq(counts), "S2: a merge reads C of each table")?;
-            }
-            Recorded::Build(home, bytes) => {
-                let (_, height, _) = self.turn.as_ref().ok_or("a table without a turn")?;
-                let whole = *bytes == config.slots(*height) as usize * config.slot_bytes();
-                must(whole && !self.tables.contains_key(home), "S3: the size of a table")?;
-            }
-            Recorded::Switch(home, replaced) => {
-                let (partition, height, _) = self.turn.take().ok_or("a table without a turn")?;
-                replaced.iter().for_each(|home| drop(self.tables.remove(home)));
-                self.tables.insert(*home, (partition, height, BTreeSet::new()));
-            }
-        }
-        Ok(())
-    }
-
-    /// One slot of each table of one partition.
-    fn ask(&mut self, spots: &[Spot]) -> Result<(), &'static str> {
-        let Some(first) = spots.first() else { return Ok(()) };
-        let partition = self.tables.get(&first.home).ok_or("no such table")?.0;
-        let homes: BTreeSet<_> = spots.iter().map(|spot| spot.home).collect();
-        let live = self.tables.iter().filter(|(_, table)| table.0 == partition);
-        let all = live.map(|(home, _)| *home).collect::<BTreeSet<_>>() == homes;
-        must(all && homes.len() == spots.len(), "S2: one slot of each table of a partition")?;
-        spots.iter().try_for_each(|spot| self.read(spot.home, spot.slot))
-    }
-
-    fn read(&mut self, home: Home, slot: Slot) -> Result<(), &'static str> {
-        let table = self.tables.get_mut(&home).ok_or("no such table")?;
-        must(table.2.insert(slot), "S1: a slot is read once")
-    }
 }
 
 #[test]
@@ -485,124 +394,4 @@ impl World {
     fn settle_only_server(&mut self) {
         while self.step().expect("honest") {}
     }
-}
-
-#[test]
-fn a_scribe_may_die_before_any_duty_and_after_it() {
-    let mut kills = 0;
-    for seed in 0..60 {
-        let mut world = World::new(7, 3, seed);
-        let mut rng = SplitMix64::new(seed);
-        for _ in 0..40 {
-            for _ in 0..rng.below(16) {
-                let (client, asks) = (rng.below(3) as usize, any_group(&mut rng, 100));
-                world.transaction(client, asks);
-                for _ in 0..rng.below(4) {
-                    world.step().expect("an honest server");
-                }
-                if rng.below(6) == 0 {
-                    world.kill().expect("an honest server");
-                    kills += 1;
-                }
-            }
-            // Somewhere between a duty and its reply.
-            if rng.below(3) == 0 {
-                let asks = world.server.asks();
-                asks.iter().for_each(|ask| world.scribe.take(ask).expect("in order"));
-                let duty = world.scribe.duty().expect("it is at work");
-                if duty != Duty::Wait {
-                    let _ = world.server.carry_out(world.term, duty).expect("its term");
-                }
-                world.kill().expect("an honest server");
-                kills += 1;
-            }
-            world.settle().expect("an honest server");
-        }
-        assert_eq!(world.answers, replay(&world), "seed {seed}");
-        assert_eq!(broken(&world.server.trace, &world.config), None, "seed {seed}");
-    }
-    assert!(kills > 1000, "{kills} kills");
-}
-
-#[test]
-fn a_scribe_whose_term_is_over_does_nothing_more() {
-    let mut world = World::new(7, 1, 1);
-    world.ask(0, ask(1, Action::Write(vec![1; BYTES]), false));
-    for record in world.server.asks() {
-        world.scribe.take(&record).expect("in order");
-    }
-    let (old, duty) = (world.term, world.scribe.duty().expect("a batch"));
-    world.kill().expect("an honest server");
-    assert!(world.server.carry_out(old, duty).is_err());
-    world.settle().expect("the new one serves");
-    let done = Answer { done: true, content: None };
-    assert_eq!(world.answers[&Session(0)], [(Seq(0), done)]);
-}
-
-/// A volume with some history.
-fn used(seed: u64) -> World {
-    let mut world = World::new(7, 2, seed);
-    let mut rng = SplitMix64::new(seed);
-    for _ in 0..30 {
-        for client in 0..2 {
-            let ask = any_ask(&mut rng, 100);
-            world.ask(client, ask);
-        }
-        world.settle().expect("honest");
-    }
-    world
-}
-
-#[test]
-fn a_history_that_was_changed_is_refused() {
-    let world = used(4);
-    let take_over =
-        |history: &[_]| Scribe::take_over(oram(world.config, 4, 9), sealer(9), history).map(drop);
-    let history = &world.server.history;
-    take_over(history).expect("as it was stored");
-    for at in 0..history.len() - 1 {
-        let mut without = history.clone();
-        without.remove(at);
-        assert!(take_over(&without).is_err(), "record {at} is missing");
-        let mut swapped = history.clone();
-        swapped.swap(at, at + 1);
-        assert!(take_over(&swapped).is_err(), "records {at} and the next are swapped");
-        let mut changed = history.clone();
-        let middle = changed[at].sealed.len() / 2;
-        changed[at].sealed[middle] ^= 1;
-        assert!(take_over(&changed).is_err(), "record {at} is changed");
-    }
-    let mut other = history.clone();
-    other.clone_from_slice(history);
-    let with_asks = other.iter_mut().find(|stored| !stored.asks.is_empty()).expect("a batch");
-    with_asks.asks[0].sealed[50] ^= 1;
-    assert!(take_over(&other).is_err(), "an ask is changed");
-}
-
-/// A server shows a new scribe an old state: the first client that knows better finds it.
-#[test]
-fn a_rollback_and_a_fork_are_found_at_the_first_ask_that_crosses() {
-    let mut world = used(5);
-    let whole = world.server.history.clone();
-    let tables = world.server.tables.clone();
-    // Ten records are held back. The tables of then may be gone: it does not come to that.
-    world.server.history.truncate(whole.len() - 10);
-    world.kill().expect("the old history holds together");
-    world.ask(0, ask(1, Action::Read, true));
-    assert!(matches!(world.settle(), Err(EngineError::Forked)), "a rollback");
-    // And it does nothing more.
-    assert!(matches!(world.scribe.duty(), Err(EngineError::Closed)));
-
-    // Two histories: a client of each.
-    let mut world = used(5);
-    let fork = (world.server.history.clone(), world.server.tables.clone());
-    assert_eq!(fork.1.len(), tables.len());
-    world.ask(0, ask(2, Action::Write(vec![1; BYTES]), false));
-    world.settle().expect("one side");
-    (world.server.history, world.server.tables) = fork;
-    world.kill().expect("the other side");
-    world.ask(1, ask(2, Action::Write(vec![2; BYTES]), false));
-    world.settle().expect("client 1 does not know the first side");
-    world.ask(0, ask(2, Action::Read, true));
-    assert!(matches!(world.settle(), Err(EngineError::Forked)), "client 0 does");
 }

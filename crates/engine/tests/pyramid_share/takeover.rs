@@ -1,0 +1,123 @@
+//! Scribes that die, and servers that show an old state or two histories.
+
+use super::*;
+
+#[test]
+fn a_scribe_may_die_before_any_duty_and_after_it() {
+    let mut kills = 0;
+    for seed in 0..60 {
+        let mut world = World::new(7, 3, seed);
+        let mut rng = SplitMix64::new(seed);
+        for _ in 0..40 {
+            for _ in 0..rng.below(16) {
+                let (client, asks) = (rng.below(3) as usize, any_group(&mut rng, 100));
+                world.transaction(client, asks);
+                for _ in 0..rng.below(4) {
+                    world.step().expect("an honest server");
+                }
+                if rng.below(6) == 0 {
+                    world.kill().expect("an honest server");
+                    kills += 1;
+                }
+            }
+            // Somewhere between a duty and its reply.
+            if rng.below(3) == 0 {
+                let asks = world.server.asks();
+                asks.iter().for_each(|ask| world.scribe.take(ask).expect("in order"));
+                let duty = world.scribe.duty().expect("it is at work");
+                if duty != Duty::Wait {
+                    let _ = world.server.carry_out(world.term, duty).expect("its term");
+                }
+                world.kill().expect("an honest server");
+                kills += 1;
+            }
+            world.settle().expect("an honest server");
+        }
+        assert_eq!(world.answers, replay(&world), "seed {seed}");
+        assert_eq!(broken(&world.server.trace, &world.config), None, "seed {seed}");
+    }
+    assert!(kills > 1000, "{kills} kills");
+}
+
+#[test]
+fn a_scribe_whose_term_is_over_does_nothing_more() {
+    let mut world = World::new(7, 1, 1);
+    world.ask(0, ask(1, Action::Write(vec![1; BYTES]), false));
+    for record in world.server.asks() {
+        world.scribe.take(&record).expect("in order");
+    }
+    let (old, duty) = (world.term, world.scribe.duty().expect("a batch"));
+    world.kill().expect("an honest server");
+    assert!(world.server.carry_out(old, duty).is_err());
+    world.settle().expect("the new one serves");
+    let done = Answer { done: true, content: None };
+    assert_eq!(world.answers[&Session(0)], [(Seq(0), done)]);
+}
+
+/// A volume with some history.
+fn used(seed: u64) -> World {
+    let mut world = World::new(7, 2, seed);
+    let mut rng = SplitMix64::new(seed);
+    for _ in 0..30 {
+        for client in 0..2 {
+            let ask = any_ask(&mut rng, 100);
+            world.ask(client, ask);
+        }
+        world.settle().expect("honest");
+    }
+    world
+}
+
+#[test]
+fn a_history_that_was_changed_is_refused() {
+    let world = used(4);
+    let take_over =
+        |history: &[_]| Scribe::take_over(oram(world.config, 4, 9), sealer(9), history).map(drop);
+    let history = &world.server.history;
+    take_over(history).expect("as it was stored");
+    for at in 0..history.len() - 1 {
+        let mut without = history.clone();
+        without.remove(at);
+        assert!(take_over(&without).is_err(), "record {at} is missing");
+        let mut swapped = history.clone();
+        swapped.swap(at, at + 1);
+        assert!(take_over(&swapped).is_err(), "records {at} and the next are swapped");
+        let mut changed = history.clone();
+        let middle = changed[at].sealed.len() / 2;
+        changed[at].sealed[middle] ^= 1;
+        assert!(take_over(&changed).is_err(), "record {at} is changed");
+    }
+    let mut other = history.clone();
+    other.clone_from_slice(history);
+    let with_asks = other.iter_mut().find(|stored| !stored.asks.is_empty()).expect("a batch");
+    with_asks.asks[0].sealed[50] ^= 1;
+    assert!(take_over(&other).is_err(), "an ask is changed");
+}
+
+/// A server shows a new scribe an old state: the first client that knows better finds it.
+#[test]
+fn a_rollback_and_a_fork_are_found_at_the_first_ask_that_crosses() {
+    let mut world = used(5);
+    let whole = world.server.history.clone();
+    let tables = world.server.tables.clone();
+    // Ten records are held back. The tables of then may be gone: it does not come to that.
+    world.server.history.truncate(whole.len() - 10);
+    world.kill().expect("the old history holds together");
+    world.ask(0, ask(1, Action::Read, true));
+    assert!(matches!(world.settle(), Err(EngineError::Forked)), "a rollback");
+    // And it does nothing more.
+    assert!(matches!(world.scribe.duty(), Err(EngineError::Closed)));
+
+    // Two histories: a client of each.
+    let mut world = used(5);
+    let fork = (world.server.history.clone(), world.server.tables.clone());
+    assert_eq!(fork.1.len(), tables.len());
+    world.ask(0, ask(2, Action::Write(vec![1; BYTES]), false));
+    world.settle().expect("one side");
+    (world.server.history, world.server.tables) = fork;
+    world.kill().expect("the other side");
+    world.ask(1, ask(2, Action::Write(vec![2; BYTES]), false));
+    world.settle().expect("client 1 does not know the first side");
+    world.ask(0, ask(2, Action::Read, true));
+    assert!(matches!(world.settle(), Err(EngineError::Forked)), "client 0 does");
+}
