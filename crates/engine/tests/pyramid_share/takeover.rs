@@ -33,7 +33,7 @@ fn a_scribe_may_die_before_any_duty_and_after_it() {
             }
             world.settle().expect("an honest server");
         }
-        assert_eq!(world.answers, replay(&world), "seed {seed}");
+        assert!(world.answers == replay(&world), "seed {seed}");
         assert_eq!(broken(&world.server.trace, &world.config), None, "seed {seed}");
     }
     assert!(kills > 1000, "{kills} kills");

@@ -2,7 +2,7 @@
 //! length for each volume.
 //!
 //! ```text
-//! ask     head 24 | kind 4 | offset 4 | length 8 | name 16 | part 4 | of 4 |
+//! ask     head 24 | kind 4 | offset 4 | length 8 | owner 16 | index 8 | part 4 | of 4 |
 //!         comparison 4 | offset 4 | length 8 | bytes 64 | block
 //! answer  head 24 | done 4 | found 4 | block
 //! ```
@@ -10,7 +10,7 @@
 use super::head::{Head, StoredHead};
 use super::records::{Seq, Session};
 use crate::pyramid::ids::Name;
-use crate::pyramid::operation::Operation;
+use crate::pyramid::operation::{Effect, Operation};
 use crate::{Action, BlockAnswer, EngineError, Result};
 use oblivio_crypto::{Kind, Place, VolumeId};
 use zerocopy::little_endian::{U32, U64};
@@ -20,8 +20,9 @@ const READ: u32 = 0;
 const PATCH: u32 = 1;
 const REMOVE: u32 = 2;
 const WRITE: u32 = 3;
+const FORGET: u32 = 4;
 /// Added to a kind that also answers with the content before it.
-const AND_READ: u32 = 4;
+const AND_READ: u32 = 8;
 const ALWAYS: u32 = 0;
 const ABSENT: u32 = 1;
 const EXISTS: u32 = 2;
@@ -39,7 +40,8 @@ struct Fixed {
     kind: U32,
     offset: U32,
     length: U64,
-    name: [u8; 16],
+    owner: [u8; 16],
+    index: U64,
     part: U32,
     of: U32,
     comparison: U32,
@@ -86,6 +88,8 @@ pub struct Ask {
     pub operation: Operation,
     /// What must hold of it before.
     pub compare: Compare,
+    /// Whether all later blocks of its owner are removed with it.
+    pub forgets: bool,
     pub(super) part: Part,
 }
 
@@ -102,7 +106,18 @@ impl Ask {
     /// An ask of its own.
     pub fn new(name: Name, operation: Operation) -> Self {
         let part = Part { index: 0, of: 1 };
-        Self { name, operation, compare: Compare::Always, part }
+        Self { name, operation, compare: Compare::Always, forgets: false, part }
+    }
+
+    /// Removes a block and all later ones of its owner. They read as absent from now on.
+    pub fn forget(first: Name) -> Self {
+        let operation = Operation { action: Action::Remove, and_read: false };
+        Self { forgets: true, ..Self::new(first, operation) }
+    }
+
+    /// What it may do to the existence of blocks.
+    pub(super) fn effect(&self) -> Effect {
+        if self.forgets { Effect::Forgets } else { self.operation.action.effect() }
     }
 
     /// With something that must hold of its block before.
@@ -120,6 +135,7 @@ impl Ask {
             Action::Read => (READ, 0, &[]),
             Action::Write(bytes) => (WRITE, 0, bytes),
             Action::Patch { offset, bytes } => (PATCH, *offset, bytes),
+            Action::Remove if self.forgets => (FORGET, 0, &[]),
             Action::Remove => (REMOVE, 0, &[]),
             Action::Patches(_) => {
                 return Err(EngineError::Invalid("an ask has one patch at most".into()));
@@ -147,7 +163,8 @@ impl Ask {
             kind: U32::new(kind),
             offset: U32::new(offset as u32),
             length: U64::new(bytes.len() as u64),
-            name: self.name.0,
+            owner: self.name.owner,
+            index: U64::new(self.name.index),
             part: U32::new(self.part.index),
             of: U32::new(self.part.of),
             comparison: U32::new(comparison),
@@ -169,7 +186,7 @@ impl Ask {
             READ => Action::Read,
             WRITE => Action::Write(bytes.to_vec()),
             PATCH => Action::Patch { offset, bytes: bytes.to_vec() },
-            REMOVE => Action::Remove,
+            REMOVE | FORGET => Action::Remove,
             _ => return None,
         };
         let and_read = fixed.kind.get() & AND_READ != 0;
@@ -188,7 +205,9 @@ impl Ask {
             return None;
         }
         let operation = Operation { action, and_read };
-        let ask = Self { name: Name(fixed.name), operation, compare, part };
+        let name = Name { owner: fixed.owner, index: fixed.index.get() };
+        let forgets = fixed.kind.get() & !AND_READ == FORGET;
+        let ask = Self { name, operation, compare, forgets, part };
         (ask.operation.action.end() <= block.len()).then_some((ask, fixed.head.into()))
     }
 }

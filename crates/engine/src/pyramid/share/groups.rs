@@ -70,9 +70,4 @@ impl Groups {
         }
         taken
     }
-
-    /// Whether nothing whole waits.
-    pub fn is_empty(&self) -> bool {
-        self.whole.is_empty()
-    }
 }

@@ -1,8 +1,10 @@
 //! A server in memory, with the list of what it saw. For tests and simulation.
 
 use super::records::{
-    AnswerRecord, AskRecord, Build, Duty, Seq, Session, Show, Stored, Switch, Tell, Term,
+    AnswerRecord, AskRecord, Batch, Build, Duty, Seq, Session, Show, Stored, Switch, Tell, Term,
+    TurnRecord,
 };
+use super::scribe::Scribe;
 use crate::pyramid::ids::{Height, Home, Partition, Spot};
 use crate::{EngineError, Result};
 use std::collections::{BTreeMap, VecDeque};
@@ -16,8 +18,10 @@ pub enum Recorded {
     Show(Vec<(Session, Seq, Vec<Spot>)>),
     /// Answers went out, of these lengths.
     Tell(Vec<(Session, Seq, usize)>),
-    /// A merge of this partition, to this height, reads these slots.
-    Turn(Partition, Height, Vec<Spot>),
+    /// A merge of this partition, to this height and into this place, reads these slots.
+    Turn(Home, Partition, Height, Vec<Spot>),
+    /// It has them.
+    Slots(Home),
     /// A table of this many bytes.
     Build(Home, usize),
     /// A table replaces others.
@@ -40,18 +44,47 @@ pub struct MemoryServer {
     /// Answers that clients did not fetch yet.
     answers: BTreeMap<Session, VecDeque<AnswerRecord>>,
     slot_bytes: usize,
+    /// Batches that were shown and not answered, in their order.
+    untold: VecDeque<Batch>,
+    /// Tables that are gone once this batch is answered.
+    leaving: VecDeque<(Batch, Vec<Home>)>,
+    replies: Replies,
     /// All records so far.
     pub trace: Vec<Recorded>,
 }
 
-/// The server's reply to a duty.
+/// The server's reply to a duty. Give it to the scribe.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// Nothing.
-    Done,
-    /// The sum of each ask's slots.
-    Sums(Vec<Vec<u8>>),
-    /// Slots, one after the other.
-    Slots(Vec<u8>),
+    /// For [`super::Scribe::shown`]: the sum of each ask's slots.
+    Sums(Batch, Vec<Vec<u8>>),
+    /// For [`super::Scribe::gathered`]: slots, one after the other.
+    Slots(Home, Vec<u8>),
+    /// For [`super::Scribe::built`].
+    Built(Home),
+}
+
+/// Replies that did not leave yet.
+#[derive(Default)]
+struct Replies {
+    /// Those of batches leave in their order.
+    sums: VecDeque<Reply>,
+    /// The others in any.
+    others: VecDeque<Reply>,
+}
+
+impl Reply {
+    /// Gives it to the scribe.
+    ///
+    /// # Errors
+    /// Those of the scribe.
+    pub fn give(self, scribe: &mut Scribe) -> Result<()> {
+        match self {
+            Self::Sums(batch, sums) => scribe.shown(batch, sums),
+            Self::Slots(home, slots) => scribe.gathered(home, slots),
+            Self::Built(home) => scribe.built(home),
+        }
+    }
 }
 
 impl MemoryServer {
@@ -71,6 +104,7 @@ impl MemoryServer {
     pub fn claim(&mut self) -> Term {
         self.term.0 += 1;
         self.fetched = 0;
+        self.replies = Replies::default();
         self.term
     }
 
@@ -101,11 +135,31 @@ impl MemoryServer {
         Ok(sum)
     }
 
+    /// How many replies wait.
+    pub fn waiting(&self) -> usize {
+        usize::from(!self.replies.sums.is_empty()) + self.replies.others.len()
+    }
+
+    /// Lets one of the replies that wait leave, the oldest for number 0. The batches' leave in
+    /// their order.
+    pub fn reply(&mut self, number: usize) -> Option<Reply> {
+        let Replies { sums, others } = &mut self.replies;
+        let reply = match number.checked_sub(others.len()) {
+            Some(_) => sums.pop_front(),
+            None => others.remove(number),
+        }?;
+        if let Reply::Slots(home, _) = &reply {
+            self.trace.push(Recorded::Slots(*home));
+        }
+        Some(reply)
+    }
+
     /// Stores the record of a batch with its asks, unless it is shown again.
     fn store_show(&mut self, show: &Show) {
-        if self.history.last().is_some_and(|last| last.sealed == show.intent) {
+        if self.history.iter().any(|stored| stored.sealed == show.intent) {
             return;
         }
+        self.untold.push_back(show.batch);
         let mut asks = Vec::with_capacity(show.asks.len());
         for (session, seq, _) in &show.asks {
             let is_it = |ask: &AskRecord| (ask.session, ask.seq) == (*session, *seq);
@@ -121,11 +175,21 @@ impl MemoryServer {
         self.history.push(Stored { sealed, asks: Vec::new() });
     }
 
-    /// Does what the scribe of this term wants.
+    /// A batch is answered: the tables that only it showed are gone.
+    fn store_tell(&mut self, batch: Batch) {
+        self.untold.retain(|&untold| untold > batch);
+        while self.leaving.front().is_some_and(|(until, _)| *until <= batch)
+            && let Some((_, homes)) = self.leaving.pop_front()
+        {
+            homes.iter().for_each(|gone| drop(self.tables.remove(gone)));
+        }
+    }
+
+    /// Does what the scribe of this term wants. The reply waits for [`Self::reply`].
     ///
     /// # Errors
     /// `State` for an older term, and for a slot that does not exist.
-    pub fn carry_out(&mut self, term: Term, duty: Duty) -> Result<Reply> {
+    pub fn carry_out(&mut self, term: Term, duty: Duty) -> Result<()> {
         if term != self.term {
             return Err(EngineError::State("another client is the scribe"));
         }
@@ -137,18 +201,20 @@ impl MemoryServer {
                 let sums =
                     asks.iter().map(|(_, _, spots)| self.sum(spots)).collect::<Result<_>>()?;
                 self.trace.push(Recorded::Show(asks));
-                return Ok(Reply::Sums(sums));
+                self.replies.sums.push_back(Reply::Sums(show.batch, sums));
             }
             Duty::Turn(turn) => {
                 let mut slots = Vec::with_capacity(turn.spots.len() * self.slot_bytes);
                 for &spot in &turn.spots {
                     slots.extend_from_slice(self.slot(spot)?);
                 }
-                self.trace.push(Recorded::Turn(turn.partition, turn.height, turn.spots));
-                return Ok(Reply::Slots(slots));
+                let TurnRecord { home, partition, height, spots, .. } = turn;
+                self.trace.push(Recorded::Turn(home, partition, height, spots));
+                self.replies.others.push_back(Reply::Slots(home, slots));
             }
-            Duty::Tell(Tell { settle, answers, .. }) => {
+            Duty::Tell(Tell { batch, settle, answers }) => {
                 self.store(settle);
+                self.store_tell(batch);
                 let seen =
                     |answer: &AnswerRecord| (answer.session, answer.seq, answer.sealed.len());
                 self.trace.push(Recorded::Tell(answers.iter().map(seen).collect()));
@@ -159,13 +225,17 @@ impl MemoryServer {
             Duty::Build(Build { home, sealed }) => {
                 self.trace.push(Recorded::Build(home, sealed.len()));
                 self.tables.insert(home, sealed);
+                self.replies.others.push_back(Reply::Built(home));
             }
             Duty::Switch(Switch { home, merged, replaced }) => {
                 self.store(merged);
-                replaced.iter().for_each(|gone| drop(self.tables.remove(gone)));
-                self.trace.push(Recorded::Switch(home, replaced));
+                self.trace.push(Recorded::Switch(home, replaced.clone()));
+                match self.untold.back() {
+                    Some(&batch) => self.leaving.push_back((batch, replaced)),
+                    None => replaced.iter().for_each(|gone| drop(self.tables.remove(gone))),
+                }
             }
         }
-        Ok(Reply::Done)
+        Ok(())
     }
 }

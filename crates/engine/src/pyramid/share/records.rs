@@ -62,10 +62,14 @@ pub struct Tell {
 /// The slots that a merge reads. The server gives them back one after the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TurnRecord {
+    /// The place of the table that it makes.
+    pub home: Home,
     /// Whose turn it is.
     pub partition: Partition,
     /// How high it merges.
     pub height: Height,
+    /// Records of the history that must be durable before the server reads for it.
+    pub after: u64,
     /// As many of each table as it has places for blocks.
     pub spots: Vec<Spot>,
 }
@@ -86,7 +90,8 @@ pub struct Switch {
     pub home: Home,
     /// Its record in the history, sealed.
     pub merged: Vec<u8>,
-    /// Those that are gone.
+    /// Those that are gone, once all batches that were shown before are answered: a scribe that
+    /// takes over shows them again.
     pub replaced: Vec<Home>,
 }
 
@@ -106,7 +111,7 @@ pub struct Term(pub u64);
 /// What the scribe wants of the server next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Duty {
-    /// Nothing until an ask comes.
+    /// Nothing until an ask or a reply comes.
     Wait,
     /// Store this, and give the sum of each ask's slots to [`super::Scribe::shown`].
     Show(Show),
@@ -114,8 +119,8 @@ pub enum Duty {
     Tell(Tell),
     /// Give these slots to [`super::Scribe::gathered`].
     Turn(TurnRecord),
-    /// Store this table.
+    /// Store this table; then call [`super::Scribe::built`].
     Build(Build),
-    /// Forget the tables that it replaces.
+    /// Use it instead of the tables that it replaces.
     Switch(Switch),
 }
