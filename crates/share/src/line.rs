@@ -28,6 +28,8 @@ pub struct Reader {
     raw: Box<[u8]>,
     /// The part of `raw` that TLS has not seen.
     left: std::ops::Range<usize>,
+    /// When the peer's time is up, however it divides it.
+    until: Option<Instant>,
 }
 
 /// The sending direction. Clones are of one line.
@@ -72,17 +74,16 @@ pub fn connect(
 fn begin(stream: TcpStream, mut tls: Connection, until: Instant) -> io::Result<(Reader, Writer)> {
     stream.set_nodelay(true)?;
     while tls.is_handshaking() {
-        limit(&stream, until)?;
-        tls.complete_io(&mut &stream).map_err(|error| match error.kind() {
+        tls.complete_io(&mut Hurried(&stream, until)).map_err(|error| match error.kind() {
             ErrorKind::InvalidData => refused(error),
             ErrorKind::WouldBlock => ErrorKind::TimedOut.into(),
             _ => error,
         })?;
     }
-    limit(&stream, until)?;
     let shared = Arc::new(Shared { tls: Mutex::new(tls), sending: Mutex::default(), stream });
     let raw = vec![0; RAW_BYTES].into_boxed_slice();
-    Ok((Reader { shared: Arc::clone(&shared), raw, left: 0..0 }, Writer(shared)))
+    let reader = Reader { shared: Arc::clone(&shared), raw, left: 0..0, until: Some(until) };
+    Ok((reader, Writer(shared)))
 }
 
 fn limit(stream: &TcpStream, until: Instant) -> io::Result<()> {
@@ -103,21 +104,35 @@ fn encrypted(tls: &mut Connection, out: &mut Vec<u8>) -> io::Result<()> {
 }
 
 impl Reader {
-    /// Removes the deadline for receiving.
+    /// Removes the deadline.
     ///
     /// # Errors
     /// Those of the system.
-    pub fn take_your_time(&self) -> io::Result<()> {
+    pub fn take_your_time(&mut self) -> io::Result<()> {
+        self.until = None;
         self.shared.stream.set_read_timeout(None)?;
         self.shared.stream.set_write_timeout(Some(SENDING))
     }
+}
 
-    /// The peer has until then to send what is read next.
-    ///
-    /// # Errors
-    /// Those of the system; `TimedOut` if that has passed.
-    pub fn hurry(&self, until: Instant) -> io::Result<()> {
-        limit(&self.shared.stream, until)
+/// A connection whose peer has until then, however it divides its time.
+struct Hurried<'s>(&'s TcpStream, Instant);
+
+impl Read for Hurried<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        limit(self.0, self.1)?;
+        self.0.read(into)
+    }
+}
+
+impl Write for Hurried<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        limit(self.0, self.1)?;
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -131,6 +146,9 @@ impl Read for Reader {
             }
             if self.left.is_empty() {
                 drop(tls);
+                if let Some(until) = self.until {
+                    limit(&self.shared.stream, until)?;
+                }
                 let came = (&self.shared.stream).read(&mut self.raw)?;
                 self.left = 0..came;
                 if came == 0 {
@@ -183,5 +201,35 @@ impl Writer {
     /// Ends the line for both directions at once.
     pub fn cut(&self) {
         let _ = self.0.stream.shutdown(Shutdown::Both);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+    use std::thread;
+
+    #[test]
+    fn who_sends_a_byte_now_and_then_has_no_more_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let (config, _) = crate::identity::load(dir.path()).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut slow = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (stream, _) = listener.accept().unwrap();
+        // The begin of a long message of TLS, byte by byte.
+        let trickle = thread::spawn(move || {
+            for byte in [22, 3, 1, 0x20, 0].into_iter().chain([0; 100]) {
+                thread::sleep(Duration::from_millis(20));
+                if slow.write_all(&[byte]).is_err() {
+                    return;
+                }
+            }
+        });
+        let begin = Instant::now();
+        let done = accept(stream, &config, begin + Duration::from_millis(200));
+        assert!(done.is_err());
+        assert!(begin.elapsed() < Duration::from_millis(1500), "{:?}", begin.elapsed());
+        trickle.join().unwrap();
     }
 }

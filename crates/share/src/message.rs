@@ -101,6 +101,9 @@ enum FailureHead {
     Storage(String),
 }
 
+/// The most slots that a call names.
+const MOST_SLOTS: usize = 65_536;
+
 const BAD: ShareError = ShareError::invalid("a frame that makes no sense");
 
 /// A head as bytes.
@@ -203,6 +206,7 @@ impl Request {
             }
             CallHead::Append { .. } => entry = Some(decode(&body)?),
             CallHead::PutParameters { .. } | CallHead::Upload { .. } => {}
+            CallHead::Slots { spots, .. } if spots.len() > MOST_SLOTS => return Err(BAD),
             _ => parts.end()?,
         }
         if kind == Kind::Call { Ok(Self { head, body, asks, entry }) } else { Err(BAD) }

@@ -219,3 +219,63 @@ fn waits_are_shared() {
     });
     assert_eq!(share.status().unwrap().next, Number(64));
 }
+
+/// A file system of its own, of this size. None if this user may not mount one.
+struct Small(tempfile::TempDir);
+
+impl Small {
+    fn new(size: &str) -> Option<Self> {
+        let dir = tempfile::tempdir().unwrap();
+        let mut mount = std::process::Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", size, "none"]).arg(dir.path());
+        let done = mount.output().is_ok_and(|done| done.status.success());
+        done.then_some(Self(dir))
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg("-l").arg(self.0.path()).output();
+    }
+}
+
+/// A disk that fills up: asks are refused first, then tables. Nothing is lost, what was shown is
+/// answered, and all goes on once there is room.
+#[test]
+fn a_full_disk_is_an_error_and_no_damage() {
+    let Some(small) = Small::new("size=100m") else {
+        println!("skipped: this user may not mount a file system");
+        return;
+    };
+    let (dir, clock) = (small.0.path().join("volume"), TestClock::default());
+    let share = StoredShare::open(&dir, clock.clock()).unwrap();
+    let mut rig = Rig::new(&share).unwrap();
+    let id = ask_id(1, 0);
+    share.ask(&[Ask { id, sealed: vec![0; 100] }]).unwrap();
+    let (batch, _) = rig.show(&[(id, vec![])]).unwrap();
+    let fill = |name: &str, bytes: usize| {
+        std::fs::write(small.0.path().join(name), vec![1; bytes]).unwrap();
+    };
+    fill("one", 40 << 20);
+    let full = |done: Result<(), ShareError>| {
+        assert!(
+            matches!(done, Err(ShareError::Store(oblivio_store::StoreError::Full))),
+            "{done:?}"
+        );
+    };
+    full(share.ask(&[Ask { id: ask_id(1, 1), sealed: vec![] }]));
+    rig.build(TableId(1), 4).unwrap();
+    fill("two", 54 << 20);
+    full(rig.build(TableId(2), 4).map(drop));
+    full(rig.add(&Entry::Note(vec![0; 100])).map(drop));
+    std::fs::remove_file(small.0.path().join("two")).unwrap();
+    rig.next = share.status().unwrap().next;
+    rig.tell(batch, &[id]).unwrap();
+    rig.switch(TableId(1), &[]).unwrap();
+    std::fs::remove_file(small.0.path().join("one")).unwrap();
+    rig.build(TableId(2), 4).unwrap();
+    share.ask(&[Ask { id: ask_id(1, 1), sealed: vec![] }]).unwrap();
+    drop(share);
+    let share = StoredShare::open(&dir, clock.clock()).unwrap();
+    assert_eq!(share.status().unwrap().next, Number(3));
+}

@@ -5,7 +5,8 @@ use super::desk::Desk;
 use super::error::{Result, ShareError};
 use super::ids::{AskId, Number, Seq, Session, Spot, TableId};
 use super::limits::{
-    MOST_ANSWERS, MOST_ASK_BYTES, MOST_ENTRY_BYTES, MOST_FETCHES, MOST_SPOTS, MOST_UNANSWERED,
+    MOST_ANSWERS, MOST_ASK_BYTES, MOST_ENTRY_BYTES, MOST_FETCHES, MOST_READ_BYTES, MOST_SPOTS,
+    MOST_UNANSWERED,
 };
 use super::objects::Objects;
 use super::records::{Entry, Fetch, Show, Switch, Tell};
@@ -112,7 +113,9 @@ impl Books {
         if self.batches.len() >= MOST_UNANSWERED {
             return Err(ShareError::Busy);
         }
-        if show.fetches.is_empty() || show.fetches.len() > MOST_FETCHES {
+        let sums = show.fetches.len().saturating_mul(slot_bytes as usize);
+        let asks = show.fetches.len();
+        if asks == 0 || asks > MOST_FETCHES || sums > MOST_READ_BYTES {
             return Err(ShareError::invalid("a batch of no asks, or of too many"));
         }
         let own: BTreeMap<AskId, &[u8]> =
@@ -230,7 +233,13 @@ impl Books {
     /// Answers of a session, in order.
     pub fn answers(&self, session: Session, from: Seq) -> Vec<(AskId, AnswerPlace)> {
         let found = self.answered.range(all_of(session, from));
-        found.take(MOST_ANSWERS).map(|(id, place)| (*id, *place)).collect()
+        let mut bytes = 0;
+        let room = |it: &(&AskId, &AnswerPlace)| {
+            bytes += it.1.len as usize;
+            bytes <= MOST_READ_BYTES
+        };
+        let some = found.take(MOST_ANSWERS).take_while(room);
+        some.map(|(id, place)| (*id, *place)).collect()
     }
 
     /// Whether records before this one may go.

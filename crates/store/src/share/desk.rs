@@ -1,8 +1,10 @@
 //! Asks that wait for their batch, in the order in which they came.
 
 use super::error::{Result, ShareError};
-use super::ids::{Arrival, AskId, Seq, Session};
-use super::limits::{MOST_ANSWERS, MOST_OF_SESSION, MOST_PENDING, MOST_READ_BYTES};
+use super::ids::{Arrival, AskId, Seq};
+use super::limits::{
+    MOST_ANSWERS, MOST_OF_SESSION, MOST_PENDING, MOST_PENDING_BYTES, MOST_READ_BYTES,
+};
 use super::records::Ask;
 use std::collections::BTreeMap;
 
@@ -12,6 +14,7 @@ pub(super) struct Desk {
     asks: BTreeMap<Arrival, Ask>,
     by_id: BTreeMap<AskId, Arrival>,
     next: Arrival,
+    bytes: usize,
 }
 
 impl Desk {
@@ -32,9 +35,12 @@ impl Desk {
         let session = ask.id.session;
         let of = |seq| AskId { session, seq: Seq(seq) };
         let waiting = self.by_id.range(of(0)..=of(u64::MAX)).take(MOST_OF_SESSION).count();
-        if self.asks.len() >= MOST_PENDING || waiting >= MOST_OF_SESSION {
+        let bytes = self.bytes + ask.sealed.len();
+        let full = self.asks.len() >= MOST_PENDING || bytes > MOST_PENDING_BYTES;
+        if full || waiting >= MOST_OF_SESSION {
             return Err(ShareError::Busy);
         }
+        self.bytes = bytes;
         self.by_id.insert(ask.id, self.next);
         self.asks.insert(self.next, ask.clone());
         self.next.0 += 1;
@@ -48,7 +54,8 @@ impl Desk {
     /// Removes one that is in a batch.
     pub fn remove(&mut self, id: AskId) {
         if let Some(at) = self.by_id.remove(&id) {
-            self.asks.remove(&at);
+            let gone = self.asks.remove(&at);
+            self.bytes -= gone.map_or(0, |ask| ask.sealed.len());
         }
     }
 

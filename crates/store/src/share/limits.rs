@@ -22,8 +22,12 @@ pub const MOST_PIECE_BYTES: usize = 4 << 20;
 pub const MOST_READ_BYTES: usize = 8 << 20;
 /// Asks that wait for their batch.
 pub const MOST_PENDING: usize = 32_768;
+/// Their bytes.
+pub const MOST_PENDING_BYTES: usize = 256 << 20;
 /// Those of one session.
 pub const MOST_OF_SESSION: usize = 1024;
+/// Objects whose pieces come at the same time.
+pub const MOST_PARTIAL: usize = 64;
 /// Batches without durable answers.
 pub const MOST_UNANSWERED: usize = 64;
 /// What tables, answers and checkpoints may take beyond a quota, so that what was shown before it

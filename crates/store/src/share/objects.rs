@@ -143,6 +143,11 @@ impl Objects {
         }
     }
 
+    /// How many are not whole.
+    pub fn partials(&self) -> usize {
+        self.held.values().filter(|held| held.state == State::Partial).count()
+    }
+
     /// The length of an object, in whatever state.
     pub fn len(&self, object: Object) -> Option<u64> {
         self.held.get(&object).map(|held| held.len)

@@ -55,6 +55,7 @@ pub trait Share: Send + Sync {
     }
     /// Asks in no batch that came at `from` or later, in that order, and where to go on. A new
     /// scribe begins with 0.
+    /// Waiting does not renew the lease: wait for less than [`LEASE`](super::LEASE).
     fn asks(&self, term: Term, from: Arrival, wait: Duration) -> Result<(Vec<Ask>, Arrival)> {
         self.call(Call::Asks { term, from, wait })?.asks()
     }

@@ -3,7 +3,7 @@
 use super::super::error::{Result, ShareError};
 use super::super::ids::{Number, Object, Term};
 use super::super::keeper::{Change, Keeper};
-use super::super::limits::{BEYOND_QUOTA, MOST_PIECE_BYTES, MOST_READ_BYTES};
+use super::super::limits::{BEYOND_QUOTA, MOST_PARTIAL, MOST_PIECE_BYTES, MOST_READ_BYTES};
 use super::super::records::Checkpoint;
 use super::{Shared, lock};
 
@@ -32,6 +32,9 @@ impl<K: Keeper> Shared<K> {
         }
         if partial != Some(offset) {
             return Err(ShareError::NoObject(object));
+        }
+        if len.is_none() && self.state().books.objects.partials() >= MOST_PARTIAL {
+            return Err(ShareError::Busy);
         }
         self.keeper.write(object, offset, piece)?;
         self.state().books.objects.grow(object, piece.len() as u64);
