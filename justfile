@@ -80,6 +80,10 @@ mount-kills times="200" outage="60":
 nbd-kills times="100":
     OBLIVIO_NBD_KILLS={{times}} cargo test --release -p oblivio-cli --test nbd ext4 -- --nocapture
 
+# The server of shared volumes killed under load, this many times.
+share-kills times="20":
+    OBLIVIO_SHARE_KILLS={{times}} cargo test -p oblivio-share --test kills -- --nocapture
+
 # Clients of a disk's server, with and without TLS, beside this many idle connections.
 nbd-strangers strangers="500" tries="50":
     OBLIVIO_STRANGERS={{strangers}} OBLIVIO_TRIES={{tries}} cargo test --release -p oblivio-serve --lib strangers -- --nocapture --test-threads 1

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 type Target = (&'static str, fn(&[u8]), fn() -> Vec<Vec<u8>>);
 
-const TARGETS: [Target; 16] = [
+const TARGETS: [Target; 17] = [
     ("header", oblivio_fuzz::header, header_seeds),
     ("key_slots", oblivio_fuzz::key_slots, slot_seeds),
     ("commit", oblivio_fuzz::commit, commit_seeds),
@@ -32,6 +32,7 @@ const TARGETS: [Target; 16] = [
     ("sequential_state", oblivio_fuzz::sequential_state, sequential_state_seeds),
     ("sequential_times", oblivio_fuzz::sequential_times, sequential_times_seeds),
     ("watch", oblivio_fuzz::watch, watch_seeds),
+    ("share_frame", oblivio_fuzz::share_frame, share_frame_seeds),
 ];
 
 fn here(folder: &str, target: &str) -> PathBuf {
@@ -306,4 +307,17 @@ fn watch_seeds() -> Vec<Vec<u8>> {
     seeds.push(tagged(1, &events.iter().flat_map(brief).collect::<Vec<_>>()));
     seeds.extend(requests.map(|path: String| tagged(2, get(&path).as_bytes())));
     seeds
+}
+
+/// Frames of every kind, as they come and as parts.
+fn share_frame_seeds() -> Vec<Vec<u8>> {
+    let seeds = oblivio_share::fuzzing::seeds();
+    let part = |frame: &Vec<u8>| {
+        let head = usize::from(frame[13]);
+        let (head, body) = frame[17..].split_at_checked(head)?;
+        let (head_len, body_len) = (u8::try_from(head.len()).ok()?, u8::try_from(body.len()).ok()?);
+        Some([&[1, frame[4], head_len, body_len], head, body].concat())
+    };
+    let parts: Vec<Vec<u8>> = seeds.iter().filter_map(part).collect();
+    seeds.iter().map(|frame| tagged(0, frame)).chain(parts).collect()
 }

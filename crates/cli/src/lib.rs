@@ -30,6 +30,7 @@ mod put;
 mod recorder;
 mod remote;
 mod resize;
+mod share;
 mod signals;
 mod staging;
 mod tree;
@@ -65,7 +66,7 @@ pub fn main() -> ExitCode {
 }
 
 fn run(command: &Command) -> Result<()> {
-    if matches!(command, Command::Watch(_)) {
+    if matches!(command, Command::Watch(_) | Command::Share(_)) {
         // It lives long and needs no passphrase.
         passphrase::forget();
     }
@@ -96,6 +97,7 @@ fn run(command: &Command) -> Result<()> {
         #[cfg(all(feature = "ublk", target_os = "linux"))]
         Command::Ublk(args) => ublk::run(args),
         Command::Passphrase(command) => passphrases::run(command),
+        Command::Share(command) => share::run(command),
         Command::Audit(args) => audit::run(args),
         Command::Demo(args) => demo::run(args),
         Command::Watch(args) => watch::run(args),

@@ -4,6 +4,7 @@
 //! done with objects is in a few small [`ports`]; a [`Store`] has all that a volume needs. The one
 //! [`on_objects`] needs nothing but objects that are written once. A [`Layer`] changes a store's
 //! calls: [`record`] keeps the trace an adversary would keep, and [`retry`] outlasts outages.
+//! A [`share`] is the volume of many clients at a server.
 //! Stores that crash, fail or lag on purpose are in the crate of test doubles, `oblivio-testkit`.
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests"))]
 
@@ -22,6 +23,7 @@ pub mod ports;
 mod range;
 pub mod record;
 pub mod retry;
+pub mod share;
 mod system;
 
 pub use capabilities::{Capabilities, LeaseKind};

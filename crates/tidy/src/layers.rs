@@ -4,7 +4,7 @@ use crate::finding::Finding;
 use crate::source::Source;
 
 /// Each crate of the product and what it may depend on, tests apart.
-const LAYERS: [(&str, &[&str]); 13] = [
+const LAYERS: [(&str, &[&str]); 14] = [
     ("crypto", &[]),
     // The store never sees a key: it is the adversary's view.
     ("store", &[]),
@@ -14,9 +14,11 @@ const LAYERS: [(&str, &[&str]); 13] = [
     ("volume", &["crypto", "engine", "store"]),
     ("ublk", &[]),
     ("serve", &["crypto", "engine", "store", "volume", "ublk"]),
+    // The server of shared volumes has no key and no engine.
+    ("share", &["store"]),
     // The library that others embed. The command uses its places, paths and knowledge of volumes.
     ("oblivio", &["crypto", "store", "volume"]),
-    ("cli", &["crypto", "engine", "store", "volume", "audit", "serve", "oblivio"]),
+    ("cli", &["crypto", "engine", "store", "volume", "audit", "serve", "share", "oblivio"]),
     // What ships uses it in tests only, which are not looked at here.
     ("testkit", &["splitmix", "store"]),
     ("tidy", &[]),

@@ -6,6 +6,7 @@ mod nbd;
 mod open;
 mod passphrase;
 mod serve;
+mod share;
 mod transfer;
 mod tree;
 #[cfg(all(feature = "ublk", target_os = "linux"))]
@@ -21,6 +22,10 @@ pub use nbd::NbdArgs;
 pub use open::OpenArgs;
 pub use passphrase::{NewPassphraseArgs, PassphraseArgs};
 pub use serve::ServeArgs;
+pub use share::{
+    ShareCommand, ShareQuota, ShareServe, ShareStatus, TokenAdd, TokenCommand, TokenList,
+    TokenRevoke,
+};
 pub use transfer::{CatArgs, GetArgs, InitArgs, PutArgs, SeenBy};
 pub use tree::{CpArgs, DuArgs, LsArgs, MkdirArgs, MvArgs, RmArgs, StatArgs};
 #[cfg(all(feature = "ublk", target_os = "linux"))]
@@ -83,6 +88,8 @@ pub enum Command {
     /// Add, remove, change or count the passphrases that open a volume
     #[command(subcommand)]
     Passphrase(PassphraseCommand),
+    #[command(subcommand)]
+    Share(ShareCommand),
     Audit(AuditArgs),
     Demo(DemoArgs),
     Watch(WatchArgs),
@@ -129,9 +136,11 @@ impl Command {
             Command::Passphrase(PassphraseCommand::Change(args)) => &args.volume,
             Command::Passphrase(PassphraseCommand::List(args)) => &args.volume,
             Command::Watch(args) => &args.volume,
-            Command::Umount(_) | Command::Audit(_) | Command::Demo(_) | Command::Completions(_) => {
-                return None;
-            }
+            Command::Umount(_)
+            | Command::Share(_)
+            | Command::Audit(_)
+            | Command::Demo(_)
+            | Command::Completions(_) => return None,
         };
         Some(place)
     }

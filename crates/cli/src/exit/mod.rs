@@ -4,6 +4,7 @@
 
 mod code;
 mod servers;
+mod share;
 
 pub use code::Code;
 
@@ -46,6 +47,9 @@ pub fn judge(error: &Error) -> (Code, String) {
             return (fault.code, fault.hint.clone());
         }
         if let Some(judged) = cause.downcast_ref().and_then(servers::judge) {
+            return judged;
+        }
+        if let Some(judged) = cause.downcast_ref().and_then(share::judge) {
             return judged;
         }
         if let Some(error) = cause.downcast_ref::<VolumeError>() {

@@ -1,0 +1,147 @@
+//! `share`: a server of volumes that it cannot read, and what its administrator does.
+
+use crate::args::{
+    ShareCommand, ShareQuota, ShareServe, ShareStatus, TokenAdd, TokenCommand, TokenList,
+    TokenRevoke,
+};
+use crate::exit::usage;
+use crate::human::{count, say, say_json, size};
+use crate::signals;
+use anyhow::Result;
+use oblivio_share::{
+    Address, Device, Granted, Server, Token, VolumeStatus, Wish, hex, secret_hash, wish,
+};
+use serde_json::{Value, json};
+use std::thread;
+use std::time::Duration;
+
+/// Runs the command.
+pub fn run(command: &ShareCommand) -> Result<()> {
+    match command {
+        ShareCommand::Serve(args) => serve(args),
+        ShareCommand::Token(TokenCommand::Add(args)) => add(args),
+        ShareCommand::Token(TokenCommand::List(args)) => list(args),
+        ShareCommand::Token(TokenCommand::Revoke(args)) => revoke(args),
+        ShareCommand::Quota(args) => quota(args),
+        ShareCommand::Status(args) => status(args),
+    }
+}
+
+fn serve(args: &ShareServe) -> Result<()> {
+    let signals = signals::catch()?;
+    let server = Server::start(&args.folder, &args.listen, &args.volume)?;
+    say(format!("Serving {} on {}.", args.folder.display(), server.address()))?;
+    say(format!("Fingerprint {}", hex(&server.fingerprint())))?;
+    let ending = server.ending();
+    signals::forward(signals, move || ending.end())?;
+    Ok(server.wait()?)
+}
+
+fn device(volume: &str, name: &str) -> Device {
+    Device { volume: volume.into(), name: name.into() }
+}
+
+fn add(args: &TokenAdd) -> Result<()> {
+    // Read first: a device whose token cannot be shown is not admitted.
+    let address = Address::parse(&format!("share://{}/{}", args.host, args.volume))?;
+    if args.out.as_ref().is_some_and(|path| path.exists()) {
+        let hint = "Name a new file, or remove that one first.";
+        return Err(usage("there is a file of this name already", hint));
+    }
+    let secret = oblivio_share::random()?;
+    let wanted = Wish::Add(device(&args.volume, &args.device), secret_hash(&secret));
+    let Granted::Done(fingerprint) = wish(&args.folder, &wanted)? else { return Ok(()) };
+    let token = Token { address, fingerprint, secret: secret.into() };
+    match &args.out {
+        Some(path) => Ok(token.store(path)?),
+        None => say(token.line().as_bytes()),
+    }
+}
+
+fn list(args: &TokenList) -> Result<()> {
+    let Granted::Devices(devices) = wish(&args.folder, &Wish::List)? else { return Ok(()) };
+    if args.json {
+        let devices: Vec<Value> =
+            devices.iter().map(|it| json!({ "volume": it.volume, "device": it.name })).collect();
+        return say_json(&devices);
+    }
+    devices.iter().try_for_each(|it| say(format!("{}  {}", it.volume, it.name)))
+}
+
+fn revoke(args: &TokenRevoke) -> Result<()> {
+    wish(&args.folder, &Wish::Revoke(device(&args.volume, &args.device)))?;
+    say(format!("{} is not admitted to {} any more.", args.device, args.volume))
+}
+
+fn quota(args: &ShareQuota) -> Result<()> {
+    let bytes = args.quota.0;
+    wish(&args.folder, &Wish::Quota(args.volume.clone(), bytes))?;
+    match bytes {
+        Some(bytes) => say(format!("{} may take {}.", args.volume, size(bytes))),
+        None => say(format!("{} may take all of the disk.", args.volume)),
+    }
+}
+
+fn status(args: &ShareStatus) -> Result<()> {
+    loop {
+        let Granted::Status(volumes, runs) = wish(&args.folder, &Wish::Status)? else {
+            return Ok(());
+        };
+        match args.json {
+            true => say_json(&as_json(&volumes, runs))?,
+            false => in_words(&volumes, runs)?,
+        }
+        if !args.watch {
+            return Ok(());
+        }
+        thread::sleep(Duration::from_secs(1));
+    }
+}
+
+fn as_json(volumes: &[VolumeStatus], runs: bool) -> Value {
+    let one = |it: &VolumeStatus| {
+        let status = &it.status;
+        json!({
+            "volume": it.volume,
+            "connected": it.connected,
+            "term": status.term.0,
+            "scribe": status.lease_left.is_some(),
+            "waiting_asks": status.pending,
+            "unanswered_batches": status.unanswered,
+            "first_record": status.first.0,
+            "next_record": status.next.0,
+            "tables": status.tables,
+            "used_bytes": status.used_bytes,
+            "quota_bytes": status.quota_bytes,
+            "received_bytes": it.received_bytes,
+            "sent_bytes": it.sent_bytes,
+        })
+    };
+    json!({ "runs": runs, "volumes": volumes.iter().map(one).collect::<Vec<_>>() })
+}
+
+fn in_words(volumes: &[VolumeStatus], runs: bool) -> Result<()> {
+    say(if runs { "The server runs." } else { "The server does not run." })?;
+    for it in volumes {
+        let status = &it.status;
+        let mut devices = it.connected.clone();
+        devices.sort_unstable();
+        devices.dedup();
+        let scribe = if status.lease_left.is_some() { "at work" } else { "none" };
+        let quota = status.quota_bytes.map(|bytes| format!(" of {}", size(bytes)));
+        say(format!("{}: {}", it.volume, count(devices.len() as u64, "client")))?;
+        if !devices.is_empty() {
+            say(format!("  connected  {}", devices.join(" ")))?;
+        }
+        say(format!("  scribe     {scribe}, term {}", status.term.0))?;
+        let (asks, batches) =
+            (count(status.pending, "ask"), count(status.unanswered, "batch without answers"));
+        say(format!("  backlog    {asks}, {batches}"))?;
+        say(format!("  records    {} to {}", status.first.0, status.next.0))?;
+        let (used, quota) = (size(status.used_bytes), quota.unwrap_or_default());
+        say(format!("  space      {used}{quota}, in {}", count(status.tables, "table")))?;
+        let (came, went) = (size(it.received_bytes), size(it.sent_bytes));
+        say(format!("  traffic    {came} came, {went} went"))?;
+    }
+    Ok(())
+}

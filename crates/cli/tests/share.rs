@@ -1,0 +1,92 @@
+//! `oblivio share`: a server from its first start to its end.
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
+
+mod common;
+
+use common::Scratch;
+use oblivio_share::{Patience, RemoteShare, Token};
+use oblivio_store::share::{Share, ShareError};
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Child, Stdio};
+
+struct Served {
+    child: Child,
+    address: String,
+    fingerprint: String,
+}
+
+fn serve(scratch: &Scratch) -> Served {
+    let mut command = scratch.command(["share", "serve", "srv", "--listen", "127.0.0.1:0"]);
+    let mut child = command.args(["--volume", "team"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut last_word = || {
+        let line = lines.next().unwrap().unwrap();
+        line.trim_end_matches('.').rsplit(' ').next().unwrap().to_owned()
+    };
+    let (address, fingerprint) = (last_word(), last_word());
+    Served { child, address, fingerprint }
+}
+
+impl Served {
+    /// Asks it to end; its exit code.
+    fn end(mut self) -> Option<i32> {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        self.child.wait().unwrap().code()
+    }
+}
+
+#[test]
+fn a_server_from_its_first_start_to_its_end() {
+    let scratch = Scratch::new();
+    let served = serve(&scratch);
+    let host = served.address.clone();
+    let line = scratch.good(["share", "token", "add", "srv", "team", "anna", "--host", &host]);
+    assert_eq!(line.lines().count(), 1);
+    assert!(line.contains(&served.fingerprint));
+    let token = Token::parse(&line).unwrap();
+    let share = RemoteShare::new(token, Patience::default()).unwrap();
+    share.put_parameters(0, 64, b"header").unwrap();
+
+    // A token in a file is this user's.
+    let out = ["share", "token", "add", "srv", "team", "ben", "--host", &host, "--out", "ben"];
+    assert_eq!(scratch.good(out), "");
+    let mode = std::fs::metadata(scratch.path("ben")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    Token::load(&scratch.path("ben")).unwrap();
+    scratch.bad(2, out);
+    let again = scratch.bad(3, ["share", "token", "add", "srv", "team", "anna", "--host", "nas"]);
+    assert!(again.contains("anna"), "{again}");
+    assert_eq!(scratch.good(["share", "token", "list", "srv"]), "team  anna\nteam  ben\n");
+
+    let status: Value =
+        serde_json::from_str(&scratch.good(["share", "status", "--json", "srv"])).unwrap();
+    assert_eq!(status["runs"], true);
+    assert_eq!(status["volumes"][0]["connected"][0], "anna");
+    scratch.good(["share", "quota", "srv", "team", "1G"]);
+    let said = scratch.good(["share", "status", "srv"]);
+    assert!(said.contains("1 client") && said.contains("of 1.0 GiB"), "{said}");
+    scratch.bad(3, ["share", "quota", "srv", "nothing", "1G"]);
+
+    scratch.bad(8, ["share", "serve", "srv", "--listen", "127.0.0.1:0"]);
+    scratch.good(["share", "token", "revoke", "srv", "team", "anna"]);
+    assert!(matches!(share.status(), Err(ShareError::Denied(_))));
+    scratch.bad(3, ["share", "token", "revoke", "srv", "team", "anna"]);
+    assert_eq!(served.end(), Some(0));
+
+    // The same without a server.
+    assert_eq!(scratch.good(["share", "token", "list", "srv"]), "team  ben\n");
+    let said = scratch.good(["share", "status", "srv"]);
+    assert!(said.starts_with("The server does not run."), "{said}");
+    scratch.bad(3, ["share", "status", "nowhere"]);
+    // A later start is the same server. A key that others may read is refused.
+    let served_again = serve(&scratch);
+    assert!(line.contains(&served_again.fingerprint));
+    assert_eq!(served_again.end(), Some(0));
+    let key = scratch.path("srv/key.pem");
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let refused = scratch.bad(1, ["share", "serve", "srv", "--listen", "127.0.0.1:0"]);
+    assert!(refused.contains("chmod 600"), "{refused}");
+}

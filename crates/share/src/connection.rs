@@ -1,0 +1,167 @@
+//! A connection of a client: one thread reads calls and makes those that wait for nothing. Others
+//! make those that wait, so that a reply is never late because of another call.
+
+use crate::devices::{SecretHash, secret_hash};
+use crate::frame::{Frame, Kind, MOST_FIRST_FRAME, MOST_FRAME};
+use crate::hub::{Hub, Volume};
+use crate::line::{Reader, Writer};
+use crate::message::{Hello, Lane, Request, VERSION, pack, reply_frame, unpack};
+use oblivio_store::share::{Reply, Result, Share, ShareError};
+use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// The longest wait of a call.
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
+
+/// The most calls of a connection that wait at once. Then it is not read any more.
+fn most_waiting(lane: Lane) -> usize {
+    match lane {
+        Lane::Foreground => 24,
+        Lane::Bulk => 4,
+    }
+}
+
+/// What the threads of a connection share.
+struct Shared {
+    volume: Arc<Volume>,
+    hash: SecretHash,
+    line: Writer,
+}
+
+/// Takes a client's first frame.
+///
+/// # Errors
+/// Those of the line; `InvalidData` for what is no such frame.
+pub fn greet(reader: &mut Reader) -> io::Result<Hello> {
+    let frame = Frame::read(reader, MOST_FIRST_FRAME)?.ok_or(io::ErrorKind::UnexpectedEof)?;
+    let hello = unpack(&frame.head).ok().filter(|_| frame.kind == Kind::Hello);
+    hello.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "no greeting"))
+}
+
+/// Admits a client; the number of the connection in the hub.
+fn admit(hub: &Hub, hello: &Hello, line: &Writer) -> Result<(u64, Arc<Volume>, SecretHash)> {
+    if hello.version != VERSION {
+        let why = format!("the server speaks version {VERSION} of the protocol");
+        return Err(ShareError::Denied(why));
+    }
+    let hash = secret_hash(&hello.secret);
+    // One message for all reasons: a stranger learns nothing of volumes and devices.
+    let unknown = || ShareError::Denied("its token is not known, or revoked".into());
+    let number = hub.enter(hash, &hello.volume, line).ok_or_else(unknown)?;
+    match hub.volume(&hello.volume) {
+        Ok(volume) => Ok((number, volume, hash)),
+        Err(_) => {
+            hub.leave(number);
+            Err(unknown())
+        }
+    }
+}
+
+/// Serves a client that has said who it is, until the line ends.
+pub fn serve(hub: &Hub, hello: &Hello, mut reader: Reader, line: Writer, known: impl FnOnce()) {
+    match admit(hub, hello, &line) {
+        Err(error) => {
+            let _ = reply_frame(0, Err(error)).write(&mut line.clone());
+        }
+        Ok((number, volume, hash)) => {
+            known();
+            let shared = Arc::new(Shared { volume, hash, line: line.clone() });
+            let welcome =
+                Frame { kind: Kind::Welcome, number: 0, head: pack(&VERSION), body: Vec::new() };
+            // An error of the line ends it, whatever the reason.
+            let _ = reader
+                .take_your_time()
+                .and_then(|()| welcome.write(&mut line.clone()))
+                .and_then(|()| read_calls(&shared, &mut reader, hello.lane));
+            hub.leave(number);
+        }
+    }
+    line.cut();
+}
+
+fn read_calls(shared: &Arc<Shared>, reader: &mut Reader, lane: Lane) -> io::Result<()> {
+    let mut workers = Workers::new(shared, most_waiting(lane));
+    while let Some(frame) = Frame::read(reader, MOST_FRAME)? {
+        let number = frame.number;
+        let bytes = (frame.head.len() + frame.body.len()) as u64;
+        shared.volume.traffic[0].fetch_add(bytes, Ordering::Relaxed);
+        match Request::read(frame) {
+            Err(error) => shared.reply(number, Err(error))?,
+            Ok(request) if request.call(LONGEST_WAIT).waits() => workers.give(number, request)?,
+            Ok(request) => shared.reply(number, shared.carry_out(&request))?,
+        }
+    }
+    Ok(())
+}
+
+impl Shared {
+    fn carry_out(&self, request: &Request) -> Result<Reply> {
+        let call = request.call(LONGEST_WAIT);
+        self.volume.check_sessions(&self.hash, &call)?;
+        self.volume.share.call(call)
+    }
+
+    fn reply(&self, number: u64, done: Result<Reply>) -> io::Result<()> {
+        let bytes = reply_frame(number, done).encode();
+        self.volume.traffic[1].fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        io::Write::write_all(&mut self.line.clone(), &bytes)
+    }
+}
+
+type Work = (u64, Request);
+
+/// Threads for calls that wait, as many as wait at once.
+struct Workers<'s> {
+    shared: &'s Arc<Shared>,
+    give: SyncSender<Work>,
+    take: Arc<Mutex<Receiver<Work>>>,
+    idle: Arc<AtomicUsize>,
+    started: usize,
+    most: usize,
+}
+
+impl<'s> Workers<'s> {
+    fn new(shared: &'s Arc<Shared>, most: usize) -> Self {
+        let (give, take) = sync_channel(most);
+        let take = Arc::new(Mutex::new(take));
+        Self { shared, give, take, idle: Arc::default(), started: 0, most }
+    }
+
+    /// Hands a call over. Waits while too many wait.
+    fn give(&mut self, number: u64, request: Request) -> io::Result<()> {
+        if self.idle.load(Ordering::SeqCst) == 0 && self.started < self.most {
+            self.start()?;
+        }
+        self.idle.fetch_sub(usize::from(self.idle.load(Ordering::SeqCst) > 0), Ordering::SeqCst);
+        let ended = || io::ErrorKind::BrokenPipe.into();
+        match self.give.try_send((number, request)) {
+            Ok(()) => Ok(()),
+            Err(TrySendError::Full(work)) => self.give.send(work).map_err(|_| ended()),
+            Err(TrySendError::Disconnected(_)) => Err(ended()),
+        }
+    }
+
+    fn start(&mut self) -> io::Result<()> {
+        let (shared, take) = (Arc::clone(self.shared), Arc::clone(&self.take));
+        let idle = Arc::clone(&self.idle);
+        let work = move || {
+            loop {
+                let next = take.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                let Ok((number, request)) = next else { return };
+                let done = shared.carry_out(&request);
+                if shared.reply(number, done).is_err() {
+                    shared.line.cut();
+                }
+                idle.fetch_add(1, Ordering::SeqCst);
+            }
+        };
+        thread::Builder::new().name("share call".into()).spawn(work)?;
+        self.started += 1;
+        self.idle.fetch_add(1, Ordering::SeqCst);
+        Ok(())
+    }
+}

@@ -1,0 +1,148 @@
+//! The devices that a server admits: a name, a volume, and the hash of a secret for each.
+
+use crate::error::{Error, Result};
+use oblivio_store::StoreError;
+use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+const DEVICES: TableDefinition<&[u8], &[u8]> = TableDefinition::new("devices");
+
+/// BLAKE3 of a device's secret. The secret is 256 random bits, so nobody can guess it from this.
+pub type SecretHash = [u8; 32];
+
+/// What the server keeps of a device's secret.
+#[must_use]
+pub fn secret_hash(secret: &[u8; 32]) -> SecretHash {
+    *blake3::hash(secret).as_bytes()
+}
+
+/// A device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Device {
+    /// The volume that it may use.
+    pub volume: String,
+    /// What its owner calls it.
+    pub name: String,
+}
+
+/// All devices. One process has them at a time.
+pub struct Devices {
+    file: Database,
+    known: Mutex<BTreeMap<SecretHash, Device>>,
+}
+
+fn failed(error: impl Into<redb::Error>) -> Error {
+    let source = match error.into() {
+        redb::Error::Io(source) => source,
+        other => io::Error::other(other.to_string()),
+    };
+    StoreError::io("devices", source).into()
+}
+
+impl Devices {
+    /// Opens the file, or makes it.
+    ///
+    /// # Errors
+    /// Those of storage; a store's `Busy` if another process has it.
+    pub fn open(path: &Path) -> Result<Self> {
+        let file = Database::create(path).map_err(|error| match error {
+            DatabaseError::DatabaseAlreadyOpen => StoreError::Busy.into(),
+            other => failed(other),
+        })?;
+        let write = file.begin_write().map_err(failed)?;
+        write.open_table(DEVICES).map_err(failed)?;
+        write.commit().map_err(failed)?;
+        let mut known = BTreeMap::new();
+        let read = file.begin_read().map_err(failed)?;
+        for entry in read.open_table(DEVICES).map_err(failed)?.iter().map_err(failed)? {
+            let (hash, device) = entry.map_err(failed)?;
+            let hash = SecretHash::try_from(hash.value()).ok();
+            let device = postcard::from_bytes(device.value()).ok();
+            let (hash, device) = hash.zip(device).ok_or_else(|| {
+                let what = "a device cannot be read";
+                Error::from(StoreError::io("devices", io::Error::other(what)))
+            })?;
+            known.insert(hash, device);
+        }
+        Ok(Self { file, known: Mutex::new(known) })
+    }
+
+    fn known(&self) -> MutexGuard<'_, BTreeMap<SecretHash, Device>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds one, durably.
+    ///
+    /// # Errors
+    /// `Taken`; those of storage.
+    pub fn add(&self, hash: SecretHash, device: Device) -> Result<()> {
+        let mut known = self.known();
+        if known.values().any(|it| *it == device) {
+            return Err(Error::Taken(device.name));
+        }
+        let write = self.file.begin_write().map_err(failed)?;
+        let bytes = postcard::to_stdvec(&device).unwrap_or_default();
+        write.open_table(DEVICES).map_err(failed)?.insert(&hash[..], &*bytes).map_err(failed)?;
+        write.commit().map_err(failed)?;
+        known.insert(hash, device);
+        Ok(())
+    }
+
+    /// Removes one, durably, and returns its hash.
+    ///
+    /// # Errors
+    /// `NoDevice`; those of storage.
+    pub fn remove(&self, device: &Device) -> Result<SecretHash> {
+        let mut known = self.known();
+        let found = known.iter().find(|(_, it)| *it == device).map(|(hash, _)| *hash);
+        let hash = found.ok_or_else(|| Error::NoDevice(device.name.clone()))?;
+        let write = self.file.begin_write().map_err(failed)?;
+        write.open_table(DEVICES).map_err(failed)?.remove(&hash[..]).map_err(failed)?;
+        write.commit().map_err(failed)?;
+        known.remove(&hash);
+        Ok(hash)
+    }
+
+    /// The device with this secret.
+    #[must_use]
+    pub fn find(&self, hash: &SecretHash) -> Option<Device> {
+        self.known().get(hash).cloned()
+    }
+
+    /// All of them, by volume and name.
+    #[must_use]
+    pub fn all(&self) -> Vec<Device> {
+        let mut all: Vec<Device> = self.known().values().cloned().collect();
+        all.sort_by(|a, b| (&a.volume, &a.name).cmp(&(&b.volume, &b.name)));
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_stay_until_they_are_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("devices");
+        let device = |name: &str| Device { volume: "team".into(), name: name.into() };
+        {
+            let devices = Devices::open(&path).unwrap();
+            devices.add([1; 32], device("b")).unwrap();
+            devices.add([2; 32], device("a")).unwrap();
+            assert!(matches!(devices.add([3; 32], device("a")), Err(Error::Taken(_))));
+            assert!(Devices::open(&path).is_err(), "one process has it");
+        }
+        let devices = Devices::open(&path).unwrap();
+        assert_eq!(devices.all(), [device("a"), device("b")]);
+        assert_eq!(devices.find(&[1; 32]), Some(device("b")));
+        assert_eq!(devices.remove(&device("b")).unwrap(), [1; 32]);
+        assert!(matches!(devices.remove(&device("b")), Err(Error::NoDevice(_))));
+        assert_eq!(devices.find(&[1; 32]), None);
+    }
+}

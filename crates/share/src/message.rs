@@ -1,0 +1,377 @@
+//! What stands in frames: who a client is, its calls, their replies and failures.
+
+use crate::frame::{Frame, Kind};
+use oblivio_store::StoreError;
+use oblivio_store::share::{
+    Answer, Arrival, Ask, AskId, Call, Checkpoint, Entry, Number, Object, Parameters, Reply,
+    Result, Seq, Session, ShareError, Spot, Status, Stored, Term, decode, encode,
+};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::time::Duration;
+
+/// The version of the protocol.
+pub const VERSION: u32 = 1;
+
+/// What a connection is for: merges must not hold up asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Lane {
+    /// Asks, answers, batches.
+    Foreground,
+    /// Tables, checkpoints, old records.
+    Bulk,
+}
+
+/// The first frame of a client.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// [`VERSION`].
+    pub version: u32,
+    /// The volume's name.
+    pub volume: String,
+    /// The device's secret.
+    pub secret: [u8; 32],
+    /// What the connection is for.
+    pub lane: Lane,
+}
+
+#[derive(Serialize, Deserialize)]
+enum CallHead {
+    Parameters,
+    PutParameters { after: u64, slot_bytes: u32 },
+    Ask(Vec<(AskId, u32)>),
+    Answers { session: Session, from: Seq, wait: Duration },
+    Claim { previous: Term },
+    Renew(Term),
+    Release(Term),
+    Asks { term: Term, from: Arrival, wait: Duration },
+    Append { term: Term, number: Number },
+    Durable { term: Term, number: Number },
+    Sums { term: Term, number: Number },
+    Slots { term: Term, after: Number, spots: Vec<Spot> },
+    Upload { term: Term, object: Object, offset: u64 },
+    Finish { term: Term, object: Object, len: u64 },
+    Save { term: Term, at: Number, keep_from: Number },
+    Records { from: Number, most_bytes: u64, wait: Duration },
+    Checkpoint,
+    ReadCheckpoint { at: Number, offset: u64, len: u64 },
+    Status,
+}
+
+/// A call that came in a frame, with what it needs.
+pub struct Request {
+    head: CallHead,
+    body: Vec<u8>,
+    asks: Vec<Ask>,
+    entry: Option<Entry>,
+}
+
+#[derive(Serialize, Deserialize)]
+enum ReplyHead {
+    Done,
+    Parameters(Option<Parameters>),
+    Version(u64),
+    Answers(Vec<(AskId, u32)>),
+    Term(Term),
+    Asks(Vec<(AskId, u32)>, Arrival),
+    Bytes,
+    Records(Vec<(Number, u32, Vec<(AskId, u32)>)>),
+    Checkpoint(Option<Checkpoint>),
+    Status(Status),
+}
+
+#[derive(Serialize, Deserialize)]
+enum FailureHead {
+    Superseded(Term),
+    Held { term: Term, left: Duration },
+    Gap(Number),
+    Differs(Number),
+    OtherAsk(AskId),
+    NoAsk(AskId),
+    NoObject(Object),
+    Gone(Number),
+    Version(u64),
+    NotMade,
+    Quota,
+    Busy,
+    Invalid(String),
+    Denied(String),
+    Full,
+    Storage(String),
+}
+
+/// The most slots that a call names.
+const MOST_SLOTS: usize = 65_536;
+
+const BAD: ShareError = ShareError::invalid("a frame that makes no sense");
+
+/// A head as bytes.
+pub fn pack(head: &impl Serialize) -> Vec<u8> {
+    postcard::to_stdvec(head).unwrap_or_default()
+}
+
+/// Reads a head. All bytes must belong to it.
+///
+/// # Errors
+/// `Invalid` for anything else.
+pub fn unpack<T: DeserializeOwned>(head: &[u8]) -> Result<T> {
+    match postcard::take_from_bytes(head) {
+        Ok((value, [])) => Ok(value),
+        _ => Err(BAD),
+    }
+}
+
+/// Takes parts off a body, which must end with the last one.
+struct Parts<'b>(&'b [u8]);
+
+impl Parts<'_> {
+    fn take(&mut self, len: u32) -> Result<Vec<u8>> {
+        let (part, rest) = self.0.split_at_checked(len as usize).ok_or(BAD)?;
+        self.0 = rest;
+        Ok(part.to_vec())
+    }
+
+    fn asks(&mut self, lens: Vec<(AskId, u32)>) -> Result<Vec<Ask>> {
+        lens.into_iter().map(|(id, len)| Ok(Ask { id, sealed: self.take(len)? })).collect()
+    }
+
+    fn end(&self) -> Result<()> {
+        if self.0.is_empty() { Ok(()) } else { Err(BAD) }
+    }
+}
+
+fn lens(asks: &[Ask]) -> Vec<(AskId, u32)> {
+    asks.iter().map(|ask| (ask.id, ask.sealed.len() as u32)).collect()
+}
+
+fn bodies(asks: &[Ask]) -> Vec<u8> {
+    asks.iter().flat_map(|ask| ask.sealed.iter().copied()).collect()
+}
+
+/// The frame of a call.
+#[must_use]
+pub fn call_frame(number: u64, call: &Call<'_>) -> Frame {
+    let none = Vec::new;
+    let (head, body) = match *call {
+        Call::Parameters => (CallHead::Parameters, none()),
+        Call::PutParameters { after, slot_bytes, header } => {
+            (CallHead::PutParameters { after, slot_bytes }, header.to_vec())
+        }
+        Call::Ask(asks) => (CallHead::Ask(lens(asks)), bodies(asks)),
+        Call::Answers { session, from, wait } => {
+            (CallHead::Answers { session, from, wait }, none())
+        }
+        Call::Claim { previous } => (CallHead::Claim { previous }, none()),
+        Call::Renew(term) => (CallHead::Renew(term), none()),
+        Call::Release(term) => (CallHead::Release(term), none()),
+        Call::Asks { term, from, wait } => (CallHead::Asks { term, from, wait }, none()),
+        Call::Append { term, number, entry } => (CallHead::Append { term, number }, encode(entry)),
+        Call::Durable { term, number } => (CallHead::Durable { term, number }, none()),
+        Call::Sums { term, number } => (CallHead::Sums { term, number }, none()),
+        Call::Slots { term, after, spots } => {
+            (CallHead::Slots { term, after, spots: spots.to_vec() }, none())
+        }
+        Call::Upload { term, object, offset, piece } => {
+            (CallHead::Upload { term, object, offset }, piece.to_vec())
+        }
+        Call::Finish { term, object, len } => (CallHead::Finish { term, object, len }, none()),
+        Call::Save { term, at, keep_from } => (CallHead::Save { term, at, keep_from }, none()),
+        Call::Records { from, most_bytes, wait } => {
+            (CallHead::Records { from, most_bytes: most_bytes as u64, wait }, none())
+        }
+        Call::Checkpoint => (CallHead::Checkpoint, none()),
+        Call::ReadCheckpoint { at, offset, len } => {
+            (CallHead::ReadCheckpoint { at, offset, len: len as u64 }, none())
+        }
+        Call::Status => (CallHead::Status, none()),
+    };
+    Frame { kind: Kind::Call, number, head: pack(&head), body }
+}
+
+impl Request {
+    /// Reads a call.
+    ///
+    /// # Errors
+    /// `Invalid` for what is none.
+    pub fn read(frame: Frame) -> Result<Self> {
+        let Frame { kind, head, body, .. } = frame;
+        let mut head: CallHead = unpack(&head)?;
+        let (mut asks, mut entry) = (Vec::new(), None);
+        let mut parts = Parts(&body);
+        match &mut head {
+            CallHead::Ask(lens) => {
+                asks = parts.asks(std::mem::take(lens))?;
+                parts.end()?;
+            }
+            CallHead::Append { .. } => entry = Some(decode(&body)?),
+            CallHead::PutParameters { .. } | CallHead::Upload { .. } => {}
+            CallHead::Slots { spots, .. } if spots.len() > MOST_SLOTS => return Err(BAD),
+            _ => parts.end()?,
+        }
+        if kind == Kind::Call { Ok(Self { head, body, asks, entry }) } else { Err(BAD) }
+    }
+
+    /// The call. Waits are at most this long.
+    #[must_use]
+    pub fn call(&self, longest: Duration) -> Call<'_> {
+        match &self.head {
+            CallHead::Parameters => Call::Parameters,
+            CallHead::PutParameters { after, slot_bytes } => {
+                Call::PutParameters { after: *after, slot_bytes: *slot_bytes, header: &self.body }
+            }
+            CallHead::Ask(_) => Call::Ask(&self.asks),
+            &CallHead::Answers { session, from, wait } => {
+                Call::Answers { session, from, wait: wait.min(longest) }
+            }
+            CallHead::Claim { previous } => Call::Claim { previous: *previous },
+            CallHead::Renew(term) => Call::Renew(*term),
+            CallHead::Release(term) => Call::Release(*term),
+            &CallHead::Asks { term, from, wait } => {
+                Call::Asks { term, from, wait: wait.min(longest) }
+            }
+            &CallHead::Append { term, number } => match &self.entry {
+                Some(entry) => Call::Append { term, number, entry },
+                None => Call::Status,
+            },
+            &CallHead::Durable { term, number } => Call::Durable { term, number },
+            &CallHead::Sums { term, number } => Call::Sums { term, number },
+            CallHead::Slots { term, after, spots } => {
+                Call::Slots { term: *term, after: *after, spots }
+            }
+            &CallHead::Upload { term, object, offset } => {
+                Call::Upload { term, object, offset, piece: &self.body }
+            }
+            &CallHead::Finish { term, object, len } => Call::Finish { term, object, len },
+            &CallHead::Save { term, at, keep_from } => Call::Save { term, at, keep_from },
+            &CallHead::Records { from, most_bytes, wait } => {
+                let most_bytes = usize::try_from(most_bytes).unwrap_or(usize::MAX);
+                Call::Records { from, most_bytes, wait: wait.min(longest) }
+            }
+            CallHead::Checkpoint => Call::Checkpoint,
+            &CallHead::ReadCheckpoint { at, offset, len } => {
+                let len = usize::try_from(len).unwrap_or(usize::MAX);
+                Call::ReadCheckpoint { at, offset, len }
+            }
+            CallHead::Status => Call::Status,
+        }
+    }
+}
+
+/// The frame of what a call returned.
+#[must_use]
+pub fn reply_frame(number: u64, done: Result<Reply>) -> Frame {
+    let none = Vec::new;
+    let (head, body) = match done {
+        Err(error) => {
+            return Frame { kind: Kind::Failure, number, head: failure(&error), body: none() };
+        }
+        Ok(Reply::Done) => (ReplyHead::Done, none()),
+        Ok(Reply::Parameters(parameters)) => (ReplyHead::Parameters(parameters), none()),
+        Ok(Reply::Version(version)) => (ReplyHead::Version(version), none()),
+        Ok(Reply::Answers(answers)) => {
+            let asks: Vec<Ask> =
+                answers.into_iter().map(|it| Ask { id: it.id, sealed: it.sealed }).collect();
+            (ReplyHead::Answers(lens(&asks)), bodies(&asks))
+        }
+        Ok(Reply::Term(term)) => (ReplyHead::Term(term), none()),
+        Ok(Reply::Asks(asks, next)) => (ReplyHead::Asks(lens(&asks), next), bodies(&asks)),
+        Ok(Reply::Bytes(bytes)) => (ReplyHead::Bytes, bytes),
+        Ok(Reply::Records(records)) => {
+            let mut body = Vec::new();
+            let mut head = Vec::new();
+            for record in records {
+                body.extend_from_slice(&record.sealed);
+                body.extend(bodies(&record.asks));
+                head.push((record.number, record.sealed.len() as u32, lens(&record.asks)));
+            }
+            (ReplyHead::Records(head), body)
+        }
+        Ok(Reply::Checkpoint(checkpoint)) => (ReplyHead::Checkpoint(checkpoint), none()),
+        Ok(Reply::Status(status)) => (ReplyHead::Status(status), none()),
+    };
+    Frame { kind: Kind::Reply, number, head: pack(&head), body }
+}
+
+/// What a frame says that a call returned.
+///
+/// # Errors
+/// The call's; `Invalid` for what is no reply.
+pub fn read_reply(frame: Frame) -> Result<Reply> {
+    match frame.kind {
+        Kind::Failure => return Err(read_failure(&frame.head)),
+        Kind::Reply => {}
+        _ => return Err(BAD),
+    }
+    let mut parts = Parts(&frame.body);
+    let reply = match unpack(&frame.head)? {
+        ReplyHead::Done => Reply::Done,
+        ReplyHead::Parameters(parameters) => Reply::Parameters(parameters),
+        ReplyHead::Version(version) => Reply::Version(version),
+        ReplyHead::Answers(lens) => {
+            let asks = parts.asks(lens)?.into_iter();
+            Reply::Answers(asks.map(|it| Answer { id: it.id, sealed: it.sealed }).collect())
+        }
+        ReplyHead::Term(term) => Reply::Term(term),
+        ReplyHead::Asks(lens, next) => Reply::Asks(parts.asks(lens)?, next),
+        ReplyHead::Bytes => return Ok(Reply::Bytes(frame.body)),
+        ReplyHead::Records(records) => {
+            let read = |(number, len, lens)| {
+                Ok(Stored { number, sealed: parts.take(len)?, asks: parts.asks(lens)? })
+            };
+            Reply::Records(records.into_iter().map(read).collect::<Result<_>>()?)
+        }
+        ReplyHead::Checkpoint(checkpoint) => Reply::Checkpoint(checkpoint),
+        ReplyHead::Status(status) => Reply::Status(status),
+    };
+    parts.end()?;
+    Ok(reply)
+}
+
+fn failure(error: &ShareError) -> Vec<u8> {
+    use ShareError as E;
+    pack(&match error {
+        E::Superseded(term) => FailureHead::Superseded(*term),
+        &E::Held { term, left } => FailureHead::Held { term, left },
+        E::Gap(number) => FailureHead::Gap(*number),
+        E::Differs(number) => FailureHead::Differs(*number),
+        E::OtherAsk(id) => FailureHead::OtherAsk(*id),
+        E::NoAsk(id) => FailureHead::NoAsk(*id),
+        E::NoObject(object) => FailureHead::NoObject(*object),
+        E::Gone(number) => FailureHead::Gone(*number),
+        E::Version(version) => FailureHead::Version(*version),
+        E::NotMade => FailureHead::NotMade,
+        E::Quota => FailureHead::Quota,
+        E::Busy => FailureHead::Busy,
+        E::Invalid(why) => FailureHead::Invalid(why.to_string()),
+        E::Denied(why) => FailureHead::Denied(why.clone()),
+        E::Store(StoreError::Full) => FailureHead::Full,
+        E::Line(error) => FailureHead::Storage(error.to_string()),
+        // Details, such as paths, are the server's own.
+        E::Store(_) => FailureHead::Storage("the server's storage failed".into()),
+    })
+}
+
+/// What a failure says.
+pub fn read_failure(head: &[u8]) -> ShareError {
+    use ShareError as E;
+    match unpack(head) {
+        Err(error) => error,
+        Ok(FailureHead::Superseded(term)) => E::Superseded(term),
+        Ok(FailureHead::Held { term, left }) => E::Held { term, left },
+        Ok(FailureHead::Gap(number)) => E::Gap(number),
+        Ok(FailureHead::Differs(number)) => E::Differs(number),
+        Ok(FailureHead::OtherAsk(id)) => E::OtherAsk(id),
+        Ok(FailureHead::NoAsk(id)) => E::NoAsk(id),
+        Ok(FailureHead::NoObject(object)) => E::NoObject(object),
+        Ok(FailureHead::Gone(number)) => E::Gone(number),
+        Ok(FailureHead::Version(version)) => E::Version(version),
+        Ok(FailureHead::NotMade) => E::NotMade,
+        Ok(FailureHead::Quota) => E::Quota,
+        Ok(FailureHead::Busy) => E::Busy,
+        Ok(FailureHead::Invalid(why)) => E::Invalid(why.into()),
+        Ok(FailureHead::Denied(why)) => E::Denied(why),
+        Ok(FailureHead::Full) => E::Store(StoreError::Full),
+        Ok(FailureHead::Storage(why)) => E::Store(StoreError::io("server", io::Error::other(why))),
+    }
+}

@@ -1,0 +1,246 @@
+//! [`RemoteShare`]: a shared volume at a server, over lines that may break.
+//!
+//! Asks, answers and batches have one line, what is long another one. A line that breaks is made
+//! again, and calls are made again on it: what a call may do twice it does once. Records that were
+//! sent and not accepted are sent again before all else, in their order.
+
+mod link;
+
+use crate::address::Token;
+use crate::error::Result as ServerResult;
+use crate::identity;
+use crate::message::Lane;
+use link::Link;
+use oblivio_store::share::{Call, Entry, Number, Reply, Result, Share, ShareError, Term};
+use rustls::ClientConfig;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The first pause before another attempt. Each is twice the one before.
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+/// The longest pause.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// How long a connection may take to be made.
+const CONNECTING: Duration = Duration::from_secs(10);
+/// How often a waiting client looks whether its line is broken.
+const LOOKING: Duration = Duration::from_millis(50);
+/// The most records that are sent and not accepted yet.
+const MOST_SENT: usize = 64;
+
+/// How patient a client is.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// How long a reply may take, beyond what the call waits for.
+    pub reply: Duration,
+    /// How long a call is tried again while the server cannot be reached.
+    pub outage: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self { reply: Duration::from_secs(20), outage: Duration::from_secs(30) }
+    }
+}
+
+/// A record that was sent.
+struct Sent {
+    term: Term,
+    entry: Arc<Entry>,
+}
+
+/// Records that were sent and not accepted, and those that were refused.
+#[derive(Default)]
+struct Outbox {
+    sent: BTreeMap<Number, Sent>,
+    refused: BTreeMap<Number, ShareError>,
+}
+
+#[derive(Default)]
+struct Shared {
+    outbox: Mutex<Outbox>,
+    accepted: Condvar,
+}
+
+/// A shared volume at a server.
+pub struct RemoteShare {
+    token: Token,
+    config: Arc<ClientConfig>,
+    patience: Patience,
+    lines: [Mutex<Option<Arc<Link>>>; 2],
+    shared: Arc<Shared>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn lane_of(call: &Call<'_>) -> Lane {
+    match call {
+        Call::Slots { .. }
+        | Call::Upload { .. }
+        | Call::Finish { .. }
+        | Call::Save { .. }
+        | Call::Records { .. }
+        | Call::ReadCheckpoint { .. } => Lane::Bulk,
+        _ => Lane::Foreground,
+    }
+}
+
+/// How long a call may take to be carried out, if the server is well.
+fn wait_of(call: &Call<'_>) -> Duration {
+    match *call {
+        Call::Answers { wait, .. } | Call::Asks { wait, .. } | Call::Records { wait, .. } => wait,
+        _ => Duration::ZERO,
+    }
+}
+
+impl RemoteShare {
+    /// The volume of a token. Connects at the first call.
+    ///
+    /// # Errors
+    /// When TLS cannot be used.
+    pub fn new(token: Token, patience: Patience) -> ServerResult<Self> {
+        let config = identity::pinned(token.fingerprint)?;
+        let (lines, shared) = (Default::default(), Arc::default());
+        Ok(Self { token, config, patience, lines, shared })
+    }
+
+    /// The line of a lane, which is made if there is none.
+    fn link(&self, lane: Lane) -> Result<Arc<Link>> {
+        let mut slot = lock(&self.lines[lane as usize]);
+        if let Some(link) = slot.as_ref().filter(|link| link.lives()) {
+            return Ok(Arc::clone(link));
+        }
+        let link = Link::connect(&self.token, &self.config, lane, CONNECTING)?;
+        if lane == Lane::Foreground {
+            self.send_again(&link)?;
+        }
+        let link = Arc::new(link);
+        *slot = Some(Arc::clone(&link));
+        Ok(link)
+    }
+
+    /// Sends what was not accepted on the line before.
+    fn send_again(&self, link: &Link) -> Result<()> {
+        let sent: Vec<(Number, Term, Arc<Entry>)> = {
+            let outbox = lock(&self.shared.outbox);
+            outbox.sent.iter().map(|(n, it)| (*n, it.term, Arc::clone(&it.entry))).collect()
+        };
+        sent.into_iter().try_for_each(|(number, term, entry)| self.post(link, term, number, &entry))
+    }
+
+    fn post(&self, link: &Link, term: Term, number: Number, entry: &Entry) -> Result<()> {
+        let shared = Arc::clone(&self.shared);
+        link.post(&Call::Append { term, number, entry }, move |done| {
+            let mut outbox = lock(&shared.outbox);
+            match done {
+                // It is sent again on the next line.
+                Err(ShareError::Line(_)) => {}
+                Err(error) => {
+                    outbox.sent.remove(&number);
+                    outbox.refused.insert(number, error);
+                }
+                Ok(_) => drop(outbox.sent.remove(&number)),
+            }
+            shared.accepted.notify_all();
+        })
+    }
+
+    /// Waits until fewer records are sent and not accepted. A line that broke is made again, which
+    /// sends them again.
+    fn wait_for_room(&self) -> Result<()> {
+        let begin = Instant::now();
+        loop {
+            let outbox = lock(&self.shared.outbox);
+            if outbox.sent.len() < MOST_SENT {
+                return Ok(());
+            }
+            drop(self.shared.accepted.wait_timeout(outbox, LOOKING));
+            match self.link(Lane::Foreground) {
+                Err(ShareError::Line(error)) if begin.elapsed() > self.patience.outage => {
+                    return Err(ShareError::Line(error));
+                }
+                Ok(_) | Err(ShareError::Line(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Sends a record, and does not wait until the server has it.
+    fn append(&self, term: Term, number: Number, entry: &Entry) -> Result<Reply> {
+        self.wait_for_room()?;
+        {
+            let mut outbox = lock(&self.shared.outbox);
+            outbox.refused.remove(&number);
+            outbox.sent.insert(number, Sent { term, entry: Arc::new(entry.clone()) });
+        }
+        // On a line that is made now, it has been sent already; once more changes nothing.
+        let posted =
+            self.link(Lane::Foreground).and_then(|link| self.post(&link, term, number, entry));
+        match posted {
+            Ok(()) | Err(ShareError::Line(_)) => Ok(Reply::Done),
+            Err(error) => {
+                lock(&self.shared.outbox).sent.remove(&number);
+                Err(error)
+            }
+        }
+    }
+
+    /// Why a record was refused, if it was.
+    fn refusal(&self, number: Number) -> Option<ShareError> {
+        lock(&self.shared.outbox).refused.remove(&number)
+    }
+
+    /// Makes a call until it is made.
+    fn persist(&self, call: &Call<'_>) -> Result<Reply> {
+        let begin = Instant::now();
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let within = self.patience.reply + wait_of(call);
+            let done = self.link(lane_of(call)).and_then(|link| link.call(call, within));
+            // These do something else when they are made twice: the caller looks what became of
+            // them.
+            let once = matches!(call, Call::PutParameters { .. } | Call::Claim { .. });
+            match done {
+                Err(ShareError::Line(error)) => {
+                    if once || begin.elapsed() + pause > self.patience.outage {
+                        return Err(ShareError::Line(error));
+                    }
+                    thread::sleep(pause);
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+                done => return done,
+            }
+        }
+    }
+}
+
+impl Share for RemoteShare {
+    fn call(&self, call: Call<'_>) -> Result<Reply> {
+        match call {
+            Call::Append { term, number, entry } => self.append(term, number, entry),
+            Call::Durable { number, .. } | Call::Sums { number, .. } => {
+                // Its record's reply came first.
+                let done = self.persist(&call);
+                self.refusal(number).map_or(done, Err)
+            }
+            Call::Claim { .. } => {
+                *lock(&self.shared.outbox) = Outbox::default();
+                self.persist(&call)
+            }
+            _ => self.persist(&call),
+        }
+    }
+}
+
+impl Drop for RemoteShare {
+    fn drop(&mut self) {
+        for line in &self.lines {
+            if let Some(link) = lock(line).take() {
+                link.cut();
+            }
+        }
+    }
+}

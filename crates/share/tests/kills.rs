@@ -1,0 +1,207 @@
+//! A real server process, killed at random moments under load: nothing that it acknowledged is
+//! missing, and it serves again. `OBLIVIO_SHARE_KILLS` is how often (4 by default).
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
+
+use oblivio_share::{
+    Address, Device, Granted, Patience, RemoteShare, Server, Token, Wish, random, secret_hash, wish,
+};
+use oblivio_store::share::{
+    Ask, Entry, Number, Object, Seq, Session, Share, ShareError, Spot, TableId,
+};
+use oblivio_testkit::Dice;
+use oblivio_testkit::share::{Rig, ask_id, entry_of_asks};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const FOLDER: &str = "OBLIVIO_SHARE_TEST_FOLDER";
+
+/// Not a test: the server process, which the test below starts and kills.
+#[test]
+fn server_process() {
+    let Ok(folder) = std::env::var(FOLDER) else { return };
+    let folder = Path::new(&folder);
+    let port = std::fs::read_to_string(folder.with_extension("port")).unwrap_or_default();
+    let listen = format!("127.0.0.1:{}", port.trim().parse::<u16>().unwrap_or(0));
+    let server = Server::start(folder, &listen, &["team".to_owned()]).unwrap();
+    std::fs::write(folder.with_extension("port"), server.address().port().to_string()).unwrap();
+    server.wait().unwrap();
+}
+
+fn start(folder: &Path) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "server_process", "--nocapture"])
+        .env(FOLDER, folder)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+fn token(folder: &Path) -> Token {
+    let begin = Instant::now();
+    let secret = random().unwrap();
+    let device = Device { volume: "team".into(), name: "load".into() };
+    let wanted = Wish::Add(device, secret_hash(&secret));
+    loop {
+        match wish(folder, &wanted) {
+            Ok(Granted::Done(fingerprint)) => {
+                let port = std::fs::read_to_string(folder.with_extension("port")).unwrap();
+                let address = Address {
+                    host: "127.0.0.1".into(),
+                    port: port.parse().unwrap(),
+                    volume: "team".into(),
+                };
+                return Token { address, fingerprint, secret: secret.into() };
+            }
+            other => assert!(begin.elapsed() < Duration::from_secs(30), "{other:?}"),
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// What the load knows to be durable.
+#[derive(Default)]
+struct Acknowledged {
+    records: u64,
+    /// The newest table.
+    table: Option<(TableId, Vec<u8>)>,
+    /// The sums of the newest batch, when it has no answers yet.
+    sums: Option<(Number, Vec<u8>)>,
+}
+
+fn sealed_of(number: u64) -> Vec<u8> {
+    Dice::new(number).bytes(200)
+}
+
+/// A claim may be lost with the server: then its own lease has to end first.
+fn become_scribe(share: &dyn Share) -> Rig<'_> {
+    loop {
+        match Rig::new(share) {
+            Ok(rig) => return rig,
+            Err(error) => assert!(error.may_pass(), "{error:?}"),
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// One batch with its answers, and now and then a table, as a scribe does it.
+fn round(
+    rig: &mut Rig<'_>,
+    known: &Mutex<Acknowledged>,
+    dice: &mut Dice,
+) -> Result<(), ShareError> {
+    let (share, term) = (rig.share, rig.term);
+    let table = known.lock().unwrap().table.clone();
+    if dice.percent(20) || table.is_none() {
+        let id = TableId(dice.next_u64());
+        let bytes = rig.build(id, 64)?;
+        let replaced = table.iter().map(|(id, _)| *id).collect();
+        let (number, merged) = (rig.next, sealed_of(rig.next.0));
+        let switch = oblivio_store::share::Switch { merged, table: id, replaced };
+        share.append(term, number, &Entry::Switch(switch))?;
+        share.durable(term, number)?;
+        rig.next.0 += 1;
+        let mut known = known.lock().unwrap();
+        (known.records, known.table) = (rig.next.0, Some((id, bytes)));
+        return Ok(());
+    }
+    let (number, slot) = (rig.next, dice.below(64) as u32);
+    let (id, _) = table.unwrap();
+    let asks = [(ask_id(1, number.0), vec![Spot { table: id, slot }])];
+    let own = vec![Ask { id: asks[0].0, sealed: vec![number.0 as u8; 4608] }];
+    let show = entry_of_asks(&sealed_of(number.0), own, &asks);
+    let sums = share.show(term, number, &show)?;
+    rig.next.0 += 1;
+    {
+        let mut known = known.lock().unwrap();
+        known.records = rig.next.0;
+        known.sums = Some((number, sums.clone()));
+    }
+    assert_eq!(share.show(term, number, &show)?, sums, "a repeat shows the same");
+    let told = rig.next;
+    let Entry::Tell(mut tell) = Rig::answers(number, &[asks[0].0]) else { unreachable!() };
+    tell.settle = sealed_of(told.0);
+    share.append(term, told, &Entry::Tell(tell))?;
+    share.durable(term, told)?;
+    rig.next.0 += 1;
+    let mut known = known.lock().unwrap();
+    (known.records, known.sums) = (rig.next.0, None);
+    Ok(())
+}
+
+/// Compares the server with what it acknowledged.
+fn check(share: &dyn Share, known: &Acknowledged) {
+    let mut from = 0;
+    while from < known.records {
+        let records = share.records(Number(from), usize::MAX, Duration::ZERO).unwrap();
+        for record in records {
+            assert_eq!(record.number.0, from);
+            assert_eq!(record.sealed, sealed_of(from), "record {from}");
+            if let Some(ask) = record.asks.first() {
+                assert_eq!(*ask.sealed, vec![from as u8; 4608]);
+            }
+            from += 1;
+        }
+    }
+    let answers = share.answers(Session(1), Seq(0), Duration::ZERO).unwrap();
+    for answer in answers {
+        assert_eq!(answer.sealed, answer.id.seq.0.to_le_bytes());
+    }
+}
+
+#[test]
+fn kills_lose_nothing_that_was_acknowledged() {
+    let kills: u64 =
+        std::env::var("OBLIVIO_SHARE_KILLS").ok().and_then(|it| it.parse().ok()).unwrap_or(4);
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("served");
+    let known = Mutex::new(Acknowledged::default());
+    let over = AtomicBool::new(false);
+    let mut server = start(&folder);
+    let share = RemoteShare::new(token(&folder), Patience::default()).unwrap();
+    let mut again = Vec::new();
+    thread::scope(|scope| {
+        let load = scope.spawn(|| {
+            let mut dice = Dice::new(1);
+            let mut rig = become_scribe(&share);
+            while !over.load(Ordering::SeqCst) {
+                match round(&mut rig, &known, &mut dice) {
+                    Ok(()) => {}
+                    // Pieces of a table went with the server: the scribe builds another one. It
+                    // goes on where the history ends, as it does for every later scribe.
+                    Err(ShareError::NoObject(Object::Table(_))) => {
+                        rig.next = share.status().unwrap().next;
+                    }
+                    Err(error) => panic!("{error:?}"),
+                }
+            }
+        });
+        let mut dice = Dice::new(2);
+        for _ in 0..kills {
+            thread::sleep(Duration::from_millis(100 + dice.below(300)));
+            server.kill().unwrap();
+            server.wait().unwrap();
+            let (before, begin) = (known.lock().unwrap().records, Instant::now());
+            server = start(&folder);
+            while known.lock().unwrap().records == before && !load.is_finished() {
+                assert!(begin.elapsed() < Duration::from_secs(30), "it serves again");
+                thread::sleep(Duration::from_millis(5));
+            }
+            again.push(begin.elapsed());
+            check(&share, &known.lock().unwrap());
+        }
+        over.store(true, Ordering::SeqCst);
+        load.join().unwrap();
+    });
+    check(&share, &known.lock().unwrap());
+    again.sort_unstable();
+    let records = known.lock().unwrap().records;
+    let median = again.get(again.len() / 2);
+    println!("{kills} kills, {records} records, none lost; service again in {median:?} (median)");
+    server.kill().unwrap();
+    server.wait().unwrap();
+}

@@ -1,0 +1,173 @@
+//! An entry of the history as bytes, on disk and on the line.
+//!
+//! ```text
+//! entry  length of the head 4 | head (postcard): all numbers and lengths | what is sealed, in order
+//! ```
+
+use super::error::{Result, ShareError};
+use super::ids::{AskId, Number, TableId};
+use super::limits::{MOST_ENTRY_BYTES, MOST_HEAD_BYTES};
+use super::records::{Answer, Ask, Entry, Fetch, Show, Switch, Tell};
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize)]
+enum Head {
+    Show { intent: u32, own: Vec<(AskId, u32)>, fetches: Vec<Fetch> },
+    Tell { batch: Number, settle: u32, answers: Vec<(AskId, u32)> },
+    Switch { merged: u32, table: TableId, replaced: Vec<TableId> },
+    Note { sealed: u32 },
+}
+
+const BAD: ShareError = ShareError::invalid("not an entry of the history");
+
+fn length(bytes: &[u8]) -> u32 {
+    u32::try_from(bytes.len()).unwrap_or(u32::MAX)
+}
+
+/// An entry's bytes.
+#[must_use]
+pub fn encode(entry: &Entry) -> Vec<u8> {
+    let mut body: Vec<&[u8]> = vec![entry.sealed()];
+    let head = match entry {
+        Entry::Show(show) => {
+            body.extend(show.own.iter().map(|ask| &*ask.sealed));
+            let own = show.own.iter().map(|ask| (ask.id, length(&ask.sealed))).collect();
+            Head::Show { intent: length(&show.intent), own, fetches: show.fetches.clone() }
+        }
+        Entry::Tell(tell) => {
+            body.extend(tell.answers.iter().map(|answer| &*answer.sealed));
+            let answers = tell.answers.iter().map(|it| (it.id, length(&it.sealed))).collect();
+            Head::Tell { batch: tell.batch, settle: length(&tell.settle), answers }
+        }
+        Entry::Switch(switch) => Head::Switch {
+            merged: length(&switch.merged),
+            table: switch.table,
+            replaced: switch.replaced.clone(),
+        },
+        Entry::Note(sealed) => Head::Note { sealed: length(sealed) },
+    };
+    let head = postcard::to_stdvec(&head).unwrap_or_default();
+    let body_bytes: usize = body.iter().map(|part| part.len()).sum();
+    let mut bytes = Vec::with_capacity(4 + head.len() + body_bytes);
+    bytes.extend_from_slice(&length(&head).to_le_bytes());
+    bytes.extend_from_slice(&head);
+    body.iter().for_each(|part| bytes.extend_from_slice(part));
+    bytes
+}
+
+/// Reads an entry. All bytes must belong to it.
+///
+/// # Errors
+/// `Invalid` for anything else.
+pub fn decode(bytes: &[u8]) -> Result<Entry> {
+    if bytes.len() > MOST_ENTRY_BYTES {
+        return Err(BAD);
+    }
+    let (head, mut body) = split(bytes)?;
+    let mut take = |len: u32| {
+        let (part, rest) = body.split_at_checked(len as usize).ok_or(BAD)?;
+        body = rest;
+        Ok::<_, ShareError>(part.to_vec())
+    };
+    let entry = match head {
+        Head::Show { intent, own, fetches } => {
+            let intent = take(intent)?;
+            let own = own.into_iter().map(|(id, len)| Ok(Ask { id, sealed: take(len)? }));
+            Entry::Show(Show { intent, own: own.collect::<Result<_>>()?, fetches })
+        }
+        Head::Tell { batch, settle, answers } => {
+            let settle = take(settle)?;
+            let answers =
+                answers.into_iter().map(|(id, len)| Ok(Answer { id, sealed: take(len)? }));
+            Entry::Tell(Tell { batch, settle, answers: answers.collect::<Result<_>>()? })
+        }
+        Head::Switch { merged, table, replaced } => {
+            Entry::Switch(Switch { merged: take(merged)?, table, replaced })
+        }
+        Head::Note { sealed } => Entry::Note(take(sealed)?),
+    };
+    if body.is_empty() { Ok(entry) } else { Err(BAD) }
+}
+
+fn split(bytes: &[u8]) -> Result<(Head, &[u8])> {
+    let (len, rest) = bytes.split_first_chunk::<4>().ok_or(BAD)?;
+    let len = u32::from_le_bytes(*len) as usize;
+    if len > MOST_HEAD_BYTES {
+        return Err(BAD);
+    }
+    let (head, body) = rest.split_at_checked(len).ok_or(BAD)?;
+    match postcard::take_from_bytes(head) {
+        Ok((head, [])) => Ok((head, body)),
+        _ => Err(BAD),
+    }
+}
+
+/// Where the answers of an encoded `Tell` stand: their asks, offsets and lengths.
+pub(super) fn answer_places(encoded: &[u8], tell: &Tell) -> Vec<(AskId, u32, u32)> {
+    let answers: usize = tell.answers.iter().map(|answer| answer.sealed.len()).sum();
+    let mut at = encoded.len().saturating_sub(answers) as u32;
+    let place = |answer: &Answer| {
+        let len = length(&answer.sealed);
+        at += len;
+        (answer.id, at - len, len)
+    };
+    tell.answers.iter().map(place).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ids::{Seq, Session, Spot};
+    use super::*;
+
+    fn id(seq: u64) -> AskId {
+        AskId { session: Session(7 << 40), seq: Seq(seq) }
+    }
+
+    fn entries() -> Vec<Entry> {
+        let spots = vec![Spot { table: TableId(u64::MAX), slot: 3 }];
+        let own = vec![Ask { id: id(2), sealed: vec![5; 9] }, Ask { id: id(3), sealed: vec![] }];
+        let fetches = vec![Fetch { ask: id(2), spots }, Fetch { ask: id(3), spots: vec![] }];
+        let answer = |seq| Answer { id: id(seq), sealed: vec![seq as u8; 3] };
+        let answers = vec![answer(2), answer(3)];
+        vec![
+            Entry::Show(Show { intent: vec![1; 100], own, fetches }),
+            Entry::Tell(Tell { batch: Number(9), settle: vec![2; 30], answers }),
+            Entry::Switch(Switch {
+                merged: vec![3],
+                table: TableId(1),
+                replaced: vec![TableId(2), TableId(3)],
+            }),
+            Entry::Note(vec![4; 5]),
+        ]
+    }
+
+    #[test]
+    fn entries_come_back_and_nothing_else_passes() {
+        for entry in entries() {
+            let bytes = encode(&entry);
+            assert_eq!(decode(&bytes).unwrap(), entry);
+            for end in 0..bytes.len() {
+                assert!(decode(&bytes[..end]).is_err(), "cut at {end}");
+            }
+            assert!(decode(&[&*bytes, &[0]].concat()).is_err(), "a byte too many");
+            for at in 0..bytes.len() {
+                let mut changed = bytes.clone();
+                changed[at] ^= 0x80;
+                if let Ok(other) = decode(&changed) {
+                    assert_ne!(other, entry);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_places_of_answers_are_right() {
+        let entry = &entries()[1];
+        let Entry::Tell(tell) = entry else { panic!() };
+        let bytes = encode(entry);
+        for ((id, at, len), answer) in answer_places(&bytes, tell).into_iter().zip(&tell.answers) {
+            assert_eq!(id, answer.id);
+            assert_eq!(bytes[at as usize..][..len as usize], *answer.sealed);
+        }
+    }
+}

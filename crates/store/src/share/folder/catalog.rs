@@ -1,0 +1,134 @@
+//! The catalog: small numbers and names, changed in transactions of redb.
+
+use super::super::error::Result;
+use super::super::ids::{Number, TableId, Term};
+use super::super::keeper::{Catalog, Change};
+use super::super::records::{Checkpoint, Parameters};
+use crate::StoreError;
+use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition};
+use std::io;
+use std::path::Path;
+
+const NUMBERS: TableDefinition<&str, u64> = TableDefinition::new("numbers");
+const TABLES: TableDefinition<u64, u64> = TableDefinition::new("tables");
+const HEADERS: TableDefinition<&str, &[u8]> = TableDefinition::new("headers");
+
+const TERM: &str = "term";
+const QUOTA: &str = "quota";
+const APPLIED: &str = "applied";
+const FIRST: &str = "first";
+const STARTS: &str = "starts";
+const CHECKPOINT: &str = "checkpoint";
+const CHECKPOINT_BYTES: &str = "checkpoint bytes";
+const VERSION: &str = "version";
+const SLOT_BYTES: &str = "slot bytes";
+const HEADER: &str = "header";
+
+/// The file, which one process has at a time.
+pub(super) struct CatalogFile(Database);
+
+fn failed(error: impl Into<redb::Error>) -> StoreError {
+    let source = match error.into() {
+        redb::Error::Io(source) => source,
+        other => io::Error::other(other.to_string()),
+    };
+    StoreError::io("catalog", source)
+}
+
+impl CatalogFile {
+    /// Opens it, or makes it, and counts a start.
+    pub fn open(path: &Path) -> Result<(Self, Catalog)> {
+        let opened = Database::create(path).map_err(|error| match error {
+            DatabaseError::DatabaseAlreadyOpen => StoreError::Busy,
+            other => failed(other),
+        })?;
+        let file = Self(opened);
+        file.count_start()?;
+        let catalog = file.read()?;
+        Ok((file, catalog))
+    }
+
+    fn count_start(&self) -> Result<()> {
+        let write = self.0.begin_write().map_err(failed)?;
+        {
+            let mut numbers = write.open_table(NUMBERS).map_err(failed)?;
+            let starts = numbers.get(STARTS).map_err(failed)?.map_or(0, |it| it.value());
+            numbers.insert(STARTS, starts + 1).map_err(failed)?;
+            write.open_table(TABLES).map_err(failed)?;
+            write.open_table(HEADERS).map_err(failed)?;
+        }
+        Ok(write.commit().map_err(failed)?)
+    }
+
+    fn read(&self) -> Result<Catalog> {
+        let read = self.0.begin_read().map_err(failed)?;
+        let numbers = read.open_table(NUMBERS).map_err(failed)?;
+        let find =
+            |name| Ok::<_, StoreError>(numbers.get(name).map_err(failed)?.map(|it| it.value()));
+        let number = |name| Ok::<_, StoreError>(find(name)?.unwrap_or(0));
+        let headers = read.open_table(HEADERS).map_err(failed)?;
+        let header = headers.get(HEADER).map_err(failed)?;
+        let parameters = match header {
+            Some(header) => Some(Parameters {
+                version: number(VERSION)?,
+                slot_bytes: u32::try_from(number(SLOT_BYTES)?).unwrap_or(u32::MAX),
+                header: header.value().to_vec(),
+            }),
+            None => None,
+        };
+        let checkpoint = match find(CHECKPOINT)? {
+            Some(at) => Some(Checkpoint { at: Number(at), len: number(CHECKPOINT_BYTES)? }),
+            None => None,
+        };
+        let mut catalog = Catalog {
+            term: Term(number(TERM)?),
+            parameters,
+            quota: find(QUOTA)?,
+            applied: Number(number(APPLIED)?),
+            checkpoint,
+            first: Number(number(FIRST)?),
+            starts: number(STARTS)?,
+            ..Catalog::default()
+        };
+        let tables = read.open_table(TABLES).map_err(failed)?;
+        for entry in tables.iter().map_err(failed)? {
+            let (table, len) = entry.map_err(failed)?;
+            catalog.tables.insert(TableId(table.value()), len.value());
+        }
+        Ok(catalog)
+    }
+
+    /// Makes a change, durably.
+    pub fn commit(&self, change: &Change) -> Result<()> {
+        let write = self.0.begin_write().map_err(failed)?;
+        {
+            let mut numbers = write.open_table(NUMBERS).map_err(failed)?;
+            let mut set = |name, value| numbers.insert(name, value).map(drop).map_err(failed);
+            match change {
+                Change::Term(term) => set(TERM, term.0)?,
+                Change::Quota(Some(bytes)) => set(QUOTA, *bytes)?,
+                Change::Quota(None) => drop(numbers.remove(QUOTA).map_err(failed)?),
+                Change::Parameters(parameters) => {
+                    set(VERSION, parameters.version)?;
+                    set(SLOT_BYTES, u64::from(parameters.slot_bytes))?;
+                    let mut headers = write.open_table(HEADERS).map_err(failed)?;
+                    headers.insert(HEADER, &*parameters.header).map_err(failed)?;
+                }
+                Change::Switch { number, table, len, replaced } => {
+                    set(APPLIED, number.0 + 1)?;
+                    let mut tables = write.open_table(TABLES).map_err(failed)?;
+                    for gone in replaced {
+                        tables.remove(gone.0).map_err(failed)?;
+                    }
+                    tables.insert(table.0, *len).map_err(failed)?;
+                }
+                Change::Checkpoint { checkpoint, first } => {
+                    set(CHECKPOINT, checkpoint.at.0)?;
+                    set(CHECKPOINT_BYTES, checkpoint.len)?;
+                    set(FIRST, first.0)?;
+                }
+            }
+        }
+        Ok(write.commit().map_err(failed)?)
+    }
+}

@@ -1,0 +1,114 @@
+//! A folder as keeper: `log` has the history, `tables` tables and checkpoints, `catalog` the rest.
+
+mod catalog;
+mod durable;
+mod files;
+mod segments;
+
+use super::error::{Result, ShareError};
+use super::ids::{Number, Object};
+use super::keeper::{Change, Keeper, Kept};
+use crate::StoreError;
+use catalog::CatalogFile;
+use files::Files;
+use segments::Segments;
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+/// A file of the history ends after this many bytes.
+pub(super) const SEGMENT_BYTES: u64 = 64 << 20;
+
+/// A folder.
+pub(super) struct Folder {
+    dir: PathBuf,
+    segments: Segments,
+    files: Files,
+    catalog: CatalogFile,
+}
+
+fn failed(source: io::Error) -> ShareError {
+    StoreError::io("volume", source).into()
+}
+
+fn damaged(what: &str) -> ShareError {
+    failed(io::Error::new(io::ErrorKind::InvalidData, what))
+}
+
+impl Folder {
+    /// Opens a folder, or makes it.
+    pub fn open(dir: &Path, segment_bytes: u64) -> Result<(Self, Kept)> {
+        let (log, tables) = (dir.join("log"), dir.join("tables"));
+        for dir in [&log, &tables] {
+            DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed)?;
+        }
+        // First: it keeps another process out.
+        let (catalog, known) = CatalogFile::open(&dir.join("catalog"))?;
+        let (files, objects) = Files::open(&tables)?;
+        let (segments, next) = Segments::open(&log, known.first, segment_bytes)?;
+        let has = |object, len| objects.get(&object) == Some(&len);
+        if known.tables.iter().any(|(table, len)| !has(Object::Table(*table), *len)) {
+            return Err(damaged("a table is missing, or has another length"));
+        }
+        if known.checkpoint.is_some_and(|it| !has(Object::Checkpoint(it.at), it.len)) {
+            return Err(damaged("the checkpoint is missing, or has another length"));
+        }
+        if next < known.applied || known.checkpoint.is_some_and(|it| next < it.at) {
+            return Err(damaged("the end of the history is missing"));
+        }
+        let folder = Self { dir: dir.into(), segments, files, catalog };
+        Ok((folder, Kept { catalog: known, objects, next }))
+    }
+}
+
+impl Keeper for Folder {
+    fn append(&self, number: Number, record: &[u8]) -> Result<()> {
+        self.segments.append(number, record)
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.segments.sync()
+    }
+
+    fn record(&self, number: Number) -> Result<Vec<u8>> {
+        self.segments.record(number)
+    }
+
+    fn part(&self, number: Number, offset: u32, len: u32) -> Result<Vec<u8>> {
+        self.segments.part(number, offset, len)
+    }
+
+    fn forget(&self, before: Number) -> Result<()> {
+        self.segments.forget(before)
+    }
+
+    fn record_bytes(&self) -> u64 {
+        self.segments.bytes()
+    }
+
+    fn write(&self, object: Object, offset: u64, piece: &[u8]) -> Result<()> {
+        self.files.write(object, offset, piece)
+    }
+
+    fn finish(&self, object: Object) -> Result<()> {
+        self.files.finish(object)
+    }
+
+    fn read(&self, object: Object, offset: u64, into: &mut [u8]) -> Result<()> {
+        self.files.read(object, offset, into)
+    }
+
+    fn delete(&self, object: Object) -> Result<()> {
+        self.files.delete(object)
+    }
+
+    fn commit(&self, change: &Change) -> Result<()> {
+        self.catalog.commit(change)
+    }
+
+    fn free_bytes(&self) -> Result<u64> {
+        let free = rustix::fs::statvfs(&self.dir).map_err(|error| failed(error.into()))?;
+        Ok(free.f_bavail.saturating_mul(free.f_frsize))
+    }
+}

@@ -1,0 +1,305 @@
+//! The history's files: records one after the other, each with its length and a checksum.
+//!
+//! ```text
+//! file    "oblvshr1" 8 | number of its first record 8 | records
+//! record  length 4 | first 8 bytes of BLAKE3(number, bytes) | bytes
+//! ```
+//!
+//! A file is durable before the next one begins. So a crash can only tear the end of the last one,
+//! of which nobody knows that it is durable.
+
+use super::super::error::{Result, ShareError};
+use super::super::ids::Number;
+use super::super::limits::MOST_ENTRY_BYTES;
+use super::durable::sync_parent;
+use crate::StoreError;
+use std::collections::VecDeque;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+const MAGIC: &[u8; 8] = b"oblvshr1";
+const FILE_HEAD: u64 = 16;
+const RECORD_HEAD: usize = 12;
+
+/// The files.
+pub(super) struct Segments {
+    dir: PathBuf,
+    most: u64,
+    inside: Mutex<Inside>,
+}
+
+struct Inside {
+    /// In order; there is always one.
+    files: VecDeque<Segment>,
+    /// Of the records from `first` on.
+    places: VecDeque<Place>,
+    first: u64,
+    /// A write-out failed: what is on disk is unknown.
+    failed: bool,
+}
+
+struct Segment {
+    first: u64,
+    file: Arc<File>,
+    path: PathBuf,
+    len: u64,
+}
+
+#[derive(Clone)]
+struct Place {
+    file: Arc<File>,
+    offset: u64,
+    len: u32,
+}
+
+fn failed(source: io::Error) -> ShareError {
+    StoreError::io("history", source).into()
+}
+
+fn damaged(what: &str) -> ShareError {
+    failed(io::Error::new(io::ErrorKind::InvalidData, format!("the history is damaged: {what}")))
+}
+
+fn checksum(number: u64, bytes: &[u8]) -> [u8; 8] {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&number.to_le_bytes()).update(bytes);
+    let mut sum = [0; 8];
+    sum.copy_from_slice(&hasher.finalize().as_bytes()[..8]);
+    sum
+}
+
+impl Segments {
+    /// Opens the files of a folder, and cuts off what a crash tore. Returns the number after the
+    /// last record.
+    pub fn open(dir: &Path, first: Number, most: u64) -> Result<(Self, Number)> {
+        let mut found = segments_in(dir)?;
+        drop_unborn(&mut found)?;
+        let mut inside = Inside {
+            files: VecDeque::new(),
+            places: VecDeque::new(),
+            first: found.first().map_or(first.0, |it| it.first),
+            failed: false,
+        };
+        let last = found.len().saturating_sub(1);
+        for (at, segment) in found.into_iter().enumerate() {
+            if segment.first != inside.next() {
+                return Err(damaged("a file is missing"));
+            }
+            inside.read(segment, at == last)?;
+        }
+        if inside.first > first.0 || inside.next() < first.0 {
+            return Err(damaged("records are missing"));
+        }
+        if inside.files.is_empty() {
+            inside.files.push_back(create(dir, first.0).map_err(failed)?);
+        }
+        let segments = Self { dir: dir.into(), most, inside: Mutex::new(inside) };
+        // Files that are not needed any more, but for a crash.
+        segments.forget(first)?;
+        let next = segments.inside().next();
+        Ok((segments, Number(next)))
+    }
+
+    fn inside(&self) -> MutexGuard<'_, Inside> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn append(&self, number: Number, bytes: &[u8]) -> Result<()> {
+        let mut inside = self.inside();
+        inside.usable()?;
+        if inside.next() != number.0 {
+            return Err(ShareError::Gap(Number(inside.next())));
+        }
+        if inside.files.back().is_none_or(|last| last.len >= self.most) {
+            inside.begin_file(&self.dir)?;
+        }
+        inside.write(number.0, bytes)
+    }
+
+    /// Makes all that was appended before durable.
+    pub fn sync(&self) -> Result<()> {
+        let file = {
+            let inside = self.inside();
+            inside.usable()?;
+            inside.files.back().map(|last| Arc::clone(&last.file))
+        };
+        let synced = file.map_or(Ok(()), |file| file.sync_data());
+        synced.map_err(|error| {
+            self.inside().failed = true;
+            failed(error)
+        })
+    }
+
+    fn place(&self, number: Number) -> Result<Place> {
+        let inside = self.inside();
+        let at = number.0.checked_sub(inside.first).and_then(|at| inside.places.get(at as usize));
+        at.cloned().ok_or(ShareError::Gone(Number(inside.first)))
+    }
+
+    pub fn record(&self, number: Number) -> Result<Vec<u8>> {
+        let place = self.place(number)?;
+        let mut bytes = vec![0; RECORD_HEAD + place.len as usize];
+        place.file.read_exact_at(&mut bytes, place.offset).map_err(failed)?;
+        let record = bytes.split_off(RECORD_HEAD);
+        match bytes[4..] == checksum(number.0, &record) {
+            true => Ok(record),
+            false => Err(damaged("a record is not what was written")),
+        }
+    }
+
+    pub fn part(&self, number: Number, offset: u32, len: u32) -> Result<Vec<u8>> {
+        let place = self.place(number)?;
+        let mut bytes = vec![0; len as usize];
+        let at = place.offset + RECORD_HEAD as u64 + u64::from(offset);
+        place.file.read_exact_at(&mut bytes, at).map_err(failed)?;
+        Ok(bytes)
+    }
+
+    /// Deletes files all of whose records are before this one.
+    pub fn forget(&self, before: Number) -> Result<()> {
+        let mut inside = self.inside();
+        while inside.files.get(1).is_some_and(|second| second.first <= before.0) {
+            let (gone, second) = (&inside.files[0], &inside.files[1]);
+            let records = second.first - inside.first;
+            std::fs::remove_file(&gone.path).map_err(failed)?;
+            inside.first += records;
+            inside.places.drain(..records as usize);
+            inside.files.pop_front();
+        }
+        Ok(())
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.inside().files.iter().map(|file| file.len).sum()
+    }
+}
+
+impl Inside {
+    fn next(&self) -> u64 {
+        self.first + self.places.len() as u64
+    }
+
+    fn usable(&self) -> Result<()> {
+        match self.failed {
+            true => Err(failed(io::Error::other("an earlier write failed; start the server anew"))),
+            false => Ok(()),
+        }
+    }
+
+    /// Writes a record, or nothing.
+    fn write(&mut self, number: u64, bytes: &[u8]) -> Result<()> {
+        let mut record = Vec::with_capacity(RECORD_HEAD + bytes.len());
+        record.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+        record.extend_from_slice(&checksum(number, bytes));
+        record.extend_from_slice(bytes);
+        let Some(last) = self.files.back_mut() else { return Err(damaged("no file")) };
+        if let Err(error) = last.file.write_all_at(&record, last.len) {
+            self.failed = last.file.set_len(last.len).is_err();
+            return Err(failed(error));
+        }
+        let file = Arc::clone(&last.file);
+        self.places.push_back(Place { file, offset: last.len, len: bytes.len() as u32 });
+        last.len += record.len() as u64;
+        Ok(())
+    }
+
+    fn begin_file(&mut self, dir: &Path) -> Result<()> {
+        if let Some(last) = self.files.back() {
+            if let Err(error) = last.file.sync_data() {
+                self.failed = true;
+                return Err(failed(error));
+            }
+        }
+        self.files.push_back(create(dir, self.next()).map_err(failed)?);
+        Ok(())
+    }
+
+    /// Reads the records of a file. The end of the last one may be torn.
+    fn read(&mut self, mut segment: Segment, is_last: bool) -> Result<()> {
+        let whole = segment.file.metadata().map_err(failed)?.len();
+        segment.len = FILE_HEAD;
+        let mut head = [0; RECORD_HEAD];
+        while segment.len + RECORD_HEAD as u64 <= whole {
+            segment.file.read_exact_at(&mut head, segment.len).map_err(failed)?;
+            let len = u32::from_le_bytes([head[0], head[1], head[2], head[3]]);
+            let end = segment.len + RECORD_HEAD as u64 + u64::from(len);
+            if len as usize > MOST_ENTRY_BYTES || end > whole {
+                break;
+            }
+            let mut bytes = vec![0; len as usize];
+            let at = segment.len + RECORD_HEAD as u64;
+            segment.file.read_exact_at(&mut bytes, at).map_err(failed)?;
+            if head[4..] != checksum(self.next(), &bytes) {
+                break;
+            }
+            let file = Arc::clone(&segment.file);
+            self.places.push_back(Place { file, offset: segment.len, len });
+            segment.len = end;
+        }
+        if segment.len < whole {
+            if !is_last {
+                return Err(damaged("a record in the middle cannot be read"));
+            }
+            segment.file.set_len(segment.len).map_err(failed)?;
+        }
+        self.files.push_back(segment);
+        Ok(())
+    }
+}
+
+fn name(first: u64) -> String {
+    format!("{first:016x}")
+}
+
+/// Makes a file that begins with this record, durably.
+fn create(dir: &Path, first: u64) -> io::Result<Segment> {
+    let path = dir.join(name(first));
+    let mut options = OpenOptions::new();
+    let file =
+        options.read(true).write(true).create(true).truncate(true).mode(0o600).open(&path)?;
+    let mut head = [0; FILE_HEAD as usize];
+    head[..8].copy_from_slice(MAGIC);
+    head[8..].copy_from_slice(&first.to_le_bytes());
+    let made = file.write_all_at(&head, 0).and_then(|()| file.sync_all());
+    if let Err(error) = made.and_then(|()| sync_parent(&path)) {
+        let _ = std::fs::remove_file(&path);
+        return Err(error);
+    }
+    Ok(Segment { first, file: Arc::new(file), path, len: FILE_HEAD })
+}
+
+/// The files of a folder in order, their records unread.
+fn segments_in(dir: &Path) -> Result<Vec<Segment>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        let text = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let Ok(first) = u64::from_str_radix(text, 16) else { continue };
+        let file = OpenOptions::new().read(true).write(true).open(&path).map_err(failed)?;
+        found.push(Segment { first, file: Arc::new(file), path, len: 0 });
+    }
+    found.sort_by_key(|segment| segment.first);
+    Ok(found)
+}
+
+/// Checks the heads. A last file without one was never begun.
+fn drop_unborn(found: &mut Vec<Segment>) -> Result<()> {
+    let last = found.len().saturating_sub(1);
+    for at in 0..found.len() {
+        let segment = &found[at];
+        let mut head = [0; FILE_HEAD as usize];
+        let read = segment.file.read_exact_at(&mut head, 0);
+        let good = read.is_ok() && head[..8] == *MAGIC && head[8..] == segment.first.to_le_bytes();
+        let len = segment.file.metadata().map_err(failed)?.len();
+        if !good && at == last && len <= FILE_HEAD {
+            std::fs::remove_file(&segment.path).map_err(failed)?;
+            found.pop();
+        } else if !good {
+            return Err(damaged("a file without its head"));
+        }
+    }
+    Ok(())
+}

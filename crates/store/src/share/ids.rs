@@ -1,0 +1,62 @@
+//! Names and numbers that a server of shared volumes sees.
+
+use serde::{Deserialize, Serialize};
+
+/// A client's time with a volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Session(pub u64);
+
+/// The running number of an ask in its session, from 0.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub struct Seq(pub u64);
+
+/// An ask of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct AskId {
+    /// Whose it is.
+    pub session: Session,
+    /// Its number there.
+    pub seq: Seq,
+}
+
+/// The running number of a scribe; 0 before the first one.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub struct Term(pub u64);
+
+/// The running number of a record in the history, from 0.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub struct Number(pub u64);
+
+/// A place in the order in which asks came. It never goes back, also when the server starts anew.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub struct Arrival(pub u64);
+
+/// A table. Each one that is built has a new number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct TableId(pub u64);
+
+/// A slot of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Spot {
+    /// The table.
+    pub table: TableId,
+    /// The slot, counted from its begin.
+    pub slot: u32,
+}
+
+/// What a scribe stores in pieces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Object {
+    /// A table, which a switch will name.
+    Table(TableId),
+    /// A scribe's state, as of the records before this one.
+    Checkpoint(Number),
+}

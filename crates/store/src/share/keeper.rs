@@ -1,0 +1,102 @@
+//! Where a shared volume keeps its bytes: the little that memory and a folder do differently.
+
+use super::error::Result;
+use super::ids::{Number, Object, TableId, Term};
+use super::records::{Checkpoint, Parameters};
+use std::collections::BTreeMap;
+
+/// What stays small, and is changed as a whole.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Catalog {
+    pub term: Term,
+    pub parameters: Option<Parameters>,
+    pub quota: Option<u64>,
+    /// The tables in use, with their lengths, as of the records before `applied`.
+    pub tables: BTreeMap<TableId, u64>,
+    pub applied: Number,
+    pub checkpoint: Option<Checkpoint>,
+    /// The first record that is kept.
+    pub first: Number,
+    /// How often the server was started.
+    pub starts: u64,
+}
+
+/// A durable change of the catalog.
+#[derive(Clone, Debug)]
+pub(super) enum Change {
+    Term(Term),
+    Parameters(Parameters),
+    Quota(Option<u64>),
+    /// A table takes the place of others, by this record.
+    Switch {
+        number: Number,
+        table: TableId,
+        len: u64,
+        replaced: Vec<TableId>,
+    },
+    Checkpoint {
+        checkpoint: Checkpoint,
+        first: Number,
+    },
+}
+
+impl Catalog {
+    /// Makes a change.
+    pub fn apply(&mut self, change: &Change) {
+        match change {
+            Change::Term(term) => self.term = *term,
+            Change::Parameters(parameters) => self.parameters = Some(parameters.clone()),
+            Change::Quota(quota) => self.quota = *quota,
+            Change::Switch { number, table, len, replaced } => {
+                self.tables.retain(|table, _| !replaced.contains(table));
+                self.tables.insert(*table, *len);
+                self.applied = Number(number.0 + 1);
+            }
+            Change::Checkpoint { checkpoint, first } => {
+                self.checkpoint = Some(*checkpoint);
+                self.first = *first;
+            }
+        }
+    }
+}
+
+/// Keeps bytes. No call overlaps another one of the same object.
+pub(super) trait Keeper: Send + Sync {
+    /// Writes the next record. When it fails, nothing was written.
+    fn append(&self, number: Number, record: &[u8]) -> Result<()>;
+    /// Makes all records that were appended before durable.
+    fn sync(&self) -> Result<()>;
+    /// A record.
+    fn record(&self, number: Number) -> Result<Vec<u8>>;
+    /// A part of a record, which it has.
+    fn part(&self, number: Number, offset: u32, len: u32) -> Result<Vec<u8>>;
+    /// Records before this one are needed no more.
+    fn forget(&self, before: Number) -> Result<()>;
+    /// Bytes that may still be stored: a forecast.
+    fn free_bytes(&self) -> Result<u64> {
+        Ok(u64::MAX)
+    }
+    /// Bytes of all records that take space.
+    fn record_bytes(&self) -> u64;
+
+    /// Writes a piece of an object that is not finished.
+    fn write(&self, object: Object, offset: u64, piece: &[u8]) -> Result<()>;
+    /// Makes an object durable.
+    fn finish(&self, object: Object) -> Result<()>;
+    /// Reads a part of an object, finished or not, which it has.
+    fn read(&self, object: Object, offset: u64, into: &mut [u8]) -> Result<()>;
+    /// Deletes an object. A missing one is no error.
+    fn delete(&self, object: Object) -> Result<()>;
+
+    /// Makes a change of the catalog durable.
+    fn commit(&self, change: &Change) -> Result<()>;
+}
+
+/// What a keeper has when it is opened.
+pub(super) struct Kept {
+    pub catalog: Catalog,
+    /// Finished objects, with their lengths.
+    pub objects: BTreeMap<Object, u64>,
+    /// The number after the last record.
+    pub next: Number,
+}

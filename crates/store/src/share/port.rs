@@ -1,0 +1,140 @@
+//! The port: all that a shared volume's clients can ask of its server.
+
+use super::call::{Call, Reply};
+use super::error::Result;
+use super::ids::{Arrival, Number, Object, Seq, Session, Spot, Term};
+use super::records::{Answer, Ask, Checkpoint, Entry, Parameters, Status, Stored};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A volume of many clients.
+///
+/// A call that was carried out, but whose result was lost, may be made again with the same
+/// arguments, except [`Share::put_parameters`] and [`Share::claim`], which then say which version
+/// or term there is. What waits returns early once there is something, and else an empty list.
+///
+/// Calls with a term are the scribe's. Those of older terms are refused, others renew the lease.
+/// All methods are one function from calls to replies, so a layer is one function too.
+pub trait Share: Send + Sync {
+    /// Carries out a call.
+    ///
+    /// # Errors
+    /// See [`ShareError`](super::ShareError).
+    fn call(&self, call: Call<'_>) -> Result<Reply>;
+
+    /// The volume's parameters; none before somebody has made the volume.
+    fn parameters(&self) -> Result<Option<Parameters>> {
+        self.call(Call::Parameters)?.parameters()
+    }
+    /// Stores parameters durably in the place of those of the version `after` (0 for none), and
+    /// returns the new version.
+    fn put_parameters(&self, after: u64, slot_bytes: u32, header: &[u8]) -> Result<u64> {
+        self.call(Call::PutParameters { after, slot_bytes, header })?.version()
+    }
+
+    /// Hands in asks. They are durable with their batch; a client repeats them until then.
+    fn ask(&self, asks: &[Ask]) -> Result<()> {
+        self.call(Call::Ask(asks))?.done()
+    }
+    /// Answers to a session's asks from this one on, in order, as far as they are kept.
+    fn answers(&self, session: Session, from: Seq, wait: Duration) -> Result<Vec<Answer>> {
+        self.call(Call::Answers { session, from, wait })?.answers()
+    }
+
+    /// Becomes the scribe after the one of the term `previous`. The new term is durable.
+    fn claim(&self, previous: Term) -> Result<Term> {
+        self.call(Call::Claim { previous })?.term()
+    }
+    /// Stays the scribe.
+    fn renew(&self, term: Term) -> Result<()> {
+        self.call(Call::Renew(term))?.done()
+    }
+    /// Lets another client become the scribe at once.
+    fn release(&self, term: Term) -> Result<()> {
+        self.call(Call::Release(term))?.done()
+    }
+    /// Asks in no batch that came at `from` or later, in that order, and where to go on. A new
+    /// scribe begins with 0.
+    /// Waiting does not renew the lease: wait for less than [`LEASE`](super::LEASE).
+    fn asks(&self, term: Term, from: Arrival, wait: Duration) -> Result<(Vec<Ask>, Arrival)> {
+        self.call(Call::Asks { term, from, wait })?.asks()
+    }
+
+    /// Adds a record to the history, or accepts it again if it is the same. Records are appended
+    /// in the order of their numbers, and become durable in that order. A `Tell` delivers its
+    /// answers. An implementation on a network may return before the server has it: then
+    /// [`Share::durable`] or [`Share::sums`] of the record has the error.
+    fn append(&self, term: Term, number: Number, entry: &Entry) -> Result<()> {
+        self.call(Call::Append { term, number, entry })?.done()
+    }
+    /// Waits until a record, and all before it, are durable.
+    fn durable(&self, term: Term, number: Number) -> Result<()> {
+        self.call(Call::Durable { term, number })?.done()
+    }
+    /// Waits until a batch is durable, and returns the sum of each ask's slots, one after the
+    /// other. It may be asked again until the batch's answers are durable.
+    fn sums(&self, term: Term, number: Number) -> Result<Vec<u8>> {
+        self.call(Call::Sums { term, number })?.bytes()
+    }
+    /// Reads slots for a merge, one after the other, once all records before `after` are durable.
+    /// At most [`MOST_READ_BYTES`](super::MOST_READ_BYTES) at once.
+    fn slots(&self, term: Term, after: Number, spots: &[Spot]) -> Result<Vec<u8>> {
+        self.call(Call::Slots { term, after, spots })?.bytes()
+    }
+
+    /// Stores the next piece of an object, or accepts it again if it is the same.
+    fn upload(&self, term: Term, object: Object, offset: u64, piece: &[u8]) -> Result<()> {
+        self.call(Call::Upload { term, object, offset, piece })?.done()
+    }
+    /// Makes an object of this length durable. It stays until it is named, or a new scribe comes.
+    fn finish(&self, term: Term, object: Object, len: u64) -> Result<()> {
+        self.call(Call::Finish { term, object, len })?.done()
+    }
+    /// Names a finished checkpoint as the newest one. Records before `keep_from` go, with their
+    /// asks and answers; all batches before it must have answers.
+    fn save(&self, term: Term, at: Number, keep_from: Number) -> Result<()> {
+        self.call(Call::Save { term, at, keep_from })?.done()
+    }
+
+    /// Records of the history from this one on, at least one and at most about this many bytes.
+    fn records(&self, from: Number, most_bytes: usize, wait: Duration) -> Result<Vec<Stored>> {
+        self.call(Call::Records { from, most_bytes, wait })?.records()
+    }
+    /// The newest checkpoint.
+    fn checkpoint(&self) -> Result<Option<Checkpoint>> {
+        self.call(Call::Checkpoint)?.checkpoint()
+    }
+    /// A part of the newest checkpoint, which must still be that of `at`.
+    fn read_checkpoint(&self, at: Number, offset: u64, len: usize) -> Result<Vec<u8>> {
+        self.call(Call::ReadCheckpoint { at, offset, len })?.bytes()
+    }
+
+    /// What the server knows.
+    fn status(&self) -> Result<Status> {
+        self.call(Call::Status)?.status()
+    }
+
+    /// Appends a batch, and returns the sum of each ask's slots.
+    fn show(&self, term: Term, number: Number, entry: &Entry) -> Result<Vec<u8>> {
+        self.append(term, number, entry)?;
+        self.sums(term, number)
+    }
+}
+
+impl<S: Share + ?Sized> Share for &S {
+    fn call(&self, call: Call<'_>) -> Result<Reply> {
+        (**self).call(call)
+    }
+}
+
+impl<S: Share + ?Sized> Share for Box<S> {
+    fn call(&self, call: Call<'_>) -> Result<Reply> {
+        (**self).call(call)
+    }
+}
+
+impl<S: Share + ?Sized> Share for Arc<S> {
+    fn call(&self, call: Call<'_>) -> Result<Reply> {
+        (**self).call(call)
+    }
+}

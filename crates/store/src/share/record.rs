@@ -1,0 +1,143 @@
+//! [`RecordShare`]: keeps what the server sees, as data.
+
+use super::call::{Call, Reply};
+use super::error::Result;
+use super::ids::{AskId, Number, Object, Session, Spot, TableId, Term};
+use super::port::Share;
+use super::records::{Entry, Fetch};
+use std::sync::{Mutex, PoisonError};
+
+/// One thing that a server saw: all of a call but the sealed bytes, of which it is the length.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "the fields are those of the calls")]
+pub enum Seen {
+    /// An ask came, of this length.
+    Ask(AskId, usize),
+    /// A client asked for answers of this session; these were the asks and lengths.
+    Answers(Session, Vec<(AskId, usize)>),
+    /// A client became the scribe.
+    Claim(Term),
+    /// A batch: the record's length, and what each ask shows.
+    Show { number: Number, intent: usize, own: Vec<(AskId, usize)>, fetches: Vec<Fetch> },
+    /// The answers of a batch, with their lengths.
+    Tell { number: Number, batch: Number, settle: usize, answers: Vec<(AskId, usize)> },
+    /// A table took the place of others.
+    Switch { number: Number, merged: usize, table: TableId, replaced: Vec<TableId> },
+    /// Another record.
+    Note { number: Number, sealed: usize },
+    /// The slots of a batch were added up.
+    Sums(Number),
+    /// A merge read slots.
+    Slots { after: Number, spots: Vec<Spot> },
+    /// A piece of an object.
+    Upload { object: Object, offset: u64, len: usize },
+    /// An object was complete.
+    Finish(Object, u64),
+    /// A checkpoint was named.
+    Save { at: Number, keep_from: Number },
+    /// Something else was asked for: its name.
+    Other(&'static str),
+    /// The call before failed.
+    Failed,
+}
+
+/// A layer that records every call.
+pub struct RecordShare<S> {
+    inner: S,
+    seen: Mutex<Vec<Seen>>,
+}
+
+impl<S> RecordShare<S> {
+    /// Records the calls to `inner`.
+    pub fn new(inner: S) -> Self {
+        Self { inner, seen: Mutex::default() }
+    }
+
+    /// What was seen since the last `take`, in order.
+    pub fn take(&self) -> Vec<Seen> {
+        std::mem::take(&mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The volume below.
+    pub fn inner(&self) -> &S {
+        &self.inner
+    }
+}
+
+impl<S: Share> Share for RecordShare<S> {
+    fn call(&self, call: Call<'_>) -> Result<Reply> {
+        // What waits is seen when it returns, else before.
+        let before = what_comes(&call);
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.extend(before);
+        drop(seen);
+        let done = self.inner.call(call);
+        let after = what_goes(&call, &done);
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).extend(after);
+        done
+    }
+}
+
+fn what_comes(call: &Call<'_>) -> Vec<Seen> {
+    let one = |seen| vec![seen];
+    match *call {
+        Call::Ask(asks) => asks.iter().map(|ask| Seen::Ask(ask.id, ask.sealed.len())).collect(),
+        Call::Append { number, entry, .. } => one(appended(number, entry)),
+        Call::Sums { number, .. } => one(Seen::Sums(number)),
+        Call::Slots { after, spots, .. } => one(Seen::Slots { after, spots: spots.to_vec() }),
+        Call::Upload { object, offset, piece, .. } => {
+            one(Seen::Upload { object, offset, len: piece.len() })
+        }
+        Call::Finish { object, len, .. } => one(Seen::Finish(object, len)),
+        Call::Save { at, keep_from, .. } => one(Seen::Save { at, keep_from }),
+        Call::Parameters => one(Seen::Other("parameters")),
+        Call::PutParameters { .. } => one(Seen::Other("put parameters")),
+        Call::Renew(_) => one(Seen::Other("renew")),
+        Call::Release(_) => one(Seen::Other("release")),
+        Call::Durable { .. } => one(Seen::Other("durable")),
+        Call::Checkpoint => one(Seen::Other("checkpoint")),
+        Call::ReadCheckpoint { .. } => one(Seen::Other("read checkpoint")),
+        Call::Status => one(Seen::Other("status")),
+        Call::Answers { .. } | Call::Claim { .. } | Call::Asks { .. } | Call::Records { .. } => {
+            Vec::new()
+        }
+    }
+}
+
+fn appended(number: Number, entry: &Entry) -> Seen {
+    match entry {
+        Entry::Show(show) => Seen::Show {
+            number,
+            intent: show.intent.len(),
+            own: show.own.iter().map(|ask| (ask.id, ask.sealed.len())).collect(),
+            fetches: show.fetches.clone(),
+        },
+        Entry::Tell(tell) => Seen::Tell {
+            number,
+            batch: tell.batch,
+            settle: tell.settle.len(),
+            answers: tell.answers.iter().map(|it| (it.id, it.sealed.len())).collect(),
+        },
+        Entry::Switch(switch) => Seen::Switch {
+            number,
+            merged: switch.merged.len(),
+            table: switch.table,
+            replaced: switch.replaced.clone(),
+        },
+        Entry::Note(sealed) => Seen::Note { number, sealed: sealed.len() },
+    }
+}
+
+fn what_goes(call: &Call<'_>, done: &Result<Reply>) -> Option<Seen> {
+    match (call, done) {
+        (_, Err(_)) => Some(Seen::Failed),
+        (Call::Answers { session, .. }, Ok(Reply::Answers(answers))) => {
+            let answers = answers.iter().map(|it| (it.id, it.sealed.len())).collect();
+            Some(Seen::Answers(*session, answers))
+        }
+        (Call::Claim { .. }, Ok(Reply::Term(term))) => Some(Seen::Claim(*term)),
+        (Call::Asks { .. }, Ok(_)) => Some(Seen::Other("asks")),
+        (Call::Records { .. }, Ok(_)) => Some(Seen::Other("records")),
+        _ => None,
+    }
+}

@@ -1,0 +1,106 @@
+//! What the scribe stores in pieces: tables and checkpoints.
+
+use super::super::error::{Result, ShareError};
+use super::super::ids::{Number, Object, Term};
+use super::super::keeper::{Change, Keeper};
+use super::super::limits::{BEYOND_QUOTA, MOST_PARTIAL, MOST_PIECE_BYTES, MOST_READ_BYTES};
+use super::super::records::Checkpoint;
+use super::{Shared, lock};
+
+impl<K: Keeper> Shared<K> {
+    pub(super) fn upload(
+        &self,
+        term: Term,
+        object: Object,
+        offset: u64,
+        piece: &[u8],
+    ) -> Result<()> {
+        if piece.len() > MOST_PIECE_BYTES {
+            return Err(ShareError::invalid("the piece is too long"));
+        }
+        let _building = lock(&self.building);
+        let state = self.admit(term)?;
+        let (len, partial) = (state.books.objects.len(object), state.books.objects.partial(object));
+        self.within(&state, BEYOND_QUOTA)?;
+        drop(state);
+        let end = offset.checked_add(piece.len() as u64).ok_or(ShareError::NoObject(object))?;
+        if len.is_some_and(|len| end <= len) {
+            let mut stored = vec![0; piece.len()];
+            self.keeper.read(object, offset, &mut stored)?;
+            let same = stored == piece;
+            return if same { Ok(()) } else { Err(ShareError::invalid("another piece is here")) };
+        }
+        if partial != Some(offset) {
+            return Err(ShareError::NoObject(object));
+        }
+        if len.is_none() && self.state().books.objects.partials() >= MOST_PARTIAL {
+            return Err(ShareError::Busy);
+        }
+        self.keeper.write(object, offset, piece)?;
+        self.state().books.objects.grow(object, piece.len() as u64);
+        Ok(())
+    }
+
+    pub(super) fn finish(&self, term: Term, object: Object, len: u64) -> Result<()> {
+        let _building = lock(&self.building);
+        let state = self.admit(term)?;
+        let unit = match object {
+            Object::Table(_) => u64::from(state.slot_bytes()?),
+            Object::Checkpoint(_) => 1,
+        };
+        let (held, partial) =
+            (state.books.objects.len(object), state.books.objects.partial(object));
+        drop(state);
+        if len == 0 || held != Some(len) || len % unit != 0 {
+            return Err(ShareError::NoObject(object));
+        }
+        if partial.is_some() {
+            self.keeper.finish(object)?;
+            self.state().books.objects.finished(object);
+        }
+        Ok(())
+    }
+
+    pub(super) fn save(&self, term: Term, at: Number, keep_from: Number) -> Result<()> {
+        let _building = lock(&self.building);
+        let state = self.admit(term)?;
+        if state.catalog.checkpoint.is_some_and(|it| it.at == at) {
+            return Ok(());
+        }
+        let object = Object::Checkpoint(at);
+        let len = state.books.objects.len(object).unwrap_or(0);
+        if !state.books.objects.is_finished(object) {
+            return Err(ShareError::NoObject(object));
+        }
+        let (first, next) = (state.books.first(), state.books.next());
+        drop(state);
+        if at > next || keep_from > at || keep_from < first {
+            return Err(ShareError::invalid("a checkpoint of records that are not here"));
+        }
+        self.sync_before(at)?;
+        if !self.state().books.may_forget(keep_from) {
+            return Err(ShareError::invalid("a batch without answers would go"));
+        }
+        self.commit(&Change::Checkpoint { checkpoint: Checkpoint { at, len }, first: keep_from })?;
+        let others = {
+            let mut state = self.state();
+            state.books.forget(keep_from);
+            state.books.objects.name_checkpoint(at)
+        };
+        others.into_iter().try_for_each(|object| self.keeper.delete(object))?;
+        self.keeper.forget(keep_from)
+    }
+
+    pub(super) fn read_checkpoint(&self, at: Number, offset: u64, len: usize) -> Result<Vec<u8>> {
+        let known = self.state().catalog.checkpoint.filter(|it| it.at == at);
+        let object = Object::Checkpoint(at);
+        let end = offset.checked_add(len as u64);
+        let held = known.zip(end).is_some_and(|(known, end)| end <= known.len);
+        if !held || len > MOST_READ_BYTES {
+            return Err(ShareError::NoObject(object));
+        }
+        let mut bytes = vec![0; len];
+        self.keeper.read(object, offset, &mut bytes)?;
+        Ok(bytes)
+    }
+}

@@ -1,0 +1,130 @@
+//! What any client may ask.
+
+use super::super::books::AnswerPlace;
+use super::super::codec::decode;
+use super::super::error::{Result, ShareError};
+use super::super::ids::{Number, Seq, Session};
+use super::super::keeper::{Change, Keeper};
+use super::super::limits::{MOST_ASK_BYTES, MOST_HEADER_BYTES, MOST_READ_BYTES, MOST_SLOT_BYTES};
+use super::super::records::{Answer, Ask, Entry, Parameters, Status, Stored};
+use super::{Shared, State, lock};
+use std::sync::PoisonError;
+use std::time::Duration;
+
+impl<K: Keeper> Shared<K> {
+    pub(super) fn put_parameters(&self, after: u64, slot_bytes: u32, header: &[u8]) -> Result<u64> {
+        if header.len() > MOST_HEADER_BYTES || slot_bytes == 0 || slot_bytes > MOST_SLOT_BYTES {
+            return Err(ShareError::invalid("a header or slot of this length"));
+        }
+        let _building = lock(&self.building);
+        let known = self.state().catalog.parameters.clone();
+        let version = known.as_ref().map_or(0, |it| it.version);
+        if version != after {
+            return Err(ShareError::Version(version));
+        }
+        if known.is_some_and(|it| it.slot_bytes != slot_bytes) {
+            return Err(ShareError::invalid("slots of another length"));
+        }
+        let parameters = Parameters { version: version + 1, slot_bytes, header: header.to_vec() };
+        self.commit(&Change::Parameters(parameters))?;
+        Ok(version + 1)
+    }
+
+    pub(super) fn ask(&self, asks: &[Ask]) -> Result<()> {
+        let mut state = self.state();
+        state.usable()?;
+        state.slot_bytes()?;
+        self.within(&state, 0)?;
+        for ask in asks {
+            if ask.sealed.len() > MOST_ASK_BYTES {
+                return Err(ShareError::invalid("the ask is too long"));
+            }
+            // The answer to one that is in a batch is there, or comes.
+            if !state.books.is_ordered(ask.id) {
+                state.desk.take(ask)?;
+            }
+        }
+        drop(state);
+        self.asks_came.notify_all();
+        Ok(())
+    }
+
+    pub(super) fn answers(
+        &self,
+        session: Session,
+        from: Seq,
+        wait: Duration,
+    ) -> Result<Vec<Answer>> {
+        let mut state = self.state();
+        let mut places = state.books.answers(session, from);
+        if places.is_empty() && !wait.is_zero() {
+            let none = |state: &mut State| state.books.answers(session, from).is_empty();
+            let waited = self.answers_came.wait_timeout_while(state, wait, none);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            places = state.books.answers(session, from);
+        }
+        drop(state);
+        let read = |(id, place): (_, AnswerPlace)| {
+            let sealed = self.keeper.part(place.number, place.offset, place.len)?;
+            Ok(Answer { id, sealed })
+        };
+        places.into_iter().map(read).collect()
+    }
+
+    pub(super) fn records(
+        &self,
+        from: Number,
+        most_bytes: usize,
+        wait: Duration,
+    ) -> Result<Vec<Stored>> {
+        let next = {
+            let mut state = self.state();
+            state.usable()?;
+            if from >= state.books.next() && !wait.is_zero() {
+                let none = |state: &mut State| from >= state.synced && !state.failed;
+                let waited = self.records_came.wait_timeout_while(state, wait, none);
+                state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            }
+            if from < state.books.first() {
+                return Err(ShareError::Gone(state.books.first()));
+            }
+            state.books.next()
+        };
+        // A client may take a record for the newest only if no crash takes it back.
+        self.sync_before(next)?;
+        let (mut records, mut bytes) = (Vec::new(), 0);
+        for number in from.0..next.0 {
+            let encoded = self.keeper.record(Number(number))?;
+            bytes += encoded.len();
+            if bytes > most_bytes.min(MOST_READ_BYTES) && !records.is_empty() {
+                break;
+            }
+            records.push(stored(Number(number), decode(&encoded)?));
+        }
+        Ok(records)
+    }
+
+    pub(super) fn status(&self) -> Status {
+        let state = self.state();
+        Status {
+            term: state.lease.term(),
+            lease_left: state.lease.left((self.clock)()),
+            pending: state.desk.len() as u64,
+            unanswered: state.books.unanswered(),
+            first: state.books.first(),
+            next: state.books.next(),
+            tables: state.books.objects.tables(),
+            used_bytes: self.used(&state),
+            quota_bytes: state.catalog.quota,
+        }
+    }
+}
+
+fn stored(number: Number, entry: Entry) -> Stored {
+    match entry {
+        Entry::Show(show) => Stored { number, sealed: show.intent, asks: show.own },
+        Entry::Tell(tell) => Stored { number, sealed: tell.settle, asks: Vec::new() },
+        Entry::Switch(switch) => Stored { number, sealed: switch.merged, asks: Vec::new() },
+        Entry::Note(sealed) => Stored { number, sealed, asks: Vec::new() },
+    }
+}

@@ -1,0 +1,258 @@
+//! A shared volume over a keeper: who may do what, in which order, and what is durable when.
+//!
+//! Three locks, always taken in this order: `building` (objects), `syncing` (who makes records
+//! durable; the others wait and find it done), `state`. The last is held for work in memory and
+//! for the write of a record only.
+
+mod building;
+mod clients;
+mod scribe;
+
+use super::books::Books;
+use super::call::{Call, Reply};
+use super::codec::decode;
+use super::desk::Desk;
+use super::error::{Result, ShareError};
+use super::ids::{Number, Object, TableId, Term};
+use super::keeper::{Catalog, Change, Keeper, Kept};
+use super::lease::{Clock, Lease};
+use super::limits::{BEYOND_QUOTA, LEAST_FREE};
+use super::objects::Objects;
+use super::records::Entry;
+use crate::StoreError;
+use std::io;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// A shared volume.
+pub(super) struct Shared<K> {
+    keeper: K,
+    clock: Clock,
+    building: Mutex<()>,
+    syncing: Mutex<()>,
+    state: Mutex<State>,
+    asks_came: Condvar,
+    answers_came: Condvar,
+    records_came: Condvar,
+}
+
+struct State {
+    lease: Lease,
+    desk: Desk,
+    books: Books,
+    catalog: Catalog,
+    /// Records before this one are durable.
+    synced: Number,
+    /// The disk failed in a way that only a new start finds out about.
+    failed: bool,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn unusable() -> ShareError {
+    let why = io::Error::other("an earlier write failed; start the server anew");
+    ShareError::Store(StoreError::io("history", why))
+}
+
+impl State {
+    fn admit(&mut self, term: Term, now: Duration) -> Result<()> {
+        self.usable()?;
+        self.lease.admit(term, now)
+    }
+
+    fn usable(&self) -> Result<()> {
+        if self.failed { Err(unusable()) } else { Ok(()) }
+    }
+
+    fn slot_bytes(&self) -> Result<u32> {
+        self.catalog.parameters.as_ref().map(|it| it.slot_bytes).ok_or(ShareError::NotMade)
+    }
+
+    /// Refuses more than the quota, and `beyond`.
+    fn within_quota(&self, used: u64, beyond: u64) -> Result<()> {
+        match self.catalog.quota {
+            Some(quota) if used >= quota.saturating_add(beyond) => Err(ShareError::Quota),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl<K: Keeper> Shared<K> {
+    /// An empty one.
+    pub fn new(keeper: K, catalog: Catalog, clock: Clock) -> Self {
+        Self::with(keeper, catalog, Books::default(), clock)
+    }
+
+    /// Opens what a keeper has.
+    ///
+    /// # Errors
+    /// Those of storage; `Invalid` for records that no server wrote.
+    pub fn open(keeper: K, kept: Kept, clock: Clock) -> Result<Self> {
+        let Kept { catalog, objects, next } = kept;
+        let mut held = Objects::default();
+        for (object, len) in objects {
+            let named = match object {
+                Object::Table(table) => catalog.tables.contains_key(&table),
+                Object::Checkpoint(at) => catalog.checkpoint.is_some_and(|it| it.at == at),
+            };
+            held.add(object, len, named);
+        }
+        let mut books = Books::new(catalog.first, held);
+        for number in catalog.first.0..next.0 {
+            let encoded = keeper.record(Number(number))?;
+            let entry = decode(&encoded)?;
+            match &entry {
+                // The catalog has it already.
+                Entry::Switch(_) if number < catalog.applied.0 => books.take_applied(&entry),
+                _ => books.take(&entry, &encoded),
+            }
+        }
+        let needed: Vec<TableId> = books.needed().into_iter().collect();
+        needed.into_iter().for_each(|table| books.objects.is_replaced(table));
+        let shared = Self::with(keeper, catalog, books, clock);
+        shared.sync_before(next)?;
+        Ok(shared)
+    }
+
+    /// What was read may not be durable yet, so nothing counts as durable before a sync.
+    fn with(keeper: K, catalog: Catalog, books: Books, clock: Clock) -> Self {
+        let lease = Lease::resumed(catalog.term, clock());
+        let desk = Desk::of_start(catalog.starts);
+        let synced = catalog.first;
+        let state = State { lease, desk, books, catalog, synced, failed: false };
+        Self {
+            keeper,
+            clock,
+            building: Mutex::default(),
+            syncing: Mutex::default(),
+            state: Mutex::new(state),
+            asks_came: Condvar::new(),
+            answers_came: Condvar::new(),
+            records_came: Condvar::new(),
+        }
+    }
+
+    /// The keeper.
+    pub fn keeper(&self) -> &K {
+        &self.keeper
+    }
+
+    /// Makes all records so far durable.
+    pub fn settle(&self) -> Result<()> {
+        let next = self.state().books.next();
+        self.sync_before(next)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    fn admit(&self, term: Term) -> Result<MutexGuard<'_, State>> {
+        let mut state = self.state();
+        state.admit(term, (self.clock)())?;
+        Ok(state)
+    }
+
+    fn used(&self, state: &State) -> u64 {
+        self.keeper.record_bytes() + state.books.objects.bytes()
+    }
+
+    /// Refuses what does not fit: more than the quota and `beyond`, or than the disk has room for.
+    fn within(&self, state: &State, beyond: u64) -> Result<()> {
+        state.within_quota(self.used(state), beyond)?;
+        // The rest is for what must still be ended in order.
+        match self.keeper.free_bytes()? < BEYOND_QUOTA.saturating_sub(beyond) + LEAST_FREE {
+            true => Err(StoreError::Full.into()),
+            false => Ok(()),
+        }
+    }
+
+    /// Sets how many bytes the volume may take.
+    pub fn set_quota(&self, quota: Option<u64>) -> Result<()> {
+        self.commit(&Change::Quota(quota))
+    }
+
+    /// Makes a change durable, then visible.
+    fn commit(&self, change: &Change) -> Result<()> {
+        self.keeper.commit(change)?;
+        self.state().catalog.apply(change);
+        Ok(())
+    }
+
+    /// Makes all records before this one durable, with others that are there by then.
+    pub fn sync_before(&self, before: Number) -> Result<()> {
+        let is_done = || self.state().synced >= before;
+        if is_done() {
+            return Ok(());
+        }
+        let _syncing = lock(&self.syncing);
+        if is_done() {
+            return Ok(());
+        }
+        let next = {
+            let state = self.state();
+            state.usable()?;
+            state.books.next()
+        };
+        let switches = match self.keeper.sync() {
+            Ok(()) => self.state().books.objects.take_switches(next),
+            Err(error) => {
+                self.state().failed = true;
+                return Err(error);
+            }
+        };
+        for change in &switches {
+            if let Err(error) = self.commit(change) {
+                self.state().failed = true;
+                return Err(error);
+            }
+        }
+        let gone = {
+            let mut state = self.state();
+            state.synced = next;
+            state.books.durable(next)
+        };
+        self.records_came.notify_all();
+        gone.into_iter().try_for_each(|table| self.keeper.delete(Object::Table(table)))
+    }
+
+    /// Carries out a call.
+    pub fn call(&self, call: Call<'_>) -> Result<Reply> {
+        let done = |()| Reply::Done;
+        match call {
+            Call::Parameters => Ok(Reply::Parameters(self.state().catalog.parameters.clone())),
+            Call::PutParameters { after, slot_bytes, header } => {
+                self.put_parameters(after, slot_bytes, header).map(Reply::Version)
+            }
+            Call::Ask(asks) => self.ask(asks).map(done),
+            Call::Answers { session, from, wait } => {
+                self.answers(session, from, wait).map(Reply::Answers)
+            }
+            Call::Claim { previous } => self.claim(previous).map(Reply::Term),
+            Call::Renew(term) => self.admit(term).map(|_| Reply::Done),
+            Call::Release(term) => self.state().lease.release(term, (self.clock)()).map(done),
+            Call::Asks { term, from, wait } => {
+                self.asks(term, from, wait).map(|(asks, next)| Reply::Asks(asks, next))
+            }
+            Call::Append { term, number, entry } => self.append(term, number, entry).map(done),
+            Call::Durable { term, number } => self.durable(term, number).map(done),
+            Call::Sums { term, number } => self.sums(term, number).map(Reply::Bytes),
+            Call::Slots { term, after, spots } => self.slots(term, after, spots).map(Reply::Bytes),
+            Call::Upload { term, object, offset, piece } => {
+                self.upload(term, object, offset, piece).map(done)
+            }
+            Call::Finish { term, object, len } => self.finish(term, object, len).map(done),
+            Call::Save { term, at, keep_from } => self.save(term, at, keep_from).map(done),
+            Call::Records { from, most_bytes, wait } => {
+                self.records(from, most_bytes, wait).map(Reply::Records)
+            }
+            Call::Checkpoint => Ok(Reply::Checkpoint(self.state().catalog.checkpoint)),
+            Call::ReadCheckpoint { at, offset, len } => {
+                self.read_checkpoint(at, offset, len).map(Reply::Bytes)
+            }
+            Call::Status => Ok(Reply::Status(self.status())),
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! What the scribe does to the history.
+
+use super::super::codec::encode;
+use super::super::desk::Desk;
+use super::super::error::{Result, ShareError};
+use super::super::ids::{Arrival, Number, Object, Spot, Term};
+use super::super::keeper::{Change, Keeper};
+use super::super::limits::{BEYOND_QUOTA, MOST_ENTRY_BYTES, MOST_READ_BYTES};
+use super::super::records::{Ask, Entry, Show};
+use super::{Shared, State, lock};
+use std::collections::BTreeMap;
+use std::sync::PoisonError;
+use std::time::Duration;
+
+impl<K: Keeper> Shared<K> {
+    pub(super) fn claim(&self, previous: Term) -> Result<Term> {
+        let _building = lock(&self.building);
+        let now = (self.clock)();
+        let (term, next) = {
+            let state = self.state();
+            state.usable()?;
+            (state.lease.next(previous, now)?, state.books.next())
+        };
+        self.sync_before(next)?;
+        self.commit(&Change::Term(term))?;
+        let unnamed = {
+            let mut state = self.state();
+            state.lease.take(term, (self.clock)());
+            state.books.objects.take_unnamed()
+        };
+        self.asks_came.notify_all();
+        unnamed.into_iter().try_for_each(|object| self.keeper.delete(object))?;
+        Ok(term)
+    }
+
+    pub(super) fn asks(
+        &self,
+        term: Term,
+        from: Arrival,
+        wait: Duration,
+    ) -> Result<(Vec<Ask>, Arrival)> {
+        let state = self.admit(term)?;
+        let idle =
+            |state: &mut State| state.lease.term() == term && state.desk.since(from).0.is_empty();
+        let waited = self.asks_came.wait_timeout_while(state, wait, idle);
+        let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        state.admit(term, (self.clock)())?;
+        Ok(state.desk.since(from))
+    }
+
+    pub(super) fn append(&self, term: Term, number: Number, entry: &Entry) -> Result<()> {
+        let mut state = self.admit(term)?;
+        if state.books.is_repeat(number, entry)? {
+            return Ok(());
+        }
+        let slot_bytes = state.slot_bytes()?;
+        state.books.check(entry, &state.desk, slot_bytes)?;
+        let beyond = if matches!(entry, Entry::Show(_)) { 0 } else { BEYOND_QUOTA };
+        self.within(&state, beyond)?;
+        let encoded = match entry {
+            Entry::Show(show) => encode(&with_asks(show, &state.desk)),
+            _ => encode(entry),
+        };
+        if encoded.len() > MOST_ENTRY_BYTES {
+            return Err(ShareError::invalid("the record is too long"));
+        }
+        self.keeper.append(number, &encoded)?;
+        state.books.take(entry, &encoded);
+        if let Entry::Show(show) = entry {
+            show.fetches.iter().for_each(|fetch| state.desk.remove(fetch.ask));
+        }
+        drop(state);
+        if matches!(entry, Entry::Tell(_)) {
+            self.answers_came.notify_all();
+        }
+        Ok(())
+    }
+
+    pub(super) fn durable(&self, term: Term, number: Number) -> Result<()> {
+        let state = self.admit(term)?;
+        let next = state.books.next();
+        drop(state);
+        if number >= next {
+            return Err(ShareError::Gap(next));
+        }
+        self.sync_before(Number(number.0 + 1))
+    }
+
+    pub(super) fn sums(&self, term: Term, number: Number) -> Result<Vec<u8>> {
+        let state = self.admit(term)?;
+        let (fetches, slot_bytes) = (state.books.fetches(number)?, state.slot_bytes()?);
+        drop(state);
+        self.sync_before(Number(number.0 + 1))?;
+        let bytes = slot_bytes as usize;
+        let (mut sums, mut slot) = (vec![0; fetches.len() * bytes], vec![0; bytes]);
+        for (fetch, sum) in fetches.iter().zip(sums.chunks_exact_mut(bytes)) {
+            for spot in &fetch.spots {
+                self.read_slot(*spot, &mut slot)?;
+                sum.iter_mut().zip(&slot).for_each(|(sum, byte)| *sum ^= byte);
+            }
+        }
+        Ok(sums)
+    }
+
+    fn read_slot(&self, spot: Spot, into: &mut [u8]) -> Result<()> {
+        let offset = u64::from(spot.slot) * into.len() as u64;
+        self.keeper.read(Object::Table(spot.table), offset, into)
+    }
+
+    pub(super) fn slots(&self, term: Term, after: Number, spots: &[Spot]) -> Result<Vec<u8>> {
+        let state = self.admit(term)?;
+        let (slot_bytes, next) = (state.slot_bytes()?, state.books.next());
+        if spots.len().saturating_mul(slot_bytes as usize) > MOST_READ_BYTES {
+            return Err(ShareError::invalid("too many slots at once"));
+        }
+        if after > next {
+            return Err(ShareError::Gap(next));
+        }
+        spots.iter().try_for_each(|spot| state.books.objects.check_slot(*spot, slot_bytes))?;
+        drop(state);
+        self.sync_before(after)?;
+        let mut slots = vec![0; spots.len() * slot_bytes as usize];
+        let parts = slots.chunks_exact_mut(slot_bytes as usize);
+        spots.iter().zip(parts).try_for_each(|(spot, part)| self.read_slot(*spot, part))?;
+        Ok(slots)
+    }
+}
+
+/// A batch with all of its asks.
+fn with_asks(show: &Show, desk: &Desk) -> Entry {
+    let own: BTreeMap<_, _> = show.own.iter().map(|ask| (ask.id, ask)).collect();
+    let asks = show
+        .fetches
+        .iter()
+        .filter_map(|fetch| desk.get(fetch.ask).or_else(|| own.get(&fetch.ask).copied()).cloned());
+    Entry::Show(Show { own: asks.collect(), ..show.clone() })
+}

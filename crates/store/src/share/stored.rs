@@ -1,0 +1,53 @@
+//! [`StoredShare`]: a shared volume in a folder, whatever ends its process.
+
+use super::call::{Call, Reply};
+use super::error::Result;
+use super::folder::{self, Folder};
+use super::lease::Clock;
+use super::port::Share;
+use super::shared::Shared;
+use std::path::Path;
+
+/// A shared volume in a folder. One process has it at a time.
+pub struct StoredShare(Shared<Folder>);
+
+impl StoredShare {
+    /// Opens the volume of a folder, and makes it if there is none. Leases follow this clock.
+    ///
+    /// # Errors
+    /// Those of storage; `Busy` as a store's error if another process has it.
+    pub fn open(dir: &Path, clock: Clock) -> Result<Self> {
+        Self::with_segments(dir, clock, folder::SEGMENT_BYTES)
+    }
+
+    /// As [`Self::open`], with files of the history that end after this many bytes. For tests.
+    ///
+    /// # Errors
+    /// As for [`Self::open`].
+    pub fn with_segments(dir: &Path, clock: Clock, segment_bytes: u64) -> Result<Self> {
+        let (keeper, kept) = Folder::open(dir, segment_bytes)?;
+        Shared::open(keeper, kept, clock).map(Self)
+    }
+
+    /// Sets how many bytes the volume may take.
+    ///
+    /// # Errors
+    /// Those of storage.
+    pub fn set_quota(&self, quota: Option<u64>) -> Result<()> {
+        self.0.set_quota(quota)
+    }
+
+    /// Makes what was appended so far durable: answers, for which nobody waits.
+    ///
+    /// # Errors
+    /// Those of storage.
+    pub fn settle(&self) -> Result<()> {
+        self.0.settle()
+    }
+}
+
+impl Share for StoredShare {
+    fn call(&self, call: Call<'_>) -> Result<Reply> {
+        self.0.call(call)
+    }
+}

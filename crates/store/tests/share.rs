@@ -1,0 +1,281 @@
+//! Every shared volume keeps the promises of the port: see `oblivio_testkit::share`.
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
+
+use oblivio_store::share::{
+    Ask, Clock, Entry, MemoryShare, Number, RecordShare, Seen, Seq, Session, Share, ShareError,
+    Spot, StoredShare, TableId,
+};
+use oblivio_testkit::share::{
+    FaultShare, LatencyShare, Rig, ShareOpener, TestClock, When, ask_id, model, suites,
+};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Opens the same volume each time.
+fn shared(share: impl Share + 'static) -> ShareOpener {
+    let share = Arc::new(share);
+    Box::new(move || Box::new(Arc::clone(&share)))
+}
+
+fn memory(clock: Clock) -> ShareOpener {
+    shared(MemoryShare::new(clock))
+}
+
+/// With small files, so that there are many.
+fn stored(clock: Clock) -> ShareOpener {
+    let dir = tempfile::tempdir().unwrap();
+    Box::new(move || Box::new(open(dir.path(), clock.clone())))
+}
+
+fn open(dir: &Path, clock: Clock) -> StoredShare {
+    StoredShare::with_segments(dir, clock, 300).unwrap()
+}
+
+#[test]
+fn volumes_in_memory() {
+    suites(&memory);
+    model(&memory, 0..200);
+}
+
+#[test]
+fn volumes_in_folders() {
+    suites(&stored);
+    model(&stored, 0..8);
+}
+
+#[test]
+fn layers() {
+    let recorded = |clock: Clock| shared(RecordShare::new(MemoryShare::new(clock)));
+    suites(&recorded);
+    suites(&|clock| shared(FaultShare::new(MemoryShare::new(clock))));
+    suites(&|clock| {
+        shared(LatencyShare::new(MemoryShare::new(clock), TestClock::default(), Duration::ZERO))
+    });
+    model(&recorded, 0..4);
+}
+
+#[test]
+fn the_recorder_sees_lengths_and_places() {
+    let share = RecordShare::new(MemoryShare::new(TestClock::default().clock()));
+    let mut rig = Rig::new(&share).unwrap();
+    rig.build(TableId(1), 2).unwrap();
+    rig.switch(TableId(1), &[]).unwrap();
+    share.take();
+    let id = ask_id(1, 0);
+    share.ask(&[Ask { id, sealed: vec![0; 33] }]).unwrap();
+    let spots = vec![Spot { table: TableId(1), slot: 1 }];
+    let (batch, _) = rig.show(&[(id, spots.clone())]).unwrap();
+    rig.tell(batch, &[id]).unwrap();
+    share.answers(Session(1), Seq(0), Duration::ZERO).unwrap();
+    assert!(share.append(rig.term, Number(99), &Entry::Note(vec![])).is_err());
+    let seen = share.take();
+    let fetches = vec![oblivio_store::share::Fetch { ask: id, spots }];
+    let expected = [
+        Seen::Ask(id, 33),
+        Seen::Show { number: batch, intent: 8, own: vec![], fetches },
+        Seen::Sums(batch),
+        Seen::Tell { number: Number(2), batch, settle: 6, answers: vec![(id, 8)] },
+        Seen::Other("durable"),
+        Seen::Answers(Session(1), vec![(id, 8)]),
+        Seen::Note { number: Number(99), sealed: 0 },
+        Seen::Failed,
+    ];
+    assert_eq!(seen, expected);
+}
+
+#[test]
+fn a_lost_reply_changes_nothing() {
+    for when in [When::Before, When::After] {
+        let share = FaultShare::new(MemoryShare::new(TestClock::default().clock()));
+        let rig = Rig::new(&share).unwrap();
+        let note = Entry::Note(vec![1]);
+        share.fail_in(0, when);
+        let lost = share.append(rig.term, rig.next, &note);
+        assert!(matches!(lost, Err(ShareError::Line(_))));
+        share.append(rig.term, rig.next, &note).unwrap();
+        assert_eq!(share.status().unwrap().next, Number(1));
+    }
+}
+
+#[test]
+fn a_quota_refuses_growth_before_anything_is_shown() {
+    let share = MemoryShare::new(TestClock::default().clock());
+    let mut rig = Rig::new(&share).unwrap();
+    let ids = [ask_id(1, 0), ask_id(1, 1)];
+    let asks = ids.map(|id| Ask { id, sealed: vec![0; 2000] });
+    share.ask(&asks).unwrap();
+    let (batch, _) = rig.show(&[(ids[0], vec![])]).unwrap();
+    share.set_quota(Some(1000)).unwrap();
+    let status = share.status().unwrap();
+    assert!(status.used_bytes > 1000 && status.quota_bytes == Some(1000));
+    assert!(matches!(rig.show(&[(ids[1], vec![])]), Err(ShareError::Quota)));
+    rig.next = share.status().unwrap().next;
+    assert_eq!(rig.next, Number(1), "nothing was stored");
+    let more = Ask { id: ask_id(1, 2), sealed: vec![] };
+    assert!(matches!(share.ask(&[more]), Err(ShareError::Quota)));
+    rig.tell(batch, &[ids[0]]).unwrap();
+    share.set_quota(None).unwrap();
+    rig.show(&[(ids[1], vec![])]).unwrap();
+}
+
+/// Every prefix of the newest file of the history is one that a crash may leave: then the records
+/// before the tear are there, and no other.
+#[test]
+fn a_torn_end_is_cut_off() {
+    let clock = TestClock::default();
+    let dir = tempfile::tempdir().unwrap();
+    let ends = {
+        let share = StoredShare::open(dir.path(), clock.clock()).unwrap();
+        let mut rig = Rig::new(&share).unwrap();
+        let log = dir.path().join("log/0000000000000000");
+        let mut ends = vec![std::fs::metadata(&log).unwrap().len()];
+        for record in 0..4u8 {
+            rig.add(&Entry::Note(vec![record; 5])).unwrap();
+            ends.push(std::fs::metadata(&log).unwrap().len());
+        }
+        ends
+    };
+    let log = dir.path().join("log/0000000000000000");
+    let whole = std::fs::read(&log).unwrap();
+    for len in 0..=whole.len() {
+        for garbage in [0, 40] {
+            let mut torn = whole[..len].to_vec();
+            torn.resize(len + garbage, 0xa5);
+            if len < 16 && garbage > 0 {
+                continue;
+            }
+            std::fs::write(&log, &torn).unwrap();
+            let share = StoredShare::open(dir.path(), clock.clock()).unwrap();
+            let whole_records = ends.iter().filter(|end| **end <= len as u64).count();
+            let expected = whole_records.saturating_sub(1) as u64;
+            assert_eq!(share.status().unwrap().next, Number(expected), "{len} + {garbage}");
+        }
+    }
+}
+
+/// What no crash leaves is an error, and nothing is deleted.
+#[test]
+fn damage_is_an_error() {
+    let clock = TestClock::default();
+    let dir = tempfile::tempdir().unwrap();
+    {
+        let share = open(dir.path(), clock.clock());
+        let mut rig = Rig::new(&share).unwrap();
+        rig.build(TableId(1), 2).unwrap();
+        rig.switch(TableId(1), &[]).unwrap();
+        for record in 0..20u8 {
+            rig.add(&Entry::Note(vec![record; 50])).unwrap();
+        }
+    }
+    let mut logs: Vec<_> =
+        std::fs::read_dir(dir.path().join("log")).unwrap().map(|it| it.unwrap().path()).collect();
+    logs.sort();
+    assert!(logs.len() > 3);
+    let table = dir.path().join("tables/t-0000000000000001");
+    let refused = || {
+        let opened = StoredShare::open(dir.path(), clock.clock());
+        assert!(matches!(opened, Err(ShareError::Store(_))), "{:?}", opened.err());
+    };
+    for path in [&logs[0], &logs[1], &table] {
+        let whole = std::fs::read(path).unwrap();
+        std::fs::write(path, &whole[..whole.len() - 1]).unwrap();
+        refused();
+        std::fs::remove_file(path).unwrap();
+        refused();
+        std::fs::write(path, &whole).unwrap();
+    }
+    let mut changed = std::fs::read(&logs[1]).unwrap();
+    changed[40] ^= 1;
+    std::fs::write(&logs[1], &changed).unwrap();
+    refused();
+    changed[40] ^= 1;
+    std::fs::write(&logs[1], &changed).unwrap();
+    assert_eq!(StoredShare::open(dir.path(), clock.clock()).unwrap().status().unwrap().next.0, 21);
+}
+
+#[test]
+fn one_process_has_a_folder() {
+    let (dir, clock) = (tempfile::tempdir().unwrap(), TestClock::default());
+    let _first = open(dir.path(), clock.clock());
+    let second = StoredShare::open(dir.path(), clock.clock());
+    let busy = oblivio_store::StoreError::Busy.to_string();
+    assert_eq!(second.err().unwrap().to_string(), busy);
+}
+
+/// Several threads append and wait at once: each finds its record durable, in few syncs.
+#[test]
+fn waits_are_shared() {
+    let (dir, clock) = (tempfile::tempdir().unwrap(), TestClock::default());
+    let share = StoredShare::open(dir.path(), clock.clock()).unwrap();
+    let rig = Rig::new(&share).unwrap();
+    std::thread::scope(|scope| {
+        for number in 0..64 {
+            let number = Number(number);
+            share.append(rig.term, number, &Entry::Note(vec![0; 100])).unwrap();
+            let (share, term) = (&share, rig.term);
+            scope.spawn(move || share.durable(term, number).unwrap());
+        }
+    });
+    assert_eq!(share.status().unwrap().next, Number(64));
+}
+
+/// A file system of its own, of this size. None if this user may not mount one.
+struct Small(tempfile::TempDir);
+
+impl Small {
+    fn new(size: &str) -> Option<Self> {
+        let dir = tempfile::tempdir().unwrap();
+        let mut mount = std::process::Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", size, "none"]).arg(dir.path());
+        let done = mount.output().is_ok_and(|done| done.status.success());
+        done.then_some(Self(dir))
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg("-l").arg(self.0.path()).output();
+    }
+}
+
+/// A disk that fills up: asks are refused first, then tables. Nothing is lost, what was shown is
+/// answered, and all goes on once there is room.
+#[test]
+fn a_full_disk_is_an_error_and_no_damage() {
+    let Some(small) = Small::new("size=100m") else {
+        println!("skipped: this user may not mount a file system");
+        return;
+    };
+    let (dir, clock) = (small.0.path().join("volume"), TestClock::default());
+    let share = StoredShare::open(&dir, clock.clock()).unwrap();
+    let mut rig = Rig::new(&share).unwrap();
+    let id = ask_id(1, 0);
+    share.ask(&[Ask { id, sealed: vec![0; 100] }]).unwrap();
+    let (batch, _) = rig.show(&[(id, vec![])]).unwrap();
+    let fill = |name: &str, bytes: usize| {
+        std::fs::write(small.0.path().join(name), vec![1; bytes]).unwrap();
+    };
+    fill("one", 40 << 20);
+    let full = |done: Result<(), ShareError>| {
+        assert!(
+            matches!(done, Err(ShareError::Store(oblivio_store::StoreError::Full))),
+            "{done:?}"
+        );
+    };
+    full(share.ask(&[Ask { id: ask_id(1, 1), sealed: vec![] }]));
+    rig.build(TableId(1), 4).unwrap();
+    fill("two", 54 << 20);
+    full(rig.build(TableId(2), 4).map(drop));
+    full(rig.add(&Entry::Note(vec![0; 100])).map(drop));
+    std::fs::remove_file(small.0.path().join("two")).unwrap();
+    rig.next = share.status().unwrap().next;
+    rig.tell(batch, &[id]).unwrap();
+    rig.switch(TableId(1), &[]).unwrap();
+    std::fs::remove_file(small.0.path().join("one")).unwrap();
+    rig.build(TableId(2), 4).unwrap();
+    share.ask(&[Ask { id: ask_id(1, 1), sealed: vec![] }]).unwrap();
+    drop(share);
+    let share = StoredShare::open(&dir, clock.clock()).unwrap();
+    assert_eq!(share.status().unwrap().next, Number(3));
+}

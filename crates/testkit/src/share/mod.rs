@@ -1,0 +1,24 @@
+//! Shared volumes on trial: the suites that every [`Share`](oblivio_store::share::Share) passes,
+//! and doubles that fail and lag.
+
+mod clock;
+mod fault;
+mod latency;
+mod model;
+mod rig;
+mod suites;
+
+pub use clock::TestClock;
+pub use fault::{FaultShare, When};
+pub use latency::LatencyShare;
+pub use model::model;
+pub use rig::{Rig, ask_id, entry_of_asks};
+pub use suites::suites;
+
+use oblivio_store::share::{Clock, Share};
+
+/// Opens one shared volume. A later call opens it again, once the first one is dropped.
+pub type ShareOpener = Box<dyn Fn() -> Box<dyn Share>>;
+
+/// Makes an opener of a new, empty volume whose leases follow the clock.
+pub type FreshShare<'a> = &'a dyn Fn(Clock) -> ShareOpener;
