@@ -1,7 +1,7 @@
-//! One try of an operation: what it read, and the asks it ends with.
+//! One try of an operation: what it read, and the asks it ends with. And the loop around it.
 
+use crate::base::{Base, lock};
 use crate::cache::Block;
-use crate::client::{PrivateFs, lock};
 use crate::error::{Error, Result};
 use crate::inode::Inode;
 use crate::layout;
@@ -9,11 +9,13 @@ use crate::transactions::{Action, Answer, Ask, MOST_ASKS, Name, Owner};
 use crate::types::Kind;
 use std::collections::BTreeMap;
 
+/// A change is given up when it met others this often. Of each meeting one side wins.
+const MOST_TRIES: u32 = 2000;
 /// Reads that are in flight together.
 const TOGETHER: usize = 64;
 
 pub struct Attempt<'a> {
-    pub fs: &'a PrivateFs,
+    pub fs: &'a Base,
     fresh: bool,
     used_cache: bool,
     seen: BTreeMap<Name, Option<Block>>,
@@ -22,7 +24,7 @@ pub struct Attempt<'a> {
 }
 
 impl<'a> Attempt<'a> {
-    pub fn new(fs: &'a PrivateFs, fresh: bool) -> Self {
+    pub fn new(fs: &'a Base, fresh: bool) -> Self {
         let (seen, asks) = Default::default();
         Self { fs, fresh, used_cache: false, seen, asks, crowded: None }
     }
@@ -163,28 +165,60 @@ fn after(ask: &Ask, answer: &Answer, block_bytes: usize) -> Option<Option<Block>
     Some(Some(Block::from(block)))
 }
 
-impl PrivateFs {
-    /// The contents of blocks, asked for one by one and in flight together.
-    pub(crate) fn contents(&self, names: &[Name]) -> Result<Vec<Option<Vec<u8>>>> {
-        let answers = match names {
-            [name] => vec![self.transactions.carry_out(&[Ask::read(*name)])?],
-            _ => {
-                let asks = names.iter().map(|name| vec![Ask::read(*name)]).collect();
-                self.transactions.carry_out_many(asks)?
-            }
-        };
-        if answers.len() != names.len() {
-            return Err(Error::Damaged("answers are missing"));
-        }
-        let content = |answers: Vec<Answer>| {
-            let answer = answers.into_iter().next().ok_or(Error::Damaged("no answer"))?;
-            match answer.content {
-                Some(block) if block.len() != self.block_bytes => {
-                    Err(Error::Damaged("it has not the length of a block"))
+impl Base {
+    /// Answers from what is cached or asked for. A strict client asks.
+    pub fn look<R>(&self, plan: impl FnMut(&mut Attempt<'_>) -> Result<R>) -> Result<R> {
+        self.notice_changes();
+        self.repeat(self.options.strict, true, plan)
+    }
+
+    /// As [`Self::look`], never from the cache.
+    pub fn look_again<R>(&self, plan: impl FnMut(&mut Attempt<'_>) -> Result<R>) -> Result<R> {
+        self.notice_changes();
+        self.repeat(true, true, plan)
+    }
+
+    /// Carries out the asks that the plan ends with as one transaction; makes the plan again if
+    /// others changed what it was made from. A refusal is never made from the cache.
+    pub fn change<R>(&self, plan: impl FnMut(&mut Attempt<'_>) -> Result<R>) -> Result<R> {
+        self.notice_changes();
+        self.repeat(self.options.strict, false, plan)
+    }
+
+    fn repeat<R>(
+        &self,
+        mut fresh: bool,
+        trust: bool,
+        mut plan: impl FnMut(&mut Attempt<'_>) -> Result<R>,
+    ) -> Result<R> {
+        for _ in 0..MOST_TRIES {
+            let mut attempt = Attempt::new(self, fresh);
+            match plan(&mut attempt) {
+                Ok(answer) => {
+                    let crowded = attempt.crowded();
+                    if attempt.commit()? {
+                        self.relieve(crowded);
+                        return Ok(answer);
+                    }
                 }
-                content => Ok(content),
+                Err(Error::Conflict) => {
+                    if let Some(directory) = attempt.crowded() {
+                        self.split(directory)?;
+                    }
+                }
+                Err(error) if !trust && error.is_refusal() && attempt.used_cache() => {}
+                Err(error) => return Err(error),
             }
-        };
-        answers.into_iter().map(content).collect()
+            fresh = true;
+        }
+        Err(Error::Busy)
+    }
+
+    /// A bucket needed a further block: the directory gets one bucket more. If that fails, the next
+    /// name that meets a full bucket tries again.
+    fn relieve(&self, crowded: Option<Owner>) {
+        if let Some(directory) = crowded {
+            let _ = self.split(directory);
+        }
     }
 }

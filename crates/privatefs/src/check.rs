@@ -10,6 +10,7 @@ use crate::layout::{self, MOVES, ORPHANS, ROOT};
 use crate::listed::Listed;
 use crate::transactions::{Action, Ask, Compare, Owner};
 use crate::types::Kind;
+use std::collections::btree_map::Entry as BTreeEntry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Something that no client leaves behind.
@@ -107,7 +108,8 @@ impl PrivateFs {
             }
         }
         let owners = self.transactions.owners()?;
-        let known = |id: &Owner| [ORPHANS, MOVES].contains(id) || walk.inodes.contains_key(id);
+        let found = |id: &Owner| walk.inodes.contains_key(id) || walk.names.contains_key(id);
+        let known = |id: &Owner| [ORPHANS, MOVES, ROOT].contains(id) || found(id);
         for id in owners.iter().flatten().filter(|id| !known(id)) {
             walk.problems.push(Problem::Unreachable(*id));
         }
@@ -176,18 +178,19 @@ impl PrivateFs {
     ) -> Result<()> {
         let Dirent { name, id, kind } = entry;
         *walk.names.entry(id).or_default() += 1;
-        if !walk.inodes.contains_key(&id) {
-            match self.look_again(|attempt| attempt.find_inode(id)) {
-                Ok(Some(inode)) => drop(walk.inodes.insert(id, inode)),
-                Ok(None) => {
-                    walk.problems.push(Problem::NoInode { parent, name });
-                    return Ok(());
+        if let BTreeEntry::Vacant(vacant) = walk.inodes.entry(id) {
+            let problem = match self.look_again(|attempt| attempt.find_inode(id)) {
+                Ok(Some(inode)) => {
+                    vacant.insert(inode);
+                    None
                 }
+                Ok(None) => Some(Problem::NoInode { parent, name: name.clone() }),
                 Err(Error::Below(error)) => return Err(Error::Below(error)),
-                Err(_) => {
-                    walk.problems.push(Problem::Damaged(id));
-                    return Ok(());
-                }
+                Err(_) => Some(Problem::Damaged(id)),
+            };
+            if let Some(problem) = problem {
+                walk.problems.push(problem);
+                return Ok(());
             }
         }
         if walk.inodes.get(&id).is_some_and(|inode| inode.kind != kind) {

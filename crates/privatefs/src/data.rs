@@ -1,11 +1,12 @@
 //! Reading and writing files.
 
-use crate::client::{PrivateFs, lock};
+use crate::base::lock;
+use crate::client::PrivateFs;
 use crate::dirty::{Page, pieces};
 use crate::error::{Error, Result};
+use crate::file::OpenFile;
 use crate::inode::{Form, Inode};
 use crate::layout;
-use crate::opened::OpenFile;
 use crate::resize::plan_blocks;
 use crate::transactions::{Action, Ask, Compare, MOST_ASKS, Name, Owner};
 use crate::types::{Kind, MAX_FILE};
@@ -33,10 +34,7 @@ impl PrivateFs {
         if inode.form == Form::Inline {
             copy_inline(&inode, offset, &mut data);
         }
-        let whole = |page: &u64| {
-            let page = waiting.get(page);
-            page.is_some_and(|page| page.parts == [0..self.block_bytes])
-        };
+        let whole = |page: &u64| waiting.get(page).is_some_and(Page::is_whole);
         let needed = |page: &u64| inode.form == Form::Blocks && !whole(page);
         let mut missing: Vec<u64> =
             pieces(offset, len, self.block_bytes).map(|(page, ..)| page).collect();

@@ -1,8 +1,8 @@
 //! Names in the buckets of a directory.
 
 use crate::attempt::Attempt;
+use crate::base::Base;
 use crate::bucket::{self, Dirent, Leaf, MOST_LINKS};
-use crate::client::PrivateFs;
 use crate::error::{Error, Result};
 use crate::inode::Inode;
 use crate::layout;
@@ -87,8 +87,8 @@ impl Bucket {
         let at = match room {
             Some(at) => at,
             None => {
-                attempt.crowd(self.directory);
                 if self.leaves.len() >= usize::from(MOST_LINKS) {
+                    attempt.crowd(self.directory);
                     return Err(Error::Conflict);
                 }
                 let level = self.leaves[0].level;
@@ -98,6 +98,9 @@ impl Bucket {
                 self.leaves.len() - 1
             }
         };
+        if at > 0 {
+            attempt.crowd(self.directory);
+        }
         self.leaves[at].entries.push(entry);
         (self.changed[at], self.changed[0]) = (true, true);
         Ok(())
@@ -115,10 +118,10 @@ impl Bucket {
     }
 }
 
-impl PrivateFs {
+impl Base {
     /// Gives a directory one bucket more: the names of the bucket whose turn it is are parted
     /// between the two.
-    pub(crate) fn split(&self, directory: Owner) -> Result<()> {
+    pub fn split(&self, directory: Owner) -> Result<()> {
         self.change(|attempt| {
             let mut inode = attempt.directory(directory)?;
             if inode.buckets >= MOST_BUCKETS {

@@ -23,6 +23,11 @@ impl Page {
         }
     }
 
+    /// Whether nothing of what the page held counts.
+    pub fn is_whole(&self) -> bool {
+        self.parts.first().is_some_and(|part| part.len() == self.bytes.len())
+    }
+
     fn note(&mut self, mut part: Range<usize>) {
         let touches = |other: &Range<usize>| other.start <= part.end && part.start <= other.end;
         let (joined, apart): (Vec<_>, Vec<_>) = self.parts.drain(..).partition(touches);

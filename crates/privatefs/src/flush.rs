@@ -1,12 +1,13 @@
 //! Writing what waits: pages first, in flight together, then the inode.
 
 use crate::attempt::Attempt;
-use crate::client::{PrivateFs, lock};
+use crate::base::lock;
+use crate::client::PrivateFs;
 use crate::dirty::{Dirty, Page};
 use crate::error::{Error, Result};
+use crate::file::OpenFile;
 use crate::inode::{Form, Inode};
 use crate::layout;
-use crate::opened::OpenFile;
 use crate::resize::{plan_blocks, plan_resize};
 use crate::transactions::{Action, Ask, Compare, Owner};
 

@@ -196,6 +196,18 @@ impl Inode {
         Ask { and_read: true, ..Ask::change(layout::inode(self.id), action, compare) }
     }
 
+    /// As [`Self::replace_holders`], if nothing else changed either: who goes last must know it.
+    pub fn release(&self, old: [u8; 8]) -> Ask {
+        Ask { compare: unchanged(old, self.stamp), ..self.replace_holders(old) }
+    }
+
+    /// As [`Self::replace`], if no holders came or went either: of who takes the last name and who
+    /// goes last, one must know of the other.
+    pub fn orphan(&self, old: [u8; 16], block_bytes: usize) -> Ask {
+        let compare = unchanged(self.holders_stamp, old);
+        Ask { compare, ..self.replace(old, block_bytes) }
+    }
+
     /// Writes a directory's times, whatever other names come and go in it.
     pub fn touch_directory(&self) -> Ask {
         let action = Action::Patch { at: STAMP, bytes: self.encode_touched() };
@@ -217,9 +229,7 @@ impl Inode {
 
     /// Removes the inode and all its blocks, if nobody opened or changed it.
     pub fn forget(&self) -> Ask {
-        let mut compared = self.holders_stamp.to_vec();
-        compared.extend(self.stamp);
-        let compare = Compare::Bytes(HOLDERS_STAMP, compared);
+        let compare = unchanged(self.holders_stamp, self.stamp);
         Ask::change(layout::inode(self.id), Action::Forget, compare)
     }
 
@@ -261,6 +271,10 @@ impl Inode {
             change: self.stamp,
         }
     }
+}
+
+fn unchanged(holders_stamp: [u8; 8], stamp: [u8; 16]) -> Compare {
+    Compare::Bytes(HOLDERS_STAMP, [&holders_stamp[..], &stamp].concat())
 }
 
 fn time(at: &mut Reader) -> Result<Timestamp> {

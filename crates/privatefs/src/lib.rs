@@ -10,12 +10,14 @@
 //! Permissions are the kernel's business (`default_permissions`).
 //!
 //! - `layout`, `inode`, `bucket`, `listed`: what stands in blocks.
-//! - `cache`, `client`, `attempt`: blocks that were read, and the loop around a change.
+//! - `base`, `cache`, `attempt`: the line to the blocks, those that were read, and the loop
+//!   around a change. `client` is what callers have.
 //! - `directory`, `names`, `rename`, `listing`: names. `opened`, `dirty`, `flush`, `data`,
 //!   `resize`: files. `xattrs`, `locks`: the rest. `check` looks at everything.
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests"))]
 
 mod attempt;
+mod base;
 mod bucket;
 mod cache;
 mod check;
@@ -25,6 +27,7 @@ mod data;
 mod directory;
 mod dirty;
 mod error;
+mod file;
 mod flush;
 mod inode;
 mod layout;
@@ -42,8 +45,9 @@ mod transactions;
 mod types;
 mod xattrs;
 
+pub use base::{Environment, Notice, Options};
 pub use check::{Findings, Problem};
-pub use client::{Environment, Notice, Options, PrivateFs};
+pub use client::PrivateFs;
 pub use error::{Error, Result};
 pub use layout::ROOT;
 pub use locks::{Lock, LockKind, LockOwner};

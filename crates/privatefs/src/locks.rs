@@ -139,7 +139,7 @@ impl PrivateFs {
 
     /// Whether this client may have locks on a file.
     pub fn has_locks(&self, id: Owner) -> bool {
-        self.open_file(id).is_some_and(|file| crate::client::lock(&file).locks)
+        self.open_file(id).is_some_and(|file| crate::base::lock(&file).locks)
     }
 
     fn change_locks(

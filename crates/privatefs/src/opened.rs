@@ -1,29 +1,16 @@
 //! Open files: who holds them, and what waits to be written.
 
-use crate::client::{PrivateFs, lock};
+use crate::base::lock;
+use crate::client::PrivateFs;
 use crate::dirty::Dirty;
 use crate::error::{Error, Result};
+use crate::file::OpenFile;
 use crate::inode::{HOLDERS, Inode};
 use crate::layout;
 use crate::orphans::reap;
 use crate::transactions::Owner;
-use crate::types::{Attr, Kind, Timestamp};
+use crate::types::{Attr, Kind};
 use std::sync::{Arc, Mutex, MutexGuard};
-
-/// A file that this client has open.
-#[derive(Default)]
-pub struct OpenFile {
-    pub opens: u64,
-    /// Whether the inode names this session as a holder.
-    pub held: bool,
-    /// It left the table of open files; look there again.
-    gone: bool,
-    pub dirty: Dirty,
-    /// When data was written last.
-    pub written: Timestamp,
-    /// Whether this client may have locks on it.
-    pub locks: bool,
-}
 
 impl PrivateFs {
     /// Opens a file: it asks for the inode in any case, and names this session as a holder, so
@@ -141,7 +128,7 @@ impl PrivateFs {
             }
             let old = inode.holders_stamp;
             inode.holders_stamp = self.holders_stamp();
-            attempt.ask(inode.replace_holders(old));
+            attempt.ask(inode.release(old));
             Ok(())
         })
     }

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::inode::Inode;
 use crate::layout::{self, ORPHAN_LISTS};
 use crate::listed::Listed;
-use crate::transactions::{Ask, Owner, Session};
+use crate::transactions::{Ask, Owner};
 
 /// Takes a file's last name or one of several. `stamp` is what it was read with. It lives on
 /// while somebody holds it open.
@@ -17,16 +17,18 @@ pub fn remove_name(attempt: &mut Attempt<'_>, mut inode: Inode) -> Result<()> {
         attempt.ask(inode.forget());
         return Ok(());
     }
-    if inode.nlink == 0 {
-        let mut list = read_list(attempt, inode.id)?;
-        if !list.has_room(fs.block_bytes) {
-            return Err(Error::Full("open files without names"));
-        }
-        list.ids.push(inode.id);
-        write_list(attempt, inode.id, &list);
-    }
     inode.changed(fs.random(), fs.now());
-    attempt.ask(inode.replace(stamp, fs.block_bytes));
+    if inode.nlink > 0 {
+        attempt.ask(inode.replace(stamp, fs.block_bytes));
+        return Ok(());
+    }
+    let mut list = read_list(attempt, inode.id)?;
+    if !list.has_room(fs.block_bytes) {
+        return Err(Error::Full("open files without names"));
+    }
+    list.ids.push(inode.id);
+    write_list(attempt, inode.id, &list);
+    attempt.ask(inode.orphan(stamp, fs.block_bytes));
     Ok(())
 }
 
@@ -51,16 +53,6 @@ fn write_list(attempt: &mut Attempt<'_>, id: Owner, list: &Listed) {
 }
 
 impl PrivateFs {
-    /// Whether one of the sessions that hold a file goes on.
-    pub(crate) fn anybody_holds(&self, holders: &[Session]) -> Result<bool> {
-        for holder in holders {
-            if *holder == self.session || self.transactions.is_live(holder)? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
     /// All files in the lists of orphans.
     pub(crate) fn orphans(&self) -> Result<Vec<Owner>> {
         self.look_again(|attempt| {

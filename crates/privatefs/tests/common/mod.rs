@@ -12,7 +12,8 @@ pub const NODE: NewNode = NewNode { mode: 0o644, uid: 1, gid: 1 };
 
 /// A clock that moves at each look, and chance from a seed.
 pub fn environment(seed: u64) -> Environment {
-    let rng = Mutex::new(SplitMix64::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+    // Seeds next to each other would give the same numbers, one later.
+    let rng = Mutex::new(SplitMix64::new(SplitMix64::new(seed).next_u64()));
     let clock = AtomicI64::new(1_000);
     Environment {
         now: Box::new(move || Timestamp {
