@@ -4,7 +4,7 @@ use crate::finding::Finding;
 use crate::source::Source;
 
 /// Each crate of the product and what it may depend on, tests apart.
-const LAYERS: [(&str, &[&str]); 14] = [
+const LAYERS: [(&str, &[&str]); 15] = [
     ("crypto", &[]),
     // The store never sees a key: it is the adversary's view.
     ("store", &[]),
@@ -12,8 +12,10 @@ const LAYERS: [(&str, &[&str]); 14] = [
     ("splitmix", &[]),
     ("audit", &["splitmix"]),
     ("volume", &["crypto", "engine", "store"]),
+    // A file system over a trait: it knows no engine, and no key.
+    ("privatefs", &[]),
     ("ublk", &[]),
-    ("serve", &["crypto", "engine", "store", "volume", "ublk"]),
+    ("serve", &["crypto", "engine", "store", "volume", "privatefs", "ublk"]),
     // The server of shared volumes has no key and no engine.
     ("share", &["store"]),
     // The library that others embed. The command uses its places, paths and knowledge of volumes.
