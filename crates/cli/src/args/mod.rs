@@ -26,7 +26,7 @@ pub use share::{
     ShareCommand, ShareQuota, ShareServe, ShareStatus, TokenAdd, TokenCommand, TokenList,
     TokenRevoke,
 };
-pub use transfer::{CatArgs, GetArgs, InitArgs, PutArgs, SeenBy};
+pub use transfer::{Against, CatArgs, GetArgs, InitArgs, PutArgs, SeenBy};
 pub use tree::{CpArgs, DuArgs, LsArgs, MkdirArgs, MvArgs, RmArgs, StatArgs};
 #[cfg(all(feature = "ublk", target_os = "linux"))]
 pub use ublk::UblkArgs;

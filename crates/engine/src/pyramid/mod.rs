@@ -3,7 +3,8 @@
 //! A block that was asked for goes to the `stash`. By turns, each partition merges the oldest
 //! blocks of its stash and its smaller `table`s into a larger one (`schedule`, `due`, `merge`),
 //! while asks go on. An ask reads one slot of each table of one partition, and no slot is ever read
-//! twice (`oram` has the rule). The store sees the partitions, which are uniform and independent of what is asked, and a
+//! twice (`oram` has the rule). The store sees the partitions, which are uniform and independent of
+//! what is asked, and a
 //! schedule that depends on the number of asks only.
 //!
 //! [`paper`] is PD-ORAM as its paper describes it, with its errors corrected: the ground for the
@@ -15,6 +16,7 @@ mod forgets;
 mod history;
 mod homes;
 mod ids;
+mod inspect;
 mod merge;
 mod open;
 mod operation;
@@ -33,6 +35,7 @@ mod table;
 pub use config::PyramidConfig;
 pub use history::{Event, Intent, Left, MOST_LEFT, Merged, Settle};
 pub use ids::{Height, Home, Name, Partition, Slot, Spot, Stamp};
+pub use inspect::Stored;
 pub use operation::{Effect, Operation};
 pub use oram::{PyramidKeys, PyramidOram};
 pub use round::{MergeJob, RoundJob, WITHIN_TABLE};
