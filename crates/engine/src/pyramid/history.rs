@@ -1,7 +1,7 @@
 //! What a later session must know, to go on where this one was cut off.
 //!
-//! Everything that a pyramid shows follows from its keys and from these events, in their order: that
-//! in which rounds were begun, rounds were served and merges were done. An [`Intent`] must be
+//! Everything that a pyramid shows follows from its keys and from these events, in their order:
+//! that in which rounds were begun, rounds were served and merges were done. An [`Intent`] must be
 //! durable before its slots are read, a [`Settle`] before its asks are answered, a [`Merged`] after
 //! its table is stored and before the tables that it replaces are gone; and all of them before the
 //! table of a later merge is stored, which may lie where one of those was. Rounds that were cut off

@@ -295,3 +295,87 @@ impl PyramidOram {
         self.forgets.close_done();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pyramid::config::PyramidConfig;
+    use crate::pyramid::operation::Effect;
+    use crate::pyramid::oram::PyramidKeys;
+    use crate::pyramid::round::WITHIN_TABLE;
+    use crate::{Action, BlockId, BlockOp, Carrier, Read, Write};
+    use std::collections::BTreeMap;
+
+    /// Tables in memory, by their places.
+    #[derive(Default)]
+    struct Tables(BTreeMap<u64, Vec<u8>>);
+
+    impl Carrier for Tables {
+        type Error = EngineError;
+
+        fn read(&mut self, mut read: Read<'_>) -> Result<()> {
+            for (extent, part) in read.parts() {
+                let at = (extent.offset & ((1 << WITHIN_TABLE) - 1)) as usize;
+                let table = &self.0[&(extent.offset >> WITHIN_TABLE)];
+                part.copy_from_slice(&table[at..at + part.len()]);
+            }
+            Ok(())
+        }
+
+        fn write(&mut self, write: Write<'_>) -> Result<()> {
+            for piece in write.parts() {
+                self.0.insert(piece.extent.offset >> WITHIN_TABLE, piece.data.to_vec());
+            }
+            Ok(())
+        }
+    }
+
+    fn empty(config: PyramidConfig) -> PyramidOram {
+        PyramidOram::new(config, PyramidKeys::from_seed(1)).expect("sound")
+    }
+
+    fn op(id: u64, action: Action) -> Vec<BlockOp> {
+        vec![BlockOp { id: BlockId(id), action }]
+    }
+
+    /// Removes all blocks of numbers from `first` on.
+    fn forget(oram: &mut PyramidOram, first: u64) {
+        let asks = vec![(Name::from(BlockId(first)), Effect::Forgets)];
+        let round = oram.show_round(asks, &[1]).expect("nothing is under way").clone();
+        oram.serve_forget(round.asks[0].0, &round.shown[0]);
+        oram.settle(|_| true).expect("it is under way");
+    }
+
+    #[test]
+    fn a_removed_owner_is_gone_at_once_and_its_blocks_after_all_bases_were_merged() {
+        let config = PyramidConfig::new(64, 1 << 8, 64 << 6);
+        let (mut oram, mut tables) = (empty(config), Tables::default());
+        let mut access =
+            |oram: &mut PyramidOram, ops| oram.access(&mut tables, ops).expect("sound");
+        for id in 0..200 {
+            access(&mut oram, op(id, Action::Write(vec![id as u8; 64])));
+        }
+        forget(&mut oram, 100);
+        access(&mut oram, op(150, Action::Write(vec![7; 64])));
+        assert_eq!(access(&mut oram, op(150, Action::Read)), [Some(vec![7; 64])], "written since");
+        assert_eq!(access(&mut oram, op(160, Action::Read)), [None], "asked for later");
+        // What a later session knows is the same, removals among it.
+        let (mut state, mut again) = (Vec::new(), Vec::new());
+        oram.checkpoint(&mut state).expect("no round is under way");
+        let mut other = empty(config);
+        other.restore(&state).expect("as it was written");
+        other.checkpoint(&mut again).expect("no round is under way");
+        assert!(state == again && other.forgets.len() == 1);
+        let mut oram = other;
+        // Two base cycles of other asks.
+        for ask in 0..512 {
+            access(&mut oram, op(ask % 100, Action::Read));
+        }
+        assert_eq!((oram.live_blocks(), oram.forgets.len()), (101, 0));
+        for id in 0..200 {
+            let left = (id < 100).then(|| vec![id as u8; 64]);
+            let left = if id == 150 { Some(vec![7; 64]) } else { left };
+            assert_eq!(access(&mut oram, op(id, Action::Read)), [left], "block {id}");
+        }
+    }
+}

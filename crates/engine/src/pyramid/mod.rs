@@ -2,10 +2,9 @@
 //!
 //! A block that was asked for goes to the `stash`. By turns, each partition merges the oldest
 //! blocks of its stash and its smaller `table`s into a larger one (`schedule`, `due`, `merge`),
-//! while asks go on. An ask reads one slot of each table of one partition, and no slot is ever read
-//! twice (`oram` has the rule). The store sees the partitions, which are uniform and independent of
-//! what is asked, and a
-//! schedule that depends on the number of asks only.
+//! while asks go on. An ask reads one slot of each table of one partition, and no slot is ever
+//! read twice (`oram` has the rule). The store sees the partitions, which are uniform and
+//! independent of what is asked, and a schedule that depends on the number of asks only.
 //!
 //! [`paper`] is PD-ORAM as its paper describes it, with its errors corrected: the ground for the
 //! paper's figures.

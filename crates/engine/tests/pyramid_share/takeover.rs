@@ -26,7 +26,7 @@ fn a_scribe_may_die_before_any_duty_and_after_it() {
                 asks.iter().for_each(|ask| world.scribe.take(ask).expect("in order"));
                 let duty = world.scribe.duty().expect("it is at work");
                 if duty != Duty::Wait {
-                    let _ = world.server.carry_out(world.term, duty).expect("its term");
+                    world.server.carry_out(world.term, duty).expect("its term");
                 }
                 world.kill().expect("an honest server");
                 kills += 1;
