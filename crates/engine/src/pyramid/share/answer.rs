@@ -96,3 +96,32 @@ impl Answer {
         Some((Self { done, refusal, content, live_blocks }, fixed.head.into()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use oblivio_crypto::Tag;
+
+    #[test]
+    fn answers_have_one_length_and_are_read_as_they_were_written() {
+        let head = Head { number: 7, tag: Tag([3; 16]) };
+        let served = |done, content| Answer { done, refusal: None, content, live_blocks: 12 };
+        let contents = [None, Some(vec![5; 64])];
+        let served = contents
+            .into_iter()
+            .flat_map(|content| [served(true, content.clone()), served(false, content)]);
+        let refused = REFUSALS.into_iter().map(|refusal| Answer::refused(refusal, 3));
+        for answer in served.chain(refused) {
+            let record = answer.encode(head, 64);
+            assert_eq!(record.len(), size_of::<Fixed>() + 64);
+            assert_eq!(Answer::decode(&record), Some((answer, head)));
+            assert_eq!(Answer::decode(&record[..size_of::<Fixed>() - 1]), None);
+            for at in 24..40 {
+                // Another answer, or none; never this one.
+                let mut changed = record.clone();
+                changed[at] ^= 1 << 6;
+                assert_eq!(Answer::decode(&changed), None, "byte {at}");
+            }
+        }
+    }
+}

@@ -283,3 +283,97 @@ fn decode_patches(count: usize, block: &[u8]) -> Option<Vec<(usize, Vec<u8>)>> {
 pub(super) fn place(volume: VolumeId, kind: Kind, session: Session, seq: Seq) -> Place {
     Place { volume, kind, index: seq.0, version: session.0 }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use oblivio_crypto::Tag;
+    use proptest::prelude::*;
+
+    const BYTES: usize = 128;
+
+    fn bytes(most: usize) -> impl Strategy<Value = Vec<u8>> {
+        prop::collection::vec(any::<u8>(), 0..=most)
+    }
+
+    fn does() -> impl Strategy<Value = Does> {
+        let patches = prop::collection::vec((0usize..64, bytes(8)), 0..6);
+        let action = prop_oneof![
+            Just(Action::Read),
+            Just(Action::Remove),
+            bytes(BYTES).prop_map(Action::Write),
+            (0usize..64, bytes(64)).prop_map(|(offset, bytes)| Action::Patch { offset, bytes }),
+            patches.prop_map(Action::Patches),
+        ];
+        let block = (action, any::<bool>());
+        prop_oneof![
+            8 => block.prop_map(|(action, and_read)| Does::Block(Operation { action, and_read })),
+            1 => Just(Does::Forget),
+        ]
+    }
+
+    fn compare() -> impl Strategy<Value = Compare> {
+        prop_oneof![
+            Just(Compare::Always),
+            Just(Compare::Absent),
+            Just(Compare::Exists),
+            (0usize..64, bytes(MOST_COMPARED)).prop_map(|(at, bytes)| Compare::Bytes(at, bytes)),
+        ]
+    }
+
+    fn ask() -> impl Strategy<Value = (Ask, Head)> {
+        let name = (any::<[u8; 16]>(), any::<u64>());
+        let head = (any::<u64>(), any::<[u8; 16]>());
+        let part = (1u32..=MOST_PARTS).prop_flat_map(|of| (0..of, Just(of)));
+        (name, does(), compare(), part, head).prop_map(|(name, does, compare, part, head)| {
+            let name = Name { owner: name.0, index: name.1 };
+            let part = Part { index: part.0, of: part.1 };
+            let head = Head { number: head.0, tag: Tag(head.1) };
+            (Ask { name, does, compare, part }, head)
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn asks_have_one_length_and_are_read_as_they_were_written(
+            (ask, head) in ask(),
+            at in any::<usize>(),
+            flip in 1u8..,
+        ) {
+            let record = ask.encode(head, BYTES).expect("it fits");
+            prop_assert_eq!(record.len(), size_of::<Fixed>() + BYTES);
+            let read = Ask::decode(&record).expect("it was written");
+            prop_assert_eq!(&read.0, &ask);
+            prop_assert_eq!(read.1, head);
+            let mut changed = record.clone();
+            changed[at % record.len()] ^= flip;
+            if let Some((other, head)) = Ask::decode(&changed) {
+                let again = other.encode(head, BYTES).expect("what was read fits");
+                prop_assert_eq!(Ask::decode(&again), Some((other, head)));
+            }
+            prop_assert!(Ask::decode(&record[..at % size_of::<Fixed>()]).is_none());
+        }
+    }
+
+    #[test]
+    fn an_ask_that_does_not_fit_is_refused() {
+        let name = Name { owner: [1; 16], index: 2 };
+        let of = |action| Ask::new(name, Operation { action, and_read: false });
+        let read = of(Action::Read);
+        let long = [
+            of(Action::Write(vec![0; BYTES + 1])),
+            of(Action::Patch { offset: usize::MAX, bytes: vec![1] }),
+            of(Action::Patch { offset: BYTES, bytes: vec![1] }),
+            of(Action::Patches(vec![(0, vec![1; BYTES])])),
+            of(Action::Patches(vec![(0, Vec::new()); BYTES / 8 + 1])),
+            read.clone().only_if(Compare::Bytes(0, vec![0; MOST_COMPARED + 1])),
+            read.only_if(Compare::Bytes(BYTES, vec![1])),
+            Ask { part: Part { index: 0, of: 2 }, ..Ask::end_of(Session(1)) },
+        ];
+        for ask in long {
+            assert!(ask.encode(Head::default(), BYTES).is_err(), "{ask:?}");
+        }
+        let end = Ask::end_of(Session(9)).encode(Head::default(), BYTES).expect("it fits");
+        assert_eq!(Ask::decode(&end).map(|(ask, _)| ask.ends()), Some(Some(Session(9))));
+    }
+}

@@ -74,7 +74,11 @@ impl Saves {
         Ok(Some(Save { number, piece, of, forget, sealed }))
     }
 
-    fn state(&self, oram: &PyramidOram, desk: &Desk) -> Result<Vec<u8>> {
+    /// The state as it is now. No batch may be under way.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    pub fn state(&self, oram: &PyramidOram, desk: &Desk) -> Result<Vec<u8>> {
         let mut engine = Vec::new();
         oram.checkpoint(&mut engine)?;
         let mut bytes = Vec::new();

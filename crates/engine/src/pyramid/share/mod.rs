@@ -15,6 +15,8 @@ mod chain;
 mod checkpoint;
 mod desk;
 mod follower;
+#[doc(hidden)]
+pub mod fuzzing;
 mod groups;
 mod head;
 mod history;

@@ -78,6 +78,14 @@ impl Scribe {
         self.desk.chain.head()
     }
 
+    /// What a later scribe needs, when no batch is under way.
+    ///
+    /// # Errors
+    /// `Invalid` while one is.
+    pub(super) fn state(&self) -> Result<Vec<u8>> {
+        self.saves.state(&self.oram, &self.desk)
+    }
+
     /// Shows batches of an earlier scribe again, with the records that they have.
     pub(super) fn show_again(&mut self, shown: VecDeque<(Vec<Open>, Vec<u8>)>) {
         let first = self.desk.batch.0 + 1 - shown.len() as u64;
