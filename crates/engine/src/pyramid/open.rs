@@ -2,6 +2,7 @@
 
 use super::ids::{Height, Home, Name, Partition, Spot};
 use super::table::{MergeSet, Table};
+use oblivio_crypto::Attempt;
 use std::collections::HashSet;
 
 /// A merge. Its place in the order, the slots to read and the blocks of its table are fixed when it
@@ -60,6 +61,14 @@ impl Merge {
     /// Whether its slots are there.
     pub fn is_read(&self) -> bool {
         matches!(self.progress, Progress::Read | Progress::Made(_))
+    }
+
+    /// The number of its table's keys, once it is made.
+    pub fn attempt(&self) -> Option<Attempt> {
+        match &self.progress {
+            Progress::Made(table) => Some(table.keys.attempt()),
+            _ => None,
+        }
     }
 
     /// The tables that it replaces.

@@ -99,6 +99,13 @@ impl PyramidOram {
         }
     }
 
+    /// A block that nobody knows needs no note that it is absent; it would count as one less.
+    fn remove(&mut self, name: Name) {
+        if self.index.contains_key(&name) {
+            self.stash.remove(name);
+        }
+    }
+
     /// Carries out an ask, after all earlier ones and after the round's slots were opened.
     pub(super) fn serve(&mut self, name: Name, shown: &Shown, action: &Action) -> BlockAnswer {
         self.age(name, shown);
@@ -106,7 +113,7 @@ impl PyramidOram {
             return self.stash.content(name).cloned();
         }
         if *action == Action::Remove {
-            self.stash.remove(name);
+            self.remove(name);
             return None;
         }
         if self.stash.content(name).is_none() {
@@ -140,7 +147,7 @@ impl PyramidOram {
 
     /// Removes a block and all later ones of its owner that were asked for before.
     pub(super) fn serve_forget(&mut self, first: Name, shown: &Shown) {
-        self.stash.remove(first);
+        self.remove(first);
         self.forgets.add(first, shown.stamp);
     }
 

@@ -48,7 +48,7 @@ fn must(holds: bool, rule: &'static str) -> Result<(), &'static str> {
 impl Public {
     fn follow(&mut self, recorded: &Recorded, config: &PyramidConfig) -> Result<(), &'static str> {
         match recorded {
-            Recorded::Ask(..) => {}
+            Recorded::Ask(..) | Recorded::Refuse(_) | Recorded::Save(..) => {}
             Recorded::Show(asks) => self.show(asks, config)?,
             Recorded::Tell(answers) => self.tell(answers)?,
             Recorded::Turn(home, partition, height, spots) => {

@@ -147,15 +147,20 @@ fn read_merged(input: &mut Reader<'_>, block_bytes: usize) -> Result<Merged> {
     let home = home.map_err(|_| EngineError::State("no such place"))?;
     let mut attempt = Attempt([0; 16]);
     attempt.0.copy_from_slice(input.bytes(16)?);
-    let count = input.u64()?.min(MOST_LEFT as u64);
+    let count = input.u64()?;
+    if count > MOST_LEFT as u64 {
+        return Err(EngineError::State("a base has too many blocks"));
+    }
     let block = |_| input.bytes(block_bytes).map(<[u8]>::to_vec);
     let left = (0..count).map(block).collect::<Result<_>>()?;
     input.bytes((MOST_LEFT - count as usize) * block_bytes)?;
     let mut asked = Vec::new();
     for _ in 0..input.u64()? {
-        let exists = input.u64()? == 1;
-        let block = input.bytes(block_bytes)?;
-        asked.push(exists.then(|| block.to_vec()));
+        asked.push(match (input.u64()?, input.bytes(block_bytes)?) {
+            (0, _) => None,
+            (1, block) => Some(block.to_vec()),
+            _ => return Err(EngineError::State("neither there nor not")),
+        });
     }
     Ok(Merged { home, attempt, left, asked })
 }

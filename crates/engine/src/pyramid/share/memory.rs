@@ -1,8 +1,8 @@
 //! A server in memory, with the list of what it saw. For tests and simulation.
 
 use super::records::{
-    AnswerRecord, AskRecord, Batch, Build, Duty, Seq, Session, Show, Stored, Switch, Tell, Term,
-    TurnRecord,
+    AnswerRecord, AskRecord, Batch, Build, Duty, Save, Seq, Session, Show, Stored, Switch, Tell,
+    Term, TurnRecord,
 };
 use super::scribe::Scribe;
 use crate::pyramid::ids::{Height, Home, Partition, Spot};
@@ -26,6 +26,19 @@ pub enum Recorded {
     Build(Home, usize),
     /// A table replaces others.
     Switch(Home, Vec<Home>),
+    /// Answers to asks that stand in no batch, of these lengths.
+    Refuse(Vec<(Session, Seq, usize)>),
+    /// A part of this many bytes of the scribe's state, after the record of this number.
+    Save(u64, u32, usize),
+}
+
+/// The state of a scribe, in its sealed pieces. Number 0 is that of a new volume, without any.
+#[derive(Clone, Debug, Default)]
+pub struct SavedState {
+    /// The number of the newest record before it.
+    pub number: u64,
+    /// Its pieces.
+    pub pieces: Vec<Vec<u8>>,
 }
 
 /// What a server keeps.
@@ -37,12 +50,19 @@ pub struct MemoryServer {
     asks: VecDeque<AskRecord>,
     /// How many of them the scribe has.
     fetched: usize,
-    /// The history: all records of batches and merges.
+    /// The history: the records of batches and merges that are not forgotten.
     pub history: Vec<Stored>,
+    /// How many records before those were forgotten.
+    pub forgotten: u64,
+    /// The newest whole state of a scribe.
+    pub saved: SavedState,
+    saving: SavedState,
     /// The newest scribe.
     term: Term,
     /// Answers that clients did not fetch yet.
     answers: BTreeMap<Session, VecDeque<AnswerRecord>>,
+    /// All answers whose records are not forgotten, each with its record's number.
+    kept: BTreeMap<(Session, Seq), (u64, AnswerRecord)>,
     slot_bytes: usize,
     /// Batches that were shown and not answered, in their order.
     untold: VecDeque<Batch>,
@@ -93,11 +113,23 @@ impl MemoryServer {
         Self { slot_bytes, ..Self::default() }
     }
 
-    /// Takes a client's ask.
+    /// Takes a client's ask. One that was answered is answered again.
     pub fn ask(&mut self, record: AskRecord) {
         let AskRecord { session, seq, ref sealed } = record;
         self.trace.push(Recorded::Ask(session, seq, sealed.len()));
-        self.asks.push_back(record);
+        match self.kept.get(&(session, seq)) {
+            Some((_, answer)) => self.deliver(answer.clone()),
+            None => self.asks.push_back(record),
+        }
+    }
+
+    fn deliver(&mut self, answer: AnswerRecord) {
+        self.answers.entry(answer.session).or_default().push_back(answer);
+    }
+
+    /// The number of the newest record.
+    pub fn newest(&self) -> u64 {
+        self.forgotten + self.history.len() as u64
     }
 
     /// Another client becomes the scribe.
@@ -166,6 +198,8 @@ impl MemoryServer {
             if let Some(at) = self.asks.iter().position(is_it) {
                 asks.extend(self.asks.remove(at));
                 self.fetched -= usize::from(at < self.fetched);
+            } else {
+                asks.extend(show.own.iter().find(|ask| is_it(ask)).cloned());
             }
         }
         self.history.push(Stored { sealed: show.intent.clone(), asks });
@@ -173,6 +207,37 @@ impl MemoryServer {
 
     fn store(&mut self, sealed: Vec<u8>) {
         self.history.push(Stored { sealed, asks: Vec::new() });
+    }
+
+    /// Stores a piece of a state. With the last one, the state takes the place of the one before
+    /// it, and of old records.
+    fn save(&mut self, save: Save) {
+        let Save { number, piece, of, forget, sealed } = save;
+        self.trace.push(Recorded::Save(number, piece, sealed.len()));
+        if piece == 0 {
+            self.saving = SavedState { number, pieces: Vec::new() };
+        }
+        self.saving.pieces.push(sealed);
+        if piece + 1 == of {
+            self.saved = std::mem::take(&mut self.saving);
+            let gone = forget.saturating_sub(self.forgotten) as usize;
+            self.history.drain(..gone);
+            self.forgotten += gone as u64;
+            self.kept.retain(|_, (record, _)| *record > forget);
+        }
+    }
+
+    /// Delivers answers to asks that stand in no batch. They are not kept.
+    fn refuse(&mut self, answers: Vec<AnswerRecord>) {
+        for AnswerRecord { session, seq, .. } in &answers {
+            let is_it = |ask: &AskRecord| (ask.session, ask.seq) == (*session, *seq);
+            while let Some(at) = self.asks.iter().position(is_it) {
+                self.asks.remove(at);
+                self.fetched -= usize::from(at < self.fetched);
+            }
+        }
+        self.trace.push(Recorded::Refuse(lengths(&answers)));
+        answers.into_iter().for_each(|answer| self.deliver(answer));
     }
 
     /// A batch is answered: the tables that only it showed are gone.
@@ -215,19 +280,21 @@ impl MemoryServer {
             Duty::Tell(Tell { batch, settle, answers }) => {
                 self.store(settle);
                 self.store_tell(batch);
-                let seen =
-                    |answer: &AnswerRecord| (answer.session, answer.seq, answer.sealed.len());
-                self.trace.push(Recorded::Tell(answers.iter().map(seen).collect()));
+                self.trace.push(Recorded::Tell(lengths(&answers)));
+                let record = self.newest();
                 for answer in answers {
-                    self.answers.entry(answer.session).or_default().push_back(answer);
+                    self.kept.insert((answer.session, answer.seq), (record, answer.clone()));
+                    self.deliver(answer);
                 }
             }
-            Duty::Build(Build { home, sealed }) => {
+            Duty::Refuse(answers) => self.refuse(answers),
+            Duty::Save(save) => self.save(save),
+            Duty::Build(Build { home, sealed, .. }) => {
                 self.trace.push(Recorded::Build(home, sealed.len()));
                 self.tables.insert(home, sealed);
                 self.replies.others.push_back(Reply::Built(home));
             }
-            Duty::Switch(Switch { home, merged, replaced }) => {
+            Duty::Switch(Switch { home, merged, replaced, .. }) => {
                 self.store(merged);
                 self.trace.push(Recorded::Switch(home, replaced.clone()));
                 match self.untold.back() {
@@ -238,4 +305,8 @@ impl MemoryServer {
         }
         Ok(())
     }
+}
+
+fn lengths(answers: &[AnswerRecord]) -> Vec<(Session, Seq, usize)> {
+    answers.iter().map(|answer| (answer.session, answer.seq, answer.sealed.len())).collect()
 }

@@ -4,26 +4,27 @@
 //! Batches are shown before earlier ones are answered, and merges go on beside them. The answers of
 //! a batch wait for those of all earlier ones.
 
-use super::ask::{Answer, Ask, Compare, encode_answer, place};
-use super::chain::Chain;
-use super::groups::{Groups, Open};
+use super::answer::Answer;
+use super::ask::Ask;
+use super::checkpoint::Saves;
+use super::desk::{Desk, Taken};
+use super::follower::Follower;
+use super::groups::Open;
 use super::head::Head;
-use super::history::{decode, encode_intent, encode_merged, encode_settle};
+use super::history::{encode_intent, encode_merged, encode_settle};
+use super::own::Own;
+use super::public_rules::MOST_OF_BATCH;
 use super::records::{
-    AnswerRecord, AskRecord, Batch, Build, Duty, Seq, Session, Show, Stored, Switch, Tell,
-    TurnRecord,
+    AnswerRecord, AskRecord, Batch, Build, Duty, Seq, Show, Switch, Tell, Term, TurnRecord,
 };
-use crate::pyramid::history::Event;
+use super::tables::{TableId, table_ids};
 use crate::pyramid::ids::{Home, Name};
-use crate::pyramid::operation::{Effect, Operation};
+use crate::pyramid::operation::Effect;
 use crate::pyramid::oram::PyramidOram;
-use crate::pyramid::shown::{Round, Shown};
-use crate::{Action, EngineError, Result};
-use oblivio_crypto::{Kind, Sealer};
-use std::collections::{BTreeMap, VecDeque};
-
-/// The most asks of a batch.
-const MOST: usize = 64;
+use crate::pyramid::shown::Round;
+use crate::{EngineError, Result};
+use oblivio_crypto::Sealer;
+use std::collections::VecDeque;
 
 /// A batch that was shown and not answered.
 struct Pending {
@@ -35,36 +36,36 @@ struct Pending {
 
 /// One client that serves all.
 pub struct Scribe {
-    oram: PyramidOram,
-    sealer: Sealer,
-    waiting: Groups,
-    /// The next ask of each session.
-    expected: BTreeMap<Session, Seq>,
-    /// The newest batch.
-    batch: Batch,
-    chain: Chain,
+    pub(super) oram: PyramidOram,
+    desk: Desk,
+    saves: Saves,
+    own: Option<Own>,
+    /// Those of the last duty, to own asks too.
+    telling: Vec<AnswerRecord>,
     /// In their order: they are the engine's rounds under way.
     pending: VecDeque<Pending>,
     /// What is to be sent next.
     ready: VecDeque<Duty>,
+    /// Whether a piece of a state went out since the last batch: they go by turns.
+    piece_went: bool,
     closed: bool,
 }
 
 impl Scribe {
-    /// The scribe of a volume. The sealer opens asks and seals answers.
-    pub fn new(oram: PyramidOram, sealer: Sealer) -> Self {
-        let chain = Chain::new(oram.keys.volume);
-        Self {
-            oram,
-            sealer,
-            chain,
-            waiting: Groups::default(),
-            expected: BTreeMap::new(),
-            batch: Batch(0),
-            pending: VecDeque::new(),
-            ready: VecDeque::new(),
-            closed: false,
-        }
+    /// The scribe of a new volume. The sealer opens asks and seals answers.
+    ///
+    /// # Errors
+    /// `State` for term 0.
+    pub fn new(oram: PyramidOram, sealer: Sealer, term: Term) -> Result<Self> {
+        let mut desk = Desk::new(&oram, sealer);
+        desk.chain.begin_term(term)?;
+        Ok(Self::of(oram, desk, Saves::default()))
+    }
+
+    pub(super) fn of(oram: PyramidOram, desk: Desk, saves: Saves) -> Self {
+        let (telling, pending, ready) = (Vec::new(), VecDeque::new(), VecDeque::new());
+        let (own, piece_went, closed) = (None, false, false);
+        Self { oram, desk, saves, own, telling, pending, ready, piece_went, closed }
     }
 
     /// The engine, to look at.
@@ -72,114 +73,113 @@ impl Scribe {
         &self.oram
     }
 
-    /// Takes the place of a scribe that is gone. The engine is empty, and the history all that the
-    /// server keeps. Open merges are read again, and batches that were shown and not answered are
-    /// shown again, the same bytes in the same order.
-    ///
-    /// # Errors
-    /// `State` for a history that does not hold together.
-    pub fn take_over(oram: PyramidOram, sealer: Sealer, history: &[Stored]) -> Result<Self> {
-        let mut scribe = Self::new(oram, sealer);
-        let mut intents = VecDeque::new();
-        for Stored { sealed, asks } in history {
-            let plain = scribe.chain.open(&mut scribe.sealer, sealed)?;
-            let told = decode(&plain, scribe.oram.config.block_bytes)?;
-            match &told.event {
-                Event::Intent(_) => {
-                    let whose = asks.iter().map(|ask| (ask.session, ask.seq));
-                    if !whose.eq(told.asks) {
-                        return Err(EngineError::State("a batch has other asks"));
-                    }
-                    scribe.restore_batch(asks)?;
-                    intents.push_back(sealed.clone());
-                }
-                Event::Settle(_) => {
-                    scribe.pending.pop_front();
-                    intents.pop_front();
-                }
-                Event::Merged(_) => {}
-            }
-            scribe.oram.replay(told.event)?;
-        }
-        let again = scribe.pending.iter().zip(scribe.oram.rounds.iter()).zip(intents);
-        let shows =
-            again.map(|((pending, round), intent)| Duty::Show(show(pending, round, intent)));
-        scribe.ready = shows.collect();
-        Ok(scribe)
+    /// The newest record.
+    pub fn head(&self) -> Head {
+        self.desk.chain.head()
     }
 
-    /// A batch of an earlier scribe.
-    fn restore_batch(&mut self, asks: &[AskRecord]) -> Result<()> {
-        self.batch.0 += 1;
-        let mut opens = Vec::with_capacity(asks.len());
-        for ask in asks {
-            let (open, _) = self.open_ask(ask)?;
-            self.count(&open)?;
-            opens.push(open);
+    /// What a later scribe needs, when no batch is under way.
+    ///
+    /// # Errors
+    /// `Invalid` while one is.
+    pub(super) fn state(&self) -> Result<Vec<u8>> {
+        self.saves.state(&self.oram, &self.desk)
+    }
+
+    /// Shows batches of an earlier scribe again, with the records that they have.
+    pub(super) fn show_again(&mut self, shown: VecDeque<(Vec<Open>, Vec<u8>)>) {
+        let first = self.desk.batch.0 + 1 - shown.len() as u64;
+        for ((batch, (opens, intent)), round) in (first..).zip(shown).zip(self.oram.rounds.iter()) {
+            let pending = Pending { batch: Batch(batch), opens, sums: None };
+            self.ready.push_back(Duty::Show(show(&pending, round, intent, Vec::new())));
+            self.pending.push_back(pending);
         }
-        self.pending.push_back(Pending { batch: self.batch, opens, sums: None });
-        Ok(())
+    }
+
+    /// This client asks too, by [`Self::ask_own`], in this session.
+    pub fn begin_own(&mut self, follower: Follower) {
+        self.own = Some(Own::new(follower));
+    }
+
+    /// Takes the asks of a transaction of the scribe's own session.
+    ///
+    /// # Errors
+    /// `Invalid` for asks that do not fit, or without a session of its own.
+    pub fn ask_own(&mut self, asks: &[Ask]) -> Result<Vec<Seq>> {
+        let none = || EngineError::Invalid("the scribe has no session of its own".into());
+        let records = self.own.as_mut().ok_or_else(none)?.ask(asks)?;
+        for record in &records {
+            self.take(record)?;
+        }
+        Ok(records.iter().map(|record| record.seq).collect())
+    }
+
+    /// The answers to own asks whose records are durable.
+    pub fn own_answers(&mut self) -> Vec<(Seq, Answer)> {
+        self.own.as_mut().map(Own::take_answers).unwrap_or_default()
+    }
+
+    /// Gives up; the client goes on as a follower, and must send its open asks again.
+    pub fn into_follower(self) -> Option<Follower> {
+        self.own.map(Own::into_follower)
     }
 
     /// Takes an ask. One that it had before is not carried out again.
     ///
     /// # Errors
-    /// `State` for an ask out of order, or that does not open: then it is not taken. `Forked` if
-    /// its client knows another history; then this scribe does nothing more.
-    pub fn take(&mut self, record: &AskRecord) -> Result<()> {
-        let expected = self.expected.get(&record.session).copied().unwrap_or_default();
-        if record.seq < expected {
-            return Ok(());
-        }
-        let (open, head) = self.open_ask(record)?;
-        // Before its number: an old history has lost asks too.
-        if !self.chain.contains(head) {
-            self.closed = true;
-            return Err(EngineError::Forked);
-        }
-        self.count(&open)?;
-        self.waiting.add(open)
+    /// `State` for an ask that does not open: then it is not taken. `Forked` if its client knows
+    /// another history; then this scribe does nothing more.
+    pub fn take(&mut self, record: &AskRecord) -> Result<Taken> {
+        let taken = self.desk.take(record);
+        self.closed |= matches!(taken, Err(EngineError::Forked));
+        taken
     }
 
-    fn open_ask(&mut self, record: &AskRecord) -> Result<(Open, Head)> {
-        let AskRecord { session, seq, sealed } = record;
-        let place = place(self.oram.keys.volume, Kind::Ask, *session, *seq);
-        let plain = self.sealer.open_vec(&place, sealed);
-        let plain = plain.map_err(|_| EngineError::State("an ask does not open"))?;
-        let ask = Ask::decode(&plain);
-        let (ask, head) = ask.ok_or(EngineError::State("an ask does not parse"))?;
-        Ok((Open { session: *session, seq: *seq, ask }, head))
-    }
-
-    /// Counts an ask, which must be the next of its session.
-    fn count(&mut self, open: &Open) -> Result<()> {
-        let expected = self.expected.entry(open.session).or_default();
-        if open.seq != *expected {
-            return Err(EngineError::State("an ask before this one is missing"));
-        }
-        expected.0 += 1;
-        Ok(())
-    }
-
-    /// What to do next. Replies may come later: of merges in any order, of batches in theirs.
+    /// What to do next. The call after a `Tell` confirms that the server has it. Other replies may
+    /// come later: of merges in any order, of batches in theirs.
     ///
     /// # Errors
     /// `Closed` after an error.
     pub fn duty(&mut self) -> Result<Duty> {
         self.expect_open()?;
+        let duty = self.next();
+        self.close_on_error(duty)
+    }
+
+    fn next(&mut self) -> Result<Duty> {
+        let told = std::mem::take(&mut self.telling);
+        if let Some(own) = &mut self.own {
+            own.answered(&told)?;
+        }
         // Answers wait for what merges read, so it goes first.
-        let after = self.chain.head().number;
+        let after = self.desk.chain.head().number;
         if let Some(merge) = self.oram.merges.take_open() {
             let (home, partition, height) = (merge.home, merge.partition, merge.height);
-            let spots = merge.spots().collect();
-            return Ok(Duty::Turn(TurnRecord { home, partition, height, after, spots }));
+            let (spots, replaced) = (merge.spots().collect(), merge.replaced());
+            let id = |home: Home| self.oram.table_id(home).map(|table| (home, table));
+            let tables = replaced.into_iter().filter_map(id).collect();
+            return Ok(Duty::Turn(TurnRecord { home, partition, height, after, tables, spots }));
         }
         if let Some(duty) = self.ready.pop_front() {
+            if let Duty::Tell(tell) = &duty {
+                self.telling.clone_from(&tell.answers);
+            }
             return Ok(duty);
         }
-        let shown = self.show();
-        let shown = self.close_on_error(shown)?;
-        Ok(shown.map_or(Duty::Wait, Duty::Show))
+        let answered = Batch(self.desk.batch.0 - self.pending.len() as u64);
+        let refusals = self.desk.refusals(answered, self.oram.live_blocks())?;
+        if !refusals.is_empty() {
+            self.telling.clone_from(&refusals);
+            return Ok(Duty::Refuse(refusals));
+        }
+        let piece_is_next = self.saves.is_under_way() && !self.piece_went;
+        if !piece_is_next && let Some(show) = self.show()? {
+            self.piece_went = false;
+            return Ok(Duty::Show(show));
+        }
+        self.piece_went = true;
+        let save = self.saves.next(&mut self.desk)?;
+        Ok(save.map_or(Duty::Wait, Duty::Save))
     }
 
     fn expect_open(&self) -> Result<()> {
@@ -191,21 +191,41 @@ impl Scribe {
         result
     }
 
+    /// Whether asks wait for the state that is due: for the batches before it, and for the one
+    /// before it to be sent.
+    fn waits_for_state(&mut self) -> Result<bool> {
+        if !self.saves.is_due(&self.oram) {
+            return Ok(false);
+        }
+        if self.saves.is_under_way() || !self.pending.is_empty() {
+            return Ok(true);
+        }
+        self.saves.begin(&self.oram, &mut self.desk)?;
+        Ok(false)
+    }
+
     /// Shows asks until the next turn, or until a table was read too often. A transaction is not
     /// parted: the turn waits for its last ask. None if no asks wait, or if they must wait longer.
     fn show(&mut self) -> Result<Option<Show>> {
-        let most = (self.oram.asks_allowed() as usize).min(MOST);
-        let sizes = self.waiting.first(most);
-        let asks = self.waiting.iter().take(sizes.iter().sum());
+        if self.waits_for_state()? {
+            return Ok(None);
+        }
+        let most = (self.oram.asks_allowed() as usize).min(MOST_OF_BATCH);
+        let sizes = self.desk.waiting.first(most);
+        let asks = self.desk.waiting.iter().take(sizes.iter().sum());
         let asks: Vec<(Name, Effect)> =
             asks.map(|open| (open.ask.name, open.ask.effect())).collect();
         let Some(round) = self.oram.show_round(asks, &sizes) else { return Ok(None) };
-        let opens = self.waiting.take(round.asks.len());
-        self.batch.0 += 1;
+        let opens = self.desk.waiting.take(round.asks.len());
+        self.desk.order(&opens)?;
+        self.desk.batch.0 += 1;
         let whose: Vec<_> = opens.iter().map(|open| (open.session, open.seq)).collect();
-        let intent = self.chain.seal(&mut self.sealer, &encode_intent(&round.intent(), &whose))?;
-        let pending = Pending { batch: self.batch, opens, sums: None };
-        let show = show(&pending, round, intent);
+        let plain = encode_intent(&round.intent(), &whose);
+        let intent = self.desk.chain.seal(&mut self.desk.sealer, &plain)?;
+        self.desk.ordered(&opens);
+        let own = self.own.as_mut().map(|own| own.sent(whose.into_iter())).unwrap_or_default();
+        let pending = Pending { batch: self.desk.batch, opens, sums: None };
+        let show = show(&pending, round, intent, own);
         self.pending.push_back(pending);
         Ok(Some(show))
     }
@@ -255,11 +275,13 @@ impl Scribe {
         let number = self.oram.merges.at_home(home);
         let number = number.ok_or(EngineError::State("the server stored another table"))?;
         let replaced = self.oram.merges.get(number).map(|merge| merge.replaced());
-        let merged = self.oram.switch(number)?;
-        let plain = encode_merged(&merged, self.oram.config.block_bytes)?;
-        let merged = self.chain.seal(&mut self.sealer, &plain)?;
         let replaced = replaced.unwrap_or_default();
-        self.ready.push_back(Duty::Switch(Switch { home, merged, replaced }));
+        let gone = replaced.iter().filter_map(|home| self.oram.table_id(*home)).collect();
+        let merged = self.oram.switch(number)?;
+        let table = TableId::of(merged.attempt);
+        let plain = encode_merged(&merged, self.oram.config.block_bytes)?;
+        let merged = self.desk.chain.seal(&mut self.desk.sealer, &plain)?;
+        self.ready.push_back(Duty::Switch(Switch { table, home, merged, replaced, gone }));
         self.advance()
     }
 
@@ -275,7 +297,9 @@ impl Scribe {
             let home = self.oram.merges.get(number).map(|merge| merge.home);
             let sealed = self.oram.make(number)?;
             let home = home.ok_or(EngineError::State("no such merge"))?;
-            self.ready.push_back(Duty::Build(Build { home, sealed }));
+            let table = self.oram.merges.get(number).and_then(|merge| merge.attempt());
+            let table = table.ok_or(EngineError::State("no such table"))?;
+            self.ready.push_back(Duty::Build(Build { table: TableId::of(table), home, sealed }));
         }
         Ok(())
     }
@@ -290,73 +314,26 @@ impl Scribe {
         for ((open, shown), mut sum) in opens.iter().zip(&round.shown).zip(sums) {
             self.oram.open_sum(open.ask.name, shown, &mut sum)?;
         }
-        let mut served = Vec::with_capacity(opens.len());
-        let (mut opens_left, mut shown_left) = (&opens[..], &round.shown[..]);
-        while let Some(first) = opens_left.first() {
-            let count = (first.ask.part.of as usize).min(opens_left.len());
-            let (group, rest) = opens_left.split_at(count);
-            let (shown, shown_rest) = shown_left.split_at(count);
-            served.append(&mut self.serve(group, shown));
-            (opens_left, shown_left) = (rest, shown_rest);
-        }
-        let forgot = |at: usize| opens[at].ask.forgets && served[at].done;
+        let served = self.serve_batch(&opens, &round.shown);
+        let forgot = |at: usize| opens[at].ask.forgets() && served[at].done;
         let (_, settle) = self.oram.settle(forgot)?;
-        let block_bytes = self.oram.config.block_bytes;
-        let plain = encode_settle(&settle, block_bytes);
-        let settle = self.chain.seal(&mut self.sealer, &plain)?;
+        let plain = encode_settle(&settle, self.oram.config.block_bytes);
+        let settle = self.desk.chain.seal(&mut self.desk.sealer, &plain)?;
+        self.desk.answered(&opens);
         let mut answers = Vec::with_capacity(opens.len());
         for (Open { session, seq, .. }, answer) in opens.into_iter().zip(served) {
-            let plain = encode_answer(self.chain.head(), &answer, block_bytes);
-            let place = place(self.oram.keys.volume, Kind::Answer, session, seq);
-            let sealed = self.sealer.seal_vec(&place, &plain)?;
-            answers.push(AnswerRecord { session, seq, sealed });
+            answers.push(self.desk.seal_answer(session, seq, &answer)?);
         }
         self.ready.push_back(Duty::Tell(Tell { batch, settle, answers }));
         Ok(())
     }
-
-    /// Carries out a transaction. All comparisons see the state before it.
-    fn serve(&mut self, group: &[Open], shown: &[Shown]) -> Vec<Answer> {
-        for (Open { ask, .. }, shown) in group.iter().zip(shown) {
-            self.oram.age(ask.name, shown);
-        }
-        let forgets = group.iter().filter(|open| open.ask.forgets).count();
-        let done = self.oram.may_forget(forgets)
-            && group
-                .iter()
-                .all(|Open { ask, .. }| holds(&ask.compare, self.oram.stash.content(ask.name)));
-        let serve = |(Open { ask, .. }, shown): (&Open, &Shown)| {
-            let content = if done && ask.forgets {
-                self.oram.serve_forget(ask.name, shown);
-                None
-            } else if done {
-                self.oram.serve_operation(ask.name, shown, &ask.operation)
-            } else {
-                let read = Operation { action: Action::Read, ..ask.operation };
-                Some(ask)
-                    .filter(|_| ask.operation.and_read)
-                    .and_then(|ask| self.oram.serve_operation(ask.name, shown, &read))
-            };
-            Answer { done, content }
-        };
-        group.iter().zip(shown).map(serve).collect()
-    }
 }
 
-/// Whether a comparison holds of a block.
-fn holds(compare: &Compare, content: Option<&Vec<u8>>) -> bool {
-    match compare {
-        Compare::Always => true,
-        Compare::Absent => content.is_none(),
-        Compare::Exists => content.is_some(),
-        Compare::Bytes(at, bytes) => {
-            content.is_some_and(|content| content[*at..].starts_with(bytes))
-        }
-    }
-}
-
-fn show(pending: &Pending, round: &Round, intent: Vec<u8>) -> Show {
+fn show(pending: &Pending, round: &Round, intent: Vec<u8>, own: Vec<AskRecord>) -> Show {
     let shown = pending.opens.iter().zip(&round.shown);
     let asks = shown.map(|(open, shown)| (open.session, open.seq, shown.spots.clone()));
-    Show { batch: pending.batch, intent, asks: asks.collect() }
+    let mut tables: Vec<_> = round.shown.iter().flat_map(table_ids).collect();
+    tables.sort_unstable();
+    tables.dedup();
+    Show { batch: pending.batch, intent, own, asks: asks.collect(), tables }
 }
