@@ -38,6 +38,13 @@ impl Served {
     }
 }
 
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 #[test]
 fn a_server_from_its_first_start_to_its_end() {
     let scratch = Scratch::new();

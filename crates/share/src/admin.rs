@@ -2,12 +2,12 @@
 //! control socket in its folder, or the same done on the folder itself.
 
 use crate::devices::Device;
+use crate::ending::Ending;
 use crate::error::{Doing, Error, Result};
 use crate::frame::{Frame, Kind};
 use crate::hub::{Hub, VolumeStatus};
 use crate::identity;
 use crate::message::{pack, unpack};
-use crate::server::Ending;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, Permissions};
 use std::io;

@@ -2,6 +2,7 @@
 
 use crate::admin;
 use crate::connection;
+use crate::ending::Ending;
 use crate::error::{Doing, Result};
 use crate::hub::Hub;
 use crate::identity::{self, Fingerprint};
@@ -12,8 +13,7 @@ use rustls::ServerConfig;
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -33,36 +33,6 @@ pub struct Server {
     fingerprint: Fingerprint,
     ending: Arc<Ending>,
     threads: Vec<JoinHandle<()>>,
-}
-
-/// Whether the server is to end.
-#[derive(Default)]
-pub struct Ending {
-    ended: AtomicBool,
-    lock: Mutex<()>,
-    signal: Condvar,
-}
-
-impl Ending {
-    /// Ends it.
-    pub fn end(&self) {
-        self.ended.store(true, Ordering::SeqCst);
-        let _guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        self.signal.notify_all();
-    }
-
-    /// Whether it is to end.
-    pub fn is_over(&self) -> bool {
-        self.ended.load(Ordering::SeqCst)
-    }
-
-    /// Waits this long, or until the end.
-    pub fn wait(&self, time: Duration) {
-        let guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        if !self.is_over() {
-            drop(self.signal.wait_timeout(guard, time));
-        }
-    }
 }
 
 impl Server {

@@ -31,14 +31,31 @@ fn server_process() {
     server.wait().unwrap();
 }
 
-fn start(folder: &Path) -> Child {
-    Command::new(std::env::current_exe().unwrap())
+/// A server process, which does not outlive the test.
+struct Process(Child);
+
+impl Process {
+    fn kill(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn start(folder: &Path) -> Process {
+    let child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "server_process", "--nocapture"])
         .env(FOLDER, folder)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
-        .spawn()
-        .unwrap()
+        .spawn();
+    Process(child.unwrap())
 }
 
 fn token(folder: &Path) -> Token {
@@ -183,8 +200,7 @@ fn kills_lose_nothing_that_was_acknowledged() {
         let mut dice = Dice::new(2);
         for _ in 0..kills {
             thread::sleep(Duration::from_millis(100 + dice.below(300)));
-            server.kill().unwrap();
-            server.wait().unwrap();
+            server.kill();
             let (before, begin) = (known.lock().unwrap().records, Instant::now());
             server = start(&folder);
             while known.lock().unwrap().records == before && !load.is_finished() {
@@ -202,6 +218,4 @@ fn kills_lose_nothing_that_was_acknowledged() {
     let records = known.lock().unwrap().records;
     let median = again.get(again.len() / 2);
     println!("{kills} kills, {records} records, none lost; service again in {median:?} (median)");
-    server.kill().unwrap();
-    server.wait().unwrap();
 }

@@ -2,8 +2,8 @@
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 
 use oblivio_store::share::{
-    Ask, Clock, Entry, MemoryShare, Number, RecordShare, Seen, Seq, Session, Share, ShareError,
-    Spot, StoredShare, TableId,
+    Ask, Clock, Entry, MemoryShare, Number, Object, RecordShare, Seen, Seq, Session, Share,
+    ShareError, Spot, StoredShare, TableId,
 };
 use oblivio_testkit::share::{
     FaultShare, LatencyShare, Rig, ShareOpener, TestClock, When, ask_id, model, suites,
@@ -278,4 +278,61 @@ fn a_full_disk_is_an_error_and_no_damage() {
     drop(share);
     let share = StoredShare::open(&dir, clock.clock()).unwrap();
     assert_eq!(share.status().unwrap().next, Number(3));
+}
+
+#[test]
+fn pieces_go_at_a_start_and_tables_without_a_name_with_the_scribe() {
+    let (dir, clock) = (tempfile::tempdir().unwrap(), TestClock::default());
+    let files = || {
+        let names = std::fs::read_dir(dir.path().join("tables")).unwrap();
+        let mut names: Vec<_> =
+            names.map(|it| it.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    };
+    let term = {
+        let share = open(dir.path(), clock.clock());
+        let rig = Rig::new(&share).unwrap();
+        rig.build(TableId(1), 2).unwrap();
+        share.upload(rig.term, Object::Table(TableId(2)), 0, &[0; 48]).unwrap();
+        rig.term
+    };
+    assert_eq!(files(), ["t-0000000000000001", "t-0000000000000002.part"]);
+    let share = open(dir.path(), clock.clock());
+    assert_eq!(files(), ["t-0000000000000001"]);
+    let more = share.upload(term, Object::Table(TableId(2)), 48, &[0; 48]);
+    assert!(matches!(more, Err(ShareError::NoObject(_))), "a part is never continued");
+    let mut rig = Rig { share: &share, term, next: Number(0) };
+    rig.build(TableId(3), 1).unwrap();
+    rig.switch(TableId(1), &[]).unwrap();
+    share.release(term).unwrap();
+    share.claim(term).unwrap();
+    assert_eq!(files(), ["t-0000000000000001"], "nothing names the other one");
+}
+
+/// The history is durable before the catalog. What the catalog lacks after a crash is done again.
+#[test]
+fn a_switch_that_the_catalog_lacks_is_made_at_the_next_start() {
+    let (dir, clock) = (tempfile::tempdir().unwrap(), TestClock::default());
+    let (catalog, before) = (dir.path().join("catalog"), dir.path().join("before"));
+    let (term, bytes) = {
+        let share = open(dir.path(), clock.clock());
+        let mut rig = Rig::new(&share).unwrap();
+        rig.build(TableId(1), 2).unwrap();
+        rig.switch(TableId(1), &[]).unwrap();
+        (rig.term, rig.build(TableId(2), 2).unwrap())
+    };
+    std::fs::copy(&catalog, &before).unwrap();
+    {
+        let share = open(dir.path(), clock.clock());
+        let mut rig = Rig { share: &share, term, next: Number(1) };
+        rig.switch(TableId(2), &[]).unwrap();
+    }
+    for _ in 0..2 {
+        std::fs::copy(&before, &catalog).unwrap();
+        let share = open(dir.path(), clock.clock());
+        assert_eq!(share.status().unwrap().tables, 2);
+        let spots = [0, 1].map(|slot| Spot { table: TableId(2), slot });
+        assert_eq!(share.slots(term, Number(2), &spots).unwrap(), bytes);
+    }
 }

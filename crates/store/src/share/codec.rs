@@ -1,7 +1,7 @@
 //! An entry of the history as bytes, on disk and on the line.
 //!
 //! ```text
-//! entry  length of the head 4 | head (postcard): all numbers and lengths | what is sealed, in order
+//! entry  length of the head 4 | head (postcard): numbers and lengths | what is sealed, in order
 //! ```
 
 use super::error::{Result, ShareError};

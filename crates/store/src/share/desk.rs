@@ -76,6 +76,7 @@ impl Desk {
 
 #[cfg(test)]
 mod tests {
+    use super::super::ids::Session;
     use super::*;
 
     fn ask(session: u64, seq: u64, byte: u8) -> Ask {

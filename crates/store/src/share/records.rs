@@ -37,7 +37,7 @@ pub struct Show {
     /// The record of the history.
     pub intent: Vec<u8>,
     /// Asks whose bytes come along: the scribe's own, and those that the server does not have any
-    /// more. All others wait at the server.
+    /// more. All others wait at the server. A batch that is shown again may leave them out.
     pub own: Vec<Ask>,
     /// All asks in order.
     pub fetches: Vec<Fetch>,
