@@ -1,6 +1,6 @@
 //! One tiny volume of each kind stays for ever and must open for ever: with each flag of the tree's
-//! header, and on the sequential engine files and disks, clean and not, in a folder and in one
-//! file.
+//! header, on the pyramid engine, and on the sequential engine files and disks, clean and not, in
+//! a folder and in one file.
 //!
 //! `OBLIVIO_WRITE_FIXTURES=DIR cargo test -p oblivio-volume --test fixtures -- --ignored` makes new
 //! ones. docs/format.md describes each.
@@ -12,6 +12,7 @@ use oblivio_store::partition::{Existing, Place};
 use oblivio_store::{LocalStore, PartitionStore, Store};
 use oblivio_volume::disk::Disk;
 use oblivio_volume::fs::{FileSystem, NewNode, ROOT_INO};
+use oblivio_volume::pyramid::PyramidOptions;
 use oblivio_volume::sequential::SequentialOptions;
 use oblivio_volume::{CreateOptions, HEADER_BYTES, HEADER_OBJECT, OpenOptions, Volume};
 use std::fs;
@@ -201,6 +202,16 @@ fn sequential_files() {
     expect_files(&fs);
 }
 
+/// With a clean end, and left where synced writes are in the journal only.
+#[test]
+fn pyramids() {
+    disk_opens("pyramid", 0);
+    let (_dir, path) = copied("pyramid-interrupted");
+    let replayed = open(&path).info().expect("it can be told").replayed;
+    assert!(replayed > 0, "nothing was to be shown again");
+    disk_opens("pyramid-interrupted", 0);
+}
+
 // ---- how they are made
 
 /// Small levels: four, some of whose generations are in use.
@@ -252,6 +263,20 @@ fn new_fixtures() {
     let mapped = with_map_on_disk(small(blocks));
     make_disk(create(folder("sequential-map-on-disk"), mapped), true);
     make_disk(create(folder("sequential-map-on-disk-interrupted"), mapped), false);
+
+    for (name, clean) in [("pyramid", true), ("pyramid-interrupted", false)] {
+        let pyramid =
+            PyramidOptions { block_bytes: 512, capacity_bytes: DISK, stash_bytes: 16 * 512 };
+        let (kdf, open) = (KdfParams::TEST, OpenOptions::default());
+        let made = Volume::create_pyramid(folder(name), &passphrase(), kdf, pyramid, open);
+        let mut disk = Disk::format(Box::new(made.expect("a volume")), DISK).expect("a disk");
+        fill_disk(&mut disk);
+        // Reads are carried out at once: rounds and merges to repeat.
+        disk.read_many(&[(0, 16 << 10)]).expect("it reads");
+        if clean {
+            drop(disk.into_blocks().expect("a clean end"));
+        }
+    }
 
     let objects = small(blocks).objects().expect("sound parameters");
     let fixed = objects.iter().map(|(name, bytes)| Place::fixed(name, *bytes));

@@ -12,7 +12,7 @@ use crate::trust::{Act, LogCheck};
 use crate::{Error, Result};
 use oblivio_crypto::Attempt;
 use oblivio_engine::BlockId;
-use oblivio_engine::pyramid::{Home, MOST_LEFT, Merged, Seed};
+use oblivio_engine::pyramid::{MOST_LEFT, Merged, Seed};
 use zerocopy::little_endian::U64;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 

@@ -108,7 +108,8 @@ impl BlockSpace for PyramidVolume {
     /// Tables take their space whatever is in them, so a store that has not enough for all has
     /// room for nothing.
     fn room(&self) -> Result<Option<u64>> {
-        let missing = most_bytes(self.ledger.engine.config()) - self.ledger.table_bytes();
+        let most = most_bytes(self.ledger.engine.config());
+        let missing = most.saturating_sub(self.ledger.table_bytes());
         let left = self.capacity_blocks().saturating_sub(self.ledger.engine.live_blocks());
         let free = self.ledger.store.free_bytes()?;
         Ok(free.map(|free| if free < missing { 0 } else { left }))

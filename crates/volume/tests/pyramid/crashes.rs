@@ -93,7 +93,7 @@ fn a_crash_while_a_crashed_session_is_replayed_loses_nothing_either() {
     let disk = prepared();
     let store = Arc::new(CrashStore::holding(&disk));
     let (mut contents, mut committed) = (vec![vec![None; USED as usize]], 0);
-    store.crash_after(150);
+    store.crash_after(60);
     let cut_off = open(store.clone(), 1)
         .and_then(|mut volume| work(&mut volume, &mut contents, &mut committed));
     assert!(cut_off.is_err(), "the work takes more calls than that");
