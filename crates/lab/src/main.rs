@@ -19,7 +19,6 @@ mod integrity;
 mod latency;
 mod mapped;
 mod mounted;
-mod one_writer;
 mod papers;
 mod plot;
 mod profile;
@@ -54,8 +53,6 @@ enum Experiment {
     Profile(profile::Args),
     /// The pyramid engine beside the tree, in memory
     Pyramid(pyramid::Args),
-    /// Volumes on the pyramid engine beside the tree
-    OneWriter(one_writer::Args),
     /// How cost grows with the number of blocks
     Growth(growth::Args),
     /// Stash occupancy over millions of accesses, and what their paths reveal
@@ -88,7 +85,6 @@ fn main() -> anyhow::Result<()> {
         Experiment::Engine(args) => engine::run(args, cli.write),
         Experiment::Profile(args) => profile::run(args, cli.write),
         Experiment::Pyramid(args) => pyramid::run(args, cli.write),
-        Experiment::OneWriter(args) => one_writer::run(args, cli.write),
         Experiment::Growth(args) => growth::run(args, cli.write),
         Experiment::Stash(args) => stash::run(args, cli.write),
         Experiment::Integrity(args) => integrity::run(args, cli.write),
