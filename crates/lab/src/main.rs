@@ -19,7 +19,6 @@ mod integrity;
 mod latency;
 mod mapped;
 mod mounted;
-mod one_writer;
 mod papers;
 mod plot;
 mod privatefs;

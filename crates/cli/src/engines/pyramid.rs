@@ -37,6 +37,7 @@ pub fn in_words(info: &VolumeInfo, engine: &PyramidInfo, holds: &Holds) -> Resul
         "  - when you work, and how many accesses you make; so roughly how much is read or written",
     )?;
     say("  - when something is synced, and roughly how much was written since the last time")?;
+    say("  - which accesses read and which write, by when they come")?;
     say("  - how large it may become; not how much is in it")?;
     say(format!("  - that {} can open it", human::count(info.passphrases as u64, "passphrase")))?;
     say("What it does not learn")?;

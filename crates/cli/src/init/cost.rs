@@ -34,7 +34,7 @@ fn growing(plan: &Plan, stored: u64, path: u64) -> Result<()> {
 
 fn scheduled(plan: &Plan, stored: u64, read: u64, written: u64) -> Result<()> {
     let (block, bytes) = (size(plan.block_bytes as u64), size(plan.size));
-    human::say("Hides from whoever keeps it what is read and written, and whether it is either.")?;
+    human::say("Hides from whoever keeps it what is read and written, and how much is in it.")?;
     human::say(format!(
         "  space      up to {} for {bytes}, all of it in time, whatever is in it",
         size(stored)

@@ -1,5 +1,5 @@
-//! What a volume asks its pyramid: which blocks exist, where tables lie, and whether a whole table is
-//! as it was sealed.
+//! What a volume asks its pyramid: which blocks exist, where tables lie, and whether a whole table
+//! is as it was sealed.
 
 use super::ids::{Height, Home, Name, Slot, Spot};
 use super::oram::{PyramidOram, Whereabouts};

@@ -67,7 +67,8 @@ impl StateLog {
         record.epoch() == 0 || record.log_bytes() > record.state_bytes().max(LEAST_LOG)
     }
 
-    /// Stores a checkpoint (with room for its seal in front) durably; gives the record that makes it current.
+    /// Stores a checkpoint durably, which has room for its seal in front; gives the record that
+    /// makes it current.
     ///
     /// # Errors
     /// Those of the store and of the sealer.
@@ -80,7 +81,8 @@ impl StateLog {
         Ok(record.with_checkpoint(data.len() as u64, digest(&data)))
     }
 
-    /// Appends a delta (with room for its seal in front) durably; gives the record that makes it current.
+    /// Appends a delta durably, which has room for its seal in front; gives the record that makes
+    /// it current.
     ///
     /// # Errors
     /// Those of the store and of the sealer.

@@ -128,7 +128,7 @@ impl Ledger {
     pub fn record_sync(&mut self, writes: &Writes, least: usize) -> Result<u64> {
         let before = self.journal.bytes();
         let act = self.trust.act()?;
-        // Room for the frame, the seal and a root of any length, so that `least` counts writes only.
+        // Room for the frame, the seal and a root of any length: `least` counts writes only.
         let record = sync(act, &self.root, writes);
         self.journal.append(&*self.store, record, least + PAGE)?;
         self.note_record()?;
