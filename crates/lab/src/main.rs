@@ -21,6 +21,7 @@ mod mapped;
 mod mounted;
 mod papers;
 mod plot;
+mod privatefs;
 mod profile;
 mod pyramid;
 mod recursive;
@@ -53,6 +54,8 @@ enum Experiment {
     Profile(profile::Args),
     /// The pyramid engine beside the tree, in memory
     Pyramid(pyramid::Args),
+    /// The figures of "PrivateFS: A Parallel Oblivious File System"
+    PrivatefsPaper(privatefs::Args),
     /// How cost grows with the number of blocks
     Growth(growth::Args),
     /// Stash occupancy over millions of accesses, and what their paths reveal
@@ -85,6 +88,7 @@ fn main() -> anyhow::Result<()> {
         Experiment::Engine(args) => engine::run(args, cli.write),
         Experiment::Profile(args) => profile::run(args, cli.write),
         Experiment::Pyramid(args) => pyramid::run(args, cli.write),
+        Experiment::PrivatefsPaper(args) => privatefs::run(args, cli.write),
         Experiment::Growth(args) => growth::run(args, cli.write),
         Experiment::Stash(args) => stash::run(args, cli.write),
         Experiment::Integrity(args) => integrity::run(args, cli.write),

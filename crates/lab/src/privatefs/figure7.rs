@@ -1,0 +1,149 @@
+//! Figure 7: the rate of queries over the round trip, for 1, 2, 5 and 10 clients.
+
+use super::checks::Checks;
+use super::model::{self, Crowd};
+use super::net::{DISK_OF_2012, Setting};
+use super::shared::Askers;
+use super::sizes::{Found, full_default, full_paper, measure};
+use super::work::Side;
+use crate::plot::{Axis, Chart, Look};
+use crate::report::{Report, Table};
+use anyhow::Result;
+use oblivio_engine::pyramid::paper::Cost;
+
+const CLIENTS: [usize; 4] = [1, 2, 5, 10];
+const TRIPS_MS: [u64; 9] = [0, 10, 20, 30, 40, 50, 60, 70, 80];
+/// The paper's 13 GB are 2^21.6 blocks, and a pyramid has a power of two of them.
+const LARGE: u32 = 22;
+
+/// The small volume's disk: as slow for its queries as the paper's for those of 13 GB.
+fn scaled_disk(log_blocks: u32) -> Result<u64> {
+    let bytes =
+        |log| Ok::<_, anyhow::Error>(Cost::of(&model::paper_config(log)?).bytes_per_query());
+    Ok((u128::from(DISK_OF_2012) * u128::from(bytes(log_blocks)?) / u128::from(bytes(LARGE)?))
+        as u64)
+}
+
+/// A run for each number of clients and each round trip.
+fn all(
+    side: &mut dyn Side,
+    log_blocks: u32,
+    disk: u64,
+    asks: usize,
+) -> Result<Vec<(usize, Vec<Found>)>> {
+    let one = |side: &mut dyn Side, clients| {
+        let runs = TRIPS_MS.map(|rtt| {
+            let setting = Setting { disk: Some(disk), ..Setting::far(rtt) };
+            measure(side, log_blocks, Crowd::of(clients), setting, asks)
+        });
+        Ok((clients, runs.into_iter().collect::<Result<Vec<_>>>()?))
+    };
+    CLIENTS.into_iter().map(|clients| one(side, clients)).collect()
+}
+
+/// What one client of the paper's construction must show: its trips, and a rate that the disk
+/// holds flat.
+fn checks(log_blocks: u32, paper: &[(usize, Vec<Found>)]) -> Result<Checks> {
+    let mut checks = Checks::default();
+    let trips = model::paper_trips(&model::paper_config(log_blocks)?) as f64;
+    for (rtt, found) in TRIPS_MS.iter().zip(&paper[0].1).filter(|it| *it.0 >= 20) {
+        let ratio = 1e3 / found.rate / (trips * *rtt as f64);
+        let claim = format!("one client takes (log2(n/c) + 4) trips, {rtt} ms, within 20 %");
+        checks.add(&claim, format!("{ratio:.3}"), (ratio - 1.0).abs() <= 0.2);
+    }
+    let ten = &paper[3].1;
+    let bound =
+        DISK_OF_2012 as f64 / Cost::of(&model::paper_config(LARGE)?).bytes_per_query() as f64;
+    let bound_by_disk = |rtt: u64| {
+        let no_disk = Setting::far(rtt);
+        let config = model::paper_config(log_blocks);
+        config.map(|config| model::paper_rate(&config, Crowd::of(10), no_disk) > 1.5 * bound)
+    };
+    let mut flat = Vec::new();
+    for (rtt, found) in TRIPS_MS.iter().zip(ten) {
+        if bound_by_disk(*rtt)? {
+            flat.push(found.rate);
+        }
+    }
+    let most = flat.iter().copied().fold(0.0, f64::max);
+    let least = flat.iter().copied().fold(f64::INFINITY, f64::min);
+    checks.add(
+        "ten clients are flat, within 20 %, where the disk binds",
+        format!("{least:.2} to {most:.2} q/s at {} round trips", flat.len()),
+        flat.len() >= 2 && least >= 0.8 * most,
+    );
+    Ok(checks)
+}
+
+/// Runs it.
+///
+/// # Errors
+/// Those of the engines and of the page.
+pub fn run(quick: bool, write: bool) -> Result<()> {
+    let (log_paper, log_default, asks) = if quick { (8, 10, 96) } else { (12, 14, 320) };
+    let mut report = Report::on(super::PAGE, "figure7", "Figure 7: round trips against queries");
+    let disk = scaled_disk(log_paper)?;
+    report.text(&format!(
+        "Measured in virtual time at 2^{log_paper} blocks for the paper's construction and \
+         2^{log_default} for the default, on a line of 125 MB/s. The disk is scaled to {:.1} MB/s: a \
+         query of the small volume takes it as long as one of 2^{LARGE} blocks (the paper has 13 GB, \
+         2^21.6) takes one of 53 MB/s. `2^{LARGE}` is the closed form for that size and disk.",
+        disk as f64 / 1e6
+    ));
+    let mut paper = full_paper(log_paper, 16)?;
+    let paper = all(&mut paper, log_paper, disk, asks)?;
+    let mut default = full_default(log_default, Askers::Followers)?;
+    let default = all(&mut default, log_default, disk, 8 * asks)?;
+    let head = ["side", "clients"].map(String::from).into_iter();
+    let mut table = Table::new(head.chain(TRIPS_MS.map(|rtt| format!("{rtt} ms"))));
+    let mut row = |name: &str, clients: usize, rates: Vec<f64>| {
+        let cells = [name.to_owned(), clients.to_string()].into_iter();
+        table.row(cells.chain(rates.into_iter().map(|rate| format!("{rate:.2}"))));
+    };
+    for (name, side) in [("paper", &paper), ("default", &default)] {
+        for (clients, found) in side {
+            row(name, *clients, found.iter().map(|it| it.rate).collect());
+        }
+    }
+    for clients in CLIENTS {
+        let rate = |rtt| {
+            let config = model::paper_config(LARGE)?;
+            Ok(model::paper_rate(&config, Crowd::of(clients), Setting::far(rtt).on_disk()))
+        };
+        let rates = TRIPS_MS.map(rate).into_iter().collect::<Result<Vec<_>>>()?;
+        row(&format!("paper, 2^{LARGE}"), clients, rates);
+    }
+    report.table(&table);
+    let mut chart = Chart::new(
+        "Figure 7: queries over the round trip, disk scaled to 13 GB",
+        Axis::linear("round trip, ms", 80.0),
+        Axis::log(
+            "queries/s of all clients",
+            [0.1, 1.0, 10.0, 100.0, 1000.0].map(|it| (it, it.to_string())),
+        ),
+    );
+    for (name, side, look) in [("paper", &paper, Look::Marked), ("default", &default, Look::Dashed)]
+    {
+        for (clients, found) in side {
+            let points = TRIPS_MS.iter().zip(found).map(|(&rtt, it)| (rtt as f64, it.rate));
+            chart.add(&format!("{name}, {clients}"), look, points);
+        }
+    }
+    report.picture("privatefs-figure7.svg", &chart);
+    checks(log_paper, &paper)?.show(&mut report);
+    report.finish(write)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_client_is_bound_by_its_trips_and_ten_by_the_disk() -> Result<()> {
+        let mut side = full_paper(6, 16)?;
+        let found = all(&mut side, 6, scaled_disk(6)?, 48)?;
+        let checks = checks(6, &found)?;
+        assert!(checks.all_hold(), "{checks:?}");
+        Ok(())
+    }
+}
