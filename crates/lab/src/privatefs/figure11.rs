@@ -45,7 +45,7 @@ fn modelled(setting: Setting) -> Result<Vec<(f64, f64)>> {
         let held = f64::from(log_blocks).exp2() * BLOCK as f64 / 1e6;
         Ok((held, asks * BLOCK as f64 / 1e3))
     };
-    (8..=16).map(rate).collect()
+    (11..=17).map(rate).collect()
 }
 
 fn fall(points: &[(f64, f64)]) -> f64 {
@@ -61,7 +61,7 @@ fn fall(points: &[(f64, f64)]) -> f64 {
 /// Those of the engines and of the page.
 pub fn run(quick: bool, write: bool) -> Result<()> {
     let (log_paper, paper_rounds, log_default, default_rounds) =
-        if quick { (12, 1, 14, 2) } else { (14, 6, 17, 30) };
+        if quick { (12, 1, 14, 2) } else { (14, 5, 17, 29) };
     let mut report =
         Report::on(super::PAGE, "figure11", "Figure 11: writing into a growing volume");
     report.text(&format!(
@@ -82,11 +82,10 @@ pub fn run(quick: bool, write: bool) -> Result<()> {
     let default = rounds(&mut default, default_rounds, setting)?;
     let mut table = Table::new(["MB written", "paper, KB/s", "paper, modelled", "default, KB/s"]);
     let at = |points: &[(f64, f64)], mb: f64| {
-        let point = points.iter().rev().find(|point| point.0 <= mb + 1e-9);
-        let known = points.last().is_some_and(|last| mb <= last.0 + MB_OF_A_ROUND);
-        point.filter(|_| known).map_or_else(String::new, |point| format!("{:.0}", point.1))
+        let near = points.iter().find(|point| (point.0 - mb).abs() < MB_OF_A_ROUND / 2.0);
+        near.map_or_else(String::new, |point| format!("{:.0}", point.1))
     };
-    for mb in [0.0, 10.5, 21.0, 42.0, 63.0, 105.0, 150.0, 200.0, 250.0, 300.0] {
+    for mb in [0.0, 10.5, 17.0, 33.5, 52.0, 67.0, 105.0, 134.0, 200.0, 268.0, 305.0] {
         table.row([format!("{mb:.0}"), at(&paper, mb), at(&model, mb), at(&default, mb)]);
     }
     report.table(&table);

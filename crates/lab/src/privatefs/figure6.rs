@@ -31,7 +31,7 @@ fn setting() -> Setting {
 
 fn measured(quick: bool) -> Result<Vec<Point>> {
     let (paper, default): (&[u32], &[u32]) =
-        if quick { (&[8], &[10]) } else { (&[10, 12, 13], &[12, 14, 16]) };
+        if quick { (&[8], &[10]) } else { (&[8, 10, 12], &[12, 14, 16]) };
     let mut points = Vec::new();
     for &log_blocks in paper {
         let (mut side, config) = (full_paper(log_blocks, 16)?, model::paper_config(log_blocks)?);
@@ -54,7 +54,8 @@ fn measured(quick: bool) -> Result<Vec<Point>> {
         let config = small_default(log_blocks);
         for clients in CLIENTS {
             let crowd = Crowd::of(clients);
-            let found = measure(&mut side, log_blocks, crowd, setting(), 1 << (log_blocks - 2))?;
+            // A cycle, in which every base is merged once.
+            let found = measure(&mut side, log_blocks, crowd, setting(), 1 << (log_blocks - 1))?;
             let slot = config.slot_bytes() as f64;
             points.push(Point {
                 log_blocks,

@@ -56,7 +56,7 @@ fn checks(near: &[(f64, f64)], far: &[(f64, f64)], leads: (f64, f64)) -> Checks 
 /// # Errors
 /// Those of the engine and of the page.
 pub fn run(quick: bool, write: bool) -> Result<()> {
-    let (log_blocks, queries) = if quick { (8, 100) } else { (13, 2000) };
+    let (log_blocks, queries) = if quick { (8, 100) } else { (12, 1000) };
     let mut report = Report::on(super::PAGE, "figure9", "Figure 9: progress of a level");
     report.text(&format!(
         "The bottom of a volume of 2^{log_blocks} blocks is made once more, alone: no queries, no \

@@ -12,8 +12,8 @@ use oblivio_engine::pyramid::paper::{
 };
 use std::collections::BTreeMap;
 
-/// Elements of a request of a construction: 2 MiB of slots.
-const CHUNK: usize = 512;
+/// Elements of a request of a construction: 4 MiB of slots.
+const CHUNK: usize = 1024;
 
 /// A volume's numbers: room for `2^log_blocks` blocks, and `log` queries a period.
 ///

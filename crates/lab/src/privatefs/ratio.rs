@@ -5,7 +5,7 @@ use super::model::{self, BLOCK, Crowd};
 use super::net::Setting;
 use super::paper;
 use super::shared::Askers;
-use super::sizes::{full_default, full_paper, measure, small_default};
+use super::sizes::{full, full_default, measure, small_default};
 use crate::report::{Report, Table, bytes};
 use anyhow::Result;
 use oblivio_engine::pyramid::paper::Cost;
@@ -13,6 +13,10 @@ use oblivio_engine::pyramid::paper::Cost;
 const CROWD: Crowd = Crowd { clients: 64, requests: 4 };
 /// The volume, as a logarithm of its blocks.
 const LARGE: u32 = 20;
+
+/// Elements that the run's clients sort in memory, and send at once: 16 MiB. With fewer, the trips
+/// of a construction would bind, which are one after the other.
+const RUN: usize = 1 << 12;
 
 /// The paper's construction with so many queries a period, of which it sorts `run` in memory.
 fn of_paper(log: u64, run: usize, setting: Setting) -> Result<(f64, f64)> {
@@ -27,7 +31,7 @@ fn of_paper(log: u64, run: usize, setting: Setting) -> Result<(f64, f64)> {
 /// # Errors
 /// Those of the engines and of the page.
 pub fn run(quick: bool, write: bool) -> Result<()> {
-    let (log_paper, log_default, asks) = if quick { (10, 12, 512) } else { (12, 17, 1 << 15) };
+    let (log_paper, log_default, asks) = if quick { (10, 12, 512) } else { (12, 16, 1 << 15) };
     let mut report = Report::on(super::PAGE, "ratio", "Both constructions on one line");
     report.text(&format!(
         "64 clients with 4 asks each, 50 ms away, on a line of 125 MB/s that all bytes of all parties \
@@ -38,9 +42,10 @@ pub fn run(quick: bool, write: bool) -> Result<()> {
     let setting = Setting::far(50);
     let mut table =
         Table::new(["run", "blocks", "q/s", "closed form", "bytes a query", "closed form"]);
-    let mut paper = full_paper(log_paper, 256)?;
+    let mut config = paper::config(BLOCK, log_paper, 256)?;
+    (config.sorting.run, config.sorting.chunk) = (RUN, RUN);
+    let mut paper = full(config)?;
     let found = measure(&mut paper, log_paper, CROWD, setting, 2048.min(asks))?;
-    let config = paper::config(BLOCK, log_paper, 256)?;
     table.row([
         "paper, c = 256".to_owned(),
         format!("2^{log_paper}"),
@@ -85,9 +90,15 @@ pub fn run(quick: bool, write: bool) -> Result<()> {
         [name, bytes(wire as u64)].into_iter().chain(part(0)).chain(part(1))
     };
     table.row(row("default".into(), wire, rates));
-    for (log, run) in
-        [(256, 1), (256, 1 << 10), (256, 1 << 14), (64, 1), (64, 1 << 10), (64, 1 << 14)]
-    {
+    for (log, run) in [
+        (256, 1),
+        (256, 1 << 10),
+        (256, RUN),
+        (256, 1 << 14),
+        (64, 1),
+        (64, 1 << 10),
+        (64, 1 << 14),
+    ] {
         let (rate, wire) = of_paper(log, run, setting)?;
         let on_disk = of_paper(log, run, setting.on_disk())?.0;
         table.row(row(format!("paper, c = {log}, {run} sorted in memory"), wire, [rate, on_disk]));

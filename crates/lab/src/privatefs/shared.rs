@@ -44,6 +44,9 @@ enum Message {
     AnswerAtClient(AnswerRecord),
 }
 
+/// What a lane waits for, and since when.
+type Waiting = (Seq, Wish, Time);
+
 /// Clients, the scribe among them, and their server.
 pub struct Shared {
     config: PyramidConfig,
@@ -54,8 +57,8 @@ pub struct Shared {
     net: Net<Message>,
     followers: BTreeMap<Session, Follower>,
     sessions: u64,
-    /// What each lane waits for. A lane belongs to the client of its session.
-    lanes: Vec<(Session, Option<(Seq, Wish, Time)>)>,
+    /// A lane belongs to the client of its session.
+    lanes: Vec<(Session, Option<Waiting>)>,
     /// Asks that the scribe has and did not yet order.
     held: Vec<AskRecord>,
     /// Its own asks that the server does not have.

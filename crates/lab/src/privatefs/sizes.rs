@@ -8,6 +8,7 @@ use super::work::{Served, Side, Uniform, rate};
 use super::{model, paper};
 use anyhow::Result;
 use oblivio_engine::pyramid::PyramidConfig;
+use oblivio_engine::pyramid::paper::PaperConfig;
 use oblivio_testkit::SplitMix64;
 
 /// A full volume of the paper's construction, of `2^log_blocks` blocks.
@@ -15,8 +16,18 @@ use oblivio_testkit::SplitMix64;
 /// # Errors
 /// Those of the engine.
 pub fn full_paper(log_blocks: u32, log: u64) -> Result<Paper> {
-    eprintln!("filling 2^{log_blocks} blocks, {log} queries a period, the paper's construction");
-    let mut side = Paper::new(paper::config(model::BLOCK, log_blocks, log)?)?;
+    full(paper::config(model::BLOCK, log_blocks, log)?)
+}
+
+/// A full volume of these numbers.
+///
+/// # Errors
+/// Those of the engine.
+pub fn full(config: PaperConfig) -> Result<Paper> {
+    let schedule = &config.schedule;
+    let (log, blocks) = (schedule.log(), schedule.items(schedule.bottom()));
+    eprintln!("filling {blocks} blocks, {log} queries a period, the paper's construction");
+    let mut side = Paper::new(config)?;
     side.fill()?;
     Ok(side)
 }
