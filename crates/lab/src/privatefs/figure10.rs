@@ -53,7 +53,7 @@ fn measure(
 }
 
 fn all(quick: bool) -> Result<Vec<Point>> {
-    let requests: &[usize] = if quick { &[1, 16] } else { &[1, 8, 16, 40, 80] };
+    let requests: &[usize] = if quick { &[1, 16] } else { &[1, 16, 40, 80] };
     let (log_paper, log_default) = if quick { (9, 10) } else { (10, 14) };
     let mut points = Vec::new();
     let mut paper = None;

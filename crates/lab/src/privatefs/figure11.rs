@@ -61,7 +61,7 @@ fn fall(points: &[(f64, f64)]) -> f64 {
 /// Those of the engines and of the page.
 pub fn run(quick: bool, write: bool) -> Result<()> {
     let (log_paper, paper_rounds, log_default, default_rounds) =
-        if quick { (12, 1, 14, 2) } else { (14, 5, 17, 29) };
+        if quick { (12, 1, 14, 2) } else { (14, 3, 17, 29) };
     let mut report =
         Report::on(super::PAGE, "figure11", "Figure 11: writing into a growing volume");
     report.text(&format!(

@@ -93,7 +93,7 @@ fn checks(log_blocks: u32, paper: &[(usize, Vec<Found>)], alone: &[f64]) -> Resu
 /// # Errors
 /// Those of the engines and of the page.
 pub fn run(quick: bool, write: bool) -> Result<()> {
-    let (log_paper, log_default, asks) = if quick { (8, 10, 96) } else { (11, 14, 240) };
+    let (log_paper, log_default, asks) = if quick { (8, 10, 96) } else { (10, 13, 240) };
     let mut report = Report::on(super::PAGE, "figure7", "Figure 7: round trips against queries");
     let [disk, other] = scaled_disks(log_paper, log_default)?;
     report.text(&format!(

@@ -68,7 +68,7 @@ fn checks(paper: &[f64], default: &[f64]) -> Checks {
 /// # Errors
 /// Those of the engines and of the page.
 pub fn run(quick: bool, write: bool) -> Result<()> {
-    let (log_paper, log_default, queries) = if quick { (8, 10, 160) } else { (11, 14, 1000) };
+    let (log_paper, log_default, queries) = if quick { (8, 10, 160) } else { (10, 14, 1000) };
     let mut report = Report::on(super::PAGE, "figure8", "Figure 8: each query's time");
     report.text(&format!(
         "One client, 50 ms away, {queries} queries one after the other, on full volumes: \

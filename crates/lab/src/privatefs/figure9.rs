@@ -56,7 +56,7 @@ fn checks(near: &[(f64, f64)], far: &[(f64, f64)], leads: (f64, f64)) -> Checks 
 /// # Errors
 /// Those of the engine and of the page.
 pub fn run(quick: bool, write: bool) -> Result<()> {
-    let (log_blocks, queries) = if quick { (8, 100) } else { (12, 1000) };
+    let (log_blocks, queries) = if quick { (8, 100) } else { (11, 1000) };
     let mut report = Report::on(super::PAGE, "figure9", "Figure 9: progress of a level");
     report.text(&format!(
         "The bottom of a volume of 2^{log_blocks} blocks is made once more, alone: no queries, no \
@@ -69,7 +69,7 @@ pub fn run(quick: bool, write: bool) -> Result<()> {
     let mut side = full_paper(log_blocks, 16)?;
     let near = side.alone(Setting::far(0).on_disk())?;
     let far = side.alone(Setting::far(50).on_disk())?;
-    let leads = leads(&mut full_paper(log_blocks.min(11), 16)?, 1 << log_blocks.min(11), queries)?;
+    let leads = leads(&mut full_paper(log_blocks.min(10), 16)?, 1 << log_blocks.min(10), queries)?;
     let mut table = Table::new(["share", "seconds, 0 ms", "seconds, 50 ms"]);
     for part in 1..=10 {
         let share = f64::from(part) / 10.0;

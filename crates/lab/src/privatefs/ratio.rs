@@ -31,7 +31,7 @@ fn of_paper(log: u64, run: usize, setting: Setting) -> Result<(f64, f64)> {
 /// # Errors
 /// Those of the engines and of the page.
 pub fn run(quick: bool, write: bool) -> Result<()> {
-    let (log_paper, log_default, asks) = if quick { (10, 12, 512) } else { (12, 16, 1 << 15) };
+    let (log_paper, log_default, asks) = if quick { (10, 12, 512) } else { (11, 16, 1 << 15) };
     let mut report = Report::on(super::PAGE, "ratio", "Both constructions on one line");
     report.text(&format!(
         "64 clients with 4 asks each, 50 ms away, on a line of 125 MB/s that all bytes of all parties \

@@ -39,8 +39,6 @@ enum Message {
     /// With the scribe's own asks.
     DutyAtServer(Box<Duty>, Vec<AskRecord>),
     ReplyAtScribe(Reply),
-    /// The new table is stored.
-    Stored,
     AnswerAtClient(AnswerRecord),
 }
 
@@ -64,8 +62,6 @@ pub struct Shared {
     /// Its own asks that the server does not have.
     own: Vec<AskRecord>,
     window_is_open: bool,
-    /// Whether the scribe waits for a reply.
-    waits: bool,
     served: Vec<Served>,
 }
 
@@ -100,7 +96,6 @@ impl Shared {
             held: Vec::new(),
             own: Vec::new(),
             window_is_open: false,
-            waits: false,
             served: Vec::new(),
         };
         shared.arrange(1, 1, AT_ONCE)?;
@@ -134,19 +129,7 @@ impl Shared {
                 self.order()?;
             }
             Message::DutyAtServer(duty, own) => self.at_server(*duty, own)?,
-            Message::ReplyAtScribe(reply) => {
-                self.waits = false;
-                match reply {
-                    Reply::Sums(sums) => self.scribe.shown(sums)?,
-                    Reply::Slots(slots) => self.scribe.gathered(slots)?,
-                    Reply::Done => {}
-                }
-                self.drive(work)?;
-            }
-            Message::Stored => {
-                self.waits = false;
-                self.drive(work)?;
-            }
+            Message::ReplyAtScribe(reply) => reply.give(&mut self.scribe)?,
             Message::AnswerAtClient(record) => self.answer(&record, work)?,
         }
         self.begin(work)?;
@@ -201,13 +184,12 @@ impl Shared {
 
     /// All that the scribe can do now.
     fn drive(&mut self, work: &mut dyn Work) -> Result<()> {
-        while !self.waits {
+        loop {
             let duty = self.scribe.duty()?;
             let mut own = Vec::new();
             let (bytes, class) = match &duty {
-                Duty::Wait => break,
+                Duty::Wait => return Ok(()),
                 Duty::Show(show) => {
-                    self.waits = true;
                     own = std::mem::take(&mut self.own);
                     let asks: u64 = own.iter().map(|ask| ask.sealed.len() as u64 + WHOSE).sum();
                     let spots: usize = show.asks.iter().map(|(.., spots)| spots.len()).sum();
@@ -224,22 +206,16 @@ impl Shared {
                     }
                     (bytes, Class::Query)
                 }
-                Duty::Turn(turn) => {
-                    self.waits = true;
-                    (turn.spots.len() as u64 * SPOT, Class::Background)
-                }
-                Duty::Build(build) => {
-                    self.waits = true;
-                    (build.sealed.len() as u64 + SPOT, Class::Background)
-                }
+                Duty::Turn(turn) => (turn.spots.len() as u64 * SPOT, Class::Background),
+                Duty::Build(build) => (build.sealed.len() as u64 + SPOT, Class::Background),
                 Duty::Switch(switch) => {
+                    // A record of the history, which keeps its place among the others.
                     let places = (1 + switch.replaced.len()) as u64 * SPOT;
-                    (switch.merged.len() as u64 + places, Class::Background)
+                    (switch.merged.len() as u64 + places, Class::Query)
                 }
             };
             self.net.send(bytes, class, Message::DutyAtServer(Box::new(duty), own));
         }
-        Ok(())
     }
 
     fn at_server(&mut self, duty: Duty, own: Vec<AskRecord>) -> Result<()> {
@@ -253,43 +229,33 @@ impl Shared {
             let slots: usize = show.asks.iter().map(|(.., spots)| spots.len() + 2).sum();
             slots as u64 * slot
         };
-        let (is_build, disk) = match &duty {
-            Duty::Show(show) => (false, stored(show)),
-            Duty::Build(build) => (true, build.sealed.len() as u64),
-            Duty::Turn(turn) => (false, turn.spots.len() as u64 * slot),
-            _ => (false, 0),
+        let disk = match &duty {
+            Duty::Show(show) => stored(show),
+            Duty::Build(build) => build.sealed.len() as u64,
+            Duty::Turn(turn) => turn.spots.len() as u64 * slot,
+            Duty::Tell(_) | Duty::Switch(_) | Duty::Wait => 0,
         };
-        let to_tell = match &duty {
+        let told: Vec<(Session, usize)> = match &duty {
             Duty::Tell(tell) if self.askers == Askers::Followers => {
                 tell.answers.iter().map(|answer| (answer.session, answer.sealed.len())).collect()
             }
             _ => Vec::new(),
         };
-        match self.server.carry_out(self.term, duty)? {
-            Reply::Done if is_build => {
-                self.net.serve(disk, SPOT, Class::Background, Message::Stored);
-            }
-            Reply::Done => {}
-            Reply::Sums(sums) => {
-                let bytes = sums.iter().map(|sum| sum.len() as u64).sum();
-                self.net.serve(
-                    disk,
-                    bytes,
-                    Class::Query,
-                    Message::ReplyAtScribe(Reply::Sums(sums)),
-                );
-            }
-            Reply::Slots(slots) => {
-                let (bytes, reply) = (slots.len() as u64, Reply::Slots(slots));
-                self.net.serve(disk, bytes, Class::Background, Message::ReplyAtScribe(reply));
-            }
+        self.server.carry_out(self.term, duty)?;
+        while let Some(reply) = self.server.reply(0) {
+            let (bytes, class) = match &reply {
+                Reply::Sums(_, sums) => (sums.iter().map(Vec::len).sum(), Class::Query),
+                Reply::Slots(_, slots) => (slots.len(), Class::Background),
+                Reply::Built(_) => (SPOT as usize, Class::Background),
+            };
+            self.net.serve(disk, bytes as u64, class, Message::ReplyAtScribe(reply));
         }
-        for (session, bytes) in to_tell {
+        for (session, bytes) in told {
             let record = self.server.answer(session).context("an answer is missing")?;
             let bytes = bytes as u64 + WHOSE;
             self.net.send(bytes, Class::Query, Message::AnswerAtClient(record));
         }
-        // What it saw is for the audit, and its history for a successor; both take memory.
+        // What it saw is for the audit, and its history for a successor. Both take memory.
         self.server.trace.clear();
         self.server.history.clear();
         Ok(())

@@ -88,3 +88,41 @@ pub fn measure(
     let bytes = (side.carried() - before) as f64 / served.len() as f64;
     Ok(Found { rate: rate(&served), bytes, served })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::model::Slots;
+    use super::*;
+    use oblivio_engine::pyramid::paper::Cost;
+
+    /// The closed forms are near what is run, and a run gives the same numbers each time.
+    #[test]
+    fn runs_repeat_and_are_near_the_closed_forms() -> Result<()> {
+        let (crowd, far) = (Crowd { clients: 2, requests: 2 }, Setting::far(20));
+        let paper = || measure(&mut full_paper(6, 16)?, 6, crowd, far, 128);
+        let cost = Cost::of(&paper::config(model::BLOCK, 6, 16)?).bytes_per_query() as f64;
+        let (first, again) = (paper()?, paper()?);
+        assert_eq!((first.rate, first.bytes), (again.rate, again.bytes));
+        assert!((first.bytes / cost - 1.0).abs() < 0.1, "{} for {cost}", first.bytes);
+        let default = || measure(&mut full_default(10, Askers::Followers)?, 10, crowd, far, 512);
+        let config = small_default(10);
+        let cost = Slots::of(&config).on_wire() * config.slot_bytes() as f64;
+        let (first, again) = (default()?, default()?);
+        assert_eq!((first.rate, first.bytes), (again.rate, again.bytes));
+        assert!((first.bytes / cost - 1.0).abs() < 0.2, "{} for {cost}", first.bytes);
+        Ok(())
+    }
+
+    /// A follower's ask takes three round trips and the scribe's wait for more; the scribe's own
+    /// ask takes one.
+    #[test]
+    fn a_follower_waits_for_three_trips_and_the_scribe_for_one() -> Result<()> {
+        for (askers, least, most) in [(Askers::Followers, 0.3, 0.33), (Askers::Scribe, 0.1, 0.12)] {
+            let mut side = full_default(10, askers)?;
+            let found = measure(&mut side, 10, Crowd::of(1), Setting::far(100), 64)?;
+            let median = found.median();
+            assert!((least..most).contains(&median), "{askers:?}: {median}");
+        }
+        Ok(())
+    }
+}
