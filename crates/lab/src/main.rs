@@ -56,8 +56,6 @@ enum Experiment {
     Pyramid(pyramid::Args),
     /// The figures of "PrivateFS: A Parallel Oblivious File System"
     PrivatefsPaper(privatefs::Args),
-    /// Volumes on the pyramid engine beside the tree
-    OneWriter(one_writer::Args),
     /// How cost grows with the number of blocks
     Growth(growth::Args),
     /// Stash occupancy over millions of accesses, and what their paths reveal
@@ -91,7 +89,6 @@ fn main() -> anyhow::Result<()> {
         Experiment::Profile(args) => profile::run(args, cli.write),
         Experiment::Pyramid(args) => pyramid::run(args, cli.write),
         Experiment::PrivatefsPaper(args) => privatefs::run(args, cli.write),
-        Experiment::OneWriter(args) => one_writer::run(args, cli.write),
         Experiment::Growth(args) => growth::run(args, cli.write),
         Experiment::Stash(args) => stash::run(args, cli.write),
         Experiment::Integrity(args) => integrity::run(args, cli.write),

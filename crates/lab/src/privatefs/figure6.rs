@@ -102,6 +102,12 @@ fn shapes(checks: &mut Checks) -> Result<()> {
         format!("{line:.5}, {square:.5}"),
         line > square,
     );
+    Ok(())
+}
+
+/// What a doubling costs the default. Its partitions double, and their turns shrink, at 2^21 and
+/// 2^22 blocks with 64 MiB.
+fn steps(checks: &mut Checks) {
     let slots = |log| Slots::of(&model::default_config(log)).on_wire();
     let most = (18..22).map(|log| slots(log + 1) - slots(log)).fold(0.0, f64::max);
     checks.add(
@@ -109,7 +115,6 @@ fn shapes(checks: &mut Checks) -> Result<()> {
         format!("{most:.2}"),
         most <= 2.2,
     );
-    Ok(())
 }
 
 fn gaps(checks: &mut Checks) -> Result<()> {
@@ -214,6 +219,7 @@ pub fn run(quick: bool, write: bool) -> Result<()> {
     checks.add("the model's bytes are within 10 % of the runs'", off(bytes_off), bytes_off <= 0.1);
     checks.add("the model's rates are within 25 % of the runs'", off(rates_off), rates_off <= 0.25);
     shapes(&mut checks)?;
+    steps(&mut checks);
     gaps(&mut checks)?;
     checks.show(&mut report);
     report.finish(write)
