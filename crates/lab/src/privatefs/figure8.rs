@@ -51,7 +51,7 @@ fn checks(paper: &[f64], default: &[f64]) -> Checks {
     );
     checks.add(
         "paper: the bands are gone with rotating_log",
-        "not built: reading both logs does not suffice (period_end.rs)",
+        "not built, see period_end.rs",
         false,
     );
     let share = main_band(default);
