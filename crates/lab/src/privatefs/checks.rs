@@ -2,6 +2,9 @@
 
 use crate::report::{Report, Table};
 
+/// The page of all figures.
+pub const PAGE: &str = "privatefs-paper.md";
+
 /// Claims about a figure's numbers.
 #[derive(Debug, Default)]
 pub struct Checks(Vec<(String, String, bool)>);

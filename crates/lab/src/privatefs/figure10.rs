@@ -1,6 +1,6 @@
 //! Figure 10: a file system's rate over the asks that it has under way, near and far.
 
-use super::checks::Checks;
+use super::checks::{Checks, PAGE};
 use super::files::{Files, Way};
 use super::model::BLOCK;
 use super::net::Setting;
@@ -109,7 +109,7 @@ fn checks(points: &[Point]) -> Checks {
 /// # Errors
 /// Those of the engines and of the page.
 pub fn run(quick: bool, write: bool) -> Result<()> {
-    let mut report = Report::on(super::PAGE, "figure10", "Figure 10: a file system, near and far");
+    let mut report = Report::on(PAGE, "figure10", "Figure 10: a file system, near and far");
     report.text(&format!(
         "A model of privatefs, not the file system: {FILES} files of {} KiB at once are made, \
          written and closed, then opened and read, as the asks that the design's table says, at most \

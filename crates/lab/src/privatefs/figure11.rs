@@ -1,6 +1,6 @@
 //! Figure 11: the rate of writing over what a volume already holds.
 
-use super::checks::Checks;
+use super::checks::{Checks, PAGE};
 use super::files::{Files, Way};
 use super::model::{self, BLOCK, Crowd};
 use super::net::Setting;
@@ -62,8 +62,7 @@ fn fall(points: &[(f64, f64)]) -> f64 {
 pub fn run(quick: bool, write: bool) -> Result<()> {
     let (log_paper, paper_rounds, log_default, default_rounds) =
         if quick { (12, 1, 14, 2) } else { (14, 3, 17, 29) };
-    let mut report =
-        Report::on(super::PAGE, "figure11", "Figure 11: writing into a growing volume");
+    let mut report = Report::on(PAGE, "figure11", "Figure 11: writing into a growing volume");
     report.text(&format!(
         "Empty volumes; {FILES} files of 1 MiB at once, again and again, by {CLIENTS} clients with no \
          round trip, in virtual time on a line of 125 MB/s and the disk of 53 MB/s. A model of \

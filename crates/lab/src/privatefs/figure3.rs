@@ -1,6 +1,6 @@
 //! Figure 3: the bound on the rate of queries by round trips and bandwidth.
 
-use super::checks::Checks;
+use super::checks::{Checks, PAGE};
 use crate::plot::{Axis, Chart, Look};
 use crate::report::{Report, Table};
 use anyhow::Result;
@@ -56,7 +56,7 @@ fn checks() -> Checks {
 /// # Errors
 /// Those of the page.
 pub fn run(write: bool) -> Result<()> {
-    let mut report = Report::on(super::PAGE, "figure3", "Figure 3: the bound on online queries");
+    let mut report = Report::on(PAGE, "figure3", "Figure 3: the bound on online queries");
     report.text(
         "The paper's formula, no run: n = 10^7 blocks of 10^4 bytes, 12.5 MB/s. It counts what \
          queries move online. *With constructions* is the bound by bandwidth when what levels are \

@@ -1,6 +1,6 @@
 //! Figure 6: the rate of queries over the size of the volume, for 1, 2, 5 and 10 clients.
 
-use super::checks::{Checks, straightness};
+use super::checks::{Checks, PAGE, straightness};
 use super::model::{self, Crowd, Slots};
 use super::net::Setting;
 use super::shared::Askers;
@@ -167,7 +167,7 @@ fn chart(points: &[Point]) -> Result<Chart> {
 /// # Errors
 /// Those of the engines and of the page.
 pub fn run(quick: bool, write: bool) -> Result<()> {
-    let mut report = Report::on(super::PAGE, "figure6", "Figure 6: size against queries");
+    let mut report = Report::on(PAGE, "figure6", "Figure 6: size against queries");
     report.text(
         "Clients with one query at a time, 50 ms away, a line of 125 MB/s and a disk of 53 MB/s \
          (what the paper's reached). `measured` are runs in virtual time on full volumes: every \

@@ -1,6 +1,6 @@
 //! Figure 7: the rate of queries over the round trip, for 1, 2, 5 and 10 clients.
 
-use super::checks::Checks;
+use super::checks::{Checks, PAGE};
 use super::model::{self, Crowd, Slots};
 use super::net::{DISK_OF_2012, Setting};
 use super::shared::Askers;
@@ -97,7 +97,7 @@ fn flat(checks: &mut Checks, log_blocks: u32, paper: &[(usize, Vec<Found>)]) -> 
 /// Those of the engines and of the page.
 pub fn run(quick: bool, write: bool) -> Result<()> {
     let (log_paper, log_default, asks) = if quick { (8, 10, 96) } else { (10, 13, 240) };
-    let mut report = Report::on(super::PAGE, "figure7", "Figure 7: round trips against queries");
+    let mut report = Report::on(PAGE, "figure7", "Figure 7: round trips against queries");
     let [disk, other] = scaled_disks(log_paper, log_default)?;
     report.text(&format!(
         "Measured in virtual time at 2^{log_paper} blocks for the paper's construction and \

@@ -1,6 +1,6 @@
 //! Figure 8: how long each of 1,000 queries of one client takes.
 
-use super::checks::Checks;
+use super::checks::{Checks, PAGE};
 use super::model::Crowd;
 use super::net::Setting;
 use super::shared::Askers;
@@ -69,7 +69,7 @@ fn checks(paper: &[f64], default: &[f64]) -> Checks {
 /// Those of the engines and of the page.
 pub fn run(quick: bool, write: bool) -> Result<()> {
     let (log_paper, log_default, queries) = if quick { (8, 10, 160) } else { (10, 14, 1000) };
-    let mut report = Report::on(super::PAGE, "figure8", "Figure 8: each query's time");
+    let mut report = Report::on(PAGE, "figure8", "Figure 8: each query's time");
     report.text(&format!(
         "One client, 50 ms away, {queries} queries one after the other, on full volumes: \
          2^{log_paper} blocks with 16 queries a period in the paper's construction, 2^{log_default} in \

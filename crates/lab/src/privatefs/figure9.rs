@@ -1,6 +1,6 @@
 //! Figure 9: the progress of a level that is made, over time.
 
-use super::checks::{Checks, straightness};
+use super::checks::{Checks, PAGE, straightness};
 use super::model::Crowd;
 use super::net::Setting;
 use super::paper::Paper;
@@ -57,7 +57,7 @@ fn checks(near: &[(f64, f64)], far: &[(f64, f64)], leads: (f64, f64)) -> Checks 
 /// Those of the engine and of the page.
 pub fn run(quick: bool, write: bool) -> Result<()> {
     let (log_blocks, queries) = if quick { (8, 100) } else { (11, 1000) };
-    let mut report = Report::on(super::PAGE, "figure9", "Figure 9: progress of a level");
+    let mut report = Report::on(PAGE, "figure9", "Figure 9: progress of a level");
     report.text(&format!(
         "The bottom of a volume of 2^{log_blocks} blocks is made once more, alone: no queries, no \
          throttle, one request at a time, in virtual time on a line of 125 MB/s and the disk of 53 \

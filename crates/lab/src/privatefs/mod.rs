@@ -24,9 +24,6 @@ mod work;
 use anyhow::Result;
 use clap::Subcommand;
 
-/// The page of all figures.
-const PAGE: &str = "privatefs-paper.md";
-
 /// Which figure.
 #[derive(clap::Args, Debug)]
 pub struct Args {

@@ -1,6 +1,6 @@
 //! Both constructions on one line: 64 clients with 4 asks each, 50 ms away, 2^20 blocks.
 
-use super::checks::Checks;
+use super::checks::{Checks, PAGE};
 use super::model::{self, BLOCK, Crowd};
 use super::net::Setting;
 use super::paper;
@@ -32,7 +32,7 @@ fn of_paper(log: u64, run: usize, setting: Setting) -> Result<(f64, f64)> {
 /// Those of the engines and of the page.
 pub fn run(quick: bool, write: bool) -> Result<()> {
     let (log_paper, log_default, asks) = if quick { (10, 12, 512) } else { (11, 16, 1 << 15) };
-    let mut report = Report::on(super::PAGE, "ratio", "Both constructions on one line");
+    let mut report = Report::on(PAGE, "ratio", "Both constructions on one line");
     report.text(&format!(
         "64 clients with 4 asks each, 50 ms away, on a line of 125 MB/s that all bytes of all parties \
          share. First what was run in virtual time, on full volumes, beside the closed form for the \

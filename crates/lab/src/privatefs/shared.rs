@@ -83,11 +83,12 @@ impl Shared {
     pub fn new(config: PyramidConfig, askers: Askers) -> Result<Self> {
         let oram = PyramidOram::new(config, PyramidKeys::from_seed(1))?;
         let mut server = MemoryServer::new(config.slot_bytes());
+        let term = server.claim();
         let mut shared = Self {
             config,
             askers,
-            scribe: Scribe::new(oram, sealer(0)),
-            term: server.claim(),
+            scribe: Scribe::new(oram, sealer(0), term)?,
+            term,
             server,
             net: Net::new(AT_ONCE),
             followers: BTreeMap::new(),
@@ -213,6 +214,11 @@ impl Shared {
                     let places = (1 + switch.replaced.len()) as u64 * SPOT;
                     (switch.merged.len() as u64 + places, Class::Query)
                 }
+                Duty::Refuse(answers) => {
+                    let bytes = answers.iter().map(|answer| answer.sealed.len() as u64 + WHOSE);
+                    (bytes.sum(), Class::Query)
+                }
+                Duty::Save(save) => (save.sealed.len() as u64 + SPOT, Class::Background),
             };
             self.net.send(bytes, class, Message::DutyAtServer(Box::new(duty), own));
         }
@@ -233,7 +239,8 @@ impl Shared {
             Duty::Show(show) => stored(show),
             Duty::Build(build) => build.sealed.len() as u64,
             Duty::Turn(turn) => turn.spots.len() as u64 * slot,
-            Duty::Tell(_) | Duty::Switch(_) | Duty::Wait => 0,
+            Duty::Save(save) => save.sealed.len() as u64,
+            Duty::Tell(_) | Duty::Refuse(_) | Duty::Switch(_) | Duty::Wait => 0,
         };
         let told: Vec<(Session, usize)> = match &duty {
             Duty::Tell(tell) if self.askers == Askers::Followers => {
@@ -246,7 +253,7 @@ impl Shared {
             let (bytes, class) = match &reply {
                 Reply::Sums(_, sums) => (sums.iter().map(Vec::len).sum(), Class::Query),
                 Reply::Slots(_, slots) => (slots.len(), Class::Background),
-                Reply::Built(_) => (SPOT as usize, Class::Background),
+                Reply::Built(_) | Reply::Told(_) => (SPOT as usize, Class::Background),
             };
             self.net.serve(disk, bytes as u64, class, Message::ReplyAtScribe(reply));
         }
@@ -255,9 +262,8 @@ impl Shared {
             let bytes = bytes as u64 + WHOSE;
             self.net.send(bytes, Class::Query, Message::AnswerAtClient(record));
         }
-        // What it saw is for the audit, and its history for a successor. Both take memory.
+        // What it saw is for the audit, and takes memory.
         self.server.trace.clear();
-        self.server.history.clear();
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! The round trips of a query of the paper's construction, counted in what the server sees.
 
-use super::checks::Checks;
+use super::checks::{Checks, PAGE};
 use super::net::Setting;
 use super::paper::{self, Paper};
 use super::work::{Fill, Side, Uniform};
@@ -74,7 +74,7 @@ fn checks(all: &[Counted]) -> Checks {
 /// Those of the engine and of the page.
 pub fn run(quick: bool, write: bool) -> Result<()> {
     let most = if quick { 8 } else { 16 };
-    let mut report = Report::on(super::PAGE, "trips", "Round trips of the paper's construction");
+    let mut report = Report::on(PAGE, "trips", "Round trips of the paper's construction");
     report.text(
         "Counted in what the server saw, on pyramids in which every height lives: one query a \
          period, blocks of 16 bytes, 2 n queries before. A query appends to the log, walks down all \
