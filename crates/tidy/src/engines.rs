@@ -4,7 +4,7 @@ use crate::finding::Finding;
 use crate::source::Source;
 
 /// What only an engine's own folders and the registry say.
-const NAMES: [&str; 12] = [
+const NAMES: [&str; 16] = [
     "TreeVolume",
     "TreeInfo",
     "TreeOram",
@@ -17,13 +17,18 @@ const NAMES: [&str; 12] = [
     "oblivio_engine::sequential",
     "oblivio_volume::tree",
     "oblivio_volume::sequential",
+    "PyramidVolume",
+    "PyramidInfo",
+    "PyramidOptions",
+    "oblivio_volume::pyramid",
 ];
 
 /// Folders of engines, and the registry. A folder `engines` holds what a crate says of each.
-const PLACES: [&str; 5] = [
+const PLACES: [&str; 6] = [
     "crates/engine/src/",
     "crates/volume/src/tree/",
     "crates/volume/src/sequential/",
+    "crates/volume/src/pyramid/",
     "crates/volume/src/registry.rs",
     "crates/volume/src/fuzzing.rs",
 ];

@@ -6,11 +6,12 @@
 
 use crate::engine::engine_of;
 use crate::header::Header;
+use crate::records::commit::{COMMIT_OBJECT, CommitRecord, read_commit, write_commit};
+use crate::records::journal::{JOURNAL_OBJECT, Journal, PAGE};
+use crate::records::state::StateLog;
 use crate::registry::ENGINES;
-use crate::tree::commit::{COMMIT_OBJECT, CommitRecord, read_commit, write_commit};
 use crate::tree::header::config;
-use crate::tree::journal::{JOURNAL_OBJECT, Journal, parse};
-use crate::tree::state::StateLog;
+use crate::tree::journal::{self, parse};
 use crate::trust::{Act, ComputerId, LogCheck};
 use crate::{Error, Result, Volume};
 use oblivio_crypto::{
@@ -94,13 +95,13 @@ pub fn read_commits(key: Key, object: &[u8]) -> Result<u64> {
     Ok(read_commit(&store, &mut key.sealer(3), VOLUME)?.epoch())
 }
 
+pub use crate::records::deferred::Writes;
 pub use crate::sequential::fuzzing as sequential;
-pub use crate::tree::deferred::Writes;
 pub use crate::tree::journal::Record;
 
 /// Parses an opened journal record.
 pub fn journal_record(plain: &[u8]) -> Option<Record> {
-    Some(parse(plain)?.1)
+    Some(parse(plain, &mut LogCheck::default())?.1)
 }
 
 fn new_journal(key: Key, entropy: u64) -> Journal {
@@ -115,12 +116,15 @@ fn new_journal(key: Key, entropy: u64) -> Journal {
 /// Those of the journal.
 pub fn journal(key: Key, entropy: u64, records: &[Record]) -> Result<Vec<u8>> {
     let store = MemoryStore::new();
-    let mut journal = new_journal(key, entropy);
-    records.iter().try_for_each(|record| match record {
-        Record::Intent(intent) => journal.intent(&store, ACT, intent),
-        Record::Sync { root, writes } => journal.sync(&store, ACT, root, writes, 0),
-        Record::Resize { blocks, class } => journal.resize(&store, ACT, *blocks, *class),
-    })?;
+    let mut new = new_journal(key, entropy);
+    for record in records {
+        let (record, least) = match record {
+            Record::Intent(intent) => (journal::intent(ACT, intent), 0),
+            Record::Sync { root, writes } => (journal::sync(ACT, root, writes), PAGE),
+            Record::Resize { blocks, class } => (journal::resize(ACT, *blocks, *class), 0),
+        };
+        new.append(&store, record, least)?;
+    }
     object(&store, JOURNAL_OBJECT)
 }
 
@@ -138,7 +142,7 @@ pub fn journal_of(key: Key, plain: &[u8]) -> Vec<u8> {
 /// Those of the journal.
 pub fn load_journal(key: Key, journal: &[u8]) -> Result<Vec<Record>> {
     let store = holding(JOURNAL_OBJECT, journal)?;
-    let records = new_journal(key, 4).load(&store, &mut LogCheck::default())?;
+    let records = new_journal(key, 4).load(&store, &mut LogCheck::default(), parse)?;
     Ok(records.into_iter().map(|(_, record)| record).collect())
 }
 

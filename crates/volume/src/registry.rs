@@ -3,7 +3,8 @@
 
 use crate::Result;
 use crate::engine::EngineEntry;
-use crate::options::{CreateOptions, OpenOptions};
+use crate::options::{CreateOptions, DEFAULT_MEMORY, OpenOptions};
+use crate::pyramid::{self, PyramidOptions, PyramidVolume};
 use crate::sequential::{self, SequentialOptions, SequentialVolume};
 use crate::tree::{self, TreeVolume};
 use crate::volume::{ClosedVolume, Volume};
@@ -12,7 +13,7 @@ use oblivio_store::Store;
 use std::sync::Arc;
 
 /// All of them.
-pub static ENGINES: &[&EngineEntry] = &[&tree::ENGINE, &sequential::ENGINE];
+pub static ENGINES: &[&EngineEntry] = &[&tree::ENGINE, &sequential::ENGINE, &pyramid::ENGINE];
 
 impl ClosedVolume {
     /// Reads the header of the volume in a store.
@@ -51,6 +52,21 @@ impl Volume {
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Self> {
         SequentialVolume::create(store, passphrase, kdf, create, open, progress).map(Self::from)
+    }
+
+    /// Creates a volume of partitions for a store that sees every read and every write, and opens
+    /// it.
+    ///
+    /// # Errors
+    /// As [`PyramidVolume::create`].
+    pub fn create_pyramid(
+        store: Arc<dyn Store>,
+        passphrase: &Passphrase,
+        kdf: KdfParams,
+        create: PyramidOptions,
+        open: OpenOptions,
+    ) -> Result<Self> {
+        PyramidVolume::create(store, passphrase, kdf, create, open).map(Self::from)
     }
 
     /// Opens a volume; replays a session that did not end well.
@@ -97,6 +113,7 @@ pub struct NewVolume {
 enum Options {
     Tree(CreateOptions),
     Sequential(SequentialOptions),
+    Pyramid(PyramidOptions),
 }
 
 /// What a new volume costs.
@@ -109,6 +126,15 @@ pub enum Cost {
         stored: u64,
         /// Bytes of a path.
         path: u64,
+    },
+    /// It takes these bytes once there were enough accesses, whatever is in it.
+    Scheduled {
+        /// Bytes in the store.
+        stored: u64,
+        /// Bytes that an access reads, on the average.
+        read: u64,
+        /// Bytes that it writes.
+        written: u64,
     },
     /// It takes these bytes at once, and each byte is written this many times.
     Fixed {
@@ -129,6 +155,19 @@ impl NewVolume {
             }
         };
         Self { engine, kdf }
+    }
+
+    /// On the pyramid engine, for a store that sees every read and every write, made on a computer
+    /// that gives volumes this much memory.
+    pub fn on_pyramid(
+        block_bytes: usize,
+        capacity_bytes: u64,
+        memory_bytes: usize,
+        kdf: KdfParams,
+    ) -> Self {
+        let memory_bytes = if memory_bytes == 0 { DEFAULT_MEMORY } else { memory_bytes };
+        let create = PyramidOptions::new(block_bytes, capacity_bytes, memory_bytes);
+        Self { engine: Options::Pyramid(create), kdf }
     }
 
     /// The same, filled with random bytes first, if it takes all of its space at once.
@@ -156,7 +195,7 @@ impl NewVolume {
     /// `Invalid` for impossible parameters.
     pub fn fixed_objects(&self) -> Result<Option<Vec<(&'static str, u64)>>> {
         match &self.engine {
-            Options::Tree(_) => Ok(None),
+            Options::Tree(_) | Options::Pyramid(_) => Ok(None),
             Options::Sequential(create) => create.objects().map(Some),
         }
     }
@@ -170,6 +209,10 @@ impl NewVolume {
             Options::Tree(create) => {
                 let stored = stored.min(create.capacity_bytes);
                 Ok(Cost::Growing { stored, path: TreeVolume::path_bytes(create, stored) })
+            }
+            Options::Pyramid(create) => {
+                let (stored, read, written) = create.cost()?;
+                Ok(Cost::Scheduled { stored, read, written })
             }
             Options::Sequential(create) => Ok(Cost::Fixed {
                 stored: create.stored_bytes()?,
@@ -191,6 +234,9 @@ impl NewVolume {
     ) -> Result<Volume> {
         match self.engine {
             Options::Tree(create) => Volume::create(store, passphrase, create, open),
+            Options::Pyramid(create) => {
+                Volume::create_pyramid(store, passphrase, self.kdf, create, open)
+            }
             Options::Sequential(create) => {
                 Volume::create_sequential(store, passphrase, self.kdf, create, open, progress)
             }

@@ -1,6 +1,6 @@
 //! One tiny volume of each kind stays for ever and must open for ever: with each flag of the tree's
-//! header, and on the sequential engine files and disks, clean and not, in a folder and in one
-//! file.
+//! header, on the pyramid engine, and on the sequential engine files and disks, clean and not, in
+//! a folder and in one file.
 //!
 //! `OBLIVIO_WRITE_FIXTURES=DIR cargo test -p oblivio-volume --test fixtures -- --ignored` makes new
 //! ones. docs/format.md describes each.
@@ -12,6 +12,7 @@ use oblivio_store::partition::{Existing, Place};
 use oblivio_store::{LocalStore, PartitionStore, Store};
 use oblivio_volume::disk::Disk;
 use oblivio_volume::fs::{FileSystem, NewNode, ROOT_INO};
+use oblivio_volume::pyramid::PyramidOptions;
 use oblivio_volume::sequential::SequentialOptions;
 use oblivio_volume::{CreateOptions, HEADER_BYTES, HEADER_OBJECT, OpenOptions, Volume};
 use std::fs;
@@ -252,6 +253,16 @@ fn new_fixtures() {
     let mapped = with_map_on_disk(small(blocks));
     make_disk(create(folder("sequential-map-on-disk"), mapped), true);
     make_disk(create(folder("sequential-map-on-disk-interrupted"), mapped), false);
+
+    let pyramid =
+        PyramidOptions { block_bytes: BLOCK, capacity_bytes: DISK, stash_bytes: 16 * BLOCK };
+    let (kdf, opening, to) = (KdfParams::TEST, OpenOptions::default(), folder("pyramid"));
+    let made = Volume::create_pyramid(to, &passphrase(), kdf, pyramid, opening);
+    let mut disk = Disk::format(Box::new(made.expect("a volume")), DISK).expect("a disk");
+    fill_disk(&mut disk);
+    // Reads are carried out at once: a commit, then rounds to repeat.
+    disk.read_many(&[(0, 20 << 10)]).expect("it reads");
+    disk.flush().expect("flushed");
 
     let objects = small(blocks).objects().expect("sound parameters");
     let fixed = objects.iter().map(|(name, bytes)| Place::fixed(name, *bytes));

@@ -25,7 +25,7 @@ pub enum Effect {
 
 impl Action {
     /// What it may do to the existence of its block.
-    pub(super) fn effect(&self) -> Effect {
+    pub fn effect(&self) -> Effect {
         match self {
             Action::Read | Action::Remove => Effect::Keeps,
             Action::Write(_) | Action::Patch { .. } | Action::Patches(_) => Effect::Creates,

@@ -56,12 +56,7 @@ impl PyramidOram {
     /// `Invalid` for an id or data that does not fit.
     pub fn begin_round(&mut self, ops: &mut VecDeque<BlockOp>) -> Result<Option<RoundJob>> {
         self.expect_open()?;
-        for op in ops.iter() {
-            if op.id.0 >= self.config.blocks() || op.action.end() > self.config.block_bytes {
-                let why = format!("block {} or its data does not fit", op.id.0);
-                return Err(EngineError::Invalid(why));
-            }
-        }
+        self.expect_fits(ops.iter())?;
         if self.rounds.has_waiting() {
             return Ok(None);
         }
@@ -82,6 +77,36 @@ impl PyramidOram {
         self.expect_open()?;
         let round = self.rounds.take_waiting().cloned();
         Ok(round.map(|round| self.round(Vec::new(), &round)))
+    }
+
+    /// As [`Self::resume`], for a caller that knows what the round was for: it carries out these
+    /// operations too, one for each ask.
+    ///
+    /// # Errors
+    /// `Closed` after an error. `Invalid` for operations that are not those of the round, which
+    /// closes it.
+    pub fn resume_with(&mut self, ops: Vec<BlockOp>) -> Result<Option<RoundJob>> {
+        self.expect_open()?;
+        let fits = self.expect_fits(&ops);
+        self.close_on_error(fits)?;
+        let Some(round) = self.rounds.take_waiting().cloned() else { return Ok(None) };
+        let asks = ops.iter().map(|op| (Name::from(op.id), op.action.effect()));
+        if !asks.eq(round.asks.iter().copied()) {
+            let other = EngineError::Invalid("the round was for other operations".into());
+            return self.close_on_error(Err(other));
+        }
+        Ok(Some(self.round(ops, &round)))
+    }
+
+    /// Refuses ids and data that do not fit.
+    fn expect_fits<'o>(&self, ops: impl IntoIterator<Item = &'o BlockOp>) -> Result<()> {
+        for op in ops {
+            if op.id.0 >= self.config.blocks() || op.action.end() > self.config.block_bytes {
+                let why = format!("block {} or its data does not fit", op.id.0);
+                return Err(EngineError::Invalid(why));
+            }
+        }
+        Ok(())
     }
 
     fn round(&self, ops: Vec<BlockOp>, round: &Round) -> RoundJob {

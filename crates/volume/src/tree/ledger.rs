@@ -5,13 +5,15 @@
 //! durable, a crash leaves the previous commit, whole. Each record of the journal is an act of this
 //! computer: it is durable, then noted; only then may an answer or a read follow from it.
 
-use crate::tree::commit::{read_commit, write_commit};
-use crate::tree::deferred::Writes;
+use crate::records::commit::{read_commit, write_commit};
+use crate::records::deferred::Writes;
+use crate::records::journal::{Journal, PAGE};
+use crate::records::state::StateLog;
 use crate::tree::header::slot_align;
-use crate::tree::journal::{Journal, Record};
+use crate::tree::journal::{Record, intent, parse, resize, sync};
 use crate::tree::limit::Limit;
 use crate::tree::slab::{Slab, SlotTable};
-use crate::tree::state::{Parts, Slots, StateLog, begin};
+use crate::tree::state::{Parts, Slots, begin};
 use crate::trust::{Act, Keep, LogMark, MOST_ROWS, Trust};
 use crate::{Opening, Result};
 use oblivio_crypto::{Sealer, VolumeId};
@@ -82,7 +84,7 @@ impl Ledger {
     /// Reads the journal, checks it against what this computer knows of it, and begins the session.
     pub fn load_journal(&mut self) -> Result<Vec<(Option<Act>, Record)>> {
         let mut check = self.trust.log_check();
-        let records = self.journal.load(&*self.store, &mut check)?;
+        let records = self.journal.load(&*self.store, &mut check, parse)?;
         check.finish(0, self.journal.mark().end)?;
         records.iter().filter_map(|(act, _)| *act).for_each(|act| self.trust.absorb(act));
         let newest = records.last().and_then(|(act, _)| *act);
@@ -115,9 +117,9 @@ impl Ledger {
     }
 
     /// Records the intent of a batch or a round of maintenance.
-    pub fn record_intent(&mut self, intent: &Intent) -> Result<()> {
+    pub fn record_intent(&mut self, of: &Intent) -> Result<()> {
         let act = self.trust.act()?;
-        self.journal.intent(&*self.store, act, intent)?;
+        self.journal.append(&*self.store, intent(act, of), 0)?;
         self.note_record()
     }
 
@@ -126,7 +128,9 @@ impl Ledger {
     pub fn record_sync(&mut self, writes: &Writes, least: usize) -> Result<u64> {
         let before = self.journal.bytes();
         let act = self.trust.act()?;
-        self.journal.sync(&*self.store, act, &self.root, writes, least)?;
+        // Room for the frame, the seal and a root of any length: `least` counts writes only.
+        let record = sync(act, &self.root, writes);
+        self.journal.append(&*self.store, record, least + PAGE)?;
         self.note_record()?;
         Ok(self.journal.bytes() - before)
     }
@@ -134,7 +138,7 @@ impl Ledger {
     /// Records a new number of addressable blocks and a new size class.
     pub fn record_resize(&mut self, blocks: u64, class: u64) -> Result<()> {
         let act = self.trust.act()?;
-        self.journal.resize(&*self.store, act, blocks, class)?;
+        self.journal.append(&*self.store, resize(act, blocks, class), 0)?;
         self.note_record()
     }
 

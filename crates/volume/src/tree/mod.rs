@@ -4,8 +4,6 @@
 //! `journal` records everything between two commits.
 
 mod buckets;
-pub(crate) mod commit;
-pub(crate) mod deferred;
 mod due;
 pub(crate) mod header;
 mod idle;

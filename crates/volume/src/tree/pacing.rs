@@ -11,7 +11,7 @@
 //! volume grows, as long as the PLB holds them. Later it fetches none, whatever it does.
 
 use crate::Result;
-use crate::tree::deferred::Writes;
+use crate::records::deferred::Writes;
 use crate::tree::tuning::{LEAST_SYNC, PAD_BATCH, TICK_BYTES, TICKS_BEFORE_COMMIT};
 use crate::tree::volume::TreeVolume;
 use oblivio_crypto::Entropy;

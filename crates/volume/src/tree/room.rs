@@ -1,9 +1,9 @@
 //! How much the store below has room for, with all temporary data.
 
+use crate::records::journal::MOST_AHEAD;
+use crate::records::state::LEAST_LOG;
 use crate::tree::policy::{interval, journal_limit};
-use crate::tree::tuning::{
-    BESIDE_SLAB, LEAST_LOG, MOST_AHEAD, SWEEP_BATCH, SWEEP_IDLE, SYNC_BYTES,
-};
+use crate::tree::tuning::{BESIDE_SLAB, SWEEP_BATCH, SWEEP_IDLE, SYNC_BYTES};
 use crate::tree::volume::{TreeVolume, cache_bytes};
 use oblivio_engine::tree::{Shape, TreeConfig, buckets_in};
 

@@ -2,7 +2,7 @@
 
 use crate::Result;
 use crate::options::{OnShown, Rule, Shown, ShownKind};
-use crate::tree::deferred::Writes;
+use crate::records::deferred::Writes;
 use crate::tree::slab::Slab;
 use crate::tree::volume::TreeVolume;
 use oblivio_engine::{BucketId, Extent, Read, Write};

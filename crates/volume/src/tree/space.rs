@@ -2,7 +2,7 @@
 
 use crate::block::{BlockSpace, Least, ROOT_BYTES, refuse_misfits};
 use crate::options::ShownKind;
-use crate::tree::deferred::Writes;
+use crate::records::deferred::Writes;
 use crate::tree::shown::runs;
 use crate::tree::tuning::{
     MOST_BATCH, MOST_DEFERRED, MOST_OPS, MOST_WAITING, SPARE_BLOCKS, SWEEP_BATCH, SYNC_BYTES,

@@ -45,16 +45,8 @@ pub(crate) const LITTLE_KEPT: usize = 3 << 20;
 /// behind. Two objects are written heavily at the same time.
 pub(crate) const MOST_KEPT: usize = 96 << 20;
 
-/// A log grows no longer than its checkpoint, or than this if that is more.
-pub(crate) const LEAST_LOG: u64 = 256 << 10;
-
 // The journal
 
-/// Zeros behind a record that extends the object: an eighth of its length, between these. An
-/// overwrite of existing bytes needs no change of the file itself; to make one durable, a file
-/// system first writes out other pending data.
-pub(crate) const LEAST_AHEAD: u64 = 64 << 10;
-pub(crate) const MOST_AHEAD: u64 = 1 << 20;
 /// The smallest record of written bytes.
 pub(crate) const LEAST_SYNC: usize = 16 << 10;
 

@@ -2,8 +2,8 @@
 
 use crate::engine::{EngineEntry, EngineVolume, Opening, VolumeInfo, make, open_as};
 use crate::options::{CreateOptions, DEFAULT_MEMORY, OpenOptions, ShownKind};
+use crate::records::deferred::Entry;
 use crate::tree::buckets::Buckets;
-use crate::tree::deferred::Entry;
 use crate::tree::header::{check, config, parameters_of};
 use crate::tree::info::TreeInfo;
 use crate::tree::journal::Record;

@@ -1,6 +1,6 @@
 //! What was accepted and is not yet durable, or not yet carried out.
 
-use crate::tree::deferred::{Deferred, Writes};
+use crate::records::deferred::{Deferred, Writes};
 
 /// Deferred writes, the bytes of the next record, and the caller's current operation.
 pub(crate) struct Waiting {

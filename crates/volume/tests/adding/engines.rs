@@ -8,6 +8,7 @@ use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::{Held, MemoryStore, ReadAt, Slots, Store, WriteAt};
 use oblivio_testkit::{CrashStore, Dice};
 use oblivio_volume::fs::{FileSystem, NewNode, ROOT_INO};
+use oblivio_volume::pyramid::PyramidOptions;
 use oblivio_volume::sequential::SequentialOptions;
 use oblivio_volume::{
     BlockSpace, ClosedVolume, CreateOptions, ENGINES, EngineEntry, OpenOptions, PARAMETER_BYTES,
@@ -29,7 +30,7 @@ fn engines() -> Vec<&'static EngineEntry> {
 }
 
 fn options() -> OpenOptions {
-    OpenOptions { memory_bytes: 1 << 20, ..OpenOptions::default() }
+    OpenOptions { memory_bytes: 8 << 20, ..OpenOptions::default() }
 }
 
 fn create(engine: &EngineEntry, store: Arc<dyn Store>) -> Volume {
@@ -49,6 +50,12 @@ fn create(engine: &EngineEntry, store: Arc<dyn Store>) -> Volume {
             };
             let (create, quiet) = (SequentialOptions::of(config), &mut |_, _| {});
             Volume::create_sequential(store, &passphrase(), kdf, create, options(), quiet)
+        }
+        3 => {
+            // Few asks make a commit due, and many merges.
+            let create =
+                PyramidOptions { block_bytes: BYTES, capacity_bytes, stash_bytes: 16 * BYTES };
+            Volume::create_pyramid(store, &passphrase(), kdf, create, options())
         }
         _ => {
             let mut own = [0; PARAMETER_BYTES];

@@ -17,6 +17,7 @@ use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::{MemoryStore, Store};
 use oblivio_testkit::{CrashStore, Dice};
+use oblivio_volume::pyramid::PyramidOptions;
 use oblivio_volume::{
     BlockSpace, CreateOptions, Environment, Error, MemoryKeeper, OpenOptions, Pace, Volume,
 };
@@ -34,6 +35,8 @@ struct Setup {
     pace: Option<Pace>,
     /// Whether a caller waits for each operation.
     short_pauses: bool,
+    /// On a pyramid with a stash of this many bytes; else on a tree.
+    pyramid: Option<usize>,
     /// A seed names one clock and one stream of randomness, so a campaign replays.
     environment: Environment,
     /// An object that the disk never makes durable.
@@ -48,7 +51,20 @@ impl Setup {
         let memory_bytes = least + dice.below(512 << 10) as usize;
         let short_pauses = dice.below(2) == 0;
         let environment = Environment::from_seed(dice.next_u64());
-        Setup { block_bytes, memory_bytes, pace: None, short_pauses, environment, forgets: None }
+        let (pace, pyramid, forgets) = (None, None, None);
+        Setup { block_bytes, memory_bytes, pace, short_pauses, pyramid, environment, forgets }
+    }
+
+    /// On a pyramid, whose writes may be durable at any moment.
+    fn pyramid(dice: &mut Dice) -> Setup {
+        let setup = Setup::any(dice);
+        let stash = setup.block_bytes << (4 + dice.below(3));
+        Setup { pyramid: Some(stash), memory_bytes: 4 << 20, ..setup }
+    }
+
+    /// Whether all work so far may be durable at any moment.
+    fn keeps_early(&self) -> bool {
+        self.pace.is_some() || self.pyramid.is_some()
     }
 
     /// At a pace, as fast as possible.
@@ -69,7 +85,16 @@ impl Setup {
             environment: self.environment.clone(),
             ..OpenOptions::default()
         };
-        drop(Volume::create(store.clone(), &passphrase(), create, options).expect("empty"));
+        let (to, kdf) = (store.clone(), create.kdf);
+        let made = match self.pyramid {
+            None => Volume::create(to, &passphrase(), create, options),
+            Some(stash_bytes) => {
+                let (block_bytes, capacity_bytes) = (self.block_bytes, create.capacity_bytes / 4);
+                let create = PyramidOptions { block_bytes, capacity_bytes, stash_bytes };
+                Volume::create_pyramid(to, &passphrase(), kdf, create, options)
+            }
+        };
+        drop(made.expect("empty"));
         store.snapshot()
     }
 
@@ -130,8 +155,8 @@ impl Session {
             let next = after(&self.model, event, addressable);
             let commits = matches!(event, Event::Commit | Event::Finish | Event::Verify);
             let idles = matches!(event, Event::Idle(_));
-            if self.setup.pace.is_some() {
-                let parts = beginnings(event);
+            if self.setup.keeps_early() {
+                let parts = self.beginnings(event);
                 self.possible
                     .extend(parts.iter().map(|part| after(&self.model, part, addressable)));
             } else if commits || idles {
@@ -143,12 +168,22 @@ impl Session {
             self.model = next;
             if commits || (idles && volume.known().epoch > epoch) {
                 self.possible = vec![self.model.clone()];
-            } else if idles && self.setup.pace.is_none() {
+            } else if idles && !self.setup.keeps_early() {
                 // No commit: the work since the last one may be missing.
                 self.possible.pop();
             }
         }
         Ok(())
+    }
+
+    /// The event cut short after each part that may be durable alone.
+    fn beginnings(&self, event: &Event) -> Vec<Event> {
+        match *event {
+            Event::Discard(first, end) if self.setup.pyramid.is_some() => {
+                (first..end).map(|last| Event::Discard(first, last + 1)).collect()
+            }
+            _ => beginnings(event),
+        }
     }
 
     fn step(&mut self, volume: &mut Volume, event: &Event) -> Result<(), Error> {
@@ -162,7 +197,16 @@ impl Session {
             Event::Reserve(blocks) => volume.reserve(*blocks),
             Event::Defer(writes) => self.defer(volume, writes),
             Event::Pour(byte) => self.defer(volume, &pour(*byte)),
-            Event::Discard(first, end) => volume.discard(&(*first..*end).collect::<Vec<_>>()),
+            Event::Discard(first, end) => {
+                let ids: Vec<u64> = (*first..*end).collect();
+                match self.setup.pyramid {
+                    None => volume.discard(&ids),
+                    // Discarded blocks stay, removed ones do not.
+                    Some(_) => {
+                        volume.erase(&ids.into_iter().filter(|&id| id < BLOCKS).collect::<Vec<_>>())
+                    }
+                }
+            }
             Event::Idle(times) => (0..*times).try_for_each(|_| volume.idle().map(drop)),
             Event::Commit => volume.commit(),
             Event::Finish => volume.finish(),
@@ -430,6 +474,11 @@ fn crashes_at_every_operation_lose_nothing_at_a_pace() {
     campaigns(Setup::paced);
 }
 
+#[test]
+fn crashes_at_every_operation_lose_nothing_on_a_pyramid() {
+    campaigns(Setup::pyramid);
+}
+
 /// `OBLIVIO_CRASH_TWICE` seeds are played twice, with a few crashes of each session.
 #[test]
 fn a_seed_replays_byte_for_byte() {
@@ -437,7 +486,7 @@ fn a_seed_replays_byte_for_byte() {
     let first = number("OBLIVIO_CRASH_SEED").unwrap_or(1);
     let last = first + number("OBLIVIO_CRASH_TWICE").unwrap_or(2);
     for seed in first..last {
-        for any_setup in [Setup::any, Setup::paced] {
+        for any_setup in [Setup::any, Setup::paced, Setup::pyramid] {
             let outcome = || {
                 let mut counts = Counts::default();
                 any_campaign(seed, any_setup, &mut counts, 4).run(until);
@@ -454,5 +503,6 @@ fn size_class(volume: &Volume) -> Result<u64, Error> {
 }
 
 fn addressable(volume: &Volume) -> Result<u64, Error> {
-    Ok(volume.info()?.tree().map_or(0, |tree| tree.addressable_blocks))
+    let all = volume.addressable_blocks();
+    Ok(volume.info()?.tree().map_or(all, |tree| tree.addressable_blocks))
 }

@@ -8,6 +8,7 @@ use oblivio_engine::sequential::SequentialConfig;
 use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::{MemoryStore, Store};
 use oblivio_testkit::Dice;
+use oblivio_volume::pyramid::PyramidOptions;
 use oblivio_volume::sequential::SequentialOptions;
 use oblivio_volume::{
     BlockSpace, ClosedVolume, CreateOptions, Error, Keeper, OpenOptions, ShownKind, Volume,
@@ -15,6 +16,7 @@ use oblivio_volume::{
 use std::sync::{Arc, Mutex, OnceLock};
 
 const BYTES: usize = 64;
+const MEMORY: usize = 128 << 10;
 /// Fewer paths than this may be equal by chance.
 const TELLING: usize = 6;
 
@@ -23,6 +25,7 @@ const TELLING: usize = 6;
 pub enum Engine {
     Tree,
     Sequential,
+    Pyramid,
 }
 
 /// The counts so far.
@@ -186,7 +189,7 @@ impl World<'_> {
             computer = computer.told(named);
         }
         let options = OpenOptions {
-            memory_bytes: 64 << 10,
+            memory_bytes: MEMORY,
             keeper: Some(Box::new(computer)),
             on_shown: Some(on_shown),
             ..OpenOptions::default()
@@ -345,8 +348,7 @@ fn write_and_die(store: Arc<MemoryStore>, computer: &Computer, state: u64) {
 
 fn open_on(store: Arc<dyn Store>, computer: &Computer) -> Result<Volume, Error> {
     let keeper: Box<dyn Keeper> = Box::new(computer.clone());
-    let open =
-        OpenOptions { memory_bytes: 64 << 10, keeper: Some(keeper), ..OpenOptions::default() };
+    let open = OpenOptions { memory_bytes: MEMORY, keeper: Some(keeper), ..OpenOptions::default() };
     Volume::open(store, &passphrase(), open)
 }
 
@@ -377,7 +379,7 @@ pub fn logs_that_change() -> Found {
 
 /// Hides a sync that was never acknowledged, makes another one, and then shows the first.
 pub fn swapped_logs(engine: Engine) {
-    let log = if engine == Engine::Tree { "journal" } else { "log" };
+    let log = if engine == Engine::Sequential { "log" } else { "journal" };
     let (before, computer) = (made(engine).snapshot(), Computer::new(None));
     let first = Arc::new(before.snapshot());
     // The answer never comes, so this computer notes nothing of it.
@@ -422,7 +424,7 @@ fn passphrase() -> Passphrase {
 /// A new volume.
 fn make(engine: Engine) -> MemoryStore {
     let store = Arc::new(MemoryStore::new());
-    let open = OpenOptions { memory_bytes: 64 << 10, ..OpenOptions::default() };
+    let open = OpenOptions { memory_bytes: MEMORY, ..OpenOptions::default() };
     let volume = match engine {
         Engine::Tree => {
             let create =
@@ -445,18 +447,26 @@ fn make(engine: Engine) -> MemoryStore {
             let (kdf, quiet) = (KdfParams::TEST, &mut |_, _| {});
             Volume::create_sequential(store.clone(), &passphrase(), kdf, create, open, quiet)
         }
+        Engine::Pyramid => {
+            let create = PyramidOptions {
+                block_bytes: BYTES,
+                capacity_bytes: (BLOCKS + 1) * BYTES as u64,
+                stash_bytes: 16 * BYTES,
+            };
+            Volume::create_pyramid(store.clone(), &passphrase(), KdfParams::TEST, create, open)
+        }
     };
     drop(volume.expect("an empty store"));
     store.snapshot()
 }
 
 fn made(engine: Engine) -> &'static MemoryStore {
-    static MADE: [OnceLock<MemoryStore>; 2] = [const { OnceLock::new() }; 2];
+    static MADE: [OnceLock<MemoryStore>; 3] = [const { OnceLock::new() }; 3];
     MADE[engine as usize].get_or_init(|| make(engine))
 }
 
 /// Another volume with the same passphrase.
 fn other(engine: Engine) -> &'static MemoryStore {
-    static OTHER: [OnceLock<MemoryStore>; 2] = [const { OnceLock::new() }; 2];
+    static OTHER: [OnceLock<MemoryStore>; 3] = [const { OnceLock::new() }; 3];
     OTHER[engine as usize].get_or_init(|| make(engine))
 }

@@ -1,8 +1,10 @@
 use super::*;
+use crate::Error;
+use crate::records::journal::{FRAME, JOURNAL_OBJECT, Journal, MOST, PAGE, size_class};
 use crate::tree::tuning::LEAST_SYNC;
-use oblivio_crypto::{SealRoot, SeededEntropy};
+use oblivio_crypto::{SealRoot, Sealer, SeededEntropy, VolumeId};
 use oblivio_store::record::Op;
-use oblivio_store::{Held, MemoryStore, RecordStore, Slots, WriteAt};
+use oblivio_store::{Held, MemoryStore, ReadAt, RecordStore, Slots, WriteAt};
 
 #[test]
 fn size_classes_are_pages_and_then_eighths() {
@@ -26,7 +28,7 @@ fn journal() -> Journal {
     journal
 }
 
-fn intent(seed: u64) -> Intent {
+fn an_intent(seed: u64) -> Intent {
     Intent { seed, ids: (0..2000).map(BlockId).collect() }
 }
 
@@ -35,7 +37,8 @@ fn written(records: u64) -> (MemoryStore, Vec<u64>) {
     let (store, mut journal, mut begins) = (MemoryStore::new(), journal(), Vec::new());
     for seed in 0..records {
         begins.push(journal.bytes());
-        journal.intent(&store, Act::default(), &intent(seed)).expect("memory");
+        let record = intent(Act::default(), &an_intent(seed));
+        journal.append(&store, record, 0).expect("memory");
     }
     (store, begins)
 }
@@ -52,13 +55,13 @@ fn a_damaged_record_does_not_hide_later_ones() {
     for at in [0, 8, 100, 9000] {
         let (store, begins) = written(5);
         flip(&store, begins[2] + at);
-        let refused = journal().load(&store, &mut LogCheck::default());
+        let refused = journal().load(&store, &mut LogCheck::default(), parse);
         assert!(matches!(&refused, Err(Error::Tampered(why)) if why.contains("before others")));
         // The last one may be torn.
         let (store, begins) = written(5);
         flip(&store, begins[4] + at);
         assert_eq!(
-            journal().load(&store, &mut LogCheck::default()).expect("it is the end").len(),
+            journal().load(&store, &mut LogCheck::default(), parse).expect("it is the end").len(),
             4
         );
     }
@@ -78,7 +81,7 @@ fn forged_frames_cost_no_more_than_the_journal_is_long() {
     store.write(&[WriteAt::new(JOURNAL_OBJECT, end - 1, &[1])]).expect("memory");
     flip(&store, begins[2] + 40);
     let store = RecordStore::new(store);
-    let refused = journal().load(&store, &mut LogCheck::default());
+    let refused = journal().load(&store, &mut LogCheck::default(), parse);
     assert!(matches!(&refused, Err(Error::Tampered(why)) if why.contains("do not open")));
     let reads = store.take().into_iter().filter(|event| event.op == Op::Read);
     let read: u64 = reads.map(|event| event.len).sum();

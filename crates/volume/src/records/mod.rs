@@ -1,0 +1,7 @@
+//! What volumes keep beside an engine's own objects, if it journals what it shows: a `journal` of
+//! sealed records, `deferred` writes, sealed `state`s, and the `commit` that makes one current.
+
+pub(crate) mod commit;
+pub(crate) mod deferred;
+pub(crate) mod journal;
+pub(crate) mod state;
