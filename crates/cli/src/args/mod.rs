@@ -21,7 +21,7 @@ pub use nbd::NbdArgs;
 pub use open::OpenArgs;
 pub use passphrase::{NewPassphraseArgs, PassphraseArgs};
 pub use serve::ServeArgs;
-pub use transfer::{CatArgs, GetArgs, InitArgs, PutArgs, SeenBy};
+pub use transfer::{Against, CatArgs, GetArgs, InitArgs, PutArgs, SeenBy};
 pub use tree::{CpArgs, DuArgs, LsArgs, MkdirArgs, MvArgs, RmArgs, StatArgs};
 #[cfg(all(feature = "ublk", target_os = "linux"))]
 pub use ublk::UblkArgs;

@@ -1,6 +1,6 @@
 //! The plan for a new volume, as far as the command line gives it.
 
-use crate::args::{InitArgs, SeenBy};
+use crate::args::{Against, InitArgs, SeenBy};
 use crate::exit::usage;
 use anyhow::Result;
 use oblivio_volume::disk::SECTOR;
@@ -39,20 +39,37 @@ impl Plan {
                 "--fill, --map-on-disk, --one-file and --overwrite go with --seen-by snapshots";
             return Err(usage(what, "Leave them out: this volume grows with its content."));
         }
+        let pyramid = args.engine == Against::Pyramid;
+        if pyramid && seen_by == SeenBy::Snapshots {
+            return Err(usage("--engine goes with --seen-by storage", "Leave one of them out."));
+        }
         let seen_by = match seen_by {
             SeenBy::Storage => oblivio_volume::SeenBy::Storage,
             SeenBy::Snapshots => oblivio_volume::SeenBy::Snapshots,
         };
         let block_bytes = block_bytes(args, seen_by.block_bytes() as u64)?;
-        let new = NewVolume::new(seen_by, block_bytes, size, kdf).filled(args.fill);
+        let new = match pyramid {
+            true => NewVolume::on_pyramid(block_bytes, size, memory(args), kdf),
+            false => NewVolume::new(seen_by, block_bytes, size, kdf).filled(args.fill),
+        };
         let new = if args.map_on_disk { new.map_on_disk() } else { new };
         Ok(Self { new, size, block_bytes, disk })
     }
 }
 
+/// The memory of volumes, or 0 for the default.
+fn memory(args: &InitArgs) -> usize {
+    args.open.memory.map_or(0, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX))
+}
+
 fn size(args: &InitArgs, seen_by: SeenBy) -> Result<u64> {
     match (args.disk.or(args.size), seen_by) {
         (Some(size), _) => Ok(size),
+        (None, SeenBy::Storage) if args.engine == Against::Pyramid => {
+            let hint = "Each block takes memory, and twice and a half of all is taken in the store \
+                        in time. Try --size 10G.";
+            Err(usage("how large is it to be?", hint))
+        }
         (None, SeenBy::Storage) => Ok(CreateOptions::default().capacity_bytes),
         (None, SeenBy::Snapshots) => {
             let hint = "All of it is taken at once, and more than three times as much in the \
