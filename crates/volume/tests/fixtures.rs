@@ -202,6 +202,12 @@ fn sequential_files() {
     expect_files(&fs);
 }
 
+/// Left without a clean end, right after a commit.
+#[test]
+fn pyramids() {
+    disk_opens("pyramid", 0);
+}
+
 // ---- how they are made
 
 /// Small levels: four, some of whose generations are in use.
@@ -260,7 +266,7 @@ fn new_fixtures() {
     let made = Volume::create_pyramid(to, &passphrase(), kdf, pyramid, opening);
     let mut disk = Disk::format(Box::new(made.expect("a volume")), DISK).expect("a disk");
     fill_disk(&mut disk);
-    // Reads are carried out at once: a commit, then rounds to repeat.
+    // Reads are carried out at once, and make merges and a commit due.
     disk.read_many(&[(0, 20 << 10)]).expect("it reads");
     disk.flush().expect("flushed");
 
