@@ -4,6 +4,7 @@
 //!   object of it, for the tests of the store crate itself, [`FaultStore`] fails the operation that
 //!   a test picks, and [`LatencyStore`] is as slow as a network.
 //! - The suites that every store passes, one for each port: [`conformance`].
+//! - Whether a recorded history of concurrent clients is linearizable: [`linear`].
 //! - Chance: [`Dice`] over the [`SplitMix64`] that the audit uses too.
 //!
 //! `MemoryStore` and `RecordStore` are in the store crate: the command runs its self-test and its
@@ -16,6 +17,7 @@ mod dice;
 mod disk;
 pub mod fault;
 pub mod latency;
+pub mod linear;
 
 pub use crash::CrashStore;
 pub use dice::Dice;
