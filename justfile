@@ -67,6 +67,20 @@ shrink seeds="20":
 audit-honest runs="2" accesses="50000":
     OBLIVIO_AUDIT_RUNS={{runs}} OBLIVIO_AUDIT_ACCESSES={{accesses}} cargo test --release -p oblivio-cli --lib honest_runs -- --ignored --nocapture
 
+# A shared volume: runs of the engine that may raise no alarm, and the judge's own seeds, each with
+# all planted leaks and 15 honest cases.
+pyramid-audit runs="20":
+    OBLIVIO_PYRAMID_RUNS={{runs}} cargo test --release -p oblivio-engine --test pyramid_sim -- --include-ignored --nocapture --test-threads 1 honest_runs judge what_is_asked
+
+# Simulated seeds of a shared volume under all faults: linearizable, and oblivious at the server.
+# One seed again: `just pyramid-sim 1 n`.
+pyramid-sim seeds="1000" first="0":
+    OBLIVIO_PYRAMID_SEEDS={{seeds}} OBLIVIO_PYRAMID_FIRST={{first}} cargo test --release -p oblivio-engine --test pyramid_sim -- --nocapture every_seed replays planted_bugs
+
+# The pyramid's bounds over this many asks of each of four workloads, with 2^log blocks of 64 bytes.
+pyramid-bounds asks="1000000" log="16":
+    OBLIVIO_PYRAMID_ASKS={{asks}} OBLIVIO_PYRAMID_LOG={{log}} cargo test --release -p oblivio-engine --test pyramid_bounds -- --nocapture
+
 # The command killed at random moments, this many times.
 kills times="200":
     OBLIVIO_KILLS={{times}} cargo test --release -p oblivio-cli --test kills -- --nocapture

@@ -21,6 +21,7 @@ pub mod planted;
 pub mod record;
 mod report;
 pub mod schedule;
+pub mod share;
 pub mod sight;
 pub mod special;
 pub mod trace;

@@ -5,6 +5,7 @@
 //!   a test picks, and [`LatencyStore`] is as slow as a network.
 //! - The suites that every store passes, one for each port: [`conformance`].
 //! - Shared volumes: [`share`] has their suites and doubles.
+//! - Whether a recorded history of concurrent clients is linearizable: [`linear`].
 //! - Chance: [`Dice`] over the [`SplitMix64`] that the audit uses too.
 //!
 //! `MemoryStore` and `RecordStore` are in the store crate: the command runs its self-test and its
@@ -18,6 +19,7 @@ mod disk;
 pub mod fault;
 pub mod latency;
 pub mod share;
+pub mod linear;
 
 pub use crash::CrashStore;
 pub use dice::Dice;

@@ -19,8 +19,10 @@ use crate::trace::Trace;
 use sample::Sample;
 
 pub(crate) use across::repeats_of;
+pub(crate) use bet::Bet;
 pub use pace::judge_pace;
 pub use shape::union_of_paths;
+pub(crate) use statistics::{Look, contingency, oddest};
 
 /// Judges one trace: could any workload have made it?
 pub fn audit(trace: &Trace, options: &Options) -> Report {

@@ -4,14 +4,14 @@ use crate::report::Finding;
 use crate::special::{chi_square_lower, chi_square_upper};
 
 /// One of several looks at the same question.
-pub(super) struct Look {
-    pub(super) what: String,
-    pub(super) statistic: f64,
-    pub(super) p_value: f64,
+pub(crate) struct Look {
+    pub(crate) what: String,
+    pub(crate) statistic: f64,
+    pub(crate) p_value: f64,
 }
 
 /// The oddest of several looks, its p-value multiplied by their number.
-pub(super) fn oddest(name: &str, looks: Vec<Look>, why_none: &str) -> Finding {
+pub(crate) fn oddest(name: &str, looks: Vec<Look>, why_none: &str) -> Finding {
     let count = looks.len();
     let Some(odd) = looks.into_iter().min_by(|a, b| a.p_value.total_cmp(&b.p_value)) else {
         return Finding::unjudged(name, why_none);
@@ -32,7 +32,7 @@ pub(super) fn two_sided(statistic: f64, df: f64) -> f64 {
 /// Pearson's statistic and its degrees of freedom for the independence of rows and columns.
 ///
 /// Empty rows and columns carry no information and are left out.
-pub(super) fn contingency(rows: &[Vec<u64>]) -> (f64, f64) {
+pub(crate) fn contingency(rows: &[Vec<u64>]) -> (f64, f64) {
     let columns = rows.first().map_or(0, Vec::len);
     let row_sums: Vec<u64> = rows.iter().map(|r| r.iter().sum()).collect();
     let column_sums: Vec<u64> = (0..columns).map(|c| rows.iter().map(|r| r[c]).sum()).collect();

@@ -1,0 +1,167 @@
+//! Several clients, scribes and a server in one process and in virtual time, under all faults: what
+//! the clients saw must be linearizable, and what the server saw oblivious.
+//!
+//! `OBLIVIO_PYRAMID_SEEDS` and `OBLIVIO_PYRAMID_RUNS` make it longer (`just pyramid-sim`,
+//! `just pyramid-audit`); `OBLIVIO_PYRAMID_FIRST` begins at another seed.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "a test that is asked for more, and says what it did"
+)]
+
+mod client;
+mod glue;
+mod server;
+mod world;
+
+use client::Bug;
+use oblivio_audit::share::{Truth, audit, audit_exactly, compare, planted};
+use oblivio_audit::{Options, Report};
+use oblivio_testkit::linear;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use world::{Asks, Plan, Run, run};
+
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+/// Eight clients and about 200 asks each, under all faults.
+fn faulty(seed: u64) -> Plan {
+    Plan { seed, transactions: 110, faults: true, bug: None, asks: None, forgets: false }
+}
+
+fn digest(run: &Run) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    format!("{:?} {:?}", run.trace, run.history).hash(&mut hasher);
+    hasher.finish()
+}
+
+fn alarms(report: &Report) -> Vec<String> {
+    let odd = report.findings.iter().filter(|finding| !finding.passed);
+    odd.map(|finding| format!("{}: {}", finding.name, finding.explanation)).collect()
+}
+
+#[test]
+fn every_seed_is_linearizable_and_oblivious() {
+    let (first, seeds) = (number("OBLIVIO_PYRAMID_FIRST", 0), number("OBLIVIO_PYRAMID_SEEDS", 20));
+    let (mut asks, mut kills, mut refused) = (0, [0; 3], 0);
+    for seed in first..first + seeds {
+        let run = run(faulty(seed));
+        if let Err(blocks) = linear::judge(&run.history) {
+            panic!("seed {seed}: blocks {blocks:?} are not linearizable");
+        }
+        let report = audit_exactly(&run.trace, &Options::default());
+        assert!(alarms(&report).is_empty(), "seed {seed}: {:#?}", alarms(&report));
+        asks += run.trace.asks();
+        refused += run.refused;
+        kills.iter_mut().zip(run.kills).for_each(|(all, of_run)| *all += of_run);
+    }
+    let [scribes, servers, clients] = kills;
+    println!(
+        "{seeds} seeds, {asks} asks: {scribes} scribes, {servers} servers and {clients} clients \
+         killed, {refused} duties of old scribes refused; no violation"
+    );
+    assert!(scribes >= seeds && servers >= seeds && refused >= seeds / 2, "faults happen");
+}
+
+#[test]
+fn a_seed_replays_bit_for_bit() {
+    for seed in 0..3 {
+        assert_eq!(digest(&run(faulty(seed))), digest(&run(faulty(seed))), "seed {seed}");
+    }
+    assert_ne!(digest(&run(faulty(0))), digest(&run(faulty(1))), "the digest sees something");
+}
+
+#[test]
+fn planted_bugs_are_found() {
+    for bug in Bug::ALL {
+        let odd = |seed: &u64| {
+            let run = run(Plan { bug: Some(bug), ..faulty(*seed) });
+            linear::judge(&run.history).is_err()
+        };
+        let found = (0..4).filter(odd).count();
+        println!("{bug:?}: found in {found} of 4 seeds");
+        assert!(found > 0, "{bug:?}");
+    }
+}
+
+/// Leaks 10 and 14 on the engine itself: a scribe that takes over and begins anew shows other slots
+/// for batches that the server saw.
+#[test]
+fn a_takeover_that_begins_anew_is_found() {
+    let found = |seed: &u64| {
+        let run = run(Plan { forgets: true, ..faulty(*seed) });
+        let alarms = alarms(&audit_exactly(&run.trace, &Options::default()));
+        alarms.iter().any(|alarm| alarm.starts_with("S8"))
+    };
+    let found = (0..6).filter(found).count();
+    println!("found in {found} of 6 seeds");
+    assert!(found > 0, "in one of 6 seeds at least");
+}
+
+/// Long runs without faults and with them: no alarm of any check.
+#[test]
+fn honest_runs_raise_no_alarm() {
+    for seed in 0..number("OBLIVIO_PYRAMID_RUNS", 1) {
+        let faults = seed % 2 == 1;
+        let plan = Plan {
+            seed: 1000 + seed,
+            transactions: 800,
+            faults,
+            bug: None,
+            asks: None,
+            forgets: false,
+        };
+        let run = run(plan);
+        let report = audit(&run.trace, &Truth::new(), &Options::default());
+        assert!(alarms(&report).is_empty(), "seed {seed}: {:#?}\n{report}", alarms(&report));
+        assert!(report.passed(), "{report}");
+        let least = report.findings.iter().map(|it| it.p_value).fold(1.0, f64::min);
+        println!("run {seed}, faults {faults}: {} asks, least p {least:.3}", run.trace.asks());
+    }
+}
+
+/// S3 and S6: whether clients meet on a block, and whether blocks exist, shows in no record and in
+/// no time.
+#[test]
+fn what_is_asked_does_not_show() {
+    for seed in 0..number("OBLIVIO_PYRAMID_RUNS", 1) {
+        let of = |asks| {
+            let plan = Plan {
+                seed,
+                transactions: 150,
+                faults: false,
+                bug: None,
+                asks: Some(asks),
+                forgets: false,
+            };
+            run(plan).trace
+        };
+        let one = of(Asks::OneBlock);
+        for asks in [Asks::Spread, Asks::Absent] {
+            let report = compare(&one, &of(asks), &Options::default());
+            assert!(alarms(&report).is_empty(), "{asks:?}: {:#?}", alarms(&report));
+            let equal = report.findings.iter().find(|finding| finding.name.starts_with("S3"));
+            assert!(equal.is_some_and(|finding| finding.judged), "{report}");
+        }
+    }
+}
+
+/// The judge's own cases, for many seeds.
+#[test]
+#[ignore = "long: `just pyramid-audit`"]
+fn the_judge_finds_each_planted_leak_and_accuses_nobody() {
+    for seed in 0..number("OBLIVIO_PYRAMID_RUNS", 2) {
+        let leaks = planted::planted_leaks(seed, &Options::default());
+        let found = leaks.iter().filter(|outcome| outcome.right()).count();
+        let honest = planted::honest_cases(seed, &Options::default());
+        let accused: Vec<_> = honest.iter().filter(|outcome| !outcome.right()).collect();
+        println!(
+            "seed {seed}: {found} of {} leaks found, {} of {} honest cases accused",
+            leaks.len(),
+            accused.len(),
+            honest.len()
+        );
+        assert_eq!((found, accused.len()), (leaks.len(), 0));
+    }
+}
