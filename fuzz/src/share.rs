@@ -1,20 +1,56 @@
-//! The line between a server of shared volumes and its clients.
+//! Records of a shared volume, as they are under their seals.
 
 use crate::input::Input;
-use oblivio_share::fuzzing;
+use oblivio_engine::pyramid::share::fuzzing;
+use std::sync::OnceLock;
 
-/// Frames as they come, or with right lengths around any heads and bodies.
-pub fn share_frame(data: &[u8]) {
+/// A client's ask: refused, or the same when it is written and read again.
+pub fn share_ask(data: &[u8]) {
+    let Some((ask, head)) = fuzzing::ask(data) else { return };
+    // It may be of a volume with larger blocks.
+    if let Ok(bytes) = fuzzing::ask_bytes(&ask, head) {
+        assert_eq!(fuzzing::ask(&bytes), Some((ask, head)));
+    }
+}
+
+/// An answer: refused, or the same when it is written and read again.
+pub fn share_answer(data: &[u8]) {
+    let Some((answer, head)) = fuzzing::answer(data) else { return };
+    let bytes = fuzzing::answer_bytes(&answer, head);
+    if bytes.len() >= data.len() {
+        let again = fuzzing::answer(&bytes).expect("it was written");
+        assert_eq!((again.0.done, again.0.refusal, again.1), (answer.done, answer.refusal, head));
+    }
+}
+
+/// An event of the history: refused, or the same when it is written and read again.
+pub fn share_record(data: &[u8]) {
+    let Some((event, asks)) = fuzzing::record(data) else { return };
+    let bytes = fuzzing::record_bytes(&event, &asks).expect("it was read");
+    assert_eq!(bytes.len(), data.len(), "its length says nothing else");
+    assert_eq!(fuzzing::record(&bytes), Some((event, asks)));
+}
+
+/// States of scribes, shared by the whole process.
+pub fn states() -> &'static [Vec<u8>; 2] {
+    static STATES: OnceLock<[Vec<u8>; 2]> = OnceLock::new();
+    STATES.get_or_init(|| [5, 90].map(|asks| fuzzing::state(asks).expect("an honest server")))
+}
+
+/// A state of a scribe that was changed: refused, or the same when it is written and read again.
+pub fn share_state(data: &[u8]) {
     let mut input = Input(data);
-    if input.byte() == 0 {
-        return fuzzing::frames(input.0);
+    let mut state = states()[usize::from(input.byte() % 2)].clone();
+    // Where the patches count from.
+    let skip = usize::from(input.u16()) % state.len();
+    let mut tail = state.split_off(skip);
+    let changed = input.patch(&mut tail);
+    state.append(&mut tail);
+    match fuzzing::restore(&state) {
+        Ok(again) => {
+            assert!(changed || again == state, "it is written as it was read");
+            assert_eq!(fuzzing::restore(&again).expect("it was written"), again);
+        }
+        Err(error) => assert!(changed, "a sound state is refused: {error}"),
     }
-    let mut bytes = Vec::new();
-    while input.more() {
-        let (kind, head, body) = (input.byte(), input.byte(), input.byte());
-        let head = input.take(usize::from(head)).to_vec();
-        let body = input.take(usize::from(body)).to_vec();
-        bytes.extend(fuzzing::frame_of(kind, &head, &body));
-    }
-    fuzzing::frames(&bytes);
 }

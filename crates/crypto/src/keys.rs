@@ -68,6 +68,11 @@ impl MasterKey {
         SealRoot::new(self.derive(labels::TABLE_ROOT, volume))
     }
 
+    /// Root of the keys that seal the records of a shared volume.
+    pub fn record_root(&self, volume: VolumeId) -> SealRoot {
+        SealRoot::new(self.derive(labels::RECORD_ROOT, volume))
+    }
+
     /// The PRF that draws block labels.
     pub fn label_prf(&self, volume: VolumeId) -> Prf {
         Prf::new(self.derive(labels::LABEL_PRF, volume))

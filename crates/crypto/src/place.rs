@@ -35,6 +35,8 @@ pub enum Kind {
     Answer = 12,
     /// A record of a shared volume's history.
     History = 13,
+    /// A part of a scribe's state.
+    Checkpoint = 14,
     /// An entry of the query log of the `paper` construction.
     PaperQuery = 32,
     /// An entry of its result log.

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
 const BYTES: usize = 64;
-const SLOT: u64 = 64 + 48;
+const SLOT: u64 = 64 + 56;
 
 /// One event at the store.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 //! A pyramid that is cut off before any write of its history or its tables, and goes on from there.
 
 use oblivio_engine::pyramid::{
-    Event, PyramidConfig, PyramidKeys, PyramidOram, Settle, WITHIN_TABLE,
+    Event, Left, MergeJob, PyramidConfig, PyramidKeys, PyramidOram, RoundJob, Settle, WITHIN_TABLE,
 };
 use oblivio_engine::{
-    Action, BlockAnswer, BlockId, BlockOp, Carrier, EngineError, Extent, Job, Read, Write, advance,
+    Action, BlockAnswer, BlockId, BlockOp, Carrier, EngineError, Extent, Read, Write, advance,
 };
 use oblivio_testkit::SplitMix64;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -33,9 +33,9 @@ struct Disk {
     events: Vec<Event>,
     /// Writes until the next crash.
     left: u64,
-    /// Slots read of each table that lives, and the last list of reads.
+    /// Slots read of each table that lives, and the lists of reads so far.
     read: BTreeMap<u64, BTreeSet<u64>>,
-    last: Vec<Extent>,
+    lists: BTreeSet<Vec<Extent>>,
     repeats: u64,
 }
 
@@ -62,17 +62,17 @@ impl Carrier for Disk {
 
     fn read(&mut self, mut read: Read<'_>) -> Result<(), Stop> {
         // A read is repeated as a whole or not at all.
-        let again = !read.extents.is_empty() && read.extents == self.last;
+        let again = !read.extents.is_empty() && self.lists.contains(read.extents);
         self.repeats += u64::from(again);
         for (extent, part) in read.parts() {
             let (home, at) = place(extent.offset);
             let fresh = self.read.entry(home).or_default().insert(extent.offset);
             assert!(fresh || again, "a slot is read again, and not with its whole round");
-            part.copy_from_slice(&self.tables[&home][at..at + part.len()]);
+            // Only a state that somebody changed names another table.
+            let table = self.tables.get(&home).and_then(|table| table.get(at..at + part.len()));
+            part.copy_from_slice(table.ok_or(Stop::Crash)?);
         }
-        if !read.extents.is_empty() {
-            self.last = read.extents.to_vec();
-        }
+        self.lists.insert(read.extents.to_vec());
         Ok(())
     }
 
@@ -99,54 +99,123 @@ fn empty(session: u64) -> PyramidOram {
     PyramidOram::new(config(), PyramidKeys::from_seed(1).with_entropy(session)).expect("sound")
 }
 
-fn run<J: Job<Engine = PyramidOram>>(
-    job: &mut J,
-    engine: &mut PyramidOram,
-    disk: &mut Disk,
-) -> Result<(), Stop> {
-    while advance(job, &mut *engine, disk)? {}
-    Ok(())
+/// A session with its jobs under way: rounds in their order, each with its operations, and merges.
+struct Session {
+    engine: PyramidOram,
+    rounds: VecDeque<(RoundJob, Vec<BlockOp>)>,
+    merges: Vec<MergeJob>,
+    model: Model,
 }
 
-/// The order of things that a volume must keep.
-fn access(
-    engine: &mut PyramidOram,
-    disk: &mut Disk,
-    ops: Vec<BlockOp>,
-    mut settled: impl FnMut(usize),
-) -> Result<Vec<BlockAnswer>, Stop> {
-    let (mut ops, mut answers) = (VecDeque::from(ops), Vec::new());
-    loop {
-        while let Some(mut merge) = engine.begin_merge()? {
-            run(&mut merge, engine, disk)?;
-            disk.log(Event::Merged(merge.merged().expect("it is done").clone()))?;
+impl Session {
+    fn new(engine: PyramidOram, model: Model) -> Self {
+        Self { engine, rounds: VecDeque::new(), merges: Vec::new(), model }
+    }
+
+    /// A new session on what the last one left.
+    fn recover(disk: &Disk, session: u64, model: Model) -> Result<Self, Stop> {
+        let mut engine = empty(session);
+        if let Some(state) = &disk.checkpoint {
+            engine.restore(state)?;
         }
-        if ops.is_empty() {
-            return Ok(answers);
+        for event in disk.events.clone() {
+            engine.replay(event)?;
         }
-        let mut round = engine.begin_round(&mut ops)?;
-        disk.log(Event::Intent(round.intent()))?;
-        run(&mut round, engine, disk)?;
-        disk.log(Event::Settle(round.settle(engine).expect("it is done")))?;
-        answers.append(&mut round.into_answers());
-        settled(answers.len());
+        Ok(Self::new(engine, model))
+    }
+
+    /// Begins one more job, or takes a step of one, by the next random number. The order of events
+    /// is that of what the engine did.
+    fn pump(
+        &mut self,
+        rng: &mut SplitMix64,
+        disk: &mut Disk,
+        ops: &mut VecDeque<BlockOp>,
+    ) -> Result<(), Stop> {
+        if let Some(round) = self.engine.resume()? {
+            self.rounds.push_back((round, Vec::new()));
+            return Ok(());
+        }
+        match rng.below(6) {
+            0 => self.begin(disk, ops)?,
+            1 => self.merges.extend(self.engine.begin_merge()?),
+            2 | 3 => self.step_merge(rng, disk)?,
+            _ => self.step_round(rng, disk)?,
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, disk: &mut Disk, ops: &mut VecDeque<BlockOp>) -> Result<(), Stop> {
+        let all: Vec<_> = ops.iter().cloned().collect();
+        if let Some(round) = self.engine.begin_round(ops)? {
+            disk.log(Event::Intent(round.intent().clone()))?;
+            let mine = all[..all.len() - ops.len()].to_vec();
+            self.rounds.push_back((round, mine));
+        }
+        Ok(())
+    }
+
+    fn step_merge(&mut self, rng: &mut SplitMix64, disk: &mut Disk) -> Result<(), Stop> {
+        let Some(at) = pick(rng, self.merges.len()) else { return Ok(()) };
+        if !self.merges[at].is_ready(&self.engine) {
+            return Ok(());
+        }
+        if !advance(&mut self.merges[at], &mut self.engine, disk)? {
+            let merged = self.merges.remove(at);
+            disk.log(Event::Merged(merged.merged().expect("it is done").clone()))?;
+        }
+        Ok(())
+    }
+
+    fn step_round(&mut self, rng: &mut SplitMix64, disk: &mut Disk) -> Result<(), Stop> {
+        let Some(at) = pick(rng, self.rounds.len()) else { return Ok(()) };
+        if !self.rounds[at].0.is_ready(&self.engine) {
+            return Ok(());
+        }
+        if !advance(&mut self.rounds[at].0, &mut self.engine, disk)? {
+            assert_eq!(at, 0, "they are served in order");
+            let (mut round, ops) = self.rounds.pop_front().expect("it is there");
+            disk.log(Event::Settle(round.settle().expect("it is done")))?;
+            // What is settled is there, acknowledged or not.
+            let expected: Vec<_> = ops.iter().map(|op| serve(&mut self.model, op)).collect();
+            assert_eq!(round.into_answers(), expected);
+        }
+        Ok(())
+    }
+
+    /// Serves operations. Merges may stay open.
+    fn access(
+        &mut self,
+        rng: &mut SplitMix64,
+        disk: &mut Disk,
+        ops: Vec<BlockOp>,
+    ) -> Result<(), Stop> {
+        let mut ops = VecDeque::from(ops);
+        // Its rounds of an earlier session too.
+        let mut settled = 0;
+        while !ops.is_empty() || !self.rounds.is_empty() || settled < 4 {
+            self.pump(rng, disk, &mut ops)?;
+            settled += u64::from(self.rounds.is_empty());
+        }
+        Ok(())
     }
 }
 
-/// A new session on what the last one left.
-fn recover(disk: &mut Disk, session: u64) -> Result<PyramidOram, Stop> {
-    let mut engine = empty(session);
-    if let Some(state) = &disk.checkpoint {
-        engine.restore(state)?;
+impl Session {
+    /// Ends all merges.
+    fn finish(&mut self, disk: &mut Disk) -> Result<(), Stop> {
+        loop {
+            self.merges.extend(self.engine.begin_merge()?);
+            if self.merges.is_empty() {
+                return Ok(());
+            }
+            self.step_merge(&mut SplitMix64::new(0), disk)?;
+        }
     }
-    for event in disk.events.clone() {
-        engine.replay(event)?;
-    }
-    if let Some(mut round) = engine.resume()? {
-        run(&mut round, &mut engine, disk)?;
-        disk.log(Event::Settle(round.settle(&engine).expect("it is done")))?;
-    }
-    Ok(engine)
+}
+
+fn pick(rng: &mut SplitMix64, count: usize) -> Option<usize> {
+    (count > 0).then(|| rng.below(count as u64) as usize)
 }
 
 type Model = BTreeMap<u64, Vec<u8>>;
@@ -179,44 +248,38 @@ fn campaign(seed: u64, each: Option<u64>, batches: u64) -> u64 {
     let mut sessions = 0;
     let mut left = batches;
     while left > 0 {
-        let mut open = match engine.take() {
-            Some(engine) => engine,
-            None => {
-                sessions += 1;
-                disk.left = each.unwrap_or_else(|| rng.below(60));
-                match recover(&mut disk, sessions) {
-                    Ok(engine) => engine,
-                    Err(Stop::Crash) => continue,
-                    Err(Stop::Engine(error)) => panic!("seed {seed}: {error}"),
-                }
-            }
-        };
+        let mut open = engine.take().unwrap_or_else(|| {
+            sessions += 1;
+            disk.left = each.unwrap_or_else(|| rng.below(60));
+            let session = Session::recover(&disk, sessions, std::mem::take(&mut model));
+            session.unwrap_or_else(|error| panic!("seed {seed}: {error:?}"))
+        });
         left -= 1;
-        let ops: Vec<_> = (0..rng.below(24)).map(|_| any_op(&mut rng)).collect();
-        let mut done = 0;
-        let answers = access(&mut open, &mut disk, ops.clone(), |settled| done = settled);
-        // What is settled is there, acknowledged or not.
-        let expected: Vec<_> = ops[..done].iter().map(|op| serve(&mut model, op)).collect();
-        match answers {
-            Ok(answers) => assert_eq!(answers, expected, "seed {seed}"),
-            Err(Stop::Crash) => continue,
+        let ops: Vec<_> = (0..rng.below(40)).map(|_| any_op(&mut rng)).collect();
+        match open.access(&mut rng, &mut disk, ops) {
+            Ok(()) => {}
+            Err(Stop::Crash) => {
+                model = open.model;
+                continue;
+            }
             Err(Stop::Engine(error)) => panic!("seed {seed}: {error}"),
         }
-        assert_eq!(open.live_blocks(), model.len() as u64, "seed {seed}");
+        assert_eq!(open.engine.live_blocks(), open.model.len() as u64, "seed {seed}");
         if rng.below(6) == 0 {
             let mut state = Vec::new();
-            open.checkpoint(&mut state).expect("between batches nothing is due");
+            open.engine.checkpoint(&mut state).expect("between batches no round is under way");
             (disk.checkpoint, disk.events) = (Some(state), Vec::new());
         }
         engine = Some(open);
     }
+    if let Some(open) = engine {
+        model = open.model;
+    }
     disk.left = u64::MAX;
-    let mut last = recover(&mut disk, 0).expect("no crash");
+    let mut last = Session::recover(&disk, 0, model).expect("it follows");
     let everything =
         (0..BLOCKS).map(|id| BlockOp { id: BlockId(id), action: Action::Read }).collect();
-    let answers = access(&mut last, &mut disk, everything, |_| {}).expect("no crash");
-    let expected: Vec<_> = (0..BLOCKS).map(|id| model.get(&id).cloned()).collect();
-    assert_eq!(answers, expected, "seed {seed}");
+    last.access(&mut rng, &mut disk, everything).expect("no crash");
     disk.repeats
 }
 
@@ -237,16 +300,19 @@ fn a_crash_before_every_write_of_a_run() {
 #[test]
 fn checkpoints_of_two_workloads_have_one_size() {
     let mut rng = SplitMix64::new(3);
-    let mut sessions =
-        [0, 1].map(|session| (empty(session), Disk { left: u64::MAX, ..Disk::default() }));
+    let session = |number| Session::new(empty(number), Model::new());
+    let mut sessions = [0, 1].map(|n| (session(n), Disk { left: u64::MAX, ..Disk::default() }));
     for _ in 0..60 {
         let reads = |n: u64| BlockOp { id: BlockId(n % 3), action: Action::Read };
         let batches = [(0..16).map(|_| any_op(&mut rng)).collect(), (0..16).map(reads).collect()];
         let mut sizes = BTreeSet::new();
-        for ((engine, disk), ops) in sessions.iter_mut().zip(batches) {
-            access(engine, disk, ops, |_| {}).expect("no crash");
+        let schedule = rng.next_u64();
+        for ((session, disk), ops) in sessions.iter_mut().zip(batches) {
+            // The same steps of merges.
+            session.access(&mut SplitMix64::new(schedule), disk, ops).expect("no crash");
+            session.finish(disk).expect("no crash");
             let mut state = Vec::new();
-            engine.checkpoint(&mut state).expect("nothing is due");
+            session.engine.checkpoint(&mut state).expect("no round is under way");
             sizes.insert(state.len());
         }
         assert_eq!(sizes.len(), 1, "{sizes:?}");
@@ -256,16 +322,16 @@ fn checkpoints_of_two_workloads_have_one_size() {
 #[test]
 fn a_cut_checkpoint_is_refused_and_a_changed_one_does_no_harm() {
     let (mut rng, mut disk) = (SplitMix64::new(3), Disk { left: u64::MAX, ..Disk::default() });
-    let (mut engine, mut state) = (empty(1), Vec::new());
+    let (mut session, mut state) = (Session::new(empty(1), Model::new()), Vec::new());
     for _ in 0..60 {
         let ops = (0..16).map(|_| any_op(&mut rng)).collect();
-        access(&mut engine, &mut disk, ops, |_| {}).expect("no crash");
+        session.access(&mut rng, &mut disk, ops).expect("no crash");
     }
-    engine.checkpoint(&mut state).expect("nothing is due");
-    for cut in 0..state.len() {
+    session.engine.checkpoint(&mut state).expect("no round is under way");
+    for cut in (0..state.len()).step_by(13) {
         assert!(empty(1).restore(&state[..cut]).is_err(), "cut at {cut}");
     }
-    for at in 0..state.len() {
+    for at in (0..state.len()).step_by(17) {
         let mut changed = state.clone();
         changed[at] ^= 1 << rng.below(8);
         // A state is sealed, so nobody else can change it. It must not panic all the same.
@@ -273,9 +339,9 @@ fn a_cut_checkpoint_is_refused_and_a_changed_one_does_no_harm() {
         if other.restore(&changed).is_ok() {
             let ops = (0..4).map(|_| any_op(&mut rng)).collect();
             let mut copy = Disk { left: u64::MAX, tables: disk.tables.clone(), ..Disk::default() };
-            let _ = access(&mut other, &mut copy, ops, |_| {});
+            let _ = other.access(&mut copy, ops);
         }
     }
     let mut other = empty(1);
-    assert!(other.replay(Event::Settle(Settle(vec![None]))).is_err(), "nothing was shown");
+    assert!(other.replay(Event::Settle(Settle(vec![Left::Absent]))).is_err(), "nothing was shown");
 }

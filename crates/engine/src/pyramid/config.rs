@@ -4,8 +4,10 @@ use super::ids::Height;
 use crate::{EngineError, Result};
 use oblivio_crypto::SLOT_OVERHEAD;
 
-/// Bytes of a slot before its block: name 16, label 8, stamp 8.
-pub(super) const SLOT_HEAD: usize = 32;
+/// Bytes of a slot before its block: name 24, label 8, stamp 8.
+pub(super) const SLOT_HEAD: usize = 40;
+/// The most turns whose merges may be open.
+const MOST_OPEN: u32 = 16;
 /// The fewest asks between two turns of one partition, times partitions: below, the bounds of stash
 /// and tables do not hold.
 const LEAST_TURN: u32 = 4;
@@ -114,10 +116,32 @@ impl PyramidConfig {
         expected + deviations(4, expected)
     }
 
+    /// The turns whose merges may be open (K). No ask is shown while an older one is.
+    pub fn open_turns(&self) -> u32 {
+        (self.partitions() / 4).clamp(1, MOST_OPEN)
+    }
+
+    /// The asks that may come between the place of a merge and its switch.
+    pub fn open_asks(&self) -> u64 {
+        u64::from(self.open_turns()) * u64::from(self.turn_asks())
+    }
+
+    /// The reads of a table that are expected while its merge is open (m).
+    fn reads_beside(&self) -> u32 {
+        let of_one = self.open_asks().div_ceil(u64::from(self.partitions())) as u32;
+        of_one.max(self.turn_asks() / 4)
+    }
+
     /// The reads that a table has slots for (D).
     pub fn most_reads(&self, height: Height) -> u32 {
-        let expected = self.expected_reads(height) + self.turn_asks() / 4;
+        let expected = self.expected_reads(height) + self.reads_beside();
         expected + deviations(6, expected)
+    }
+
+    /// Removals of whole owners that may be open.
+    pub fn most_forgets(&self) -> u64 {
+        // A base cycle has n/2 asks, and such a removal comes with two others.
+        self.blocks() / 4
     }
 
     /// The slots of a table: places for blocks, and for each read.
@@ -178,6 +202,31 @@ mod tests {
                         // A transaction fits into a table that is not merged early.
                         assert!(config.most_reads(height) >= config.early_reads(height) + 8);
                     }
+                }
+            }
+        }
+    }
+
+    /// A table has slots for the reads up to an early merge, and for those beside it: those of K
+    /// turns, with six standard deviations. So a round seldom has to wait.
+    #[test]
+    fn a_table_lasts_until_its_merge_is_switched() {
+        for log in [6, 8, 12, 16, 20, 24] {
+            for log_stash in [4, 6, 10, 14] {
+                let config = PyramidConfig::new(64, 1 << log, 64 << log_stash);
+                let partitions = u64::from(config.partitions());
+                let beside = config.open_asks().div_ceil(partitions);
+                assert!(u64::from(config.reads_beside()) >= beside);
+                assert!(
+                    config.open_asks() * 4 <= u64::from(config.turn_asks()) * partitions.max(4)
+                );
+                for height in (0..config.levels()).map(Height::Level).chain([Height::Base]) {
+                    let most = config.most_reads(height);
+                    let expected = config.expected_reads(height) + beside as u32;
+                    assert!(most >= expected + deviations(6, expected));
+                    // After an early merge was begun, two deviations above what is expected.
+                    let left = u64::from(most - config.early_reads(height));
+                    assert!(left >= beside, "{left} of {beside}");
                 }
             }
         }

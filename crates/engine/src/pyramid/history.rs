@@ -1,14 +1,18 @@
 //! What a later session must know, to go on where this one was cut off.
 //!
-//! Everything that a pyramid shows follows from its keys and from these events, in their order. An
-//! [`Intent`] must be durable before its slots are read, a [`Settle`] before its asks are answered,
-//! a [`Merged`] after its table is stored and before the tables that it replaces are gone. A round
-//! that was cut off between the first two is read again, slot for slot ([`PyramidOram::resume`]):
-//! its labels were shown, so its blocks must move on. Its writes were not acknowledged and are
-//! dropped. A merge that was cut off begins again with the same slots.
+//! Everything that a pyramid shows follows from its keys and from these events, in their order:
+//! that in which rounds were begun, rounds were served and merges were done. An [`Intent`] must be
+//! durable before its slots are read, a [`Settle`] before its asks are answered, a [`Merged`] after
+//! its table is stored and before the tables that it replaces are gone; and all of them before the
+//! table of a later merge is stored, which may lie where one of those was. Rounds that were cut off
+//! between the first two are read again, slot for slot ([`PyramidOram::resume`]): their labels were
+//! shown, so their blocks must move on. Their writes were not acknowledged and are dropped. A merge
+//! that was cut off begins again with the same slots.
 
-use super::ids::Name;
-use super::oram::{PyramidOram, Seed, Shown, Unsettled};
+use super::ids::{Home, Name};
+use super::operation::Effect;
+use super::oram::PyramidOram;
+use super::shown::{Round, Seed, Shown};
 use crate::{EngineError, Result};
 use oblivio_crypto::Attempt;
 
@@ -17,22 +21,43 @@ use oblivio_crypto::Attempt;
 pub struct Intent {
     /// The seed of its draws.
     pub seed: Seed,
-    /// Each ask's block, and whether it creates it.
-    pub asks: Vec<(Name, bool)>,
+    /// Each ask's block, and what it may do to its existence.
+    pub asks: Vec<(Name, Effect)>,
 }
 
-/// What the asks of a round left: each one's block, or none if it does not exist.
+/// What an ask left of its block.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settle(pub Vec<Option<Vec<u8>>>);
+pub enum Left {
+    /// It does not exist.
+    Absent,
+    /// Its content.
+    Block(Vec<u8>),
+    /// It does not exist, and all later blocks of its owner that were there do not either.
+    Forgot,
+}
 
-/// A merge, once its table is stored.
+/// What the asks of a round left, one by one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settle(pub Vec<Left>);
+
+/// A merge, once its table is stored. How many blocks each list has follows from public numbers,
+/// but for `left`: pad it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Merged {
+    /// The place of its table.
+    pub home: Home,
     /// The number of its table's keys.
     pub attempt: Attempt,
-    /// The content of blocks that went back to the stash.
+    /// The content of blocks that went back to the stash: at most [`MOST_LEFT`].
     pub left: Vec<Vec<u8>>,
+    /// For each ask of a round under way that showed its partition since its place: the content of
+    /// the block, if it is from a table that is gone now.
+    pub asked: Vec<Option<Vec<u8>>>,
 }
+
+/// The most blocks that a merge sends back to the stash. More than one is beyond ten standard
+/// deviations.
+pub const MOST_LEFT: usize = 16;
 
 /// One event.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,7 +70,7 @@ pub enum Event {
     Merged(Merged),
 }
 
-impl Unsettled {
+impl Round {
     /// Its intent.
     pub fn intent(&self) -> Intent {
         Intent { seed: self.seed, asks: self.asks.clone() }
@@ -54,14 +79,19 @@ impl Unsettled {
 
 impl PyramidOram {
     /// Shows the asks of a round, in groups of these sizes. It ends when a group might read a table
-    /// more often than it has slots for.
+    /// more often than it has slots for. Then it opens the merges that are due. None if not even
+    /// the first group can be shown now.
     pub(super) fn show_round(
         &mut self,
-        mut asks: Vec<(Name, bool)>,
+        mut asks: Vec<(Name, Effect)>,
         groups: &[usize],
-    ) -> Unsettled {
-        let seed = self.draw_seed();
+    ) -> Option<&Round> {
         self.begin_reads();
+        let fits = |size: &usize| self.has_room(*size);
+        if self.asks_allowed() == 0 || !groups.first().is_some_and(fits) {
+            return None;
+        }
+        let seed = self.draw_seed();
         let mut shown = Vec::with_capacity(asks.len());
         for &size in groups {
             let (first, end) = (shown.len(), asks.len().min(shown.len() + size));
@@ -71,67 +101,79 @@ impl PyramidOram {
             self.show_all(&asks[first..end], seed, &mut shown);
         }
         asks.truncate(shown.len());
-        Unsettled { seed, asks, shown }
+        self.push_round(seed, asks, shown);
+        self.rounds.iter().last()
     }
 
-    fn show_all(&mut self, asks: &[(Name, bool)], seed: Seed, shown: &mut Vec<Shown>) {
-        for &(name, creates) in asks {
-            let Some(one) = self.show(name, creates, seed, shown.len() as u64) else { break };
+    fn show_all(&mut self, asks: &[(Name, Effect)], seed: Seed, shown: &mut Vec<Shown>) {
+        for &(name, effect) in asks {
+            let Some(one) = self.show(name, effect, seed, shown.len() as u64) else { break };
             shown.push(one);
         }
     }
 
-    /// What a round left, once it is served.
-    pub(super) fn settled(&self, asks: &[(Name, bool)]) -> Settle {
-        Settle(asks.iter().map(|(name, _)| self.stash.content(*name).cloned()).collect())
+    fn push_round(&mut self, seed: Seed, asks: Vec<(Name, Effect)>, shown: Vec<Shown>) {
+        self.rounds.push(Round { number: self.rounds.next(), seed, asks, shown });
+        self.open_due();
     }
 
     /// Repeats an event of an earlier session, without reading anything.
     ///
     /// # Errors
-    /// `State` for an event that cannot follow the ones before it.
+    /// `State` for an event that cannot follow the ones before it; then the engine is closed.
     pub fn replay(&mut self, event: Event) -> Result<()> {
-        self.expect_idle()?;
+        self.expect_open()?;
+        let done = self.repeat(event);
+        self.rounds.set_waiting();
+        self.close_on_error(done)
+    }
+
+    fn repeat(&mut self, event: Event) -> Result<()> {
         match event {
-            Event::Intent(Intent { seed, asks }) if self.unsettled.is_none() => {
-                self.begin_reads();
+            Event::Intent(Intent { seed, asks }) => {
                 let mut shown = Vec::new();
-                self.show_all(&asks, seed, &mut shown);
+                self.begin_reads();
+                if self.asks_allowed() > 0 {
+                    self.show_all(&asks, seed, &mut shown);
+                }
                 if shown.len() != asks.len() {
                     return Err(EngineError::State("a round has too many asks"));
                 }
-                self.unsettled = Some(Unsettled { seed, asks, shown });
+                self.push_round(seed, asks, shown);
                 Ok(())
             }
-            Event::Settle(Settle(contents)) => {
-                let unsettled = self.unsettled.take();
-                let Some(Unsettled { asks, .. }) =
-                    unsettled.filter(|unsettled| unsettled.asks.len() == contents.len())
-                else {
-                    return Err(EngineError::State("no such round was shown"));
-                };
-                for ((name, _), content) in asks.into_iter().zip(contents) {
-                    self.set_content(name, content)?;
+            Event::Settle(Settle(left)) => {
+                let round = self.rounds.first().filter(|round| round.asks.len() == left.len());
+                let round = round.ok_or(EngineError::State("no such round was shown"))?;
+                let asks: Vec<_> = round
+                    .asks
+                    .iter()
+                    .zip(&round.shown)
+                    .map(|((name, _), shown)| (*name, shown.stamp))
+                    .collect();
+                for ((name, stamp), left) in asks.into_iter().zip(left) {
+                    self.set_left(name, stamp, left)?;
                 }
-                Ok(())
+                self.end_round().map(drop)
             }
-            Event::Merged(merged) if self.unsettled.is_none() => self.repeat_merge(merged),
-            _ => Err(EngineError::State("a round was not settled")),
+            Event::Merged(merged) => self.repeat_merge(merged),
         }
     }
 
-    fn set_content(&mut self, name: Name, content: Option<Vec<u8>>) -> Result<()> {
-        let Some(entry) = self.index.get(&name) else {
-            let absent = content.is_none();
-            return if absent { Ok(()) } else { Err(EngineError::State("an unknown block")) };
-        };
-        debug_assert_eq!(entry.at, None, "it was asked for");
-        match content {
-            Some(content) if content.len() != self.config.block_bytes => {
+    fn set_left(&mut self, name: Name, stamp: super::ids::Stamp, left: Left) -> Result<()> {
+        match left {
+            Left::Block(content) if content.len() != self.config.block_bytes => {
                 return Err(EngineError::State("a block has another length"));
             }
-            Some(content) => self.stash.put(name, content),
-            None => drop(self.stash.drop_content(name)),
+            Left::Block(_) if !self.index.contains_key(&name) => {
+                return Err(EngineError::State("an unknown block"));
+            }
+            Left::Block(content) => self.stash.put(name, content),
+            Left::Absent => self.stash.remove(name),
+            Left::Forgot => {
+                self.stash.remove(name);
+                self.forgets.add(name, stamp);
+            }
         }
         Ok(())
     }
@@ -141,7 +183,7 @@ impl PyramidOram {
 mod tests {
     use super::*;
     use crate::pyramid::config::PyramidConfig;
-    use crate::pyramid::ids::{Height, Home};
+    use crate::pyramid::ids::Height;
     use crate::pyramid::oram::PyramidKeys;
     use crate::pyramid::table::Table;
     use oblivio_crypto::TableKeys;
@@ -152,24 +194,34 @@ mod tests {
             PyramidConfig { block_bytes: 64, log_blocks: 6, log_stash: 4, log_partitions: 0 };
         let mut oram = PyramidOram::new(config, PyramidKeys::from_seed(1)).expect("sound");
         let height = Height::Level(0);
-        let keys = TableKeys::new(&oram.root, oram.volume, Attempt([0; 16]));
+        let keys = TableKeys::new(&oram.keys.root, oram.keys.volume, Attempt([0; 16]));
         let order = keys.order(config.slots(height));
-        let mut table = Table::new(Home(0), height, keys, &order, &[]);
-        table.reads = config.most_reads(height) - reads;
+        let mut table = Table::new(oram.homes.take(), height, keys, &order, 0);
+        assert!(table.read_before(config.most_reads(height) - reads, |_| false));
         oram.tables[0].push(table);
         oram
     }
 
+    fn asks(count: u64) -> Vec<(Name, Effect)> {
+        (0..count).map(|index| (Name { owner: [1; 16], index }, Effect::Keeps)).collect()
+    }
+
+    fn base_is_open(oram: &PyramidOram) -> bool {
+        oram.merges.iter().any(|merge| merge.height == Height::Base)
+    }
+
     #[test]
     fn a_round_ends_before_a_table_runs_out_of_slots_and_the_partition_is_merged() {
-        let ask = |n: u8| (Name([n; 16]), false);
-        let asks: Vec<_> = (0..8).map(ask).collect();
         let mut oram = with_room(3);
-        assert_eq!(oram.show_round(asks.clone(), &[1; 8]).shown.len(), 3);
-        assert_eq!(oram.due().map(|merge| merge.height), Some(Height::Base));
+        assert_eq!(oram.show_round(asks(8), &[1; 8]).expect("some").shown.len(), 3);
+        assert!(base_is_open(&oram));
+        // No table of a partition that waits for its merge is read too often.
+        assert!(oram.show_round(asks(1), &[1]).is_none());
         // A transaction is not parted.
         let mut oram = with_room(12);
-        assert_eq!(oram.show_round([&asks[..], &asks[..]].concat(), &[8, 8]).shown.len(), 8);
-        assert_eq!(oram.due().map(|merge| merge.height), Some(Height::Base));
+        assert_eq!(oram.show_round(asks(16), &[8, 8]).expect("some").shown.len(), 8);
+        assert!(base_is_open(&oram));
+        assert!(oram.show_round(asks(8), &[8]).is_none(), "eight do not fit any more");
+        assert_eq!(oram.show_round(asks(4), &[4]).expect("four do").shown.len(), 4);
     }
 }

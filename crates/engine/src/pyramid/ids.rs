@@ -2,7 +2,12 @@
 
 /// The name of a block. The store never sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Name(pub [u8; 16]);
+pub struct Name {
+    /// What it belongs to, a file perhaps. All blocks of an owner can be forgotten at once.
+    pub owner: [u8; 16],
+    /// Its number there.
+    pub index: u64,
+}
 
 /// The running number of an ask, in the order of all batches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -40,8 +45,6 @@ pub enum Height {
 
 impl From<crate::BlockId> for Name {
     fn from(id: crate::BlockId) -> Self {
-        let mut name = [0; 16];
-        name[..8].copy_from_slice(&id.0.to_le_bytes());
-        Self(name)
+        Self { owner: [0; 16], index: id.0 }
     }
 }

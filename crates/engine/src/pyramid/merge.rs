@@ -1,144 +1,119 @@
 //! A merge: a partition's tables down to some height, and blocks of the stash, become one table.
 
 use super::history::Merged;
-use super::ids::{Height, Home, Name, Partition, Spot};
-use super::oram::{Entry, PyramidOram};
+use super::ids::{Height, Home, Name, Partition, Spot, Stamp};
+use super::open::{Blocks, Merge, Progress};
+use super::oram::{Entry, PyramidOram, Whereabouts};
 use super::schedule::Turn;
+use super::shown::Source;
 use super::slot::Held;
-use super::table::{MergeSet, Table};
-use crate::{EngineError, Result};
-use oblivio_crypto::{TableKeys, TableSealer};
-use std::collections::HashMap;
-
-/// A merge that was begun. The slots to read are fixed: a merge that is begun again from the same
-/// state reads the same ones. Otherwise two such sets would tell blocks from fillers.
-pub(super) struct Merge {
-    pub partition: Partition,
-    pub height: Height,
-    /// The tables that it replaces, and what to read of each.
-    sets: Vec<(Home, MergeSet)>,
-    /// The blocks of the new table, the oldest first.
-    names: Vec<Name>,
-    /// Blocks beyond its places. They wait in the stash: nothing that is shown changes.
-    left: Vec<Name>,
-    contents: HashMap<Name, Vec<u8>>,
-}
-
-impl Merge {
-    /// The slots to read.
-    pub fn spots(&self) -> impl Iterator<Item = Spot> {
-        let of_table = |(home, set): &(Home, MergeSet)| {
-            let home = *home;
-            set.iter().map(move |&(slot, _)| Spot { home, slot }).collect::<Vec<_>>()
-        };
-        self.sets.iter().flat_map(of_table)
-    }
-}
-
-/// A new table, to be stored.
-pub(super) struct Made {
-    merge: Merge,
-    table: Table,
-    /// Its slots, one after the other.
-    pub sealed: Vec<u8>,
-}
-
-impl Made {
-    /// Its place.
-    pub fn home(&self) -> Home {
-        self.table.home
-    }
-
-    /// The tables that it replaces.
-    pub fn replaced(&self) -> Vec<Home> {
-        self.merge.sets.iter().map(|(home, _)| *home).collect()
-    }
-
-    /// What a later session must know of it.
-    pub fn merged(&self) -> Merged {
-        let content = |name| self.merge.contents.get(name).cloned().unwrap_or_default();
-        let left = self.merge.left.iter().map(content).collect();
-        Merged { attempt: self.table.keys.attempt(), left }
-    }
-}
+use super::table::{Holds, MergeSet, Table};
+use crate::{EngineError, Label, Result};
+use oblivio_crypto::{SLOT_OVERHEAD, TableKeys, TableSealer};
+use std::collections::HashSet;
 
 impl PyramidOram {
-    /// The next merge that is due: that of a turn, or an early one.
-    pub(super) fn due(&mut self) -> Option<Merge> {
-        if self.turns < self.config.turns_due(self.asks) {
-            let turn = self.config.turn(self.turns);
-            self.turns += 1;
-            let taken = self.stash.take_oldest(turn.partition, self.config.taken() as usize);
-            return Some(self.begin(turn, taken));
+    /// Opens a merge, of a turn with the blocks that it took from the stash.
+    pub(super) fn open_merge(&mut self, turn: Turn, taken: Option<Vec<Name>>) {
+        let Turn { partition, height } = turn;
+        let of_turn = taken.is_some();
+        let mut names = taken.unwrap_or_default();
+        for name in &names {
+            self.set_whereabouts(*name, Whereabouts::Merge(None));
         }
-        while let Some(partition) = self.touched.pop() {
-            let tables = &self.tables[partition.0 as usize];
-            if tables.iter().any(|table| table.reads >= self.config.early_reads(table.height)) {
-                // It takes no blocks from the stash, and the schedule does not advance.
-                let turn = Turn { partition, height: Height::Base };
-                return Some(self.begin(turn, Vec::new()));
+        let sets = self.merge_sets(turn);
+        let mut coming = HashSet::new();
+        for (home, set) in &sets {
+            for &(slot, holds) in set {
+                let Holds::Block(name) = holds else { continue };
+                let home = *home;
+                self.set_whereabouts(name, Whereabouts::Merge(Some(Spot { home, slot })));
+                coming.insert(name);
+                names.push(name);
             }
         }
-        None
+        names.sort_unstable_by_key(|name| self.index.get(name).map(|entry| entry.stamp));
+        let left = names.split_off(names.len().min(self.config.capacity(height) as usize));
+        self.merges.push(Merge {
+            number: self.merges.next(),
+            partition,
+            height,
+            home: self.homes.take(),
+            place: self.asks,
+            rounds: self.rounds.next(),
+            sets,
+            blocks: Blocks { names, left, coming, of_turn },
+            progress: Progress::Open,
+        });
     }
 
-    fn begin(&mut self, turn: Turn, taken: Vec<(Name, Option<Vec<u8>>)>) -> Merge {
+    fn set_whereabouts(&mut self, name: Name, at: Whereabouts) {
+        if let Some(entry) = self.index.get_mut(&name) {
+            entry.at = at;
+        }
+    }
+
+    /// What a merge reads of each table that it replaces.
+    pub(super) fn merge_sets(&self, turn: Turn) -> Vec<(Home, MergeSet)> {
         let Turn { partition, height } = turn;
         let tables = self.tables[partition.0 as usize].iter();
         // A base replaces the old one too.
         let replaced = tables.filter(|table| table.height < height || height == Height::Base);
-        let here = |name, spot| self.index.get(&name).is_some_and(|entry| entry.at == Some(spot));
+        let here = |name, spot| {
+            let at = self.index.get(&name).map(|entry| entry.at);
+            at == Some(Whereabouts::Table(spot)) || at == Some(Whereabouts::Merge(Some(spot)))
+        };
         let set =
             |table: &Table| (table.home, table.merge_set(self.config.capacity(table.height), here));
-        let sets: Vec<(Home, MergeSet)> = replaced.map(set).collect();
-        let mut names: Vec<Name> =
-            sets.iter().flat_map(|(_, set)| set.iter().filter_map(|entry| entry.1)).collect();
-        let mut contents = HashMap::new();
-        for (name, content) in taken {
-            match content {
-                Some(content) => {
-                    contents.insert(name, content);
-                    names.push(name);
-                }
-                // It was removed.
-                None => drop(self.index.remove(&name)),
-            }
-        }
-        names.sort_unstable_by_key(|name| self.index[name].stamp);
-        let capacity = self.config.capacity(height) as usize;
-        let left = names.split_off(names.len().min(capacity));
-        Merge { partition, height, sets, names, left, contents }
+        replaced.map(set).collect()
     }
 
     /// Checks and opens what a merge read: the slots of its sets, one after the other.
     ///
     /// # Errors
     /// `TamperedTable` if a slot is not what was sealed there.
-    pub(super) fn gather(&self, merge: &mut Merge, read: &mut [u8]) -> Result<()> {
-        let mut slots = read.chunks_exact_mut(self.config.slot_bytes());
+    pub(super) fn gather(&mut self, number: u64, read: &mut [u8]) -> Result<()> {
+        let slot_bytes = self.config.slot_bytes();
+        let reads = |merge: &&Merge| matches!(merge.progress, Progress::Reads);
+        let merge = self.merges.get(number).filter(reads);
+        let merge = merge.ok_or(EngineError::State("no such merge is under way"))?;
+        if read.len() != merge.spots().count() * slot_bytes {
+            return Err(EngineError::State("another number of slots was read"));
+        }
+        let mut slots = read.chunks_exact_mut(slot_bytes);
         for (home, set) in &merge.sets {
             let tables = &self.tables[merge.partition.0 as usize];
             let Some(table) = tables.iter().find(|table| table.home == *home) else { continue };
-            for (slot, name) in set {
-                let Some(bytes) = slots.next() else { continue };
-                if let Some(held) = self.open_slot(table, *slot, *name, bytes)? {
-                    merge.contents.insert(held.name, held.content);
+            for ((slot, holds), bytes) in set.iter().zip(&mut slots) {
+                let held =
+                    Self::open_slot(&table.keys, Spot { home: *home, slot: *slot }, *holds, bytes)?;
+                // What a settled ask had since is newer.
+                if let Some(held) = held.filter(|held| merge.blocks.coming.contains(&held.name)) {
+                    self.stash.put(held.name, held.content);
                 }
             }
+        }
+        if let Some(merge) = self.merges.get_mut(number) {
+            merge.progress = Progress::Read;
         }
         Ok(())
     }
 
-    /// Seals the table.
+    /// Seals the table, in memory. Its keys are fresh each time.
     ///
     /// # Errors
-    /// Those of the sealer.
-    pub(super) fn make(&mut self, mut merge: Merge) -> Result<Made> {
+    /// `Invalid` before its slots are there and the rounds before it are served; those of the
+    /// sealer.
+    pub(super) fn make(&mut self, number: u64) -> Result<Vec<u8>> {
+        let merge = self.merges.get(number).filter(|_| self.may_make(number));
+        let merge = merge.ok_or_else(|| EngineError::Invalid("a round comes first".into()))?;
+        let names = &merge.blocks.names;
         let slots = self.config.slots(merge.height);
-        let mut sealer = TableSealer::new(&self.root, self.volume, &mut *self.entropy);
+        let mut sealer =
+            TableSealer::new(&self.keys.root, self.keys.volume, &mut *self.keys.entropy);
         let order = sealer.keys().order(slots);
         let mut block_at: Vec<Option<Name>> = vec![None; slots as usize];
-        for (name, slot) in merge.names.iter().zip(&order) {
+        for (name, slot) in names.iter().zip(&order) {
             block_at[*slot as usize] = Some(*name);
         }
         let slot_bytes = self.config.slot_bytes();
@@ -148,51 +123,259 @@ impl PyramidOram {
                 sealer.seal_empty(bytes)?;
                 continue;
             };
-            let Entry { label, stamp, .. } = self.index[&name];
-            let content = merge.contents.remove(&name).unwrap_or_default();
-            let plain = slot_bytes - oblivio_crypto::SLOT_OVERHEAD;
-            Held { name, label, stamp, content }.write_to(&mut bytes[..plain]);
+            let entry = self.index.get(&name);
+            let (label, stamp) =
+                entry.map_or((Label(0), Stamp(0)), |entry| (entry.label, entry.stamp));
+            // One that is absent, or was asked for since, is never read from here.
+            let content = self.stash.content(name).map_or(&[][..], |content| content);
+            Held::write(name, label, stamp, content, &mut bytes[..slot_bytes - SLOT_OVERHEAD]);
             sealer.seal(bytes)?;
         }
-        let (home, keys) = (self.homes.take(), sealer.into_keys());
-        let table = Table::new(home, merge.height, keys, &order, &merge.names);
-        Ok(Made { merge, table, sealed })
+        let table = Table::new(merge.home, merge.height, sealer.into_keys(), &order, names.len());
+        let table = Box::new(table.named(names));
+        if let Some(merge) = self.merges.get_mut(number) {
+            merge.progress = Progress::Made(table);
+        }
+        Ok(sealed)
     }
 
     /// Uses a table that is stored, in the place of those that it replaces.
-    pub(super) fn switch(&mut self, made: Made) {
-        let Made { merge, table, .. } = made;
-        let Merge { partition, height, sets, left, mut contents, .. } = merge;
-        for name in left {
-            let Some(entry) = self.index.get_mut(&name) else { continue };
-            entry.at = None;
-            self.stash.add(partition, entry.stamp, name);
-            self.stash.put(name, contents.remove(&name).unwrap_or_default());
-        }
-        let home = table.home;
-        for &(name, slot) in table.members() {
-            if let Some(entry) = self.index.get_mut(&name) {
-                entry.at = Some(Spot { home, slot });
-            }
-        }
-        let tables = &mut self.tables[partition.0 as usize];
-        tables.retain(|table| sets.iter().all(|(gone, _)| table.home != *gone));
-        let at = tables.partition_point(|other| other.height < height);
-        tables.insert(at, table);
-        sets.into_iter().for_each(|(gone, _)| self.homes.give(gone));
+    ///
+    /// # Errors
+    /// `State` if it was not made.
+    pub(super) fn switch(&mut self, number: u64) -> Result<Merged> {
+        let merge = self.merges.remove(number);
+        let mut merge = merge.ok_or(EngineError::State("no such merge is under way"))?;
+        let Progress::Made(table) = std::mem::replace(&mut merge.progress, Progress::Read) else {
+            return Err(EngineError::State("a table was not made"));
+        };
+        let content = |name| self.stash.content(name).cloned().unwrap_or_default();
+        let left = self.left_of(&merge).map(content).collect();
+        let asked = self.asked_of(&merge).map(|(name, mine)| mine.then(|| content(name))).collect();
+        let merged = Merged { home: merge.home, attempt: table.keys.attempt(), left, asked };
+        self.install(merge, *table);
+        Ok(merged)
     }
 
-    /// Repeats a merge of an earlier session, which stored its table.
+    /// Repeats the switch of an earlier session, which stored its table.
+    ///
+    /// # Errors
+    /// `State` if it does not follow from the events before it.
     pub(super) fn repeat_merge(&mut self, merged: Merged) -> Result<()> {
-        let mut merge = self.due().ok_or(EngineError::State("no merge was due"))?;
-        if merged.left.len() != merge.left.len() {
+        let number = self.merges.at_home(merged.home);
+        let merge = number.and_then(|number| self.merges.remove(number));
+        let merge = merge.ok_or(EngineError::State("no such merge was open"))?;
+        if self.rounds.served() < merge.rounds {
+            return Err(EngineError::State("a round before a merge was not settled"));
+        }
+        let left: Vec<Name> = self.left_of(&merge).collect();
+        let asked: Vec<_> = self.asked_of(&merge).collect();
+        if merged.left.len() != left.len() || merged.asked.len() != asked.len() {
             return Err(EngineError::State("a merge left another number of blocks"));
         }
-        merge.contents.extend(merge.left.iter().copied().zip(merged.left));
-        let keys = TableKeys::new(&self.root, self.volume, merged.attempt);
+        let mut contents: Vec<_> = left.into_iter().zip(merged.left).collect();
+        for ((name, mine), content) in asked.into_iter().zip(merged.asked) {
+            if mine != content.is_some() {
+                return Err(EngineError::State("a merge had another block"));
+            }
+            contents.extend(content.map(|content| (name, content)));
+        }
+        if contents.iter().any(|(_, content)| content.len() != self.config.block_bytes) {
+            return Err(EngineError::State("a block has another length"));
+        }
+        contents.into_iter().for_each(|(name, content)| self.stash.put(name, content));
+        let keys = TableKeys::new(&self.keys.root, self.keys.volume, merged.attempt);
         let order = keys.order(self.config.slots(merge.height));
-        let table = Table::new(self.homes.take(), merge.height, keys, &order, &merge.names);
-        self.switch(Made { merge, table, sealed: Vec::new() });
+        let names = &merge.blocks.names;
+        let table = Table::new(merge.home, merge.height, keys, &order, names.len()).named(names);
+        self.install(merge, table);
         Ok(())
+    }
+
+    /// The blocks of a merge that go back to the stash.
+    fn left_of<'a>(&'a self, merge: &'a Merge) -> impl Iterator<Item = Name> + 'a {
+        let stays = |name: &&Name| self.is_with(merge, **name) && !self.is_dropped(**name);
+        merge.blocks.left.iter().filter(stays).copied()
+    }
+
+    /// The asks of rounds under way that showed the partition of a merge since its place, and
+    /// whether the content of their block comes from it. How many there are is public.
+    fn asked_of<'a>(&'a self, merge: &'a Merge) -> impl Iterator<Item = (Name, bool)> + 'a {
+        let rounds = self.rounds.iter().filter(|round| round.number >= merge.rounds);
+        let asks = rounds.flat_map(|round| round.asks.iter().zip(&round.shown));
+        let mine = asks.filter(|(_, shown)| shown.partition == merge.partition);
+        mine.map(|((name, _), shown)| (*name, shown.source == Source::Merge(merge.number)))
+    }
+
+    /// Whether a block was not asked for since the merge was opened.
+    fn is_with(&self, merge: &Merge, name: Name) -> bool {
+        self.index.get(&name).is_some_and(|entry| {
+            let here = self.partition_of(entry.label) == merge.partition;
+            here && matches!(entry.at, Whereabouts::Merge(_))
+        })
+    }
+
+    /// Whether a merge drops a block that it has: it is absent, or its owner was removed.
+    fn is_dropped(&self, name: Name) -> bool {
+        let entry = self.index.get(&name);
+        let removed = entry.is_none_or(|entry| self.forgets.applies(name, entry.stamp));
+        removed || self.stash.is_absent(name)
+    }
+
+    fn install(&mut self, merge: Merge, table: Table) {
+        let Merge { partition, height, place, .. } = merge;
+        let placed =
+            table.blocks().map(|(name, slot)| (name, Some(Spot { home: table.home, slot })));
+        let back = merge.blocks.left.iter().map(|&name| (name, None));
+        for (name, spot) in placed.chain(back).collect::<Vec<_>>() {
+            if self.is_with(&merge, name) {
+                self.put_down(name, partition, spot);
+            }
+        }
+        let replaced = merge.replaced();
+        let tables = &mut self.tables[partition.0 as usize];
+        tables.retain(|table| !replaced.contains(&table.home));
+        let at = tables.partition_point(|other| other.height < height);
+        tables.insert(at, table);
+        self.homes.leave(self.rounds.next(), replaced);
+        self.homes.served(self.rounds.served());
+        if height == Height::Base {
+            self.forgets.based(partition, place);
+            self.close_forgets();
+        }
+        self.touched.push(partition);
+        self.open_due();
+    }
+
+    /// Leaves a block of a merge in its new table, or in the stash.
+    fn put_down(&mut self, name: Name, partition: Partition, spot: Option<Spot>) {
+        if self.is_dropped(name) {
+            self.index.remove(&name);
+            self.stash.clear(name);
+            return;
+        }
+        let Some(entry) = self.index.get_mut(&name) else { return };
+        match spot {
+            Some(spot) => {
+                entry.at = Whereabouts::Table(spot);
+                self.stash.clear(name);
+            }
+            None => {
+                entry.at = Whereabouts::Stash;
+                self.stash.add(partition, entry.stamp, name);
+            }
+        }
+    }
+
+    /// Closes the removals of owners that are in no table any more. What they removed and still
+    /// waits, or was shown and not served, is marked.
+    fn close_forgets(&mut self) {
+        if !self.forgets.some_done() {
+            return;
+        }
+        let waiting = self.stash.iter().map(|(_, name)| name);
+        let merging = self
+            .merges
+            .iter()
+            .flat_map(|merge| merge.blocks.names.iter().chain(&merge.blocks.left).copied());
+        for name in waiting.chain(merging).collect::<Vec<_>>() {
+            let entry = self.index.get(&name);
+            let outside = |entry: &&Entry| !matches!(entry.at, Whereabouts::Table(_));
+            let entry = entry.filter(outside);
+            if entry.is_some_and(|entry| self.forgets.applies(name, entry.stamp)) {
+                self.stash.remove(name);
+            }
+        }
+        for round in self.rounds.iter_mut() {
+            for ((name, _), shown) in round.asks.iter().zip(&mut round.shown) {
+                let applies = |before| self.forgets.applies(*name, before);
+                shown.aged |= shown.before.is_some_and(applies);
+            }
+        }
+        self.forgets.close_done();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pyramid::config::PyramidConfig;
+    use crate::pyramid::operation::Effect;
+    use crate::pyramid::oram::PyramidKeys;
+    use crate::pyramid::round::WITHIN_TABLE;
+    use crate::{Action, BlockId, BlockOp, Carrier, Read, Write};
+    use std::collections::BTreeMap;
+
+    /// Tables in memory, by their places.
+    #[derive(Default)]
+    struct Tables(BTreeMap<u64, Vec<u8>>);
+
+    impl Carrier for Tables {
+        type Error = EngineError;
+
+        fn read(&mut self, mut read: Read<'_>) -> Result<()> {
+            for (extent, part) in read.parts() {
+                let at = (extent.offset & ((1 << WITHIN_TABLE) - 1)) as usize;
+                let table = &self.0[&(extent.offset >> WITHIN_TABLE)];
+                part.copy_from_slice(&table[at..at + part.len()]);
+            }
+            Ok(())
+        }
+
+        fn write(&mut self, write: Write<'_>) -> Result<()> {
+            for piece in write.parts() {
+                self.0.insert(piece.extent.offset >> WITHIN_TABLE, piece.data.to_vec());
+            }
+            Ok(())
+        }
+    }
+
+    fn empty(config: PyramidConfig) -> PyramidOram {
+        PyramidOram::new(config, PyramidKeys::from_seed(1)).expect("sound")
+    }
+
+    fn op(id: u64, action: Action) -> Vec<BlockOp> {
+        vec![BlockOp { id: BlockId(id), action }]
+    }
+
+    /// Removes all blocks of numbers from `first` on.
+    fn forget(oram: &mut PyramidOram, first: u64) {
+        let asks = vec![(Name::from(BlockId(first)), Effect::Forgets)];
+        let round = oram.show_round(asks, &[1]).expect("nothing is under way").clone();
+        oram.serve_forget(round.asks[0].0, &round.shown[0]);
+        oram.settle(|_| true).expect("it is under way");
+    }
+
+    #[test]
+    fn a_removed_owner_is_gone_at_once_and_its_blocks_after_all_bases_were_merged() {
+        let config = PyramidConfig::new(64, 1 << 8, 64 << 6);
+        let (mut oram, mut tables) = (empty(config), Tables::default());
+        let mut access =
+            |oram: &mut PyramidOram, ops| oram.access(&mut tables, ops).expect("sound");
+        for id in 0..200 {
+            access(&mut oram, op(id, Action::Write(vec![id as u8; 64])));
+        }
+        forget(&mut oram, 100);
+        access(&mut oram, op(150, Action::Write(vec![7; 64])));
+        assert_eq!(access(&mut oram, op(150, Action::Read)), [Some(vec![7; 64])], "written since");
+        assert_eq!(access(&mut oram, op(160, Action::Read)), [None], "asked for later");
+        // What a later session knows is the same, removals among it.
+        let (mut state, mut again) = (Vec::new(), Vec::new());
+        oram.checkpoint(&mut state).expect("no round is under way");
+        let mut other = empty(config);
+        other.restore(&state).expect("as it was written");
+        other.checkpoint(&mut again).expect("no round is under way");
+        assert!(state == again && other.forgets.len() == 1);
+        let mut oram = other;
+        // Two base cycles of other asks.
+        for ask in 0..512 {
+            access(&mut oram, op(ask % 100, Action::Read));
+        }
+        assert_eq!((oram.live_blocks(), oram.forgets.len()), (101, 0));
+        for id in 0..200 {
+            let left = (id < 100).then(|| vec![id as u8; 64]);
+            let left = if id == 150 { Some(vec![7; 64]) } else { left };
+            assert_eq!(access(&mut oram, op(id, Action::Read)), [left], "block {id}");
+        }
     }
 }

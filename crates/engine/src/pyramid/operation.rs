@@ -12,12 +12,23 @@ pub struct Operation {
     pub and_read: bool,
 }
 
+/// What an ask may do to the existence of blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// An absent block stays absent.
+    Keeps,
+    /// Its block exists afterwards.
+    Creates,
+    /// Its block and all later ones of the same owner may be removed.
+    Forgets,
+}
+
 impl Action {
-    /// Whether the block exists afterwards even if it did not.
-    pub(super) fn creates(&self) -> bool {
+    /// What it may do to the existence of its block.
+    pub(super) fn effect(&self) -> Effect {
         match self {
-            Action::Read | Action::Remove => false,
-            Action::Write(_) | Action::Patch { .. } | Action::Patches(_) => true,
+            Action::Read | Action::Remove => Effect::Keeps,
+            Action::Write(_) | Action::Patch { .. } | Action::Patches(_) => Effect::Creates,
         }
     }
 }

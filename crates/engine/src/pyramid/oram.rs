@@ -4,21 +4,29 @@
 //! table, or in the stash. A fresh partition for a block in the stash would look uniform and is
 //! not: a block that is asked often would show fewer of the partitions that had a turn since. Every
 //! label is shown exactly once, so the partitions are independent and uniform for every workload.
+//!
+//! Once the slots of a merge are known, an ask that showed one of them would certainly be for a
+//! block, and one that showed another would certainly not. So asks show none of them.
 
 use super::config::PyramidConfig;
+use super::forgets::Forgets;
+use super::homes::Homes;
 use super::ids::{Home, Name, Partition, Spot, Stamp};
+use super::open::Merges;
+use super::operation::Effect;
+use super::shown::{Rounds, Seed, Shown, Source};
 use super::stash::Stash;
 use super::table::Table;
 use crate::{BlockId, EngineError, Label, Result};
 use oblivio_crypto::{Entropy, MasterKey, Prf, Randomness, SealRoot, SeededEntropy, VolumeId};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 /// The engine's input from the crypto crate.
 pub struct PyramidKeys {
-    volume: VolumeId,
-    root: SealRoot,
+    pub(super) volume: VolumeId,
+    pub(super) root: SealRoot,
     prf: Prf,
-    entropy: Box<dyn Entropy>,
+    pub(super) entropy: Box<dyn Entropy>,
 }
 
 impl PyramidKeys {
@@ -45,6 +53,18 @@ impl PyramidKeys {
     }
 }
 
+/// Where a block is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Whereabouts {
+    /// In the stash.
+    Stash,
+    /// With the open merge of its partition, which reads it from this slot; none if it was in the
+    /// stash.
+    Merge(Option<Spot>),
+    /// In a table.
+    Table(Spot),
+}
+
 /// What is known of a block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
@@ -52,99 +72,31 @@ pub(super) struct Entry {
     pub label: Label,
     /// Its last ask.
     pub stamp: Stamp,
-    /// Its slot; none while it is in the stash.
-    pub at: Option<Spot>,
-}
-
-/// The places of tables.
-#[derive(Default)]
-pub(super) struct Homes {
-    free: BTreeSet<Home>,
-    next: u32,
-}
-
-impl Homes {
-    pub fn take(&mut self) -> Home {
-        self.free.pop_first().unwrap_or_else(|| {
-            self.next += 1;
-            Home(self.next - 1)
-        })
-    }
-
-    pub fn give(&mut self, home: Home) {
-        self.free.insert(home);
-    }
-
-    /// How many there are.
-    pub fn count(&self) -> u32 {
-        self.next
-    }
-
-    /// `count` places, all free.
-    pub fn all(count: u32) -> Self {
-        Self { free: (0..count).map(Home).collect(), next: count }
-    }
-
-    /// Takes a certain place; false if it is not free.
-    pub fn take_this(&mut self, home: Home) -> bool {
-        self.free.remove(&home)
-    }
+    pub at: Whereabouts,
 }
 
 /// The state of a pyramid: its index, its stash and what is known of its tables.
 pub struct PyramidOram {
     pub(super) config: PyramidConfig,
-    pub(super) volume: VolumeId,
-    pub(super) root: SealRoot,
-    prf: Prf,
-    pub(super) entropy: Box<dyn Entropy>,
+    pub(super) keys: PyramidKeys,
     pub(super) index: HashMap<Name, Entry>,
     /// By partition, from the highest table to the base.
     pub(super) tables: Vec<Vec<Table>>,
     pub(super) stash: Stash,
     pub(super) homes: Homes,
     pub(super) asks: u64,
-    /// Turns so far.
+    /// Turns that were opened so far.
     pub(super) turns: u64,
-    /// Partitions that asks read since the last merges.
+    pub(super) rounds: Rounds,
+    pub(super) merges: Merges,
+    pub(super) forgets: Forgets,
+    /// Partitions that asks read since the merges that are due were opened.
     pub(super) touched: Vec<Partition>,
-    /// The fewest reads that a table of theirs has slots for.
+    /// The fewest reads that a table has slots for, of those that this round read or that wait for
+    /// a merge.
     room: u32,
-    /// A round of an earlier session that was shown and not settled.
-    pub(super) unsettled: Option<Unsettled>,
-    condition: Condition,
-}
-
-/// Whether a job may begin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Condition {
-    Idle,
-    UnderWay,
-    /// An error closed the engine.
-    Closed,
-}
-
-/// The seed of a round's draws. It is fresh, so two histories that part draw different labels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seed(pub [u8; 32]);
-
-/// What an ask shows.
-#[derive(Clone, Debug)]
-pub(super) struct Shown {
-    /// Its partition.
-    pub partition: Partition,
-    /// One slot of each table of its partition.
-    pub spots: Vec<Spot>,
-    /// Which of them holds the block, if one does.
-    pub real: Option<usize>,
-}
-
-/// A round that was shown and not settled.
-#[derive(Clone, Debug)]
-pub(super) struct Unsettled {
-    pub seed: Seed,
-    pub asks: Vec<(Name, bool)>,
-    pub shown: Vec<Shown>,
+    /// An error closed it.
+    closed: bool,
 }
 
 impl PyramidOram {
@@ -154,23 +106,22 @@ impl PyramidOram {
     /// `Invalid` for parameters that cannot work.
     pub fn new(config: PyramidConfig, keys: PyramidKeys) -> Result<Self> {
         config.validate()?;
-        let PyramidKeys { volume, root, prf, entropy } = keys;
+        let partitions = config.partitions();
         Ok(Self {
             config,
-            volume,
-            root,
-            prf,
-            entropy,
+            keys,
             index: HashMap::new(),
-            tables: (0..config.partitions()).map(|_| Vec::new()).collect(),
-            stash: Stash::new(config.partitions()),
+            tables: (0..partitions).map(|_| Vec::new()).collect(),
+            stash: Stash::new(partitions),
             homes: Homes::default(),
             asks: 0,
             turns: 0,
+            rounds: Rounds::default(),
+            merges: Merges::default(),
+            forgets: Forgets::new(partitions),
             touched: Vec::new(),
             room: u32::MAX,
-            unsettled: None,
-            condition: Condition::Idle,
+            closed: false,
         })
     }
 
@@ -179,7 +130,8 @@ impl PyramidOram {
         &self.config
     }
 
-    /// Blocks that exist.
+    /// Blocks that exist, as of the rounds that were served. Those of a removed owner count until
+    /// a merge drops them.
     pub fn live_blocks(&self) -> u64 {
         // The index also has removed ones, until their turn.
         (self.index.len() - self.stash.removed()) as u64
@@ -202,34 +154,19 @@ impl PyramidOram {
         tables.map(|table| u64::from(self.config.slots(table.height))).sum()
     }
 
-    pub(super) fn expect_idle(&self) -> Result<()> {
-        match self.condition {
-            Condition::Closed => Err(EngineError::Closed),
-            Condition::UnderWay => Err(EngineError::Invalid("a job is under way".into())),
-            Condition::Idle => Ok(()),
-        }
-    }
-
-    pub(super) fn begin_job(&mut self) -> Result<()> {
-        self.expect_idle()?;
-        if self.unsettled.is_some() {
-            return Err(EngineError::Invalid("a round waits to be resumed".into()));
-        }
-        self.condition = Condition::UnderWay;
-        Ok(())
-    }
-
-    pub(super) fn end_job(&mut self, well: bool) {
-        self.condition = if well { Condition::Idle } else { Condition::Closed };
+    /// Closes it if this went wrong: what it holds is not to be relied on.
+    pub(super) fn close_on_error<T>(&mut self, result: Result<T>) -> Result<T> {
+        self.closed |= result.is_err();
+        result
     }
 
     pub(super) fn expect_open(&self) -> Result<()> {
-        if self.condition == Condition::Closed { Err(EngineError::Closed) } else { Ok(()) }
+        if self.closed { Err(EngineError::Closed) } else { Ok(()) }
     }
 
     pub(super) fn draw_seed(&mut self) -> Seed {
         let mut seed = [0; 32];
-        self.entropy.fill(&mut seed);
+        self.keys.entropy.fill(&mut seed);
         Seed(seed)
     }
 
@@ -237,74 +174,89 @@ impl PyramidOram {
         Partition(label.leaf(crate::Level(self.config.log_partitions)).0 as u32)
     }
 
-    /// Asks until the next turn.
-    pub(super) fn asks_left(&self) -> u64 {
-        let next = (self.turns + 1) * u64::from(self.config.turn_asks());
-        next.saturating_sub(self.asks)
+    /// Reads that a table has slots for.
+    fn left(config: &PyramidConfig, table: &Table) -> u32 {
+        config.most_reads(table.height).saturating_sub(table.reads)
     }
 
-    /// Begins a round: no table was read in it yet.
+    /// Begins a round: no table was read in it yet. Those of a partition whose merge is open may
+    /// have few slots left; all others would have been merged early.
     pub(super) fn begin_reads(&mut self) {
-        self.touched.clear();
-        self.room = u32::MAX;
+        let waiting = self.merges.iter().flat_map(|merge| &self.tables[merge.partition.0 as usize]);
+        let room = waiting.map(|table| Self::left(&self.config, table)).min();
+        self.room = room.unwrap_or(u32::MAX);
     }
 
-    /// Whether every table that this round read has slots for `asks` more asks. The others have
-    /// them: else they would have been merged early. So a round ends by public numbers, whatever
-    /// its next ask is for.
+    /// Whether every table has slots for `asks` more asks. So a round ends by public numbers,
+    /// whatever its next ask is for.
     pub(super) fn has_room(&self, asks: usize) -> bool {
         asks as u64 <= u64::from(self.room)
     }
 
     /// Shows one slot of each table of the block's partition, and gives the block a new label. The
     /// draws are those of this `place` in the round of `seed`. A block that does not exist stays
-    /// so, unless the ask `creates` it. None if a table was read as often as it has slots for: its
+    /// so, unless the ask creates it. None if a table was read as often as it has slots for: its
     /// partition must be merged first.
     pub(super) fn show(
         &mut self,
         name: Name,
-        creates: bool,
+        effect: Effect,
         seed: Seed,
         place: u64,
     ) -> Option<Shown> {
         let known = self.index.get(&name).copied();
-        let draw = |n| Label(self.prf.of_seed(&seed.0, n));
+        let draw = |n| Label(self.keys.prf.of_seed(&seed.0, n));
         let (fresh, absent) = (draw(2 * place), draw(2 * place + 1));
         let partition = self.partition_of(known.map_or(absent, |entry| entry.label));
-        let config = self.config;
+        let config = &self.config;
         let tables = &mut self.tables[partition.0 as usize];
-        if tables.iter().any(|table| table.reads >= config.most_reads(table.height)) {
+        if tables.iter().any(|table| Self::left(config, table) == 0) {
             return None;
         }
-        let spots = Vec::with_capacity(tables.len());
-        let mut shown = Shown { partition, spots, real: None };
+        let (mut spots, mut keys) = (Vec::with_capacity(tables.len()), Vec::new());
+        let mut source = self.merge_source(partition, known);
+        let tables = &mut self.tables[partition.0 as usize];
         for table in tables {
-            table.reads += 1;
-            self.room = self.room.min(config.most_reads(table.height) - table.reads);
-            let here = known.and_then(|entry| entry.at).filter(|at| at.home == table.home);
+            let home = table.home;
+            let here = known.and_then(|entry| match entry.at {
+                Whereabouts::Table(at) if at.home == home => Some(at.slot),
+                _ => None,
+            });
             if here.is_some() {
-                shown.real = Some(shown.spots.len());
+                source = Source::Slot(spots.len());
             }
-            let spot =
-                here.or_else(|| table.next_empty().map(|slot| Spot { home: table.home, slot }));
-            shown.spots.extend(spot);
+            let slot = table.read(here)?;
+            spots.push(Spot { home, slot });
+            keys.push(table.keys.clone());
+            self.room = self.room.min(Self::left(&self.config, table));
         }
         self.touched.push(partition);
-        self.move_to_stash(name, known, creates, fresh);
-        Some(shown)
+        let (stamp, before) = (Stamp(self.asks), known.map(|entry| entry.stamp));
+        self.move_to_stash(name, known, effect, fresh);
+        Some(Shown { partition, spots, keys, source, stamp, before, aged: false })
+    }
+
+    /// A block that its partition's merge reads is asked for: the merge has its content.
+    fn merge_source(&self, partition: Partition, known: Option<Entry>) -> Source {
+        let from_table = known.is_some_and(|entry| matches!(entry.at, Whereabouts::Merge(Some(_))));
+        let merge = self.merges.of_partition(partition).filter(|_| from_table);
+        merge.map_or(Source::Memory, |merge| Source::Merge(merge.number))
     }
 
     /// From now on the block waits in the stash, under its new label.
-    fn move_to_stash(&mut self, name: Name, known: Option<Entry>, creates: bool, label: Label) {
+    fn move_to_stash(&mut self, name: Name, known: Option<Entry>, effect: Effect, label: Label) {
         let stamp = Stamp(self.asks);
         self.asks += 1;
-        if let Some(Entry { stamp, at: None, label }) = known {
-            self.stash.take_out(self.partition_of(label), stamp);
+        match known {
+            Some(Entry { stamp, at: Whereabouts::Stash, label }) => {
+                self.stash.take_out(self.partition_of(label), stamp);
+            }
+            None if effect == Effect::Creates => self.stash.remove(name),
+            None => return,
+            Some(_) => {}
         }
-        if known.is_some() || creates {
-            self.stash.add(self.partition_of(label), stamp, name);
-            self.index.insert(name, Entry { label, stamp, at: None });
-        }
+        self.stash.add(self.partition_of(label), stamp, name);
+        self.index.insert(name, Entry { label, stamp, at: Whereabouts::Stash });
     }
 
     pub(super) fn tampered(home: Home, reason: &'static str) -> EngineError {

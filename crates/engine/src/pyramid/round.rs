@@ -1,12 +1,13 @@
-//! The jobs of one writer: a round of asks, and a merge.
+//! The jobs of one writer: a round of asks, and a merge. Several may be under way. A round is shown
+//! when it is begun, before earlier ones are served; a merge when the ask before it is shown.
 
 use super::history::{Intent, Merged, Settle};
-use super::ids::{Name, Slot, Spot};
-use super::merge::{Made, Merge};
-use super::oram::{PyramidOram, Unsettled};
+use super::ids::{Home, Name, Slot, Spot};
+use super::oram::PyramidOram;
+use super::shown::Round;
 use crate::{
-    Action, BlockAnswer, BlockOp, Carrier, Data, EngineError, Extent, Job, Read, Result, Step,
-    Write, carry_out,
+    BlockAnswer, BlockOp, Carrier, Data, EngineError, Extent, Job, Read, Result, Step, Write,
+    carry_out,
 };
 use std::collections::VecDeque;
 
@@ -15,9 +16,11 @@ pub const WITHIN_TABLE: u32 = 40;
 
 /// A round of asks: one read.
 pub struct RoundJob {
+    number: u64,
+    intent: Intent,
     ops: Vec<BlockOp>,
-    round: Unsettled,
     answers: Vec<BlockAnswer>,
+    settle: Option<Settle>,
     done: bool,
     /// The slots in the order of their places: each one's number among those shown.
     order: Vec<usize>,
@@ -28,80 +31,91 @@ pub struct RoundJob {
 
 /// A merge: one read, and one write.
 pub struct MergeJob {
-    phase: Merging,
+    number: u64,
+    phase: Phase,
     merged: Option<Merged>,
     extents: Vec<Extent>,
     buffer: Vec<u8>,
 }
 
-enum Merging {
-    Begun(Merge),
-    Read(Merge),
-    Written(Box<Made>),
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Begun,
+    Read,
+    Gathered,
+    Written,
     Done,
 }
 
 impl PyramidOram {
-    /// Begins a round with the first of these operations, and takes them: as many as fit before the
-    /// next merge. No merge may be due.
+    /// Begins a round with the first of these operations, and takes them: as many as may be shown
+    /// now. None if none may be: a merge must be done first, or a round; or a round of an earlier
+    /// session waits to be resumed. It depends on public numbers only.
     ///
     /// # Errors
     /// `Invalid` for an id or data that does not fit.
-    pub fn begin_round(&mut self, ops: &mut VecDeque<BlockOp>) -> Result<RoundJob> {
+    pub fn begin_round(&mut self, ops: &mut VecDeque<BlockOp>) -> Result<Option<RoundJob>> {
+        self.expect_open()?;
         for op in ops.iter() {
             if op.id.0 >= self.config.blocks() || op.action.end() > self.config.block_bytes {
                 let why = format!("block {} or its data does not fit", op.id.0);
                 return Err(EngineError::Invalid(why));
             }
         }
-        self.begin_job()?;
-        let first = ops.iter().take(self.asks_left() as usize);
-        let asks: Vec<_> = first.map(|op| (Name::from(op.id), op.action.creates())).collect();
+        if self.rounds.has_waiting() {
+            return Ok(None);
+        }
+        let first = ops.iter().take(self.asks_allowed() as usize);
+        let asks: Vec<_> = first.map(|op| (Name::from(op.id), op.action.effect())).collect();
         let groups = vec![1; asks.len()];
-        let round = self.show_round(asks, &groups);
+        let Some(round) = self.show_round(asks, &groups) else { return Ok(None) };
+        let round = round.clone();
         let ops = ops.drain(..round.asks.len()).collect();
-        Ok(self.round(ops, round))
+        Ok(Some(self.round(ops, &round)))
     }
 
-    /// Begins to read the round again that an earlier session was cut off in, if it was.
+    /// Begins to read the next round again that an earlier session was cut off in, if there is one.
     ///
     /// # Errors
-    /// `Invalid` while a job is under way.
+    /// `Closed` after an error.
     pub fn resume(&mut self) -> Result<Option<RoundJob>> {
-        let Some(round) = self.unsettled.take() else { return Ok(None) };
-        self.begin_job()?;
-        Ok(Some(self.round(Vec::new(), round)))
+        self.expect_open()?;
+        let round = self.rounds.take_waiting().cloned();
+        Ok(round.map(|round| self.round(Vec::new(), &round)))
     }
 
-    fn round(&self, ops: Vec<BlockOp>, round: Unsettled) -> RoundJob {
+    fn round(&self, ops: Vec<BlockOp>, round: &Round) -> RoundJob {
         let spots = round.shown.iter().flat_map(|shown| &shown.spots);
         let extents: Vec<_> = spots.map(|&spot| self.extent(spot)).collect();
         let mut order: Vec<usize> = (0..extents.len()).collect();
         order.sort_unstable_by_key(|&at| extents[at].offset);
         let extents: Vec<_> = order.iter().map(|&at| extents[at]).collect();
         RoundJob {
+            number: round.number,
+            intent: round.intent(),
             buffer: vec![0; extents.len() * self.config.slot_bytes()],
             answers: Vec::with_capacity(ops.len()),
+            settle: None,
             done: false,
             read: false,
             ops,
-            round,
             order,
             extents,
         }
     }
 
-    /// Begins the next merge, if one is due.
+    /// Begins the next merge that is open and has no job yet, if there is one. Its slots should be
+    /// read soon: rounds wait for them.
     ///
     /// # Errors
-    /// `Invalid` while a job is under way.
+    /// `Closed` after an error.
     pub fn begin_merge(&mut self) -> Result<Option<MergeJob>> {
-        self.expect_idle()?;
-        let Some(merge) = self.due() else { return Ok(None) };
-        self.begin_job()?;
-        let extents: Vec<_> = merge.spots().map(|spot| self.extent(spot)).collect();
+        self.expect_open()?;
+        let Some(merge) = self.merges.take_open() else { return Ok(None) };
+        let (number, spots) = (merge.number, merge.spots().collect::<Vec<_>>());
+        let extents: Vec<_> = spots.into_iter().map(|spot| self.extent(spot)).collect();
         let buffer = vec![0; extents.len() * self.config.slot_bytes()];
-        Ok(Some(MergeJob { phase: Merging::Begun(merge), merged: None, extents, buffer }))
+        Ok(Some(MergeJob { number, phase: Phase::Begun, merged: None, extents, buffer }))
     }
 
     /// Serves a batch: rounds, and the merges that are due between them. For callers that keep no
@@ -122,28 +136,35 @@ impl PyramidOram {
             if ops.is_empty() {
                 return Ok(answers);
             }
-            let mut round = self.begin_round(&mut ops)?;
+            let round = self.begin_round(&mut ops)?;
+            let mut round = round.ok_or(EngineError::State("no round can be shown"))?;
             carry_out(&mut round, self, store)?;
             answers.append(&mut round.into_answers());
         }
     }
 
-    fn extent(&self, spot: Spot) -> Extent {
-        let bytes = self.config.slot_bytes() as u64;
-        let within = u64::from(spot.slot.0) * bytes;
-        Extent { offset: u64::from(spot.home.0) << WITHIN_TABLE | within, bytes }
+    fn extent(&self, Spot { home, slot }: Spot) -> Extent {
+        let slot_bytes = self.config.slot_bytes() as u64;
+        let offset = (u64::from(home.0) << WITHIN_TABLE) + u64::from(slot.0) * slot_bytes;
+        Extent { offset, bytes: slot_bytes }
     }
 }
 
 impl RoundJob {
     /// Make it durable before the first step. That of a resumed round is.
-    pub fn intent(&self) -> Intent {
-        self.round.intent()
+    pub fn intent(&self) -> &Intent {
+        &self.intent
     }
 
-    /// Of a finished round, before the next job: make it durable before its answers are given.
-    pub fn settle(&self, engine: &PyramidOram) -> Option<Settle> {
-        self.done.then(|| engine.settled(&self.round.asks))
+    /// Whether the next step may be taken. The answers of a round wait for earlier rounds, and for
+    /// the reads of merges of the partitions that it shows.
+    pub fn is_ready(&self, engine: &PyramidOram) -> bool {
+        !self.read || self.done || engine.may_serve(self.number)
+    }
+
+    /// Of a finished round, once: make it durable before its answers are given.
+    pub fn settle(&mut self) -> Option<Settle> {
+        self.settle.take()
     }
 
     /// The answers of a finished round, in the order of its operations.
@@ -158,15 +179,16 @@ impl RoundJob {
             slots[at] = Some(bytes);
         }
         let mut slots = slots.into_iter().flatten();
-        for (&(name, _), shown) in self.round.asks.iter().zip(&self.round.shown) {
+        let round = engine.rounds.first().cloned();
+        let round = round.ok_or(EngineError::State("no such round was shown"))?;
+        for (&(name, _), shown) in round.asks.iter().zip(&round.shown) {
             let mine = slots.by_ref().take(shown.spots.len());
-            let found = engine.open_shown(name, shown, mine)?;
-            engine.keep(found);
+            engine.open_shown(name, shown, mine)?;
         }
-        for op in &self.ops {
-            let action: &Action = &op.action;
-            self.answers.push(engine.serve(Name::from(op.id), action));
+        for (op, shown) in self.ops.iter().zip(&round.shown) {
+            self.answers.push(engine.serve(Name::from(op.id), shown, &op.action));
         }
+        self.settle = Some(engine.settle(|_| false)?.1);
         self.done = true;
         Ok(())
     }
@@ -177,14 +199,16 @@ impl Job for RoundJob {
 
     fn step<'j>(&'j mut self, engine: &mut PyramidOram) -> Result<Step<'j>> {
         engine.expect_open()?;
+        if !self.is_ready(engine) {
+            return Err(EngineError::Invalid("a round or a merge must come first".into()));
+        }
         if !std::mem::replace(&mut self.read, true) {
             let (extents, into) = (&self.extents[..], &mut self.buffer[..]);
             return Ok(Step::Read(Read { extents, into, shown: &[], scheduled: 0 }));
         }
         if !self.done {
             let served = self.serve(engine);
-            engine.end_job(served.is_ok());
-            served?;
+            engine.close_on_error(served)?;
         }
         Ok(Step::Done)
     }
@@ -196,14 +220,38 @@ impl MergeJob {
         self.merged.as_ref()
     }
 
-    fn make(&mut self, engine: &mut PyramidOram, mut merge: Merge) -> Result<()> {
-        engine.gather(&mut merge, &mut self.buffer)?;
-        let mut made = engine.make(merge)?;
-        self.buffer = std::mem::take(&mut made.sealed);
-        let bytes = self.buffer.len() as u64;
-        let first = engine.extent(Spot { home: made.home(), slot: Slot(0) });
-        self.extents = vec![Extent { bytes, ..first }];
-        self.phase = Merging::Written(Box::new(made));
+    /// Whether the next step may be taken: the table is made once all rounds before the merge are
+    /// served. After the first step, the one that takes up what was read, rounds may be served that
+    /// wait for it.
+    pub fn is_ready(&self, engine: &PyramidOram) -> bool {
+        self.phase != Phase::Gathered || engine.may_make(self.number)
+    }
+
+    fn make(&mut self, engine: &mut PyramidOram) -> Result<()> {
+        self.buffer = engine.make(self.number)?;
+        let home = engine.merges.get(self.number).map(|merge| merge.home);
+        let home = home.unwrap_or(Home(0));
+        let first = engine.extent(Spot { home, slot: Slot(0) });
+        self.extents = vec![Extent { bytes: self.buffer.len() as u64, ..first }];
+        self.phase = Phase::Written;
+        Ok(())
+    }
+
+    fn advance(&mut self, engine: &mut PyramidOram) -> Result<()> {
+        match self.phase {
+            Phase::Begun => self.phase = Phase::Read,
+            Phase::Read => {
+                engine.gather(self.number, &mut self.buffer)?;
+                self.buffer = Vec::new();
+                self.phase = Phase::Gathered;
+            }
+            Phase::Gathered => self.make(engine)?,
+            Phase::Written => {
+                self.merged = Some(engine.switch(self.number)?);
+                self.phase = Phase::Done;
+            }
+            Phase::Done => {}
+        }
         Ok(())
     }
 }
@@ -213,27 +261,24 @@ impl Job for MergeJob {
 
     fn step<'j>(&'j mut self, engine: &mut PyramidOram) -> Result<Step<'j>> {
         engine.expect_open()?;
-        match std::mem::replace(&mut self.phase, Merging::Done) {
-            Merging::Begun(merge) => {
-                self.phase = Merging::Read(merge);
-                let (extents, into) = (&self.extents[..], &mut self.buffer[..]);
-                Ok(Step::Read(Read { extents, into, shown: &[], scheduled: 0 }))
-            }
-            Merging::Read(merge) => {
-                if let Err(error) = self.make(engine, merge) {
-                    engine.end_job(false);
-                    return Err(error);
-                }
-                let (extents, data) = (&self.extents[..], Data::Together(&self.buffer));
-                Ok(Step::Write(Write { extents, data }))
-            }
-            Merging::Written(made) => {
-                self.merged = Some(made.merged());
-                engine.switch(*made);
-                engine.end_job(true);
-                Ok(Step::Done)
-            }
-            Merging::Done => Ok(Step::Done),
+        if !self.is_ready(engine) {
+            return Err(EngineError::Invalid("a round before the merge comes first".into()));
         }
+        let done = self.advance(engine);
+        engine.close_on_error(done)?;
+        let extents = &self.extents[..];
+        Ok(match self.phase {
+            Phase::Read => {
+                let into = &mut self.buffer[..];
+                Step::Read(Read { extents, into, shown: &[], scheduled: 0 })
+            }
+            // The blocks are there. The table follows once the rounds before it are served.
+            Phase::Begun | Phase::Gathered => Step::Work { expected: &[] },
+            Phase::Written => {
+                let data = Data::Together(&self.buffer);
+                Step::Write(Write { extents, data })
+            }
+            Phase::Done => Step::Done,
+        })
     }
 }

@@ -1,32 +1,46 @@
-//! The blocks that were asked for and have not had their turn: each partition's, the oldest first.
-//! A block that was removed waits too, without content: it is gone at its turn.
+//! The blocks that were asked for and have not had their turn: each partition's, the oldest first;
+//! and the content of all blocks that are outside of tables or on the way between them. A block
+//! that was removed waits too, without content: it is gone at its turn.
 
 use super::ids::{Name, Partition, Stamp};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Blocks outside of all tables.
 pub(super) struct Stash {
     /// By partition: the blocks in the order of their last asks.
     waiting: Vec<BTreeMap<Stamp, Name>>,
-    /// Their content, once it is there.
-    contents: HashMap<Name, Vec<u8>>,
+    /// How many there are.
+    count: usize,
     peak: usize,
+    /// Their content and that of the blocks of open merges, once it is there.
+    contents: HashMap<Name, Vec<u8>>,
+    /// Those of them that are known to be absent.
+    absent: HashSet<Name>,
 }
 
 impl Stash {
     pub fn new(partitions: u32) -> Self {
-        let waiting = (0..partitions).map(|_| BTreeMap::new()).collect();
-        Self { waiting, contents: HashMap::new(), peak: 0 }
+        Self {
+            waiting: (0..partitions).map(|_| BTreeMap::new()).collect(),
+            count: 0,
+            peak: 0,
+            contents: HashMap::new(),
+            absent: HashSet::new(),
+        }
     }
 
-    /// Adds a block. Its content follows.
+    /// Adds a block. Its content is there, or follows.
     pub fn add(&mut self, partition: Partition, stamp: Stamp, name: Name) {
-        self.waiting[partition.0 as usize].insert(stamp, name);
+        if self.waiting[partition.0 as usize].insert(stamp, name).is_none() {
+            self.count += 1;
+            self.peak = self.peak.max(self.count);
+        }
     }
 
-    /// Takes a block out of its partition. Its content stays: it will be added again, or dropped.
+    /// Takes a block out of its partition. Its content stays: it will be added again.
     pub fn take_out(&mut self, partition: Partition, stamp: Stamp) {
-        self.waiting[partition.0 as usize].remove(&stamp);
+        let gone = self.waiting[partition.0 as usize].remove(&stamp);
+        self.count -= usize::from(gone.is_some());
     }
 
     /// The content of a block.
@@ -41,48 +55,57 @@ impl Stash {
 
     /// Sets the content of a block.
     pub fn put(&mut self, name: Name, content: Vec<u8>) {
+        self.absent.remove(&name);
         self.contents.insert(name, content);
-        self.peak = self.peak.max(self.contents.len());
     }
 
-    /// Forgets a block's content.
-    pub fn drop_content(&mut self, name: Name) -> Option<Vec<u8>> {
-        self.contents.remove(&name)
+    /// The block is absent from now on.
+    pub fn remove(&mut self, name: Name) {
+        self.contents.remove(&name);
+        self.absent.insert(name);
     }
 
-    /// Takes the oldest `most` blocks of a partition, with their contents.
-    pub fn take_oldest(
-        &mut self,
-        partition: Partition,
-        most: usize,
-    ) -> Vec<(Name, Option<Vec<u8>>)> {
+    /// Whether the block is known to be absent.
+    pub fn is_absent(&self, name: Name) -> bool {
+        self.absent.contains(&name)
+    }
+
+    /// Knows nothing of the block any more: it is in a table, or gone.
+    pub fn clear(&mut self, name: Name) {
+        self.contents.remove(&name);
+        self.absent.remove(&name);
+    }
+
+    /// Takes the oldest `most` blocks of a partition. Their contents stay.
+    pub fn take_oldest(&mut self, partition: Partition, most: usize) -> Vec<Name> {
         let waiting = &mut self.waiting[partition.0 as usize];
         let mut taken = Vec::with_capacity(most.min(waiting.len()));
         while taken.len() < most
             && let Some((_, name)) = waiting.pop_first()
         {
-            taken.push((name, self.contents.remove(&name)));
+            taken.push(name);
         }
+        self.count -= taken.len();
         taken
     }
 
-    /// All blocks in it, by partition and age, with their contents.
-    pub fn iter(&self) -> impl Iterator<Item = (Name, Option<&Vec<u8>>)> {
-        let names = self.waiting.iter().flat_map(|waiting| waiting.values());
-        names.map(|&name| (name, self.contents.get(&name)))
+    /// All blocks that wait, by partition and age.
+    pub fn iter(&self) -> impl Iterator<Item = (Stamp, Name)> {
+        let all = self.waiting.iter().flat_map(|waiting| waiting.iter());
+        all.map(|(&stamp, &name)| (stamp, name))
     }
 
-    /// Blocks in it now, removed ones too.
+    /// Blocks that wait now, removed ones too.
     pub fn len(&self) -> usize {
-        self.waiting.iter().map(BTreeMap::len).sum()
+        self.count
     }
 
-    /// Blocks in it that were removed.
+    /// Blocks that are known to be absent.
     pub fn removed(&self) -> usize {
-        self.len() - self.contents.len()
+        self.absent.len()
     }
 
-    /// The most that had content at a time.
+    /// The most that waited at a time.
     pub fn peak(&self) -> usize {
         self.peak
     }

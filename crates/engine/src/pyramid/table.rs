@@ -3,20 +3,44 @@
 
 use super::ids::{Height, Home, Name, Slot, Spot};
 use oblivio_crypto::TableKeys;
+use std::sync::Arc;
 
-/// The slots of a table that a merge reads, ascending, each with the block that is there.
-pub(super) type MergeSet = Vec<(Slot, Option<Name>)>;
+/// What a slot that a merge reads holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Holds {
+    /// This block.
+    Block(Name),
+    /// A block that was asked for between the place of the table's merge and its switch: what it
+    /// holds is old.
+    Stale,
+    /// Nothing.
+    Nothing,
+}
+
+/// The slots of a table that a merge reads, ascending.
+pub(super) type MergeSet = Vec<(Slot, Holds)>;
+
+/// A slot that was sealed with a block.
+struct Member {
+    slot: Slot,
+    /// None for one that was old from the begin, in a later session.
+    name: Option<Name>,
+    /// Whether it was read.
+    shown: bool,
+}
+
+const NONE: u32 = u32::MAX;
 
 /// What its maker knows of a table.
 pub(super) struct Table {
     pub home: Home,
     pub height: Height,
-    pub keys: TableKeys,
-    /// The blocks that it held when it was made, and where. Some are elsewhere by now.
-    members: Vec<(Name, Slot)>,
+    pub keys: Arc<TableKeys>,
+    members: Vec<Member>,
+    /// Which member stands in each slot; `NONE` if it holds nothing.
+    at: Vec<u32>,
     /// The slots that hold nothing, in random order.
     empty: Vec<Slot>,
-    slots: u32,
     /// How many of these were shown to asks, from the front.
     used: usize,
     /// Asks that read from it.
@@ -24,74 +48,107 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// A table with these blocks. Its slots are in the order that its keys draw.
-    pub fn new(home: Home, height: Height, keys: TableKeys, order: &[u32], names: &[Name]) -> Self {
-        let slots = order.len() as u32;
-        let (places, empty) = order.split_at(names.len());
-        let members = names.iter().copied().zip(places.iter().copied().map(Slot)).collect();
-        let empty = empty.iter().copied().map(Slot).collect();
-        Self { home, height, keys, members, empty, slots, used: 0, reads: 0 }
-    }
-
-    /// A table of an earlier session, and how many blocks it was made with. Those that are still in
-    /// it follow by [`Self::restore_member`].
-    pub fn again(
+    /// A table whose first `made_with` slots in the `order` of its keys were sealed with blocks.
+    pub fn new(
         home: Home,
         height: Height,
-        slots: u32,
         keys: TableKeys,
+        order: &[u32],
         made_with: usize,
-        used: usize,
-        reads: u32,
     ) -> Self {
-        let empty = keys.order(slots).split_off(made_with).into_iter().map(Slot).collect();
-        Self { home, height, keys, members: Vec::new(), empty, slots, used, reads }
+        let (places, empty) = order.split_at(made_with.min(order.len()));
+        let member = |&slot| Member { slot: Slot(slot), name: None, shown: false };
+        let mut at = vec![NONE; order.len()];
+        for (&slot, member) in places.iter().zip(0..) {
+            at[slot as usize] = member;
+        }
+        Self {
+            home,
+            height,
+            keys: Arc::new(keys),
+            members: places.iter().map(member).collect(),
+            at,
+            empty: empty.iter().copied().map(Slot).collect(),
+            used: 0,
+            reads: 0,
+        }
     }
 
-    /// Adds a block that is still here; false if there is no such slot.
-    pub fn restore_member(&mut self, name: Name, slot: Slot) -> bool {
-        let fits =
-            slot.0 < self.slots && self.members.len() + self.empty.len() < self.slots as usize;
-        if fits {
-            self.members.push((name, slot));
+    /// Names its blocks, the first one first.
+    pub fn named(mut self, names: &[Name]) -> Self {
+        for (member, &name) in self.members.iter_mut().zip(names) {
+            member.name = Some(name);
         }
-        fits
+        self
+    }
+
+    /// Takes up the counters of an earlier session; false if they make no sense. `shown` tells
+    /// which members were read.
+    pub fn read_before(&mut self, reads: u32, shown: impl Fn(usize) -> bool) -> bool {
+        for (index, member) in self.members.iter_mut().enumerate() {
+            member.shown = shown(index);
+        }
+        let real = self.members.iter().filter(|member| member.shown).count();
+        let used = (reads as usize).checked_sub(real);
+        self.reads = reads;
+        self.used = used.unwrap_or(0);
+        used.is_some_and(|used| used <= self.empty.len())
+    }
+
+    /// Names the block that is still in this slot; false if none can be there.
+    pub fn restore_member(&mut self, name: Name, slot: Slot) -> bool {
+        let member = self.member(slot).filter(|member| !member.shown && member.name.is_none());
+        member.map(|member| member.name = Some(name)).is_some()
+    }
+
+    fn member(&mut self, slot: Slot) -> Option<&mut Member> {
+        let at = *self.at.get(slot.0 as usize)?;
+        self.members.get_mut(at as usize)
+    }
+
+    /// The slots that were sealed with blocks.
+    pub fn made_with(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Whether each of these was read.
+    pub fn shown(&self) -> impl Iterator<Item = bool> {
+        self.members.iter().map(|member| member.shown)
     }
 
     /// The blocks that it was made with.
-    pub fn made_with(&self) -> u64 {
-        (self.slots as usize - self.empty.len()) as u64
+    pub fn blocks(&self) -> impl Iterator<Item = (Name, Slot)> {
+        self.members.iter().filter_map(|member| Some((member.name?, member.slot)))
     }
 
-    /// The slots without a block that asks were shown.
-    pub fn used(&self) -> u64 {
-        self.used as u64
-    }
-
-    /// Its blocks when it was made.
-    pub fn members(&self) -> &[(Name, Slot)] {
-        &self.members
-    }
-
-    /// The next slot without a block, to be shown to an ask; none if too many were.
-    pub fn next_empty(&mut self) -> Option<Slot> {
-        let slot = self.empty.get(self.used).copied();
-        self.used += usize::from(slot.is_some());
-        slot
+    /// Counts a read: of this slot, if a block is there, or else of the next one without a block.
+    /// None if there is none: it was read more often than it has slots for.
+    pub fn read(&mut self, block: Option<Slot>) -> Option<Slot> {
+        self.reads += 1;
+        if let Some(slot) = block {
+            self.member(slot)?.shown = true;
+            return Some(slot);
+        }
+        let slot = self.empty.get(self.used).copied()?;
+        self.used += 1;
+        Some(slot)
     }
 
     /// The slots that a merge reads: as many as the table has places for blocks (`capacity`), none
-    /// of which was shown. All blocks that are `here` are among them; the rest hold nothing, or
-    /// what is elsewhere by now.
+    /// of which was shown. All blocks that are `here` are among them, and all that are old; the
+    /// rest hold nothing. So what asks may still be shown holds nothing.
     pub fn merge_set(&self, capacity: u32, here: impl Fn(Name, Spot) -> bool) -> MergeSet {
         let home = self.home;
-        let held =
-            self.members.iter().filter(|(name, slot)| here(*name, Spot { home, slot: *slot }));
-        let mut set: Vec<_> = held.map(|&(name, slot)| (slot, Some(name))).collect();
+        let holds = |member: &Member| match member.name {
+            Some(name) if here(name, Spot { home, slot: member.slot }) => Holds::Block(name),
+            _ => Holds::Stale,
+        };
+        let unread = self.members.iter().filter(|member| !member.shown);
+        let mut set: Vec<_> = unread.map(|member| (member.slot, holds(member))).collect();
         let fillers = (capacity as usize).saturating_sub(set.len());
         let left = &self.empty[self.used..];
         debug_assert!(fillers <= left.len(), "it was not read more often than it has slots for");
-        set.extend(left.iter().rev().take(fillers).map(|&slot| (slot, None)));
+        set.extend(left.iter().rev().take(fillers).map(|&slot| (slot, Holds::Nothing)));
         set.sort_unstable_by_key(|entry| entry.0);
         set
     }

@@ -1,17 +1,20 @@
-//! What a client asks, and how it stands in a record. Both ask and answer are sealed, and have one
-//! length for each volume.
+//! What a client asks, and how it stands in a record. It is sealed, and has one length for each
+//! volume.
 //!
 //! ```text
-//! ask     head 24 | kind 4 | offset 4 | length 8 | name 16 | part 4 | of 4 |
-//!         comparison 4 | offset 4 | length 8 | bytes 64 | block
-//! answer  head 24 | done 4 | found 4 | block
+//! head 24 | kind 4 | offset 4 | length 8 | owner 16 | index 8 |
+//! part 4 | of 4 | comparison 4 | offset 4 | length 8 | bytes 64 | block
 //! ```
+//!
+//! Several patches stand in the block as `offset 4 | length 4 | bytes` each; then the length is how
+//! many there are.
 
 use super::head::{Head, StoredHead};
 use super::records::{Seq, Session};
 use crate::pyramid::ids::Name;
-use crate::pyramid::operation::Operation;
-use crate::{Action, BlockAnswer, EngineError, Result};
+use crate::pyramid::operation::{Effect, Operation};
+use crate::wire::{Reader, Writer};
+use crate::{Action, EngineError, Result};
 use oblivio_crypto::{Kind, Place, VolumeId};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -20,8 +23,11 @@ const READ: u32 = 0;
 const PATCH: u32 = 1;
 const REMOVE: u32 = 2;
 const WRITE: u32 = 3;
+const PATCHES: u32 = 4;
+const FORGET: u32 = 5;
+const END: u32 = 6;
 /// Added to a kind that also answers with the content before it.
-const AND_READ: u32 = 4;
+const AND_READ: u32 = 1 << 8;
 const ALWAYS: u32 = 0;
 const ABSENT: u32 = 1;
 const EXISTS: u32 = 2;
@@ -39,22 +45,14 @@ struct Fixed {
     kind: U32,
     offset: U32,
     length: U64,
-    name: [u8; 16],
+    owner: [u8; 16],
+    index: U64,
     part: U32,
     of: U32,
     comparison: U32,
     compare_offset: U32,
     compare_length: U64,
     compare_bytes: [u8; MOST_COMPARED],
-}
-
-#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
-#[repr(C)]
-struct FixedAnswer {
-    /// The newest record of the history.
-    head: StoredHead,
-    done: U32,
-    found: U32,
 }
 
 /// What must hold of a block before a transaction.
@@ -77,32 +75,48 @@ pub(super) struct Part {
     pub of: u32,
 }
 
+/// What an ask does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Does {
+    /// Something with its block.
+    Block(Operation),
+    /// It removes its block and all later ones of its owner. They read as absent from then on.
+    Forget,
+    /// It ends a session, its own or a silent one. Later asks of that session are refused.
+    End(Session),
+}
+
 /// An ask.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ask {
     /// Its block.
     pub name: Name,
-    /// What to do with it.
-    pub operation: Operation,
-    /// What must hold of it before.
+    /// What to do.
+    pub does: Does,
+    /// What must hold of its block before.
     pub compare: Compare,
     pub(super) part: Part,
-}
-
-/// The answer to an ask.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
-    /// Whether it was carried out: all comparisons of its transaction held.
-    pub done: bool,
-    /// The content that it asked for.
-    pub content: BlockAnswer,
 }
 
 impl Ask {
     /// An ask of its own.
     pub fn new(name: Name, operation: Operation) -> Self {
-        let part = Part { index: 0, of: 1 };
-        Self { name, operation, compare: Compare::Always, part }
+        Self::alone(name, Does::Block(operation))
+    }
+
+    /// Ends a session. It is no part of a transaction. It shows a slot as any other.
+    pub fn end_of(session: Session) -> Self {
+        let name = Name { owner: [0xff; 16], index: session.0 };
+        Self::alone(name, Does::End(session))
+    }
+
+    /// Removes a block and all later ones of its owner.
+    pub fn forget(first: Name) -> Self {
+        Self::alone(first, Does::Forget)
+    }
+
+    fn alone(name: Name, does: Does) -> Self {
+        Self { name, does, compare: Compare::Always, part: Part { index: 0, of: 1 } }
     }
 
     /// With something that must hold of its block before.
@@ -111,23 +125,45 @@ impl Ask {
         Self { compare, ..self }
     }
 
+    /// What it may do to the existence of blocks.
+    pub(super) fn effect(&self) -> Effect {
+        match &self.does {
+            Does::Block(operation) => operation.action.effect(),
+            Does::Forget => Effect::Forgets,
+            Does::End(_) => Effect::Keeps,
+        }
+    }
+
+    pub(super) fn creates(&self) -> bool {
+        self.effect() == Effect::Creates
+    }
+
+    pub(super) fn forgets(&self) -> bool {
+        self.does == Does::Forget
+    }
+
+    /// The session that it ends.
+    pub(super) fn ends(&self) -> Option<Session> {
+        if let Does::End(session) = self.does { Some(session) } else { None }
+    }
+
     /// As in a record.
     ///
     /// # Errors
-    /// `Invalid` for data that does not fit a block, or for several patches at once.
+    /// `Invalid` for data that does not fit a block.
     pub(super) fn encode(&self, head: Head, block_bytes: usize) -> Result<Vec<u8>> {
-        let (kind, offset, bytes): (u32, usize, &[u8]) = match &self.operation.action {
-            Action::Read => (READ, 0, &[]),
-            Action::Write(bytes) => (WRITE, 0, bytes),
-            Action::Patch { offset, bytes } => (PATCH, *offset, bytes),
-            Action::Remove => (REMOVE, 0, &[]),
-            Action::Patches(_) => {
-                return Err(EngineError::Invalid("an ask has one patch at most".into()));
-            }
+        let too_long = || EngineError::Invalid("more bytes than a block has".into());
+        let mut block = Vec::with_capacity(block_bytes);
+        let (kind, offset, length) = self.encode_does(&mut block);
+        let fits = match &self.does {
+            Does::Block(operation) => operation.action.end() <= block_bytes,
+            Does::Forget => true,
+            Does::End(_) => self.part.of == 1,
         };
-        if self.operation.action.end() > block_bytes {
-            return Err(EngineError::Invalid("more bytes than a block has".into()));
+        if !fits || block.len() > block_bytes {
+            return Err(too_long());
         }
+        block.resize(block_bytes, 0);
         let (comparison, at, compared): (u32, usize, &[u8]) = match &self.compare {
             Compare::Always => (ALWAYS, 0, &[]),
             Compare::Absent => (ABSENT, 0, &[]),
@@ -141,13 +177,13 @@ impl Ask {
             }
             _ => return Err(EngineError::Invalid("too many bytes to compare".into())),
         }
-        let kind = kind | if self.operation.and_read { AND_READ } else { 0 };
         let fixed = Fixed {
             head: head.into(),
             kind: U32::new(kind),
             offset: U32::new(offset as u32),
-            length: U64::new(bytes.len() as u64),
-            name: self.name.0,
+            length: U64::new(length as u64),
+            owner: self.name.owner,
+            index: U64::new(self.name.index),
             part: U32::new(self.part.index),
             of: U32::new(self.part.of),
             comparison: U32::new(comparison),
@@ -155,24 +191,43 @@ impl Ask {
             compare_length: U64::new(compared.len() as u64),
             compare_bytes,
         };
-        let mut record = [fixed.as_bytes(), bytes].concat();
-        record.resize(size_of::<Fixed>() + block_bytes, 0);
-        Ok(record)
+        Ok([fixed.as_bytes(), &block].concat())
+    }
+
+    /// Appends the bytes to the block's; gives the kind, the offset and the length.
+    fn encode_does(&self, block: &mut Vec<u8>) -> (u32, usize, usize) {
+        let (action, and_read) = match &self.does {
+            Does::Block(Operation { action, and_read }) => (action, and_read),
+            Does::Forget => return (FORGET, 0, 0),
+            Does::End(_) => return (END, 0, 0),
+        };
+        let mut out = Writer(block);
+        let (kind, offset, length) = match action {
+            Action::Read => (READ, 0, 0),
+            Action::Remove => (REMOVE, 0, 0),
+            Action::Write(bytes) => {
+                out.bytes(bytes);
+                (WRITE, 0, bytes.len())
+            }
+            Action::Patch { offset, bytes } => {
+                out.bytes(bytes);
+                (PATCH, *offset, bytes.len())
+            }
+            Action::Patches(patches) => {
+                for (offset, bytes) in patches {
+                    out.u64(*offset as u64 | (bytes.len() as u64) << 32);
+                    out.bytes(bytes);
+                }
+                (PATCHES, 0, patches.len())
+            }
+        };
+        (kind | if *and_read { AND_READ } else { 0 }, offset, length)
     }
 
     /// Reads a record; none if it makes no sense.
     pub(super) fn decode(plain: &[u8]) -> Option<(Self, Head)> {
         let (fixed, block) = Fixed::ref_from_prefix(plain).ok()?;
-        let bytes = block.get(..usize::try_from(fixed.length.get()).ok()?)?;
-        let offset = fixed.offset.get() as usize;
-        let action = match fixed.kind.get() & !AND_READ {
-            READ => Action::Read,
-            WRITE => Action::Write(bytes.to_vec()),
-            PATCH => Action::Patch { offset, bytes: bytes.to_vec() },
-            REMOVE => Action::Remove,
-            _ => return None,
-        };
-        let and_read = fixed.kind.get() & AND_READ != 0;
+        let does = decode_does(fixed, block)?;
         let at = fixed.compare_offset.get() as usize;
         let compared = usize::try_from(fixed.compare_length.get()).ok()?;
         let compared = fixed.compare_bytes.get(..compared)?;
@@ -184,36 +239,141 @@ impl Ask {
             _ => return None,
         };
         let part = Part { index: fixed.part.get(), of: fixed.of.get() };
-        if part.index >= part.of || part.of > MOST_PARTS {
+        let alone = part.of == 1 || !matches!(does, Does::End(_));
+        if part.index >= part.of || part.of > MOST_PARTS || !alone {
             return None;
         }
-        let operation = Operation { action, and_read };
-        let ask = Self { name: Name(fixed.name), operation, compare, part };
-        (ask.operation.action.end() <= block.len()).then_some((ask, fixed.head.into()))
+        let name = Name { owner: fixed.owner, index: fixed.index.get() };
+        Some((Self { name, does, compare, part }, fixed.head.into()))
     }
 }
 
-/// An answer as in a record.
-pub(super) fn encode_answer(head: Head, answer: &Answer, block_bytes: usize) -> Vec<u8> {
-    let (done, found) = (answer.done.into(), answer.content.is_some().into());
-    let fixed = FixedAnswer { head: head.into(), done: U32::new(done), found: U32::new(found) };
-    let mut record = [fixed.as_bytes(), answer.content.as_deref().unwrap_or_default()].concat();
-    record.resize(size_of::<FixedAnswer>() + block_bytes, 0);
-    record
-}
-
-/// Reads a record; none if it makes no sense.
-pub(super) fn decode_answer(plain: &[u8]) -> Option<(Answer, Head)> {
-    let (fixed, block) = FixedAnswer::ref_from_prefix(plain).ok()?;
-    let (done, content) = match (fixed.done.get(), fixed.found.get()) {
-        (done @ 0..=1, 0) => (done, None),
-        (done @ 0..=1, 1) => (done, Some(block.to_vec())),
+fn decode_does(fixed: &Fixed, block: &[u8]) -> Option<Does> {
+    let length = usize::try_from(fixed.length.get()).ok()?;
+    let offset = fixed.offset.get() as usize;
+    let and_read = fixed.kind.get() & AND_READ != 0;
+    let action = match fixed.kind.get() & !AND_READ {
+        READ => Action::Read,
+        REMOVE => Action::Remove,
+        WRITE => Action::Write(block.get(..length)?.to_vec()),
+        PATCH => Action::Patch { offset, bytes: block.get(..length)?.to_vec() },
+        PATCHES => Action::Patches(decode_patches(length, block)?),
+        FORGET if !and_read => return Some(Does::Forget),
+        END if !and_read => return Some(Does::End(Session(fixed.index.get()))),
         _ => return None,
     };
-    Some((Answer { done: done == 1, content }, fixed.head.into()))
+    (action.end() <= block.len()).then_some(Does::Block(Operation { action, and_read }))
+}
+
+fn decode_patches(count: usize, block: &[u8]) -> Option<Vec<(usize, Vec<u8>)>> {
+    // Each has a head of eight bytes.
+    if count > block.len() / 8 {
+        return None;
+    }
+    let mut input = Reader(block);
+    let patch = |_| {
+        let word = input.u64().ok()?;
+        let bytes = input.bytes((word >> 32) as usize).ok()?;
+        Some((word as u32 as usize, bytes.to_vec()))
+    };
+    (0..count).map(patch).collect()
 }
 
 /// Ties a record to its volume, its session and its number there.
 pub(super) fn place(volume: VolumeId, kind: Kind, session: Session, seq: Seq) -> Place {
     Place { volume, kind, index: seq.0, version: session.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use oblivio_crypto::Tag;
+    use proptest::prelude::*;
+
+    const BYTES: usize = 128;
+
+    fn bytes(most: usize) -> impl Strategy<Value = Vec<u8>> {
+        prop::collection::vec(any::<u8>(), 0..=most)
+    }
+
+    fn does() -> impl Strategy<Value = Does> {
+        let patches = prop::collection::vec((0usize..64, bytes(8)), 0..6);
+        let action = prop_oneof![
+            Just(Action::Read),
+            Just(Action::Remove),
+            bytes(BYTES).prop_map(Action::Write),
+            (0usize..64, bytes(64)).prop_map(|(offset, bytes)| Action::Patch { offset, bytes }),
+            patches.prop_map(Action::Patches),
+        ];
+        let block = (action, any::<bool>());
+        prop_oneof![
+            8 => block.prop_map(|(action, and_read)| Does::Block(Operation { action, and_read })),
+            1 => Just(Does::Forget),
+        ]
+    }
+
+    fn compare() -> impl Strategy<Value = Compare> {
+        prop_oneof![
+            Just(Compare::Always),
+            Just(Compare::Absent),
+            Just(Compare::Exists),
+            (0usize..64, bytes(MOST_COMPARED)).prop_map(|(at, bytes)| Compare::Bytes(at, bytes)),
+        ]
+    }
+
+    fn ask() -> impl Strategy<Value = (Ask, Head)> {
+        let name = (any::<[u8; 16]>(), any::<u64>());
+        let head = (any::<u64>(), any::<[u8; 16]>());
+        let part = (1u32..=MOST_PARTS).prop_flat_map(|of| (0..of, Just(of)));
+        (name, does(), compare(), part, head).prop_map(|(name, does, compare, part, head)| {
+            let name = Name { owner: name.0, index: name.1 };
+            let part = Part { index: part.0, of: part.1 };
+            let head = Head { number: head.0, tag: Tag(head.1) };
+            (Ask { name, does, compare, part }, head)
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn asks_have_one_length_and_are_read_as_they_were_written(
+            (ask, head) in ask(),
+            at in any::<usize>(),
+            flip in 1u8..,
+        ) {
+            let record = ask.encode(head, BYTES).expect("it fits");
+            prop_assert_eq!(record.len(), size_of::<Fixed>() + BYTES);
+            let read = Ask::decode(&record).expect("it was written");
+            prop_assert_eq!(&read.0, &ask);
+            prop_assert_eq!(read.1, head);
+            let mut changed = record.clone();
+            changed[at % record.len()] ^= flip;
+            if let Some((other, head)) = Ask::decode(&changed) {
+                let again = other.encode(head, BYTES).expect("what was read fits");
+                prop_assert_eq!(Ask::decode(&again), Some((other, head)));
+            }
+            prop_assert!(Ask::decode(&record[..at % size_of::<Fixed>()]).is_none());
+        }
+    }
+
+    #[test]
+    fn an_ask_that_does_not_fit_is_refused() {
+        let name = Name { owner: [1; 16], index: 2 };
+        let of = |action| Ask::new(name, Operation { action, and_read: false });
+        let read = of(Action::Read);
+        let long = [
+            of(Action::Write(vec![0; BYTES + 1])),
+            of(Action::Patch { offset: usize::MAX, bytes: vec![1] }),
+            of(Action::Patch { offset: BYTES, bytes: vec![1] }),
+            of(Action::Patches(vec![(0, vec![1; BYTES])])),
+            of(Action::Patches(vec![(0, Vec::new()); BYTES / 8 + 1])),
+            read.clone().only_if(Compare::Bytes(0, vec![0; MOST_COMPARED + 1])),
+            read.only_if(Compare::Bytes(BYTES, vec![1])),
+            Ask { part: Part { index: 0, of: 2 }, ..Ask::end_of(Session(1)) },
+        ];
+        for ask in long {
+            assert!(ask.encode(Head::default(), BYTES).is_err(), "{ask:?}");
+        }
+        let end = Ask::end_of(Session(9)).encode(Head::default(), BYTES).expect("it fits");
+        assert_eq!(Ask::decode(&end).map(|(ask, _)| ask.ends()), Some(Some(Session(9))));
+    }
 }

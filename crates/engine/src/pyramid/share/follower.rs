@@ -1,10 +1,12 @@
 //! A client that is not the scribe: it seals asks, and opens the answers.
 
-use super::ask::{Answer, Ask, MOST_PARTS, Part, decode_answer, place};
+use super::answer::{Answer, Refusal};
+use super::ask::{Ask, MOST_PARTS, Part, place};
 use super::head::Head;
 use super::records::{AnswerRecord, AskRecord, Seq, Session};
 use crate::{EngineError, Result};
 use oblivio_crypto::{Kind, Sealer, VolumeId};
+use std::collections::VecDeque;
 
 /// One session of a client.
 pub struct Follower {
@@ -14,29 +16,46 @@ pub struct Follower {
     sealer: Sealer,
     /// The number of the next ask.
     next: Seq,
-    /// The number of the next answer: they come in order.
-    answered: Seq,
+    /// The asks without an answer: they come in order.
+    open: VecDeque<AskRecord>,
     /// The newest head that it knows. A client must keep it from session to session.
     head: Head,
+    over: Option<Refusal>,
 }
 
 impl Follower {
     /// A new session. Its number must be random.
     pub fn new(session: Session, volume: VolumeId, block_bytes: usize, sealer: Sealer) -> Self {
-        let (next, answered, head) = (Seq(0), Seq(0), Head::default());
-        Self { session, volume, block_bytes, sealer, next, answered, head }
+        let (next, open, head) = (Seq(0), VecDeque::new(), Head::default());
+        Self { session, volume, block_bytes, sealer, next, open, head, over: None }
     }
 
-    /// With the head that an earlier session of this client knew.
+    /// With the head that an earlier session of this client knew. A client that knows none takes
+    /// the newest one that the server shows: then its first ask is known to be recent.
     #[must_use]
     pub fn knowing(mut self, head: Head) -> Self {
         self.head = head;
         self
     }
 
+    /// Its session.
+    pub fn session(&self) -> Session {
+        self.session
+    }
+
     /// The newest head that it knows.
     pub fn head(&self) -> Head {
         self.head
+    }
+
+    /// The asks without an answer, in order. After a lost line, send them again as they are.
+    pub fn open_asks(&self) -> impl Iterator<Item = &AskRecord> {
+        self.open.iter()
+    }
+
+    /// Why its session is over, if it is. Its client goes on with a new one.
+    pub fn over(&self) -> Option<Refusal> {
+        self.over
     }
 
     /// Seals the asks of a transaction: they are carried out together, or not at all.
@@ -48,26 +67,32 @@ impl Follower {
         if of == 0 || of > MOST_PARTS {
             return Err(EngineError::Invalid("a transaction has one to eight asks".into()));
         }
-        // All or none: a transaction that misses a part would hold up its session.
-        for ask in asks {
-            ask.encode(self.head, self.block_bytes)?;
-        }
         let part = |(index, ask): (u32, &Ask)| Ask { part: Part { index, of }, ..ask.clone() };
         let parts: Vec<Ask> = (0..).zip(asks).map(part).collect();
+        // All or none: a transaction that misses a part would hold up its session.
+        for ask in &parts {
+            ask.encode(self.head, self.block_bytes)?;
+        }
         parts.iter().map(|ask| self.ask(ask)).collect()
     }
 
     /// Seals an ask. To ask again, send the same record.
     ///
     /// # Errors
-    /// `Invalid` for an ask that does not fit; those of the sealer.
+    /// `Invalid` for an ask that does not fit; `Closed` once the session is over; those of the
+    /// sealer.
     pub fn ask(&mut self, ask: &Ask) -> Result<AskRecord> {
+        if self.over.is_some() {
+            return Err(EngineError::Closed);
+        }
         let plain = ask.encode(self.head, self.block_bytes)?;
         let (session, seq) = (self.session, self.next);
         let place = place(self.volume, Kind::Ask, session, seq);
         let sealed = self.sealer.seal_vec(&place, &plain)?;
         self.next.0 += 1;
-        Ok(AskRecord { session, seq, sealed })
+        let record = AskRecord { session, seq, sealed };
+        self.open.push_back(record.clone());
+        Ok(record)
     }
 
     /// Opens the next answer; none for one that it had before.
@@ -77,23 +102,31 @@ impl Follower {
     /// it is of another history than the answers before it.
     pub fn answer(&mut self, record: &AnswerRecord) -> Result<Option<(Seq, Answer)>> {
         let AnswerRecord { session, seq, sealed } = record;
-        if *session == self.session && *seq < self.answered {
+        let expected = self.open.front().map_or(self.next, |ask| ask.seq);
+        if *session == self.session && *seq < expected {
             return Ok(None);
         }
-        if *session != self.session || *seq != self.answered || self.answered >= self.next {
+        if *session != self.session || *seq != expected || self.open.is_empty() {
             return Err(EngineError::State("an answer to something that was not asked"));
         }
         let place = place(self.volume, Kind::Answer, *session, *seq);
         let plain = self.sealer.open_vec(&place, sealed);
         let plain = plain.map_err(|_| EngineError::State("an answer does not open"))?;
-        let answer = decode_answer(&plain);
+        let answer = Answer::decode(&plain);
         let (answer, head) = answer.ok_or(EngineError::State("an answer does not parse"))?;
-        let same = head.number > self.head.number || head == self.head;
-        if !same {
-            return Err(EngineError::Forked);
+        match answer.refusal {
+            // It was sealed after answers that are yet to come.
+            Some(Refusal::Gone) => {}
+            refusal => {
+                let same = head.number > self.head.number || head == self.head;
+                if !same {
+                    return Err(EngineError::Forked);
+                }
+                self.head = head;
+                self.over = self.over.or(refusal.filter(|refusal| *refusal != Refusal::Full));
+            }
         }
-        self.answered.0 += 1;
-        self.head = head;
+        self.open.pop_front();
         Ok(Some((*seq, answer)))
     }
 }

@@ -5,7 +5,7 @@
 //! that knows a later one; and one that keeps two histories, at the first ask or answer that
 //! crosses from one to the other.
 
-use oblivio_crypto::{TAG_BYTES, Tag};
+use oblivio_crypto::{TAG_BYTES, Tag, tag_of};
 use zerocopy::little_endian::U64;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -16,6 +16,13 @@ pub struct Head {
     pub number: u64,
     /// Its tag.
     pub tag: Tag,
+}
+
+impl Head {
+    /// That of a sealed record of this number; none if it is too short to be one.
+    pub fn of(number: u64, sealed: &[u8]) -> Option<Self> {
+        tag_of(sealed).map(|tag| Self { number, tag })
+    }
 }
 
 /// As it stands in asks and answers.

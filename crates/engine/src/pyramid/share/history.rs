@@ -2,15 +2,20 @@
 //! many asks, whatever they are.
 //!
 //! ```text
-//! 1 | asks 8 | seed 32 | session 8, number 8, name 16, creates 8 each     before a round reads
-//! 2 | asks 8 | exists 8, block each                                       before its answers
-//! 3 | attempt 16 | blocks that went back 8 | 16 blocks                     after a merge
+//! 1 | asks 8 | seed 32 | session 8, number 8, owner 16, index 8, effect 8 each
+//!                                                                   before a round reads
+//! 2 | asks 8 | left 8, block each                                   before its answers
+//! 3 | place 8 | attempt 16 | blocks that went back 8 | 16 blocks |
+//!     asks of its partition under way 8 | exists 8, block each      after a merge
 //! ```
+//!
+//! Effect: 0 keeps, 1 creates, 2 forgets. Left: 0 absent, 1 a block, 2 its owner was removed.
 
 use super::records::{Seq, Session};
-use crate::pyramid::history::{Event, Intent, Merged, Settle};
-use crate::pyramid::ids::Name;
-use crate::pyramid::oram::Seed;
+use crate::pyramid::history::{Event, Intent, Left, MOST_LEFT, Merged, Settle};
+use crate::pyramid::ids::{Home, Name};
+use crate::pyramid::operation::Effect;
+use crate::pyramid::shown::Seed;
 use crate::wire::{Reader, Writer};
 use crate::{EngineError, Result};
 use oblivio_crypto::Attempt;
@@ -18,8 +23,6 @@ use oblivio_crypto::Attempt;
 const INTENT: u64 = 1;
 const SETTLE: u64 = 2;
 const MERGED: u64 = 3;
-/// The most blocks that a merge sends back. More than one is beyond ten standard deviations.
-const MOST_LEFT: usize = 16;
 
 /// An event, and for an intent whose asks they are.
 pub(super) struct Told {
@@ -33,10 +36,15 @@ pub(super) fn encode_intent(intent: &Intent, asks: &[(Session, Seq)]) -> Vec<u8>
     let mut out = Writer(&mut bytes);
     out.words(&[INTENT, asks.len() as u64]);
     out.bytes(&intent.seed.0);
-    for ((session, seq), (name, creates)) in asks.iter().zip(&intent.asks) {
+    for ((session, seq), (name, effect)) in asks.iter().zip(&intent.asks) {
         out.words(&[session.0, seq.0]);
-        out.bytes(&name.0);
-        out.u64(u64::from(*creates));
+        out.bytes(&name.owner);
+        let effect = match effect {
+            Effect::Keeps => 0,
+            Effect::Creates => 1,
+            Effect::Forgets => 2,
+        };
+        out.words(&[name.index, effect]);
     }
     bytes
 }
@@ -46,14 +54,22 @@ pub(super) fn encode_settle(settle: &Settle, block_bytes: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut out = Writer(&mut bytes);
     out.words(&[SETTLE, settle.0.len() as u64]);
-    for content in &settle.0 {
-        out.u64(u64::from(content.is_some()));
-        match content {
-            Some(content) => out.bytes(content),
-            None => out.zeros(block_bytes),
+    for left in &settle.0 {
+        match left {
+            Left::Absent => write_block(&mut out, 0, None, block_bytes),
+            Left::Block(block) => write_block(&mut out, 1, Some(block), block_bytes),
+            Left::Forgot => write_block(&mut out, 2, None, block_bytes),
         }
     }
     bytes
+}
+
+fn write_block(out: &mut Writer<'_>, kind: u64, block: Option<&Vec<u8>>, block_bytes: usize) {
+    out.u64(kind);
+    match block {
+        Some(block) => out.bytes(block),
+        None => out.zeros(block_bytes),
+    }
 }
 
 /// A merge.
@@ -66,11 +82,15 @@ pub(super) fn encode_merged(merged: &Merged, block_bytes: usize) -> Result<Vec<u
     }
     let mut bytes = Vec::new();
     let mut out = Writer(&mut bytes);
-    out.u64(MERGED);
+    out.words(&[MERGED, u64::from(merged.home.0)]);
     out.bytes(&merged.attempt.0);
     out.u64(merged.left.len() as u64);
     merged.left.iter().for_each(|block| out.bytes(block));
     out.zeros((MOST_LEFT - merged.left.len()) * block_bytes);
+    out.u64(merged.asked.len() as u64);
+    for block in &merged.asked {
+        write_block(&mut out, u64::from(block.is_some()), block.as_ref(), block_bytes);
+    }
     Ok(bytes)
 }
 
@@ -82,38 +102,65 @@ pub(super) fn decode(plain: &[u8], block_bytes: usize) -> Result<Told> {
     let mut input = Reader(plain);
     let mut asks = Vec::new();
     let event = match input.u64()? {
-        INTENT => {
-            let count = input.u64()?;
-            let mut seed = Seed([0; 32]);
-            seed.0.copy_from_slice(input.bytes(32)?);
-            let mut names = Vec::new();
-            for _ in 0..count {
-                asks.push((Session(input.u64()?), Seq(input.u64()?)));
-                let mut name = Name([0; 16]);
-                name.0.copy_from_slice(input.bytes(16)?);
-                names.push((name, input.u64()? == 1));
-            }
-            Event::Intent(Intent { seed, asks: names })
-        }
+        INTENT => Event::Intent(read_intent(&mut input, &mut asks)?),
         SETTLE => {
-            let mut contents = Vec::new();
+            let mut left = Vec::new();
             for _ in 0..input.u64()? {
-                let exists = input.u64()? == 1;
-                let block = input.bytes(block_bytes)?;
-                contents.push(exists.then(|| block.to_vec()));
+                left.push(match (input.u64()?, input.bytes(block_bytes)?) {
+                    (0, _) => Left::Absent,
+                    (1, block) => Left::Block(block.to_vec()),
+                    (2, _) => Left::Forgot,
+                    _ => return Err(EngineError::State("an unknown end of an ask")),
+                });
             }
-            Event::Settle(Settle(contents))
+            Event::Settle(Settle(left))
         }
-        MERGED => {
-            let mut attempt = Attempt([0; 16]);
-            attempt.0.copy_from_slice(input.bytes(16)?);
-            let count = input.u64()?.min(MOST_LEFT as u64);
-            let block = |_| input.bytes(block_bytes).map(<[u8]>::to_vec);
-            let left = (0..count).map(block).collect::<Result<_>>()?;
-            input.bytes((MOST_LEFT - count as usize) * block_bytes)?;
-            Event::Merged(Merged { attempt, left })
-        }
+        MERGED => Event::Merged(read_merged(&mut input, block_bytes)?),
         _ => return Err(EngineError::State("an unknown event")),
     };
     if input.0.is_empty() { Ok(Told { event, asks }) } else { Err(EngineError::State("too long")) }
+}
+
+fn read_intent(input: &mut Reader<'_>, asks: &mut Vec<(Session, Seq)>) -> Result<Intent> {
+    let count = input.u64()?;
+    let mut seed = Seed([0; 32]);
+    seed.0.copy_from_slice(input.bytes(32)?);
+    let mut names = Vec::new();
+    for _ in 0..count {
+        asks.push((Session(input.u64()?), Seq(input.u64()?)));
+        let mut owner = [0; 16];
+        owner.copy_from_slice(input.bytes(16)?);
+        let name = Name { owner, index: input.u64()? };
+        let effect = match input.u64()? {
+            0 => Effect::Keeps,
+            1 => Effect::Creates,
+            2 => Effect::Forgets,
+            _ => return Err(EngineError::State("an unknown effect")),
+        };
+        names.push((name, effect));
+    }
+    Ok(Intent { seed, asks: names })
+}
+
+fn read_merged(input: &mut Reader<'_>, block_bytes: usize) -> Result<Merged> {
+    let home = u32::try_from(input.u64()?).map(Home);
+    let home = home.map_err(|_| EngineError::State("no such place"))?;
+    let mut attempt = Attempt([0; 16]);
+    attempt.0.copy_from_slice(input.bytes(16)?);
+    let count = input.u64()?;
+    if count > MOST_LEFT as u64 {
+        return Err(EngineError::State("a base has too many blocks"));
+    }
+    let block = |_| input.bytes(block_bytes).map(<[u8]>::to_vec);
+    let left = (0..count).map(block).collect::<Result<_>>()?;
+    input.bytes((MOST_LEFT - count as usize) * block_bytes)?;
+    let mut asked = Vec::new();
+    for _ in 0..input.u64()? {
+        asked.push(match (input.u64()?, input.bytes(block_bytes)?) {
+            (0, _) => None,
+            (1, block) => Some(block.to_vec()),
+            _ => return Err(EngineError::State("neither there nor not")),
+        });
+    }
+    Ok(Merged { home, attempt, left, asked })
 }

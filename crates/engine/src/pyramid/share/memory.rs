@@ -1,8 +1,10 @@
 //! A server in memory, with the list of what it saw. For tests and simulation.
 
 use super::records::{
-    AnswerRecord, AskRecord, Build, Duty, Seq, Session, Show, Stored, Switch, Tell, Term,
+    AnswerRecord, AskRecord, Batch, Build, Duty, Save, Seq, Session, Show, Stored, Switch, Tell,
+    Term, TurnRecord,
 };
+use super::scribe::Scribe;
 use crate::pyramid::ids::{Height, Home, Partition, Spot};
 use crate::{EngineError, Result};
 use std::collections::{BTreeMap, VecDeque};
@@ -16,12 +18,27 @@ pub enum Recorded {
     Show(Vec<(Session, Seq, Vec<Spot>)>),
     /// Answers went out, of these lengths.
     Tell(Vec<(Session, Seq, usize)>),
-    /// A merge of this partition, to this height, reads these slots.
-    Turn(Partition, Height, Vec<Spot>),
+    /// A merge of this partition, to this height and into this place, reads these slots.
+    Turn(Home, Partition, Height, Vec<Spot>),
+    /// It has them.
+    Slots(Home),
     /// A table of this many bytes.
     Build(Home, usize),
     /// A table replaces others.
     Switch(Home, Vec<Home>),
+    /// Answers to asks that stand in no batch, of these lengths.
+    Refuse(Vec<(Session, Seq, usize)>),
+    /// A part of this many bytes of the scribe's state, after the record of this number.
+    Save(u64, u32, usize),
+}
+
+/// The state of a scribe, in its sealed pieces. Number 0 is that of a new volume, without any.
+#[derive(Clone, Debug, Default)]
+pub struct SavedState {
+    /// The number of the newest record before it.
+    pub number: u64,
+    /// Its pieces.
+    pub pieces: Vec<Vec<u8>>,
 }
 
 /// What a server keeps.
@@ -33,25 +50,61 @@ pub struct MemoryServer {
     asks: VecDeque<AskRecord>,
     /// How many of them the scribe has.
     fetched: usize,
-    /// The history: all records of batches and merges.
+    /// The history: the records of batches and merges that are not forgotten.
     pub history: Vec<Stored>,
+    /// How many records before those were forgotten.
+    pub forgotten: u64,
+    /// The newest whole state of a scribe.
+    pub saved: SavedState,
+    saving: SavedState,
     /// The newest scribe.
     term: Term,
     /// Answers that clients did not fetch yet.
     answers: BTreeMap<Session, VecDeque<AnswerRecord>>,
+    /// All answers whose records are not forgotten, each with its record's number.
+    kept: BTreeMap<(Session, Seq), (u64, AnswerRecord)>,
     slot_bytes: usize,
+    /// Batches that were shown and not answered, in their order.
+    untold: VecDeque<Batch>,
+    /// Tables that are gone once this batch is answered.
+    leaving: VecDeque<(Batch, Vec<Home>)>,
+    replies: Replies,
     /// All records so far.
     pub trace: Vec<Recorded>,
 }
 
-/// The server's reply to a duty.
+/// The server's reply to a duty. Give it to the scribe.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// Nothing.
-    Done,
-    /// The sum of each ask's slots.
-    Sums(Vec<Vec<u8>>),
-    /// Slots, one after the other.
-    Slots(Vec<u8>),
+    /// For [`super::Scribe::shown`]: the sum of each ask's slots.
+    Sums(Batch, Vec<Vec<u8>>),
+    /// For [`super::Scribe::gathered`]: slots, one after the other.
+    Slots(Home, Vec<u8>),
+    /// For [`super::Scribe::built`].
+    Built(Home),
+}
+
+/// Replies that did not leave yet.
+#[derive(Default)]
+struct Replies {
+    /// Those of batches leave in their order.
+    sums: VecDeque<Reply>,
+    /// The others in any.
+    others: VecDeque<Reply>,
+}
+
+impl Reply {
+    /// Gives it to the scribe.
+    ///
+    /// # Errors
+    /// Those of the scribe.
+    pub fn give(self, scribe: &mut Scribe) -> Result<()> {
+        match self {
+            Self::Sums(batch, sums) => scribe.shown(batch, sums),
+            Self::Slots(home, slots) => scribe.gathered(home, slots),
+            Self::Built(home) => scribe.built(home),
+        }
+    }
 }
 
 impl MemoryServer {
@@ -60,17 +113,30 @@ impl MemoryServer {
         Self { slot_bytes, ..Self::default() }
     }
 
-    /// Takes a client's ask.
+    /// Takes a client's ask. One that was answered is answered again.
     pub fn ask(&mut self, record: AskRecord) {
         let AskRecord { session, seq, ref sealed } = record;
         self.trace.push(Recorded::Ask(session, seq, sealed.len()));
-        self.asks.push_back(record);
+        match self.kept.get(&(session, seq)) {
+            Some((_, answer)) => self.deliver(answer.clone()),
+            None => self.asks.push_back(record),
+        }
+    }
+
+    fn deliver(&mut self, answer: AnswerRecord) {
+        self.answers.entry(answer.session).or_default().push_back(answer);
+    }
+
+    /// The number of the newest record.
+    pub fn newest(&self) -> u64 {
+        self.forgotten + self.history.len() as u64
     }
 
     /// Another client becomes the scribe.
     pub fn claim(&mut self) -> Term {
         self.term.0 += 1;
         self.fetched = 0;
+        self.replies = Replies::default();
         self.term
     }
 
@@ -101,17 +167,39 @@ impl MemoryServer {
         Ok(sum)
     }
 
+    /// How many replies wait.
+    pub fn waiting(&self) -> usize {
+        usize::from(!self.replies.sums.is_empty()) + self.replies.others.len()
+    }
+
+    /// Lets one of the replies that wait leave, the oldest for number 0. The batches' leave in
+    /// their order.
+    pub fn reply(&mut self, number: usize) -> Option<Reply> {
+        let Replies { sums, others } = &mut self.replies;
+        let reply = match number.checked_sub(others.len()) {
+            Some(_) => sums.pop_front(),
+            None => others.remove(number),
+        }?;
+        if let Reply::Slots(home, _) = &reply {
+            self.trace.push(Recorded::Slots(*home));
+        }
+        Some(reply)
+    }
+
     /// Stores the record of a batch with its asks, unless it is shown again.
     fn store_show(&mut self, show: &Show) {
-        if self.history.last().is_some_and(|last| last.sealed == show.intent) {
+        if self.history.iter().any(|stored| stored.sealed == show.intent) {
             return;
         }
+        self.untold.push_back(show.batch);
         let mut asks = Vec::with_capacity(show.asks.len());
         for (session, seq, _) in &show.asks {
             let is_it = |ask: &AskRecord| (ask.session, ask.seq) == (*session, *seq);
             if let Some(at) = self.asks.iter().position(is_it) {
                 asks.extend(self.asks.remove(at));
                 self.fetched -= usize::from(at < self.fetched);
+            } else {
+                asks.extend(show.own.iter().find(|ask| is_it(ask)).cloned());
             }
         }
         self.history.push(Stored { sealed: show.intent.clone(), asks });
@@ -121,11 +209,52 @@ impl MemoryServer {
         self.history.push(Stored { sealed, asks: Vec::new() });
     }
 
-    /// Does what the scribe of this term wants.
+    /// Stores a piece of a state. With the last one, the state takes the place of the one before
+    /// it, and of old records.
+    fn save(&mut self, save: Save) {
+        let Save { number, piece, of, forget, sealed } = save;
+        self.trace.push(Recorded::Save(number, piece, sealed.len()));
+        if piece == 0 {
+            self.saving = SavedState { number, pieces: Vec::new() };
+        }
+        self.saving.pieces.push(sealed);
+        if piece + 1 == of {
+            self.saved = std::mem::take(&mut self.saving);
+            let gone = forget.saturating_sub(self.forgotten) as usize;
+            self.history.drain(..gone);
+            self.forgotten += gone as u64;
+            self.kept.retain(|_, (record, _)| *record > forget);
+        }
+    }
+
+    /// Delivers answers to asks that stand in no batch. They are not kept.
+    fn refuse(&mut self, answers: Vec<AnswerRecord>) {
+        for AnswerRecord { session, seq, .. } in &answers {
+            let is_it = |ask: &AskRecord| (ask.session, ask.seq) == (*session, *seq);
+            while let Some(at) = self.asks.iter().position(is_it) {
+                self.asks.remove(at);
+                self.fetched -= usize::from(at < self.fetched);
+            }
+        }
+        self.trace.push(Recorded::Refuse(lengths(&answers)));
+        answers.into_iter().for_each(|answer| self.deliver(answer));
+    }
+
+    /// A batch is answered: the tables that only it showed are gone.
+    fn store_tell(&mut self, batch: Batch) {
+        self.untold.retain(|&untold| untold > batch);
+        while self.leaving.front().is_some_and(|(until, _)| *until <= batch)
+            && let Some((_, homes)) = self.leaving.pop_front()
+        {
+            homes.iter().for_each(|gone| drop(self.tables.remove(gone)));
+        }
+    }
+
+    /// Does what the scribe of this term wants. The reply waits for [`Self::reply`].
     ///
     /// # Errors
     /// `State` for an older term, and for a slot that does not exist.
-    pub fn carry_out(&mut self, term: Term, duty: Duty) -> Result<Reply> {
+    pub fn carry_out(&mut self, term: Term, duty: Duty) -> Result<()> {
         if term != self.term {
             return Err(EngineError::State("another client is the scribe"));
         }
@@ -137,35 +266,47 @@ impl MemoryServer {
                 let sums =
                     asks.iter().map(|(_, _, spots)| self.sum(spots)).collect::<Result<_>>()?;
                 self.trace.push(Recorded::Show(asks));
-                return Ok(Reply::Sums(sums));
+                self.replies.sums.push_back(Reply::Sums(show.batch, sums));
             }
             Duty::Turn(turn) => {
                 let mut slots = Vec::with_capacity(turn.spots.len() * self.slot_bytes);
                 for &spot in &turn.spots {
                     slots.extend_from_slice(self.slot(spot)?);
                 }
-                self.trace.push(Recorded::Turn(turn.partition, turn.height, turn.spots));
-                return Ok(Reply::Slots(slots));
+                let TurnRecord { home, partition, height, spots, .. } = turn;
+                self.trace.push(Recorded::Turn(home, partition, height, spots));
+                self.replies.others.push_back(Reply::Slots(home, slots));
             }
-            Duty::Tell(Tell { settle, answers, .. }) => {
+            Duty::Tell(Tell { batch, settle, answers }) => {
                 self.store(settle);
-                let seen =
-                    |answer: &AnswerRecord| (answer.session, answer.seq, answer.sealed.len());
-                self.trace.push(Recorded::Tell(answers.iter().map(seen).collect()));
+                self.store_tell(batch);
+                self.trace.push(Recorded::Tell(lengths(&answers)));
+                let record = self.newest();
                 for answer in answers {
-                    self.answers.entry(answer.session).or_default().push_back(answer);
+                    self.kept.insert((answer.session, answer.seq), (record, answer.clone()));
+                    self.deliver(answer);
                 }
             }
-            Duty::Build(Build { home, sealed }) => {
+            Duty::Refuse(answers) => self.refuse(answers),
+            Duty::Save(save) => self.save(save),
+            Duty::Build(Build { home, sealed, .. }) => {
                 self.trace.push(Recorded::Build(home, sealed.len()));
                 self.tables.insert(home, sealed);
+                self.replies.others.push_back(Reply::Built(home));
             }
-            Duty::Switch(Switch { home, merged, replaced }) => {
+            Duty::Switch(Switch { home, merged, replaced, .. }) => {
                 self.store(merged);
-                replaced.iter().for_each(|gone| drop(self.tables.remove(gone)));
-                self.trace.push(Recorded::Switch(home, replaced));
+                self.trace.push(Recorded::Switch(home, replaced.clone()));
+                match self.untold.back() {
+                    Some(&batch) => self.leaving.push_back((batch, replaced)),
+                    None => replaced.iter().for_each(|gone| drop(self.tables.remove(gone))),
+                }
             }
         }
-        Ok(Reply::Done)
+        Ok(())
     }
+}
+
+fn lengths(answers: &[AnswerRecord]) -> Vec<(Session, Seq, usize)> {
+    answers.iter().map(|answer| (answer.session, answer.seq, answer.sealed.len())).collect()
 }

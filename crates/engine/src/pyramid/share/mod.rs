@@ -4,23 +4,44 @@
 //! they show, answers them and merges. The others are *followers*: they seal their asks for it and
 //! open its answers. The server keeps records and tables, and adds up (exclusive or) the slots of
 //! an ask, so one slot comes back for each. What it sees is the list of these records.
+//!
+//! An ask comes to the scribe's `desk`, which judges it by its session and by the head that it
+//! names; `groups` holds it until its transaction is whole. From time to time the scribe writes its
+//! state (`checkpoint`, `pieces`), and another client goes on from there ([`TakeOver`]).
 
+mod answer;
 mod ask;
 mod chain;
+mod checkpoint;
+mod desk;
 mod follower;
+#[doc(hidden)]
+pub mod fuzzing;
 mod groups;
 mod head;
 mod history;
 mod memory;
+mod own;
+mod pieces;
+mod public_rules;
 mod records;
 mod scribe;
+mod serving;
+mod sessions;
+mod tables;
+mod take_over;
 
-pub use ask::{Answer, Ask, Compare, MOST_COMPARED, MOST_PARTS};
+pub use answer::{Answer, Refusal};
+pub use ask::{Ask, Compare, Does, MOST_COMPARED, MOST_PARTS};
+pub use desk::Taken;
 pub use follower::Follower;
 pub use head::Head;
-pub use memory::{MemoryServer, Recorded, Reply};
+pub use memory::{MemoryServer, Recorded, Reply, SavedState};
+pub use public_rules::{MOST_OF_BATCH, MOST_SESSIONS, PIECE_BYTES};
 pub use records::{
-    AnswerRecord, AskRecord, Batch, Build, Duty, Seq, Session, Show, Stored, Switch, Tell, Term,
-    TurnRecord,
+    AnswerRecord, AskRecord, Batch, Build, Duty, Save, Seq, Session, Show, Stored, Switch, Tell,
+    Term, TurnRecord,
 };
 pub use scribe::Scribe;
+pub use tables::TableId;
+pub use take_over::TakeOver;

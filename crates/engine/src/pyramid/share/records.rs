@@ -1,5 +1,6 @@
 //! The records that clients and server exchange. The server sees all of them.
 
+use super::tables::TableId;
 use crate::pyramid::ids::{Height, Home, Partition, Spot};
 
 /// A client's time with a volume. The server sees it.
@@ -44,6 +45,10 @@ pub struct Show {
     pub batch: Batch,
     /// Its record in the history, sealed.
     pub intent: Vec<u8>,
+    /// Asks of the scribe itself: they come with the batch, and the server keeps them like others.
+    pub own: Vec<AskRecord>,
+    /// The tables that it shows, by their places.
+    pub tables: Vec<(Home, TableId)>,
     /// The asks in order, each with a slot of every table of one partition.
     pub asks: Vec<(Session, Seq, Vec<Spot>)>,
 }
@@ -62,10 +67,16 @@ pub struct Tell {
 /// The slots that a merge reads. The server gives them back one after the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TurnRecord {
+    /// The place of the table that it makes.
+    pub home: Home,
     /// Whose turn it is.
     pub partition: Partition,
     /// How high it merges.
     pub height: Height,
+    /// Records of the history that must be durable before the server reads for it.
+    pub after: u64,
+    /// The tables that it reads, by their places.
+    pub tables: Vec<(Home, TableId)>,
     /// As many of each table as it has places for blocks.
     pub spots: Vec<Spot>,
 }
@@ -73,6 +84,8 @@ pub struct TurnRecord {
 /// A new table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Build {
+    /// Its name.
+    pub table: TableId,
     /// Its place.
     pub home: Home,
     /// Its slots, one after the other.
@@ -83,11 +96,16 @@ pub struct Build {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Switch {
     /// The new one.
+    pub table: TableId,
+    /// Its place.
     pub home: Home,
     /// Its record in the history, sealed.
     pub merged: Vec<u8>,
-    /// Those that are gone.
+    /// Those that are gone, once all batches that were shown before are answered: a scribe that
+    /// takes over shows them again.
     pub replaced: Vec<Home>,
+    /// The names of those, in the same order.
+    pub gone: Vec<TableId>,
 }
 
 /// A record of the history, as the server keeps it.
@@ -99,6 +117,21 @@ pub struct Stored {
     pub asks: Vec<AskRecord>,
 }
 
+/// A part of the scribe's state. Once the server has all parts, it may forget older records.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Save {
+    /// The number of the newest record before the state. A later scribe reads those after it.
+    pub number: u64,
+    /// The number of this part.
+    pub piece: u32,
+    /// How many parts there are.
+    pub of: u32,
+    /// Records up to this number, and their answers, may be forgotten once all parts are stored.
+    pub forget: u64,
+    /// What it says.
+    pub sealed: Vec<u8>,
+}
+
 /// The running number of a scribe. The server refuses the duties of all but the newest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Term(pub u64);
@@ -106,7 +139,7 @@ pub struct Term(pub u64);
 /// What the scribe wants of the server next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Duty {
-    /// Nothing until an ask comes.
+    /// Nothing until an ask or a reply comes.
     Wait,
     /// Store this, and give the sum of each ask's slots to [`super::Scribe::shown`].
     Show(Show),
@@ -114,8 +147,12 @@ pub enum Duty {
     Tell(Tell),
     /// Give these slots to [`super::Scribe::gathered`].
     Turn(TurnRecord),
-    /// Store this table.
+    /// Store this table; then call [`super::Scribe::built`].
     Build(Build),
-    /// Forget the tables that it replaces.
+    /// Use it instead of the tables that it replaces.
     Switch(Switch),
+    /// Deliver these answers to asks that stand in no batch.
+    Refuse(Vec<AnswerRecord>),
+    /// Store this part of the scribe's state.
+    Save(Save),
 }

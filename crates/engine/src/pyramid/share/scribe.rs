@@ -1,68 +1,71 @@
 //! The scribe: it puts asks in order, reads what they show, answers them, and merges.
 //!
 //! It is no proxy. Any client with the key can do it, and nothing of it is kept outside the server.
+//! Batches are shown before earlier ones are answered, and merges go on beside them. The answers of
+//! a batch wait for those of all earlier ones.
 
-use super::ask::{Answer, Ask, Compare, encode_answer, place};
-use super::chain::Chain;
-use super::groups::{Groups, Open};
+use super::answer::Answer;
+use super::ask::Ask;
+use super::checkpoint::Saves;
+use super::desk::{Desk, Taken};
+use super::follower::Follower;
+use super::groups::Open;
 use super::head::Head;
-use super::history::{decode, encode_intent, encode_merged, encode_settle};
+use super::history::{encode_intent, encode_merged, encode_settle};
+use super::own::Own;
+use super::public_rules::MOST_OF_BATCH;
 use super::records::{
-    AnswerRecord, AskRecord, Batch, Build, Duty, Seq, Session, Show, Stored, Switch, Tell,
-    TurnRecord,
+    AnswerRecord, AskRecord, Batch, Build, Duty, Seq, Show, Switch, Tell, Term, TurnRecord,
 };
-use crate::pyramid::history::Event;
-use crate::pyramid::ids::Name;
-use crate::pyramid::merge::{Made, Merge};
-use crate::pyramid::operation::Operation;
-use crate::pyramid::oram::{PyramidOram, Unsettled};
-use crate::{Action, EngineError, Result};
-use oblivio_crypto::{Kind, Sealer};
-use std::collections::{BTreeMap, VecDeque};
+use super::tables::{TableId, table_ids};
+use crate::pyramid::ids::{Home, Name};
+use crate::pyramid::operation::Effect;
+use crate::pyramid::oram::PyramidOram;
+use crate::pyramid::shown::Round;
+use crate::{EngineError, Result};
+use oblivio_crypto::Sealer;
+use std::collections::VecDeque;
 
-/// The most asks of a batch.
-const MOST: usize = 64;
-
-/// What the scribe waits for, or does next.
-enum Phase {
-    Next,
-    /// The sums of what these asks show.
-    Shown(Vec<Open>, Unsettled),
-    /// The slots of a merge.
-    Gathered(Merge),
-    /// A table to be used, now that it is stored.
-    Switch(Box<Made>),
-    Closed,
+/// A batch that was shown and not answered.
+struct Pending {
+    batch: Batch,
+    opens: Vec<Open>,
+    /// The sum of what each of its asks shows, once it is there.
+    sums: Option<Vec<Vec<u8>>>,
 }
 
 /// One client that serves all.
 pub struct Scribe {
-    oram: PyramidOram,
-    sealer: Sealer,
-    waiting: Groups,
-    /// The next ask of each session.
-    expected: BTreeMap<Session, Seq>,
-    batch: Batch,
-    chain: Chain,
-    /// What is to be sent before the next phase.
+    pub(super) oram: PyramidOram,
+    desk: Desk,
+    saves: Saves,
+    own: Option<Own>,
+    /// Those of the last duty, to own asks too.
+    telling: Vec<AnswerRecord>,
+    /// In their order: they are the engine's rounds under way.
+    pending: VecDeque<Pending>,
+    /// What is to be sent next.
     ready: VecDeque<Duty>,
-    phase: Phase,
+    /// Whether a piece of a state went out since the last batch: they go by turns.
+    piece_went: bool,
+    closed: bool,
 }
 
 impl Scribe {
-    /// The scribe of a volume. The sealer opens asks and seals answers.
-    pub fn new(oram: PyramidOram, sealer: Sealer) -> Self {
-        let chain = Chain::new(oram.volume);
-        Self {
-            oram,
-            sealer,
-            chain,
-            waiting: Groups::default(),
-            expected: BTreeMap::new(),
-            batch: Batch(0),
-            ready: VecDeque::new(),
-            phase: Phase::Next,
-        }
+    /// The scribe of a new volume. The sealer opens asks and seals answers.
+    ///
+    /// # Errors
+    /// `State` for term 0.
+    pub fn new(oram: PyramidOram, sealer: Sealer, term: Term) -> Result<Self> {
+        let mut desk = Desk::new(&oram, sealer);
+        desk.chain.begin_term(term)?;
+        Ok(Self::of(oram, desk, Saves::default()))
+    }
+
+    pub(super) fn of(oram: PyramidOram, desk: Desk, saves: Saves) -> Self {
+        let (telling, pending, ready) = (Vec::new(), VecDeque::new(), VecDeque::new());
+        let (own, piece_went, closed) = (None, false, false);
+        Self { oram, desk, saves, own, telling, pending, ready, piece_went, closed }
     }
 
     /// The engine, to look at.
@@ -70,223 +73,267 @@ impl Scribe {
         &self.oram
     }
 
-    /// Takes the place of a scribe that is gone. The engine is empty, and the history all that the
-    /// server keeps. A batch that was shown and not answered is shown again, the same bytes.
+    /// The newest record.
+    pub fn head(&self) -> Head {
+        self.desk.chain.head()
+    }
+
+    /// What a later scribe needs, when no batch is under way.
     ///
     /// # Errors
-    /// `State` for a history that does not hold together.
-    pub fn take_over(oram: PyramidOram, sealer: Sealer, history: &[Stored]) -> Result<Self> {
-        let mut scribe = Self::new(oram, sealer);
-        let mut opens = Vec::new();
-        for Stored { sealed, asks } in history {
-            let plain = scribe.chain.open(&mut scribe.sealer, sealed)?;
-            let told = decode(&plain, scribe.oram.config.block_bytes)?;
-            if let Event::Intent(_) = &told.event {
-                scribe.batch.0 += 1;
-                let whose = asks.iter().map(|ask| (ask.session, ask.seq));
-                if !whose.eq(told.asks) {
-                    return Err(EngineError::State("a batch has other asks"));
-                }
-                opens.clear();
-                for ask in asks {
-                    let (open, _) = scribe.open_ask(ask)?;
-                    scribe.count(&open)?;
-                    opens.push(open);
-                }
-            }
-            scribe.oram.replay(told.event)?;
+    /// `Invalid` while one is.
+    pub(super) fn state(&self) -> Result<Vec<u8>> {
+        self.saves.state(&self.oram, &self.desk)
+    }
+
+    /// Shows batches of an earlier scribe again, with the records that they have.
+    pub(super) fn show_again(&mut self, shown: VecDeque<(Vec<Open>, Vec<u8>)>) {
+        let first = self.desk.batch.0 + 1 - shown.len() as u64;
+        for ((batch, (opens, intent)), round) in (first..).zip(shown).zip(self.oram.rounds.iter()) {
+            let pending = Pending { batch: Batch(batch), opens, sums: None };
+            self.ready.push_back(Duty::Show(show(&pending, round, intent, Vec::new())));
+            self.pending.push_back(pending);
         }
-        if let Some(round) = scribe.oram.unsettled.take() {
-            let intent = history.last().map(|stored| stored.sealed.clone()).unwrap_or_default();
-            let show = scribe.wait_for(opens, round, intent);
-            scribe.ready.push_back(Duty::Show(show));
+    }
+
+    /// This client asks too, by [`Self::ask_own`], in this session.
+    pub fn begin_own(&mut self, follower: Follower) {
+        self.own = Some(Own::new(follower));
+    }
+
+    /// Takes the asks of a transaction of the scribe's own session.
+    ///
+    /// # Errors
+    /// `Invalid` for asks that do not fit, or without a session of its own.
+    pub fn ask_own(&mut self, asks: &[Ask]) -> Result<Vec<Seq>> {
+        let none = || EngineError::Invalid("the scribe has no session of its own".into());
+        let records = self.own.as_mut().ok_or_else(none)?.ask(asks)?;
+        for record in &records {
+            self.take(record)?;
         }
-        Ok(scribe)
+        Ok(records.iter().map(|record| record.seq).collect())
+    }
+
+    /// The answers to own asks whose records are durable.
+    pub fn own_answers(&mut self) -> Vec<(Seq, Answer)> {
+        self.own.as_mut().map(Own::take_answers).unwrap_or_default()
+    }
+
+    /// Gives up; the client goes on as a follower, and must send its open asks again.
+    pub fn into_follower(self) -> Option<Follower> {
+        self.own.map(Own::into_follower)
     }
 
     /// Takes an ask. One that it had before is not carried out again.
     ///
     /// # Errors
-    /// `State` for an ask out of order, or that does not open: then it is not taken. `Forked` if
-    /// its client knows another history; then this scribe does nothing more.
-    pub fn take(&mut self, record: &AskRecord) -> Result<()> {
-        let expected = self.expected.get(&record.session).copied().unwrap_or_default();
-        if record.seq < expected {
-            return Ok(());
-        }
-        let (open, head) = self.open_ask(record)?;
-        // Before its number: an old history has lost asks too.
-        if !self.chain.contains(head) {
-            self.phase = Phase::Closed;
-            self.ready.clear();
-            return Err(EngineError::Forked);
-        }
-        self.count(&open)?;
-        self.waiting.add(open)
+    /// `State` for an ask that does not open: then it is not taken. `Forked` if its client knows
+    /// another history; then this scribe does nothing more.
+    pub fn take(&mut self, record: &AskRecord) -> Result<Taken> {
+        let taken = self.desk.take(record);
+        self.closed |= matches!(taken, Err(EngineError::Forked));
+        taken
     }
 
-    fn open_ask(&mut self, record: &AskRecord) -> Result<(Open, Head)> {
-        let AskRecord { session, seq, sealed } = record;
-        let place = place(self.oram.volume, Kind::Ask, *session, *seq);
-        let plain = self.sealer.open_vec(&place, sealed);
-        let plain = plain.map_err(|_| EngineError::State("an ask does not open"))?;
-        let ask = Ask::decode(&plain);
-        let (ask, head) = ask.ok_or(EngineError::State("an ask does not parse"))?;
-        Ok((Open { session: *session, seq: *seq, ask }, head))
-    }
-
-    /// Counts an ask, which must be the next of its session.
-    fn count(&mut self, open: &Open) -> Result<()> {
-        let expected = self.expected.entry(open.session).or_default();
-        if open.seq != *expected {
-            return Err(EngineError::State("an ask before this one is missing"));
-        }
-        expected.0 += 1;
-        Ok(())
-    }
-
-    /// What to do next. Another call confirms that the last duty was done.
+    /// What to do next. The call after a `Tell` confirms that the server has it. Other replies may
+    /// come later: of merges in any order, of batches in theirs.
     ///
     /// # Errors
-    /// `Closed` after an error; `Invalid` while a duty's result is missing.
+    /// `Closed` after an error.
     pub fn duty(&mut self) -> Result<Duty> {
+        self.expect_open()?;
+        let duty = self.next();
+        self.close_on_error(duty)
+    }
+
+    fn next(&mut self) -> Result<Duty> {
+        let told = std::mem::take(&mut self.telling);
+        if let Some(own) = &mut self.own {
+            own.answered(&told)?;
+        }
+        // Answers wait for what merges read, so it goes first.
+        let after = self.desk.chain.head().number;
+        if let Some(merge) = self.oram.merges.take_open() {
+            let (home, partition, height) = (merge.home, merge.partition, merge.height);
+            let (spots, replaced) = (merge.spots().collect(), merge.replaced());
+            let id = |home: Home| self.oram.table_id(home).map(|table| (home, table));
+            let tables = replaced.into_iter().filter_map(id).collect();
+            return Ok(Duty::Turn(TurnRecord { home, partition, height, after, tables, spots }));
+        }
         if let Some(duty) = self.ready.pop_front() {
+            if let Duty::Tell(tell) = &duty {
+                self.telling.clone_from(&tell.answers);
+            }
             return Ok(duty);
         }
-        match std::mem::replace(&mut self.phase, Phase::Closed) {
-            Phase::Next => {}
-            Phase::Switch(made) => {
-                self.phase = Phase::Next;
-                let (home, replaced) = (made.home(), made.replaced());
-                let plain = encode_merged(&made.merged(), self.oram.config.block_bytes)?;
-                let merged = self.chain.seal(&mut self.sealer, &plain)?;
-                self.oram.switch(*made);
-                return Ok(Duty::Switch(Switch { home, merged, replaced }));
-            }
-            Phase::Closed => return Err(EngineError::Closed),
-            waits => {
-                self.phase = waits;
-                return Err(EngineError::Invalid("the server's reply is missing".into()));
-            }
+        let answered = Batch(self.desk.batch.0 - self.pending.len() as u64);
+        let refusals = self.desk.refusals(answered, self.oram.live_blocks())?;
+        if !refusals.is_empty() {
+            self.telling.clone_from(&refusals);
+            return Ok(Duty::Refuse(refusals));
         }
-        self.phase = Phase::Next;
-        if let Some(merge) = self.oram.due() {
-            let (partition, height) = (merge.partition, merge.height);
-            let spots = merge.spots().collect();
-            self.phase = Phase::Gathered(merge);
-            return Ok(Duty::Turn(TurnRecord { partition, height, spots }));
+        let piece_is_next = self.saves.is_under_way() && !self.piece_went;
+        if !piece_is_next && let Some(show) = self.show()? {
+            self.piece_went = false;
+            return Ok(Duty::Show(show));
         }
-        if self.waiting.is_empty() {
-            return Ok(Duty::Wait);
+        self.piece_went = true;
+        let save = self.saves.next(&mut self.desk)?;
+        Ok(save.map_or(Duty::Wait, Duty::Save))
+    }
+
+    fn expect_open(&self) -> Result<()> {
+        if self.closed { Err(EngineError::Closed) } else { Ok(()) }
+    }
+
+    fn close_on_error<T>(&mut self, result: Result<T>) -> Result<T> {
+        self.closed |= result.is_err();
+        result
+    }
+
+    /// Whether asks wait for the state that is due: for the batches before it, and for the one
+    /// before it to be sent.
+    fn waits_for_state(&mut self) -> Result<bool> {
+        if !self.saves.is_due(&self.oram) {
+            return Ok(false);
         }
-        Ok(Duty::Show(self.show()?))
+        if self.saves.is_under_way() || !self.pending.is_empty() {
+            return Ok(true);
+        }
+        self.saves.begin(&self.oram, &mut self.desk)?;
+        Ok(false)
     }
 
     /// Shows asks until the next turn, or until a table was read too often. A transaction is not
-    /// parted: the turn waits for its last ask.
-    fn show(&mut self) -> Result<Show> {
-        let most = (self.oram.asks_left() as usize).min(MOST);
-        let sizes = self.waiting.first(most);
-        let asks = self.waiting.iter().take(sizes.iter().sum());
-        let asks: Vec<(Name, bool)> =
-            asks.map(|open| (open.ask.name, open.ask.operation.action.creates())).collect();
-        let round = self.oram.show_round(asks, &sizes);
-        let opens = self.waiting.take(round.asks.len());
-        self.batch.0 += 1;
+    /// parted: the turn waits for its last ask. None if no asks wait, or if they must wait longer.
+    fn show(&mut self) -> Result<Option<Show>> {
+        if self.waits_for_state()? {
+            return Ok(None);
+        }
+        let most = (self.oram.asks_allowed() as usize).min(MOST_OF_BATCH);
+        let sizes = self.desk.waiting.first(most);
+        let asks = self.desk.waiting.iter().take(sizes.iter().sum());
+        let asks: Vec<(Name, Effect)> =
+            asks.map(|open| (open.ask.name, open.ask.effect())).collect();
+        let Some(round) = self.oram.show_round(asks, &sizes) else { return Ok(None) };
+        let opens = self.desk.waiting.take(round.asks.len());
+        self.desk.order(&opens)?;
+        self.desk.batch.0 += 1;
         let whose: Vec<_> = opens.iter().map(|open| (open.session, open.seq)).collect();
-        let intent = self.chain.seal(&mut self.sealer, &encode_intent(&round.intent(), &whose))?;
-        Ok(self.wait_for(opens, round, intent))
+        let plain = encode_intent(&round.intent(), &whose);
+        let intent = self.desk.chain.seal(&mut self.desk.sealer, &plain)?;
+        self.desk.ordered(&opens);
+        let own = self.own.as_mut().map(|own| own.sent(whose.into_iter())).unwrap_or_default();
+        let pending = Pending { batch: self.desk.batch, opens, sums: None };
+        let show = show(&pending, round, intent, own);
+        self.pending.push_back(pending);
+        Ok(Some(show))
     }
 
-    fn wait_for(&mut self, opens: Vec<Open>, round: Unsettled, intent: Vec<u8>) -> Show {
-        let shown = opens.iter().zip(&round.shown);
-        let asks = shown.map(|(open, shown)| (open.session, open.seq, shown.spots.clone()));
-        let show = Show { batch: self.batch, intent, asks: asks.collect() };
-        self.phase = Phase::Shown(opens, round);
-        show
-    }
-
-    /// Takes the sum of each ask's slots.
+    /// Takes the sum of each ask's slots. Those of earlier batches come first.
     ///
     /// # Errors
     /// `TamperedTable` if any bit of any slot was changed; then no answer is given.
-    pub fn shown(&mut self, sums: Vec<Vec<u8>>) -> Result<()> {
-        let Phase::Shown(opens, round) = std::mem::replace(&mut self.phase, Phase::Closed) else {
-            return Err(EngineError::Invalid("nothing was shown".into()));
-        };
-        if sums.len() != opens.len() {
-            return Err(EngineError::State("the server gave another number of slots"));
-        }
-        // All are checked before any is answered.
-        for ((open, shown), mut sum) in opens.iter().zip(&round.shown).zip(sums) {
-            let found = self.oram.open_sum(open.ask.name, shown, &mut sum)?;
-            self.oram.keep(found);
-        }
-        let block_bytes = self.oram.config.block_bytes;
-        let mut served = Vec::with_capacity(opens.len());
-        let mut rest = &opens[..];
-        while let Some(first) = rest.first() {
-            let (group, after) = rest.split_at((first.ask.part.of as usize).min(rest.len()));
-            served.append(&mut self.serve(group));
-            rest = after;
-        }
-        let plain = encode_settle(&self.oram.settled(&round.asks), block_bytes);
-        let settle = self.chain.seal(&mut self.sealer, &plain)?;
-        let mut answers = Vec::with_capacity(opens.len());
-        for (Open { session, seq, .. }, answer) in opens.into_iter().zip(served) {
-            let plain = encode_answer(self.chain.head(), &answer, block_bytes);
-            let place = place(self.oram.volume, Kind::Answer, session, seq);
-            let sealed = self.sealer.seal_vec(&place, &plain)?;
-            answers.push(AnswerRecord { session, seq, sealed });
-        }
-        self.ready.push_back(Duty::Tell(Tell { batch: self.batch, settle, answers }));
-        self.phase = Phase::Next;
-        Ok(())
-    }
-
-    /// Carries out a transaction. All comparisons see the state before it.
-    fn serve(&mut self, group: &[Open]) -> Vec<Answer> {
-        let done = group.iter().all(|Open { ask, .. }| {
-            let content = self.oram.stash.content(ask.name);
-            match &ask.compare {
-                Compare::Always => true,
-                Compare::Absent => content.is_none(),
-                Compare::Exists => content.is_some(),
-                Compare::Bytes(at, bytes) => {
-                    content.is_some_and(|content| content[*at..].starts_with(bytes))
-                }
+    pub fn shown(&mut self, batch: Batch, sums: Vec<Vec<u8>>) -> Result<()> {
+        self.expect_open()?;
+        let next = self.pending.iter_mut().find(|pending| pending.sums.is_none());
+        let next = next.filter(|next| next.batch == batch && next.opens.len() == sums.len());
+        let done = match next {
+            Some(next) => {
+                next.sums = Some(sums);
+                self.advance()
             }
-        });
-        let serve = |Open { ask, .. }: &Open| {
-            let content = if done {
-                self.oram.serve_operation(ask.name, &ask.operation)
-            } else {
-                let read = Operation { action: Action::Read, ..ask.operation };
-                Some(ask)
-                    .filter(|_| ask.operation.and_read)
-                    .and_then(|ask| self.oram.serve_operation(ask.name, &read))
-            };
-            Answer { done, content }
+            None => Err(EngineError::State("the server gave slots of another batch")),
         };
-        group.iter().map(serve).collect()
+        self.close_on_error(done)
     }
 
     /// Takes the slots of a merge, one after the other.
     ///
     /// # Errors
     /// `TamperedTable` if a slot is not what was sealed there.
-    pub fn gathered(&mut self, mut slots: Vec<u8>) -> Result<()> {
-        let Phase::Gathered(mut merge) = std::mem::replace(&mut self.phase, Phase::Closed) else {
-            return Err(EngineError::Invalid("no merge is under way".into()));
-        };
-        if slots.len() != merge.spots().count() * self.oram.config.slot_bytes() {
-            return Err(EngineError::State("the server gave another number of slots"));
+    pub fn gathered(&mut self, home: Home, mut slots: Vec<u8>) -> Result<()> {
+        self.expect_open()?;
+        let number = self.oram.merges.at_home(home);
+        let number = number.ok_or(EngineError::State("the server gave slots of another merge"));
+        let done = number.and_then(|number| self.oram.gather(number, &mut slots));
+        let done = done.and_then(|()| self.advance());
+        self.close_on_error(done)
+    }
+
+    /// Uses a table, now that it is stored.
+    ///
+    /// # Errors
+    /// `State` for a table that was not made.
+    pub fn built(&mut self, home: Home) -> Result<()> {
+        self.expect_open()?;
+        let done = self.switch(home);
+        self.close_on_error(done)
+    }
+
+    fn switch(&mut self, home: Home) -> Result<()> {
+        let number = self.oram.merges.at_home(home);
+        let number = number.ok_or(EngineError::State("the server stored another table"))?;
+        let replaced = self.oram.merges.get(number).map(|merge| merge.replaced());
+        let replaced = replaced.unwrap_or_default();
+        let gone = replaced.iter().filter_map(|home| self.oram.table_id(*home)).collect();
+        let merged = self.oram.switch(number)?;
+        let table = TableId::of(merged.attempt);
+        let plain = encode_merged(&merged, self.oram.config.block_bytes)?;
+        let merged = self.desk.chain.seal(&mut self.desk.sealer, &plain)?;
+        self.ready.push_back(Duty::Switch(Switch { table, home, merged, replaced, gone }));
+        self.advance()
+    }
+
+    /// Answers the batches that can be, and makes the tables that can be.
+    fn advance(&mut self) -> Result<()> {
+        while let Some(Pending { sums: Some(_), .. }) = self.pending.front()
+            && let Some(number) = self.oram.rounds.first().map(|round| round.number)
+            && self.oram.may_serve(number)
+        {
+            self.answer()?;
         }
-        self.oram.gather(&mut merge, &mut slots)?;
-        let mut made = self.oram.make(merge)?;
-        let sealed = std::mem::take(&mut made.sealed);
-        self.ready.push_back(Duty::Build(Build { home: made.home(), sealed }));
-        self.phase = Phase::Switch(Box::new(made));
+        while let Some(number) = self.oram.next_to_make() {
+            let home = self.oram.merges.get(number).map(|merge| merge.home);
+            let sealed = self.oram.make(number)?;
+            let home = home.ok_or(EngineError::State("no such merge"))?;
+            let table = self.oram.merges.get(number).and_then(|merge| merge.attempt());
+            let table = table.ok_or(EngineError::State("no such table"))?;
+            self.ready.push_back(Duty::Build(Build { table: TableId::of(table), home, sealed }));
+        }
         Ok(())
     }
+
+    /// Answers the first batch.
+    fn answer(&mut self) -> Result<()> {
+        let round = self.oram.rounds.first().cloned();
+        let (Some(pending), Some(round)) = (self.pending.pop_front(), round) else { return Ok(()) };
+        let Pending { batch, opens, sums } = pending;
+        // All are checked before any is answered.
+        let sums = sums.unwrap_or_default();
+        for ((open, shown), mut sum) in opens.iter().zip(&round.shown).zip(sums) {
+            self.oram.open_sum(open.ask.name, shown, &mut sum)?;
+        }
+        let served = self.serve_batch(&opens, &round.shown);
+        let forgot = |at: usize| opens[at].ask.forgets() && served[at].done;
+        let (_, settle) = self.oram.settle(forgot)?;
+        let plain = encode_settle(&settle, self.oram.config.block_bytes);
+        let settle = self.desk.chain.seal(&mut self.desk.sealer, &plain)?;
+        self.desk.answered(&opens);
+        let mut answers = Vec::with_capacity(opens.len());
+        for (Open { session, seq, .. }, answer) in opens.into_iter().zip(served) {
+            answers.push(self.desk.seal_answer(session, seq, &answer)?);
+        }
+        self.ready.push_back(Duty::Tell(Tell { batch, settle, answers }));
+        Ok(())
+    }
+}
+
+fn show(pending: &Pending, round: &Round, intent: Vec<u8>, own: Vec<AskRecord>) -> Show {
+    let shown = pending.opens.iter().zip(&round.shown);
+    let asks = shown.map(|(open, shown)| (open.session, open.seq, shown.spots.clone()));
+    let mut tables: Vec<_> = round.shown.iter().flat_map(table_ids).collect();
+    tables.sort_unstable();
+    tables.dedup();
+    Show { batch: pending.batch, intent, own, asks: asks.collect(), tables }
 }

@@ -1,0 +1,127 @@
+//! The answer to an ask, and how it stands in a record. It is sealed, and has one length for each
+//! volume, whatever it says.
+//!
+//! ```text
+//! head 24 | done 4 | found 4 | refusal 4 | zeros 4 | blocks that exist 8 | block
+//! ```
+
+use super::head::{Head, StoredHead};
+use crate::BlockAnswer;
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct Fixed {
+    /// The newest record of the history.
+    head: StoredHead,
+    done: U32,
+    found: U32,
+    refusal: U32,
+    zeros: U32,
+    live_blocks: U64,
+}
+
+/// Why an ask was not carried out, apart from its comparisons.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u32)]
+pub enum Refusal {
+    /// The volume has as many blocks as it can. The ask was shown like any other.
+    Full = 1,
+    /// Its session has ended.
+    Ended = 2,
+    /// It was carried out, and its answer is no longer kept.
+    Gone = 3,
+    /// The head that it names is older than the records that the scribe remembers, so the scribe
+    /// cannot tell whether its client knows another history.
+    Old = 4,
+    /// There are as many sessions as there may be. One must end first.
+    Crowded = 5,
+}
+
+const REFUSALS: [Refusal; 5] =
+    [Refusal::Full, Refusal::Ended, Refusal::Gone, Refusal::Old, Refusal::Crowded];
+
+/// The answer to an ask.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Whether it was carried out: all comparisons of its transaction held.
+    pub done: bool,
+    /// Why it was refused, if it was.
+    pub refusal: Option<Refusal>,
+    /// The content that it asked for.
+    pub content: BlockAnswer,
+    /// Blocks of the volume that exist.
+    pub live_blocks: u64,
+}
+
+impl Answer {
+    /// That of an ask that was refused.
+    pub(super) fn refused(refusal: Refusal, live_blocks: u64) -> Self {
+        Self { done: false, refusal: Some(refusal), content: None, live_blocks }
+    }
+
+    /// As in a record.
+    pub(super) fn encode(&self, head: Head, block_bytes: usize) -> Vec<u8> {
+        let fixed = Fixed {
+            head: head.into(),
+            done: U32::new(self.done.into()),
+            found: U32::new(self.content.is_some().into()),
+            refusal: U32::new(self.refusal.map_or(0, |refusal| refusal as u32)),
+            zeros: U32::new(0),
+            live_blocks: U64::new(self.live_blocks),
+        };
+        let mut record = [fixed.as_bytes(), self.content.as_deref().unwrap_or_default()].concat();
+        record.resize(size_of::<Fixed>() + block_bytes, 0);
+        record
+    }
+
+    /// Reads a record; none if it makes no sense.
+    pub(super) fn decode(plain: &[u8]) -> Option<(Self, Head)> {
+        let (fixed, block) = Fixed::ref_from_prefix(plain).ok()?;
+        let (done, content) = match (fixed.done.get(), fixed.found.get()) {
+            (done @ 0..=1, 0) => (done == 1, None),
+            (done @ 0..=1, 1) => (done == 1, Some(block.to_vec())),
+            _ => return None,
+        };
+        let refusal = match fixed.refusal.get() {
+            0 => None,
+            code => Some(REFUSALS.into_iter().find(|refusal| *refusal as u32 == code)?),
+        };
+        let nothing = content.is_none() && !done;
+        if fixed.zeros.get() != 0 || refusal.is_some() && !nothing {
+            return None;
+        }
+        let live_blocks = fixed.live_blocks.get();
+        Some((Self { done, refusal, content, live_blocks }, fixed.head.into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use oblivio_crypto::Tag;
+
+    #[test]
+    fn answers_have_one_length_and_are_read_as_they_were_written() {
+        let head = Head { number: 7, tag: Tag([3; 16]) };
+        let served = |done, content| Answer { done, refusal: None, content, live_blocks: 12 };
+        let contents = [None, Some(vec![5; 64])];
+        let served = contents
+            .into_iter()
+            .flat_map(|content| [served(true, content.clone()), served(false, content)]);
+        let refused = REFUSALS.into_iter().map(|refusal| Answer::refused(refusal, 3));
+        for answer in served.chain(refused) {
+            let record = answer.encode(head, 64);
+            assert_eq!(record.len(), size_of::<Fixed>() + 64);
+            assert_eq!(Answer::decode(&record), Some((answer, head)));
+            assert_eq!(Answer::decode(&record[..size_of::<Fixed>() - 1]), None);
+            for at in 24..40 {
+                // Another answer, or none; never this one.
+                let mut changed = record.clone();
+                changed[at] ^= 1 << 6;
+                assert_eq!(Answer::decode(&changed), None, "byte {at}");
+            }
+        }
+    }
+}

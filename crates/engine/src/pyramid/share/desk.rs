@@ -1,0 +1,205 @@
+//! Where asks come in: each is opened, and judged by its session and by the head that it names.
+
+use super::answer::{Answer, Refusal};
+use super::ask::{Ask, place};
+use super::chain::{Chain, Known};
+use super::groups::{Groups, Open};
+use super::head::Head;
+use super::public_rules::MOST_EARLY;
+use super::records::{AnswerRecord, AskRecord, Batch, Seq, Session};
+use super::sessions::Sessions;
+use crate::pyramid::oram::PyramidOram;
+use crate::{EngineError, Result};
+use oblivio_crypto::{Kind, Sealer, VolumeId};
+use std::collections::BTreeMap;
+
+/// What became of an ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// It waits for a batch.
+    Waits,
+    /// It was taken before. Its answer comes, or came.
+    Again,
+    /// An ask of its session before it is missing, and must come first.
+    Early,
+    /// It will be answered with a refusal.
+    Refused(Refusal),
+}
+
+/// The asks that came in, with what tells whether they may.
+pub(super) struct Desk {
+    pub volume: VolumeId,
+    block_bytes: usize,
+    pub sealer: Sealer,
+    pub chain: Chain,
+    pub sessions: Sessions,
+    pub waiting: Groups,
+    /// The next ask of each session of which some wait.
+    expected: BTreeMap<Session, Seq>,
+    /// Asks before which one is missing.
+    early: BTreeMap<(Session, Seq), AskRecord>,
+    /// Refusals, each with the newest batch then: they go out after its answers.
+    refused: BTreeMap<(Session, Seq), (Batch, Refusal)>,
+    /// The newest batch.
+    pub batch: Batch,
+}
+
+impl Desk {
+    /// That of a new volume.
+    pub fn new(oram: &PyramidOram, sealer: Sealer) -> Self {
+        Self {
+            volume: oram.keys.volume,
+            block_bytes: oram.config.block_bytes,
+            sealer,
+            chain: Chain::new(oram.keys.volume, &oram.config),
+            sessions: Sessions::default(),
+            waiting: Groups::default(),
+            expected: BTreeMap::new(),
+            early: BTreeMap::new(),
+            refused: BTreeMap::new(),
+            batch: Batch(0),
+        }
+    }
+
+    fn expected(&self, session: Session) -> Seq {
+        self.expected.get(&session).copied().unwrap_or_else(|| self.sessions.next(session))
+    }
+
+    /// Takes an ask, and those that waited for it.
+    ///
+    /// # Errors
+    /// `State` for an ask that does not open, or that is no part of the transaction before it:
+    /// then it is not taken. `Forked` if its client knows another history.
+    pub fn take(&mut self, record: &AskRecord) -> Result<Taken> {
+        let taken = self.take_one(record)?;
+        let (session, mut seq) = (record.session, record.seq);
+        while taken == Taken::Waits {
+            seq.0 += 1;
+            let Some(next) = self.early.remove(&(session, seq)) else { break };
+            self.take_one(&next)?;
+        }
+        Ok(taken)
+    }
+
+    fn take_one(&mut self, record: &AskRecord) -> Result<Taken> {
+        let (session, seq) = (record.session, record.seq);
+        let expected = self.expected(session);
+        if seq < expected && !self.sessions.is_gone(session, seq) {
+            return Ok(Taken::Again);
+        }
+        let (open, head) = self.open(record)?;
+        if self.sessions.has_ended(session) {
+            return Ok(self.refuse(session, seq, Refusal::Ended));
+        }
+        if seq < expected {
+            return Ok(self.refuse(session, seq, Refusal::Gone));
+        }
+        // Before its number: an old history has lost asks too.
+        match self.sessions.judge(session, head, &self.chain) {
+            Known::Yes => {}
+            Known::No => return Err(EngineError::Forked),
+            Known::Old => return Ok(self.refuse(session, seq, Refusal::Old)),
+        }
+        if seq > expected {
+            if self.early.len() < MOST_EARLY {
+                self.early.insert((session, seq), record.clone());
+            }
+            return Ok(Taken::Early);
+        }
+        let is_new = |session: Session| !self.sessions.lives(session);
+        if is_new(session) && !self.expected.contains_key(&session) {
+            let new = self.expected.keys().filter(|session| is_new(**session)).count();
+            if !self.sessions.has_room(new) {
+                return Ok(self.refuse(session, seq, Refusal::Crowded));
+            }
+        }
+        self.waiting.add(open)?;
+        self.expected.insert(session, Seq(seq.0 + 1));
+        Ok(Taken::Waits)
+    }
+
+    fn refuse(&mut self, session: Session, seq: Seq, refusal: Refusal) -> Taken {
+        self.refused.insert((session, seq), (self.batch, refusal));
+        Taken::Refused(refusal)
+    }
+
+    /// Opens an ask.
+    ///
+    /// # Errors
+    /// `State` if it does not open.
+    pub fn open(&mut self, record: &AskRecord) -> Result<(Open, Head)> {
+        let AskRecord { session, seq, sealed } = record;
+        let place = place(self.volume, Kind::Ask, *session, *seq);
+        let plain = self.sealer.open_vec(&place, sealed);
+        let plain = plain.map_err(|_| EngineError::State("an ask does not open"))?;
+        let ask = Ask::decode(&plain);
+        let (ask, head) = ask.ok_or(EngineError::State("an ask does not parse"))?;
+        Ok((Open { session: *session, seq: *seq, ask }, head))
+    }
+
+    /// Asks stand in a batch, whose record comes next.
+    ///
+    /// # Errors
+    /// `State` if one is not the next of its session.
+    pub fn order(&mut self, opens: &[Open]) -> Result<()> {
+        for open in opens {
+            self.sessions.order(open.session, open.seq)?;
+            if self.expected.get(&open.session) == Some(&self.sessions.next(open.session)) {
+                self.expected.remove(&open.session);
+            }
+        }
+        Ok(())
+    }
+
+    /// The record of a batch is written: the sessions that it ends have ended.
+    pub fn ordered(&mut self, opens: &[Open]) {
+        let number = self.chain.head().number;
+        for session in opens.iter().filter_map(|open| open.ask.ends()) {
+            self.sessions.end(session, number);
+            self.expected.remove(&session);
+            let waiting = self.waiting.take_session(session);
+            let early = self.early.range((session, Seq(0))..=(session, Seq(u64::MAX)));
+            let early = early.map(|((_, seq), _)| *seq);
+            let seqs: Vec<_> = waiting.iter().map(|open| open.seq).chain(early).collect();
+            for seq in seqs {
+                self.early.remove(&(session, seq));
+                self.refuse(session, seq, Refusal::Ended);
+            }
+        }
+        self.sessions.forget(&self.chain);
+    }
+
+    /// The record of its answers is written.
+    pub fn answered(&mut self, opens: &[Open]) {
+        let head = self.chain.head();
+        opens.iter().for_each(|open| self.sessions.answer(open.session, head));
+    }
+
+    /// Seals an answer.
+    ///
+    /// # Errors
+    /// Those of the sealer.
+    pub fn seal_answer(
+        &mut self,
+        session: Session,
+        seq: Seq,
+        answer: &Answer,
+    ) -> Result<AnswerRecord> {
+        let plain = answer.encode(self.chain.head(), self.block_bytes);
+        let place = place(self.volume, Kind::Answer, session, seq);
+        Ok(AnswerRecord { session, seq, sealed: self.sealer.seal_vec(&place, &plain)? })
+    }
+
+    /// The refusals that may go out, now that all batches up to this one are answered.
+    ///
+    /// # Errors
+    /// Those of the sealer.
+    pub fn refusals(&mut self, answered: Batch, live_blocks: u64) -> Result<Vec<AnswerRecord>> {
+        let due = self.refused.extract_if(.., |_, (batch, _)| *batch <= answered);
+        let due: Vec<_> = due.collect();
+        let seal = |((session, seq), (_, refusal))| {
+            self.seal_answer(session, seq, &Answer::refused(refusal, live_blocks))
+        };
+        due.into_iter().map(seal).collect()
+    }
+}

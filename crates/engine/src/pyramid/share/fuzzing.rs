@@ -1,0 +1,114 @@
+//! Gives the fuzz targets in `fuzz/` access to the records of a shared volume, as they are under
+//! their seals.
+//!
+//! **Not part of the API.** The targets state the properties of the outcome.
+
+use super::answer::Answer;
+use super::ask::Ask;
+use super::checkpoint::Saves;
+use super::desk::Desk;
+use super::follower::Follower;
+use super::head::Head;
+use super::history::{decode, encode_intent, encode_merged, encode_settle};
+use super::memory::MemoryServer;
+use super::records::{Duty, Seq, Session};
+use super::scribe::Scribe;
+use crate::pyramid::config::PyramidConfig;
+use crate::pyramid::history::Event;
+use crate::pyramid::ids::Name;
+use crate::pyramid::operation::Operation;
+use crate::pyramid::oram::{PyramidKeys, PyramidOram};
+use crate::{Action, Result};
+use oblivio_crypto::{SealRoot, Sealer, SeededEntropy, VolumeId};
+
+/// Bytes of a block in records and states.
+pub const BLOCK_BYTES: usize = 64;
+const VOLUME: VolumeId = VolumeId([7; 16]);
+
+/// An ask of a volume with [`BLOCK_BYTES`], as in a record.
+///
+/// # Errors
+/// `Invalid` for one that does not fit.
+pub fn ask_bytes(ask: &Ask, head: Head) -> Result<Vec<u8>> {
+    ask.encode(head, BLOCK_BYTES)
+}
+
+/// Parses an ask.
+pub fn ask(plain: &[u8]) -> Option<(Ask, Head)> {
+    Ask::decode(plain)
+}
+
+/// An answer as in a record.
+pub fn answer_bytes(answer: &Answer, head: Head) -> Vec<u8> {
+    answer.encode(head, BLOCK_BYTES)
+}
+
+/// Parses an answer.
+pub fn answer(plain: &[u8]) -> Option<(Answer, Head)> {
+    Answer::decode(plain)
+}
+
+/// Parses an event of the history. An intent names its asks.
+pub fn record(plain: &[u8]) -> Option<(Event, Vec<(Session, Seq)>)> {
+    decode(plain, BLOCK_BYTES).ok().map(|said| (said.event, said.asks))
+}
+
+/// An event as in a record.
+///
+/// # Errors
+/// `State` for a merge that no record has room for.
+pub fn record_bytes(event: &Event, asks: &[(Session, Seq)]) -> Result<Vec<u8>> {
+    match event {
+        Event::Intent(intent) => Ok(encode_intent(intent, asks)),
+        Event::Settle(settle) => Ok(encode_settle(settle, BLOCK_BYTES)),
+        Event::Merged(merged) => encode_merged(merged, BLOCK_BYTES),
+    }
+}
+
+fn sealer(seed: u64) -> Sealer {
+    Sealer::new(SealRoot::from_seed(5), Box::new(SeededEntropy::new(seed)))
+}
+
+fn oram() -> Result<PyramidOram> {
+    let config = PyramidConfig::new(BLOCK_BYTES, 1 << 6, BLOCK_BYTES << 4);
+    PyramidOram::new(config, PyramidKeys::from_seed(1))
+}
+
+/// The state of a scribe that served this many asks.
+///
+/// # Errors
+/// None, unless the engine is broken.
+pub fn state(asks: u64) -> Result<Vec<u8>> {
+    let oram = oram()?;
+    let mut server = MemoryServer::new(oram.config().slot_bytes());
+    let term = server.claim();
+    let mut scribe = Scribe::new(oram, sealer(1), term)?;
+    let mut client = Follower::new(Session(3), VOLUME, BLOCK_BYTES, sealer(2));
+    for id in 0..asks {
+        let operation =
+            Operation { action: Action::Write(vec![id as u8; BLOCK_BYTES]), and_read: false };
+        let name = Name { owner: [id as u8 % 3; 16], index: id % 40 };
+        scribe.take(&client.ask(&Ask::new(name, operation))?)?;
+        loop {
+            match scribe.duty()? {
+                Duty::Wait if server.waiting() == 0 => break,
+                duty => server.carry_out(term, duty)?,
+            }
+            while let Some(reply) = server.reply(0) {
+                reply.give(&mut scribe)?;
+            }
+        }
+    }
+    scribe.state()
+}
+
+/// Loads a state, and writes it again.
+///
+/// # Errors
+/// `State` if it makes no sense.
+pub fn restore(state: &[u8]) -> Result<Vec<u8>> {
+    let mut oram = oram()?;
+    let mut desk = Desk::new(&oram, sealer(3));
+    let saves = Saves::restore(state, &mut oram, &mut desk)?;
+    saves.state(&oram, &desk)
+}

@@ -1,0 +1,81 @@
+//! Carrying out transactions, after what they show was read.
+
+use super::answer::{Answer, Refusal};
+use super::ask::{Compare, Does};
+use super::groups::Open;
+use super::scribe::Scribe;
+use crate::Action;
+use crate::pyramid::operation::Operation;
+use crate::pyramid::shown::Shown;
+use std::collections::BTreeSet;
+
+impl Scribe {
+    /// Carries out the transactions of a batch, in order.
+    pub(super) fn serve_batch(&mut self, opens: &[Open], shown: &[Shown]) -> Vec<Answer> {
+        let mut served = Vec::with_capacity(opens.len());
+        let asks: Vec<_> = opens.iter().zip(shown).collect();
+        let mut rest = &asks[..];
+        while let Some((first, _)) = rest.first() {
+            let (group, after) = rest.split_at((first.ask.part.of as usize).min(rest.len()));
+            served.append(&mut self.serve(group));
+            rest = after;
+        }
+        served
+    }
+
+    /// Carries out a transaction. All comparisons see the state before it.
+    fn serve(&mut self, group: &[(&Open, &Shown)]) -> Vec<Answer> {
+        for (open, shown) in group {
+            self.oram.age(open.ask.name, shown);
+        }
+        let done = group.iter().all(|(open, _)| self.holds(open));
+        if done && !self.has_room(group) {
+            let live_blocks = self.oram.live_blocks();
+            return group.iter().map(|_| Answer::refused(Refusal::Full, live_blocks)).collect();
+        }
+        group.iter().map(|(open, shown)| self.serve_one(open, shown, done)).collect()
+    }
+
+    fn holds(&self, open: &Open) -> bool {
+        let content = self.oram.stash.content(open.ask.name);
+        match &open.ask.compare {
+            Compare::Always => true,
+            Compare::Absent => content.is_none(),
+            Compare::Exists => content.is_some(),
+            Compare::Bytes(at, bytes) => {
+                content.is_some_and(|content| content[*at..].starts_with(bytes))
+            }
+        }
+    }
+
+    /// Whether the blocks that a transaction makes find room in the volume.
+    fn has_room(&self, group: &[(&Open, &Shown)]) -> bool {
+        let forgets = group.iter().filter(|(open, _)| open.ask.forgets()).count();
+        if !self.oram.may_forget(forgets) {
+            return false;
+        }
+        let made = group.iter().map(|(open, _)| open).filter(|open| open.ask.creates());
+        let made = made.filter(|open| self.oram.stash.content(open.ask.name).is_none());
+        let names: BTreeSet<_> = made.map(|open| open.ask.name).collect();
+        // Those that the engine knows without content may be counted as blocks that exist: then
+        // there is one less to come.
+        names.is_empty()
+            || self.oram.live_blocks() + names.len() as u64 <= self.oram.config.blocks()
+    }
+
+    fn serve_one(&mut self, Open { ask, .. }: &Open, shown: &Shown, done: bool) -> Answer {
+        let content = match &ask.does {
+            Does::Block(operation) if done => self.oram.serve_operation(ask.name, shown, operation),
+            Does::Block(operation) if operation.and_read => {
+                let read = Operation { action: Action::Read, and_read: false };
+                self.oram.serve_operation(ask.name, shown, &read)
+            }
+            Does::Forget if done => {
+                self.oram.serve_forget(ask.name, shown);
+                None
+            }
+            _ => None,
+        };
+        Answer { done, refusal: None, content, live_blocks: self.oram.live_blocks() }
+    }
+}

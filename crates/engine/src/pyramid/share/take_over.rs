@@ -1,0 +1,131 @@
+//! Taking the place of a scribe that is gone, from what the server keeps.
+
+use super::chain::Known;
+use super::checkpoint::Saves;
+use super::desk::Desk;
+use super::groups::Open;
+use super::head::Head;
+use super::history::decode;
+use super::pieces::together;
+use super::records::{Stored, Term};
+use super::scribe::Scribe;
+use crate::pyramid::history::Event;
+use crate::pyramid::oram::PyramidOram;
+use crate::{EngineError, Result};
+use oblivio_crypto::Sealer;
+use std::collections::VecDeque;
+
+/// A client that becomes the scribe. It takes the records one by one and keeps none of them.
+pub struct TakeOver {
+    oram: PyramidOram,
+    desk: Desk,
+    saves: Saves,
+    /// The batches that were shown and not answered, with their records.
+    shown: VecDeque<(Vec<Open>, Vec<u8>)>,
+    /// A head that must be among those of the history.
+    known: Head,
+    found: bool,
+}
+
+impl TakeOver {
+    /// From the first record on. The engine is new. `known` is the newest head that this client
+    /// remembers, [`Head::default`] if it remembers none.
+    pub fn new(oram: PyramidOram, sealer: Sealer, known: Head) -> Self {
+        let desk = Desk::new(&oram, sealer);
+        let (saves, shown) = (Saves::default(), VecDeque::new());
+        let found = known == Head::default();
+        Self { oram, desk, saves, shown, known, found }
+    }
+
+    /// From the state that a scribe wrote after record `number`, in its sealed pieces. The records
+    /// after it must follow.
+    ///
+    /// # Errors
+    /// `State` for pieces that are not such a state; `Forked` if this client knows another
+    /// history.
+    pub fn from_checkpoint<'a>(
+        oram: PyramidOram,
+        sealer: Sealer,
+        known: Head,
+        number: u64,
+        pieces: impl IntoIterator<Item = &'a [u8]>,
+    ) -> Result<Self> {
+        let mut this = Self::new(oram, sealer, known);
+        let volume = this.oram.keys.volume;
+        let state = together(&mut this.desk.sealer, volume, number, pieces)?;
+        this.saves = Saves::restore(&state, &mut this.oram, &mut this.desk)?;
+        if this.desk.chain.head().number != number {
+            return Err(EngineError::State("a scribe's state is of another record"));
+        }
+        this.look_for_known()?;
+        Ok(this)
+    }
+
+    /// The records so far.
+    pub fn head(&self) -> Head {
+        self.desk.chain.head()
+    }
+
+    fn look_for_known(&mut self) -> Result<()> {
+        if !self.found && self.known.number <= self.head().number {
+            match self.desk.chain.knows(self.known) {
+                Known::Yes => self.found = true,
+                Known::No => return Err(EngineError::Forked),
+                Known::Old => {
+                    return Err(EngineError::State("the head that this client knows is too old"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the next record.
+    ///
+    /// # Errors
+    /// `State` if it does not follow the one before it, or makes no sense; `Forked` if this client
+    /// knows another history.
+    pub fn record(&mut self, stored: &Stored) -> Result<()> {
+        let plain = self.desk.chain.open(&mut self.desk.sealer, &stored.sealed)?;
+        let said = decode(&plain, self.oram.config.block_bytes)?;
+        match &said.event {
+            Event::Intent(_) => {
+                let whose = stored.asks.iter().map(|ask| (ask.session, ask.seq));
+                if !whose.eq(said.asks) {
+                    return Err(EngineError::State("a batch has other asks"));
+                }
+                let open = |ask| self.desk.open(ask).map(|(open, _)| open);
+                let opens = stored.asks.iter().map(open).collect::<Result<Vec<_>>>()?;
+                self.desk.order(&opens)?;
+                self.desk.ordered(&opens);
+                self.desk.batch.0 += 1;
+                self.shown.push_back((opens, stored.sealed.clone()));
+            }
+            Event::Settle(_) => {
+                let (opens, _) = self.shown.pop_front().unwrap_or_default();
+                self.desk.answered(&opens);
+            }
+            Event::Merged(_) => {}
+        }
+        if !matches!(said.event, Event::Intent(_)) && !stored.asks.is_empty() {
+            return Err(EngineError::State("a record has asks that it does not name"));
+        }
+        self.oram.replay(said.event)?;
+        self.look_for_known()
+    }
+
+    /// Becomes the scribe of this term. Batches that were shown and not answered are shown again:
+    /// the same bytes, in their order.
+    ///
+    /// # Errors
+    /// `Forked` if the records end before the head that this client knows: an old state. `State` if
+    /// the term is not a new one.
+    pub fn finish(mut self, term: Term) -> Result<Scribe> {
+        if !self.found {
+            return Err(EngineError::Forked);
+        }
+        self.desk.chain.begin_term(term)?;
+        let mut scribe = Scribe::of(self.oram, self.desk, self.saves);
+        scribe.show_again(self.shown);
+        Ok(scribe)
+    }
+}
