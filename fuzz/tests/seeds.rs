@@ -331,6 +331,8 @@ fn share_frame_seeds() -> Vec<Vec<u8>> {
     };
     let parts: Vec<Vec<u8>> = seeds.iter().filter_map(part).collect();
     seeds.iter().map(|frame| tagged(0, frame)).chain(parts).collect()
+}
+
 fn share_ask_seeds() -> Vec<Vec<u8>> {
     let name = Name { owner: [3; 16], index: 9 };
     let of = |action, and_read| Ask::new(name, Operation { action, and_read });

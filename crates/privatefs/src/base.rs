@@ -1,0 +1,158 @@
+//! What all operations of a client stand on: its line to the blocks, its cache, time and chance.
+
+use crate::cache::Cache;
+use crate::error::{Error, Result};
+use crate::layout;
+use crate::transactions::{Answer, Ask, Change, Changes, Name, Owner, Session, Transactions};
+use crate::types::Timestamp;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Notices beyond this become [`Notice::Everything`].
+const MOST_NOTICES: usize = 1 << 14;
+
+/// Time and chance, from outside.
+pub struct Environment {
+    /// The time of this computer.
+    pub now: Box<dyn Fn() -> Timestamp + Send + Sync>,
+    /// Fresh random bytes that nobody can foresee: a file's number is one.
+    pub random: Box<dyn Fn() -> [u8; 16] + Send + Sync>,
+}
+
+/// How a client works.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Nothing is answered from memory and no write waits: all operations are linearizable.
+    pub strict: bool,
+    /// Blocks of metadata that are kept in memory.
+    pub cached_blocks: usize,
+    /// Pages that a file may have waiting to be written.
+    pub waiting_pages: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { strict: false, cached_blocks: 4096, waiting_pages: 64 }
+    }
+}
+
+/// Something that a client above (the kernel) may have cached, and that another client changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Notice {
+    /// Attributes, and data or a link's target if they are short.
+    Inode(Owner),
+    /// A file's data, or a directory's names.
+    Blocks(Owner),
+    /// Anything.
+    Everything,
+}
+
+/// A client without its open files.
+pub struct Base {
+    pub transactions: Arc<dyn Transactions>,
+    pub cache: Mutex<Cache>,
+    pub options: Options,
+    pub block_bytes: usize,
+    pub session: Session,
+    environment: Environment,
+    notices: Mutex<BTreeSet<Notice>>,
+}
+
+/// A thread that panicked left no half change: those are transactions.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Base {
+    pub fn new(
+        transactions: Arc<dyn Transactions>,
+        environment: Environment,
+        options: Options,
+    ) -> Self {
+        let (block_bytes, session) = (transactions.block_bytes(), transactions.session());
+        let cache = Mutex::new(Cache::new(options.cached_blocks.max(64)));
+        let notices = Mutex::default();
+        Self { transactions, cache, options, block_bytes, session, environment, notices }
+    }
+
+    pub fn now(&self) -> Timestamp {
+        (self.environment.now)()
+    }
+
+    pub fn random(&self) -> [u8; 16] {
+        (self.environment.random)()
+    }
+
+    /// Drops from the cache what others changed.
+    pub fn notice_changes(&self) {
+        let changes = self.transactions.changed();
+        let (mut cache, mut notices) = (lock(&self.cache), lock(&self.notices));
+        let Changes::Known(changes) = changes else {
+            cache.clear();
+            notices.clear();
+            notices.insert(Notice::Everything);
+            return;
+        };
+        for change in changes {
+            let Name { owner, index } = match change {
+                Change::Block(name) => {
+                    cache.forget(name);
+                    name
+                }
+                Change::Forgotten(from) => {
+                    cache.forget_from(from);
+                    from
+                }
+            };
+            if index == 0 {
+                notices.insert(Notice::Inode(owner));
+            }
+            if index >= layout::DATA || matches!(change, Change::Forgotten(_)) {
+                notices.insert(Notice::Blocks(owner));
+            }
+        }
+        if notices.len() > MOST_NOTICES {
+            notices.clear();
+            notices.insert(Notice::Everything);
+        }
+    }
+
+    pub fn take_notices(&self) -> Vec<Notice> {
+        self.notice_changes();
+        std::mem::take(&mut *lock(&self.notices)).into_iter().collect()
+    }
+
+    /// Whether one of the sessions that hold a file goes on.
+    pub fn anybody_holds(&self, holders: &[Session]) -> Result<bool> {
+        for holder in holders {
+            if *holder == self.session || self.transactions.is_live(holder)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The contents of blocks, asked for one by one and in flight together.
+    pub fn contents(&self, names: &[Name]) -> Result<Vec<Option<Vec<u8>>>> {
+        let answers = match names {
+            [name] => vec![self.transactions.carry_out(&[Ask::read(*name)])?],
+            _ => {
+                let asks = names.iter().map(|name| vec![Ask::read(*name)]).collect();
+                self.transactions.carry_out_many(asks)?
+            }
+        };
+        if answers.len() != names.len() {
+            return Err(Error::Damaged("answers are missing"));
+        }
+        let content = |answers: Vec<Answer>| {
+            let answer = answers.into_iter().next().ok_or(Error::Damaged("no answer"))?;
+            match answer.content {
+                Some(block) if block.len() != self.block_bytes => {
+                    Err(Error::Damaged("it has not the length of a block"))
+                }
+                content => Ok(content),
+            }
+        };
+        answers.into_iter().map(content).collect()
+    }
+}

@@ -1,0 +1,285 @@
+//! A look at everything: names, links, orphans. For a time when no other client changes anything.
+
+use crate::attempt::Attempt;
+use crate::bucket::{self, Dirent};
+use crate::client::PrivateFs;
+use crate::directory::Bucket;
+use crate::error::{Error, Result};
+use crate::inode::Inode;
+use crate::layout::{self, MOVES, ORPHANS, ROOT};
+use crate::listed::Listed;
+use crate::transactions::{Action, Ask, Compare, Owner};
+use crate::types::Kind;
+use std::collections::btree_map::Entry as BTreeEntry;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// Something that no client leaves behind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// A name of nothing.
+    NoInode {
+        /// The directory.
+        parent: Owner,
+        /// The name.
+        name: Vec<u8>,
+    },
+    /// An entry's kind is not the inode's.
+    WrongKind {
+        /// The directory.
+        parent: Owner,
+        /// The name.
+        name: Vec<u8>,
+    },
+    /// A directory has two names, or is said to be somewhere else.
+    WrongParent(Owner),
+    /// A number of names that is not the true one.
+    WrongLinks {
+        /// Which inode.
+        id: Owner,
+        /// What it says.
+        said: u32,
+        /// What was found.
+        found: u32,
+    },
+    /// A name in a bucket that it does not belong to, or twice in its directory.
+    Misplaced {
+        /// The directory.
+        parent: Owner,
+        /// The name.
+        name: Vec<u8>,
+    },
+    /// A file without a name that nobody holds: its session ended, or did not clean up.
+    Orphan(Owner),
+    /// Blocks of nothing that can be reached.
+    Unreachable(Owner),
+    /// An inode or directory that cannot be read.
+    Damaged(Owner),
+}
+
+impl Problem {
+    /// Whether it is only room that an ended client left.
+    pub fn is_left_over(&self) -> bool {
+        matches!(self, Problem::Orphan(_) | Problem::Unreachable(_))
+    }
+}
+
+/// The result of a check.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Findings {
+    /// Every inode that is not a directory.
+    pub files: u64,
+    /// Directories, including the root.
+    pub directories: u64,
+    /// Whether blocks that nothing leads to were looked for.
+    pub complete: bool,
+    /// Everything wrong.
+    pub problems: Vec<Problem>,
+}
+
+/// What a walk from the root gathers.
+#[derive(Default)]
+struct Walk {
+    names: BTreeMap<Owner, u32>,
+    subdirectories: BTreeMap<Owner, u32>,
+    inodes: BTreeMap<Owner, Inode>,
+    problems: Vec<Problem>,
+}
+
+impl PrivateFs {
+    /// Reads all inodes and directories.
+    ///
+    /// # Errors
+    /// Those of the transactions.
+    pub fn check(&self) -> Result<Findings> {
+        let mut walk = Walk::default();
+        self.walk(&mut walk)?;
+        let orphans: BTreeSet<Owner> = self.orphans()?.into_iter().collect();
+        for &id in &orphans {
+            self.check_orphan(id, &mut walk)?;
+        }
+        for (id, inode) in &walk.inodes {
+            let found = match inode.kind {
+                Kind::Directory => 2 + walk.subdirectories.get(id).copied().unwrap_or(0),
+                _ => walk.names.get(id).copied().unwrap_or(0),
+            };
+            if found != inode.nlink {
+                let said = inode.nlink;
+                walk.problems.push(Problem::WrongLinks { id: *id, said, found });
+            }
+        }
+        let owners = self.transactions.owners()?;
+        let found = |id: &Owner| walk.inodes.contains_key(id) || walk.names.contains_key(id);
+        let known = |id: &Owner| [ORPHANS, MOVES, ROOT].contains(id) || found(id);
+        for id in owners.iter().flatten().filter(|id| !known(id)) {
+            walk.problems.push(Problem::Unreachable(*id));
+        }
+        let directories = walk.inodes.values().filter(|inode| inode.kind == Kind::Directory);
+        let directories = directories.count() as u64;
+        Ok(Findings {
+            files: walk.inodes.len() as u64 - directories,
+            directories,
+            complete: owners.is_some(),
+            problems: walk.problems,
+        })
+    }
+
+    fn walk(&self, walk: &mut Walk) -> Result<()> {
+        let mut next = VecDeque::from([(ROOT, ROOT)]);
+        while let Some((parent, id)) = next.pop_front() {
+            let entries = match self.read_directory(id, walk) {
+                Ok((inode, entries)) => {
+                    if inode.parent != parent {
+                        walk.problems.push(Problem::WrongParent(id));
+                    }
+                    walk.inodes.insert(id, inode);
+                    entries
+                }
+                Err(Error::Below(error)) => return Err(Error::Below(error)),
+                Err(_) => {
+                    walk.problems.push(Problem::Damaged(id));
+                    continue;
+                }
+            };
+            for entry in entries {
+                self.check_entry(id, entry, walk, &mut next)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn read_directory(&self, id: Owner, walk: &mut Walk) -> Result<(Inode, Vec<Dirent>)> {
+        let mut misplaced = Vec::new();
+        let read = self.look_again(|attempt: &mut Attempt<'_>| {
+            let inode = attempt.directory(id)?;
+            let (mut entries, mut seen) = (Vec::new(), BTreeSet::new());
+            for number in 0..inode.buckets {
+                let bucket = Bucket::numbered(attempt, &inode, number)?;
+                for entry in bucket.entries() {
+                    let (place, _) = bucket::place(bucket::hash(id, &entry.name), inode.buckets);
+                    if place != number || !seen.insert(entry.name.clone()) {
+                        misplaced.push(entry.name.clone());
+                    }
+                    entries.push(entry.clone());
+                }
+            }
+            Ok((inode, entries))
+        });
+        let misplaced = misplaced.into_iter().map(|name| Problem::Misplaced { parent: id, name });
+        walk.problems.extend(misplaced);
+        read
+    }
+
+    fn check_entry(
+        &self,
+        parent: Owner,
+        entry: Dirent,
+        walk: &mut Walk,
+        next: &mut VecDeque<(Owner, Owner)>,
+    ) -> Result<()> {
+        let Dirent { name, id, kind } = entry;
+        *walk.names.entry(id).or_default() += 1;
+        if let BTreeEntry::Vacant(vacant) = walk.inodes.entry(id) {
+            let problem = match self.look_again(|attempt| attempt.find_inode(id)) {
+                Ok(Some(inode)) => {
+                    vacant.insert(inode);
+                    None
+                }
+                Ok(None) => Some(Problem::NoInode { parent, name: name.clone() }),
+                Err(Error::Below(error)) => return Err(Error::Below(error)),
+                Err(_) => Some(Problem::Damaged(id)),
+            };
+            if let Some(problem) = problem {
+                walk.problems.push(problem);
+                return Ok(());
+            }
+        }
+        if walk.inodes.get(&id).is_some_and(|inode| inode.kind != kind) {
+            walk.problems.push(Problem::WrongKind { parent, name });
+            return Ok(());
+        }
+        if kind == Kind::Directory {
+            *walk.subdirectories.entry(parent).or_default() += 1;
+            match walk.names.get(&id) {
+                Some(1) if id != ROOT => next.push_back((parent, id)),
+                _ => walk.problems.push(Problem::WrongParent(id)),
+            }
+        }
+        Ok(())
+    }
+
+    fn check_orphan(&self, id: Owner, walk: &mut Walk) -> Result<()> {
+        match self.look_again(|attempt| attempt.find_inode(id)) {
+            Ok(Some(inode)) => {
+                if inode.nlink == 0 && !self.anybody_holds(&inode.holders)? {
+                    walk.problems.push(Problem::Orphan(id));
+                }
+                walk.inodes.entry(id).or_insert(inode);
+            }
+            Ok(None) => walk.problems.push(Problem::Orphan(id)),
+            Err(Error::Below(error)) => return Err(Error::Below(error)),
+            Err(_) => walk.problems.push(Problem::Damaged(id)),
+        }
+        Ok(())
+    }
+
+    /// Repairs what [`Self::check`] found: numbers become the true ones, names of nothing go, and
+    /// so does what nothing leads to. How many problems were repaired; misplaced names and damaged
+    /// blocks are not.
+    ///
+    /// # Errors
+    /// Those of the transactions.
+    pub fn repair(&self, findings: &Findings) -> Result<u64> {
+        let mut repaired = self.clean_up()?;
+        for problem in &findings.problems {
+            match problem {
+                Problem::NoInode { parent, name } | Problem::WrongKind { parent, name } => {
+                    self.drop_name(*parent, name)?;
+                }
+                Problem::WrongLinks { id, found, .. } => self.set_links(*id, *found)?,
+                Problem::Unreachable(id) => {
+                    let name = layout::inode(*id);
+                    let forget = Ask::change(name, Action::Forget, Compare::Always);
+                    self.transactions.carry_out(&[forget])?;
+                }
+                Problem::Orphan(_) => continue,
+                Problem::WrongParent(_) | Problem::Misplaced { .. } | Problem::Damaged(_) => {
+                    continue;
+                }
+            }
+            repaired += 1;
+        }
+        Ok(repaired)
+    }
+
+    fn drop_name(&self, parent: Owner, name: &[u8]) -> Result<()> {
+        self.change(|attempt| {
+            attempt.ask_afresh();
+            let (_, mut bucket) = crate::names::find(attempt, parent, name)?;
+            bucket.remove(name);
+            bucket.write(attempt);
+            Ok(())
+        })
+    }
+
+    /// A file without any name becomes an orphan, and goes when nobody holds it.
+    fn set_links(&self, id: Owner, found: u32) -> Result<()> {
+        self.change(|attempt| {
+            attempt.ask_afresh();
+            let Some(mut inode) = attempt.find_inode(id)? else { return Ok(()) };
+            let stamp = inode.stamp;
+            inode.nlink = found;
+            inode.changed(self.random(), self.now());
+            attempt.ask(inode.replace(stamp, self.block_bytes));
+            if found == 0 {
+                let name = layout::orphans(id);
+                let mut list = Listed::decode(attempt.read(name)?.as_deref())?;
+                if !list.ids.contains(&id) {
+                    list.ids.push(id);
+                    let action = list.write(self.random());
+                    attempt.ask(Ask::change(name, action, list.unchanged()));
+                }
+            }
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,123 @@
+//! One client of a volume.
+
+use crate::base::{Base, Environment, Notice, Options};
+use crate::error::{Error, Result};
+use crate::file::OpenFile;
+use crate::inode::{Form, Inode};
+use crate::layout::{self, LEAST_BLOCK, ROOT};
+use crate::transactions::{Action, Ask, Compare, Owner, Space, Transactions};
+use crate::types::{Attr, Kind, MODE_BITS, NewNode};
+use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::sync::{Arc, Mutex};
+
+/// A client of a file system.
+pub struct PrivateFs {
+    base: Base,
+    pub(crate) files: Mutex<BTreeMap<Owner, Arc<Mutex<OpenFile>>>>,
+}
+
+// Operations reach the line and the cache as if they were the client's own.
+impl Deref for PrivateFs {
+    type Target = Base;
+
+    fn deref(&self) -> &Base {
+        &self.base
+    }
+}
+
+impl PrivateFs {
+    /// A client. It asks nothing yet.
+    ///
+    /// # Errors
+    /// `Invalid` if blocks are too small for the layout.
+    pub fn new(
+        transactions: Arc<dyn Transactions>,
+        environment: Environment,
+        options: Options,
+    ) -> Result<Self> {
+        if transactions.block_bytes() < LEAST_BLOCK {
+            return Err(Error::Invalid("blocks are too small"));
+        }
+        let base = Base::new(transactions, environment, options);
+        Ok(Self { base, files: Mutex::default() })
+    }
+
+    /// Makes the root directory, if there is none.
+    ///
+    /// # Errors
+    /// Those of the transactions.
+    pub fn create_root(&self, node: NewNode) -> Result<()> {
+        let mut root = self.new_inode(Kind::Directory, node);
+        (root.id, root.parent, root.nlink) = (ROOT, ROOT, 2);
+        let action = Action::Write(root.encode(self.block_bytes));
+        let ask = Ask::change(layout::inode(ROOT), action, Compare::Absent);
+        self.transactions.carry_out(&[ask])?;
+        crate::base::lock(&self.cache).forget(layout::inode(ROOT));
+        Ok(())
+    }
+
+    /// The attributes of an inode.
+    ///
+    /// # Errors
+    /// `Stale` if it was removed; those of the transactions.
+    pub fn attr(&self, id: Owner) -> Result<Attr> {
+        let attr = self.look(|attempt| Ok(attempt.inode(id)?.attr()))?;
+        Ok(self.with_waiting(attr))
+    }
+
+    /// The directory that a directory is in.
+    ///
+    /// # Errors
+    /// `NotADirectory`; as [`Self::attr`].
+    pub fn parent(&self, id: Owner) -> Result<Owner> {
+        self.look(|attempt| Ok(attempt.directory(id)?.parent))
+    }
+
+    /// How full the volume is.
+    ///
+    /// # Errors
+    /// Those of the transactions.
+    pub fn space(&self) -> Result<Space> {
+        self.transactions.space()
+    }
+
+    /// Bytes in a block.
+    pub fn block_bytes(&self) -> usize {
+        self.block_bytes
+    }
+
+    /// What others changed since the last call, for caches above. It asks for no blocks.
+    pub fn take_notices(&self) -> Vec<Notice> {
+        self.base.take_notices()
+    }
+
+    pub(crate) fn new_inode(&self, kind: Kind, node: NewNode) -> Inode {
+        let now = self.now();
+        Inode {
+            id: self.random(),
+            holders: Vec::new(),
+            holders_stamp: [0; 8],
+            stamp: self.random(),
+            mtime: now,
+            ctime: now,
+            guard: self.random(),
+            nlink: 1,
+            kind,
+            form: Form::Inline,
+            mode: node.mode & MODE_BITS,
+            uid: node.uid,
+            gid: node.gid,
+            rdev: 0,
+            size: 0,
+            atime: now,
+            crtime: now,
+            parent: [0; 16],
+            buckets: 1,
+            xattrs_stamp: [0; 16],
+            xattrs_bytes: 0,
+            xattrs: Vec::new(),
+            inline: Vec::new(),
+        }
+    }
+}

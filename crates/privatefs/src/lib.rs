@@ -1,0 +1,61 @@
+//! privatefs: a file system that several clients change at the same time, without a server that
+//! knows anything of it.
+//!
+//! It stands on [`Transactions`]: up to eight asks on named blocks, carried out together or not at
+//! all. Each change of the file system is one transaction. Its asks compare what was read, so the
+//! loser of a race repeats, and a client that dies in between leaves nothing half done and nothing
+//! locked.
+//!
+//! The crate is pure. Transactions, time and randomness come from outside; it starts no threads.
+//! Permissions are the kernel's business (`default_permissions`).
+//!
+//! - `layout`, `inode`, `bucket`, `listed`: what stands in blocks.
+//! - `base`, `cache`, `attempt`: the line to the blocks, those that were read, and the loop
+//!   around a change. `client` is what callers have.
+//! - `directory`, `names`, `rename`, `listing`: names. `opened`, `dirty`, `flush`, `data`,
+//!   `resize`: files. `xattrs`, `locks`: the rest. `check` looks at everything.
+#![cfg_attr(test, allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests"))]
+
+mod attempt;
+mod base;
+mod bucket;
+mod cache;
+mod check;
+mod client;
+
+mod data;
+mod directory;
+mod dirty;
+mod error;
+mod file;
+mod flush;
+mod inode;
+mod layout;
+mod listed;
+mod listing;
+mod locks;
+mod names;
+mod opened;
+mod orphans;
+mod rename;
+mod resize;
+#[cfg(feature = "testing")]
+pub mod testing;
+mod transactions;
+mod types;
+mod xattrs;
+
+pub use base::{Environment, Notice, Options};
+pub use check::{Findings, Problem};
+pub use client::PrivateFs;
+pub use error::{Error, Result};
+pub use layout::ROOT;
+pub use locks::{Lock, LockKind, LockOwner};
+pub use transactions::{
+    Action, Answer, Ask, Change, Changes, Compare, MOST_ASKS, MOST_COMPARED, Name, Owner, Session,
+    Space, Transactions,
+};
+pub use types::{
+    Attr, Entry, Kind, LINK_BYTES, MAX_FILE, NAME_BYTES, NewNode, RenameMode, SetAttr, Timestamp,
+    XATTR_NAME_BYTES, XattrMode,
+};

@@ -1,0 +1,247 @@
+//! Locks of files and of byte ranges, among all clients.
+//!
+//! ```text
+//! stamp 16 | count 2 | { session 16 | owner 8 | start 8 | end 8 | pid 4 | kind 1 } ...
+//! ```
+//!
+//! A lock counts while its session goes on. Nobody waits here: a caller that wants to tries again.
+
+use crate::attempt::Attempt;
+use crate::client::PrivateFs;
+use crate::error::{Error, Result};
+use crate::layout::{self, Reader};
+use crate::transactions::{Action, Ask, Compare, Owner, Session};
+
+const HEADER: usize = 18;
+const ENTRY: usize = 45;
+const WRITE: u8 = 1;
+const WHOLE: u8 = 2;
+
+/// How a range is locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockKind {
+    /// Others may read it.
+    Shared,
+    /// Others may not lock it.
+    Exclusive,
+}
+
+/// On whose behalf, within a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LockOwner {
+    /// The kernel's number for a process or an open file.
+    pub number: u64,
+    /// Whether it is a lock of `flock`; those of `fcntl` do not meet it.
+    pub whole_file: bool,
+}
+
+/// A locked range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lock {
+    /// How.
+    pub kind: LockKind,
+    /// The first byte.
+    pub start: u64,
+    /// The last byte.
+    pub end: u64,
+    /// A process that the owner named.
+    pub pid: u32,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Entry {
+    session: Session,
+    owner: LockOwner,
+    lock: Lock,
+}
+
+impl Entry {
+    fn is_of(&self, session: &Session, owner: LockOwner) -> bool {
+        self.session == *session && self.owner == owner
+    }
+
+    fn conflicts(&self, session: &Session, owner: LockOwner, lock: &Lock) -> bool {
+        let exclusive = self.lock.kind == LockKind::Exclusive || lock.kind == LockKind::Exclusive;
+        let overlap = self.lock.start <= lock.end && lock.start <= self.lock.end;
+        let other = !self.is_of(session, owner) && self.owner.whole_file == owner.whole_file;
+        exclusive && overlap && other
+    }
+}
+
+struct Table {
+    stamp: Option<[u8; 16]>,
+    entries: Vec<Entry>,
+}
+
+impl PrivateFs {
+    /// Locks a range; what this owner had locked of it changes its kind.
+    ///
+    /// # Errors
+    /// `Locked` if another owner has it; `Full` if the file has too many locks.
+    pub fn lock(&self, id: Owner, owner: LockOwner, lock: Lock) -> Result<()> {
+        self.with_file(id, |file| {
+            file.locks = true;
+            self.change_locks(id, |entries| {
+                if entries.iter().any(|held| held.conflicts(&self.session, owner, &lock)) {
+                    return Err(Error::Locked);
+                }
+                clear(entries, &self.session, owner, (lock.start, lock.end));
+                add(entries, Entry { session: self.session, owner, lock });
+                Ok(())
+            })
+        })
+    }
+
+    /// Unlocks a range.
+    ///
+    /// # Errors
+    /// Those of the transactions; `Full` if a lock in two parts does not fit.
+    pub fn unlock(&self, id: Owner, owner: LockOwner, range: (u64, u64)) -> Result<()> {
+        if self.open_file(id).is_none() {
+            return Ok(());
+        }
+        self.with_file(id, |file| match file.locks {
+            false => Ok(()),
+            true => self.change_locks(id, |entries| {
+                clear(entries, &self.session, owner, range);
+                Ok(())
+            }),
+        })
+    }
+
+    /// The lock of another owner that is in the way of one.
+    ///
+    /// # Errors
+    /// Those of the transactions.
+    pub fn lock_in_the_way(&self, id: Owner, owner: LockOwner, lock: Lock) -> Result<Option<Lock>> {
+        let table = self.look_again(|attempt| read(attempt, id))?;
+        let conflicts = |held: &&Entry| held.conflicts(&self.session, owner, &lock);
+        for held in table.entries.iter().filter(conflicts) {
+            if held.session == self.session || self.transactions.is_live(&held.session)? {
+                return Ok(Some(held.lock));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Drops all locks that an owner has on a file, or all of this client.
+    ///
+    /// # Errors
+    /// Those of the transactions.
+    pub fn unlock_all(&self, id: Owner, owner: Option<LockOwner>) -> Result<()> {
+        self.change_locks(id, |entries| {
+            entries.retain(|held| {
+                held.session != self.session || owner.is_some_and(|owner| held.owner != owner)
+            });
+            Ok(())
+        })
+    }
+
+    /// Whether this client may have locks on a file.
+    pub fn has_locks(&self, id: Owner) -> bool {
+        self.open_file(id).is_some_and(|file| crate::base::lock(&file).locks)
+    }
+
+    fn change_locks(
+        &self,
+        id: Owner,
+        mut change: impl FnMut(&mut Vec<Entry>) -> Result<()>,
+    ) -> Result<()> {
+        self.change(|attempt| {
+            let mut table = read(attempt, id)?;
+            let before = table.entries.clone();
+            self.drop_ended_locks(&mut table.entries)?;
+            change(&mut table.entries)?;
+            if HEADER + ENTRY * table.entries.len() > self.block_bytes {
+                return Err(Error::Full("locks of one file"));
+            }
+            if table.entries != before {
+                let compare = match table.stamp {
+                    Some(stamp) => Compare::Bytes(0, stamp.to_vec()),
+                    None => Compare::Absent,
+                };
+                let action = Action::Write(encode(&table.entries, self.random()));
+                attempt.ask(Ask::change(layout::locks(id), action, compare));
+            }
+            Ok(())
+        })
+    }
+
+    fn drop_ended_locks(&self, entries: &mut Vec<Entry>) -> Result<()> {
+        let mut live = Vec::new();
+        for entry in entries.drain(..) {
+            if entry.session == self.session || self.transactions.is_live(&entry.session)? {
+                live.push(entry);
+            }
+        }
+        *entries = live;
+        Ok(())
+    }
+}
+
+/// Takes a range away from an owner's locks.
+fn clear(entries: &mut Vec<Entry>, session: &Session, owner: LockOwner, (start, end): (u64, u64)) {
+    let mut rest = Vec::new();
+    for entry in entries.drain(..) {
+        let lock = entry.lock;
+        if !entry.is_of(session, owner) || lock.end < start || end < lock.start {
+            rest.push(entry);
+            continue;
+        }
+        if lock.start < start {
+            rest.push(Entry { lock: Lock { end: start - 1, ..lock }, ..entry });
+        }
+        if end < lock.end {
+            rest.push(Entry { lock: Lock { start: end + 1, ..lock }, ..entry });
+        }
+    }
+    *entries = rest;
+}
+
+/// Adds a lock, as one with those of its owner that it touches.
+fn add(entries: &mut Vec<Entry>, mut new: Entry) {
+    entries.retain(|held| {
+        let one = held.is_of(&new.session, new.owner) && held.lock.kind == new.lock.kind;
+        let touches = held.lock.start <= new.lock.end.saturating_add(1)
+            && new.lock.start <= held.lock.end.saturating_add(1);
+        if one && touches {
+            new.lock.start = new.lock.start.min(held.lock.start);
+            new.lock.end = new.lock.end.max(held.lock.end);
+        }
+        !(one && touches)
+    });
+    entries.push(new);
+}
+
+fn read(attempt: &mut Attempt<'_>, id: Owner) -> Result<Table> {
+    let Some(block) = attempt.read(layout::locks(id))? else {
+        return Ok(Table { stamp: None, entries: Vec::new() });
+    };
+    let mut at = Reader(&block);
+    let (stamp, count) = (Some(at.array()?), at.u16()?);
+    let entry = |_| {
+        let (session, number) = (at.array()?, at.u64()?);
+        let (start, end, pid, bits) = (at.u64()?, at.u64()?, at.u32()?, at.u8()?);
+        let exclusive = bits & WRITE != 0;
+        let kind = if exclusive { LockKind::Exclusive } else { LockKind::Shared };
+        let owner = LockOwner { number, whole_file: bits & WHOLE != 0 };
+        Ok(Entry { session, owner, lock: Lock { kind, start, end, pid } })
+    };
+    let entries = (0..count).map(entry).collect::<Result<_>>()?;
+    Ok(Table { stamp, entries })
+}
+
+fn encode(entries: &[Entry], stamp: [u8; 16]) -> Vec<u8> {
+    let mut block = stamp.to_vec();
+    block.extend((entries.len() as u16).to_le_bytes());
+    for Entry { session, owner, lock } in entries {
+        block.extend(session);
+        for number in [owner.number, lock.start, lock.end] {
+            block.extend(number.to_le_bytes());
+        }
+        block.extend(lock.pid.to_le_bytes());
+        let exclusive = if lock.kind == LockKind::Exclusive { WRITE } else { 0 };
+        block.push(exclusive | if owner.whole_file { WHOLE } else { 0 });
+    }
+    block
+}
