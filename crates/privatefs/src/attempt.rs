@@ -11,6 +11,9 @@ use std::collections::BTreeMap;
 
 /// A change is given up when it met others this often. Of each meeting one side wins.
 const MOST_TRIES: u32 = 2000;
+/// Blocks that were read one after the other may contradict each other, while others change them.
+/// If they do it this often, it is no race.
+const MOST_CONTRADICTIONS: u32 = 200;
 /// Reads that are in flight together.
 const TOGETHER: usize = 64;
 
@@ -191,6 +194,7 @@ impl Base {
         trust: bool,
         mut plan: impl FnMut(&mut Attempt<'_>) -> Result<R>,
     ) -> Result<R> {
+        let mut contradictions = 0;
         for _ in 0..MOST_TRIES {
             let mut attempt = Attempt::new(self, fresh);
             match plan(&mut attempt) {
@@ -201,11 +205,13 @@ impl Base {
                         return Ok(answer);
                     }
                 }
-                Err(Error::Conflict) => {
-                    if let Some(directory) = attempt.crowded() {
-                        self.split(directory)?;
+                Err(Error::Conflict) => match attempt.crowded() {
+                    Some(directory) => self.split(directory)?,
+                    None if contradictions == MOST_CONTRADICTIONS => {
+                        return Err(Error::Damaged("blocks that do not fit together"));
                     }
-                }
+                    None => contradictions += 1,
+                },
                 Err(error) if !trust && error.is_refusal() && attempt.used_cache() => {}
                 Err(error) => return Err(error),
             }

@@ -11,6 +11,9 @@ use crate::transactions::{Action, Ask, Compare, Name, Owner};
 /// More buckets have no use: a directory of so many has 10^11 names.
 const MOST_BUCKETS: u32 = 1 << 31;
 
+/// Buckets that are asked for together.
+const TOGETHER: usize = 64;
+
 /// A bucket with changes that are not asked for yet.
 #[derive(Clone)]
 pub struct Bucket {
@@ -183,11 +186,11 @@ fn put(
 /// came after the inode was read changes the inode, which the caller compares.
 pub fn check_empty(attempt: &mut Attempt<'_>, directory: &Inode) -> Result<()> {
     attempt.ask_afresh();
-    for numbers in (0..directory.buckets).collect::<Vec<u32>>().chunks(64) {
-        let names: Vec<Name> =
-            numbers.iter().map(|&number| layout::bucket(directory.id, number, 0)).collect();
-        attempt.read_many(&names)?;
-        for &number in numbers {
+    for first in (0..directory.buckets).step_by(TOGETHER) {
+        let numbers = first..directory.buckets.min(first.saturating_add(TOGETHER as u32));
+        let name = |number| layout::bucket(directory.id, number, 0);
+        attempt.read_many(&numbers.clone().map(name).collect::<Vec<Name>>())?;
+        for number in numbers {
             if Bucket::numbered(attempt, directory, number)?.entries().next().is_some() {
                 return Err(Error::NotEmpty);
             }

@@ -112,7 +112,10 @@ mod tests {
         dirty.write(15, &[3; 5], 1024);
         assert_eq!(dirty.pages[&0].parts.len(), 1);
         dirty.write(1020, &[4; 10], 1024);
-        assert_eq!((dirty.pages[&1].parts.clone(), dirty.end), (vec![0..6], 1030));
+        assert_eq!(
+            (dirty.pages[&1].parts.clone(), dirty.end),
+            (Vec::from([Range { start: 0, end: 6 }]), 1030)
+        );
     }
 
     #[test]

@@ -179,6 +179,7 @@ fn damage_is_an_error_and_repair_leaves_nothing_wrong() {
     memory.tamper(inode(lost), |block| *block = None);
     memory.tamper(Name { owner: [77; 16], index: 5 }, |block| *block = Some(vec![1; BLOCK]));
     let b = client(&memory, 2, false);
+    assert!(matches!(b.fs.lookup(ROOT, b"lost"), Err(Error::Damaged(_))));
     let found = b.fs.check().unwrap();
     assert_eq!(found.problems.len(), 3, "{:?}", found.problems);
     assert_eq!(b.fs.repair(&found).unwrap(), 3);

@@ -18,6 +18,7 @@ pub mod nbd;
 #[cfg(test)]
 mod paired;
 pub mod plain;
+pub mod privatefs;
 mod pulse;
 mod queue;
 mod server;

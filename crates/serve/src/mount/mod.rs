@@ -5,9 +5,9 @@
 //! `attach`, `remount` and `umount` deal with the mount itself.
 
 mod adopt;
-mod attach;
-mod busy;
-mod convert;
+pub(crate) mod attach;
+pub(crate) mod busy;
+pub(crate) mod convert;
 mod data;
 mod directories;
 mod errno;
@@ -17,7 +17,7 @@ mod kernel;
 mod names;
 mod references;
 mod remount;
-mod reply;
+pub(crate) mod reply;
 mod request;
 mod scarce;
 mod server;

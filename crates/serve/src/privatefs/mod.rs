@@ -1,0 +1,16 @@
+//! A file system of several writers as a directory, through FUSE.
+//!
+//! Each request is carried out by the thread that took it from the kernel: there are several, and
+//! what they do at the same time the file system sorts out as it does with other clients. `fuse`
+//! answers the kernel, `ids` knows what it refers to, `session` holds the threads
+//! together, `notify` makes the kernel forget what other clients changed.
+
+mod convert;
+mod fuse;
+mod ids;
+mod locking;
+mod notify;
+mod session;
+mod settings;
+
+pub use session::{Mounted, Options, environment, serve};

@@ -1,0 +1,166 @@
+//! A mount: its threads, and how it ends.
+
+use super::fuse::Kernel;
+use super::ids::Ids;
+use super::{convert, notify};
+use crate::error::{Doing, Error, Result};
+use crate::log;
+use crate::mount::Look;
+use crate::mount::attach::{self, Stuck};
+use crate::mount::busy;
+use oblivio_crypto::{Entropy, OsEntropy};
+use oblivio_privatefs::{Environment, PrivateFs};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// Requests of the kernel that are carried out at the same time.
+const THREADS: usize = 16;
+
+/// The parameters of a mount.
+pub struct Options {
+    /// What the system shows of it.
+    pub look: Look,
+    /// Whether the kernel answers nothing from its own memory.
+    pub strict: bool,
+    /// The longest time that written data waits, unless it is synced.
+    pub write_every: Duration,
+    /// Whether locks of files are this computer's own affair.
+    pub local_locks: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            look: Look { source: "oblivio".into(), ..Look::default() },
+            strict: false,
+            write_every: Duration::from_secs(5),
+            local_locks: false,
+        }
+    }
+}
+
+/// Says to threads that the mount has ended.
+#[derive(Default)]
+pub struct Stop {
+    ended: Mutex<bool>,
+    woken: Condvar,
+}
+
+impl Stop {
+    /// Waits so long; whether the mount has ended.
+    pub fn wait(&self, long: Duration) -> bool {
+        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.woken.wait_timeout_while(ended, long, |ended| !*ended);
+        *waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    fn end(&self) {
+        *self.ended.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.woken.notify_all();
+    }
+}
+
+/// An active mount. It ends when anybody unmounts the directory.
+pub struct Mounted {
+    dir: PathBuf,
+    fs: Arc<PrivateFs>,
+    stop: Arc<Stop>,
+    threads: Vec<JoinHandle<()>>,
+    kernel: JoinHandle<std::io::Result<()>>,
+}
+
+/// This computer's clock, and fresh randomness.
+pub fn environment() -> Environment {
+    Environment {
+        now: Box::new(convert::now),
+        random: Box::new(|| {
+            let mut bytes = [0; 16];
+            OsEntropy.fill(&mut bytes);
+            bytes
+        }),
+    }
+}
+
+/// Mounts a file system and serves it on threads of its own. First it removes files that ended
+/// sessions left.
+///
+/// # Errors
+/// That of the system if it refuses the mount.
+pub fn serve(fs: Arc<PrivateFs>, dir: &Path, options: &Options) -> Result<Mounted> {
+    if let Err(error) = fs.clean_up() {
+        log::note(&format!("files of ended sessions stay: {error}"));
+    }
+    // The list of mounts has its full name.
+    let dir = dir.canonicalize()?;
+    let device = attach::attach(&dir, &options.look)?;
+    let ids = Arc::new(Ids::default());
+    let kernel = Kernel::new(Arc::clone(&fs), Arc::clone(&ids), options);
+    let mut config = fuser::Config::default();
+    config.n_threads = Some(THREADS);
+    config.clone_fd = false;
+    let all = fuser::SessionACL::All;
+    let session = fuser::Session::from_fd(kernel, device, all, config)
+        .doing("the kernel does not speak to us")
+        .inspect_err(|_| drop(attach::detach(&dir, true)))?;
+    let notifier = session.notifier();
+    let stop = Arc::new(Stop::default());
+    let kernel = thread::Builder::new().name("kernel".into()).spawn(move || session.run())?;
+    let mut threads = Vec::new();
+    let (of, until) = (Arc::clone(&fs), Arc::clone(&stop));
+    threads.push(
+        thread::Builder::new()
+            .name("notices".into())
+            .spawn(move || notify::run(&of, &ids, &notifier, &until))?,
+    );
+    let (of, until, every) = (Arc::clone(&fs), Arc::clone(&stop), options.write_every);
+    threads.push(thread::Builder::new().name("write back".into()).spawn(move || {
+        while !until.wait(every) {
+            // Who wrote it gets the error when it is synced or closed.
+            let _ = of.flush_all();
+        }
+    })?);
+    attach::tune(&dir);
+    Ok(Mounted { dir, fs, stop, threads, kernel })
+}
+
+impl Mounted {
+    /// Waits until the mount has ended and everything is written.
+    ///
+    /// # Errors
+    /// Those of the last writes.
+    pub fn wait(self) -> Result<()> {
+        let served = self.kernel.join();
+        self.stop.end();
+        for thread in self.threads {
+            let _ = thread.join();
+        }
+        if let Ok(Err(error)) = served {
+            log::note(&format!("the line to the kernel broke: {error}"));
+        }
+        self.fs.flush_all().map_err(|error| Error::System {
+            doing: "writing what was not synced".into(),
+            source: std::io::Error::other(error),
+        })
+    }
+
+    /// Unmounts, and returns when everything is written.
+    ///
+    /// # Errors
+    /// The directory is in use; those of the last writes.
+    pub fn end(self) -> Result<()> {
+        let since = Instant::now();
+        loop {
+            match attach::detach(&self.dir, false) {
+                Ok(()) => return self.wait(),
+                // The last file may be on its way to being closed.
+                Err(Stuck::Busy) if since.elapsed() < Duration::from_secs(2) => {
+                    thread::sleep(Duration::from_millis(20));
+                }
+                Err(Stuck::Busy) => return Err(busy::in_use(&self.dir).into()),
+                Err(Stuck::Other(error)) => return Err(error),
+            }
+        }
+    }
+}
