@@ -79,13 +79,13 @@ impl Saves {
     /// # Errors
     /// Those of the engine.
     pub fn state(&self, oram: &PyramidOram, desk: &Desk) -> Result<Vec<u8>> {
-        let mut engine = Vec::new();
-        oram.checkpoint(&mut engine)?;
         let mut bytes = Vec::new();
+        Writer(&mut bytes).words(&[VERSION, desk.batch.0, self.before[0], self.before[1], 0]);
+        let begin = bytes.len();
+        oram.checkpoint(&mut bytes)?;
+        let length = (bytes.len() - begin) as u64;
+        bytes[begin - 8..begin].copy_from_slice(&length.to_le_bytes());
         let mut out = Writer(&mut bytes);
-        out.words(&[VERSION, desk.batch.0, self.before[0], self.before[1], engine.len() as u64]);
-        out.bytes(&engine);
-        drop(engine);
         desk.chain.write_to(&mut out);
         desk.sessions.write_to(&mut out);
         Ok(bytes)

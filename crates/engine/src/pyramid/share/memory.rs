@@ -82,6 +82,8 @@ pub enum Reply {
     Slots(Home, Vec<u8>),
     /// For [`super::Scribe::built`].
     Built(Home),
+    /// For [`super::Scribe::told`].
+    Told(Batch),
 }
 
 /// Replies that did not leave yet.
@@ -103,6 +105,7 @@ impl Reply {
             Self::Sums(batch, sums) => scribe.shown(batch, sums),
             Self::Slots(home, slots) => scribe.gathered(home, slots),
             Self::Built(home) => scribe.built(home),
+            Self::Told(batch) => scribe.told(batch),
         }
     }
 }
@@ -280,6 +283,7 @@ impl MemoryServer {
             Duty::Tell(Tell { batch, settle, answers }) => {
                 self.store(settle);
                 self.store_tell(batch);
+                self.replies.others.push_back(Reply::Told(batch));
                 self.trace.push(Recorded::Tell(lengths(&answers)));
                 let record = self.newest();
                 for answer in answers {

@@ -4,7 +4,7 @@
 use super::answer::Answer;
 use super::ask::Ask;
 use super::follower::Follower;
-use super::records::{AnswerRecord, AskRecord, Seq, Session};
+use super::records::{AnswerRecord, AskRecord, Batch, Seq, Session};
 use crate::Result;
 use std::collections::VecDeque;
 
@@ -13,12 +13,15 @@ pub(super) struct Own {
     follower: Follower,
     /// Asks that the server does not have yet.
     unsent: VecDeque<AskRecord>,
+    /// Answers whose batches are not durable yet, by these.
+    untold: VecDeque<(Batch, Vec<AnswerRecord>)>,
     answers: Vec<(Seq, Answer)>,
 }
 
 impl Own {
     pub fn new(follower: Follower) -> Self {
-        Self { follower, unsent: VecDeque::new(), answers: Vec::new() }
+        let (unsent, untold) = (VecDeque::new(), VecDeque::new());
+        Self { follower, unsent, untold, answers: Vec::new() }
     }
 
     /// Seals the asks of a transaction.
@@ -43,14 +46,37 @@ impl Own {
         sent
     }
 
-    /// Answers whose record is durable.
+    /// Those of a batch's answers that are its own wait until the batch is durable.
+    pub fn answered(&mut self, batch: Batch, records: &[AnswerRecord]) {
+        let session = self.follower.session();
+        let own = records.iter().filter(|record| record.session == session);
+        let own: Vec<_> = own.cloned().collect();
+        if !own.is_empty() {
+            self.untold.push_back((batch, own));
+        }
+    }
+
+    /// Refusals after this batch. They are in no record: they wait for the batch only.
     ///
     /// # Errors
     /// As [`Follower::answer`].
-    pub fn answered(&mut self, records: &[AnswerRecord]) -> Result<()> {
-        let session = self.follower.session();
-        for record in records.iter().filter(|record| record.session == session) {
-            self.answers.extend(self.follower.answer(record)?);
+    pub fn refused(&mut self, batch: Batch, records: &[AnswerRecord]) -> Result<()> {
+        let waits = !self.untold.is_empty();
+        self.answered(batch, records);
+        if waits { Ok(()) } else { self.durable(batch) }
+    }
+
+    /// All batches up to this one are durable.
+    ///
+    /// # Errors
+    /// As [`Follower::answer`].
+    pub fn durable(&mut self, batch: Batch) -> Result<()> {
+        while self.untold.front().is_some_and(|(of, _)| *of <= batch)
+            && let Some((_, records)) = self.untold.pop_front()
+        {
+            for record in &records {
+                self.answers.extend(self.follower.answer(record)?);
+            }
         }
         Ok(())
     }

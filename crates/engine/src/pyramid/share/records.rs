@@ -143,7 +143,7 @@ pub enum Duty {
     Wait,
     /// Store this, and give the sum of each ask's slots to [`super::Scribe::shown`].
     Show(Show),
-    /// Deliver these answers.
+    /// Deliver these answers; once they are durable, call [`super::Scribe::told`].
     Tell(Tell),
     /// Give these slots to [`super::Scribe::gathered`].
     Turn(TurnRecord),

@@ -15,7 +15,7 @@ use super::history::{encode_intent, encode_merged, encode_settle};
 use super::own::Own;
 use super::public_rules::MOST_OF_BATCH;
 use super::records::{
-    AnswerRecord, AskRecord, Batch, Build, Duty, Seq, Session, Show, Switch, Tell, Term, TurnRecord,
+    AskRecord, Batch, Build, Duty, Seq, Session, Show, Switch, Tell, Term, TurnRecord,
 };
 use super::tables::{TableId, table_ids};
 use crate::pyramid::ids::{Home, Name};
@@ -40,8 +40,6 @@ pub struct Scribe {
     desk: Desk,
     saves: Saves,
     own: Option<Own>,
-    /// Those of the last duty, to own asks too.
-    telling: Vec<AnswerRecord>,
     /// In their order: they are the engine's rounds under way.
     pending: VecDeque<Pending>,
     /// What is to be sent next.
@@ -63,9 +61,9 @@ impl Scribe {
     }
 
     pub(super) fn of(oram: PyramidOram, desk: Desk, saves: Saves) -> Self {
-        let (telling, pending, ready) = (Vec::new(), VecDeque::new(), VecDeque::new());
+        let (pending, ready) = (VecDeque::new(), VecDeque::new());
         let (own, piece_went, closed) = (None, false, false);
-        Self { oram, desk, saves, own, telling, pending, ready, piece_went, closed }
+        Self { oram, desk, saves, own, pending, ready, piece_went, closed }
     }
 
     /// The engine, to look at.
@@ -140,8 +138,12 @@ impl Scribe {
         taken
     }
 
-    /// What to do next. The call after a `Tell` confirms that the server has it. Other replies may
-    /// come later: of merges in any order, of batches in theirs.
+    /// Asks that wait for a batch.
+    pub fn waiting(&self) -> usize {
+        self.desk.waiting.iter().count()
+    }
+
+    /// What to do next. Replies may come later: of merges in any order, of batches in theirs.
     ///
     /// # Errors
     /// `Closed` after an error.
@@ -152,10 +154,6 @@ impl Scribe {
     }
 
     fn next(&mut self) -> Result<Duty> {
-        let told = std::mem::take(&mut self.telling);
-        if let Some(own) = &mut self.own {
-            own.answered(&told)?;
-        }
         // Answers wait for what merges read, so it goes first.
         let after = self.desk.chain.head().number;
         if let Some(merge) = self.oram.merges.take_open() {
@@ -166,15 +164,14 @@ impl Scribe {
             return Ok(Duty::Turn(TurnRecord { home, partition, height, after, tables, spots }));
         }
         if let Some(duty) = self.ready.pop_front() {
-            if let Duty::Tell(tell) = &duty {
-                self.telling.clone_from(&tell.answers);
-            }
             return Ok(duty);
         }
         let answered = Batch(self.desk.batch.0 - self.pending.len() as u64);
         let refusals = self.desk.refusals(answered, self.oram.live_blocks())?;
         if !refusals.is_empty() {
-            self.telling.clone_from(&refusals);
+            if let Some(own) = &mut self.own {
+                own.refused(answered, &refusals)?;
+            }
             return Ok(Duty::Refuse(refusals));
         }
         let piece_is_next = self.saves.is_under_way() && !self.piece_went;
@@ -329,8 +326,20 @@ impl Scribe {
         for (Open { session, seq, .. }, answer) in opens.into_iter().zip(served) {
             answers.push(self.desk.seal_answer(session, seq, &answer)?);
         }
+        if let Some(own) = &mut self.own {
+            own.answered(batch, &answers);
+        }
         self.ready.push_back(Duty::Tell(Tell { batch, settle, answers }));
         Ok(())
+    }
+
+    /// The answers of all batches up to this one are durable: own ones are known now.
+    ///
+    /// # Errors
+    /// None, unless the scribe is broken.
+    pub fn told(&mut self, batch: Batch) -> Result<()> {
+        let done = self.own.as_mut().map_or(Ok(()), |own| own.durable(batch));
+        self.close_on_error(done)
     }
 }
 
