@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 
 /// The longest pause between two looks at the lease.
 const LOOK: Duration = Duration::from_millis(500);
+/// The pause of a scribe for whose records there is no room.
+const FULL: Duration = Duration::from_secs(5);
 /// How often the lease is renewed while old records are read.
 const RENEW: Duration = Duration::from_millis(500);
 /// Bytes that one call reads of old records.
@@ -57,8 +59,9 @@ pub fn watch(inner: &Inner) {
                     Stop::Failed(failure) => return inner.fail(failure),
                     Stop::Share(ShareError::Superseded(_) | ShareError::Held { .. }) => LOOK,
                     Stop::Share(error) => {
+                        let is_full = matches!(&error, ShareError::Quota | ShareError::Store(_));
                         inner.trouble(error);
-                        LOOK
+                        if is_full { FULL } else { LOOK }
                     }
                 },
             },

@@ -9,7 +9,7 @@ use oblivio_engine::EngineError;
 use oblivio_engine::pyramid::share as engine;
 use oblivio_engine::pyramid::share::{Ask as EngineAsk, Batch, Duty, Head, MOST_OF_BATCH, Scribe};
 use oblivio_store::share::{Ask, Entry, Fetch, Number, Show, Switch, Tell, Term};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -45,6 +45,8 @@ struct Serving<'i> {
     /// Asks of the next batch, and when the first one came.
     incoming: Vec<Ask>,
     since: Option<Instant>,
+    /// What merges read, once the records before it are appended.
+    turns: VecDeque<Gather>,
     /// The newest record that is known to be durable.
     durable: Head,
     /// When each session asked last.
@@ -67,6 +69,7 @@ impl<'i> Serving<'i> {
             shown: BTreeMap::new(),
             incoming: Vec::new(),
             since: None,
+            turns: VecDeque::new(),
             durable,
             seen,
             swept: now,
@@ -174,10 +177,16 @@ impl<'i> Serving<'i> {
                 }
                 Duty::Turn(turn) => {
                     let spots = spots(&turn.tables, &turn.spots)?;
-                    send(&self.workers.slots, Gather(turn.home, Number(turn.after), spots))?;
+                    self.turns.push_back(Gather(turn.home, Number(turn.after), spots));
                 }
                 Duty::Build(build) => send(&self.workers.puts, Put::Build(build))?,
                 Duty::Save(save) => send(&self.workers.puts, Put::Save(save))?,
+            }
+            let next = self.next;
+            while self.turns.front().is_some_and(|turn| turn.1 <= next)
+                && let Some(turn) = self.turns.pop_front()
+            {
+                send(&self.workers.slots, turn)?;
             }
         }
     }

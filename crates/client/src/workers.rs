@@ -142,6 +142,7 @@ fn listen(way: &Way<'_>) {
 }
 
 fn gather(way: &Way<'_>, Gather(_, after, spots): &Gather) -> Result<Vec<u8>> {
+    wait_for(way, *after)?;
     let most = (MOST_READ_BYTES / way.inner.keyed.config().slot_bytes()).max(1);
     let mut slots = Vec::new();
     for part in spots.chunks(most) {
@@ -161,6 +162,12 @@ fn store(way: &Way<'_>, build: &Build) -> Result<Event> {
     Ok(Event::Built(build.home))
 }
 
+/// Waits until the records before this one are durable: they may take another way to the server.
+fn wait_for(way: &Way<'_>, after: Number) -> Result<()> {
+    let last = after.0.checked_sub(1).map(Number);
+    last.map_or(Ok(()), |last| way.inner.share.durable(way.term, last))
+}
+
 /// Stores a piece of a state; `saved` are its bytes so far.
 fn save_piece(way: &Way<'_>, save: &Save, saved: &mut u64) -> Result<()> {
     let (share, at) = (&way.inner.share, Number(save.number));
@@ -175,6 +182,7 @@ fn save_piece(way: &Way<'_>, save: &Save, saved: &mut u64) -> Result<()> {
         return Ok(());
     }
     share.finish(way.term, object, *saved)?;
+    wait_for(way, at)?;
     // Older ones may be kept already, if a scribe before this one named them.
     let first = share.status()?.first;
     share.save(way.term, at, Number(save.forget).max(first))

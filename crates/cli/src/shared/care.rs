@@ -73,7 +73,10 @@ pub fn check(args: &CheckArgs, address: &Address) -> Result<()> {
             say(format!("  {problem:?}"))?;
         }
         if left > 0 {
-            say(format!("{} of ended sessions: the next mount removes them.", count(left as u64, "rest")))?;
+            say(format!(
+                "{} of ended sessions: the next mount removes them.",
+                count(left as u64, "rest")
+            ))?;
         }
     }
     match bad.is_empty() {

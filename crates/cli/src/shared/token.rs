@@ -35,7 +35,10 @@ pub fn of(address: &Address, file: Option<&Path>) -> Result<Token> {
         DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
         // The new one takes the place of an old one as a whole.
         let new = kept.with_extension(format!("new-{}", std::process::id()));
-        token.store(&new).and_then(|()| std::fs::rename(&new, &kept)).context("keeping the token")?;
+        token
+            .store(&new)
+            .and_then(|()| std::fs::rename(&new, &kept))
+            .context("keeping the token")?;
     }
     Ok(token)
 }
