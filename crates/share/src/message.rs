@@ -69,6 +69,9 @@ pub struct Request {
     entry: Option<Entry>,
 }
 
+/// A record's number and length, and its asks with their lengths.
+type RecordHead = (Number, u32, Vec<(AskId, u32)>);
+
 #[derive(Serialize, Deserialize)]
 enum ReplyHead {
     Done,
@@ -78,7 +81,7 @@ enum ReplyHead {
     Term(Term),
     Asks(Vec<(AskId, u32)>, Arrival),
     Bytes,
-    Records(Vec<(Number, u32, Vec<(AskId, u32)>)>),
+    Records(Vec<RecordHead>),
     Checkpoint(Option<Checkpoint>),
     Status(Status),
 }

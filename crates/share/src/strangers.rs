@@ -25,10 +25,10 @@ impl Strangers {
     pub fn enter(&self, stream: TcpStream) -> u64 {
         let mut inside = self.inside();
         let (next, streams) = &mut *inside;
-        if streams.len() >= self.most {
-            if let Some((_, oldest)) = streams.pop_first() {
-                let _ = oldest.shutdown(Shutdown::Both);
-            }
+        if streams.len() >= self.most
+            && let Some((_, oldest)) = streams.pop_first()
+        {
+            let _ = oldest.shutdown(Shutdown::Both);
         }
         *next += 1;
         streams.insert(*next, stream);

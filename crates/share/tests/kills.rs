@@ -217,5 +217,5 @@ fn kills_lose_nothing_that_was_acknowledged() {
     again.sort_unstable();
     let records = known.lock().unwrap().records;
     let median = again.get(again.len() / 2);
-    println!("{kills} kills, {records} records, none lost; service again in {median:?} (median)");
+    eprintln!("{kills} kills, {records} records, none lost; service again in {median:?} (median)");
 }

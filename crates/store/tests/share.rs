@@ -244,7 +244,7 @@ impl Drop for Small {
 #[test]
 fn a_full_disk_is_an_error_and_no_damage() {
     let Some(small) = Small::new("size=100m") else {
-        println!("skipped: this user may not mount a file system");
+        eprintln!("skipped: this user may not mount a file system");
         return;
     };
     let (dir, clock) = (small.0.path().join("volume"), TestClock::default());

@@ -126,11 +126,10 @@ impl Objects {
 
     /// Marks a table that only unanswered batches need, after a start.
     pub fn is_replaced(&mut self, table: TableId) {
-        if let Some(held) = self.held.get_mut(&Object::Table(table)) {
-            if held.state == State::Finished {
-                held.state = State::Replaced(Number(0));
-                self.replaced += 1;
-            }
+        let held = self.held.get_mut(&Object::Table(table));
+        if let Some(held) = held.filter(|held| held.state == State::Finished) {
+            held.state = State::Replaced(Number(0));
+            self.replaced += 1;
         }
     }
 

@@ -82,7 +82,7 @@ impl Model {
         let seq = self.seqs.entry(session).or_default();
         let ask = Ask { id: ask_id(session, *seq), sealed: dice.bytes(30) };
         *seq += 1;
-        rig.share.ask(&[ask.clone()]).expect("an ask");
+        rig.share.ask(std::slice::from_ref(&ask)).expect("an ask");
         self.waiting.insert(ask.id, ask);
     }
 
@@ -174,11 +174,9 @@ impl Model {
 
     fn compare(&self, share: &dyn Share, term: Term) {
         let now = Duration::ZERO;
-        let mut from = self.first;
-        for (sealed, asks) in &self.records {
+        for (from, (sealed, asks)) in (self.first..).zip(&self.records) {
             let found = share.records(Number(from), 0, now).expect("a record");
             assert_eq!((&found[0].sealed, &found[0].asks), (sealed, asks));
-            from += 1;
         }
         for session in 0..SESSIONS {
             let found = share.answers(Session(session), Seq(0), now).expect("answers");

@@ -1,4 +1,5 @@
 //! What every shared volume must do, case by case.
+#![allow(clippy::unwrap_used, reason = "a suite panics at the first failure")]
 
 use super::rig::{Rig, SLOT, ask_id, entry_of_asks};
 use super::{FreshShare, TestClock};

@@ -207,11 +207,11 @@ impl Inside {
     }
 
     fn begin_file(&mut self, dir: &Path) -> Result<()> {
-        if let Some(last) = self.files.back() {
-            if let Err(error) = last.file.sync_data() {
-                self.failed = true;
-                return Err(failed(error));
-            }
+        if let Some(last) = self.files.back()
+            && let Err(error) = last.file.sync_data()
+        {
+            self.failed = true;
+            return Err(failed(error));
         }
         self.files.push_back(create(dir, self.next()).map_err(failed)?);
         Ok(())

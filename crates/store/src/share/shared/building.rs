@@ -51,7 +51,7 @@ impl<K: Keeper> Shared<K> {
         let (held, partial) =
             (state.books.objects.len(object), state.books.objects.partial(object));
         drop(state);
-        if len == 0 || held != Some(len) || len % unit != 0 {
+        if len == 0 || held != Some(len) || !len.is_multiple_of(unit) {
             return Err(ShareError::NoObject(object));
         }
         if partial.is_some() {
