@@ -72,11 +72,11 @@ impl Desk {
     /// then it is not taken. `Forked` if its client knows another history.
     pub fn take(&mut self, record: &AskRecord) -> Result<Taken> {
         let taken = self.take_one(record)?;
-        let (session, mut seq) = (record.session, record.seq);
-        while taken == Taken::Waits {
-            seq.0 += 1;
-            let Some(next) = self.early.remove(&(session, seq)) else { break };
-            self.take_one(&next)?;
+        if taken == Taken::Waits {
+            for seq in (record.seq.0 + 1..).map(Seq) {
+                let Some(next) = self.early.remove(&(record.session, seq)) else { break };
+                self.take_one(&next)?;
+            }
         }
         Ok(taken)
     }

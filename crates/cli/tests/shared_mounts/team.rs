@@ -1,11 +1,8 @@
-//! `share://`: a real server, two computers (folders of state), mounts, and deaths. Skipped where
-//! nobody may mount.
+//! A server with one volume, and computers that mount it.
 
-mod common;
-
-use common::Scratch;
+use super::common::Scratch;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -13,9 +10,10 @@ use std::time::{Duration, Instant};
 
 const VOLUME: [&str; 4] = ["--kdf-memory", "32K", "--kdf-passes", "1"];
 
-fn may_mount() -> bool {
-    let can = Path::new("/dev/fuse").exists()
-        && Command::new("fusermount3").arg("-V").output().is_ok();
+/// Whether a test with mounts can run; it says so if not.
+pub fn may_mount() -> bool {
+    let can =
+        Path::new("/dev/fuse").exists() && Command::new("fusermount3").arg("-V").output().is_ok();
     if !can {
         eprintln!("skipped: nobody may mount here");
     }
@@ -23,8 +21,8 @@ fn may_mount() -> bool {
 }
 
 /// A server with one volume, and computers that use it.
-struct Team {
-    scratch: Scratch,
+pub struct Team {
+    pub scratch: Scratch,
     server: Option<Child>,
     port: u16,
     /// Ended with the test, whatever becomes of it.
@@ -32,7 +30,7 @@ struct Team {
 }
 
 impl Team {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let scratch = Scratch::new();
         let mut team = Self { scratch, server: None, port: 0, mounts: Vec::new() };
         team.start();
@@ -48,16 +46,15 @@ impl Team {
         team
     }
 
-    fn at(&self) -> String {
+    pub fn at(&self) -> String {
         format!("share://127.0.0.1:{}/team", self.port)
     }
 
     /// Starts the server, on the port that it had before if it had one.
-    fn start(&mut self) {
+    pub fn start(&mut self) {
         let listen = format!("127.0.0.1:{}", self.port);
-        let mut serve = self
-            .scratch
-            .command(["share", "serve", "s", "--listen", &listen, "--volume", "team"]);
+        let mut serve =
+            self.scratch.command(["share", "serve", "s", "--listen", &listen, "--volume", "team"]);
         let mut server = serve.stdout(Stdio::piped()).spawn().expect("it starts");
         let mut line = String::new();
         let mut said = BufReader::new(server.stdout.take().expect("a pipe"));
@@ -68,14 +65,14 @@ impl Team {
         self.server = Some(server);
     }
 
-    fn kill_server(&mut self) {
+    pub fn kill_server(&mut self) {
         let mut server = self.server.take().expect("it runs");
         server.kill().expect("killed");
         server.wait().expect("it ends");
     }
 
     /// Mounts the volume on a computer of this name, and waits until it is there.
-    fn mount(&mut self, device: &str, more: &[&str]) -> PathBuf {
+    pub fn mount(&mut self, device: &str, more: &[&str]) -> PathBuf {
         let dir = self.scratch.path(&format!("dir-{device}"));
         fs::create_dir_all(&dir).expect("a folder");
         let (at, token) = (self.at(), format!("{device}.token"));
@@ -92,7 +89,7 @@ impl Team {
         dir
     }
 
-    fn kill_mount(&mut self, at: usize) {
+    pub fn kill_mount(&mut self, at: usize) {
         let (mut child, dir) = self.mounts.remove(at);
         child.kill().expect("killed");
         child.wait().expect("it ends");
@@ -100,7 +97,7 @@ impl Team {
     }
 
     /// Unmounts; whether it ended well, and how long it took.
-    fn umount(&mut self, at: usize) -> (bool, Duration) {
+    pub fn umount(&mut self, at: usize) -> (bool, Duration) {
         let (mut child, dir) = self.mounts.remove(at);
         let begin = Instant::now();
         let _ = Command::new("fusermount3").arg("-u").arg(&dir).output();
@@ -135,82 +132,9 @@ fn wait(child: &mut Child, most: Duration) -> Option<i32> {
     panic!("it does not end");
 }
 
-fn synced(path: &Path, content: &[u8]) {
-    let mut file = fs::File::create(path).expect("a new file");
-    file.write_all(content).expect("written");
-    file.sync_all().expect("synced");
-}
-
-/// Reads a file once it has this content.
-fn becomes(path: &Path, content: &[u8]) {
-    let begin = Instant::now();
-    while begin.elapsed() < Duration::from_secs(30) {
-        if fs::read(path).is_ok_and(|found| found == content) {
-            return;
-        }
-        thread::sleep(Duration::from_millis(50));
-    }
-    panic!("{}: {:?}", path.display(), fs::read(path).map(|found| found.len()));
-}
-
-#[test]
-fn what_one_mount_writes_the_other_one_reads() {
-    if !may_mount() {
-        return;
-    }
-    let mut team = Team::new();
-    let anna = team.mount("anna", &[]);
-    let ben = team.mount("ben", &["-o", "strict"]);
-    let long: Vec<u8> = (0..100_000_u32).map(|at| (at % 251) as u8).collect();
-    synced(&anna.join("long"), &long);
-    becomes(&ben.join("long"), &long);
-    fs::create_dir(ben.join("letters")).expect("a directory");
-    synced(&ben.join("letters/to-anna"), b"hello");
-    becomes(&anna.join("letters/to-anna"), b"hello");
-    // The scribe dies.
-    team.kill_mount(0);
-    synced(&ben.join("after"), b"all is well");
-    let again = team.mount("anna", &[]);
-    becomes(&again.join("after"), b"all is well");
-    becomes(&again.join("long"), &long);
-    let info = team.scratch.good(["info", &team.at(), "--json"]);
-    assert!(info.contains("\"engine\":\"shared\"") || info.contains("\"shared\""), "{info}");
-    assert!(team.umount(1).0 && team.umount(0).0);
-    let checked = team.scratch.good(["check", &team.at()]);
-    assert!(checked.contains("3 files"), "{checked}");
-}
-
-#[test]
-fn a_killed_server_loses_nothing_and_a_dead_one_holds_up_no_unmount() {
-    if !may_mount() {
-        return;
-    }
-    let mut team = Team::new();
-    let dir = team.mount("anna", &["--timeout", "4"]);
-    for round in 0..3 {
-        synced(&dir.join(format!("file-{round}")), &[round; 5000]);
-        team.kill_server();
-        team.start();
-        becomes(&dir.join(format!("file-{round}")), &[round; 5000]);
-    }
-    team.kill_server();
-    let begin = Instant::now();
-    let failed = fs::write(dir.join("lost"), b"x").and_then(|()| {
-        fs::File::open(dir.join("lost")).and_then(|file| file.sync_all())
-    });
-    assert!(failed.is_err(), "there is no server");
-    assert!(begin.elapsed() < Duration::from_secs(40), "{:?}", begin.elapsed());
-    let (_, took) = team.umount(0);
-    assert!(took < Duration::from_secs(30), "{took:?}");
-}
-
-#[test]
-fn other_commands_say_what_to_do_instead() {
-    let scratch = Scratch::new();
-    let said = scratch.bad(2, ["ls", "share://127.0.0.1:1/team", "/"]);
-    assert!(said.contains("oblivio mount share://127.0.0.1:1/team"), "{said}");
-    let said = scratch.bad(2, ["mount", "share://127.0.0.1:1/team", "."]);
-    assert!(said.contains("token") || said.contains("empty"), "{said}");
-    let said = scratch.bad(2, ["init", "share://127.0.0.1:1/team", "--disk", "1G"]);
-    assert!(said.contains("--disk"), "{said}");
+/// Writes a file and syncs it.
+pub fn synced(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut file = fs::File::create(path)?;
+    file.write_all(content)?;
+    file.sync_all()
 }

@@ -1,4 +1,0 @@
-//! See `oblivio_fuzz::share_answer`.
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|data: &[u8]| oblivio_fuzz::share_answer(data));
