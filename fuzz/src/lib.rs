@@ -9,11 +9,8 @@ mod nbd;
 mod partition;
 mod records;
 mod sequential;
-<<<<<<< HEAD
 mod share;
 mod share_line;
-=======
->>>>>>> eng-share
 mod texts;
 mod volume;
 mod watch;
@@ -23,11 +20,8 @@ pub use nbd::{choice, nbd};
 pub use partition::partition_table;
 pub use records::{commit, header, journal, key_slots};
 pub use sequential::{map_node, quantum, sequential_state, sequential_times};
-<<<<<<< HEAD
 pub use share::{share_answer, share_ask, share_record, share_state, states};
 pub use share_line::share_frame;
-=======
->>>>>>> eng-share
 pub use texts::trace;
 pub use volume::{fs_root, volume_state};
 pub use watch::watch;

@@ -2,7 +2,14 @@
 //! `OBLIVIO_WRITE_SEEDS=1` writes the seeds anew.
 #![allow(clippy::disallowed_methods, reason = "tests")]
 
+use oblivio_crypto::Attempt;
 use oblivio_crypto::{KdfParams, KeySlots, MasterKey, Passphrase, SeededEntropy, VolumeId};
+use oblivio_engine::Action;
+use oblivio_engine::pyramid::share::fuzzing as share;
+use oblivio_engine::pyramid::share::{Answer, Ask, Compare, Head, Refusal, Seq, Session};
+use oblivio_engine::pyramid::{
+    Effect, Event, Home, Intent, Left, Merged, Name, Operation, Seed, Settle,
+};
 use oblivio_store::partition::Existing;
 use oblivio_store::{Blobs, Held, MemoryStore, PartitionStore, Place, PutMode, ReadAt, Slots};
 use oblivio_volume::fs::FileSystem;
@@ -15,11 +22,7 @@ use std::sync::Arc;
 
 type Target = (&'static str, fn(&[u8]), fn() -> Vec<Vec<u8>>);
 
-<<<<<<< HEAD
 const TARGETS: [Target; 21] = [
-=======
-const TARGETS: [Target; 16] = [
->>>>>>> eng-share
     ("header", oblivio_fuzz::header, header_seeds),
     ("key_slots", oblivio_fuzz::key_slots, slot_seeds),
     ("commit", oblivio_fuzz::commit, commit_seeds),
@@ -36,14 +39,11 @@ const TARGETS: [Target; 16] = [
     ("sequential_state", oblivio_fuzz::sequential_state, sequential_state_seeds),
     ("sequential_times", oblivio_fuzz::sequential_times, sequential_times_seeds),
     ("watch", oblivio_fuzz::watch, watch_seeds),
-<<<<<<< HEAD
     ("share_frame", oblivio_fuzz::share_frame, share_frame_seeds),
     ("share_ask", oblivio_fuzz::share_ask, share_ask_seeds),
     ("share_answer", oblivio_fuzz::share_answer, share_answer_seeds),
     ("share_record", oblivio_fuzz::share_record, share_record_seeds),
     ("share_state", oblivio_fuzz::share_state, share_state_seeds),
-=======
->>>>>>> eng-share
 ];
 
 fn here(folder: &str, target: &str) -> PathBuf {
@@ -319,7 +319,6 @@ fn watch_seeds() -> Vec<Vec<u8>> {
     seeds.extend(requests.map(|path: String| tagged(2, get(&path).as_bytes())));
     seeds
 }
-<<<<<<< HEAD
 
 /// Frames of every kind, as they come and as parts.
 fn share_frame_seeds() -> Vec<Vec<u8>> {
@@ -395,5 +394,3 @@ fn share_state_seeds() -> Vec<Vec<u8>> {
     }
     seeds
 }
-=======
->>>>>>> eng-share
