@@ -2,15 +2,18 @@
 //!
 //! Each request is carried out by the thread that took it from the kernel: there are several, and
 //! what they do at the same time the file system sorts out as it does with other clients. `fuse`
-//! answers the kernel, `ids` knows what it refers to, `session` holds the threads
+//! answers the kernel with `kernel`, `ids` knows what it refers to, `session` holds the threads
 //! together, `notify` makes the kernel forget what other clients changed.
 
 mod convert;
 mod fuse;
 mod ids;
+mod kernel;
 mod locking;
 mod notify;
+mod options;
 mod session;
 mod settings;
 
-pub use session::{Mounted, Options, environment, serve};
+pub use options::Options;
+pub use session::{Mounted, environment, serve};

@@ -2,7 +2,7 @@
 //! would wait for itself.
 
 use super::ids::Ids;
-use super::session::Stop;
+use super::options::Stop;
 use fuser::{INodeNo, Notifier};
 use oblivio_privatefs::{Notice, Owner, PrivateFs};
 use std::ffi::OsStr;
