@@ -2,14 +2,7 @@
 //! `OBLIVIO_WRITE_SEEDS=1` writes the seeds anew.
 #![allow(clippy::disallowed_methods, reason = "tests")]
 
-use oblivio_crypto::Attempt;
 use oblivio_crypto::{KdfParams, KeySlots, MasterKey, Passphrase, SeededEntropy, VolumeId};
-use oblivio_engine::Action;
-use oblivio_engine::pyramid::share::fuzzing as share;
-use oblivio_engine::pyramid::share::{Answer, Ask, Compare, Head, Refusal, Seq, Session};
-use oblivio_engine::pyramid::{
-    Effect, Event, Home, Intent, Left, Merged, Name, Operation, Seed, Settle,
-};
 use oblivio_store::partition::Existing;
 use oblivio_store::{Blobs, Held, MemoryStore, PartitionStore, Place, PutMode, ReadAt, Slots};
 use oblivio_volume::fs::FileSystem;
@@ -22,7 +15,7 @@ use std::sync::Arc;
 
 type Target = (&'static str, fn(&[u8]), fn() -> Vec<Vec<u8>>);
 
-const TARGETS: [Target; 21] = [
+const TARGETS: [Target; 17] = [
     ("header", oblivio_fuzz::header, header_seeds),
     ("key_slots", oblivio_fuzz::key_slots, slot_seeds),
     ("commit", oblivio_fuzz::commit, commit_seeds),
@@ -40,10 +33,6 @@ const TARGETS: [Target; 21] = [
     ("sequential_times", oblivio_fuzz::sequential_times, sequential_times_seeds),
     ("watch", oblivio_fuzz::watch, watch_seeds),
     ("share_frame", oblivio_fuzz::share_frame, share_frame_seeds),
-    ("share_ask", oblivio_fuzz::share_ask, share_ask_seeds),
-    ("share_answer", oblivio_fuzz::share_answer, share_answer_seeds),
-    ("share_record", oblivio_fuzz::share_record, share_record_seeds),
-    ("share_state", oblivio_fuzz::share_state, share_state_seeds),
 ];
 
 fn here(folder: &str, target: &str) -> PathBuf {
@@ -331,66 +320,4 @@ fn share_frame_seeds() -> Vec<Vec<u8>> {
     };
     let parts: Vec<Vec<u8>> = seeds.iter().filter_map(part).collect();
     seeds.iter().map(|frame| tagged(0, frame)).chain(parts).collect()
-}
-
-fn share_ask_seeds() -> Vec<Vec<u8>> {
-    let name = Name { owner: [3; 16], index: 9 };
-    let of = |action, and_read| Ask::new(name, Operation { action, and_read });
-    let asks = [
-        of(Action::Read, true),
-        of(Action::Remove, false),
-        of(Action::Write(vec![7; 64]), true),
-        of(Action::Patch { offset: 5, bytes: vec![1; 9] }, false),
-        of(Action::Patches(vec![(1, vec![2; 3]), (60, vec![4])]), false),
-        of(Action::Read, false).only_if(Compare::Bytes(8, vec![6; 20])),
-        of(Action::Write(Vec::new()), false).only_if(Compare::Absent),
-        Ask::forget(name),
-        Ask::end_of(Session(5)),
-    ];
-    asks.iter().map(|ask| share::ask_bytes(ask, Head::default()).expect("it fits")).collect()
-}
-
-fn share_answer_seeds() -> Vec<Vec<u8>> {
-    let answer = |done, refusal, content| Answer { done, refusal, content, live_blocks: 77 };
-    let answers = [
-        answer(true, None, None),
-        answer(true, None, Some(vec![1; 64])),
-        answer(false, None, Some(vec![2; 64])),
-        answer(false, Some(Refusal::Full), None),
-        answer(false, Some(Refusal::Gone), None),
-    ];
-    answers.iter().map(|answer| share::answer_bytes(answer, Head::default())).collect()
-}
-
-fn share_record_seeds() -> Vec<Vec<u8>> {
-    let name = |index| Name { owner: [1; 16], index };
-    let asks = [Effect::Keeps, Effect::Creates, Effect::Forgets];
-    let asks = (0..).map(name).zip(asks).collect();
-    let left = vec![Left::Absent, Left::Block(vec![8; 64]), Left::Forgot];
-    let merged = Merged {
-        home: Home(3),
-        attempt: Attempt([4; 16]),
-        left: vec![vec![5; 64]],
-        asked: vec![None, Some(vec![6; 64])],
-    };
-    let events = [
-        Event::Intent(Intent { seed: Seed([2; 32]), asks }),
-        Event::Settle(Settle(left)),
-        Event::Merged(merged),
-    ];
-    let whose = [(Session(1), Seq(0)), (Session(2), Seq(5)), (Session(1), Seq(1))];
-    events.iter().map(|event| share::record_bytes(event, &whose).expect("it fits")).collect()
-}
-
-/// Both states, unchanged and with a byte changed at various places.
-fn share_state_seeds() -> Vec<Vec<u8>> {
-    let at = |which: u8, place: usize, edit: &[u8]| {
-        [&[which][..], &(place as u16).to_le_bytes(), edit].concat()
-    };
-    let mut seeds = vec![at(0, 0, &[]), at(1, 0, &[]), at(1, 100, &[0, 0, 0])];
-    for (which, state) in (0..).zip(oblivio_fuzz::states()) {
-        let places = (0..200).step_by(8).chain((200..state.len()).step_by(977));
-        seeds.extend(places.map(|place| at(which, place, &[0, 0, 1, 0xff])));
-    }
-    seeds
 }
