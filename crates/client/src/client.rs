@@ -18,6 +18,8 @@ use std::time::{Duration, Instant};
 
 /// How long a client may take to end beyond its patience.
 const ENDING: Duration = Duration::from_secs(3);
+/// How long a call waits after one that waited in vain.
+const IMPATIENCE: Duration = Duration::from_millis(100);
 /// The longest time for which it tries to end its session.
 const FAREWELL: Duration = Duration::from_secs(5);
 
@@ -180,7 +182,7 @@ impl Client {
     /// # Errors
     /// As for [`Self::carry_out`]; others of them may have been carried out.
     pub fn carry_out_many(&self, transactions: &[Vec<Ask>]) -> Result<Vec<Vec<Answer>>> {
-        let until = Instant::now() + self.inner.options.timeout;
+        let until = Instant::now() + self.patience();
         let mut answers = vec![None; transactions.len()];
         while answers.iter().any(Option::is_none) {
             let missing = (0..answers.len()).filter(|at| answers[*at].is_none());
@@ -194,6 +196,12 @@ impl Client {
             done?;
         }
         Ok(answers.into_iter().flatten().collect())
+    }
+
+    /// How long a call may wait. While the server is away, only the first one waits long.
+    fn patience(&self) -> Duration {
+        let timeout = self.inner.options.timeout;
+        if self.inner.desk().away { timeout.min(IMPATIENCE) } else { timeout }
     }
 
     /// Asks once. Transactions whose session ended before them stay without answers.
@@ -231,10 +239,15 @@ impl Client {
     }
 
     /// Waits for something to change.
-    fn wait<'d>(&self, desk: MutexGuard<'d, Desk>, until: Instant) -> Result<MutexGuard<'d, Desk>> {
+    fn wait<'d>(
+        &self,
+        mut desk: MutexGuard<'d, Desk>,
+        until: Instant,
+    ) -> Result<MutexGuard<'d, Desk>> {
         check(&desk)?;
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
+            desk.away = true;
             return Err(away(&desk));
         }
         Ok(self.inner.came.wait_timeout(desk, left).unwrap_or_else(PoisonError::into_inner).0)
@@ -288,7 +301,7 @@ impl Client {
 
     fn farewell(&self) {
         let begin = Instant::now();
-        let until = begin + FAREWELL.min(self.inner.options.timeout);
+        let until = begin + FAREWELL.min(self.patience());
         let mut desk = self.inner.desk();
         let session = desk.session();
         // In this order: what stands in no batch at the session's end is refused.
@@ -350,7 +363,7 @@ fn judge(answers: Vec<Answer>) -> Result<Option<Vec<Answer>>> {
 
 /// The head that a client begins with: the one that it knows, or else the newest of the server's.
 ///
-/// What is told here is judged by the scribe at the first ask. But an older state is better found
+/// What the server says here is judged by the scribe at the first ask. But an older state is better found
 /// before anything is done.
 fn begin_with(share: &dyn Share, known: Head) -> Result<Head> {
     let status = share.status().map_err(of_share)?;

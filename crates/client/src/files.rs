@@ -6,12 +6,18 @@ use oblivio_engine::pyramid::share as engine;
 use oblivio_engine::pyramid::{Name, Operation};
 use oblivio_privatefs as fs;
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long names and attributes may be answered from memory.
+const CACHED: Duration = Duration::from_secs(3);
 
 /// A client's transactions as the file system wants them.
 pub struct Files {
     client: Client,
     /// The newest session that has its block.
     present: Mutex<Option<engine::Session>>,
+    /// When everything that was cached was forgotten last.
+    forgot: Mutex<Instant>,
 }
 
 fn below(error: oblivio_volume::Error) -> fs::Error {
@@ -66,7 +72,7 @@ impl Files {
     /// # Errors
     /// Those of the line.
     pub fn new(client: Client) -> oblivio_volume::Result<Self> {
-        let this = Self { client, present: Mutex::new(None) };
+        let this = Self { client, present: Mutex::new(None), forgot: Mutex::new(Instant::now()) };
         this.be_present()?;
         Ok(this)
     }
@@ -116,6 +122,13 @@ impl fs::Transactions for Files {
     }
 
     fn changed(&self) -> fs::Changes {
+        // Records do not say yet which blocks others changed. Until they do, what is cached is
+        // forgotten every few seconds, as NFS does it; opening a file asks in any case.
+        let mut forgot = self.forgot.lock().unwrap_or_else(PoisonError::into_inner);
+        if forgot.elapsed() < CACHED {
+            return fs::Changes::Known(Vec::new());
+        }
+        *forgot = Instant::now();
         fs::Changes::Unknown
     }
 

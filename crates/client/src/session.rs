@@ -31,6 +31,8 @@ pub struct Desk {
     pub progress: Instant,
     /// When the newest ask was made.
     pub asked: Instant,
+    /// Nothing came since a call waited in vain: the next ones wait no longer.
+    pub away: bool,
     /// Why nothing more can be done.
     pub failed: Option<Failure>,
     /// What went wrong last with the server, for messages.
@@ -71,6 +73,7 @@ impl Desk {
             live_blocks: 0,
             progress: now,
             asked: now,
+            away: false,
             failed: None,
             trouble: None,
             lives: false,
@@ -172,7 +175,7 @@ impl Desk {
                 break;
             }
             if let Some((seq, answer)) = self.follower.answer(&record)? {
-                (some, self.progress) = (true, now);
+                (some, self.progress, self.away) = (true, now, false);
                 self.live_blocks = answer.live_blocks;
                 if self.wanted.remove(&(session, seq)) {
                     self.answers.insert((session, seq), answer);

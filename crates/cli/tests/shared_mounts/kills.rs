@@ -1,4 +1,4 @@
-//! Files that were synced are there, whoever was killed while they were written. As many kills as
+//! Files that were synced are there, in spite of kills while they were written. As many kills as
 //! `OBLIVIO_SHARE_MOUNT_KILLS` says, of each kind: `just share-mount-kills`.
 
 use super::team::{Team, may_mount, synced};

@@ -90,7 +90,7 @@ fn lied_to(kind: &str, lie: fn(&Call<'_>, &mut Reply)) {
     let world = World::in_memory();
     let (writer, line) = world.client();
     let writes: Vec<_> = (0..100).map(|index| vec![write(index, index + 1)]).collect();
-    // So many that there is a state of a scribe.
+    // Enough that there is a state of a scribe.
     (0..4).for_each(|_| drop(writer.carry_out_many(&writes).unwrap()));
     line.lie(lie);
     let options = Options { timeout: Duration::from_secs(4), ..World::options() };

@@ -1,6 +1,7 @@
 //! Several clients of one shared volume in one process, over servers that work, die and lie.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 
+mod files;
 mod hostile;
 mod line;
 mod model;
@@ -102,7 +103,7 @@ fn get(client: &Client, index: u64) -> u64 {
     value(&client.carry_out(&[read(index)]).unwrap()[0])
 }
 
-/// Adds one to a counter, whoever else does.
+/// Adds one to a counter, while others do the same.
 fn add_one(client: &Client, index: u64) -> oblivio_volume::Result<()> {
     loop {
         let before = client.carry_out(&[read(index)])?.remove(0);
@@ -126,7 +127,7 @@ fn what_one_client_writes_another_one_reads() {
     assert_eq!(get(&two, 7), 42);
     assert_eq!(two.carry_out(&[read(8)]).unwrap()[0].content, None);
     two.close().unwrap();
-    // Whoever was the scribe: the other one goes on.
+    // If the scribe left, the other one goes on.
     assert_eq!(get(&one, 7), 42);
     one.close().unwrap();
     // And a later one finds it.

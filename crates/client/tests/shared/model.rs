@@ -39,3 +39,29 @@ fn many_transactions_of_one_client_are_in_flight_together() {
     let got: Vec<u64> = got.iter().flatten().map(value).collect();
     assert_eq!(got, (1..=BLOCKS / 2).collect::<Vec<_>>());
 }
+
+#[test]
+fn a_client_whose_session_was_ended_goes_on_in_another_one() {
+    let world = World::in_memory();
+    let (one, _) = world.client();
+    let (two, _) = world.client();
+    two.carry_out(&[write(3, 33)]).unwrap();
+    let session = two.session();
+    one.end(session).unwrap();
+    assert_eq!(get(&two, 3), 33);
+    assert_ne!(two.session(), session);
+    two.carry_out(&[write(3, 34)]).unwrap();
+    assert_eq!(get(&one, 3), 34);
+}
+
+#[test]
+fn a_full_volume_says_so_and_goes_on() {
+    let world = World::in_memory();
+    let (client, _) = world.client();
+    let writes: Vec<_> = (0..BLOCKS).map(|index| vec![write(index, 1)]).collect();
+    client.carry_out_many(&writes).unwrap();
+    let full = client.carry_out(&[write(BLOCKS, 1)]);
+    assert!(matches!(full, Err(oblivio_volume::Error::Full(_))), "{full:?}");
+    client.carry_out(&[write(0, 2)]).unwrap();
+    assert_eq!(get(&client, 0), 2);
+}

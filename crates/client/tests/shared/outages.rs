@@ -86,6 +86,33 @@ fn every_wait_has_an_end_when_the_server_is_away() {
     assert!(matches!(failed, Err(Error::Store(_))), "{failed:?}");
     assert!((timeout..timeout * 4).contains(&begin.elapsed()), "{:?}", begin.elapsed());
     let begin = Instant::now();
+    (0..10).for_each(|_| drop(client.carry_out(&[write(1, 3)]).unwrap_err()));
+    assert!(begin.elapsed() < timeout * 4, "one wait in vain is enough: {:?}", begin.elapsed());
+    let begin = Instant::now();
     client.close().unwrap();
     assert!(begin.elapsed() < Duration::from_secs(6), "{:?}", begin.elapsed());
+}
+
+#[test]
+fn what_waited_in_vain_does_not_hold_up_what_comes_later() {
+    let world = World::in_memory();
+    let (first, line) = world.client();
+    first.close().unwrap();
+    let timeout = Duration::from_secs(1);
+    let client = world.client_over(&line, Options { timeout, ..World::options() });
+    client.carry_out(&[write(1, 2)]).unwrap();
+    line.cut(true);
+    client.carry_out(&[write(1, 3)]).unwrap_err();
+    line.cut(false);
+    // The late answer is read, and nobody waits for it.
+    let begin = Instant::now();
+    let later = loop {
+        match client.carry_out(&[write(2, 4)]) {
+            Ok(answers) => break answers,
+            Err(_) => assert!(begin.elapsed() < Duration::from_secs(20)),
+        }
+    };
+    assert!(later[0].done);
+    assert_eq!((get(&client, 1), get(&client, 2)), (3, 4));
+    client.close().unwrap();
 }
