@@ -26,6 +26,10 @@ pub fn send(inner: &Inner) {
             if desk.stopping {
                 return;
             }
+            if std::mem::take(&mut desk.lost) {
+                desk.progress = Instant::now();
+                break desk.again();
+            }
             if desk.has_unsent() {
                 break desk.take_unsent(MOST_AT_ONCE);
             }
@@ -50,6 +54,7 @@ pub fn send(inner: &Inner) {
                 if inner.pause(PAUSE) {
                     return;
                 }
+                inner.desk().lost = true;
                 break;
             }
         }
@@ -58,6 +63,7 @@ pub fn send(inner: &Inner) {
 
 /// Fetches answers until the client ends.
 pub fn receive(inner: &Inner) {
+    let mut broken = false;
     loop {
         let mut desk = inner.desk();
         let (session, seq) = loop {
@@ -74,6 +80,10 @@ pub fn receive(inner: &Inner) {
         match came {
             Ok(answers) => {
                 let mut desk = inner.desk();
+                if std::mem::take(&mut broken) {
+                    desk.lost = true;
+                    inner.work.notify_all();
+                }
                 let taken = desk.take(answers, Instant::now());
                 if taken.is_ok() && desk.trouble.is_some() {
                     desk.trouble = None;
@@ -86,6 +96,7 @@ pub fn receive(inner: &Inner) {
             }
             Err(error) => {
                 inner.trouble(error);
+                broken = true;
                 if inner.pause(PAUSE) {
                     return;
                 }

@@ -156,9 +156,10 @@ impl<'i> Serving<'i> {
         for session in gone {
             self.seen.remove(&session);
             if self.scribe.live_sessions().any(|it| it == session) {
-                // Nobody waits for it. If it fails, the next scribe does it.
-                self.inner.begin(&[EngineAsk::end_of(session)]);
+                // Nobody waits for it. If this scribe dies before the second one, the next scribe
+                // finds the session alive and does both.
                 self.inner.begin(&[crate::presence::leave(session)]);
+                self.inner.begin(&[EngineAsk::end_of(session)]);
             }
         }
     }

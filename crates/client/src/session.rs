@@ -27,7 +27,9 @@ pub struct Desk {
     answers: BTreeMap<Key, Answer>,
     /// Blocks that exist, as the newest answer says.
     live_blocks: u64,
-    /// When something was sent or came last.
+    /// The line broke: the server may have lost asks that it had.
+    pub lost: bool,
+    /// When an answer came last, or was first waited for.
     pub progress: Instant,
     /// When the newest ask was made.
     pub asked: Instant,
@@ -71,6 +73,7 @@ impl Desk {
             wanted: BTreeSet::new(),
             answers: BTreeMap::new(),
             live_blocks: 0,
+            lost: false,
             progress: now,
             asked: now,
             away: false,
@@ -114,13 +117,16 @@ impl Desk {
         if self.follower.over().is_some() {
             self.begin_session();
         }
+        if self.next_answer().is_none() {
+            self.progress = now;
+        }
         let records = self.follower.transaction(asks)?;
         let keys: Vec<Key> = records.iter().map(|ask| (ask.session, ask.seq)).collect();
         self.unsent.extend(records.iter().map(convert::ask));
         if wanted {
             self.wanted.extend(keys.iter().copied());
         }
-        (self.asked, self.progress, self.lives) = (now, now, true);
+        (self.asked, self.lives) = (now, true);
         Ok(keys)
     }
 

@@ -32,6 +32,15 @@ impl Done {
     }
 }
 
+/// Ends the writers, also when the test fails.
+struct End<'a>(&'a AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
 fn content(number: u32) -> Vec<u8> {
     number.to_le_bytes().repeat(1500)
 }
@@ -70,12 +79,13 @@ fn synced_files_survive_kills_of_servers_and_scribes() {
     dirs.iter().for_each(|dir| fs::create_dir(dir).expect("a directory"));
     let done = [Done::default(), Done::default()];
     let ended = AtomicBool::new(false);
+    let ended = &ended;
     let mut took = Vec::new();
     thread::scope(|scope| {
         for (dir, done) in dirs.iter().zip(&done) {
-            let ended = &ended;
             scope.spawn(move || write(dir, done, ended));
         }
+        let _end = End(ended);
         for kill in 0..kills {
             thread::sleep(Duration::from_millis(700));
             let begin = Instant::now();
@@ -91,7 +101,6 @@ fn synced_files_survive_kills_of_servers_and_scribes() {
             team.mount(DEVICES[kill % 2], &[]);
             done[kill % 2].next_after(Instant::now());
         }
-        ended.store(true, Ordering::SeqCst);
     });
     assert!(team.umount(0).0 && team.umount(0).0);
     let root = team.mount("anna", &[]);
