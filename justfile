@@ -98,6 +98,10 @@ nbd-kills times="100":
 share-kills times="20":
     OBLIVIO_SHARE_KILLS={{times}} cargo test -p oblivio-share --test kills -- --nocapture
 
+# Shared volumes, mounted twice, whose server and mounts are killed this many times under load.
+share-mount-kills times="20":
+    OBLIVIO_SHARE_MOUNT_KILLS={{times}} cargo test --release -p oblivio-cli --test shared_mounts kills -- --nocapture
+
 # Clients of a disk's server, with and without TLS, beside this many idle connections.
 nbd-strangers strangers="500" tries="50":
     OBLIVIO_STRANGERS={{strangers}} OBLIVIO_TRIES={{tries}} cargo test --release -p oblivio-serve --lib strangers -- --nocapture --test-threads 1

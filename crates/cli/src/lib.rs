@@ -31,6 +31,7 @@ mod recorder;
 mod remote;
 mod resize;
 mod share;
+mod shared;
 mod signals;
 mod staging;
 mod tree;
@@ -69,6 +70,9 @@ fn run(command: &Command) -> Result<()> {
     if matches!(command, Command::Watch(_) | Command::Share(_)) {
         // It lives long and needs no passphrase.
         passphrase::forget();
+    }
+    if let Some(done) = shared::run(command) {
+        return done;
     }
     if let Some(place) = command.place() {
         refuse_url(place)?;

@@ -49,6 +49,7 @@ enum CallHead {
     Append { term: Term, number: Number },
     Durable { term: Term, number: Number },
     Sums { term: Term, number: Number },
+    Refuse { term: Term, answers: Vec<(AskId, u32)> },
     Slots { term: Term, after: Number, spots: Vec<Spot> },
     Upload { term: Term, object: Object, offset: u64 },
     Finish { term: Term, object: Object, len: u64 },
@@ -64,6 +65,7 @@ pub struct Request {
     head: CallHead,
     body: Vec<u8>,
     asks: Vec<Ask>,
+    answers: Vec<Answer>,
     entry: Option<Entry>,
 }
 
@@ -152,6 +154,15 @@ fn bodies(asks: &[Ask]) -> Vec<u8> {
     asks.iter().flat_map(|ask| ask.sealed.iter().copied()).collect()
 }
 
+// Both have a name and sealed bytes, and go over the line alike.
+fn as_ask(answer: Answer) -> Ask {
+    Ask { id: answer.id, sealed: answer.sealed }
+}
+
+fn as_answer(ask: Ask) -> Answer {
+    Answer { id: ask.id, sealed: ask.sealed }
+}
+
 /// The frame of a call.
 #[must_use]
 pub fn call_frame(number: u64, call: &Call<'_>) -> Frame {
@@ -172,6 +183,10 @@ pub fn call_frame(number: u64, call: &Call<'_>) -> Frame {
         Call::Append { term, number, entry } => (CallHead::Append { term, number }, encode(entry)),
         Call::Durable { term, number } => (CallHead::Durable { term, number }, none()),
         Call::Sums { term, number } => (CallHead::Sums { term, number }, none()),
+        Call::Refuse { term, answers } => {
+            let asks: Vec<Ask> = answers.iter().cloned().map(as_ask).collect();
+            (CallHead::Refuse { term, answers: lens(&asks) }, bodies(&asks))
+        }
         Call::Slots { term, after, spots } => {
             (CallHead::Slots { term, after, spots: spots.to_vec() }, none())
         }
@@ -200,11 +215,16 @@ impl Request {
     pub fn read(frame: Frame) -> Result<Self> {
         let Frame { kind, head, body, .. } = frame;
         let mut head: CallHead = unpack(&head)?;
-        let (mut asks, mut entry) = (Vec::new(), None);
+        let (mut asks, mut answers, mut entry) = (Vec::new(), Vec::new(), None);
         let mut parts = Parts(&body);
         match &mut head {
             CallHead::Ask(lens) => {
                 asks = parts.asks(std::mem::take(lens))?;
+                parts.end()?;
+            }
+            CallHead::Refuse { answers: lens, .. } => {
+                let came = parts.asks(std::mem::take(lens))?;
+                answers = came.into_iter().map(as_answer).collect();
                 parts.end()?;
             }
             CallHead::Append { .. } => entry = Some(decode(&body)?),
@@ -212,7 +232,7 @@ impl Request {
             CallHead::Slots { spots, .. } if spots.len() > MOST_SLOTS => return Err(BAD),
             _ => parts.end()?,
         }
-        if kind == Kind::Call { Ok(Self { head, body, asks, entry }) } else { Err(BAD) }
+        if kind == Kind::Call { Ok(Self { head, body, asks, answers, entry }) } else { Err(BAD) }
     }
 
     /// The call. Waits are at most this long.
@@ -239,6 +259,7 @@ impl Request {
             },
             &CallHead::Durable { term, number } => Call::Durable { term, number },
             &CallHead::Sums { term, number } => Call::Sums { term, number },
+            CallHead::Refuse { term, .. } => Call::Refuse { term: *term, answers: &self.answers },
             CallHead::Slots { term, after, spots } => {
                 Call::Slots { term: *term, after: *after, spots }
             }
@@ -273,8 +294,7 @@ pub fn reply_frame(number: u64, done: Result<Reply>) -> Frame {
         Ok(Reply::Parameters(parameters)) => (ReplyHead::Parameters(parameters), none()),
         Ok(Reply::Version(version)) => (ReplyHead::Version(version), none()),
         Ok(Reply::Answers(answers)) => {
-            let asks: Vec<Ask> =
-                answers.into_iter().map(|it| Ask { id: it.id, sealed: it.sealed }).collect();
+            let asks: Vec<Ask> = answers.into_iter().map(as_ask).collect();
             (ReplyHead::Answers(lens(&asks)), bodies(&asks))
         }
         Ok(Reply::Term(term)) => (ReplyHead::Term(term), none()),
@@ -313,7 +333,7 @@ pub fn read_reply(frame: Frame) -> Result<Reply> {
         ReplyHead::Version(version) => Reply::Version(version),
         ReplyHead::Answers(lens) => {
             let asks = parts.asks(lens)?.into_iter();
-            Reply::Answers(asks.map(|it| Answer { id: it.id, sealed: it.sealed }).collect())
+            Reply::Answers(asks.map(as_answer).collect())
         }
         ReplyHead::Term(term) => Reply::Term(term),
         ReplyHead::Asks(lens, next) => Reply::Asks(parts.asks(lens)?, next),

@@ -4,7 +4,7 @@ use crate::finding::Finding;
 use crate::source::Source;
 
 /// Each crate of the product and what it may depend on, tests apart.
-const LAYERS: [(&str, &[&str]); 15] = [
+const LAYERS: [(&str, &[&str]); 16] = [
     ("crypto", &[]),
     // The store never sees a key: it is the adversary's view.
     ("store", &[]),
@@ -18,13 +18,29 @@ const LAYERS: [(&str, &[&str]); 15] = [
     ("serve", &["crypto", "engine", "store", "volume", "privatefs", "ublk"]),
     // The server of shared volumes has no key and no engine.
     ("share", &["store"]),
+    // What a computer does with a shared volume.
+    ("client", &["crypto", "engine", "store", "volume", "privatefs"]),
     // The library that others embed. The command uses its places, paths and knowledge of volumes.
     ("oblivio", &["crypto", "store", "volume"]),
-    ("cli", &["crypto", "engine", "store", "volume", "audit", "serve", "share", "oblivio"]),
+    (
+        "cli",
+        &[
+            "crypto",
+            "engine",
+            "store",
+            "volume",
+            "audit",
+            "privatefs",
+            "serve",
+            "share",
+            "client",
+            "oblivio",
+        ],
+    ),
     // What ships uses it in tests only, which are not looked at here.
     ("testkit", &["splitmix", "store"]),
     ("tidy", &[]),
-    ("lab", &["crypto", "engine", "store", "volume", "audit", "serve", "testkit"]),
+    ("lab", &["crypto", "engine", "store", "volume", "audit", "serve", "client", "testkit"]),
 ];
 
 pub(crate) fn findings(sources: &[Source]) -> Vec<Finding> {

@@ -11,13 +11,17 @@ use std::path::PathBuf;
 #[command(after_help = "\
 Examples:
   oblivio info ~/vault
-  oblivio info --json ~/vault")]
+  oblivio info --json ~/vault
+  oblivio info share://nas:7420/team")]
 pub struct InfoArgs {
     /// The volume's folder
     pub volume: PathBuf,
     /// As JSON
     #[arg(long)]
     pub json: bool,
+    /// The file with this computer's token, for a shared volume; it is kept for the next time
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
     #[command(flatten)]
     pub open: OpenArgs,
 }
@@ -28,6 +32,7 @@ pub struct InfoArgs {
 Examples:
   oblivio check ~/vault
   oblivio check --json ~/vault
+  oblivio check share://nas:7420/team
 
 Every stored bucket is read and authenticated, then every file. Ends with 0 when all is clean and
 with 5 when something is not.")]
@@ -37,6 +42,9 @@ pub struct CheckArgs {
     /// As JSON
     #[arg(long)]
     pub json: bool,
+    /// The file with this computer's token, for a shared volume; it is kept for the next time
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
     #[command(flatten)]
     pub open: OpenArgs,
 }

@@ -12,11 +12,12 @@ Examples:
   oblivio mount ~/vault ~/private               until Ctrl-C
   oblivio mount --background ~/vault ~/private  until `oblivio umount ~/private`
   oblivio mount --read-only ~/vault ~/private
+  oblivio mount share://nas:7420/team ~/team    one that computers share: docs/share.md
 
 What a program syncs is safe at once; everything else is committed every few seconds and when the
 volume is unmounted. docs/mount.md tells how to mount at boot.")]
 pub struct MountArgs {
-    /// The volume's folder
+    /// The volume's folder, or share://HOST:PORT/NAME
     pub volume: PathBuf,
     /// An empty directory to mount it on
     pub dir: PathBuf,
@@ -35,17 +36,23 @@ pub struct MountArgs {
     /// Seconds between commits of changes; a twenty-fifth of that after the last change
     #[arg(long, value_name = "SECONDS", default_value_t = 5)]
     pub commit_every: u64,
-    /// Answer with an error after this many seconds without progress in the storage
-    #[arg(long, value_name = "SECONDS", default_value_t = 20)]
-    pub timeout: u64,
-    /// Options as `mount` writes them, as in -o ro,allow_other,passphrase-file=FILE
+    /// Answer with an error after this many seconds without progress in the storage [default: 20;
+    /// shared: 60]
+    #[arg(long, value_name = "SECONDS")]
+    pub timeout: Option<u64>,
+    /// Options as `mount` writes them, as in -o ro,allow_other,passphrase-file=FILE; strict, for a shared volume: nothing is answered from memory
     #[arg(short, value_name = "OPTIONS")]
     pub options: Vec<String>,
     /// This is the background process of a mount
     #[arg(long, hide = true)]
     pub child: bool,
+    /// The file with this computer's token, for a shared volume; it is kept for the next time
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
     #[command(flatten)]
     pub open: OpenArgs,
+    #[arg(skip)]
+    pub strict: bool,
     #[arg(skip)]
     pub look: Look,
     #[arg(skip)]

@@ -18,6 +18,7 @@ Examples:
   oblivio init --seen-by snapshots --size 20G --one-file ~/disk.img
   sudo oblivio init --seen-by snapshots --size 100G --fill /dev/sdb1
   oblivio init --seen-by storage --disk 20G ~/disk     a disk in a cloud
+  oblivio init share://nas:7420/team --token-file token  one that computers share
 
 Against storage that sees every read and write, the size is only a limit: the folder grows as the
 volume fills. Against snapshots all of the space is taken at once. There is no way in without the
@@ -61,6 +62,9 @@ pub struct InitArgs {
     pub map_on_disk: bool,
     #[command(flatten)]
     pub kdf: KdfArgs,
+    /// The file with this computer's token, for a shared volume; it is kept for the next time
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
     #[command(flatten)]
     pub open: OpenArgs,
 }

@@ -23,6 +23,11 @@ const UP: &[u8] = b"up\n";
 /// for the passphrase of the volume in `folder`, if there is one.
 pub fn start(folder: &Path, args: &OpenArgs) -> Result<()> {
     read_header(open::store(folder)?.as_ref()).with_context(|| folder.display().to_string())?;
+    again(args)
+}
+
+/// The same for a volume that is not in a folder.
+pub fn again(args: &OpenArgs) -> Result<()> {
     let passphrase = passphrase::to_hand_over(&args.passphrase)?;
     let mut words =
         super::options::as_mount_helper(std::env::args_os().collect()).into_iter().skip(1);

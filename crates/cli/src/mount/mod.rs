@@ -3,7 +3,7 @@
 pub mod background;
 mod options;
 
-pub use options::as_mount_helper;
+pub use options::{apply, as_mount_helper};
 
 use crate::args::{MountArgs, UmountArgs};
 use crate::exit::{Code, fault, usage};
@@ -21,10 +21,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// Seconds without progress in the storage after which a mount answers with an error.
+const TIMEOUT: u64 = 20;
+
 /// Runs `oblivio mount`.
 pub fn run(args: &MountArgs) -> Result<()> {
     let mut args = args.clone();
-    options::apply(&mut args)?;
+    apply(&mut args)?;
+    if args.strict || args.token_file.is_some() {
+        let what = "strict and --token-file are for shared volumes";
+        return Err(usage(what, "Leave them out, or name a volume as share://HOST:PORT/NAME."));
+    }
     if args.remount {
         let look = Look { read_only: args.read_only, ..args.look.clone() };
         return Ok(serve::remount(&args.dir, &look)?);
@@ -75,7 +82,7 @@ fn mount_options(args: &MountArgs, volume: &Path, pulse: Pulse, publisher: Publi
         look,
         commit_every: Duration::from_secs(args.commit_every),
         paced: args.open.pace.is_some(),
-        timeout: Duration::from_secs(args.timeout),
+        timeout: Duration::from_secs(args.timeout.unwrap_or(TIMEOUT)),
         on_request: Some(serve::report_to(publisher)),
         pulse,
     }
@@ -115,7 +122,7 @@ pub fn umount(args: &UmountArgs) -> Result<()> {
 
 /// Volume and directory by their full names, after checking both.
 fn places(args: &MountArgs) -> Result<(PathBuf, PathBuf)> {
-    if args.commit_every == 0 || args.timeout == 0 {
+    if args.commit_every == 0 || args.timeout == Some(0) {
         return Err(usage("a time of 0 seconds makes no sense", "Use 1 or more."));
     }
     // Its error says what is wrong with the place.
@@ -134,7 +141,7 @@ fn places(args: &MountArgs) -> Result<(PathBuf, PathBuf)> {
     Ok((volume, dir))
 }
 
-fn directory(args: &MountArgs) -> Result<PathBuf> {
+pub fn directory(args: &MountArgs) -> Result<PathBuf> {
     let shown = args.dir.display();
     let found = match fs::metadata(&args.dir) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {

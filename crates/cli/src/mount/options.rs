@@ -93,6 +93,8 @@ fn one(args: &mut MountArgs, name: &str, option: &str, value: Option<&str>) -> R
         ("dev" | "nodev", None) => args.look.dev = name == "dev",
         ("exec" | "noexec", None) => args.look.noexec = name == "noexec",
         ("rw", None) if args.remount => args.read_only = false,
+        ("strict", None) => args.strict = true,
+        ("token-file", Some(file)) => args.token_file = Some(PathBuf::from(file)),
         ("passphrase-file", Some(file)) => {
             args.open.passphrase.passphrase_file = Some(PathBuf::from(file));
         }
@@ -103,7 +105,7 @@ fn one(args: &mut MountArgs, name: &str, option: &str, value: Option<&str>) -> R
             args.commit_every = seconds.parse().map_err(|_| wants("a number of seconds"))?;
         }
         ("timeout", Some(seconds)) => {
-            args.timeout = seconds.parse().map_err(|_| wants("a number of seconds"))?;
+            args.timeout = Some(seconds.parse().map_err(|_| wants("a number of seconds"))?);
         }
         ("passphrase-file", None) => return Err(wants("a file, as in passphrase-file=/etc/pass")),
         ("comment" | "fsname" | "subtype", _) => {}
@@ -176,7 +178,7 @@ mod tests {
         let args = parse(&["/sbin/mount.fuse.oblivio", "/v", "/m", "-n", "-o", options])?;
         assert!(args.background && args.allow_other && !args.read_only);
         assert_eq!(args.open.passphrase.passphrase_file, Some("/p".into()));
-        assert_eq!((args.commit_every, args.timeout), (9, 30));
+        assert_eq!((args.commit_every, args.timeout), (9, Some(30)));
         assert_eq!(args.open.memory, Some(64 << 20));
         let args = parse(&["oblivio", "mount", "-o", "ro,nonempty", "/v", "/m"])?;
         assert!(args.read_only && args.nonempty && !args.background);

@@ -20,6 +20,7 @@ pub enum Call<'a> {
     Append { term: Term, number: Number, entry: &'a Entry },
     Durable { term: Term, number: Number },
     Sums { term: Term, number: Number },
+    Refuse { term: Term, answers: &'a [Answer] },
     Slots { term: Term, after: Number, spots: &'a [Spot] },
     Upload { term: Term, object: Object, offset: u64, piece: &'a [u8] },
     Finish { term: Term, object: Object, len: u64 },

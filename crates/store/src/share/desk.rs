@@ -1,12 +1,12 @@
 //! Asks that wait for their batch, in the order in which they came.
 
 use super::error::{Result, ShareError};
-use super::ids::{Arrival, AskId, Seq};
+use super::ids::{Arrival, AskId, Seq, Session};
 use super::limits::{
-    MOST_ANSWERS, MOST_OF_SESSION, MOST_PENDING, MOST_PENDING_BYTES, MOST_READ_BYTES,
+    MOST_ANSWERS, MOST_OF_SESSION, MOST_PENDING, MOST_PENDING_BYTES, MOST_READ_BYTES, MOST_REFUSED,
 };
-use super::records::Ask;
-use std::collections::BTreeMap;
+use super::records::{Answer, Ask};
+use std::collections::{BTreeMap, VecDeque};
 
 /// The asks.
 #[derive(Debug, Default)]
@@ -15,6 +15,10 @@ pub(super) struct Desk {
     by_id: BTreeMap<AskId, Arrival>,
     next: Arrival,
     bytes: usize,
+    /// Answers to asks that stand in no batch.
+    refused: BTreeMap<AskId, Vec<u8>>,
+    /// The same in the order in which they came.
+    refused_first: VecDeque<AskId>,
 }
 
 impl Desk {
@@ -59,6 +63,26 @@ impl Desk {
         }
     }
 
+    /// Takes the answer to one that will be in no batch, and removes the ask.
+    pub fn refuse(&mut self, answer: &Answer) {
+        self.remove(answer.id);
+        if self.refused.insert(answer.id, answer.sealed.clone()).is_none() {
+            self.refused_first.push_back(answer.id);
+        }
+        if self.refused.len() > MOST_REFUSED
+            && let Some(oldest) = self.refused_first.pop_front()
+        {
+            self.refused.remove(&oldest);
+        }
+    }
+
+    /// Answers to asks of a session that are in no batch.
+    pub fn refused(&self, session: Session, from: Seq) -> Vec<Answer> {
+        let range = AskId { session, seq: from }..=AskId { session, seq: Seq(u64::MAX) };
+        let found = self.refused.range(range).take(MOST_ANSWERS);
+        found.map(|(id, sealed)| Answer { id: *id, sealed: sealed.clone() }).collect()
+    }
+
     /// Those that came at `from` or later, and where to go on.
     pub fn since(&self, from: Arrival) -> (Vec<Ask>, Arrival) {
         let (mut asks, mut next, mut bytes) = (Vec::new(), from, 0);
@@ -76,7 +100,6 @@ impl Desk {
 
 #[cfg(test)]
 mod tests {
-    use super::super::ids::Session;
     use super::*;
 
     fn ask(session: u64, seq: u64, byte: u8) -> Ask {

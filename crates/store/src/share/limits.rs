@@ -26,6 +26,8 @@ pub const MOST_PENDING: usize = 32_768;
 pub const MOST_PENDING_BYTES: usize = 256 << 20;
 /// Those of one session.
 pub const MOST_OF_SESSION: usize = 1024;
+/// Answers to asks that are in no batch.
+pub const MOST_REFUSED: usize = 1024;
 /// Objects whose pieces come at the same time.
 pub const MOST_PARTIAL: usize = 64;
 /// Batches without durable answers.

@@ -76,6 +76,11 @@ pub trait Share: Send + Sync {
     fn sums(&self, term: Term, number: Number) -> Result<Vec<u8>> {
         self.call(Call::Sums { term, number })?.bytes()
     }
+    /// Delivers answers to asks that stand in no batch and never will. They are kept for a while, in
+    /// memory: a client that misses one asks again.
+    fn refuse(&self, term: Term, answers: &[Answer]) -> Result<()> {
+        self.call(Call::Refuse { term, answers })?.done()
+    }
     /// Reads slots for a merge, one after the other, once all records before `after` are durable.
     /// At most [`MOST_READ_BYTES`](super::MOST_READ_BYTES) at once.
     fn slots(&self, term: Term, after: Number, spots: &[Spot]) -> Result<Vec<u8>> {

@@ -27,6 +27,8 @@ pub enum Seen {
     Note { number: Number, sealed: usize },
     /// The slots of a batch were added up.
     Sums(Number),
+    /// Answers to asks that are in no batch, with their lengths.
+    Refuse(Vec<(AskId, usize)>),
     /// A merge read slots.
     Slots { after: Number, spots: Vec<Spot> },
     /// A piece of an object.
@@ -87,6 +89,9 @@ fn what_comes(call: &Call<'_>) -> Vec<Seen> {
         Call::Slots { after, spots, .. } => one(Seen::Slots { after, spots: spots.to_vec() }),
         Call::Upload { object, offset, piece, .. } => {
             one(Seen::Upload { object, offset, len: piece.len() })
+        }
+        Call::Refuse { answers, .. } => {
+            one(Seen::Refuse(answers.iter().map(|it| (it.id, it.sealed.len())).collect()))
         }
         Call::Finish { object, len, .. } => one(Seen::Finish(object, len)),
         Call::Save { at, keep_from, .. } => one(Seen::Save { at, keep_from }),

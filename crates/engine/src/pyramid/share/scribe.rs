@@ -14,7 +14,9 @@ use super::head::Head;
 use super::history::{encode_intent, encode_merged, encode_settle};
 use super::own::Own;
 use super::public_rules::MOST_OF_BATCH;
-use super::records::{AskRecord, Batch, Build, Duty, Seq, Show, Switch, Tell, Term, TurnRecord};
+use super::records::{
+    AskRecord, Batch, Build, Duty, Seq, Session, Show, Switch, Tell, Term, TurnRecord,
+};
 use super::tables::{TableId, table_ids};
 use crate::pyramid::ids::{Home, Name};
 use crate::pyramid::operation::Effect;
@@ -72,6 +74,11 @@ impl Scribe {
     /// The newest record.
     pub fn head(&self) -> Head {
         self.desk.chain.head()
+    }
+
+    /// The sessions that asked and did not end.
+    pub fn live_sessions(&self) -> impl Iterator<Item = Session> {
+        self.desk.sessions.iter()
     }
 
     /// What a later scribe needs, when no batch is under way.

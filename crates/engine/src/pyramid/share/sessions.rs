@@ -50,6 +50,11 @@ impl Sessions {
         self.ended.contains_key(&session)
     }
 
+    /// All that live.
+    pub fn iter(&self) -> impl Iterator<Item = Session> {
+        self.live.keys().copied()
+    }
+
     /// Whether a new one finds room beside `waiting` others that ask for the first time.
     pub fn has_room(&self, waiting: usize) -> bool {
         self.live.len() + waiting < MOST_SESSIONS && self.ended.len() < MOST_SESSIONS

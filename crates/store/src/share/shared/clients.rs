@@ -56,19 +56,26 @@ impl<K: Keeper> Shared<K> {
         wait: Duration,
     ) -> Result<Vec<Answer>> {
         let mut state = self.state();
-        let mut places = state.books.answers(session, from);
-        if places.is_empty() && !wait.is_zero() {
-            let none = |state: &mut State| state.books.answers(session, from).is_empty();
+        let find =
+            |state: &State| (state.books.answers(session, from), state.desk.refused(session, from));
+        let is_none = |found: &(Vec<_>, Vec<_>)| found.0.is_empty() && found.1.is_empty();
+        let mut found = find(&state);
+        if is_none(&found) && !wait.is_zero() {
+            let none = |state: &mut State| is_none(&find(state));
             let waited = self.answers_came.wait_timeout_while(state, wait, none);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
-            places = state.books.answers(session, from);
+            found = find(&state);
         }
         drop(state);
+        let (places, refused) = found;
         let read = |(id, place): (_, AnswerPlace)| {
             let sealed = self.keeper.part(place.number, place.offset, place.len)?;
             Ok(Answer { id, sealed })
         };
-        places.into_iter().map(read).collect()
+        let mut answers: Vec<Answer> = places.into_iter().map(read).collect::<Result<_>>()?;
+        answers.extend(refused);
+        answers.sort_by_key(|answer| answer.id);
+        Ok(answers)
     }
 
     pub(super) fn records(

@@ -239,6 +239,7 @@ impl<K: Keeper> Shared<K> {
             Call::Append { term, number, entry } => self.append(term, number, entry).map(done),
             Call::Durable { term, number } => self.durable(term, number).map(done),
             Call::Sums { term, number } => self.sums(term, number).map(Reply::Bytes),
+            Call::Refuse { term, answers } => self.refuse(term, answers).map(done),
             Call::Slots { term, after, spots } => self.slots(term, after, spots).map(Reply::Bytes),
             Call::Upload { term, object, offset, piece } => {
                 self.upload(term, object, offset, piece).map(done)

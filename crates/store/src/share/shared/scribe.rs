@@ -5,8 +5,8 @@ use super::super::desk::Desk;
 use super::super::error::{Result, ShareError};
 use super::super::ids::{Arrival, Number, Object, Spot, Term};
 use super::super::keeper::{Change, Keeper};
-use super::super::limits::{BEYOND_QUOTA, MOST_ENTRY_BYTES, MOST_READ_BYTES};
-use super::super::records::{Ask, Entry, Show};
+use super::super::limits::{BEYOND_QUOTA, MOST_ASK_BYTES, MOST_ENTRY_BYTES, MOST_READ_BYTES};
+use super::super::records::{Answer, Ask, Entry, Show};
 use super::{Shared, State, lock};
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
@@ -73,6 +73,17 @@ impl<K: Keeper> Shared<K> {
         if matches!(entry, Entry::Tell(_)) {
             self.answers_came.notify_all();
         }
+        Ok(())
+    }
+
+    pub(super) fn refuse(&self, term: Term, answers: &[Answer]) -> Result<()> {
+        let mut state = self.admit(term)?;
+        if answers.iter().any(|answer| answer.sealed.len() > MOST_ASK_BYTES) {
+            return Err(ShareError::invalid("an answer is too long"));
+        }
+        answers.iter().for_each(|answer| state.desk.refuse(answer));
+        drop(state);
+        self.answers_came.notify_all();
         Ok(())
     }
 

@@ -1,0 +1,89 @@
+//! `info` and `check` of a shared volume.
+
+use super::{TIMEOUT, line, open};
+use crate::args::{CheckArgs, InfoArgs};
+use crate::exit::{Code, fault};
+use crate::human::{count, say, say_json, size};
+use crate::passphrase;
+use anyhow::Result;
+use oblivio_client::files::Files;
+use oblivio_client::{config_of, header, unlock};
+use oblivio_privatefs::{Options, PrivateFs};
+use oblivio_serve::privatefs::environment;
+use oblivio_share::Address;
+use oblivio_store::share::Share;
+use serde_json::json;
+use std::sync::Arc;
+
+/// What anybody with a token can see, without the passphrase.
+pub fn info(args: &InfoArgs, address: &Address) -> Result<()> {
+    let line = line(address, args.token_file.as_deref())?;
+    let (header, status) = (header(&line)?, line.status()?);
+    let config = config_of(&header)?;
+    let most = config.blocks() * config.block_bytes as u64;
+    if args.json {
+        return say_json(&json!({
+            "volume": header.volume().to_string(),
+            "engine": "shared",
+            "block_bytes": config.block_bytes,
+            "capacity_bytes": most,
+            "passphrases": header.passphrases(),
+            "records": status.next.0,
+            "term": status.term.0,
+            "scribe": status.lease_left.is_some(),
+            "waiting_asks": status.pending,
+            "used_bytes": status.used_bytes,
+            "quota_bytes": status.quota_bytes,
+        }));
+    }
+    let scribe = if status.lease_left.is_some() { "at work" } else { "none: nobody uses it" };
+    say(format!("{address}: a volume that computers share"))?;
+    say(format!("  identity     {}", header.volume()))?;
+    say(format!("  capacity     {}, in blocks of {} bytes", size(most), config.block_bytes))?;
+    say(format!("  passphrases  {}", header.passphrases()))?;
+    say(format!("  scribe       {scribe}, term {}", status.term.0))?;
+    say(format!("  at server    {}", size(status.used_bytes)))?;
+    say("The server learns who asks, how often and when. SECURITY.md says it exactly.")
+}
+
+/// Reads all names and inodes, and checks that they fit together.
+pub fn check(args: &CheckArgs, address: &Address) -> Result<()> {
+    let line = line(address, args.token_file.as_deref())?;
+    let keyed = unlock(&line, &passphrase::known(&args.open.passphrase)?)?;
+    let client = open(line, keyed, address, &args.open, TIMEOUT)?;
+    let files = Arc::new(Files::new(client)?);
+    let fs = PrivateFs::new(Arc::clone(&files) as _, environment(), Options::default())?;
+    let found = fs.check();
+    drop(fs);
+    files.close()?;
+    let found = found?;
+    let bad: Vec<_> = found.problems.iter().filter(|it| !it.is_left_over()).collect();
+    let left = found.problems.len() - bad.len();
+    if args.json {
+        let problems: Vec<String> = found.problems.iter().map(|it| format!("{it:?}")).collect();
+        let (files, directories) = (found.files, found.directories);
+        let clean = bad.is_empty();
+        say_json(&json!({
+            "clean": clean, "files": files, "directories": directories, "problems": problems,
+        }))?;
+    } else {
+        let (files, directories) = (count(found.files, "file"), found.directories);
+        say(format!("{files} and {directories} directories."))?;
+        for problem in &bad {
+            say(format!("  {problem:?}"))?;
+        }
+        if left > 0 {
+            say(format!(
+                "{} of ended sessions: the next mount removes them.",
+                count(left as u64, "rest")
+            ))?;
+        }
+    }
+    match bad.is_empty() {
+        true => Ok(()),
+        false => {
+            let what = format!("{} with the file system", count(bad.len() as u64, "problem"));
+            Err(fault(Code::Tampered, what, "Blocks are as they were written; names are not."))
+        }
+    }
+}

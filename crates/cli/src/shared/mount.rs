@@ -1,0 +1,80 @@
+//! `mount share://…`: a shared volume as a directory.
+
+use super::{TIMEOUT, init, line, open};
+use crate::args::MountArgs;
+use crate::exit::usage;
+use crate::human::say;
+use crate::mount::{self, background};
+use crate::{passphrase, signals};
+use anyhow::Result;
+use oblivio_client::files::Files;
+use oblivio_client::unlock;
+use oblivio_privatefs::{Options as FsOptions, PrivateFs};
+use oblivio_serve::mount::Look;
+use oblivio_serve::privatefs::{Options, environment, serve};
+use oblivio_share::Address;
+use std::ffi::OsString;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Runs the command.
+pub fn run(args: &MountArgs, address: &Address) -> Result<()> {
+    let mut args = args.clone();
+    mount::apply(&mut args)?;
+    if args.remount || args.open.pad || args.open.pace.is_some() || args.open.trace_out.is_some() {
+        let what = "a shared volume has no remount, pace, pad or trace";
+        return Err(usage(what, "Leave that option out."));
+    }
+    let dir = mount::directory(&args)?;
+    if args.background && !args.child {
+        return background::again(&args.open);
+    }
+    let line = line(address, args.token_file.as_deref())?;
+    let passphrase = passphrase::known(&args.open.passphrase)?;
+    let keyed = unlock(&line, &passphrase)?;
+    drop(passphrase);
+    let timeout = args.timeout.map_or(TIMEOUT, Duration::from_secs);
+    let client = open(line, keyed, address, &args.open, timeout)?;
+    // From here on a signal ends the mount in order, not the process.
+    let signals = signals::catch()?;
+    let files = Arc::new(Files::new(client)?);
+    init::make_root(&files)?;
+    let fs_options = FsOptions { strict: args.strict, ..FsOptions::default() };
+    let fs = PrivateFs::new(Arc::clone(&files) as _, environment(), fs_options)?;
+    let mounted = serve(Arc::new(fs), &dir, &options(&args, address))?;
+    let shown = args.dir.display();
+    if args.child {
+        let line = format!("Mounted {address} on {shown}. `oblivio umount {shown}` unmounts.");
+        background::up((!args.open.quiet).then_some(line))?;
+    } else if !args.open.quiet {
+        say(format!("Mounted {address} on {shown}. Ctrl-C or `oblivio umount {shown}` unmounts."))?;
+    }
+    background::ready();
+    signals::forward(signals, move || detach(&dir))?;
+    let ended = mounted.wait();
+    let closed = files.close();
+    ended?;
+    Ok(closed?)
+}
+
+/// Ends the mount; open files keep what they have until they are closed.
+fn detach(dir: &std::path::Path) {
+    if let Err(error) = oblivio_serve::mount::umount(dir, true, || {}) {
+        oblivio_serve::log::note(&format!("not unmounted: {error}"));
+    }
+}
+
+fn options(args: &MountArgs, address: &Address) -> Options {
+    let look = Look {
+        source: OsString::from(address.to_string()),
+        read_only: args.read_only,
+        allow_other: args.allow_other,
+        ..args.look.clone()
+    };
+    Options {
+        look,
+        strict: args.strict,
+        write_every: Duration::from_secs(args.commit_every),
+        ..Options::default()
+    }
+}

@@ -1,0 +1,118 @@
+//! Files that were synced are there, in spite of kills while they were written. As many kills as
+//! `OBLIVIO_SHARE_MOUNT_KILLS` says, of each kind: `just share-mount-kills`.
+
+use super::team::{Team, may_mount, synced};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const DEVICES: [&str; 2] = ["anna", "ben"];
+
+/// Files of one mount that were synced, each with the time.
+#[derive(Default)]
+struct Done(Mutex<Vec<(u32, Instant)>>);
+
+impl Done {
+    fn all(&self) -> Vec<(u32, Instant)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// How long it took from a moment on until a file was begun and synced.
+    fn next_after(&self, begin: Instant) -> Duration {
+        while begin.elapsed() < Duration::from_secs(60) {
+            if let Some((_, at)) = self.all().iter().find(|(_, at)| *at > begin) {
+                return *at - begin;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        panic!("no service for a minute");
+    }
+}
+
+/// Ends the writers, also when the test fails.
+struct End<'a>(&'a AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+fn content(number: u32) -> Vec<u8> {
+    number.to_le_bytes().repeat(1500)
+}
+
+fn name(dir: &Path, number: u32) -> PathBuf {
+    dir.join(format!("file-{number}"))
+}
+
+/// Writes and syncs files until the end.
+fn write(dir: &Path, done: &Done, ended: &AtomicBool) {
+    for number in 0.. {
+        if ended.load(Ordering::SeqCst) {
+            return;
+        }
+        let path = name(dir, number);
+        if synced(&path, &content(number)).is_ok() {
+            let mut all = done.0.lock().unwrap_or_else(PoisonError::into_inner);
+            all.push((number, Instant::now()));
+        } else {
+            // Its mount was killed, or waits too long.
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+#[test]
+fn synced_files_survive_kills_of_servers_and_scribes() {
+    if !may_mount() {
+        return;
+    }
+    let kills = std::env::var("OBLIVIO_SHARE_MOUNT_KILLS").ok();
+    let kills: usize = kills.and_then(|kills| kills.parse().ok()).unwrap_or(2);
+    let mut team = Team::new();
+    let roots: Vec<PathBuf> = DEVICES.iter().map(|device| team.mount(device, &[])).collect();
+    let dirs: Vec<PathBuf> = DEVICES.iter().zip(&roots).map(|(it, dir)| dir.join(it)).collect();
+    dirs.iter().for_each(|dir| fs::create_dir(dir).expect("a directory"));
+    let done = [Done::default(), Done::default()];
+    let ended = AtomicBool::new(false);
+    let ended = &ended;
+    let mut took = Vec::new();
+    thread::scope(|scope| {
+        for (dir, done) in dirs.iter().zip(&done) {
+            scope.spawn(move || write(dir, done, ended));
+        }
+        let _end = End(ended);
+        for kill in 0..kills {
+            thread::sleep(Duration::from_millis(700));
+            let begin = Instant::now();
+            team.kill_server();
+            team.start();
+            took.push(done[kill % 2].next_after(begin));
+            thread::sleep(Duration::from_millis(700));
+            // One of the two is the scribe.
+            let begin = Instant::now();
+            team.kill_mount(0);
+            let left = (kill + 1) % 2;
+            took.push(done[left].next_after(begin));
+            team.mount(DEVICES[kill % 2], &[]);
+            done[kill % 2].next_after(Instant::now());
+        }
+    });
+    assert!(team.umount(0).0 && team.umount(0).0);
+    let root = team.mount("anna", &[]);
+    for (device, done) in DEVICES.iter().zip(&done) {
+        let all = done.all();
+        for (number, _) in &all {
+            let found = fs::read(name(&root.join(device), *number)).expect("it was synced");
+            assert_eq!(found, content(*number), "{device} {number}");
+        }
+        println!("{device}: {} files, all there", all.len());
+    }
+    assert!(team.umount(0).0);
+    took.sort_unstable();
+    println!("service again after {:?} (median), {:?} at most", took[took.len() / 2], took.last());
+}

@@ -1,0 +1,140 @@
+//! A server with one volume, and computers that mount it.
+
+use super::common::Scratch;
+use std::fs;
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const VOLUME: [&str; 4] = ["--kdf-memory", "32K", "--kdf-passes", "1"];
+
+/// Whether a test with mounts can run; it says so if not.
+pub fn may_mount() -> bool {
+    let can =
+        Path::new("/dev/fuse").exists() && Command::new("fusermount3").arg("-V").output().is_ok();
+    if !can {
+        eprintln!("skipped: nobody may mount here");
+    }
+    can
+}
+
+/// A server with one volume, and computers that use it.
+pub struct Team {
+    pub scratch: Scratch,
+    server: Option<Child>,
+    port: u16,
+    /// Ended with the test, whatever becomes of it.
+    mounts: Vec<(Child, PathBuf)>,
+}
+
+impl Team {
+    pub fn new() -> Self {
+        let scratch = Scratch::new();
+        let mut team = Self { scratch, server: None, port: 0, mounts: Vec::new() };
+        team.start();
+        for device in ["anna", "ben"] {
+            let host = format!("127.0.0.1:{}", team.port);
+            let file = format!("{device}.token");
+            let add = ["share", "token", "add", "s", "team", device, "--host", &host];
+            team.scratch.good(add.into_iter().chain(["--out", &file]));
+        }
+        let at = team.at();
+        let init = ["init", &at, "--token-file", "anna.token", "--size", "16M"];
+        team.scratch.good(init.into_iter().chain(VOLUME));
+        team
+    }
+
+    pub fn at(&self) -> String {
+        format!("share://127.0.0.1:{}/team", self.port)
+    }
+
+    /// Starts the server, on the port that it had before if it had one.
+    pub fn start(&mut self) {
+        let listen = format!("127.0.0.1:{}", self.port);
+        let mut serve =
+            self.scratch.command(["share", "serve", "s", "--listen", &listen, "--volume", "team"]);
+        let mut server = serve.stdout(Stdio::piped()).spawn().expect("it starts");
+        let mut line = String::new();
+        let mut said = BufReader::new(server.stdout.take().expect("a pipe"));
+        said.read_line(&mut line).expect("it says where it is");
+        said.read_line(&mut String::new()).expect("and who it is");
+        let port = line.trim_end().trim_end_matches('.').rsplit(':').next();
+        self.port = port.and_then(|port| port.parse().ok()).expect("a port");
+        self.server = Some(server);
+    }
+
+    pub fn kill_server(&mut self) {
+        let mut server = self.server.take().expect("it runs");
+        server.kill().expect("killed");
+        server.wait().expect("it ends");
+    }
+
+    /// Mounts the volume on a computer of this name, and waits until it is there.
+    pub fn mount(&mut self, device: &str, more: &[&str]) -> PathBuf {
+        let dir = self.scratch.path(&format!("dir-{device}"));
+        fs::create_dir_all(&dir).expect("a folder");
+        let (at, token) = (self.at(), format!("{device}.token"));
+        let dir_name = format!("dir-{device}");
+        let args = ["mount", &at, &dir_name, "--token-file", &token];
+        let mut command = self.scratch.command(args.into_iter().chain(more.iter().copied()));
+        command.env("XDG_STATE_HOME", self.scratch.path(&format!("state-{device}")));
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("it starts");
+        let mut line = String::new();
+        let mut said = BufReader::new(child.stdout.take().expect("a pipe"));
+        said.read_line(&mut line).expect("it says that it is up");
+        assert!(line.starts_with("Mounted"), "{line}");
+        self.mounts.push((child, dir.clone()));
+        dir
+    }
+
+    pub fn kill_mount(&mut self, at: usize) {
+        let (mut child, dir) = self.mounts.remove(at);
+        child.kill().expect("killed");
+        child.wait().expect("it ends");
+        let _ = Command::new("fusermount3").arg("-uz").arg(dir).output();
+    }
+
+    /// Unmounts; whether it ended well, and how long it took.
+    pub fn umount(&mut self, at: usize) -> (bool, Duration) {
+        let (mut child, dir) = self.mounts.remove(at);
+        let begin = Instant::now();
+        let _ = Command::new("fusermount3").arg("-u").arg(&dir).output();
+        let code = wait(&mut child, Duration::from_secs(60));
+        (code == Some(0), begin.elapsed())
+    }
+}
+
+impl Drop for Team {
+    fn drop(&mut self) {
+        for (child, dir) in &mut self.mounts {
+            let _ = Command::new("fusermount3").arg("-uz").arg(dir).output();
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        if let Some(server) = &mut self.server {
+            let _ = server.kill();
+            let _ = server.wait();
+        }
+    }
+}
+
+/// The exit code, once it has ended.
+fn wait(child: &mut Child, most: Duration) -> Option<i32> {
+    let begin = Instant::now();
+    while begin.elapsed() < most {
+        if let Some(status) = child.try_wait().expect("a child") {
+            return status.code();
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    panic!("it does not end");
+}
+
+/// Writes a file and syncs it.
+pub fn synced(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut file = fs::File::create(path)?;
+    file.write_all(content)?;
+    file.sync_all()
+}

@@ -1,0 +1,396 @@
+//! [`Client`]: a shared volume that many threads may ask at the same time.
+
+use crate::error::{Failure, at_server, of_engine, of_share};
+use crate::known::Known;
+use crate::presence;
+use crate::pump;
+use crate::role;
+use crate::session::{Desk, Key, MOST_OPEN, Trouble, may_ask_again};
+use crate::volume::Keyed;
+use oblivio_engine::pyramid::share::{Answer, Ask, Head, Refusal, Session};
+use oblivio_store::share::{Number, Share, ShareError};
+use oblivio_volume::{Error, Result};
+use std::io::ErrorKind;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long a client may take to end beyond its patience.
+const ENDING: Duration = Duration::from_secs(3);
+/// How long a call waits after one that waited in vain.
+const IMPATIENCE: Duration = Duration::from_millis(100);
+/// The longest time for which it tries to end its session.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// How a client behaves.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// How long a transaction may take before it fails. It may be carried out later.
+    pub timeout: Duration,
+    /// Whether it may become the scribe.
+    pub scribe: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { timeout: Duration::from_secs(60), scribe: true }
+    }
+}
+
+/// What its threads share.
+pub(crate) struct Inner {
+    pub share: Box<dyn Share>,
+    pub keyed: Keyed,
+    pub options: Options,
+    pub known: Mutex<Box<dyn Known>>,
+    desk: Mutex<Desk>,
+    /// Asks came, or something else for the threads.
+    pub work: Condvar,
+    /// Answers came, or something else for callers.
+    pub came: Condvar,
+}
+
+impl Inner {
+    pub fn desk(&self) -> MutexGuard<'_, Desk> {
+        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until something changes, at most this long.
+    pub fn rest<'d>(&self, desk: MutexGuard<'d, Desk>, time: Duration) -> MutexGuard<'d, Desk> {
+        self.work.wait_timeout(desk, time).unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// Pauses, unless the threads are to end. Returns whether they are.
+    pub fn pause(&self, time: Duration) -> bool {
+        let until = Instant::now() + time;
+        let mut desk = self.desk();
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            if desk.stopping || left.is_zero() {
+                return desk.stopping;
+            }
+            desk = self.rest(desk, left);
+        }
+    }
+
+    /// Nothing more can be done.
+    pub fn fail(&self, failure: Failure) {
+        self.desk().failed.get_or_insert(failure);
+        self.came.notify_all();
+        self.work.notify_all();
+    }
+
+    /// Asks something for whose answer nobody waits.
+    pub fn begin(&self, asks: &[Ask]) {
+        let _ = self.desk().begin(asks, false, Instant::now());
+        self.work.notify_all();
+    }
+
+    /// Notes an error of the server, which may pass or not.
+    pub fn trouble(&self, error: ShareError) {
+        if let ShareError::Denied(why) = error {
+            return self.fail(Failure::Denied(why));
+        }
+        let error = of_share(error);
+        let is_full = matches!(error, Error::Full(_));
+        self.desk().trouble = Some(Trouble { what: error.to_string(), is_full });
+    }
+
+    /// The newest head that this computer knows.
+    pub fn newest_known(&self) -> Head {
+        let noted = self.known.lock().unwrap_or_else(PoisonError::into_inner).head();
+        let seen = self.desk().head();
+        if noted.number > seen.number { noted } else { seen }
+    }
+
+    /// Notes the newest head that is known to be durable.
+    pub fn note(&self, head: Head, durable: bool) -> Result<()> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if head.number < known.head().number {
+            return Ok(());
+        }
+        known.note(head, durable)
+    }
+}
+
+/// A shared volume, for as many threads as there are.
+///
+/// Whatever the server does, each call ends: after [`Options::timeout`] it fails, and its asks may
+/// be carried out later or not.
+pub struct Client {
+    inner: Arc<Inner>,
+    /// A thread that has ended drops its sender.
+    ended: Mutex<Receiver<()>>,
+}
+
+impl Client {
+    /// Begins a session with the volume.
+    ///
+    /// # Errors
+    /// `RolledBack` if the server shows an older state than this computer knows, or another one;
+    /// those of the line.
+    pub fn open(
+        share: Box<dyn Share>,
+        keyed: Keyed,
+        known: Box<dyn Known>,
+        options: Options,
+    ) -> Result<Self> {
+        let head = begin_with(&*share, known.head())?;
+        let desk = Mutex::new(Desk::new(keyed.clone(), head, Instant::now()));
+        let (work, came) = (Condvar::new(), Condvar::new());
+        let inner = Inner { share, keyed, options, known: Mutex::new(known), desk, work, came };
+        let (alive, ended) = channel();
+        let this = Self { inner: Arc::new(inner), ended: Mutex::new(ended) };
+        let mut threads: Vec<(&str, fn(&Inner))> =
+            vec![("asks", pump::send), ("answers", pump::receive)];
+        if options.scribe {
+            threads.push(("scribe", role::watch));
+        }
+        for (name, run) in threads {
+            this.start(name, run, alive.clone())?;
+        }
+        Ok(this)
+    }
+
+    fn start(&self, name: &str, run: fn(&Inner), alive: Sender<()>) -> Result<()> {
+        let inner = Arc::clone(&self.inner);
+        let run = move || {
+            run(&inner);
+            drop(alive);
+        };
+        let started = thread::Builder::new().name(format!("share {name}")).spawn(run);
+        started.map(drop).map_err(|error| {
+            self.stop();
+            at_server(error)
+        })
+    }
+
+    /// Carries out a transaction: all its asks, or none.
+    ///
+    /// # Errors
+    /// `Store` after the timeout, or if the answer was lost: it may have been carried out, or may
+    /// be later. `Full` if it makes blocks and there is no room. `RolledBack` and `Tampered` if the
+    /// server does not show what was stored; then all later calls fail.
+    pub fn carry_out(&self, asks: &[Ask]) -> Result<Vec<Answer>> {
+        let mut all = self.carry_out_many(std::slice::from_ref(&asks.to_vec()))?;
+        all.pop().ok_or_else(|| Error::Invalid("no transaction".into()))
+    }
+
+    /// Carries out transactions that do not depend on each other, in flight together.
+    ///
+    /// # Errors
+    /// As for [`Self::carry_out`]; others of them may have been carried out.
+    pub fn carry_out_many(&self, transactions: &[Vec<Ask>]) -> Result<Vec<Vec<Answer>>> {
+        let until = Instant::now() + self.patience();
+        let mut answers = vec![None; transactions.len()];
+        while answers.iter().any(Option::is_none) {
+            let missing = (0..answers.len()).filter(|at| answers[*at].is_none());
+            let missing: Vec<usize> = missing.collect();
+            let mut begun: Vec<(usize, Vec<Key>)> = Vec::with_capacity(missing.len());
+            let done = self.round(transactions, &missing, &mut begun, &mut answers, until);
+            if done.is_err() {
+                let mut desk = self.inner.desk();
+                begun.iter().for_each(|(_, keys)| desk.abandon(keys));
+            }
+            done?;
+        }
+        Ok(answers.into_iter().flatten().collect())
+    }
+
+    /// How long a call may wait. While the server is away, only the first one waits long.
+    fn patience(&self) -> Duration {
+        let timeout = self.inner.options.timeout;
+        if self.inner.desk().away { timeout.min(IMPATIENCE) } else { timeout }
+    }
+
+    /// Asks once. Transactions whose session ended before them stay without answers.
+    fn round(
+        &self,
+        transactions: &[Vec<Ask>],
+        missing: &[usize],
+        begun: &mut Vec<(usize, Vec<Key>)>,
+        answers: &mut [Option<Vec<Answer>>],
+        until: Instant,
+    ) -> Result<()> {
+        for &at in missing {
+            let mut desk = self.inner.desk();
+            while desk.open() >= MOST_OPEN {
+                desk = self.wait(desk, until)?;
+            }
+            check(&desk)?;
+            let keys = desk.begin(&transactions[at], true, Instant::now()).map_err(of_engine)?;
+            begun.push((at, keys));
+            drop(desk);
+            self.inner.work.notify_all();
+        }
+        for (at, keys) in begun {
+            let mut desk = self.inner.desk();
+            let got = loop {
+                if let Some(got) = desk.answered(keys) {
+                    break got;
+                }
+                desk = self.wait(desk, until)?;
+            };
+            drop(desk);
+            answers[*at] = judge(got)?;
+        }
+        Ok(())
+    }
+
+    /// Waits for something to change.
+    fn wait<'d>(
+        &self,
+        mut desk: MutexGuard<'d, Desk>,
+        until: Instant,
+    ) -> Result<MutexGuard<'d, Desk>> {
+        check(&desk)?;
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            desk.away = true;
+            return Err(away(&desk));
+        }
+        Ok(self.inner.came.wait_timeout(desk, left).unwrap_or_else(PoisonError::into_inner).0)
+    }
+
+    /// Ends a session: this one, or one whose client is silent. Its later asks are refused.
+    ///
+    /// # Errors
+    /// As for [`Self::carry_out`].
+    pub fn end(&self, session: Session) -> Result<()> {
+        self.carry_out(&[Ask::end_of(session)]).map(drop)
+    }
+
+    /// This session. After a long silence it may be another one than before.
+    #[must_use]
+    pub fn session(&self) -> Session {
+        self.inner.desk().session()
+    }
+
+    /// Blocks that exist, as the newest answer said, and the most that may.
+    #[must_use]
+    pub fn blocks(&self) -> (u64, u64) {
+        (self.inner.desk().live_blocks(), self.inner.keyed.config().blocks())
+    }
+
+    /// Bytes of a block.
+    #[must_use]
+    pub fn block_bytes(&self) -> usize {
+        self.inner.keyed.config().block_bytes
+    }
+
+    /// Waits for the end of what is under way, ends the session, and lets another client become
+    /// the scribe. It takes a few seconds at most, whatever the server does.
+    ///
+    /// # Errors
+    /// `Forgotten` if what this computer knows could not be kept. All else is the server's, which
+    /// needs no farewell.
+    pub fn close(&self) -> Result<()> {
+        self.farewell();
+        self.stop();
+        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        // All threads have dropped their senders, or they wait for a server that is away.
+        let _ = ended.recv_timeout(ENDING);
+        drop(ended);
+        let head = self.inner.desk().head();
+        match self.inner.desk().failed {
+            None | Some(Failure::Closed) => self.inner.note(head, true),
+            Some(_) => Ok(()),
+        }
+    }
+
+    fn farewell(&self) {
+        let begin = Instant::now();
+        let until = begin + FAREWELL.min(self.patience());
+        let mut desk = self.inner.desk();
+        let session = desk.session();
+        // In this order: what stands in no batch at the session's end is refused.
+        let _ = desk.begin(&[presence::leave(session)], false, begin);
+        let Ok(keys) = desk.begin(&[Ask::end_of(session)], true, begin) else { return };
+        self.inner.work.notify_all();
+        while desk.answered(&keys).is_none() {
+            match self.wait(desk, until) {
+                Ok(next) => desk = next,
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn stop(&self) {
+        let mut desk = self.inner.desk();
+        desk.stopping = true;
+        desk.failed.get_or_insert(Failure::Closed);
+        drop(desk);
+        self.inner.work.notify_all();
+        self.inner.came.notify_all();
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn check(desk: &Desk) -> Result<()> {
+    desk.failed.as_ref().map_or(Ok(()), |failure| Err(failure.error()))
+}
+
+/// The error of a call that has waited long enough.
+fn away(desk: &Desk) -> Error {
+    match &desk.trouble {
+        Some(trouble) if trouble.is_full => Error::Full(trouble.what.clone()),
+        Some(trouble) => at_server(std::io::Error::new(ErrorKind::TimedOut, trouble.what.clone())),
+        None => at_server(std::io::Error::new(ErrorKind::TimedOut, "it does not answer")),
+    }
+}
+
+/// The answers of a transaction; none if it must be asked again.
+fn judge(answers: Vec<Answer>) -> Result<Option<Vec<Answer>>> {
+    match answers.iter().find_map(|answer| answer.refusal) {
+        None => Ok(Some(answers)),
+        Some(refusal) if may_ask_again(refusal) => Ok(None),
+        Some(Refusal::Full) => Err(Error::Full("the volume has as many blocks as it can".into())),
+        Some(Refusal::Crowded) => {
+            Err(Error::Full("too many computers use the volume at the same time".into()))
+        }
+        Some(_) => {
+            let why = "the answer came too late, and is gone";
+            Err(at_server(std::io::Error::new(ErrorKind::TimedOut, why)))
+        }
+    }
+}
+
+/// The head that a client begins with: the one that it knows, or else the newest of the server's.
+///
+/// What the server says here is judged by the scribe at the first ask. But an older state is better found
+/// before anything is done.
+fn begin_with(share: &dyn Share, known: Head) -> Result<Head> {
+    let status = share.status().map_err(of_share)?;
+    let at = |number: u64| -> Result<Option<Head>> {
+        let Some(before) = number.checked_sub(1) else { return Ok(Some(Head::default())) };
+        match share.records(Number(before), 0, Duration::ZERO) {
+            Ok(records) => Ok(records.first().and_then(|record| Head::of(number, &record.sealed))),
+            Err(ShareError::Gone(_)) => Ok(None),
+            Err(error) => Err(of_share(error)),
+        }
+    };
+    if known == Head::default() {
+        let newest = at(status.next.0)?;
+        return newest.ok_or_else(|| Error::Tampered("the server shows no history".into()));
+    }
+    if status.next.0 < known.number {
+        return Err(Error::RolledBack(format!(
+            "the server shows {} records of the {} that this computer knows",
+            status.next.0, known.number
+        )));
+    }
+    // Those that the server keeps no longer are behind a state of the scribe.
+    if known.number > status.first.0 && at(known.number)? != Some(known) {
+        return Err(Error::RolledBack(format!(
+            "record {} is another one than the one that this computer knows",
+            known.number
+        )));
+    }
+    Ok(known)
+}

@@ -1,0 +1,163 @@
+//! The file system for several writers over a client.
+
+use crate::client::Client;
+use crate::presence;
+use oblivio_engine::pyramid::share as engine;
+use oblivio_engine::pyramid::{Name, Operation};
+use oblivio_privatefs as fs;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long names and attributes may be answered from memory.
+const CACHED: Duration = Duration::from_secs(3);
+
+/// A client's transactions as the file system wants them.
+pub struct Files {
+    client: Client,
+    /// The newest session that has its block.
+    present: Mutex<Option<engine::Session>>,
+    /// When everything that was cached was forgotten last.
+    forgot: Mutex<Instant>,
+}
+
+fn below(error: oblivio_volume::Error) -> fs::Error {
+    match error {
+        oblivio_volume::Error::Full(_) => fs::Error::Full("more blocks"),
+        other => fs::Error::Below(Box::new(other)),
+    }
+}
+
+fn session_of(session: &fs::Session) -> engine::Session {
+    engine::Session(session.first_chunk().map_or(0, |word| u64::from_le_bytes(*word)))
+}
+
+fn name(name: fs::Name) -> Name {
+    Name { owner: name.owner, index: name.index }
+}
+
+fn ask(ask: &fs::Ask) -> engine::Ask {
+    let mut and_read = ask.and_read;
+    let action = match &ask.action {
+        fs::Action::Read => {
+            and_read = true;
+            oblivio_engine::Action::Read
+        }
+        fs::Action::Write(bytes) => oblivio_engine::Action::Write(bytes.clone()),
+        fs::Action::Patch { at, bytes } => {
+            oblivio_engine::Action::Patch { offset: *at, bytes: bytes.clone() }
+        }
+        fs::Action::Remove => oblivio_engine::Action::Remove,
+        fs::Action::Forget => return engine::Ask::forget(name(ask.name)).only_if(compare(ask)),
+    };
+    engine::Ask::new(name(ask.name), Operation { action, and_read }).only_if(compare(ask))
+}
+
+fn compare(ask: &fs::Ask) -> engine::Compare {
+    match &ask.compare {
+        fs::Compare::Always => engine::Compare::Always,
+        fs::Compare::Absent => engine::Compare::Absent,
+        fs::Compare::Exists => engine::Compare::Exists,
+        fs::Compare::Bytes(at, bytes) => engine::Compare::Bytes(*at, bytes.clone()),
+    }
+}
+
+fn answers(answers: Vec<engine::Answer>) -> Vec<fs::Answer> {
+    let one = |answer: engine::Answer| fs::Answer { done: answer.done, content: answer.content };
+    answers.into_iter().map(one).collect()
+}
+
+impl Files {
+    /// The transactions of a client.
+    ///
+    /// # Errors
+    /// Those of the line.
+    pub fn new(client: Client) -> oblivio_volume::Result<Self> {
+        let this = Self { client, present: Mutex::new(None), forgot: Mutex::new(Instant::now()) };
+        this.be_present()?;
+        Ok(this)
+    }
+
+    /// The client.
+    #[must_use]
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Ends the client, as [`Client::close`].
+    ///
+    /// # Errors
+    /// As [`Client::close`].
+    pub fn close(&self) -> oblivio_volume::Result<()> {
+        self.client.close()
+    }
+
+    /// Gives the client's session its block. After a long silence it is another one.
+    fn be_present(&self) -> oblivio_volume::Result<()> {
+        loop {
+            let session = self.client.session();
+            let mut present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
+            if *present == Some(session) {
+                return Ok(());
+            }
+            self.client.carry_out(&[presence::come(session)])?;
+            *present = Some(session);
+        }
+    }
+}
+
+impl fs::Transactions for Files {
+    fn carry_out(&self, asks: &[fs::Ask]) -> fs::Result<Vec<fs::Answer>> {
+        let asks: Vec<engine::Ask> = asks.iter().map(ask).collect();
+        let done = self.client.carry_out(&asks).map_err(below)?;
+        self.be_present().map_err(below)?;
+        Ok(answers(done))
+    }
+
+    fn carry_out_many(&self, transactions: Vec<Vec<fs::Ask>>) -> fs::Result<Vec<Vec<fs::Answer>>> {
+        let asks: Vec<Vec<engine::Ask>> =
+            transactions.iter().map(|asks| asks.iter().map(ask).collect()).collect();
+        let done = self.client.carry_out_many(&asks).map_err(below)?;
+        self.be_present().map_err(below)?;
+        Ok(done.into_iter().map(answers).collect())
+    }
+
+    fn changed(&self) -> fs::Changes {
+        // Records do not say yet which blocks others changed. Until they do, what is cached is
+        // forgotten every few seconds, as NFS does it; opening a file asks in any case.
+        let mut forgot = self.forgot.lock().unwrap_or_else(PoisonError::into_inner);
+        if forgot.elapsed() < CACHED {
+            return fs::Changes::Known(Vec::new());
+        }
+        *forgot = Instant::now();
+        fs::Changes::Unknown
+    }
+
+    fn block_bytes(&self) -> usize {
+        self.client.block_bytes()
+    }
+
+    fn space(&self) -> fs::Result<fs::Space> {
+        let (live, total) = self.client.blocks();
+        Ok(fs::Space { total, free: total.saturating_sub(live) })
+    }
+
+    fn sync(&self) -> fs::Result<()> {
+        // What was answered stands in a batch, and a batch is durable before it is read for.
+        Ok(())
+    }
+
+    fn session(&self) -> fs::Session {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&self.client.session().0.to_le_bytes());
+        bytes
+    }
+
+    fn is_live(&self, session: &fs::Session) -> fs::Result<bool> {
+        let session = session_of(session);
+        if session == self.client.session() {
+            return Ok(true);
+        }
+        let asked = self.client.carry_out(&[presence::look(session)]).map_err(below)?;
+        Ok(asked.first().is_none_or(|answer| answer.content.is_some()))
+    }
+}

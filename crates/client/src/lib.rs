@@ -1,0 +1,30 @@
+//! What a computer does with an oblivious volume that it shares with others.
+//!
+//! A shared volume lies at a server that has no key ([`oblivio_store::share::Share`]). A [`Client`]
+//! asks for blocks, and any number of them do so at the same time. One of them is the scribe: it
+//! puts all asks in order, answers them and merges. It is no special one: when it is gone, another
+//! one goes on from what the server keeps.
+//!
+//! - `volume`: the header, and the key. `known`: the newest state that this computer knows.
+//! - `client`, `session`, `pump`: asks and answers.
+//! - `role`, `scribe`: who the scribe is, and what it does.
+//! - `files`: the file system for several writers over it.
+#![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests"))]
+#![allow(clippy::disallowed_methods, reason = "a client starts threads, reads clocks and waits")]
+
+mod client;
+mod convert;
+mod error;
+pub mod files;
+mod known;
+mod presence;
+mod pump;
+mod role;
+mod scribe;
+mod session;
+mod volume;
+mod workers;
+
+pub use client::{Client, Options};
+pub use known::{FileKnown, Known, Unremembered};
+pub use volume::{Keyed, NewShared, SHARED_ENGINE, config_of, create, header, unlock};

@@ -1,0 +1,106 @@
+//! The threads that send a client's asks and fetch its answers.
+
+use crate::client::Inner;
+
+use crate::error::Failure;
+use crate::presence;
+use oblivio_store::share::{Seq, Session};
+use std::time::{Duration, Instant};
+
+/// The most asks of one call.
+const MOST_AT_ONCE: usize = 256;
+/// After this time without any answer, asks are sent again: the server may have been started anew.
+const AGAIN: Duration = Duration::from_secs(2);
+/// How long a call waits for answers at the server.
+const LISTEN: Duration = Duration::from_secs(2);
+/// An idle client asks something so often: who is silent for long is taken for dead.
+const ALIVE: Duration = Duration::from_secs(20);
+/// The pause after an error.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Sends asks until the client ends.
+pub fn send(inner: &Inner) {
+    loop {
+        let mut desk = inner.desk();
+        let asks = loop {
+            if desk.stopping {
+                return;
+            }
+            if std::mem::take(&mut desk.lost) {
+                desk.progress = Instant::now();
+                break desk.again();
+            }
+            if desk.has_unsent() {
+                break desk.take_unsent(MOST_AT_ONCE);
+            }
+            if desk.is_silent(ALIVE) {
+                let session = desk.session();
+                let _ = desk.begin(&[presence::look(session)], false, Instant::now());
+                continue;
+            }
+            let idle = desk.open() == 0;
+            let left = AGAIN.saturating_sub(desk.progress.elapsed());
+            if !idle && left.is_zero() {
+                desk.progress = Instant::now();
+                break desk.again();
+            }
+            desk = inner.rest(desk, if idle { AGAIN } else { left });
+        };
+        drop(desk);
+        for part in asks.chunks(MOST_AT_ONCE) {
+            if let Err(error) = inner.share.ask(part) {
+                // They are open still, and go out again.
+                inner.trouble(error);
+                if inner.pause(PAUSE) {
+                    return;
+                }
+                inner.desk().lost = true;
+                break;
+            }
+        }
+    }
+}
+
+/// Fetches answers until the client ends.
+pub fn receive(inner: &Inner) {
+    let mut broken = false;
+    loop {
+        let mut desk = inner.desk();
+        let (session, seq) = loop {
+            if desk.stopping {
+                return;
+            }
+            match desk.next_answer() {
+                Some(next) => break next,
+                None => desk = inner.rest(desk, LISTEN),
+            }
+        };
+        drop(desk);
+        let came = inner.share.answers(Session(session.0), Seq(seq.0), LISTEN);
+        match came {
+            Ok(answers) => {
+                let mut desk = inner.desk();
+                if std::mem::take(&mut broken) {
+                    desk.lost = true;
+                    inner.work.notify_all();
+                }
+                let taken = desk.take(answers, Instant::now());
+                if taken.is_ok() && desk.trouble.is_some() {
+                    desk.trouble = None;
+                }
+                drop(desk);
+                match taken {
+                    Ok(_) => inner.came.notify_all(),
+                    Err(error) => return inner.fail(Failure::of_engine(&error)),
+                }
+            }
+            Err(error) => {
+                inner.trouble(error);
+                broken = true;
+                if inner.pause(PAUSE) {
+                    return;
+                }
+            }
+        }
+    }
+}

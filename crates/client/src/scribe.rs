@@ -1,0 +1,265 @@
+//! The work of the scribe: asks become batches, and duties become calls of its threads.
+
+use crate::client::Inner;
+use crate::convert;
+use crate::error::Failure;
+use crate::role::{Before, Stop};
+use crate::workers::{self, Event, Gather, Put, Sums, Workers};
+use oblivio_engine::EngineError;
+use oblivio_engine::pyramid::share as engine;
+use oblivio_engine::pyramid::share::{Ask as EngineAsk, Batch, Duty, Head, MOST_OF_BATCH, Scribe};
+use oblivio_store::share::{Ask, Entry, Fetch, Number, Show, Switch, Tell, Term};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long the first ask of a batch waits for others.
+const GATHERING: Duration = Duration::from_millis(8);
+/// How long an idle scribe waits before it looks whether its client ends.
+const LOOK: Duration = Duration::from_millis(50);
+/// The longest time for which a scribe whose client ends finishes its batches.
+const FINISHING: Duration = Duration::from_secs(1);
+/// A session that asks nothing for so long has no client any more.
+const SILENCE: Duration = Duration::from_secs(60);
+
+/// Serves all clients until something ends it.
+pub fn serve(inner: &Inner, term: Term, scribe: Scribe, before: Before) -> Stop {
+    thread::scope(|scope| match workers::start(scope, inner, term) {
+        Ok((workers, events)) => Serving::new(inner, term, scribe, before, workers).run(&events),
+        Err(error) => Stop::Share(oblivio_store::share::ShareError::Line(error)),
+    })
+}
+
+/// A client that is the scribe.
+struct Serving<'i> {
+    inner: &'i Inner,
+    term: Term,
+    scribe: Scribe,
+    workers: Workers,
+    before: Before,
+    /// The number of the next record.
+    next: Number,
+    /// Batches without answers: their records.
+    shown: BTreeMap<Batch, (Number, Head)>,
+    /// Asks of the next batch, and when the first one came.
+    incoming: Vec<Ask>,
+    since: Option<Instant>,
+    /// What merges read, once the records before it are appended.
+    turns: VecDeque<Gather>,
+    /// The newest record that is known to be durable.
+    durable: Head,
+    /// When each session asked last.
+    seen: BTreeMap<engine::Session, Instant>,
+    swept: Instant,
+}
+
+impl<'i> Serving<'i> {
+    fn new(inner: &'i Inner, term: Term, scribe: Scribe, before: Before, workers: Workers) -> Self {
+        let now = Instant::now();
+        let (next, durable) = (before.next, before.head);
+        let seen = scribe.live_sessions().map(|session| (session, now)).collect();
+        Self {
+            inner,
+            term,
+            scribe,
+            workers,
+            before,
+            next,
+            shown: BTreeMap::new(),
+            incoming: Vec::new(),
+            since: None,
+            turns: VecDeque::new(),
+            durable,
+            seen,
+            swept: now,
+        }
+    }
+
+    fn run(mut self, events: &Receiver<Event>) -> Stop {
+        let mut ending = None;
+        loop {
+            match self.duties().and_then(|()| self.wait(events)) {
+                Ok(()) => {}
+                Err(stop) => return stop,
+            }
+            if self.inner.desk().stopping {
+                let since = *ending.get_or_insert_with(Instant::now);
+                if self.shown.is_empty() || since.elapsed() > FINISHING {
+                    return Stop::Ended;
+                }
+            }
+        }
+    }
+
+    /// Waits for the next event, and takes what else is there.
+    fn wait(&mut self, events: &Receiver<Event>) -> Result<(), Stop> {
+        let gathering = self.since.map(|since| GATHERING.saturating_sub(since.elapsed()));
+        match events.recv_timeout(gathering.unwrap_or(LOOK)) {
+            Ok(event) => self.event(event)?,
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Err(Stop::Ended),
+        }
+        while let Ok(event) = events.try_recv() {
+            self.event(event)?;
+        }
+        let waited = self.since.is_some_and(|since| since.elapsed() >= GATHERING);
+        if waited || self.incoming.len() >= MOST_OF_BATCH {
+            self.take()?;
+        }
+        self.sweep();
+        Ok(())
+    }
+
+    fn event(&mut self, event: Event) -> Result<(), Stop> {
+        match event {
+            Event::Asks(asks) => {
+                if !asks.is_empty() {
+                    self.since.get_or_insert_with(Instant::now);
+                    self.incoming.extend(asks);
+                }
+                Ok(())
+            }
+            Event::Sums(batch, sums) => self.sums(batch, &sums),
+            Event::Slots(home, slots) => Ok(self.scribe.gathered(home, slots)?),
+            Event::Built(home) => Ok(self.scribe.built(home)?),
+            Event::Failed(error) => Err(error.into()),
+        }
+    }
+
+    /// Takes the asks of the next batch. One that does not open is nobody's: the server made it
+    /// up.
+    fn take(&mut self) -> Result<(), Stop> {
+        let now = Instant::now();
+        self.since = None;
+        for ask in self.incoming.drain(..) {
+            let record = convert::ask_record(ask);
+            match self.scribe.take(&record) {
+                Ok(_) => drop(self.seen.insert(record.session, now)),
+                Err(EngineError::State(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends sessions whose clients are gone.
+    fn sweep(&mut self) {
+        let now = Instant::now();
+        if now - self.swept < SILENCE / 12 {
+            return;
+        }
+        self.swept = now;
+        let silent = |last: &Instant| now - *last > SILENCE;
+        let gone: Vec<_> = self.seen.iter().filter(|(_, last)| silent(last)).collect();
+        let gone: Vec<engine::Session> = gone.into_iter().map(|(session, _)| *session).collect();
+        for session in gone {
+            self.seen.remove(&session);
+            if self.scribe.live_sessions().any(|it| it == session) {
+                // Nobody waits for it. If this scribe dies before the second one, the next scribe
+                // finds the session alive and does both.
+                self.inner.begin(&[crate::presence::leave(session)]);
+                self.inner.begin(&[EngineAsk::end_of(session)]);
+            }
+        }
+    }
+
+    /// Does all that can be done now.
+    fn duties(&mut self) -> Result<(), Stop> {
+        loop {
+            match self.scribe.duty()? {
+                Duty::Wait => return Ok(()),
+                Duty::Show(show) => self.show(show)?,
+                Duty::Tell(tell) => self.tell(tell)?,
+                Duty::Switch(switch) => self.switch(switch)?,
+                Duty::Refuse(answers) => {
+                    let answers: Vec<_> = answers.into_iter().map(convert::answer).collect();
+                    self.inner.share.refuse(self.term, &answers)?;
+                }
+                Duty::Turn(turn) => {
+                    let spots = spots(&turn.tables, &turn.spots)?;
+                    self.turns.push_back(Gather(turn.home, Number(turn.after), spots));
+                }
+                Duty::Build(build) => send(&self.workers.puts, Put::Build(build))?,
+                Duty::Save(save) => send(&self.workers.puts, Put::Save(save))?,
+            }
+            let next = self.next;
+            while self.turns.front().is_some_and(|turn| turn.1 <= next)
+                && let Some(turn) = self.turns.pop_front()
+            {
+                send(&self.workers.slots, turn)?;
+            }
+        }
+    }
+
+    fn show(&mut self, show: engine::Show) -> Result<(), Stop> {
+        let fetch = |(session, seq, shown): &(_, _, Vec<_>)| {
+            let spots = spots(&show.tables, shown)?;
+            Ok(Fetch { ask: convert::ask_id(*session, *seq), spots })
+        };
+        let fetches = show.asks.iter().map(fetch).collect::<Result<_, Stop>>()?;
+        let number = match self.before.shown.remove(&show.intent) {
+            Some(number) => number,
+            None => {
+                self.next.0 += 1;
+                Number(self.next.0 - 1)
+            }
+        };
+        let head = Head::of(number.0 + 1, &show.intent);
+        let head = head.ok_or(EngineError::State("a record without a tag"))?;
+        self.shown.insert(show.batch, (number, head));
+        // From here on, a server that goes back to an earlier state is found.
+        let noted = self.inner.note(self.durable, true);
+        noted.map_err(|error| Stop::Failed(Failure::of_memory(&error)))?;
+        let own = show.own.iter().map(convert::ask).collect();
+        let entry = Entry::Show(Show { intent: show.intent, own, fetches });
+        self.inner.share.append(self.term, number, &entry)?;
+        send(&self.workers.sums, Sums(show.batch, number))
+    }
+
+    fn sums(&mut self, batch: Batch, sums: &[u8]) -> Result<(), Stop> {
+        if let Some((_, head)) = self.shown.get(&batch) {
+            self.durable = *head;
+        }
+        let slot_bytes = self.inner.keyed.config().slot_bytes();
+        if sums.len() % slot_bytes != 0 {
+            return Err(EngineError::State("the server gave a part of a slot").into());
+        }
+        let sums = sums.chunks_exact(slot_bytes).map(<[u8]>::to_vec).collect();
+        Ok(self.scribe.shown(batch, sums)?)
+    }
+
+    /// Appends a record to the history.
+    fn append(&mut self, entry: &Entry) -> Result<(), Stop> {
+        self.inner.share.append(self.term, self.next, entry)?;
+        self.next.0 += 1;
+        Ok(())
+    }
+
+    fn tell(&mut self, tell: engine::Tell) -> Result<(), Stop> {
+        let shown = self.shown.remove(&tell.batch);
+        let (batch, _) = shown.ok_or(EngineError::State("answers without a batch"))?;
+        let answers = tell.answers.into_iter().map(convert::answer).collect();
+        self.append(&Entry::Tell(Tell { batch, settle: tell.settle, answers }))
+    }
+
+    fn switch(&mut self, switch: engine::Switch) -> Result<(), Stop> {
+        let replaced = switch.gone.into_iter().map(convert::table).collect();
+        let table = convert::table(switch.table);
+        self.append(&Entry::Switch(Switch { merged: switch.merged, table, replaced }))
+    }
+}
+
+fn spots(
+    tables: &[(oblivio_engine::pyramid::Home, engine::TableId)],
+    spots: &[oblivio_engine::pyramid::Spot],
+) -> Result<Vec<oblivio_store::share::Spot>, Stop> {
+    let spots = convert::spots(tables, spots);
+    spots.ok_or_else(|| EngineError::State("a slot of a table that is not named").into())
+}
+
+/// Hands a job to a thread. One that has ended has said why.
+fn send<T>(to: &std::sync::mpsc::SyncSender<T>, job: T) -> Result<(), Stop> {
+    let _ = to.send(job);
+    Ok(())
+}

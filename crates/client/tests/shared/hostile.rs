@@ -1,0 +1,163 @@
+//! A server that lies: an error, and no wrong data.
+
+use super::{Line, Options, World, add_one, clock, get, read, value, write};
+use oblivio_client::{Known, Unremembered};
+use oblivio_engine::pyramid::share::Head;
+use oblivio_store::share::{Call, MemoryShare, Reply, Share, StoredShare};
+use oblivio_volume::{Error, Result};
+use std::fs;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// A memory that outlives its client.
+#[derive(Clone, Default)]
+struct Kept(Arc<Mutex<Head>>);
+
+impl Known for Kept {
+    fn head(&self) -> Head {
+        *self.0.lock().unwrap()
+    }
+
+    fn note(&mut self, head: Head, _durable: bool) -> Result<()> {
+        *self.0.lock().unwrap() = head;
+        Ok(())
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(|entry| entry.unwrap()) {
+        let into = to.join(entry.file_name());
+        match entry.file_type().unwrap().is_dir() {
+            true => copy(&entry.path(), &into),
+            false => drop(fs::copy(entry.path(), into).unwrap()),
+        }
+    }
+}
+
+#[test]
+fn a_server_that_goes_back_is_found_and_shows_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let (now, before) = (dir.path().join("now"), dir.path().join("before"));
+    fs::create_dir_all(&now).unwrap();
+    let known = Kept::default();
+    {
+        let world = World::over(Arc::new(StoredShare::open(&now, clock()).unwrap()));
+        let (client, _) = world.client();
+        (0..5).for_each(|_| add_one(&client, 3).unwrap());
+        client.close().unwrap();
+        copy(&now, &before);
+        let client = world.knowing(&world.line, World::options(), Box::new(known.clone())).unwrap();
+        (0..5).for_each(|_| add_one(&client, 3).unwrap());
+        client.close().unwrap();
+        let old: Arc<dyn Share> = Arc::new(StoredShare::open(&before, clock()).unwrap());
+        let old = Line::to(old);
+        let refused = world.knowing(&old, World::options(), Box::new(known.clone()));
+        assert!(matches!(refused, Err(Error::RolledBack(_))));
+        // Who knows nothing goes on, on another history.
+        let other = world.client_over(&old, World::options());
+        (0..20).for_each(|_| add_one(&other, 3).unwrap());
+        let refused = world.knowing(&old, World::options(), Box::new(known));
+        assert!(matches!(refused, Err(Error::RolledBack(_))), "it is as long, but another one");
+        other.close().unwrap();
+    }
+}
+
+#[test]
+fn changed_bytes_of_tables_are_found_at_their_read() {
+    let memory = Arc::new(MemoryShare::new(clock()));
+    let world = World::over(Arc::clone(&memory) as Arc<dyn Share>);
+    let line = Line::to(Arc::clone(&world.line) as Arc<dyn Share>);
+    let options = Options { timeout: Duration::from_secs(20), ..World::options() };
+    let client = world.client_over(&line, options);
+    let writes: Vec<_> = (0..200).map(|index| vec![write(index, index + 1)]).collect();
+    client.carry_out_many(&writes).unwrap();
+    // From now on, a bit of each sum and slot is another one.
+    line.lie(|call, reply| {
+        if let (Call::Sums { .. } | Call::Slots { .. }, Reply::Bytes(bytes)) = (call, reply) {
+            bytes.iter_mut().step_by(64).for_each(|byte| *byte ^= 1);
+        }
+    });
+    let found = (0..200).find_map(|index| client.carry_out(&[read(index)]).err());
+    assert!(matches!(found, Some(Error::Tampered(_))), "{found:?}");
+    let later = client.carry_out(&[read(0)]);
+    assert!(matches!(later, Err(Error::Tampered(_))), "it answers nothing any more");
+}
+
+/// What comes from the server is changed; whatever is answered is right.
+fn lied_to(kind: &str, lie: fn(&Call<'_>, &mut Reply)) {
+    let world = World::in_memory();
+    let (writer, line) = world.client();
+    let writes: Vec<_> = (0..100).map(|index| vec![write(index, index + 1)]).collect();
+    // Enough that there is a state of a scribe.
+    (0..4).for_each(|_| drop(writer.carry_out_many(&writes).unwrap()));
+    line.lie(lie);
+    let options = Options { timeout: Duration::from_secs(4), ..World::options() };
+    let lied = Line::to(Arc::clone(&world.line) as Arc<dyn Share>);
+    lied.lie(lie);
+    drop(writer);
+    let client = world.knowing(&lied, options, Box::new(Unremembered::default()));
+    let Ok(client) = client else { return };
+    for index in 0..3 {
+        match client.carry_out(&[read(index)]) {
+            Ok(answers) => assert_eq!(value(&answers[0]), index + 1, "{kind}"),
+            Err(error) => {
+                let tells =
+                    matches!(error, Error::Tampered(_) | Error::RolledBack(_) | Error::Store(_));
+                assert!(tells, "{kind}: {error:?}");
+                break;
+            }
+        }
+    }
+    client.close().ok();
+    // An honest line shows that nothing was broken for good.
+    let (honest, _) = world.client();
+    assert_eq!(get(&honest, 99), 100, "{kind}");
+    honest.close().unwrap();
+}
+
+#[test]
+fn changed_records_give_no_wrong_data() {
+    lied_to("records", |_, reply| {
+        if let Reply::Records(records) = reply {
+            records.iter_mut().for_each(|record| record.sealed[20] ^= 1);
+        }
+    });
+    lied_to("asks of records", |_, reply| {
+        if let Reply::Records(records) = reply {
+            let asks = records.iter_mut().flat_map(|record| &mut record.asks);
+            asks.for_each(|ask| ask.sealed[20] ^= 1);
+        }
+    });
+}
+
+#[test]
+fn changed_asks_and_answers_give_no_wrong_data() {
+    lied_to("answers", |_, reply| {
+        if let Reply::Answers(answers) = reply {
+            answers.iter_mut().for_each(|answer| answer.sealed[20] ^= 1);
+        }
+    });
+    lied_to("asks", |_, reply| {
+        if let Reply::Asks(asks, _) = reply {
+            asks.iter_mut().for_each(|ask| ask.sealed[20] ^= 1);
+        }
+    });
+}
+
+#[test]
+fn states_and_records_that_are_left_out_give_no_wrong_data() {
+    lied_to("states", |call, reply| {
+        if let (Call::ReadCheckpoint { .. }, Reply::Bytes(bytes)) = (call, reply) {
+            bytes.iter_mut().skip(40).step_by(1000).for_each(|byte| *byte ^= 1);
+        }
+    });
+    lied_to("a record is left out", |_, reply| {
+        if let Reply::Records(records) = reply {
+            if records.len() > 1 {
+                records.remove(0);
+            }
+        }
+    });
+}

@@ -1,0 +1,56 @@
+//! A line to a server that can be cut, led to another server, and lied on.
+
+use oblivio_store::share::{Call, Reply, Result, Share, ShareError};
+use std::io::ErrorKind;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+type Lie = Box<dyn FnMut(&Call<'_>, &mut Reply) + Send>;
+
+pub struct Line {
+    to: Mutex<Option<Arc<dyn Share>>>,
+    cut: AtomicBool,
+    lie: Mutex<Option<Lie>>,
+}
+
+impl Line {
+    pub fn to(share: Arc<dyn Share>) -> Arc<Self> {
+        let (to, cut, lie) = (Mutex::new(Some(share)), AtomicBool::new(false), Mutex::default());
+        Arc::new(Self { to, cut, lie })
+    }
+
+    /// Whether all calls fail from now on.
+    pub fn cut(&self, cut: bool) {
+        self.cut.store(cut, Ordering::SeqCst);
+    }
+
+    /// Leads to another server, or to none.
+    pub fn lead(&self, to: Option<Arc<dyn Share>>) {
+        *self.to.lock().unwrap() = to;
+    }
+
+    /// Changes replies from now on.
+    pub fn lie(&self, lie: impl FnMut(&Call<'_>, &mut Reply) + Send + 'static) {
+        *self.lie.lock().unwrap() = Some(Box::new(lie));
+    }
+
+    fn lives(&self) -> Result<()> {
+        let lost = || ShareError::Line(ErrorKind::ConnectionReset.into());
+        if self.cut.load(Ordering::SeqCst) { Err(lost()) } else { Ok(()) }
+    }
+}
+
+impl Share for Line {
+    fn call(&self, call: Call<'_>) -> Result<Reply> {
+        self.lives()?;
+        let to = self.to.lock().unwrap().clone();
+        let to = to.ok_or_else(|| ShareError::Line(ErrorKind::ConnectionRefused.into()))?;
+        let mut reply = to.call(call)?;
+        // A reply that was on its way is lost with the line.
+        self.lives()?;
+        if let Some(lie) = self.lie.lock().unwrap().as_mut() {
+            lie(&call, &mut reply);
+        }
+        Ok(reply)
+    }
+}

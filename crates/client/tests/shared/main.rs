@@ -1,0 +1,138 @@
+//! Several clients of one shared volume in one process, over servers that work, die and lie.
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
+
+mod files;
+mod hostile;
+mod line;
+mod model;
+mod outages;
+
+use line::Line;
+use oblivio_client::{Client, Keyed, Known, NewShared, Options, Unremembered, create};
+use oblivio_crypto::{KdfParams, Passphrase};
+use oblivio_engine::Action;
+use oblivio_engine::BlockId;
+use oblivio_engine::pyramid::share::{Answer, Ask, Compare};
+use oblivio_engine::pyramid::{Name, Operation};
+use oblivio_store::share::{Clock, MemoryShare, Share};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const BYTES: usize = 256;
+const BLOCKS: u64 = 1 << 8;
+
+fn clock() -> Clock {
+    let begin = Instant::now();
+    Arc::new(move || begin.elapsed())
+}
+
+fn new() -> NewShared {
+    let capacity_bytes = BLOCKS * BYTES as u64;
+    NewShared { block_bytes: BYTES, capacity_bytes, kdf: KdfParams::TEST }
+}
+
+fn passphrase() -> Passphrase {
+    Passphrase::new("correct horse")
+}
+
+/// A volume with its server.
+struct World {
+    line: Arc<Line>,
+    keyed: Keyed,
+}
+
+impl World {
+    fn over(share: Arc<dyn Share>) -> Self {
+        let keyed = create(&*share, &new(), &passphrase()).unwrap();
+        Self { line: Line::to(share), keyed }
+    }
+
+    fn in_memory() -> Self {
+        Self::over(Arc::new(MemoryShare::new(clock())))
+    }
+
+    fn options() -> Options {
+        Options { timeout: Duration::from_secs(60), ..Options::default() }
+    }
+
+    /// A client with a line of its own.
+    fn client(&self) -> (Client, Arc<Line>) {
+        let line = Line::to(Arc::clone(&self.line) as Arc<dyn Share>);
+        (self.client_over(&line, Self::options()), line)
+    }
+
+    fn client_over(&self, line: &Arc<Line>, options: Options) -> Client {
+        self.knowing(line, options, Box::new(Unremembered::default())).unwrap()
+    }
+
+    fn knowing(
+        &self,
+        line: &Arc<Line>,
+        options: Options,
+        known: Box<dyn Known>,
+    ) -> oblivio_volume::Result<Client> {
+        Client::open(Box::new(Arc::clone(line)), self.keyed.clone(), known, options)
+    }
+}
+
+fn name(index: u64) -> Name {
+    Name::from(BlockId(index))
+}
+
+fn read(index: u64) -> Ask {
+    Ask::new(name(index), Operation { action: Action::Read, and_read: true })
+}
+
+fn write(index: u64, value: u64) -> Ask {
+    let action = Action::Write(block(value));
+    Ask::new(name(index), Operation { action, and_read: false })
+}
+
+fn block(value: u64) -> Vec<u8> {
+    let mut block = vec![0; BYTES];
+    block[..8].copy_from_slice(&value.to_le_bytes());
+    block
+}
+
+fn value(answer: &Answer) -> u64 {
+    let word = answer.content.as_ref().and_then(|content| content.first_chunk().copied());
+    word.map_or(0, u64::from_le_bytes)
+}
+
+fn get(client: &Client, index: u64) -> u64 {
+    value(&client.carry_out(&[read(index)]).unwrap()[0])
+}
+
+/// Adds one to a counter, while others do the same.
+fn add_one(client: &Client, index: u64) -> oblivio_volume::Result<()> {
+    loop {
+        let before = client.carry_out(&[read(index)])?.remove(0);
+        let compare = match &before.content {
+            None => Compare::Absent,
+            Some(content) => Compare::Bytes(0, content[..8].to_vec()),
+        };
+        let ask = write(index, value(&before) + 1).only_if(compare);
+        if client.carry_out(&[ask])?[0].done {
+            return Ok(());
+        }
+    }
+}
+
+#[test]
+fn what_one_client_writes_another_one_reads() {
+    let world = World::in_memory();
+    let (one, _) = world.client();
+    let (two, _) = world.client();
+    assert!(one.carry_out(&[write(7, 42)]).unwrap()[0].done);
+    assert_eq!(get(&two, 7), 42);
+    assert_eq!(two.carry_out(&[read(8)]).unwrap()[0].content, None);
+    two.close().unwrap();
+    // If the scribe left, the other one goes on.
+    assert_eq!(get(&one, 7), 42);
+    one.close().unwrap();
+    // And a later one finds it.
+    let (three, _) = world.client();
+    assert_eq!(get(&three, 7), 42);
+    assert_eq!(three.blocks(), (1, BLOCKS));
+    three.close().unwrap();
+}
