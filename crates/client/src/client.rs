@@ -1,11 +1,12 @@
 //! [`Client`]: a shared volume that many threads may ask at the same time.
 
 use crate::error::{Failure, at_server, of_engine, of_share};
+use crate::inner::{Inner, Options};
 use crate::known::Known;
 use crate::presence;
 use crate::pump;
 use crate::role;
-use crate::session::{Desk, Key, MOST_OPEN, Trouble, may_ask_again};
+use crate::session::{Desk, Key, MOST_OPEN, may_ask_again};
 use crate::volume::Keyed;
 use oblivio_engine::pyramid::share::{Answer, Ask, Head, Refusal, Session};
 use oblivio_store::share::{Number, Share, ShareError};
@@ -22,97 +23,6 @@ const ENDING: Duration = Duration::from_secs(3);
 const IMPATIENCE: Duration = Duration::from_millis(100);
 /// The longest time for which it tries to end its session.
 const FAREWELL: Duration = Duration::from_secs(5);
-
-/// How a client behaves.
-#[derive(Clone, Copy, Debug)]
-pub struct Options {
-    /// How long a transaction may take before it fails. It may be carried out later.
-    pub timeout: Duration,
-    /// Whether it may become the scribe.
-    pub scribe: bool,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self { timeout: Duration::from_secs(60), scribe: true }
-    }
-}
-
-/// What its threads share.
-pub(crate) struct Inner {
-    pub share: Box<dyn Share>,
-    pub keyed: Keyed,
-    pub options: Options,
-    pub known: Mutex<Box<dyn Known>>,
-    desk: Mutex<Desk>,
-    /// Asks came, or something else for the threads.
-    pub work: Condvar,
-    /// Answers came, or something else for callers.
-    pub came: Condvar,
-}
-
-impl Inner {
-    pub fn desk(&self) -> MutexGuard<'_, Desk> {
-        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits until something changes, at most this long.
-    pub fn rest<'d>(&self, desk: MutexGuard<'d, Desk>, time: Duration) -> MutexGuard<'d, Desk> {
-        self.work.wait_timeout(desk, time).unwrap_or_else(PoisonError::into_inner).0
-    }
-
-    /// Pauses, unless the threads are to end. Returns whether they are.
-    pub fn pause(&self, time: Duration) -> bool {
-        let until = Instant::now() + time;
-        let mut desk = self.desk();
-        loop {
-            let left = until.saturating_duration_since(Instant::now());
-            if desk.stopping || left.is_zero() {
-                return desk.stopping;
-            }
-            desk = self.rest(desk, left);
-        }
-    }
-
-    /// Nothing more can be done.
-    pub fn fail(&self, failure: Failure) {
-        self.desk().failed.get_or_insert(failure);
-        self.came.notify_all();
-        self.work.notify_all();
-    }
-
-    /// Asks something for whose answer nobody waits.
-    pub fn begin(&self, asks: &[Ask]) {
-        let _ = self.desk().begin(asks, false, Instant::now());
-        self.work.notify_all();
-    }
-
-    /// Notes an error of the server, which may pass or not.
-    pub fn trouble(&self, error: ShareError) {
-        if let ShareError::Denied(why) = error {
-            return self.fail(Failure::Denied(why));
-        }
-        let error = of_share(error);
-        let is_full = matches!(error, Error::Full(_));
-        self.desk().trouble = Some(Trouble { what: error.to_string(), is_full });
-    }
-
-    /// The newest head that this computer knows.
-    pub fn newest_known(&self) -> Head {
-        let noted = self.known.lock().unwrap_or_else(PoisonError::into_inner).head();
-        let seen = self.desk().head();
-        if noted.number > seen.number { noted } else { seen }
-    }
-
-    /// Notes the newest head that is known to be durable.
-    pub fn note(&self, head: Head, durable: bool) -> Result<()> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if head.number < known.head().number {
-            return Ok(());
-        }
-        known.note(head, durable)
-    }
-}
 
 /// A shared volume, for as many threads as there are.
 ///
@@ -363,8 +273,8 @@ fn judge(answers: Vec<Answer>) -> Result<Option<Vec<Answer>>> {
 
 /// The head that a client begins with: the one that it knows, or else the newest of the server's.
 ///
-/// What the server says here is judged by the scribe at the first ask. But an older state is better found
-/// before anything is done.
+/// What the server says here is judged by the scribe at the first ask. But an older state is better
+/// found before anything is done.
 fn begin_with(share: &dyn Share, known: Head) -> Result<Head> {
     let status = share.status().map_err(of_share)?;
     let at = |number: u64| -> Result<Option<Head>> {

@@ -6,8 +6,8 @@
 //! one goes on from what the server keeps.
 //!
 //! - `volume`: the header, and the key. `known`: the newest state that this computer knows.
-//! - `client`, `session`, `pump`: asks and answers.
-//! - `role`, `scribe`: who the scribe is, and what it does.
+//! - `client`, `inner`, `session`, `pump`: asks and answers.
+//! - `role`, `term`, `scribe`, `workers`: who the scribe is, and what it does.
 //! - `files`: the file system for several writers over it.
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests"))]
 #![allow(clippy::disallowed_methods, reason = "a client starts threads, reads clocks and waits")]
@@ -16,15 +16,18 @@ mod client;
 mod convert;
 mod error;
 pub mod files;
+mod inner;
 mod known;
 mod presence;
 mod pump;
 mod role;
 mod scribe;
 mod session;
+mod term;
 mod volume;
 mod workers;
 
-pub use client::{Client, Options};
+pub use client::Client;
+pub use inner::Options;
 pub use known::{FileKnown, Known, Unremembered};
 pub use volume::{Keyed, NewShared, SHARED_ENGINE, config_of, create, header, unlock};

@@ -1,6 +1,6 @@
 //! The threads that send a client's asks and fetch its answers.
 
-use crate::client::Inner;
+use crate::inner::Inner;
 
 use crate::error::Failure;
 use crate::presence;

@@ -1,12 +1,12 @@
 //! Who is the scribe: a client claims the lease when nobody has it, goes on from what the server
 //! keeps, serves, and lets go.
 
-use crate::client::Inner;
 use crate::convert;
 use crate::error::Failure;
+use crate::inner::Inner;
 use crate::scribe::serve;
-use oblivio_engine::EngineError;
-use oblivio_engine::pyramid::share::{Head, Scribe, TakeOver, Term as EngineTerm};
+use crate::term::{Before, Stop};
+use oblivio_engine::pyramid::share::{Scribe, TakeOver, Term as EngineTerm};
 use oblivio_store::share::{Checkpoint, Number, ShareError, Term};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -19,28 +19,6 @@ const FULL: Duration = Duration::from_secs(5);
 const RENEW: Duration = Duration::from_millis(500);
 /// Bytes that one call reads of old records.
 const READ_BYTES: usize = 4 << 20;
-
-/// Why a client is not the scribe any more.
-pub enum Stop {
-    /// It ends.
-    Ended,
-    /// The server refused something, or is away.
-    Share(ShareError),
-    /// It can do nothing more at all.
-    Failed(Failure),
-}
-
-impl From<ShareError> for Stop {
-    fn from(error: ShareError) -> Self {
-        Self::Share(error)
-    }
-}
-
-impl From<EngineError> for Stop {
-    fn from(error: EngineError) -> Self {
-        Self::Failed(Failure::of_engine(&error))
-    }
-}
 
 /// Becomes the scribe whenever nobody is, until the client ends.
 pub fn watch(inner: &Inner) {
@@ -93,16 +71,6 @@ fn be_scribe(inner: &Inner, previous: Term) -> Stop {
         let _ = inner.share.release(term);
     }
     stop
-}
-
-/// What a scribe must know of the records before it.
-pub struct Before {
-    /// The number of the next record.
-    pub next: Number,
-    /// The newest batches, by their records.
-    pub shown: BTreeMap<Vec<u8>, Number>,
-    /// The newest record.
-    pub head: Head,
 }
 
 /// The most batches that may be shown again.

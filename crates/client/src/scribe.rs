@@ -1,9 +1,9 @@
 //! The work of the scribe: asks become batches, and duties become calls of its threads.
 
-use crate::client::Inner;
 use crate::convert;
 use crate::error::Failure;
-use crate::role::{Before, Stop};
+use crate::inner::Inner;
+use crate::term::{Before, Stop};
 use crate::workers::{self, Event, Gather, Put, Sums, Workers};
 use oblivio_engine::EngineError;
 use oblivio_engine::pyramid::share as engine;

@@ -1,7 +1,7 @@
 //! What a scribe's threads do beside its own: they wait for the server. What they bring goes to the
 //! scribe as events, in one line.
 
-use crate::client::Inner;
+use crate::inner::Inner;
 use oblivio_engine::pyramid::Home;
 use oblivio_engine::pyramid::share::{Batch, Build, Save};
 use oblivio_store::share::{

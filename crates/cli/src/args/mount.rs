@@ -40,7 +40,8 @@ pub struct MountArgs {
     /// shared: 60]
     #[arg(long, value_name = "SECONDS")]
     pub timeout: Option<u64>,
-    /// Options as `mount` writes them, as in -o ro,allow_other,passphrase-file=FILE; strict, for a shared volume: nothing is answered from memory
+    /// Options as `mount` writes them, as in -o ro,allow_other,passphrase-file=FILE; for a shared
+    /// volume also strict: nothing is answered from memory
     #[arg(short, value_name = "OPTIONS")]
     pub options: Vec<String>,
     /// This is the background process of a mount

@@ -1,6 +1,6 @@
 //! `info` and `check` of a shared volume.
 
-use super::{TIMEOUT, line, open};
+use super::line::{TIMEOUT, line, open};
 use crate::args::{CheckArgs, InfoArgs};
 use crate::exit::{Code, fault};
 use crate::human::{count, say, say_json, size};

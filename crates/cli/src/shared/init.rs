@@ -1,6 +1,6 @@
 //! `init share://…`: a volume for several computers.
 
-use super::{TIMEOUT, line, open, owner};
+use super::line::{TIMEOUT, line, make_root, open};
 use crate::args::{InitArgs, SeenBy};
 use crate::exit::usage;
 use crate::human::{say, size};
@@ -8,8 +8,6 @@ use crate::passphrase;
 use anyhow::Result;
 use oblivio_client::files::Files;
 use oblivio_client::{NewShared, create};
-use oblivio_privatefs::{NewNode, Options, PrivateFs};
-use oblivio_serve::privatefs::environment;
 use oblivio_share::Address;
 use std::sync::Arc;
 
@@ -43,13 +41,6 @@ pub fn run(args: &InitArgs, address: &Address) -> Result<()> {
         say(format!("Use it on each computer: oblivio mount {address} DIR"))?;
     }
     Ok(())
-}
-
-/// Makes the root directory, if there is none.
-pub fn make_root(files: &Arc<Files>) -> Result<()> {
-    let fs = PrivateFs::new(Arc::clone(files) as _, environment(), Options::default())?;
-    let (uid, gid) = owner();
-    Ok(fs.create_root(NewNode { mode: 0o755, uid, gid })?)
 }
 
 fn refuse_others(args: &InitArgs) -> Result<()> {

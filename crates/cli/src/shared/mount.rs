@@ -1,6 +1,6 @@
 //! `mount share://…`: a shared volume as a directory.
 
-use super::{TIMEOUT, init, line, open};
+use super::line::{TIMEOUT, line, make_root, open};
 use crate::args::MountArgs;
 use crate::exit::usage;
 use crate::human::say;
@@ -38,7 +38,7 @@ pub fn run(args: &MountArgs, address: &Address) -> Result<()> {
     // From here on a signal ends the mount in order, not the process.
     let signals = signals::catch()?;
     let files = Arc::new(Files::new(client)?);
-    init::make_root(&files)?;
+    make_root(&files)?;
     let fs_options = FsOptions { strict: args.strict, ..FsOptions::default() };
     let fs = PrivateFs::new(Arc::clone(&files) as _, environment(), fs_options)?;
     let mounted = serve(Arc::new(fs), &dir, &options(&args, address))?;

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 fn place(address: &Address) -> Result<PathBuf> {
     let Address { host, port, volume } = address;
     let host: String = host.chars().map(|c| if c == ':' { '_' } else { c }).collect();
-    Ok(super::state()?.join("tokens").join(format!("{host}_{port}_{volume}")))
+    Ok(super::state::folder()?.join("tokens").join(format!("{host}_{port}_{volume}")))
 }
 
 /// The token from the user's file, or the one that was used before. It is kept for the next time.

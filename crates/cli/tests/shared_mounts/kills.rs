@@ -21,14 +21,14 @@ impl Done {
     }
 
     /// How long it took from a moment on until a file was begun and synced.
-    fn next_after(&self, begin: Instant) -> Duration {
+    fn next_after(&self, begin: Instant, what: &str) -> Duration {
         while begin.elapsed() < Duration::from_secs(60) {
             if let Some((_, at)) = self.all().iter().find(|(_, at)| *at > begin) {
                 return *at - begin;
             }
             thread::sleep(Duration::from_millis(10));
         }
-        panic!("no service for a minute");
+        panic!("{what}: no service for a minute");
     }
 }
 
@@ -91,15 +91,15 @@ fn synced_files_survive_kills_of_servers_and_scribes() {
             let begin = Instant::now();
             team.kill_server();
             team.start();
-            took.push(done[kill % 2].next_after(begin));
+            took.push(done[kill % 2].next_after(begin, "the server killed"));
             thread::sleep(Duration::from_millis(700));
             // One of the two is the scribe.
             let begin = Instant::now();
             team.kill_mount(0);
             let left = (kill + 1) % 2;
-            took.push(done[left].next_after(begin));
+            took.push(done[left].next_after(begin, "the other mount killed"));
             team.mount(DEVICES[kill % 2], &[]);
-            done[kill % 2].next_after(Instant::now());
+            done[kill % 2].next_after(Instant::now(), "mounted again");
         }
     });
     assert!(team.umount(0).0 && team.umount(0).0);

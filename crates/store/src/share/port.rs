@@ -76,8 +76,8 @@ pub trait Share: Send + Sync {
     fn sums(&self, term: Term, number: Number) -> Result<Vec<u8>> {
         self.call(Call::Sums { term, number })?.bytes()
     }
-    /// Delivers answers to asks that stand in no batch and never will. They are kept for a while, in
-    /// memory: a client that misses one asks again.
+    /// Delivers answers to asks that stand in no batch and never will. They are kept for a while,
+    /// in memory: a client that misses one asks again.
     fn refuse(&self, term: Term, answers: &[Answer]) -> Result<()> {
         self.call(Call::Refuse { term, answers })?.done()
     }

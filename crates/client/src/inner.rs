@@ -1,0 +1,102 @@
+//! What a client's threads share.
+
+use crate::error::{Failure, of_share};
+use crate::known::Known;
+use crate::session::{Desk, Trouble};
+use crate::volume::Keyed;
+use oblivio_engine::pyramid::share::{Ask, Head};
+use oblivio_store::share::{Share, ShareError};
+use oblivio_volume::{Error, Result};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How a client behaves.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// How long a transaction may take before it fails. It may be carried out later.
+    pub timeout: Duration,
+    /// Whether it may become the scribe.
+    pub scribe: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { timeout: Duration::from_secs(60), scribe: true }
+    }
+}
+
+/// What its threads share.
+pub(crate) struct Inner {
+    pub share: Box<dyn Share>,
+    pub keyed: Keyed,
+    pub options: Options,
+    pub known: Mutex<Box<dyn Known>>,
+    pub desk: Mutex<Desk>,
+    /// Asks came, or something else for the threads.
+    pub work: Condvar,
+    /// Answers came, or something else for callers.
+    pub came: Condvar,
+}
+
+impl Inner {
+    pub fn desk(&self) -> MutexGuard<'_, Desk> {
+        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until something changes, at most this long.
+    pub fn rest<'d>(&self, desk: MutexGuard<'d, Desk>, time: Duration) -> MutexGuard<'d, Desk> {
+        self.work.wait_timeout(desk, time).unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// Pauses, unless the threads are to end. Returns whether they are.
+    pub fn pause(&self, time: Duration) -> bool {
+        let until = Instant::now() + time;
+        let mut desk = self.desk();
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            if desk.stopping || left.is_zero() {
+                return desk.stopping;
+            }
+            desk = self.rest(desk, left);
+        }
+    }
+
+    /// Nothing more can be done.
+    pub fn fail(&self, failure: Failure) {
+        self.desk().failed.get_or_insert(failure);
+        self.came.notify_all();
+        self.work.notify_all();
+    }
+
+    /// Asks something for whose answer nobody waits.
+    pub fn begin(&self, asks: &[Ask]) {
+        let _ = self.desk().begin(asks, false, Instant::now());
+        self.work.notify_all();
+    }
+
+    /// Notes an error of the server, which may pass or not.
+    pub fn trouble(&self, error: ShareError) {
+        if let ShareError::Denied(why) = error {
+            return self.fail(Failure::Denied(why));
+        }
+        let error = of_share(error);
+        let is_full = matches!(error, Error::Full(_));
+        self.desk().trouble = Some(Trouble { what: error.to_string(), is_full });
+    }
+
+    /// The newest head that this computer knows.
+    pub fn newest_known(&self) -> Head {
+        let noted = self.known.lock().unwrap_or_else(PoisonError::into_inner).head();
+        let seen = self.desk().head();
+        if noted.number > seen.number { noted } else { seen }
+    }
+
+    /// Notes the newest head that is known to be durable.
+    pub fn note(&self, head: Head, durable: bool) -> Result<()> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if head.number < known.head().number {
+            return Ok(());
+        }
+        known.note(head, durable)
+    }
+}
