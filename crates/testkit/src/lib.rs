@@ -18,8 +18,8 @@ mod dice;
 mod disk;
 pub mod fault;
 pub mod latency;
-pub mod share;
 pub mod linear;
+pub mod share;
 
 pub use crash::CrashStore;
 pub use dice::Dice;
