@@ -112,9 +112,9 @@ fn synced_files_survive_kills_of_servers_and_scribes() {
             let found = fs::read(name(&root.join(device), *number)).expect("it was synced");
             assert_eq!(found, content(*number), "{device} {number}");
         }
-        println!("{device}: {} files, all there", all.len());
+        eprintln!("{device}: {} files, all there", all.len());
     }
     assert!(team.umount(0).0);
     took.sort_unstable();
-    println!("service again after {:?} (median), {:?} at most", took[took.len() / 2], took.last());
+    eprintln!("service again after {:?} (median), {:?} at most", took[took.len() / 2], took.last());
 }
