@@ -24,6 +24,9 @@ const IMPATIENCE: Duration = Duration::from_millis(100);
 /// The longest time for which it tries to end its session.
 const FAREWELL: Duration = Duration::from_secs(5);
 
+/// What a thread does.
+type Run = fn(&Inner);
+
 /// A shared volume, for as many threads as there are.
 ///
 /// Whatever the server does, each call ends: after [`Options::timeout`] it fails, and its asks may
@@ -52,8 +55,7 @@ impl Client {
         let inner = Inner { share, keyed, options, known: Mutex::new(known), desk, work, came };
         let (alive, ended) = channel();
         let this = Self { inner: Arc::new(inner), ended: Mutex::new(ended) };
-        let mut threads: Vec<(&str, fn(&Inner))> =
-            vec![("asks", pump::send), ("answers", pump::receive)];
+        let mut threads: Vec<(&str, Run)> = vec![("asks", pump::send), ("answers", pump::receive)];
         if options.scribe {
             threads.push(("scribe", role::watch));
         }
@@ -63,7 +65,7 @@ impl Client {
         Ok(this)
     }
 
-    fn start(&self, name: &str, run: fn(&Inner), alive: Sender<()>) -> Result<()> {
+    fn start(&self, name: &str, run: Run, alive: Sender<()>) -> Result<()> {
         let inner = Arc::clone(&self.inner);
         let run = move || {
             run(&inner);

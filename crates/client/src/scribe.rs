@@ -222,7 +222,7 @@ impl<'i> Serving<'i> {
             self.durable = *head;
         }
         let slot_bytes = self.inner.keyed.config().slot_bytes();
-        if sums.len() % slot_bytes != 0 {
+        if !sums.len().is_multiple_of(slot_bytes) {
             return Err(EngineError::State("the server gave a part of a slot").into());
         }
         let sums = sums.chunks_exact(slot_bytes).map(<[u8]>::to_vec).collect();

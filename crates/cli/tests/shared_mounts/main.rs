@@ -1,5 +1,6 @@
 //! `share://`: a real server, two computers (folders of state), mounts, and deaths. Skipped where
 //! nobody may mount.
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -65,6 +65,13 @@ impl Team {
         self.server = Some(server);
     }
 
+    /// Fails if the server has ended.
+    pub fn expect_server(&mut self) {
+        thread::sleep(Duration::from_millis(300));
+        let ended = self.server.as_mut().map(|server| server.try_wait().expect("a child"));
+        assert_eq!(ended, Some(None), "the server ended");
+    }
+
     pub fn kill_server(&mut self) {
         let mut server = self.server.take().expect("it runs");
         server.kill().expect("killed");

@@ -154,10 +154,10 @@ fn states_and_records_that_are_left_out_give_no_wrong_data() {
         }
     });
     lied_to("a record is left out", |_, reply| {
-        if let Reply::Records(records) = reply {
-            if records.len() > 1 {
-                records.remove(0);
-            }
+        if let Reply::Records(records) = reply
+            && records.len() > 1
+        {
+            records.remove(0);
         }
     });
 }
