@@ -1,4 +1,4 @@
-//! Shared volumes on trial: the suites that every [`Share`](oblivio_store::share::Share) passes,
+//! Shared volumes on trial: the suites that every [`Share`] passes,
 //! and doubles that fail and lag.
 
 mod clock;
