@@ -81,11 +81,12 @@ impl Scribe {
         self.desk.sessions.iter()
     }
 
-    /// What a later scribe needs, when no batch is under way.
+    /// What a later scribe needs, when no batch is under way: the state that is due now.
     ///
     /// # Errors
     /// `Invalid` while one is.
-    pub(super) fn state(&self) -> Result<Vec<u8>> {
+    pub(super) fn state(&mut self) -> Result<Vec<u8>> {
+        self.saves.begin(&self.oram, &mut self.desk)?;
         self.saves.state(&self.oram, &self.desk)
     }
 
