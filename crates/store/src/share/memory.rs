@@ -43,7 +43,7 @@ impl Share for MemoryShare {
 }
 
 #[derive(Default)]
-struct Memory(Mutex<Held>);
+pub(super) struct Memory(Mutex<Held>);
 
 #[derive(Default)]
 struct Held {

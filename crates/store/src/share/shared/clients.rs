@@ -66,8 +66,13 @@ impl<K: Keeper> Shared<K> {
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
             found = find(&state);
         }
-        drop(state);
         let (places, refused) = found;
+        // An answer names the newest record. No crash may take back what a client has seen: it
+        // would hold an honest server for one that goes back.
+        let newest = places.iter().map(|(_, place)| Number(place.number.0 + 1)).max();
+        let seen = if refused.is_empty() { newest } else { Some(state.books.next()) };
+        drop(state);
+        seen.map_or(Ok(()), |seen| self.sync_before(seen))?;
         let read = |(id, place): (_, AnswerPlace)| {
             let sealed = self.keeper.part(place.number, place.offset, place.len)?;
             Ok(Answer { id, sealed })
@@ -133,5 +138,43 @@ fn stored(number: Number, entry: Entry) -> Stored {
         Entry::Tell(tell) => Stored { number, sealed: tell.settle, asks: Vec::new() },
         Entry::Switch(switch) => Stored { number, sealed: switch.merged, asks: Vec::new() },
         Entry::Note(sealed) => Stored { number, sealed, asks: Vec::new() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::ids::{AskId, Term};
+    use super::super::super::keeper::Catalog;
+    use super::super::super::memory::Memory;
+    use super::super::super::records::{Fetch, Show, Tell};
+    use super::*;
+    use std::sync::Arc;
+
+    #[test]
+    fn answers_leave_once_their_records_are_durable() {
+        let clock = Arc::new(|| Duration::ZERO);
+        let shared = Shared::new(Memory::default(), Catalog::default(), clock);
+        shared.put_parameters(0, 64, b"header").unwrap();
+        let term = shared.claim(Term(0)).unwrap();
+        let ask = |seq| Ask { id: AskId { session: Session(1), seq: Seq(seq) }, sealed: vec![1] };
+        let answer = |seq| Answer { id: ask(seq).id, sealed: vec![2] };
+        shared.ask(&[ask(0), ask(1)]).unwrap();
+        let first = shared.state().books.next();
+        let fetches = vec![Fetch { ask: ask(0).id, spots: Vec::new() }];
+        let show = Entry::Show(Show { intent: vec![3], own: Vec::new(), fetches });
+        shared.append(term, first, &show).unwrap();
+        shared.sums(term, first).unwrap();
+        let second = Number(first.0 + 1);
+        let tell = Tell { batch: first, settle: vec![4], answers: vec![answer(0)] };
+        shared.append(term, second, &Entry::Tell(tell)).unwrap();
+        assert_eq!(shared.state().synced, second, "nobody waited for it yet");
+        assert_eq!(shared.answers(Session(1), Seq(0), Duration::ZERO).unwrap(), [answer(0)]);
+        assert_eq!(shared.state().synced, Number(second.0 + 1));
+        // A refusal names the newest record too.
+        let third = shared.state().books.next();
+        shared.append(term, third, &Entry::Note(vec![5])).unwrap();
+        shared.refuse(term, &[answer(1)]).unwrap();
+        assert_eq!(shared.answers(Session(1), Seq(1), Duration::ZERO).unwrap(), [answer(1)]);
+        assert_eq!(shared.state().synced, Number(third.0 + 1));
     }
 }
