@@ -1,9 +1,12 @@
 //! The pyramid against a plain map, and its trace as data.
 
+mod pyramid_workloads;
+
 use oblivio_engine::pyramid::{PyramidConfig, PyramidKeys, PyramidOram, WITHIN_TABLE};
 use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp, Carrier, EngineError, Read, Write};
 use oblivio_testkit::SplitMix64;
 use proptest::prelude::*;
+use pyramid_workloads::workloads;
 use std::collections::{BTreeMap, BTreeSet};
 
 const BYTES: usize = 64;
@@ -123,24 +126,6 @@ proptest! {
         let expected: Vec<_> = (0..64).map(|id| model.0.get(&id).cloned()).collect();
         prop_assert_eq!(engine.access(&mut store, everything).expect("sound"), expected);
     }
-}
-
-/// Which block the `n`-th ask is for.
-type Workload = Box<dyn FnMut(u64) -> u64>;
-
-fn workloads(blocks: u64) -> [(&'static str, Workload); 4] {
-    let mut uniform = SplitMix64::new(5);
-    let mut skewed = SplitMix64::new(6);
-    let zipf = move |_| {
-        let log = skewed.below(u64::from(blocks.ilog2()) + 1);
-        skewed.below(1 << log)
-    };
-    [
-        ("uniform", Box::new(move |_| uniform.below(blocks))),
-        ("scanning", Box::new(move |n| n % blocks)),
-        ("skewed", Box::new(zipf)),
-        ("64 blocks", Box::new(move |n| n * 17 % 64)),
-    ]
 }
 
 /// What a run shows, but for the partitions: the tables read by each round, and those written.

@@ -8,11 +8,13 @@
     reason = "a test that is asked for more, and says what it did"
 )]
 
+mod pyramid_workloads;
+
 use oblivio_engine::pyramid::{
     Height, Partition, PyramidConfig, PyramidKeys, PyramidOram, WITHIN_TABLE,
 };
 use oblivio_engine::{Action, BlockId, BlockOp, Carrier, EngineError, Read, Write};
-use oblivio_testkit::SplitMix64;
+use pyramid_workloads::workloads;
 use std::collections::{BTreeMap, BTreeSet};
 
 const BYTES: usize = 64;
@@ -110,22 +112,6 @@ fn the_wire_takes_22_slots_an_ask_at_the_designs_size() {
 
 fn env(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
-}
-
-type Workload = Box<dyn FnMut(u64) -> u64>;
-
-fn workloads(blocks: u64) -> [(&'static str, Workload); 4] {
-    let (mut uniform, mut skewed) = (SplitMix64::new(5), SplitMix64::new(6));
-    let zipf = move |_| {
-        let log = skewed.below(u64::from(blocks.ilog2()) + 1);
-        skewed.below(1 << log)
-    };
-    [
-        ("uniform", Box::new(move |_| uniform.below(blocks))),
-        ("scanning", Box::new(move |n| n % blocks)),
-        ("skewed", Box::new(zipf)),
-        ("64 blocks", Box::new(move |n| n * 17 % 64)),
-    ]
 }
 
 fn op(id: u64, write: bool) -> Vec<BlockOp> {

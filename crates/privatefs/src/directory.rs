@@ -8,7 +8,7 @@ use crate::inode::Inode;
 use crate::layout;
 use crate::transactions::{Action, Ask, Compare, Name, Owner};
 
-/// More buckets have no use: a directory of so many has 10^11 names.
+/// More buckets have no use: a directory with that number of them has 10^11 names.
 const MOST_BUCKETS: u32 = 1 << 31;
 
 /// Buckets that are asked for together.

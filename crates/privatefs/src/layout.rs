@@ -17,7 +17,7 @@ pub const MOVES: Owner = *b"privatefs/moves\0";
 pub const ORPHAN_LISTS: u64 = 16;
 /// The first block of extended attributes that do not fit the inode.
 const XATTRS: u64 = 1;
-/// At most so many: a change of all of them and the inode is one transaction.
+/// The most of them: a change of all of them and the inode is one transaction.
 pub const XATTR_BLOCKS: usize = 6;
 const LOCKS: u64 = 32;
 /// The first block of data, or of a directory's buckets.

@@ -14,7 +14,7 @@ use crate::types::{Attr, Entry};
 const TOGETHER: usize = 16;
 
 impl PrivateFs {
-    /// Names after a place in a directory, at least so many if there are, in the order of their
+    /// Names after a place in a directory, at least this many if there are, in the order of their
     /// cookies. The first place is 0. A name that stays while others come and go is listed once.
     ///
     /// # Errors

@@ -92,7 +92,7 @@ impl MemoryClient {
         std::mem::take(&mut *self.log.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Dies after so many more transactions.
+    /// Dies after this many more transactions.
     pub fn die_after(&self, transactions: u64) {
         *self.left.lock().unwrap_or_else(PoisonError::into_inner) = Some(transactions);
     }

@@ -112,9 +112,9 @@ pub enum Changes {
 /// How full the volume is, in blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Space {
-    /// It may ever hold so many.
+    /// The most blocks that it may ever hold.
     pub total: u64,
-    /// It has room for so many more.
+    /// How many more blocks it has room for.
     pub free: u64,
 }
 

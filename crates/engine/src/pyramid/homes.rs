@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, VecDeque};
 pub(super) struct Homes {
     free: BTreeSet<Home>,
     next: u32,
-    /// Places that are free once so many rounds were served.
+    /// Places that are free once this number of rounds was served.
     leaving: VecDeque<(u64, Vec<Home>)>,
 }
 

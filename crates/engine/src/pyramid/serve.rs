@@ -140,7 +140,7 @@ impl PyramidOram {
         self.serve(name, shown, &operation.action).or(before)
     }
 
-    /// Whether so many removals of owners may be carried out: not all that come can be open.
+    /// Whether this many removals of owners may be carried out: only a bounded number can be open.
     pub(super) fn may_forget(&self, more: usize) -> bool {
         more == 0 || self.forgets.len() + more as u64 <= self.config.most_forgets()
     }

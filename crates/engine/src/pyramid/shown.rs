@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// The most rounds that are shown and not served. A store that shows an old state to a later
-/// session can have so many read again.
+/// session can have that many read again.
 pub const MOST_ROUNDS: usize = 8;
 
 /// The seed of a round's draws. It is fresh, so two histories that part draw different labels.

@@ -13,13 +13,13 @@ use anyhow::{Context, Result};
 /// Points of a curve.
 const POINTS: usize = 100;
 
-/// Every so manieth point, and the last.
+/// Points at regular distances, and the last.
 fn thinned(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let step = points.len().div_ceil(POINTS).max(1);
     points.iter().copied().step_by(step).chain(points.last().copied()).collect()
 }
 
-/// The least lead of the slowest construction over its queries, sampled at each of so many; and
+/// The least lead of the slowest construction over its queries, sampled at regular distances; and
 /// the most. In shares of the whole.
 fn leads(side: &mut Paper, blocks: u64, queries: usize) -> Result<(f64, f64)> {
     let crowd = Crowd::of(4);

@@ -48,7 +48,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// So many files of so many blocks; the first block of all is `first`.
+    /// This many files of this many blocks; the first block of all is `first`.
     pub fn new(way: Way, files: usize, blocks_of_each: u64, first: u64) -> Self {
         let file = File { stage: Stage::Begin, made: 0, answered: 0 };
         Self { way, blocks_of_each, files: vec![file; files], turn: 0, first }

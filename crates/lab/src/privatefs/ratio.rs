@@ -18,7 +18,7 @@ const LARGE: u32 = 20;
 /// of a construction would bind, which are one after the other.
 const RUN: usize = 1 << 12;
 
-/// The paper's construction with so many queries a period, of which it sorts `run` in memory.
+/// The paper's construction with this many queries a period, of which it sorts `run` in memory.
 fn of_paper(log: u64, run: usize, setting: Setting) -> Result<(f64, f64)> {
     let mut config = paper::config(BLOCK, LARGE, log)?;
     config.sorting.run = run;

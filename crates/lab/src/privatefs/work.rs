@@ -45,13 +45,13 @@ impl Served {
 
 /// A construction with its clients, in virtual time.
 pub trait Side {
-    /// Asks until so many are answered, or the work is done. In the order of the answers.
+    /// Asks until this many are answered, or the work is done. In the order of the answers.
     ///
     /// # Errors
     /// Those of the engine, and if an answer is not what was written.
     fn run(&mut self, work: &mut dyn Work, asks: usize) -> Result<Vec<Served>>;
     /// Ends all that is under way. From now on there are this many clients in this setting, each
-    /// with so many asks at a time.
+    /// with this many asks at a time.
     ///
     /// # Errors
     /// Those of the engine.

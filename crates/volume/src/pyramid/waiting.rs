@@ -45,7 +45,7 @@ impl Waiting {
         self.unsynced.bytes().is_empty() && !self.root_changed
     }
 
-    /// Whether so many writes wait for a record that one should be made.
+    /// Whether enough writes wait for a record that one should be made.
     pub fn wants_record(&self, memory_bytes: usize) -> bool {
         is_much(self.fresh.len(), self.fresh.bytes(), memory_bytes)
     }

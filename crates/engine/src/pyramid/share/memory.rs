@@ -82,7 +82,7 @@ pub enum Reply {
     Slots(Home, Vec<u8>),
     /// For [`super::Scribe::built`].
     Built(Home),
-    /// For [`super::Scribe::told`].
+    /// For [`super::Scribe::told`]: the answers of this batch are durable.
     Told(Batch),
 }
 
