@@ -100,7 +100,7 @@ share-kills times="20":
 
 # Shared volumes, mounted twice, whose server and mounts are killed this many times under load.
 share-mount-kills times="20":
-    OBLIVIO_SHARE_MOUNT_KILLS={{times}} cargo test --release -p oblivio-cli --test shared_mounts kills -- --ignored --nocapture
+    OBLIVIO_SHARE_MOUNT_KILLS={{times}} cargo test --release -p oblivio-cli --test shared_mounts kills -- --nocapture
 
 # Clients of a disk's server, with and without TLS, beside this many idle connections.
 nbd-strangers strangers="500" tries="50":
