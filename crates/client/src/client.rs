@@ -52,7 +52,8 @@ impl Client {
         let head = begin_with(&*share, known.head())?;
         let desk = Mutex::new(Desk::new(keyed.clone(), head, Instant::now()));
         let (work, came) = (Condvar::new(), Condvar::new());
-        let inner = Inner { share, keyed, options, known: Mutex::new(known), desk, work, came };
+        let (known, own) = (Mutex::new(known), Mutex::new(None));
+        let inner = Inner { share, keyed, options, known, desk, own, work, came };
         let (alive, ended) = channel();
         let this = Self { inner: Arc::new(inner), ended: Mutex::new(ended) };
         let mut threads: Vec<(&str, Run)> = vec![("asks", pump::send), ("answers", pump::receive)];

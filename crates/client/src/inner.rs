@@ -5,7 +5,7 @@ use crate::known::Known;
 use crate::session::{Desk, Trouble};
 use crate::volume::Keyed;
 use oblivio_engine::pyramid::share::{Ask, Head};
-use oblivio_store::share::{Share, ShareError};
+use oblivio_store::share::{Ask as Sealed, Share, ShareError};
 use oblivio_volume::{Error, Result};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -25,6 +25,9 @@ impl Default for Options {
     }
 }
 
+/// The way to the scribe of this client. It tells whether the scribe is there.
+pub(crate) type Own = Box<dyn Fn(&[Sealed]) -> bool + Send>;
+
 /// What its threads share.
 pub(crate) struct Inner {
     pub share: Box<dyn Share>,
@@ -32,6 +35,8 @@ pub(crate) struct Inner {
     pub options: Options,
     pub known: Mutex<Box<dyn Known>>,
     pub desk: Mutex<Desk>,
+    /// Where its asks go while it is the scribe.
+    pub own: Mutex<Option<Own>>,
     /// Asks came, or something else for the threads.
     pub work: Condvar,
     /// Answers came, or something else for callers.
@@ -72,6 +77,20 @@ impl Inner {
     pub fn begin(&self, asks: &[Ask]) {
         let _ = self.desk().begin(asks, false, Instant::now());
         self.work.notify_all();
+    }
+
+    /// From now on asks go to the scribe of this client, or else to the server. Those that went the
+    /// other way go again: it may be that nobody has them.
+    pub fn lead(&self, own: Option<Own>) {
+        *self.own.lock().unwrap_or_else(PoisonError::into_inner) = own;
+        self.desk().lost = true;
+        self.work.notify_all();
+    }
+
+    /// Hands asks to the scribe of this client. Whether there is one.
+    pub fn ask_own(&self, asks: &[Sealed]) -> bool {
+        let own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        own.as_ref().is_some_and(|take| take(asks))
     }
 
     /// Notes an error of the server, which may pass or not.

@@ -1,4 +1,4 @@
-//! The threads that send a client's asks and fetch its answers.
+//! The threads that send a client's asks, to the server or to its own scribe, and fetch its answers.
 
 use crate::inner::Inner;
 
@@ -48,6 +48,9 @@ pub fn send(inner: &Inner) {
         };
         drop(desk);
         for part in asks.chunks(MOST_AT_ONCE) {
+            if inner.ask_own(part) {
+                continue;
+            }
             if let Err(error) = inner.share.ask(part) {
                 // They are open still, and go out again.
                 inner.trouble(error);

@@ -8,13 +8,13 @@ use crate::workers::{self, Event, Gather, Put, Sums, Workers};
 use oblivio_engine::EngineError;
 use oblivio_engine::pyramid::share as engine;
 use oblivio_engine::pyramid::share::{Ask as EngineAsk, Batch, Duty, Head, MOST_OF_BATCH, Scribe};
-use oblivio_store::share::{Ask, Entry, Fetch, Number, Show, Switch, Tell, Term};
+use oblivio_store::share::{Ask, AskId, Entry, Fetch, Number, Show, Switch, Tell, Term};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long the first ask of a batch waits for others.
+/// How long the first ask of a batch waits for others, while earlier batches are under way.
 const GATHERING: Duration = Duration::from_millis(8);
 /// How long an idle scribe waits before it looks whether its client ends.
 const LOOK: Duration = Duration::from_millis(50);
@@ -26,7 +26,12 @@ const SILENCE: Duration = Duration::from_secs(60);
 /// Serves all clients until something ends it.
 pub fn serve(inner: &Inner, term: Term, scribe: Scribe, before: Before) -> Stop {
     thread::scope(|scope| match workers::start(scope, inner, term) {
-        Ok((workers, events)) => Serving::new(inner, term, scribe, before, workers).run(&events),
+        Ok((workers, events, own)) => {
+            inner.lead(Some(own));
+            let stop = Serving::new(inner, term, scribe, before, workers).run(&events);
+            inner.lead(None);
+            stop
+        }
         Err(error) => Stop::Share(oblivio_store::share::ShareError::Line(error)),
     })
 }
@@ -45,6 +50,9 @@ struct Serving<'i> {
     /// Asks of the next batch, and when the first one came.
     incoming: Vec<Ask>,
     since: Option<Instant>,
+    /// Asks of this client that go to the server with their batch: the scribe waits for one round
+    /// trip only.
+    own: BTreeMap<AskId, Ask>,
     /// What merges read, once the records before it are appended.
     turns: VecDeque<Gather>,
     /// The newest record that is known to be durable.
@@ -69,6 +77,7 @@ impl<'i> Serving<'i> {
             shown: BTreeMap::new(),
             incoming: Vec::new(),
             since: None,
+            own: BTreeMap::new(),
             turns: VecDeque::new(),
             durable,
             seen,
@@ -94,8 +103,7 @@ impl<'i> Serving<'i> {
 
     /// Waits for the next event, and takes what else is there.
     fn wait(&mut self, events: &Receiver<Event>) -> Result<(), Stop> {
-        let gathering = self.since.map(|since| GATHERING.saturating_sub(since.elapsed()));
-        match events.recv_timeout(gathering.unwrap_or(LOOK)) {
+        match events.recv_timeout(self.gathering().unwrap_or(LOOK)) {
             Ok(event) => self.event(event)?,
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return Err(Stop::Ended),
@@ -103,7 +111,7 @@ impl<'i> Serving<'i> {
         while let Ok(event) = events.try_recv() {
             self.event(event)?;
         }
-        let waited = self.since.is_some_and(|since| since.elapsed() >= GATHERING);
+        let waited = self.gathering().is_some_and(|left| left.is_zero());
         if waited || self.incoming.len() >= MOST_OF_BATCH {
             self.take()?;
         }
@@ -111,19 +119,34 @@ impl<'i> Serving<'i> {
         Ok(())
     }
 
+    /// How long the asks that came wait for others.
+    fn gathering(&self) -> Option<Duration> {
+        let time = if self.shown.is_empty() { Duration::ZERO } else { GATHERING };
+        self.since.map(|since| time.saturating_sub(since.elapsed()))
+    }
+
     fn event(&mut self, event: Event) -> Result<(), Stop> {
         match event {
             Event::Asks(asks) => {
-                if !asks.is_empty() {
-                    self.since.get_or_insert_with(Instant::now);
-                    self.incoming.extend(asks);
-                }
+                self.incoming(asks);
+                Ok(())
+            }
+            Event::Own(asks) => {
+                self.own.extend(asks.iter().map(|ask| (ask.id, ask.clone())));
+                self.incoming(asks);
                 Ok(())
             }
             Event::Sums(batch, sums) => self.sums(batch, &sums),
             Event::Slots(home, slots) => Ok(self.scribe.gathered(home, slots)?),
             Event::Built(home) => Ok(self.scribe.built(home)?),
             Event::Failed(error) => Err(error.into()),
+        }
+    }
+
+    fn incoming(&mut self, asks: Vec<Ask>) {
+        if !asks.is_empty() {
+            self.since.get_or_insert_with(Instant::now);
+            self.incoming.extend(asks);
         }
     }
 
@@ -143,13 +166,17 @@ impl<'i> Serving<'i> {
         Ok(())
     }
 
-    /// Ends sessions whose clients are gone.
+    /// Ends sessions whose clients are gone, and forgets what is not needed.
     fn sweep(&mut self) {
         let now = Instant::now();
         if now - self.swept < SILENCE / 12 {
             return;
         }
         self.swept = now;
+        // Those that came again after their batch stand in no other one.
+        let desk = self.inner.desk();
+        self.own.retain(|id, _| desk.is_open(*id));
+        drop(desk);
         let silent = |last: &Instant| now - *last > SILENCE;
         let gone: Vec<_> = self.seen.iter().filter(|(_, last)| silent(last)).collect();
         let gone: Vec<engine::Session> = gone.into_iter().map(|(session, _)| *session).collect();
@@ -174,6 +201,7 @@ impl<'i> Serving<'i> {
                 Duty::Switch(switch) => self.switch(switch)?,
                 Duty::Refuse(answers) => {
                     let answers: Vec<_> = answers.into_iter().map(convert::answer).collect();
+                    answers.iter().for_each(|answer| drop(self.own.remove(&answer.id)));
                     self.inner.share.refuse(self.term, &answers)?;
                 }
                 Duty::Turn(turn) => {
@@ -197,7 +225,7 @@ impl<'i> Serving<'i> {
             let spots = spots(&show.tables, shown)?;
             Ok(Fetch { ask: convert::ask_id(*session, *seq), spots })
         };
-        let fetches = show.asks.iter().map(fetch).collect::<Result<_, Stop>>()?;
+        let fetches: Vec<Fetch> = show.asks.iter().map(fetch).collect::<Result<_, Stop>>()?;
         let number = match self.before.shown.remove(&show.intent) {
             Some(number) => number,
             None => {
@@ -211,7 +239,7 @@ impl<'i> Serving<'i> {
         // From here on, a server that goes back to an earlier state is found.
         let noted = self.inner.note(self.durable, true);
         noted.map_err(|error| Stop::Failed(Failure::of_memory(&error)))?;
-        let own = show.own.iter().map(convert::ask).collect();
+        let own = fetches.iter().filter_map(|fetch| self.own.remove(&fetch.ask)).collect();
         let entry = Entry::Show(Show { intent: show.intent, own, fetches });
         self.inner.share.append(self.term, number, &entry)?;
         send(&self.workers.sums, Sums(show.batch, number))
@@ -239,8 +267,13 @@ impl<'i> Serving<'i> {
     fn tell(&mut self, tell: engine::Tell) -> Result<(), Stop> {
         let shown = self.shown.remove(&tell.batch);
         let (batch, _) = shown.ok_or(EngineError::State("answers without a batch"))?;
-        let answers = tell.answers.into_iter().map(convert::answer).collect();
-        self.append(&Entry::Tell(Tell { batch, settle: tell.settle, answers }))
+        let answers: Vec<_> = tell.answers.iter().cloned().map(convert::answer).collect();
+        answers.iter().for_each(|answer| drop(self.own.remove(&answer.id)));
+        self.append(&Entry::Tell(Tell { batch, settle: tell.settle, answers }))?;
+        if self.inner.desk().take_early(&tell.answers, Instant::now())? {
+            self.inner.came.notify_all();
+        }
+        Ok(())
     }
 
     fn switch(&mut self, switch: engine::Switch) -> Result<(), Stop> {

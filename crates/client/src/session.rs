@@ -5,7 +5,9 @@ use crate::error::Failure;
 use crate::volume::Keyed;
 use oblivio_crypto::{Entropy, OsEntropy};
 use oblivio_engine::Result as EngineResult;
-use oblivio_engine::pyramid::share::{Answer, Ask, Follower, Head, Refusal, Seq, Session};
+use oblivio_engine::pyramid::share::{
+    Answer, AnswerRecord, Ask, Follower, Head, Refusal, Seq, Session,
+};
 use oblivio_store::share as port;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -104,6 +106,11 @@ impl Desk {
         self.follower.open_asks().count()
     }
 
+    /// Whether an ask of the session has no answer yet.
+    pub fn is_open(&self, id: port::AskId) -> bool {
+        self.follower.open_asks().any(|ask| convert::ask_id(ask.session, ask.seq) == id)
+    }
+
     /// Where its next answer stands.
     pub fn next_answer(&self) -> Option<(Session, Seq)> {
         self.follower.open_asks().next().map(|ask| (ask.session, ask.seq))
@@ -190,6 +197,26 @@ impl Desk {
         }
         if self.follower.over().is_some() {
             self.begin_session();
+        }
+        Ok(some)
+    }
+
+    /// Takes answers that this client made, as the scribe, to its own asks. They come once more,
+    /// to [`Self::take`].
+    ///
+    /// # Errors
+    /// None, unless the scribe is broken.
+    pub fn take_early(&mut self, made: &[AnswerRecord], now: Instant) -> EngineResult<bool> {
+        let mut some = false;
+        for record in made {
+            let key = (record.session, record.seq);
+            if self.wanted.contains(&key) {
+                let answer = self.follower.answer_early(record)?;
+                (some, self.progress, self.away) = (true, now, false);
+                self.live_blocks = answer.live_blocks;
+                self.wanted.remove(&key);
+                self.answers.insert(key, answer);
+            }
         }
         Ok(some)
     }

@@ -1,7 +1,7 @@
 //! What a scribe's threads do beside its own: they wait for the server. What they bring goes to the
 //! scribe as events, in one line.
 
-use crate::inner::Inner;
+use crate::inner::{Inner, Own};
 use oblivio_engine::pyramid::Home;
 use oblivio_engine::pyramid::share::{Batch, Build, Save};
 use oblivio_store::share::{
@@ -22,6 +22,8 @@ const MOST_JOBS: usize = 64;
 pub enum Event {
     /// New asks. None tells that the server is there.
     Asks(Vec<Ask>),
+    /// Asks of this client, which the server does not have.
+    Own(Vec<Ask>),
     /// The sums of a batch.
     Sums(Batch, Vec<u8>),
     /// The slots of a merge.
@@ -74,7 +76,8 @@ impl Way<'_> {
     }
 }
 
-/// Starts them. They end once the scribe drops what it has here.
+/// Starts them. They end once the scribe drops what it has here. The last is the way for the
+/// client's own asks.
 ///
 /// # Errors
 /// When the system has no more threads.
@@ -82,7 +85,7 @@ pub fn start<'s, 'i: 's>(
     scope: &'s Scope<'s, 'i>,
     inner: &'i Inner,
     term: Term,
-) -> std::io::Result<(Workers, Receiver<Event>)> {
+) -> std::io::Result<(Workers, Receiver<Event>, Own)> {
     let (to, events) = channel();
     let way = || Way { inner, term, to: to.clone() };
     let thread = |name: &str| Builder::new().name(format!("share {name}"));
@@ -123,7 +126,8 @@ pub fn start<'s, 'i: 's>(
             }
         }
     })?;
-    Ok((Workers { sums, slots, puts }, events))
+    let own = move |asks: &[Ask]| to.send(Event::Own(asks.to_vec())).is_ok();
+    Ok((Workers { sums, slots, puts }, events, Box::new(own)))
 }
 
 /// Hands on the asks that come at the server.

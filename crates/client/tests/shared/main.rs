@@ -6,6 +6,7 @@ mod hostile;
 mod line;
 mod model;
 mod outages;
+mod scribe;
 
 use line::Line;
 use oblivio_client::{Client, Keyed, Known, NewShared, Options, Unremembered, create};

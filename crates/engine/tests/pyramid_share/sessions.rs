@@ -1,4 +1,4 @@
-//! Sessions that end, asks that are refused, and the scribe's own asks.
+//! Sessions that end, and asks that are refused.
 
 use super::*;
 use oblivio_engine::pyramid::share::{MOST_SESSIONS, Refusal};
@@ -182,40 +182,4 @@ fn an_answer_that_was_lost_comes_again_until_it_is_no_longer_kept() {
     let (_, answer) = world.clients[0].answer(&gone).expect("it opens").expect("the first");
     assert_eq!(answer.refusal, Some(Refusal::Gone));
     assert_eq!(world.clients[0].over(), None, "its session goes on");
-}
-
-#[test]
-fn the_scribes_own_asks_come_with_the_batch() {
-    let mut world = World::new(7, 2, 1);
-    let own = Follower::new(Session(9), VOLUME, BYTES, sealer(9));
-    assert!(world.scribe.ask_own(&[write(1)]).is_err(), "it has no session");
-    world.scribe.begin_own(own);
-    world.ask(0, write(7));
-    let seqs = world.scribe.ask_own(&[write(1), read(7)]).expect("they fit");
-    assert_eq!(seqs, [Seq(0), Seq(1)]);
-    assert_eq!(world.scribe.own_answers(), []);
-    while world.step().expect("honest") {}
-    let answers = world.scribe.own_answers();
-    assert_eq!(answers.iter().map(|(seq, _)| *seq).collect::<Vec<_>>(), seqs);
-    assert_eq!(answers[0].1.content, None);
-    let asks = world.records.iter().flat_map(|stored| &stored.asks);
-    let lengths: BTreeSet<_> = asks.map(|ask| ask.sealed.len()).collect();
-    assert_eq!(lengths.len(), 1, "of the length of others");
-    // Its records are stored with the batch: a later scribe answers them.
-    world.scribe.ask_own(&[read(1)]).expect("it fits");
-    let duty = world.scribe.duty().expect("a batch");
-    assert!(matches!(&duty, Duty::Show(show) if show.own.len() == 1));
-    world.carry_out(duty).expect("its term");
-    let taking = world.begin_take_over(Head::default()).expect("it begins");
-    let old = std::mem::replace(&mut world.scribe, {
-        let fresh = oram(world.config, 1, 77);
-        Scribe::new(fresh, sealer(77), Term(99)).expect("a new term")
-    });
-    let mut follower = old.into_follower().expect("it had a session");
-    assert_eq!(follower.open_asks().count(), 1);
-    world.take_over(taking).expect("honest");
-    while world.step().expect("honest") {}
-    let answers: Vec<_> = std::iter::from_fn(|| world.server.answer(Session(9))).collect();
-    let opened = answers.iter().filter_map(|it| follower.answer(it).expect("it opens"));
-    assert_eq!(opened.last().expect("answered").1.content, Some(vec![1; BYTES]));
 }

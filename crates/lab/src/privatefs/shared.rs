@@ -253,7 +253,7 @@ impl Shared {
             let (bytes, class) = match &reply {
                 Reply::Sums(_, sums) => (sums.iter().map(Vec::len).sum(), Class::Query),
                 Reply::Slots(_, slots) => (slots.len(), Class::Background),
-                Reply::Built(_) | Reply::Told(_) => (SPOT as usize, Class::Background),
+                Reply::Built(_) => (SPOT as usize, Class::Background),
             };
             self.net.serve(disk, bytes as u64, class, Message::ReplyAtScribe(reply));
         }

@@ -101,7 +101,7 @@ impl Follower {
     /// `State` for an answer of another session, out of order, or that does not open; `Forked` if
     /// it is of another history than the answers before it.
     pub fn answer(&mut self, record: &AnswerRecord) -> Result<Option<(Seq, Answer)>> {
-        let AnswerRecord { session, seq, sealed } = record;
+        let AnswerRecord { session, seq, .. } = record;
         let expected = self.open.front().map_or(self.next, |ask| ask.seq);
         if *session == self.session && *seq < expected {
             return Ok(None);
@@ -109,11 +109,7 @@ impl Follower {
         if *session != self.session || *seq != expected || self.open.is_empty() {
             return Err(EngineError::State("an answer to something that was not asked"));
         }
-        let place = place(self.volume, Kind::Answer, *session, *seq);
-        let plain = self.sealer.open_vec(&place, sealed);
-        let plain = plain.map_err(|_| EngineError::State("an answer does not open"))?;
-        let answer = Answer::decode(&plain);
-        let (answer, head) = answer.ok_or(EngineError::State("an answer does not parse"))?;
+        let (answer, head) = self.opened(record)?;
         match answer.refusal {
             // It was sealed after answers that are yet to come.
             Some(Refusal::Gone) => {}
@@ -128,5 +124,27 @@ impl Follower {
         }
         self.open.pop_front();
         Ok(Some((*seq, answer)))
+    }
+
+    /// What an answer to an open ask says, before its record is durable: for the client that is
+    /// the scribe and made it. The batch is durable, so a later scribe gives the same answer. It
+    /// must come once more, to [`Self::answer`]: until then its head is not known to be durable.
+    ///
+    /// # Errors
+    /// `State` for an answer to something else, or that does not open.
+    pub fn answer_early(&mut self, record: &AnswerRecord) -> Result<Answer> {
+        let is_open = |ask: &AskRecord| (ask.session, ask.seq) == (record.session, record.seq);
+        if !self.open.iter().any(is_open) {
+            return Err(EngineError::State("an answer to something that was not asked"));
+        }
+        Ok(self.opened(record)?.0)
+    }
+
+    fn opened(&mut self, record: &AnswerRecord) -> Result<(Answer, Head)> {
+        let AnswerRecord { session, seq, sealed } = record;
+        let place = place(self.volume, Kind::Answer, *session, *seq);
+        let plain = self.sealer.open_vec(&place, sealed);
+        let plain = plain.map_err(|_| EngineError::State("an answer does not open"))?;
+        Answer::decode(&plain).ok_or(EngineError::State("an answer does not parse"))
     }
 }

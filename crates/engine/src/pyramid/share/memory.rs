@@ -82,8 +82,6 @@ pub enum Reply {
     Slots(Home, Vec<u8>),
     /// For [`super::Scribe::built`].
     Built(Home),
-    /// For [`super::Scribe::told`]: the answers of this batch are durable.
-    Told(Batch),
 }
 
 /// Replies that did not leave yet.
@@ -105,7 +103,6 @@ impl Reply {
             Self::Sums(batch, sums) => scribe.shown(batch, sums),
             Self::Slots(home, slots) => scribe.gathered(home, slots),
             Self::Built(home) => scribe.built(home),
-            Self::Told(batch) => scribe.told(batch),
         }
     }
 }
@@ -201,8 +198,6 @@ impl MemoryServer {
             if let Some(at) = self.asks.iter().position(is_it) {
                 asks.extend(self.asks.remove(at));
                 self.fetched -= usize::from(at < self.fetched);
-            } else {
-                asks.extend(show.own.iter().find(|ask| is_it(ask)).cloned());
             }
         }
         self.history.push(Stored { sealed: show.intent.clone(), asks });
@@ -283,7 +278,6 @@ impl MemoryServer {
             Duty::Tell(Tell { batch, settle, answers }) => {
                 self.store(settle);
                 self.store_tell(batch);
-                self.replies.others.push_back(Reply::Told(batch));
                 self.trace.push(Recorded::Tell(lengths(&answers)));
                 let record = self.newest();
                 for answer in answers {

@@ -21,7 +21,6 @@ mod groups;
 mod head;
 mod history;
 mod memory;
-mod own;
 mod pieces;
 mod public_rules;
 mod records;

@@ -45,8 +45,6 @@ pub struct Show {
     pub batch: Batch,
     /// Its record in the history, sealed.
     pub intent: Vec<u8>,
-    /// Asks of the scribe itself: they come with the batch, and the server keeps them like others.
-    pub own: Vec<AskRecord>,
     /// The tables that it shows, by their places.
     pub tables: Vec<(Home, TableId)>,
     /// The asks in order, each with a slot of every table of one partition.

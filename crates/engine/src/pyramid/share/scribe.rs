@@ -4,18 +4,14 @@
 //! Batches are shown before earlier ones are answered, and merges go on beside them. The answers of
 //! a batch wait for those of all earlier ones.
 
-use super::answer::Answer;
-use super::ask::Ask;
 use super::checkpoint::Saves;
 use super::desk::{Desk, Taken};
-use super::follower::Follower;
 use super::groups::Open;
 use super::head::Head;
 use super::history::{encode_intent, encode_merged, encode_settle};
-use super::own::Own;
 use super::public_rules::MOST_OF_BATCH;
 use super::records::{
-    AskRecord, Batch, Build, Duty, Seq, Session, Show, Switch, Tell, Term, TurnRecord,
+    AskRecord, Batch, Build, Duty, Session, Show, Switch, Tell, Term, TurnRecord,
 };
 use super::tables::{TableId, table_ids};
 use crate::pyramid::ids::{Home, Name};
@@ -39,7 +35,6 @@ pub struct Scribe {
     pub(super) oram: PyramidOram,
     desk: Desk,
     saves: Saves,
-    own: Option<Own>,
     /// In their order: they are the engine's rounds under way.
     pending: VecDeque<Pending>,
     /// What is to be sent next.
@@ -62,8 +57,8 @@ impl Scribe {
 
     pub(super) fn of(oram: PyramidOram, desk: Desk, saves: Saves) -> Self {
         let (pending, ready) = (VecDeque::new(), VecDeque::new());
-        let (own, piece_went, closed) = (None, false, false);
-        Self { oram, desk, saves, own, pending, ready, piece_went, closed }
+        let (piece_went, closed) = (false, false);
+        Self { oram, desk, saves, pending, ready, piece_went, closed }
     }
 
     /// The engine, to look at.
@@ -95,37 +90,9 @@ impl Scribe {
         let first = self.desk.batch.0 + 1 - shown.len() as u64;
         for ((batch, (opens, intent)), round) in (first..).zip(shown).zip(self.oram.rounds.iter()) {
             let pending = Pending { batch: Batch(batch), opens, sums: None };
-            self.ready.push_back(Duty::Show(show(&pending, round, intent, Vec::new())));
+            self.ready.push_back(Duty::Show(show(&pending, round, intent)));
             self.pending.push_back(pending);
         }
-    }
-
-    /// This client asks too, by [`Self::ask_own`], in this session.
-    pub fn begin_own(&mut self, follower: Follower) {
-        self.own = Some(Own::new(follower));
-    }
-
-    /// Takes the asks of a transaction of the scribe's own session.
-    ///
-    /// # Errors
-    /// `Invalid` for asks that do not fit, or without a session of its own.
-    pub fn ask_own(&mut self, asks: &[Ask]) -> Result<Vec<Seq>> {
-        let none = || EngineError::Invalid("the scribe has no session of its own".into());
-        let records = self.own.as_mut().ok_or_else(none)?.ask(asks)?;
-        for record in &records {
-            self.take(record)?;
-        }
-        Ok(records.iter().map(|record| record.seq).collect())
-    }
-
-    /// The answers to own asks whose records are durable.
-    pub fn own_answers(&mut self) -> Vec<(Seq, Answer)> {
-        self.own.as_mut().map(Own::take_answers).unwrap_or_default()
-    }
-
-    /// Gives up; the client goes on as a follower, and must send its open asks again.
-    pub fn into_follower(self) -> Option<Follower> {
-        self.own.map(Own::into_follower)
     }
 
     /// Takes an ask. One that it had before is not carried out again.
@@ -170,9 +137,6 @@ impl Scribe {
         let answered = Batch(self.desk.batch.0 - self.pending.len() as u64);
         let refusals = self.desk.refusals(answered, self.oram.live_blocks())?;
         if !refusals.is_empty() {
-            if let Some(own) = &mut self.own {
-                own.refused(answered, &refusals)?;
-            }
             return Ok(Duty::Refuse(refusals));
         }
         let piece_is_next = self.saves.is_under_way() && !self.piece_went;
@@ -226,9 +190,8 @@ impl Scribe {
         let plain = encode_intent(&round.intent(), &whose);
         let intent = self.desk.chain.seal(&mut self.desk.sealer, &plain)?;
         self.desk.ordered(&opens);
-        let own = self.own.as_mut().map(|own| own.sent(whose.into_iter())).unwrap_or_default();
         let pending = Pending { batch: self.desk.batch, opens, sums: None };
-        let show = show(&pending, round, intent, own);
+        let show = show(&pending, round, intent);
         self.pending.push_back(pending);
         Ok(Some(show))
     }
@@ -327,28 +290,16 @@ impl Scribe {
         for (Open { session, seq, .. }, answer) in opens.into_iter().zip(served) {
             answers.push(self.desk.seal_answer(session, seq, &answer)?);
         }
-        if let Some(own) = &mut self.own {
-            own.answered(batch, &answers);
-        }
         self.ready.push_back(Duty::Tell(Tell { batch, settle, answers }));
         Ok(())
     }
-
-    /// The answers of all batches up to this one are durable: own ones are known now.
-    ///
-    /// # Errors
-    /// None, unless the scribe is broken.
-    pub fn told(&mut self, batch: Batch) -> Result<()> {
-        let done = self.own.as_mut().map_or(Ok(()), |own| own.durable(batch));
-        self.close_on_error(done)
-    }
 }
 
-fn show(pending: &Pending, round: &Round, intent: Vec<u8>, own: Vec<AskRecord>) -> Show {
+fn show(pending: &Pending, round: &Round, intent: Vec<u8>) -> Show {
     let shown = pending.opens.iter().zip(&round.shown);
     let asks = shown.map(|(open, shown)| (open.session, open.seq, shown.spots.clone()));
     let mut tables: Vec<_> = round.shown.iter().flat_map(table_ids).collect();
     tables.sort_unstable();
     tables.dedup();
-    Show { batch: pending.batch, intent, own, asks: asks.collect(), tables }
+    Show { batch: pending.batch, intent, asks: asks.collect(), tables }
 }
