@@ -147,8 +147,11 @@ impl fs::Transactions for Files {
     }
 
     fn session(&self) -> fs::Session {
+        // One without its block would be taken for ended.
+        let present = *self.present.lock().unwrap_or_else(PoisonError::into_inner);
+        let session = present.unwrap_or_else(|| self.client.session());
         let mut bytes = [0; 16];
-        bytes[..8].copy_from_slice(&self.client.session().0.to_le_bytes());
+        bytes[..8].copy_from_slice(&session.0.to_le_bytes());
         bytes
     }
 

@@ -5,7 +5,7 @@ use crate::cache::Block;
 use crate::error::{Error, Result};
 use crate::inode::Inode;
 use crate::layout;
-use crate::transactions::{Action, Answer, Ask, MOST_ASKS, Name, Owner};
+use crate::transactions::{Action, Answer, Ask, MOST_ASKS, Name, Owner, TOGETHER};
 use crate::types::Kind;
 use std::collections::BTreeMap;
 
@@ -14,8 +14,6 @@ const MOST_TRIES: u32 = 2000;
 /// Blocks that were read one after the other may contradict each other, while others change them.
 /// If they do it this often, it is no race.
 const MOST_CONTRADICTIONS: u32 = 200;
-/// Reads that are in flight together.
-const TOGETHER: usize = 64;
 
 pub struct Attempt<'a> {
     pub fs: &'a Base,

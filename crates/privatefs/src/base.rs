@@ -53,7 +53,6 @@ pub struct Base {
     pub cache: Mutex<Cache>,
     pub options: Options,
     pub block_bytes: usize,
-    pub session: Session,
     environment: Environment,
     notices: Mutex<BTreeSet<Notice>>,
 }
@@ -69,10 +68,15 @@ impl Base {
         environment: Environment,
         options: Options,
     ) -> Self {
-        let (block_bytes, session) = (transactions.block_bytes(), transactions.session());
+        let block_bytes = transactions.block_bytes();
         let cache = Mutex::new(Cache::new(options.cached_blocks.max(64)));
         let notices = Mutex::default();
-        Self { transactions, cache, options, block_bytes, session, environment, notices }
+        Self { transactions, cache, options, block_bytes, environment, notices }
+    }
+
+    /// The client's session. After a long silence it is another one.
+    pub fn session(&self) -> Session {
+        self.transactions.session()
     }
 
     pub fn now(&self) -> Timestamp {
@@ -124,8 +128,9 @@ impl Base {
 
     /// Whether one of the sessions that hold a file goes on.
     pub fn anybody_holds(&self, holders: &[Session]) -> Result<bool> {
+        let session = self.session();
         for holder in holders {
-            if *holder == self.session || self.transactions.is_live(holder)? {
+            if *holder == session || self.transactions.is_live(holder)? {
                 return Ok(true);
             }
         }

@@ -8,12 +8,9 @@ use crate::file::OpenFile;
 use crate::inode::{Form, Inode};
 use crate::layout;
 use crate::resize::plan_blocks;
-use crate::transactions::{Action, Ask, Compare, MOST_ASKS, Name, Owner};
+use crate::transactions::{Action, Ask, Compare, MOST_ASKS, Name, Owner, TOGETHER};
 use crate::types::{Kind, MAX_FILE};
 use std::collections::BTreeMap;
-
-/// Pages that are in flight together.
-const TOGETHER: usize = 64;
 
 /// The pages of a file that wait, and where it ends with them.
 type Waiting = (BTreeMap<u64, Page>, u64);

@@ -6,13 +6,10 @@ use crate::bucket::{self, Dirent, Leaf, MOST_LINKS};
 use crate::error::{Error, Result};
 use crate::inode::Inode;
 use crate::layout;
-use crate::transactions::{Action, Ask, Compare, Name, Owner};
+use crate::transactions::{Action, Ask, Compare, Name, Owner, TOGETHER};
 
 /// More buckets have no use: a directory with that number of them has 10^11 names.
 const MOST_BUCKETS: u32 = 1 << 31;
-
-/// Buckets that are asked for together.
-const TOGETHER: usize = 64;
 
 /// A bucket with changes that are not asked for yet.
 #[derive(Clone)]

@@ -9,10 +9,8 @@ use crate::file::OpenFile;
 use crate::inode::{Form, Inode};
 use crate::layout;
 use crate::resize::{plan_blocks, plan_resize};
-use crate::transactions::{Action, Ask, Compare, Owner};
+use crate::transactions::{Action, Ask, Compare, Owner, TOGETHER};
 
-/// Pages that are in flight together.
-const TOGETHER: usize = 64;
 /// Another client may cut the file while pages are written. Then they are written again.
 const MOST_TRIES: u32 = 200;
 

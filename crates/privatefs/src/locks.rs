@@ -81,14 +81,21 @@ impl PrivateFs {
     pub fn lock(&self, id: Owner, owner: LockOwner, lock: Lock) -> Result<()> {
         self.with_file(id, |file| {
             file.locks = true;
-            self.change_locks(id, |entries| {
-                if entries.iter().any(|held| held.conflicts(&self.session, owner, &lock)) {
-                    return Err(Error::Locked);
+            loop {
+                let session = self.session();
+                self.change_locks(id, |entries| {
+                    if entries.iter().any(|held| held.conflicts(&session, owner, &lock)) {
+                        return Err(Error::Locked);
+                    }
+                    clear(entries, &session, owner, (lock.start, lock.end));
+                    add(entries, Entry { session, owner, lock });
+                    Ok(())
+                })?;
+                // A session that ended meanwhile holds nothing: once more, in the next one.
+                if self.session() == session {
+                    return Ok(());
                 }
-                clear(entries, &self.session, owner, (lock.start, lock.end));
-                add(entries, Entry { session: self.session, owner, lock });
-                Ok(())
-            })
+            }
         })
     }
 
@@ -102,10 +109,13 @@ impl PrivateFs {
         }
         self.with_file(id, |file| match file.locks {
             false => Ok(()),
-            true => self.change_locks(id, |entries| {
-                clear(entries, &self.session, owner, range);
-                Ok(())
-            }),
+            true => {
+                let session = self.session();
+                self.change_locks(id, |entries| {
+                    clear(entries, &session, owner, range);
+                    Ok(())
+                })
+            }
         })
     }
 
@@ -115,9 +125,10 @@ impl PrivateFs {
     /// Those of the transactions.
     pub fn lock_in_the_way(&self, id: Owner, owner: LockOwner, lock: Lock) -> Result<Option<Lock>> {
         let table = self.look_again(|attempt| read(attempt, id))?;
-        let conflicts = |held: &&Entry| held.conflicts(&self.session, owner, &lock);
+        let session = self.session();
+        let conflicts = |held: &&Entry| held.conflicts(&session, owner, &lock);
         for held in table.entries.iter().filter(conflicts) {
-            if held.session == self.session || self.transactions.is_live(&held.session)? {
+            if held.session == session || self.transactions.is_live(&held.session)? {
                 return Ok(Some(held.lock));
             }
         }
@@ -129,9 +140,10 @@ impl PrivateFs {
     /// # Errors
     /// Those of the transactions.
     pub fn unlock_all(&self, id: Owner, owner: Option<LockOwner>) -> Result<()> {
+        let session = self.session();
         self.change_locks(id, |entries| {
             entries.retain(|held| {
-                held.session != self.session || owner.is_some_and(|owner| held.owner != owner)
+                held.session != session || owner.is_some_and(|owner| held.owner != owner)
             });
             Ok(())
         })
@@ -168,9 +180,9 @@ impl PrivateFs {
     }
 
     fn drop_ended_locks(&self, entries: &mut Vec<Entry>) -> Result<()> {
-        let mut live = Vec::new();
+        let (mut live, session) = (Vec::new(), self.session());
         for entry in entries.drain(..) {
-            if entry.session == self.session || self.transactions.is_live(&entry.session)? {
+            if entry.session == session || self.transactions.is_live(&entry.session)? {
                 live.push(entry);
             }
         }

@@ -100,7 +100,7 @@ impl PrivateFs {
         inode.size = making.target.len() as u64;
         inode.nlink = if making.kind == Kind::Directory { 2 } else { 1 };
         if making.open {
-            inode.holders = vec![self.session];
+            inode.holders = vec![self.session()];
         }
         if inode.fits_inline(inode.size, self.block_bytes) {
             inode.inline = making.target.to_vec();

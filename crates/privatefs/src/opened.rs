@@ -46,7 +46,7 @@ impl PrivateFs {
             if inode.holders.len() >= HOLDERS {
                 return Ok(false);
             }
-            inode.holders.push(self.session);
+            inode.holders.push(self.session());
             let old = inode.holders_stamp;
             inode.holders_stamp = self.holders_stamp();
             attempt.ask(inode.replace_holders(old));
@@ -122,7 +122,7 @@ impl PrivateFs {
         file.held = false;
         self.change(|attempt| {
             let Some(mut inode) = attempt.find_inode(id)? else { return Ok(()) };
-            inode.holders.retain(|holder| *holder != self.session);
+            inode.holders.retain(|holder| *holder != self.session());
             if inode.nlink == 0 && !self.anybody_holds(&inode.holders)? {
                 return reap(attempt, &inode);
             }

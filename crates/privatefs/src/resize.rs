@@ -6,11 +6,8 @@ use crate::dirty::{Dirty, pieces};
 use crate::error::{Error, Result};
 use crate::inode::{Form, Inode};
 use crate::layout;
-use crate::transactions::{Action, Ask, Compare, Owner};
+use crate::transactions::{Action, Ask, Compare, Owner, TOGETHER};
 use crate::types::{Attr, Kind, MAX_FILE, MODE_BITS, SetAttr};
-
-/// Removals that are in flight together.
-const TOGETHER: usize = 64;
 
 /// Moves inline data to a block. The caller asks for the inode.
 pub fn plan_blocks(attempt: &mut Attempt<'_>, inode: &mut Inode) {

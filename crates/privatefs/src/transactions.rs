@@ -100,6 +100,10 @@ pub enum Change {
     Forgotten(Name),
 }
 
+/// Transactions that are in flight together, if they do not depend on each other: blocks of 4 KiB
+/// in the longest read of a kernel.
+pub(crate) const TOGETHER: usize = 256;
+
 /// What others changed since the last call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Changes {
@@ -153,7 +157,8 @@ pub trait Transactions: Send + Sync {
     /// Those of the line and of the store.
     fn sync(&self) -> Result<()>;
 
-    /// This client's session.
+    /// This client's session, which others find alive. After a long silence it is another one: then
+    /// others take for ended what the one before it held.
     fn session(&self) -> Session;
 
     /// Whether an ask of that session may still be carried out.

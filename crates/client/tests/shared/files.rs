@@ -4,8 +4,10 @@ use super::{Line, World, clock, passphrase};
 use oblivio_client::files::Files;
 use oblivio_client::{NewShared, create};
 use oblivio_crypto::{Entropy, KdfParams, OsEntropy};
+use oblivio_engine::pyramid::{self as engine, Operation, share};
 use oblivio_privatefs::{Action, Ask, Compare, Name, Transactions};
 use oblivio_privatefs::{Environment, Error, NewNode, Options, PrivateFs, ROOT, Timestamp};
+use oblivio_privatefs::{Lock, LockKind, LockOwner};
 use oblivio_store::share::{MemoryShare, Share};
 use std::sync::Arc;
 
@@ -72,6 +74,36 @@ fn whether_another_session_lives_is_known() {
     total += space.total;
     assert!(total == 1024 && space.free < space.total, "{space:?}");
     one.close().unwrap();
+}
+
+/// A computer that slept for long has another session. A lock of the old one would not count.
+#[test]
+fn locks_are_those_of_the_session_that_lives() {
+    let world = world();
+    let ((one_files, one), (two_files, two)) = (mounted(&world), mounted(&world));
+    let file = one.create(ROOT, b"ledger", NODE).unwrap().id;
+    let (owner, whole) = (LockOwner { number: 1, whole_file: true }, (0, u64::MAX));
+    let lock = Lock { kind: LockKind::Exclusive, start: whole.0, end: whole.1, pid: 1 };
+    one.open(file).unwrap();
+    two.open(file).unwrap();
+    one.lock(file, owner, lock).unwrap();
+    assert!(matches!(two.lock(file, owner, lock), Err(Error::Locked)));
+    // As a scribe does with a session that is silent.
+    let old = one_files.client().session();
+    let block = engine::Name { owner: *b"oblivio sessions", index: old.0 };
+    let remove = Operation { action: oblivio_engine::Action::Remove, and_read: false };
+    two_files.client().carry_out(&[share::Ask::new(block, remove)]).unwrap();
+    two_files.client().end(old).unwrap();
+    // What it held is given up, and it does not know that its session is over.
+    two.lock(file, owner, lock).unwrap();
+    two.unlock(file, owner, whole).unwrap();
+    one.lock(file, owner, lock).unwrap();
+    assert_ne!(one_files.client().session(), old);
+    assert!(matches!(two.lock(file, owner, lock), Err(Error::Locked)));
+    one.unlock(file, owner, whole).unwrap();
+    two.lock(file, owner, lock).unwrap();
+    one_files.close().unwrap();
+    two_files.close().unwrap();
 }
 
 #[test]

@@ -5,10 +5,12 @@ use super::glue::{self, BYTES, Reply};
 use super::server::Server;
 use oblivio_audit::share::record::ShareTrace;
 use oblivio_engine::pyramid::PyramidConfig;
-use oblivio_engine::pyramid::share::{AnswerRecord, AskRecord, Duty, Head, Scribe, Taken, Term};
+use oblivio_engine::pyramid::share::{
+    AnswerRecord, AskRecord, Duty, Head, Refusal, Scribe, Taken, Term,
+};
 use oblivio_testkit::SplitMix64;
 use oblivio_testkit::linear::{Call, Change, Compare, Part};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Clients, and transactions that each has under way.
 pub const CLIENTS: usize = 8;
@@ -267,10 +269,19 @@ impl World {
 
     fn look(&mut self) {
         let Some((scribe, _)) = &mut self.scribe else { return };
+        let mut late = BTreeSet::new();
         for record in self.server.new_asks() {
-            let taken = scribe.take(&record).expect("an honest server");
-            assert!(!matches!(taken, Taken::Refused(_)), "{taken:?}");
+            match scribe.take(&record).expect("an honest server") {
+                // Its asks were lost for so long that no record tells which history it knows.
+                Taken::Refused(Refusal::Old) if self.plan.faults => {
+                    late.insert(record.session.0);
+                }
+                taken => assert!(!matches!(taken, Taken::Refused(_)), "{taken:?}"),
+            }
         }
+        let is_late = |number: &usize| late.contains(&self.clients[*number].session);
+        let numbers: Vec<usize> = (0..self.clients.len()).filter(is_late).collect();
+        numbers.into_iter().for_each(|number| self.begin_anew(number));
         self.work();
     }
 
@@ -407,6 +418,11 @@ impl World {
 
     fn kill_client(&mut self, number: usize) {
         self.kills[2] += 1;
+        self.begin_anew(number);
+    }
+
+    /// A client goes on in another session.
+    fn begin_anew(&mut self, number: usize) {
         let bug = self.plan.bug.filter(|_| number < 4);
         let begun = self.clients[number].begun;
         let heads = self.clients.iter().map(Client::head);
