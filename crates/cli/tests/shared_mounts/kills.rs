@@ -22,14 +22,17 @@ impl Done {
     }
 
     /// How long it took from a moment on until a file was begun and synced.
-    fn next_after(&self, begin: Instant, what: &str) -> Duration {
+    fn next_after(&self, begin: Instant, what: &str, team: &Team) -> Duration {
         while begin.elapsed() < Duration::from_secs(60) {
             if let Some((_, at)) = self.all().iter().find(|(_, at)| *at > begin) {
                 return *at - begin;
             }
             thread::sleep(Duration::from_millis(10));
         }
-        panic!("{what}: no service for a minute");
+        let errors = DEVICES.map(|device| fs::read_to_string(team.scratch.path(device)));
+        let last = errors.map(|all| all.map(|all| all.lines().last().map(str::to_owned)));
+        let status = team.scratch.good(["share", "status", "s"]);
+        panic!("{what}: no service for a minute\n{status}\n{last:?}");
     }
 }
 
@@ -58,7 +61,7 @@ fn name(dir: &Path, number: u32) -> PathBuf {
 const WRITER: &str = r#"
 number=0
 while [ ! -e "$2" ]; do
-    if seq "$number" "$((number + $3))" | dd of="$1/file-$number" conv=fsync status=none 2>/dev/null
+    if seq "$number" "$((number + $3))" | dd of="$1/file-$number" conv=fsync status=none
     then echo "$number"
     else sleep 0.05
     fi
@@ -67,12 +70,13 @@ done"#;
 
 /// A process of its own writes. If a thread of this process did, then the server that this process
 /// starts could inherit an open file, and wait, before it runs, for itself: at the close.
-fn write(dir: &Path, done: &Done, ended: &Path) {
+fn write(dir: &Path, done: &Done, ended: &Path, errors: &Path) {
     let mut shell = Command::new("sh")
         .args(["-c", WRITER, "sh"])
         .args([dir, ended])
         .arg(LINES.to_string())
         .stdout(Stdio::piped())
+        .stderr(fs::File::create(errors).expect("a file"))
         .spawn()
         .expect("a shell");
     let said = BufReader::new(shell.stdout.take().expect("a pipe"));
@@ -98,8 +102,9 @@ fn synced_files_survive_kills_of_servers_and_scribes() {
     let ended = team.scratch.path("ended");
     let mut took = Vec::new();
     thread::scope(|scope| {
-        for (dir, done) in dirs.iter().zip(&done) {
-            scope.spawn(|| write(dir, done, &ended));
+        for ((dir, done), device) in dirs.iter().zip(&done).zip(DEVICES) {
+            let (ended, errors) = (&ended, team.scratch.path(device));
+            scope.spawn(move || write(dir, done, ended, &errors));
         }
         let _end = End(ended.clone());
         for kill in 0..kills {
@@ -108,15 +113,15 @@ fn synced_files_survive_kills_of_servers_and_scribes() {
             team.kill_server();
             team.start();
             team.expect_server();
-            took.push(done[kill % 2].next_after(begin, "the server killed"));
+            took.push(done[kill % 2].next_after(begin, "the server killed", &team));
             thread::sleep(Duration::from_millis(700));
             // One of the two is the scribe.
             let begin = Instant::now();
             team.kill_mount(0);
             let left = (kill + 1) % 2;
-            took.push(done[left].next_after(begin, "the other mount killed"));
+            took.push(done[left].next_after(begin, "the other mount killed", &team));
             team.mount(DEVICES[kill % 2], &[]);
-            done[kill % 2].next_after(Instant::now(), "mounted again");
+            done[kill % 2].next_after(Instant::now(), "mounted again", &team);
         }
     });
     assert!(team.umount(0).0 && team.umount(0).0);
