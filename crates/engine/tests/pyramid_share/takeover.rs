@@ -132,3 +132,41 @@ fn a_rollback_and_a_fork_are_found_at_the_first_ask_that_crosses() {
     world.ask(0, ask(2, Action::Read, true));
     assert!(matches!(world.settle(), Err(EngineError::Forked)), "client 0 does");
 }
+
+/// Merges go on while the sums of batches are late. So blocks that were removed are asked for while
+/// a merge has them, and it is over before they are answered.
+#[test]
+fn a_removed_block_that_is_asked_for_in_its_merge_stays_removed() {
+    for seed in 0..20 {
+        let (mut world, mut rng) = (World::new(7, 2, seed), SplitMix64::new(seed));
+        for _ in 0..60 {
+            for _ in 0..8 {
+                let action = match rng.below(3) {
+                    0 => Action::Write(vec![rng.below(256) as u8; BYTES]),
+                    1 => Action::Remove,
+                    _ => Action::Read,
+                };
+                world.ask(rng.below(2) as usize, ask(rng.below(40), action, true));
+            }
+            for record in world.server.asks() {
+                world.scribe.take(&record).expect("an honest server");
+            }
+            loop {
+                match world.scribe.duty().expect("an honest server") {
+                    Duty::Wait if world.server.waiting() < 2 => break,
+                    Duty::Wait => {
+                        let reply = world.server.reply(0).expect("one waits");
+                        reply.give(&mut world.scribe).expect("an honest server");
+                    }
+                    duty => world.carry_out(duty).expect("its term"),
+                }
+            }
+            world.kill().expect("an honest server");
+            if rng.below(2) == 0 {
+                world.settle().expect("an honest server");
+            }
+        }
+        world.settle().expect("an honest server");
+        assert!(world.answers == replay(&world), "seed {seed}");
+    }
+}
