@@ -386,8 +386,8 @@ fn row(kind: Kind) -> String {
     let mut letters = String::new();
     for deed in DEEDS {
         if is_record {
-            // A client takes the newest record for the newest head. If it was changed, its asks name
-            // a head of no history: all scribes that find them say so.
+            // A client takes the newest record for the newest head. If it was changed, the asks
+            // name a head of no history: all scribes that find them say so.
             volume = Volume::new();
         }
         volume.use_it();
