@@ -77,6 +77,18 @@ pyramid-audit runs="20":
 pyramid-sim seeds="1000" first="0":
     OBLIVIO_PYRAMID_SEEDS={{seeds}} OBLIVIO_PYRAMID_FIRST={{first}} cargo test --release -p oblivio-engine --test pyramid_sim -- --nocapture every_seed replays planted_bugs
 
+# Bits of a shared volume's slots changed right before they are read, each of which must be found: this
+# many under a scribe in one thread, then under whole clients.
+pyramid-flips flips="10000" clients="1000":
+    OBLIVIO_PYRAMID_FLIPS={{flips}} cargo test --release -p oblivio-engine --test pyramid_share -- --nocapture every_bit
+    OBLIVIO_CLIENT_FLIPS={{clients}} cargo test --release -p oblivio-client --test shared -- --nocapture flips
+
+# A crash at every `step`th record of 500 asks to a shared volume: simulated, then of a server's folder,
+# whose unsynced bytes are lost, torn and reordered.
+pyramid-crashes step="1":
+    OBLIVIO_PYRAMID_CRASH_STEP={{step}} cargo test --release -p oblivio-engine --test pyramid_sim -- --nocapture a_crash_at_any_record
+    OBLIVIO_SHARE_CRASH_STEP={{step}} cargo test --release -p oblivio-client --test shared -- --nocapture a_crash_at_any_record
+
 # The pyramid's bounds over this many asks of each of four workloads, with 2^log blocks of 64 bytes.
 pyramid-bounds asks="1000000" log="16":
     OBLIVIO_PYRAMID_ASKS={{asks}} OBLIVIO_PYRAMID_LOG={{log}} cargo test --release -p oblivio-engine --test pyramid_bounds -- --nocapture

@@ -3,7 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests")]
 
 use oblivio_crypto::Attempt;
-use oblivio_crypto::{KdfParams, KeySlots, MasterKey, Passphrase, SeededEntropy, VolumeId};
+use oblivio_crypto::{KdfParams, KeySlots, MasterKey, Passphrase, SeededEntropy, Tag, VolumeId};
 use oblivio_engine::Action;
 use oblivio_engine::pyramid::share::fuzzing as share;
 use oblivio_engine::pyramid::share::{Answer, Ask, Compare, Head, Refusal, Seq, Session};
@@ -359,7 +359,8 @@ fn share_answer_seeds() -> Vec<Vec<u8>> {
         answer(false, Some(Refusal::Full), None),
         answer(false, Some(Refusal::Gone), None),
     ];
-    answers.iter().map(|answer| share::answer_bytes(answer, Head::default())).collect()
+    let head = (Head::default(), Tag::default());
+    answers.iter().map(|answer| share::answer_bytes(answer, head)).collect()
 }
 
 fn share_record_seeds() -> Vec<Vec<u8>> {

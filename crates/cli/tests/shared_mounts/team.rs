@@ -31,6 +31,11 @@ pub struct Team {
 
 impl Team {
     pub fn new() -> Self {
+        Self::with_room("16M")
+    }
+
+    /// With a volume of this size.
+    pub fn with_room(size: &str) -> Self {
         let scratch = Scratch::new();
         let mut team = Self { scratch, server: None, port: 0, mounts: Vec::new() };
         team.start();
@@ -41,7 +46,7 @@ impl Team {
             team.scratch.good(add.into_iter().chain(["--out", &file]));
         }
         let at = team.at();
-        let init = ["init", &at, "--token-file", "anna.token", "--size", "16M"];
+        let init = ["init", &at, "--token-file", "anna.token", "--size", size];
         team.scratch.good(init.into_iter().chain(VOLUME));
         team
     }

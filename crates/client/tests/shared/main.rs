@@ -1,11 +1,21 @@
 //! Several clients of one shared volume in one process, over servers that work, die and lie.
-#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "tests, of which long ones say what they did"
+)]
 
+mod crashes;
 mod files;
+mod flips;
+mod forks;
+mod headers;
 mod hostile;
 mod line;
 mod model;
 mod outages;
+mod rows;
 mod scribe;
 
 use line::Line;

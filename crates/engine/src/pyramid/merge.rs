@@ -149,9 +149,10 @@ impl PyramidOram {
         let Progress::Made(table) = std::mem::replace(&mut merge.progress, Progress::Read) else {
             return Err(EngineError::State("a table was not made"));
         };
-        let content = |name| self.stash.content(name).cloned().unwrap_or_default();
-        let left = self.left_of(&merge).map(content).collect();
-        let asked = self.asked_of(&merge).map(|(name, mine)| mine.then(|| content(name))).collect();
+        let content = |name| self.stash.content(name).cloned();
+        let left = self.left_of(&merge).map(|name| content(name).unwrap_or_default()).collect();
+        let asked = self.asked_of(&merge);
+        let asked = asked.map(|(name, mine)| content(name).filter(|_| mine)).collect();
         let merged = Merged { home: merge.home, attempt: table.keys.attempt(), left, asked };
         self.install(merge, *table);
         Ok(merged)
@@ -175,7 +176,8 @@ impl PyramidOram {
         }
         let mut contents: Vec<_> = left.into_iter().zip(merged.left).collect();
         for ((name, mine), content) in asked.into_iter().zip(merged.asked) {
-            if mine != content.is_some() {
+            // One of its blocks without content was removed, as the rounds before it say.
+            if !mine && content.is_some() {
                 return Err(EngineError::State("a merge had another block"));
             }
             contents.extend(content.map(|content| (name, content)));

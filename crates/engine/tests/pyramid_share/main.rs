@@ -1,6 +1,7 @@
 //! Several clients, a scribe and a server in one process: answers against a plain map in the order
 //! of the batches, and what the server saw, as data.
 
+mod flips;
 mod rules;
 mod sessions;
 mod states;

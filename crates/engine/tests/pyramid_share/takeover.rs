@@ -132,3 +132,78 @@ fn a_rollback_and_a_fork_are_found_at_the_first_ask_that_crosses() {
     world.ask(0, ask(2, Action::Read, true));
     assert!(matches!(world.settle(), Err(EngineError::Forked)), "client 0 does");
 }
+
+/// A client with several asks under way gets the first answer from one history, and the next from
+/// another one, that is longer.
+#[test]
+fn an_answer_of_another_history_is_found_while_asks_are_under_way() {
+    let mut world = used(5);
+    let (known, write) = (world.clients[1].head(), |byte| Action::Write(vec![byte; BYTES]));
+    let fork = (world.server.history.clone(), world.server.tables.clone());
+    let mut asks = world.clients[1].ask(&ask(2, write(1), false)).into_iter().collect::<Vec<_>>();
+    asks.extend(world.clients[1].ask(&ask(2, Action::Read, true)));
+    // Not by way of the server, which would answer again what it answered on the other side.
+    let answers = |world: &mut World| -> Vec<_> {
+        for ask in &asks {
+            world.scribe.take(ask).expect("it opens");
+            while world.step().expect("an honest scribe") {}
+        }
+        std::iter::from_fn(|| world.server.answer(Session(1))).collect()
+    };
+    let first = answers(&mut world);
+    (world.server.history, world.server.tables) = fork;
+    let taking = world.begin_take_over(known).expect("it begins");
+    world.take_over(taking).expect("the other side");
+    // A third client knows nothing, and makes this side longer.
+    let mut third = Follower::new(Session(9), VOLUME, BYTES, sealer(9)).knowing(known);
+    for _ in 0..3 {
+        let record = third.ask(&ask(2, write(2), false)).expect("it fits");
+        world.server.ask(record);
+        while world.step().expect("an honest scribe") {}
+    }
+    let other = answers(&mut world);
+    assert_eq!((first.len(), other.len()), (2, 2));
+    let client = &mut world.clients[1];
+    assert!(client.answer(&first[0]).expect("the first").is_some());
+    let crossed = client.answer(&other[1]);
+    assert!(matches!(crossed, Err(EngineError::Forked)), "{crossed:?}");
+    assert!(client.answer(&first[1]).expect("of its own side").is_some());
+}
+
+/// Merges go on while the sums of batches are late. So blocks that were removed are asked for while
+/// a merge has them, and it is over before they are answered.
+#[test]
+fn a_removed_block_that_is_asked_for_in_its_merge_stays_removed() {
+    for seed in 0..20 {
+        let (mut world, mut rng) = (World::new(7, 2, seed), SplitMix64::new(seed));
+        for _ in 0..60 {
+            for _ in 0..8 {
+                let action = match rng.below(3) {
+                    0 => Action::Write(vec![rng.below(256) as u8; BYTES]),
+                    1 => Action::Remove,
+                    _ => Action::Read,
+                };
+                world.ask(rng.below(2) as usize, ask(rng.below(40), action, true));
+            }
+            for record in world.server.asks() {
+                world.scribe.take(&record).expect("an honest server");
+            }
+            loop {
+                match world.scribe.duty().expect("an honest server") {
+                    Duty::Wait if world.server.waiting() < 2 => break,
+                    Duty::Wait => {
+                        let reply = world.server.reply(0).expect("one waits");
+                        reply.give(&mut world.scribe).expect("an honest server");
+                    }
+                    duty => world.carry_out(duty).expect("its term"),
+                }
+            }
+            world.kill().expect("an honest server");
+            if rng.below(2) == 0 {
+                world.settle().expect("an honest server");
+            }
+        }
+        world.settle().expect("an honest server");
+        assert!(world.answers == replay(&world), "seed {seed}");
+    }
+}

@@ -27,7 +27,13 @@ fn number(name: &str, default: u64) -> u64 {
 
 /// Eight clients and about 200 asks each, under all faults.
 fn faulty(seed: u64) -> Plan {
-    Plan { seed, transactions: 110, faults: true, bug: None, asks: None, forgets: false }
+    Plan { transactions: 110, faults: true, ..quiet(seed) }
+}
+
+/// Without faults and bugs.
+fn quiet(seed: u64) -> Plan {
+    let (bug, asks, crash) = (None, None, None);
+    Plan { seed, transactions: 36, faults: false, bug, asks, forgets: false, crash }
 }
 
 fn digest(run: &Run) -> u64 {
@@ -104,15 +110,7 @@ fn a_takeover_that_begins_anew_is_found() {
 fn honest_runs_raise_no_alarm() {
     for seed in 0..number("OBLIVIO_PYRAMID_RUNS", 1) {
         let faults = seed % 2 == 1;
-        let plan = Plan {
-            seed: 1000 + seed,
-            transactions: 800,
-            faults,
-            bug: None,
-            asks: None,
-            forgets: false,
-        };
-        let run = run(plan);
+        let run = run(Plan { transactions: 800, faults, ..quiet(1000 + seed) });
         let report = audit(&run.trace, &Truth::new(), &Options::default());
         assert!(alarms(&report).is_empty(), "seed {seed}: {:#?}\n{report}", alarms(&report));
         assert!(report.passed(), "{report}");
@@ -121,22 +119,37 @@ fn honest_runs_raise_no_alarm() {
     }
 }
 
+/// Server and scribe crash at a record of a run of about 500 asks, before it is stored or right
+/// after. `OBLIVIO_PYRAMID_CRASH_STEP=1` takes each record.
+#[test]
+fn a_crash_at_any_record_loses_nothing_and_shows_nothing_else() {
+    let whole = run(quiet(500));
+    let (records, asks) = (whole.records, whole.trace.asks());
+    assert!(asks >= 500, "{asks} asks");
+    let step = number("OBLIVIO_PYRAMID_CRASH_STEP", 7);
+    let mut crashes = 0;
+    for record in (0..records).step_by(step as usize) {
+        for stored in [false, true] {
+            let run = run(Plan { crash: Some((record, stored)), ..quiet(500) });
+            assert_eq!(run.kills, [0, 1, 0], "record {record} of {records}");
+            if let Err(blocks) = linear::judge(&run.history) {
+                panic!("record {record}, stored {stored}: blocks {blocks:?}");
+            }
+            let alarms = alarms(&audit_exactly(&run.trace, &Options::default()));
+            assert!(alarms.is_empty(), "record {record}, stored {stored}: {alarms:#?}");
+            crashes += 1;
+        }
+    }
+    println!("{crashes} crashes at {records} records of {asks} asks: no violation");
+    assert!(crashes >= 2 * (records / step));
+}
+
 /// S3 and S6: whether clients meet on a block, and whether blocks exist, shows in no record and in
 /// no time.
 #[test]
 fn what_is_asked_does_not_show() {
     for seed in 0..number("OBLIVIO_PYRAMID_RUNS", 1) {
-        let of = |asks| {
-            let plan = Plan {
-                seed,
-                transactions: 150,
-                faults: false,
-                bug: None,
-                asks: Some(asks),
-                forgets: false,
-            };
-            run(plan).trace
-        };
+        let of = |asks| run(Plan { transactions: 150, asks: Some(asks), ..quiet(seed) }).trace;
         let one = of(Asks::OneBlock);
         for asks in [Asks::Spread, Asks::Absent] {
             let report = compare(&one, &of(asks), &Options::default());

@@ -30,6 +30,8 @@ pub struct Plan {
     pub asks: Option<Asks>,
     /// A flaw: a new scribe does not show again what was shown and not answered. It begins anew.
     pub forgets: bool,
+    /// The server and the scribe crash at this record: (number, whether it is stored then).
+    pub crash: Option<(u64, bool)>,
 }
 
 /// What the clients of a pair ask for.
@@ -51,6 +53,8 @@ pub struct Run {
     pub kills: [u64; 3],
     /// Duties of old scribes that the server refused.
     pub refused: u64,
+    /// Records that scribes sent.
+    pub records: u64,
 }
 
 enum Arrival {
@@ -101,6 +105,7 @@ struct World {
     history: Vec<Call>,
     kills: [u64; 3],
     refused: u64,
+    records: u64,
 }
 
 /// Makes a run.
@@ -119,8 +124,8 @@ pub fn run(plan: Plan) -> Run {
         assert!(at < 600_000_000, "seed {}: no end", plan.seed);
         world.arrive(arrival);
     }
-    let World { server, history, kills, refused, .. } = world;
-    Run { trace: server.trace, history, kills, refused }
+    let World { server, history, kills, refused, records, .. } = world;
+    Run { trace: server.trace, history, kills, refused, records }
 }
 
 impl Asks {
@@ -171,6 +176,7 @@ impl World {
             history: Vec::new(),
             kills: [0; 3],
             refused: 0,
+            records: 0,
         }
     }
 
@@ -307,10 +313,18 @@ impl World {
         if term == self.server.term && line != self.line {
             return;
         }
+        self.records += 1;
+        let crash = self.plan.crash.filter(|(record, _)| record + 1 == self.records);
+        if crash == Some((self.records - 1, false)) {
+            return self.kill_server();
+        }
         let Some((replies, answers)) = self.server.carry_out(self.now, term, duty) else {
             self.refused += 1;
             return;
         };
+        if crash.is_some() {
+            return self.kill_server();
+        }
         for reply in replies {
             let mut at = self.now + 100;
             match reply {

@@ -2,11 +2,15 @@
 //! volume, whatever it says.
 //!
 //! ```text
-//! head 24 | done 4 | found 4 | refusal 4 | zeros 4 | blocks that exist 8 | block
+//! head 24 | tag before 16 | done 4 | found 4 | refusal 4 | zeros 4 | blocks that exist 8 | block
 //! ```
+//!
+//! The tag before is that of the head which the answer before it named, in the same session; zeros
+//! for the first one. So no answer of another history takes its place between those of one.
 
 use super::head::{Head, StoredHead};
 use crate::BlockAnswer;
+use oblivio_crypto::{TAG_BYTES, Tag};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -15,6 +19,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 struct Fixed {
     /// The newest record of the history.
     head: StoredHead,
+    before: [u8; TAG_BYTES],
     done: U32,
     found: U32,
     refusal: U32,
@@ -62,9 +67,10 @@ impl Answer {
     }
 
     /// As in a record.
-    pub(super) fn encode(&self, head: Head, block_bytes: usize) -> Vec<u8> {
+    pub(super) fn encode(&self, head: Head, before: Tag, block_bytes: usize) -> Vec<u8> {
         let fixed = Fixed {
             head: head.into(),
+            before: before.0,
             done: U32::new(self.done.into()),
             found: U32::new(self.content.is_some().into()),
             refusal: U32::new(self.refusal.map_or(0, |refusal| refusal as u32)),
@@ -76,8 +82,8 @@ impl Answer {
         record
     }
 
-    /// Reads a record; none if it makes no sense.
-    pub(super) fn decode(plain: &[u8]) -> Option<(Self, Head)> {
+    /// Reads a record, the head that it names, and the tag before; none if it makes no sense.
+    pub(super) fn decode(plain: &[u8]) -> Option<(Self, Head, Tag)> {
         let (fixed, block) = Fixed::ref_from_prefix(plain).ok()?;
         let (done, content) = match (fixed.done.get(), fixed.found.get()) {
             (done @ 0..=1, 0) => (done == 1, None),
@@ -93,18 +99,18 @@ impl Answer {
             return None;
         }
         let live_blocks = fixed.live_blocks.get();
-        Some((Self { done, refusal, content, live_blocks }, fixed.head.into()))
+        let answer = Self { done, refusal, content, live_blocks };
+        Some((answer, fixed.head.into(), Tag(fixed.before)))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use oblivio_crypto::Tag;
 
     #[test]
     fn answers_have_one_length_and_are_read_as_they_were_written() {
-        let head = Head { number: 7, tag: Tag([3; 16]) };
+        let (head, before) = (Head { number: 7, tag: Tag([3; 16]) }, Tag([4; 16]));
         let served = |done, content| Answer { done, refusal: None, content, live_blocks: 12 };
         let contents = [None, Some(vec![5; 64])];
         let served = contents
@@ -112,11 +118,11 @@ mod tests {
             .flat_map(|content| [served(true, content.clone()), served(false, content)]);
         let refused = REFUSALS.into_iter().map(|refusal| Answer::refused(refusal, 3));
         for answer in served.chain(refused) {
-            let record = answer.encode(head, 64);
+            let record = answer.encode(head, before, 64);
             assert_eq!(record.len(), size_of::<Fixed>() + 64);
-            assert_eq!(Answer::decode(&record), Some((answer, head)));
+            assert_eq!(Answer::decode(&record), Some((answer, head, before)));
             assert_eq!(Answer::decode(&record[..size_of::<Fixed>() - 1]), None);
-            for at in 24..40 {
+            for at in 40..56 {
                 // Another answer, or none; never this one.
                 let mut changed = record.clone();
                 changed[at] ^= 1 << 6;

@@ -10,7 +10,7 @@ use super::records::{AnswerRecord, AskRecord, Batch, Seq, Session};
 use super::sessions::Sessions;
 use crate::pyramid::oram::PyramidOram;
 use crate::{EngineError, Result};
-use oblivio_crypto::{Kind, Sealer, VolumeId};
+use oblivio_crypto::{Kind, Sealer, Tag, VolumeId};
 use std::collections::BTreeMap;
 
 /// What became of an ask.
@@ -172,10 +172,12 @@ impl Desk {
     /// The record of its answers is written.
     pub fn answered(&mut self, opens: &[Open]) {
         let head = self.chain.head();
-        opens.iter().for_each(|open| self.sessions.answer(open.session, head));
+        for open in opens {
+            self.sessions.answer(open.session, head);
+        }
     }
 
-    /// Seals an answer.
+    /// Seals the answer to an ask of a batch, whose record is written.
     ///
     /// # Errors
     /// Those of the sealer.
@@ -185,7 +187,18 @@ impl Desk {
         seq: Seq,
         answer: &Answer,
     ) -> Result<AnswerRecord> {
-        let plain = answer.encode(self.chain.head(), self.block_bytes);
+        let before = self.sessions.answer(session, self.chain.head());
+        self.seal(session, seq, answer, before.tag)
+    }
+
+    fn seal(
+        &mut self,
+        session: Session,
+        seq: Seq,
+        answer: &Answer,
+        before: Tag,
+    ) -> Result<AnswerRecord> {
+        let plain = answer.encode(self.chain.head(), before, self.block_bytes);
         let place = place(self.volume, Kind::Answer, session, seq);
         Ok(AnswerRecord { session, seq, sealed: self.sealer.seal_vec(&place, &plain)? })
     }
@@ -198,7 +211,7 @@ impl Desk {
         let due = self.refused.extract_if(.., |_, (batch, _)| *batch <= answered);
         let due: Vec<_> = due.collect();
         let seal = |((session, seq), (_, refusal))| {
-            self.seal_answer(session, seq, &Answer::refused(refusal, live_blocks))
+            self.seal(session, seq, &Answer::refused(refusal, live_blocks), Tag::default())
         };
         due.into_iter().map(seal).collect()
     }

@@ -5,7 +5,7 @@ use super::ask::{Ask, MOST_PARTS, Part, place};
 use super::head::Head;
 use super::records::{AnswerRecord, AskRecord, Seq, Session};
 use crate::{EngineError, Result};
-use oblivio_crypto::{Kind, Sealer, VolumeId};
+use oblivio_crypto::{Kind, Sealer, Tag, VolumeId};
 use std::collections::VecDeque;
 
 /// One session of a client.
@@ -20,6 +20,8 @@ pub struct Follower {
     open: VecDeque<AskRecord>,
     /// The newest head that it knows. A client must keep it from session to session.
     head: Head,
+    /// That of this session's last answer; none if an answer was gone.
+    answered: Option<Tag>,
     over: Option<Refusal>,
 }
 
@@ -27,7 +29,8 @@ impl Follower {
     /// A new session. Its number must be random.
     pub fn new(session: Session, volume: VolumeId, block_bytes: usize, sealer: Sealer) -> Self {
         let (next, open, head) = (Seq(0), VecDeque::new(), Head::default());
-        Self { session, volume, block_bytes, sealer, next, open, head, over: None }
+        let (answered, over) = (Some(Tag::default()), None);
+        Self { session, volume, block_bytes, sealer, next, open, head, answered, over }
     }
 
     /// With the head that an earlier session of this client knew. A client that knows none takes
@@ -109,17 +112,28 @@ impl Follower {
         if *session != self.session || *seq != expected || self.open.is_empty() {
             return Err(EngineError::State("an answer to something that was not asked"));
         }
-        let (answer, head) = self.opened(record)?;
+        let (answer, head, before) = self.opened(record)?;
+        let same = head.number > self.head.number || head == self.head;
         match answer.refusal {
             // It was sealed after answers that are yet to come.
-            Some(Refusal::Gone) => {}
-            refusal => {
-                let same = head.number > self.head.number || head == self.head;
+            Some(Refusal::Gone) => self.answered = None,
+            // The one before it named the head that this one names as such.
+            None | Some(Refusal::Full) => {
+                let follows = self.answered.is_none_or(|answered| answered == before);
+                if !same || !follows {
+                    return Err(EngineError::Forked);
+                }
+                (self.head, self.answered) = (head, Some(head.tag));
+            }
+            // It stands in no batch. Its client goes on with what it knows, as far as it can.
+            Some(refusal) => {
                 if !same {
                     return Err(EngineError::Forked);
                 }
-                self.head = head;
-                self.over = self.over.or(refusal.filter(|refusal| *refusal != Refusal::Full));
+                if refusal == Refusal::Old {
+                    self.head = head;
+                }
+                self.over = self.over.or(Some(refusal));
             }
         }
         self.open.pop_front();
@@ -140,7 +154,7 @@ impl Follower {
         Ok(self.opened(record)?.0)
     }
 
-    fn opened(&mut self, record: &AnswerRecord) -> Result<(Answer, Head)> {
+    fn opened(&mut self, record: &AnswerRecord) -> Result<(Answer, Head, Tag)> {
         let AnswerRecord { session, seq, sealed } = record;
         let place = place(self.volume, Kind::Answer, *session, *seq);
         let plain = self.sealer.open_vec(&place, sealed);

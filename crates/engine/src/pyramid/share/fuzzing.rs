@@ -19,7 +19,7 @@ use crate::pyramid::ids::Name;
 use crate::pyramid::operation::Operation;
 use crate::pyramid::oram::{PyramidKeys, PyramidOram};
 use crate::{Action, Result};
-use oblivio_crypto::{SealRoot, Sealer, SeededEntropy, VolumeId};
+use oblivio_crypto::{SealRoot, Sealer, SeededEntropy, Tag, VolumeId};
 
 /// Bytes of a block in records and states.
 pub const BLOCK_BYTES: usize = 64;
@@ -38,14 +38,14 @@ pub fn ask(plain: &[u8]) -> Option<(Ask, Head)> {
     Ask::decode(plain)
 }
 
-/// An answer as in a record.
-pub fn answer_bytes(answer: &Answer, head: Head) -> Vec<u8> {
-    answer.encode(head, BLOCK_BYTES)
+/// An answer as in a record, with its head and the tag before.
+pub fn answer_bytes(answer: &Answer, (head, before): (Head, Tag)) -> Vec<u8> {
+    answer.encode(head, before, BLOCK_BYTES)
 }
 
 /// Parses an answer.
-pub fn answer(plain: &[u8]) -> Option<(Answer, Head)> {
-    Answer::decode(plain)
+pub fn answer(plain: &[u8]) -> Option<(Answer, (Head, Tag))> {
+    Answer::decode(plain).map(|(answer, head, before)| (answer, (head, before)))
 }
 
 /// Parses an event of the history. An intent names its asks.

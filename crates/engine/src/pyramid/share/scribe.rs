@@ -285,7 +285,6 @@ impl Scribe {
         let (_, settle) = self.oram.settle(forgot)?;
         let plain = encode_settle(&settle, self.oram.config.block_bytes);
         let settle = self.desk.chain.seal(&mut self.desk.sealer, &plain)?;
-        self.desk.answered(&opens);
         let mut answers = Vec::with_capacity(opens.len());
         for (Open { session, seq, .. }, answer) in opens.into_iter().zip(served) {
             answers.push(self.desk.seal_answer(session, seq, &answer)?);

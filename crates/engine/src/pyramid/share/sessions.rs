@@ -32,6 +32,9 @@ pub(super) struct Sessions {
     live: BTreeMap<Session, Live>,
     /// Each one that ended, and the number of the record that ended it.
     ended: BTreeMap<Session, u64>,
+    /// The last heads named to sessions that ended since the last checkpoint: some of their asks
+    /// may be under way. With a checkpoint, none is.
+    parting: BTreeMap<Session, Head>,
 }
 
 impl Sessions {
@@ -90,16 +93,17 @@ impl Sessions {
     /// A record of this number ends a session.
     pub fn end(&mut self, session: Session, number: u64) {
         // New sessions wait while many are remembered, so twice the most is enough.
-        if self.live.remove(&session).is_some() {
+        if let Some(live) = self.live.remove(&session) {
             self.ended.insert(session, number);
+            self.parting.insert(session, live.answered);
         }
     }
 
-    /// A session was answered under this head.
-    pub fn answer(&mut self, session: Session, head: Head) {
-        if let Some(live) = self.live.get_mut(&session) {
-            live.answered = head;
-        }
+    /// A session is answered under this head. Returns the head of the answer before.
+    pub fn answer(&mut self, session: Session, head: Head) -> Head {
+        let live = self.live.get_mut(&session).map(|live| &mut live.answered);
+        let answered = live.or_else(|| self.parting.get_mut(&session));
+        answered.map_or(head, |answered| std::mem::replace(answered, head))
     }
 
     /// Forgets sessions that ended before the records that the chain remembers. Their first asks
@@ -111,6 +115,7 @@ impl Sessions {
 
     /// A checkpoint is made.
     pub fn mark(&mut self) {
+        self.parting.clear();
         for live in self.live.values_mut() {
             live.marks = [live.next, live.marks[0], live.marks[1]];
         }

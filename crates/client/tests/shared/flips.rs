@@ -1,0 +1,177 @@
+//! A bit of a stored slot is another one for the time of one read: the client that is the scribe
+//! finds it, and nobody gets wrong data. `OBLIVIO_CLIENT_FLIPS` makes it longer
+//! (`just pyramid-flips`).
+
+use super::{Line, World, add_one, clock, get, read, value, write};
+use oblivio_client::{Client, Options};
+use oblivio_splitmix::SplitMix64;
+use oblivio_store::share::{Call, Entry, MemoryShare, Number, Reply, Result, Share, Spot};
+use oblivio_volume::Error;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+/// Blocks that the scribe's client uses.
+const USED: u64 = 120;
+/// The block that the other client counts in.
+const COUNTER: u64 = 200;
+
+/// What reads the slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reader {
+    Asks,
+    Merge,
+}
+
+/// A server that changes what it stores.
+struct Flipper {
+    memory: MemoryShare,
+    inside: Mutex<Inside>,
+}
+
+struct Inside {
+    rng: SplitMix64,
+    /// The slots of each batch.
+    shown: BTreeMap<Number, Vec<Spot>>,
+    /// What is to read the changed slot, after how many such reads; none if nothing is to come.
+    left: Option<(Reader, u64)>,
+    /// What read the slot that was changed.
+    flipped: Option<Reader>,
+}
+
+impl Inside {
+    /// The slot to change for this call, if it is the one.
+    fn pick(&mut self, call: &Call<'_>) -> Option<Spot> {
+        if let Call::Append { number, entry: Entry::Show(show), .. } = call {
+            let spots = show.fetches.iter().flat_map(|fetch| fetch.spots.clone());
+            self.shown.insert(*number, spots.collect());
+        }
+        let (reader, spots) = match call {
+            Call::Sums { number, .. } => (Reader::Asks, self.shown.get(number)?.clone()),
+            Call::Slots { spots, .. } => (Reader::Merge, spots.to_vec()),
+            _ => return None,
+        };
+        if spots.is_empty() {
+            return None;
+        }
+        let (wanted, left) = self.left.filter(|(wanted, _)| *wanted == reader)?;
+        self.left = left.checked_sub(1).map(|left| (wanted, left));
+        (left == 0).then(|| {
+            self.flipped = Some(reader);
+            spots[self.rng.below(spots.len() as u64) as usize]
+        })
+    }
+}
+
+impl Flipper {
+    fn new(seed: u64) -> Self {
+        let rng = SplitMix64::new(seed);
+        let inside = Inside { rng, shown: BTreeMap::new(), left: None, flipped: None };
+        Self { memory: MemoryShare::new(clock()), inside: Mutex::new(inside) }
+    }
+
+    /// One of the next reads finds a changed bit.
+    fn arm(&self, reader: Reader) {
+        let mut inside = self.inside.lock().unwrap();
+        inside.left = Some((reader, inside.rng.below(4)));
+        inside.flipped = None;
+    }
+
+    fn change(&self, spot: Spot, slot_bytes: usize, at: usize, bit: u8) {
+        let at = spot.slot as usize * slot_bytes + at;
+        assert!(self.memory.tamper(spot.table, |bytes| bytes[at] ^= bit), "the table is there");
+    }
+}
+
+impl Share for Flipper {
+    fn call(&self, call: Call<'_>) -> Result<Reply> {
+        let mut inside = self.inside.lock().unwrap();
+        let Some(spot) = inside.pick(&call) else {
+            drop(inside);
+            return self.memory.call(call);
+        };
+        let slot_bytes = self.memory.parameters()?.expect("it is made").slot_bytes as usize;
+        let (at, bit) = (inside.rng.below(slot_bytes as u64) as usize, 1 << inside.rng.below(8));
+        drop(inside);
+        self.change(spot, slot_bytes, at, bit);
+        let reply = self.memory.call(call);
+        self.change(spot, slot_bytes, at, bit);
+        reply
+    }
+}
+
+/// What each block may hold: more than one value after a write whose answer never came.
+type Model = BTreeMap<u64, Vec<u64>>;
+
+/// Reads and writes until the client finds something.
+fn work(client: &Client, model: &mut Model, rng: &mut SplitMix64, unique: &mut u64) -> Error {
+    for _ in 0..2000 {
+        let index = rng.below(USED);
+        let known = model.entry(index).or_insert_with(|| vec![0]);
+        *unique += 1;
+        let new = *unique;
+        let writes = rng.below(2) == 0;
+        let ask = if writes { write(index, new) } else { read(index) };
+        match client.carry_out(&[ask]) {
+            Ok(_) if writes => *known = vec![new],
+            Ok(answers) => {
+                let got = value(&answers[0]);
+                assert!(known.contains(&got), "block {index} holds {got}, not {known:?}");
+                *known = vec![got];
+            }
+            Err(error) => {
+                if writes {
+                    known.push(new);
+                }
+                return error;
+            }
+        }
+    }
+    panic!("nothing was found");
+}
+
+#[test]
+fn a_bit_that_changes_before_a_read_stops_the_scribe_and_nobody_gets_wrong_data() {
+    let flips = std::env::var("OBLIVIO_CLIENT_FLIPS").ok().and_then(|it| it.parse().ok());
+    let flips: u64 = flips.unwrap_or(16);
+    let server = Arc::new(Flipper::new(flips));
+    let world = World::over(Arc::clone(&server) as Arc<dyn Share>);
+    let (mut model, mut rng, mut unique) = (Model::new(), SplitMix64::new(7), 0);
+    let mut found = [0, 0];
+    let line = Line::to(Arc::clone(&world.line) as Arc<dyn Share>);
+    let other = world.client_over(&line, Options { scribe: false, ..World::options() });
+    let (stop, counted) = (AtomicBool::new(false), Mutex::new(0));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            // It is never the scribe, and sees nothing of all this but waits.
+            while !stop.load(Ordering::SeqCst) {
+                add_one(&other, COUNTER).unwrap();
+                *counted.lock().unwrap() += 1;
+            }
+        });
+        for flip in 0..flips {
+            let (client, _) = world.client();
+            let wanted = if flip % 2 == 0 { Reader::Asks } else { Reader::Merge };
+            server.arm(wanted);
+            let error = work(&client, &mut model, &mut rng, &mut unique);
+            assert!(matches!(error, Error::Tampered(_)), "{error:?}");
+            let later = client.carry_out(&[read(0)]);
+            assert!(matches!(later, Err(Error::Tampered(_))), "it answers nothing any more");
+            assert_eq!(server.inside.lock().unwrap().flipped, Some(wanted), "a bit was changed");
+            found[usize::from(wanted == Reader::Merge)] += 1;
+        }
+        let (client, _) = world.client();
+        for (index, known) in &model {
+            assert!(known.contains(&get(&client, *index)), "block {index}");
+        }
+        stop.store(true, Ordering::SeqCst);
+        // Stays the scribe until the other one has its answer.
+        while other.carry_out(&[read(COUNTER)]).is_err() {}
+        client.close().unwrap();
+    });
+    let [asks, merges] = found;
+    println!("{flips} flips: {asks} in reads of asks and {merges} in those of merges found");
+    let (client, _) = world.client();
+    assert_eq!(get(&client, COUNTER), *counted.lock().unwrap(), "each was counted once");
+}

@@ -1,0 +1,413 @@
+//! All that a server can do to one kind of object, on every kind: what comes of it for a client
+//! that opens the volume and works. Never is an answer wrong.
+//!
+//! A client that finds it says so (`Tampered`, `RolledBack`). What does not open is nobody's: an
+//! ask of that sort is left out as if it had not come, and the client waits in vain.
+
+use super::{Line, World, block, read, value, write};
+use oblivio_client::{Options, Unremembered};
+use oblivio_store::share::{Answer, Ask, Call, Entry, Number, Object, Reply, Share, Stored};
+use oblivio_volume::Error;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+/// What the server keeps or passes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Ask,
+    Answer,
+    /// The record of a batch, and the asks that stand with it.
+    Batch,
+    KeptAsk,
+    /// The record of a batch's answers.
+    Settle,
+    Switch,
+    State,
+    /// What an ask shows, added up.
+    Sum,
+    /// What a merge reads.
+    Slot,
+}
+
+/// What the server does to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Deed {
+    Changed,
+    Cut,
+    Longer,
+    Dropped,
+    Twice,
+    Swapped,
+    /// Another one of this volume, from before.
+    Stale,
+    /// One of another volume.
+    Foreign,
+}
+
+const DEEDS: [Deed; 8] = [
+    Deed::Changed,
+    Deed::Cut,
+    Deed::Longer,
+    Deed::Dropped,
+    Deed::Twice,
+    Deed::Swapped,
+    Deed::Stale,
+    Deed::Foreign,
+];
+
+/// What comes of each deed, in their order: `T` tampered, `R` rolled back or another history, `W`
+/// nothing comes any more, `-` no effect.
+const OUTCOMES: [(Kind, &str); 9] = [
+    (Kind::Ask, "WWWW-WWW"),
+    (Kind::Answer, "TTTW-TTT"),
+    (Kind::Batch, "TTTTTTTT"),
+    (Kind::KeptAsk, "TTTTTTTT"),
+    (Kind::Settle, "TTTTTTTT"),
+    (Kind::Switch, "TTTTTTTT"),
+    (Kind::State, "TTTTTTTT"),
+    (Kind::Sum, "TTTTTTTT"),
+    (Kind::Slot, "TTTTTTTT"),
+];
+
+/// What passed between clients and an honest server.
+#[derive(Default)]
+struct Observed {
+    /// Bytes of each kind, in their order.
+    bytes: BTreeMap<Kind, Vec<Vec<u8>>>,
+    /// The records.
+    records: BTreeMap<Number, Kind>,
+    states: BTreeMap<Number, Vec<u8>>,
+    /// Records before this one are in the newest state.
+    saved: Number,
+    /// The newest batch of several asks: of one, none can be swapped.
+    several: Option<Number>,
+}
+
+impl Observed {
+    fn note(&mut self, kind: Kind, bytes: &[u8]) {
+        self.bytes.entry(kind).or_default().push(bytes.to_vec());
+    }
+
+    fn see(&mut self, call: &Call<'_>, reply: &Reply, slot_bytes: usize) {
+        match (call, reply) {
+            (Call::Ask(asks), _) => {
+                for ask in *asks {
+                    self.note(Kind::Ask, &ask.sealed);
+                    self.note(Kind::KeptAsk, &ask.sealed);
+                }
+            }
+            (Call::Append { number, entry, .. }, _) => {
+                let kind = match entry {
+                    Entry::Show(show) => {
+                        let several = show.fetches.len() > 1;
+                        self.several = self.several.max(several.then_some(*number));
+                        Kind::Batch
+                    }
+                    Entry::Tell(tell) => {
+                        tell.answers.iter().for_each(|it| self.note(Kind::Answer, &it.sealed));
+                        Kind::Settle
+                    }
+                    Entry::Switch(_) => Kind::Switch,
+                    Entry::Note(_) => return,
+                };
+                self.records.insert(*number, kind);
+                self.note(kind, entry.sealed());
+            }
+            (Call::Upload { object: Object::Checkpoint(at), piece, .. }, _) => {
+                self.states.entry(*at).or_default().extend_from_slice(piece);
+            }
+            (Call::Save { at, .. }, _) => {
+                self.saved = *at;
+                let state = self.states.get(at).cloned().unwrap_or_default();
+                self.note(Kind::State, &state);
+            }
+            (Call::Sums { .. }, Reply::Bytes(bytes)) => {
+                bytes.chunks(slot_bytes).for_each(|slot| self.note(Kind::Sum, slot));
+            }
+            (Call::Slots { .. }, Reply::Bytes(bytes)) => {
+                bytes.chunks(slot_bytes).for_each(|slot| self.note(Kind::Slot, slot));
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether a record of each kind comes after the newest state, and there was one before it.
+    fn has_all(&self) -> bool {
+        let later = |kind| self.records.range(self.saved..).any(|(_, it)| *it == kind);
+        let records = [Kind::Settle, Kind::Switch].into_iter().all(later);
+        let several = self.several >= Some(self.saved);
+        records && several && self.bytes.get(&Kind::State).is_some_and(|states| states.len() > 1)
+    }
+}
+
+/// A volume that an honest server has, and what passed.
+struct Volume {
+    world: World,
+    observed: Arc<Mutex<Observed>>,
+    round: u64,
+}
+
+/// Blocks in use.
+const USED: u64 = 60;
+
+impl Volume {
+    fn new() -> Self {
+        let world = World::in_memory();
+        let observed = Arc::new(Mutex::new(Observed::default()));
+        let (seen, slot_bytes) = (Arc::clone(&observed), world.keyed.config().slot_bytes());
+        world.line.lie(move |call, reply| seen.lock().unwrap().see(call, reply, slot_bytes));
+        Self { world, observed, round: 0 }
+    }
+
+    fn expected(&self, index: u64) -> u64 {
+        self.round * 1000 + index
+    }
+
+    /// An honest client reads all blocks, writes them anew, and goes on until there is a record of
+    /// each kind.
+    fn use_it(&mut self) {
+        let (client, _) = self.world.client();
+        for index in (0..USED).filter(|_| self.round > 0) {
+            let answers = client.carry_out(&[read(index)]).unwrap();
+            assert_eq!(value(&answers[0]), self.expected(index), "block {index}");
+        }
+        self.round += 1;
+        let all = |index| vec![write(index, self.expected(index))];
+        client.carry_out_many(&(0..USED).map(all).collect::<Vec<_>>()).unwrap();
+        client.close().unwrap();
+        // The end of a session may be the time for another state.
+        while !self.has_all() {
+            let (client, _) = self.world.client();
+            while !self.has_all() {
+                client.carry_out(&[read(1), read(2), read(3)]).unwrap();
+            }
+            client.close().unwrap();
+        }
+    }
+
+    fn has_all(&self) -> bool {
+        self.observed.lock().unwrap().has_all()
+    }
+}
+
+/// What a lie is about, one after the other.
+struct Piece {
+    bytes: Vec<u8>,
+    record: Option<Stored>,
+    ask: Option<Ask>,
+    answer: Option<Answer>,
+}
+
+impl Piece {
+    fn of(bytes: &[u8]) -> Self {
+        Self { bytes: bytes.to_vec(), record: None, ask: None, answer: None }
+    }
+
+    fn of_ask(ask: &Ask) -> Self {
+        Self { ask: Some(ask.clone()), ..Self::of(&ask.sealed) }
+    }
+
+    fn of_answer(answer: &Answer) -> Self {
+        Self { answer: Some(answer.clone()), ..Self::of(&answer.sealed) }
+    }
+
+    fn of_record(record: &Stored) -> Self {
+        Self { record: Some(record.clone()), ..Self::of(&record.sealed) }
+    }
+}
+
+/// The pieces of a reply that are of a kind, or that stand between such.
+fn pieces(kind: Kind, call: &Call<'_>, reply: &Reply, slot_bytes: usize) -> Vec<Piece> {
+    match (kind, call, reply) {
+        (Kind::Ask, _, Reply::Asks(asks, _)) => asks.iter().map(Piece::of_ask).collect(),
+        (Kind::Answer, _, Reply::Answers(answers)) => {
+            answers.iter().map(Piece::of_answer).collect()
+        }
+        (Kind::Batch | Kind::Settle | Kind::Switch, _, Reply::Records(records)) => {
+            records.iter().map(Piece::of_record).collect()
+        }
+        (Kind::KeptAsk, _, Reply::Records(records)) => {
+            let first = records.iter().find(|record| record.asks.len() > 1);
+            first.into_iter().flat_map(|record| &record.asks).map(Piece::of_ask).collect()
+        }
+        (Kind::State, Call::ReadCheckpoint { .. }, Reply::Bytes(bytes)) => vec![Piece::of(bytes)],
+        (Kind::Sum, Call::Sums { .. }, Reply::Bytes(bytes))
+        | (Kind::Slot, Call::Slots { .. }, Reply::Bytes(bytes)) => {
+            bytes.chunks(slot_bytes).map(Piece::of).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Puts changed pieces into their reply.
+fn put_back(kind: Kind, reply: &mut Reply, pieces: Vec<Piece>) {
+    let asks = |pieces: Vec<Piece>| -> Vec<_> {
+        let ask = |piece: Piece| {
+            let ask = piece.ask?;
+            Some(Ask { sealed: piece.bytes, ..ask })
+        };
+        pieces.into_iter().filter_map(ask).collect()
+    };
+    match reply {
+        Reply::Asks(was, _) => *was = asks(pieces),
+        Reply::Answers(was) => {
+            let answer = |piece: Piece| {
+                let answer = piece.answer?;
+                Some(Answer { sealed: piece.bytes, ..answer })
+            };
+            *was = pieces.into_iter().filter_map(answer).collect();
+        }
+        Reply::Records(was) if kind == Kind::KeptAsk => {
+            if let Some(first) = was.iter_mut().find(|record| record.asks.len() > 1) {
+                first.asks = asks(pieces);
+            }
+        }
+        Reply::Records(was) => {
+            let record = |piece: Piece| piece.record.map(|it| Stored { sealed: piece.bytes, ..it });
+            *was = pieces.into_iter().filter_map(record).collect();
+        }
+        Reply::Bytes(was) => *was = pieces.into_iter().flat_map(|piece| piece.bytes).collect(),
+        _ => {}
+    }
+}
+
+/// Does it to the piece at a place. False if it cannot be done here.
+fn carry_out(deed: Deed, pieces: &mut Vec<Piece>, at: usize, other: Option<&Vec<u8>>) -> bool {
+    let before = pieces[at].bytes.clone();
+    let (alone, middle) = (pieces.len() == 1, before.len() / 2);
+    let Piece { bytes, record, ask, answer } = &mut pieces[at];
+    match deed {
+        Deed::Changed => bytes[middle] ^= 4,
+        Deed::Cut => bytes.truncate(bytes.len() - 1),
+        Deed::Longer => bytes.push(0),
+        Deed::Dropped => drop(pieces.remove(at)),
+        Deed::Twice => {
+            let (record, ask, answer) = (record.clone(), ask.clone(), answer.clone());
+            pieces.insert(at, Piece { bytes: before, record, ask, answer });
+        }
+        // The halves of a state.
+        Deed::Swapped if alone => {
+            bytes.rotate_left(middle);
+            return record.is_none() && ask.is_none() && answer.is_none();
+        }
+        Deed::Swapped => {
+            let with = if at + 1 < pieces.len() { at + 1 } else { at.saturating_sub(1) };
+            let bytes = std::mem::take(&mut pieces[at].bytes);
+            pieces[at].bytes = std::mem::replace(&mut pieces[with].bytes, bytes);
+            return pieces[at].bytes != before;
+        }
+        Deed::Stale | Deed::Foreign => {
+            let Some(other) = other else { return false };
+            *bytes = other.clone();
+            bytes.resize(before.len(), 0);
+            return *bytes != before;
+        }
+    }
+    true
+}
+
+/// What a client met.
+#[derive(Debug)]
+enum Met {
+    Error(Error),
+    /// All was right, for so many lies.
+    Nothing(u64),
+}
+
+impl Met {
+    fn letter(&self) -> char {
+        match self {
+            Self::Error(Error::Tampered(_)) => 'T',
+            Self::Error(Error::RolledBack(_)) => 'R',
+            Self::Error(Error::Store(_)) => 'W',
+            Self::Error(_) => '?',
+            Self::Nothing(0) => '0',
+            Self::Nothing(_) => '-',
+        }
+    }
+}
+
+/// A client that is lied to, from its opening on.
+fn meet(volume: &Volume, foreign: &BTreeMap<Kind, Vec<Vec<u8>>>, kind: Kind, deed: Deed) -> Met {
+    let line = Line::to(Arc::clone(&volume.world.line) as Arc<dyn Share>);
+    let slot_bytes = volume.world.keyed.config().slot_bytes();
+    let lies = Arc::new(Mutex::new(0));
+    let others = match deed {
+        Deed::Foreign => foreign.get(&kind).cloned(),
+        _ => volume.observed.lock().unwrap().bytes.get(&kind).cloned(),
+    };
+    // The newest but a few: it may be the one in question.
+    let other = others.and_then(|all| all.get(all.len().saturating_sub(9) / 2).cloned());
+    let (counted, observed) = (Arc::clone(&lies), Arc::clone(&volume.observed));
+    line.lie(move |call, reply| {
+        let mut all = pieces(kind, call, reply, slot_bytes);
+        let is_it = |piece: &Piece| match &piece.record {
+            Some(record) => observed.lock().unwrap().records.get(&record.number) == Some(&kind),
+            None => true,
+        };
+        let Some(at) = all.iter().position(is_it) else { return };
+        if carry_out(deed, &mut all, at, other.as_ref()) {
+            put_back(kind, reply, all);
+            *counted.lock().unwrap() += 1;
+        }
+    });
+    let options = Options { timeout: Duration::from_secs(2), ..World::options() };
+    let client = match volume.world.knowing(&line, options, Box::new(Unremembered::default())) {
+        Ok(client) => client,
+        Err(error) => return Met::Error(error),
+    };
+    for first in 0..USED {
+        let three = [first, (first + 7) % USED, (first + 20) % USED];
+        match client.carry_out_many(&three.map(|index| vec![read(index)])) {
+            Ok(answers) => {
+                let got = answers.iter().map(|answers| answers[0].content.clone());
+                let right = three.map(|index| Some(block(volume.expected(index))));
+                assert!(got.eq(right), "{kind:?} {deed:?}: a wrong answer");
+            }
+            Err(error) => {
+                client.close().ok();
+                return Met::Error(error);
+            }
+        }
+    }
+    client.close().ok();
+    Met::Nothing(*lies.lock().unwrap())
+}
+
+/// All deeds on one kind.
+fn row(kind: Kind) -> String {
+    let (mut volume, mut other) = (Volume::new(), Volume::new());
+    other.use_it();
+    other.use_it();
+    let foreign = other.observed.lock().unwrap().bytes.clone();
+    let is_record = matches!(kind, Kind::Batch | Kind::Settle | Kind::Switch);
+    let mut letters = String::new();
+    for deed in DEEDS {
+        if is_record {
+            // A client takes the newest record for the newest head. If it was changed, the asks
+            // name a head of no history: all scribes that find them say so.
+            volume = Volume::new();
+        }
+        volume.use_it();
+        let met = meet(&volume, &foreign, kind, deed);
+        println!("{kind:?} {deed:?}: {met:?}");
+        letters.push(met.letter());
+    }
+    // An honest line shows that nothing was broken for good.
+    if !is_record {
+        volume.use_it();
+    }
+    letters
+}
+
+#[test]
+fn whatever_a_server_does_to_an_object_no_answer_is_wrong() {
+    let rows: Vec<(Kind, String)> = thread::scope(|scope| {
+        let rows = OUTCOMES.map(|(kind, _)| (kind, scope.spawn(move || row(kind))));
+        rows.into_iter().map(|(kind, row)| (kind, row.join().unwrap())).collect()
+    });
+    let expected = OUTCOMES.map(|(kind, letters)| (kind, letters.to_string()));
+    assert_eq!(rows, expected);
+}
