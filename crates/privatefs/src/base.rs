@@ -53,7 +53,6 @@ pub struct Base {
     pub cache: Mutex<Cache>,
     pub options: Options,
     pub block_bytes: usize,
-    pub session: Session,
     environment: Environment,
     notices: Mutex<BTreeSet<Notice>>,
 }
@@ -69,10 +68,10 @@ impl Base {
         environment: Environment,
         options: Options,
     ) -> Self {
-        let (block_bytes, session) = (transactions.block_bytes(), transactions.session());
+        let block_bytes = transactions.block_bytes();
         let cache = Mutex::new(Cache::new(options.cached_blocks.max(64)));
         let notices = Mutex::default();
-        Self { transactions, cache, options, block_bytes, session, environment, notices }
+        Self { transactions, cache, options, block_bytes, environment, notices }
     }
 
     pub fn now(&self) -> Timestamp {
@@ -81,6 +80,23 @@ impl Base {
 
     pub fn random(&self) -> [u8; 16] {
         (self.environment.random)()
+    }
+
+    /// This client's session. After a long silence it is another one than before.
+    pub fn session(&self) -> Session {
+        self.transactions.session()
+    }
+
+    /// Carries out a change that names this client's session. If that was over by then, others
+    /// take no notice of it: so it is made again in the name of the next one.
+    pub fn in_session<R>(&self, mut change: impl FnMut(Session) -> Result<R>) -> Result<R> {
+        loop {
+            let session = self.session();
+            let changed = change(session)?;
+            if self.session() == session {
+                return Ok(changed);
+            }
+        }
     }
 
     /// Drops from the cache what others changed.
@@ -125,7 +141,7 @@ impl Base {
     /// Whether one of the sessions that hold a file goes on.
     pub fn anybody_holds(&self, holders: &[Session]) -> Result<bool> {
         for holder in holders {
-            if *holder == self.session || self.transactions.is_live(holder)? {
+            if *holder == self.session() || self.transactions.is_live(holder)? {
                 return Ok(true);
             }
         }

@@ -81,31 +81,38 @@ impl PrivateFs {
     pub fn lock(&self, id: Owner, owner: LockOwner, lock: Lock) -> Result<()> {
         self.with_file(id, |file| {
             file.locks = true;
-            self.change_locks(id, |entries| {
-                if entries.iter().any(|held| held.conflicts(&self.session, owner, &lock)) {
-                    return Err(Error::Locked);
-                }
-                clear(entries, &self.session, owner, (lock.start, lock.end));
-                add(entries, Entry { session: self.session, owner, lock });
-                Ok(())
+            self.in_session(|session| {
+                self.change_locks(id, |entries| {
+                    if entries.iter().any(|held| held.conflicts(&session, owner, &lock)) {
+                        return Err(Error::Locked);
+                    }
+                    clear(entries, &session, owner, (lock.start, lock.end));
+                    add(entries, Entry { session, owner, lock });
+                    Ok(())
+                })
             })
         })
     }
 
-    /// Unlocks a range.
+    /// Unlocks a range, after what waits was written: the next one who locks it finds it.
     ///
     /// # Errors
-    /// Those of the transactions; `Full` if a lock in two parts does not fit.
+    /// Those of the flush and of the transactions; `Full` if a lock in two parts does not fit. After
+    /// a failed flush it is unlocked all the same.
     pub fn unlock(&self, id: Owner, owner: LockOwner, range: (u64, u64)) -> Result<()> {
         if self.open_file(id).is_none() {
             return Ok(());
         }
         self.with_file(id, |file| match file.locks {
             false => Ok(()),
-            true => self.change_locks(id, |entries| {
-                clear(entries, &self.session, owner, range);
-                Ok(())
-            }),
+            true => {
+                let flushed = self.flush_file(id, file);
+                let unlocked = self.change_locks(id, |entries| {
+                    clear(entries, &self.session(), owner, range);
+                    Ok(())
+                });
+                flushed.and(unlocked)
+            }
         })
     }
 
@@ -115,9 +122,10 @@ impl PrivateFs {
     /// Those of the transactions.
     pub fn lock_in_the_way(&self, id: Owner, owner: LockOwner, lock: Lock) -> Result<Option<Lock>> {
         let table = self.look_again(|attempt| read(attempt, id))?;
-        let conflicts = |held: &&Entry| held.conflicts(&self.session, owner, &lock);
+        let session = self.session();
+        let conflicts = |held: &&Entry| held.conflicts(&session, owner, &lock);
         for held in table.entries.iter().filter(conflicts) {
-            if held.session == self.session || self.transactions.is_live(&held.session)? {
+            if held.session == session || self.transactions.is_live(&held.session)? {
                 return Ok(Some(held.lock));
             }
         }
@@ -130,8 +138,9 @@ impl PrivateFs {
     /// Those of the transactions.
     pub fn unlock_all(&self, id: Owner, owner: Option<LockOwner>) -> Result<()> {
         self.change_locks(id, |entries| {
+            let session = self.session();
             entries.retain(|held| {
-                held.session != self.session || owner.is_some_and(|owner| held.owner != owner)
+                held.session != session || owner.is_some_and(|owner| held.owner != owner)
             });
             Ok(())
         })
@@ -170,7 +179,7 @@ impl PrivateFs {
     fn drop_ended_locks(&self, entries: &mut Vec<Entry>) -> Result<()> {
         let mut live = Vec::new();
         for entry in entries.drain(..) {
-            if entry.session == self.session || self.transactions.is_live(&entry.session)? {
+            if entry.session == self.session() || self.transactions.is_live(&entry.session)? {
                 live.push(entry);
             }
         }

@@ -153,7 +153,7 @@ pub trait Transactions: Send + Sync {
     /// Those of the line and of the store.
     fn sync(&self) -> Result<()>;
 
-    /// This client's session.
+    /// This client's session. After a long silence it may be another one than before.
     fn session(&self) -> Session;
 
     /// Whether an ask of that session may still be carried out.
