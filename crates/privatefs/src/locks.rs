@@ -97,8 +97,8 @@ impl PrivateFs {
     /// Unlocks a range, after what waits was written: the next one who locks it finds it.
     ///
     /// # Errors
-    /// Those of the flush and of the transactions; `Full` if a lock in two parts does not fit. After
-    /// a failed flush it is unlocked all the same.
+    /// Those of the flush, after which it is unlocked all the same; those of the transactions;
+    /// `Full` if a lock in two parts does not fit.
     pub fn unlock(&self, id: Owner, owner: LockOwner, range: (u64, u64)) -> Result<()> {
         if self.open_file(id).is_none() {
             return Ok(());

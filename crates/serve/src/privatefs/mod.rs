@@ -3,8 +3,8 @@
 //! Each request is carried out by the thread that took it from the kernel: there are several, and
 //! what they do at the same time the file system sorts out as it does with other clients. `fuse`
 //! answers the kernel with `kernel`, `ids` knows what it refers to, `session` holds the threads
-//! together, `notify` makes the kernel forget what other clients changed. `told` says when operations
-//! fail.
+//! together, `notify` makes the kernel forget what other clients changed, and `told` says when
+//! operations fail.
 
 mod convert;
 mod fuse;
