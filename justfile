@@ -114,6 +114,15 @@ share-kills times="20":
 share-mount-kills times="20":
     OBLIVIO_SHARE_MOUNT_KILLS={{times}} cargo test --release -p oblivio-cli --test shared_mounts kills -- --nocapture
 
+# Four mounts of a shared volume race for a few names, this many operations; one of them is killed.
+share-races operations="10000":
+    OBLIVIO_SHARE_RACES={{operations}} cargo test --release -p oblivio-cli --test shared_mounts racing -- --nocapture
+
+# The suite of github.com/pjd/pjdfstest, built in this folder, over two mounts of a shared volume
+# (needs root and Perl's `prove`).
+share-pjdfstest suite:
+    OBLIVIO_PJDFSTEST={{suite}} cargo test --release -p oblivio-cli --test shared_mounts pjdfstest -- --nocapture
+
 # Clients of a disk's server, with and without TLS, beside this many idle connections.
 nbd-strangers strangers="500" tries="50":
     OBLIVIO_STRANGERS={{strangers}} OBLIVIO_TRIES={{tries}} cargo test --release -p oblivio-serve --lib strangers -- --nocapture --test-threads 1

@@ -54,11 +54,11 @@ pub fn size(bytes: u64) -> String {
 
 /// `1 file`, `3 files`, `12,345 files`.
 pub fn count(n: u64, what: &str) -> String {
-    let plural = match what {
+    let plural = match what.strip_suffix('y') {
         _ if n == 1 => what.to_owned(),
-        "directory" => "directories".to_owned(),
-        "access" => "accesses".to_owned(),
-        _ => format!("{what}s"),
+        Some(stem) => format!("{stem}ies"),
+        None if what.ends_with("ss") || what.ends_with("ch") => format!("{what}es"),
+        None => format!("{what}s"),
     };
     format!("{} {plural}", grouped(n))
 }
@@ -208,6 +208,10 @@ mod tests {
         shown(u64::MAX, "16 EiB");
         assert_eq!(grouped(1_234_567), "1,234,567");
         assert_eq!(count(2, "directory"), "2 directories");
+        assert_eq!(
+            (count(0, "batch"), count(3, "access")),
+            ("0 batches".into(), "3 accesses".into())
+        );
     }
 
     #[test]

@@ -134,9 +134,8 @@ fn in_words(volumes: &[VolumeStatus], runs: bool) -> Result<()> {
             say(format!("  connected  {}", devices.join(" ")))?;
         }
         say(format!("  scribe     {scribe}, term {}", status.term.0))?;
-        let (asks, batches) =
-            (count(status.pending, "ask"), count(status.unanswered, "batch without answers"));
-        say(format!("  backlog    {asks}, {batches}"))?;
+        let (asks, batches) = (count(status.pending, "ask"), count(status.unanswered, "batch"));
+        say(format!("  backlog    {asks} that wait, {batches} without answers"))?;
         say(format!("  records    {} to {}", status.first.0, status.next.0))?;
         let (used, quota) = (size(status.used_bytes), quota.unwrap_or_default());
         say(format!("  space      {used}{quota}, in {}", count(status.tables, "table")))?;

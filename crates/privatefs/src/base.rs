@@ -74,17 +74,29 @@ impl Base {
         Self { transactions, cache, options, block_bytes, environment, notices }
     }
 
-    /// The client's session. After a long silence it is another one.
-    pub fn session(&self) -> Session {
-        self.transactions.session()
-    }
-
     pub fn now(&self) -> Timestamp {
         (self.environment.now)()
     }
 
     pub fn random(&self) -> [u8; 16] {
         (self.environment.random)()
+    }
+
+    /// This client's session. After a long silence it is another one than before.
+    pub fn session(&self) -> Session {
+        self.transactions.session()
+    }
+
+    /// Carries out a change that names this client's session. If that was over by then, others
+    /// take no notice of it: so it is made again in the name of the next one.
+    pub fn in_session<R>(&self, mut change: impl FnMut(Session) -> Result<R>) -> Result<R> {
+        loop {
+            let session = self.session();
+            let changed = change(session)?;
+            if self.session() == session {
+                return Ok(changed);
+            }
+        }
     }
 
     /// Drops from the cache what others changed.
@@ -128,9 +140,8 @@ impl Base {
 
     /// Whether one of the sessions that hold a file goes on.
     pub fn anybody_holds(&self, holders: &[Session]) -> Result<bool> {
-        let session = self.session();
         for holder in holders {
-            if *holder == session || self.transactions.is_live(holder)? {
+            if *holder == self.session() || self.transactions.is_live(holder)? {
                 return Ok(true);
             }
         }

@@ -12,6 +12,7 @@ use crate::transactions::{Action, Ask, Compare, Owner};
 use crate::types::Kind;
 use std::collections::btree_map::Entry as BTreeEntry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt;
 
 /// Something that no client leaves behind.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,6 +64,25 @@ impl Problem {
     }
 }
 
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hex = |id: &Owner| id.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let (parent, name, what) = match self {
+            Self::NoInode { parent, name } => (parent, name, "leads to nothing"),
+            Self::WrongKind { parent, name } => (parent, name, "says another kind than its inode"),
+            Self::Misplaced { parent, name } => (parent, name, "is in a wrong bucket, or twice"),
+            Self::WrongParent(id) => return write!(f, "{}: a wrong parent", hex(id)),
+            Self::WrongLinks { id, said, found } => {
+                return write!(f, "{}: it says {said} links, and {found} are there", hex(id));
+            }
+            Self::Orphan(id) => return write!(f, "{}: no name, and nobody holds it", hex(id)),
+            Self::Unreachable(id) => return write!(f, "{}: blocks of nothing", hex(id)),
+            Self::Damaged(id) => return write!(f, "{}: it cannot be read", hex(id)),
+        };
+        write!(f, "the name {:?} in {} {what}", String::from_utf8_lossy(name), hex(parent))
+    }
+}
+
 /// The result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Findings {
@@ -70,6 +90,8 @@ pub struct Findings {
     pub files: u64,
     /// Directories, including the root.
     pub directories: u64,
+    /// Those of the files that have no name and are open somewhere, or were until a client died.
+    pub held: u64,
     /// Whether blocks that nothing leads to were looked for.
     pub complete: bool,
     /// Everything wrong.
@@ -82,6 +104,7 @@ struct Walk {
     names: BTreeMap<Owner, u32>,
     subdirectories: BTreeMap<Owner, u32>,
     inodes: BTreeMap<Owner, Inode>,
+    held: u64,
     problems: Vec<Problem>,
 }
 
@@ -118,6 +141,7 @@ impl PrivateFs {
         Ok(Findings {
             files: walk.inodes.len() as u64 - directories,
             directories,
+            held: walk.held,
             complete: owners.is_some(),
             problems: walk.problems,
         })
@@ -210,8 +234,9 @@ impl PrivateFs {
     fn check_orphan(&self, id: Owner, walk: &mut Walk) -> Result<()> {
         match self.look_again(|attempt| attempt.find_inode(id)) {
             Ok(Some(inode)) => {
-                if inode.nlink == 0 && !self.anybody_holds(&inode.holders)? {
-                    walk.problems.push(Problem::Orphan(id));
+                match inode.nlink == 0 && !self.anybody_holds(&inode.holders)? {
+                    true => walk.problems.push(Problem::Orphan(id)),
+                    false => walk.held += u64::from(inode.nlink == 0),
                 }
                 walk.inodes.entry(id).or_insert(inode);
             }

@@ -66,6 +66,16 @@ impl PrivateFs {
         Ok(self.with_waiting(attr))
     }
 
+    /// The attributes as they are now, never from the cache. For whoever has just got a lock: what
+    /// the one before wrote is seen from here on.
+    ///
+    /// # Errors
+    /// As [`Self::attr`].
+    pub fn attr_now(&self, id: Owner) -> Result<Attr> {
+        let attr = self.look_again(|attempt| Ok(attempt.inode(id)?.attr()))?;
+        Ok(self.with_waiting(attr))
+    }
+
     /// The directory that a directory is in.
     ///
     /// # Errors

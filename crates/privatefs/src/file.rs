@@ -1,14 +1,15 @@
 //! A file that this client has open.
 
 use crate::dirty::Dirty;
+use crate::transactions::Session;
 use crate::types::Timestamp;
 
 /// A file that this client has open.
 #[derive(Default)]
 pub struct OpenFile {
     pub opens: u64,
-    /// Whether the inode names this session as a holder.
-    pub held: bool,
+    /// The session that the inode names as a holder for this client.
+    pub held: Option<Session>,
     /// It left the table of open files; look there again.
     pub gone: bool,
     pub dirty: Dirty,

@@ -81,8 +81,7 @@ impl PrivateFs {
     pub fn lock(&self, id: Owner, owner: LockOwner, lock: Lock) -> Result<()> {
         self.with_file(id, |file| {
             file.locks = true;
-            loop {
-                let session = self.session();
+            self.in_session(|session| {
                 self.change_locks(id, |entries| {
                     if entries.iter().any(|held| held.conflicts(&session, owner, &lock)) {
                         return Err(Error::Locked);
@@ -90,19 +89,16 @@ impl PrivateFs {
                     clear(entries, &session, owner, (lock.start, lock.end));
                     add(entries, Entry { session, owner, lock });
                     Ok(())
-                })?;
-                // A session that ended meanwhile holds nothing: once more, in the next one.
-                if self.session() == session {
-                    return Ok(());
-                }
-            }
+                })
+            })
         })
     }
 
-    /// Unlocks a range.
+    /// Unlocks a range, after what waits was written: the next one who locks it finds it.
     ///
     /// # Errors
-    /// Those of the transactions; `Full` if a lock in two parts does not fit.
+    /// Those of the flush, after which it is unlocked all the same; those of the transactions;
+    /// `Full` if a lock in two parts does not fit.
     pub fn unlock(&self, id: Owner, owner: LockOwner, range: (u64, u64)) -> Result<()> {
         if self.open_file(id).is_none() {
             return Ok(());
@@ -110,11 +106,12 @@ impl PrivateFs {
         self.with_file(id, |file| match file.locks {
             false => Ok(()),
             true => {
-                let session = self.session();
-                self.change_locks(id, |entries| {
-                    clear(entries, &session, owner, range);
+                let flushed = self.flush_file(id, file);
+                let unlocked = self.change_locks(id, |entries| {
+                    clear(entries, &self.session(), owner, range);
                     Ok(())
-                })
+                });
+                flushed.and(unlocked)
             }
         })
     }
@@ -140,8 +137,8 @@ impl PrivateFs {
     /// # Errors
     /// Those of the transactions.
     pub fn unlock_all(&self, id: Owner, owner: Option<LockOwner>) -> Result<()> {
-        let session = self.session();
         self.change_locks(id, |entries| {
+            let session = self.session();
             entries.retain(|held| {
                 held.session != session || owner.is_some_and(|owner| held.owner != owner)
             });
@@ -180,9 +177,9 @@ impl PrivateFs {
     }
 
     fn drop_ended_locks(&self, entries: &mut Vec<Entry>) -> Result<()> {
-        let (mut live, session) = (Vec::new(), self.session());
+        let mut live = Vec::new();
         for entry in entries.drain(..) {
-            if entry.session == session || self.transactions.is_live(&entry.session)? {
+            if entry.session == self.session() || self.transactions.is_live(&entry.session)? {
                 live.push(entry);
             }
         }

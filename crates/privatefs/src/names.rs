@@ -99,9 +99,6 @@ impl PrivateFs {
         (inode.parent, inode.rdev) = (parent, making.rdev);
         inode.size = making.target.len() as u64;
         inode.nlink = if making.kind == Kind::Directory { 2 } else { 1 };
-        if making.open {
-            inode.holders = vec![self.session()];
-        }
         if inode.fits_inline(inode.size, self.block_bytes) {
             inode.inline = making.target.to_vec();
         } else {
@@ -111,6 +108,9 @@ impl PrivateFs {
             let (mut directory, mut bucket) = find(attempt, parent, name)?;
             if bucket.find(name).is_some() {
                 return Err(Error::Exists);
+            }
+            if making.open {
+                inode.holders = vec![self.session()];
             }
             if directory.mode & SET_GROUP_ID != 0 {
                 inode.gid = directory.gid;

@@ -1,5 +1,6 @@
 //! Open files: who holds them, and what waits to be written.
 
+use crate::attempt::Attempt;
 use crate::base::lock;
 use crate::client::PrivateFs;
 use crate::dirty::Dirty;
@@ -8,7 +9,7 @@ use crate::file::OpenFile;
 use crate::inode::{HOLDERS, Inode};
 use crate::layout;
 use crate::orphans::reap;
-use crate::transactions::Owner;
+use crate::transactions::{Owner, Session};
 use crate::types::{Attr, Kind};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -20,7 +21,8 @@ impl PrivateFs {
     /// `Stale` if it was removed; those of the transactions.
     pub fn open(&self, id: Owner) -> Result<Attr> {
         self.with_file(id, |file| {
-            let attr = match file.held {
+            // As a holder of a session that is over it is none.
+            let attr = match file.held == Some(self.session()) {
                 true => self.look_again(|attempt| Ok(attempt.inode(id)?.attr()))?,
                 false => self.hold(id, file)?,
             };
@@ -31,28 +33,11 @@ impl PrivateFs {
     }
 
     fn hold(&self, id: Owner, file: &mut OpenFile) -> Result<Attr> {
-        file.held = self.change(|attempt| {
-            let mut inode = attempt.inode(id)?;
-            if inode.nlink == 0 {
-                return Err(Error::Stale);
-            }
-            if inode.kind != Kind::File {
-                return Ok(false);
-            }
-            if inode.holders.len() >= HOLDERS {
-                self.drop_ended(&mut inode)?;
-            }
-            // With all places taken, it opens all the same: as with NFS, it may become stale.
-            if inode.holders.len() >= HOLDERS {
-                return Ok(false);
-            }
-            inode.holders.push(self.session());
-            let old = inode.holders_stamp;
-            inode.holders_stamp = self.holders_stamp();
-            attempt.ask(inode.replace_holders(old));
-            Ok(true)
+        let before = file.held;
+        file.held = self.in_session(|session| {
+            self.change(|attempt| self.name_holder(attempt, id, (before, session)))
         })?;
-        if !file.held {
+        if file.held.is_none() {
             return self.look_again(|attempt| Ok(attempt.inode(id)?.attr()));
         }
         // The answer had the inode; mostly it is in the cache now.
@@ -62,6 +47,35 @@ impl PrivateFs {
             return Err(Error::Stale);
         }
         Ok(inode.attr())
+    }
+
+    /// Names a session as a holder, in the place of the one `before` it. None if it cannot be one.
+    fn name_holder(
+        &self,
+        attempt: &mut Attempt<'_>,
+        id: Owner,
+        (before, session): (Option<Session>, Session),
+    ) -> Result<Option<Session>> {
+        let mut inode = attempt.inode(id)?;
+        if inode.nlink == 0 {
+            return Err(Error::Stale);
+        }
+        if inode.kind != Kind::File {
+            return Ok(None);
+        }
+        inode.holders.retain(|holder| Some(*holder) != before && *holder != session);
+        if inode.holders.len() >= HOLDERS {
+            self.drop_ended(&mut inode)?;
+        }
+        // With all places taken, it opens all the same: as with NFS, it may become stale.
+        if inode.holders.len() >= HOLDERS {
+            return Ok(None);
+        }
+        inode.holders.push(session);
+        let old = inode.holders_stamp;
+        inode.holders_stamp = self.holders_stamp();
+        attempt.ask(inode.replace_holders(old));
+        Ok(Some(session))
     }
 
     /// From the cache even if strict: the block came with the last transaction.
@@ -93,7 +107,7 @@ impl PrivateFs {
     /// A file that was just made, with this session as a holder.
     pub(crate) fn opened_new(&self, id: Owner) {
         let _ = self.with_file(id, |file| {
-            (file.opens, file.held) = (file.opens + 1, true);
+            (file.opens, file.held) = (file.opens + 1, Some(self.session()));
             Ok(())
         });
     }
@@ -113,16 +127,16 @@ impl PrivateFs {
             file.dirty = Dirty::default();
             let locks = std::mem::take(&mut file.locks);
             let unlocked = if locks { self.unlock_all(id, None) } else { Ok(()) };
-            let let_go = if file.held { self.let_go(id, file) } else { Ok(()) };
+            let let_go = if file.held.is_some() { self.let_go(id, file) } else { Ok(()) };
             flushed.and(unlocked).and(let_go)
         })
     }
 
     fn let_go(&self, id: Owner, file: &mut OpenFile) -> Result<()> {
-        file.held = false;
+        let held = file.held.take();
         self.change(|attempt| {
             let Some(mut inode) = attempt.find_inode(id)? else { return Ok(()) };
-            inode.holders.retain(|holder| *holder != self.session());
+            inode.holders.retain(|holder| Some(*holder) != held);
             if inode.nlink == 0 && !self.anybody_holds(&inode.holders)? {
                 return reap(attempt, &inode);
             }

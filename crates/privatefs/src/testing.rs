@@ -38,7 +38,8 @@ impl Memory {
         self.state().changes.insert(session, Changes::Known(Vec::new()));
         Arc::new(MemoryClient {
             memory: Arc::clone(self),
-            session,
+            session: Mutex::new(session),
+            next: Mutex::default(),
             log: Mutex::default(),
             left: Mutex::new(None),
             before: Mutex::default(),
@@ -80,7 +81,8 @@ type Before = Box<dyn Fn() + Send + Sync>;
 /// One client's line to the blocks.
 pub struct MemoryClient {
     memory: Arc<Memory>,
-    session: Session,
+    session: Mutex<Session>,
+    next: Mutex<Option<Session>>,
     log: Mutex<Vec<Vec<Ask>>>,
     left: Mutex<Option<u64>>,
     before: Mutex<Option<Arc<Before>>>,
@@ -97,9 +99,25 @@ impl MemoryClient {
         *self.left.lock().unwrap_or_else(PoisonError::into_inner) = Some(transactions);
     }
 
+    /// When its session has ended, it goes on in this one.
+    pub fn goes_on_as(&self, session: Session) {
+        *self.next.lock().unwrap_or_else(PoisonError::into_inner) = Some(session);
+    }
+
     /// Calls this before each transaction, on the thread that asks.
     pub fn before_each(&self, step: Before) {
         *self.before.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(step));
+    }
+
+    /// The session to ask in.
+    fn asks_in(&self, state: &mut State) -> Result<Session> {
+        let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.ended.contains(&*session) {
+            let next = self.next.lock().unwrap_or_else(PoisonError::into_inner).take();
+            *session = next.ok_or_else(Self::dead)?;
+            state.changes.insert(*session, Changes::Unknown);
+        }
+        Ok(*session)
     }
 
     fn dead() -> Error {
@@ -216,10 +234,8 @@ impl Transactions for MemoryClient {
         self.step()?;
         self.log.lock().unwrap_or_else(PoisonError::into_inner).push(asks.to_vec());
         let mut state = self.memory.state();
-        if state.ended.contains(&self.session) {
-            return Err(Self::dead());
-        }
-        state.carry_out(asks, &self.session, self.memory.block_bytes)
+        let session = self.asks_in(&mut state)?;
+        state.carry_out(asks, &session, self.memory.block_bytes)
     }
 
     fn carry_out_many(&self, transactions: Vec<Vec<Ask>>) -> Result<Vec<Vec<Answer>>> {
@@ -228,7 +244,7 @@ impl Transactions for MemoryClient {
 
     fn changed(&self) -> Changes {
         let mut state = self.memory.state();
-        let changes = state.changes.get_mut(&self.session);
+        let changes = state.changes.get_mut(&self.session());
         changes.map_or(Changes::Unknown, |changes| {
             std::mem::replace(changes, Changes::Known(Vec::new()))
         })
@@ -244,14 +260,14 @@ impl Transactions for MemoryClient {
     }
 
     fn sync(&self) -> Result<()> {
-        match self.memory.state().ended.contains(&self.session) {
+        match self.memory.state().ended.contains(&self.session()) {
             true => Err(Self::dead()),
             false => Ok(()),
         }
     }
 
     fn session(&self) -> Session {
-        self.session
+        *self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn is_live(&self, session: &Session) -> Result<bool> {

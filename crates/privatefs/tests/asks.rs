@@ -57,6 +57,7 @@ fn the_table_of_asks_holds() {
     let lock = Lock { kind: LockKind::Exclusive, start: 0, end: u64::MAX, pid: 1 };
     fs.lock_in_the_way(file, owner, lock).unwrap();
     assert_eq!(asked(&a, || fs.lock(file, owner, lock).unwrap()), (1, 1));
+    assert_eq!(asked(&a, || fs.attr_now(file).unwrap()), (1, 1));
     assert_eq!(asked(&a, || fs.unlock(file, owner, (0, u64::MAX)).unwrap()), (1, 1));
 
     let short = fs.create(ROOT, b"short", NODE).unwrap().id;

@@ -120,7 +120,9 @@ fn locks_meet_across_clients_and_end_with_their_session() {
     // Another kind of lock does not meet it.
     let whole = LockOwner { number: 7, whole_file: true };
     b.fs.lock(file, whole, lock(exclusive, 0, u64::MAX)).unwrap();
+    a.fs.write(file, 5, b"while it was locked").unwrap();
     a.fs.unlock(file, owner, (60, 99)).unwrap();
+    assert_eq!(b.fs.attr_now(file).unwrap().size, 24, "written before it was unlocked");
     b.fs.lock(file, owner, lock(exclusive, 90, 95)).unwrap();
     let wanted = lock(shared, 0, u64::MAX);
     let way = a.fs.lock_in_the_way(file, owner, wanted).unwrap().unwrap();

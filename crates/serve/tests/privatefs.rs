@@ -143,8 +143,9 @@ fn appends_and_locks_meet_across_mounts() {
                     let counter = options.read(true).write(true).open(stage.at(mount, "counter"));
                     let mut counter = counter.unwrap();
                     counter.lock().unwrap();
-                    // Opened before it had the lock: look again, as with NFS.
-                    let number = fs::read_to_string(stage.at(mount, "counter")).unwrap();
+                    // It was opened before it had the lock.
+                    let mut number = String::new();
+                    counter.read_to_string(&mut number).unwrap();
                     let next = (number.parse::<u32>().unwrap() + 1).to_string();
                     counter.seek(SeekFrom::Start(0)).unwrap();
                     counter.write_all(next.as_bytes()).unwrap();

@@ -60,17 +60,25 @@ pub fn check(args: &CheckArgs, address: &Address) -> Result<()> {
     let bad: Vec<_> = found.problems.iter().filter(|it| !it.is_left_over()).collect();
     let left = found.problems.len() - bad.len();
     if args.json {
-        let problems: Vec<String> = found.problems.iter().map(|it| format!("{it:?}")).collect();
+        let problems: Vec<String> = found.problems.iter().map(ToString::to_string).collect();
         let (files, directories) = (found.files, found.directories);
         let clean = bad.is_empty();
         say_json(&json!({
-            "clean": clean, "files": files, "directories": directories, "problems": problems,
+            "clean": clean, "files": files, "directories": directories, "held": found.held,
+            "problems": problems,
         }))?;
     } else {
-        let (files, directories) = (count(found.files, "file"), found.directories);
-        say(format!("{files} and {directories} directories."))?;
+        let files = count(found.files, "file");
+        say(format!("{files} and {}.", count(found.directories, "directory")))?;
         for problem in &bad {
-            say(format!("  {problem:?}"))?;
+            say(format!("  {problem}"))?;
+        }
+        if found.held > 0 {
+            say(format!(
+                "{} without a name, still open. If the computer that opened it died: its session \
+                 ends after a minute of silence, and the next mount removes it.",
+                count(found.held, "file")
+            ))?;
         }
         if left > 0 {
             say(format!(

@@ -11,7 +11,7 @@ use oblivio_client::files::Files;
 use oblivio_client::unlock;
 use oblivio_privatefs::{Options as FsOptions, PrivateFs};
 use oblivio_serve::mount::Look;
-use oblivio_serve::privatefs::{Options, environment, serve};
+use oblivio_serve::privatefs::{Options, environment, serve, told};
 use oblivio_share::Address;
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ pub fn run(args: &MountArgs, address: &Address) -> Result<()> {
     let files = Arc::new(Files::new(client)?);
     make_root(&files)?;
     let fs_options = FsOptions { strict: args.strict, ..FsOptions::default() };
-    let fs = PrivateFs::new(Arc::clone(&files) as _, environment(), fs_options)?;
+    let fs = PrivateFs::new(told(Arc::clone(&files) as _), environment(), fs_options)?;
     let mounted = serve(Arc::new(fs), &dir, &options(&args, address))?;
     let shown = args.dir.display();
     if args.child {

@@ -94,7 +94,7 @@ fn synced_files_survive_kills_of_servers_and_scribes() {
     }
     let kills = std::env::var("OBLIVIO_SHARE_MOUNT_KILLS").ok();
     let kills: usize = kills.and_then(|kills| kills.parse().ok()).unwrap_or(2);
-    let mut team = Team::with_room(&format!("{}M", 16 + 8 * kills));
+    let mut team = Team::of(&DEVICES, &format!("{}M", 16 + 8 * kills));
     let roots: Vec<PathBuf> = DEVICES.iter().map(|device| team.mount(device, &[])).collect();
     let dirs: Vec<PathBuf> = DEVICES.iter().zip(&roots).map(|(it, dir)| dir.join(it)).collect();
     dirs.iter().for_each(|dir| fs::create_dir(dir).expect("a directory"));

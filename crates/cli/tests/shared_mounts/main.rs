@@ -5,6 +5,9 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod kills;
+mod posix;
+mod programs;
+mod races;
 mod team;
 
 use common::Scratch;

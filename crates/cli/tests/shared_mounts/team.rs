@@ -31,22 +31,23 @@ pub struct Team {
 
 impl Team {
     pub fn new() -> Self {
-        Self::with_room("16M")
+        Self::of(&["anna", "ben"], "16M")
     }
 
-    /// With a volume of this size.
-    pub fn with_room(size: &str) -> Self {
+    /// These devices, the first of which makes a volume of this size.
+    pub fn of(devices: &[&str], size: &str) -> Self {
         let scratch = Scratch::new();
         let mut team = Self { scratch, server: None, port: 0, mounts: Vec::new() };
         team.start();
-        for device in ["anna", "ben"] {
+        for device in devices {
             let host = format!("127.0.0.1:{}", team.port);
             let file = format!("{device}.token");
             let add = ["share", "token", "add", "s", "team", device, "--host", &host];
             team.scratch.good(add.into_iter().chain(["--out", &file]));
         }
         let at = team.at();
-        let init = ["init", &at, "--token-file", "anna.token", "--size", size];
+        let token = format!("{}.token", devices[0]);
+        let init = ["init", &at, "--token-file", &token, "--size", size];
         team.scratch.good(init.into_iter().chain(VOLUME));
         team
     }

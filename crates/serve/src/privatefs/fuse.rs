@@ -355,7 +355,10 @@ impl fuser::Filesystem for Kernel {
         reply: ReplyLock,
     ) {
         match self.id(ino) {
-            Ok(id) => locking::get(&self.fs, id, owner, (kind, (start, end), pid), reply),
+            Ok(id) => {
+                let wish = locking::Wish { ino: ino.0, id, owner, kind, range: (start, end), pid };
+                locking::get(&self.fs, &wish, reply);
+            }
             Err(errno) => reply.error(errno),
         }
     }
@@ -374,7 +377,10 @@ impl fuser::Filesystem for Kernel {
         reply: ReplyEmpty,
     ) {
         match self.id(ino) {
-            Ok(id) => locking::set(&self.fs, id, owner, (kind, (start, end), pid), waits, reply),
+            Ok(id) => {
+                let wish = locking::Wish { ino: ino.0, id, owner, kind, range: (start, end), pid };
+                locking::set(&self.fs, &self.pages, wish, waits, reply);
+            }
             Err(errno) => reply.error(errno),
         }
     }

@@ -2,6 +2,7 @@
 
 use super::convert::{self, errno};
 use super::ids::Ids;
+use super::notify::Pages;
 use super::options::Options;
 use fuser::{
     Errno, FopenFlags, INodeNo, ReplyAttr, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyXattr,
@@ -25,6 +26,7 @@ const RELAXED_TTL: Duration = Duration::from_secs(1);
 pub struct Kernel {
     pub fs: Arc<PrivateFs>,
     pub ids: Arc<Ids>,
+    pub pages: Arc<Pages>,
     pub block_bytes: u32,
     pub ttl: Duration,
     strict: bool,
@@ -36,11 +38,12 @@ pub fn node(request: &Request, mode: u32) -> NewNode {
 }
 
 impl Kernel {
-    pub fn new(fs: Arc<PrivateFs>, ids: Arc<Ids>, options: &Options) -> Self {
+    pub fn new(fs: Arc<PrivateFs>, pages: Arc<Pages>, options: &Options) -> Self {
+        let ids = Arc::clone(&pages.ids);
         let block_bytes = u32::try_from(fs.block_bytes()).unwrap_or(u32::MAX);
         let ttl = if options.strict { Duration::ZERO } else { RELAXED_TTL };
         let (strict, local_locks) = (options.strict, options.local_locks);
-        Self { fs, ids, block_bytes, ttl, strict, local_locks }
+        Self { fs, ids, pages, block_bytes, ttl, strict, local_locks }
     }
 
     pub fn id(&self, ino: INodeNo) -> Result<Owner, Errno> {

@@ -5,8 +5,9 @@
 //! itself.
 
 use super::convert::errno;
+use super::notify::Pages;
 use fuser::{Errno, LockOwner, ReplyEmpty, ReplyLock};
-use oblivio_privatefs::{Error, Lock, LockKind, LockOwner as Holder, Owner, PrivateFs};
+use oblivio_privatefs::{Attr, Error, Lock, LockKind, LockOwner as Holder, Owner, PrivateFs};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -24,25 +25,32 @@ pub fn holder(owner: LockOwner) -> Holder {
     Holder { number: owner.0, whole_file: false }
 }
 
-fn wanted(kind: i32, (start, end): (u64, u64), pid: u32) -> Option<Lock> {
-    let kind = match kind {
-        F_RDLCK => LockKind::Shared,
-        F_WRLCK => LockKind::Exclusive,
-        _ => return None,
-    };
-    Some(Lock { kind, start, end, pid })
+/// What the kernel asks about a lock.
+#[derive(Clone, Copy)]
+pub struct Wish {
+    pub ino: u64,
+    pub id: Owner,
+    pub owner: LockOwner,
+    pub kind: i32,
+    pub range: (u64, u64),
+    pub pid: u32,
 }
 
-pub fn get(
-    fs: &PrivateFs,
-    id: Owner,
-    owner: LockOwner,
-    (kind, range, pid): (i32, (u64, u64), u32),
-    reply: ReplyLock,
-) {
-    let Some(lock) = wanted(kind, range, pid) else { return reply.error(Errno::EINVAL) };
-    match fs.lock_in_the_way(id, holder(owner), lock) {
-        Ok(None) => reply.locked(range.0, range.1, F_UNLCK, 0),
+impl Wish {
+    fn lock(&self) -> Option<Lock> {
+        let kind = match self.kind {
+            F_RDLCK => LockKind::Shared,
+            F_WRLCK => LockKind::Exclusive,
+            _ => return None,
+        };
+        Some(Lock { kind, start: self.range.0, end: self.range.1, pid: self.pid })
+    }
+}
+
+pub fn get(fs: &PrivateFs, wish: &Wish, reply: ReplyLock) {
+    let Some(lock) = wish.lock() else { return reply.error(Errno::EINVAL) };
+    match fs.lock_in_the_way(wish.id, holder(wish.owner), lock) {
+        Ok(None) => reply.locked(wish.range.0, wish.range.1, F_UNLCK, 0),
         Ok(Some(held)) => {
             let kind = if held.kind == LockKind::Exclusive { F_WRLCK } else { F_RDLCK };
             reply.locked(held.start, held.end, kind, held.pid);
@@ -51,42 +59,52 @@ pub fn get(
     }
 }
 
-pub fn set(
-    fs: &Arc<PrivateFs>,
-    id: Owner,
-    owner: LockOwner,
-    (kind, range, pid): (i32, (u64, u64), u32),
-    waits: bool,
-    reply: ReplyEmpty,
-) {
-    let done = match wanted(kind, range, pid) {
-        Some(lock) => match fs.lock(id, holder(owner), lock) {
-            Err(Error::Locked) if waits => return wait(fs, id, owner, lock, reply),
-            done => done,
-        },
-        None => fs.unlock(id, holder(owner), range),
+pub fn set(fs: &Arc<PrivateFs>, pages: &Arc<Pages>, wish: Wish, waits: bool, reply: ReplyEmpty) {
+    let Some(lock) = wish.lock() else {
+        return match fs.unlock(wish.id, holder(wish.owner), wish.range) {
+            Ok(()) => reply.ok(),
+            Err(error) => reply.error(errno(&error)),
+        };
     };
-    answer(done, reply);
-}
-
-fn answer(done: Result<(), Error>, reply: ReplyEmpty) {
-    match done {
-        Ok(()) => reply.ok(),
+    match take(fs, wish, lock) {
+        Err(Error::Locked) if waits => wait(fs, pages, wish, lock, reply),
+        Ok(attr) if !pages.are_of(wish.ino, &attr) => {
+            // On a thread of its own: the kernel may ask something before it forgets.
+            let pages = Arc::clone(pages);
+            let forgetting = thread::Builder::new().name("lock".into()).spawn(move || {
+                pages.forget(wish.ino);
+                reply.ok();
+            });
+            drop(forgetting);
+        }
+        Ok(_) => reply.ok(),
         Err(error) => reply.error(errno(&error)),
     }
 }
 
+/// Who gets a lock sees what the one before wrote, as with NFS.
+fn take(fs: &PrivateFs, wish: Wish, lock: Lock) -> Result<Attr, Error> {
+    fs.lock(wish.id, holder(wish.owner), lock)?;
+    fs.attr_now(wish.id)
+}
+
 /// On a thread of its own: those that serve the kernel must stay free for who unlocks.
-fn wait(fs: &Arc<PrivateFs>, id: Owner, owner: LockOwner, lock: Lock, reply: ReplyEmpty) {
-    let fs = Arc::clone(fs);
+fn wait(fs: &Arc<PrivateFs>, pages: &Arc<Pages>, wish: Wish, lock: Lock, reply: ReplyEmpty) {
+    let (fs, pages) = (Arc::clone(fs), Arc::clone(pages));
     let waiting = thread::Builder::new().name("lock".into()).spawn(move || {
         let mut pause = FIRST_PAUSE;
         for _ in 0..MOST_PAUSES {
             thread::sleep(Duration::from_millis(pause));
             pause = (pause * 2).min(LAST_PAUSE);
-            match fs.lock(id, holder(owner), lock) {
+            match take(&fs, wish, lock) {
                 Err(Error::Locked) => {}
-                done => return answer(done, reply),
+                Err(error) => return reply.error(errno(&error)),
+                Ok(attr) => {
+                    if !pages.are_of(wish.ino, &attr) {
+                        pages.forget(wish.ino);
+                    }
+                    return reply.ok();
+                }
             }
         }
         reply.error(Errno::EAGAIN);

@@ -3,7 +3,8 @@
 //! Each request is carried out by the thread that took it from the kernel: there are several, and
 //! what they do at the same time the file system sorts out as it does with other clients. `fuse`
 //! answers the kernel with `kernel`, `ids` knows what it refers to, `session` holds the threads
-//! together, `notify` makes the kernel forget what other clients changed.
+//! together, `notify` makes the kernel forget what other clients changed, and `told` says when
+//! operations fail.
 
 mod convert;
 mod fuse;
@@ -14,6 +15,8 @@ mod notify;
 mod options;
 mod session;
 mod settings;
+mod told;
 
 pub use options::Options;
 pub use session::{Mounted, environment, serve};
+pub use told::told;

@@ -1,16 +1,37 @@
-//! Makes the kernel forget what other clients changed. On a thread of its own: within a request it
-//! would wait for itself.
+//! Makes the kernel forget what other clients changed. On threads of their own: within a request it
+//! could wait for itself.
 
 use super::ids::Ids;
 use super::options::Stop;
 use fuser::{INodeNo, Notifier};
-use oblivio_privatefs::{Notice, Owner, PrivateFs};
+use oblivio_privatefs::{Attr, Notice, Owner, PrivateFs};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// Between two looks at what others changed. A look asks nobody.
 const EVERY: Duration = Duration::from_millis(20);
+
+/// The kernel's pages of files, for whoever locks one.
+pub struct Pages {
+    pub ids: Arc<Ids>,
+    pub notifier: OnceLock<Notifier>,
+}
+
+impl Pages {
+    /// Whether the kernel has those of this state of the file. If not, [`Self::forget`] them.
+    pub fn are_of(&self, ino: u64, attr: &Attr) -> bool {
+        self.ids.keeps_pages(ino, attr)
+    }
+
+    /// Makes the kernel forget them, and the file's attributes.
+    pub fn forget(&self, ino: u64) {
+        if let Some(notifier) = self.notifier.get() {
+            let _ = notifier.inval_inode(INodeNo(ino), 0, 0);
+        }
+    }
+}
 
 pub fn run(fs: &PrivateFs, ids: &Ids, notifier: &Notifier, stop: &Stop) {
     while !stop.wait(EVERY) {

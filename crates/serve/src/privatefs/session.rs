@@ -11,7 +11,7 @@ use crate::mount::busy;
 use oblivio_crypto::{Entropy, OsEntropy};
 use oblivio_privatefs::{Environment, PrivateFs};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -52,7 +52,8 @@ pub fn serve(fs: Arc<PrivateFs>, dir: &Path, options: &Options) -> Result<Mounte
     let dir = dir.canonicalize()?;
     let device = attach::attach(&dir, &options.look)?;
     let ids = Arc::new(Ids::default());
-    let kernel = Kernel::new(Arc::clone(&fs), Arc::clone(&ids), options);
+    let pages = Arc::new(notify::Pages { ids: Arc::clone(&ids), notifier: OnceLock::new() });
+    let kernel = Kernel::new(Arc::clone(&fs), Arc::clone(&pages), options);
     let mut config = fuser::Config::default();
     config.n_threads = Some(THREADS);
     config.clone_fd = false;
@@ -61,6 +62,7 @@ pub fn serve(fs: Arc<PrivateFs>, dir: &Path, options: &Options) -> Result<Mounte
         .doing("the kernel does not speak to us")
         .inspect_err(|_| drop(attach::detach(&dir, true)))?;
     let notifier = session.notifier();
+    let _ = pages.notifier.set(notifier.clone());
     let stop = Arc::new(Stop::default());
     let kernel = thread::Builder::new().name("kernel".into()).spawn(move || session.run())?;
     let mut threads = Vec::new();
