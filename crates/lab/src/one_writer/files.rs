@@ -132,7 +132,8 @@ impl Mount {
         let mut rng = SplitMix64::new(round);
         content.fill_with(|| rng.next_u64() as u8);
         let begun = Instant::now();
-        let mut file = File::options().create(true).write(true).open(self.large())?;
+        let mut file =
+            File::options().create(true).truncate(false).write(true).open(self.large())?;
         for _ in 0..args.mib {
             file.write_all(&content)?;
         }
