@@ -8,7 +8,7 @@ check:
 fuzz seconds="60":
     fuzz/run {{seconds}}
 
-# Every byte of a volume changed, every object dropped, swapped, truncated, rolled back.
+# Every byte of a tree and of a pyramid changed, every object dropped, swapped, truncated, rolled back.
 damage:
     OBLIVIO_DAMAGE=full cargo test --release -p oblivio-volume --test damage -- --nocapture
 
@@ -72,6 +72,11 @@ audit-honest runs="2" accesses="50000":
 pyramid-audit runs="20":
     OBLIVIO_PYRAMID_RUNS={{runs}} cargo test --release -p oblivio-engine --test pyramid_sim -- --include-ignored --nocapture --test-threads 1 honest_runs judge what_is_asked
 
+# Pairs of sessions on a pyramid of one writer: the same script, other blocks. Each slot is read once,
+# and nothing public differs.
+pyramid-pairs pairs="1000":
+    OBLIVIO_TRACE_PAIRS={{pairs}} cargo test --release -p oblivio-volume --test pyramid -- --nocapture pairs planted
+
 # Simulated seeds of a shared volume under all faults: linearizable, and oblivious at the server.
 # One seed again: `just pyramid-sim 1 n`.
 pyramid-sim seeds="1000" first="0":
@@ -128,7 +133,7 @@ nbd-strangers strangers="500" tries="50":
     OBLIVIO_STRANGERS={{strangers}} OBLIVIO_TRIES={{tries}} cargo test --release -p oblivio-serve --lib strangers -- --nocapture --test-threads 1
 
 # One table of docs/benchmarks.md: engine, profile, pyramid, growth, stash, integrity, figure7, files, sweep,
-# breathe, mounted, latency.
+# breathe, mounted, latency; `just lab one-writer volume`, mounted, slow.
 # Two of docs/sequential.md: `just lab sequential cost`, speed.
 # Those of docs/sequential-disk.md: disk, own-code, ageing, table1, figure7, seeks.
 # One of docs/cloud-paper.md: `just lab cloud figure4`, table1, figure5, figure6, figure7, figure8,

@@ -171,10 +171,15 @@ impl Tool {
 }
 
 /// The resident set's peak in a `/proc` status.
-fn high_water(status: &str) -> u64 {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kilobytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
-    kilobytes.unwrap_or(0) << 10
+pub fn high_water(status: &str) -> u64 {
+    kilobytes(status, "VmHWM:") << 10
+}
+
+/// A number of kilobytes in a `/proc` status.
+pub fn kilobytes(status: &str, name: &str) -> u64 {
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
+    let number = line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok());
+    number.unwrap_or(0)
 }
 
 fn path(path: &Path) -> &str {
@@ -212,7 +217,7 @@ fn make_files(args: &Args, large: &Path, small: &Path) -> Result<()> {
 }
 
 /// Bytes that a file or a folder takes on the disk.
-fn on_disk(path: &Path) -> Result<u64> {
+pub fn on_disk(path: &Path) -> Result<u64> {
     let meta = std::fs::symlink_metadata(path)?;
     let mut total = meta.blocks() * 512;
     if meta.is_dir() {

@@ -1,16 +1,16 @@
 //! A volume behind a slow link: the time for a small file in a fresh session, and the share of the
 //! link that sequential work uses; through the library, and through a mount.
 
+use crate::engines::{Engine, passphrase};
 use crate::report::{Report, Table, bytes};
 use anyhow::{Result, ensure};
-use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_serve::mount::within::mount_within;
 use oblivio_store::record::{Event, Op};
 use oblivio_store::{LocalStore, RecordStore, Store};
 use oblivio_testkit::latency::Latency;
 use oblivio_testkit::{LatencyStore, SplitMix64};
 use oblivio_volume::fs::{FileSystem, Handle, NewNode, ROOT_INO};
-use oblivio_volume::{CreateOptions, OpenOptions, Volume};
+use oblivio_volume::{DEFAULT_MEMORY, OpenOptions, Volume};
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions as FileOptions};
 use std::io::{Read, Write};
@@ -23,19 +23,19 @@ use std::time::{Duration, Instant};
 pub struct Args {
     /// Milliseconds each way
     #[arg(long, default_value_t = 50)]
-    each_way_ms: u64,
+    pub each_way_ms: u64,
     /// Megabits a second in each direction
     #[arg(long, default_value_t = 100)]
-    megabits: u64,
+    pub megabits: u64,
     /// MiB stored in the volume
     #[arg(long, default_value_t = 1024)]
-    stored_mib: u64,
+    pub stored_mib: u64,
     /// MiB read and written in sequence
     #[arg(long, default_value_t = 8)]
-    sequential_mib: u64,
+    pub sequential_mib: u64,
     /// Block sizes in bytes
     #[arg(long, value_delimiter = ',', default_value = "4096,16384")]
-    block_bytes: Vec<usize>,
+    pub block_bytes: Vec<usize>,
 }
 
 /// Bytes of a library request, and of a program's call on the mount.
@@ -45,7 +45,7 @@ const SMALL: usize = 4096;
 
 /// The traffic on the link.
 #[derive(Clone, Copy, Default)]
-struct Passed {
+pub struct Passed {
     calls: u64,
     bytes: u64,
 }
@@ -72,7 +72,7 @@ impl Meter {
 }
 
 /// One measurement: work, time, traffic, bytes of the user.
-type Line = (&'static str, Duration, Passed, u64);
+pub type Line = (&'static str, Duration, Passed, u64);
 
 /// Measures pieces of work in sequence.
 struct Stopwatch {
@@ -115,33 +115,13 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
     ));
     let head = ["block", "work", "time", "round trips", "bytes moved", "user data", "of the line"];
     let mut table = Table::new(head);
-    let rate = latency(args).read_rate as f64;
     let mut skipped = None;
     for &block_bytes in &args.block_bytes {
-        let scratch = tempfile::tempdir()?;
-        let folder = scratch.path().join("volume");
-        fill(args, block_bytes, &folder)?;
-        let mut lines = library(args, &folder)?;
-        settle(&folder)?;
-        let dir = scratch.path().join("mount");
-        std::fs::create_dir(&dir)?;
-        match mounted(args, &folder, &dir) {
-            Ok(more) => lines.extend(more),
-            Err(error) => skipped = Some(format!("Nothing through FUSE: {error:#}.")),
-        }
-        for (work, time, passed, user) in lines {
-            let line = passed.bytes as f64 / rate;
-            let cells = [
-                bytes(block_bytes as u64),
-                work.to_owned(),
-                format!("{:.2} s", time.as_secs_f64()),
-                passed.calls.to_string(),
-                bytes(passed.bytes),
-                bytes(user),
-                format!("{:.0} %", 100.0 * line / time.as_secs_f64()),
-            ];
-            eprintln!("{}", cells.join(" | "));
-            table.row(cells);
+        let (lines, why) = measure(args, Engine::Tree, block_bytes)?;
+        skipped = skipped.or(why);
+        for line in lines {
+            let [work, time, calls, moved, user, share] = cells(args, line);
+            table.row([bytes(block_bytes as u64), work, time, calls, moved, user, share]);
         }
     }
     report.table(&table);
@@ -149,6 +129,46 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
         report.text(&why);
     }
     report.finish(write)
+}
+
+/// The work on a fresh volume of this engine, and why there is none through FUSE.
+///
+/// # Errors
+/// Those of the volume.
+pub fn measure(
+    args: &Args,
+    engine: Engine,
+    block_bytes: usize,
+) -> Result<(Vec<Line>, Option<String>)> {
+    let scratch = tempfile::tempdir()?;
+    let folder = scratch.path().join("volume");
+    fill(args, engine, block_bytes, &folder)?;
+    let mut lines = library(args, &folder)?;
+    settle(&folder)?;
+    let dir = scratch.path().join("mount");
+    std::fs::create_dir(&dir)?;
+    let mut skipped = None;
+    match mounted(args, &folder, &dir) {
+        Ok(more) => lines.extend(more),
+        Err(error) => skipped = Some(format!("Nothing through FUSE: {error:#}.")),
+    }
+    Ok((lines, skipped))
+}
+
+/// What a table says of a measurement: work, time, round trips, bytes moved, bytes of the user, and
+/// the share of the line.
+pub fn cells(args: &Args, (work, time, passed, user): Line) -> [String; 6] {
+    let line = passed.bytes as f64 / latency(args).read_rate as f64;
+    let cells = [
+        work.to_owned(),
+        format!("{:.2} s", time.as_secs_f64()),
+        passed.calls.to_string(),
+        bytes(passed.bytes),
+        bytes(user),
+        format!("{:.0} %", 100.0 * line / time.as_secs_f64()),
+    ];
+    eprintln!("{}", cells.join(" | "));
+    cells
 }
 
 fn latency(args: &Args) -> Latency {
@@ -230,15 +250,15 @@ fn on_mount(args: &Args, dir: &Path, watch: &mut Stopwatch) -> Result<()> {
     })
 }
 
-fn passphrase() -> Passphrase {
-    Passphrase::new("lab")
-}
-
 /// Makes a volume with a large file and a small one.
-fn fill(args: &Args, block_bytes: usize, folder: &Path) -> Result<()> {
-    let create = CreateOptions { block_bytes, capacity_bytes: 64 << 30, kdf: KdfParams::TEST };
+fn fill(args: &Args, engine: Engine, block_bytes: usize, folder: &Path) -> Result<()> {
+    let capacity = match engine {
+        Engine::Tree => 64 << 30,
+        // It has its size for ever, and keeps all of it in memory.
+        Engine::Pyramid => args.stored_mib << 21,
+    };
     let store = Arc::new(LocalStore::create(folder)?);
-    let volume = Volume::create(store, &passphrase(), create, OpenOptions::default())?;
+    let volume = engine.create(store, block_bytes, capacity, DEFAULT_MEMORY)?;
     let fs = FileSystem::format(Box::new(volume))?;
     let (_, small) = fs.create(ROOT_INO, b"small", NewNode::default())?;
     fs.write(small, 0, &[7; SMALL])?;

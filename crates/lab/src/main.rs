@@ -10,6 +10,7 @@ mod cloud;
 mod contender;
 mod defaults;
 mod engine;
+mod engines;
 mod exercise;
 mod figure7;
 mod files;
@@ -19,6 +20,7 @@ mod integrity;
 mod latency;
 mod mapped;
 mod mounted;
+mod one_writer;
 mod papers;
 mod plot;
 mod privatefs;
@@ -29,6 +31,7 @@ mod report;
 #[cfg(feature = "rivals")]
 mod rivals;
 mod sequential;
+mod served;
 mod stash;
 mod sweep;
 mod tool;
@@ -54,6 +57,8 @@ enum Experiment {
     Profile(profile::Args),
     /// The pyramid engine beside the tree, in memory
     Pyramid(pyramid::Args),
+    /// Tree and pyramid as volumes of one writer
+    OneWriter(one_writer::Args),
     /// The figures of "PrivateFS: A Parallel Oblivious File System"
     PrivatefsPaper(privatefs::Args),
     /// How cost grows with the number of blocks
@@ -88,6 +93,7 @@ fn main() -> anyhow::Result<()> {
         Experiment::Engine(args) => engine::run(args, cli.write),
         Experiment::Profile(args) => profile::run(args, cli.write),
         Experiment::Pyramid(args) => pyramid::run(args, cli.write),
+        Experiment::OneWriter(args) => one_writer::run(args, cli.write),
         Experiment::PrivatefsPaper(args) => privatefs::run(args, cli.write),
         Experiment::Growth(args) => growth::run(args, cli.write),
         Experiment::Stash(args) => stash::run(args, cli.write),

@@ -186,24 +186,39 @@ pub fn edit_state(
     write_commit(store, &mut commits, volume, &record)
 }
 
-/// The stored buckets of a volume, each with its slab object and its range there.
-pub fn places(volume: &mut Volume) -> Vec<(BucketId, &'static str, Range<u64>)> {
+/// A part of a stored volume that is checked as a whole: a bucket of a tree, or a table of a
+/// pyramid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part(u64);
+
+/// A part, its object, and its range there.
+pub type Stored = (Part, String, Range<u64>);
+
+/// The stored buckets or tables of a volume.
+pub fn places(volume: &mut Volume) -> Vec<Stored> {
+    if let Some(volume) = volume.pyramid() {
+        let place = |(home, object, range)| (Part(u64::from(home)), object, range);
+        return volume.places().map(place).collect();
+    }
     let Some(volume) = volume.tree() else { return Vec::new() };
     let (_, slab, _) = volume.parts();
-    let place = |bucket| {
+    let place = |bucket: BucketId| {
         let ((object, at), len) = (slab.place(bucket)?, slab.len_of(bucket)?);
-        Some((bucket, object, at..at + len as u64))
+        Some((Part(bucket.0), object.to_owned(), at..at + len as u64))
     };
     slab.stored().filter_map(place).collect()
 }
 
-/// Reads and checks the path from the root to a bucket, as [`Volume::verify`] does with all
-/// buckets. Only for a volume opened and not used yet.
+/// Reads and checks a table, or the path from the root to a bucket, as [`Volume::verify`] does with
+/// all of them. Only for a volume opened and not used yet.
 ///
 /// # Errors
-/// `Tampered` names the bucket.
-pub fn check_path(volume: &mut Volume, bucket: BucketId) -> Result<()> {
-    let Some(volume) = volume.tree() else { return Ok(()) };
+/// `Tampered` names the bucket or table.
+pub fn check_part(volume: &mut Volume, part: Part) -> Result<()> {
+    if let Some(volume) = volume.pyramid() {
+        return volume.check_place(part.0);
+    }
+    let (Some(volume), bucket) = (volume.tree(), BucketId(part.0)) else { return Ok(()) };
     let (store, slab, engine) = volume.parts();
     let mut verifier = engine.verifier();
     for up in (0..=bucket.level().0).rev() {

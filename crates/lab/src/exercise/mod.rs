@@ -9,6 +9,8 @@ mod model;
 mod names;
 mod state;
 
+use crate::engines::Engine;
+use crate::served::Served;
 use anyhow::{Context, Result};
 use model::DIRECTORIES;
 use oblivio_testkit::SplitMix64;
@@ -36,6 +38,12 @@ pub struct Args {
     /// A directory elsewhere for the model: compared at the beginning, written at the end
     #[arg(long)]
     model: Option<PathBuf>,
+    /// Make a volume of this engine in the directory, and work on a mount of it
+    #[arg(long, conflicts_with = "model")]
+    engine: Option<Engine>,
+    /// How often to mount that volume; each time has as many operations and its own seed
+    #[arg(long, default_value_t = 2, requires = "engine")]
+    mounts: u64,
 }
 
 /// The weight of each operation.
@@ -72,6 +80,38 @@ type Operation = fn(&mut Exercise) -> Result<()>;
 /// # Errors
 /// A file differs from the model, or an operation fails.
 pub fn run(args: &Args) -> Result<()> {
+    match args.engine {
+        Some(engine) => on_mounts(args, engine),
+        None => once(args),
+    }
+}
+
+/// MiB of the volume: more than the files may become.
+const VOLUME_MIB: u64 = 512;
+
+/// Mounts a volume again and again. Each mount begins with a comparison of everything, and after
+/// the last one the volume is checked.
+fn on_mounts(args: &Args, engine: Engine) -> Result<()> {
+    fs::create_dir_all(&args.dir).with_context(|| args.dir.display().to_string())?;
+    for mount in 0..=args.mounts {
+        let served = Served::start(engine, &args.dir, VOLUME_MIB)?;
+        once(&Args {
+            dir: served.dir().join("files"),
+            // The last one only compares.
+            ops: if mount < args.mounts { args.ops } else { 0 },
+            seed: args.seed + mount,
+            size: args.size,
+            model: Some(args.dir.join("model")),
+            engine: None,
+            mounts: 0,
+        })?;
+        served.end()?;
+    }
+    println!("{} mounts of a {}, and checked", args.mounts, engine.name());
+    Ok(())
+}
+
+fn once(args: &Args) -> Result<()> {
     let mut exercise = Exercise::begin(args)?;
     let begun = Instant::now();
     let result = exercise.all(args);
@@ -168,7 +208,15 @@ mod tests {
 
     fn args(dir: &Path, seed: u64) -> Args {
         let model = Some(dir.join("model"));
-        Args { dir: dir.join("files"), ops: 3000, seed, size: 100_000, model }
+        Args {
+            dir: dir.join("files"),
+            ops: 3000,
+            seed,
+            size: 100_000,
+            model,
+            engine: None,
+            mounts: 0,
+        }
     }
 
     #[test]

@@ -23,6 +23,7 @@ use oblivio_engine::pyramid::{Height, Home, MergeJob, PyramidKeys, PyramidOram, 
 use oblivio_engine::{BlockId, Job, carry_out};
 use oblivio_store::Store;
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The engine and everything of it in the store.
@@ -198,6 +199,14 @@ impl Ledger {
         let (object, offset) = self.places.find(begin)?;
         self.store.read(&mut [oblivio_store::ReadAt { object, offset, buf: &mut slots }])?;
         Ok(self.engine.check_table(home, &mut slots)?)
+    }
+
+    /// Where a table lies: its object, and its range there.
+    pub fn place_of(&self, home: Home) -> Option<(String, Range<u64>)> {
+        let length = self.places.table_bytes(home)?;
+        let (object, offset) =
+            self.places.find(u64::from(home.0) << oblivio_engine::pyramid::WITHIN_TABLE).ok()?;
+        Some((object.to_owned(), offset..offset + length))
     }
 
     /// The number of the last commit.

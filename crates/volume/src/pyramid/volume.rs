@@ -13,9 +13,11 @@ use crate::trust::{Known, LogMark, Trust};
 use crate::volume::Volume;
 use crate::{Error, Result};
 use oblivio_crypto::{KdfParams, Passphrase};
+use oblivio_engine::pyramid::Home;
 use oblivio_engine::{BlockAnswer, BlockId, BlockOp};
 use oblivio_store::Store;
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The entry of the pyramid engine.
@@ -161,6 +163,20 @@ impl PyramidVolume {
             self.checkpoint()?;
         }
         Ok(())
+    }
+
+    /// The tables: the engine's number of each, its object, and its range there.
+    pub(crate) fn places(&self) -> impl Iterator<Item = (u32, String, Range<u64>)> {
+        let homes = self.ledger.engine.tables().map(|table| table.home);
+        homes.filter_map(|home| {
+            let (object, range) = self.ledger.place_of(home)?;
+            Some((home.0, object, range))
+        })
+    }
+
+    /// Reads and checks one of [`Self::places`].
+    pub(crate) fn check_place(&mut self, home: u64) -> Result<()> {
+        self.ledger.check_table(Home(u32::try_from(home).unwrap_or(u32::MAX)))
     }
 
     /// Information about the pyramid.

@@ -16,7 +16,7 @@ use outcome::{Outcome, Tally, judge};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
-use world::{FULL, SAMPLE, SEED, Scale, World, content};
+use world::{FULL, PYRAMID_FULL, PYRAMID_SAMPLE, SAMPLE, SEED, Scale, World, content};
 
 /// One bit of a byte.
 fn bit(dice: &mut Dice) -> u8 {
@@ -46,7 +46,7 @@ fn part_of(object: &str, at: u64, world: &World) -> &'static str {
 /// One bit in each byte of everything but the slab, before an opening.
 fn change_bytes(world: &mut World, tally: &mut Tally) {
     for (object, len) in world.objects() {
-        if object.starts_with("slab") {
+        if World::is_slab(&object).is_some() {
             continue;
         }
         let void = world.is_void(&object);
@@ -76,32 +76,32 @@ fn change_slab_bytes(world: &mut World, tally: &mut Tally) {
     let mut volume = world.open(store.clone()).expect("sound");
     let places = fuzzing::places(&mut volume);
     let (mut used, mut objects) = (0, BTreeSet::new());
-    for (bucket, object, place) in &places {
+    for (part, object, place) in &places {
         let mut at = place.start + world.dice.below(world.scale.step);
         while at < place.end {
             let bit = bit(&mut world.dice);
             store.corrupt(object, at, |byte| *byte ^= bit).expect("in range");
-            let outcome = judge(|| fuzzing::check_path(&mut volume, *bucket));
+            let outcome = judge(|| fuzzing::check_part(&mut volume, *part));
             tally.count("byte of slab (bucket in use, under an open volume)", outcome);
             store.corrupt(object, at, |byte| *byte ^= bit).expect("in range");
             at += world.scale.step;
         }
         used += place.end - place.start;
-        objects.insert(*object);
+        objects.insert(object.clone());
     }
     let sound = judge(|| {
         volume.verify(&mut |_, _| {})?;
         world.compare(&mut volume, (0..world.scale.blocks).collect())
     });
     assert_eq!(sound, Outcome::NoEffect, "all changes were taken back");
-    assert!(objects.len() > 1, "leaves lack slots: {objects:?}");
-    println!("slab: {used} bytes in {} buckets in use, in {objects:?}", places.len());
+    assert!(objects.len() > 1, "leaves lack slots, tables have lengths: {objects:?}");
+    println!("slab: {used} bytes in {} buckets or tables in use, in {objects:?}", places.len());
 }
 
 /// A sample of the slab's bytes, before an opening, and all unused ones at once.
 fn change_slab_and_open(world: &mut World, tally: &mut Tally) {
     for (object, len) in world.objects() {
-        if object.starts_with("slab") {
+        if World::is_slab(&object).is_some() {
             change_object_and_open(world, tally, &object, len);
         }
     }
@@ -140,7 +140,7 @@ fn change_slab_and_read(world: &mut World, tally: &mut Tally) {
         let store = Arc::new(world.disk.snapshot());
         let mut volume = world.open(store.clone()).expect("sound");
         let at = place.start + world.dice.below(place.end - place.start);
-        store.corrupt(object, at, |byte| *byte ^= 1).expect("in range");
+        store.corrupt(&object, at, |byte| *byte ^= 1).expect("in range");
         let all = (0..world.scale.blocks).collect();
         let outcome = judge(|| world.compare(&mut volume, all));
         tally.count("byte of slab (bucket in use, then all blocks are read)", outcome);
@@ -150,7 +150,7 @@ fn change_slab_and_read(world: &mut World, tally: &mut Tally) {
 /// Every slot swapped with another one.
 fn swap_slots(world: &mut World, tally: &mut Tally) {
     for (object, _) in world.objects() {
-        if object.starts_with("slab") {
+        if World::is_slab(&object).is_some() {
             swap_slots_of(world, tally, &object);
         }
     }
@@ -162,7 +162,7 @@ fn swap_slots_of(world: &mut World, tally: &mut Tally, object: &str) {
     let places: Vec<Range<u64>> = places.map(|(_, _, place)| place).collect();
     // An object that had buckets while the tree grew may have none now.
     let Some(len) = places.first().map(|place| place.end - place.start) else { return };
-    let slot_bytes = len.next_multiple_of(512);
+    let slot_bytes = len.next_multiple_of(World::is_slab(object).expect("a slab"));
     let bytes = world.bytes(&world.disk, object);
     let slots = bytes.len() as u64 / slot_bytes;
     if slots < 2 {
@@ -184,7 +184,8 @@ fn swap_slots_of(world: &mut World, tally: &mut Tally, object: &str) {
 
 /// Objects dropped, swapped, emptied, and taken from another volume.
 fn drop_and_swap(world: &mut World, tally: &mut Tally) {
-    let other = World::make(Scale { commits: 2, ..SAMPLE });
+    let like = if world.scale.pyramid { PYRAMID_SAMPLE } else { SAMPLE };
+    let other = World::make(Scale { commits: 2, ..like });
     let objects = world.objects();
     for (object, _) in &objects {
         let part = if world.is_void(object) { " (void)" } else { "" };
@@ -252,18 +253,20 @@ fn roll_back(world: &mut World, tally: &mut Tally) {
 /// replayed; the last commit's content survives in any case.
 fn change_live_journal(world: &mut World, tally: &mut Tally) {
     let volume = world.open(Arc::new(world.crashed.snapshot())).expect("a crash is recovered");
-    let records = volume.info().expect("memory").replayed;
-    let len = records * 4096;
-    println!("journal of the crashed session: {records} records, {len} bytes");
+    assert!(volume.info().expect("memory").replayed > 0, "something was shown again");
+    let records = world.records();
+    let last = records.last().expect("records").clone();
+    println!("journal of the crashed session: {} records, {} bytes", records.len(), last.end);
     let mut at = world.dice.below(world.scale.step);
-    while at < len {
+    while at < last.end {
         let (bit, disk) = (bit(&mut world.dice), world.crashed.snapshot());
         disk.corrupt("journal", at, |byte| *byte ^= bit).expect("in range");
-        let part = if at / 4096 + 1 == records { "last record" } else { "earlier records" };
+        let part = if last.contains(&at) { "last record" } else { "earlier records" };
         let outcome = world.quick(disk, at);
         tally.count(&format!("byte of journal ({part} of a crashed session)"), outcome);
         at += world.scale.step;
     }
+    let len = last.end;
     for cut in (0..=len).step_by(512) {
         let disk = world.crashed.snapshot();
         disk.truncate("journal", cut).expect("memory");
@@ -286,17 +289,19 @@ fn expect_refused(tally: &Tally) {
     }
 }
 
-/// Whether to try everything, and a volume of that scale.
-fn world() -> (bool, World) {
-    let full = std::env::var("OBLIVIO_DAMAGE").is_ok_and(|mode| mode == "full");
-    let world = World::make(if full { FULL } else { SAMPLE });
+/// A volume of this scale, or of the other one where everything is tried.
+fn world(sample: Scale, full: Scale) -> World {
+    let world = World::make(if is_full() { full } else { sample });
     assert_eq!(world.whole(world.disk.snapshot()), Outcome::NoEffect);
-    (full, world)
+    world
 }
 
-#[test]
-fn a_damaged_log_of_a_crashed_session_gives_no_wrong_data() {
-    let (_, mut world) = world();
+/// Whether to try everything.
+fn is_full() -> bool {
+    std::env::var("OBLIVIO_DAMAGE").is_ok_and(|mode| mode == "full")
+}
+
+fn damage_the_log(mut world: World) {
     let mut tally = Tally::default();
     change_live_journal(&mut world, &mut tally);
     tally.print();
@@ -305,9 +310,7 @@ fn a_damaged_log_of_a_crashed_session_gives_no_wrong_data() {
     assert_eq!(tally.no_effect(earlier), 0, "later records tell that one is damaged");
 }
 
-#[test]
-fn damage_is_refused_and_named_wherever_it_is() {
-    let (full, mut world) = world();
+fn damage_everything(mut world: World) {
     println!("seed {SEED}, commit {}, objects {:?}", world.known.epoch, world.objects());
     let mut tally = Tally::default();
     for work in [
@@ -321,11 +324,31 @@ fn damage_is_refused_and_named_wherever_it_is() {
         roll_back,
     ] {
         work(&mut world, &mut tally);
-        if full {
+        if is_full() {
             tally.print();
         }
     }
     tally.print();
     tally.expect_no_bugs();
     expect_refused(&tally);
+}
+
+#[test]
+fn a_damaged_log_of_a_crashed_session_gives_no_wrong_data() {
+    damage_the_log(world(SAMPLE, FULL));
+}
+
+#[test]
+fn damage_is_refused_and_named_wherever_it_is() {
+    damage_everything(world(SAMPLE, FULL));
+}
+
+#[test]
+fn a_damaged_log_of_a_pyramid_gives_no_wrong_data() {
+    damage_the_log(world(PYRAMID_SAMPLE, PYRAMID_FULL));
+}
+
+#[test]
+fn damage_of_a_pyramid_is_refused_and_named() {
+    damage_everything(world(PYRAMID_SAMPLE, PYRAMID_FULL));
 }

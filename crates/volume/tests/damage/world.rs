@@ -2,19 +2,22 @@
 
 use crate::outcome::{Outcome, judge};
 use oblivio_crypto::{KdfParams, Passphrase};
-use oblivio_engine::{Action, BlockId, BlockOp, BucketId};
+use oblivio_engine::{Action, BlockId, BlockOp};
 use oblivio_store::{Blobs, Held, MemoryStore, PutMode, ReadAt};
 use oblivio_testkit::Dice;
+use oblivio_volume::pyramid::PyramidOptions;
 use oblivio_volume::{
     BlockSpace, CreateOptions, Error, Known, MemoryKeeper, OpenOptions, Volume, fuzzing,
 };
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 pub const SEED: u64 = 2026;
 
 /// How much to try.
 pub struct Scale {
+    pub pyramid: bool,
     pub block_bytes: usize,
     pub blocks: u64,
     pub memory_bytes: usize,
@@ -33,6 +36,7 @@ pub struct Scale {
 }
 
 pub const SAMPLE: Scale = Scale {
+    pyramid: false,
     block_bytes: 256,
     blocks: 200,
     memory_bytes: 64 << 10,
@@ -44,6 +48,7 @@ pub const SAMPLE: Scale = Scale {
     rollbacks: 2,
 };
 pub const FULL: Scale = Scale {
+    pyramid: false,
     block_bytes: 1024,
     // Not just below a power of two, so leaves lack slots.
     blocks: 880,
@@ -56,6 +61,13 @@ pub const FULL: Scale = Scale {
     rollbacks: 1,
 };
 
+/// A pyramid of 256 blocks in two partitions, whose stash has 32 asks.
+pub const PYRAMID_SAMPLE: Scale =
+    Scale { pyramid: true, memory_bytes: 1 << 20, slab_step: 9973, ..SAMPLE };
+pub const PYRAMID_FULL: Scale =
+    Scale { block_bytes: 256, blocks: 250, ..Scale { pyramid: true, ..FULL } };
+const STASH_BYTES: usize = 32 * 256;
+
 /// A block's content after its write number `version`.
 pub fn content(id: u64, version: u64, bytes: usize) -> Vec<u8> {
     Dice::new(id << 32 ^ version).bytes(bytes)
@@ -67,6 +79,38 @@ pub fn passphrase() -> Passphrase {
 
 pub fn read(id: u64) -> BlockOp {
     BlockOp { id: BlockId(id), action: Action::Read }
+}
+
+fn create(scale: &Scale, store: Arc<MemoryStore>) -> Result<Volume, Error> {
+    let options = OpenOptions { memory_bytes: scale.memory_bytes, ..OpenOptions::default() };
+    let (block_bytes, kdf) = (scale.block_bytes, KdfParams::TEST);
+    let capacity_bytes = scale.blocks * block_bytes as u64;
+    if scale.pyramid {
+        let create = PyramidOptions { block_bytes, capacity_bytes, stash_bytes: STASH_BYTES };
+        return Volume::create_pyramid(store, &passphrase(), kdf, create, options);
+    }
+    let create = CreateOptions { block_bytes, capacity_bytes: 4 * capacity_bytes, kdf };
+    Volume::create(store, &passphrase(), create, options)
+}
+
+/// The last things that a crashed session did; no content follows from them. A tree shows the paths
+/// of writes that were not synced. A pyramid reads, and syncs writes of what is there already.
+fn crash(volume: &mut Volume, scale: &Scale, versions: &BTreeMap<u64, u64>) -> Result<(), Error> {
+    if !scale.pyramid {
+        let lost = |id| BlockOp { id: BlockId(id), action: Action::Write(vec![7; 9]) };
+        return volume.access((0..12).map(lost).collect()).map(drop);
+    }
+    let same = |id: u64| {
+        let bytes = content(id, versions[&id], scale.block_bytes);
+        BlockOp { id: BlockId(id), action: Action::Write(bytes) }
+    };
+    for id in 0..8 {
+        volume.access(vec![read(id), same(id + 1), read(id + 9)])?;
+        if id == 3 {
+            volume.commit()?;
+        }
+    }
+    Ok(())
 }
 
 /// A stored volume, its content, and its store after each earlier commit.
@@ -84,14 +128,7 @@ pub struct World {
 impl World {
     pub fn make(scale: Scale) -> World {
         let store = Arc::new(MemoryStore::new());
-        let create = CreateOptions {
-            block_bytes: scale.block_bytes,
-            capacity_bytes: 4 * scale.blocks * scale.block_bytes as u64,
-            kdf: KdfParams::TEST,
-        };
-        let options = OpenOptions { memory_bytes: scale.memory_bytes, ..OpenOptions::default() };
-        let mut volume =
-            Volume::create(store.clone(), &passphrase(), create, options).expect("an empty store");
+        let mut volume = create(&scale, store.clone()).expect("an empty store");
         let (mut dice, mut versions, mut earlier) = (Dice::new(SEED), BTreeMap::new(), Vec::new());
         volume.reserve(scale.blocks).expect("within the capacity");
         for round in 0..=scale.commits {
@@ -110,8 +147,7 @@ impl World {
         }
         earlier.pop();
         let (known, disk) = (volume.known(), store.snapshot());
-        let lost = |id| BlockOp { id: BlockId(id), action: Action::Write(vec![7; 9]) };
-        volume.access((0..12).map(lost).collect()).expect("sound");
+        crash(&mut volume, &scale, &versions).expect("sound");
         let crashed = store.snapshot();
         World { scale, disk, known, versions, earlier, crashed, dice }
     }
@@ -161,7 +197,8 @@ impl World {
             let mut volume = self.open(Arc::new(disk))?;
             let (now, then) = (volume.known(), self.known);
             assert_eq!((now.epoch, now.digest), (then.epoch, then.digest), "another commit");
-            fuzzing::check_path(&mut volume, BucketId(1))?;
+            let first = fuzzing::places(&mut volume).first().map(|(part, ..)| *part);
+            fuzzing::check_part(&mut volume, first.expect("it holds something"))?;
             self.compare(&mut volume, vec![at % self.scale.blocks])
         })
     }
@@ -186,6 +223,25 @@ impl World {
         let disk = self.disk.snapshot();
         disk.delete(&[object]).expect("memory");
         disk
+    }
+
+    /// Whether an object has buckets or tables, and the alignment of those.
+    pub fn is_slab(object: &str) -> Option<u64> {
+        let tables = object.starts_with("tables-").then_some(4096);
+        tables.or(object.starts_with("slab").then_some(512))
+    }
+
+    /// The records of the crashed session's journal.
+    pub fn records(&self) -> Vec<Range<u64>> {
+        let bytes = self.bytes(&self.crashed, "journal");
+        let number = |at: usize| u64::from_le_bytes(*bytes[at..].first_chunk().expect("a number"));
+        let (mut records, mut at) = (Vec::new(), 0);
+        while at + 16 <= bytes.len() && number(at + 8) == self.known.epoch {
+            let end = at + 16 + number(at) as usize;
+            records.push(at as u64..end as u64);
+            at = end;
+        }
+        records
     }
 
     /// Whether the current commit does not need an object.

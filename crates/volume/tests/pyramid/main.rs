@@ -2,6 +2,7 @@
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 
 mod crashes;
+mod pairs;
 mod refusals;
 mod seen;
 mod traces;

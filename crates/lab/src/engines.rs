@@ -1,0 +1,62 @@
+//! The engines whose adversary sees reads too, for experiments that compare volumes on them.
+
+use anyhow::Result;
+use clap::ValueEnum;
+use oblivio_crypto::{KdfParams, Passphrase};
+use oblivio_store::Store;
+use oblivio_volume::pyramid::PyramidOptions;
+use oblivio_volume::{CreateOptions, OpenOptions, Volume};
+use std::sync::Arc;
+
+/// An engine of volumes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Engine {
+    /// Path ORAM.
+    Tree,
+    /// Tables in partitions, merged by turns.
+    Pyramid,
+}
+
+impl Engine {
+    /// Both, in the order of the tables.
+    pub const BOTH: [Engine; 2] = [Engine::Tree, Engine::Pyramid];
+
+    /// Its name, as `oblivio init` has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Engine::Tree => "tree",
+            Engine::Pyramid => "pyramid",
+        }
+    }
+
+    /// Makes a volume of this engine in an empty store.
+    ///
+    /// # Errors
+    /// Those of the volume.
+    pub fn create(
+        self,
+        store: Arc<dyn Store>,
+        block_bytes: usize,
+        capacity_bytes: u64,
+        memory_bytes: usize,
+    ) -> Result<Volume> {
+        let open = OpenOptions { memory_bytes, ..OpenOptions::default() };
+        let kdf = KdfParams::TEST;
+        let made = match self {
+            Engine::Tree => {
+                let create = CreateOptions { block_bytes, capacity_bytes, kdf };
+                Volume::create(store, &passphrase(), create, open)?
+            }
+            Engine::Pyramid => {
+                let create = PyramidOptions::new(block_bytes, capacity_bytes, memory_bytes);
+                Volume::create_pyramid(store, &passphrase(), kdf, create, open)?
+            }
+        };
+        Ok(made)
+    }
+}
+
+/// The passphrase of all volumes here.
+pub fn passphrase() -> Passphrase {
+    Passphrase::new("lab")
+}
