@@ -98,9 +98,9 @@ impl Inner {
         if let ShareError::Denied(why) = error {
             return self.fail(Failure::Denied(why));
         }
-        let error = of_share(error);
-        let is_full = matches!(error, Error::Full(_));
-        self.desk().trouble = Some(Trouble { what: error.to_string(), is_full });
+        let what = error.to_string();
+        let is_full = matches!(of_share(error), Error::Full(_));
+        self.desk().trouble = Some(Trouble { what, is_full });
     }
 
     /// The newest head that this computer knows.
