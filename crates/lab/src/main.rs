@@ -29,6 +29,7 @@ mod report;
 #[cfg(feature = "rivals")]
 mod rivals;
 mod sequential;
+mod share;
 mod stash;
 mod sweep;
 mod tool;
@@ -56,6 +57,8 @@ enum Experiment {
     Pyramid(pyramid::Args),
     /// The figures of "PrivateFS: A Parallel Oblivious File System"
     PrivatefsPaper(privatefs::Args),
+    /// A shared volume: the real server, clients, and a line that is far away
+    Share(share::Args),
     /// How cost grows with the number of blocks
     Growth(growth::Args),
     /// Stash occupancy over millions of accesses, and what their paths reveal
@@ -89,6 +92,7 @@ fn main() -> anyhow::Result<()> {
         Experiment::Profile(args) => profile::run(args, cli.write),
         Experiment::Pyramid(args) => pyramid::run(args, cli.write),
         Experiment::PrivatefsPaper(args) => privatefs::run(args, cli.write),
+        Experiment::Share(args) => share::run(args, cli.write),
         Experiment::Growth(args) => growth::run(args, cli.write),
         Experiment::Stash(args) => stash::run(args, cli.write),
         Experiment::Integrity(args) => integrity::run(args, cli.write),
