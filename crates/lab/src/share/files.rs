@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 #[derive(clap::Args, Debug)]
 pub struct Args {
     #[command(flatten)]
-    place: place::Args,
+    place: place::Which,
     /// MiB of the file
     #[arg(long, default_value_t = 8)]
     mib: u64,

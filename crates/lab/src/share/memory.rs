@@ -15,7 +15,7 @@ use std::time::Duration;
 #[derive(clap::Args, Debug)]
 pub struct Args {
     #[command(flatten)]
-    place: place::Args,
+    place: place::Which,
     /// MiB that each mount writes, and then reads of the other one's
     #[arg(long, default_value_t = 32)]
     mib: u64,

@@ -36,7 +36,7 @@ const FILLERS: u64 = 4;
 
 /// Which volume.
 #[derive(clap::Args, Debug)]
-pub struct Args {
+pub struct Which {
     #[command(flatten)]
     pub tool: Tool,
     /// The most blocks, as a logarithm
@@ -53,7 +53,7 @@ pub struct Args {
     pub keep: Option<PathBuf>,
 }
 
-impl Args {
+impl Which {
     /// Blocks that exist.
     pub fn blocks(&self) -> u64 {
         ((1 << self.log) * self.fill / 100).max(1)
@@ -88,7 +88,7 @@ impl Place {
     ///
     /// # Errors
     /// Those of storage and of the client.
-    pub fn prepare(args: &Args) -> Result<Self> {
+    pub fn prepare(args: &Which) -> Result<Self> {
         let dir = args.dir.clone().unwrap_or_else(std::env::temp_dir);
         let (folder, scratch) = match &args.keep {
             Some(folder) => (folder.clone(), None),

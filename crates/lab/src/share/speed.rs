@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 #[derive(clap::Args, Debug)]
 pub struct Args {
     #[command(flatten)]
-    place: place::Args,
+    place: place::Which,
     /// Clients, one of them the scribe
     #[arg(long, default_value_t = 64)]
     clients: usize,
