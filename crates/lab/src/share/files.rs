@@ -4,6 +4,7 @@
 use super::PAGE;
 use super::mounts::{Computer, refused};
 use super::place::{self, Place, Served};
+use super::process::loaded;
 use crate::report::{Report, Table, bytes};
 use anyhow::{Result, ensure};
 use std::fs::File;
@@ -65,9 +66,9 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
     scribe.end()?;
     let mut report = Report::on(PAGE, "files", "Files of a mount that is far away");
     report.text(&format!(
-        "`oblivio mount share://…`, {} ms from the server and back, on a volume that may have 2^{} blocks of \
-         4 KiB. A file of {}, by a program's calls of {} one after the other. Wanted: {:.1} MB/s of a cold \
-         file. {}",
+        "`oblivio mount share://…`, {} ms from the server and back, on a volume that may have \
+         2^{} blocks of 4 KiB. A file of {}, by a program's calls of {} one after the other. \
+         Wanted: {:.1} MB/s of a cold file. {}",
         args.rtt_ms,
         place.config.log_blocks,
         bytes(total),
@@ -78,9 +79,10 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
     report.table(&table);
     let said = |rate| if rate >= WANTED { "reached" } else { "not reached" };
     report.text(&format!(
-        "What is wanted is {} by the scribe's mount, and {} by the other one.",
+        "What is wanted is {} by the scribe's mount, and {} by the other one. {}",
         said(own),
-        said(others)
+        said(others),
+        loaded()?
     ));
     report.finish(write)
 }

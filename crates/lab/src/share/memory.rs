@@ -3,7 +3,7 @@
 use super::PAGE;
 use super::mounts::{Computer, Mounted, refused};
 use super::place::{self, Place, Served};
-use super::process::Resident;
+use super::process::{Resident, loaded};
 use crate::report::{Report, Table, bytes};
 use anyhow::{Result, ensure};
 use std::fs::File;
@@ -68,9 +68,9 @@ fn report(
 ) -> Result<()> {
     let mut report = Report::on(PAGE, "memory", "The memory of a mount");
     report.text(&format!(
-        "Two processes of `oblivio mount share://…` on one volume that may have 2^{} blocks of 4 KiB, of which \
-         {} % exist; the first one is the scribe. Each writes {} MiB in files of 1 MiB, and then reads the \
-         other one's. Resident memory, as the system counts it. {}",
+        "Two processes of `oblivio mount share://…` on one volume that may have 2^{} blocks of \
+         4 KiB, of which {} % exist; the first one is the scribe. Each writes {} MiB in files of \
+         1 MiB, and then reads the other one's. Resident memory, as the system counts it. {}",
         place.config.log_blocks, args.place.fill, args.mib, place.told
     ));
     let head = ["mount", "once mounted", "after use", "at most", "bound", "holds"];
@@ -81,6 +81,7 @@ fn report(
         table.row([name.to_owned()].into_iter().chain(found).chain([holds.to_owned()]));
     }
     report.table(&table);
+    report.text(&loaded()?);
     report.finish(write)
 }
 

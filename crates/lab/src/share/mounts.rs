@@ -1,4 +1,4 @@
-//! `oblivio mount share://…` in a process of its own, on a computer of its own: a folder of state.
+//! `oblivio mount share://…` in a process of its own; a folder is its computer.
 
 use super::place::{PASSPHRASE, Served};
 use anyhow::{Context, Result, ensure};

@@ -122,8 +122,9 @@ impl Place {
         );
         let (blocks, cycle) = (count(args.blocks() as f64), count((config.blocks() / 2) as f64));
         let told = format!(
-            "The lab filled the volume in the server's folder, without TLS and without delay: it wrote \
-             {blocks} blocks once, and then read {cycle} at random, which is a cycle of all bases.{told}"
+            "The lab filled the volume in the server's folder, without TLS and without delay: it \
+             wrote {blocks} blocks once, and then read {cycle} at random, which is a cycle of all \
+             bases.{told}"
         );
         Ok(Self { folder, config, told, keyed, _scratch: scratch })
     }
@@ -210,6 +211,8 @@ impl<'p> Served<'p> {
     pub fn token(&self, device: &str) -> Result<Token> {
         let secret = oblivio_share::random()?;
         let device = Device { volume: VOLUME.into(), name: device.into() };
+        // A folder that is kept knows the devices of the runs before.
+        let _ = wish(&self.place.folder, &Wish::Revoke(device.clone()));
         let granted = wish(&self.place.folder, &Wish::Add(device, secret_hash(&secret)))?;
         let oblivio_share::Granted::Done(fingerprint) = granted else {
             anyhow::bail!("the server gave no fingerprint")

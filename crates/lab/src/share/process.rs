@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
+use std::thread;
 use std::time::Duration;
 
 /// Time of a processor that a process used.
@@ -56,6 +57,17 @@ pub fn threads(process: u32) -> Result<BTreeMap<String, Used>> {
         found.entry(name).or_default().0 += used;
     }
     Ok(found)
+}
+
+/// What others do on this machine, as a sentence: times mean little beside much of it.
+///
+/// # Errors
+/// Those of the system.
+pub fn loaded() -> Result<String> {
+    let load = std::fs::read_to_string("/proc/loadavg")?;
+    let last = load.split_whitespace().next().unwrap_or_default();
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    Ok(format!("The load of the machine was {last} when it ended, with {cores} processors."))
 }
 
 /// Resident memory of a process in bytes: now, and the most so far.

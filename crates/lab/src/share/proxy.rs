@@ -1,7 +1,7 @@
 //! A line that is far away: a process that passes bytes on after a fixed time.
 //!
-//! It delays bytes and does not hold up later ones: as much is under way as is sent. It is a process
-//! of its own, so that its time is not counted as that of clients or server.
+//! It delays bytes and does not hold up later ones: as much is under way as is sent. It is a
+//! process of its own, so that its time is not counted as that of clients or server.
 
 use super::process::Used;
 use anyhow::{Context, Result};

@@ -3,12 +3,12 @@
 use super::PAGE;
 use super::crowd::{self, Latencies, Load};
 use super::place::{self, Place, Served, ask};
-use super::process::{Used, threads};
+use super::process::{Used, loaded, threads};
 use super::proxy::Passed;
 use super::seen::{Counts, Meter};
 use crate::privatefs::{Crowd, paper_beside};
 use crate::report::{Report, Table, bytes, count};
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use oblivio_client::Client;
 use std::collections::BTreeMap;
 use std::thread;
@@ -94,12 +94,22 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
 /// All clients, the first of which is the scribe, and serves.
 fn open(args: &Args, served: &Served<'_>, meter: &Meter) -> Result<Vec<Client>> {
     let share = meter.over(served.line("scribe")?);
-    let mut clients = vec![served.client(Box::new(share), true)?];
-    clients[0].carry_out(&[ask(0, false)])?;
-    for number in 1..args.clients {
+    let scribe = served.client(Box::new(share), true)?;
+    scribe.carry_out(&[ask(0, false)])?;
+    let mut clients = vec![scribe];
+    let one = |number: usize| {
         let line = served.line(&format!("client-{number}"))?;
-        clients.push(served.client(Box::new(line), false)?);
-    }
+        served.client(Box::new(line), false)
+    };
+    // At the same time: each takes several round trips.
+    let others = thread::scope(|scope| {
+        let one = &one;
+        let begun: Vec<_> = (1..args.clients).map(|at| scope.spawn(move || one(at))).collect();
+        let ended =
+            begun.into_iter().map(|it| it.join().map_err(|_| anyhow!("a client panicked"))?);
+        ended.collect::<Result<Vec<Client>>>()
+    });
+    clients.extend(others?);
     Ok(clients)
 }
 
@@ -110,11 +120,17 @@ fn report(args: &Args, place: &Place, found: &Found, write: bool) -> Result<()> 
     let rate = queries as f64 / seconds;
     let mut report = Report::on(PAGE, "speed", "Many clients at the same time");
     report.text(&format!(
-        "{} clients with {} requests each under way, {} ms from the server and back, for {:.0} s; uniformly \
-         random blocks, half reads and half writes; each answer was checked. The volume may have 2^{} blocks \
-         of 4 KiB, and {} % of them exist. The server is `oblivio share serve` over TLS; all clients are in \
-         one process, one of them is the scribe. {}",
-        args.clients, args.requests, args.rtt_ms, seconds, config.log_blocks, args.place.fill, place.told
+        "{} clients with {} requests each under way, {} ms from the server and back, for {:.0} s; \
+         uniformly random blocks, half reads and half writes; each answer was checked. The volume \
+         may have 2^{} blocks of 4 KiB, and {} % of them exist. The server is `oblivio share \
+         serve` over TLS; all clients are in one process, one of them is the scribe. {}",
+        args.clients,
+        args.requests,
+        args.rtt_ms,
+        seconds,
+        config.log_blocks,
+        args.place.fill,
+        place.told
     ));
     let each = |of: fn(&Marks) -> Used| of(after).micros_each(of(before), queries);
     let (server, clients) = (each(|marks| marks.server), each(|marks| marks.clients));
@@ -147,6 +163,7 @@ fn report(args: &Args, place: &Place, found: &Found, write: bool) -> Result<()> 
     row("its bytes a query", bytes(paper_bytes as u64));
     row("queries a second / its", format!("{:.0}", rate / paper));
     report.table(&table);
+    report.text(&loaded()?);
     told_threads(found, queries);
     report.finish(write)
 }
