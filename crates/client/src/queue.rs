@@ -78,7 +78,9 @@ mod tests {
                     }
                 });
             }
-            ended.iter().rev().for_each(|one| drop(one.wait()));
+            for one in ended.iter().rev() {
+                one.wait();
+            }
         });
         assert_eq!(*lock(&results), [0, 1, 2, 3]);
     }
