@@ -1,9 +1,8 @@
 //! Files of a mount that is far away from its server: one after the other, from the begin to the
 //! end.
 
-use super::PAGE;
 use super::mounts::{Computer, refused};
-use super::place::{self, Place, Served};
+use super::place::{self, PAGE, Place, Served};
 use super::process::loaded;
 use crate::report::{Report, Table, bytes};
 use anyhow::{Result, ensure};

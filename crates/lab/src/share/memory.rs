@@ -1,8 +1,7 @@
 //! The memory of mounts: of the one that is the scribe, and of one that is not.
 
-use super::PAGE;
 use super::mounts::{Computer, Mounted, refused};
-use super::place::{self, Place, Served};
+use super::place::{self, PAGE, Place, Served};
 use super::process::{Resident, loaded};
 use crate::report::{Report, Table, bytes};
 use anyhow::{Result, ensure};

@@ -14,9 +14,6 @@ mod speed;
 use anyhow::Result;
 use clap::Subcommand;
 
-/// The page of all tables.
-const PAGE: &str = "share-benchmarks.md";
-
 /// What to measure.
 #[derive(clap::Args, Debug)]
 pub struct Args {

@@ -23,6 +23,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// The page of all tables.
+pub const PAGE: &str = "share-benchmarks.md";
 /// Bytes of a block.
 pub const BLOCK: usize = 4096;
 /// The volume's name at its server.
@@ -99,32 +101,36 @@ impl Place {
         };
         let (volume, passphrase) =
             (folder.join("volumes").join(VOLUME), Passphrase::new(PASSPHRASE));
-        let is_new = !volume.is_dir();
+        let (is_new, filled) = (!volume.is_dir(), folder.join("filled"));
         std::fs::create_dir_all(&volume)?;
         let begin = Instant::now();
         let share = Arc::new(StoredShare::open(&volume, Arc::new(move || begin.elapsed()))?);
-        let mut told = String::new();
         let keyed = if is_new {
             let capacity_bytes = BLOCK as u64 * (1 << args.log);
             let new = NewShared { block_bytes: BLOCK, capacity_bytes, kdf: KdfParams::TEST };
             let keyed = create(&share, &new, &passphrase)?;
             fill(&share, &keyed, args.blocks())?;
-            told = format!(" It took {} s.", count(begin.elapsed().as_secs_f64()));
+            let (blocks, cycle) = (args.blocks(), keyed.config().blocks() / 2);
+            let told = format!(
+                "The lab filled the volume in the server's folder, without TLS and without delay: \
+                 it wrote {} blocks once, and then read {} at random, which is a cycle of all \
+                 bases. It took {} s.",
+                count(blocks as f64),
+                count(cycle as f64),
+                count(begin.elapsed().as_secs_f64())
+            );
+            std::fs::write(&filled, told)?;
             keyed
         } else {
             unlock(&share, &passphrase)?
         };
+        let told = std::fs::read_to_string(&filled)
+            .context("the volume kept was not filled to its end; remove it")?;
         let config = keyed.config();
         ensure!(
             config.log_blocks == args.log,
             "the volume kept has 2^{} blocks",
             config.log_blocks
-        );
-        let (blocks, cycle) = (count(args.blocks() as f64), count((config.blocks() / 2) as f64));
-        let told = format!(
-            "The lab filled the volume in the server's folder, without TLS and without delay: it \
-             wrote {blocks} blocks once, and then read {cycle} at random, which is a cycle of all \
-             bases.{told}"
         );
         Ok(Self { folder, config, told, keyed, _scratch: scratch })
     }
@@ -162,7 +168,7 @@ fn fill_part(client: &Client, next: &AtomicU64, blocks: u64, total: u64) -> Resu
         if from >= total {
             return Ok(());
         }
-        if from % (1 << 16) == 0 {
+        if from.is_multiple_of(1 << 16) {
             eprintln!("filling: {from} of {total} asks");
         }
         let one = |at: u64| match at < blocks {

@@ -1,8 +1,7 @@
 //! Queries of many clients at the same time.
 
-use super::PAGE;
 use super::crowd::{self, Latencies, Load};
-use super::place::{self, Place, Served, ask};
+use super::place::{self, PAGE, Place, Served, ask};
 use super::process::{Used, loaded, threads};
 use super::proxy::Passed;
 use super::seen::{Counts, Meter};
