@@ -139,6 +139,8 @@ nbd-strangers strangers="500" tries="50":
 # One of docs/cloud-paper.md: `just lab cloud figure4`, table1, figure5, figure6, figure7, figure8,
 # total.
 # One of docs/privatefs-paper.md: `just lab privatefs-paper figure3`, figure6 to figure11, ratio, trips.
+# One of docs/share-benchmarks.md, with the command beside it (`cargo build --release -p oblivio-cli`):
+# `just lab share speed`, memory, files. `--keep DIR` keeps the volume, which takes long to fill.
 lab experiment *args:
     cargo run --release -p oblivio-lab --features rivals -- {{experiment}} --write {{args}}
 

@@ -7,7 +7,7 @@
 //!
 //! - `volume`: the header, and the key. `known`: the newest state that this computer knows.
 //! - `client`, `inner`, `session`, `pump`: asks and answers.
-//! - `role`, `term`, `scribe`, `workers`: who the scribe is, and what it does.
+//! - `role`, `term`, `scribe`, `workers`, `queue`: who the scribe is, and what it does.
 //! - `files`: the file system for several writers over it.
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests"))]
 #![allow(clippy::disallowed_methods, reason = "a client starts threads, reads clocks and waits")]
@@ -20,6 +20,7 @@ mod inner;
 mod known;
 mod presence;
 mod pump;
+mod queue;
 mod role;
 mod scribe;
 mod session;

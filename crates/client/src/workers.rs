@@ -2,12 +2,14 @@
 //! scribe as events, in one line.
 
 use crate::inner::{Inner, Own};
+use crate::queue::Queue;
 use oblivio_engine::pyramid::Home;
 use oblivio_engine::pyramid::share::{Batch, Build, Save};
 use oblivio_store::share::{
     Arrival, Ask, MOST_READ_BYTES, Number, Object, Result, ShareError, Spot, TableId, Term,
 };
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
 use std::thread::{Builder, Scope};
 use std::time::Duration;
 
@@ -17,6 +19,11 @@ const LISTEN: Duration = Duration::from_millis(300);
 const PIECE_BYTES: usize = 1 << 20;
 /// Jobs that may wait for a thread; the scribe waits with more.
 const MOST_JOBS: usize = 64;
+/// Batches whose sums are fetched at the same time: as many as may be without answers.
+const SUMS: usize = 8;
+/// Merges whose slots are fetched at the same time, and tables that are stored at the same time. A
+/// turn comes after 64 asks, so several do within a round trip.
+const MERGES: usize = 4;
 
 /// What came from the server.
 pub enum Event {
@@ -91,43 +98,80 @@ pub fn start<'s, 'i: 's>(
     let thread = |name: &str| Builder::new().name(format!("share {name}"));
     let listening = way();
     thread("listen").spawn_scoped(scope, move || listen(&listening))?;
-    let (sums, jobs) = sync_channel::<Sums>(MOST_JOBS);
-    let summing = way();
-    thread("sums").spawn_scoped(scope, move || {
-        for Sums(batch, number) in jobs {
-            let sums = summing.inner.share.sums(summing.term, number);
-            if !summing.send(sums.map(|sums| Some(Event::Sums(batch, sums)))) {
-                return;
-            }
-        }
-    })?;
-    let (slots, jobs) = sync_channel::<Gather>(MOST_JOBS);
-    let gathering = way();
-    thread("slots").spawn_scoped(scope, move || {
-        for job in jobs {
-            let home = job.0;
-            let slots = gather(&gathering, &job);
-            if !gathering.send(slots.map(|slots| Some(Event::Slots(home, slots)))) {
-                return;
-            }
-        }
-    })?;
-    let (puts, jobs) = sync_channel::<Put>(MOST_JOBS);
-    let putting = way();
-    thread("tables").spawn_scoped(scope, move || {
-        let mut saved = 0;
-        for job in jobs {
-            let done = match job {
-                Put::Build(build) => store(&putting, &build).map(Some),
-                Put::Save(save) => save_piece(&putting, &save, &mut saved).map(|()| None),
-            };
-            if !putting.send(done) {
-                return;
-            }
-        }
-    })?;
+    let (sums, queue) = Queue::new(MOST_JOBS);
+    let queue = Arc::new(queue);
+    for _ in 0..SUMS {
+        let (way, queue) = (way(), Arc::clone(&queue));
+        thread("sums").spawn_scoped(scope, move || add_up(&way, &queue))?;
+    }
+    let (slots, queue) = Queue::new(MOST_JOBS);
+    let queue = Arc::new(queue);
+    for _ in 0..MERGES {
+        let (way, queue) = (way(), Arc::clone(&queue));
+        thread("slots").spawn_scoped(scope, move || gather_all(&way, &queue))?;
+    }
+    let puts = start_puts(scope, &way)?;
     let own = move |asks: &[Ask]| to.send(Event::Own(asks.to_vec())).is_ok();
     Ok((Workers { sums, slots, puts }, events, Box::new(own)))
+}
+
+/// Starts the threads that store: tables at the same time, pieces of a state one after the other.
+fn start_puts<'s, 'i: 's>(
+    scope: &'s Scope<'s, 'i>,
+    way: &dyn Fn() -> Way<'i>,
+) -> std::io::Result<SyncSender<Put>> {
+    let thread = |name: &str| Builder::new().name(format!("share {name}"));
+    let (builds, tables) = Queue::new(MOST_JOBS);
+    let tables = Arc::new(tables);
+    for _ in 0..MERGES {
+        let (way, tables) = (way(), Arc::clone(&tables));
+        thread("tables").spawn_scoped(scope, move || {
+            while let Some((_, build)) = tables.take()
+                && way.send(store(&way, &build).map(Some))
+            {}
+        })?;
+    }
+    let (saves, pieces) = Queue::new(MOST_JOBS);
+    let saving = way();
+    thread("state").spawn_scoped(scope, move || {
+        let mut saved = 0;
+        while let Some((_, save)) = pieces.take()
+            && saving.send(save_piece(&saving, &save, &mut saved).map(|()| None))
+        {}
+    })?;
+    let (puts, jobs) = Queue::new(MOST_JOBS);
+    thread("puts").spawn_scoped(scope, move || {
+        while let Some((_, put)) = jobs.take() {
+            let gone = match put {
+                Put::Build(build) => builds.send(build).is_err(),
+                Put::Save(save) => saves.send(save).is_err(),
+            };
+            if gone {
+                return;
+            }
+        }
+    })?;
+    Ok(puts)
+}
+
+/// Fetches the sums of batches. The scribe takes them in the order of the batches.
+fn add_up(way: &Way<'_>, queue: &Queue<Sums>) {
+    while let Some((place, Sums(batch, number))) = queue.take() {
+        let sums = way.inner.share.sums(way.term, number);
+        if !queue.in_turn(place, || way.send(sums.map(|sums| Some(Event::Sums(batch, sums))))) {
+            return;
+        }
+    }
+}
+
+/// Fetches the slots of merges.
+fn gather_all(way: &Way<'_>, queue: &Queue<Gather>) {
+    while let Some((_, job)) = queue.take() {
+        let slots = gather(way, &job);
+        if !way.send(slots.map(|slots| Some(Event::Slots(job.0, slots)))) {
+            return;
+        }
+    }
 }
 
 /// Hands on the asks that come at the server.
@@ -146,11 +190,16 @@ fn listen(way: &Way<'_>) {
 }
 
 fn gather(way: &Way<'_>, Gather(_, after, spots): &Gather) -> Result<Vec<u8>> {
-    wait_for(way, *after)?;
     let most = (MOST_READ_BYTES / way.inner.keyed.config().slot_bytes()).max(1);
     let mut slots = Vec::new();
     for part in spots.chunks(most) {
-        slots.extend(way.inner.share.slots(way.term, *after, part)?);
+        let read = || way.inner.share.slots(way.term, *after, part);
+        let read = match read() {
+            // The records before it go another way, and are still on it.
+            Err(ShareError::Gap(_)) => wait_for(way, *after).and_then(|()| read()),
+            done => done,
+        };
+        slots.extend(read?);
     }
     Ok(slots)
 }

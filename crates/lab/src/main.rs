@@ -32,6 +32,7 @@ mod report;
 mod rivals;
 mod sequential;
 mod served;
+mod share;
 mod stash;
 mod sweep;
 mod tool;
@@ -61,6 +62,8 @@ enum Experiment {
     OneWriter(one_writer::Args),
     /// The figures of "PrivateFS: A Parallel Oblivious File System"
     PrivatefsPaper(privatefs::Args),
+    /// A shared volume: the real server, clients, and a line that is far away
+    Share(share::Args),
     /// How cost grows with the number of blocks
     Growth(growth::Args),
     /// Stash occupancy over millions of accesses, and what their paths reveal
@@ -95,6 +98,7 @@ fn main() -> anyhow::Result<()> {
         Experiment::Pyramid(args) => pyramid::run(args, cli.write),
         Experiment::OneWriter(args) => one_writer::run(args, cli.write),
         Experiment::PrivatefsPaper(args) => privatefs::run(args, cli.write),
+        Experiment::Share(args) => share::run(args, cli.write),
         Experiment::Growth(args) => growth::run(args, cli.write),
         Experiment::Stash(args) => stash::run(args, cli.write),
         Experiment::Integrity(args) => integrity::run(args, cli.write),

@@ -151,7 +151,7 @@ fn lens(asks: &[Ask]) -> Vec<(AskId, u32)> {
 }
 
 fn bodies(asks: &[Ask]) -> Vec<u8> {
-    asks.iter().flat_map(|ask| ask.sealed.iter().copied()).collect()
+    asks.iter().map(|ask| &*ask.sealed).collect::<Vec<_>>().concat()
 }
 
 // Both have a name and sealed bytes, and go over the line alike.

@@ -5,7 +5,7 @@ use oblivio_share::{
     Address, Device, Granted, Patience, RemoteShare, Server, Token, Wish, random, secret_hash, wish,
 };
 use oblivio_store::share::{
-    Arrival, Ask, Clock, Entry, Number, Seq, Session, Share, ShareError, Spot, TableId,
+    Arrival, Ask, Clock, Entry, Number, Object, Seq, Session, Share, ShareError, Spot, TableId,
 };
 use oblivio_testkit::share::{Rig, ShareOpener, ask_id, model, suites};
 use std::net::TcpStream;
@@ -157,6 +157,41 @@ fn records_keep_their_order_over_lines_that_break() {
         .map(|record| u64::from_le_bytes(record.sealed[..].try_into().unwrap()))
         .collect();
     assert!(read.into_iter().eq(0..200));
+}
+
+/// Pieces are sent without waiting. What a broken line lost is sent again, before the end.
+#[test]
+fn pieces_are_stored_once_and_in_order_over_lines_that_break() {
+    let served = Served::new(None);
+    let scribe = served.client("scribe");
+    let rig = Rig::new(&scribe).unwrap();
+    let object = Object::Checkpoint(Number(0));
+    let piece = |number: u64| number.to_le_bytes().repeat(1000);
+    for number in 0..200 {
+        scribe.upload(rig.term, object, number * 8000, &piece(number)).unwrap();
+        if number % 40 == 20 {
+            served.server().cut_connections();
+        }
+    }
+    scribe.finish(rig.term, object, 200 * 8000).unwrap();
+    scribe.save(rig.term, Number(0), Number(0)).unwrap();
+    for number in 0..200 {
+        let read = scribe.read_checkpoint(Number(0), number * 8000, 8000).unwrap();
+        assert_eq!(read, piece(number), "{number}");
+    }
+}
+
+#[test]
+fn a_refused_piece_says_why_at_the_end_of_its_object() {
+    let served = Served::new(None);
+    let scribe = served.client("scribe");
+    let rig = Rig::new(&scribe).unwrap();
+    let object = Object::Checkpoint(Number(0));
+    scribe.upload(rig.term, object, 0, &[1; 8]).unwrap();
+    scribe.upload(rig.term, object, 0, &[2; 8]).unwrap();
+    let done = scribe.finish(rig.term, object, 8);
+    assert!(matches!(done, Err(ShareError::Invalid(_))), "{done:?}");
+    scribe.finish(rig.term, object, 8).unwrap();
 }
 
 #[test]

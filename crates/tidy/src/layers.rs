@@ -40,7 +40,10 @@ const LAYERS: [(&str, &[&str]); 16] = [
     // What ships uses it in tests only, which are not looked at here.
     ("testkit", &["splitmix", "store"]),
     ("tidy", &[]),
-    ("lab", &["crypto", "engine", "store", "volume", "audit", "serve", "client", "testkit"]),
+    (
+        "lab",
+        &["crypto", "engine", "store", "volume", "audit", "serve", "share", "client", "testkit"],
+    ),
 ];
 
 pub(crate) fn findings(sources: &[Source]) -> Vec<Finding> {

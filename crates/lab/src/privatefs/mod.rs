@@ -21,6 +21,9 @@ mod sizes;
 mod trips;
 mod work;
 
+pub use model::Crowd;
+pub use ratio::paper_beside;
+
 use anyhow::Result;
 use clap::Subcommand;
 

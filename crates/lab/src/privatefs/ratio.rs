@@ -26,6 +26,18 @@ fn of_paper(log: u64, run: usize, setting: Setting) -> Result<(f64, f64)> {
     Ok((model::paper_rate(&config, CROWD, setting), bytes))
 }
 
+/// The rate of the paper's construction for so many blocks, with its bytes a query: in closed form,
+/// which the runs of this page agree with. It has as many queries a period as are under way.
+///
+/// # Errors
+/// Those of the engine.
+pub fn paper_beside(log_blocks: u32, crowd: Crowd, rtt_ms: u64) -> Result<(f64, f64)> {
+    let mut config = paper::config(BLOCK, log_blocks, crowd.lanes().next_power_of_two() as u64)?;
+    config.sorting.run = RUN;
+    let bytes = Cost::of(&config).bytes_per_query() as f64;
+    Ok((model::paper_rate(&config, crowd, Setting::far(rtt_ms)), bytes))
+}
+
 /// Runs it.
 ///
 /// # Errors

@@ -5,6 +5,7 @@
 //! sent and not accepted are sent again before all else, in their order.
 
 mod link;
+mod uploads;
 
 use crate::address::Token;
 use crate::error::Result as ServerResult;
@@ -17,6 +18,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
+use uploads::{Piece, Uploads};
 
 /// The first pause before another attempt. Each is twice the one before.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
@@ -28,6 +30,8 @@ const CONNECTING: Duration = Duration::from_secs(10);
 const LOOKING: Duration = Duration::from_millis(50);
 /// The most records that are sent and not accepted yet.
 const MOST_SENT: usize = 64;
+/// The most bytes of pieces that are sent and not stored yet; a longer piece goes alone.
+const MOST_UPLOADED: usize = 8 << 20;
 
 /// How patient a client is.
 #[derive(Clone, Copy, Debug)]
@@ -61,6 +65,8 @@ struct Outbox {
 struct Shared {
     outbox: Mutex<Outbox>,
     accepted: Condvar,
+    uploads: Mutex<Uploads>,
+    stored: Condvar,
 }
 
 /// A shared volume at a server.
@@ -114,8 +120,9 @@ impl RemoteShare {
             return Ok(Arc::clone(link));
         }
         let link = Link::connect(&self.token, &self.config, lane, CONNECTING)?;
-        if lane == Lane::Foreground {
-            self.send_again(&link)?;
+        match lane {
+            Lane::Foreground => self.send_again(&link)?,
+            Lane::Bulk => self.upload_again(&link)?,
         }
         let link = Arc::new(link);
         *slot = Some(Arc::clone(&link));
@@ -148,17 +155,22 @@ impl RemoteShare {
         })
     }
 
-    /// Waits until fewer records are sent and not accepted. A line that broke is made again, which
-    /// sends them again.
-    fn wait_for_room(&self) -> Result<()> {
+    /// Waits until there is room for what is to be sent. A line that broke is made again, which
+    /// sends again what was not accepted.
+    fn wait_for_room<T>(
+        &self,
+        lane: Lane,
+        (sent, changed): (&Mutex<T>, &Condvar),
+        has_room: impl Fn(&T) -> bool,
+    ) -> Result<()> {
         let begin = Instant::now();
         loop {
-            let outbox = lock(&self.shared.outbox);
-            if outbox.sent.len() < MOST_SENT {
+            let sent = lock(sent);
+            if has_room(&sent) {
                 return Ok(());
             }
-            drop(self.shared.accepted.wait_timeout(outbox, LOOKING));
-            match self.link(Lane::Foreground) {
+            drop(changed.wait_timeout(sent, LOOKING));
+            match self.link(lane) {
                 Err(ShareError::Line(error)) if begin.elapsed() > self.patience.outage => {
                     return Err(ShareError::Line(error));
                 }
@@ -170,7 +182,9 @@ impl RemoteShare {
 
     /// Sends a record, and does not wait until the server has it.
     fn append(&self, term: Term, number: Number, entry: &Entry) -> Result<Reply> {
-        self.wait_for_room()?;
+        let shared = &self.shared;
+        let has_room = |outbox: &Outbox| outbox.sent.len() < MOST_SENT;
+        self.wait_for_room(Lane::Foreground, (&shared.outbox, &shared.accepted), has_room)?;
         {
             let mut outbox = lock(&self.shared.outbox);
             outbox.refused.remove(&number);
@@ -183,6 +197,42 @@ impl RemoteShare {
             Ok(()) | Err(ShareError::Line(_)) => Ok(Reply::Done),
             Err(error) => {
                 lock(&self.shared.outbox).sent.remove(&number);
+                Err(error)
+            }
+        }
+    }
+
+    /// Sends what is not stored on the line before.
+    fn upload_again(&self, link: &Link) -> Result<()> {
+        let again = lock(&self.shared.uploads).again();
+        again.into_iter().try_for_each(|(number, piece)| self.post_piece(link, number, &piece))
+    }
+
+    fn post_piece(&self, link: &Link, number: u64, piece: &Piece) -> Result<()> {
+        let shared = Arc::clone(&self.shared);
+        let Piece { term, object, offset, ref bytes } = *piece;
+        link.post(&Call::Upload { term, object, offset, piece: bytes }, move |done| {
+            match done {
+                // It is sent again on the next line.
+                Err(ShareError::Line(_)) => {}
+                done => lock(&shared.uploads).ended(number, done.err()),
+            }
+            shared.stored.notify_all();
+        })
+    }
+
+    /// Sends a piece, and does not wait until it is stored. The end of its object says whether it
+    /// is.
+    fn upload(&self, piece: Piece) -> Result<Reply> {
+        let shared = &self.shared;
+        let has_room = |uploads: &Uploads| uploads.has_room(piece.bytes.len(), MOST_UPLOADED);
+        self.wait_for_room(Lane::Bulk, (&shared.uploads, &shared.stored), has_room)?;
+        let number = lock(&self.shared.uploads).begin(piece.clone());
+        let posted = self.link(Lane::Bulk).and_then(|link| self.post_piece(&link, number, &piece));
+        match posted {
+            Ok(()) | Err(ShareError::Line(_)) => Ok(Reply::Done),
+            Err(error) => {
+                lock(&self.shared.uploads).ended(number, None);
                 Err(error)
             }
         }
@@ -226,8 +276,17 @@ impl Share for RemoteShare {
                 let done = self.persist(&call);
                 self.refusal(number).map_or(done, Err)
             }
+            Call::Upload { term, object, offset, piece } => {
+                self.upload(Piece { term, object, offset, bytes: piece.into() })
+            }
+            Call::Finish { object, .. } => {
+                // The replies of its pieces came first.
+                let done = self.persist(&call);
+                lock(&self.shared.uploads).refusal(object).map_or(done, Err)
+            }
             Call::Claim { .. } => {
                 *lock(&self.shared.outbox) = Outbox::default();
+                lock(&self.shared.uploads).forget();
                 self.persist(&call)
             }
             _ => self.persist(&call),

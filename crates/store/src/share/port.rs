@@ -87,7 +87,8 @@ pub trait Share: Send + Sync {
         self.call(Call::Slots { term, after, spots })?.bytes()
     }
 
-    /// Stores the next piece of an object, or accepts it again if it is the same.
+    /// Stores the next piece of an object, or accepts it again if it is the same. An implementation
+    /// on a network may return before the server has it: then [`Share::finish`] has the error.
     fn upload(&self, term: Term, object: Object, offset: u64, piece: &[u8]) -> Result<()> {
         self.call(Call::Upload { term, object, offset, piece })?.done()
     }

@@ -74,7 +74,7 @@ fn terms(share: &dyn Share, clock: &TestClock) {
     old(share.asks(first, Arrival(0), NOW).map(drop));
     old(share.append(first, Number(0), &note).and_then(|()| share.durable(first, Number(0))));
     old(share.slots(first, Number(0), &[]).map(drop));
-    old(share.upload(first, table, 0, &[0; SLOT]));
+    old(store(share, first, table, 0, &[0; SLOT]));
     old(share.finish(first, table, SLOT as u64));
     old(share.save(first, Number(0), Number(0)));
     assert_eq!(share.status().unwrap().next, Number(0), "nothing of it was stored");
@@ -175,6 +175,18 @@ fn refusals(share: &dyn Share, _: &TestClock) {
     assert!(rig.tell(batch, &[a]).is_err(), "it has its answers");
 }
 
+/// Sends a piece, and waits until it is stored: until then it may be refused.
+fn store(
+    share: &dyn Share,
+    term: Term,
+    object: Object,
+    offset: u64,
+    piece: &[u8],
+) -> Result<(), ShareError> {
+    share.upload(term, object, offset, piece)?;
+    share.finish(term, object, offset + piece.len() as u64)
+}
+
 fn tables(share: &dyn Share, _: &TestClock) {
     let mut rig = Rig::new(share).unwrap();
     let (one, two) = (TableId(11), TableId(u64::MAX));
@@ -186,11 +198,11 @@ fn tables(share: &dyn Share, _: &TestClock) {
     // A lost reply: the same pieces again. Others are refused.
     let object = Object::Table(one);
     share.upload(rig.term, object, 0, &bytes_one[..SLOT]).unwrap();
-    assert!(share.upload(rig.term, object, 0, &bytes_two[..SLOT]).is_err());
-    assert!(share.upload(rig.term, object, bytes_one.len() as u64, &[1]).is_err(), "it is whole");
+    assert!(store(share, rig.term, object, 0, &bytes_two[..SLOT]).is_err());
+    assert!(store(share, rig.term, object, bytes_one.len() as u64, &[1]).is_err(), "it is whole");
     share.finish(rig.term, object, bytes_one.len() as u64).unwrap();
     assert!(share.finish(rig.term, object, 2).is_err());
-    assert!(share.upload(rig.term, Object::Table(TableId(5)), 7, &[1]).is_err(), "no begin");
+    assert!(store(share, rig.term, Object::Table(TableId(5)), 7, &[1]).is_err(), "no begin");
     rig.switch(one, &[]).unwrap();
     rig.switch(two, &[]).unwrap();
     let asks =
