@@ -11,12 +11,14 @@ use crate::resize::plan_blocks;
 use crate::transactions::{Action, Ask, Compare, MOST_ASKS, Name, Owner, TOGETHER};
 use crate::types::{Kind, MAX_FILE};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The pages of a file that wait, and where it ends with them.
 type Waiting = (BTreeMap<u64, Page>, u64);
 
 impl PrivateFs {
-    /// Reads from a file, up to its end. Each page is asked for, all together.
+    /// Reads from a file, up to its end. Its pages are asked for together, and some after them if
+    /// it is open and read in a row.
     ///
     /// # Errors
     /// `Invalid` for anything but a file; `Stale` if it was removed.
@@ -36,13 +38,7 @@ impl PrivateFs {
         let mut missing: Vec<u64> =
             pieces(offset, len, self.block_bytes).map(|(page, ..)| page).collect();
         missing.retain(needed);
-        let mut pages: BTreeMap<u64, Vec<u8>> = BTreeMap::new();
-        for numbers in missing.chunks(TOGETHER) {
-            let names: Vec<Name> = numbers.iter().map(|&page| layout::data(id, page)).collect();
-            for (page, content) in numbers.iter().zip(self.contents(&names)?) {
-                pages.extend(content.map(|content| (*page, content)));
-            }
-        }
+        let pages = self.pages(id, &inode, &missing)?;
         for (page, part, to) in pieces(offset, len, self.block_bytes) {
             if let Some(content) = pages.get(&page) {
                 data[to.clone()].copy_from_slice(&content[part.clone()]);
@@ -56,6 +52,19 @@ impl PrivateFs {
         debug_assert!(offset + len as u64 <= size);
         lay_over(&waiting, offset, &mut data, self.block_bytes);
         Ok(data)
+    }
+
+    fn pages(&self, id: Owner, inode: &Inode, read: &[u64]) -> Result<BTreeMap<u64, Vec<u8>>> {
+        let open = self.open_file(id).map(|file| Arc::clone(&lock(&file).ahead));
+        // Nobody reads on in a file that is not open.
+        let end = if open.is_some() { inode.size.div_ceil(self.block_bytes as u64) } else { 0 };
+        let ahead = open.unwrap_or_default();
+        let mut ahead = lock(&ahead);
+        for numbers in ahead.plan(read, inode.stamp, end).chunks(TOGETHER) {
+            let names: Vec<Name> = numbers.iter().map(|&page| layout::data(id, page)).collect();
+            ahead.keep(numbers.iter().copied().zip(self.contents(&names)?));
+        }
+        Ok(ahead.take(read))
     }
 
     /// Inode and pages at one point of the order of all asks, as far as one transaction reaches.

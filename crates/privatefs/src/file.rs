@@ -1,8 +1,10 @@
 //! A file that this client has open.
 
+use crate::ahead::Ahead;
 use crate::dirty::Dirty;
 use crate::transactions::Session;
 use crate::types::Timestamp;
+use std::sync::{Arc, Mutex};
 
 /// A file that this client has open.
 #[derive(Default)]
@@ -17,4 +19,6 @@ pub struct OpenFile {
     pub written: Timestamp,
     /// Whether this client may have locks on it.
     pub locks: bool,
+    /// Behind a lock of its own: a read of what another one fetches waits for that.
+    pub ahead: Arc<Mutex<Ahead>>,
 }

@@ -12,10 +12,11 @@
 //! - `layout`, `inode`, `bucket`, `listed`: what stands in blocks.
 //! - `base`, `cache`, `attempt`: the line to the blocks, those that were read, and the loop
 //!   around a change. `client` is what callers have.
-//! - `directory`, `names`, `rename`, `listing`: names. `opened`, `dirty`, `flush`, `data`,
+//! - `directory`, `names`, `rename`, `listing`: names. `opened`, `dirty`, `flush`, `data`, `ahead`,
 //!   `resize`: files. `xattrs`, `locks`: the rest. `check` looks at everything.
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests"))]
 
+mod ahead;
 mod attempt;
 mod base;
 mod bucket;

@@ -43,6 +43,9 @@ fn the_table_of_asks_holds() {
     assert_eq!(asked(&a, written), (41, 41));
     assert_eq!(asked(&a, || fs.read(file, 0, 40 * BLOCK).unwrap()), (40, 40));
     assert_eq!(asked(&a, || fs.read(file, 100, 5000).unwrap()), (2, 2));
+    // In a row: all that is left at once.
+    assert_eq!(asked(&a, || fs.read(file, 2 * 4096, 4096).unwrap()), (33, 33));
+    assert_eq!(asked(&a, || fs.read(file, 3 * 4096, 30 * 4096).unwrap()), (0, 0));
     assert_eq!(asked(&a, || fs.append(file, b"short").unwrap()), (2, 1));
     assert_eq!(asked(&a, || fs.close(file).unwrap()), (1, 1));
     assert_eq!(asked(&a, || fs.open(file).unwrap()), (1, 1));

@@ -105,6 +105,34 @@ fn appends_of_two_clients_follow_each_other() {
 }
 
 #[test]
+fn what_was_read_ahead_gives_way_to_what_was_written() {
+    let memory = Memory::new(BLOCK);
+    let (a, b) = (client(&memory, 1, false), client(&memory, 2, false));
+    let file = a.fs.create(ROOT, b"f", NODE).unwrap().id;
+    let page = |value: u8| vec![value; BLOCK];
+    let at = |number: usize| (number * BLOCK) as u64;
+    a.fs.write(file, 0, &vec![1; 100 * BLOCK]).unwrap();
+    a.fs.close(file).unwrap();
+    b.fs.open(file).unwrap();
+    assert_eq!(b.fs.read(file, 0, BLOCK).unwrap(), page(1));
+    // Another client, and then this one, write what is here already.
+    a.fs.open(file).unwrap();
+    a.fs.write(file, at(10), &page(2)).unwrap();
+    a.fs.close(file).unwrap();
+    b.fs.open(file).unwrap();
+    assert_eq!(b.fs.read(file, at(1), 10 * BLOCK).unwrap()[9 * BLOCK..], page(2));
+    b.fs.write(file, at(12), &page(3)).unwrap();
+    assert_eq!(b.fs.read(file, at(12), BLOCK).unwrap(), page(3), "it waits");
+    b.fs.fsync(file).unwrap();
+    assert_eq!(b.fs.read(file, at(12), BLOCK).unwrap(), page(3));
+    let short = SetAttr { size: Some(at(20)), ..SetAttr::default() };
+    b.fs.set_attr(file, short).unwrap();
+    let long = SetAttr { size: Some(at(30)), ..SetAttr::default() };
+    b.fs.set_attr(file, long).unwrap();
+    assert_eq!(b.fs.read(file, at(13), 10 * BLOCK).unwrap()[7 * BLOCK..], vec![0; 3 * BLOCK]);
+}
+
+#[test]
 fn locks_meet_across_clients_and_end_with_their_session() {
     let memory = Memory::new(BLOCK);
     let (a, b) = (client(&memory, 1, false), client(&memory, 2, false));
