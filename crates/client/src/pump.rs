@@ -1,4 +1,5 @@
-//! The threads that send a client's asks, to the server or to its own scribe, and fetch its answers.
+//! The threads that send a client's asks, to the server or to its own scribe, and fetch its
+//! answers.
 
 use crate::inner::Inner;
 

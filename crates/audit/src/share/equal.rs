@@ -48,17 +48,26 @@ fn shape(event: &Event) -> Shape {
 /// The events before the first merge that comes early. That one follows from the partitions shown,
 /// and so does what comes after it. It may be of the very table whose turn is next.
 fn before_early(trace: &ShareTrace) -> &[Event] {
-    let (mut turns, mut asks) = (0, 0);
+    let (mut turns, mut asks, mut scribes) = (0, 0, 0);
     let early = |event: &Event| {
-        if let What::Show(_, shown) = &event.what {
-            asks += shown.len() as u64;
-        }
-        let What::Turn(merge) = &event.what else { return false };
+        let merge = match &event.what {
+            What::Turn(merge) => merge,
+            What::Show(_, shown) => {
+                asks += shown.len() as u64;
+                return false;
+            }
+            What::Claim => {
+                scribes += 1;
+                return false;
+            }
+            _ => return false,
+        };
         let due = trace.sizes.turn(turns) == (merge.partition, merge.height)
             && asks >= (turns + 1) * u64::from(trace.sizes.turn_asks);
-        // Repeats of an earlier turn are no early merges either.
-        let repeat = (turns.saturating_sub(trace.sizes.open_turns + 1)..turns)
-            .any(|turn| trace.sizes.turn(turn) == (merge.partition, merge.height));
+        // Repeats of an earlier turn are no early merges either. A new scribe makes them.
+        let repeat = scribes > 1
+            && (turns.saturating_sub(trace.sizes.open_turns + 1)..turns)
+                .any(|turn| trace.sizes.turn(turn) == (merge.partition, merge.height));
         turns += u64::from(due);
         !due && !repeat
     };
