@@ -141,7 +141,7 @@ pub enum Duty {
     Wait,
     /// Store this, and give the sum of each ask's slots to [`super::Scribe::shown`].
     Show(Show),
-    /// Deliver these answers; once they are durable, call [`super::Scribe::told`].
+    /// Deliver these answers.
     Tell(Tell),
     /// Give these slots to [`super::Scribe::gathered`].
     Turn(TurnRecord),
