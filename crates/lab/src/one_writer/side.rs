@@ -183,7 +183,7 @@ mod tests {
             let args = Args { engine, blocks: 512, block_bytes: 512, memory_bytes: 8 << 20 };
             let mut side = Side::prepare(&args)?;
             let round = side.round(0.02, 8, 1)?;
-            assert!(round.accesses >= 8 && round.passed.down > 0, "{engine:?}: {round:?}");
+            assert!(round.accesses >= 8 && side.store.passed().up > 0, "{engine:?}: {round:?}");
             assert!(round.stored > 512 * 512 && round.memory > 0, "{engine:?}: {round:?}");
             assert_eq!(Round::heard(&round.told())?, round);
         }
