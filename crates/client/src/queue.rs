@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// A line of jobs. Each thread takes the next one.
+/// A queue of jobs. Each thread takes the next one.
 pub struct Queue<J> {
     jobs: Mutex<Jobs<J>>,
     /// The job whose result is to leave next.
@@ -16,7 +16,7 @@ struct Jobs<J> {
     next: u64,
 }
 
-/// The place of a job in its line.
+/// The place of a job in its queue.
 pub struct Place(u64);
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -24,7 +24,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl<J> Queue<J> {
-    /// An empty line, and its end. Whoever hands in more jobs than this waits.
+    /// An empty queue, and its sender, which waits while the queue has `most` jobs.
     pub fn new(most: usize) -> (SyncSender<J>, Self) {
         let (give, come) = sync_channel(most);
         let jobs = Mutex::new(Jobs { come, next: 0 });

@@ -267,10 +267,13 @@ impl<'i> Serving<'i> {
     fn tell(&mut self, tell: engine::Tell) -> Result<(), Stop> {
         let shown = self.shown.remove(&tell.batch);
         let (batch, _) = shown.ok_or(EngineError::State("answers without a batch"))?;
-        let answers: Vec<_> = tell.answers.iter().cloned().map(convert::answer).collect();
+        let session = self.inner.desk().session();
+        let own = tell.answers.iter().filter(|answer| answer.session == session);
+        let own: Vec<_> = own.cloned().collect();
+        let answers: Vec<_> = tell.answers.into_iter().map(convert::answer).collect();
         answers.iter().for_each(|answer| drop(self.own.remove(&answer.id)));
         self.append(&Entry::Tell(Tell { batch, settle: tell.settle, answers }))?;
-        if self.inner.desk().take_early(&tell.answers, Instant::now())? {
+        if self.inner.desk().take_early(&own, Instant::now())? {
             self.inner.came.notify_all();
         }
         Ok(())

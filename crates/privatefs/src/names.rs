@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::inode::{Form, Inode};
 use crate::layout;
 use crate::orphans::remove_name;
-use crate::transactions::{Action, Ask, Compare, Owner};
+use crate::transactions::{Action, Ask, Compare, Owner, Session};
 use crate::types::{Attr, Kind, LINK_BYTES, NewNode};
 
 /// What to make besides the inode.
@@ -16,7 +16,8 @@ struct Making<'a> {
     kind: Kind,
     rdev: u32,
     target: &'a [u8],
-    open: bool,
+    /// The session that has it open from the begin.
+    open: Option<Session>,
 }
 
 const SET_GROUP_ID: u32 = 0o2000;
@@ -42,9 +43,10 @@ impl PrivateFs {
     /// # Errors
     /// `Exists`, `Full`; as [`Self::lookup`].
     pub fn create(&self, parent: Owner, name: &[u8], node: NewNode) -> Result<Attr> {
-        let making = Making { kind: Kind::File, rdev: 0, target: &[], open: true };
+        let session = self.session();
+        let making = Making { kind: Kind::File, rdev: 0, target: &[], open: Some(session) };
         let attr = self.make(parent, name, node, &making)?;
-        self.opened_new(attr.id);
+        self.opened_new(attr.id, session);
         Ok(attr)
     }
 
@@ -62,7 +64,7 @@ impl PrivateFs {
     ) -> Result<Attr> {
         match kind {
             Kind::Directory | Kind::Symlink => Err(Error::Invalid("this kind of node")),
-            _ => self.make(parent, name, node, &Making { kind, rdev, target: &[], open: false }),
+            _ => self.make(parent, name, node, &Making { kind, rdev, target: &[], open: None }),
         }
     }
 
@@ -71,7 +73,7 @@ impl PrivateFs {
     /// # Errors
     /// As [`Self::create`]; `TooManyLinks`.
     pub fn mkdir(&self, parent: Owner, name: &[u8], node: NewNode) -> Result<Attr> {
-        let making = Making { kind: Kind::Directory, rdev: 0, target: &[], open: false };
+        let making = Making { kind: Kind::Directory, rdev: 0, target: &[], open: None };
         self.make(parent, name, node, &making)
     }
 
@@ -89,7 +91,7 @@ impl PrivateFs {
         if target.len() > LINK_BYTES.min(self.block_bytes) {
             return Err(Error::NameTooLong);
         }
-        let making = Making { kind: Kind::Symlink, rdev: 0, target, open: false };
+        let making = Making { kind: Kind::Symlink, rdev: 0, target, open: None };
         self.make(parent, name, node, &making)
     }
 
@@ -99,6 +101,7 @@ impl PrivateFs {
         (inode.parent, inode.rdev) = (parent, making.rdev);
         inode.size = making.target.len() as u64;
         inode.nlink = if making.kind == Kind::Directory { 2 } else { 1 };
+        inode.holders.extend(making.open);
         if inode.fits_inline(inode.size, self.block_bytes) {
             inode.inline = making.target.to_vec();
         } else {
@@ -108,9 +111,6 @@ impl PrivateFs {
             let (mut directory, mut bucket) = find(attempt, parent, name)?;
             if bucket.find(name).is_some() {
                 return Err(Error::Exists);
-            }
-            if making.open {
-                inode.holders = vec![self.session()];
             }
             if directory.mode & SET_GROUP_ID != 0 {
                 inode.gid = directory.gid;

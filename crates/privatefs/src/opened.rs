@@ -104,10 +104,10 @@ impl PrivateFs {
         stamp
     }
 
-    /// A file that was just made, with this session as a holder.
-    pub(crate) fn opened_new(&self, id: Owner) {
+    /// A file that was just made, with a session as its holder.
+    pub(crate) fn opened_new(&self, id: Owner, session: Session) {
         let _ = self.with_file(id, |file| {
-            (file.opens, file.held) = (file.opens + 1, Some(self.session()));
+            (file.opens, file.held) = (file.opens + 1, Some(session));
             Ok(())
         });
     }

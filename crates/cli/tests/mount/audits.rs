@@ -124,7 +124,7 @@ fn one_photo_looks_like_another() {
     let strictly = ["audit", "--strict", "--trace", &one, "--against", &large];
     let said = rig.scratch.bad(1, strictly);
     assert!(said.contains("told apart"), "{said}");
-    // On a busy machine one session may be so much longer that a timer falls into it.
+    // On a busy machine a session may last until a timer commits.
     let pairs = std::iter::repeat_with(|| (open(3, &["--pad"]), open(44, &["--pad"])));
     let alike = pairs.take(3).find(|(one, other)| against(one, other) == Some(true));
     let (one, other) = alike.expect("they look the same");

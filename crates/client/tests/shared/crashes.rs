@@ -95,7 +95,7 @@ impl Watched {
         }
     }
 
-    /// Keeps what the disk has, at every so many records.
+    /// Keeps what the disk has, at every `step`th record.
     fn keep(&self, inside: &mut Inside) {
         if inside.records % self.step == self.first {
             let mut now = BTreeMap::new();
@@ -264,7 +264,7 @@ fn check(keyed: &Keyed, dir: &Path, moment: &Moment, what: &str) {
     client.close().unwrap();
 }
 
-/// A run whose disk is kept at every so many records. How many records there were, and crashes.
+/// A run whose disk is kept at every `step`th record. The numbers of records and of crashes.
 fn run(step: u64, first: u64) -> (u64, u64) {
     let dir = tempfile::tempdir().unwrap();
     let (known, inside) = (Arc::new(Mutex::new(Known::default())), Mutex::default());

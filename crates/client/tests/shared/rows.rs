@@ -315,7 +315,7 @@ fn carry_out(deed: Deed, pieces: &mut Vec<Piece>, at: usize, other: Option<&Vec<
 #[derive(Debug)]
 enum Met {
     Error(Error),
-    /// All was right, for so many lies.
+    /// All was right. The number of lies.
     Nothing(u64),
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Made {
     Ask,
-    /// A batch with so many asks that the server did not have.
+    /// A batch, and the number of its asks that the server did not have.
     Show(usize),
     Sums,
     Tell,

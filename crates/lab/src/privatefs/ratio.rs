@@ -26,7 +26,7 @@ fn of_paper(log: u64, run: usize, setting: Setting) -> Result<(f64, f64)> {
     Ok((model::paper_rate(&config, CROWD, setting), bytes))
 }
 
-/// The rate of the paper's construction for so many blocks, with its bytes a query: in closed form,
+/// The rate of the paper's construction, with its bytes a query: in closed form,
 /// which the runs of this page agree with. It has as many queries a period as are under way.
 ///
 /// # Errors

@@ -38,7 +38,7 @@ impl Used {
         Ok(Self(parse(&stat)?.1))
     }
 
-    /// Microseconds since an earlier time, for each of so many queries.
+    /// Microseconds a query since an earlier time.
     pub fn micros_each(self, earlier: Self, queries: u64) -> f64 {
         self.0.saturating_sub(earlier.0).as_secs_f64() * 1e6 / queries.max(1) as f64
     }

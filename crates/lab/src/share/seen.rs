@@ -50,7 +50,7 @@ pub struct Counted<S> {
 }
 
 impl Meter {
-    /// One for a volume where a turn comes after so many asks.
+    /// One for a volume with this number of asks between two turns.
     pub fn new(turn_asks: u32) -> Self {
         Self { turn_asks: u64::from(turn_asks), inside: Arc::default() }
     }

@@ -167,7 +167,7 @@ fn report(args: &Args, place: &Place, found: &Found, write: bool) -> Result<()> 
     report.finish(write)
 }
 
-/// Which threads took the time: for whoever looks for a bottleneck, not for the page.
+/// The processor time of each thread, to find a bottleneck. It is printed, and not on the page.
 fn told_threads(found: &Found, queries: u64) {
     for (side, name) in ["server", "clients"].into_iter().enumerate() {
         let before = &found.before.threads[side];

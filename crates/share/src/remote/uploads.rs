@@ -27,8 +27,8 @@ pub struct Uploads {
 }
 
 impl Uploads {
-    /// Whether one of this length may be sent, with at most so many bytes under way. One goes in
-    /// any case.
+    /// Whether one of this length may be sent, with `most` bytes under way at most. One goes in any
+    /// case.
     pub fn has_room(&self, len: usize, most: usize) -> bool {
         self.sent.is_empty() || self.bytes + len <= most
     }
