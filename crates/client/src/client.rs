@@ -8,7 +8,7 @@ use crate::pump;
 use crate::role;
 use crate::session::{Desk, Key, MOST_OPEN, may_ask_again};
 use crate::volume::Keyed;
-use oblivio_engine::pyramid::share::{Answer, Ask, Head, Refusal, Session};
+use oblivio_engine::pyramid::share::{Answer, Ask, Change, Head, Refusal, Session};
 use oblivio_store::share::{Number, Share, ShareError};
 use oblivio_volume::{Error, Result};
 use std::io::ErrorKind;
@@ -50,15 +50,19 @@ impl Client {
         options: Options,
     ) -> Result<Self> {
         let head = begin_with(&*share, known.head())?;
-        let desk = Mutex::new(Desk::new(keyed.clone(), head, Instant::now()));
+        let desk = Desk::new(keyed.clone(), head, options.notices, Instant::now());
         let (work, came) = (Condvar::new(), Condvar::new());
         let (known, own) = (Mutex::new(known), Mutex::new(None));
+        let desk = Mutex::new(desk);
         let inner = Inner { share, keyed, options, known, desk, own, work, came };
         let (alive, ended) = channel();
         let this = Self { inner: Arc::new(inner), ended: Mutex::new(ended) };
         let mut threads: Vec<(&str, Run)> = vec![("asks", pump::send), ("answers", pump::receive)];
         if options.scribe {
             threads.push(("scribe", role::watch));
+        }
+        if options.notices {
+            threads.push(("notices", pump::hear));
         }
         for (name, run) in threads {
             this.start(name, run, alive.clone())?;
@@ -178,6 +182,13 @@ impl Client {
     #[must_use]
     pub fn session(&self) -> Session {
         self.inner.desk().session()
+    }
+
+    /// What others changed since the last call, for caches; none if anything may have changed.
+    /// Only of a client that hears [`Options::notices`].
+    #[must_use]
+    pub fn changed(&self) -> Option<Vec<Change>> {
+        self.inner.desk().take_changes(Instant::now())
     }
 
     /// Blocks that exist, as the newest answer said, and the most that may.

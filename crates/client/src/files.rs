@@ -6,18 +6,12 @@ use oblivio_engine::pyramid::share as engine;
 use oblivio_engine::pyramid::{Name, Operation};
 use oblivio_privatefs as fs;
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
-
-/// How long names and attributes may be answered from memory.
-const CACHED: Duration = Duration::from_secs(3);
 
 /// A client's transactions as the file system wants them.
 pub struct Files {
     client: Client,
     /// The newest session that has its block.
     present: Mutex<Option<engine::Session>>,
-    /// When everything that was cached was forgotten last.
-    forgot: Mutex<Instant>,
 }
 
 fn below(error: oblivio_volume::Error) -> fs::Error {
@@ -61,18 +55,23 @@ fn compare(ask: &fs::Ask) -> engine::Compare {
     }
 }
 
+fn change(change: engine::Change) -> fs::Change {
+    let name = fs::Name { owner: change.name.owner, index: change.name.index };
+    if change.and_later { fs::Change::Forgotten(name) } else { fs::Change::Block(name) }
+}
+
 fn answers(answers: Vec<engine::Answer>) -> Vec<fs::Answer> {
     let one = |answer: engine::Answer| fs::Answer { done: answer.done, content: answer.content };
     answers.into_iter().map(one).collect()
 }
 
 impl Files {
-    /// The transactions of a client.
+    /// The transactions of a client, which should hear of changes ([`crate::Options::notices`]).
     ///
     /// # Errors
     /// Those of the line.
     pub fn new(client: Client) -> oblivio_volume::Result<Self> {
-        let this = Self { client, present: Mutex::new(None), forgot: Mutex::new(Instant::now()) };
+        let this = Self { client, present: Mutex::new(None) };
         this.be_present()?;
         Ok(this)
     }
@@ -122,14 +121,9 @@ impl fs::Transactions for Files {
     }
 
     fn changed(&self) -> fs::Changes {
-        // Records do not say yet which blocks others changed. Until they do, what is cached is
-        // forgotten every few seconds, as NFS does it; opening a file asks in any case.
-        let mut forgot = self.forgot.lock().unwrap_or_else(PoisonError::into_inner);
-        if forgot.elapsed() < CACHED {
-            return fs::Changes::Known(Vec::new());
-        }
-        *forgot = Instant::now();
-        fs::Changes::Unknown
+        let changed = self.client.changed();
+        let known = changed.map(|changes| changes.into_iter().map(change).collect());
+        known.map_or(fs::Changes::Unknown, fs::Changes::Known)
     }
 
     fn block_bytes(&self) -> usize {

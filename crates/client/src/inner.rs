@@ -17,11 +17,13 @@ pub struct Options {
     pub timeout: Duration,
     /// Whether it may become the scribe.
     pub scribe: bool,
+    /// Whether it is to hear what others change: [`Client::changed`](crate::Client::changed).
+    pub notices: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { timeout: Duration::from_secs(60), scribe: true }
+        Self { timeout: Duration::from_secs(60), scribe: true, notices: false }
     }
 }
 

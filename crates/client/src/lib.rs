@@ -7,6 +7,7 @@
 //!
 //! - `volume`: the header, and the key. `known`: the newest state that this computer knows.
 //! - `client`, `inner`, `session`, `pump`: asks and answers.
+//! - `heard`: what others changed, for caches.
 //! - `role`, `term`, `scribe`, `workers`, `queue`: who the scribe is, and what it does.
 //! - `files`: the file system for several writers over it.
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests"))]
@@ -16,6 +17,7 @@ mod client;
 mod convert;
 mod error;
 pub mod files;
+mod heard;
 mod inner;
 mod known;
 mod presence;

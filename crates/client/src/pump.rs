@@ -5,7 +5,7 @@ use crate::inner::Inner;
 
 use crate::error::Failure;
 use crate::presence;
-use oblivio_store::share::{Seq, Session};
+use oblivio_store::share::{Number, Seq, Session};
 use std::time::{Duration, Instant};
 
 /// The most asks of one call.
@@ -101,6 +101,43 @@ pub fn receive(inner: &Inner) {
             Err(error) => {
                 inner.trouble(error);
                 broken = true;
+                if inner.pause(PAUSE) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Fetches what batches changed, until the client ends: those from the newest on when it begins.
+pub fn hear(inner: &Inner) {
+    let mut from = None;
+    loop {
+        {
+            let desk = inner.desk();
+            if desk.stopping || desk.failed.is_some() {
+                return;
+            }
+        }
+        let came = match from {
+            None => inner.share.status().map(|status| {
+                from = Some(status.next);
+                Vec::new()
+            }),
+            Some(from) => inner.share.notices(from, LISTEN),
+        };
+        match came {
+            Ok(notices) => {
+                if let Some(last) = notices.last() {
+                    from = Some(Number(last.number.0 + 1));
+                }
+                let heard = inner.desk().hear(&notices, Instant::now());
+                if let Err(error) = heard {
+                    return inner.fail(Failure::of_engine(&error));
+                }
+            }
+            Err(error) => {
+                inner.trouble(error);
                 if inner.pause(PAUSE) {
                     return;
                 }

@@ -272,7 +272,12 @@ impl<'i> Serving<'i> {
         let own: Vec<_> = own.cloned().collect();
         let answers: Vec<_> = tell.answers.into_iter().map(convert::answer).collect();
         answers.iter().for_each(|answer| drop(self.own.remove(&answer.id)));
-        self.append(&Entry::Tell(Tell { batch, settle: tell.settle, answers }))?;
+        self.append(&Entry::Tell(Tell {
+            batch,
+            settle: tell.settle,
+            notice: tell.notice,
+            answers,
+        }))?;
         if self.inner.desk().take_early(&own, Instant::now())? {
             self.inner.came.notify_all();
         }

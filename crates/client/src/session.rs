@@ -2,11 +2,12 @@
 
 use crate::convert;
 use crate::error::Failure;
+use crate::heard::Heard;
 use crate::volume::Keyed;
 use oblivio_crypto::{Entropy, OsEntropy};
 use oblivio_engine::Result as EngineResult;
 use oblivio_engine::pyramid::share::{
-    Answer, AnswerRecord, Ask, Follower, Head, Refusal, Seq, Session,
+    Answer, AnswerRecord, Ask, Change, Follower, Head, Refusal, Seq, Session,
 };
 use oblivio_store::share as port;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,6 +23,7 @@ pub type Key = (Session, Seq);
 pub struct Desk {
     keyed: Keyed,
     follower: Follower,
+    heard: Option<Heard>,
     /// Asks that the server does not have yet.
     unsent: Vec<port::Ask>,
     /// Those whose caller still waits.
@@ -67,9 +69,10 @@ fn new_follower(keyed: &Keyed, head: Head) -> Follower {
 
 impl Desk {
     /// That of a new client, which knows this head.
-    pub fn new(keyed: Keyed, head: Head, now: Instant) -> Self {
+    pub fn new(keyed: Keyed, head: Head, notices: bool, now: Instant) -> Self {
         Self {
             follower: new_follower(&keyed, head),
+            heard: notices.then(|| Heard::new(&keyed, now)),
             keyed,
             unsent: Vec::new(),
             wanted: BTreeSet::new(),
@@ -190,6 +193,11 @@ impl Desk {
             if let Some((seq, answer)) = self.follower.answer(&record)? {
                 (some, self.progress, self.away) = (true, now, false);
                 self.live_blocks = answer.live_blocks;
+                if let Some(heard) = &mut self.heard
+                    && matches!(answer.refusal, None | Some(Refusal::Full))
+                {
+                    heard.expect(self.follower.head(), now)?;
+                }
                 if self.wanted.remove(&(session, seq)) {
                     self.answers.insert((session, seq), answer);
                 }
@@ -219,6 +227,22 @@ impl Desk {
             }
         }
         Ok(some)
+    }
+
+    /// Takes notices that came, or that there are none.
+    ///
+    /// # Errors
+    /// `Forked` if one is of another history; `State` if it does not open.
+    pub fn hear(&mut self, notices: &[port::Notice], now: Instant) -> EngineResult<()> {
+        let session = self.session();
+        let Some(heard) = &mut self.heard else { return Ok(()) };
+        heard.spoke(now);
+        notices.iter().try_for_each(|notice| heard.hear(notice, session))
+    }
+
+    /// What others changed since the last call; none if anything may have changed.
+    pub fn take_changes(&mut self, now: Instant) -> Option<Vec<Change>> {
+        self.heard.as_mut()?.take(now)
     }
 
     /// The answers to these asks, once all are there.

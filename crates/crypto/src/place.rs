@@ -37,6 +37,8 @@ pub enum Kind {
     History = 13,
     /// A part of a scribe's state.
     Checkpoint = 14,
+    /// What a batch of a shared volume changed, for all clients.
+    Notice = 15,
     /// An entry of the query log of the `paper` construction.
     PaperQuery = 32,
     /// An entry of its result log.

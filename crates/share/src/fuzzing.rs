@@ -5,8 +5,8 @@ use crate::message::{
     Hello, Lane, Request, VERSION, call_frame, pack, read_failure, read_reply, reply_frame, unpack,
 };
 use oblivio_store::share::{
-    Answer, Arrival, Ask, AskId, Call, Checkpoint, Entry, Fetch, Number, Object, Parameters, Reply,
-    Seq, Session, ShareError, Show, Spot, Status, Stored, TableId, Term,
+    Answer, Arrival, Ask, AskId, Call, Checkpoint, Entry, Fetch, Notice, Number, Object,
+    Parameters, Reply, Seq, Session, ShareError, Show, Spot, Status, Stored, TableId, Term,
 };
 use std::time::Duration;
 
@@ -59,6 +59,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
         Call::PutParameters { after: 0, slot_bytes: 4168, header: b"header" },
         Call::Ask(&asks),
         Call::Answers { session: id.session, from: id.seq, wait },
+        Call::Notices { from: number, wait },
         Call::Claim { previous: term },
         Call::Renew(term),
         Call::Release(term),
@@ -82,6 +83,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
         Ok(Reply::Parameters(Some(parameters))),
         Ok(Reply::Version(7)),
         Ok(Reply::Answers(vec![Answer { id, sealed: vec![6; 3] }])),
+        Ok(Reply::Notices(vec![Notice { number, sealed: vec![8; 5] }])),
         Ok(Reply::Term(term)),
         Ok(Reply::Asks(asks.to_vec(), from)),
         Ok(Reply::Bytes(vec![7; 30])),

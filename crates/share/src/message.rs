@@ -3,8 +3,8 @@
 use crate::frame::{Frame, Kind};
 use oblivio_store::StoreError;
 use oblivio_store::share::{
-    Answer, Arrival, Ask, AskId, Call, Checkpoint, Entry, Number, Object, Parameters, Reply,
-    Result, Seq, Session, ShareError, Spot, Status, Stored, Term, decode, encode,
+    Answer, Arrival, Ask, AskId, Call, Checkpoint, Entry, Notice, Number, Object, Parameters,
+    Reply, Result, Seq, Session, ShareError, Spot, Status, Stored, Term, decode, encode,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -42,6 +42,7 @@ enum CallHead {
     PutParameters { after: u64, slot_bytes: u32 },
     Ask(Vec<(AskId, u32)>),
     Answers { session: Session, from: Seq, wait: Duration },
+    Notices { from: Number, wait: Duration },
     Claim { previous: Term },
     Renew(Term),
     Release(Term),
@@ -78,6 +79,7 @@ enum ReplyHead {
     Parameters(Option<Parameters>),
     Version(u64),
     Answers(Vec<(AskId, u32)>),
+    Notices(Vec<(Number, u32)>),
     Term(Term),
     Asks(Vec<(AskId, u32)>, Arrival),
     Bytes,
@@ -176,6 +178,7 @@ pub fn call_frame(number: u64, call: &Call<'_>) -> Frame {
         Call::Answers { session, from, wait } => {
             (CallHead::Answers { session, from, wait }, none())
         }
+        Call::Notices { from, wait } => (CallHead::Notices { from, wait }, none()),
         Call::Claim { previous } => (CallHead::Claim { previous }, none()),
         Call::Renew(term) => (CallHead::Renew(term), none()),
         Call::Release(term) => (CallHead::Release(term), none()),
@@ -247,6 +250,7 @@ impl Request {
             &CallHead::Answers { session, from, wait } => {
                 Call::Answers { session, from, wait: wait.min(longest) }
             }
+            &CallHead::Notices { from, wait } => Call::Notices { from, wait: wait.min(longest) },
             CallHead::Claim { previous } => Call::Claim { previous: *previous },
             CallHead::Renew(term) => Call::Renew(*term),
             CallHead::Release(term) => Call::Release(*term),
@@ -297,6 +301,11 @@ pub fn reply_frame(number: u64, done: Result<Reply>) -> Frame {
             let asks: Vec<Ask> = answers.into_iter().map(as_ask).collect();
             (ReplyHead::Answers(lens(&asks)), bodies(&asks))
         }
+        Ok(Reply::Notices(notices)) => {
+            let lens = notices.iter().map(|it| (it.number, it.sealed.len() as u32)).collect();
+            let body = notices.iter().map(|it| &*it.sealed).collect::<Vec<_>>().concat();
+            (ReplyHead::Notices(lens), body)
+        }
         Ok(Reply::Term(term)) => (ReplyHead::Term(term), none()),
         Ok(Reply::Asks(asks, next)) => (ReplyHead::Asks(lens(&asks), next), bodies(&asks)),
         Ok(Reply::Bytes(bytes)) => (ReplyHead::Bytes, bytes),
@@ -334,6 +343,10 @@ pub fn read_reply(frame: Frame) -> Result<Reply> {
         ReplyHead::Answers(lens) => {
             let asks = parts.asks(lens)?.into_iter();
             Reply::Answers(asks.map(as_answer).collect())
+        }
+        ReplyHead::Notices(lens) => {
+            let read = |(number, len)| Ok(Notice { number, sealed: parts.take(len)? });
+            Reply::Notices(lens.into_iter().map(read).collect::<Result<_>>()?)
         }
         ReplyHead::Term(term) => Reply::Term(term),
         ReplyHead::Asks(lens, next) => Reply::Asks(parts.asks(lens)?, next),

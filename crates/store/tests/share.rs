@@ -68,6 +68,7 @@ fn the_recorder_sees_lengths_and_places() {
     let (batch, _) = rig.show(&[(id, spots.clone())]).unwrap();
     rig.tell(batch, &[id]).unwrap();
     share.answers(Session(1), Seq(0), Duration::ZERO).unwrap();
+    share.notices(Number(0), Duration::ZERO).unwrap();
     assert!(share.append(rig.term, Number(99), &Entry::Note(vec![])).is_err());
     let seen = share.take();
     let fetches = vec![oblivio_store::share::Fetch { ask: id, spots }];
@@ -75,9 +76,10 @@ fn the_recorder_sees_lengths_and_places() {
         Seen::Ask(id, 33),
         Seen::Show { number: batch, intent: 8, own: vec![], fetches },
         Seen::Sums(batch),
-        Seen::Tell { number: Number(2), batch, settle: 6, answers: vec![(id, 8)] },
+        Seen::Tell { number: Number(2), batch, settle: 6, notice: 6, answers: vec![(id, 8)] },
         Seen::Other("durable"),
         Seen::Answers(Session(1), vec![(id, 8)]),
+        Seen::Notices(vec![(Number(2), 6)]),
         Seen::Note { number: Number(99), sealed: 0 },
         Seen::Failed,
     ];

@@ -39,7 +39,7 @@ pub fn open(
     if args.accept_rollback {
         known.note(Head::default(), true)?;
     }
-    let options = Options { timeout, ..Options::default() };
+    let options = Options { timeout, notices: true, ..Options::default() };
     Ok(Client::open(Box::new(line), keyed, Box::new(known), options)?)
 }
 

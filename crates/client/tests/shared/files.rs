@@ -2,14 +2,18 @@
 
 use super::{Line, World, clock, passphrase};
 use oblivio_client::files::Files;
-use oblivio_client::{NewShared, create};
+use oblivio_client::{NewShared, Options as Hearing, create};
 use oblivio_crypto::{Entropy, KdfParams, OsEntropy};
 use oblivio_engine::pyramid::{self as engine, Operation, share};
 use oblivio_privatefs::{Action, Ask, Compare, Name, Transactions};
-use oblivio_privatefs::{Environment, Error, NewNode, Options, PrivateFs, ROOT, Timestamp};
+use oblivio_privatefs::{
+    Environment, Error, NewNode, Options, PrivateFs, ROOT, RenameMode, Timestamp,
+};
 use oblivio_privatefs::{Lock, LockKind, LockOwner};
-use oblivio_store::share::{MemoryShare, Share};
+use oblivio_store::share::{Call, MemoryShare, Share};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 const NODE: NewNode = NewNode { mode: 0o644, uid: 1, gid: 1 };
 
@@ -118,4 +122,45 @@ fn a_transaction_of_the_file_system_is_whole_or_absent() {
     let asks = [write(0, Compare::Absent), write(1, Compare::Absent)];
     assert!(files.carry_out(&asks).unwrap().iter().all(|answer| answer.done));
     files.close().unwrap();
+}
+
+/// Names are answered from memory until the moment at which they change.
+#[test]
+fn what_another_computer_changes_leaves_the_cache() {
+    let world = world();
+    let open = || {
+        let line = Line::to(Arc::clone(&world.line) as Arc<dyn Share>);
+        let client = world.client_over(&line, Hearing { notices: true, ..World::options() });
+        let files = Arc::new(Files::new(client).unwrap());
+        let fs = PrivateFs::new(Arc::clone(&files) as _, environment(), Options::default());
+        (files, fs.unwrap(), line)
+    };
+    let ((one_files, one, _), (two_files, two, line)) = (open(), open());
+    one.create_root(NewNode { mode: 0o755, uid: 1, gid: 1 }).unwrap();
+    let file = one.create(ROOT, b"letter", NODE).unwrap();
+    // The first notice that it hears of may be any of these.
+    let begin = Instant::now();
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
+    line.lie(move |call, _| {
+        if matches!(call, Call::Ask(_)) {
+            count.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    // If it is the scribe, its asks go another way: then nothing is counted, and all else holds.
+    let mut quiet = 0;
+    while quiet < 20 {
+        let before = asked.load(Ordering::SeqCst);
+        assert_eq!(two.lookup(ROOT, b"letter").unwrap().id, file.id);
+        quiet = if asked.load(Ordering::SeqCst) == before { quiet + 1 } else { 0 };
+        assert!(begin.elapsed() < Duration::from_secs(30), "nothing stays in memory");
+    }
+    one.rename((ROOT, b"letter"), (ROOT, b"answer"), RenameMode::Replace).unwrap();
+    let begin = Instant::now();
+    while two.lookup(ROOT, b"letter").is_ok() {
+        assert!(begin.elapsed() < Duration::from_secs(2), "an old name stays");
+    }
+    assert_eq!(two.lookup(ROOT, b"answer").unwrap().id, file.id);
+    one_files.close().unwrap();
+    two_files.close().unwrap();
 }

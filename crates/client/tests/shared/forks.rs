@@ -37,7 +37,7 @@ impl Fork {
     fn client(&self, side: usize, scribe: bool) -> (Client, Arc<Line>) {
         let line = Line::to(Arc::clone(&self.sides[side]));
         let timeout = Duration::from_secs(if scribe { 20 } else { 4 });
-        (self.world.client_over(&line, Options { timeout, scribe }), line)
+        (self.world.client_over(&line, Options { timeout, scribe, ..World::options() }), line)
     }
 }
 

@@ -14,6 +14,7 @@ mod headers;
 mod hostile;
 mod line;
 mod model;
+mod notices;
 mod outages;
 mod rows;
 mod scribe;

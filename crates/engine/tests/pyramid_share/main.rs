@@ -353,7 +353,7 @@ fn planted_records_are_found() {
     };
     assert_eq!(plant(&twice), Some("S1"), "a slot is read twice");
     let late = |recorded: &mut Recorded| match recorded {
-        Recorded::Tell(answers) if answers.len() > 1 => {
+        Recorded::Tell(_, answers) if answers.len() > 1 => {
             answers.swap(0, 1);
             true
         }
@@ -361,13 +361,21 @@ fn planted_records_are_found() {
     };
     assert_eq!(plant(&late), Some("S7"), "an answer out of order");
     let short = |recorded: &mut Recorded| match recorded {
-        Recorded::Tell(answers) if answers.len() > 1 => {
+        Recorded::Tell(_, answers) if answers.len() > 1 => {
             answers[1].2 -= 1;
             true
         }
         _ => false,
     };
     assert_eq!(plant(&short), Some("S7"), "a shorter answer for an absent block");
+    let fewer = |recorded: &mut Recorded| match recorded {
+        Recorded::Tell(notice, _) => {
+            *notice -= 40;
+            true
+        }
+        _ => false,
+    };
+    assert_eq!(plant(&fewer), Some("S3"), "a notice of changes only");
     assert_eq!(plant_in_merges(trace, &config), ["S5", "S7"]);
 }
 
@@ -427,7 +435,7 @@ fn whether_clients_meet_on_a_block_does_not_show() {
         let trace = world.server.trace.into_iter();
         let counted = trace.map(|recorded| match recorded {
             Recorded::Show(asks) => (0, asks.into_iter().map(|(s, n, _)| (s, n)).collect()),
-            Recorded::Tell(told) => (1, told.into_iter().map(|(s, n, _)| (s, n)).collect()),
+            Recorded::Tell(_, told) => (1, told.into_iter().map(|(s, n, _)| (s, n)).collect()),
             Recorded::Turn(_, _, _, spots) => (2 + spots.len(), Vec::new()),
             Recorded::Slots(_) => (3, Vec::new()),
             Recorded::Build(_, bytes) => (bytes, Vec::new()),
@@ -455,7 +463,7 @@ fn a_changed_slot_is_found_whether_it_holds_the_block_or_not() {
             world.settle().expect("honest");
         }
         let told = |world: &World| {
-            world.server.trace.iter().filter(|seen| matches!(seen, Recorded::Tell(_))).count()
+            world.server.trace.iter().filter(|seen| matches!(seen, Recorded::Tell(..))).count()
         };
         let before = told(&world);
         // One bit of every slot, so also of those that the next ask shows.

@@ -1,5 +1,6 @@
 //! What must hold of everything that a server sees.
 
+use oblivio_crypto::SEAL_OVERHEAD;
 use oblivio_engine::pyramid::share::{Recorded, Seq, Session};
 use oblivio_engine::pyramid::{Height, Home, MOST_ROUNDS, Partition, PyramidConfig, Slot, Spot};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -50,7 +51,7 @@ impl Public {
         match recorded {
             Recorded::Ask(..) | Recorded::Refuse(_) | Recorded::Save(..) => {}
             Recorded::Show(asks) => self.show(asks, config)?,
-            Recorded::Tell(answers) => self.tell(answers)?,
+            Recorded::Tell(notice, answers) => self.tell(*notice, answers)?,
             Recorded::Turn(home, partition, height, spots) => {
                 self.turn(*home, *partition, *height, spots, config)?;
             }
@@ -89,7 +90,13 @@ impl Public {
         Ok(())
     }
 
-    fn tell(&mut self, answers: &[(Session, Seq, usize)]) -> Result<(), &'static str> {
+    fn tell(
+        &mut self,
+        notice: usize,
+        answers: &[(Session, Seq, usize)],
+    ) -> Result<(), &'static str> {
+        // A head and two numbers; then three numbers and an owner for each ask.
+        must(notice == SEAL_OVERHEAD + 40 * (1 + answers.len()), "S3: the size of a notice")?;
         let told = answers.iter().map(|&(session, seq, _)| (session, seq));
         let (batch, shown, partitions) = self.shown.pop_front().ok_or("S7: no batch")?;
         let right = told.eq(shown.iter().map(|ask| (ask.0, ask.1)));

@@ -327,9 +327,9 @@ impl Server {
         }
     }
 
-    fn tell(&mut self, now: u64, Tell { batch, settle, answers }: Tell) {
+    fn tell(&mut self, now: u64, Tell { batch, settle, notice, answers }: Tell) {
         let what = What::Tell(batch.0, answers.iter().map(told).collect());
-        self.record(now, settle.len(), digest(&settle), what);
+        self.record(now, settle.len() + notice.len(), digest(&settle), what);
         self.history.push(Stored { sealed: settle, asks: Vec::new() });
         self.untold.remove(&batch.0);
         self.drop_tables();

@@ -138,7 +138,7 @@ impl Place {
 
 /// Writes all blocks once, and goes on for a cycle of all bases.
 fn fill(share: &Arc<StoredShare>, keyed: &Keyed, blocks: u64) -> Result<()> {
-    let options = |scribe| Options { timeout: Duration::from_secs(600), scribe };
+    let options = |scribe| Options { timeout: Duration::from_secs(600), scribe, notices: false };
     let open = |scribe| {
         let share: Box<dyn Share> = Box::new(Arc::clone(share));
         Client::open(share, keyed.clone(), Box::new(Unremembered::default()), options(scribe))
@@ -241,7 +241,7 @@ impl<'p> Served<'p> {
     /// # Errors
     /// Those of the client.
     pub fn client(&self, share: Box<dyn Share>, scribe: bool) -> Result<Client> {
-        let options = Options { timeout: Duration::from_secs(120), scribe };
+        let options = Options { timeout: Duration::from_secs(120), scribe, notices: false };
         let known = Box::new(Unremembered::default());
         Ok(Client::open(share, self.place.keyed.clone(), known, options)?)
     }

@@ -110,6 +110,7 @@ fn name(call: &Call<'_>) -> &'static str {
     match call {
         Call::Ask(_) => "ask",
         Call::Answers { .. } => "answers",
+        Call::Notices { .. } => "notices",
         Call::Asks { .. } => "asks",
         Call::Append { .. } => "append",
         Call::Durable { .. } => "durable",

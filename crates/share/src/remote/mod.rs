@@ -97,7 +97,10 @@ fn lane_of(call: &Call<'_>) -> Lane {
 /// How long a call may take to be carried out, if the server is well.
 fn wait_of(call: &Call<'_>) -> Duration {
     match *call {
-        Call::Answers { wait, .. } | Call::Asks { wait, .. } | Call::Records { wait, .. } => wait,
+        Call::Answers { wait, .. }
+        | Call::Notices { wait, .. }
+        | Call::Asks { wait, .. }
+        | Call::Records { wait, .. } => wait,
         _ => Duration::ZERO,
     }
 }

@@ -5,9 +5,10 @@ use super::desk::Desk;
 use super::error::{Result, ShareError};
 use super::ids::{AskId, Number, Seq, Session, Spot, TableId};
 use super::limits::{
-    MOST_ANSWERS, MOST_ASK_BYTES, MOST_ENTRY_BYTES, MOST_FETCHES, MOST_READ_BYTES, MOST_SPOTS,
-    MOST_UNANSWERED,
+    MOST_ANSWERS, MOST_ASK_BYTES, MOST_ENTRY_BYTES, MOST_FETCHES, MOST_NOTICE_BYTES,
+    MOST_READ_BYTES, MOST_SPOTS, MOST_UNANSWERED,
 };
+use super::notices::Notices;
 use super::objects::Objects;
 use super::records::{Entry, Fetch, Show, Switch, Tell};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -38,6 +39,7 @@ pub(super) struct Books {
     answered: BTreeMap<AskId, AnswerPlace>,
     batches: BTreeMap<Number, Batch>,
     pub objects: Objects,
+    pub notices: Notices,
 }
 
 /// What a show must be the same in when it is repeated: all but the asks, whose bytes come along
@@ -160,6 +162,9 @@ impl Books {
         if !asked.eq(tell.answers.iter().map(|answer| answer.id)) {
             return Err(ShareError::invalid("not the answers of this batch"));
         }
+        if tell.notice.len() > MOST_NOTICE_BYTES {
+            return Err(ShareError::invalid("a notice is too long"));
+        }
         match tell.answers.iter().any(|answer| answer.sealed.len() > MOST_ASK_BYTES) {
             true => Err(ShareError::invalid("an answer is too long")),
             false => Ok(()),
@@ -192,6 +197,7 @@ impl Books {
                 if let Some(batch) = self.batches.get_mut(&tell.batch) {
                     batch.told = Some(number);
                 }
+                self.notices.take(number, &tell.notice);
                 let places = answer_places(encoded, tell).into_iter();
                 self.answered.extend(
                     places.map(|(id, offset, len)| (id, AnswerPlace { number, offset, len })),

@@ -2,7 +2,7 @@
 
 use super::error::{Result, ShareError};
 use super::ids::{Arrival, Number, Object, Seq, Session, Spot, Term};
-use super::records::{Answer, Ask, Checkpoint, Entry, Parameters, Status, Stored};
+use super::records::{Answer, Ask, Checkpoint, Entry, Notice, Parameters, Status, Stored};
 use std::time::Duration;
 
 /// A call; [`Share`](super::Share) has a method for each, which says what it does.
@@ -13,6 +13,7 @@ pub enum Call<'a> {
     PutParameters { after: u64, slot_bytes: u32, header: &'a [u8] },
     Ask(&'a [Ask]),
     Answers { session: Session, from: Seq, wait: Duration },
+    Notices { from: Number, wait: Duration },
     Claim { previous: Term },
     Renew(Term),
     Release(Term),
@@ -36,9 +37,10 @@ impl Call<'_> {
     #[must_use]
     pub fn waits(&self) -> bool {
         match self {
-            Self::Answers { wait, .. } | Self::Asks { wait, .. } | Self::Records { wait, .. } => {
-                !wait.is_zero()
-            }
+            Self::Answers { wait, .. }
+            | Self::Notices { wait, .. }
+            | Self::Asks { wait, .. }
+            | Self::Records { wait, .. } => !wait.is_zero(),
             Self::PutParameters { .. }
             | Self::Claim { .. }
             | Self::Durable { .. }
@@ -59,6 +61,7 @@ pub enum Reply {
     Parameters(Option<Parameters>),
     Version(u64),
     Answers(Vec<Answer>),
+    Notices(Vec<Notice>),
     Term(Term),
     Asks(Vec<Ask>, Arrival),
     Bytes(Vec<u8>),
@@ -86,6 +89,7 @@ takes! {
     parameters: Parameters -> Option<Parameters>;
     version: Version -> u64;
     answers: Answers -> Vec<Answer>;
+    notices: Notices -> Vec<Notice>;
     term: Term -> Term;
     bytes: Bytes -> Vec<u8>;
     records: Records -> Vec<Stored>;

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Serialize, Deserialize)]
 enum Head {
     Show { intent: u32, own: Vec<(AskId, u32)>, fetches: Vec<Fetch> },
-    Tell { batch: Number, settle: u32, answers: Vec<(AskId, u32)> },
+    Tell { batch: Number, settle: u32, notice: u32, answers: Vec<(AskId, u32)> },
     Switch { merged: u32, table: TableId, replaced: Vec<TableId> },
     Note { sealed: u32 },
 }
@@ -35,9 +35,11 @@ pub fn encode(entry: &Entry) -> Vec<u8> {
             Head::Show { intent: length(&show.intent), own, fetches: show.fetches.clone() }
         }
         Entry::Tell(tell) => {
+            body.push(&tell.notice);
             body.extend(tell.answers.iter().map(|answer| &*answer.sealed));
             let answers = tell.answers.iter().map(|it| (it.id, length(&it.sealed))).collect();
-            Head::Tell { batch: tell.batch, settle: length(&tell.settle), answers }
+            let (settle, notice) = (length(&tell.settle), length(&tell.notice));
+            Head::Tell { batch: tell.batch, settle, notice, answers }
         }
         Entry::Switch(switch) => Head::Switch {
             merged: length(&switch.merged),
@@ -75,11 +77,12 @@ pub fn decode(bytes: &[u8]) -> Result<Entry> {
             let own = own.into_iter().map(|(id, len)| Ok(Ask { id, sealed: take(len)? }));
             Entry::Show(Show { intent, own: own.collect::<Result<_>>()?, fetches })
         }
-        Head::Tell { batch, settle, answers } => {
-            let settle = take(settle)?;
+        Head::Tell { batch, settle, notice, answers } => {
+            let (settle, notice) = (take(settle)?, take(notice)?);
             let answers =
                 answers.into_iter().map(|(id, len)| Ok(Answer { id, sealed: take(len)? }));
-            Entry::Tell(Tell { batch, settle, answers: answers.collect::<Result<_>>()? })
+            let answers = answers.collect::<Result<_>>()?;
+            Entry::Tell(Tell { batch, settle, notice, answers })
         }
         Head::Switch { merged, table, replaced } => {
             Entry::Switch(Switch { merged: take(merged)?, table, replaced })
@@ -131,7 +134,12 @@ mod tests {
         let answers = vec![answer(2), answer(3)];
         vec![
             Entry::Show(Show { intent: vec![1; 100], own, fetches }),
-            Entry::Tell(Tell { batch: Number(9), settle: vec![2; 30], answers }),
+            Entry::Tell(Tell {
+                batch: Number(9),
+                settle: vec![2; 30],
+                notice: vec![6; 7],
+                answers,
+            }),
             Entry::Switch(Switch {
                 merged: vec![3],
                 table: TableId(1),

@@ -28,6 +28,10 @@ pub const MOST_PENDING_BYTES: usize = 256 << 20;
 pub const MOST_OF_SESSION: usize = 1024;
 /// Answers to asks that are in no batch.
 pub const MOST_REFUSED: usize = 1024;
+/// Bytes of a batch's notice.
+pub const MOST_NOTICE_BYTES: usize = 8 << 10;
+/// Notices that are kept, in memory.
+pub const MOST_NOTICES: usize = 1024;
 /// Objects whose pieces come at the same time.
 pub const MOST_PARTIAL: usize = 64;
 /// Batches without durable answers.

@@ -16,6 +16,7 @@ mod keeper;
 mod lease;
 mod limits;
 mod memory;
+mod notices;
 mod objects;
 mod port;
 mod record;
@@ -37,6 +38,6 @@ pub use memory::MemoryShare;
 pub use port::Share;
 pub use record::{RecordShare, Seen};
 pub use records::{
-    Answer, Ask, Checkpoint, Entry, Fetch, Parameters, Show, Status, Stored, Switch, Tell,
+    Answer, Ask, Checkpoint, Entry, Fetch, Notice, Parameters, Show, Status, Stored, Switch, Tell,
 };
 pub use stored::StoredShare;

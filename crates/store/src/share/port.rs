@@ -3,7 +3,7 @@
 use super::call::{Call, Reply};
 use super::error::Result;
 use super::ids::{Arrival, Number, Object, Seq, Session, Spot, Term};
-use super::records::{Answer, Ask, Checkpoint, Entry, Parameters, Status, Stored};
+use super::records::{Answer, Ask, Checkpoint, Entry, Notice, Parameters, Status, Stored};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,6 +39,11 @@ pub trait Share: Send + Sync {
     /// Answers to a session's asks from this one on, in order, as far as they are kept.
     fn answers(&self, session: Session, from: Seq, wait: Duration) -> Result<Vec<Answer>> {
         self.call(Call::Answers { session, from, wait })?.answers()
+    }
+    /// What batches changed, of the durable records from this one on, in order. Only the newest ones
+    /// are kept, in memory: who misses one must take everything for changed.
+    fn notices(&self, from: Number, wait: Duration) -> Result<Vec<Notice>> {
+        self.call(Call::Notices { from, wait })?.notices()
     }
 
     /// Becomes the scribe after the one of the term `previous`. The new term is durable.

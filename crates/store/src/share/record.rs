@@ -15,12 +15,20 @@ pub enum Seen {
     Ask(AskId, usize),
     /// A client asked for answers of this session; these were the asks and lengths.
     Answers(Session, Vec<(AskId, usize)>),
+    /// A client asked for notices; these were the records and lengths.
+    Notices(Vec<(Number, usize)>),
     /// A client became the scribe.
     Claim(Term),
     /// A batch: the record's length, and what each ask shows.
     Show { number: Number, intent: usize, own: Vec<(AskId, usize)>, fetches: Vec<Fetch> },
     /// The answers of a batch, with their lengths.
-    Tell { number: Number, batch: Number, settle: usize, answers: Vec<(AskId, usize)> },
+    Tell {
+        number: Number,
+        batch: Number,
+        settle: usize,
+        notice: usize,
+        answers: Vec<(AskId, usize)>,
+    },
     /// A table took the place of others.
     Switch { number: Number, merged: usize, table: TableId, replaced: Vec<TableId> },
     /// Another record.
@@ -103,9 +111,11 @@ fn what_comes(call: &Call<'_>) -> Vec<Seen> {
         Call::Checkpoint => one(Seen::Other("checkpoint")),
         Call::ReadCheckpoint { .. } => one(Seen::Other("read checkpoint")),
         Call::Status => one(Seen::Other("status")),
-        Call::Answers { .. } | Call::Claim { .. } | Call::Asks { .. } | Call::Records { .. } => {
-            Vec::new()
-        }
+        Call::Answers { .. }
+        | Call::Notices { .. }
+        | Call::Claim { .. }
+        | Call::Asks { .. }
+        | Call::Records { .. } => Vec::new(),
     }
 }
 
@@ -121,6 +131,7 @@ fn appended(number: Number, entry: &Entry) -> Seen {
             number,
             batch: tell.batch,
             settle: tell.settle.len(),
+            notice: tell.notice.len(),
             answers: tell.answers.iter().map(|it| (it.id, it.sealed.len())).collect(),
         },
         Entry::Switch(switch) => Seen::Switch {
@@ -139,6 +150,9 @@ fn what_goes(call: &Call<'_>, done: &Result<Reply>) -> Option<Seen> {
         (Call::Answers { session, .. }, Ok(Reply::Answers(answers))) => {
             let answers = answers.iter().map(|it| (it.id, it.sealed.len())).collect();
             Some(Seen::Answers(*session, answers))
+        }
+        (Call::Notices { .. }, Ok(Reply::Notices(notices))) => {
+            Some(Seen::Notices(notices.iter().map(|it| (it.number, it.sealed.len())).collect()))
         }
         (Call::Claim { .. }, Ok(Reply::Term(term))) => Some(Seen::Claim(*term)),
         (Call::Asks { .. }, Ok(_)) => Some(Seen::Other("asks")),

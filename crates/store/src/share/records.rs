@@ -50,6 +50,8 @@ pub struct Tell {
     pub batch: Number,
     /// The record of the history.
     pub settle: Vec<u8>,
+    /// What the batch changed, for all clients.
+    pub notice: Vec<u8>,
     /// One for each ask of the batch.
     pub answers: Vec<Answer>,
 }
@@ -99,6 +101,15 @@ pub struct Stored {
     pub sealed: Vec<u8>,
     /// The asks of a batch in order, if it shows one.
     pub asks: Vec<Ask>,
+}
+
+/// What the batch changed whose answers this record has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// The number of the record.
+    pub number: Number,
+    /// What it says.
+    pub sealed: Vec<u8>,
 }
 
 /// What a volume's clients must know before they have anything else. Not secret.

@@ -85,6 +85,7 @@ impl<'s> Rig<'s> {
         Entry::Tell(Tell {
             batch,
             settle: b"settle".to_vec(),
+            notice: b"notice".to_vec(),
             answers: asks.iter().map(answer).collect(),
         })
     }

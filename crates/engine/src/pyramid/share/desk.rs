@@ -5,6 +5,7 @@ use super::ask::{Ask, place};
 use super::chain::{Chain, Known};
 use super::groups::{Groups, Open};
 use super::head::Head;
+use super::notice;
 use super::public_rules::MOST_EARLY;
 use super::records::{AnswerRecord, AskRecord, Batch, Seq, Session};
 use super::sessions::Sessions;
@@ -42,6 +43,8 @@ pub(super) struct Desk {
     refused: BTreeMap<(Session, Seq), (Batch, Refusal)>,
     /// The newest batch.
     pub batch: Batch,
+    /// The number of the head that the newest notice has; 0 before this scribe's first.
+    noticed: u64,
 }
 
 impl Desk {
@@ -58,6 +61,7 @@ impl Desk {
             early: BTreeMap::new(),
             refused: BTreeMap::new(),
             batch: Batch(0),
+            noticed: 0,
         }
     }
 
@@ -201,6 +205,17 @@ impl Desk {
         let plain = answer.encode(self.chain.head(), before, self.block_bytes);
         let place = place(self.volume, Kind::Answer, session, seq);
         Ok(AnswerRecord { session, seq, sealed: self.sealer.seal_vec(&place, &plain)? })
+    }
+
+    /// Seals what a batch changed. The record of its answers is written.
+    ///
+    /// # Errors
+    /// Those of the sealer.
+    pub fn seal_notice(&mut self, opens: &[Open], answers: &[Answer]) -> Result<Vec<u8>> {
+        let head = self.chain.head();
+        let plain = notice::encode(head, self.noticed, opens, answers);
+        self.noticed = head.number;
+        Ok(self.sealer.seal_vec(&notice::place(self.volume, head.number), &plain)?)
     }
 
     /// The refusals that may go out, now that all batches up to this one are answered.

@@ -17,7 +17,7 @@ pub enum Recorded {
     /// The asks of a batch, with the slots that each shows.
     Show(Vec<(Session, Seq, Vec<Spot>)>),
     /// Answers went out, of these lengths.
-    Tell(Vec<(Session, Seq, usize)>),
+    Tell(usize, Vec<(Session, Seq, usize)>),
     /// A merge of this partition, to this height and into this place, reads these slots.
     Turn(Home, Partition, Height, Vec<Spot>),
     /// It has them.
@@ -275,10 +275,10 @@ impl MemoryServer {
                 self.trace.push(Recorded::Turn(home, partition, height, spots));
                 self.replies.others.push_back(Reply::Slots(home, slots));
             }
-            Duty::Tell(Tell { batch, settle, answers }) => {
+            Duty::Tell(Tell { batch, settle, notice, answers }) => {
                 self.store(settle);
                 self.store_tell(batch);
-                self.trace.push(Recorded::Tell(lengths(&answers)));
+                self.trace.push(Recorded::Tell(notice.len(), lengths(&answers)));
                 let record = self.newest();
                 for answer in answers {
                     self.kept.insert((answer.session, answer.seq), (record, answer.clone()));

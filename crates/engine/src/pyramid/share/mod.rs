@@ -21,6 +21,7 @@ mod groups;
 mod head;
 mod history;
 mod memory;
+mod notice;
 mod pieces;
 mod public_rules;
 mod records;
@@ -36,6 +37,7 @@ pub use desk::Taken;
 pub use follower::Follower;
 pub use head::Head;
 pub use memory::{MemoryServer, Recorded, Reply, SavedState};
+pub use notice::{Change, Heard, Notices};
 pub use public_rules::{MOST_OF_BATCH, MOST_SESSIONS, PIECE_BYTES};
 pub use records::{
     AnswerRecord, AskRecord, Batch, Build, Duty, Save, Seq, Session, Show, Stored, Switch, Tell,

@@ -58,6 +58,8 @@ pub struct Tell {
     pub batch: Batch,
     /// Its record in the history, sealed.
     pub settle: Vec<u8>,
+    /// What it changed, sealed for all clients.
+    pub notice: Vec<u8>,
     /// One for each ask.
     pub answers: Vec<AnswerRecord>,
 }

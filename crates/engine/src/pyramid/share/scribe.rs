@@ -285,11 +285,12 @@ impl Scribe {
         let (_, settle) = self.oram.settle(forgot)?;
         let plain = encode_settle(&settle, self.oram.config.block_bytes);
         let settle = self.desk.chain.seal(&mut self.desk.sealer, &plain)?;
+        let notice = self.desk.seal_notice(&opens, &served)?;
         let mut answers = Vec::with_capacity(opens.len());
         for (Open { session, seq, .. }, answer) in opens.into_iter().zip(served) {
             answers.push(self.desk.seal_answer(session, seq, &answer)?);
         }
-        self.ready.push_back(Duty::Tell(Tell { batch, settle, answers }));
+        self.ready.push_back(Duty::Tell(Tell { batch, settle, notice, answers }));
         Ok(())
     }
 }

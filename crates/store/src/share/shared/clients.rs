@@ -6,7 +6,7 @@ use super::super::error::{Result, ShareError};
 use super::super::ids::{Number, Seq, Session};
 use super::super::keeper::{Change, Keeper};
 use super::super::limits::{MOST_ASK_BYTES, MOST_HEADER_BYTES, MOST_READ_BYTES, MOST_SLOT_BYTES};
-use super::super::records::{Answer, Ask, Entry, Parameters, Status, Stored};
+use super::super::records::{Answer, Ask, Entry, Notice, Parameters, Status, Stored};
 use super::{Shared, State, lock};
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -81,6 +81,21 @@ impl<K: Keeper> Shared<K> {
         answers.extend(refused);
         answers.sort_by_key(|answer| answer.id);
         Ok(answers)
+    }
+
+    pub(super) fn notices(&self, from: Number, wait: Duration) -> Result<Vec<Notice>> {
+        let mut state = self.state();
+        state.usable()?;
+        // No crash may take back what a client heard of: another notice would take its place.
+        let find = |state: &State| state.books.notices.of(from, state.synced);
+        let mut found = find(&state);
+        if found.is_empty() && !wait.is_zero() {
+            let none = |state: &mut State| find(state).is_empty() && !state.failed;
+            let waited = self.records_came.wait_timeout_while(state, wait, none);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            found = find(&state);
+        }
+        Ok(found)
     }
 
     pub(super) fn records(
@@ -165,11 +180,15 @@ mod tests {
         shared.append(term, first, &show).unwrap();
         shared.sums(term, first).unwrap();
         let second = Number(first.0 + 1);
-        let tell = Tell { batch: first, settle: vec![4], answers: vec![answer(0)] };
+        let answers = vec![answer(0)];
+        let tell = Tell { batch: first, settle: vec![4], notice: vec![6], answers };
         shared.append(term, second, &Entry::Tell(tell)).unwrap();
         assert_eq!(shared.state().synced, second, "nobody waited for it yet");
+        let notices = || shared.notices(Number(0), Duration::ZERO).unwrap();
+        assert_eq!(notices(), [], "it is not durable yet");
         assert_eq!(shared.answers(Session(1), Seq(0), Duration::ZERO).unwrap(), [answer(0)]);
         assert_eq!(shared.state().synced, Number(second.0 + 1));
+        assert_eq!(notices(), [Notice { number: second, sealed: vec![6] }]);
         // A refusal names the newest record too.
         let third = shared.state().books.next();
         shared.append(term, third, &Entry::Note(vec![5])).unwrap();

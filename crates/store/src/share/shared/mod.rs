@@ -230,6 +230,7 @@ impl<K: Keeper> Shared<K> {
             Call::Answers { session, from, wait } => {
                 self.answers(session, from, wait).map(Reply::Answers)
             }
+            Call::Notices { from, wait } => self.notices(from, wait).map(Reply::Notices),
             Call::Claim { previous } => self.claim(previous).map(Reply::Term),
             Call::Renew(term) => self.admit(term).map(|_| Reply::Done),
             Call::Release(term) => self.state().lease.release(term, (self.clock)()).map(done),
