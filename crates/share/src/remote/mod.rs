@@ -2,8 +2,10 @@
 //!
 //! Asks, answers and batches have one line, what is long another one. A line that breaks is made
 //! again, and calls are made again on it: what a call may do twice it does once. Records that were
-//! sent and not accepted are sent again before all else, in their order.
+//! sent and not accepted are sent again before all else, in their order. Records, asks and pieces of
+//! objects go out without waiting for the reply to those before.
 
+mod asks;
 mod link;
 mod uploads;
 
@@ -11,8 +13,9 @@ use crate::address::Token;
 use crate::error::Result as ServerResult;
 use crate::identity;
 use crate::message::Lane;
+use asks::Asks;
 use link::Link;
-use oblivio_store::share::{Call, Entry, Number, Reply, Result, Share, ShareError, Term};
+use oblivio_store::share::{Ask, Call, Entry, Number, Reply, Result, Share, ShareError, Term};
 use rustls::ClientConfig;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -65,6 +68,7 @@ struct Outbox {
 struct Shared {
     outbox: Mutex<Outbox>,
     accepted: Condvar,
+    asks: Mutex<Asks>,
     uploads: Mutex<Uploads>,
     stored: Condvar,
 }
@@ -138,7 +142,42 @@ impl RemoteShare {
             let outbox = lock(&self.shared.outbox);
             outbox.sent.iter().map(|(n, it)| (*n, it.term, Arc::clone(&it.entry))).collect()
         };
-        sent.into_iter().try_for_each(|(number, term, entry)| self.post(link, term, number, &entry))
+        sent.into_iter()
+            .try_for_each(|(number, term, entry)| self.post(link, term, number, &entry))?;
+        let asks = lock(&self.shared.asks).again();
+        asks.into_iter().try_for_each(|(number, asks)| self.post_asks(link, number, &asks))
+    }
+
+    fn post_asks(&self, link: &Link, number: u64, asks: &[Ask]) -> Result<()> {
+        let shared = Arc::clone(&self.shared);
+        link.post(&Call::Ask(asks), move |done| match done {
+            // They are sent again on the next line.
+            Err(ShareError::Line(_)) => {}
+            done => lock(&shared.asks).ended(number, done.err()),
+        })
+    }
+
+    /// Sends asks, and does not wait until the server has them. If it refuses them, the next call
+    /// says so.
+    fn ask(&self, asks: &[Ask]) -> Result<Reply> {
+        if let Some(error) = lock(&self.shared.asks).refusal() {
+            return Err(error);
+        }
+        if asks.is_empty() {
+            return Ok(Reply::Done);
+        }
+        if !lock(&self.shared.asks).has_room(asks.len()) {
+            return self.persist(&Call::Ask(asks));
+        }
+        let link = self.link(Lane::Foreground)?;
+        let number = lock(&self.shared.asks).begin(asks);
+        match self.post_asks(&link, number, asks) {
+            Ok(()) | Err(ShareError::Line(_)) => Ok(Reply::Done),
+            Err(error) => {
+                lock(&self.shared.asks).ended(number, None);
+                Err(error)
+            }
+        }
     }
 
     fn post(&self, link: &Link, term: Term, number: Number, entry: &Entry) -> Result<()> {
@@ -273,6 +312,7 @@ impl RemoteShare {
 impl Share for RemoteShare {
     fn call(&self, call: Call<'_>) -> Result<Reply> {
         match call {
+            Call::Ask(asks) => self.ask(asks),
             Call::Append { term, number, entry } => self.append(term, number, entry),
             Call::Durable { number, .. } | Call::Sums { number, .. } => {
                 // Its record's reply came first.

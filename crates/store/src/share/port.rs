@@ -32,7 +32,9 @@ pub trait Share: Send + Sync {
         self.call(Call::PutParameters { after, slot_bytes, header })?.version()
     }
 
-    /// Hands in asks. They are durable with their batch; a client repeats them until then.
+    /// Hands in asks. They are durable with their batch; a client repeats them until then. An
+    /// implementation on a network may return before the server has them: then a later call has
+    /// the error, be it of no asks.
     fn ask(&self, asks: &[Ask]) -> Result<()> {
         self.call(Call::Ask(asks))?.done()
     }

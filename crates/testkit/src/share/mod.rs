@@ -13,7 +13,7 @@ pub use fault::{FaultShare, When};
 pub use latency::LatencyShare;
 pub use model::model;
 pub use rig::{Rig, ask_id, entry_of_asks};
-pub use suites::suites;
+pub use suites::{refused_ask, suites};
 
 use oblivio_store::share::{Clock, Share};
 
