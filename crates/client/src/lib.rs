@@ -8,12 +8,13 @@
 //! - `volume`: the header, and the key. `known`: the newest state that this computer knows.
 //! - `client`, `inner`, `session`, `pump`: asks and answers.
 //! - `role`, `term`, `scribe`, `workers`, `queue`: who the scribe is, and what it does.
-//! - `files`: the file system for several writers over it.
+//! - `files`: the file system for several writers over it. `disk`: a disk for one at a time.
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests"))]
 #![allow(clippy::disallowed_methods, reason = "a client starts threads, reads clocks and waits")]
 
 mod client;
 mod convert;
+pub mod disk;
 mod error;
 pub mod files;
 mod inner;

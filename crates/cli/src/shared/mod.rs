@@ -4,6 +4,7 @@ mod care;
 mod init;
 mod line;
 mod mount;
+mod nbd;
 mod state;
 mod token;
 
@@ -20,6 +21,7 @@ pub fn run(command: &Command) -> Option<Result<()>> {
     Some(address.and_then(|address| match command {
         Command::Init(args) => init::run(args, &address),
         Command::Mount(args) => mount::run(args, &address),
+        Command::Nbd(args) => nbd::run(args, &address),
         Command::Info(args) => care::info(args, &address),
         Command::Check(args) => care::check(args, &address),
         _ => Err(usage(
