@@ -15,6 +15,10 @@ use std::sync::Arc;
 /// Runs `oblivio nbd`.
 pub fn run(args: &NbdArgs) -> Result<()> {
     let (serve, front) = (&args.serve, Front::of(args)?);
+    if args.take_over {
+        let hint = "Leave it out: a volume in a folder is locked as long as it is in use.";
+        return Err(usage("--take-over is for a shared volume", hint));
+    }
     let Some(store) = disk::begin(serve)? else { return Ok(()) };
     let front = front.with_tls()?;
     let Opened { disk, options, signals, recorder } = disk::open(serve, store)?;

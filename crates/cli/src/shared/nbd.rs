@@ -7,7 +7,7 @@ use crate::mount::background;
 use crate::nbd::Front;
 use crate::{passphrase, signals};
 use anyhow::Result;
-use oblivio_client::disk::SharedDisk;
+use oblivio_client::disk::{Claim, SharedDisk};
 use oblivio_client::{Client, Options as ClientOptions, unlock};
 use oblivio_serve::Pulse;
 use oblivio_serve::nbd::Options;
@@ -30,13 +30,13 @@ pub fn run(args: &NbdArgs, address: &Address) -> Result<()> {
     let keyed = unlock(&line, &passphrase)?;
     drop(passphrase);
     let known = known(&keyed, address, &serve.open)?;
-    let computer = known.computer()?;
+    let claim = Claim { computer: known.computer()?, take_over: args.take_over };
     // A call that brings many blocks takes longer than one without progress should.
     let timeout = TIMEOUT.max(Duration::from_secs(serve.timeout));
     let options = ClientOptions { timeout, ..ClientOptions::default() };
     let client = Client::open(Box::new(line), keyed, Box::new(known), options)?;
     let pulse = Pulse::default();
-    let shared = SharedDisk::open(client, computer, Arc::clone(&pulse)).map_err(in_use)?;
+    let shared = SharedDisk::open(client, claim, Arc::clone(&pulse)).map_err(in_use)?;
     // From here on a signal ends the server in order, not the process.
     let ended = signals::catch().and_then(|signals| {
         let options = Options {
@@ -73,8 +73,8 @@ fn in_use(error: Error) -> anyhow::Error {
         Error::Busy => fault(
             Code::Busy,
             "another computer serves this disk",
-            "End `oblivio nbd` there. If that computer died, try again in a minute: then its \
-             session ends.",
+            "End `oblivio nbd` there. If that computer died or is lost, say --take-over: it can \
+             write nothing more then.",
         ),
         other => other.into(),
     }

@@ -8,7 +8,7 @@
 //! A computer that slept finds its session ended. It goes on in a new one if the block still names
 //! it: then nobody wrote in between.
 
-use super::{HOLDER, change, read};
+use super::{Claim, HOLDER, change, read};
 use crate::client::Client;
 use crate::presence;
 use oblivio_crypto::{Entropy, OsEntropy};
@@ -45,18 +45,19 @@ impl Hold {
         Self { process: [0; 16], computer: [0; 16], session: Mutex::new(None) }
     }
 
-    /// Takes the disk, if nobody has it who lives.
+    /// Takes the disk, if nobody has it who lives, or if it is to be taken over.
     ///
     /// # Errors
     /// `Busy` if another computer has it; those of the line.
-    pub fn take(client: &Client, computer: [u8; 16]) -> Result<Self> {
+    pub fn take(client: &Client, claim: Claim) -> Result<Self> {
+        let Claim { computer, take_over } = claim;
         let mut process = [0; 16];
         OsEntropy.fill(&mut process);
         let this = Self { process, computer, session: Mutex::new(None) };
         let session = this.be_named(client, |holder| {
             let session = Session(holder.session.get());
             // One process of a computer has a volume at a time, so an earlier one has ended.
-            if holder.computer != computer && lives(client, session)? {
+            if !take_over && holder.computer != computer && lives(client, session)? {
                 return Err(Error::Busy);
             }
             client.end(session)
@@ -65,13 +66,21 @@ impl Hold {
         Ok(this)
     }
 
+    /// Fails once it is known that another one has the disk.
+    ///
+    /// # Errors
+    /// `Closed`.
+    pub fn expect(&self) -> Result<Session> {
+        self.session().ok_or_else(lost)
+    }
+
     /// Carries out transactions as the holder, in flight together.
     ///
     /// # Errors
     /// `Closed` once another one has the disk; as [`Client::carry_out_many`].
     pub fn carry_out(&self, client: &Client, all: &[Vec<Ask>]) -> Result<Vec<Vec<Answer>>> {
         loop {
-            let session = self.session().ok_or_else(lost)?;
+            let session = self.expect()?;
             if let Some(answers) = client.carry_out_in(session, all)? {
                 return Ok(answers);
             }

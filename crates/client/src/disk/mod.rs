@@ -78,20 +78,37 @@ pub fn make(client: Client, size: u64) -> Result<()> {
     closed
 }
 
+/// Who wants to hold a disk.
+#[derive(Clone, Copy, Debug)]
+pub struct Claim {
+    /// This computer's name for itself. A process of it that held the disk is known to have ended.
+    pub computer: [u8; 16],
+    /// Take it from another computer that holds it. What that one did not flush is lost.
+    pub take_over: bool,
+}
+
+/// Whether a volume holds a disk.
+///
+/// # Errors
+/// Those of the line.
+pub fn is_in(client: &Client) -> Result<bool> {
+    let found = client.carry_out(&[read(root())])?;
+    Ok(found.first().is_some_and(|answer| answer.content.is_some()))
+}
+
 /// The disk of a volume, held by this process.
 pub struct SharedDisk {
     space: Arc<Space>,
 }
 
 impl SharedDisk {
-    /// The disk of a volume. `computer` names this computer to itself: a process of it that held
-    /// the disk is known to have ended. `progress` grows with each call that the server answers.
+    /// The disk of a volume. `progress` grows with each call that the server answers.
     ///
     /// # Errors
     /// `HoldsFiles`; `Unsupported` if it holds nothing; `Busy` if another computer holds the disk;
     /// those of the line.
-    pub fn open(client: Client, computer: [u8; 16], progress: Arc<AtomicU64>) -> Result<Self> {
-        let held = stored_root(&client).and_then(|root| Ok((root, Hold::take(&client, computer)?)));
+    pub fn open(client: Client, claim: Claim, progress: Arc<AtomicU64>) -> Result<Self> {
+        let held = stored_root(&client).and_then(|root| Ok((root, Hold::take(&client, claim)?)));
         let (root, hold) = match held {
             Ok(held) => held,
             Err(error) => {

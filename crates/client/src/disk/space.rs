@@ -73,6 +73,8 @@ impl Space {
     /// Sends all changes that wait. What is answered stands in a batch, which is durable.
     fn send(&self) -> Result<()> {
         let _sending = lock(&self.sending);
+        // Nobody is told that all is well with a disk that another computer has.
+        self.hold.expect()?;
         loop {
             let mut asks = lock(&self.waiting).leave(TOGETHER);
             if asks.is_empty() {
