@@ -5,6 +5,7 @@ mod init;
 mod line;
 mod mount;
 mod nbd;
+mod passphrases;
 mod state;
 mod token;
 
@@ -23,6 +24,7 @@ pub fn run(command: &Command) -> Option<Result<()>> {
         Command::Mount(args) => mount::run(args, &address),
         Command::Nbd(args) => nbd::run(args, &address),
         Command::Info(args) => care::info(args, &address),
+        Command::Passphrase(command) => passphrases::run(command, &address),
         Command::Check(args) => care::check(args, &address),
         _ => Err(usage(
             format!("{} is a shared volume, and this command is not for those", place.display()),

@@ -6,6 +6,7 @@
 mod common;
 mod disks;
 mod kills;
+mod passphrases;
 mod posix;
 mod programs;
 mod races;
