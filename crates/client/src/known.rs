@@ -101,8 +101,8 @@ impl FileKnown {
 }
 
 impl FileKnown {
-    /// The number by which this computer knows itself again in the volume. It is made at the first call. Another computer has another one, unless this folder was
-    /// copied to it.
+    /// The number by which this computer knows itself again in the volume. It is made at the first
+    /// call. Another computer has another one, unless this folder was copied to it.
     ///
     /// # Errors
     /// `Forgotten` if it cannot be read or kept.

@@ -5,7 +5,8 @@
 //! puts all asks in order, answers them and merges. It is no special one: when it is gone, another
 //! one goes on from what the server keeps.
 //!
-//! - `volume`: the header, and the key. `passphrases`: what opens it. `known`: the newest state that this computer knows.
+//! - `volume`: the header, and the key. `passphrases`: what opens it. `known`: the newest state
+//!   that this computer knows.
 //! - `client`, `inner`, `session`, `pump`: asks and answers.
 //! - `role`, `term`, `scribe`, `workers`, `queue`: who the scribe is, and what it does.
 //! - `files`: the file system for several writers over it. `disk`: a disk for one at a time.

@@ -1,5 +1,5 @@
-//! `passphrase add`, `remove`, `change` and `list` of a shared volume. Who uses it goes on: they have
-//! its key.
+//! `passphrase add`, `remove`, `change` and `list` of a shared volume. Who uses it goes on: they
+//! have its key.
 
 use super::line::line;
 use crate::args::{PassphraseCommand, PassphraseList, PassphraseNew, PassphraseRemove};

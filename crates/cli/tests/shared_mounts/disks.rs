@@ -149,7 +149,7 @@ fn a_second_computer_is_refused_or_takes_the_disk() {
     assert!(ben.io(&["read -P 1 0 64k", "write -P 2 0 64k", "flush"]));
     assert!(!anna.io(&["read 0 64k"]) && !anna.io(&["write -P 3 0 64k", "flush"]));
     assert!(ben.io(&["read -P 2 0 64k"]));
-    drop(anna);
+    assert_eq!(anna.end(), Some(1), "it says that it lost the disk");
     assert_eq!(ben.end(), Some(0));
     // It was given back.
     let anna = Served::by(&team, "anna", &[]);

@@ -1,6 +1,6 @@
 //! Changes of blocks that wait until they are asked for, together with others.
 
-use super::{change, data};
+use super::names::{change, data};
 use oblivio_engine::Action;
 use oblivio_engine::pyramid::share::Ask;
 use std::collections::BTreeMap;

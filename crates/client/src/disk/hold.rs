@@ -2,13 +2,13 @@
 //!
 //! A block names the holder and its session. All asks of a holder are asks of that session alone,
 //! and whoever takes the disk over ends the session first. The engine refuses what an ended session
-//! asks, so nothing of an old holder is carried out after the block named a new one. No ask compares
-//! the block for that: such an ask would cost one more, and show reads and writes apart.
+//! asks, so nothing of an old holder is carried out after the block named a new one. No ask
+//! compares the block for that: such an ask would cost one more, and show reads and writes apart.
 //!
 //! A computer that slept finds its session ended. It goes on in a new one if the block still names
 //! it: then nobody wrote in between.
 
-use super::{Claim, HOLDER, change, read};
+use super::names::{HOLDER, change, read};
 use crate::client::Client;
 use crate::presence;
 use oblivio_crypto::{Entropy, OsEntropy};
@@ -21,6 +21,15 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// Others took the block this often between two asks: something is wrong.
 const MOST_TRIES: u32 = 50;
+
+/// Who wants to hold a disk.
+#[derive(Clone, Copy, Debug)]
+pub struct Claim {
+    /// This computer's name for itself. A process of it that held the disk is known to have ended.
+    pub computer: [u8; 16],
+    /// Take it from another computer that holds it. What that one did not flush is lost.
+    pub take_over: bool,
+}
 
 /// As stored. It is short enough for a comparison.
 #[derive(Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]

@@ -5,8 +5,8 @@
 
 use super::change::{Change, Waiting};
 use super::hold::Hold;
+use super::names::{REGIONS, change, claim, data, read};
 use super::regions::Regions;
-use super::{REGIONS, change, claim, data, read};
 use crate::client::Client;
 use oblivio_engine::pyramid::share::{Answer, Ask};
 use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp};
