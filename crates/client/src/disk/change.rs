@@ -68,7 +68,7 @@ impl Change {
 
     fn simple(self) -> Self {
         match self {
-            Self::Parts(block, parts) if parts == [0..block.len()] => Self::Whole(block),
+            Self::Parts(block, parts) if covers(&parts, block.len()) => Self::Whole(block),
             other => other,
         }
     }
@@ -114,6 +114,10 @@ impl Change {
         };
         actions.into_iter().map(|action| change(data(block), action)).collect()
     }
+}
+
+fn covers(parts: &[Range<usize>], block_bytes: usize) -> bool {
+    parts.first().is_some_and(|part| part.len() == block_bytes)
 }
 
 /// Adds a part, as one with those that it touches.
