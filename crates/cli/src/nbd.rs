@@ -7,31 +7,78 @@ use crate::human;
 use crate::recorder::Recorder;
 use crate::signals;
 use anyhow::Result;
-use oblivio_serve::nbd::{self, Guard, Listener, Place};
+use oblivio_serve::nbd::{self, Guard, Listener, Options, Place, TlsConfig};
+use oblivio_volume::disk::Disk;
+use signal_hook::iterator::Signals;
+use std::sync::Arc;
 
 /// Runs `oblivio nbd`.
 pub fn run(args: &NbdArgs) -> Result<()> {
-    let (serve, place) = (&args.serve, place(args)?);
-    let Some(store) = disk::begin(serve)? else { return Ok(()) };
-    let tls = match (&args.tls_cert, &args.tls_key) {
-        (Some(cert), Some(key)) => Some(nbd::tls_config(cert, key, args.tls_client_ca.as_deref())?),
-        _ => None,
-    };
-    let Opened { disk, options, signals, recorder } = disk::open(serve, store)?;
-    let size = human::size(disk.size());
-    let mut listener = Listener::open(&place)?;
-    if let Some(tls) = tls {
-        listener = listener.with_tls(tls);
+    let (serve, front) = (&args.serve, Front::of(args)?);
+    if args.take_over {
+        let hint = "Leave it out: a volume in a folder is locked as long as it is in use.";
+        return Err(usage("--take-over is for a shared volume", hint));
     }
-    let shown = match &place {
-        Place::Socket(path) => path.display().to_string(),
-        Place::Address(address) => listener.address().unwrap_or(*address).to_string(),
-    };
-    let serving = nbd::serve(disk, listener, options)?;
-    let volume = serve.volume.display();
-    disk::announce(serve, &format!("Serving {volume}, a disk of {size}, on {shown}."))?;
-    let ended = nbd::until_ended(serving, |ask| signals::forward(signals, ask));
+    let Some(store) = disk::begin(serve)? else { return Ok(()) };
+    let front = front.with_tls()?;
+    let Opened { disk, options, signals, recorder } = disk::open(serve, store)?;
+    let ended = front.serve(disk, options, signals)?;
     Recorder::finish_after(recorder, ended.map_err(Into::into))
+}
+
+/// Where and how clients connect.
+pub struct Front<'a> {
+    args: &'a NbdArgs,
+    place: Place,
+    tls: Option<Arc<TlsConfig>>,
+}
+
+impl<'a> Front<'a> {
+    /// As the options say.
+    ///
+    /// # Errors
+    /// They make no sense, or the place is taken.
+    pub fn of(args: &'a NbdArgs) -> Result<Self> {
+        Ok(Self { args, place: place(args)?, tls: None })
+    }
+
+    /// With the files that TLS needs, if clients must use it.
+    ///
+    /// # Errors
+    /// They cannot be used.
+    pub fn with_tls(mut self) -> Result<Self> {
+        let args = self.args;
+        if let (Some(cert), Some(key)) = (&args.tls_cert, &args.tls_key) {
+            self.tls = Some(nbd::tls_config(cert, key, args.tls_client_ca.as_deref())?);
+        }
+        Ok(self)
+    }
+
+    /// Serves a disk and says so, until it has ended: that is the inner result.
+    ///
+    /// # Errors
+    /// It cannot begin.
+    pub fn serve(
+        self,
+        disk: Disk,
+        options: Options,
+        signals: Signals,
+    ) -> Result<oblivio_serve::Result<()>> {
+        let size = human::size(disk.size());
+        let mut listener = Listener::open(&self.place)?;
+        if let Some(tls) = self.tls {
+            listener = listener.with_tls(tls);
+        }
+        let shown = match &self.place {
+            Place::Socket(path) => path.display().to_string(),
+            Place::Address(address) => listener.address().unwrap_or(*address).to_string(),
+        };
+        let serving = nbd::serve(disk, listener, options)?;
+        let serve = &self.args.serve;
+        let volume = serve.volume.display();
+        disk::announce(serve, &format!("Serving {volume}, a disk of {size}, on {shown}."))?;
+        Ok(nbd::until_ended(serving, |ask| signals::forward(signals, ask)))
+    }
 }
 
 fn place(args: &NbdArgs) -> Result<Place> {

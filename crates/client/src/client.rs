@@ -102,17 +102,42 @@ impl Client {
         let until = Instant::now() + self.patience();
         let mut answers = vec![None; transactions.len()];
         while answers.iter().any(Option::is_none) {
-            let missing = (0..answers.len()).filter(|at| answers[*at].is_none());
-            let missing: Vec<usize> = missing.collect();
-            let mut begun: Vec<(usize, Vec<Key>)> = Vec::with_capacity(missing.len());
-            let done = self.round(transactions, &missing, &mut begun, &mut answers, until);
-            if done.is_err() {
-                let mut desk = self.inner.desk();
-                begun.iter().for_each(|(_, keys)| desk.abandon(keys));
-            }
-            done?;
+            self.attempt(transactions, &mut answers, until, None)?;
         }
         Ok(answers.into_iter().flatten().collect())
+    }
+
+    /// As [`Self::carry_out_many`], in this session alone. None: it is over, and those that were
+    /// not carried out before never will be.
+    ///
+    /// # Errors
+    /// As for [`Self::carry_out_many`].
+    pub fn carry_out_in(
+        &self,
+        session: Session,
+        transactions: &[Vec<Ask>],
+    ) -> Result<Option<Vec<Vec<Answer>>>> {
+        let until = Instant::now() + self.patience();
+        let mut answers = vec![None; transactions.len()];
+        self.attempt(transactions, &mut answers, until, Some(session))?;
+        Ok(answers.into_iter().collect())
+    }
+
+    /// Asks once for what has no answers yet. If it fails, nobody waits any more.
+    fn attempt(
+        &self,
+        transactions: &[Vec<Ask>],
+        answers: &mut [Option<Vec<Answer>>],
+        until: Instant,
+        only: Option<Session>,
+    ) -> Result<()> {
+        let mut begun: Vec<(usize, Vec<Key>)> = Vec::with_capacity(answers.len());
+        let done = self.round(transactions, &mut begun, answers, until, only);
+        if done.is_err() {
+            let mut desk = self.inner.desk();
+            begun.iter().for_each(|(_, keys)| desk.abandon(keys));
+        }
+        done
     }
 
     /// How long a call may wait. While the server is away, only the first one waits long.
@@ -121,21 +146,25 @@ impl Client {
         if self.inner.desk().away { timeout.min(IMPATIENCE) } else { timeout }
     }
 
-    /// Asks once. Transactions whose session ended before them stay without answers.
+    /// Asks once. Transactions whose session ended before them stay without answers, and so do all
+    /// that come after the end of the `only` session.
     fn round(
         &self,
         transactions: &[Vec<Ask>],
-        missing: &[usize],
         begun: &mut Vec<(usize, Vec<Key>)>,
         answers: &mut [Option<Vec<Answer>>],
         until: Instant,
+        only: Option<Session>,
     ) -> Result<()> {
-        for &at in missing {
+        for at in (0..answers.len()).filter(|at| answers[*at].is_none()) {
             let mut desk = self.inner.desk();
             while desk.open() >= MOST_OPEN {
                 desk = self.wait(desk, until)?;
             }
             check(&desk)?;
+            if only.is_some_and(|session| !desk.is_in(session)) {
+                break;
+            }
             let keys = desk.begin(&transactions[at], true, Instant::now()).map_err(of_engine)?;
             begun.push((at, keys));
             drop(desk);

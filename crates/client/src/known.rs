@@ -1,7 +1,7 @@
 //! The newest head that this computer knows of a shared volume: a server that shows an older state
 //! is found by it.
 
-use oblivio_crypto::{TAG_BYTES, Tag, VolumeId, digest};
+use oblivio_crypto::{Entropy, OsEntropy, TAG_BYTES, Tag, VolumeId, digest};
 use oblivio_engine::pyramid::share::Head;
 use oblivio_volume::{Error, Result};
 use rustix::fs::{FlockOperation, flock};
@@ -97,6 +97,29 @@ impl FileKnown {
             }
         };
         Ok(Self { path, file, count, head, _lock: lock })
+    }
+}
+
+impl FileKnown {
+    /// The number by which this computer knows itself again in the volume. It is made at the first
+    /// call. Another computer has another one, unless this folder was copied to it.
+    ///
+    /// # Errors
+    /// `Forgotten` if it cannot be read or kept.
+    pub fn computer(&self) -> Result<[u8; 16]> {
+        let path = self.path.with_extension("computer");
+        match fs::read(&path) {
+            Ok(bytes) => bytes
+                .try_into()
+                .map_err(|_| Error::Forgotten(format!("is unreadable: {}", path.display()))),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let mut new = [0; 16];
+                OsEntropy.fill(&mut new);
+                replace(&path, &new).map_err(|error| failed(&path, &error))?;
+                Ok(new)
+            }
+            Err(error) => Err(failed(&path, &error)),
+        }
     }
 }
 

@@ -5,21 +5,24 @@
 //! puts all asks in order, answers them and merges. It is no special one: when it is gone, another
 //! one goes on from what the server keeps.
 //!
-//! - `volume`: the header, and the key. `known`: the newest state that this computer knows.
+//! - `volume`: the header, and the key. `passphrases`: what opens it. `known`: the newest state
+//!   that this computer knows.
 //! - `client`, `inner`, `session`, `pump`: asks and answers.
 //! - `heard`: what others changed, for caches.
 //! - `role`, `term`, `scribe`, `workers`, `queue`: who the scribe is, and what it does.
-//! - `files`: the file system for several writers over it.
+//! - `files`: the file system for several writers over it. `disk`: a disk for one at a time.
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "tests"))]
 #![allow(clippy::disallowed_methods, reason = "a client starts threads, reads clocks and waits")]
 
 mod client;
 mod convert;
+pub mod disk;
 mod error;
 pub mod files;
 mod heard;
 mod inner;
 mod known;
+mod passphrases;
 mod presence;
 mod pump;
 mod queue;
@@ -33,4 +36,5 @@ mod workers;
 pub use client::Client;
 pub use inner::Options;
 pub use known::{FileKnown, Known, Unremembered};
+pub use passphrases::{add_passphrase, change_passphrase, remove_passphrase};
 pub use volume::{Keyed, NewShared, SHARED_ENGINE, config_of, create, header, unlock};

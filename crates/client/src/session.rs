@@ -94,6 +94,11 @@ impl Desk {
         self.follower.session()
     }
 
+    /// Whether this is its session, which is not over.
+    pub fn is_in(&self, session: Session) -> bool {
+        self.follower.over().is_none() && self.session() == session
+    }
+
     /// The newest head that it knows.
     pub fn head(&self) -> Head {
         self.follower.head()

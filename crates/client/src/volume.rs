@@ -3,7 +3,7 @@
 use crate::error::of_share;
 use oblivio_crypto::{KdfParams, MasterKey, OsEntropy, Passphrase, Randomness, Sealer, VolumeId};
 use oblivio_engine::pyramid::{PyramidConfig, PyramidKeys, PyramidOram};
-use oblivio_store::share::{Share, ShareError};
+use oblivio_store::share::{Parameters as StoredHeader, Share, ShareError};
 use oblivio_volume::{Error, Header, PARAMETER_BYTES, Parameters, Result};
 use std::sync::Arc;
 use zerocopy::little_endian::U32;
@@ -100,6 +100,11 @@ pub fn create(share: &dyn Share, new: &NewShared, passphrase: &Passphrase) -> Re
 /// # Errors
 /// `Unsupported` if there is none, or one that this version does not know; those of the line.
 pub fn header(share: &dyn Share) -> Result<Header> {
+    read_header(share).map(|(header, _)| header)
+}
+
+/// The header, and how the server keeps it.
+pub(crate) fn read_header(share: &dyn Share) -> Result<(Header, StoredHeader)> {
     let parameters = share.parameters().map_err(of_share)?;
     let parameters = parameters.ok_or_else(|| of_share(ShareError::NotMade))?;
     let header = Header::parse(&parameters.header)?;
@@ -107,7 +112,7 @@ pub fn header(share: &dyn Share) -> Result<Header> {
     if config.slot_bytes() != parameters.slot_bytes as usize {
         return Err(Error::Tampered("the server's slots have another length".into()));
     }
-    Ok(header)
+    Ok((header, parameters))
 }
 
 /// What the header says of the engine.

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::file::OpenFile;
 use crate::inode::{Form, Inode};
 use crate::layout::{self, LEAST_BLOCK, ROOT};
-use crate::transactions::{Action, Ask, Compare, Owner, Space, Transactions};
+use crate::transactions::{Action, Ask, Compare, Name, Owner, Space, Transactions};
 use crate::types::{Attr, Kind, MODE_BITS, NewNode};
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -48,13 +48,30 @@ impl PrivateFs {
     /// # Errors
     /// Those of the transactions.
     pub fn create_root(&self, node: NewNode) -> Result<()> {
-        let mut root = self.new_inode(Kind::Directory, node);
-        (root.id, root.parent, root.nlink) = (ROOT, ROOT, 2);
-        let action = Action::Write(root.encode(self.block_bytes));
-        let ask = Ask::change(layout::inode(ROOT), action, Compare::Absent);
+        let ask = self.new_root(node);
         self.transactions.carry_out(&[ask])?;
         crate::base::lock(&self.cache).forget(layout::inode(ROOT));
         Ok(())
+    }
+
+    /// The same in a volume that may hold something else: then it has the block `other`. Whether it
+    /// holds files.
+    ///
+    /// # Errors
+    /// Those of the transactions.
+    pub fn create_root_unless(&self, other: Name, node: NewNode) -> Result<bool> {
+        let root = Ask { and_read: true, ..self.new_root(node) };
+        let other = Ask { compare: Compare::Absent, ..Ask::read(other) };
+        let answers = self.transactions.carry_out(&[root, other])?;
+        crate::base::lock(&self.cache).forget(layout::inode(ROOT));
+        Ok(answers.first().is_some_and(|root| root.done || root.content.is_some()))
+    }
+
+    fn new_root(&self, node: NewNode) -> Ask {
+        let mut root = self.new_inode(Kind::Directory, node);
+        (root.id, root.parent, root.nlink) = (ROOT, ROOT, 2);
+        let action = Action::Write(root.encode(self.block_bytes));
+        Ask::change(layout::inode(ROOT), action, Compare::Absent)
     }
 
     /// The attributes of an inode.

@@ -3,7 +3,7 @@
 use crate::engine::load;
 use crate::header::unlock_error;
 use crate::registry::ENGINES;
-use crate::{PublicHeader, Result};
+use crate::{Header, PublicHeader, Result};
 use oblivio_crypto::{KdfParams, OsEntropy, Passphrase};
 use oblivio_store::{Blobs, PutMode};
 
@@ -19,8 +19,7 @@ pub fn read_header(store: &dyn Blobs) -> Result<PublicHeader> {
 /// Adds a passphrase; gives the number of its slot.
 ///
 /// # Errors
-/// `WrongPassphrase` when `known` opens nothing, `Invalid` when all slots are in use, or when `new`
-/// opens the volume already.
+/// As [`Header::add_passphrase`], and those of the store.
 pub fn add_passphrase(
     store: &dyn Blobs,
     known: &Passphrase,
@@ -28,28 +27,25 @@ pub fn add_passphrase(
     kdf: KdfParams,
 ) -> Result<usize> {
     let mut header = load(store, ENGINES)?.0;
-    let master = header.unlock(known)?;
-    let volume = header.volume();
-    let slot = header.slots.add(&master, volume, new, kdf, &mut OsEntropy).map_err(unlock_error)?;
+    let slot = header.add_passphrase(known, new, kdf)?;
     header.save(store, PutMode::Replace)?;
-    Ok(slot.get())
+    Ok(slot)
 }
 
 /// Removes a passphrase, from every slot that it opens.
 ///
 /// # Errors
-/// `WrongPassphrase` when it opens nothing, `Invalid` when it is the last one.
+/// As [`Header::remove_passphrase`], and those of the store.
 pub fn remove_passphrase(store: &dyn Blobs, victim: &Passphrase) -> Result<()> {
     let mut header = load(store, ENGINES)?.0;
-    let master = header.slots.remove(header.volume(), victim).map_err(unlock_error)?;
-    header.check(&master)?;
+    header.remove_passphrase(victim)?;
     header.save(store, PutMode::Replace)
 }
 
 /// Replaces a passphrase by another, in every slot that it opens; nothing else is encrypted again.
 ///
 /// # Errors
-/// `WrongPassphrase` when `old` opens nothing, `Invalid` when `new` opens the volume already.
+/// As [`Header::change_passphrase`], and those of the store.
 pub fn change_passphrase(
     store: &dyn Blobs,
     old: &Passphrase,
@@ -57,9 +53,50 @@ pub fn change_passphrase(
     kdf: KdfParams,
 ) -> Result<()> {
     let mut header = load(store, ENGINES)?.0;
-    let volume = header.volume();
-    let changed = header.slots.change(volume, old, new, kdf, &mut OsEntropy);
-    let (master, _) = changed.map_err(unlock_error)?;
-    header.check(&master)?;
+    header.change_passphrase(old, new, kdf)?;
     header.save(store, PutMode::Replace)
+}
+
+/// The same for a header that its caller keeps.
+impl Header {
+    /// Adds a passphrase; gives the number of its slot.
+    ///
+    /// # Errors
+    /// `WrongPassphrase` when `known` opens nothing, `Invalid` when all slots are in use, or when
+    /// `new` opens the volume already.
+    pub fn add_passphrase(
+        &mut self,
+        known: &Passphrase,
+        new: &Passphrase,
+        kdf: KdfParams,
+    ) -> Result<usize> {
+        let master = self.unlock(known)?;
+        let volume = self.volume();
+        let slot = self.slots.add(&master, volume, new, kdf, &mut OsEntropy);
+        Ok(slot.map_err(unlock_error)?.get())
+    }
+
+    /// Removes a passphrase, from every slot that it opens.
+    ///
+    /// # Errors
+    /// `WrongPassphrase` when it opens nothing, `Invalid` when it is the last one.
+    pub fn remove_passphrase(&mut self, victim: &Passphrase) -> Result<()> {
+        let master = self.slots.remove(self.volume(), victim).map_err(unlock_error)?;
+        self.check(&master)
+    }
+
+    /// Replaces a passphrase by another, in every slot that it opens.
+    ///
+    /// # Errors
+    /// `WrongPassphrase` when `old` opens nothing, `Invalid` when `new` opens the volume already.
+    pub fn change_passphrase(
+        &mut self,
+        old: &Passphrase,
+        new: &Passphrase,
+        kdf: KdfParams,
+    ) -> Result<()> {
+        let changed = self.slots.change(self.volume(), old, new, kdf, &mut OsEntropy);
+        let (master, _) = changed.map_err(unlock_error)?;
+        self.check(&master)
+    }
 }

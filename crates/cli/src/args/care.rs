@@ -78,7 +78,8 @@ pub enum PassphraseCommand {
     #[command(after_help = "\
 Examples:
   oblivio passphrase add ~/vault
-  oblivio passphrase add --new-passphrase-file theirs.txt ~/vault")]
+  oblivio passphrase add --new-passphrase-file theirs.txt ~/vault
+  oblivio passphrase add share://nas:7420/team")]
     Add(PassphraseNew),
     /// Take away the passphrase that is typed; the last one stays
     #[command(after_help = "\
@@ -103,6 +104,9 @@ Example:
 pub struct PassphraseNew {
     /// The volume's folder
     pub volume: PathBuf,
+    /// The file with this computer's token, for a shared volume; it is kept for the next time
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
     #[command(flatten)]
     pub passphrase: PassphraseArgs,
     #[command(flatten)]
@@ -113,6 +117,9 @@ pub struct PassphraseNew {
 pub struct PassphraseRemove {
     /// The volume's folder
     pub volume: PathBuf,
+    /// The file with this computer's token, for a shared volume; it is kept for the next time
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
     #[command(flatten)]
     pub passphrase: PassphraseArgs,
 }
@@ -121,6 +128,9 @@ pub struct PassphraseRemove {
 pub struct PassphraseList {
     /// The volume's folder
     pub volume: PathBuf,
+    /// The file with this computer's token, for a shared volume; it is kept for the next time
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
     /// As JSON
     #[arg(long)]
     pub json: bool,

@@ -13,6 +13,7 @@ Examples:
   oblivio init --disk 20G ~/disk
   oblivio nbd ~/disk --socket ~/disk.sock         until Ctrl-C
   oblivio nbd -b ~/disk --listen 127.0.0.1:10809  in the background, until it gets SIGTERM
+  oblivio nbd share://nas:7420/disk --socket ~/disk.sock   a disk at a server
   nbdcopy image.raw 'nbd+unix:///?socket=disk.sock'
   qemu-system-x86_64 -drive file='nbd:unix:disk.sock',format=raw
 
@@ -45,6 +46,13 @@ pub struct NbdArgs {
     /// there reads and writes the disk
     #[arg(long, requires = "tls_cert", conflicts_with = "tls_client_ca")]
     pub any_client: bool,
+    /// The file with this computer's token, for a shared volume; it is kept for the next time
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// Of a shared volume: take the disk from the computer that serves it. What that one did not
+    /// flush is lost, and it writes nothing more
+    #[arg(long)]
+    pub take_over: bool,
     #[command(flatten)]
     pub serve: ServeArgs,
 }

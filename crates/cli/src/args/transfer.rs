@@ -19,6 +19,7 @@ Examples:
   sudo oblivio init --seen-by snapshots --size 100G --fill /dev/sdb1
   oblivio init --seen-by storage --disk 20G ~/disk     a disk in a cloud
   oblivio init share://nas:7420/team --token-file token  one that computers share
+  oblivio init share://nas:7420/disk --disk 20G        a disk at a server
 
 Against storage that sees every read and write, the size is only a limit: the folder grows as the
 volume fills. Against snapshots all of the space is taken at once. There is no way in without the

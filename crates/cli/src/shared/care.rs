@@ -7,7 +7,7 @@ use crate::human::{count, say, say_json, size};
 use crate::passphrase;
 use anyhow::Result;
 use oblivio_client::files::Files;
-use oblivio_client::{config_of, header, unlock};
+use oblivio_client::{config_of, disk, header, unlock};
 use oblivio_privatefs::{Options, PrivateFs};
 use oblivio_serve::privatefs::environment;
 use oblivio_share::Address;
@@ -52,6 +52,10 @@ pub fn check(args: &CheckArgs, address: &Address) -> Result<()> {
     let keyed = unlock(&line, &passphrase::known(&args.open.passphrase)?)?;
     let client = open(line, keyed, address, &args.open, TIMEOUT)?;
     let files = Arc::new(Files::new(client)?);
+    if disk::is_in(files.client())? {
+        files.close()?;
+        return Err(oblivio_volume::Error::HoldsDisk.into());
+    }
     let fs = PrivateFs::new(Arc::clone(&files) as _, environment(), Options::default())?;
     let found = fs.check();
     drop(fs);

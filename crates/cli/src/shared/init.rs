@@ -7,20 +7,25 @@ use crate::human::{say, size};
 use crate::passphrase;
 use anyhow::Result;
 use oblivio_client::files::Files;
-use oblivio_client::{NewShared, create};
+use oblivio_client::{NewShared, create, disk};
 use oblivio_share::Address;
+use oblivio_volume::disk::SECTOR;
 use std::sync::Arc;
 
 /// The size of a volume, unless the user says otherwise.
 const SIZE: u64 = 16 << 30;
 
-/// Makes the volume, and an empty file system in it.
+/// Makes the volume, and an empty file system or a disk in it.
 pub fn run(args: &InitArgs, address: &Address) -> Result<()> {
     refuse_others(args)?;
     let mut new = NewShared::of(args.size.unwrap_or(SIZE));
     new.kdf = args.kdf.params()?;
     if let Some(bytes) = args.block_size {
         new.block_bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+    }
+    if let Some(size) = args.disk {
+        expect_disk(size)?;
+        new.capacity_bytes = disk::capacity_for(size, new.block_bytes);
     }
     let config = new.config()?;
     let line = line(address, args.token_file.as_deref())?;
@@ -31,29 +36,51 @@ pub fn run(args: &InitArgs, address: &Address) -> Result<()> {
     let keyed = create(&line, &new, &passphrase)?;
     let open_args = crate::args::OpenArgs { accept_other_volume: true, ..args.open.clone() };
     let client = open(line, keyed, address, &open_args, TIMEOUT)?;
-    let files = Arc::new(Files::new(client)?);
-    make_root(&files)?;
-    files.close()?;
+    let (holds, used) = match args.disk {
+        Some(bytes) => {
+            disk::make(client, bytes)?;
+            let used =
+                format!("Use it on one computer at a time: oblivio nbd {address} --socket PATH");
+            (format!("with a disk of {}", size(bytes)), used)
+        }
+        None => {
+            let files = Arc::new(Files::new(client)?);
+            make_root(&files)?;
+            files.close()?;
+            let most = config.blocks() * config.block_bytes as u64;
+            let used = format!("Use it on each computer: oblivio mount {address} DIR");
+            (format!("for up to {}", size(most)), used)
+        }
+    };
     if !args.open.quiet {
-        let most = config.blocks() * config.block_bytes as u64;
-        say(format!("Made a shared volume at {address}, for up to {}.", size(most)))?;
+        say(format!("Made a shared volume at {address}, {holds}."))?;
         say("Without the passphrase nobody can read it, you included: keep it well.")?;
-        say(format!("Use it on each computer: oblivio mount {address} DIR"))?;
+        say(used)?;
     }
     Ok(())
 }
 
+/// Before anything is made: a volume is made once.
+fn expect_disk(size: u64) -> Result<()> {
+    match size > 0 && size.is_multiple_of(SECTOR) {
+        true => Ok(()),
+        false => Err(usage(
+            format!("a disk's size is a multiple of {SECTOR} bytes, not {size}"),
+            "Write it as 20G, for example.",
+        )),
+    }
+}
+
 fn refuse_others(args: &InitArgs) -> Result<()> {
-    let only_folders = args.disk.is_some()
-        || args.one_file
+    let only_folders = args.one_file
         || args.overwrite
         || args.fill
         || args.map_on_disk
         || args.seen_by == Some(SeenBy::Snapshots);
     match only_folders {
         true => Err(usage(
-            "a shared volume holds files, for a server that sees every access",
-            "Leave out --disk, --one-file, --overwrite, --fill, --map-on-disk and --seen-by.",
+            "a shared volume is at a server, which sees every access",
+            "Leave out --one-file, --overwrite, --fill, --map-on-disk and --seen-by.",
         )),
         false => Ok(()),
     }

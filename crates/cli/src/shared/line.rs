@@ -4,11 +4,12 @@ use super::{state, token};
 use crate::args::OpenArgs;
 use anyhow::Result;
 use oblivio_client::files::Files;
-use oblivio_client::{Client, FileKnown, Keyed, Known, Options};
+use oblivio_client::{Client, FileKnown, Keyed, Known, Options, disk};
 use oblivio_engine::pyramid::share::Head;
 use oblivio_privatefs::{NewNode, Options as FsOptions, PrivateFs};
 use oblivio_serve::privatefs::environment;
 use oblivio_share::{Address, Patience, RemoteShare};
+use oblivio_volume::Error;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +27,16 @@ pub fn line(address: &Address, token_file: Option<&Path>) -> Result<RemoteShare>
     Ok(RemoteShare::new(token, PATIENCE)?)
 }
 
+/// What this computer knows of a volume. One process at a time has it.
+pub fn known(keyed: &Keyed, address: &Address, args: &OpenArgs) -> Result<FileKnown> {
+    let (place, volume) = (address.to_string(), keyed.volume());
+    let mut known = FileKnown::open(&state::folder()?, &place, volume, args.accept_other_volume)?;
+    if args.accept_rollback {
+        known.note(Head::default(), true)?;
+    }
+    Ok(known)
+}
+
 /// Begins a session with a volume.
 pub fn open(
     line: RemoteShare,
@@ -34,11 +45,7 @@ pub fn open(
     args: &OpenArgs,
     timeout: Duration,
 ) -> Result<Client> {
-    let (place, volume) = (address.to_string(), keyed.volume());
-    let mut known = FileKnown::open(&state::folder()?, &place, volume, args.accept_other_volume)?;
-    if args.accept_rollback {
-        known.note(Head::default(), true)?;
-    }
+    let known = known(&keyed, address, args)?;
     let options = Options { timeout, notices: true, ..Options::default() };
     Ok(Client::open(Box::new(line), keyed, Box::new(known), options)?)
 }
@@ -49,8 +56,18 @@ pub fn owner() -> (u32, u32) {
 }
 
 /// Makes the root directory, if there is none.
+///
+/// # Errors
+/// `HoldsDisk`; those of the line.
 pub fn make_root(files: &Arc<Files>) -> Result<()> {
     let fs = PrivateFs::new(Arc::clone(files) as _, environment(), FsOptions::default())?;
     let (uid, gid) = owner();
-    Ok(fs.create_root(NewNode { mode: 0o755, uid, gid })?)
+    let node = NewNode { mode: 0o755, uid, gid };
+    match fs.create_root_unless(disk::ROOT, node)? {
+        true => Ok(()),
+        false => {
+            files.close()?;
+            Err(Error::HoldsDisk.into())
+        }
+    }
 }

@@ -4,6 +4,8 @@ mod care;
 mod init;
 mod line;
 mod mount;
+mod nbd;
+mod passphrases;
 mod state;
 mod token;
 
@@ -20,7 +22,9 @@ pub fn run(command: &Command) -> Option<Result<()>> {
     Some(address.and_then(|address| match command {
         Command::Init(args) => init::run(args, &address),
         Command::Mount(args) => mount::run(args, &address),
+        Command::Nbd(args) => nbd::run(args, &address),
         Command::Info(args) => care::info(args, &address),
+        Command::Passphrase(command) => passphrases::run(command, &address),
         Command::Check(args) => care::check(args, &address),
         _ => Err(usage(
             format!("{} is a shared volume, and this command is not for those", place.display()),

@@ -1,10 +1,12 @@
-//! `share://`: a real server, two computers (folders of state), mounts, and deaths. Skipped where
-//! nobody may mount.
+//! `share://`: a real server, two computers (folders of state), mounts, disks, and deaths. Skipped
+//! where nobody may mount, or where a program is missing.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 
 #[path = "../common/mod.rs"]
 mod common;
+mod disks;
 mod kills;
+mod passphrases;
 mod posix;
 mod programs;
 mod races;
@@ -90,6 +92,8 @@ fn other_commands_say_what_to_do_instead() {
     assert!(said.contains("oblivio mount share://127.0.0.1:1/team"), "{said}");
     let said = scratch.bad(2, ["mount", "share://127.0.0.1:1/team", "."]);
     assert!(said.contains("token") || said.contains("empty"), "{said}");
-    let said = scratch.bad(2, ["init", "share://127.0.0.1:1/team", "--disk", "1G"]);
-    assert!(said.contains("--disk"), "{said}");
+    let said = scratch.bad(2, ["init", "share://127.0.0.1:1/team", "--fill"]);
+    assert!(said.contains("--fill"), "{said}");
+    let said = scratch.bad(2, ["init", "share://127.0.0.1:1/team", "--disk", "1000"]);
+    assert!(said.contains("512"), "{said}");
 }

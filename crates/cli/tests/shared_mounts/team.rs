@@ -36,6 +36,15 @@ impl Team {
 
     /// These devices, the first of which makes a volume of this size.
     pub fn of(devices: &[&str], size: &str) -> Self {
+        Self::made(devices, ["--size", size])
+    }
+
+    /// Two devices, the first of which makes a disk of this size.
+    pub fn with_disk(size: &str) -> Self {
+        Self::made(&["anna", "ben"], ["--disk", size])
+    }
+
+    fn made(devices: &[&str], how: [&str; 2]) -> Self {
         let scratch = Scratch::new();
         let mut team = Self { scratch, server: None, port: 0, mounts: Vec::new() };
         team.start();
@@ -47,8 +56,8 @@ impl Team {
         }
         let at = team.at();
         let token = format!("{}.token", devices[0]);
-        let init = ["init", &at, "--token-file", &token, "--size", size];
-        team.scratch.good(init.into_iter().chain(VOLUME));
+        let init = ["init", &at, "--token-file", &token];
+        team.scratch.good(init.into_iter().chain(how).chain(VOLUME));
         team
     }
 
@@ -91,8 +100,7 @@ impl Team {
         let (at, token) = (self.at(), format!("{device}.token"));
         let dir_name = format!("dir-{device}");
         let args = ["mount", &at, &dir_name, "--token-file", &token];
-        let mut command = self.scratch.command(args.into_iter().chain(more.iter().copied()));
-        command.env("XDG_STATE_HOME", self.scratch.path(&format!("state-{device}")));
+        let mut command = self.on(device, &[&args, more].concat());
         let mut child = command.stdout(Stdio::piped()).spawn().expect("it starts");
         let mut line = String::new();
         let mut said = BufReader::new(child.stdout.take().expect("a pipe"));
@@ -100,6 +108,13 @@ impl Team {
         assert!(line.starts_with("Mounted"), "{line}");
         self.mounts.push((child, dir.clone()));
         dir
+    }
+
+    /// A command on a computer of this name.
+    pub fn on(&self, device: &str, args: &[&str]) -> Command {
+        let mut command = self.scratch.command(args);
+        command.env("XDG_STATE_HOME", self.scratch.path(&format!("state-{device}")));
+        command
     }
 
     pub fn kill_mount(&mut self, at: usize) {

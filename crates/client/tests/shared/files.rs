@@ -2,7 +2,7 @@
 
 use super::{Line, World, clock, passphrase};
 use oblivio_client::files::Files;
-use oblivio_client::{NewShared, Options as Hearing, create};
+use oblivio_client::{NewShared, Options as Hearing, create, disk};
 use oblivio_crypto::{Entropy, KdfParams, OsEntropy};
 use oblivio_engine::pyramid::{self as engine, Operation, share};
 use oblivio_privatefs::{Action, Ask, Compare, Name, Transactions};
@@ -64,6 +64,31 @@ fn two_computers_use_one_directory() {
     assert!(findings.problems.is_empty(), "{findings:?}");
     one_files.close().unwrap();
     two_files.close().unwrap();
+}
+
+/// Whoever makes its root first, files or a disk, has the volume.
+#[test]
+fn a_volume_of_files_takes_no_disk_and_a_disk_no_files() {
+    let node = NewNode { mode: 0o755, uid: 1, gid: 1 };
+    let with_files = world();
+    let (files, _) = mounted(&with_files);
+    let made = disk::make(with_files.client().0, 4096);
+    assert!(matches!(made, Err(oblivio_volume::Error::HoldsFiles)), "{made:?}");
+    files.close().unwrap();
+    let with_disk = world();
+    disk::make(with_disk.client().0, 4096).unwrap();
+    let files = Arc::new(Files::new(with_disk.client().0).unwrap());
+    let fs = PrivateFs::new(Arc::clone(&files) as _, environment(), strict()).unwrap();
+    assert!(!fs.create_root_unless(disk::ROOT, node).unwrap());
+    assert!(matches!(fs.attr(ROOT), Err(Error::Stale)), "no root was made");
+    files.close().unwrap();
+    let empty = world();
+    let files = Arc::new(Files::new(empty.client().0).unwrap());
+    let fs = PrivateFs::new(Arc::clone(&files) as _, environment(), strict()).unwrap();
+    for _ in 0..2 {
+        assert!(fs.create_root_unless(disk::ROOT, node).unwrap());
+    }
+    files.close().unwrap();
 }
 
 #[test]

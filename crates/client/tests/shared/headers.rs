@@ -1,10 +1,12 @@
 //! A server that lies about what is read before any record: the header, and the scribe's term.
 
 use super::{Line, World, passphrase, read, write};
-use oblivio_client::unlock;
-use oblivio_store::share::{Call, Parameters, Reply, Share, Term};
+use oblivio_client::{add_passphrase, change_passphrase, remove_passphrase, unlock};
+use oblivio_crypto::{KdfParams, Passphrase};
+use oblivio_store::share::{Call, Parameters, Reply, Share, ShareError, Term};
 use oblivio_volume::Error;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The header is read before any key is known.
 #[test]
@@ -60,4 +62,80 @@ fn a_term_that_is_not_newer_is_not_taken() {
     let client = world.client_over(&line, World::options());
     let met = client.carry_out(&[read(1)]);
     assert!(matches!(met, Err(Error::Tampered(_))), "{met:?}");
+}
+
+#[test]
+fn a_passphrase_is_added_changed_and_removed_while_others_use_the_volume() {
+    let world = World::in_memory();
+    let [second, third] = ["second", "third"].map(Passphrase::new);
+    let (client, _) = world.client();
+    client.carry_out(&[write(1, 1)]).unwrap();
+    let (line, kdf) = (&*world.line, KdfParams::TEST);
+    assert_eq!(add_passphrase(line, &passphrase(), &second, kdf).unwrap(), 2);
+    let again = add_passphrase(line, &passphrase(), &second, kdf);
+    assert!(matches!(again, Err(Error::Invalid(_))), "{again:?}");
+    let unknown = add_passphrase(line, &third, &third, kdf);
+    assert!(matches!(unknown, Err(Error::WrongPassphrase)), "{unknown:?}");
+    assert_eq!(change_passphrase(line, &second, &third, kdf).unwrap(), 2);
+    assert!(matches!(unlock(line, &second), Err(Error::WrongPassphrase)));
+    assert_eq!(remove_passphrase(line, &passphrase()).unwrap(), 1);
+    assert!(matches!(unlock(line, &passphrase()), Err(Error::WrongPassphrase)));
+    let last = remove_passphrase(line, &third);
+    assert!(matches!(last, Err(Error::Invalid(_))), "{last:?}");
+    // One who has the key goes on, and the new passphrase gives the same key.
+    client.carry_out(&[write(2, 2)]).unwrap();
+    let keyed = unlock(line, &third).unwrap();
+    let (other, _) = World { line: Arc::clone(&world.line), keyed }.client();
+    assert_eq!((super::get(&other, 1), super::get(&other, 2)), (1, 2));
+    client.close().unwrap();
+    other.close().unwrap();
+}
+
+/// Each of two computers reads the header before the other one stores its own.
+#[test]
+fn of_two_changes_at_once_none_is_lost() {
+    let world = World::in_memory();
+    let line = Line::to(Arc::clone(&world.line) as Arc<dyn Share>);
+    let (share, once) = (Arc::clone(&world.line), AtomicBool::new(true));
+    line.lie(move |call, _| {
+        if *call == Call::Parameters && once.swap(false, Ordering::SeqCst) {
+            let other = Passphrase::new("of the other one");
+            add_passphrase(&*share, &passphrase(), &other, KdfParams::TEST).unwrap();
+        }
+    });
+    let mine = Passphrase::new("of this one");
+    assert_eq!(add_passphrase(&*line, &passphrase(), &mine, KdfParams::TEST).unwrap(), 3);
+    for text in ["of the other one", "of this one", "correct horse"] {
+        assert!(unlock(&*world.line, &Passphrase::new(text)).is_ok(), "{text}");
+    }
+    // Both remove the same one: the second finds that it is gone, as it wanted.
+    let (share, once) = (Arc::clone(&world.line), AtomicBool::new(true));
+    line.lie(move |call, _| {
+        if *call == Call::Parameters && once.swap(false, Ordering::SeqCst) {
+            remove_passphrase(&*share, &Passphrase::new("of this one")).unwrap();
+        }
+    });
+    assert_eq!(remove_passphrase(&*line, &mine).unwrap(), 2);
+    assert!(matches!(remove_passphrase(&*line, &mine), Err(Error::WrongPassphrase)));
+}
+
+/// A line that lost the answer to a header that was stored, and asked again.
+struct Forgetful(Arc<Line>);
+
+impl Share for Forgetful {
+    fn call(&self, call: Call<'_>) -> oblivio_store::share::Result<Reply> {
+        let stores = matches!(call, Call::PutParameters { .. });
+        match self.0.call(call)? {
+            Reply::Version(version) if stores => Err(ShareError::Version(version)),
+            reply => Ok(reply),
+        }
+    }
+}
+
+#[test]
+fn a_header_whose_answer_was_lost_is_not_stored_twice() {
+    let world = World::in_memory();
+    let (line, new) = (Forgetful(Arc::clone(&world.line)), Passphrase::new("new"));
+    assert_eq!(add_passphrase(&line, &passphrase(), &new, KdfParams::TEST).unwrap(), 2);
+    assert!(unlock(&*world.line, &new).is_ok());
 }

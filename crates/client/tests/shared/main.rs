@@ -7,6 +7,7 @@
 )]
 
 mod crashes;
+mod disk;
 mod files;
 mod flips;
 mod forks;

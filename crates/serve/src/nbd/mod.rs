@@ -31,6 +31,7 @@ pub use certificates::config as tls_config;
 pub use fault::{Fault, TlsFault};
 pub use listen::{Guard, Listener, Place};
 pub use request::OnRequest;
+pub use rustls::ServerConfig as TlsConfig;
 pub use server::Options;
 pub use session::{Serving, serve};
 pub use stop::until_ended;

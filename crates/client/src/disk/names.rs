@@ -1,0 +1,94 @@
+//! The names of a disk's blocks, and the root that says that a volume holds one.
+//!
+//! ```text
+//! index 0: length 8 | the root of a disk (docs/format.md)
+//! index 1: session 8 | process 16 | computer 16
+//! index 2: a bit for each region that was ever written
+//! index 2^32 + n: block n
+//! ```
+
+use crate::client::Client;
+use oblivio_engine::Action;
+use oblivio_engine::pyramid::share::{Ask, Compare};
+use oblivio_engine::pyramid::{Name, Operation};
+use oblivio_volume::{Error, Result};
+
+/// The owner of all its blocks.
+const DISK: [u8; 16] = *b"oblivio disk\0\0\0\0";
+/// The block that says that a volume holds a disk, and of which size.
+pub const ROOT: oblivio_privatefs::Name = oblivio_privatefs::Name { owner: DISK, index: 0 };
+/// Who has the disk.
+pub const HOLDER: Name = Name { owner: DISK, index: 1 };
+/// Which regions were ever written.
+pub const REGIONS: Name = Name { owner: DISK, index: 2 };
+
+fn root() -> Name {
+    Name { owner: ROOT.owner, index: ROOT.index }
+}
+
+/// The block that says that a volume holds files.
+fn root_of_files() -> Name {
+    Name { owner: oblivio_privatefs::ROOT, index: 0 }
+}
+
+pub fn data(block: u64) -> Name {
+    Name { owner: DISK, index: (1 << 32) + block }
+}
+
+pub fn read(name: Name) -> Ask {
+    Ask::new(name, Operation { action: Action::Read, and_read: true })
+}
+
+pub fn change(name: Name, action: Action) -> Ask {
+    Ask::new(name, Operation { action, and_read: false })
+}
+
+/// Whether a volume holds a disk.
+///
+/// # Errors
+/// Those of the line.
+pub fn is_in(client: &Client) -> Result<bool> {
+    let found = client.carry_out(&[read(root())])?;
+    Ok(found.first().is_some_and(|answer| answer.content.is_some()))
+}
+
+/// The root of a volume that holds a disk.
+pub fn stored_root(client: &Client) -> Result<Vec<u8>> {
+    let asks = [root(), root_of_files()].map(|name| vec![read(name)]);
+    let mut found = client.carry_out_many(&asks)?.into_iter().flatten();
+    let mut content = || found.next().and_then(|answer| answer.content);
+    match (content(), content()) {
+        (Some(root), _) => unframed(&root).ok_or_else(|| Error::Tampered("the disk's root".into())),
+        (None, Some(_)) => Err(Error::HoldsFiles),
+        (None, None) => Err(Error::Unsupported(
+            "the volume holds neither a disk nor files: its `oblivio init` did not end. A mount \
+             makes it one for files"
+                .into(),
+        )),
+    }
+}
+
+/// A root with its length before it.
+fn framed(root: &[u8]) -> Vec<u8> {
+    [&(root.len() as u64).to_le_bytes()[..], root].concat()
+}
+
+fn unframed(block: &[u8]) -> Option<Vec<u8>> {
+    let len = usize::try_from(u64::from_le_bytes(*block.first_chunk()?)).ok()?;
+    block.get(8..)?.get(..len).map(<[u8]>::to_vec)
+}
+
+/// Stores a root in a volume that holds nothing.
+pub fn claim(client: &Client, root_bytes: &[u8]) -> Result<()> {
+    let asks = [
+        Ask::new(root(), Operation { action: Action::Write(framed(root_bytes)), and_read: true })
+            .only_if(Compare::Absent),
+        read(root_of_files()).only_if(Compare::Absent),
+    ];
+    let answers = client.carry_out(&asks)?;
+    match &answers[..] {
+        [root, files] if root.done && files.done => Ok(()),
+        [_, files] if files.content.is_some() => Err(Error::HoldsFiles),
+        _ => Err(Error::Exists("a disk".into())),
+    }
+}

@@ -1,0 +1,233 @@
+//! The blocks of a disk, as a [`Disk`](oblivio_volume::disk::Disk) wants them.
+//!
+//! Changes wait in memory until a flush, or until there are many; then they are asked for together.
+//! Reads go beside them, from several threads at once: a server may be far.
+
+use super::change::{Change, Waiting};
+use super::hold::Hold;
+use super::names::{REGIONS, change, claim, data, read};
+use super::regions::Regions;
+use crate::client::Client;
+use oblivio_engine::pyramid::share::{Answer, Ask};
+use oblivio_engine::{Action, BlockAnswer, BlockId, BlockOp};
+use oblivio_volume::disk::size_in;
+use oblivio_volume::{BlockReader, BlockSpace, Error, Result};
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Asks that are in flight together.
+const TOGETHER: usize = 256;
+/// Bytes of changes that wait at most, and at least as many blocks as are asked for together.
+const WAITING_BYTES: usize = 4 << 20;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What the disk and its readers share.
+pub struct Space {
+    client: Client,
+    hold: Hold,
+    waiting: Mutex<Waiting>,
+    regions: Mutex<Regions>,
+    /// One thread at a time sends changes: those of a block stay in order.
+    sending: Mutex<()>,
+    root: Vec<u8>,
+    progress: Arc<AtomicU64>,
+}
+
+impl Space {
+    pub fn new(
+        client: Client,
+        hold: Hold,
+        root: Vec<u8>,
+        progress: Arc<AtomicU64>,
+    ) -> Result<Self> {
+        let block_bytes = client.block_bytes();
+        let blocks = size_in(&root)?.unwrap_or(0).div_ceil(block_bytes as u64);
+        let regions = Mutex::new(Regions::new(blocks, block_bytes));
+        let (waiting, sending) = (Mutex::default(), Mutex::default());
+        Ok(Self { client, hold, waiting, regions, sending, root, progress })
+    }
+
+    /// Learns which regions were ever written.
+    pub fn learn_regions(&self) -> Result<()> {
+        let answers = self.carry_out(&[vec![read(REGIONS)]])?;
+        if let Some(bits) = answers.into_iter().next().and_then(|answer| answer.content) {
+            lock(&self.regions).set(bits);
+        }
+        Ok(())
+    }
+
+    pub fn close(&self) -> Result<()> {
+        self.client.close()
+    }
+
+    fn carry_out(&self, all: &[Vec<Ask>]) -> Result<Vec<Answer>> {
+        let answers = self.hold.carry_out(&self.client, all)?;
+        self.progress.fetch_add(1, Ordering::Relaxed);
+        Ok(answers.into_iter().flatten().collect())
+    }
+
+    /// Sends all changes that wait. What is answered stands in a batch, which is durable.
+    fn send(&self) -> Result<()> {
+        let _sending = lock(&self.sending);
+        // Nobody is told that all is well with a disk that another computer has.
+        self.hold.expect()?;
+        loop {
+            let mut asks = lock(&self.waiting).leave(TOGETHER);
+            if asks.is_empty() {
+                return Ok(());
+            }
+            // Always, so that it does not show whether something new was written. It comes first,
+            // and a session's asks are carried out in order: no data lies outside of the regions.
+            let regions = Action::Write(lock(&self.regions).bits());
+            asks.insert(0, vec![change(REGIONS, regions)]);
+            let sent = self.carry_out(&asks);
+            lock(&self.waiting).left(sent.is_ok());
+            sent?;
+        }
+    }
+
+    /// Reads blocks. It sees what was changed before the call.
+    fn read(&self, blocks: &[BlockId]) -> Result<Vec<Option<Vec<u8>>>> {
+        // Before anything is asked: what is sent in between is then in the answer or here.
+        let waiting = lock(&self.waiting);
+        let changes: Vec<Vec<Change>> = blocks.iter().map(|id| waiting.of(id.0)).collect();
+        drop(waiting);
+        let known = |changes: &[Change]| changes.iter().any(Change::is_whole);
+        let missing = blocks.iter().zip(&changes).filter(|(_, changes)| !known(changes));
+        let asks: Vec<_> = missing.map(|(id, _)| vec![read(data(id.0))]).collect();
+        let mut found = Vec::with_capacity(asks.len());
+        for part in asks.chunks(TOGETHER) {
+            found.extend(self.carry_out(part)?);
+        }
+        let mut found = found.into_iter();
+        let block = |changes: &Vec<Change>| {
+            let stored = match known(changes) {
+                true => None,
+                false => found.next().and_then(|answer| answer.content),
+            };
+            changes.iter().fold(stored, |block, change| change.after(block))
+        };
+        Ok(changes.iter().map(block).collect())
+    }
+}
+
+impl BlockReader for Space {
+    fn read(&self, blocks: &[BlockId], take: &mut dyn FnMut(usize, Option<&[u8]>)) -> Result<()> {
+        let found = Space::read(self, blocks)?;
+        found.iter().enumerate().for_each(|(at, block)| take(at, block.as_deref()));
+        Ok(())
+    }
+}
+
+/// The space for the one that changes it.
+pub struct Blocks {
+    space: Arc<Space>,
+    root: Vec<u8>,
+}
+
+impl Blocks {
+    pub fn new(space: Arc<Space>) -> Self {
+        let root = space.root.clone();
+        Self { space, root }
+    }
+
+    fn most_waiting(&self) -> usize {
+        (WAITING_BYTES / self.block_bytes()).max(TOGETHER)
+    }
+}
+
+impl BlockSpace for Blocks {
+    fn block_bytes(&self) -> usize {
+        self.space.client.block_bytes()
+    }
+
+    fn capacity_blocks(&self) -> u64 {
+        self.space.client.blocks().1
+    }
+
+    fn reserve(&mut self, blocks: u64) -> Result<()> {
+        match blocks <= self.capacity_blocks() {
+            true => Ok(()),
+            false => Err(Error::Full("the disk is larger than its volume".into())),
+        }
+    }
+
+    fn access(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
+        if ops.iter().all(|op| op.action == Action::Read) {
+            let ids: Vec<BlockId> = ops.iter().map(|op| op.id).collect();
+            return self.space.read(&ids);
+        }
+        let one = |op: BlockOp| match op.action {
+            Action::Read => self.space.read(&[op.id]).map(|mut found| found.pop().flatten()),
+            _ => self.defer(vec![op]).map(|()| None),
+        };
+        ops.into_iter().map(one).collect()
+    }
+
+    fn defer(&mut self, ops: Vec<BlockOp>) -> Result<()> {
+        let (blocks, block_bytes) = (self.capacity_blocks(), self.block_bytes());
+        if ops.iter().any(|op| op.id.0 >= blocks || op.action.end() > block_bytes) {
+            return Err(Error::Invalid("a block that the volume does not have".into()));
+        }
+        for BlockOp { id: BlockId(block), action } in ops {
+            let Some(change) = Change::of(action, block_bytes) else { continue };
+            let waiting = lock(&self.space.waiting);
+            let full = waiting.len() >= self.most_waiting() && !waiting.has(block);
+            drop(waiting);
+            // First: a change that was refused must not be made later.
+            if full {
+                self.space.send()?;
+            }
+            if change != Change::Remove {
+                lock(&self.space.regions).note(block);
+            }
+            lock(&self.space.waiting).add(block, change);
+        }
+        Ok(())
+    }
+
+    fn erase(&mut self, ids: &[u64]) -> Result<()> {
+        let regions = lock(&self.space.regions);
+        let written: Vec<u64> = ids.iter().copied().filter(|id| regions.has(*id)).collect();
+        drop(regions);
+        let op = |id| BlockOp { id: BlockId(id), action: Action::Remove };
+        self.defer(written.into_iter().map(op).collect())
+    }
+
+    fn root(&self) -> &[u8] {
+        &self.root
+    }
+
+    fn set_root(&mut self, root: &[u8]) {
+        self.root = root.to_vec();
+    }
+
+    fn commit(&mut self) -> Result<()> {
+        // Only a disk that is being made has another root than the stored one.
+        if self.root != self.space.root {
+            return claim(&self.space.client, &self.root);
+        }
+        self.space.send()
+    }
+
+    fn exists(&self, id: u64) -> bool {
+        lock(&self.space.regions).has(id)
+    }
+
+    fn present(&self, ids: Range<u64>) -> Result<Vec<bool>> {
+        let regions = lock(&self.space.regions);
+        Ok(ids.map(|id| regions.has(id)).collect())
+    }
+
+    fn cache_budget(&self) -> usize {
+        0
+    }
+
+    fn reader(&self) -> Option<Arc<dyn BlockReader>> {
+        Some(Arc::clone(&self.space) as _)
+    }
+}
