@@ -138,18 +138,22 @@ nbd-strangers strangers="500" tries="50":
 # Those of docs/sequential-disk.md: disk, own-code, ageing, table1, figure7, seeks.
 # One of docs/cloud-paper.md: `just lab cloud figure4`, table1, figure5, figure6, figure7, figure8,
 # total.
-# One of docs/privatefs-paper.md: `just lab privatefs-paper figure3`, figure6 to figure11, ratio, trips.
+# One of docs/privatefs-paper.md: `just lab privatefs-paper figure3`, figure6 to figure11, ratio, trips;
+# beside, which needs the command as well.
 # One of docs/share-benchmarks.md, with the command beside it (`cargo build --release -p oblivio-cli`):
 # `just lab share speed`, memory, files. `--keep DIR` keeps the volume, which takes long to fill.
 lab experiment *args:
     cargo run --release -p oblivio-lab --features rivals -- {{experiment}} --write {{args}}
 
-# All figures of docs/privatefs-paper.md: Figures 3 and 6 to 11 of the PrivateFS paper.
-figures-pyramid:
+# All figures of docs/privatefs-paper.md: Figures 3 and 6 to 11 of the PrivateFS paper. Then real mounts,
+# and UtahFS, if its two programs are in the folder given (`just figures-pyramid DIR`).
+figures-pyramid utahfs="":
     cargo build --release -p oblivio-lab
+    cargo build --release -p oblivio-cli
     for part in figure3 figure6 figure7 figure8 figure9 figure10 figure11 ratio trips; do \
         target/release/oblivio-lab privatefs-paper $part --write || exit 1; \
     done
+    target/release/oblivio-lab privatefs-paper beside {{ if utahfs == "" { "" } else { "--utahfs " + quote(utahfs) } }} --write
 
 # Waiting times while a volume grows to 4 GiB and is emptied again, this many times. The folder must
 # not stall: one in memory, with room for 12 GiB. All memory is found before.

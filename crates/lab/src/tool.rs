@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use std::path::PathBuf;
 
 /// The path of the command.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Clone, Debug)]
 pub struct Tool {
     /// The `oblivio` binary; by default the one beside this one
     #[arg(long)]

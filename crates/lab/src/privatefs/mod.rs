@@ -1,8 +1,10 @@
 //! The evaluation of "PrivateFS: A Parallel Oblivious File System" (Williams, Sion and Tomescu,
 //! CCS 2012) for both constructions, with one command for each figure.
 //!
-//! Messages, bytes and answers are the engines'. Time is not: it passes in [`net`].
+//! Messages, bytes and answers are the engines'. Time is not: it passes in [`net`]. Only [`beside`]
+//! waits really.
 
+mod beside;
 mod checks;
 mod figure10;
 mod figure11;
@@ -53,6 +55,8 @@ enum Part {
     Figure10,
     /// A file system over what it holds
     Figure11,
+    /// Figure 10's work on real mounts: shared volumes, one writer, UtahFS
+    Beside(beside::Args),
     /// Both constructions on one line
     Ratio,
     /// The round trips of a query of the paper's construction
@@ -65,7 +69,7 @@ enum Part {
 /// Those of the figure.
 pub fn run(args: &Args, write: bool) -> Result<()> {
     let quick = args.quick;
-    match args.part {
+    match &args.part {
         Part::Figure3 => figure3::run(write),
         Part::Figure6 => figure6::run(quick, write),
         Part::Figure7 => figure7::run(quick, write),
@@ -73,6 +77,7 @@ pub fn run(args: &Args, write: bool) -> Result<()> {
         Part::Figure9 => figure9::run(quick, write),
         Part::Figure10 => figure10::run(quick, write),
         Part::Figure11 => figure11::run(quick, write),
+        Part::Beside(args) => beside::run(args, quick, write),
         Part::Ratio => ratio::run(quick, write),
         Part::Trips => trips::run(quick, write),
     }

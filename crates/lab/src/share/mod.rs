@@ -4,10 +4,10 @@
 mod crowd;
 mod files;
 mod memory;
-mod mounts;
-mod place;
-mod process;
-mod proxy;
+pub mod mounts;
+pub mod place;
+pub mod process;
+pub mod proxy;
 mod seen;
 mod speed;
 
