@@ -18,6 +18,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Asks that are in flight together.
 const TOGETHER: usize = 256;
+/// Threads that read. Each waits for a round trip to the server.
+const READERS: usize = 16;
 /// Bytes of changes that wait at most, and at least as many blocks as are asked for together.
 const WAITING_BYTES: usize = 4 << 20;
 
@@ -120,6 +122,10 @@ impl BlockReader for Space {
         let found = Space::read(self, blocks)?;
         found.iter().enumerate().for_each(|(at, block)| take(at, block.as_deref()));
         Ok(())
+    }
+
+    fn threads(&self) -> Option<usize> {
+        Some(READERS)
     }
 }
 

@@ -23,6 +23,7 @@ impl Readers {
     }
 
     /// One more than there are cores, two to four: while one waits for the disk the others decrypt.
+    /// More where the disk is far.
     pub fn start(
         reader: &DiskReader,
         queue: &Arc<Queue>,
@@ -30,7 +31,7 @@ impl Readers {
         on_request: Option<&OnRequest>,
     ) -> Self {
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        let wanted = (cores + 1).clamp(2, 4);
+        let wanted = reader.threads().unwrap_or((cores + 1).clamp(2, 4));
         let mut threads = Vec::new();
         for _ in 0..wanted {
             let (reader, queue, judge) = (reader.clone(), Arc::clone(queue), Arc::clone(judge));

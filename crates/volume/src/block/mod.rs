@@ -209,6 +209,12 @@ pub trait BlockReader: Send + Sync {
     fn saves_memory(&self) -> bool {
         false
     }
+
+    /// How many threads should read, where they wait for something far. By default it follows from
+    /// the number of cores.
+    fn threads(&self) -> Option<usize> {
+        None
+    }
 }
 
 /// Refuses operations on blocks that a space does not have, before it remembers any of them.

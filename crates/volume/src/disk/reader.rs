@@ -38,6 +38,11 @@ impl DiskReader {
         self.blocks.saves_memory()
     }
 
+    /// As [`BlockReader::threads`].
+    pub fn threads(&self) -> Option<usize> {
+        self.blocks.threads()
+    }
+
     /// Reads many ranges, given as offset and length, each block once.
     ///
     /// It sees what was written before the call. It sees a concurrent write, or not, block by
