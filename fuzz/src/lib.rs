@@ -20,7 +20,7 @@ pub use nbd::{choice, nbd};
 pub use partition::partition_table;
 pub use records::{commit, header, journal, key_slots};
 pub use sequential::{map_node, quantum, sequential_state, sequential_times};
-pub use share::{share_answer, share_ask, share_record, share_state, states};
+pub use share::{share_answer, share_ask, share_notice, share_record, share_state, states};
 pub use share_frame::share_frame;
 pub use texts::trace;
 pub use volume::{fs_root, volume_state};

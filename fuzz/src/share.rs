@@ -23,6 +23,14 @@ pub fn share_answer(data: &[u8]) {
     }
 }
 
+/// A notice of a batch: refused, or of one length for as many asks, of which some changed something.
+pub fn share_notice(data: &[u8]) {
+    let Some((_, before, changes)) = fuzzing::notice(data) else { return };
+    let asks = (data.len() - fuzzing::NOTICE_BYTES) / fuzzing::NOTICE_BYTES_EACH;
+    assert_eq!(data.len(), fuzzing::NOTICE_BYTES + asks * fuzzing::NOTICE_BYTES_EACH);
+    assert!(changes.len() <= asks, "{} of {asks} after {before}", changes.len());
+}
+
 /// An event of the history: refused, or the same when it is written and read again.
 pub fn share_record(data: &[u8]) {
     let Some((event, asks)) = fuzzing::record(data) else { return };

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 type Target = (&'static str, fn(&[u8]), fn() -> Vec<Vec<u8>>);
 
-const TARGETS: [Target; 21] = [
+const TARGETS: [Target; 22] = [
     ("header", oblivio_fuzz::header, header_seeds),
     ("key_slots", oblivio_fuzz::key_slots, slot_seeds),
     ("commit", oblivio_fuzz::commit, commit_seeds),
@@ -42,6 +42,7 @@ const TARGETS: [Target; 21] = [
     ("share_frame", oblivio_fuzz::share_frame, share_frame_seeds),
     ("share_ask", oblivio_fuzz::share_ask, share_ask_seeds),
     ("share_answer", oblivio_fuzz::share_answer, share_answer_seeds),
+    ("share_notice", oblivio_fuzz::share_notice, share_notice_seeds),
     ("share_record", oblivio_fuzz::share_record, share_record_seeds),
     ("share_state", oblivio_fuzz::share_state, share_state_seeds),
 ];
@@ -333,10 +334,10 @@ fn share_frame_seeds() -> Vec<Vec<u8>> {
     seeds.iter().map(|frame| tagged(0, frame)).chain(parts).collect()
 }
 
-fn share_ask_seeds() -> Vec<Vec<u8>> {
+fn share_asks() -> Vec<Ask> {
     let name = Name { owner: [3; 16], index: 9 };
     let of = |action, and_read| Ask::new(name, Operation { action, and_read });
-    let asks = [
+    vec![
         of(Action::Read, true),
         of(Action::Remove, false),
         of(Action::Write(vec![7; 64]), true),
@@ -346,8 +347,18 @@ fn share_ask_seeds() -> Vec<Vec<u8>> {
         of(Action::Write(Vec::new()), false).only_if(Compare::Absent),
         Ask::forget(name),
         Ask::end_of(Session(5)),
-    ];
+    ]
+}
+
+fn share_ask_seeds() -> Vec<Vec<u8>> {
+    let asks = share_asks();
     asks.iter().map(|ask| share::ask_bytes(ask, Head::default()).expect("it fits")).collect()
+}
+
+fn share_notice_seeds() -> Vec<Vec<u8>> {
+    let head = Head { number: 9, tag: Tag([2; 16]) };
+    let asks = share_asks();
+    [0, 1, asks.len()].map(|count| share::notice_bytes(head, 7, &asks[..count])).into()
 }
 
 fn share_answer_seeds() -> Vec<Vec<u8>> {

@@ -8,9 +8,11 @@ use super::ask::Ask;
 use super::checkpoint::Saves;
 use super::desk::Desk;
 use super::follower::Follower;
+use super::groups::Open;
 use super::head::Head;
 use super::history::{decode, encode_intent, encode_merged, encode_settle};
 use super::memory::MemoryServer;
+use super::notice::{self, Change};
 use super::records::{Duty, Seq, Session};
 use super::scribe::Scribe;
 use crate::pyramid::config::PyramidConfig;
@@ -46,6 +48,25 @@ pub fn answer_bytes(answer: &Answer, (head, before): (Head, Tag)) -> Vec<u8> {
 /// Parses an answer.
 pub fn answer(plain: &[u8]) -> Option<(Answer, (Head, Tag))> {
     Answer::decode(plain).map(|(answer, head, before)| (answer, (head, before)))
+}
+
+/// Bytes of a notice, before sealing, beside those of its asks.
+pub const NOTICE_BYTES: usize = 40;
+/// Bytes of each ask in it.
+pub const NOTICE_BYTES_EACH: usize = 40;
+
+/// The notice of a batch of these asks, all of which were carried out.
+pub fn notice_bytes(head: Head, before: u64, asks: &[Ask]) -> Vec<u8> {
+    let answer = Answer { done: true, refusal: None, content: None, live_blocks: 0 };
+    let open =
+        |(seq, ask): (u64, &Ask)| Open { session: Session(5), seq: Seq(seq), ask: ask.clone() };
+    let opens: Vec<Open> = (0..).zip(asks).map(open).collect();
+    notice::encode(head, before, &opens, &vec![answer; asks.len()])
+}
+
+/// Parses a notice: its head, the number of the head before, and what it says was changed.
+pub fn notice(plain: &[u8]) -> Option<(Head, u64, Vec<Change>)> {
+    notice::decode(plain).ok()
 }
 
 /// Parses an event of the history. An intent names its asks.
