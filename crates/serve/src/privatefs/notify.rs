@@ -8,10 +8,13 @@ use oblivio_privatefs::{Attr, Notice, Owner, PrivateFs};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Between two looks at what others changed. A look asks nobody.
 const EVERY: Duration = Duration::from_millis(20);
+/// The least time between two times at which the kernel forgets everything: while a server is away,
+/// each look says so.
+const EVERYTHING: Duration = Duration::from_secs(1);
 
 /// The kernel's pages of files, for whoever locks one.
 pub struct Pages {
@@ -34,6 +37,7 @@ impl Pages {
 }
 
 pub fn run(fs: &PrivateFs, ids: &Ids, notifier: &Notifier, stop: &Stop) {
+    let (mut everything, mut forgot) = (false, None::<Instant>);
     while !stop.wait(EVERY) {
         for notice in fs.take_notices() {
             match notice {
@@ -43,12 +47,14 @@ pub fn run(fs: &PrivateFs, ids: &Ids, notifier: &Notifier, stop: &Stop) {
                         names(ids, notifier, id);
                     }
                 }
-                Notice::Everything => {
-                    for ino in ids.all() {
-                        let _ = notifier.inval_inode(INodeNo(ino), 0, 0);
-                    }
-                }
+                Notice::Everything => everything = true,
             }
+        }
+        if everything && forgot.is_none_or(|at| at.elapsed() >= EVERYTHING) {
+            for ino in ids.all() {
+                let _ = notifier.inval_inode(INodeNo(ino), 0, 0);
+            }
+            (everything, forgot) = (false, Some(Instant::now()));
         }
     }
 }
