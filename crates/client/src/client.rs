@@ -61,11 +61,12 @@ impl Client {
         if options.scribe {
             threads.push(("scribe", role::watch));
         }
-        if options.notices {
-            threads.push(("notices", pump::hear));
-        }
         for (name, run) in threads {
             this.start(name, run, alive.clone())?;
+        }
+        if options.notices {
+            // Nobody waits for its end: it may be at the server for a while.
+            this.start("notices", pump::hear, channel().0)?;
         }
         Ok(this)
     }
