@@ -23,7 +23,8 @@ pub fn share_answer(data: &[u8]) {
     }
 }
 
-/// A notice of a batch: refused, or of one length for as many asks, of which some changed something.
+/// A notice of a batch: refused, or of one length for as many asks, some of which changed
+/// something.
 pub fn share_notice(data: &[u8]) {
     let Some((_, before, changes)) = fuzzing::notice(data) else { return };
     let asks = (data.len() - fuzzing::NOTICE_BYTES) / fuzzing::NOTICE_BYTES_EACH;

@@ -2,8 +2,8 @@
 //!
 //! Asks, answers and batches have one line, what is long another one. A line that breaks is made
 //! again, and calls are made again on it: what a call may do twice it does once. Records that were
-//! sent and not accepted are sent again before all else, in their order. Records, asks and pieces of
-//! objects go out without waiting for the reply to those before.
+//! sent and not accepted are sent again before all else, in their order. Records, asks and pieces
+//! of objects go out without waiting for the reply to those before.
 
 mod asks;
 mod link;

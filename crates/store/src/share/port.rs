@@ -42,8 +42,8 @@ pub trait Share: Send + Sync {
     fn answers(&self, session: Session, from: Seq, wait: Duration) -> Result<Vec<Answer>> {
         self.call(Call::Answers { session, from, wait })?.answers()
     }
-    /// What batches changed, of the durable records from this one on, in order. Only the newest ones
-    /// are kept, in memory: who misses one must take everything for changed.
+    /// What batches changed, of the durable records from this one on, in order. Only the newest
+    /// ones are kept, in memory: who misses one must take everything for changed.
     fn notices(&self, from: Number, wait: Duration) -> Result<Vec<Notice>> {
         self.call(Call::Notices { from, wait })?.notices()
     }
