@@ -11,6 +11,9 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// What is done to the notices that come.
+type Lie = Box<dyn FnMut(&mut Vec<Notice>) + Send>;
+
 /// Longer than a client waits for a notice.
 const LONG: Duration = Duration::from_secs(20);
 
@@ -141,8 +144,7 @@ fn a_notice_that_was_changed_or_moved_is_found() {
     let later = |notices: &mut Vec<Notice>| {
         notices.iter_mut().for_each(|notice| notice.number.0 += 2);
     };
-    let lies: [Box<dyn FnMut(&mut Vec<Notice>) + Send>; 3] =
-        [Box::new(change), Box::new(stale), Box::new(later)];
+    let lies: [Lie; 3] = [Box::new(change), Box::new(stale), Box::new(later)];
     for lie in lies {
         let (_world, writer, hearer) = lied_to(lie);
         let found = finds(&hearer);
