@@ -61,9 +61,8 @@ impl Heard {
     /// `Forked` if it is of another history; `State` if it does not open.
     pub fn hear(&mut self, notice: &Notice, session: Session) -> Result<()> {
         // A head has the number after that of its record.
-        let Some(heard) = self.notices.hear(notice.number.0 + 1, &notice.sealed)? else {
-            return Ok(());
-        };
+        let number = notice.number.0.saturating_add(1);
+        let Some(heard) = self.notices.hear(number, &notice.sealed)? else { return Ok(()) };
         let newest = self.notices.newest();
         self.awaited.retain(|(number, _)| *number > newest);
         let others = heard.changes.into_iter().filter(|change| change.session != session);

@@ -128,12 +128,12 @@ pub fn hear(inner: &Inner) {
         };
         match came {
             Ok(notices) => {
-                if let Some(last) = notices.last() {
-                    from = Some(Number(last.number.0 + 1));
-                }
                 let heard = inner.desk().hear(&notices, Instant::now());
                 if let Err(error) = heard {
                     return inner.fail(Failure::of_engine(&error));
+                }
+                if let Some(last) = notices.last() {
+                    from = Some(Number(last.number.0.saturating_add(1)));
                 }
             }
             Err(error) => {

@@ -167,7 +167,7 @@ impl Waiting {
         [self.leaving.get(&block), self.new.get(&block)].into_iter().flatten().cloned().collect()
     }
 
-    /// Lets up to so many leave, and gives their asks.
+    /// Moves up to `most` changes to those that are asked for, and returns their asks.
     pub fn leave(&mut self, most: usize) -> Vec<Vec<Ask>> {
         while self.leaving.len() < most {
             let Some((block, change)) = self.new.pop_first() else { break };

@@ -1,7 +1,7 @@
 //! Who serves the disk: one process at a time.
 //!
 //! A block names the holder and its session. All asks of a holder are asks of that session alone,
-//! and whoever takes the disk over ends the session first. The engine refuses what an ended session
+//! and a computer that takes the disk over ends the session first. The engine refuses what an ended session
 //! asks, so nothing of an old holder is carried out after the block named a new one. No ask
 //! compares the block for that: such an ask would cost one more, and show reads and writes apart.
 //!

@@ -11,7 +11,7 @@ pub struct Regions {
 }
 
 impl Regions {
-    /// For a disk of so many blocks, of which nothing was written.
+    /// For a disk of `blocks` blocks, of which nothing was written.
     pub fn new(blocks: u64, block_bytes: usize) -> Self {
         let blocks = blocks.div_ceil(block_bytes as u64 * 8).max(1);
         Self { bits: vec![0; block_bytes], blocks }

@@ -75,7 +75,7 @@ impl Space {
     /// Sends all changes that wait. What is answered stands in a batch, which is durable.
     fn send(&self) -> Result<()> {
         let _sending = lock(&self.sending);
-        // Nobody is told that all is well with a disk that another computer has.
+        // A flush must fail once another computer has the disk.
         self.hold.expect()?;
         loop {
             let mut asks = lock(&self.waiting).leave(TOGETHER);

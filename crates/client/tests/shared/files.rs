@@ -66,7 +66,7 @@ fn two_computers_use_one_directory() {
     two_files.close().unwrap();
 }
 
-/// Whoever makes its root first, files or a disk, has the volume.
+/// A volume holds files or a disk, by the root that is made first.
 #[test]
 fn a_volume_of_files_takes_no_disk_and_a_disk_no_files() {
     let node = NewNode { mode: 0o755, uid: 1, gid: 1 };

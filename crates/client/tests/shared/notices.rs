@@ -1,7 +1,7 @@
 //! What a client hears of the changes of others, from an honest server and from another one.
 
 use super::{Line, World, name, read, write};
-use oblivio_client::{Client, Options, Unremembered};
+use oblivio_client::{Client, Options};
 use oblivio_engine::Action;
 use oblivio_engine::pyramid::Operation;
 use oblivio_engine::pyramid::share::{Ask, Change, Compare};
@@ -40,7 +40,7 @@ fn next(client: &Client) -> Option<Vec<Change>> {
     }
 }
 
-/// The names in what it hears, until there are so many.
+/// The names in what it hears, until there are `count`.
 fn names(client: &Client, count: usize) -> Vec<u64> {
     let mut names = Vec::new();
     while names.len() < count {
@@ -144,7 +144,10 @@ fn a_notice_that_was_changed_or_moved_is_found() {
     let later = |notices: &mut Vec<Notice>| {
         notices.iter_mut().for_each(|notice| notice.number.0 += 2);
     };
-    let lies: [Lie; 3] = [Box::new(change), Box::new(stale), Box::new(later)];
+    let last = |notices: &mut Vec<Notice>| {
+        notices.iter_mut().for_each(|notice| notice.number.0 = u64::MAX);
+    };
+    let lies: [Lie; 4] = [Box::new(change), Box::new(stale), Box::new(later), Box::new(last)];
     for lie in lies {
         let (_world, writer, hearer) = lied_to(lie);
         let found = finds(&hearer);
@@ -202,8 +205,7 @@ fn a_notice_that_comes_twice_is_heard_once() {
 #[test]
 fn only_who_wants_notices_asks_for_them() {
     let world = World::in_memory();
-    let line = Line::to(Arc::clone(&world.line) as Arc<dyn Share>);
-    let client = world.knowing(&line, World::options(), Box::new(Unremembered::default())).unwrap();
+    let (client, line) = world.client();
     line.lie(|_, reply| assert!(!matches!(reply, Reply::Notices(_))));
     client.carry_out(&[write(1, 1)]).unwrap();
     assert_eq!(client.changed(), None, "anything may have changed");

@@ -15,7 +15,7 @@ pub struct Asks {
 }
 
 impl Asks {
-    /// Whether so many more may be sent without waiting.
+    /// Whether `more` asks may be sent without waiting.
     pub fn has_room(&self, more: usize) -> bool {
         more + self.sent.values().map(Vec::len).sum::<usize>() <= MOST
     }
