@@ -1,8 +1,8 @@
 //! Who serves the disk: one process at a time.
 //!
 //! A block names the holder and its session. All asks of a holder are asks of that session alone,
-//! and a computer that takes the disk over ends the session first. The engine refuses what an ended session
-//! asks, so nothing of an old holder is carried out after the block named a new one. No ask
+//! and a computer that takes the disk over ends the session first. The engine refuses what an ended
+//! session asks, so nothing of an old holder is carried out after the block named a new one. No ask
 //! compares the block for that: such an ask would cost one more, and show reads and writes apart.
 //!
 //! A computer that slept finds its session ended. It goes on in a new one if the block still names
