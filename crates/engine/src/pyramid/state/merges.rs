@@ -26,7 +26,7 @@ impl PyramidOram {
             let room = self.most_names(merge.height) - names.len() - left.len();
             out.zeros(room * 24);
             if *of_turn {
-                let of_stash = self.of_stash(names, left);
+                let of_stash = self.of_stash(merge.partition, names, left);
                 self.write_contents(out, &of_stash, self.config.taken() as usize);
             }
         }
@@ -37,11 +37,15 @@ impl PyramidOram {
         self.config.capacity(height) as usize + MOST_LEFT
     }
 
-    /// The blocks of a merge that it took from the stash, and that were not asked for since.
-    fn of_stash(&self, names: &[Name], left: &[Name]) -> Vec<Name> {
+    /// The blocks of a partition's merge that it took from the stash, and that were not asked for
+    /// since. One that was may be with another merge by now, which is one of another partition.
+    fn of_stash(&self, partition: Partition, names: &[Name], left: &[Name]) -> Vec<Name> {
         let is_it = |name: &&Name| {
             let entry = self.index.get(name);
-            entry.is_some_and(|entry| entry.at == Whereabouts::Merge(None))
+            entry.is_some_and(|entry| {
+                let here = self.partition_of(entry.label) == partition;
+                here && entry.at == Whereabouts::Merge(None)
+            })
         };
         names.iter().chain(left).filter(is_it).copied().collect()
     }
@@ -78,7 +82,8 @@ impl PyramidOram {
         input.bytes((most - names.len()) * 24)?;
         let left = names.split_off(count as usize);
         if of_turn {
-            let (of_stash, room) = (self.of_stash(&names, &left), self.config.taken() as usize);
+            let of_stash = self.of_stash(partition, &names, &left);
+            let room = self.config.taken() as usize;
             if of_stash.len() > room {
                 return Err(wrong("too many blocks of the stash in a merge"));
             }
@@ -103,5 +108,33 @@ impl PyramidOram {
             progress: Progress::Open,
         });
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pyramid::config::PyramidConfig;
+    use crate::pyramid::ids::Stamp;
+    use crate::pyramid::oram::{Entry, PyramidKeys};
+    use crate::{BlockId, Label};
+
+    /// A block that was asked for while one merge has it, and that another one took since, is the
+    /// other one's alone: a state has room for what a turn takes.
+    #[test]
+    fn a_block_is_of_the_merge_that_took_it_last() {
+        let config = PyramidConfig::new(64, 1 << 12, 64 << 6);
+        let mut oram = PyramidOram::new(config, PyramidKeys::from_seed(1)).expect("sound");
+        let names = [1, 2].map(|id| Name::from(BlockId(id)));
+        let labels = [Label(0), Label(u64::MAX)];
+        for (name, label) in names.into_iter().zip(labels) {
+            let at = Whereabouts::Merge(None);
+            oram.index.insert(name, Entry { label, stamp: Stamp(1), at });
+        }
+        let partitions = labels.map(|label| oram.partition_of(label));
+        assert_ne!(partitions[0], partitions[1]);
+        for (partition, name) in partitions.into_iter().zip(names) {
+            assert_eq!(oram.of_stash(partition, &names, &[]), [name]);
+        }
     }
 }
