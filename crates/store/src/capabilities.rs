@@ -20,6 +20,9 @@ pub struct Capabilities {
     pub replaces_atomically: bool,
     /// Of several that create one object, one succeeds.
     pub creates_exclusively: bool,
+    /// Parts of an object can be written over. Where not, [`Slots::write`](crate::Slots::write)
+    /// stores a whole new object, and there is no truncation, allocation or discard.
+    pub writes_over: bool,
     /// Each put gets a version.
     pub versions: bool,
     /// A discard frees space.
@@ -38,6 +41,7 @@ impl Capabilities {
         durable: false,
         replaces_atomically: true,
         creates_exclusively: true,
+        writes_over: true,
         versions: false,
         frees_discarded: true,
         reserves_space: false,

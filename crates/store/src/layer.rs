@@ -13,7 +13,9 @@ use std::sync::Arc;
 pub enum Call<'c, 'n> {
     Read(&'c mut [ReadAt<'n>]),
     Len(&'c str),
+    Lens(&'c [&'n str]),
     List,
+    ListUnder(&'c str),
     WriteDurable(WriteAt<'c>),
     Truncate(&'c str, u64),
     Write(&'c [WriteAt<'n>]),
@@ -35,7 +37,9 @@ pub enum Answer {
     Done,
     /// A length, a version, or the free space.
     Number(Option<u64>),
-    /// All objects, with their lengths.
+    /// The lengths of many objects.
+    Numbers(Vec<Option<u64>>),
+    /// Objects, with their lengths.
     Objects(Vec<(String, u64)>),
 }
 
@@ -51,6 +55,12 @@ impl From<Option<u64>> for Answer {
     }
 }
 
+impl From<Vec<Option<u64>>> for Answer {
+    fn from(numbers: Vec<Option<u64>>) -> Self {
+        Self::Numbers(numbers)
+    }
+}
+
 impl From<Vec<(String, u64)>> for Answer {
     fn from(objects: Vec<(String, u64)>) -> Self {
         Self::Objects(objects)
@@ -60,6 +70,10 @@ impl From<Vec<(String, u64)>> for Answer {
 impl Answer {
     fn number(self) -> Option<u64> {
         if let Self::Number(number) = self { number } else { None }
+    }
+
+    fn numbers(self) -> Vec<Option<u64>> {
+        if let Self::Numbers(numbers) = self { numbers } else { Vec::new() }
     }
 
     fn objects(self) -> Vec<(String, u64)> {
@@ -76,7 +90,9 @@ impl Call<'_, '_> {
         match self {
             Self::Read(reads) => store.read(reads).map(Answer::from),
             Self::Len(object) => store.len(object).map(Answer::from),
+            Self::Lens(objects) => store.lens(objects).map(Answer::from),
             Self::List => store.list().map(Answer::from),
+            Self::ListUnder(prefix) => store.list_under(prefix).map(Answer::from),
             Self::WriteDurable(it) => {
                 store.write_durable(it.object, it.offset, it.data).map(Answer::from)
             }
@@ -127,10 +143,12 @@ impl Call<'_, '_> {
             Self::Hint(Hint::Reads(ranges)) => {
                 ranges.iter().for_each(|it| each(it.0, it.1, it.2));
             }
-            Self::Sync(objects) | Self::Delete(objects) => {
+            Self::Sync(objects) | Self::Delete(objects) | Self::Lens(objects) => {
                 objects.iter().for_each(|object| each(object, 0, 0));
             }
-            Self::Len(object) | Self::Version(object) => each(object, 0, 0),
+            Self::Len(object) | Self::Version(object) | Self::ListUnder(object) => {
+                each(object, 0, 0);
+            }
             Self::Hint(Hint::Keep(bytes)) => each("", 0, *bytes as u64),
             Self::Hint(Hint::RoundUp { object, align }) => each(object, 0, *align as u64),
             Self::List | Self::FreeBytes | Self::Lock => each("", 0, 0),
@@ -186,8 +204,16 @@ impl<L: Layer + ?Sized> Held for L {
         self.call(&mut Call::Len(object)).map(Answer::number)
     }
 
+    fn lens(&self, objects: &[&str]) -> Result<Vec<Option<u64>>> {
+        self.call(&mut Call::Lens(objects)).map(Answer::numbers)
+    }
+
     fn list(&self) -> Result<Vec<(String, u64)>> {
         self.call(&mut Call::List).map(Answer::objects)
+    }
+
+    fn list_under(&self, prefix: &str) -> Result<Vec<(String, u64)>> {
+        self.call(&mut Call::ListUnder(prefix)).map(Answer::objects)
     }
 }
 

@@ -122,6 +122,7 @@ impl Held for LocalStore {
             durable: true,
             replaces_atomically: true,
             creates_exclusively: true,
+            writes_over: true,
             versions: false,
             frees_discarded,
             reserves_space,

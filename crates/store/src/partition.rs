@@ -132,6 +132,7 @@ impl Held for PartitionStore {
             durable: true,
             replaces_atomically: true,
             creates_exclusively: true,
+            writes_over: true,
             versions: false,
             frees_discarded: self.discards,
             reserves_space: true,

@@ -19,8 +19,18 @@ pub trait Held: Send + Sync {
     fn read(&self, reads: &mut [ReadAt<'_>]) -> Result<()>;
     /// The length of an object, `None` when it does not exist.
     fn len(&self, object: &str) -> Result<Option<u64>>;
+    /// The lengths of many objects, asked for side by side where the store is far away.
+    fn lens(&self, objects: &[&str]) -> Result<Vec<Option<u64>>> {
+        objects.iter().map(|object| self.len(object)).collect()
+    }
     /// All objects, with their lengths, sorted by name.
     fn list(&self) -> Result<Vec<(String, u64)>>;
+    /// Those whose names begin so.
+    fn list_under(&self, prefix: &str) -> Result<Vec<(String, u64)>> {
+        let mut all = self.list()?;
+        all.retain(|(name, _)| name.starts_with(prefix));
+        Ok(all)
+    }
 }
 
 /// Records that are durable at once, one after the other, and are read from a point.
@@ -33,6 +43,9 @@ pub trait Log: Held {
 }
 
 /// Places that are written over, many at a time, and become durable together.
+///
+/// Where a store does not [write over](Capabilities::writes_over), a write is a whole new object: it
+/// begins at once, and [`Slots::sync`] waits for it.
 pub trait Slots: Log {
     /// Writes many ranges, in no promised order.
     fn write(&self, writes: &[WriteAt<'_>]) -> Result<()>;

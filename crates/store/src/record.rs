@@ -31,7 +31,7 @@ pub enum Op {
     Delete,
     /// An object's length or version was queried.
     Len,
-    /// All objects were listed.
+    /// All objects were listed, or those whose names begin so.
     List,
     /// The right to write was taken. Only with [`RecordStore::whole`].
     Lock,
@@ -58,8 +58,8 @@ impl Op {
             Call::Allocate(..) => Self::Allocate,
             Call::Discard(_) => Self::Discard,
             Call::Delete(_) => Self::Delete,
-            Call::Len(_) | Call::Version(_) => Self::Len,
-            Call::List => Self::List,
+            Call::Len(_) | Call::Lens(_) | Call::Version(_) => Self::Len,
+            Call::List | Call::ListUnder(_) => Self::List,
             Call::Lock => Self::Lock,
             Call::FreeBytes => Self::Free,
             Call::Hint(Hint::Reads(_)) => Self::ExpectReads,

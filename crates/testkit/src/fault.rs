@@ -229,7 +229,11 @@ impl<S: Store> Layer for FaultStore<S> {
                 let object = *object;
                 self.single(object, call)
             }
-            Call::List | Call::Lock => self.single("", call),
+            Call::Lens(objects) => {
+                let object = objects.first().copied().unwrap_or_default();
+                self.single(object, call)
+            }
+            Call::List | Call::ListUnder(_) | Call::Lock => self.single("", call),
         }
     }
 }

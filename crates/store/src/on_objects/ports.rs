@@ -16,6 +16,7 @@ impl<O: Objects> Held for OnObjects<O> {
             replaces_atomically: true,
             // Two writers give their parts different versions.
             creates_exclusively: false,
+            writes_over: true,
             versions: true,
             frees_discarded: false,
             reserves_space: false,

@@ -35,6 +35,7 @@ impl Objects for SlowMap {
             replaces_atomically: false,
             // The lock of the map sees to it.
             creates_exclusively: true,
+            writes_over: true,
             versions: false,
             frees_discarded: false,
             reserves_space: false,
