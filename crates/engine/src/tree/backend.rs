@@ -12,6 +12,7 @@ use super::bitset::{BitSet, SlotId};
 use super::block_pool::{BlockPool, Payload};
 use super::bucket_cache::{BucketCache, Resident};
 use super::changes::Changes;
+use super::eviction::Eviction;
 use super::geometry::{Geometry, Shape, SlotHeader};
 use super::meters::Meters;
 use super::paths::{NONE, PathUnion};
@@ -88,6 +89,8 @@ pub struct Backend {
     pub(super) geometry: Geometry,
     pub(super) leaves: Leaves,
     pub(super) rewrites_reads: bool,
+    /// Whether the cached buckets are stored nowhere else.
+    pub(super) has_pool: bool,
     pub(super) stash: Vec<Resident>,
     pub(super) pool: BlockPool,
     pub(super) cache: BucketCache,
@@ -120,6 +123,8 @@ pub struct Round {
     spare: SpareBuffers,
     node_tags: Vec<[Tag; 2]>,
     heads: Vec<u32>,
+    /// With a pool: the lists of blocks from memory, which come after those just read.
+    last_heads: Vec<u32>,
     candidates: Vec<Candidate>,
     /// Wanted ids, ascending, each with the index of its access.
     wants: Vec<(Address, u32)>,
@@ -151,7 +156,7 @@ impl Backend {
         geometry: Geometry,
         shape: Shape,
         cached_buckets: u64,
-        rewrites_reads: bool,
+        eviction: Eviction,
         volume: VolumeId,
         sealer: Sealer,
     ) -> Self {
@@ -162,7 +167,8 @@ impl Backend {
                 leaf_slots: shape.leaf_slots,
                 leaf_room: shape.leaf_slots,
             },
-            rewrites_reads,
+            rewrites_reads: eviction.rewrites_reads(),
+            has_pool: eviction.windows().is_some(),
             stash: Vec::new(),
             pool: BlockPool::new(geometry.block_bytes),
             cache: BucketCache::new(geometry.blocks_per_bucket, cached_buckets),

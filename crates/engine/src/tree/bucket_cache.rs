@@ -118,6 +118,16 @@ impl BucketCache {
         &self.blocks[at * self.slots..][..self.meta[at].len as usize]
     }
 
+    /// The blocks of a bucket, none of one that was never touched.
+    pub fn blocks_if_touched(&self, bucket: BucketId) -> &[Resident] {
+        if (bucket.0 as usize) < self.meta.len() { self.blocks(bucket) } else { &[] }
+    }
+
+    /// The tags of a bucket's children, as stored.
+    pub fn tags_if_touched(&self, bucket: BucketId) -> [Tag; 2] {
+        self.meta.get(bucket.0 as usize).map_or([Tag::default(); 2], |meta| meta.child_tags)
+    }
+
     /// The blocks, to set their slots.
     pub fn blocks_mut(&mut self, bucket: BucketId) -> &mut [Resident] {
         let at = bucket.0 as usize;

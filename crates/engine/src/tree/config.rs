@@ -108,6 +108,16 @@ impl TreeConfig {
         if matches!(self.eviction, Eviction::Scheduled { every: 0 }) {
             return refuse("the schedule must evict after every so many accesses");
         }
+        if let Some(windows) = self.eviction.windows() {
+            if !windows.is_possible() {
+                return refuse(
+                    "a window has 1 to 1,024 turns, and the pool at least as many leaves",
+                );
+            }
+            if self.levels_of_recursion() > 1 || self.pmmac || !self.tag_tree {
+                return refuse("with windows, the whole map is in memory, and tags are a tree");
+            }
+        }
         Ok(())
     }
 
@@ -187,8 +197,11 @@ impl TreeConfig {
 
     /// The number of buckets kept in memory, in heap order, when the leaves are at `depth`.
     ///
-    /// Each counts with all its slots, except where the schedule keeps most of them empty.
+    /// With windows, they are the pool. Else each counts with all its slots, except where the schedule keeps most of them empty.
     pub fn cached_buckets(&self, depth: Level) -> u64 {
+        if let Some(windows) = self.eviction.windows() {
+            return windows.pool_buckets();
+        }
         let cost = |blocks| BucketCache::bytes_per_bucket(&self.geometry(), blocks);
         let passing = self.eviction.passing_load().min(self.blocks_per_bucket);
         let above = buckets_in(Level(depth.0.saturating_sub(LEAF_LEVELS))) - 1;

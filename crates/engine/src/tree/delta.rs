@@ -8,7 +8,7 @@ use super::bitset::SlotId;
 use super::changes::Changes;
 use super::frontend::TreeOram;
 use super::geometry::Shape;
-use super::state::{EMPTY, FIRST_VERSION, STEPPED_VERSION, VERSION, padded};
+use super::state::{EMPTY, FIRST_VERSION, STEPPED_VERSION, VERSION, WINDOW_VERSION, padded};
 use crate::wire::{Reader, Writer};
 use crate::{BucketId, EngineError, Level, Result};
 
@@ -66,7 +66,7 @@ impl TreeOram {
         self.write_residents(&mut out);
     }
 
-    fn write_live_words(&self, out: &mut Writer<'_>) {
+    pub(super) fn write_live_words(&self, out: &mut Writer<'_>) {
         let (live, changes) = (&self.tree.marks.live, &self.tree.changes);
         let words = distinct(&changes.live);
         // Every request and every discarded block changes at most one word, up to the number of
@@ -84,7 +84,7 @@ impl TreeOram {
         }
     }
 
-    fn read_live_words(&mut self, input: &mut Reader<'_>) -> Result<()> {
+    pub(super) fn read_live_words(&mut self, input: &mut Reader<'_>) -> Result<()> {
         for _ in 0..input.u64()? {
             let (at, word) = (input.u64()?, input.u64()?);
             if at == EMPTY {
@@ -170,10 +170,19 @@ impl TreeOram {
         if input.0.is_empty() { Ok(()) } else { Err(EngineError::State("too long")) }
     }
 
+    /// The version of states and deltas.
+    fn state_version(&self) -> u64 {
+        match self.windows() {
+            Some(_) => WINDOW_VERSION,
+            None if self.config.leaf_steps => STEPPED_VERSION,
+            None => VERSION,
+        }
+    }
+
     /// The numbers at the start of every state and delta.
     pub(super) fn write_scalars(&self, out: &mut Writer<'_>) {
         let tree = &self.tree;
-        out.u64(if self.config.leaf_steps { STEPPED_VERSION } else { VERSION });
+        out.u64(self.state_version());
         out.words(&[
             self.size.blocks,
             self.size.class,
@@ -192,10 +201,8 @@ impl TreeOram {
     pub(super) fn read_scalars(&mut self, input: &mut Reader<'_>) -> Result<u64> {
         let version = input.u64()?;
         let known = match version {
-            FIRST_VERSION => !self.config.pmmac && !self.config.leaf_steps,
-            VERSION => !self.config.leaf_steps,
-            STEPPED_VERSION => self.config.leaf_steps,
-            _ => false,
+            FIRST_VERSION => !self.config.pmmac && self.state_version() == VERSION,
+            _ => version == self.state_version(),
         };
         if !known {
             return Err(EngineError::State("unknown version"));

@@ -4,6 +4,7 @@
 //! (The demand-driven background eviction of the cloud paper's §V-D distinguishes re-reading one
 //! file from reading many.)
 
+use super::windows::Windows;
 use crate::{BucketId, Leaf, Level};
 
 /// The schedule of rewritten paths.
@@ -21,6 +22,8 @@ pub enum Eviction {
         /// Accesses between evictions (Ring ORAM's A).
         every: u32,
     },
+    /// As `Scheduled`, many turns at a time ([`TreeOram::begin_window`](super::TreeOram)).
+    Windows(Windows),
 }
 
 impl Eviction {
@@ -29,20 +32,31 @@ impl Eviction {
         matches!(self, Eviction::ReadPaths { .. })
     }
 
+    /// The rule of windows, if it has one.
+    pub fn windows(self) -> Option<Windows> {
+        match self {
+            Eviction::Windows(windows) => Some(windows),
+            _ => None,
+        }
+    }
+
     /// The greatest mean number of blocks in a bucket well above the leaves, for any accesses. With
     /// a schedule: half of the blocks that come between two of its turns (Ring ORAM §4), and half a
     /// block in passing.
     pub fn passing_load(self) -> usize {
         match self {
             Eviction::ReadPaths { .. } => usize::MAX,
-            Eviction::Scheduled { every } => (every as usize + 1).div_ceil(2),
+            Eviction::Scheduled { every } | Eviction::Windows(Windows { every, .. }) => {
+                (every as usize + 1).div_ceil(2)
+            }
         }
     }
 
-    /// Scheduled paths due when the access counter moves from `before` to `after`.
+    /// Scheduled paths due in the same round when the access counter moves from `before` to
+    /// `after`.
     pub fn due(self, before: u64, after: u64) -> u64 {
         match self {
-            Eviction::ReadPaths { extra_every: 0 } => 0,
+            Eviction::ReadPaths { extra_every: 0 } | Eviction::Windows(_) => 0,
             Eviction::ReadPaths { extra_every: every } | Eviction::Scheduled { every } => {
                 after / u64::from(every) - before / u64::from(every)
             }

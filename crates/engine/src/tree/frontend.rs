@@ -16,6 +16,7 @@ use super::plb::Plb;
 use super::pmmac::Pmmac;
 use super::position_map::Counts;
 use super::verifier::Verifier;
+use super::window_state::WindowState;
 use crate::{Address, BlockOp, EngineError, Label, Level, Result};
 use oblivio_crypto::{Entropy, Prf};
 use std::collections::BTreeMap;
@@ -50,6 +51,8 @@ pub(super) struct Schedule {
     pub accesses: u64,
     /// Scheduled paths.
     pub turns: u64,
+    /// Those that came before they were due.
+    pub ahead: u64,
 }
 
 /// Path ORAM with recursion, PLB, compressed position map, PMMAC and tag tree, as configured.
@@ -66,6 +69,8 @@ pub struct TreeOram {
     pub(super) prf: Prf,
     pub(super) pmmac: Pmmac,
     pub(super) schedule: Schedule,
+    /// Of a schedule with windows.
+    pub(super) windows: WindowState,
     condition: Condition,
     entropy: Box<dyn Entropy>,
 }
@@ -98,7 +103,7 @@ impl TreeOram {
                 config.geometry(),
                 shape,
                 config.cached_buckets(shape.depth),
-                config.eviction.rewrites_reads(),
+                config.eviction,
                 keys.volume,
                 keys.sealer,
             ),
@@ -108,6 +113,7 @@ impl TreeOram {
             prf: keys.prf,
             pmmac: Pmmac::new(keys.pmmac.filter(|_| config.pmmac)),
             schedule: Schedule::default(),
+            windows: WindowState::default(),
             condition: Condition::Idle,
             entropy: keys.entropy,
         };
@@ -205,6 +211,9 @@ impl TreeOram {
         let extra = if level == 0 { batch.extra } else { 0 };
         let scheduled = self.config.eviction.due(before, after) + extra;
         self.sweep(scheduled);
+        if extra > 0 && self.windows().is_some() {
+            self.note_shape();
+        }
         let depth = self.tree.leaves.depth;
         for _ in 0..scheduled {
             let label = reverse_lexicographic(self.schedule.turns, depth).label(depth);

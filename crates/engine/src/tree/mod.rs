@@ -28,6 +28,8 @@ mod size;
 mod spare;
 mod state;
 mod verifier;
+mod window_state;
+mod windows;
 
 pub use backend::{Backend, PathAccess, Round};
 pub use batch::Intent;
@@ -41,3 +43,4 @@ pub use position_map::MapFormat;
 pub use size::size_class_after;
 pub use state::STASH_BOUND;
 pub use verifier::Verifier;
+pub use windows::{Shapes, Spot, Windows};

@@ -26,6 +26,8 @@ pub const STASH_BOUND: usize = 64;
 const BACKLOG_BOUND: usize = 512;
 /// In the place of a number that is missing.
 pub(super) const EMPTY: u64 = u64::MAX;
+/// For trees with windows.
+pub(super) const WINDOW_VERSION: u64 = 4;
 /// For trees with leaf steps.
 pub(super) const STEPPED_VERSION: u64 = 3;
 /// For all other trees.
@@ -87,7 +89,7 @@ impl TreeOram {
         self.on_chip.len() + bits + blocks * (self.config.block_bytes + 40) + (64 << 10)
     }
 
-    fn write_backlog(&self, out: &mut Writer<'_>) {
+    pub(super) fn write_backlog(&self, out: &mut Writer<'_>) {
         let slots = padded(self.pending.len(), BACKLOG_BOUND);
         out.u64(slots as u64);
         for (&id, counts) in &self.pending {
@@ -158,7 +160,7 @@ impl TreeOram {
         }
     }
 
-    fn read_backlog(&mut self, input: &mut Reader<'_>) -> Result<()> {
+    pub(super) fn read_backlog(&mut self, input: &mut Reader<'_>) -> Result<()> {
         for _ in 0..input.u64()? {
             let (id, old, new) = (input.u64()?, input.u64()?, input.u64()?);
             if id != EMPTY {

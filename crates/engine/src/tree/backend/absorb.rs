@@ -132,7 +132,7 @@ impl Backend {
     }
 
     /// Whether this block's content is no longer wanted. Map blocks are always wanted.
-    fn is_dead(&self, id: Address) -> bool {
+    pub(in crate::tree) fn is_dead(&self, id: Address) -> bool {
         id.data().is_some_and(|id| !self.marks.live.get(id))
     }
 

@@ -1,7 +1,7 @@
 //! The second half of a round: blocks go as deep as possible, and the scheduled buckets are sealed.
 //! A flush of the bucket cache seals the same way.
 
-use super::{Backend, Held, Round, resident};
+use super::{Backend, Candidate, Held, Round, resident};
 use crate::tree::block_pool::Payload;
 use crate::tree::bucket_cache::Meta;
 use crate::tree::eviction::next_turn;
@@ -73,20 +73,33 @@ impl Backend {
     fn place_blocks(&self, round: &mut Round) {
         round.heads.clear();
         round.heads.resize(round.union.nodes().len(), NONE);
+        round.last_heads.clear();
+        round.last_heads.resize(if self.has_pool { round.heads.len() } else { 0 }, NONE);
         for index in 0..round.candidates.len() {
-            let header = round.candidates[index].header;
+            let Candidate { header, held, .. } = round.candidates[index];
             if header.id == Address::NONE {
                 continue;
             }
             if let Some(node) = round.union.deepest(header.label) {
-                round.candidates[index].next = round.heads[node as usize];
-                round.heads[node as usize] = index as u32;
+                // With a pool, blocks from below it come first: all of them have room where they
+                // were. So no block gets into the pool without an access.
+                let waits = self.has_pool && matches!(held, Held::Pool(_));
+                let heads = if waits { &mut round.last_heads } else { &mut round.heads };
+                round.candidates[index].next = heads[node as usize];
+                heads[node as usize] = index as u32;
             }
         }
         for index in (0..round.heads.len()).rev() {
             let node = round.union.nodes()[index];
             if node.evict {
-                overflow_to_parent(round, index, self.room(node.bucket));
+                let room = self.room(node.bucket);
+                let parent = node.parent;
+                let Round { heads, last_heads, candidates, .. } = round;
+                let left = overflow_to_parent(heads, candidates, index, parent, room);
+                if self.has_pool {
+                    overflow_to_parent(last_heads, candidates, index, parent, left);
+                    join(heads, last_heads, candidates, index);
+                }
             }
         }
     }
@@ -173,7 +186,7 @@ impl Backend {
         Ok(tag)
     }
 
-    fn clear_removed(&mut self, bucket: BucketId) {
+    pub(in crate::tree) fn clear_removed(&mut self, bucket: BucketId) {
         for slot in 0..self.geometry.blocks_per_bucket {
             self.marks.removed.set(self.geometry.slot_id(bucket, slot), false);
         }
@@ -239,26 +252,47 @@ impl Backend {
     }
 }
 
-fn overflow_to_parent(round: &mut Round, index: usize, slots: usize) {
-    let (mut last, mut next) = (NONE, round.heads[index]);
-    for _ in 0..slots {
+/// Leaves at most `slots` candidates in the list of a node, and hands the rest to its parent. Gives
+/// the slots left.
+fn overflow_to_parent(
+    heads: &mut [u32],
+    candidates: &mut [Candidate],
+    index: usize,
+    parent: u32,
+    slots: usize,
+) -> usize {
+    let (mut last, mut next) = (NONE, heads[index]);
+    for taken in 0..slots {
         if next == NONE {
-            return;
+            return slots - taken;
         }
         last = next;
-        next = round.candidates[next as usize].next;
+        next = candidates[next as usize].next;
     }
     match last {
-        NONE => round.heads[index] = NONE,
-        last => round.candidates[last as usize].next = NONE,
+        NONE => heads[index] = NONE,
+        last => candidates[last as usize].next = NONE,
     }
-    let parent = round.union.nodes()[index].parent;
     while next != NONE {
-        let following = round.candidates[next as usize].next;
+        let following = candidates[next as usize].next;
         if parent != NONE {
-            round.candidates[next as usize].next = round.heads[parent as usize];
-            round.heads[parent as usize] = next;
+            candidates[next as usize].next = heads[parent as usize];
+            heads[parent as usize] = next;
         }
         next = following;
     }
+    0
+}
+
+/// Appends a node's list of `first` to the one of `last`, and makes that the node's.
+fn join(first: &mut [u32], last: &[u32], candidates: &mut [Candidate], index: usize) {
+    let mut end = last[index];
+    if end == NONE {
+        return;
+    }
+    while candidates[end as usize].next != NONE {
+        end = candidates[end as usize].next;
+    }
+    candidates[end as usize].next = first[index];
+    first[index] = last[index];
 }

@@ -154,7 +154,7 @@ impl TreeOram {
     }
 
     /// Begins a round of `paths` scheduled evictions and nothing else, ahead of their turn. So a
-    /// shrinking tree finishes even with little traffic.
+    /// shrinking tree finishes even with little traffic. With windows, it must be one of them.
     ///
     /// # Errors
     /// `Invalid` while a job is under way, and for more paths than any use of a tree needs.
@@ -164,6 +164,7 @@ impl TreeOram {
             let why = format!("a round has at most {MOST_EXTRA} paths of maintenance");
             return Err(EngineError::Invalid(why));
         }
+        self.note_window(paths)?;
         let batch = Batch { extra: paths, ..Batch::new(Vec::new(), paths) };
         Ok(self.job(batch, Phase::Start(0)))
     }
