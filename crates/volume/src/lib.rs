@@ -17,9 +17,12 @@ mod ranges;
 mod records;
 mod registry;
 pub mod sequential;
+#[cfg_attr(not(test), expect(dead_code, reason = "for the volumes of online stores, which follow"))]
+mod session;
 pub mod tree;
 mod trust;
 mod volume;
+pub mod windows;
 
 pub use block::{BlockReader, BlockSpace, CHANGE_BYTES, Least, ROOT_BYTES};
 pub use engine::{EngineEntry, EngineVolume, Opening, PublicHeader, VolumeInfo, make, open_as};

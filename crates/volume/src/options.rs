@@ -142,6 +142,8 @@ pub struct OpenOptions {
     pub short_pauses: bool,
     /// Called after each trace.
     pub on_shown: Option<OnShown>,
+    /// What this computer's owner calls it: other computers show it, where several use a volume.
+    pub host: String,
     /// The clock and the randomness.
     pub environment: Environment,
 }

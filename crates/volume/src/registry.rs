@@ -8,12 +8,14 @@ use crate::pyramid::{self, PyramidOptions, PyramidVolume};
 use crate::sequential::{self, SequentialOptions, SequentialVolume};
 use crate::tree::{self, TreeVolume};
 use crate::volume::{ClosedVolume, Volume};
+use crate::windows::{self, WindowOptions, WindowVolume};
 use oblivio_crypto::{KdfParams, Passphrase};
 use oblivio_store::Store;
 use std::sync::Arc;
 
 /// All of them.
-pub static ENGINES: &[&EngineEntry] = &[&tree::ENGINE, &sequential::ENGINE, &pyramid::ENGINE];
+pub static ENGINES: &[&EngineEntry] =
+    &[&tree::ENGINE, &sequential::ENGINE, &pyramid::ENGINE, &windows::ENGINE];
 
 impl ClosedVolume {
     /// Reads the header of the volume in a store.
@@ -67,6 +69,20 @@ impl Volume {
         open: OpenOptions,
     ) -> Result<Self> {
         PyramidVolume::create(store, passphrase, kdf, create, open).map(Self::from)
+    }
+
+    /// Creates a volume on a store of whole objects, and opens it.
+    ///
+    /// # Errors
+    /// As [`WindowVolume::create`].
+    pub fn create_windows(
+        store: Arc<dyn Store>,
+        passphrase: &Passphrase,
+        kdf: KdfParams,
+        create: WindowOptions,
+        open: OpenOptions,
+    ) -> Result<Self> {
+        WindowVolume::create(store, passphrase, kdf, create, open).map(Self::from)
     }
 
     /// Opens a volume; replays a session that did not end well.

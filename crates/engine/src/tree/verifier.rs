@@ -5,7 +5,7 @@ use crate::{BucketId, Result};
 use oblivio_crypto::{Tag, tag_of};
 use std::collections::BTreeMap;
 
-/// Checks buckets in ascending order.
+/// Checks buckets, each before its children.
 pub struct Verifier<'a> {
     tree: &'a mut Backend,
     /// The children's tags from the buckets so far.
@@ -14,7 +14,10 @@ pub struct Verifier<'a> {
 
 impl<'a> Verifier<'a> {
     pub(super) fn new(tree: &'a mut Backend) -> Self {
-        let expected = BTreeMap::from([(BucketId::ROOT, tree.root_tag)]);
+        let expected = match tree.has_pool {
+            false => BTreeMap::from([(BucketId::ROOT, tree.root_tag)]),
+            true => pool_tags(tree).collect(),
+        };
         Self { tree, expected }
     }
 
@@ -50,4 +53,13 @@ impl<'a> Verifier<'a> {
             Some((bucket, _)) => Err(self.tree.tampered(bucket, "it is missing")),
         }
     }
+}
+
+/// The tags of the buckets right below the pool.
+fn pool_tags(tree: &Backend) -> impl Iterator<Item = (BucketId, Tag)> {
+    let parents = (tree.cache.limit() / 2 + 1..=tree.cache.limit()).map(BucketId);
+    parents.flat_map(|parent| {
+        let tags = tree.cache.tags_if_touched(parent);
+        [0, 1].map(|side| (parent.child(side), tags[side]))
+    })
 }

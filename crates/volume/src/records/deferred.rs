@@ -18,6 +18,7 @@ enum Base {
 }
 
 /// The deferred writes of one block.
+#[derive(Clone)]
 struct Pending {
     base: Base,
     /// As long as the furthest byte written.
@@ -31,7 +32,7 @@ struct Pending {
 /// Two writes to one block are carried out as one, so the accesses reveal how often blocks were
 /// rewritten. To hide that, every operation can have a *turn* of its own: the second write's turn
 /// is empty, and a dummy serves it.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Deferred {
     blocks: HashMap<u64, Pending>,
     /// The turns; an empty one is `None`.

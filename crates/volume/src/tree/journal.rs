@@ -15,9 +15,9 @@ use oblivio_engine::tree::Intent;
 use zerocopy::little_endian::U64;
 use zerocopy::{FromBytes, IntoBytes};
 
-const INTENT: u64 = 1;
-const SYNC: u64 = 2;
-const RESIZE: u64 = 3;
+pub(crate) const INTENT: u64 = 1;
+pub(crate) const SYNC: u64 = 2;
+pub(crate) const RESIZE: u64 = 3;
 /// Added to the kind of a record that names its act.
 const OF_ACT: u64 = 3;
 
@@ -45,28 +45,43 @@ pub enum Record {
 /// The record of a batch's intent. Its size follows from the batch's length.
 pub fn intent(act: Act, intent: &Intent) -> Vec<u8> {
     let mut record = begin(INTENT + OF_ACT, act, 8 * (intent.ids.len() + 2));
+    push_intent(&mut record, intent);
+    record
+}
+
+/// Appends what an intent's record says.
+pub(crate) fn push_intent(record: &mut Vec<u8>, intent: &Intent) {
     let seed_and_count = [intent.seed, intent.ids.len() as u64].map(U64::new);
     record.extend_from_slice(seed_and_count.as_bytes());
     for id in &intent.ids {
         record.extend_from_slice(&id.0.to_le_bytes());
     }
-    record
 }
 
 /// The record of writes and the root.
 pub fn sync(act: Act, root: &[u8], writes: &Writes) -> Vec<u8> {
     let mut record = begin(SYNC + OF_ACT, act, 8 + root.len() + writes.bytes().len());
+    push_sync(&mut record, root, writes);
+    record
+}
+
+/// Appends what a sync's record says.
+pub(crate) fn push_sync(record: &mut Vec<u8>, root: &[u8], writes: &Writes) {
     record.extend_from_slice(&(root.len() as u64).to_le_bytes());
     record.extend_from_slice(root);
     record.extend_from_slice(writes.bytes());
-    record
 }
 
 /// The record of a change of size. It comes before the first batch served with it.
 pub fn resize(act: Act, blocks: u64, class: u64) -> Vec<u8> {
     let mut record = begin(RESIZE + OF_ACT, act, 16);
-    record.extend_from_slice([blocks, class].map(U64::new).as_bytes());
+    push_resize(&mut record, blocks, class);
     record
+}
+
+/// Appends what the record of a change of size says.
+pub(crate) fn push_resize(record: &mut Vec<u8>, blocks: u64, class: u64) {
+    record.extend_from_slice([blocks, class].map(U64::new).as_bytes());
 }
 
 /// Parses an opened record; gives its act, if it names one. `check` gets its sync.
@@ -84,7 +99,8 @@ pub fn parse(plain: &[u8], check: &mut LogCheck) -> Option<(Option<Act>, Record)
     Some((act, record))
 }
 
-fn parse_as(kind: u64, rest: &[u8]) -> Option<Record> {
+/// Parses what a record of a kind says.
+pub(crate) fn parse_as(kind: u64, rest: &[u8]) -> Option<Record> {
     match kind {
         INTENT => {
             let ([seed, count], rest) = <[U64; 2]>::ref_from_prefix(rest).ok()?;

@@ -28,4 +28,5 @@ pub(crate) mod volume;
 mod waiting;
 
 pub use info::TreeInfo;
+pub(crate) use shown::runs;
 pub use volume::{ENGINE, TreeVolume};

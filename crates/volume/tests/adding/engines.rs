@@ -10,6 +10,7 @@ use oblivio_testkit::{CrashStore, Dice};
 use oblivio_volume::fs::{FileSystem, NewNode, ROOT_INO};
 use oblivio_volume::pyramid::PyramidOptions;
 use oblivio_volume::sequential::SequentialOptions;
+use oblivio_volume::windows::WindowOptions;
 use oblivio_volume::{
     BlockSpace, ClosedVolume, CreateOptions, ENGINES, EngineEntry, OpenOptions, PARAMETER_BYTES,
     Parameters, Result, Volume,
@@ -56,6 +57,15 @@ fn create(engine: &EngineEntry, store: Arc<dyn Store>) -> Volume {
             let create =
                 PyramidOptions { block_bytes: BYTES, capacity_bytes, stash_bytes: 16 * BYTES };
             Volume::create_pyramid(store, &passphrase(), kdf, create, options())
+        }
+        4 => {
+            // Windows of four turns, and three levels in the pool.
+            let create = WindowOptions {
+                object_bytes: 16 * BYTES,
+                pool_bytes: 28 * BYTES,
+                ..WindowOptions::new(BYTES, capacity_bytes, true)
+            };
+            Volume::create_windows(store, &passphrase(), kdf, create, options())
         }
         _ => {
             let mut own = [0; PARAMETER_BYTES];

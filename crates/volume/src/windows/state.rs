@@ -1,0 +1,104 @@
+//! What a commit's entry says: which part is the newest, and what leads to all others.
+
+use super::places::{MOST_SPANS, Span, StoredSpan};
+use crate::block::StoredRoot;
+use crate::trust::{MOST_ROWS, Table};
+use crate::{Error, Result};
+use zerocopy::little_endian::U64;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+const VERSION: u64 = 1;
+const TABLE: usize = Table::bytes(MOST_ROWS);
+
+/// The fixed fields, as stored.
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct Front {
+    version: U64,
+    number: U64,
+    windows: U64,
+    spans: U64,
+    parts: U64,
+    root: StoredRoot,
+    table: [u8; TABLE],
+}
+
+/// A commit.
+pub(super) struct Commit {
+    /// Its number, from 1 on.
+    pub number: u64,
+    /// Windows up to it.
+    pub windows: u64,
+    /// The caller's root.
+    pub root: Vec<u8>,
+    pub table: Table,
+    /// Sessions of which objects are current.
+    pub spans: Vec<Span>,
+    /// Lengths and digests of the kept parts, the last one this commit's own.
+    pub parts: Vec<(u64, [u8; 32])>,
+}
+
+impl Commit {
+    /// As stored; its length follows from the number of sessions and parts.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut table = [0; TABLE];
+        table.copy_from_slice(&self.table.to_bytes(MOST_ROWS));
+        let front = Front {
+            version: U64::new(VERSION),
+            number: U64::new(self.number),
+            windows: U64::new(self.windows),
+            spans: U64::new(self.spans.len() as u64),
+            parts: U64::new(self.parts.len() as u64),
+            root: StoredRoot::new(&self.root),
+            table,
+        };
+        let mut out = front.as_bytes().to_vec();
+        self.spans.iter().for_each(|span| out.extend_from_slice(StoredSpan::new(span).as_bytes()));
+        for (bytes, digest) in &self.parts {
+            out.extend_from_slice(&bytes.to_le_bytes());
+            out.extend_from_slice(digest);
+        }
+        out
+    }
+
+    /// Parses it.
+    ///
+    /// # Errors
+    /// `Unsupported` for an unknown version, `Tampered` for anything else.
+    pub fn parse(bytes: &[u8]) -> Result<Self> {
+        let broken = || Error::Tampered("a commit's entry does not parse".into());
+        let (front, rest) = Front::ref_from_prefix(bytes).map_err(|_| broken())?;
+        if front.version.get() != VERSION {
+            return Err(Error::Unsupported("the commit has an unknown version".into()));
+        }
+        let count = |number: &U64| usize::try_from(number.get()).ok();
+        let spans = count(&front.spans).filter(|count| *count <= MOST_SPANS).ok_or_else(broken)?;
+        let (spans, rest) =
+            <[StoredSpan]>::ref_from_prefix_with_elems(rest, spans).map_err(|_| broken())?;
+        let (parts, rest) = <[StoredPart]>::ref_from_prefix_with_elems(
+            rest,
+            count(&front.parts).ok_or_else(broken)?,
+        )
+        .map_err(|_| broken())?;
+        let number = front.number.get();
+        if !rest.is_empty() || parts.is_empty() || (parts.len() as u64) > number {
+            return Err(broken());
+        }
+        Ok(Self {
+            number,
+            windows: front.windows.get(),
+            root: front.root.get().ok_or_else(broken)?.to_vec(),
+            table: Table::parse(&front.table).ok_or_else(broken)?,
+            spans: spans.iter().map(StoredSpan::get).collect(),
+            parts: parts.iter().map(|part| (part.bytes.get(), part.digest)).collect(),
+        })
+    }
+}
+
+/// A part, as stored.
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct StoredPart {
+    bytes: U64,
+    digest: [u8; 32],
+}

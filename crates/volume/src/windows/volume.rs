@@ -1,0 +1,299 @@
+//! A volume: a ledger, what waits for it, and when that is carried out.
+
+use super::header::{WindowOptions, check, config, parameters_of};
+use super::info::WindowInfo;
+use super::ledger::{Ledger, has_header};
+use super::policy::{LOOK_SECONDS, MOST_UNSETTLED, SETTLE_SECONDS, VERIFIED_AT_ONCE, batch_limit};
+use super::waiting::Waiting;
+use crate::engine::{EngineEntry, EngineVolume, Opening, VolumeInfo};
+use crate::header::Header;
+use crate::options::{DEFAULT_MEMORY, OpenOptions};
+use crate::records::deferred::Entry;
+use crate::tree::journal::Record;
+use crate::trust::{Known, Trust};
+use crate::volume::Volume;
+use crate::{Error, Result};
+use oblivio_crypto::{KdfParams, Passphrase};
+use oblivio_engine::{BlockAnswer, BlockOp};
+use oblivio_store::{PutMode, Store};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The entry of the tree in windows.
+pub static ENGINE: EngineEntry = EngineEntry {
+    number: 4,
+    name: "windows",
+    hides_reads: true,
+    resizes: true,
+    check,
+    capacity_blocks: |parameters| config(parameters).capacity,
+    open: |opening| Ok(Box::new(WindowVolume::of(opening, false)?)),
+};
+
+/// An open volume.
+pub struct WindowVolume {
+    pub(super) ledger: Ledger,
+    pub(super) waiting: Waiting,
+    pub(super) memory_bytes: usize,
+    options: OpenOptions,
+    /// When the session last looked for a later one, and when the oldest intent on its way was sent.
+    looked: Duration,
+    sent: Duration,
+    /// Whether records of an earlier session are being replayed: nothing commits before the end.
+    replaying: bool,
+    replayed: u64,
+    /// The failure that made this handle unusable, if any.
+    pub(super) failed: Option<Failed>,
+}
+
+/// Why a handle is of no more use.
+#[derive(Clone, Debug)]
+pub(super) enum Failed {
+    Overtaken,
+    Other(String),
+}
+
+impl WindowVolume {
+    /// Creates a volume in a store and opens it.
+    ///
+    /// # Errors
+    /// `Exists` if there is a volume already, `Invalid` if the options make no sense.
+    pub fn create(
+        store: Arc<dyn Store>,
+        passphrase: &Passphrase,
+        kdf: KdfParams,
+        create: WindowOptions,
+        open: OpenOptions,
+    ) -> Result<Self> {
+        if has_header(&*store)? {
+            return Err(Error::Exists("a volume".into()));
+        }
+        let randomness = open.environment.randomness.clone();
+        let parameters = parameters_of(&create)?;
+        let (header, master) =
+            Header::create(ENGINE.number, &parameters, passphrase, kdf, &randomness)?;
+        let opening =
+            Opening { store: Arc::clone(&store), header: &header, master: &master, options: open };
+        let mut volume = Self::of(opening, true)?;
+        volume.ledger.commit()?;
+        header.save(&*store, PutMode::IfAbsent)?;
+        volume.waiting.committed(&[]);
+        Ok(volume)
+    }
+
+    /// Begins a session on a volume whose header is read and unlocked.
+    pub(super) fn of(mut opening: Opening<'_>, new: bool) -> Result<Self> {
+        let trust = Trust::take(opening.header.volume(), &mut opening.options)?;
+        let memory_bytes = match opening.options.memory_bytes {
+            0 => DEFAULT_MEMORY,
+            bytes => bytes,
+        };
+        if opening.options.pad || opening.options.pace.is_some() {
+            let why = "a volume in an online store has no --pad and no --pace";
+            return Err(Error::Invalid(why.into()));
+        }
+        let (mut ledger, left) = Ledger::begin(&opening, trust, new)?;
+        ledger.start()?;
+        let now = opening.options.environment.clock.now();
+        let waiting = Waiting { synced_root: ledger.root.clone(), ..Waiting::default() };
+        let mut volume = Self {
+            ledger,
+            waiting,
+            memory_bytes,
+            options: opening.options,
+            looked: now,
+            sent: now,
+            replaying: !left.is_empty(),
+            replayed: 0,
+            failed: None,
+        };
+        if volume.replaying {
+            volume.replay(left.into_iter().map(|(_, record)| record).collect())?;
+        }
+        Ok(volume)
+    }
+
+    /// Shows again what earlier sessions showed since their last commit, carries out again what
+    /// they had made durable, and commits.
+    fn replay(&mut self, records: Vec<Record>) -> Result<()> {
+        for record in records {
+            match record {
+                Record::Intent(intent) => {
+                    let mut job = self.ledger.engine.begin_replay(&intent)?;
+                    match intent.ids.is_empty() {
+                        true => self.ledger.run_window(&mut job)?,
+                        false => self.ledger.run(&mut job)?,
+                    }
+                    self.replayed += 1;
+                    self.windows_due()?;
+                }
+                Record::Resize { blocks, class } => {
+                    self.ledger.engine.grow(blocks)?;
+                    self.ledger.engine.set_size_class(class)?;
+                }
+                Record::Sync { root, writes } => {
+                    let engine = &self.ledger.engine;
+                    let entries = writes.entries(engine.capacity(), engine.block_bytes());
+                    let broken = || Error::Tampered("a record of writes".into());
+                    for entry in entries.ok_or_else(broken)? {
+                        match entry {
+                            Entry::Op(op) => self.waiting.deferred.add(op),
+                            Entry::Discard(first, count) => {
+                                self.drop_blocks(first..first + count)?;
+                            }
+                        }
+                    }
+                    self.ledger.root = root;
+                }
+            }
+        }
+        while !self.waiting.deferred.is_empty() {
+            let ops = self.waiting.deferred.drain(self.batch_limit());
+            self.serve_batch(ops)?;
+        }
+        self.replaying = false;
+        self.commit_all()
+    }
+
+    /// The most operations of a batch now.
+    pub(super) fn batch_limit(&self) -> usize {
+        let engine = &self.ledger.engine;
+        let path = engine.config().uncached_path_bytes(engine.shape(), engine.cached_buckets());
+        batch_limit(self.memory_bytes, path)
+    }
+
+    /// Serves operations as one batch, with its record and the windows that it makes due.
+    pub(super) fn serve_batch(&mut self, ops: Vec<BlockOp>) -> Result<Vec<BlockAnswer>> {
+        self.grow_for(&ops)?;
+        self.settle_in_time()?;
+        let wanted = ops.len();
+        let mut batch = self.ledger.engine.begin_batch(ops)?;
+        if self.ledger.unsettled == 0 {
+            self.sent = self.now();
+        }
+        self.ledger.send_intent(batch.intent())?;
+        self.ledger.run(&mut batch)?;
+        let mut answers = batch.into_answers();
+        answers.truncate(wanted);
+        self.windows_due()?;
+        Ok(answers)
+    }
+
+    /// Before a batch: few intents are on their way, for a short time, and the session looked
+    /// lately.
+    fn settle_in_time(&mut self) -> Result<()> {
+        let now = self.now();
+        let older = |since: Duration, seconds| now.saturating_sub(since).as_secs() >= seconds;
+        let waits = self.ledger.unsettled > 0 && older(self.sent, SETTLE_SECONDS);
+        if self.ledger.unsettled >= MOST_UNSETTLED || waits {
+            return self.settle();
+        }
+        if older(self.looked, LOOK_SECONDS) {
+            self.ledger.session.look()?;
+            self.looked = self.now();
+        }
+        Ok(())
+    }
+
+    /// Waits until all records are acknowledged.
+    pub(super) fn settle(&mut self) -> Result<()> {
+        self.ledger.settle()?;
+        self.looked = self.now();
+        Ok(())
+    }
+
+    fn now(&self) -> Duration {
+        self.options.environment.clock.now()
+    }
+
+    /// Carries out the windows that are due, and commits.
+    fn windows_due(&mut self) -> Result<()> {
+        let mut any = false;
+        while self.ledger.engine.accesses_to_window() == Some(0) {
+            if !any && !self.replaying {
+                self.drain()?;
+            }
+            let mut window = self.ledger.engine.begin_window()?;
+            self.ledger.run_window(&mut window)?;
+            any = true;
+        }
+        if any && !self.replaying { self.commit_all() } else { Ok(()) }
+    }
+
+    /// Carries out the writes that wait, in one batch: they are never more.
+    pub(super) fn drain(&mut self) -> Result<()> {
+        while !self.waiting.deferred.is_empty() {
+            let ops = self.waiting.deferred.drain(self.batch_limit());
+            self.serve_batch(ops)?;
+        }
+        Ok(())
+    }
+
+    /// Makes everything durable, with no record to replay. Nothing may be deferred.
+    pub(super) fn commit_all(&mut self) -> Result<()> {
+        self.ledger.commit()?;
+        self.looked = self.now();
+        self.waiting.committed(&self.ledger.root);
+        self.shrink_if_due()
+    }
+
+    /// A window ahead of its turn, which shrinks the tree.
+    pub(super) fn window_ahead(&mut self) -> Result<()> {
+        self.drain()?;
+        let turns = self.ledger.places.rule.turns();
+        let mut window = self.ledger.engine.begin_maintenance(turns)?;
+        self.ledger.send_intent(window.intent())?;
+        self.settle()?;
+        self.ledger.run_window(&mut window)?;
+        self.commit_all()
+    }
+
+    /// Information about the tree.
+    pub fn window_info(&self) -> WindowInfo {
+        let engine = &self.ledger.engine;
+        WindowInfo {
+            config: *engine.config(),
+            rule: self.ledger.places.rule,
+            addressable_blocks: engine.capacity(),
+            size_class: engine.size_class(),
+            depth: engine.depth().0,
+            leaf_slots: engine.shape().leaf_slots,
+            windows: engine.windows_done(),
+            session: self.ledger.session.id().number,
+        }
+    }
+}
+
+impl EngineVolume for WindowVolume {
+    fn known(&self) -> Known {
+        self.ledger.trust.known()
+    }
+
+    /// Level by level, object by object.
+    fn verify(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<u64> {
+        self.guarded(|volume| {
+            volume.drain()?;
+            volume.commit_all()?;
+            super::verify::verify(&mut volume.ledger, VERIFIED_AT_ONCE, progress)
+        })
+    }
+
+    fn info(&self) -> Result<VolumeInfo> {
+        Ok(VolumeInfo {
+            live_blocks: Some(self.ledger.engine.live_blocks()),
+            epoch: self.ledger.epoch(),
+            memory_bytes: self.memory_bytes,
+            replayed: self.replayed,
+            verified: "bucket",
+            report: Arc::new(self.window_info()),
+            ..VolumeInfo::of(self.ledger.header(), &ENGINE, &*self.ledger.store)?
+        })
+    }
+}
+
+impl Volume {
+    /// The volume, if it is on the tree in windows.
+    pub fn windows(&mut self) -> Option<&mut WindowVolume> {
+        self.on()
+    }
+}
