@@ -171,10 +171,8 @@ impl Remotes {
     ) -> Result<(Place, Option<&'r Remote>), ConfigError> {
         match url {
             Url::Named { name, path } => {
-                let unknown = || ConfigError::Unknown {
-                    name: name.clone(),
-                    file: Self::file(ambient),
-                };
+                let unknown =
+                    || ConfigError::Unknown { name: name.clone(), file: Self::file(ambient) };
                 let remote = self.0.get(name).ok_or_else(unknown)?;
                 Ok((remote.place.clone().under(path), Some(remote)))
             }
@@ -275,3 +273,6 @@ fn read_private(path: &Path) -> Result<Zeroizing<String>, ConfigError> {
     file.take(MAX_BYTES).read_to_string(&mut text).map_err(failed)?;
     Ok(text)
 }
+
+#[cfg(test)]
+mod tests;

@@ -66,6 +66,12 @@ impl Failure {
     }
 
     fn refused(error: &opendal::Error) -> Self {
+        // The library compares lengths before we can.
+        match error.message() {
+            "reader got too little data" => return Self::beyond(),
+            "reader got too much data" => return Self::no_ranges(),
+            _ => {}
+        }
         let status = status_of(error);
         let kind = kind_of(error, status);
         let mut text = advice(kind).to_owned();

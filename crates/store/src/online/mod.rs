@@ -17,7 +17,7 @@ mod begun;
 mod config;
 mod failure;
 mod open;
-// mod probe;
+mod probe;
 mod runtime;
 mod secrets;
 mod store;
@@ -25,7 +25,7 @@ mod url;
 
 pub use config::{ConfigError, Remote, Remotes, SecretFrom};
 pub use open::{OpenError, in_memory, open};
-// pub use probe::{Begin, Effort, Race, Speed, Verdict, probe};
+pub use probe::{Begin, Connect, Effort, Lost, Race, Speed, Torn, Verdict, probe};
 pub use runtime::Runtime;
 pub use secrets::{Ambient, Lookup, Secret};
 pub use store::OnlineStore;

@@ -42,7 +42,12 @@ struct Keys {
 ///
 /// # Errors
 /// When a secret or something else that the service needs is missing.
-pub fn open(url: &Url, remotes: &Remotes, ambient: &Ambient, runtime: &Runtime) -> Opened<OnlineStore> {
+pub fn open(
+    url: &Url,
+    remotes: &Remotes,
+    ambient: &Ambient,
+    runtime: &Runtime,
+) -> Opened<OnlineStore> {
     let (place, remote) = remotes.find(url, ambient)?;
     let named = matches!(url, Url::Named { .. });
     let at = At { place: &place, remote, named, ambient };
@@ -81,13 +86,8 @@ const WEBDAV: Traits =
     Traits { creates: false, prefixes: false, folder: true, atomic: false, ..OBJECTS };
 
 /// Nothing is synced to the server's disk, as the library cannot ask for it.
-const SFTP: Traits = Traits {
-    at_once: SFTP_AT_ONCE,
-    renames: true,
-    prefixes: false,
-    durable: false,
-    ..OBJECTS
-};
+const SFTP: Traits =
+    Traits { at_once: SFTP_AT_ONCE, renames: true, prefixes: false, durable: false, ..OBJECTS };
 
 fn setup(error: impl std::fmt::Display) -> OpenError {
     OpenError::Setup(error.to_string())
@@ -288,7 +288,8 @@ impl At<'_> {
     fn sftp(&self) -> Opened<Operator> {
         let port = self.place.port.map(|port| format!(":{port}")).unwrap_or_default();
         let endpoint = format!("ssh://{}{port}", self.place.host);
-        let mut builder = Sftp::default().endpoint(&endpoint).root(&format!("/{}", self.place.path));
+        let mut builder =
+            Sftp::default().endpoint(&endpoint).root(&format!("/{}", self.place.path));
         let user = self.remote.and_then(|remote| remote.user.clone());
         if let Some(user) = self.place.user.clone().or(user) {
             builder = builder.user(&user);
@@ -317,4 +318,61 @@ fn base64(bytes: &[u8]) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Held;
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    fn try_open(url: &str, env: &[(&str, &str)]) -> Opened<OnlineStore> {
+        let env: BTreeMap<_, _> =
+            env.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
+        let env = Arc::new(move |name: &str| env.get(name).cloned());
+        let ambient = Ambient { env, home: "/nowhere".into() };
+        open(&url.parse().unwrap(), &Remotes::default(), &ambient, &Runtime::new().unwrap())
+    }
+
+    #[test]
+    fn what_is_missing_is_said_before_anything_is_sent() {
+        let needs = |url: &str, env: &[(&str, &str)], what: &str| {
+            let error = try_open(url, env).unwrap_err().to_string();
+            assert!(error.contains(what), "{url}: {error}");
+        };
+        needs("s3://bucket", &[], "?region=");
+        needs("r2://bucket", &[], "?account=");
+        needs("b2://bucket", &[], "?region=");
+        needs("az://container", &[], "?account=");
+        needs("az://container?account=me", &[], "AZURE_STORAGE_ACCOUNT_KEY");
+        needs("nobody:", &[], "no remote is called nobody");
+    }
+
+    #[test]
+    fn each_service_opens_and_says_what_it_can() {
+        let key = ("AZURE_STORAGE_ACCOUNT_KEY", "c2VjcmV0");
+        for (url, env, creates) in [
+            ("s3://bucket", &[("AWS_REGION", "eu-central-1")][..], true),
+            ("r2://bucket/a?account=abc", &[], true),
+            ("b2://bucket?region=us-west-004", &[], false),
+            ("gs://bucket", &[], true),
+            ("az://container?account=me", &[key], true),
+            ("webdav://host/a", &[], false),
+            ("sftp://alice@host:2222/a", &[], true),
+        ] {
+            let can = try_open(url, env).unwrap().capabilities();
+            assert_eq!(can.creates_exclusively, creates, "{url}");
+            assert!(!can.writes_over);
+        }
+    }
+
+    #[test]
+    fn base64_of_all_lengths() {
+        let table =
+            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")];
+        for (plain, text) in table {
+            assert_eq!(base64(plain.as_bytes()), text);
+        }
+    }
 }

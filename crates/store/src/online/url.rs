@@ -170,9 +170,8 @@ fn authority_of(service: Service, authority: &str) -> Result<Authority, UrlError
         None => (None, authority),
     };
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-    let is_user = |user: &String| {
-        !user.is_empty() && !user.starts_with('-') && user.bytes().all(plain)
-    };
+    let is_user =
+        |user: &String| !user.is_empty() && !user.starts_with('-') && user.bytes().all(plain);
     if user.as_ref().is_some_and(|user| !is_user(user)) {
         return Err(UrlError::Host("user and host"));
     }
@@ -198,7 +197,8 @@ fn authority_of(service: Service, authority: &str) -> Result<Authority, UrlError
 fn path_of(path: &str) -> Result<String, UrlError> {
     let path = path.strip_suffix('/').unwrap_or(path);
     let good = |part: &str| {
-        let plain = |letter: char| !letter.is_control() && !matches!(letter, '%' | '#' | '?' | '\\');
+        let plain =
+            |letter: char| !letter.is_control() && !matches!(letter, '%' | '#' | '?' | '\\');
         !part.is_empty() && part != "." && part != ".." && part.chars().all(plain)
     };
     let fits = path.is_empty() || path.split('/').all(good);

@@ -66,7 +66,8 @@ impl Run {
     }
 
     fn bytes(&mut self) -> Vec<u8> {
-        let len = if self.dice.percent(80) { self.dice.index(200) } else { self.dice.index(70_000) };
+        let len =
+            if self.dice.percent(80) { self.dice.index(200) } else { self.dice.index(70_000) };
         self.dice.bytes(len)
     }
 
@@ -117,8 +118,9 @@ impl Run {
             .collect();
         let mut buffers: Vec<_> = ranges.iter().map(|range| vec![0xee; range.2]).collect();
         let reads = ranges.iter().zip(&mut buffers);
-        let mut reads: Vec<_> =
-            reads.map(|((object, offset, _), buf)| ReadAt { object, offset: *offset, buf }).collect();
+        let mut reads: Vec<_> = reads
+            .map(|((object, offset, _), buf)| ReadAt { object, offset: *offset, buf })
+            .collect();
         let result = store.read(&mut reads);
         let part = |(name, offset, len): &(String, u64, usize)| {
             let held = self.held.get(name)?;
@@ -173,10 +175,9 @@ fn refusals(store: &dyn Store) {
     }
     store.write_durable("whole", 0, b"abc").expect("a whole object");
     assert!(is_invalid(&store.write(&[WriteAt::new("whole", 1, b"x")])));
-    assert!(is_invalid(&store.write(&[
-        WriteAt::new("other", 0, b"x"),
-        WriteAt::new("whole", 1, b"x")
-    ])));
+    assert!(is_invalid(
+        &store.write(&[WriteAt::new("other", 0, b"x"), WriteAt::new("whole", 1, b"x")])
+    ));
     assert!(is_invalid(&store.write_durable("whole", 3, b"x")));
     assert!(is_invalid(&store.truncate("whole", 1)));
     assert!(is_invalid(&store.allocate("whole", 8)));

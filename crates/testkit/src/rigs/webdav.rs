@@ -34,8 +34,16 @@ pub struct WebDavRig {
 /// The password as Apache keeps it: SHA-1, in base64.
 const APACHE_PASSWORD: &str = "{SHA}Qk9kTgPtilZ9oo9TE7z62q85XUU=";
 
-const APACHE_MODULES: [&str; 8] =
-    ["mpm_event", "auth_basic", "authn_core", "authn_file", "authz_core", "authz_user", "dav", "dav_fs"];
+const APACHE_MODULES: [&str; 8] = [
+    "mpm_event",
+    "auth_basic",
+    "authn_core",
+    "authn_file",
+    "authz_core",
+    "authz_user",
+    "dav",
+    "dav_fs",
+];
 
 impl WebDavRig {
     /// The user.

@@ -2,7 +2,13 @@
 #![cfg(feature = "online")]
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests")]
 
-use oblivio_store::online::{Ambient, OnlineStore, Remotes, Runtime, Url, in_memory, open};
+mod requests;
+
+use oblivio_store::online::{
+    Ambient, Begin, Effort, OnlineStore, Remotes, Runtime, Torn, Url, Verdict, in_memory, open,
+    probe,
+};
+use oblivio_store::{Held, Store};
 use oblivio_testkit::conformance::{self, Opener};
 use oblivio_testkit::rigs::{S3Kind, S3Rig, SftpRig, Skip, WebDavKind, WebDavRig};
 use std::cell::Cell;
@@ -13,8 +19,9 @@ use std::process::Command;
 use std::sync::Arc;
 
 /// A home folder with a file of remotes, and an environment.
+#[derive(Clone)]
 struct Home {
-    dir: tempfile::TempDir,
+    dir: Arc<tempfile::TempDir>,
     env: BTreeMap<String, String>,
     runtime: Runtime,
 }
@@ -28,7 +35,7 @@ impl Home {
         let private = fs::Permissions::from_mode(0o600);
         fs::set_permissions(config.join("remotes.toml"), private).unwrap();
         let env = env.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
-        Self { dir, env, runtime: Runtime::new().unwrap() }
+        Self { dir: Arc::new(dir), env, runtime: Runtime::new().unwrap() }
     }
 
     fn open(&self, url: &str) -> OnlineStore {
@@ -119,6 +126,36 @@ fn webdav_rclone() {
     webdav(WebDavKind::Rclone);
 }
 
+/// Probes a server, with a runtime for each connection, and says what came out.
+fn probed(name: &str, home: &Home, url: &str) -> Verdict {
+    let connect = || {
+        let alone = Home { runtime: Runtime::new().unwrap(), ..home.clone() };
+        Ok(Box::new(alone.open(url)) as Box<dyn Store>)
+    };
+    let begun = std::time::Instant::now();
+    let verdict = probe(&connect, Effort::SMALL, "x1", &|| begun.elapsed()).unwrap();
+    eprintln!("{name}:\n  {}", verdict.lines().join("\n  "));
+    assert!(home.open(url).list().unwrap().is_empty(), "it removes what it stored");
+    verdict
+}
+
+/// The verdicts on servers whose behaviour is known.
+#[test]
+fn probes_of_real_servers() {
+    for kind in S3Kind::ALL {
+        let Some(rig) = have(&format!("{kind:?}"), S3Rig::start(kind)) else { continue };
+        let verdict = probed(&format!("{kind:?}"), &Home::s3(), &rig.url("probe"));
+        assert_eq!(verdict.begin, Begin::Exclusive, "{kind:?}");
+    }
+    for kind in WebDavKind::ALL {
+        let Some(rig) = have(&format!("{kind:?}"), WebDavRig::start(kind)) else { continue };
+        let verdict = probed(&format!("{kind:?}"), &Home::webdav(&rig), &rig.url("probe"));
+        assert_eq!(verdict.begin, Begin::Alone, "{kind:?}");
+        // Apache keeps the old content until a put is whole.
+        assert!(kind != WebDavKind::Apache || verdict.torn != Torn::Seen);
+    }
+}
+
 /// The variable with the URL for the test's other half.
 const SFTP_URL: &str = "OBLIVIO_TEST_SFTP_URL";
 
@@ -126,6 +163,8 @@ const SFTP_URL: &str = "OBLIVIO_TEST_SFTP_URL";
 #[test]
 fn sftp_openssh() {
     if let Ok(url) = std::env::var(SFTP_URL) {
+        let verdict = probed("OpenSSH", &Home::new(&[], ""), &format!("{url}probe"));
+        assert_eq!(verdict.begin, Begin::Exclusive);
         let url = move |folder: &str| format!("{url}{folder}");
         return conformance::whole(&folders(Home::new(&[], ""), url), 0..4);
     }
