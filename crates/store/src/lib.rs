@@ -4,6 +4,7 @@
 //! done with objects is in a few small [`ports`]; a [`Store`] has all that a volume needs. The one
 //! [`on_objects`] needs nothing but objects that are written once. A [`Layer`] changes a store's
 //! calls: [`record`] keeps the trace an adversary would keep, and [`retry`] outlasts outages.
+//! With the feature `online` there are stores on a network too.
 //! A [`share`] is the volume of many clients at a server.
 //! Stores that crash, fail or lag on purpose are in the crate of test doubles, `oblivio-testkit`.
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests"))]
@@ -18,6 +19,8 @@ pub mod memory;
 mod name;
 mod objects;
 pub mod on_objects;
+#[cfg(feature = "online")]
+pub mod online;
 pub mod partition;
 pub mod ports;
 mod range;

@@ -6,6 +6,7 @@
 //! - The suites that every store passes, one for each port: [`conformance`].
 //! - Shared volumes: [`share`] has their suites and doubles.
 //! - Whether a recorded history of concurrent clients is linearizable: [`linear`].
+//! - Real servers of S3, WebDAV and SFTP, where their programs are installed: [`rigs`].
 //! - Chance: [`Dice`] over the [`SplitMix64`] that the audit uses too.
 //!
 //! `MemoryStore` and `RecordStore` are in the store crate: the command runs its self-test and its
@@ -19,6 +20,7 @@ mod disk;
 pub mod fault;
 pub mod latency;
 pub mod linear;
+pub mod rigs;
 pub mod share;
 
 pub use crash::CrashStore;

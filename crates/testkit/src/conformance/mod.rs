@@ -10,6 +10,7 @@ mod log;
 mod model;
 mod objects;
 mod slots;
+mod whole;
 
 pub use blobs::blobs;
 pub use lease::{excludes, lease};
@@ -17,6 +18,7 @@ pub use log::log;
 pub use model::{NAMES, ROOM};
 pub use objects::objects;
 pub use slots::slots;
+pub use whole::whole;
 
 use crate::Dice;
 use model::{CALLS, Model};

@@ -1,0 +1,32 @@
+//! Stores on a network: S3 and what speaks like it, Google's and Azure's, WebDAV, SFTP.
+//!
+//! This is the only async code. Everything behind [`OnlineStore`] runs on a small private runtime;
+//! its methods block like those of any other store. A service reads and writes whole objects, so
+//! the store does not [write over](crate::Capabilities::writes_over): a write at offset 0 begins
+//! to send a whole new object at once, and a sync waits for it.
+//!
+//! What a service sees must follow from public facts only. So each call is a fixed number of
+//! requests, all of them at once up to a fixed limit; an object is sent in one request, under no
+//! name twice with different bytes; and nothing says who asks, but the agent `oblivio`.
+//!
+//! - [`Url`] says where a store is, [`Remotes`] what the user calls it, [`Secret`] and [`Ambient`]
+//!   what opens it. No library reads the environment: the program hands it over.
+//! - [`open`] makes the store, [`probe()`] finds out what the service really does.
+
+mod begun;
+mod config;
+mod failure;
+mod open;
+mod probe;
+mod runtime;
+mod secrets;
+mod store;
+mod url;
+
+pub use config::{ConfigError, Remote, Remotes, SecretFrom};
+pub use open::{OpenError, in_memory, open};
+pub use probe::{Begin, Connect, Effort, Lost, Race, Speed, Torn, Verdict, probe};
+pub use runtime::Runtime;
+pub use secrets::{Ambient, Lookup, Secret};
+pub use store::OnlineStore;
+pub use url::{Place, Service, Url, UrlError};

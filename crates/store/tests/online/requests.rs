@@ -1,0 +1,220 @@
+//! What a service gets to see, at a server that writes everything down.
+
+use crate::Home;
+use oblivio_store::{Blobs, Held, PutMode, ReadAt, Slots, StoreError, WriteAt};
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// The secret key of these tests, which must show nowhere.
+const CANARY: &str = "canary-SECRET-7f3a";
+const KEY_ID: &str = "canary-KEYID-1b2c";
+
+/// A request, as it came.
+#[derive(Clone, Debug)]
+struct Seen {
+    line: String,
+    headers: BTreeMap<String, String>,
+    body: Vec<u8>,
+}
+
+type Answer = dyn Fn(usize, &Seen) -> (u16, Vec<u8>) + Send + Sync;
+
+/// A server that keeps what it is asked, and answers by number and request.
+struct Listener {
+    url: String,
+    seen: Arc<Mutex<Vec<Seen>>>,
+}
+
+impl Listener {
+    fn new(answer: impl Fn(usize, &Seen) -> (u16, Vec<u8>) + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        let (seen, answer): (Arc<Mutex<Vec<Seen>>>, Arc<Answer>) =
+            (Arc::default(), Arc::new(answer));
+        let (all, count) = (Arc::clone(&seen), Arc::new(AtomicUsize::new(0)));
+        std::thread::spawn(move || {
+            for line in listener.incoming() {
+                let (all, count, answer) =
+                    (Arc::clone(&all), Arc::clone(&count), Arc::clone(&answer));
+                std::thread::spawn(move || drop(serve(line.unwrap(), &all, &count, &*answer)));
+            }
+        });
+        Self { url: format!("s3://bucket/in?endpoint=http://{address}&region=r"), seen }
+    }
+
+    fn open(&self) -> oblivio_store::online::OnlineStore {
+        let keys = [("AWS_ACCESS_KEY_ID", KEY_ID), ("AWS_SECRET_ACCESS_KEY", CANARY)];
+        Home::new(&keys, "").open(&self.url)
+    }
+
+    fn seen(&self) -> Vec<Seen> {
+        self.seen.lock().unwrap().clone()
+    }
+}
+
+fn serve(
+    line: TcpStream,
+    all: &Mutex<Vec<Seen>>,
+    count: &AtomicUsize,
+    answer: &Answer,
+) -> std::io::Result<()> {
+    let mut reader = BufReader::new(line.try_clone()?);
+    loop {
+        let (mut first, mut headers) = (String::new(), BTreeMap::new());
+        if reader.read_line(&mut first)? == 0 {
+            return Ok(());
+        }
+        loop {
+            let mut header = String::new();
+            reader.read_line(&mut header)?;
+            let Some((name, value)) = header.trim().split_once(':') else { break };
+            headers.insert(name.to_lowercase(), value.trim().to_owned());
+        }
+        let len = headers.get("content-length").map_or(0, |len| len.parse().unwrap());
+        let mut body = vec![0; len];
+        reader.read_exact(&mut body)?;
+        let seen = Seen { line: first.trim().to_owned(), headers, body };
+        all.lock().unwrap().push(seen.clone());
+        let (status, body) = answer(count.fetch_add(1, Ordering::SeqCst), &seen);
+        let head = format!("HTTP/1.1 {status} X\r\nContent-Length: {}\r\n\r\n", body.len());
+        (&line).write_all(&[head.as_bytes(), &body].concat())?;
+    }
+}
+
+/// 64 MiB go in one request, which tells nothing but the name, the length and the key's id.
+#[test]
+fn an_object_is_one_plain_put() {
+    let listener = Listener::new(|_, _| (200, Vec::new()));
+    let (store, data) = (listener.open(), vec![7; 64 << 20]);
+    store.write(&[WriteAt::new("b-1", 0, &data)]).unwrap();
+    store.sync(&["b-1"]).unwrap();
+    let seen = listener.seen();
+    assert_eq!(seen.len(), 1);
+    assert_eq!(seen[0].line, "PUT /bucket/in/b-1 HTTP/1.1");
+    assert!(seen[0].body == data);
+    let names: Vec<_> = seen[0].headers.keys().map(String::as_str).collect();
+    let usual = [
+        "accept",
+        "authorization",
+        "content-length",
+        "content-type",
+        "host",
+        "user-agent",
+        "x-amz-content-sha256",
+        "x-amz-date",
+    ];
+    assert_eq!(names, usual);
+    assert_eq!(seen[0].headers["user-agent"], "oblivio");
+    assert_eq!(seen[0].headers["content-type"], "application/octet-stream");
+}
+
+#[test]
+fn a_write_that_failed_is_sent_again_as_it_was() {
+    let listener = Listener::new(|number, _| (if number < 2 { 503 } else { 200 }, Vec::new()));
+    let store = listener.open();
+    store.write(&[WriteAt::new("b-1", 0, b"the bytes")]).unwrap();
+    for _ in 0..2 {
+        let error = store.sync(&["b-1"]).unwrap_err();
+        assert!(error.may_pass(), "{error}");
+    }
+    store.sync(&["b-1"]).unwrap();
+    store.sync(&["b-1"]).unwrap();
+    let seen = listener.seen();
+    assert_eq!(seen.len(), 3, "no attempt but those that a sync asked for");
+    assert!(seen.iter().all(|it| it.line == seen[0].line && it.body == b"the bytes"));
+}
+
+#[test]
+fn reads_and_lengths_are_asked_for_side_by_side() {
+    let listener = Listener::new(|_, seen| {
+        std::thread::sleep(Duration::from_millis(50));
+        let range = seen.headers.get("range").map(String::as_str);
+        (if range.is_some() { 206 } else { 200 }, vec![b'x'; if range.is_some() { 100 } else { 0 }])
+    });
+    let store = listener.open();
+    let names: Vec<_> = (0..64).map(|number| format!("b-{number}")).collect();
+    let mut buffers = vec![[0; 100]; 64];
+    let reads = names.iter().zip(&mut buffers).enumerate();
+    let mut reads: Vec<_> = reads
+        .map(|(number, (object, buf))| ReadAt { object, offset: 100 * number as u64, buf })
+        .collect();
+    let begun = Instant::now();
+    store.read(&mut reads).unwrap();
+    store.lens(&names.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
+    let took = begun.elapsed();
+    assert!(took < Duration::from_millis(1600), "128 requests of 50 ms took {took:?}");
+    assert!(buffers.iter().all(|buf| *buf == [b'x'; 100]));
+    let seen = listener.seen();
+    let (gets, heads): (Vec<_>, Vec<_>) = seen.iter().partition(|it| it.line.starts_with("GET"));
+    assert_eq!((gets.len(), heads.len()), (64, 64), "one request each");
+    let mut ranges: Vec<_> = gets.iter().map(|it| (&it.line, &it.headers["range"])).collect();
+    ranges.sort();
+    ranges.dedup();
+    assert_eq!(ranges.len(), 64);
+    assert!(gets.iter().any(|it| it.headers["range"] == "bytes=6300-6399"));
+}
+
+#[test]
+fn no_error_shows_a_secret_or_a_signature() {
+    let mut texts = String::new();
+    for (status, may_pass) in [
+        (400, false),
+        (401, false),
+        (403, false),
+        (404, false),
+        (429, true),
+        (500, true),
+        (503, true),
+    ] {
+        let listener = Listener::new(move |_, _| {
+            let body = format!("<Error><Code>SomeCode</Code><Message>{CANARY}</Message></Error>");
+            (status, body.into_bytes())
+        });
+        let store = listener.open();
+        store.write(&[WriteAt::new("b-1", 0, b"x")]).unwrap();
+        let errors = [
+            store.sync(&["b-1"]).unwrap_err(),
+            store.read(&mut [ReadAt { object: "b-1", offset: 0, buf: &mut [0] }]).unwrap_err(),
+            store.put("b-1", b"x", PutMode::IfAbsent).unwrap_err(),
+        ];
+        for error in errors {
+            assert_eq!(error.may_pass(), may_pass, "{status}: {error:?}");
+            texts += &format!("{error} {error:?} {store:?}\n");
+        }
+        // The secret itself is never sent, and the id in the signature only.
+        assert!(listener.seen().iter().all(|it| !format!("{it:?}").contains(CANARY)));
+    }
+    eprintln!(
+        "{}",
+        texts
+            .lines()
+            .map(|line| line.split(" OnlineStore").next().unwrap())
+            .collect::<Vec<_>>()
+            .join("\n")
+    );
+    for secret in [CANARY, KEY_ID, "ignature", "://", "uthorization"] {
+        assert!(!texts.contains(secret), "{secret} in {texts}");
+    }
+}
+
+#[test]
+fn nobody_there_is_an_outage_and_says_so() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let keys = [("AWS_ACCESS_KEY_ID", KEY_ID), ("AWS_SECRET_ACCESS_KEY", CANARY)];
+    let home = Home::new(&keys, "");
+    let store = home.open(&format!("s3://bucket/in?endpoint=http://{address}&region=r"));
+    let error = store.len("b-1").unwrap_err();
+    assert!(error.may_pass() && error.to_string().contains("refused"), "{error}");
+    // Encryption that the server does not speak.
+    let listener = Listener::new(|_, _| (200, Vec::new()));
+    let url = listener.url.replace("http://", "https://");
+    let error = Home::new(&keys, "").open(&url).len("b-1").unwrap_err();
+    assert!(matches!(error, StoreError::Io { .. }), "{error}");
+    eprintln!("{error}");
+}
